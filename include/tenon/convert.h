@@ -1,0 +1,119 @@
+/* tenon/convert.h - whole files: convert, edit metadata, compare.
+ *
+ * These functions handle two files: their error texts begin with the name of
+ * the file concerned and carry the byte in the text. */
+#ifndef TENON_CONVERT_H
+#define TENON_CONVERT_H
+
+#include <tenon/writer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What becomes of one tensor; reported by a dry run in the order of writing. */
+typedef struct tn_planned {
+    const tn_tensor *source;
+    const char      *name;      /* after renaming */
+    tn_encoding      encoding;
+    tn_checksum      checksum;
+    uint64_t         nbytes;    /* decoded, all parts */
+} tn_planned;
+typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
+
+typedef enum tn_keep {          /* for encoding and checksum */
+    TN_KEEP   = 0,              /* as in the input, where the output can hold it */
+    TN_CHOOSE = 1               /* as create.encoding or create.checksum says */
+} tn_keep;
+
+typedef struct tn_convert_options {
+    size_t             size;
+    tn_create_options  create;
+    tn_keep            encoding;
+    tn_keep            checksum;
+    const char *const *only;        /* globs: a tensor is written if one matches; NULL: all */
+    size_t             nonly;
+    const char *const *rename;      /* "OLD=NEW"; each side may have one '*' that stands for the same text */
+    size_t             nrename;
+    bool               dry_run;     /* plan and check everything, write nothing */
+    tn_plan_fn         plan;        /* may be NULL */
+    tn_progress_fn     progress;    /* may be NULL */
+    void              *context;     /* for both callbacks */
+} tn_convert_options;
+
+typedef struct tn_convert_result {
+    uint64_t tensors;
+    uint64_t bytes_in;              /* stored bytes read */
+    uint64_t bytes_out;             /* of the new file or files; after a dry run with compression, an upper bound */
+} tn_convert_result;
+
+/* Writes the tensors and metadata of an open file into a new one.  `path` may
+ * be the very file that is open.  Checksums of the input are checked on the
+ * way.  `result` may be NULL.  Memory does not grow with the tensors.
+ *
+ * TN_ERR_ARGUMENT: a glob or an old name that matches nothing, two tensors of
+ * one new name.  TN_ERR_LOSS: something the output cannot hold.
+ * TN_ERR_CHECKSUM: the input is damaged; nothing was written. */
+TN_API tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options,
+                            tn_convert_result *result, tn_error *err);
+
+/* One change of metadata: text == NULL removes the key. */
+typedef struct tn_meta_edit {
+    const char *tensor;         /* NULL: the file's own metadata */
+    const char *key;
+    const char *text;
+} tn_meta_edit;
+
+/* Replaces the file at `path` by one whose metadata is changed and whose data
+ * is the same bytes: shared with the old file where the file system can, else
+ * copied in the kernel.  *shared_bytes (may be NULL) tells how many bytes are
+ * shared.  TN_ERR_ARGUMENT: no such tensor or key, or the container has no
+ * place for it. */
+TN_API tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
+                              uint64_t *shared_bytes, tn_error *err);
+
+enum {                          /* tn_difference.what */
+    TN_DIFF_ONLY_A = 1,         /* b is NULL */
+    TN_DIFF_ONLY_B = 2,         /* a is NULL */
+    TN_DIFF_FORM   = 4,
+    TN_DIFF_DTYPE  = 8,
+    TN_DIFF_SHAPE  = 16,
+    TN_DIFF_META   = 32,
+    TN_DIFF_VALUES = 64,
+    TN_DIFF_UNREAD = 128        /* values could not be compared: the text says why */
+};
+
+typedef struct tn_difference {
+    unsigned         what;      /* 0: equal */
+    const tn_tensor *a, *b;
+    const tn_part   *part;      /* of a: where VALUES differ */
+    uint64_t         elements;  /* compared */
+    uint64_t         differing; /* elements whose values differ (NaN equals NaN) or, of one type, whose bits do */
+    uint64_t         first;     /* row-major index of the first of them */
+    uint64_t         bits;      /* of one type: how many bits differ */
+    uint64_t         specials;  /* differing elements where one side is NaN or infinite: not in the maxima */
+    double           max_abs;   /* largest |a - b| */
+    double           max_rel;   /* largest |a - b| / |a| with a not 0 */
+    const char      *why;       /* UNREAD */
+} tn_difference;
+typedef void (*tn_compare_fn)(void *context, const tn_difference *difference);
+
+typedef struct tn_compare_options {
+    size_t         size;
+    unsigned       jobs;
+    bool           ignore_meta;
+    tn_progress_fn progress;    /* may be NULL */
+    void          *context;     /* for both callbacks */
+} tn_compare_options;
+
+/* Compares two open files, of any containers, tensor by tensor: first those of
+ * `a` in its order, then those only `b` has; the file's own metadata first,
+ * with a == b == NULL.  `report` is called once each, from one thread at a
+ * time.  *different counts the tensors (and the metadata) that differ. */
+TN_API tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *options,
+                            tn_compare_fn report, size_t *different, tn_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,123 @@
+/* tenon/file.h - an open tensor file: its tensors, its metadata, its bytes.
+ *
+ * Opening parses and checks the index and reads no data; a file that lies
+ * about sizes is refused here.  One open file may be used by any number of
+ * threads at once; only tn_close() must be alone.  Everything a file lends
+ * (tensors, names, views) lives until tn_close(). */
+#ifndef TENON_FILE_H
+#define TENON_FILE_H
+
+#include <tenon/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_file tn_file;
+
+typedef enum tn_io {
+    TN_IO_AUTO  = 0,            /* map; read where mapping is impossible */
+    TN_IO_MMAP  = 1,            /* map or fail */
+    TN_IO_PREAD = 2             /* never map: for network file systems and files that may shrink */
+} tn_io;
+
+typedef struct tn_open_options {
+    size_t      size;           /* sizeof(tn_open_options); begins the struct so that it can grow */
+    const char *format;         /* a name from tn_format_at(); NULL: by content */
+    tn_io       io;
+} tn_open_options;
+
+/* Opens a file by path.  `options` may be NULL.  *file is written on success
+ * only and is closed by tn_close().
+ *
+ * TN_ERR_IO: cannot be opened or read, or is not a regular file.
+ * TN_ERR_UNSUPPORTED: no container this build knows.  TN_ERR_TRUNCATED,
+ * TN_ERR_CORRUPT, TN_ERR_LIMIT: the index is bad. */
+TN_API tn_status tn_open(const char *path, const tn_open_options *options, tn_file **file, tn_error *err);
+
+/* The same for an open descriptor, which is duplicated: the caller keeps and
+ * closes its own.  A sharded set cannot be opened this way. */
+TN_API tn_status tn_open_fd(int fd, const tn_open_options *options, tn_file **file, tn_error *err);
+
+/* The same for bytes in memory, which must stay unchanged until tn_close(). */
+TN_API tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *options,
+                                tn_file **file, tn_error *err);
+
+/* Closes a file and takes back everything it lent.  NULL is allowed. */
+TN_API void tn_close(tn_file *file);
+
+TN_API const char *tn_file_format(const tn_file *file);         /* "ztensor" */
+TN_API uint64_t    tn_file_size(const tn_file *file);           /* bytes, all shards together */
+TN_API size_t      tn_file_shards(const tn_file *file);         /* 1 unless sharded */
+TN_API const char *tn_file_shard_name(const tn_file *file, size_t shard);   /* path as opened, or "" */
+
+/* Tensors in the order of the index.  NULL when i is out of range. */
+TN_API size_t           tn_file_count(const tn_file *file);
+TN_API const tn_tensor *tn_file_tensor(const tn_file *file, size_t i);
+
+/* The tensor of this name, in constant time, or NULL. */
+TN_API const tn_tensor *tn_file_find(const tn_file *file, const char *name);
+
+/* The file's own metadata, in the order of the file. */
+TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
+
+/* Reads a part whole into `buffer`: dense, host byte order.  `size` must be
+ * part->nbytes exactly (TN_ERR_ARGUMENT otherwise).  Checksums are not
+ * checked: see tn_verify().
+ *
+ * TN_ERR_UNSUPPORTED: unknown type or encoding.  TN_ERR_CORRUPT: compressed
+ * data that does not decode to nbytes. */
+TN_API tn_status tn_part_read(const tn_file *file, const tn_part *part, void *buffer, size_t size, tn_error *err);
+
+/* Reads rows [first, first + count) along the first dimension.  The same
+ * rules; the rows' bytes must be `size` exactly and, for types narrower than a
+ * byte, must begin and end on whole bytes (TN_ERR_ARGUMENT). */
+TN_API tn_status tn_part_read_rows(const tn_file *file, const tn_part *part, uint64_t first, uint64_t count,
+                                   void *buffer, size_t size, tn_error *err);
+
+/* Progress of a long operation: bytes done of the bytes to do.  Called from
+ * one thread at a time.  Returning non-zero stops with TN_ERR_CANCELLED. */
+typedef int (*tn_progress_fn)(void *context, uint64_t done, uint64_t total);
+
+typedef enum tn_verdict {
+    TN_VERDICT_OK          = 0, /* the checksum was computed and agrees */
+    TN_VERDICT_NONE        = 1, /* the part has no checksum; what could be decoded was */
+    TN_VERDICT_NOT_CHECKED = 2, /* a checksum this build cannot compute */
+    TN_VERDICT_UNREADABLE  = 3, /* a type, encoding or form this build cannot read */
+    TN_VERDICT_BAD         = 4  /* wrong: the error says how */
+} tn_verdict;
+
+/* Called once a part, in the order of the index, from one thread at a time.
+ * `why` has the reason for NOT_CHECKED, UNREADABLE and BAD, else its text is "". */
+typedef void (*tn_verify_fn)(void *context, const tn_tensor *tensor, const tn_part *part,
+                             tn_verdict verdict, const tn_error *why);
+
+typedef struct tn_verify_options {
+    size_t         size;
+    unsigned       jobs;        /* threads; 0: one a core */
+    tn_progress_fn progress;    /* may be NULL */
+    void          *context;     /* for both callbacks */
+} tn_verify_options;
+
+/* Computes every checksum and decodes every compressed part, on all cores.
+ * Bad parts are reported, not returned: TN_OK means every part got a verdict.
+ * TN_ERR_IO, TN_ERR_NOMEM, TN_ERR_CANCELLED: stopped early. */
+TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options, tn_verify_fn report, tn_error *err);
+
+/* What containers this build has, in the order of probing. */
+typedef struct tn_format_info {
+    const char *name;           /* "safetensors", for --to and --from */
+    const char *suffix;         /* ".safetensors" */
+    const char *title;          /* one line for a person */
+    bool        reads, writes;
+    bool        probes;         /* recognised by content; else --from is needed */
+    bool        compresses, checksums, shards;
+} tn_format_info;
+
+/* NULL when i is out of range. */
+TN_API const tn_format_info *tn_format_at(size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,120 @@
+/* tenon/tensor.h - one tensor as data: what it is called, what its elements
+ * are, and the parts that make it.
+ *
+ * Nothing here allocates or touches a file.  These structs borrow everything
+ * they point to: what an open file lends lives until that file is closed, what
+ * a caller hands to a writer is copied by the call that takes it (except
+ * `data`, see tenon/writer.h). */
+#ifndef TENON_TENSOR_H
+#define TENON_TENSOR_H
+
+#include <tenon/dtype.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TN_MAX_RANK 64
+
+typedef enum tn_byte_order { TN_LITTLE_ENDIAN = 0, TN_BIG_ENDIAN = 1 } tn_byte_order;
+
+typedef enum tn_encoding {
+    TN_ENCODING_RAW     = 0,
+    TN_ENCODING_ZSTD    = 1,
+    TN_ENCODING_UNKNOWN = 255   /* listed, cannot be read */
+} tn_encoding;
+
+typedef enum tn_checksum {
+    TN_CHECKSUM_NONE    = 0,
+    TN_CHECKSUM_CRC32C  = 1,
+    TN_CHECKSUM_SHA256  = 2,
+    TN_CHECKSUM_UNKNOWN = 255   /* an algorithm this build cannot check */
+} tn_checksum;
+
+typedef struct tn_array {
+    tn_dtype       dtype;
+    uint32_t       rank;        /* 0 is a scalar; at most TN_MAX_RANK */
+    const int64_t *shape;
+    const int64_t *stride;      /* in elements, never bytes; NULL: row-major, dense */
+} tn_array;
+
+/* How a part lies in its file.  All zero for a part that is in memory only. */
+typedef struct tn_storage {
+    uint64_t      offset;       /* of the first stored byte in its file */
+    uint64_t      size;         /* stored bytes: after compression */
+    const char   *type;         /* the element type as the file spells it */
+    const char   *encoding_name;
+    const char   *checksum_text;    /* as the file spells it, or NULL */
+    tn_encoding   encoding;
+    tn_checksum   checksum;
+    tn_byte_order order;
+    uint32_t      shard;        /* which file of a sharded set; 0 otherwise */
+} tn_storage;
+
+typedef struct tn_part {
+    const char *role;           /* "data", "values", "indices", "scale" ... */
+    tn_array    array;
+    uint64_t    nbytes;         /* decoded, dense; 0 where the type is unknown */
+    const void *data;           /* the elements in host byte order, where they can be had without a copy
+                                 * or a read; else NULL.  Not always aligned to the element. */
+    tn_storage  storage;
+} tn_part;
+
+/* One piece of free metadata: a text, or any CBOR value. */
+typedef struct tn_meta {
+    const char    *key;
+    const char    *text;        /* the value if it is text, else NULL */
+    const uint8_t *cbor;        /* else the value as one CBOR data item */
+    size_t         cbor_size;
+} tn_meta;
+
+/* The value as JSON text, the form in which metadata is shown.  Writes at most
+ * `cap` bytes with the closing NUL and returns the length of the whole.  CBOR
+ * that JSON has no exact word for is shown as {"$cbor":"HEX"}. */
+TN_API size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap);
+
+typedef struct tn_tensor {
+    const char    *name;        /* UTF-8 without NUL; untrusted: print through tn_escape */
+    const char    *form;        /* how the parts make the tensor: "dense", "coo" ... */
+    tn_dtype       dtype;       /* of the logical tensor */
+    uint32_t       rank;
+    const int64_t *shape;       /* of the logical tensor */
+    const char    *tied;        /* an earlier tensor that shares (or shared) these very bytes, or NULL */
+    const tn_part *parts;       /* parts[0] is stored under the tensor's own name */
+    const tn_meta *meta;
+    uint32_t       nparts;
+    uint32_t       nmeta;
+} tn_tensor;
+
+/* Number of elements; TN_ERR_ARGUMENT for a negative extent or a rank above
+ * TN_MAX_RANK, TN_ERR_LIMIT when the product does not fit int64_t. */
+TN_API tn_status tn_shape_count(uint32_t rank, const int64_t *shape, uint64_t *count);
+
+/* Bytes taken by a packed array of this description.
+ *
+ * Sub-byte types pack across elements: ten 4-bit values take 5 bytes.
+ * TN_ERR_ARGUMENT: negative extent, unknown dtype.  TN_ERR_LIMIT: the product
+ * does not fit int64_t.  *nbytes is written on success only. */
+TN_API tn_status tn_array_nbytes(const tn_array *array, uint64_t *nbytes);
+
+/* One element's value, exactly. */
+typedef struct tn_value {
+    tn_kind kind;               /* FLOAT: re.  COMPLEX: re, im.  INT, FIXED: i.  UINT, BOOL: u */
+    double  re, im;
+    int64_t i;
+    uint64_t u;
+} tn_value;
+
+/* Decodes element `index` of a dense array of `dtype` in host byte order.
+ * Every type's values are exact in a tn_value.  The caller keeps `index` in
+ * range and the dtype known.  MLI fixed point gives the stored integer. */
+TN_API tn_value tn_value_get(tn_dtype dtype, const void *data, uint64_t index);
+
+/* Writes a value as short text: the fewest digits that read back as the same
+ * value of this type, "nan", "inf", "true".  Returns the length as snprintf. */
+TN_API int tn_value_format(char *dst, size_t cap, tn_dtype dtype, tn_value value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,74 @@
+/* tenon/writer.h - making a tensor file.
+ *
+ *     tn_create()            names the file and the options
+ *     tn_writer_add_meta()   any number of times
+ *     tn_writer_add()        every tensor, before any data
+ *     tn_writer_write()      the bytes of parts whose data was not given
+ *     tn_writer_finish()     only now does the file appear, whole
+ *
+ * The bytes go into an unnamed file in the target's folder; until finish
+ * succeeds an existing file of that name stays as it was.  A writer is used by
+ * one thread at a time.  After any error only tn_writer_abandon() is useful. */
+#ifndef TENON_WRITER_H
+#define TENON_WRITER_H
+
+#include <tenon/file.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tn_writer tn_writer;
+
+typedef struct tn_create_options {
+    size_t      size;
+    const char *format;         /* NULL: by the path's suffix */
+    bool        replace;        /* an existing file may be replaced */
+    bool        drop_metadata;  /* metadata the container cannot hold may be lost */
+    bool        filler;         /* safetensors: align every tensor with U8 filler tensors */
+    uint64_t    align;          /* of each part's data: a power of two; 0: the container's own */
+    uint64_t    shard_size;     /* safetensors: at most this many data bytes a file; 0: one file */
+    tn_encoding encoding;       /* of parts that do not say otherwise */
+    int         level;          /* of compression; 0: the library's default */
+    tn_checksum checksum;
+    unsigned    jobs;           /* threads; 0: one a core */
+} tn_create_options;
+
+/* Begins a file.  `options` may be NULL.  Nothing at `path` changes yet.
+ *
+ * TN_ERR_EXISTS: there is a file and `replace` is false.  TN_ERR_ARGUMENT: no
+ * container by that name or suffix, or an option it cannot honour.
+ * TN_ERR_IO: the folder cannot be written, or `path` is no regular file. */
+TN_API tn_status tn_create(const char *path, const tn_create_options *options, tn_writer **writer, tn_error *err);
+
+/* Adds one piece of file metadata; a key given twice is TN_ERR_ARGUMENT. */
+TN_API tn_status tn_writer_add_meta(tn_writer *writer, const tn_meta *meta, tn_error *err);
+
+/* Declares a tensor; tensors are numbered 0, 1 ... as they are added.  The
+ * description is copied.  A part whose `data` is not NULL is written by
+ * tn_writer_finish(): until then those bytes must stay valid and unchanged.
+ * Each part's `storage` is ignored: the options say how it is stored.
+ *
+ * TN_ERR_ARGUMENT: a name twice, empty, too long, with a NUL or not UTF-8; a
+ * form whose parts do not fit it; data already begun.  TN_ERR_LOSS,
+ * TN_ERR_UNSUPPORTED: what the container cannot hold (some of it is seen only
+ * when data begins). */
+TN_API tn_status tn_writer_add(tn_writer *writer, const tn_tensor *tensor, tn_error *err);
+
+/* Appends the next `n` bytes (host byte order, dense, any cutting) of one
+ * part.  A part must be complete before another is begun. */
+TN_API tn_status tn_writer_write(tn_writer *writer, size_t tensor, size_t part, const void *data, size_t n,
+                                 tn_error *err);
+
+/* Writes what is left and makes the file appear under its name, on disk for
+ * good (fsync).  Frees the writer whether it succeeds or fails; on failure the
+ * file that stood there is untouched and nothing is left behind. */
+TN_API tn_status tn_writer_finish(tn_writer *writer, tn_error *err);
+
+/* Gives up: frees the writer, leaves no trace.  NULL is allowed. */
+TN_API void tn_writer_abandon(tn_writer *writer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* base/arena.h - memory that is given back all at once.
+ *
+ * What an open file lends (names, shapes, tensors) comes from its arena.
+ * Zero-initialise an arena to begin; not thread-safe. */
+#ifndef TN_BASE_ARENA_H
+#define TN_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tn_arena {
+    struct tn_arena_block *blocks;
+    uint8_t *next;
+    size_t   left;
+} tn_arena;
+
+/* `size` uninitialised bytes aligned for any object; NULL when memory is out.
+ * A size of 0 gives a valid pointer. */
+void *tn_arena_alloc(tn_arena *arena, size_t size);
+
+/* The same for `count` items of `size`, checked for overflow and zeroed. */
+void *tn_arena_zalloc(tn_arena *arena, size_t count, size_t size);
+
+/* A NUL-terminated copy of n bytes, not aligned. */
+char *tn_arena_text(tn_arena *arena, const char *text, size_t n);
+
+/* A copy of n bytes aligned for any object. */
+void *tn_arena_copy(tn_arena *arena, const void *data, size_t n);
+
+void tn_arena_free(tn_arena *arena);
+
+#endif

@@ -1,0 +1,36 @@
+/* base/pool.h - a fixed set of threads that work through numbered items.
+ *
+ * One primitive serves everything: items are *worked* on by any thread in any
+ * order and *emitted* one at a time in order of their number, so results never
+ * depend on the number of threads.  At most tn_pool_slots() items are between
+ * the start of work and the end of emit; each holds one slot, whose buffers
+ * the caller reuses. */
+#ifndef TN_BASE_POOL_H
+#define TN_BASE_POOL_H
+
+#include "base/error.h"
+
+typedef struct tn_pool tn_pool;
+
+/* jobs 0: one thread a core.  The calling thread works too: jobs 1 starts no
+ * thread and a pool of n starts n - 1. */
+tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err);
+void      tn_pool_free(tn_pool *pool);
+unsigned  tn_pool_jobs(const tn_pool *pool);
+unsigned  tn_pool_slots(const tn_pool *pool);       /* jobs 1: 1, else 2 * jobs */
+
+typedef struct tn_ordered {
+    /* Any thread.  A failure stops the run after the items before it have been
+     * emitted, and is what tn_pool_run() returns. */
+    tn_status (*work)(void *context, uint64_t item, unsigned slot, tn_error *err);
+    /* One at a time, in order; may be NULL. */
+    tn_status (*emit)(void *context, uint64_t item, unsigned slot, tn_error *err);
+    void *context;
+} tn_ordered;
+
+/* Works through items 0 .. n-1 and returns when all are done or one failed
+ * (then the error is that of the first failed item in order: the same for any
+ * number of threads).  One run at a time. */
+tn_status tn_pool_run(tn_pool *pool, uint64_t n, const tn_ordered *task, tn_error *err);
+
+#endif

@@ -1,0 +1,26 @@
+/* base/text.h - borrowed text, UTF-8. */
+#ifndef TN_BASE_TEXT_H
+#define TN_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Text that somebody else owns; not NUL-terminated. */
+typedef struct tn_text {
+    const char *ptr;
+    size_t      len;
+} tn_text;
+
+static inline bool tn_text_is(tn_text t, const char *literal)
+{
+    size_t n = strlen(literal);
+    return t.len == n && memcmp(t.ptr, literal, n) == 0;
+}
+
+/* The length of the longest prefix that is well-formed UTF-8 (no overlong
+ * forms, no surrogates, at most U+10FFFF): n when all of it is. */
+size_t tn_utf8_valid(const void *text, size_t n);
+
+#endif

@@ -1,0 +1,29 @@
+/* base/vector.h - growing arrays and byte strings in the heap. */
+#ifndef TN_BASE_VECTOR_H
+#define TN_BASE_VECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes room for one more item: returns the (possibly moved) array, or NULL
+ * with the old one still valid.  *cap is the room in items. */
+void *tn_grow(void *items, size_t count, size_t *cap, size_t item_size);
+
+/* A byte string that is written from front to back.  A failed one stays
+ * failed: write everything, test `bad` once.  Zero-initialise to begin. */
+typedef struct tn_buf {
+    uint8_t *data;
+    size_t   size, cap;
+    bool     bad;               /* memory ran out */
+} tn_buf;
+
+void tn_buf_put(tn_buf *b, const void *data, size_t n);
+void tn_buf_puts(tn_buf *b, const char *text);
+void tn_buf_putc(tn_buf *b, char c);
+void tn_buf_fill(tn_buf *b, uint8_t byte, size_t n);
+__attribute__((format(printf, 2, 3)))
+void tn_buf_printf(tn_buf *b, const char *format, ...);
+void tn_buf_free(tn_buf *b);
+
+#endif

@@ -1,0 +1,71 @@
+/* bytes/cbor.h - one CBOR (RFC 8949) pull parser and one writer.
+ *
+ * Works like bytes/json.h: the caller asks for what it expects, a failed
+ * reader stays failed.  Accepts definite and indefinite lengths, any width of
+ * integer, and skips tags in front of an item.  Nothing is allocated but for
+ * strings that come in chunks. */
+#ifndef TN_BYTES_CBOR_H
+#define TN_BYTES_CBOR_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/vector.h"
+
+#define TN_CBOR_MAX_DEPTH 64
+
+typedef enum tn_cbor_type {
+    TN_CBOR_END, TN_CBOR_UINT, TN_CBOR_NEGATIVE, TN_CBOR_BYTES, TN_CBOR_TEXT, TN_CBOR_ARRAY, TN_CBOR_MAP,
+    TN_CBOR_FLOAT, TN_CBOR_FALSE, TN_CBOR_TRUE, TN_CBOR_NULL, TN_CBOR_OTHER     /* undefined and other simple values */
+} tn_cbor_type;
+
+typedef struct tn_cbor {
+    const uint8_t *data;
+    size_t         pos, end;
+    tn_arena      *arena;       /* where chunked strings are joined */
+    unsigned       depth;
+    uint64_t       left[TN_CBOR_MAX_DEPTH];     /* items left at each depth; UINT64_MAX: until the break */
+    tn_status      status;
+    size_t         at;
+    char           why[96];     /* "expected text but found an integer" */
+} tn_cbor;
+
+void tn_cbor_init(tn_cbor *c, const void *data, size_t n, tn_arena *arena);
+
+/* What comes next, without taking it (tags are stepped over). */
+tn_cbor_type tn_cbor_peek(tn_cbor *c);
+
+bool     tn_cbor_array(tn_cbor *c);                 /* takes the head of an array */
+bool     tn_cbor_item(tn_cbor *c);                  /* true: an item follows; false: the array is over */
+bool     tn_cbor_map(tn_cbor *c);                   /* takes the head of a map */
+bool     tn_cbor_key(tn_cbor *c, tn_text *key);     /* next key, which must be text; false: the map is over */
+bool     tn_cbor_entry(tn_cbor *c);                 /* the same without taking the key, which may be of any type */
+uint64_t tn_cbor_u64(tn_cbor *c);
+int64_t  tn_cbor_i64(tn_cbor *c);
+double   tn_cbor_f64(tn_cbor *c);                   /* a float of any width */
+tn_text  tn_cbor_text(tn_cbor *c);                  /* checked UTF-8 */
+tn_text  tn_cbor_bytes(tn_cbor *c);
+bool     tn_cbor_bool(tn_cbor *c);
+void     tn_cbor_null(tn_cbor *c);
+void     tn_cbor_skip(tn_cbor *c);                  /* any item, fully checked (text is UTF-8, depth, counts) */
+tn_text  tn_cbor_raw(tn_cbor *c);                   /* any item with its tags, fully checked, as its bytes */
+bool     tn_cbor_done(tn_cbor *c);                  /* nothing is left; else fails */
+
+__attribute__((format(printf, 3, 4)))
+void      tn_cbor_reject(tn_cbor *c, tn_status status, const char *format, ...);
+tn_status tn_cbor_fail(const tn_cbor *c, uint64_t offset, tn_error *err);
+
+/* Writing: shortest heads. */
+void tn_cbor_put_u64(tn_buf *b, uint64_t value);
+void tn_cbor_put_i64(tn_buf *b, int64_t value);
+void tn_cbor_put_f64(tn_buf *b, double value);      /* the shortest of half, single, double that keeps the value */
+void tn_cbor_put_text(tn_buf *b, const char *text, size_t n);
+void tn_cbor_put_bytes(tn_buf *b, const void *data, size_t n);
+void tn_cbor_put_bool(tn_buf *b, bool value);
+void tn_cbor_put_null(tn_buf *b);
+void tn_cbor_put_array(tn_buf *b, uint64_t count);  /* head only */
+void tn_cbor_put_map(tn_buf *b, uint64_t count);
+void tn_cbor_open_map(tn_buf *b);                   /* indefinite: items follow, then tn_cbor_close() */
+void tn_cbor_close(tn_buf *b);
+
+#endif

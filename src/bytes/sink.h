@@ -1,0 +1,45 @@
+/* bytes/sink.h - where bytes go: a file that appears whole or not at all, or memory.
+ *
+ * A file sink writes into an unnamed file (O_TMPFILE) in the target's folder;
+ * where the file system has none, into ".tenon-XXXXXX.tmp", which it holds
+ * locked: a later sink in the same folder removes such files that nobody
+ * holds.  tn_sink_write() may be called by several threads at once for
+ * ranges that do not overlap; ranges never written read as zero. */
+#ifndef TN_BYTES_SINK_H
+#define TN_BYTES_SINK_H
+
+#include "base/error.h"
+#include "base/vector.h"
+#include "bytes/source.h"
+
+typedef struct tn_sink tn_sink;
+
+/* Nothing at `path` changes before tn_sink_publish().  An existing file keeps
+ * its permission bits; a symbolic link is followed, and stays one.
+ * TN_ERR_EXISTS: there is one and `replace` is false.  TN_ERR_IO: `path` is a
+ * directory or another thing that is no regular file, or cannot be written. */
+tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err);
+
+/* Memory: publish leaves the bytes in *out, which the caller frees. */
+tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err);
+
+tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err);
+
+/* Tells how large the file will be, so that a full disk is seen before the
+ * work and blocks lie together.  Not an error where the file system cannot. */
+tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err);
+
+/* Copies a range of a file-backed source without passing user space: shares
+ * blocks where the file system can and both offsets allow it, else
+ * copy_file_range, else read and write.  *shared grows by the bytes shared. */
+tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from, uint64_t n,
+                             uint64_t *shared, tn_error *err);
+
+/* Cuts or extends to exactly `size`, makes it durable, and gives it its name.
+ * Frees the sink whether it succeeds or fails. */
+tn_status tn_sink_publish(tn_sink *sink, uint64_t size, tn_error *err);
+
+/* Frees the sink and leaves no trace.  NULL is allowed. */
+void tn_sink_abandon(tn_sink *sink);
+
+#endif

@@ -1,0 +1,33 @@
+/* bytes/source.h - where bytes come from: a mapped file, a file that is read,
+ * memory.  Thread-safe after opening. */
+#ifndef TN_BYTES_SOURCE_H
+#define TN_BYTES_SOURCE_H
+
+#include <tenon/file.h>
+
+typedef struct tn_source tn_source;
+
+/* A directory, FIFO, socket or device is TN_ERR_IO with a text that says so;
+ * opening never blocks. */
+tn_status tn_source_open(const char *path, tn_io io, tn_source **source, tn_error *err);
+tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err);   /* duplicates fd */
+tn_status tn_source_open_memory(const void *data, size_t size, tn_source **source, tn_error *err);
+void      tn_source_close(tn_source *source);       /* NULL is allowed */
+
+uint64_t tn_source_size(const tn_source *source);
+int      tn_source_fd(const tn_source *source);     /* -1 for memory */
+
+/* The bytes [offset, offset + n) in place, valid until the source is closed;
+ * NULL when the source is not mapped or the range is outside. */
+const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t n);
+
+/* Copies the bytes into `buffer`, mapped or not.  A range outside the source
+ * is TN_ERR_TRUNCATED; a file that shrank meanwhile is too when it is read (a
+ * mapped one raises SIGBUS: that is what TN_IO_PREAD is for). */
+tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer, size_t n, tn_error *err);
+
+/* View if it can be had, else read into `buffer` (of n bytes). *bytes is where they are. */
+tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,
+                        const uint8_t **bytes, tn_error *err);
+
+#endif
