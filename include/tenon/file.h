@@ -83,7 +83,7 @@ typedef enum tn_verdict {
     TN_VERDICT_OK          = 0, /* the checksum was computed and agrees */
     TN_VERDICT_NONE        = 1, /* the part has no checksum; what could be decoded was */
     TN_VERDICT_NOT_CHECKED = 2, /* a checksum this build cannot compute */
-    TN_VERDICT_UNREADABLE  = 3, /* a type, encoding or form this build cannot read */
+    TN_VERDICT_UNREADABLE  = 3, /* no checksum, and a type, encoding or layout this build cannot read */
     TN_VERDICT_BAD         = 4  /* wrong: the error says how */
 } tn_verdict;
 
@@ -108,6 +108,7 @@ TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options
 typedef struct tn_format_info {
     const char *name;           /* "safetensors", for --to and --from */
     const char *suffix;         /* ".safetensors" */
+    const char *index_suffix;   /* of the file that names the shards: ".safetensors.index.json"; or NULL */
     const char *title;          /* one line for a person */
     bool        reads, writes;
     bool        probes;         /* recognised by content; else --from is needed */

@@ -45,6 +45,7 @@ typedef struct tn_storage {
     const char   *type;         /* the element type as the file spells it */
     const char   *encoding_name;
     const char   *checksum_text;    /* as the file spells it, or NULL */
+    const char   *opaque;       /* a layout of the container's own that this build lists but does not read, or NULL */
     tn_encoding   encoding;
     tn_checksum   checksum;
     tn_byte_order order;

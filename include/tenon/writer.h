@@ -34,20 +34,23 @@ typedef struct tn_create_options {
     unsigned    jobs;           /* threads; 0: one a core */
 } tn_create_options;
 
-/* Begins a file.  `options` may be NULL.  Nothing at `path` changes yet.
- *
- * TN_ERR_EXISTS: there is a file and `replace` is false.  TN_ERR_ARGUMENT: no
- * container by that name or suffix, or an option it cannot honour.
- * TN_ERR_IO: the folder cannot be written, or `path` is no regular file. */
+/* Begins a file.  `options` may be NULL.  The disk is not touched before the
+ * first data: TN_ERR_EXISTS (there is a file and `replace` is false) and
+ * TN_ERR_IO (the folder cannot be written, `path` is no regular file) come
+ * then.  TN_ERR_ARGUMENT: no container by that name or suffix, or an option it
+ * cannot honour. */
 TN_API tn_status tn_create(const char *path, const tn_create_options *options, tn_writer **writer, tn_error *err);
 
-/* Adds one piece of file metadata; a key given twice is TN_ERR_ARGUMENT. */
+/* Adds one piece of file metadata, copied.  A key given twice is an error when
+ * data begins. */
 TN_API tn_status tn_writer_add_meta(tn_writer *writer, const tn_meta *meta, tn_error *err);
 
 /* Declares a tensor; tensors are numbered 0, 1 ... as they are added.  The
  * description is copied.  A part whose `data` is not NULL is written by
  * tn_writer_finish(): until then those bytes must stay valid and unchanged.
- * Each part's `storage` is ignored: the options say how it is stored.
+ * Each part's `storage` is ignored: the options say how it is stored.  A
+ * tensor that says it is `tied` to an earlier one gets no data: it has that
+ * one's, shared where the container can, else written again.
  *
  * TN_ERR_ARGUMENT: a name twice, empty, too long, with a NUL or not UTF-8; a
  * form whose parts do not fit it; data already begun.  TN_ERR_LOSS,

@@ -19,6 +19,11 @@ static inline bool tn_text_is(tn_text t, const char *literal)
     return t.len == n && memcmp(t.ptr, literal, n) == 0;
 }
 
+static inline bool tn_text_has_nul(tn_text t)
+{
+    return t.len && memchr(t.ptr, 0, t.len) != NULL;
+}
+
 /* The length of the longest prefix that is well-formed UTF-8 (no overlong
  * forms, no surrogates, at most U+10FFFF): n when all of it is. */
 size_t tn_utf8_valid(const void *text, size_t n);

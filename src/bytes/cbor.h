@@ -13,6 +13,7 @@
 #include "base/vector.h"
 
 #define TN_CBOR_MAX_DEPTH 64
+#define TN_CBOR_MAX_TAGS  16    /* in front of one item */
 
 typedef enum tn_cbor_type {
     TN_CBOR_END, TN_CBOR_UINT, TN_CBOR_NEGATIVE, TN_CBOR_BYTES, TN_CBOR_TEXT, TN_CBOR_ARRAY, TN_CBOR_MAP,
@@ -27,7 +28,7 @@ typedef struct tn_cbor {
     uint64_t       left[TN_CBOR_MAX_DEPTH];     /* items left at each depth; UINT64_MAX: until the break */
     tn_status      status;
     size_t         at;
-    char           why[96];     /* "expected text but found an integer" */
+    char           why[160];    /* "expected text but found an integer" */
 } tn_cbor;
 
 void tn_cbor_init(tn_cbor *c, const void *data, size_t n, tn_arena *arena);
@@ -35,15 +36,15 @@ void tn_cbor_init(tn_cbor *c, const void *data, size_t n, tn_arena *arena);
 /* What comes next, without taking it (tags are stepped over). */
 tn_cbor_type tn_cbor_peek(tn_cbor *c);
 
+static inline bool     tn_cbor_item(tn_cbor *c);                    /* true: an item follows; false: the array is over */
+static inline bool     tn_cbor_key(tn_cbor *c, tn_text *key);       /* next key, which must be text; false: the map is over */
+static inline bool     tn_cbor_entry(tn_cbor *c);                   /* the same without taking the key, which may be of any type */
+static inline uint64_t tn_cbor_u64(tn_cbor *c);
+static inline tn_text  tn_cbor_text(tn_cbor *c);                    /* checked UTF-8 */
 bool     tn_cbor_array(tn_cbor *c);                 /* takes the head of an array */
-bool     tn_cbor_item(tn_cbor *c);                  /* true: an item follows; false: the array is over */
 bool     tn_cbor_map(tn_cbor *c);                   /* takes the head of a map */
-bool     tn_cbor_key(tn_cbor *c, tn_text *key);     /* next key, which must be text; false: the map is over */
-bool     tn_cbor_entry(tn_cbor *c);                 /* the same without taking the key, which may be of any type */
-uint64_t tn_cbor_u64(tn_cbor *c);
 int64_t  tn_cbor_i64(tn_cbor *c);
 double   tn_cbor_f64(tn_cbor *c);                   /* a float of any width */
-tn_text  tn_cbor_text(tn_cbor *c);                  /* checked UTF-8 */
 tn_text  tn_cbor_bytes(tn_cbor *c);
 bool     tn_cbor_bool(tn_cbor *c);
 void     tn_cbor_null(tn_cbor *c);
@@ -67,5 +68,76 @@ void tn_cbor_put_array(tn_buf *b, uint64_t count);  /* head only */
 void tn_cbor_put_map(tn_buf *b, uint64_t count);
 void tn_cbor_open_map(tn_buf *b);                   /* indefinite: items follow, then tn_cbor_close() */
 void tn_cbor_close(tn_buf *b);
+
+/* An index of 100,000 tensors is read through the functions below, so what is
+ * usual (small numbers, short ASCII text) is inline here and all the rest,
+ * every failure included, is in cbor.c.  After a failure the data ends at
+ * `pos`, and nothing is usual any more. */
+bool     tn_cbor_next_unusual(tn_cbor *c);
+uint64_t tn_cbor_u64_unusual(tn_cbor *c);
+tn_text  tn_cbor_text_unusual(tn_cbor *c, const char *expected);
+
+/* Whether no byte has its high bit set; in loads that overlap rather than a loop over odd bytes. */
+static inline bool tn_cbor_is_ascii(const uint8_t *p, size_t n)
+{
+    uint64_t a = 0, b = 0;
+    if (n >= 8) {
+        for (size_t i = 0; n - i > 8; i += 8) {
+            memcpy(&b, p + i, 8);
+            a |= b;
+        }
+        memcpy(&b, p + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(&a, p, 4);
+        memcpy(&b, p + n - 4, 4);
+    } else if (n) {
+        a = p[0] | p[n / 2];
+        b = p[n - 1];
+    }
+    return !((a | b) & UINT64_C(0x8080808080808080));
+}
+
+static inline bool tn_cbor_item(tn_cbor *c)
+{
+    if (c->status || c->left[c->depth - 1] == 0 || c->left[c->depth - 1] == UINT64_MAX)
+        return tn_cbor_next_unusual(c);
+    c->left[c->depth - 1]--;
+    return true;
+}
+
+static inline bool tn_cbor_entry(tn_cbor *c)
+{
+    return tn_cbor_item(c);
+}
+
+static inline tn_text tn_cbor_take_text(tn_cbor *c, const char *expected)
+{
+    size_t left = c->end - c->pos, n = left ? (size_t)c->data[c->pos] - 0x60 : SIZE_MAX;    /* 0x60: text of length 0 */
+    if (n < 24 && n < left && tn_cbor_is_ascii(c->data + c->pos + 1, n)) {
+        c->pos += 1 + n;
+        return (tn_text){ (const char *)c->data + c->pos - n, n };
+    }
+    return tn_cbor_text_unusual(c, expected);
+}
+
+static inline tn_text tn_cbor_text(tn_cbor *c)
+{
+    return tn_cbor_take_text(c, "text");
+}
+
+static inline bool tn_cbor_key(tn_cbor *c, tn_text *key)
+{
+    if (!tn_cbor_item(c))
+        return false;
+    *key = tn_cbor_take_text(c, "a text key");
+    return !c->status;
+}
+
+static inline uint64_t tn_cbor_u64(tn_cbor *c)
+{
+    if (c->pos < c->end && c->data[c->pos] < 24)
+        return c->data[c->pos++];
+    return tn_cbor_u64_unusual(c);
+}
 
 #endif

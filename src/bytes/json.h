@@ -37,7 +37,7 @@ typedef struct tn_json {
     bool        first;          /* no comma is due before the next item */
     tn_status   status;         /* TN_OK, or why reading stopped */
     size_t      at;             /* byte of the failure */
-    char        why[96];        /* "expected a string but found 12" */
+    char        why[160];       /* "expected a string but found a number" */
 } tn_json;
 
 /* Begins to read; checks that all of the text is UTF-8. */
@@ -46,13 +46,13 @@ void tn_json_init(tn_json *j, const char *text, size_t n, tn_arena *arena);
 /* What comes next, without taking it; TN_JSON_END at the end or after a failure. */
 tn_json_type tn_json_peek(tn_json *j);
 
-bool     tn_json_object(tn_json *j);                /* takes '{' */
-bool     tn_json_key(tn_json *j, tn_text *key);     /* takes the next key and ':', or '}' and gives false */
-bool     tn_json_array(tn_json *j);                 /* takes '[' */
-bool     tn_json_item(tn_json *j);                  /* true: an item follows; false: took ']' */
-tn_text  tn_json_string(tn_json *j);                /* slice of the input, or of the arena when it had escapes */
-uint64_t tn_json_u64(tn_json *j);                   /* a plain non-negative integer that fits; no '.', no exponent, no -0 */
-int64_t  tn_json_i64(tn_json *j);
+static inline bool     tn_json_object(tn_json *j);                  /* takes '{' */
+static inline bool     tn_json_key(tn_json *j, tn_text *key);       /* takes the next key and ':', or '}' and gives false */
+static inline bool     tn_json_array(tn_json *j);                   /* takes '[' */
+static inline bool     tn_json_item(tn_json *j);                    /* true: an item follows; false: took ']' */
+static inline tn_text  tn_json_string(tn_json *j);                  /* slice of the input, or of the arena when it had escapes */
+static inline uint64_t tn_json_u64(tn_json *j);                     /* a plain integer that fits; no '-', '.' or exponent */
+int64_t  tn_json_i64(tn_json *j);                   /* the same with '-', but no -0 */
 double   tn_json_f64(tn_json *j);                   /* any number; locale-independent, correctly rounded; too large fails */
 tn_text  tn_json_number(tn_json *j);                /* any number, as its text */
 bool     tn_json_bool(tn_json *j);
@@ -71,5 +71,100 @@ tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err);
 /* Writing: pieces into a tn_buf; the caller puts the punctuation. */
 void tn_json_put_string(tn_buf *b, const char *text, size_t n);    /* quotes and escapes; UTF-8 stays as it is */
 void tn_json_put_f64(tn_buf *b, double value);      /* shortest digits that read back the same; finite only */
+
+/* Headers of 100,000 tensors are read through the functions below, so what is
+ * usual (no white space, no escapes, small numbers) is inline here and all the
+ * rest, every failure included, is in json.c.  After a failure the text ends
+ * at `pos`, and nothing is usual any more. */
+bool     tn_json_open_unusual(tn_json *j, char bracket);
+bool     tn_json_next_unusual(tn_json *j, char bracket);
+bool     tn_json_colon_unusual(tn_json *j);
+tn_text  tn_json_string_unusual(tn_json *j);
+uint64_t tn_json_u64_unusual(tn_json *j);
+
+/* The first '"', '\' or control character from p on, or `end`. */
+__attribute__((pure)) size_t tn_json_plain_end(const char *text, size_t p, size_t end);
+
+static inline bool tn_json_is_next(const tn_json *j, char c)
+{
+    return j->pos < j->end && j->text[j->pos] == c;
+}
+
+static inline bool tn_json_open(tn_json *j, char bracket)
+{
+    if (!tn_json_is_next(j, bracket) || j->depth == TN_JSON_MAX_DEPTH)
+        return tn_json_open_unusual(j, bracket);
+    j->pos++;
+    j->depth++;
+    j->first = true;
+    return true;
+}
+
+/* Steps to the next thing in a container; false: took the bracket that closes it. */
+static inline bool tn_json_next(tn_json *j, char bracket)
+{
+    if (tn_json_is_next(j, bracket)) {
+        j->pos++;
+        j->depth--;
+        j->first = false;
+        return false;
+    }
+    if (j->first || !tn_json_is_next(j, ','))
+        return tn_json_next_unusual(j, bracket);
+    j->pos++;
+    return true;
+}
+
+static inline bool tn_json_object(tn_json *j)
+{
+    return tn_json_open(j, '{');
+}
+
+static inline bool tn_json_array(tn_json *j)
+{
+    return tn_json_open(j, '[');
+}
+
+static inline bool tn_json_item(tn_json *j)
+{
+    return tn_json_next(j, ']');
+}
+
+static inline tn_text tn_json_string(tn_json *j)
+{
+    if (tn_json_is_next(j, '"')) {
+        size_t begin = j->pos + 1, close = tn_json_plain_end(j->text, begin, j->end);
+        if (close < j->end && j->text[close] == '"') {
+            j->pos = close + 1;
+            return (tn_text){ j->text + begin, close - begin };
+        }
+    }
+    return tn_json_string_unusual(j);
+}
+
+static inline bool tn_json_key(tn_json *j, tn_text *key)
+{
+    if (!tn_json_next(j, '}'))
+        return false;
+    *key = tn_json_string(j);
+    if (!tn_json_is_next(j, ':'))
+        return tn_json_colon_unusual(j);
+    j->pos++;
+    return true;
+}
+
+static inline uint64_t tn_json_u64(tn_json *j)
+{
+    uint64_t value = 0;
+    size_t p = j->pos;
+    for (unsigned digit; p < j->end && (digit = (unsigned)(j->text[p] - '0')) <= 9; p++)
+        value = value * 10 + digit;
+    /* 1 to 19 digits cannot have wrapped */
+    if (p - j->pos - 1 >= 19 || (j->text[j->pos] == '0' && p - j->pos > 1) ||
+        p == j->end || (j->text[p] != ',' && j->text[p] != ']'))
+        return tn_json_u64_unusual(j);
+    j->pos = p;
+    return value;
+}
 
 #endif

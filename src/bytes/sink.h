@@ -35,8 +35,13 @@ tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err);
 tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from, uint64_t n,
                              uint64_t *shared, tn_error *err);
 
+/* The unnamed file, for reading back what was written; -1 for memory. */
+int tn_sink_fd(const tn_sink *sink);
+
 /* Cuts or extends to exactly `size`, makes it durable, and gives it its name.
- * Frees the sink whether it succeeds or fails. */
+ * Frees the sink whether it succeeds or fails.  A failure leaves all as it
+ * was, but for one: when the folder cannot be synced the new file has its name
+ * already, and the error's text says so. */
 tn_status tn_sink_publish(tn_sink *sink, uint64_t size, tn_error *err);
 
 /* Frees the sink and leaves no trace.  NULL is allowed. */

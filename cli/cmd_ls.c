@@ -1,0 +1,247 @@
+/* cli/cmd_ls.c - lists the tensors of files. */
+#include "json.h"
+#include "opts.h"
+#include "table.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct totals {
+    uint64_t elements, nbytes, stored;
+    bool     compressed;
+} totals;
+
+/* Two names for one range of the file: its bytes are counted once. */
+static bool shares_bytes(const tn_file *file, const tn_tensor *tensor)
+{
+    const tn_tensor *other = tensor->tied ? tn_file_find(file, tensor->tied) : NULL;
+    return other && other->parts[0].storage.offset == tensor->parts[0].storage.offset &&
+           other->parts[0].storage.shard == tensor->parts[0].storage.shard;
+}
+
+static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *tensor)
+{
+    sum->elements += tensor_elements(tensor);
+    if (shares_bytes(file, tensor))
+        return;
+    sum->nbytes += tensor_nbytes(tensor);
+    for (uint32_t i = 0; i < tensor->nparts; i++) {
+        sum->stored += tensor->parts[i].storage.size;
+        sum->compressed |= tensor->parts[i].storage.encoding == TN_ENCODING_ZSTD;
+    }
+}
+
+static void out_totals(const tn_file *file, const totals *sum)
+{
+    out("%s, %s, %s", counted(tn_file_count(file), "tensor").s, counted(sum->elements, "element").s,
+        human_size(sum->nbytes).s);
+    if (sum->compressed)
+        out(" (zstd: %s stored)", human_size(sum->stored).s);
+    out(", %s", tn_file_format(file));
+    if (tn_file_shards(file) > 1)
+        out(" in %s files", grouped(tn_file_shards(file)).s);
+    out_text("\n");
+}
+
+static const char *alignment_text(unsigned alignment, char buffer[16])
+{
+    if (alignment >= 1024)
+        snprintf(buffer, 16, "%uK", alignment / 1024);
+    else
+        snprintf(buffer, 16, "%u", alignment);
+    return buffer;
+}
+
+static void place_cells(table *t, const tn_file *file, const tn_part *part)
+{
+    char buffer[16];
+    table_number(t, part->storage.offset);
+    table_cell(t, alignment_text(alignment_of(part->storage.offset), buffer));
+    if (tn_file_shards(file) > 1)
+        table_name(t, tn_file_shard_name(file, part->storage.shard));
+}
+
+static void part_notes(table *t, const tn_tensor *tensor)
+{
+    for (uint32_t i = 0; tensor->nparts > 1 && i < tensor->nparts; i++) {
+        const tn_part *part = &tensor->parts[i];
+        table_note(t, "part %s: %s %s, %s, %s, offset %llu", escaped(part->role), type_of(part->array.dtype, part).s,
+                   shape_of(part->array.rank, part->array.shape).s, human_size(part->nbytes).s, encoding_of(part).s,
+                   (unsigned long long)part->storage.offset);
+    }
+}
+
+static void long_notes(table *t, const tn_tensor *tensor)
+{
+    part_notes(t, tensor);
+    if (tensor->tied)
+        table_note(t, "tied to %s", escaped(tensor->tied));
+    for (uint32_t i = 0; i < tensor->nmeta; i++)
+        table_note(t, "%s = %s", escaped(tensor->meta[i].key), meta_text(&tensor->meta[i]));
+}
+
+/* The type, and the form where it is not a plain array: "float64 (csr)". */
+static void type_cell(table *t, const tn_tensor *tensor)
+{
+    short_text type = type_of(tensor->dtype, &tensor->parts[0]);
+    if (strcmp(tensor->form, "dense") == 0) {
+        table_cell(t, type.s);
+        return;
+    }
+    char text[200];
+    snprintf(text, sizeof text, "%s (%.100s)", type.s, escaped(tensor->form));
+    table_cell(t, text);
+}
+
+static void list_rows(const tn_file *file, bool long_list)
+{
+    static const char *const brief[] = { "name", "type", "shape", "size", "encoding", "checksum", NULL };
+    static const char *const full[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align", NULL };
+    static const char *const sharded[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align",
+                                           "file", NULL };
+    const char *const *headings = !long_list ? brief : tn_file_shards(file) > 1 ? sharded : full;
+    table t;
+    totals sum = { 0 };
+    table_begin(&t, headings, 1u << 3 | 1u << 6 | 1u << 7);
+    for (size_t i = 0; i < tn_file_count(file); i++) {
+        const tn_tensor *tensor = tn_file_tensor(file, i);
+        const tn_part *part = &tensor->parts[0];
+        add_to_totals(&sum, file, tensor);
+        table_name(&t, tensor->name);
+        type_cell(&t, tensor);
+        table_cell(&t, shape_of(tensor->rank, tensor->shape).s);
+        table_cell(&t, human_size(tensor_nbytes(tensor)).s);
+        table_cell(&t, encoding_of(part).s);
+        table_cell(&t, checksum_of(part).s);
+        if (long_list) {
+            place_cells(&t, file, part);
+            long_notes(&t, tensor);
+        }
+    }
+    table_end(&t);
+    out_totals(file, &sum);
+}
+
+static void list_file_meta(const tn_file *file)
+{
+    size_t count;
+    const tn_meta *meta = tn_file_meta(file, &count);
+    for (size_t i = 0; i < count; i++)
+        out("%s = %s\n", escaped(meta[i].key), meta_text(&meta[i]));
+    if (count > 0)
+        out_text("\n");
+}
+
+static void json_part(const tn_file *file, const tn_part *part)
+{
+    const tn_dtype_info *info = tn_dtype_get(part->array.dtype);
+    const tn_storage *storage = &part->storage;
+    json_text_field("dtype", info ? info->name : NULL);
+    json_text_field("type", storage->type);
+    json_key("shape");
+    json_shape(part->array.rank, part->array.shape);
+    json_uint_field("nbytes", part->nbytes);
+    json_uint_field("stored", storage->size);
+    json_text_field("encoding", encoding_name(storage->encoding) ? encoding_name(storage->encoding) : storage->encoding_name);
+    json_text_field("byteorder", storage->order == TN_BIG_ENDIAN ? "big" : "little");
+    json_text_field("checksum", storage->checksum_text);
+    json_uint_field("offset", storage->offset);
+    json_uint_field("align", alignment_of(storage->offset));
+    if (tn_file_shards(file) > 1)
+        json_text_field("file", tn_file_shard_name(file, storage->shard));
+}
+
+static void json_parts(const tn_file *file, const tn_tensor *tensor)
+{
+    const tn_dtype_info *info = tn_dtype_get(tensor->dtype);
+    json_text_field("dtype", info ? info->name : NULL);
+    json_key("shape");
+    json_shape(tensor->rank, tensor->shape);
+    json_key("parts");
+    json_open('[');
+    for (uint32_t i = 0; i < tensor->nparts; i++) {
+        json_open('{');
+        json_text_field("role", tensor->parts[i].role);
+        json_part(file, &tensor->parts[i]);
+        json_close('}');
+    }
+    json_close(']');
+}
+
+static void json_tensor(const tn_file *file, const tn_tensor *tensor)
+{
+    bool dense = strcmp(tensor->form, "dense") == 0 && tensor->nparts == 1;
+    json_open('{');
+    json_text_field("name", tensor->name);
+    json_text_field("form", tensor->form);
+    if (dense)
+        json_part(file, &tensor->parts[0]);
+    else
+        json_parts(file, tensor);
+    json_text_field("tied", tensor->tied);
+    json_key("metadata");
+    json_meta(tensor->meta, tensor->nmeta);
+    json_close('}');
+}
+
+static void list_json(const char *path, const tn_file *file)
+{
+    size_t count;
+    const tn_meta *meta = tn_file_meta(file, &count);
+    json_open('{');
+    json_text_field("file", path);
+    json_text_field("format", tn_file_format(file));
+    json_uint_field("size", tn_file_size(file));
+    json_uint_field("files", tn_file_shards(file));
+    json_key("metadata");
+    json_meta(meta, count);
+    json_key("tensors");
+    json_open('[');
+    for (size_t i = 0; i < tn_file_count(file); i++)
+        json_tensor(file, tn_file_tensor(file, i));
+    json_close(']');
+    json_close('}');
+    json_end();
+}
+
+static int list(const opts *o, size_t i)
+{
+    const char *path = o->files[i];
+    tn_file *file;
+    int code = open_input(o, path, &file);
+    if (code != EXIT_DONE)
+        return code;
+    if (o->json) {
+        list_json(path, file);
+    } else {
+        if (o->nfiles > 1)
+            out("%s%s:\n", i > 0 ? "\n" : "", escaped(path));
+        if (o->long_list)
+            list_file_meta(file);
+        list_rows(file, o->long_list);
+    }
+    tn_close(file);
+    return EXIT_DONE;
+}
+
+static int run(const opts *o)
+{
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < o->nfiles; i++)
+        code = worse(code, list(o, i));
+    return code;
+}
+
+const command cmd_ls = {
+    .name = "ls",
+    .operands = "FILE...",
+    .summary = "Lists tensors: name, type, shape, size, encoding, checksum.",
+    .about = "Only the index is read.  A type, encoding or checksum this build does not know\n"
+             "is shown in question marks as the file spells it.",
+    .example = "  $ tenon ls -l model.zt",
+    .min_files = 1,
+    .max_files = SIZE_MAX,
+    .accepts = OPT(LONG) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .run = run,
+};

@@ -1,0 +1,108 @@
+/* cli/cmd_show.c - the values of one tensor. */
+#include "array_text.h"
+#include "json.h"
+#include "opts.h"
+#include "text.h"
+
+#include <stdio.h>
+
+#define THRESHOLD 1000          /* more values than this are summarised */
+
+/* One part: its window is made and its values are shown. */
+static int show_part(const opts *o, const tn_file *file, const tn_part *part)
+{
+    tn_error err;
+    elements e;
+    window w;
+    char why[200];
+    if (!window_make(&w, &part->array, o->slice, why, sizeof why))
+        return usage_error("show", "--slice \"%s\": %s", escaped(o->slice), why);
+    if (elements_open(&e, file, part, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    if (o->slice && !o->json)
+        out("[%s] is %s\n", escaped(o->slice), shape_of(w.rank, w.shape).s);
+    if (o->json) {
+        json_key("shape");
+        json_shape(w.rank, w.shape);
+        json_key("values");
+    }
+    tn_status status = o->json ? array_json(&e, &w, &err) : array_print(&e, &w, !o->full && w.count > THRESHOLD, &err);
+    elements_close(&e);
+    return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
+}
+
+static int show_text(const opts *o, const tn_file *file, const tn_tensor *tensor)
+{
+    int code = EXIT_DONE;
+    out("%s%s%s  %s %s\n", style_on_stdout(STYLE_BOLD), escaped(tensor->name), style_on_stdout(STYLE_PLAIN),
+        type_of(tensor->dtype, &tensor->parts[0]).s, shape_of(tensor->rank, tensor->shape).s);
+    for (uint32_t i = 0; i < tensor->nparts; i++) {
+        const tn_part *part = &tensor->parts[i];
+        if (tensor->nparts > 1)
+            out("%s  %s %s\n", escaped(part->role), type_of(part->array.dtype, part).s,
+                shape_of(part->array.rank, part->array.shape).s);
+        code = worse(code, show_part(o, file, part));
+    }
+    return code;
+}
+
+static int show_json(const opts *o, const tn_file *file, const tn_tensor *tensor)
+{
+    int code = EXIT_DONE;
+    json_open('{');
+    json_text_field("name", tensor->name);
+    if (tensor->nparts > 1) {
+        json_text_field("form", tensor->form);
+        json_key("parts");
+        json_open('[');
+    }
+    for (uint32_t i = 0; i < tensor->nparts; i++) {
+        const tn_dtype_info *info = tn_dtype_get(tensor->parts[i].array.dtype);
+        if (tensor->nparts > 1) {
+            json_open('{');
+            json_text_field("role", tensor->parts[i].role);
+        }
+        json_text_field("dtype", info ? info->name : NULL);
+        code = worse(code, show_part(o, file, &tensor->parts[i]));
+        if (tensor->nparts > 1)
+            json_close('}');
+    }
+    if (tensor->nparts > 1)
+        json_close(']');
+    json_close('}');
+    json_end();
+    return code;
+}
+
+static int run(const opts *o)
+{
+    const char *path = o->files[0], *name = o->files[1];
+    tn_file *file;
+    int code = open_input(o, path, &file);
+    if (code != EXIT_DONE)
+        return code;
+    const tn_tensor *tensor = tn_file_find(file, name);
+    if (!tensor) {
+        say("%s: no tensor \"%s\"", escaped(path), escaped(name));
+        code = EXIT_BAD;
+    } else if (o->slice && tensor->nparts > 1) {
+        code = usage_error("show", "--slice needs a tensor of one part, but \"%s\" has %u", escaped(name), tensor->nparts);
+    } else {
+        code = o->json ? show_json(o, file, tensor) : show_text(o, file, tensor);
+    }
+    tn_close(file);
+    return code;
+}
+
+const command cmd_show = {
+    .name = "show",
+    .operands = "FILE NAME",
+    .summary = "Shows the values of a tensor.",
+    .about = "Of more than 1000 values only the first and last three along each dimension are\n"
+             "shown, unless --full or --json is given.  Only what is shown is read.",
+    .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
+    .min_files = 2,
+    .max_files = 2,
+    .accepts = OPT(SLICE) | OPT(FULL) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .run = run,
+};

@@ -1,0 +1,187 @@
+/* cli/cmd_verify.c - checks structure and checksums. */
+#include "json.h"
+#include "opts.h"
+#include "progress.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct check {
+    progress    bar;            /* first: progress_step() takes the context as its own */
+    const opts *o;
+    const char *path;
+    uint64_t    crc32c, sha256; /* checked and right */
+    uint64_t    none, not_checked, unreadable, bad;
+    uint64_t    decoded;        /* of `none`: compressed, so at least that was checked */
+} check;
+
+static const char *verdict_text(tn_verdict verdict)
+{
+    static const char *const texts[] = { "ok", "no checksum", "not checked", "unreadable", "BAD" };
+    return texts[verdict];
+}
+
+static void count(check *c, tn_verdict verdict, tn_checksum kind)
+{
+    if (verdict == TN_VERDICT_OK && kind == TN_CHECKSUM_SHA256)
+        c->sha256++;
+    else if (verdict == TN_VERDICT_OK)
+        c->crc32c++;
+    else if (verdict == TN_VERDICT_NONE)
+        c->none++;
+    else if (verdict == TN_VERDICT_NOT_CHECKED)
+        c->not_checked++;
+    else if (verdict == TN_VERDICT_UNREADABLE)
+        c->unreadable++;
+    else
+        c->bad++;
+}
+
+static void json_problem(const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+{
+    json_open('{');
+    json_text_field("name", tensor->name);
+    json_text_field("part", part->role);
+    json_text_field("verdict", verdict_text(verdict));
+    json_text_field("why", why->text);
+    if (why->offset != TN_NO_OFFSET)
+        json_uint_field("offset", why->offset);
+    json_close('}');
+}
+
+static void out_problem(const check *c, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                        const tn_error *why)
+{
+    bool bad = verdict == TN_VERDICT_BAD;
+    out("%s: %s%s%s: ", escaped(c->path), bad ? style_on_stdout(STYLE_RED) : "", verdict_text(verdict),
+        bad ? style_on_stdout(STYLE_PLAIN) : "");
+    if (why->offset != TN_NO_OFFSET)
+        out("byte %llu: ", (unsigned long long)why->offset);
+    if (strncmp(why->text, "tensor ", 7) != 0)      /* most texts name it themselves */
+        out("tensor \"%s\": ", escaped(tensor->name));
+    if (tensor->nparts > 1)
+        out("part %s: ", escaped(part->role));
+    out("%s\n", why->text);
+}
+
+static void report(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+{
+    check *c = context;
+    count(c, verdict, part->storage.checksum);
+    c->decoded += verdict == TN_VERDICT_NONE && part->storage.encoding == TN_ENCODING_ZSTD;
+    if (verdict == TN_VERDICT_OK || verdict == TN_VERDICT_NONE)
+        return;
+    progress_end(&c->bar);
+    if (c->o->json)
+        json_problem(tensor, part, verdict, why);
+    else
+        out_problem(c, tensor, part, verdict, why);
+}
+
+/* What was checked, in one line, and plainly what was not. */
+static void out_summary(const check *c, size_t tensors)
+{
+    bool bad = c->bad > 0, partly = c->not_checked > 0 || c->unreadable > 0;
+    out("%s: %s%s%s: %s", escaped(c->path), bad ? style_on_stdout(STYLE_RED) : "",
+        bad ? "BAD" : partly ? "not fully checked" : "ok", bad ? style_on_stdout(STYLE_PLAIN) : "",
+        counted(tensors, "tensor").s);
+    if (tensors > 0 && c->none == tensors) {
+        out("; no checksums: only the structure%s checked\n", c->decoded ? " and the compressed data were" : " was");
+        return;
+    }
+    const struct { uint64_t count; const char *what; } counts[] = {
+        { c->bad, "bad" }, { c->crc32c, "crc32c checked" }, { c->sha256, "sha256 checked" },
+        { c->not_checked, "not checked" }, { c->unreadable, "unreadable" }
+    };
+    const char *separator = "; ";
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (counts[i].count > 0) {
+            out("%s%s %s", separator, grouped(counts[i].count).s, counts[i].what);
+            separator = ", ";
+        }
+    }
+    if (tensors > 0)
+        out("%s%s without checksum", separator, grouped(c->none).s);
+    out_text("\n");
+}
+
+static void json_summary(const check *c, size_t tensors)
+{
+    json_close(']');
+    json_uint_field("tensors", tensors);
+    json_uint_field("crc32c", c->crc32c);
+    json_uint_field("sha256", c->sha256);
+    json_uint_field("without_checksum", c->none);
+    json_uint_field("not_checked", c->not_checked);
+    json_uint_field("unreadable", c->unreadable);
+    json_uint_field("bad", c->bad);
+}
+
+static int verify_open(check *c, const tn_file *file, tn_error *err)
+{
+    tn_verify_options options = { .size = sizeof options, .jobs = c->o->jobs, .progress = progress_step, .context = c };
+    progress_begin(&c->bar, false);
+    tn_status status = tn_verify(file, &options, report, err);
+    progress_end(&c->bar);
+    if (c->o->json)
+        json_summary(c, tn_file_count(file));
+    else if (status == TN_OK)
+        out_summary(c, tn_file_count(file));
+    return status != TN_OK ? exit_code(status) : c->bad > 0 ? EXIT_BAD : EXIT_DONE;
+}
+
+/* One file.  With --json also a file that cannot be opened gets its object. */
+static int verify(const opts *o, const char *path)
+{
+    check c = { .o = o, .path = path };
+    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
+    tn_file *file = NULL;
+    tn_error err = { .status = TN_OK };
+    if (o->json) {
+        json_open('{');
+        json_text_field("file", path);
+    }
+    int code = EXIT_DONE;
+    if (tn_open(path, &options, &file, &err) == TN_OK) {
+        if (o->json) {
+            json_key("problems");
+            json_open('[');
+        }
+        code = verify_open(&c, file, &err);
+    }
+    code = err.status != TN_OK ? exit_code(err.status) : code;
+    if (o->json) {
+        json_text_field("error", err.status != TN_OK ? err.text : NULL);
+        json_bool_field("ok", code == EXIT_DONE);
+        json_close('}');
+        json_end();
+    }
+    if (err.status != TN_OK)
+        say_error(path, &err);
+    tn_close(file);
+    out_flush();
+    return code;
+}
+
+static int run(const opts *o)
+{
+    int code = EXIT_DONE;
+    signals_catch();
+    for (size_t i = 0; i < o->nfiles && !signals_came(); i++)
+        code = worse(code, verify(o, o->files[i]));
+    return code;
+}
+
+const command cmd_verify = {
+    .name = "verify",
+    .operands = "FILE...",
+    .summary = "Checks structure, compressed data and every checksum.",
+    .about = "Says for each file what was checked and what had no checksum.  Exit status 1\n"
+             "if anything is bad.",
+    .example = "  $ tenon verify *.zt",
+    .min_files = 1,
+    .max_files = SIZE_MAX,
+    .accepts = OPT(JOBS) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .run = run,
+};

@@ -1,0 +1,66 @@
+/* cli/elements.c - single elements of a part, wherever its bytes are. */
+#include "elements.h"
+#include "say.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Bytes a block.  Compressed data is decoded from the front at each read, so
+ * what is not too large is read whole. */
+#define RAW_BLOCK        (UINT64_C(64) << 10)
+#define COMPRESSED_BLOCK (UINT64_C(64) << 20)
+
+static tn_status refuse(tn_error *err, const char *what, const char *spelling)
+{
+    *err = (tn_error){ .status = TN_ERR_UNSUPPORTED, .offset = TN_NO_OFFSET };
+    snprintf(err->text, sizeof err->text, "%s %.100s cannot be read by this build", what, spelling);
+    return err->status;
+}
+
+tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(part->array.dtype);
+    uint64_t count = 0;
+    if (!type)
+        return refuse(err, "type", type_of(TN_UNKNOWN, part).s);
+    if (tn_shape_count(part->array.rank, part->array.shape, &count) != TN_OK)
+        return refuse(err, "shape", shape_of(part->array.rank, part->array.shape).s);
+    uint64_t bytes = part->storage.encoding == TN_ENCODING_RAW ? RAW_BLOCK : COMPRESSED_BLOCK;
+    *e = (elements){ .file = file, .flat = *part, .count = (int64_t)count };
+    e->flat.array = (tn_array){ .dtype = type->dtype, .rank = 1, .shape = &e->count };
+    e->block = bytes * 8 / type->bits / 8 * 8;      /* a multiple of 8: begins on a whole byte */
+    if (part->data) {
+        e->data = part->data;
+        e->n = count;
+    }
+    return TN_OK;
+}
+
+void elements_close(elements *e) { free(e->buffer); }
+
+static tn_status load(elements *e, uint64_t index, tn_error *err)
+{
+    uint64_t left, bits = tn_dtype_get(e->flat.array.dtype)->bits;
+    if (!e->buffer)
+        e->buffer = must_allocate((size_t)(e->block * bits / 8), 1);
+    e->first = index / e->block * e->block;
+    left = (uint64_t)e->count - e->first;
+    e->n = left < e->block ? left : e->block;
+    e->data = e->buffer;
+    tn_status status = tn_part_read_rows(e->file, &e->flat, e->first, e->n, e->buffer, (size_t)((e->n * bits + 7) / 8), err);
+    if (status != TN_OK)
+        e->n = 0;
+    return status;
+}
+
+tn_status elements_get(elements *e, uint64_t index, tn_value *value, tn_error *err)
+{
+    if (index - e->first >= e->n) {
+        tn_status status = load(e, index, err);
+        if (status != TN_OK)
+            return status;
+    }
+    *value = tn_value_get(e->flat.array.dtype, e->data, index - e->first);
+    return TN_OK;
+}

@@ -1,0 +1,65 @@
+/* cli/opts.h - commands, and the options they share.
+ *
+ * One table in opts.c says what each option is called, takes and does; each
+ * command lists the options it accepts.  Parsing and --help both read it. */
+#ifndef TENON_CLI_OPTS_H
+#define TENON_CLI_OPTS_H
+
+#include "say.h"
+
+typedef enum opt_id {
+    OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN,
+    OPT_FILLER, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DRY_RUN, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
+    OPT_IGNORE_METADATA, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
+} opt_id;
+#define OPT(id) (1u << OPT_##id)
+
+typedef struct text_list {
+    const char **items;
+    size_t       count;
+} text_list;
+
+typedef struct opts {
+    bool long_list, json, full, filler, drop_metadata, dry_run, force, quiet, ignore_metadata, help;
+    const char *from, *to, *slice, *tensor;
+    tn_io       io;
+    unsigned    jobs;
+    uint64_t    align, shard_size;
+    tn_keep     keep_encoding, keep_checksum;
+    tn_encoding encoding;
+    int         level;
+    tn_checksum checksum;
+    text_list   only, rename;
+    text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
+    char      **files;          /* operands */
+    size_t      nfiles;
+} opts;
+
+typedef struct command {
+    const char *name;
+    const char *operands;       /* "FILE..." */
+    const char *summary;        /* one line */
+    const char *about;          /* more for --help, or NULL */
+    const char *example;        /* lines after "$ " */
+    size_t      min_files, max_files;
+    unsigned    accepts;        /* OPT(...) | OPT(...); --help always */
+    int       (*run)(const opts *o);
+} command;
+
+extern const command cmd_ls, cmd_show, cmd_verify, cmd_convert, cmd_diff, cmd_meta, cmd_formats, cmd_types, cmd_version;
+
+/* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
+ * EXIT_USAGE after saying what is wrong. */
+int  opts_parse(opts *o, const command *c, int argc, char **argv);
+void opts_free(opts *o);
+void command_help(const command *c);
+
+/* Says what is wrong with the command line and where help is; returns EXIT_USAGE. */
+__attribute__((format(printf, 2, 3)))
+int usage_error(const char *command_name, const char *format, ...);
+
+/* Opens an input as --from and --io say.  On failure says why, leaves *file
+ * NULL and returns the exit code. */
+int open_input(const opts *o, const char *path, tn_file **file);
+
+#endif

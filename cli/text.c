@@ -1,0 +1,201 @@
+/* cli/text.c - numbers, shapes and storage in words. */
+#include "text.h"
+#include "say.h"
+
+#include <stdio.h>
+#include <string.h>
+
+char *put_number(char *to, uint64_t number)
+{
+    char digits[24];
+    size_t n = 0;
+    do
+        digits[n++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (n > 0)
+        *to++ = digits[--n];
+    return to;
+}
+
+short_text human_size(uint64_t bytes)
+{
+    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+    short_text text;
+    if (bytes < 1024) {
+        memcpy(put_number(text.s, bytes), " B", 3);
+        return text;
+    }
+    double size = (double)bytes / 1024;
+    size_t unit = 0;
+    for (; size >= 1023.95 && unit + 1 < sizeof units / sizeof *units; unit++)
+        size /= 1024;
+    snprintf(text.s, sizeof text.s, "%.1f %s", size, units[unit]);
+    return text;
+}
+
+short_text grouped(uint64_t number)
+{
+    char digits[24];
+    int n = (int)(put_number(digits, number) - digits);
+    short_text text;
+    size_t used = 0;
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0)
+            text.s[used++] = ',';
+        text.s[used++] = digits[i];
+    }
+    text.s[used] = '\0';
+    return text;
+}
+
+short_text counted(uint64_t n, const char *thing)
+{
+    short_text text;
+    snprintf(text.s, sizeof text.s, "%.30s %.30s%s", grouped(n).s, thing, n == 1 ? "" : "s");
+    return text;
+}
+
+shape_text shape_of(uint32_t rank, const int64_t *shape)
+{
+    shape_text text;
+    char *to = text.s;
+    *to++ = '[';
+    for (uint32_t d = 0; d < rank && d < TN_MAX_RANK; d++) {
+        if (d > 0) {
+            *to++ = ',';
+            *to++ = ' ';
+        }
+        if (shape[d] < 0)
+            *to++ = '-';
+        to = put_number(to, shape[d] < 0 ? 0 - (uint64_t)shape[d] : (uint64_t)shape[d]);
+    }
+    *to++ = ']';
+    *to = '\0';
+    return text;
+}
+
+shape_text index_of(uint64_t flat, uint32_t rank, const int64_t *shape)
+{
+    int64_t index[TN_MAX_RANK] = { 0 };
+    for (uint32_t d = rank; d-- > 0;) {
+        uint64_t extent = shape[d] > 0 ? (uint64_t)shape[d] : 1;
+        index[d] = (int64_t)(flat % extent);
+        flat /= extent;
+    }
+    return shape_of(rank, index);
+}
+
+static short_text foreign(const char *spelling, size_t n)
+{
+    char cut[40];
+    tn_escape(cut, sizeof cut, spelling, n);
+    short_text text;
+    snprintf(text.s, sizeof text.s, "?%s?", cut);
+    return text;
+}
+
+static short_text copied(const char *name)
+{
+    short_text text;
+    size_t n = strnlen(name, sizeof text.s - 1);
+    memcpy(text.s, name, n);
+    text.s[n] = '\0';
+    return text;
+}
+
+short_text type_of(tn_dtype dtype, const tn_part *part)
+{
+    const tn_dtype_info *info = tn_dtype_get(dtype);
+    if (info)
+        return copied(info->name);
+    const char *spelling = part && part->storage.type ? part->storage.type : "";
+    return foreign(spelling, strlen(spelling));
+}
+
+const char *encoding_name(tn_encoding encoding)
+{
+    return encoding == TN_ENCODING_RAW ? "raw" : encoding == TN_ENCODING_ZSTD ? "zstd" : NULL;
+}
+
+const char *checksum_name(tn_checksum checksum)
+{
+    switch (checksum) {
+    case TN_CHECKSUM_NONE:
+        return "none";
+    case TN_CHECKSUM_CRC32C:
+        return "crc32c";
+    case TN_CHECKSUM_SHA256:
+        return "sha256";
+    default:
+        return NULL;
+    }
+}
+
+short_text encoding_of(const tn_part *part)
+{
+    const tn_storage *storage = &part->storage;
+    const char *name = encoding_name(storage->encoding);
+    if (!name) {
+        const char *spelling = storage->encoding_name ? storage->encoding_name : "";
+        return foreign(spelling, strlen(spelling));
+    }
+    short_text text = copied(name);
+    size_t used = strlen(text.s);
+    if (storage->encoding == TN_ENCODING_ZSTD && part->nbytes > 0)
+        used += (size_t)snprintf(text.s + used, sizeof text.s - used, " %.0f%%",
+                                 100 * (double)storage->size / (double)part->nbytes);
+    if (storage->order == TN_BIG_ENDIAN)
+        snprintf(text.s + used, sizeof text.s - used, " big-endian");
+    return text;
+}
+
+short_text checksum_of(const tn_part *part)
+{
+    if (part->storage.checksum == TN_CHECKSUM_NONE)
+        return copied("-");
+    const char *name = checksum_name(part->storage.checksum);
+    if (name)
+        return copied(name);
+    const char *spelling = part->storage.checksum_text ? part->storage.checksum_text : "";
+    return foreign(spelling, strcspn(spelling, ":"));
+}
+
+unsigned alignment_of(uint64_t offset)
+{
+    unsigned alignment = 1;
+    while (alignment < 4096 && offset % (2 * alignment) == 0)
+        alignment *= 2;
+    return alignment;
+}
+
+uint64_t tensor_nbytes(const tn_tensor *tensor)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < tensor->nparts; i++) {
+        const tn_part *part = &tensor->parts[i];
+        total += part->array.dtype == TN_UNKNOWN ? part->storage.size : part->nbytes;
+    }
+    return total;
+}
+
+uint64_t tensor_elements(const tn_tensor *tensor)
+{
+    uint64_t count = 0;
+    return tn_shape_count(tensor->rank, tensor->shape, &count) == TN_OK ? count : 0;
+}
+
+const char *meta_text(const tn_meta *meta)
+{
+    static char *text;
+    if (meta->text) {
+        const char *safe = escaped(meta->text);
+        size_t size = strlen(safe) + 3;
+        text = must_resize(text, size);
+        snprintf(text, size, "\"%s\"", safe);
+    } else {
+        size_t size = tn_meta_json(meta, NULL, 0) + 1;
+        text = must_resize(text, size);
+        tn_meta_json(meta, text, size);
+    }
+    return text;
+}

@@ -1,0 +1,41 @@
+/* cli/text.h - numbers, shapes and storage in words.
+ *
+ * The structs are returned by value, for use within one call:
+ *     out("%s\n", human_size(n).s); */
+#ifndef TENON_CLI_TEXT_H
+#define TENON_CLI_TEXT_H
+
+#include <tenon/tenon.h>
+
+typedef struct short_text { char s[64]; } short_text;
+typedef struct shape_text { char s[TN_MAX_RANK * 22 + 3]; } shape_text;
+
+/* Decimal digits, without a NUL, at most 20; returns the place behind them.
+ * Listings format little else: snprintf would be half their time. */
+char *put_number(char *to, uint64_t number);
+
+short_text human_size(uint64_t bytes);              /* "512 B", "9.4 KiB" */
+short_text grouped(uint64_t number);                /* "26,411,520" */
+short_text counted(uint64_t n, const char *thing);  /* "1 tensor", "1,000 tensors" */
+shape_text shape_of(uint32_t rank, const int64_t *shape);   /* "[768, 2304]" */
+shape_text index_of(uint64_t flat, uint32_t rank, const int64_t *shape);    /* row-major: "[2, 0, 5]" */
+
+/* The name of a type, or the file's own spelling as ?NAME?, cut if long. */
+short_text type_of(tn_dtype dtype, const tn_part *part);
+short_text encoding_of(const tn_part *part);        /* "raw", "zstd 43%", "raw big-endian" */
+short_text checksum_of(const tn_part *part);        /* "crc32c", "-" */
+
+const char *encoding_name(tn_encoding encoding);
+const char *checksum_name(tn_checksum checksum);
+
+/* The largest power of two, at most 4096, that divides an offset. */
+unsigned alignment_of(uint64_t offset);
+
+uint64_t tensor_nbytes(const tn_tensor *tensor);    /* decoded; where a type is unknown, stored */
+uint64_t tensor_elements(const tn_tensor *tensor);
+
+/* A metadata value: texts escaped in double quotes, everything else as JSON.
+ * Good until the next call. */
+const char *meta_text(const tn_meta *meta);
+
+#endif

@@ -1,0 +1,84 @@
+/* base/arena.c - blocks that grow with use, freed together. */
+#include "base/arena.h"
+#include "base/checked.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tn_arena_block {
+    struct tn_arena_block *older;
+    size_t size;
+    alignas(max_align_t) uint8_t bytes[];
+};
+
+enum { FIRST_BLOCK = 4 << 10, LARGEST_STEP = 4 << 20 };
+
+static void *take(tn_arena *a, size_t size)
+{
+    if (size > a->left) {
+        size_t step = a->blocks ? a->blocks->size * 2 : FIRST_BLOCK;
+        step = step < LARGEST_STEP ? step : LARGEST_STEP;
+        step = size > step ? size : step;
+        if (step > SIZE_MAX - sizeof(struct tn_arena_block))
+            return NULL;
+        struct tn_arena_block *block = malloc(sizeof *block + step);
+        if (!block)
+            return NULL;
+        *block = (struct tn_arena_block){ .older = a->blocks, .size = step };
+        a->blocks = block;
+        a->next = block->bytes;
+        a->left = step;
+    }
+    void *p = a->next;
+    a->next += size;
+    a->left -= size;
+    return p;
+}
+
+void *tn_arena_alloc(tn_arena *a, size_t size)
+{
+    size_t pad = -(uintptr_t)a->next & (alignof(max_align_t) - 1);
+    if (pad <= a->left) {
+        a->next += pad;
+        a->left -= pad;
+    } else {
+        a->left = 0;        /* a new block is aligned anyway */
+    }
+    return take(a, size);
+}
+
+void *tn_arena_zalloc(tn_arena *a, size_t count, size_t size)
+{
+    uint64_t bytes;
+    if (!tn_mul_u64(count, size, &bytes) || bytes > SIZE_MAX)
+        return NULL;
+    void *p = tn_arena_alloc(a, (size_t)bytes);
+    return p ? memset(p, 0, (size_t)bytes) : NULL;
+}
+
+char *tn_arena_text(tn_arena *a, const char *text, size_t n)
+{
+    char *p = n < SIZE_MAX ? take(a, n + 1) : NULL;
+    if (p) {
+        if (n)
+            memcpy(p, text, n);
+        p[n] = '\0';
+    }
+    return p;
+}
+
+void *tn_arena_copy(tn_arena *a, const void *data, size_t n)
+{
+    void *p = tn_arena_alloc(a, n);
+    return p && n ? memcpy(p, data, n) : p;
+}
+
+void tn_arena_free(tn_arena *a)
+{
+    for (struct tn_arena_block *b = a->blocks, *older; b; b = older) {
+        older = b->older;
+        free(b);
+    }
+    *a = (tn_arena){ 0 };
+}

@@ -1,0 +1,145 @@
+/* base/error.c - statuses, messages, escaping of untrusted text. */
+#include "base/error.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *tn_status_text(tn_status status)
+{
+    switch (status) {
+    case TN_OK:              return "done";
+    case TN_ERR_NOMEM:       return "out of memory";
+    case TN_ERR_IO:          return "the system refused";
+    case TN_ERR_CANCELLED:   return "cancelled";
+    case TN_ERR_TRUNCATED:   return "the input is truncated";
+    case TN_ERR_CORRUPT:     return "the input is corrupt";
+    case TN_ERR_UNSUPPORTED: return "not supported by this build";
+    case TN_ERR_LIMIT:       return "beyond a limit";
+    case TN_ERR_CHECKSUM:    return "checksum mismatch";
+    case TN_ERR_LOSS:        return "something would be lost";
+    case TN_ERR_ARGUMENT:    return "wrong argument";
+    case TN_ERR_EXISTS:      return "already exists";
+    }
+    return "unknown status";
+}
+
+tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *format, ...)
+{
+    if (err) {
+        va_list args;
+        va_start(args, format);
+        err->status = status;
+        err->offset = offset;
+        vsnprintf(err->text, sizeof err->text, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+tn_status tn_fail_errno(tn_error *err, int error_number, const char *what)
+{
+    char reason[128];
+    tn_status status = error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO;
+    return tn_fail(err, status, TN_NO_OFFSET, "%s: %s", what, strerror_r(error_number, reason, sizeof reason));
+}
+
+tn_status tn_fail_nomem(tn_error *err)
+{
+    return tn_fail(err, TN_ERR_NOMEM, TN_NO_OFFSET, "out of memory");
+}
+
+tn_status tn_error_in_file(tn_error *err, const char *path)
+{
+    char place[32] = "", name[200], text[sizeof err->text];
+    if (!path || !*path)
+        return err->status;
+    if (err->offset != TN_NO_OFFSET)
+        snprintf(place, sizeof place, "byte %llu: ", (unsigned long long)err->offset);
+    tn_escape(name, sizeof name, path, strlen(path));
+    memcpy(text, err->text, sizeof text);
+    tn_status status = err->status;
+    /* A text too long for what is left is cut at its end, where it matters least. */
+    return tn_fail(err, status, TN_NO_OFFSET, "%s: %s%s", name, place, text);
+}
+
+tn_quoted tn_quote(const char *text, size_t n)
+{
+    tn_quoted q;
+    q.text[0] = '"';
+    tn_escape(q.text + 1, sizeof q.text - 2, text, n);
+    size_t end = strlen(q.text);
+    q.text[end] = '"';
+    q.text[end + 1] = '\0';
+    return q;
+}
+
+tn_quoted tn_quote_z(const char *text)
+{
+    return tn_quote(text, strlen(text));
+}
+
+/* Code points that a terminal does not draw or that change the direction of
+ * what follows: shown by number so that no two names look alike. */
+static bool is_hidden(uint32_t c)
+{
+    return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+           (c >= 0xe0000 && c <= 0xe007f);
+}
+
+static uint32_t decode_utf8(const uint8_t *s, size_t n)
+{
+    uint32_t c = n == 1 ? s[0] : n == 2 ? s[0] & 0x1fu : n == 3 ? s[0] & 0x0fu : s[0] & 0x07u;
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (s[i] & 0x3fu);
+    return c;
+}
+
+/* One character's escape; *used is how many bytes it took. */
+static size_t escape_one(char out[16], const uint8_t *s, size_t n, size_t *used)
+{
+    size_t len = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    *used = 1;
+    if (len > n || tn_utf8_valid(s, len) != len)
+        return (size_t)snprintf(out, 16, "\\x%02x", s[0]);
+    if (len == 1) {
+        static const char plain[] = "\n\t\r\"\\", names[] = "ntr\"\\";
+        const char *p = s[0] ? strchr(plain, s[0]) : NULL;
+        if (p)
+            return (size_t)snprintf(out, 16, "\\%c", names[p - plain]);
+        if (s[0] < 0x20 || s[0] == 0x7f)
+            return (size_t)snprintf(out, 16, "\\x%02x", s[0]);
+    }
+    *used = len;
+    uint32_t c = decode_utf8(s, len);
+    if (len > 1 && is_hidden(c))
+        return (size_t)snprintf(out, 16, "\\u{%x}", (unsigned)c);
+    memcpy(out, s, len);
+    return len;
+}
+
+size_t tn_escape(char *dst, size_t cap, const char *text, size_t n)
+{
+    const uint8_t *s = (const uint8_t *)text;
+    size_t total = 0, fit = 0, fit_dots = 0;    /* fit_dots: what still leaves room for "..." */
+    for (size_t i = 0, used = 0; i < n; i += used) {
+        char one[16];
+        size_t len = escape_one(one, s + i, n - i, &used);
+        if (total == fit && total + len < cap) {
+            memcpy(dst + total, one, len);
+            fit = total + len;
+            if (fit + 3 < cap)
+                fit_dots = fit;
+        }
+        total += len;
+    }
+    if (cap) {
+        if (fit < total && cap > 3)
+            memcpy(dst + fit_dots, "...", 3), fit = fit_dots + 3;
+        dst[fit] = '\0';
+    }
+    return total;
+}

@@ -1,0 +1,183 @@
+/* base/pool.c - threads that work on numbered items and emit them in order.
+ *
+ * One lock guards everything but the work itself.  Item i uses slot
+ * i % slots, so an item may start only when item i - slots has been emitted;
+ * whoever finishes the item that is next in order emits it and all finished
+ * ones behind it. */
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_JOBS = 256 };
+
+typedef struct slot {
+    bool      done;             /* worked, not yet emitted */
+    tn_status status;
+    tn_error  err;
+} slot;
+
+struct tn_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t  changed;
+    unsigned        jobs, nslots, nthreads;
+    pthread_t      *threads;
+    slot           *slots;
+    bool            quit;
+
+    const tn_ordered *task;     /* NULL between runs */
+    uint64_t        run;        /* counts runs, so that a sleeper joins each once */
+    uint64_t        n, next, emitted;
+    unsigned        inside;     /* threads in the run */
+    bool            emitting;
+    tn_status       status;
+    tn_error        err;
+};
+
+/* Emits what is due, in order.  Called and left with the lock held. */
+static void emit_due(tn_pool *p)
+{
+    if (p->emitting)
+        return;                 /* the one who emits takes ours along */
+    p->emitting = true;
+    while (p->status == TN_OK && p->emitted < p->next && p->slots[p->emitted % p->nslots].done) {
+        unsigned s = (unsigned)(p->emitted % p->nslots);
+        slot *it = &p->slots[s];
+        tn_status status = it->status;
+        if (status == TN_OK && p->task->emit) {
+            pthread_mutex_unlock(&p->lock);
+            status = p->task->emit(p->task->context, p->emitted, s, &it->err);
+            pthread_mutex_lock(&p->lock);
+        }
+        it->done = false;
+        if (status != TN_OK) {
+            p->status = status;
+            p->err = it->err;
+        } else {
+            p->emitted++;
+        }
+        pthread_cond_broadcast(&p->changed);
+    }
+    p->emitting = false;
+}
+
+/* Works on items until none is left or one failed.  Called and left with the lock held. */
+static void take_part(tn_pool *p)
+{
+    p->inside++;
+    for (;;) {
+        while (p->status == TN_OK && p->next < p->n && p->next - p->emitted >= p->nslots)
+            pthread_cond_wait(&p->changed, &p->lock);
+        if (p->status != TN_OK || p->next >= p->n)
+            break;
+        uint64_t item = p->next++;
+        unsigned s = (unsigned)(item % p->nslots);
+        slot *it = &p->slots[s];
+        it->err = (tn_error){ .offset = TN_NO_OFFSET };
+        pthread_mutex_unlock(&p->lock);
+        tn_status status = p->task->work(p->task->context, item, s, &it->err);
+        pthread_mutex_lock(&p->lock);
+        it->status = status;
+        it->done = true;
+        emit_due(p);
+    }
+    p->inside--;
+    pthread_cond_broadcast(&p->changed);
+}
+
+static void *thread_main(void *argument)
+{
+    tn_pool *p = argument;
+    uint64_t joined = 0;
+    pthread_mutex_lock(&p->lock);
+    while (!p->quit) {
+        if (p->task && p->run != joined) {
+            joined = p->run;
+            take_part(p);
+        } else {
+            pthread_cond_wait(&p->changed, &p->lock);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    p->task = task;
+    p->run++;
+    p->n = n;
+    p->next = p->emitted = 0;
+    p->status = TN_OK;
+    for (unsigned i = 0; i < p->nslots; i++)
+        p->slots[i].done = false;
+    pthread_cond_broadcast(&p->changed);
+    take_part(p);
+    while (p->inside || p->emitting)
+        pthread_cond_wait(&p->changed, &p->lock);
+    p->task = NULL;
+    tn_status status = p->status;
+    if (status != TN_OK && err)
+        *err = p->err;
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+unsigned tn_core_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int n = CPU_COUNT(&set);
+    return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (unsigned)n;
+}
+
+tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err)
+{
+    tn_pool *p = calloc(1, sizeof *p);
+    if (!p)
+        return tn_fail_nomem(err);
+    p->jobs = jobs == 0 ? tn_core_count() : jobs > MAX_JOBS ? MAX_JOBS : jobs;
+    p->nslots = p->jobs == 1 ? 1 : 2 * p->jobs;
+    p->slots = calloc(p->nslots, sizeof *p->slots);
+    p->threads = calloc(p->jobs, sizeof *p->threads);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    if (!p->slots || !p->threads) {
+        tn_pool_free(p);
+        return tn_fail_nomem(err);
+    }
+    for (; p->nthreads < p->jobs - 1; p->nthreads++) {
+        int error = pthread_create(&p->threads[p->nthreads], NULL, thread_main, p);
+        if (error) {
+            tn_pool_free(p);
+            return tn_fail_errno(err, error, "cannot start a thread (--jobs 1 needs none)");
+        }
+    }
+    *pool = p;
+    return TN_OK;
+}
+
+void tn_pool_free(tn_pool *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->quit = true;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+    for (unsigned i = 0; i < p->nthreads; i++)
+        pthread_join(p->threads[i], NULL);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->lock);
+    free(p->threads);
+    free(p->slots);
+    free(p);
+}
+
+unsigned tn_pool_jobs(const tn_pool *p)  { return p->jobs; }
+unsigned tn_pool_slots(const tn_pool *p) { return p->nslots; }

@@ -1,0 +1,91 @@
+/* base/vector.c - growing arrays and byte strings. */
+#include "base/vector.h"
+#include "base/checked.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *tn_grow(void *items, size_t count, size_t *cap, size_t item_size)
+{
+    if (count < *cap)
+        return items;
+    size_t room = *cap ? *cap : 8;
+    uint64_t bytes;
+    if (!tn_mul_u64(room, 2 * (uint64_t)item_size, &bytes) || bytes > SIZE_MAX)
+        return NULL;
+    void *moved = realloc(items, (size_t)bytes);
+    if (moved)
+        *cap = room * 2;
+    return moved;
+}
+
+/* Room for n more bytes, or bad. */
+static bool reserve(tn_buf *b, size_t n)
+{
+    if (b->bad)
+        return false;
+    if (n <= b->cap - b->size)
+        return true;
+    size_t need = b->size + n, twice = b->cap * 2;
+    if (need < n) {
+        b->bad = true;
+        return false;
+    }
+    size_t cap = need > twice ? need : twice;
+    uint8_t *moved = realloc(b->data, cap < 64 ? 64 : cap);
+    if (!moved) {
+        b->bad = true;
+        return false;
+    }
+    b->data = moved;
+    b->cap = cap < 64 ? 64 : cap;
+    return true;
+}
+
+void tn_buf_put(tn_buf *b, const void *data, size_t n)
+{
+    if (n && reserve(b, n)) {
+        memcpy(b->data + b->size, data, n);
+        b->size += n;
+    }
+}
+
+void tn_buf_puts(tn_buf *b, const char *text)
+{
+    tn_buf_put(b, text, strlen(text));
+}
+
+void tn_buf_putc(tn_buf *b, char c)
+{
+    if (reserve(b, 1))
+        b->data[b->size++] = (uint8_t)c;
+}
+
+void tn_buf_fill(tn_buf *b, uint8_t byte, size_t n)
+{
+    if (n && reserve(b, n)) {
+        memset(b->data + b->size, byte, n);
+        b->size += n;
+    }
+}
+
+void tn_buf_printf(tn_buf *b, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof text)
+        b->bad = true;          /* numbers and short words only: longer text is put, not printed */
+    else
+        tn_buf_put(b, text, (size_t)n);
+}
+
+void tn_buf_free(tn_buf *b)
+{
+    free(b->data);
+    *b = (tn_buf){ 0 };
+}

@@ -1,0 +1,187 @@
+/* bytes/checksum.c - crc32c (isa-l) and SHA-256 (libcrypto), in pieces. */
+#include "bytes/checksum.h"
+#include "base/error.h"
+
+#include <isa-l/crc.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char crc_prefix[] = "crc32c:0x", sha_prefix[] = "sha256:";
+
+/* isa-l neither inverts the state it is given nor the one it returns. */
+uint32_t tn_crc32c(uint32_t crc, const void *data, size_t n)
+{
+    static const size_t piece_max = (size_t)1 << 30;        /* isa-l counts with int */
+    unsigned char *p = (unsigned char *)(uintptr_t)data;    /* read only, whatever its prototype says */
+    uint32_t state = ~crc;
+    while (n) {
+        size_t piece = n < piece_max ? n : piece_max;
+        state = crc32_iscsi(p, (int)piece, state);
+        p += piece;
+        n -= piece;
+    }
+    return ~state;
+}
+
+/* a * b modulo the Castagnoli polynomial.  As everywhere in crc32c the bits
+ * are reflected: the highest bit is the coefficient of x^0. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (; a; a <<= 1) {
+        if (a & UINT32_C(0x80000000))
+            product ^= b;
+        b = b >> 1 ^ (b & 1 ? UINT32_C(0x82f63b78) : 0);    /* b times x */
+    }
+    return product;
+}
+
+/* Following A by n bytes multiplies A's remainder by x^(8n): the inversions at
+ * both ends of B cancel out. */
+uint32_t tn_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b)
+{
+    uint32_t power = UINT32_C(1) << (31 - 8);               /* x^8, x^16, x^32 ... */
+    for (; size_b; size_b >>= 1) {
+        if (size_b & 1)
+            crc_a = multiply(crc_a, power);
+        power = multiply(power, power);
+    }
+    return crc_a ^ crc_b;
+}
+
+static EVP_MD *sha256;          /* fetched once: a search through the providers each time costs more than a small tensor */
+static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
+
+static void fetch_sha256(void)
+{
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
+tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err)
+{
+    *h = (tn_hash){ .kind = kind };
+    if (kind == TN_CHECKSUM_NONE || kind == TN_CHECKSUM_CRC32C)
+        return TN_OK;
+    if (kind != TN_CHECKSUM_SHA256)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "checksum algorithm %d is not one this build computes",
+                       (int)kind);
+    pthread_once(&sha256_once, fetch_sha256);
+    if (!sha256)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "libcrypto on this machine offers no SHA-256");
+    EVP_MD_CTX *sha = EVP_MD_CTX_new();
+    if (!sha || EVP_DigestInit_ex2(sha, sha256, NULL) != 1) {
+        EVP_MD_CTX_free(sha);
+        return tn_fail_nomem(err);
+    }
+    h->sha = sha;
+    return TN_OK;
+}
+
+void tn_hash_update(tn_hash *h, const void *data, size_t n)
+{
+    if (h->kind == TN_CHECKSUM_CRC32C)
+        h->crc = tn_crc32c(h->crc, data, n);
+    else if (h->sha && n && EVP_DigestUpdate(h->sha, data, n) != 1)
+        tn_hash_free(h);        /* tn_hash_end() will say so */
+}
+
+void tn_hash_join_crc(tn_hash *h, uint32_t crc, uint64_t n)
+{
+    h->crc = tn_crc32c_join(h->crc, crc, n);
+}
+
+tn_status tn_hash_end(tn_hash *h, tn_digest *digest, tn_error *err)
+{
+    *digest = (tn_digest){ .kind = h->kind, .crc32c = h->crc };
+    bool done = h->kind != TN_CHECKSUM_SHA256 || (h->sha && EVP_DigestFinal_ex(h->sha, digest->sha256, NULL) == 1);
+    tn_hash_free(h);
+    return done ? TN_OK : tn_fail_nomem(err);
+}
+
+void tn_hash_free(tn_hash *h)
+{
+    EVP_MD_CTX_free(h->sha);
+    h->sha = NULL;
+}
+
+void tn_digest_format(const tn_digest *digest, char text[TN_CHECKSUM_TEXT_MAX])
+{
+    text[0] = '\0';
+    if (digest->kind == TN_CHECKSUM_CRC32C)
+        snprintf(text, TN_CHECKSUM_TEXT_MAX, "%s%08X", crc_prefix, (unsigned)digest->crc32c);
+    if (digest->kind != TN_CHECKSUM_SHA256)
+        return;
+    strcpy(text, sha_prefix);
+    for (size_t i = 0; i < sizeof digest->sha256; i++)
+        snprintf(text + strlen(sha_prefix) + 2 * i, 3, "%02x", digest->sha256[i]);
+}
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+tn_checksum tn_checksum_kind(const char *text)
+{
+    return begins(text, crc_prefix) ? TN_CHECKSUM_CRC32C
+         : begins(text, sha_prefix) ? TN_CHECKSUM_SHA256 : TN_CHECKSUM_UNKNOWN;
+}
+
+/* The value of a hexadecimal digit, or -1; unlike isxdigit() the same in every locale. */
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static tn_status parse_crc32c(const char *digits, tn_digest *digest)
+{
+    size_t n = 0;
+    uint32_t crc = 0;
+    for (; digits[n]; n++) {
+        int digit = hex_digit(digits[n]);
+        if (digit < 0 || n == 8)
+            return TN_ERR_CORRUPT;
+        crc = crc << 4 | (uint32_t)digit;
+    }
+    digest->crc32c = crc;
+    return n ? TN_OK : TN_ERR_CORRUPT;
+}
+
+static tn_status parse_sha256(const char *digits, tn_digest *digest)
+{
+    if (strlen(digits) != 2 * sizeof digest->sha256)
+        return TN_ERR_CORRUPT;
+    for (size_t i = 0; i < sizeof digest->sha256; i++) {
+        int high = hex_digit(digits[2 * i]), low = hex_digit(digits[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return TN_ERR_CORRUPT;
+        digest->sha256[i] = (uint8_t)(high << 4 | low);
+    }
+    return TN_OK;
+}
+
+tn_status tn_digest_parse(const char *text, tn_digest *digest, tn_error *err)
+{
+    *digest = (tn_digest){ .kind = tn_checksum_kind(text) };
+    const char *expected = "\"crc32c:0x...\" or \"sha256:...\"";
+    tn_status status = TN_ERR_CORRUPT;
+    if (digest->kind == TN_CHECKSUM_CRC32C) {
+        expected = "1 to 8 hexadecimal digits after 0x";
+        status = parse_crc32c(text + strlen(crc_prefix), digest);
+    } else if (digest->kind == TN_CHECKSUM_SHA256) {
+        expected = "64 hexadecimal digits after sha256:";
+        status = parse_sha256(text + strlen(sha_prefix), digest);
+    }
+    if (status)
+        return tn_fail(err, status, TN_NO_OFFSET, "checksum: expected %s, found %s", expected, tn_quote_z(text).text);
+    return TN_OK;
+}
+
+bool tn_digest_equal(const tn_digest *a, const tn_digest *b)
+{
+    return a->kind == b->kind && a->crc32c == b->crc32c && memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
+}

@@ -1,0 +1,144 @@
+/* container/assemble.c - from flat entries to tensors, by their records. */
+#include "container/assemble.h"
+#include "base/error.h"
+#include "container/record.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The entry's bytes are an array of another type: check that the container
+ * would keep that array just so, then believe it. */
+static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error *err)
+{
+    tn_part *p = &f->parts[i];
+    tn_tensor *t = &f->tensors[i];
+    tn_carrier c;
+    tn_status status = tn_carrier_for(f->format, r->dtype, r->rank, r->shape, &c, err);
+    if (status)
+        return status;
+    if (c.dtype != p->array.dtype || c.rank != p->array.rank ||
+        (c.rank && memcmp(c.shape, p->array.shape, c.rank * sizeof *c.shape) != 0))
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says %s, which is not kept in an array of "
+                       "this type and shape", tn_quote_z(t->name).text, tn_dtype_get(r->dtype)->name);
+    t->dtype = p->array.dtype = r->dtype;
+    t->rank = p->array.rank = r->rank;
+    t->shape = p->array.shape = r->shape;
+    return TN_OK;
+}
+
+/* A note of a tie counts only if the other tensor is there, earlier, and alike. */
+static void apply_tie(tn_file *f, size_t i, const char *tied)
+{
+    const tn_tensor *other = tn_file_find(f, tied);
+    size_t k = other ? (size_t)(other - f->tensors) : f->count;
+    if (k < i && f->parts[k].nbytes == f->parts[i].nbytes && f->parts[k].array.dtype == f->parts[i].array.dtype)
+        f->tensors[i].tied = other->name;
+}
+
+static tn_status find_part(tn_file *f, const char *name, const char *role, size_t at, size_t *entry, tn_error *err)
+{
+    char *full = tn_arena_alloc(&f->arena, strlen(name) + strlen(role) + 2);
+    if (!full)
+        return tn_fail_nomem(err);
+    stpcpy(stpcpy(stpcpy(full, name), "."), role);
+    const tn_tensor *t = tn_file_find(f, full);
+    if (!t || !t->nparts)
+        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s: its part %s is %s", tn_quote_z(name).text,
+                       tn_quote_z(full).text, t ? "in use by another tensor" : "not in the file");
+    *entry = (size_t)(t - f->tensors);
+    return TN_OK;
+}
+
+/* Entry i and its NAME.ROLE companions become one tensor.  The companions are
+ * left with nparts == 0, to be dropped from the list. */
+static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error *err)
+{
+    tn_tensor *t = &f->tensors[i];
+    tn_part *parts = tn_arena_zalloc(&f->arena, r->nroles, sizeof *parts);
+    if (!parts)
+        return tn_fail_nomem(err);
+    for (uint32_t k = 0; k < r->nroles; k++) {
+        size_t entry = i;
+        if (k > 0) {
+            tn_status status = find_part(f, t->name, r->roles[k], f->at[i], &entry, err);
+            if (status)
+                return status;
+            if (entry == i || f->tensors[entry].parts != &f->parts[entry])
+                return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its part %s is a tensor of several parts",
+                               tn_quote_z(t->name).text, tn_quote_z(r->roles[k]).text);
+            if (f->tensors[entry].nmeta)
+                return tn_fail(err, TN_ERR_CORRUPT, f->at[entry], "tensor %s: its part %s has metadata of its own",
+                               tn_quote_z(t->name).text, tn_quote_z(r->roles[k]).text);
+            f->tensors[entry].nparts = 0;
+        }
+        parts[k] = f->parts[entry];
+        parts[k].role = r->roles[k];
+    }
+    t->form = r->form;
+    t->dtype = r->tensor_dtype;
+    t->rank = r->tensor_rank;
+    t->shape = r->tensor_shape;
+    t->parts = parts;
+    t->nparts = r->nroles;
+    tn_error why;
+    tn_status status = tn_form_check(t, &why);
+    if (status && status != TN_ERR_UNSUPPORTED)     /* a form of a later version is kept as it is */
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "%s", why.text);
+    return TN_OK;
+}
+
+static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error *err)
+{
+    tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
+    if (status)
+        return status;
+    if (r->nmeta) {
+        f->tensors[i].meta = r->meta;
+        f->tensors[i].nmeta = (uint32_t)r->nmeta;
+    }
+    if (r->nfile_meta) {
+        f->meta = (tn_meta *)r->file_meta;      /* our own arena copy */
+        f->nmeta = r->nfile_meta;
+    }
+    if (r->tied)
+        apply_tie(f, i, r->tied);
+    return TN_OK;
+}
+
+/* Drops the entries that became parts and indexes the rest again. */
+static tn_status drop_parts(tn_file *f, tn_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        if (!f->tensors[i].nparts)
+            continue;
+        f->at[kept] = f->at[i];
+        f->tensors[kept++] = f->tensors[i];
+    }
+    if (kept == f->count)
+        return TN_OK;
+    f->count = kept;
+    return tn_file_index_names(f, err);
+}
+
+tn_status tn_file_assemble(tn_file *f, tn_error *err)
+{
+    tn_record *records = calloc(f->count ? f->count : 1, sizeof *records);
+    if (!records)
+        return tn_fail_nomem(err);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < f->count && !status; i++) {
+        if (!f->records[i].len)
+            continue;
+        status = tn_record_parse(f->records[i], f->at[i], &f->arena, &records[i], err);
+        if (!status)
+            status = apply_plain(f, i, &records[i], err);
+    }
+    for (size_t i = 0; i < f->count && !status; i++)
+        if (records[i].form && f->tensors[i].nparts)
+            status = apply_tensor(f, i, &records[i], err);
+    free(records);
+    return status ? status : drop_parts(f, err);
+}

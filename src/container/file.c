@@ -1,0 +1,297 @@
+/* container/file.c - opening a file, and what an open file answers. */
+#include "container/file.h"
+#include "base/error.h"
+#include "container/assemble.h"
+#include "tensor/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROBE_BYTES = 4096 };
+
+/* Far beyond any machine, and small enough that a part's bits can be counted in 64 bits. */
+#define MAX_PART_BYTES (UINT64_C(1) << 59)
+
+static const char *tensor_name(const void *owner, size_t i)
+{
+    return ((const tn_file *)owner)->tensors[i].name;
+}
+
+static bool make_room(tn_file *f)
+{
+    if (f->count < f->cap)
+        return true;
+    size_t cap = f->cap ? f->cap * 2 : 64;
+    tn_tensor *tensors = realloc(f->tensors, cap * sizeof *tensors);
+    if (tensors)
+        f->tensors = tensors;
+    tn_part *parts = realloc(f->parts, cap * sizeof *parts);
+    if (parts)
+        f->parts = parts;
+    uint64_t *at = realloc(f->at, cap * sizeof *at);
+    if (at)
+        f->at = at;
+    tn_text *records = f->records ? realloc(f->records, cap * sizeof *records) : NULL;
+    if (records)
+        f->records = records;
+    if (!tensors || !parts || !at || (f->records && !records))
+        return false;
+    f->cap = cap;
+    return true;
+}
+
+/* Most entries have no record: the array exists only once one does. */
+static bool keep_record(tn_file *f, tn_text record)
+{
+    if (record.len && !f->records && !(f->records = calloc(f->cap, sizeof *f->records)))
+        return false;
+    if (f->records)
+        f->records[f->count] = record;
+    return true;
+}
+
+/* Sizes against shape and type, and the data against the file. */
+static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
+{
+    *nbytes = 0;
+    if (e->dtype != TN_UNKNOWN) {
+        tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
+        if (status || *nbytes > MAX_PART_BYTES)
+            return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^59 bytes",
+                           tn_quote_z(e->name).text);
+        if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
+            return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
+                           tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
+    }
+    uint64_t size = tn_source_size(f->shards[e->storage.shard].source);
+    if (e->storage.offset > size || e->storage.size > size - e->storage.offset)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: data of %llu bytes at %llu but the file has %llu bytes",
+                       tn_quote_z(e->name).text, (unsigned long long)e->storage.size,
+                       (unsigned long long)e->storage.offset, (unsigned long long)size);
+    return TN_OK;
+}
+
+/* The elements in place, if they are raw, in host order and mapped. */
+static const void *view_of(const tn_file *f, const tn_part *p)
+{
+    const tn_storage *s = &p->storage;
+    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
+    if (!type || s->opaque || s->encoding != TN_ENCODING_RAW || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
+        return NULL;
+    return tn_source_view(f->shards[s->shard].source, s->offset, s->size);
+}
+
+tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
+{
+    uint64_t nbytes;
+    tn_status status = check_entry(f, e, &nbytes, err);
+    if (status)
+        return status;
+    if (!make_room(f) || !keep_record(f, e->record))
+        return tn_fail_nomem(err);
+    tn_part *part = &f->parts[f->count];
+    *part = (tn_part){
+        .role = "data",
+        .array = { .dtype = e->dtype, .rank = e->rank, .shape = e->shape },
+        .nbytes = nbytes,
+        .storage = e->storage,
+    };
+    part->data = view_of(f, part);
+    f->tensors[f->count] = (tn_tensor){
+        .name = e->name, .form = e->storage.opaque ? e->storage.opaque : "dense", .dtype = e->dtype, .rank = e->rank, .shape = e->shape,
+        .nparts = 1, .meta = e->meta, .nmeta = e->nmeta,
+    };
+    f->at[f->count++] = e->at;
+    return TN_OK;
+}
+
+const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at, tn_error *err)
+{
+    if (tn_text_has_nul(text)) {
+        tn_fail(err, TN_ERR_CORRUPT, at, "%s %s holds a NUL character", what, tn_quote(text.ptr, text.len).text);
+        return NULL;
+    }
+    char *copy = tn_arena_text(&f->arena, text.ptr, text.len);
+    if (!copy)
+        tn_fail_nomem(err);
+    return copy;
+}
+
+tn_status tn_file_set_meta(tn_file *f, const tn_meta *meta, size_t n, tn_error *err)
+{
+    f->meta = tn_arena_copy(&f->arena, meta, n * sizeof *meta);
+    f->nmeta = f->meta ? n : 0;
+    return f->meta ? TN_OK : tn_fail_nomem(err);
+}
+
+tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_error *err)
+{
+    tn_shard *grown = realloc(f->shards, (f->nshards + 1) * sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    f->shards = grown;
+    tn_shard *s = &f->shards[f->nshards];
+    *s = (tn_shard){ .path = tn_arena_text(&f->arena, path, strlen(path)) };
+    if (!s->path)
+        return tn_fail_nomem(err);
+    tn_status status = tn_source_open(path, f->io, &s->source, err);
+    if (status)
+        return status;
+    *shard = (uint32_t)f->nshards++;
+    return TN_OK;
+}
+
+tn_status tn_file_index_names(tn_file *f, tn_error *err)
+{
+    tn_names_free(&f->names);
+    if (!tn_names_init(&f->names, f->count))
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < f->count; i++) {
+        size_t other = tn_names_add(&f->names, f, tensor_name, i);
+        if (other == TN_NAMES_NOMEM)
+            return tn_fail_nomem(err);
+        if (other != TN_NAMES_ADDED)
+            return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s is listed twice: first at byte %llu",
+                           tn_quote_z(f->tensors[i].name).text, (unsigned long long)f->at[other]);
+    }
+    return TN_OK;
+}
+
+/* All entries are there: names, parts, compound tensors. */
+static tn_status seal(tn_file *f, tn_error *err)
+{
+    tn_status status = tn_file_index_names(f, err);
+    for (size_t i = 0; i < f->count; i++)
+        f->tensors[i].parts = &f->parts[i];
+    if (!status && f->records)
+        status = tn_file_assemble(f, err);
+    free(f->at);
+    free(f->records);
+    f->at = NULL;
+    f->records = NULL;
+    return status;
+}
+
+static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
+{
+    if (name) {
+        f->format = tn_format_find(name);
+        return f->format ? TN_OK
+                         : tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s", tn_quote_z(name).text);
+    }
+    uint8_t head[PROBE_BYTES];
+    uint64_t size = tn_source_size(f->shards[0].source);
+    size_t n = size < sizeof head ? (size_t)size : sizeof head;
+    tn_status status = tn_source_read(f->shards[0].source, 0, head, n, err);
+    if (status)
+        return status;
+    f->format = tn_format_probe(head, n);
+    if (!f->format)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, 0, n ? "not a container this build knows (see: tenon formats)"
+                                                     : "the file is empty");
+    return TN_OK;
+}
+
+/* Takes over the source whatever happens. */
+static tn_status open_source(tn_source *source, const char *path, const tn_open_options *given, tn_file **file,
+                             tn_error *err)
+{
+    tn_open_options options = { 0 };
+    if (given)
+        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    tn_file *f = calloc(1, sizeof *f);
+    tn_shard *shards = calloc(1, sizeof *shards);
+    if (!f || !shards) {
+        free(f);
+        free(shards);
+        tn_source_close(source);
+        return tn_fail_nomem(err);
+    }
+    f->io = options.io;
+    f->shards = shards;
+    f->nshards = 1;
+    shards[0].source = source;
+    shards[0].path = tn_arena_text(&f->arena, path, strlen(path));
+    tn_status status = shards[0].path ? choose_format(f, options.format, err) : tn_fail_nomem(err);
+    if (!status)
+        status = f->format->open(f, err);
+    if (!status)
+        status = seal(f, err);
+    if (status) {
+        tn_close(f);
+        return status;
+    }
+    *file = f;
+    return TN_OK;
+}
+
+tn_status tn_open(const char *path, const tn_open_options *options, tn_file **file, tn_error *err)
+{
+    tn_source *source;
+    tn_status status = tn_source_open(path, options ? options->io : TN_IO_AUTO, &source, err);
+    return status ? status : open_source(source, path, options, file, err);
+}
+
+tn_status tn_open_fd(int fd, const tn_open_options *options, tn_file **file, tn_error *err)
+{
+    tn_source *source;
+    tn_status status = tn_source_open_fd(fd, options ? options->io : TN_IO_AUTO, &source, err);
+    return status ? status : open_source(source, "", options, file, err);
+}
+
+tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *options, tn_file **file, tn_error *err)
+{
+    tn_source *source;
+    tn_status status = tn_source_open_memory(data, size, &source, err);
+    return status ? status : open_source(source, "", options, file, err);
+}
+
+void tn_close(tn_file *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->nshards; i++)
+        tn_source_close(f->shards[i].source);
+    free(f->shards);
+    free(f->tensors);
+    free(f->parts);
+    free(f->at);
+    free(f->records);
+    tn_names_free(&f->names);
+    tn_arena_free(&f->arena);
+    free(f);
+}
+
+const char *tn_file_format(const tn_file *f) { return f->format->info.name; }
+size_t      tn_file_shards(const tn_file *f) { return f->nshards; }
+size_t      tn_file_count(const tn_file *f)  { return f->count; }
+
+uint64_t tn_file_size(const tn_file *f)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < f->nshards; i++)
+        total += tn_source_size(f->shards[i].source);
+    return total;
+}
+
+const char *tn_file_shard_name(const tn_file *f, size_t shard)
+{
+    return shard < f->nshards ? f->shards[shard].path : "";
+}
+
+const tn_tensor *tn_file_tensor(const tn_file *f, size_t i)
+{
+    return i < f->count ? &f->tensors[i] : NULL;
+}
+
+const tn_tensor *tn_file_find(const tn_file *f, const char *name)
+{
+    size_t i = tn_names_find(&f->names, f, tensor_name, name);
+    return i < f->count ? &f->tensors[i] : NULL;
+}
+
+const tn_meta *tn_file_meta(const tn_file *f, size_t *count)
+{
+    *count = f->nmeta;
+    return f->meta;
+}

@@ -1,0 +1,69 @@
+/* container/file.h - the inside of tn_file, and how a format fills it. */
+#ifndef TN_CONTAINER_FILE_H
+#define TN_CONTAINER_FILE_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "bytes/source.h"
+#include "container/format.h"
+#include "container/names.h"
+
+typedef struct tn_shard {
+    tn_source  *source;
+    const char *path;           /* as a person would name it; "" for memory and descriptors */
+    uint64_t    data_begin;     /* for rewriting: where the index ends or begins is the format's affair */
+} tn_shard;
+
+struct tn_file {
+    const tn_format *format;
+    tn_io            io;
+    tn_arena         arena;
+    tn_shard        *shards;
+    size_t           nshards;
+
+    tn_tensor *tensors;
+    tn_part   *parts;           /* one an entry until the file is sealed */
+    uint64_t  *at;              /* where each entry stands in the index, for messages */
+    tn_text   *records;         /* Tenon's own record of an entry (CBOR), or len 0; NULL while there is none */
+    size_t     count, cap;
+    tn_names   names;
+
+    tn_meta *meta;
+    size_t   nmeta;
+};
+
+/* One array as the container lists it.  Everything it points to lives in the file's arena. */
+typedef struct tn_entry {
+    const char    *name;
+    uint64_t       at;          /* byte of the index where it stands */
+    tn_dtype       dtype;       /* TN_UNKNOWN: listed, not read */
+    uint32_t       rank;
+    const int64_t *shape;
+    tn_storage     storage;
+    const tn_meta *meta;
+    uint32_t       nmeta;
+    tn_text        record;
+} tn_entry;
+
+/* Appends an entry: checks rank, sizes (raw: storage.size against shape and
+ * type) and that the data lies inside its shard. */
+tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
+
+/* A NUL-free, NUL-terminated arena copy of a name or other text from the
+ * index; NULL with `err` filled otherwise.  `what` says what it is. */
+const char *tn_file_text(tn_file *file, tn_text text, const char *what, uint64_t at, tn_error *err);
+
+/* An arena copy of file metadata; the strings it points to must be in the arena already. */
+tn_status tn_file_set_meta(tn_file *file, const tn_meta *meta, size_t n, tn_error *err);
+
+/* Opens one more source for a sharded set, beside `file`'s first. */
+tn_status tn_file_add_shard(tn_file *file, const char *path, uint32_t *shard, tn_error *err);
+
+/* How data ranges may lie to each other. */
+typedef enum tn_tiling {
+    TN_TILING_SHARED,           /* ranges are identical or apart: identical ones are tied */
+    TN_TILING_EXACT             /* [begin, end) of each shard is covered exactly once */
+} tn_tiling;
+tn_status tn_file_check_ranges(tn_file *file, tn_tiling tiling, const uint64_t *begin, const uint64_t *end, tn_error *err);
+
+#endif

@@ -1,0 +1,146 @@
+/* container/ranges.c - how the data of entries lies in the file.
+ *
+ * Files are nearly always written in the order of their index, so one pass in
+ * that order settles most; only when it does not are the ranges sorted. */
+#include "base/error.h"
+#include "container/file.h"
+
+#include <stdlib.h>
+
+typedef struct range {
+    uint64_t offset, size;
+    uint32_t shard, entry;
+} range;
+
+static int by_place(const void *a, const void *b)
+{
+    const range *x = a, *y = b;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    return x->entry < y->entry ? -1 : 1;
+}
+
+static tn_status overlap(const tn_file *f, const range *a, const range *b, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, f->at[b->entry], "tensor %s: its data at %llu overlaps that of %s, which ends at %llu",
+                   tn_quote_z(f->tensors[b->entry].name).text, (unsigned long long)b->offset,
+                   tn_quote_z(f->tensors[a->entry].name).text, (unsigned long long)(a->offset + a->size));
+}
+
+static tn_status hole(const char *name, uint64_t at, uint64_t from, uint64_t to, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, at, "the data section has a hole: expected data at %llu but found %s at %llu",
+                   (unsigned long long)from, name ? tn_quote_z(name).text : "its end", (unsigned long long)to);
+}
+
+/* Same bytes however they are decoded: the later one is tied to the earlier. */
+static void tie(tn_file *f, uint32_t first, uint32_t later)
+{
+    const tn_part *a = &f->parts[first], *b = &f->parts[later];
+    if (a->array.dtype == b->array.dtype && a->storage.encoding == b->storage.encoding &&
+        a->storage.order == b->storage.order && a->nbytes == b->nbytes && a->array.dtype != TN_UNKNOWN)
+        f->tensors[later].tied = f->tensors[first].tied ? f->tensors[first].tied : f->tensors[first].name;
+}
+
+/* Ranges in order of place: `last` is the one before that has bytes. */
+static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin, const range *last, const range *r,
+                            tn_error *err)
+{
+    bool same_shard = last && last->shard == r->shard;
+    uint64_t free_from = same_shard ? last->offset + last->size : begin ? begin[r->shard] : 0;
+    if (tiling == TN_TILING_SHARED) {
+        if (same_shard && r->offset == last->offset && r->size == last->size)
+            tie(f, last->entry, r->entry);
+        else if (r->offset < free_from)
+            return overlap(f, last, r, err);
+        return TN_OK;
+    }
+    if (r->offset > free_from)
+        return hole(f->tensors[r->entry].name, f->at[r->entry], free_from, r->offset, err);
+    if (r->offset < free_from)
+        return overlap(f, same_shard ? last : r, r, err);
+    return TN_OK;
+}
+
+static range range_of(const tn_file *f, size_t i)
+{
+    const tn_storage *s = &f->parts[i].storage;
+    return (range){ .offset = s->offset, .size = s->size, .shard = s->shard, .entry = (uint32_t)i };
+}
+
+/* Each range begins where or after the one before it ended: nothing to sort. */
+static bool in_order(const tn_file *f)
+{
+    uint64_t end = 0;
+    uint32_t shard = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        const tn_storage *s = &f->parts[i].storage;
+        if (!s->size)
+            continue;
+        if (s->shard < shard || (s->shard == shard && s->offset < end))
+            return false;
+        shard = s->shard;
+        end = s->offset + s->size;
+    }
+    return true;
+}
+
+static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, const range *sorted, tn_error *err)
+{
+    range last = { 0 };
+    bool any = false;
+    for (size_t i = 0; i < f->count; i++) {
+        range r = sorted ? sorted[i] : range_of(f, i);
+        if (!r.size)
+            continue;           /* empty tensors may lie anywhere */
+        tn_status status = check_next(f, tiling, begin, any ? &last : NULL, &r, err);
+        if (status)
+            return status;
+        last = r;
+        any = true;
+    }
+    return TN_OK;
+}
+
+/* Exact tiling reaches the end of every shard, also of one without data. */
+static tn_status check_ends(const tn_file *f, const uint64_t *begin, const uint64_t *end, tn_error *err)
+{
+    uint64_t *reached = malloc(f->nshards * sizeof *reached);
+    if (!reached)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < f->nshards; i++)
+        reached[i] = begin[i];
+    for (size_t i = 0; i < f->count; i++) {
+        const tn_storage *s = &f->parts[i].storage;
+        if (s->size && s->offset + s->size > reached[s->shard])
+            reached[s->shard] = s->offset + s->size;
+    }
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < f->nshards && !status; i++)
+        if (reached[i] != end[i])
+            status = hole(NULL, reached[i], reached[i], end[i], err);
+    free(reached);
+    return status;
+}
+
+tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *begin, const uint64_t *end, tn_error *err)
+{
+    range *sorted = NULL;
+    if (!in_order(f)) {
+        sorted = malloc(f->count * sizeof *sorted);
+        if (!sorted)
+            return tn_fail_nomem(err);
+        for (size_t i = 0; i < f->count; i++)
+            sorted[i] = range_of(f, i);
+        qsort(sorted, f->count, sizeof *sorted, by_place);
+    }
+    tn_status status = check_all(f, tiling, begin, sorted, err);
+    if (!status && tiling == TN_TILING_EXACT)
+        status = check_ends(f, begin, end, err);
+    free(sorted);
+    return status;
+}

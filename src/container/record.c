@@ -1,0 +1,337 @@
+/* container/record.c - records, carriers, metadata as CBOR. */
+#include "container/record.h"
+#include "base/error.h"
+#include "bytes/transcode.h"
+#include "container/names.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool tn_record_empty(const tn_record *r)
+{
+    return !r->has_array && !r->form && !r->tied && !r->nfile_meta && !r->nmeta;
+}
+
+static void put_key(tn_buf *out, const char *key)
+{
+    tn_cbor_put_text(out, key, strlen(key));
+}
+
+static void put_text(tn_buf *out, const char *key, const char *text)
+{
+    put_key(out, key);
+    tn_cbor_put_text(out, text, strlen(text));
+}
+
+static void put_array(tn_buf *out, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+{
+    put_text(out, "dtype", tn_dtype_get(dtype)->name);
+    put_key(out, "shape");
+    tn_cbor_put_array(out, rank);
+    for (uint32_t i = 0; i < rank; i++)
+        tn_cbor_put_u64(out, (uint64_t)shape[i]);
+}
+
+static void put_tensor(tn_buf *out, const tn_record *r)
+{
+    put_key(out, "tensor");
+    tn_cbor_put_map(out, 4);
+    put_text(out, "form", r->form);
+    put_array(out, r->tensor_dtype, r->tensor_rank, r->tensor_shape);
+    put_key(out, "parts");
+    tn_cbor_put_array(out, r->nroles);
+    for (uint32_t i = 0; i < r->nroles; i++)
+        tn_cbor_put_text(out, r->roles[i], strlen(r->roles[i]));
+}
+
+void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out)
+{
+    tn_cbor_put_map(out, n);
+    for (size_t i = 0; i < n; i++) {
+        put_key(out, meta[i].key);
+        if (meta[i].text)
+            tn_cbor_put_text(out, meta[i].text, strlen(meta[i].text));
+        else
+            tn_buf_put(out, meta[i].cbor, meta[i].cbor_size);
+    }
+}
+
+void tn_record_put(const tn_record *r, tn_buf *out)
+{
+    tn_cbor_put_map(out, 2u * r->has_array + (r->form != NULL) + (r->tied != NULL) + (r->nfile_meta > 0) + (r->nmeta > 0));
+    if (r->has_array)
+        put_array(out, r->dtype, r->rank, r->shape);
+    if (r->form)
+        put_tensor(out, r);
+    if (r->tied)
+        put_text(out, "tied", r->tied);
+    if (r->nfile_meta) {
+        put_key(out, "file");
+        tn_meta_put_map(r->file_meta, r->nfile_meta, out);
+    }
+    if (r->nmeta) {
+        put_key(out, "meta");
+        tn_meta_put_map(r->meta, r->nmeta, out);
+    }
+}
+
+const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, uint32_t *rank)
+{
+    int64_t dims[TN_MAX_RANK];
+    uint32_t n = 0;
+    tn_cbor_array(c);
+    while (tn_cbor_item(c)) {
+        uint64_t d = tn_cbor_u64(c);
+        if (n == TN_MAX_RANK)
+            tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
+        else if (d > INT64_MAX)
+            tn_cbor_reject(c, TN_ERR_LIMIT, "expected a dimension below 2^63 but found %llu", (unsigned long long)d);
+        else
+            dims[n++] = (int64_t)d;
+    }
+    int64_t *shape = c->status ? NULL : tn_arena_copy(arena, dims, n * sizeof *dims);
+    if (!c->status && !shape)
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    *rank = shape ? n : 0;
+    return shape;
+}
+
+/* A NUL-free text in the arena. */
+static const char *take_text(tn_cbor *c, tn_arena *arena)
+{
+    tn_text t = tn_cbor_text(c);
+    if (c->status)
+        return NULL;
+    if (tn_text_has_nul(t)) {
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected text without NUL characters");
+        return NULL;
+    }
+    const char *copy = tn_arena_text(arena, t.ptr, t.len);
+    if (!copy)
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    return copy;
+}
+
+static tn_dtype take_dtype(tn_cbor *c, tn_arena *arena)
+{
+    const char *name = take_text(c, arena);
+    tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
+    if (name && dtype == TN_UNKNOWN)
+        tn_cbor_reject(c, TN_ERR_UNSUPPORTED, "expected a type this build knows");
+    return dtype;
+}
+
+static void take_roles(tn_cbor *c, tn_arena *arena, tn_record *r)
+{
+    const char *roles[TN_MAX_PARTS];
+    tn_cbor_array(c);
+    while (tn_cbor_item(c)) {
+        if (r->nroles == TN_MAX_PARTS) {
+            tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d parts but found more", TN_MAX_PARTS);
+            return;
+        }
+        roles[r->nroles++] = take_text(c, arena);
+    }
+    r->roles = c->status ? NULL : tn_arena_copy(arena, roles, r->nroles * sizeof *roles);
+    if (!c->status && !r->roles)
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+}
+
+static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
+{
+    tn_text key;
+    bool shape = false;
+    tn_cbor_map(c);
+    while (tn_cbor_key(c, &key)) {
+        if (tn_text_is(key, "form"))
+            r->form = take_text(c, arena);
+        else if (tn_text_is(key, "dtype"))
+            r->tensor_dtype = take_dtype(c, arena);
+        else if (tn_text_is(key, "shape"))
+            r->tensor_shape = tn_cbor_shape(c, arena, &r->tensor_rank), shape = true;
+        else if (tn_text_is(key, "parts"))
+            r->nroles = 0, take_roles(c, arena, r);
+        else
+            tn_cbor_skip(c);
+    }
+    if (!c->status && (!r->form || !r->nroles || !shape || r->tensor_dtype == TN_UNKNOWN))
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected form, dtype, shape and parts");
+}
+
+static void take_meta(tn_cbor *c, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n)
+{
+    tn_error why;
+    tn_text map = tn_cbor_raw(c);
+    if (!c->status && tn_meta_parse_map(map, at, arena, meta, n, &why))
+        tn_cbor_reject(c, why.status, "%.80s", why.text);
+}
+
+tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record *r, tn_error *err)
+{
+    *r = (tn_record){ 0 };
+    tn_cbor c;
+    tn_text key;
+    bool shape = false;
+    tn_cbor_init(&c, cbor.ptr, cbor.len, arena);
+    tn_cbor_map(&c);
+    while (tn_cbor_key(&c, &key)) {
+        if (tn_text_is(key, "dtype"))
+            r->dtype = take_dtype(&c, arena);
+        else if (tn_text_is(key, "shape"))
+            r->shape = tn_cbor_shape(&c, arena, &r->rank), shape = true;
+        else if (tn_text_is(key, "tensor"))
+            take_tensor(&c, arena, r);
+        else if (tn_text_is(key, "tied"))
+            r->tied = take_text(&c, arena);
+        else if (tn_text_is(key, "file"))
+            take_meta(&c, at, arena, &r->file_meta, &r->nfile_meta);
+        else if (tn_text_is(key, "meta"))
+            take_meta(&c, at, arena, &r->meta, &r->nmeta);
+        else
+            tn_cbor_skip(&c);
+    }
+    r->has_array = r->dtype != TN_UNKNOWN;
+    if (!c.status && r->has_array != shape)
+        tn_cbor_reject(&c, TN_ERR_CORRUPT, "expected both dtype and shape or neither");
+    if (c.status)       /* the place inside a record is not a place in the file where it stands as JSON */
+        return tn_fail(err, c.status, at, "its \"tenon\" record: %s", c.why);
+    return TN_OK;
+}
+
+void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *m)
+{
+    if (c->pos < c->end && c->data[c->pos] >> 5 == 3) {     /* text without a tag */
+        m->text = take_text(c, arena);
+    } else {
+        tn_text raw = tn_cbor_raw(c);
+        m->cbor = c->status ? NULL : tn_arena_copy(arena, raw.ptr, raw.len);
+        m->cbor_size = raw.len;
+        if (!c->status && !m->cbor)
+            tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    }
+}
+
+static const char *meta_key(const void *owner, size_t i)
+{
+    return ((const tn_meta *)owner)[i].key;
+}
+
+tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_error *err)
+{
+    tn_names names;
+    if (n < 2)
+        return TN_OK;
+    if (!tn_names_init(&names, n))
+        return tn_fail_nomem(err);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < n && !status; i++) {
+        size_t other = tn_names_add(&names, meta, meta_key, i);
+        if (other == TN_NAMES_NOMEM)
+            status = tn_fail_nomem(err);
+        else if (other != TN_NAMES_ADDED)
+            status = tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice", tn_quote_z(meta[i].key).text);
+    }
+    tn_names_free(&names);
+    return status;
+}
+
+/* The next key and value of a map; false at its end or after a failure. */
+static bool next_meta(tn_cbor *c, tn_arena *arena, tn_meta *m)
+{
+    tn_text key;
+    if (!tn_cbor_key(c, &key))
+        return false;
+    *m = (tn_meta){ 0 };
+    if (tn_text_has_nul(key))
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected a metadata key without NUL characters");
+    else if (!(m->key = tn_arena_text(arena, key.ptr, key.len)))
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    else
+        tn_meta_take(c, arena, m);
+    return !c->status;
+}
+
+tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err)
+{
+    tn_meta *items = NULL, m;
+    size_t count = 0, cap = 0;
+    tn_cbor c;
+    tn_cbor_init(&c, cbor.ptr, cbor.len, arena);
+    tn_cbor_map(&c);
+    while (next_meta(&c, arena, &m)) {
+        tn_meta *grown = tn_grow(items, count, &cap, sizeof *items);
+        if (!grown) {
+            tn_cbor_reject(&c, TN_ERR_NOMEM, "out of memory");
+            break;
+        }
+        items = grown;
+        items[count++] = m;
+    }
+    tn_status status = c.status ? tn_cbor_fail(&c, at, err) : tn_meta_check_unique(items, count, at, err);
+    if (!status && !(*meta = tn_arena_copy(arena, items, count * sizeof *items)))
+        status = tn_fail_nomem(err);
+    free(items);
+    *n = status ? 0 : count;
+    return status;
+}
+
+/* A type of the same bytes that every container has a name for. */
+static tn_dtype same_bytes(tn_dtype dtype)
+{
+    switch (dtype) {
+    case TN_TF32:       return TN_FLOAT32;
+    case TN_COMPLEX64:  return TN_FLOAT32;      /* with a last dimension of 2 */
+    case TN_COMPLEX128: return TN_FLOAT64;
+    case TN_FX8:        return TN_INT8;
+    case TN_FX16:       return TN_INT16;
+    default:            return TN_UINT8;
+    }
+}
+
+tn_status tn_carrier_for(const tn_format *format, tn_dtype dtype, uint32_t rank, const int64_t *shape,
+                         tn_carrier *c, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    uint64_t nbytes, count;
+    if (!type || tn_shape_count(rank, shape, &count) || tn_shape_nbytes(dtype, rank, shape, &nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a type or shape that has no size");
+    bool whole = type->bits % 8 == 0 || count % 8 == 0 || (count * type->bits) % 8 == 0;
+    *c = (tn_carrier){ .dtype = dtype, .rank = rank, .same = true };
+    if (rank)
+        memcpy(c->shape, shape, rank * sizeof *shape);
+    if (format->type_name(type) && (whole || !format->whole_bytes))
+        return TN_OK;
+    c->same = false;
+    c->dtype = same_bytes(dtype);
+    if (type->kind == TN_KIND_COMPLEX && rank < TN_MAX_RANK) {
+        c->shape[c->rank++] = 2;
+    } else if (type->kind == TN_KIND_COMPLEX || type->bits < 8) {
+        c->dtype = TN_UINT8;
+        c->rank = 1;
+        c->shape[0] = (int64_t)nbytes;
+    }
+    return TN_OK;
+}
+
+size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap)
+{
+    tn_buf out = { 0 };
+    if (meta->text) {
+        tn_json_put_string(&out, meta->text, strlen(meta->text));
+    } else if (!tn_cbor_to_json(meta->cbor, meta->cbor_size, &out)) {
+        tn_buf_puts(&out, "{\"$cbor\":\"");
+        for (size_t i = 0; i < meta->cbor_size; i++)
+            tn_buf_printf(&out, "%02x", meta->cbor[i]);
+        tn_buf_puts(&out, "\"}");
+    }
+    size_t n = out.bad ? 0 : out.size, fit = n < cap ? n : cap - 1;
+    if (cap) {
+        if (fit)
+            memcpy(dst, out.data, fit);
+        dst[fit] = '\0';
+    }
+    tn_buf_free(&out);
+    return n;
+}

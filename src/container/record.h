@@ -1,0 +1,76 @@
+/* container/record.h - what a flat container cannot say, kept beside it.
+ *
+ * A flat container lists plain arrays.  A tensor with several parts, a type the
+ * container has no name for, a note that two tensors were one: each is said in
+ * a record, a small CBOR map stored with the entry (zTensor: the custom field
+ * `tenon`; safetensors: as JSON under the metadata key `tenon:NAME`).
+ *
+ *     dtype, shape    the array this entry's bytes really are
+ *     tensor          { form, dtype, shape, parts }: the tensor whose first part
+ *                     this entry is; part k > 0 is the entry NAME.ROLE
+ *     tied            the earlier tensor that had the very same bytes
+ *     file            the file's metadata (zTensor, first entry only)
+ *     meta            the tensor's metadata (safetensors only)
+ */
+#ifndef TN_CONTAINER_RECORD_H
+#define TN_CONTAINER_RECORD_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "base/vector.h"
+#include "bytes/cbor.h"
+#include "container/format.h"
+
+typedef struct tn_record {
+    bool           has_array;
+    tn_dtype       dtype;
+    uint32_t       rank;
+    const int64_t *shape;
+
+    const char    *form;        /* NULL: the entry is a tensor of its own */
+    tn_dtype       tensor_dtype;
+    uint32_t       tensor_rank;
+    const int64_t *tensor_shape;
+    const char   **roles;
+    uint32_t       nroles;
+
+    const char    *tied;
+    const tn_meta *file_meta, *meta;
+    size_t         nfile_meta, nmeta;
+} tn_record;
+
+/* True when there is nothing to say. */
+bool tn_record_empty(const tn_record *record);
+
+/* Appends the record as one CBOR map. */
+void tn_record_put(const tn_record *record, tn_buf *out);
+
+/* Reads a record; what it points to is in the arena.  Unknown keys are
+ * ignored; a wrong type is TN_ERR_CORRUPT at byte `at`. */
+tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record *record, tn_error *err);
+
+/* The plain array in which a container keeps one of `dtype` and `shape`: the
+ * same where it has a name for the type, else a type of the same bytes. */
+typedef struct tn_carrier {
+    tn_dtype dtype;
+    uint32_t rank;
+    int64_t  shape[TN_MAX_RANK];
+    bool     same;              /* no record is needed */
+} tn_carrier;
+tn_status tn_carrier_for(const tn_format *format, tn_dtype dtype, uint32_t rank, const int64_t *shape,
+                         tn_carrier *carrier, tn_error *err);
+
+/* Metadata as a CBOR map and back: keys in order, no duplicates. */
+void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out);
+tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err);
+
+/* Takes the next CBOR value as that of `meta`, whose key is set; failures are c's. */
+void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *meta);
+
+/* TN_ERR_CORRUPT at byte `at` when two items have one key. */
+tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_error *err);
+
+/* Parses a CBOR array of dimensions into the arena. */
+const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, uint32_t *rank);
+
+#endif

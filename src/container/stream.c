@@ -1,0 +1,212 @@
+/* container/stream.c - the decoded bytes of a part, window by window. */
+#include "container/stream.h"
+#include "base/error.h"
+#include "tensor/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+tn_checksum tn_part_checksum(const tn_part *p)
+{
+    return p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : p->storage.checksum;
+}
+
+tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
+{
+    const char *name = t ? t->name : p->role;
+    if (p->array.dtype == TN_UNKNOWN)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: type %s is not known to this build",
+                       tn_quote_z(name).text, tn_quote_z(p->storage.type ? p->storage.type : "").text);
+    if (p->storage.encoding == TN_ENCODING_UNKNOWN)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: encoding %s is not known to this build",
+                       tn_quote_z(name).text, tn_quote_z(p->storage.encoding_name ? p->storage.encoding_name : "").text);
+    if (p->storage.opaque)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: layout %s is not read by this build",
+                       tn_quote_z(name).text, tn_quote_z(p->storage.opaque).text);
+    return TN_OK;
+}
+
+static unsigned swap_unit(const tn_part *p)
+{
+    unsigned unit = tn_dtype_get(p->array.dtype)->swap_bytes;
+    return p->storage.order == TN_HOST_ORDER || p->storage.encoding != TN_ENCODING_RAW ? 1 : unit;
+}
+
+static tn_status need_buffer(uint8_t **buffer, tn_error *err)
+{
+    if (!*buffer)
+        *buffer = malloc(TN_WINDOW);
+    return *buffer ? TN_OK : tn_fail_nomem(err);
+}
+
+static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
+{
+    tn_hash_free(&s->hash);
+    s->file = file;
+    s->part = part;
+    s->npending = 0;
+    s->made = 0;
+    s->stored = part->storage.offset;
+    s->stored_end = s->stored + part->storage.size;
+    s->as_stored = false;
+}
+
+tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err)
+{
+    begin(s, file, part);
+    s->as_stored = true;
+    return tn_hash_begin(&s->hash, kind, err);
+}
+
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_part *part, uint64_t from, uint64_t n,
+                         tn_checksum kind, tn_error *err)
+{
+    tn_status status = tn_part_readable(NULL, part, err);
+    if (status)
+        return status;
+    begin(s, file, part);
+    s->made = from;
+    s->made_end = from + n;
+    if (part->storage.encoding == TN_ENCODING_RAW) {
+        s->stored += from;
+        s->stored_end = s->stored + n;
+    } else {
+        if (!s->zstd)
+            status = tn_zstd_new(&s->zstd, err);
+        if (!status)
+            status = tn_zstd_decode_begin(s->zstd, err);
+    }
+    return status ? status : tn_hash_begin(&s->hash, kind, err);
+}
+
+/* The next stored bytes, hashed; *n is 0 at the end. */
+static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->stored_end - s->stored;
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    const tn_source *source = s->file->shards[s->part->storage.shard].source;
+    *bytes = tn_source_view(source, s->stored, *n);
+    if (!*bytes && *n) {
+        tn_status status = need_buffer(&s->in, err);
+        if (!status)
+            status = tn_source_read(source, s->stored, s->in, *n, err);
+        if (status)
+            return status;
+        *bytes = s->in;
+    }
+    tn_hash_update(&s->hash, *bytes, *n);
+    s->stored += *n;
+    return TN_OK;
+}
+
+static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    tn_status status = next_stored(s, bytes, n, err);
+    unsigned unit = swap_unit(s->part);
+    if (status || unit == 1 || !*n)
+        return status;
+    status = need_buffer(&s->out, err);
+    if (status)
+        return status;
+    tn_swap_bytes(s->out, *bytes, *n, unit);
+    *bytes = s->out;
+    return TN_OK;
+}
+
+static tn_status wrong_length(const tn_stream *s, const char *found, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "compressed data: expected %llu decoded bytes but found %s",
+                   (unsigned long long)s->made_end, found);
+}
+
+/* All decoded bytes are there: what is left must decode to nothing. */
+static tn_status check_end(tn_stream *s, tn_error *err)
+{
+    uint8_t extra;
+    for (;;) {
+        size_t used = 0, made = 0;
+        if (!s->npending) {
+            tn_status status = next_stored(s, &s->pending, &s->npending, err);
+            if (status)
+                return status;
+            if (!s->npending)
+                break;
+        }
+        tn_status status = tn_zstd_decode(s->zstd, s->pending, s->npending, &used, &extra, 1, &made, err);
+        if (status)
+            return status;
+        if (made)
+            return wrong_length(s, "more", err);
+        s->pending += used;
+        s->npending -= used;
+    }
+    return tn_zstd_decode_at_end(s->zstd) ? TN_OK : wrong_length(s, "a frame that is cut off", err);
+}
+
+static tn_status next_zstd(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->made_end - s->made;
+    size_t want = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    *n = 0;
+    if (!want)
+        return check_end(s, err);
+    tn_status status = need_buffer(&s->out, err);
+    while (!status && *n < want) {
+        size_t used = 0, made = 0;
+        if (!s->npending) {
+            status = next_stored(s, &s->pending, &s->npending, err);
+            if (!status && !s->npending && tn_zstd_decode_at_end(s->zstd))
+                return wrong_length(s, "fewer", err);
+        }
+        bool dry = !s->npending;
+        if (!status)
+            status = tn_zstd_decode(s->zstd, s->pending, s->npending, &used, s->out + *n, want - *n, &made, err);
+        if (!status && dry && !made)
+            return wrong_length(s, "a frame that is cut off", err);
+        s->pending += used;
+        s->npending -= used;
+        *n += made;
+    }
+    *bytes = s->out;
+    return status;
+}
+
+tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
+    tn_status status = s->as_stored ? next_stored(s, bytes, n, err)
+                       : raw        ? next_raw(s, bytes, n, err)
+                                    : next_zstd(s, bytes, n, err);
+    if (!status)
+        s->made += *n;
+    return status;
+}
+
+tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err)
+{
+    return tn_hash_end(&s->hash, digest, err);
+}
+
+void tn_stream_free(tn_stream *s)
+{
+    tn_hash_free(&s->hash);
+    tn_zstd_free(s->zstd);
+    free(s->in);
+    free(s->out);
+    *s = (tn_stream){ 0 };
+}
+
+tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
+{
+    tn_digest expected;
+    tn_status status = tn_digest_parse(p->storage.checksum_text, &expected, err);
+    if (status)
+        return tn_fail(err, status, p->storage.offset, "tensor %s: its checksum %s is not well formed",
+                       tn_quote_z(t->name).text, tn_quote_z(p->storage.checksum_text).text);
+    if (tn_digest_equal(&expected, found))
+        return TN_OK;
+    char text[TN_CHECKSUM_TEXT_MAX];
+    tn_digest_format(found, text);
+    return tn_fail(err, TN_ERR_CHECKSUM, p->storage.offset, "tensor %s: expected checksum %s but found %s",
+                   tn_quote_z(t->name).text, tn_quote_z(p->storage.checksum_text).text, text);
+}

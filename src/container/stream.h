@@ -1,0 +1,57 @@
+/* container/stream.h - the decoded bytes of a part, window by window.
+ *
+ * A stream belongs to one thread at a time; many may read one file.  Windows
+ * are views of the mapping where the bytes can be taken as they are. */
+#ifndef TN_CONTAINER_STREAM_H
+#define TN_CONTAINER_STREAM_H
+
+#include "bytes/checksum.h"
+#include "bytes/codec.h"
+#include "container/file.h"
+
+/* A window fits the second-level cache with its copy: what is done to it next
+ * (checksum, swap, write) finds it there. */
+#define TN_WINDOW ((size_t)256 << 10)
+
+/* Buffers of one worker, reused from part to part.  Zero-initialise to begin. */
+typedef struct tn_stream {
+    const tn_file *file;
+    const tn_part *part;
+    uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
+    uint64_t  made, made_end;       /* decoded bytes so far, and in all */
+    tn_hash   hash;                 /* over stored bytes */
+    bool      as_stored;
+    tn_zstd  *zstd;
+    uint8_t  *in, *out;             /* windows, allocated on first need */
+    const uint8_t *pending;         /* stored bytes not yet decoded */
+    size_t    npending;
+} tn_stream;
+
+/* The checksum of a part that this build can compute, else NONE. */
+tn_checksum tn_part_checksum(const tn_part *part);
+
+/* TN_OK when the part's bytes can be decoded; TN_ERR_UNSUPPORTED with the reason otherwise. */
+tn_status tn_part_readable(const tn_tensor *tensor, const tn_part *part, tn_error *err);
+
+/* Begins bytes [from, from + n) of the decoded part, computing `kind` over the
+ * stored bytes it takes.  Only raw parts may begin elsewhere than at 0 or end
+ * before their end. */
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_part *part, uint64_t from, uint64_t n,
+                         tn_checksum kind, tn_error *err);
+
+/* Begins the bytes of a part as they are stored, whatever they mean. */
+tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err);
+
+/* The next window, at most TN_WINDOW bytes, host byte order, valid until the
+ * next call; *n is 0 at the end. */
+tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
+
+/* After the last window: the checksum. */
+tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err);
+
+void tn_stream_free(tn_stream *s);
+
+/* TN_ERR_CHECKSUM when `found` is not what the part's checksum text says. */
+tn_status tn_part_compare_digest(const tn_tensor *tensor, const tn_part *part, const tn_digest *found, tn_error *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* container/verify.c - every checksum, every compressed part. */
+#include "base/error.h"
+#include "container/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct verification {
+    tn_scan_part *parts;
+    size_t        count;
+    tn_verify_fn  report;
+    void         *context;
+} verification;
+
+static tn_verdict judge(const tn_scan_part *p, const tn_scanned *result, tn_error *why)
+{
+    *why = result->err;
+    if (result->status && result->status != TN_ERR_UNSUPPORTED)
+        return TN_VERDICT_BAD;
+    if (p->part->storage.checksum == TN_CHECKSUM_UNKNOWN) {
+        tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: checksum %s is of a kind this build cannot check",
+                tn_quote_z(p->tensor->name).text, tn_quote_z(p->part->storage.checksum_text).text);
+        return TN_VERDICT_NOT_CHECKED;
+    }
+    if (p->part->storage.checksum == TN_CHECKSUM_NONE)
+        return result->status ? TN_VERDICT_UNREADABLE : TN_VERDICT_NONE;
+    return tn_part_compare_digest(p->tensor, p->part, &result->stored, why) ? TN_VERDICT_BAD : TN_VERDICT_OK;
+}
+
+static tn_status done(void *context, size_t k, const tn_scanned *result, tn_error *err)
+{
+    verification *v = context;
+    const tn_scan_part *p = &v->parts[k];
+    if (result->status == TN_ERR_NOMEM || result->status == TN_ERR_IO) {
+        if (err)
+            *err = result->err;
+        return result->status;          /* says nothing of the part */
+    }
+    tn_error why;
+    tn_verdict verdict = judge(p, result, &why);
+    if (v->report)
+        v->report(v->context, p->tensor, p->part, verdict, &why);
+    return TN_OK;
+}
+
+/* All parts of all tensors; how many bytes will be gone through. */
+static tn_status list_parts(const tn_file *f, verification *v, uint64_t *total, tn_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->count; i++)
+        n += f->tensors[i].nparts;
+    v->parts = malloc((n ? n : 1) * sizeof *v->parts);
+    if (!v->parts)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < f->count; i++) {
+        for (uint32_t k = 0; k < f->tensors[i].nparts; k++) {
+            const tn_part *p = &f->tensors[i].parts[k];
+            v->parts[v->count++] = (tn_scan_part){ &f->tensors[i], p, tn_part_checksum(p), TN_CHECKSUM_NONE };
+            *total += p->nbytes;
+        }
+    }
+    return TN_OK;
+}
+
+tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_fn report, tn_error *err)
+{
+    tn_verify_options options = { 0 };
+    if (given)
+        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    verification v = { .report = report, .context = options.context };
+    uint64_t total = 0;
+    tn_pool *pool = NULL;
+    tn_status status = list_parts(f, &v, &total, err);
+    if (!status)
+        status = tn_pool_new(options.jobs, &pool, err);
+    if (!status)
+        status = tn_scan_run(&(tn_scan){
+            .file = f, .parts = v.parts, .count = v.count, .done = done, .context = &v,
+            .progress = options.progress, .progress_context = options.context, .progress_total = total,
+        }, pool, err);
+    tn_pool_free(pool);
+    free(v.parts);
+    return status;
+}

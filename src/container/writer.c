@@ -1,0 +1,534 @@
+/* container/writer.c - making a tensor file: declaring, streaming, finishing. */
+#include "container/writer.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "container/record.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Every container is written little-endian, straight from memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "writing on a big-endian machine needs swapping here");
+
+static const char *entry_name(const void *owner, size_t i)
+{
+    return ((const tn_writer *)owner)->entries[i].name;
+}
+
+/* ---- options ---- */
+
+static tn_status check_options(tn_writer *w, tn_error *err)
+{
+    tn_create_options *o = &w->options;
+    const tn_format_info *info = &w->format->info;
+    if (!info->writes)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot be written", info->name);
+    if (o->encoding != TN_ENCODING_RAW && !info->compresses)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold compressed data (--compress none)", info->name);
+    if (o->checksum != TN_CHECKSUM_NONE && !info->checksums)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold checksums (--checksum none)", info->name);
+    if ((o->shard_size || o->filler) && !info->shards)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has neither shards nor fillers", info->name);
+    if (!tn_zstd_level_ok(o->level))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zstd level from %d to %d but found %d",
+                       tn_zstd_level_min(), tn_zstd_level_max(), o->level);
+    o->align = o->align ? o->align : w->format->min_align;
+    if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an alignment that is a power of two from %llu to 2^30 "
+                       "but found %llu", (unsigned long long)w->format->min_align, (unsigned long long)o->align);
+    return TN_OK;
+}
+
+static tn_status choose_format(tn_writer *w, tn_error *err)
+{
+    const char *name = w->options.format;
+    w->format = name ? tn_format_find(name) : tn_format_by_suffix(w->path);
+    if (w->format)
+        return TN_OK;
+    if (name)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s (see: tenon formats)",
+                       tn_quote_z(name).text);
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "its suffix names no container: say which with --to");
+}
+
+tn_status tn_writer_new(const char *path, const tn_create_options *given, bool dry_run, tn_writer **writer, tn_error *err)
+{
+    tn_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return tn_fail_nomem(err);
+    if (given)
+        memcpy(&w->options, given, given->size < sizeof w->options ? given->size : sizeof w->options);
+    w->options.jobs = w->options.jobs ? w->options.jobs : tn_core_count();
+    w->dry_run = dry_run;
+    w->current = SIZE_MAX;
+    w->path = tn_arena_text(&w->arena, path, strlen(path));
+    tn_status status = w->path && tn_names_init(&w->names, 0) ? choose_format(w, err) : tn_fail_nomem(err);
+    if (!status)
+        status = check_options(w, err);
+    if (status) {
+        tn_writer_abandon(w);
+        return status;
+    }
+    *writer = w;
+    return TN_OK;
+}
+
+tn_status tn_create(const char *path, const tn_create_options *options, tn_writer **writer, tn_error *err)
+{
+    return tn_writer_new(path, options, false, writer, err);
+}
+
+/* ---- declaring ---- */
+
+static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_error *err)
+{
+    size_t n = strlen(from->key);
+    if (tn_utf8_valid(from->key, n) != n || (from->text && tn_utf8_valid(from->text, strlen(from->text)) != strlen(from->text)))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8", tn_quote_z(from->key).text);
+    to->key = tn_arena_text(&w->arena, from->key, n);
+    to->text = from->text ? tn_arena_text(&w->arena, from->text, strlen(from->text)) : NULL;
+    to->cbor = from->text ? NULL : tn_arena_copy(&w->arena, from->cbor, from->cbor_size);
+    to->cbor_size = from->text ? 0 : from->cbor_size;
+    return to->key && (to->text || to->cbor) ? TN_OK : tn_fail_nomem(err);
+}
+
+tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
+{
+    tn_meta *grown = tn_grow(w->meta, w->nmeta, &w->meta_cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->meta = grown;
+    tn_status status = copy_meta(w, meta, &w->meta[w->nmeta], err);
+    w->nmeta += !status;
+    return status;
+}
+
+/* NAME for the first part, NAME.ROLE for the others. */
+static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
+{
+    size_t n = strlen(t->name);
+    if (part == 0)
+        return tn_arena_text(&w->arena, t->name, n);
+    const char *role = t->parts[part].role;
+    char *name = tn_arena_alloc(&w->arena, n + strlen(role) + 2);
+    if (name)
+        stpcpy(stpcpy(stpcpy(name, t->name), "."), role);
+    return name;
+}
+
+static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bool same, tn_text *out, tn_error *err)
+{
+    const tn_array *a = &t->parts[part].array;
+    const char *roles[TN_MAX_PARTS];
+    tn_record r = { 0 };
+    if (!same) {
+        r.has_array = true;
+        r.dtype = a->dtype;
+        r.rank = a->rank;
+        r.shape = a->shape;
+    }
+    if (part == 0 && (t->nparts > 1 || strcmp(t->form, "dense") != 0)) {
+        for (uint32_t k = 0; k < t->nparts; k++)
+            roles[k] = t->parts[k].role;
+        r.form = t->form;
+        r.tensor_dtype = t->dtype;
+        r.tensor_rank = t->rank;
+        r.tensor_shape = t->shape;
+        r.roles = roles;
+        r.nroles = t->nparts;
+    }
+    if (part == 0 && t->tied && !w->format->shares)
+        r.tied = t->tied;
+    if (tn_record_empty(&r))
+        return TN_OK;
+    tn_buf cbor = { 0 };
+    tn_record_put(&r, &cbor);
+    out->ptr = cbor.bad ? NULL : tn_arena_copy(&w->arena, cbor.data, cbor.size);
+    out->len = cbor.size;
+    tn_buf_free(&cbor);
+    return out->ptr ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *e, size_t *tied, tn_error *err)
+{
+    size_t k = tn_names_find(&w->names, w, entry_name, t->tied);
+    if (k >= w->count || w->entries[k].nbytes != e->nbytes || w->entries[k].dtype != e->dtype || t->nparts != 1 ||
+        w->entries[k].encoding != e->encoding || w->entries[k].checksum != e->checksum)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s cannot be tied to %s: expected an earlier one of the same "
+                       "type and size", tn_quote_z(t->name).text, tn_quote_z(t->tied).text);
+    *tied = w->entries[k].tied != SIZE_MAX ? w->entries[k].tied : k;
+    return TN_OK;
+}
+
+static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, tn_out_entry *e, tn_error *err)
+{
+    const tn_part *p = &t->parts[part];
+    tn_carrier carrier;
+    uint64_t nbytes;
+    if (!tn_dtype_get(p->array.dtype) || p->array.stride)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected dense elements of a known type",
+                       tn_quote_z(t->name).text);
+    tn_status status = tn_carrier_for(w->format, p->array.dtype, p->array.rank, p->array.shape, &carrier, err);
+    if (!status)
+        status = tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &nbytes);
+    if (status)
+        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no size", tn_quote_z(t->name).text);
+    e->name = name_of_part(w, t, part);
+    e->dtype = carrier.dtype;
+    e->rank = carrier.rank;
+    e->shape = tn_arena_copy(&w->arena, carrier.shape, carrier.rank * sizeof *carrier.shape);
+    e->nbytes = nbytes;
+    e->data = p->data;
+    e->part = part;
+    if (!e->name || !e->shape)
+        return tn_fail_nomem(err);
+    if (part == 0 && t->tied)
+        status = find_tie(w, t, e, &e->tied, err);
+    return status ? status : make_record(w, t, part, carrier.same, &e->record, err);
+}
+
+static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
+{
+    tn_out_entry *grown = tn_grow(w->entries, w->count, &w->cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->entries = grown;
+    w->entries[w->count] = *e;
+    size_t other = tn_names_add(&w->names, w, entry_name, w->count);
+    if (other == TN_NAMES_NOMEM)
+        return tn_fail_nomem(err);
+    if (other != TN_NAMES_ADDED)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "two tensors (or parts) would be called %s", tn_quote_z(e->name).text);
+    w->count++;
+    return TN_OK;
+}
+
+static tn_status copy_tensor_meta(tn_writer *w, const tn_tensor *t, tn_out_entry *e, tn_error *err)
+{
+    tn_meta *copy = tn_arena_zalloc(&w->arena, t->nmeta, sizeof *copy);
+    tn_status status = copy ? tn_meta_check_unique(t->meta, t->nmeta, TN_NO_OFFSET, err) : tn_fail_nomem(err);
+    for (uint32_t i = 0; i < t->nmeta && !status; i++)
+        status = copy_meta(w, &t->meta[i], &copy[i], err);
+    e->meta = copy;
+    e->nmeta = t->nmeta;
+    return status;
+}
+
+tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, tn_encoding encoding, tn_checksum checksum, tn_error *err)
+{
+    size_t n = strlen(t->name);
+    if (w->planned)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensors are added before any data is written");
+    if (tn_utf8_valid(t->name, n) != n)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor name %s is not UTF-8", tn_quote_z(t->name).text);
+    if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected 1 to %d parts but found %u",
+                       tn_quote_z(t->name).text, TN_MAX_PARTS, t->nparts);
+    uint32_t *grown = tn_grow(w->first_entry, w->ntensors, &w->tensor_cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->first_entry = grown;
+    w->first_entry[w->ntensors] = (uint32_t)w->count;
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < t->nparts && !status; k++) {
+        tn_out_entry e = {
+            .tensor = (uint32_t)w->ntensors, .tied = SIZE_MAX, .encoding = encoding, .checksum = checksum,
+            .offset = TN_UNPLACED,
+        };
+        status = describe_part(w, t, k, &e, err);
+        if (!status && k == 0)
+            status = copy_tensor_meta(w, t, &e, err);
+        if (!status)
+            status = add_entry(w, &e, err);
+    }
+    w->ntensors += !status;
+    return status;
+}
+
+tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
+{
+    tn_status status = tn_form_check(t, err);
+    return status ? status : tn_writer_add_as(w, t, w->options.encoding, w->options.checksum, err);
+}
+
+/* ---- placing ---- */
+
+tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err)
+{
+    tn_out_file *grown = realloc(w->files, (w->nfiles + 1) * sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->files = grown;
+    tn_out_file *f = &w->files[w->nfiles];
+    *f = (tn_out_file){ .path = tn_arena_text(&w->arena, path, strlen(path)) };
+    if (!f->path)
+        return tn_fail_nomem(err);
+    tn_status status = w->dry_run ? TN_OK : tn_sink_open(path, w->options.replace, &f->sink, err);
+    if (!status)
+        *file = (uint32_t)w->nfiles++;
+    return status;
+}
+
+tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err)
+{
+    return w->files[file].sink ? tn_sink_write(w->files[file].sink, offset, data, n, err) : TN_OK;
+}
+
+tn_status tn_writer_plan(tn_writer *w, tn_error *err)
+{
+    if (w->planned)
+        return TN_OK;
+    w->planned = true;
+    tn_status status = tn_meta_check_unique(w->meta, w->nmeta, TN_NO_OFFSET, err);
+    return status ? status : w->format->plan(w, err);
+}
+
+tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err)
+{
+    tn_out_entry *e = &w->entries[entry];
+    tn_out_file *f = &w->files[e->file];
+    e->size = size;
+    if (e->offset != TN_UNPLACED)
+        return TN_OK;
+    if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) || f->end > INT64_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes");
+    return TN_OK;
+}
+
+void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest)
+{
+    w->entries[entry].digest = *digest;
+    w->entries[entry].done = true;
+}
+
+/* ---- streaming one part ---- */
+
+static bool compressed_whole(const tn_out_entry *e)
+{
+    return e->encoding == TN_ENCODING_ZSTD && e->nbytes <= TN_ZSTD_WHOLE_MAX;
+}
+
+/* Stored bytes of the current entry, at the end of what it has. */
+static tn_status append_stored(void *context, const void *data, size_t n, tn_error *err)
+{
+    tn_writer *w = context;
+    tn_out_entry *e = &w->entries[w->current];
+    tn_status status = tn_writer_put(w, e->file, e->offset + e->size, data, n, err);
+    tn_hash_update(&w->hash, data, n);
+    e->size += n;
+    if (w->files[e->file].end < e->offset + e->size)
+        w->files[e->file].end = e->offset + e->size;
+    return status;
+}
+
+static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
+{
+    tn_out_entry *e = &w->entries[entry];
+    tn_status status = tn_writer_place(w, entry, 0, err);
+    if (!status)
+        status = tn_hash_begin(&w->hash, e->checksum, err);
+    if (!status && e->encoding == TN_ENCODING_ZSTD && !w->zstd)
+        status = tn_zstd_new(&w->zstd, err);
+    if (!status && e->encoding == TN_ENCODING_ZSTD && !compressed_whole(e))
+        status = tn_zstd_stream_begin(w->zstd, w->options.level, e->nbytes, w->options.jobs, err);
+    w->whole.size = 0;
+    w->written = 0;
+    w->current = entry;
+    return status;
+}
+
+static tn_status compress_whole(tn_writer *w, tn_error *err)
+{
+    size_t cap = tn_zstd_bound(w->whole.size), size;
+    void *out = malloc(cap);
+    if (!out || w->whole.bad) {
+        free(out);
+        return tn_fail_nomem(err);
+    }
+    tn_status status = tn_zstd_compress(w->zstd, w->options.level, w->whole.data, w->whole.size, out, cap, &size, err);
+    if (!status)
+        status = append_stored(w, out, size, err);
+    free(out);
+    return status;
+}
+
+static tn_status end_part(tn_writer *w, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[w->current];
+    tn_digest digest;
+    tn_status status = TN_OK;
+    if (compressed_whole(e))
+        status = compress_whole(w, err);
+    else if (e->encoding == TN_ENCODING_ZSTD)
+        status = tn_zstd_stream_end(w->zstd, append_stored, w, err);
+    if (!status)
+        status = tn_hash_end(&w->hash, &digest, err);
+    if (!status)
+        tn_writer_commit(w, w->current, &digest);
+    w->current = SIZE_MAX;
+    return status;
+}
+
+static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_t n, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[entry];
+    tn_status status = w->current == SIZE_MAX ? begin_part(w, entry, err) : TN_OK;
+    if (status)
+        return status;
+    if (n > e->nbytes - w->written)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found more",
+                       tn_quote_z(e->name).text, (unsigned long long)e->nbytes);
+    if (compressed_whole(e))
+        tn_buf_put(&w->whole, data, n);
+    else if (e->encoding == TN_ENCODING_ZSTD)
+        status = tn_zstd_stream_write(w->zstd, data, n, append_stored, w, err);
+    else
+        status = append_stored(w, data, n, err);
+    w->written += n;
+    return status || w->written < e->nbytes ? status : end_part(w, err);
+}
+
+tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
+{
+    tn_status status = tn_writer_plan(w, err);
+    if (status)
+        return status;
+    size_t entry = tensor < w->ntensors ? w->first_entry[tensor] + part : w->count;
+    if (entry >= w->count || w->entries[entry].tensor != tensor || w->entries[entry].part != part)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no part %zu of tensor %zu", part, tensor);
+    const tn_out_entry *e = &w->entries[entry];
+    if (w->current != SIZE_MAX && w->current != entry)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s is begun before %s is complete",
+                       tn_quote_z(e->name).text, tn_quote_z(w->entries[w->current].name).text);
+    if (e->data || e->tied != SIZE_MAX || (e->done && n))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s has its data already", tn_quote_z(e->name).text);
+    return e->done ? TN_OK : append_part(w, entry, data, n, err);
+}
+
+/* ---- finishing ---- */
+
+/* The bytes of an entry that is in its file already, once more. */
+static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_out_entry *to, tn_error *err)
+{
+    tn_source *written;
+    uint64_t shared = 0;
+    tn_status status = tn_source_open_fd(tn_sink_fd(w->files[from->file].sink), TN_IO_PREAD, &written, err);
+    if (status)
+        return status;
+    status = tn_sink_copy_range(w->files[to->file].sink, to->offset, written, from->offset, from->size, &shared, err);
+    tn_source_close(written);
+    return status;
+}
+
+/* A tensor that is tied to another: the same place, or the same bytes again. */
+static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
+{
+    const tn_out_entry *from = &w->entries[e->tied];
+    if (w->format->shares) {
+        e->file = from->file;
+        e->offset = from->offset;
+        e->size = from->size;
+    } else {
+        tn_status status = tn_writer_place(w, (size_t)(e - w->entries), from->size, err);
+        if (!status && !w->dry_run)
+            status = copy_written(w, from, e, err);
+        if (status)
+            return status;
+    }
+    e->digest = from->digest;
+    e->done = true;
+    return TN_OK;
+}
+
+static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
+{
+    tn_out_entry *e = &w->entries[entry];
+    if (e->done)
+        return TN_OK;
+    if (e->tied != SIZE_MAX)
+        return write_tied(w, e, err);
+    if (w->dry_run) {
+        tn_status status = tn_writer_place(w, entry, e->nbytes, err);
+        tn_writer_commit(w, entry, &(tn_digest){ .kind = e->checksum });
+        return status;
+    }
+    if (e->data || e->nbytes == 0)
+        return append_part(w, entry, e->data, (size_t)e->nbytes, err);
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found %llu",
+                   tn_quote_z(e->name).text, (unsigned long long)e->nbytes,
+                   (unsigned long long)(w->current == entry ? w->written : 0));
+}
+
+tn_status tn_writer_seal(tn_writer *w, tn_error *err)
+{
+    tn_status status = tn_writer_plan(w, err);
+    if (!status && w->current != SIZE_MAX)
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found %llu",
+                         tn_quote_z(w->entries[w->current].name).text,
+                         (unsigned long long)w->entries[w->current].nbytes, (unsigned long long)w->written);
+    for (size_t i = 0; i < w->count && !status; i++)
+        status = complete_entry(w, i, err);
+    return status ? status : w->format->finish(w, err);
+}
+
+uint64_t tn_writer_total(const tn_writer *w)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->nfiles; i++)
+        total += w->files[i].end;
+    return total;
+}
+
+/* Files appear in order, the one that names the others last.  When one of
+ * several cannot appear, new ones that did are taken back. */
+static tn_status publish(tn_writer *w, tn_error *err)
+{
+    tn_status status = TN_OK;
+    size_t i;
+    for (i = 0; i < w->nfiles && !status; i++) {
+        tn_sink *sink = w->files[i].sink;
+        w->files[i].sink = NULL;
+        status = tn_sink_publish(sink, w->files[i].end, err);
+    }
+    if (status && !w->options.replace)
+        while (i-- > 1)
+            unlink(w->files[i - 1].path);
+    return status;
+}
+
+tn_status tn_writer_publish(tn_writer *w, tn_error *err)
+{
+    tn_status status = publish(w, err);
+    tn_writer_abandon(w);
+    return status;
+}
+
+tn_status tn_writer_finish(tn_writer *w, tn_error *err)
+{
+    tn_status status = tn_writer_seal(w, err);
+    if (!status)
+        return tn_writer_publish(w, err);
+    tn_writer_abandon(w);
+    return status;
+}
+
+void tn_writer_abandon(tn_writer *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->nfiles; i++)
+        tn_sink_abandon(w->files[i].sink);
+    tn_hash_free(&w->hash);
+    tn_zstd_free(w->zstd);
+    tn_buf_free(&w->whole);
+    free(w->files);
+    free(w->entries);
+    free(w->first_entry);
+    free(w->meta);
+    tn_names_free(&w->names);
+    tn_arena_free(&w->arena);
+    free(w);
+}

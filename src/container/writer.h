@@ -1,0 +1,101 @@
+/* container/writer.h - the inside of tn_writer, and what the pipeline in
+ * src/convert.c does with it beyond the public calls. */
+#ifndef TN_CONTAINER_WRITER_H
+#define TN_CONTAINER_WRITER_H
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "bytes/checksum.h"
+#include "bytes/codec.h"
+#include "bytes/sink.h"
+#include "container/format.h"
+#include "container/names.h"
+
+#define TN_UNPLACED UINT64_MAX
+
+/* One array as the container will list it. */
+typedef struct tn_out_entry {
+    const char    *name;
+    tn_dtype       dtype;       /* the carrier's: one the container has a name for */
+    uint32_t       rank;
+    const int64_t *shape;
+    tn_text        record;      /* CBOR, or len 0 */
+    const tn_meta *meta;        /* of the tensor; first part only */
+    uint32_t       nmeta;
+    uint32_t       tensor, part;
+    uint64_t       nbytes;      /* decoded */
+    const void    *data;        /* written by finish; NULL: streamed */
+    size_t         tied;        /* earlier entry with the same bytes, or SIZE_MAX */
+    tn_encoding    encoding;
+    tn_checksum    checksum;
+    uint32_t       file;        /* which of writer->files */
+    uint64_t       offset;      /* in that file, or TN_UNPLACED */
+    uint64_t       size;        /* stored bytes, once done */
+    tn_digest      digest;
+    bool           done;
+} tn_out_entry;
+
+typedef struct tn_out_file {
+    tn_sink    *sink;           /* NULL in a dry run */
+    const char *path;
+    uint64_t    end;            /* first byte not yet given away; after finish(): the size */
+} tn_out_file;
+
+struct tn_writer {
+    const tn_format  *format;
+    tn_create_options options;  /* align filled in */
+    const char       *path;
+    bool              dry_run;
+    tn_arena          arena;
+
+    tn_out_entry *entries;
+    size_t        count, cap;
+    uint32_t     *first_entry;  /* of each tensor */
+    size_t        ntensors, tensor_cap;
+    tn_names      names;
+    tn_meta      *meta;
+    size_t        nmeta, meta_cap;
+
+    tn_out_file  *files;
+    size_t        nfiles;
+    void         *state;        /* the format's, in the arena */
+    bool          planned;
+
+    /* The part being streamed. */
+    size_t   current;           /* entry, or SIZE_MAX */
+    uint64_t written;           /* decoded bytes so far */
+    tn_hash  hash;
+    tn_zstd *zstd;
+    tn_buf   whole;             /* small parts to be compressed, until complete */
+};
+
+/* For formats. */
+tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);  /* opens its sink unless dry */
+tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err);
+
+/* For the pipeline.  tn_create() without touching the disk when dry_run. */
+tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w, tn_error *err);
+
+/* tn_writer_add() with this tensor's own way of storing. */
+tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, tn_encoding encoding, tn_checksum checksum, tn_error *err);
+
+/* No more tensors: lets the format plan.  Called by the first write otherwise. */
+tn_status tn_writer_plan(tn_writer *w, tn_error *err);
+
+/* Gives the next entry in order its place: `size` stored bytes. */
+tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err);
+
+/* The entry's bytes are all in the file. */
+void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest);
+
+/* Bytes of all files together; after tn_writer_seal(). */
+uint64_t tn_writer_total(const tn_writer *w);
+
+/* Everything finish does but publishing; in a dry run all data is taken as raw. */
+tn_status tn_writer_seal(tn_writer *w, tn_error *err);
+
+/* Publishes a sealed writer's files and frees it. */
+tn_status tn_writer_publish(tn_writer *w, tn_error *err);
+
+#endif

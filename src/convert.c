@@ -1,0 +1,280 @@
+/* convert.c - a whole file into another: which tensors, under which names,
+ * stored how.  transfer.c moves the bytes. */
+#include "base/error.h"
+#include "container/stream.h"
+#include "transfer.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct conversion {
+    const tn_file            *in;
+    const char               *in_path, *out_path;
+    tn_convert_options        o;
+    tn_arena                  arena;
+    tn_writer                *writer;
+    const tn_tensor         **source;   /* the chosen tensors */
+    tn_planned               *planned;
+    size_t                    count;
+    size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
+    bool                     *used;     /* which globs and renames matched something */
+} conversion;
+
+/* ---- which tensors, under which names ---- */
+
+static bool is_chosen(conversion *c, const char *name)
+{
+    bool chosen = c->o.nonly == 0;
+    for (size_t i = 0; i < c->o.nonly; i++)
+        if (fnmatch(c->o.only[i], name, 0) == 0)
+            chosen = c->used[i] = true;
+    return chosen;
+}
+
+/* A pattern with at most one '*': where its text begins and ends. */
+static bool match_star(const char *pattern, size_t n, const char *name, tn_text *star)
+{
+    const char *at = memchr(pattern, '*', n);
+    size_t len = strlen(name), head = at ? (size_t)(at - pattern) : n, tail = at ? n - head - 1 : 0;
+    *star = (tn_text){ name + head, 0 };
+    if (!at)
+        return len == n && memcmp(name, pattern, n) == 0;
+    if (len < head + tail || memcmp(name, pattern, head) != 0 || memcmp(name + len - tail, at + 1, tail) != 0)
+        return false;
+    star->len = len - head - tail;
+    return true;
+}
+
+static const char *put_star(conversion *c, const char *pattern, tn_text star)
+{
+    const char *at = strchr(pattern, '*');
+    size_t head = at ? (size_t)(at - pattern) : strlen(pattern);
+    tn_buf b = { 0 };
+    tn_buf_put(&b, pattern, head);
+    if (at) {
+        tn_buf_put(&b, star.ptr, star.len);
+        tn_buf_puts(&b, at + 1);
+    }
+    const char *name = b.bad ? NULL : tn_arena_text(&c->arena, (const char *)b.data, b.size);
+    tn_buf_free(&b);
+    return name;
+}
+
+/* The new name; NULL when memory is out. */
+static const char *new_name(conversion *c, const char *name)
+{
+    for (size_t i = 0; i < c->o.nrename; i++) {
+        const char *equals = strchr(c->o.rename[i], '=');
+        tn_text star;
+        if (!match_star(c->o.rename[i], (size_t)(equals - c->o.rename[i]), name, &star))
+            continue;
+        c->used[c->o.nonly + i] = true;
+        return put_star(c, equals + 1, star);
+    }
+    return name;
+}
+
+static tn_status check_rules(const conversion *c, tn_error *err)
+{
+    for (size_t i = 0; i < c->o.nrename; i++) {
+        const char *equals = strchr(c->o.rename[i], '=');
+        if (!equals)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected OLD=NEW to rename but found %s",
+                           tn_quote_z(c->o.rename[i]).text);
+        size_t old = 0, new = 0;
+        for (const char *p = c->o.rename[i]; *p; p++)
+            *(p < equals ? &old : &new) += *p == '*';
+        if (old > 1 || new > old)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected at most one '*' on each side of %s, and on the left "
+                           "if on the right", tn_quote_z(c->o.rename[i]).text);
+    }
+    return TN_OK;
+}
+
+static tn_status check_used(const conversion *c, tn_error *err)
+{
+    for (size_t i = 0; i < c->o.nonly + c->o.nrename; i++)
+        if (!c->used[i])
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s",
+                           tn_quote_z(i < c->o.nonly ? c->o.only[i] : c->o.rename[i - c->o.nonly]).text);
+    return TN_OK;
+}
+
+/* ---- how each is stored ---- */
+
+static tn_status choose_storage(const conversion *c, const tn_tensor *t, tn_planned *p, tn_error *err)
+{
+    const tn_format_info *info = &c->writer->format->info;
+    const tn_storage *s = &t->parts[0].storage;
+    p->encoding = c->o.create.encoding;
+    p->checksum = c->o.create.checksum;
+    if (c->o.encoding == TN_KEEP)
+        p->encoding = info->compresses ? s->encoding : TN_ENCODING_RAW;
+    if (c->o.checksum == TN_KEEP)
+        p->checksum = info->checksums ? s->checksum : TN_CHECKSUM_NONE;
+    if (p->checksum == TN_CHECKSUM_UNKNOWN)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: its checksum %s cannot be computed anew (choose one with "
+                       "--checksum)", tn_quote_z(t->name).text, tn_quote_z(s->checksum_text).text);
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        tn_status status = tn_part_readable(t, &t->parts[k], err);
+        if (status)
+            return status;
+        p->nbytes += t->parts[k].nbytes;
+    }
+    return TN_OK;
+}
+
+static tn_status choose_tensors(conversion *c, tn_error *err)
+{
+    size_t n = tn_file_count(c->in);
+    c->source = tn_arena_zalloc(&c->arena, n, sizeof *c->source);
+    c->planned = tn_arena_zalloc(&c->arena, n, sizeof *c->planned);
+    c->position = tn_arena_zalloc(&c->arena, n, sizeof *c->position);
+    c->used = tn_arena_zalloc(&c->arena, c->o.nonly + c->o.nrename, sizeof *c->used);
+    if (!c->source || !c->planned || !c->position || !c->used)
+        return tn_fail_nomem(err);
+    tn_status status = check_rules(c, err);
+    for (size_t i = 0; i < n && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(c->in, i);
+        c->position[i] = SIZE_MAX;
+        if (!is_chosen(c, t->name))
+            continue;
+        c->position[i] = c->count;
+        tn_planned *p = &c->planned[c->count];
+        p->source = c->source[c->count++] = t;
+        p->name = new_name(c, t->name);
+        status = p->name ? choose_storage(c, t, p, err) : tn_fail_nomem(err);
+    }
+    return status ? status : check_used(c, err);
+}
+
+/* ---- ties ---- */
+
+static tn_status same_data(const conversion *c, const tn_part *a, const tn_part *b, bool *same, tn_error *err)
+{
+    tn_stream x = { 0 }, y = { 0 };
+    tn_status status = tn_stream_open(&x, c->in, a, 0, a->nbytes, TN_CHECKSUM_NONE, err);
+    if (!status)
+        status = tn_stream_open(&y, c->in, b, 0, b->nbytes, TN_CHECKSUM_NONE, err);
+    *same = a->nbytes == b->nbytes;
+    while (!status && *same) {
+        const uint8_t *p, *q;
+        size_t n, m;
+        status = tn_stream_next(&x, &p, &n, err);
+        if (!status)
+            status = tn_stream_next(&y, &q, &m, err);
+        if (status || !n)
+            break;
+        *same = n == m && memcmp(p, q, n) == 0;     /* windows are cut alike */
+    }
+    tn_stream_free(&x);
+    tn_stream_free(&y);
+    return status;
+}
+
+/* The new name of the tensor that planned[i] is still tied to, or NULL.  Where
+ * the input shares the bytes it is certain; a mere note is believed only if
+ * the bytes agree. */
+static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_error *err)
+{
+    const tn_tensor *t = c->source[i], *other = t->tied ? tn_file_find(c->in, t->tied) : NULL;
+    size_t k = other ? c->position[other - c->in->tensors] : SIZE_MAX;
+    *tied = NULL;
+    if (k >= i || t->nparts != 1 || other->nparts != 1 || c->planned[i].encoding != c->planned[k].encoding ||
+        c->planned[i].checksum != c->planned[k].checksum)
+        return TN_OK;
+    const tn_part *a = &other->parts[0], *b = &t->parts[0];
+    bool same = a->storage.offset == b->storage.offset && a->storage.shard == b->storage.shard;
+    tn_status status = same ? TN_OK : same_data(c, a, b, &same, err);
+    *tied = !status && same ? c->planned[k].name : NULL;
+    return status;
+}
+
+static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
+{
+    tn_tensor t = *c->source[i];
+    tn_part *parts = tn_arena_copy(&c->arena, t.parts, t.nparts * sizeof *parts);
+    if (!parts)
+        return tn_fail_nomem(err);
+    for (uint32_t k = 0; k < t.nparts; k++)
+        parts[k].data = NULL;           /* streamed, so that checksums are seen */
+    t.parts = parts;
+    t.name = c->planned[i].name;
+    tn_status status = find_tie(c, i, &t.tied, err);
+    return status ? status : tn_writer_add_as(c->writer, &t, c->planned[i].encoding, c->planned[i].checksum, err);
+}
+
+/* ---- all ---- */
+
+static tn_status add_all(conversion *c, tn_error *err)
+{
+    size_t n;
+    const tn_meta *meta = tn_file_meta(c->in, &n);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = tn_writer_add_meta(c->writer, &meta[i], err);
+    for (size_t i = 0; i < c->count && !status; i++)
+        status = add_tensor(c, i, err);
+    return status ? status : tn_writer_plan(c->writer, err);
+}
+
+static void report_plan(const conversion *c)
+{
+    for (size_t i = 0; c->o.plan && i < c->count; i++)
+        c->o.plan(c->o.context, &c->planned[i]);
+}
+
+static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (!c->o.dry_run)
+        status = tn_transfer_run(&(tn_transfer){ c->in, c->writer, c->source, c->in_path, c->o.progress, c->o.context }, err);
+    if (status)
+        return status;          /* its text names the file */
+    status = tn_writer_seal(c->writer, err);
+    if (status)
+        return tn_error_in_file(err, c->out_path);
+    *result = (tn_convert_result){ .tensors = c->count, .bytes_out = tn_writer_total(c->writer) };
+    for (size_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->source[i]->nparts; k++)
+            result->bytes_in += c->source[i]->parts[k].storage.size;
+    if (c->o.dry_run)
+        return TN_OK;
+    tn_writer *w = c->writer;
+    c->writer = NULL;
+    status = tn_writer_publish(w, err);
+    return status ? tn_error_in_file(err, c->out_path) : TN_OK;
+}
+
+static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
+{
+    tn_status status = tn_writer_new(c->out_path, &c->o.create, c->o.dry_run, &c->writer, err);
+    if (status)
+        return tn_error_in_file(err, c->out_path);
+    status = choose_tensors(c, err);
+    if (status)
+        return tn_error_in_file(err, c->in_path);
+    status = add_all(c, err);
+    if (status)
+        return tn_error_in_file(err, c->out_path);
+    report_plan(c);
+    return write_all(c, result, err);
+}
+
+tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *given, tn_convert_result *result,
+                     tn_error *err)
+{
+    conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path };
+    tn_error why = { .offset = TN_NO_OFFSET };
+    tn_convert_result ignored;
+    if (given)
+        memcpy(&c.o, given, given->size < sizeof c.o ? given->size : sizeof c.o);
+    c.o.create.size = sizeof c.o.create;
+    tn_status status = run(&c, result ? result : &ignored, &why);
+    tn_writer_abandon(c.writer);
+    tn_arena_free(&c.arena);
+    if (status && err)
+        *err = why;
+    return status;
+}

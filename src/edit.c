@@ -1,0 +1,99 @@
+/* edit.c - new metadata, the same data. */
+#include "base/error.h"
+#include "bytes/sink.h"
+#include "container/file.h"
+
+#include <string.h>
+
+/* A list with one key set, replaced or removed; in the file's arena. */
+static tn_status edit_list(tn_file *f, const tn_meta **list, size_t *n, const tn_meta_edit *edit, tn_error *err)
+{
+    tn_meta *copy = tn_arena_zalloc(&f->arena, *n + 1, sizeof *copy);
+    if (!copy)
+        return tn_fail_nomem(err);
+    size_t kept = 0;
+    bool found = false;
+    for (size_t i = 0; i < *n; i++) {
+        bool this = strcmp((*list)[i].key, edit->key) == 0;
+        found |= this;
+        if (!this)
+            copy[kept++] = (*list)[i];
+        else if (edit->text)
+            copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
+    }
+    if (!found && !edit->text)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no metadata key %s to remove", tn_quote_z(edit->key).text);
+    if (!found)
+        copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
+    *list = copy;
+    *n = kept;
+    return TN_OK;
+}
+
+static tn_status apply(tn_file *f, const tn_meta_edit *edit, tn_error *err)
+{
+    size_t key = strlen(edit->key), text = edit->text ? strlen(edit->text) : 0;
+    if (tn_utf8_valid(edit->key, key) != key || (edit->text && tn_utf8_valid(edit->text, text) != text))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8", tn_quote_z(edit->key).text);
+    if (!edit->tensor) {
+        const tn_meta *list = f->meta;
+        tn_status status = edit_list(f, &list, &f->nmeta, edit, err);
+        f->meta = (tn_meta *)list;
+        return status;
+    }
+    const tn_tensor *found = tn_file_find(f, edit->tensor);
+    if (!found)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no tensor %s", tn_quote_z(edit->tensor).text);
+    tn_tensor *t = &f->tensors[found - f->tensors];
+    size_t n = t->nmeta;
+    tn_status status = edit_list(f, &t->meta, &n, edit, err);
+    t->nmeta = (uint32_t)n;
+    return status;
+}
+
+static tn_status write_edited(tn_file *f, const char *path, uint64_t *shared, tn_error *err)
+{
+    tn_sink *sink;
+    uint64_t size;
+    tn_status status = tn_sink_open(path, true, &sink, err);
+    if (status)
+        return status;
+    status = f->format->rewrite(f, sink, &size, shared, err);
+    if (!status)
+        return tn_sink_publish(sink, size, err);
+    tn_sink_abandon(sink);
+    return status;
+}
+
+static tn_status run(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared, tn_error *err)
+{
+    tn_file *f;
+    tn_status status = tn_open(path, NULL, &f, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < nedits && !status; i++)
+        status = apply(f, &edits[i], err);
+    if (!status && (!f->format->rewrite || f->nshards > 1))
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a %s cannot be edited in place%s",
+                         f->nshards > 1 ? "sharded set" : f->format->info.name,
+                         f->nshards > 1 ? ": edit each shard" : "");
+    if (!status)
+        status = write_edited(f, path, shared, err);
+    tn_close(f);
+    return status;
+}
+
+tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared_bytes, tn_error *err)
+{
+    tn_error why = { .offset = TN_NO_OFFSET };
+    uint64_t shared = 0;
+    tn_status status = run(path, edits, nedits, &shared, &why);
+    if (status) {
+        tn_error_in_file(&why, path);
+        if (err)
+            *err = why;
+    } else if (shared_bytes) {
+        *shared_bytes = shared;
+    }
+    return status;
+}

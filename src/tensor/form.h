@@ -1,0 +1,26 @@
+/* tensor/form.h - how parts make a tensor: one row a form.
+ *
+ * A later form is a row here (its parts and checks) and a row of conversions
+ * in src/transform. */
+#ifndef TN_TENSOR_FORM_H
+#define TN_TENSOR_FORM_H
+
+#include <tenon/tensor.h>
+
+#define TN_MAX_PARTS 16
+
+typedef struct tn_form {
+    const char *name;
+    const char *roles[TN_MAX_PARTS];    /* in order, the first stored under the tensor's own name */
+    /* The parts are there and of the right roles; do they fit the tensor? */
+    tn_status (*check)(const tn_tensor *tensor, tn_error *err);
+} tn_form;
+
+/* The form of this name, or NULL. */
+const tn_form *tn_form_find(const char *name);
+
+/* Checks a tensor against its form: roles, types, shapes.
+ * TN_ERR_UNSUPPORTED: a form this build does not know. */
+tn_status tn_form_check(const tn_tensor *tensor, tn_error *err);
+
+#endif

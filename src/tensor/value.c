@@ -1,0 +1,280 @@
+/* tensor/value.c - one element: from bits to a value, from a value to text. */
+#include <tenon/tensor.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- bits to value ------------------------------------------------------- */
+
+/* An element narrower than a byte.  The second byte is touched only when the
+ * element reaches into it: it may be beyond the end of the data. */
+static uint64_t load_packed(const uint8_t *data, uint64_t index, unsigned bits)
+{
+    unsigned bit = (unsigned)(index % 8) * bits;    /* within a group of 8 elements, `bits` bytes */
+    const uint8_t *p = data + index / 8 * bits + bit / 8;
+    unsigned word = p[0];
+    if (bit % 8 + bits > 8)
+        word |= (unsigned)p[1] << 8;
+    return word >> bit % 8 & ((1u << bits) - 1);
+}
+
+static uint64_t load_code(const uint8_t *data, uint64_t index, unsigned bits)
+{
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    switch (bits) {
+    case 8:
+        return data[index];
+    case 16:
+        memcpy(&u16, data + index * sizeof u16, sizeof u16);
+        return u16;
+    case 32:
+        memcpy(&u32, data + index * sizeof u32, sizeof u32);
+        return u32;
+    case 64:
+        memcpy(&u64, data + index * sizeof u64, sizeof u64);
+        return u64;
+    default:
+        return load_packed(data, index, bits);
+    }
+}
+
+static uint64_t low_bits(uint64_t code, unsigned bits)
+{
+    return code & ((UINT64_C(1) << bits) - 1);
+}
+
+/* For -1022 <= e <= 1023.  Every element is decoded through this: ldexp() is slower by half. */
+static double two_to_the(int e)
+{
+    uint64_t bits = (uint64_t)(e + 1023) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static double decode_magnitude(const tn_dtype_info *type, uint64_t exponent, uint64_t mantissa)
+{
+    unsigned m = type->mantissa_bits;
+    bool top = exponent == low_bits(UINT64_MAX, type->exponent_bits);
+    if (top && type->specials == TN_SPECIALS_IEEE)
+        return mantissa ? NAN : INFINITY;
+    if (top && type->specials == TN_SPECIALS_FN && mantissa == low_bits(UINT64_MAX, m))
+        return NAN;
+    if (exponent == 0)
+        return (double)mantissa * two_to_the(1 - type->bias - (int)m);
+    return (double)(mantissa | UINT64_C(1) << m) * two_to_the((int)exponent - type->bias - (int)m);
+}
+
+/* `bits` are those of this number: half the element's for a complex type. */
+static double decode_float(const tn_dtype_info *type, uint64_t code, unsigned bits)
+{
+    unsigned e = type->exponent_bits, m = type->mantissa_bits;
+    if (type->specials == TN_SPECIALS_E8M0)
+        return code == 255 ? (double)NAN : two_to_the((int)code - type->bias);
+    if (m == 52) {                      /* a double already */
+        double x;
+        memcpy(&x, &code, sizeof x);
+        return x;
+    }
+
+    bool negative = code >> (bits - 1) != 0;
+    uint64_t fields = low_bits(code, bits - 1) >> (bits - 1 - e - m);   /* drops what tf32 ignores */
+    if (type->specials == TN_SPECIALS_FNUZ && negative && fields == 0)
+        return NAN;
+    double magnitude = decode_magnitude(type, fields >> m, low_bits(fields, m));
+    static const double signs[] = { 1.0, -1.0 };
+    return magnitude * signs[negative];         /* half of all weights are negative: no branch to guess */
+}
+
+static int64_t sign_extend(uint64_t code, unsigned bits)
+{
+    uint64_t sign = UINT64_C(1) << (bits - 1);
+    return (int64_t)((code ^ sign) - sign);
+}
+
+tn_value tn_value_get(tn_dtype dtype, const void *data, uint64_t index)
+{
+    tn_value value = { .kind = TN_KIND_NONE };
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    if (!type)
+        return value;
+    value.kind = type->kind;
+    if (type->kind == TN_KIND_COMPLEX) {
+        unsigned half = type->bits / 2u;
+        value.re = decode_float(type, load_code(data, 2 * index, half), half);
+        value.im = decode_float(type, load_code(data, 2 * index + 1, half), half);
+        return value;
+    }
+    uint64_t code = load_code(data, index, type->bits);
+    switch (type->kind) {
+    case TN_KIND_FLOAT: value.re = decode_float(type, code, type->bits); break;
+    case TN_KIND_INT:
+    case TN_KIND_FIXED: value.i = sign_extend(code, type->bits); break;
+    case TN_KIND_BOOL:  value.u = code != 0; break;
+    default:            value.u = code; break;
+    }
+    return value;
+}
+
+/* --- value to text -------------------------------------------------------
+ *
+ * A number is written with the fewest decimal digits that read back as it:
+ * that, rounded to nearest with ties to even, give the same value of the type.
+ * Of two texts of that length the one nearer to the value is taken.
+ *
+ * Digits travel as integers and "123e-4", never with a decimal point, between
+ * here and the C library: so nothing depends on the locale. */
+
+typedef struct decimal {
+    uint64_t digits;            /* value = digits * 10^exponent */
+    int      exponent;
+} decimal;
+
+/* Gives `count` digits of x, correctly rounded. */
+static decimal to_decimal(double x, int count)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%.*e", count - 1, x);      /* "1.2345e-67", or with the locale's point */
+    decimal d = { 0, 0 };
+    const char *p = text;
+    for (; *p && *p != 'e'; p++)
+        if (*p >= '0' && *p <= '9')
+            d.digits = d.digits * 10 + (uint64_t)(*p - '0');
+    if (*p == 'e')
+        d.exponent = (int)strtol(p + 1, NULL, 10) - (count - 1);
+    return d;
+}
+
+/* Whether `read` rounds to x among the values of a type that is narrower than
+ * float32: then x, its neighbours and the points half-way are exact doubles.
+ * (That strtod could round onto a half-way point a text that is only near it
+ * does not occur for any code of any of these types; float32 has strtof.) */
+static bool rounds_to(const tn_dtype_info *type, double read, double x)
+{
+    int exponent;
+    bool power_of_two = frexp(x, &exponent) == 0.5;
+    /* Subnormals share the lowest exponent; e8m0 has none. */
+    int lowest = type->specials == TN_SPECIALS_E8M0 ? -type->bias - 1 : 1 - type->bias;
+    bool normal = exponent - 1 > lowest;
+    double above = ldexp(1.0, (normal ? exponent - 1 : lowest) - type->mantissa_bits);
+    double below = power_of_two && normal ? above / 2 : above;
+    double low = x - below / 2, high = x + above / 2;
+    bool even = fmod(x / above, 2) == 0;
+    return (low < read && read < high) || (even && (read == low || read == high));
+}
+
+static bool reads_back(const tn_dtype_info *type, decimal d, double x)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%" PRIu64 "e%d", d.digits, d.exponent);
+    switch (type->mantissa_bits) {
+    case 52: return strtod(text, NULL) == x;
+    case 23: return strtof(text, NULL) == (float)x;
+    default: return rounds_to(type, strtod(text, NULL), x);
+    }
+}
+
+/* The best text with `count` digits.  Above a power of two values lie twice as
+ * far apart as below it, so when the nearest decimal is just too low the next
+ * one up may still do. */
+static bool try_digits(const tn_dtype_info *type, double x, int count, decimal *d)
+{
+    *d = to_decimal(x, count);
+    if (reads_back(type, *d, x))
+        return true;
+    d->digits++;
+    return reads_back(type, *d, x);
+}
+
+static decimal shortest(const tn_dtype_info *type, double x)
+{
+    int least = 1, most = type->mantissa_bits > 23 ? 17 : 9;    /* always enough */
+    decimal d;
+    while (least < most) {
+        int count = (least + most) / 2;
+        if (try_digits(type, x, count, &d))
+            most = count;
+        else
+            least = count + 1;
+    }
+    if (!try_digits(type, x, least, &d))
+        d = to_decimal(x, least);       /* only for an x that is no value of the type */
+    return d;
+}
+
+/* Lays out digits as Python does: "0.0001", "1200.0", "1.5e-05", "1e+16".
+ * Zeros are not made up: where the digits end before the units and are not the
+ * number itself but only near it (448 in float8_e4m3fn is 45e1), an exponent
+ * says so: "4.5e+02". */
+static void lay_out(char *text, size_t cap, decimal d, double x)
+{
+    static const char zeros[] = "0000000000000000";
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%" PRIu64, d.digits);
+    int point = n + d.exponent;         /* digits before the decimal point; may be <= 0 or > n */
+    bool positional = point > -4 && point <= 16;
+    if (positional && d.exponent > 0) {
+        uint64_t whole = d.digits;
+        for (int i = 0; i < d.exponent; i++)
+            whole *= 10;
+        positional = (double)whole == x;
+    }
+    if (!positional)
+        snprintf(text, cap, "%c%s%se%+03d", digits[0], n > 1 ? "." : "", digits + 1, point - 1);
+    else if (point <= 0)
+        snprintf(text, cap, "0.%.*s%s", -point, zeros, digits);
+    else if (point >= n)
+        snprintf(text, cap, "%s%.*s.0", digits, d.exponent, zeros);
+    else
+        snprintf(text, cap, "%.*s.%s", point, digits, digits + point);
+}
+
+static void format_float(char *text, size_t cap, const tn_dtype_info *type, double x)
+{
+    if (isnan(x)) {
+        snprintf(text, cap, "nan");
+        return;
+    }
+    if (signbit(x)) {
+        *text++ = '-';
+        cap--;
+        x = -x;
+    }
+    if (isinf(x))
+        snprintf(text, cap, "inf");
+    else if (x == 0)
+        snprintf(text, cap, "0.0");
+    else
+        lay_out(text, cap, shortest(type, x), x);
+}
+
+int tn_value_format(char *dst, size_t cap, tn_dtype dtype, tn_value value)
+{
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    if (!type || type->exponent_bits == 0)      /* a float beside a type that is none: all digits */
+        type = tn_dtype_get(TN_FLOAT64);
+    char re[48], im[48];
+    switch (value.kind) {
+    case TN_KIND_FLOAT:
+        format_float(re, sizeof re, type, value.re);
+        return snprintf(dst, cap, "%s", re);
+    case TN_KIND_COMPLEX:
+        format_float(re, sizeof re, type, value.re);
+        format_float(im, sizeof im, type, value.im);
+        return snprintf(dst, cap, "%s%s%sj", re, im[0] == '-' ? "" : "+", im);
+    case TN_KIND_INT:
+    case TN_KIND_FIXED:
+        return snprintf(dst, cap, "%" PRId64, value.i);
+    case TN_KIND_UINT:
+        return snprintf(dst, cap, "%" PRIu64, value.u);
+    case TN_KIND_BOOL:
+        return snprintf(dst, cap, "%s", value.u ? "true" : "false");
+    default:
+        return snprintf(dst, cap, "?");
+    }
+}

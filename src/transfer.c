@@ -1,0 +1,349 @@
+/* transfer.c - moving the data of tensors from an open file into a writer.
+ *
+ * Entries are taken in order, in runs that go the same way:
+ *   raw      the place of each is known beforehand: any thread writes any window
+ *   small    compressed whole by any thread, written in order
+ *   large    one at a time: libzstd itself uses all cores */
+#include "transfer.h"
+#include "base/error.h"
+#include "container/scan.h"
+#include "container/stream.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum way { RAW, SMALL, LARGE } way;
+
+typedef struct mover {
+    const tn_transfer *t;
+    tn_pool     *pool;
+    size_t      *entries;       /* the run: numbers of writer entries */
+    size_t       count;
+    tn_scan_part *parts;        /* of a raw run */
+    atomic_bool  out_failed;    /* the error text names the output already */
+    uint64_t     progress, total;
+} mover;
+
+static way way_of(const tn_out_entry *e)
+{
+    return e->encoding != TN_ENCODING_ZSTD ? RAW : e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
+}
+
+static const tn_tensor *tensor_of(const mover *m, const tn_out_entry *e)
+{
+    return m->t->source[e->tensor];
+}
+
+static const tn_part *part_of(const mover *m, const tn_out_entry *e)
+{
+    return &tensor_of(m, e)->parts[e->part];
+}
+
+static tn_status in_output(mover *m, tn_status status, tn_error *err)
+{
+    if (status && !atomic_exchange(&m->out_failed, true))
+        tn_error_in_file(err, m->t->out->path);
+    return status;
+}
+
+static tn_status in_input(mover *m, const tn_part *p, tn_status status, tn_error *err)
+{
+    if (status && !atomic_load(&m->out_failed)) {
+        const char *shard = tn_file_shard_name(m->t->in, p->storage.shard);
+        tn_error_in_file(err, *shard ? shard : m->t->in_path);
+    }
+    return status;
+}
+
+static tn_status tell_progress(mover *m, uint64_t bytes, tn_error *err)
+{
+    m->progress += bytes;
+    if (m->t->progress && m->t->progress(m->t->context, m->progress, m->total))
+        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
+    return TN_OK;
+}
+
+static tn_status check_input(const tn_tensor *t, const tn_part *p, const tn_digest *stored, tn_error *err)
+{
+    return tn_part_checksum(p) == TN_CHECKSUM_NONE ? TN_OK : tn_part_compare_digest(t, p, stored, err);
+}
+
+/* ---- raw ---- */
+
+static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    mover *m = context;
+    tn_writer *w = m->t->out;
+    const tn_out_entry *e = &w->entries[m->entries[k]];
+    return in_output(m, tn_writer_put(w, e->file, e->offset + at, bytes, n, err), err);
+}
+
+static tn_status raw_done(void *context, size_t k, const tn_scanned *result, tn_error *err)
+{
+    mover *m = context;
+    const tn_scan_part *p = &m->parts[k];
+    tn_status status = result->status;
+    if (status)
+        *err = result->err;
+    else
+        status = check_input(p->tensor, p->part, &result->stored, err);
+    if (!status)
+        tn_writer_commit(m->t->out, m->entries[k], &result->decoded);
+    return in_input(m, p->part, status, err);
+}
+
+static tn_status move_raw(mover *m, tn_error *err)
+{
+    tn_writer *w = m->t->out;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        tn_out_entry *e = &w->entries[m->entries[i]];
+        const tn_part *p = part_of(m, e);
+        tn_status status = in_output(m, tn_writer_place(w, m->entries[i], e->nbytes, err), err);
+        if (status)
+            return status;
+        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum };
+        bytes += e->nbytes;
+    }
+    tn_status status = tn_scan_run(&(tn_scan){
+        .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window, .done = raw_done, .context = m,
+        .progress = m->t->progress, .progress_context = m->t->context, .progress_base = m->progress,
+        .progress_total = m->total,
+    }, m->pool, err);
+    m->progress += bytes;
+    return status;
+}
+
+/* ---- small, compressed ---- */
+
+enum { BATCH_PARTS = 64 };
+
+/* Entries [first, first + count) of the run: at most TN_ZSTD_WHOLE_MAX decoded bytes. */
+typedef struct batch {
+    size_t   first, count;
+    uint64_t bytes;
+} batch;
+
+typedef struct small_slot {
+    tn_stream stream;
+    tn_zstd  *zstd;
+    uint8_t  *in, *out;         /* decoded parts; compressed ones one after the other */
+    size_t    out_cap;
+    size_t    size[BATCH_PARTS];
+    tn_digest digest[BATCH_PARTS];
+} small_slot;
+
+typedef struct small_run {
+    mover      *m;
+    batch      *batches;
+    size_t      nbatches, cap;
+    small_slot *slots;
+} small_run;
+
+static tn_status read_whole(mover *m, tn_stream *s, const tn_tensor *t, const tn_part *p, uint8_t *to, tn_error *err)
+{
+    tn_digest digest;
+    tn_status status = tn_stream_open(s, m->t->in, p, 0, p->nbytes, tn_part_checksum(p), err);
+    while (!status) {
+        const uint8_t *bytes;
+        size_t n;
+        status = tn_stream_next(s, &bytes, &n, err);
+        if (status || !n)
+            break;
+        memcpy(to, bytes, n);
+        to += n;
+    }
+    if (!status)
+        status = tn_stream_digest(s, &digest, err);
+    if (!status)
+        status = check_input(t, p, &digest, err);
+    return in_input(m, p, status, err);
+}
+
+static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_digest *digest, tn_error *err)
+{
+    tn_hash h;
+    tn_status status = tn_hash_begin(&h, kind, err);
+    if (status)
+        return status;
+    tn_hash_update(&h, data, n);
+    return tn_hash_end(&h, digest, err);
+}
+
+static tn_status small_work(void *context, uint64_t item, unsigned slot, tn_error *err)
+{
+    small_run *r = context;
+    mover *m = r->m;
+    small_slot *s = &r->slots[slot];
+    const batch *b = &r->batches[item];
+    size_t used = 0;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < b->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[b->first + i]];
+        status = read_whole(m, &s->stream, tensor_of(m, e), part_of(m, e), s->in, err);
+        if (!status)
+            status = tn_zstd_compress(s->zstd, m->t->out->options.level, s->in, (size_t)e->nbytes, s->out + used,
+                                      s->out_cap - used, &s->size[i], err);
+        if (!status)
+            status = hash_whole(e->checksum, s->out + used, s->size[i], &s->digest[i], err);
+        used += s->size[i];
+    }
+    return status;
+}
+
+static tn_status small_emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+{
+    small_run *r = context;
+    mover *m = r->m;
+    tn_writer *w = m->t->out;
+    const batch *b = &r->batches[item];
+    const small_slot *s = &r->slots[slot];
+    const uint8_t *from = s->out;
+    for (size_t i = 0; i < b->count; i++) {
+        size_t entry = m->entries[b->first + i];
+        const tn_out_entry *e = &w->entries[entry];
+        tn_status status = tn_writer_place(w, entry, s->size[i], err);
+        if (!status)
+            status = tn_writer_put(w, e->file, e->offset, from, s->size[i], err);
+        if (status)
+            return in_output(m, status, err);
+        tn_writer_commit(w, entry, &s->digest[i]);
+        from += s->size[i];
+    }
+    return tell_progress(m, b->bytes, err);
+}
+
+static tn_status plan_batches(small_run *r, tn_error *err)
+{
+    mover *m = r->m;
+    for (size_t i = 0; i < m->count; i++) {
+        uint64_t n = m->t->out->entries[m->entries[i]].nbytes;
+        batch *last = r->nbatches ? &r->batches[r->nbatches - 1] : NULL;
+        if (last && last->count < BATCH_PARTS && last->bytes + n <= TN_ZSTD_WHOLE_MAX) {
+            last->count++;
+            last->bytes += n;
+            continue;
+        }
+        batch *grown = tn_grow(r->batches, r->nbatches, &r->cap, sizeof *grown);
+        if (!grown)
+            return tn_fail_nomem(err);
+        r->batches = grown;
+        r->batches[r->nbatches++] = (batch){ i, 1, n };
+    }
+    return TN_OK;
+}
+
+static tn_status make_slots(small_run *r, unsigned n, tn_error *err)
+{
+    r->slots = calloc(n, sizeof *r->slots);
+    for (unsigned i = 0; r->slots && i < n; i++) {
+        small_slot *s = &r->slots[i];
+        s->out_cap = tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + BATCH_PARTS * tn_zstd_bound(0);
+        s->in = malloc(TN_ZSTD_WHOLE_MAX);
+        s->out = malloc(s->out_cap);
+        if (!s->in || !s->out)
+            return tn_fail_nomem(err);
+        tn_status status = tn_zstd_new(&s->zstd, err);
+        if (status)
+            return status;
+    }
+    return r->slots ? TN_OK : tn_fail_nomem(err);
+}
+
+static void free_slots(small_run *r, unsigned n)
+{
+    for (unsigned i = 0; r->slots && i < n; i++) {
+        tn_stream_free(&r->slots[i].stream);
+        tn_zstd_free(r->slots[i].zstd);
+        free(r->slots[i].in);
+        free(r->slots[i].out);
+    }
+    free(r->slots);
+}
+
+static tn_status move_small(mover *m, tn_error *err)
+{
+    small_run r = { .m = m };
+    unsigned n = tn_pool_slots(m->pool);
+    tn_status status = plan_batches(&r, err);
+    if (!status)
+        status = make_slots(&r, n, err);
+    if (!status)
+        status = tn_pool_run(m->pool, r.nbatches, &(tn_ordered){ small_work, small_emit, &r }, err);
+    free_slots(&r, n);
+    free(r.batches);
+    return status;
+}
+
+/* ---- large, compressed ---- */
+
+static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_error *err)
+{
+    const tn_tensor *t = tensor_of(m, e);
+    const tn_part *p = part_of(m, e);
+    tn_digest digest;
+    tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, p, 0, p->nbytes, tn_part_checksum(p), err), err);
+    while (!status) {
+        const uint8_t *bytes;
+        size_t n;
+        status = in_input(m, p, tn_stream_next(s, &bytes, &n, err), err);
+        if (status || !n)
+            break;
+        status = in_output(m, tn_writer_write(m->t->out, e->tensor, e->part, bytes, n, err), err);
+        if (!status)
+            status = tell_progress(m, n, err);
+    }
+    if (!status)
+        status = in_input(m, p, tn_stream_digest(s, &digest, err), err);
+    return status ? status : in_input(m, p, check_input(t, p, &digest, err), err);
+}
+
+static tn_status move_large(mover *m, tn_error *err)
+{
+    tn_stream s = { 0 };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++)
+        status = stream_large(m, &s, &m->t->out->entries[m->entries[i]], err);
+    tn_stream_free(&s);
+    return status;
+}
+
+/* ---- all ---- */
+
+static tn_status move_runs(mover *m, tn_error *err)
+{
+    static tn_status (*const move[])(mover *, tn_error *) = { [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large };
+    const tn_writer *w = m->t->out;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->count && !status;) {
+        way run = way_of(&w->entries[i]);
+        for (m->count = 0; i < w->count; i++) {
+            if (w->entries[i].tied != SIZE_MAX)
+                continue;       /* the writer sees to it */
+            if (way_of(&w->entries[i]) != run)
+                break;
+            m->entries[m->count++] = i;
+        }
+        if (m->count)
+            status = move[run](m, err);
+    }
+    return status;
+}
+
+tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
+{
+    mover m = { .t = t };
+    size_t n = t->out->count ? t->out->count : 1;
+    m.entries = malloc(n * sizeof *m.entries);
+    m.parts = malloc(n * sizeof *m.parts);
+    for (size_t i = 0; i < t->out->count; i++)
+        m.total += t->out->entries[i].tied == SIZE_MAX ? t->out->entries[i].nbytes : 0;
+    tn_status status = m.entries && m.parts ? tn_pool_new(t->out->options.jobs, &m.pool, err) : tn_fail_nomem(err);
+    if (!status)
+        status = move_runs(&m, err);
+    tn_pool_free(m.pool);
+    free(m.entries);
+    free(m.parts);
+    return status;
+}

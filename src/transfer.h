@@ -1,0 +1,22 @@
+/* transfer.h - moving the data of tensors from an open file into a writer. */
+#ifndef TN_TRANSFER_H
+#define TN_TRANSFER_H
+
+#include "container/file.h"
+#include "container/writer.h"
+
+typedef struct tn_transfer {
+    const tn_file          *in;
+    tn_writer              *out;            /* planned; its tensor i is made of... */
+    const tn_tensor *const *source;         /* ...source[i] */
+    const char             *in_path;        /* for messages */
+    tn_progress_fn          progress;
+    void                   *context;
+} tn_transfer;
+
+/* Moves every part that is not tied to another, checks the input's checksums,
+ * on all cores and in bounded memory.  The bytes written do not depend on the
+ * number of threads.  Error texts begin with the file concerned. */
+tn_status tn_transfer_run(const tn_transfer *transfer, tn_error *err);
+
+#endif

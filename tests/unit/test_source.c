@@ -1,0 +1,255 @@
+/* Sources: mapped, read, memory; what they refuse. */
+#include "support.h"
+
+#include "bytes/source.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SIZE 10000
+
+static uint8_t content[SIZE];
+static char folder[] = "/tmp/tenon-test-XXXXXX";
+static char path[64];
+
+static void write_file(size_t n)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    CHECK(fwrite(content, 1, n, f) == n);
+    CHECK(fclose(f) == 0);
+}
+
+static int set_up(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < SIZE; i++)
+        content[i] = (uint8_t)(i * 7 + i / 256);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/file", folder);
+    return 0;
+}
+
+static int tear_down(void **unused)
+{
+    (void)unused;
+    unlink(path);
+    return rmdir(folder);
+}
+
+static tn_source *open_source(tn_io io)
+{
+    tn_source *s = NULL;
+    tn_error err;
+    CHECK(tn_source_open(path, io, &s, &err) == TN_OK);
+    assert_non_null(s);
+    return s;
+}
+
+/* Every way to ask for every kind of range. */
+static void check_bytes(const tn_source *s, size_t size, bool in_place)
+{
+    static const size_t at[] = { 0, 1, 4095, 4096, 9999, 10000 };
+    uint8_t buffer[SIZE];
+    const uint8_t *bytes;
+    tn_error err;
+    CHECK(tn_source_size(s) == size);
+    for (size_t i = 0; i < sizeof at / sizeof *at && at[i] <= size; i++)
+        for (size_t n = 0; n <= size - at[i]; n += n < 3 ? 1 : (size - at[i] - n) / 2 + 1) {
+            memset(buffer, 0xee, sizeof buffer);
+            CHECK(tn_source_read(s, at[i], buffer, n, &err) == TN_OK);
+            CHECK(memcmp(buffer, content + at[i], n) == 0);
+            CHECK(n == sizeof buffer || buffer[n] == 0xee);
+            const uint8_t *view = tn_source_view(s, at[i], n);
+            CHECK((view != NULL) == in_place);
+            CHECK(!view || memcmp(view, content + at[i], n) == 0);
+            CHECK(tn_source_get(s, at[i], n, buffer, &bytes, &err) == TN_OK);
+            CHECK((bytes == buffer) == !in_place && memcmp(bytes, content + at[i], n) == 0);
+        }
+}
+
+static void check_outside(const tn_source *s)
+{
+    static const struct { uint64_t offset, n; } outside[] = {
+        { 0, SIZE + 1 }, { SIZE, 1 }, { SIZE + 1, 0 }, { 1, SIZE }, { UINT64_MAX, 1 }, { UINT64_MAX, 0 },
+        { 1, UINT64_MAX }, { UINT64_MAX, UINT64_MAX },
+    };
+    uint8_t byte;
+    const uint8_t *bytes;
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        tn_error err = { .status = TN_OK };
+        CHECK(tn_source_view(s, outside[i].offset, outside[i].n) == NULL);
+        CHECK(tn_source_read(s, outside[i].offset, &byte, (size_t)outside[i].n, &err) == TN_ERR_TRUNCATED);
+        CHECK(err.status == TN_ERR_TRUNCATED && err.offset == outside[i].offset);
+        CHECK(tn_source_get(s, outside[i].offset, (size_t)outside[i].n, &byte, &bytes, NULL) == TN_ERR_TRUNCATED);
+    }
+}
+
+static void a_file_is_the_same_mapped_and_read(void)
+{
+    write_file(SIZE);
+    for (int io = TN_IO_AUTO; io <= TN_IO_PREAD; io++) {
+        tn_source *s = open_source((tn_io)io);
+        check_bytes(s, SIZE, io != TN_IO_PREAD);
+        check_outside(s);
+        CHECK(tn_source_fd(s) >= 0);
+        tn_source_close(s);
+    }
+}
+
+static void a_descriptor_is_duplicated(void)
+{
+    write_file(SIZE);
+    int fd = open(path, O_RDONLY);
+    CHECK(fd >= 0);
+    CHECK(lseek(fd, 17, SEEK_SET) == 17);
+    for (int io = TN_IO_AUTO; io <= TN_IO_PREAD; io++) {
+        tn_source *s;
+        CHECK(tn_source_open_fd(fd, (tn_io)io, &s, NULL) == TN_OK);
+        CHECK(tn_source_fd(s) != fd);
+        check_bytes(s, SIZE, io != TN_IO_PREAD);
+        tn_source_close(s);
+    }
+    CHECK(lseek(fd, 0, SEEK_CUR) == 17);        /* still open, and where it was */
+    close(fd);
+    tn_source *s;
+    tn_error err;
+    CHECK(tn_source_open_fd(-1, TN_IO_AUTO, &s, &err) == TN_ERR_IO);
+}
+
+static void memory_is_seen_in_place(void)
+{
+    uint8_t *copy = exact_copy(content, SIZE);
+    tn_source *s;
+    CHECK(tn_source_open_memory(copy, SIZE, &s, NULL) == TN_OK);
+    check_bytes(s, SIZE, true);
+    check_outside(s);
+    CHECK(tn_source_view(s, 0, SIZE) == copy);
+    CHECK(tn_source_fd(s) == -1);
+    tn_source_close(s);
+    free(copy);
+    CHECK(tn_source_open_memory(NULL, 0, &s, NULL) == TN_OK);
+    check_bytes(s, 0, true);
+    tn_source_close(s);
+    tn_source_close(NULL);
+}
+
+static void an_empty_file_opens_every_way(void)
+{
+    write_file(0);
+    for (int io = TN_IO_AUTO; io <= TN_IO_PREAD; io++) {
+        tn_source *s = open_source((tn_io)io);
+        check_bytes(s, 0, io != TN_IO_PREAD);
+        tn_source_close(s);
+    }
+}
+
+static void a_file_that_shrinks_is_truncated_when_read(void)
+{
+    write_file(SIZE);
+    tn_source *s = open_source(TN_IO_PREAD);
+    uint8_t buffer[SIZE];
+    tn_error err;
+    CHECK(truncate(path, 6000) == 0);
+    CHECK(tn_source_read(s, 0, buffer, 6000, &err) == TN_OK);
+    CHECK(tn_source_read(s, 5000, buffer, 2000, &err) == TN_ERR_TRUNCATED);
+    CHECK(err.offset == 6000 && strstr(err.text, "expected 10000 bytes, found 6000") != NULL);
+    tn_source_close(s);
+}
+
+static void expect_refusal(const char *name, const char *text)
+{
+    tn_source *s = NULL;
+    for (int io = TN_IO_AUTO; io <= TN_IO_PREAD; io++) {
+        tn_error err = { .status = TN_OK };
+        CHECK(tn_source_open(name, (tn_io)io, &s, &err) == TN_ERR_IO);
+        CHECK(tn_source_open(name, (tn_io)io, &s, NULL) == TN_ERR_IO);
+        CHECK(err.status == TN_ERR_IO && strstr(err.text, text) != NULL);
+        CHECK(s == NULL);
+    }
+}
+
+static void only_regular_files_are_opened(void)
+{
+    char other[64];
+    snprintf(other, sizeof other, "%s/other", folder);
+    expect_refusal(folder, "is a directory: expected a regular file");
+    expect_refusal("/dev/null", "is a device: expected a regular file");
+    expect_refusal(other, "No such file or directory");
+    expect_refusal("", "No such file or directory");
+    CHECK(mkfifo(other, 0600) == 0);
+    expect_refusal(other, "is a FIFO: expected a regular file");
+    unlink(other);
+
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    strcpy(address.sun_path, other);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK(fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0);
+    expect_refusal(other, "is a socket: expected a regular file");
+    close(fd);
+    unlink(other);
+
+    CHECK(symlink(folder, other) == 0);
+    expect_refusal(other, "is a directory");
+    unlink(other);
+}
+
+static void descriptors_of_other_things_are_refused(void)
+{
+    int ends[2];
+    tn_source *s;
+    tn_error err;
+    CHECK(pipe(ends) == 0);
+    CHECK(tn_source_open_fd(ends[0], TN_IO_AUTO, &s, &err) == TN_ERR_IO);
+    CHECK(strstr(err.text, "is a FIFO") != NULL);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A sparse file larger than any address space stands for one larger than `ulimit -v`. */
+static void what_cannot_be_mapped_is_read(void)
+{
+    write_file(SIZE);
+    const off_t huge = (off_t)1 << 43, at = huge - SIZE;
+    int fd = open(path, O_WRONLY);
+    CHECK(fd >= 0 && ftruncate(fd, huge) == 0 && pwrite(fd, content, SIZE, at) == SIZE);
+    close(fd);
+    struct rlimit old, limit;
+    CHECK(getrlimit(RLIMIT_AS, &old) == 0);
+    limit = old;
+    limit.rlim_cur = (rlim_t)1 << 42;
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    tn_source *s = NULL;
+    tn_error err;
+    tn_status mapped = tn_source_open(path, TN_IO_MMAP, &s, &err);
+    tn_source *read = open_source(TN_IO_AUTO);
+    CHECK(setrlimit(RLIMIT_AS, &old) == 0);
+
+    CHECK(mapped == TN_ERR_NOMEM && strstr(err.text, "cannot map") != NULL);
+    uint8_t buffer[SIZE];
+    CHECK(tn_source_view(read, 0, 1) == NULL);
+    CHECK(tn_source_read(read, (uint64_t)at, buffer, SIZE, &err) == TN_OK);
+    CHECK(memcmp(buffer, content, SIZE) == 0);
+    tn_source_close(read);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_file_is_the_same_mapped_and_read),
+        TEST(a_descriptor_is_duplicated),
+        TEST(memory_is_seen_in_place),
+        TEST(an_empty_file_opens_every_way),
+        TEST(a_file_that_shrinks_is_truncated_when_read),
+        TEST(only_regular_files_are_opened),
+        TEST(descriptors_of_other_things_are_refused),
+        TEST(what_cannot_be_mapped_is_read),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
