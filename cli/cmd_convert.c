@@ -145,6 +145,10 @@ static int convert(const opts *o, const tn_file *file)
     } else if (status == TN_OK) {
         say_result(o, &result, seconds);
     }
+    if (status == TN_ERR_EXISTS) {
+        say("%s (--force replaces it)", err.text);
+        return EXIT_USAGE;
+    }
     return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }
 

@@ -103,8 +103,8 @@ static void edit_done(const opts *o, uint64_t shared)
         json_close('}');
         json_end();
     } else if (!o->quiet) {
-        fprintf(stderr, "%s: %s, %s shared with the old file\n", escaped(o->files[0]), counted(n, "change").s,
-                human_size(shared).s);
+        fprintf(stderr, "%s: %s, %s%s\n", escaped(o->files[0]), counted(n, "change").s,
+                shared > 0 ? human_size(shared).s : "data copied", shared > 0 ? " shared with the old file" : "");
     }
 }
 

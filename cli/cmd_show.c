@@ -8,8 +8,41 @@
 
 #define THRESHOLD 1000          /* more values than this are summarised */
 
-/* One part: its window is made and its values are shown. */
-static int show_part(const opts *o, const tn_file *file, const tn_part *part)
+static void out_heading(const opts *o, const tn_tensor *tensor, const tn_part *part, const window *w)
+{
+    if (part == tensor->parts)
+        out("%s%s%s  %s %s\n", style_on_stdout(STYLE_BOLD), escaped(tensor->name), style_on_stdout(STYLE_PLAIN),
+            type_of(tensor->dtype, part).s, shape_of(tensor->rank, tensor->shape).s);
+    if (tensor->nparts > 1)
+        out("%s  %s %s\n", escaped(part->role), type_of(part->array.dtype, part).s,
+            shape_of(part->array.rank, part->array.shape).s);
+    if (o->slice)
+        out("[%s] is %s\n", escaped(o->slice), shape_of(w->rank, w->shape).s);
+}
+
+static void json_heading(const tn_tensor *tensor, const tn_part *part, const window *w)
+{
+    if (part == tensor->parts) {
+        json_open('{');
+        json_text_field("name", tensor->name);
+    }
+    if (part == tensor->parts && tensor->nparts > 1) {
+        json_text_field("form", tensor->form);
+        json_key("parts");
+        json_open('[');
+    }
+    if (tensor->nparts > 1) {
+        json_open('{');
+        json_text_field("role", part->role);
+    }
+    json_text_field("dtype", tn_dtype_get(part->array.dtype)->name);
+    json_key("shape");
+    json_shape(w->rank, w->shape);
+    json_key("values");
+}
+
+/* One part.  Nothing is printed before it is known to be readable. */
+static int show_part(const opts *o, const tn_file *file, const tn_tensor *tensor, const tn_part *part)
 {
     tn_error err;
     elements e;
@@ -19,59 +52,35 @@ static int show_part(const opts *o, const tn_file *file, const tn_part *part)
         return usage_error("show", "--slice \"%s\": %s", escaped(o->slice), why);
     if (elements_open(&e, file, part, &err) != TN_OK)
         return say_error(o->files[0], &err);
-    if (o->slice && !o->json)
-        out("[%s] is %s\n", escaped(o->slice), shape_of(w.rank, w.shape).s);
-    if (o->json) {
-        json_key("shape");
-        json_shape(w.rank, w.shape);
-        json_key("values");
+    tn_value first;
+    tn_status status = w.count > 0 ? elements_get(&e, w.base, &first, &err) : TN_OK;
+    if (status == TN_OK && o->json) {
+        json_heading(tensor, part, &w);
+        status = array_json(&e, &w, &err);
+    } else if (status == TN_OK) {
+        out_heading(o, tensor, part, &w);
+        status = array_print(&e, &w, !o->full && w.count > THRESHOLD, &err);
     }
-    tn_status status = o->json ? array_json(&e, &w, &err) : array_print(&e, &w, !o->full && w.count > THRESHOLD, &err);
     elements_close(&e);
     return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
 }
 
-static int show_text(const opts *o, const tn_file *file, const tn_tensor *tensor)
+static int show(const opts *o, const tn_file *file, const tn_tensor *tensor)
 {
-    int code = EXIT_DONE;
-    out("%s%s%s  %s %s\n", style_on_stdout(STYLE_BOLD), escaped(tensor->name), style_on_stdout(STYLE_PLAIN),
-        type_of(tensor->dtype, &tensor->parts[0]).s, shape_of(tensor->rank, tensor->shape).s);
     for (uint32_t i = 0; i < tensor->nparts; i++) {
-        const tn_part *part = &tensor->parts[i];
-        if (tensor->nparts > 1)
-            out("%s  %s %s\n", escaped(part->role), type_of(part->array.dtype, part).s,
-                shape_of(part->array.rank, part->array.shape).s);
-        code = worse(code, show_part(o, file, part));
-    }
-    return code;
-}
-
-static int show_json(const opts *o, const tn_file *file, const tn_tensor *tensor)
-{
-    int code = EXIT_DONE;
-    json_open('{');
-    json_text_field("name", tensor->name);
-    if (tensor->nparts > 1) {
-        json_text_field("form", tensor->form);
-        json_key("parts");
-        json_open('[');
-    }
-    for (uint32_t i = 0; i < tensor->nparts; i++) {
-        const tn_dtype_info *info = tn_dtype_get(tensor->parts[i].array.dtype);
-        if (tensor->nparts > 1) {
-            json_open('{');
-            json_text_field("role", tensor->parts[i].role);
-        }
-        json_text_field("dtype", info ? info->name : NULL);
-        code = worse(code, show_part(o, file, &tensor->parts[i]));
-        if (tensor->nparts > 1)
+        int code = show_part(o, file, tensor, &tensor->parts[i]);
+        if (code != EXIT_DONE)
+            return code;
+        if (o->json && tensor->nparts > 1)
             json_close('}');
     }
+    if (!o->json)
+        return EXIT_DONE;
     if (tensor->nparts > 1)
         json_close(']');
     json_close('}');
     json_end();
-    return code;
+    return EXIT_DONE;
 }
 
 static int run(const opts *o)
@@ -88,7 +97,7 @@ static int run(const opts *o)
     } else if (o->slice && tensor->nparts > 1) {
         code = usage_error("show", "--slice needs a tensor of one part, but \"%s\" has %u", escaped(name), tensor->nparts);
     } else {
-        code = o->json ? show_json(o, file, tensor) : show_text(o, file, tensor);
+        code = show(o, file, tensor);
     }
     tn_close(file);
     return code;

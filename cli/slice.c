@@ -57,7 +57,6 @@ static bool parse_range(const char **at, int64_t extent, int64_t first, bool has
 
 static bool parse_item(const char **at, uint32_t dimension, int64_t extent, bounds *b, char *why, size_t cap)
 {
-    const char *begin = *at;
     int64_t first = 0;
     bool has_first = parse_integer(at, &first), good = has_first || **at == ':';
     *b = (bounds){ .start = first < 0 ? first + extent : first, .step = 1, .count = 1, .single = true };
@@ -67,8 +66,7 @@ static bool parse_item(const char **at, uint32_t dimension, int64_t extent, boun
         good = parse_range(at, extent, first, has_first, b);
     }
     if (!good || (**at != ',' && **at != '\0')) {
-        snprintf(why, cap, "dimension %u takes I, A:B or A:B:STEP, not \"%.*s\"", dimension,
-                 (int)strcspn(begin, ","), begin);
+        snprintf(why, cap, "dimension %u takes I, A:B or A:B:STEP, with a STEP other than 0", dimension);
         return false;
     }
     if (b->single && (b->start < 0 || b->start >= extent)) {

@@ -36,11 +36,11 @@ void tn_cbor_init(tn_cbor *c, const void *data, size_t n, tn_arena *arena);
 /* What comes next, without taking it (tags are stepped over). */
 tn_cbor_type tn_cbor_peek(tn_cbor *c);
 
-static inline bool     tn_cbor_item(tn_cbor *c);                    /* true: an item follows; false: the array is over */
-static inline bool     tn_cbor_key(tn_cbor *c, tn_text *key);       /* next key, which must be text; false: the map is over */
-static inline bool     tn_cbor_entry(tn_cbor *c);                   /* the same without taking the key, which may be of any type */
+static inline bool     tn_cbor_item(tn_cbor *c);                /* true: an item follows; false: the array is over */
+static inline bool     tn_cbor_key(tn_cbor *c, tn_text *key);   /* next key, a text; false: the map is over */
+static inline bool     tn_cbor_entry(tn_cbor *c);               /* the same without taking the key: of any type */
 static inline uint64_t tn_cbor_u64(tn_cbor *c);
-static inline tn_text  tn_cbor_text(tn_cbor *c);                    /* checked UTF-8 */
+static inline tn_text  tn_cbor_text(tn_cbor *c);                /* checked UTF-8 */
 bool     tn_cbor_array(tn_cbor *c);                 /* takes the head of an array */
 bool     tn_cbor_map(tn_cbor *c);                   /* takes the head of a map */
 int64_t  tn_cbor_i64(tn_cbor *c);

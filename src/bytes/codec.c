@@ -6,7 +6,10 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#define JOB_SIZE   (4 << 20)    /* what one of libzstd's threads compresses at a time: part of the output's form */
+/* What one of libzstd's threads compresses at a time; changing it changes the
+ * output.  At level 3 half of it would save half of the 20 MB a thread takes
+ * and cost 5 % of size on data that repeats itself (none on weights). */
+#define JOB_SIZE   (4 << 20)
 #define WINDOW_LOG 27           /* largest window we decode: 128 MiB */
 
 struct tn_zstd {
@@ -109,7 +112,7 @@ tn_status tn_zstd_stream_begin(tn_zstd *z, int level, uint64_t total, unsigned j
      * input would give other bytes: no quiet way round that. */
     if (ZSTD_cParam_getBounds(ZSTD_c_nbWorkers).upperBound < 1)
         return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
-                       "cannot compress: the libzstd on this machine has no threads, expected a build with ZSTD_MULTITHREAD");
+                       "cannot compress: expected a libzstd with threads, found one built without");
     size_t code = set_up(z->compressor, level, jobs < 1 ? 1 : jobs > INT_MAX ? INT_MAX : (int)jobs);
     if (!ZSTD_isError(code))
         code = ZSTD_CCtx_setPledgedSrcSize(z->compressor, total);

@@ -46,12 +46,12 @@ void tn_json_init(tn_json *j, const char *text, size_t n, tn_arena *arena);
 /* What comes next, without taking it; TN_JSON_END at the end or after a failure. */
 tn_json_type tn_json_peek(tn_json *j);
 
-static inline bool     tn_json_object(tn_json *j);                  /* takes '{' */
-static inline bool     tn_json_key(tn_json *j, tn_text *key);       /* takes the next key and ':', or '}' and gives false */
-static inline bool     tn_json_array(tn_json *j);                   /* takes '[' */
-static inline bool     tn_json_item(tn_json *j);                    /* true: an item follows; false: took ']' */
-static inline tn_text  tn_json_string(tn_json *j);                  /* slice of the input, or of the arena when it had escapes */
-static inline uint64_t tn_json_u64(tn_json *j);                     /* a plain integer that fits; no '-', '.' or exponent */
+static inline bool     tn_json_object(tn_json *j);              /* takes '{' */
+static inline bool     tn_json_key(tn_json *j, tn_text *key);   /* takes the next key and ':', or '}' and gives false */
+static inline bool     tn_json_array(tn_json *j);               /* takes '[' */
+static inline bool     tn_json_item(tn_json *j);                /* true: an item follows; false: took ']' */
+static inline tn_text  tn_json_string(tn_json *j);              /* of the input, or of the arena if it had escapes */
+static inline uint64_t tn_json_u64(tn_json *j);                 /* an integer that fits; no '-', '.' or exponent */
 int64_t  tn_json_i64(tn_json *j);                   /* the same with '-', but no -0 */
 double   tn_json_f64(tn_json *j);                   /* any number; locale-independent, correctly rounded; too large fails */
 tn_text  tn_json_number(tn_json *j);                /* any number, as its text */

@@ -83,7 +83,8 @@ static tn_status verdict(const void *text, size_t n)
 
 static const char sample[] =
     " {\"model.layers.0.w\":{\"dtype\":\"F32\",\"shape\":[2, 2],\"data_offsets\":[0,16]} ,\n"
-    "\"\\u00e9\\ud83d\\ude00\\n\": [ -0.5e+10, true,false ,null, {}, [], \"\", \"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\" ]\t}\r\n";
+    "\"\\u00e9\\ud83d\\ude00\\n\": [ -0.5e+10, true,false ,null, {}, [], \"\", "
+    "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\" ]\t}\r\n";
 
 static void rfc_8259_texts_are_accepted(void)
 {

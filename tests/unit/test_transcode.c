@@ -96,8 +96,10 @@ static void long_containers_get_long_heads(void)
 static void a_key_that_comes_twice_is_refused(void)
 {
     static const struct { const char *json; bool twice; } cases[] = {
-        { "{\"a\":1,\"a\":2}", true }, { "{\"a\":1,\"b\":{\"c\":0},\"a\":2}", true }, { "[{\"x\":{\"a\":1,\"\\u0061\":1}}]", true },
-        { "{\"\":1,\"\":1}", true }, { "{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":1}}", false }, { "{\"a\":1,\"ab\":2,\"b\":3}", false },
+        { "{\"a\":1,\"a\":2}", true }, { "{\"a\":1,\"b\":{\"c\":0},\"a\":2}", true },
+        { "[{\"x\":{\"a\":1,\"\\u0061\":1}}]", true },
+        { "{\"\":1,\"\":1}", true },
+        { "{\"a\":{\"a\":{\"a\":1}},\"b\":{\"a\":1}}", false }, { "{\"a\":1,\"ab\":2,\"b\":3}", false },
         { "{\"a\\u0000\":1,\"a\":2}", false }
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -137,9 +139,10 @@ static void bad_json_fails_its_reader(void)
 static void cbor_that_json_cannot_say_exactly_is_refused(void)
 {
     static const char *const refused[] = {
-        "40", "4101", "c100", "d9d9f700", "f7", "f0", "f97e00", "f97c00", "f9fc00", "fa7fc00000", "1800", "190001", "7801 61",
-        "fb3ff0000000000000", "fa3f800000", "3b8000000000000000", "3bffffffffffffffff", "9fff", "bfff", "7f6161ff", "7fff",
-        "9800", "b800", "a10100", "a1 4161 00", "a1 c1 6161 00", "81c100", "a2 6161 00 6161 01", "0000", "", "81", "ff", "61ff"
+        "40", "4101", "c100", "d9d9f700", "f7", "f0", "f97e00", "f97c00", "f9fc00", "fa7fc00000", "1800", "190001",
+        "7801 61", "fb3ff0000000000000", "fa3f800000", "3b8000000000000000", "3bffffffffffffffff", "9fff", "bfff", "7f6161ff",
+        "7fff", "9800", "b800", "a10100", "a1 4161 00", "a1 c1 6161 00", "81c100", "a2 6161 00 6161 01", "0000", "",
+        "81", "ff", "61ff"
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         uint8_t data[64];
@@ -164,7 +167,8 @@ static void check_both_ways(const uint8_t *data, size_t n)
 }
 
 static const char sample[] =
-    "{\"name\":\"h.0\",\"shape\":[2,-3,1.5],\"more\":{\"\\u00e9\":null,\"k\":[true,false,{}]},\"big\":1e300,\"n\":18446744073709551615}";
+    "{\"name\":\"h.0\",\"shape\":[2,-3,1.5],\"more\":{\"\\u00e9\":null,\"k\":[true,false,{}]},"
+    "\"big\":1e300,\"n\":18446744073709551615}";
 
 static void every_truncation_of_both_forms_is_refused(void)
 {
