@@ -205,9 +205,9 @@ static void list_json(const char *path, const tn_file *file)
     json_end();
 }
 
-static int list(const opts *o, size_t i)
+/* One file; *listed: another one stands above it. */
+static int list(const opts *o, const char *path, bool *listed)
 {
-    const char *path = o->files[i];
     tn_file *file;
     int code = open_input(o, path, &file);
     if (code != EXIT_DONE)
@@ -216,11 +216,12 @@ static int list(const opts *o, size_t i)
         list_json(path, file);
     } else {
         if (o->nfiles > 1)
-            out("%s%s:\n", i > 0 ? "\n" : "", escaped(path));
+            out("%s%s:\n", *listed ? "\n" : "", escaped(path));
         if (o->long_list)
             list_file_meta(file);
         list_rows(file, o->long_list);
     }
+    *listed = true;
     tn_close(file);
     return EXIT_DONE;
 }
@@ -228,8 +229,9 @@ static int list(const opts *o, size_t i)
 static int run(const opts *o)
 {
     int code = EXIT_DONE;
+    bool listed = false;
     for (size_t i = 0; i < o->nfiles; i++)
-        code = worse(code, list(o, i));
+        code = worse(code, list(o, o->files[i], &listed));
     return code;
 }
 

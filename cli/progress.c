@@ -60,7 +60,7 @@ static void draw(const progress *p, uint64_t done, uint64_t total, double time)
 {
     double part = total > 0 ? (double)done / (double)total : 1;
     double elapsed = time - p->began, seconds = part > 0 ? elapsed / part - elapsed : 0;
-    long left = seconds < 1e6 ? (long)seconds : 1000000;
+    long left = seconds < 1e6 ? (long)(seconds + 0.99) : 1000000;
     char tail[120];
     int used = snprintf(tail, sizeof tail, " %3.0f%%  %s/s  %ld:%02ld left", 100 * part,
                         human_size((uint64_t)((double)done / elapsed)).s, left / 60, left % 60);

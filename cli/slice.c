@@ -84,7 +84,7 @@ static bool parse_slice(const char *text, const tn_array *array, bounds *b, char
     bool dots = false;
     for (const char *c = text; *c; c++)
         items += *c == ',';
-    for (const char *at = text; *text;) {
+    for (const char *at = text;;) {
         if (strncmp(at, "...", 3) == 0 && !dots && (at[3] == ',' || at[3] == '\0')) {
             dots = true;
             at += 3;

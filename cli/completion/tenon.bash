@@ -1,0 +1,70 @@
+# Bash completion for tenon(1).
+
+# The names after "name" in `tenon formats`; asked, so that it is never out of date.
+_tenon_formats() {
+    tenon formats 2>/dev/null | sed -n '2,$s/ .*//p'
+}
+
+_tenon_options() {
+    local input='--from --io' common='--json --help'
+    case $1 in
+    ls) echo "-l $input $common" ;;
+    show) echo "--slice --full $input $common" ;;
+    verify) echo "--jobs $input $common" ;;
+    convert)
+        echo "--to --only --rename --compress --checksum --align --filler --shard-size --drop-metadata --dry-run" \
+            "--force --jobs --quiet $input $common"
+        ;;
+    diff) echo "--ignore-metadata --jobs $input $common" ;;
+    meta) echo "--tensor --set --unset --quiet $common" ;;
+    formats | types | version) echo "$common" ;;
+    help) echo --help ;;
+    esac
+}
+
+# Words for the value of an option; nothing: any text.
+_tenon_values() {
+    case $1 in
+    --to | --from) _tenon_formats ;;
+    --compress) echo zstd zstd:1 zstd:3 zstd:9 zstd:19 none ;;
+    --checksum) echo crc32c sha256 none ;;
+    --io) echo mmap pread ;;
+    --align) echo 64 4K 2M ;;
+    --shard-size) echo 1G 5G ;;
+    esac
+}
+
+_tenon() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
+    local commands='ls show verify convert diff meta formats types version help'
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
+        return
+    fi
+    # The line is broken at "=" and ":" too: "--compress=zstd:3", "--compress zstd:3".
+    if [ "$previous" = = ]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [ "$current" = = ]; then
+        current=
+    fi
+    case $previous in
+    --to | --from | --compress | --checksum | --io | --align | --shard-size)
+        mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
+        return
+        ;;
+    --slice | --only | --rename | --tensor | --set | --unset | --jobs | -j)
+        return
+        ;;
+    esac
+    if [[ $current = -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_tenon_options "$command")" -- "$current")
+    elif [ "$command" = help ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
+    else
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    fi
+}
+
+complete -F _tenon tenon

@@ -1,8 +1,10 @@
 /* base/arena.c - blocks that grow with use, freed together. */
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/pages.h"
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,22 +16,28 @@ struct tn_arena_block {
 
 enum { FIRST_BLOCK = 4 << 10, LARGEST_STEP = 4 << 20 };
 
+/* Makes room for `size` bytes in a new block, which is aligned. */
+static bool add_block(tn_arena *a, size_t size)
+{
+    size_t step = a->blocks ? a->blocks->size * 2 : FIRST_BLOCK;
+    step = step < LARGEST_STEP ? step : LARGEST_STEP;
+    step = size > step ? size : step;
+    if (step > SIZE_MAX - sizeof(struct tn_arena_block))
+        return false;
+    struct tn_arena_block *block = tn_pages_alloc(sizeof *block + step);
+    if (!block)
+        return false;
+    *block = (struct tn_arena_block){ .older = a->blocks, .size = step };
+    a->blocks = block;
+    a->next = block->bytes;
+    a->left = step;
+    return true;
+}
+
 static void *take(tn_arena *a, size_t size)
 {
-    if (size > a->left) {
-        size_t step = a->blocks ? a->blocks->size * 2 : FIRST_BLOCK;
-        step = step < LARGEST_STEP ? step : LARGEST_STEP;
-        step = size > step ? size : step;
-        if (step > SIZE_MAX - sizeof(struct tn_arena_block))
-            return NULL;
-        struct tn_arena_block *block = malloc(sizeof *block + step);
-        if (!block)
-            return NULL;
-        *block = (struct tn_arena_block){ .older = a->blocks, .size = step };
-        a->blocks = block;
-        a->next = block->bytes;
-        a->left = step;
-    }
+    if ((size > a->left || !a->next) && !add_block(a, size))
+        return NULL;
     void *p = a->next;
     a->next += size;
     a->left -= size;
@@ -39,11 +47,11 @@ static void *take(tn_arena *a, size_t size)
 void *tn_arena_alloc(tn_arena *a, size_t size)
 {
     size_t pad = -(uintptr_t)a->next & (alignof(max_align_t) - 1);
-    if (pad <= a->left) {
+    if (pad > a->left || size > a->left - pad)
+        return add_block(a, size) ? take(a, size) : NULL;
+    if (pad) {
         a->next += pad;
         a->left -= pad;
-    } else {
-        a->left = 0;        /* a new block is aligned anyway */
     }
     return take(a, size);
 }

@@ -43,16 +43,6 @@ static inline uint64_t tn_load_u64le(const uint8_t *p)
     return v;
 }
 
-/* Big-endian unsigned integer of 1, 2, 4 or 8 bytes, as CBOR has them. */
-static inline uint64_t tn_cur_ube(tn_cur *c, unsigned bytes)
-{
-    const uint8_t *p = tn_cur_take(c, bytes);
-    uint64_t v = 0;
-    for (unsigned i = 0; p && i < bytes; i++)
-        v = v << 8 | p[i];
-    return v;
-}
-
 /* A count from the file is believed only if that many items could still follow. */
 static inline size_t tn_cur_count(tn_cur *c, uint64_t count, size_t min_item_bytes)
 {

@@ -1,6 +1,7 @@
 /* container/file.c - opening a file, and what an open file answers. */
 #include "container/file.h"
 #include "base/error.h"
+#include "base/pages.h"
 #include "container/assemble.h"
 #include "tensor/array.h"
 
@@ -17,34 +18,45 @@ static const char *tensor_name(const void *owner, size_t i)
     return ((const tn_file *)owner)->tensors[i].name;
 }
 
-static bool make_room(tn_file *f)
+/* A block of `cap` items with what `old` held, which is freed; NULL leaves it. */
+static void *enlarge(void *old, size_t count, size_t cap, size_t size)
 {
-    if (f->count < f->cap)
-        return true;
-    size_t cap = f->cap ? f->cap * 2 : 64;
-    tn_tensor *tensors = realloc(f->tensors, cap * sizeof *tensors);
-    if (tensors)
-        f->tensors = tensors;
-    tn_part *parts = realloc(f->parts, cap * sizeof *parts);
-    if (parts)
-        f->parts = parts;
-    uint64_t *at = realloc(f->at, cap * sizeof *at);
-    if (at)
-        f->at = at;
-    tn_text *records = f->records ? realloc(f->records, cap * sizeof *records) : NULL;
-    if (records)
-        f->records = records;
+    void *block = cap <= SIZE_MAX / size ? tn_pages_alloc(cap * size) : NULL;
+    if (block && count)
+        memcpy(block, old, count * size);
+    if (block)
+        free(old);
+    return block;
+}
+
+static bool set_capacity(tn_file *f, size_t cap)
+{
+    tn_tensor *tensors = enlarge(f->tensors, f->count, cap, sizeof *tensors);
+    f->tensors = tensors ? tensors : f->tensors;
+    tn_part *parts = enlarge(f->parts, f->count, cap, sizeof *parts);
+    f->parts = parts ? parts : f->parts;
+    uint64_t *at = enlarge(f->at, f->count, cap, sizeof *at);
+    f->at = at ? at : f->at;
+    tn_text *records = f->records ? enlarge(f->records, f->count, cap, sizeof *records) : NULL;
+    f->records = records ? records : f->records;
     if (!tensors || !parts || !at || (f->records && !records))
         return false;
+    for (size_t i = 0; i < f->count; i++)
+        f->tensors[i].parts = &f->parts[i];
     f->cap = cap;
     return true;
+}
+
+tn_status tn_file_expect(tn_file *f, size_t n, tn_error *err)
+{
+    return n <= f->cap || set_capacity(f, n) ? TN_OK : tn_fail_nomem(err);
 }
 
 /* Most entries have no record: the array exists only once one does. */
 static bool keep_record(tn_file *f, tn_text record)
 {
     if (record.len && !f->records && !(f->records = calloc(f->cap, sizeof *f->records)))
-        return false;
+        return false;           /* zeroed: the entries before have none */
     if (f->records)
         f->records[f->count] = record;
     return true;
@@ -81,13 +93,38 @@ static const void *view_of(const tn_file *f, const tn_part *p)
     return tn_source_view(f->shards[s->shard].source, s->offset, s->size);
 }
 
+tn_status tn_file_index_names(tn_file *f, tn_error *err)
+{
+    size_t other, i;
+    tn_names_free(&f->names);
+    if (!tn_names_init(&f->names, f->count))
+        return tn_fail_nomem(err);
+    i = tn_names_add_all(&f->names, f, tensor_name, f->count, &other);
+    if (i < f->count)
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s is listed twice: first at byte %llu",
+                       tn_quote_z(f->tensors[i].name).text, (unsigned long long)f->at[other]);
+    return TN_OK;
+}
+
+/* Most files list their tensors in the order of their data: then nothing need be sorted to see overlaps. */
+static void note_order(tn_file *f, const tn_storage *s)
+{
+    if (!s->size)
+        return;
+    f->disordered |= s->shard < f->last_shard || (s->shard == f->last_shard && s->offset < f->last_end);
+    f->last_shard = s->shard;
+    f->last_end = s->offset + s->size;
+}
+
 tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
 {
     uint64_t nbytes;
     tn_status status = check_entry(f, e, &nbytes, err);
     if (status)
         return status;
-    if (!make_room(f) || !keep_record(f, e->record))
+    if (f->count == f->cap && (status = tn_file_expect(f, f->cap ? f->cap * 2 : 64, err)))
+        return status;
+    if (!keep_record(f, e->record))
         return tn_fail_nomem(err);
     tn_part *part = &f->parts[f->count];
     *part = (tn_part){
@@ -98,10 +135,11 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     };
     part->data = view_of(f, part);
     f->tensors[f->count] = (tn_tensor){
-        .name = e->name, .form = e->storage.opaque ? e->storage.opaque : "dense", .dtype = e->dtype, .rank = e->rank, .shape = e->shape,
-        .nparts = 1, .meta = e->meta, .nmeta = e->nmeta,
+        .name = e->name, .form = e->storage.opaque ? e->storage.opaque : "dense", .dtype = e->dtype, .rank = e->rank,
+        .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta,
     };
     f->at[f->count++] = e->at;
+    note_order(f, &e->storage);
     return TN_OK;
 }
 
@@ -141,28 +179,11 @@ tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_er
     return TN_OK;
 }
 
-tn_status tn_file_index_names(tn_file *f, tn_error *err)
-{
-    tn_names_free(&f->names);
-    if (!tn_names_init(&f->names, f->count))
-        return tn_fail_nomem(err);
-    for (size_t i = 0; i < f->count; i++) {
-        size_t other = tn_names_add(&f->names, f, tensor_name, i);
-        if (other == TN_NAMES_NOMEM)
-            return tn_fail_nomem(err);
-        if (other != TN_NAMES_ADDED)
-            return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s is listed twice: first at byte %llu",
-                           tn_quote_z(f->tensors[i].name).text, (unsigned long long)f->at[other]);
-    }
-    return TN_OK;
-}
-
-/* All entries are there: names, parts, compound tensors. */
+/* All entries are there: index their names, apply their records, and forget
+ * what only messages need. */
 static tn_status seal(tn_file *f, tn_error *err)
 {
     tn_status status = tn_file_index_names(f, err);
-    for (size_t i = 0; i < f->count; i++)
-        f->tensors[i].parts = &f->parts[i];
     if (!status && f->records)
         status = tn_file_assemble(f, err);
     free(f->at);

@@ -27,6 +27,9 @@ struct tn_file {
     tn_text   *records;         /* Tenon's own record of an entry (CBOR), or len 0; NULL while there is none */
     size_t     count, cap;
     tn_names   names;
+    uint64_t   last_end;        /* of the data of the entries so far... */
+    uint32_t   last_shard;
+    bool       disordered;      /* ...unless one lay before another's end */
 
     tn_meta *meta;
     size_t   nmeta;
@@ -44,6 +47,9 @@ typedef struct tn_entry {
     uint32_t       nmeta;
     tn_text        record;
 } tn_entry;
+
+/* Makes room for about n entries: a hint, bounded by the size of the index. */
+tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 
 /* Appends an entry: checks rank, sizes (raw: storage.size against shape and
  * type) and that the data lies inside its shard. */

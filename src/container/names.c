@@ -1,5 +1,6 @@
 /* container/names.c - the name table. */
 #include "container/names.h"
+#include "base/pages.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -27,9 +28,11 @@ static uint64_t hash_of(const char *name)
 static bool allocate(tn_names *t, size_t n)
 {
     size_t room = 16;
-    while (room / 2 < n)        /* at most half full */
+    while (room / 4 * 3 < n)    /* at most three quarters full */
         room *= 2;
-    t->slots = calloc(room, sizeof *t->slots);
+    t->slots = tn_pages_alloc(room * sizeof *t->slots);
+    if (t->slots)
+        memset(t->slots, 0, room * sizeof *t->slots);
     t->mask = room - 1;
     t->count = 0;
     return t->slots != NULL;
@@ -62,7 +65,7 @@ static struct tn_name_slot *locate(const tn_names *t, const void *owner, tn_name
 static bool grow(tn_names *t, const void *owner, tn_name_at name_at)
 {
     tn_names bigger;
-    if (t->mask >= UINT32_MAX / 2 || !allocate(&bigger, t->mask + 1))
+    if (t->mask >= UINT32_MAX / 2 || !allocate(&bigger, t->mask))
         return false;
     for (size_t k = 0; k <= t->mask; k++) {
         if (!t->slots[k].index_plus_1)
@@ -76,18 +79,38 @@ static bool grow(tn_names *t, const void *owner, tn_name_at name_at)
     return true;
 }
 
-size_t tn_names_add(tn_names *t, const void *owner, tn_name_at name_at, size_t i)
+static size_t insert(tn_names *t, const void *owner, tn_name_at name_at, size_t i, uint64_t hash)
 {
-    if (t->count > t->mask / 2 && !grow(t, owner, name_at))
-        return TN_NAMES_NOMEM;
-    const char *name = name_at(owner, i);
-    uint64_t hash = hash_of(name);
-    struct tn_name_slot *s = locate(t, owner, name_at, name, hash);
+    struct tn_name_slot *s = locate(t, owner, name_at, name_at(owner, i), hash);
     if (s->index_plus_1)
         return s->index_plus_1 - 1;
     *s = (struct tn_name_slot){ .tag = (uint32_t)(hash >> 32), .index_plus_1 = (uint32_t)i + 1 };
     t->count++;
     return TN_NAMES_ADDED;
+}
+
+size_t tn_names_add(tn_names *t, const void *owner, tn_name_at name_at, size_t i)
+{
+    if (t->count > t->mask / 4 * 3 && !grow(t, owner, name_at))
+        return TN_NAMES_NOMEM;
+    return insert(t, owner, name_at, i, hash_of(name_at(owner, i)));
+}
+
+size_t tn_names_add_all(tn_names *t, const void *owner, tn_name_at name_at, size_t n, size_t *other)
+{
+    enum { GROUP = 16 };        /* slots lie anywhere: ask for some of them before any is needed */
+    uint64_t hash[GROUP];
+    for (size_t from = 0; from < n; from += GROUP) {
+        size_t group = n - from < GROUP ? n - from : GROUP;
+        for (size_t k = 0; k < group; k++) {
+            hash[k] = hash_of(name_at(owner, from + k));
+            __builtin_prefetch(&t->slots[hash[k] & t->mask], 1);
+        }
+        for (size_t k = 0; k < group; k++)
+            if ((*other = insert(t, owner, name_at, from + k, hash[k])) != TN_NAMES_ADDED)
+                return from + k;
+    }
+    return n;
 }
 
 size_t tn_names_find(const tn_names *t, const void *owner, tn_name_at name_at, const char *name)

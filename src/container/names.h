@@ -27,6 +27,10 @@ void tn_names_free(tn_names *t);
 #define TN_NAMES_NOMEM  (SIZE_MAX - 1)
 size_t tn_names_add(tn_names *t, const void *owner, tn_name_at name_at, size_t i);
 
+/* Adds indices 0 .. n-1 to a table made for them.  n when all were added; else
+ * the first that was not, and *other has the index that has its name. */
+size_t tn_names_add_all(tn_names *t, const void *owner, tn_name_at name_at, size_t n, size_t *other);
+
 /* The index of a name, or SIZE_MAX. */
 size_t tn_names_find(const tn_names *t, const void *owner, tn_name_at name_at, const char *name);
 

@@ -1,7 +1,7 @@
 /* container/ranges.c - how the data of entries lies in the file.
  *
- * Files are nearly always written in the order of their index, so one pass in
- * that order settles most; only when it does not are the ranges sorted. */
+ * Files are nearly always written in the order of their index, which is seen
+ * as the entries are added; only when it is not so are the ranges sorted. */
 #include "base/error.h"
 #include "container/file.h"
 
@@ -72,24 +72,9 @@ static range range_of(const tn_file *f, size_t i)
     return (range){ .offset = s->offset, .size = s->size, .shard = s->shard, .entry = (uint32_t)i };
 }
 
-/* Each range begins where or after the one before it ended: nothing to sort. */
-static bool in_order(const tn_file *f)
-{
-    uint64_t end = 0;
-    uint32_t shard = 0;
-    for (size_t i = 0; i < f->count; i++) {
-        const tn_storage *s = &f->parts[i].storage;
-        if (!s->size)
-            continue;
-        if (s->shard < shard || (s->shard == shard && s->offset < end))
-            return false;
-        shard = s->shard;
-        end = s->offset + s->size;
-    }
-    return true;
-}
-
-static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, const range *sorted, tn_error *err)
+/* Walks the ranges in order of place; reached[shard] becomes where the data ends. */
+static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, const range *sorted, uint64_t *reached,
+                           tn_error *err)
 {
     range last = { 0 };
     bool any = false;
@@ -100,47 +85,38 @@ static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, 
         tn_status status = check_next(f, tiling, begin, any ? &last : NULL, &r, err);
         if (status)
             return status;
+        reached[r.shard] = r.offset + r.size;
         last = r;
         any = true;
     }
     return TN_OK;
 }
 
-/* Exact tiling reaches the end of every shard, also of one without data. */
-static tn_status check_ends(const tn_file *f, const uint64_t *begin, const uint64_t *end, tn_error *err)
+static range *sort_ranges(const tn_file *f)
 {
-    uint64_t *reached = malloc(f->nshards * sizeof *reached);
-    if (!reached)
-        return tn_fail_nomem(err);
-    for (size_t i = 0; i < f->nshards; i++)
-        reached[i] = begin[i];
-    for (size_t i = 0; i < f->count; i++) {
-        const tn_storage *s = &f->parts[i].storage;
-        if (s->size && s->offset + s->size > reached[s->shard])
-            reached[s->shard] = s->offset + s->size;
-    }
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < f->nshards && !status; i++)
-        if (reached[i] != end[i])
-            status = hole(NULL, reached[i], reached[i], end[i], err);
-    free(reached);
-    return status;
+    range *sorted = malloc(f->count * sizeof *sorted);
+    for (size_t i = 0; sorted && i < f->count; i++)
+        sorted[i] = range_of(f, i);
+    if (sorted)
+        qsort(sorted, f->count, sizeof *sorted, by_place);
+    return sorted;
 }
 
 tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *begin, const uint64_t *end, tn_error *err)
 {
-    range *sorted = NULL;
-    if (!in_order(f)) {
-        sorted = malloc(f->count * sizeof *sorted);
-        if (!sorted)
-            return tn_fail_nomem(err);
-        for (size_t i = 0; i < f->count; i++)
-            sorted[i] = range_of(f, i);
-        qsort(sorted, f->count, sizeof *sorted, by_place);
-    }
-    tn_status status = check_all(f, tiling, begin, sorted, err);
-    if (!status && tiling == TN_TILING_EXACT)
-        status = check_ends(f, begin, end, err);
+    if (tiling == TN_TILING_SHARED && !f->disordered)
+        return TN_OK;           /* in order and apart: seen as the entries were added */
+    range *sorted = f->disordered ? sort_ranges(f) : NULL;
+    uint64_t *reached = calloc(f->nshards, sizeof *reached);
+    tn_status status = reached && (sorted || !f->disordered) ? TN_OK : tn_fail_nomem(err);
+    for (size_t i = 0; begin && !status && i < f->nshards; i++)
+        reached[i] = begin[i];
+    if (!status)
+        status = check_all(f, tiling, begin, sorted, reached, err);
+    for (size_t i = 0; tiling == TN_TILING_EXACT && !status && i < f->nshards; i++)
+        if (reached[i] != end[i])
+            status = hole(NULL, reached[i], reached[i], end[i], err);
     free(sorted);
+    free(reached);
     return status;
 }

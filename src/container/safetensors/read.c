@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { LENGTH_BYTES = 8 };
+enum { LENGTH_BYTES = 8, USUAL_ENTRY = 96 };
 
 /* One shard being read.  `err` is never NULL inside this folder: tn_file_text()
  * tells its status through it. */
@@ -296,7 +296,9 @@ tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *in
     r.data_size = tn_source_size(file->shards[shard].source) - file->shards[shard].data_begin;
     tn_json_init(&r.j, json.ptr, json.len, &file->arena);
     size_t first = file->count;
-    status = read_entries(&r, err);
+    status = tn_file_expect(file, first + json.len / USUAL_ENTRY, err);
+    if (!status)
+        status = read_entries(&r, err);
     if (!status)
         status = apply_records(&r, first, all, err);
     if (!status)
@@ -315,10 +317,11 @@ static tn_status hide_fillers(tn_file *file, tn_error *err)
         if (!file->tensors[i].nparts)
             continue;
         file->tensors[kept] = file->tensors[i];
+        file->tensors[kept].parts = &file->parts[kept];
         file->parts[kept] = file->parts[i];
+        file->tensors[kept].parts = &file->parts[kept];
         file->at[kept] = file->at[i];
-        if (file->records)
-            file->records[kept] = file->records[i];
+        file->records[kept] = file->records[i];         /* there since apply_records() */
         kept++;
     }
     file->count = kept;

@@ -35,15 +35,17 @@ const tn_format tn_format_ztensor = {
 
 zt_field zt_field_of(tn_text key)
 {
-    static const char *const names[] = {
-        [ZT_NAME] = "name", [ZT_OFFSET] = "offset", [ZT_SIZE] = "size", [ZT_DTYPE] = "dtype", [ZT_SHAPE] = "shape",
-        [ZT_ENCODING] = "encoding", [ZT_LAYOUT] = "layout", [ZT_ENDIANNESS] = "data_endianness",
-        [ZT_CHECKSUM] = "checksum", [ZT_TENON] = "tenon",
-    };
-    for (zt_field f = ZT_NAME; f < ZT_CUSTOM; f++)
-        if (tn_text_is(key, names[f]))
-            return f;
-    return ZT_CUSTOM;
+    const char *k = key.ptr;
+    switch (key.len) {          /* every key of every tensor comes by here */
+    case 4:  return memcmp(k, "name", 4) == 0 ? ZT_NAME : memcmp(k, "size", 4) == 0 ? ZT_SIZE : ZT_CUSTOM;
+    case 5:
+        return memcmp(k, "dtype", 5) == 0 ? ZT_DTYPE : memcmp(k, "shape", 5) == 0 ? ZT_SHAPE :
+               memcmp(k, "tenon", 5) == 0 ? ZT_TENON : ZT_CUSTOM;
+    case 6:  return memcmp(k, "offset", 6) == 0 ? ZT_OFFSET : memcmp(k, "layout", 6) == 0 ? ZT_LAYOUT : ZT_CUSTOM;
+    case 8:  return memcmp(k, "encoding", 8) == 0 ? ZT_ENCODING : memcmp(k, "checksum", 8) == 0 ? ZT_CHECKSUM : ZT_CUSTOM;
+    case 15: return memcmp(k, "data_endianness", 15) == 0 ? ZT_ENDIANNESS : ZT_CUSTOM;
+    default: return ZT_CUSTOM;
+    }
 }
 
 tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
@@ -245,8 +247,9 @@ static tn_status read_entry(entry_reader *r, const zt_index *index, size_t numbe
 
 static tn_status read_index(entry_reader *r, const zt_index *index, tn_error *err)
 {
-    tn_status status = TN_OK;
+    enum { SMALLEST_ENTRY = 48 };       /* the six required keys alone */
     tn_cbor_array(r->c);
+    tn_status status = tn_file_expect(r->file, index->size / SMALLEST_ENTRY / 2, err);
     for (size_t i = 0; !status && tn_cbor_item(r->c); i++)
         status = read_entry(r, index, i, err);
     if (status)

@@ -1,0 +1,46 @@
+/* bench_open.c - how long it takes to open a file and look at every tensor.
+ *
+ *     bench-open FILE RUNS
+ *
+ * Prints the seconds of each run, one a line.  A run maps the file anew, so
+ * that every page of the index is faulted in again, and gives everything back. */
+#include "clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/tenon.h>
+
+/* What a listing asks of each tensor; the sum keeps it from being optimised away. */
+static uint64_t look_at(const tn_tensor *t)
+{
+    uint64_t sum = strlen(t->name) + (uint64_t)t->dtype + t->parts[0].storage.offset + t->parts[0].nbytes;
+    for (uint32_t i = 0; i < t->rank; i++)
+        sum += (uint64_t)t->shape[i];
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: bench-open FILE RUNS\n");
+        return 2;
+    }
+    volatile uint64_t seen = 0;
+    for (int run = atoi(argv[2]); run > 0; run--) {
+        tn_file *file;
+        tn_error err;
+        double began = now();
+        if (tn_open(argv[1], NULL, &file, &err) != TN_OK) {
+            fprintf(stderr, "bench-open: %s: %s\n", argv[1], err.text);
+            return 1;
+        }
+        uint64_t sum = 0;
+        for (size_t i = 0; i < tn_file_count(file); i++)
+            sum += look_at(tn_file_tensor(file, i));
+        tn_close(file);
+        printf("%.6f\n", now() - began);
+        seen += sum;
+    }
+    return 0;
+}

@@ -1,0 +1,12 @@
+/* base/pages.h - large blocks of memory. */
+#ifndef TN_BASE_PAGES_H
+#define TN_BASE_PAGES_H
+
+#include <stddef.h>
+
+/* malloc() that asks for huge pages where the block is large: the tables of a
+ * file with many tensors are filled once, and the page faults of that would
+ * cost as much as the parsing.  free() and realloc() as usual. */
+void *tn_pages_alloc(size_t size);
+
+#endif

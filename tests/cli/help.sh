@@ -1,0 +1,7 @@
+# Every command explains itself, with an example.
+t --help
+for command in ls show verify convert diff meta formats types version help; do
+    t $command --help
+    tenon help $command | cmp - <(tenon $command --help) || echo "help $command is something else"
+done
+tenon -h | cmp - <(tenon --help)

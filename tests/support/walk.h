@@ -1,0 +1,148 @@
+/* tests/support/walk.h - everything a reader can do with a file, and what must
+ * be true whatever the file is.  For unit tests and fuzz targets alike: it
+ * needs no test framework, and aborts with a line when a promise is broken. */
+#ifndef TN_TESTS_WALK_H
+#define TN_TESTS_WALK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tenon/tenon.h>
+
+#define REQUIRE(promise)                                                                    \
+    do {                                                                                    \
+        if (!(promise)) {                                                                   \
+            fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #promise);   \
+            abort();                                                                        \
+        }                                                                                   \
+    } while (0)
+
+#define WALK_READ_MAX ((uint64_t)1 << 20)       /* larger parts are verified, not read */
+
+/* One line, escaped, not empty. */
+static inline void walk_error(const tn_error *err, tn_status status)
+{
+    REQUIRE(err->status == status);
+    size_t n = strnlen(err->text, sizeof err->text);
+    REQUIRE(n > 0 && n < sizeof err->text);
+    for (size_t i = 0; i < n; i++)
+        REQUIRE((unsigned char)err->text[i] >= 0x20 && err->text[i] != 0x7f);
+}
+
+static inline void walk_meta(const tn_meta *meta, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        REQUIRE(meta[i].key != NULL && (meta[i].text != NULL) != (meta[i].cbor != NULL));
+        char small[7];
+        size_t whole = tn_meta_json(&meta[i], NULL, 0);
+        char *json = malloc(whole + 1);
+        REQUIRE(json && whole > 0);
+        REQUIRE(tn_meta_json(&meta[i], json, whole + 1) == whole && strlen(json) == whole);
+        REQUIRE(tn_meta_json(&meta[i], small, sizeof small) == whole && strlen(small) < sizeof small);
+        REQUIRE(memcmp(small, json, strlen(small)) == 0);
+        free(json);
+    }
+}
+
+/* Row by row it is the same bytes as whole; `whole` has part->nbytes. */
+static inline void walk_rows(const tn_file *file, const tn_part *part, const uint8_t *whole)
+{
+    const tn_array *a = &part->array;
+    uint64_t rows = a->rank ? (uint64_t)a->shape[0] : 1;
+    uint64_t row_bytes = rows ? part->nbytes / rows : 0;
+    tn_error err;
+    uint8_t none;
+    REQUIRE(tn_part_read_rows(file, part, rows, 1, &none, 1, &err) == TN_ERR_ARGUMENT);
+    REQUIRE(tn_part_read_rows(file, part, 1, UINT64_MAX, &none, 1, &err) == TN_ERR_ARGUMENT);
+    if (!row_bytes || part->nbytes % rows || rows > 64 || tn_dtype_get(a->dtype)->bits % 8)
+        return;
+    uint8_t *row = malloc(row_bytes);
+    REQUIRE(row);
+    for (uint64_t i = 0; i < rows; i++) {
+        REQUIRE(tn_part_read_rows(file, part, i, 1, row, row_bytes, &err) == TN_OK);
+        REQUIRE(memcmp(row, whole + i * row_bytes, row_bytes) == 0);
+    }
+    free(row);
+}
+
+static inline void walk_part(const tn_file *file, const tn_part *part)
+{
+    const tn_storage *s = &part->storage;
+    tn_error err = { 0 };
+    uint8_t none;
+    REQUIRE(part->role && s->type && s->encoding_name && s->shard < tn_file_shards(file));
+    REQUIRE(s->offset <= tn_file_size(file) && s->size <= tn_file_size(file) - s->offset);
+    if (part->nbytes > WALK_READ_MAX)
+        return;
+    tn_status wrong = tn_part_read(file, part, &none, part->nbytes + 1, &err);
+    REQUIRE(wrong == TN_ERR_ARGUMENT || wrong == TN_ERR_UNSUPPORTED);
+    uint8_t *bytes = malloc(part->nbytes ? part->nbytes : 1);
+    REQUIRE(bytes);
+    tn_status status = tn_part_read(file, part, bytes, part->nbytes, &err);
+    if (status) {
+        walk_error(&err, status);
+        REQUIRE(part->data == NULL);        /* what can be seen can be read */
+        REQUIRE(s->encoding != TN_ENCODING_RAW || status == TN_ERR_UNSUPPORTED);
+    } else {
+        REQUIRE(!part->data || part->nbytes == 0 || memcmp(part->data, bytes, part->nbytes) == 0);
+        walk_rows(file, part, bytes);
+    }
+    free(bytes);
+}
+
+static inline void walk_verdict(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                                const tn_error *why)
+{
+    (void)tensor;
+    (void)part;
+    REQUIRE(verdict <= TN_VERDICT_BAD);
+    if (verdict == TN_VERDICT_OK || verdict == TN_VERDICT_NONE)
+        REQUIRE(why->text[0] == '\0');
+    else
+        walk_error(why, why->status);
+    ++*(size_t *)context;
+}
+
+static inline void walk_file(const tn_file *file)
+{
+    size_t parts = 0, verdicts = 0, nmeta;
+    const tn_meta *meta = tn_file_meta(file, &nmeta);
+    walk_meta(meta, nmeta);
+    REQUIRE(tn_file_tensor(file, tn_file_count(file)) == NULL);
+    REQUIRE(tn_file_find(file, "\x01 no such name") == NULL);
+    for (size_t i = 0; i < tn_file_count(file); i++) {
+        const tn_tensor *t = tn_file_tensor(file, i);
+        REQUIRE(t && t->form && t->nparts > 0 && t->rank <= TN_MAX_RANK);
+        REQUIRE(tn_file_find(file, t->name) == t);
+        walk_meta(t->meta, t->nmeta);
+        for (uint32_t k = 0; k < t->nparts; k++)
+            walk_part(file, &t->parts[k]);
+        parts += t->nparts;
+    }
+    tn_error err;
+    tn_verify_options options = { .size = sizeof options, .jobs = 1, .context = &verdicts };
+    REQUIRE(tn_verify(file, &options, walk_verdict, &err) == TN_OK);
+    REQUIRE(verdicts == parts);
+}
+
+/* Opens bytes as `format` (NULL: by content) and does everything with them.
+ * Returns what opening said. */
+static inline tn_status walk_bytes(const void *data, size_t n, const char *format)
+{
+    tn_file *file = NULL;
+    tn_error err = { 0 };
+    tn_open_options options = { .size = sizeof options, .format = format };
+    tn_status status = tn_open_memory(data, n, &options, &file, &err);
+    if (status) {
+        REQUIRE(file == NULL);
+        REQUIRE(err.offset <= n || err.offset == TN_NO_OFFSET);
+        walk_error(&err, status);
+        return status;
+    }
+    walk_file(file);
+    tn_close(file);
+    return TN_OK;
+}
+
+#endif
