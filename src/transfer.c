@@ -106,11 +106,14 @@ static tn_status move_raw(mover *m, tn_error *err)
         m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum };
         bytes += e->nbytes;
     }
-    tn_status status = tn_scan_run(&(tn_scan){
+    tn_scan scan = {
         .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window, .done = raw_done, .context = m,
         .progress = m->t->progress, .progress_context = m->t->context, .progress_base = m->progress,
         .progress_total = m->total,
-    }, m->pool, err);
+    };
+    tn_status status = in_output(m, tn_writer_reserve(w, err), err);
+    if (!status)
+        status = tn_scan_run(&scan, m->pool, err);
     m->progress += bytes;
     return status;
 }

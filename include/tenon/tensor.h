@@ -112,7 +112,8 @@ typedef struct tn_value {
 TN_API tn_value tn_value_get(tn_dtype dtype, const void *data, uint64_t index);
 
 /* Writes a value as short text: the fewest digits that read back as the same
- * value of this type, "nan", "inf", "true".  Returns the length as snprintf. */
+ * value of this type (types of 8 bits or less: of float32), "nan", "inf",
+ * "true".  Returns the length as snprintf. */
 TN_API int tn_value_format(char *dst, size_t cap, tn_dtype dtype, tn_value value);
 
 #ifdef __cplusplus

@@ -65,7 +65,8 @@ TN_API tn_status tn_writer_write(tn_writer *writer, size_t tensor, size_t part, 
 
 /* Writes what is left and makes the file appear under its name, on disk for
  * good (fsync).  Frees the writer whether it succeeds or fails; on failure the
- * file that stood there is untouched and nothing is left behind. */
+ * file that stood there is untouched and nothing is left behind.  (One failure
+ * comes too late for that and says so: the folder cannot be made durable.) */
 TN_API tn_status tn_writer_finish(tn_writer *writer, tn_error *err);
 
 /* Gives up: frees the writer, leaves no trace.  NULL is allowed. */

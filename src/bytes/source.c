@@ -33,7 +33,7 @@ static tn_status check_regular(mode_t mode, tn_error *err)
 /* Maps the whole file.  PRIVATE, because some file systems (FUSE with direct
  * I/O) refuse SHARED; for reading there is no other difference.  No madvise:
  * neither SEQUENTIAL, WILLNEED nor POPULATE_READ moved a checksum over cached
- * or uncached files by more than 6 %. */
+ * or uncached files by a tenth. */
 static int map_whole(tn_source *s)
 {
     if (s->size == 0) {

@@ -298,6 +298,15 @@ tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *e
     return TN_OK;
 }
 
+tn_status tn_writer_reserve(tn_writer *w, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->nfiles && !status; i++)
+        if (w->files[i].sink)
+            status = tn_sink_reserve(w->files[i].sink, w->files[i].end, err);
+    return status;
+}
+
 void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest)
 {
     w->entries[entry].digest = *digest;

@@ -86,6 +86,9 @@ tn_status tn_writer_plan(tn_writer *w, tn_error *err);
 /* Gives the next entry in order its place: `size` stored bytes. */
 tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err);
 
+/* A full disk is seen now rather than at the end: room for all that is placed. */
+tn_status tn_writer_reserve(tn_writer *w, tn_error *err);
+
 /* The entry's bytes are all in the file. */
 void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest);
 

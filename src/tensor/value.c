@@ -258,6 +258,8 @@ int tn_value_format(char *dst, size_t cap, tn_dtype dtype, tn_value value)
     const tn_dtype_info *type = tn_dtype_get(dtype);
     if (!type || type->exponent_bits == 0)      /* a float beside a type that is none: all digits */
         type = tn_dtype_get(TN_FLOAT64);
+    else if (type->bits <= 8)                   /* few values, all short: 448.0 says more than 4.5e+02 */
+        type = tn_dtype_get(TN_FLOAT32);
     char re[48], im[48];
     switch (value.kind) {
     case TN_KIND_FLOAT:

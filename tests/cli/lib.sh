@@ -2,11 +2,17 @@
 
 # Runs tenon; the command and a status other than 0 become part of the transcript.
 t() {
+    local word status
     printf '$ tenon'
-    [ $# -eq 0 ] || printf ' %q' "$@"
+    for word; do
+        case $word in
+        '' | *[!A-Za-z0-9_.,:=*/-]*) printf ' %q' "$word" ;;
+        *) printf ' %s' "$word" ;;
+        esac
+    done
     echo
     tenon "$@"
-    local status=$?
+    status=$?
     [ $status -eq 0 ] || echo "[exit $status]"
     return $status
 }

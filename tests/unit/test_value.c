@@ -287,8 +287,8 @@ static void numbers_are_written_with_few_digits(void)
         { TN_FLOAT16, 65504, "6.55e+04" }, { TN_FLOAT16, 0x1.998p-4, "0.1" }, { TN_FLOAT16, 0x1p-24, "6e-08" },
         { TN_FLOAT16, 24608, "2.46e+04" }, { TN_FLOAT16, 2048, "2048.0" }, { TN_FLOAT16, 100, "100.0" },
         { TN_BFLOAT16, 0x1.9ap-4, "0.1" }, { TN_BFLOAT16, 1.0078125, "1.01" }, { TN_TF32, 0x1.998p-4, "0.1" },
-        { TN_FLOAT8_E4M3FN, 448, "4.5e+02" }, { TN_FLOAT8_E4M3FN, 240, "240.0" }, { TN_FLOAT4_E2M1, 1.5, "1.5" },
-        { TN_FLOAT8_E8M0, 0x1p-127, "6e-39" }, { TN_FLOAT8_E8M0, 0x1p-126, "1e-38" }, { TN_FLOAT8_E8M0, 0.5, "0.5" },
+        { TN_FLOAT8_E4M3FN, 448, "448.0" }, { TN_FLOAT8_E4M3FN, 240, "240.0" }, { TN_FLOAT4_E2M1, 1.5, "1.5" },
+        { TN_FLOAT8_E8M0, 0x1p-127, "5.877472e-39" }, { TN_FLOAT8_E8M0, 0x1p-126, "1.1754944e-38" }, { TN_FLOAT8_E8M0, 0.5, "0.5" },
         { TN_FLOAT32, INFINITY, "inf" }, { TN_FLOAT16, -INFINITY, "-inf" }, { TN_FLOAT64, NAN, "nan" },
         { TN_FLOAT8_E5M2, -NAN, "nan" },
     };
@@ -410,7 +410,8 @@ static void check_shortest(tn_dtype dtype, double x)
     int digits = count_digits(t.text);
     CHECK(read_as(dtype, t.text) == fabs(x));
     CHECK(negative.text[0] == '-' && strcmp(negative.text + 1, t.text) == 0);
-    CHECK(digits == 1 || !fits_in(dtype, x, digits - 1));
+    tn_dtype shown = tn_dtype_get(dtype)->bits <= 8 ? TN_FLOAT32 : dtype;
+    CHECK(digits == 1 || !fits_in(shown, x, digits - 1));
 }
 
 static void texts_of_small_floats_read_back_and_are_shortest(void)

@@ -122,6 +122,17 @@ static void read_type(reader *r, tn_entry *e)
         tn_json_reject(&r->j, why.status, "%.150s", why.text);
 }
 
+/* Layers are much alike: one copy of a shape serves its neighbours. */
+static bool same_as_before(const reader *r, uint32_t rank, const int64_t *dims)
+{
+    if (!r->shape || rank != r->rank)
+        return false;
+    for (uint32_t i = 0; i < rank; i++)
+        if (dims[i] != r->shape[i])
+            return false;
+    return true;
+}
+
 static void read_shape(reader *r, tn_entry *e)
 {
     int64_t dims[TN_MAX_RANK];
@@ -139,7 +150,7 @@ static void read_shape(reader *r, tn_entry *e)
     }
     if (j->status)
         return;
-    if (!r->shape || rank != r->rank || memcmp(r->shape, dims, rank * sizeof *dims) != 0) {     /* layers are much alike */
+    if (!same_as_before(r, rank, dims)) {
         r->shape = tn_arena_copy(&r->file->arena, dims, rank * sizeof *dims);
         r->rank = rank;
     }
