@@ -177,6 +177,7 @@ const command cmd_convert = {
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) |
-               OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(QUIET) | OPT(JSON),
+               OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(QUIET) |
+               OPT(JSON),
     .run = run,
 };

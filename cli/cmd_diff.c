@@ -187,8 +187,9 @@ static void json_values(const tn_difference *d)
 static void json_what(unsigned what)
 {
     static const struct { unsigned bit; const char *word; } words[] = {
-        { TN_DIFF_ONLY_A, "only_a" }, { TN_DIFF_ONLY_B, "only_b" }, { TN_DIFF_FORM, "form" }, { TN_DIFF_DTYPE, "dtype" },
-        { TN_DIFF_SHAPE, "shape" }, { TN_DIFF_META, "metadata" }, { TN_DIFF_VALUES, "values" }, { TN_DIFF_UNREAD, "unread" },
+        { TN_DIFF_ONLY_A, "only_a" }, { TN_DIFF_ONLY_B, "only_b" },   { TN_DIFF_FORM, "form" },
+        { TN_DIFF_DTYPE, "dtype" },   { TN_DIFF_SHAPE, "shape" },     { TN_DIFF_META, "metadata" },
+        { TN_DIFF_VALUES, "values" }, { TN_DIFF_UNREAD, "unread" },
     };
     json_key("what");
     json_open('[');

@@ -137,13 +137,14 @@ static void json_part(const tn_file *file, const tn_part *part)
 {
     const tn_dtype_info *info = tn_dtype_get(part->array.dtype);
     const tn_storage *storage = &part->storage;
+    const char *encoding = encoding_name(storage->encoding);
     json_text_field("dtype", info ? info->name : NULL);
     json_text_field("type", storage->type);
     json_key("shape");
     json_shape(part->array.rank, part->array.shape);
     json_uint_field("nbytes", part->nbytes);
     json_uint_field("stored", storage->size);
-    json_text_field("encoding", encoding_name(storage->encoding) ? encoding_name(storage->encoding) : storage->encoding_name);
+    json_text_field("encoding", encoding ? encoding : storage->encoding_name);
     json_text_field("byteorder", storage->order == TN_BIG_ENDIAN ? "big" : "little");
     json_text_field("checksum", storage->checksum_text);
     json_uint_field("offset", storage->offset);

@@ -48,7 +48,8 @@ static tn_status load(elements *e, uint64_t index, tn_error *err)
     left = (uint64_t)e->count - e->first;
     e->n = left < e->block ? left : e->block;
     e->data = e->buffer;
-    tn_status status = tn_part_read_rows(e->file, &e->flat, e->first, e->n, e->buffer, (size_t)((e->n * bits + 7) / 8), err);
+    size_t size = (size_t)((e->n * bits + 7) / 8);
+    tn_status status = tn_part_read_rows(e->file, &e->flat, e->first, e->n, e->buffer, size, err);
     if (status != TN_OK)
         e->n = 0;
     return status;

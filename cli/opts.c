@@ -166,7 +166,8 @@ static bool take_checksum(opts *o, const option_row *row, const char *value)
 #define A_SIZE   "a size such as 4096, 64K or 2GB"
 static const option_row rows[OPT_COUNT] = {
     [OPT_LONG] = { NULL, NULL, NULL, "also offsets, alignment, parts and metadata", take_flag, FIELD(long_list), 'l' },
-    [OPT_FROM] = { "from", "FORMAT", A_FORMAT, "read as FORMAT, whatever the content looks like", take_format, FIELD(from), 0 },
+    [OPT_FROM] = { "from", "FORMAT", A_FORMAT, "read as FORMAT, whatever the content looks like", take_format,
+                   FIELD(from), 0 },
     [OPT_IO] = { "io", "mmap|pread", NULL, "map the input, or read it (network file systems)", take_io, 0, 0 },
     [OPT_SLICE] = { "slice", "I,A:B,...", NULL, "only these indices, as in Python: 0:4,:,-1", take_text, FIELD(slice), 0 },
     [OPT_FULL] = { "full", NULL, NULL, "every value, however many", take_flag, FIELD(full), 0 },
@@ -186,7 +187,8 @@ static const option_row rows[OPT_COUNT] = {
                          FIELD(shard_size), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },
-    [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag, FIELD(dry_run), 'n' },
+    [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,
+                      FIELD(dry_run), 'n' },
     [OPT_FORCE] = { "force", NULL, NULL, "replace OUT if it exists", take_flag, FIELD(force), 'f' },
     [OPT_TENSOR] = { "tensor", "NAME", NULL, "that tensor's metadata, not the file's", take_text, FIELD(tensor), 0 },
     [OPT_SET] = { "set", "KEY=VALUE", NULL, "set a key to a text (repeatable)", take_set, FIELD(changes), 0 },

@@ -215,11 +215,12 @@ static tn_status name_file(const tn_file *f, const tn_part *p, tn_status status,
     return status;
 }
 
-static tn_status open_side(side *s, const tn_file *f, const tn_part *p, uint64_t from, uint64_t n, tn_error *err)
+static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const tn_part *p, uint64_t from, uint64_t n,
+                           tn_error *err)
 {
     uint64_t bits = tn_dtype_get(p->array.dtype)->bits, first = from * bits / 8;
     s->left = 0;
-    return name_file(f, p, tn_stream_open(&s->stream, f, p, first, (n * bits + 7) / 8, TN_CHECKSUM_NONE, err), err);
+    return name_file(f, p, tn_stream_open(&s->stream, f, t, p, first, (n * bits + 7) / 8, TN_CHECKSUM_NONE, err), err);
 }
 
 static tn_status work(void *context, uint64_t number, unsigned slot, tn_error *err)
@@ -232,9 +233,9 @@ static tn_status work(void *context, uint64_t number, unsigned slot, tn_error *e
     if (!it->n)
         return TN_OK;
     const tn_part *a = &pair->a->parts[it->part], *b = &pair->b->parts[it->part];
-    tn_status status = open_side(&s->a, c->a, a, it->from, it->n, err);
+    tn_status status = open_side(&s->a, c->a, pair->a, a, it->from, it->n, err);
     if (!status)
-        status = open_side(&s->b, c->b, b, it->from, it->n, err);
+        status = open_side(&s->b, c->b, pair->b, b, it->from, it->n, err);
     for (uint64_t at = 0; at < it->n && !status; at += CHUNK) {
         uint64_t n = it->n - at < CHUNK ? it->n - at : CHUNK;
         const uint8_t *x = NULL, *y = NULL;

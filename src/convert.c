@@ -154,9 +154,9 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
 static tn_status same_data(const conversion *c, const tn_part *a, const tn_part *b, bool *same, tn_error *err)
 {
     tn_stream x = { 0 }, y = { 0 };
-    tn_status status = tn_stream_open(&x, c->in, a, 0, a->nbytes, TN_CHECKSUM_NONE, err);
+    tn_status status = tn_stream_open(&x, c->in, NULL, a, 0, a->nbytes, TN_CHECKSUM_NONE, err);
     if (!status)
-        status = tn_stream_open(&y, c->in, b, 0, b->nbytes, TN_CHECKSUM_NONE, err);
+        status = tn_stream_open(&y, c->in, NULL, b, 0, b->nbytes, TN_CHECKSUM_NONE, err);
     *same = a->nbytes == b->nbytes;
     while (!status && *same) {
         const uint8_t *p, *q;

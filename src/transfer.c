@@ -147,7 +147,7 @@ typedef struct small_run {
 static tn_status read_whole(mover *m, tn_stream *s, const tn_tensor *t, const tn_part *p, uint8_t *to, tn_error *err)
 {
     tn_digest digest;
-    tn_status status = tn_stream_open(s, m->t->in, p, 0, p->nbytes, tn_part_checksum(p), err);
+    tn_status status = tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err);
     while (!status) {
         const uint8_t *bytes;
         size_t n;
@@ -286,7 +286,7 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
     tn_digest digest;
-    tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, p, 0, p->nbytes, tn_part_checksum(p), err), err);
+    tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
     while (!status) {
         const uint8_t *bytes;
         size_t n;

@@ -42,7 +42,7 @@ _tenon() {
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
         return
     fi
-    # The line is broken at "=" and ":" too: "--compress=zstd:3", "--compress zstd:3".
+    # Bash breaks the line at "=" too: --compress=zstd is three words.
     if [ "$previous" = = ]; then
         previous=${COMP_WORDS[COMP_CWORD - 2]}
     elif [ "$current" = = ]; then

@@ -21,7 +21,7 @@ static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uin
 static tn_status read_compressed(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n, tn_error *err)
 {
     tn_stream s = { 0 };
-    tn_status status = tn_stream_open(&s, f, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
+    tn_status status = tn_stream_open(&s, f, NULL, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
     uint64_t at = 0, end = from + n;
     bool whole = end == p->nbytes;      /* then the end is checked too */
     while (!status && (at < end || whole)) {

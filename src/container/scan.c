@@ -95,7 +95,7 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
     const tn_scan_part *p = &scan->parts[k];
     bool same = same_bytes(p);
     tn_hash decoded = { 0 };
-    tn_status status = tn_stream_open(s, scan->file, p->part, from, n, p->stored_kind, err);
+    tn_status status = tn_stream_open(s, scan->file, p->tensor, p->part, from, n, p->stored_kind, err);
     if (!status)
         status = tn_hash_begin(&decoded, same ? TN_CHECKSUM_NONE : p->decoded_kind, err);
     while (!status) {

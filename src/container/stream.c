@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "tensor/array.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,18 +12,30 @@ tn_checksum tn_part_checksum(const tn_part *p)
     return p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : p->storage.checksum;
 }
 
+/* "tensor "NAME": ", or nothing. */
+typedef struct prefix { char text[120]; } prefix;
+static prefix name_of(const tn_tensor *t)
+{
+    prefix p = { "" };
+    if (t)
+        snprintf(p.text, sizeof p.text, "tensor %s: ", tn_quote_z(t->name).text);
+    return p;
+}
+
+static tn_status not_known(const tn_tensor *t, const char *what, const char *name, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s%s %s is not known to this build", name_of(t).text, what,
+                   tn_quote_z(name ? name : "").text);
+}
+
 tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
 {
-    const char *name = t ? t->name : p->role;
     if (p->array.dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: type %s is not known to this build",
-                       tn_quote_z(name).text, tn_quote_z(p->storage.type ? p->storage.type : "").text);
+        return not_known(t, "type", p->storage.type, err);
     if (p->storage.encoding == TN_ENCODING_UNKNOWN)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: encoding %s is not known to this build",
-                       tn_quote_z(name).text, tn_quote_z(p->storage.encoding_name ? p->storage.encoding_name : "").text);
+        return not_known(t, "encoding", p->storage.encoding_name, err);
     if (p->storage.opaque)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: layout %s is not read by this build",
-                       tn_quote_z(name).text, tn_quote_z(p->storage.opaque).text);
+        return not_known(t, "layout", p->storage.opaque, err);
     return TN_OK;
 }
 
@@ -58,13 +71,14 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part
     return tn_hash_begin(&s->hash, kind, err);
 }
 
-tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_part *part, uint64_t from, uint64_t n,
-                         tn_checksum kind, tn_error *err)
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
+                         uint64_t n, tn_checksum kind, tn_error *err)
 {
-    tn_status status = tn_part_readable(NULL, part, err);
+    tn_status status = tn_part_readable(tensor, part, err);
     if (status)
         return status;
     begin(s, file, part);
+    s->tensor = tensor;
     s->made = from;
     s->made_end = from + n;
     if (part->storage.encoding == TN_ENCODING_RAW) {
@@ -115,31 +129,39 @@ static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_err
 
 static tn_status wrong_length(const tn_stream *s, const char *found, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "compressed data: expected %llu decoded bytes but found %s",
-                   (unsigned long long)s->made_end, found);
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found %s",
+                   name_of(s->tensor).text, (unsigned long long)s->made_end, found);
+}
+
+static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_error *err)
+{
+    size_t used = 0;
+    tn_error why;
+    tn_status status = tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
+    if (status)
+        return tn_fail(err, status, s->part->storage.offset, "%s%s", name_of(s->tensor).text, why.text);
+    s->pending += used;
+    s->npending -= used;
+    return TN_OK;
 }
 
 /* All decoded bytes are there: what is left must decode to nothing. */
 static tn_status check_end(tn_stream *s, tn_error *err)
 {
     uint8_t extra;
+    size_t made = 0;
+    tn_status status = TN_OK;
     for (;;) {
-        size_t used = 0, made = 0;
-        if (!s->npending) {
-            tn_status status = next_stored(s, &s->pending, &s->npending, err);
-            if (status)
-                return status;
-            if (!s->npending)
-                break;
-        }
-        tn_status status = tn_zstd_decode(s->zstd, s->pending, s->npending, &used, &extra, 1, &made, err);
-        if (status)
-            return status;
-        if (made)
+        if (!s->npending)
+            status = next_stored(s, &s->pending, &s->npending, err);
+        if (status || !s->npending)
+            break;
+        status = decode(s, &extra, 1, &made, err);
+        if (!status && made)
             return wrong_length(s, "more", err);
-        s->pending += used;
-        s->npending -= used;
     }
+    if (status)
+        return status;
     return tn_zstd_decode_at_end(s->zstd) ? TN_OK : wrong_length(s, "a frame that is cut off", err);
 }
 
@@ -152,19 +174,14 @@ static tn_status next_zstd(tn_stream *s, const uint8_t **bytes, size_t *n, tn_er
         return check_end(s, err);
     tn_status status = need_buffer(&s->out, err);
     while (!status && *n < want) {
-        size_t used = 0, made = 0;
-        if (!s->npending) {
+        size_t made = 0;
+        if (!s->npending)
             status = next_stored(s, &s->pending, &s->npending, err);
-            if (!status && !s->npending && tn_zstd_decode_at_end(s->zstd))
-                return wrong_length(s, "fewer", err);
-        }
-        bool dry = !s->npending;
+        bool dry = !s->npending;        /* the decoder may still hold back some bytes */
         if (!status)
-            status = tn_zstd_decode(s->zstd, s->pending, s->npending, &used, s->out + *n, want - *n, &made, err);
+            status = decode(s, s->out + *n, want - *n, &made, err);
         if (!status && dry && !made)
-            return wrong_length(s, "a frame that is cut off", err);
-        s->pending += used;
-        s->npending -= used;
+            return wrong_length(s, tn_zstd_decode_at_end(s->zstd) ? "fewer" : "a frame that is cut off", err);
         *n += made;
     }
     *bytes = s->out;

@@ -16,6 +16,7 @@
 /* Buffers of one worker, reused from part to part.  Zero-initialise to begin. */
 typedef struct tn_stream {
     const tn_file *file;
+    const tn_tensor *tensor;        /* for messages; may be NULL */
     const tn_part *part;
     uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
     uint64_t  made, made_end;       /* decoded bytes so far, and in all */
@@ -30,14 +31,15 @@ typedef struct tn_stream {
 /* The checksum of a part that this build can compute, else NONE. */
 tn_checksum tn_part_checksum(const tn_part *part);
 
-/* TN_OK when the part's bytes can be decoded; TN_ERR_UNSUPPORTED with the reason otherwise. */
+/* TN_OK when the part's bytes can be decoded; TN_ERR_UNSUPPORTED with the
+ * reason otherwise.  The tensor is for the message; it may be NULL. */
 tn_status tn_part_readable(const tn_tensor *tensor, const tn_part *part, tn_error *err);
 
 /* Begins bytes [from, from + n) of the decoded part, computing `kind` over the
  * stored bytes it takes.  Only raw parts may begin elsewhere than at 0 or end
  * before their end. */
-tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_part *part, uint64_t from, uint64_t n,
-                         tn_checksum kind, tn_error *err);
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
+                         uint64_t n, tn_checksum kind, tn_error *err);
 
 /* Begins the bytes of a part as they are stored, whatever they mean. */
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err);

@@ -24,7 +24,10 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scanned *result, tn_erro
     }
     if (p->part->storage.checksum == TN_CHECKSUM_NONE)
         return result->status ? TN_VERDICT_UNREADABLE : TN_VERDICT_NONE;
-    return tn_part_compare_digest(p->tensor, p->part, &result->stored, why) ? TN_VERDICT_BAD : TN_VERDICT_OK;
+    if (tn_part_compare_digest(p->tensor, p->part, &result->stored, why))
+        return TN_VERDICT_BAD;
+    *why = (tn_error){ .offset = TN_NO_OFFSET };    /* the bytes agree, even where they cannot be decoded */
+    return TN_VERDICT_OK;
 }
 
 static tn_status done(void *context, size_t k, const tn_scanned *result, tn_error *err)

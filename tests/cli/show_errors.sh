@@ -1,5 +1,5 @@
 # show refuses what cannot be shown, before printing anything.
-golden good/mixed.zt edge/unknown_dtype.zt edge/unknown_encoding.zt good/sparse_coo_coincident.zt
+golden good/mixed.zt edge/unknown_dtype.zt edge/unknown_encoding.zt edge/sparse_coo_coincident.zt
 t show mixed.zt nothing
 t show mixed.zt b --slice 2
 t show mixed.zt b --slice 0,-4

@@ -1,7 +1,7 @@
 # tests/support/tally.sh - counts tests for a shell script that sources it.
 #
 #   check NAME COMMAND...   one test: its output is shown only when it fails
-#   skip NAME REASON        one test that cannot run here
+#   skip REASON             one test that cannot run here
 #   tally                   the closing line; status 1 if any test failed
 passed=0
 failed=0
@@ -23,7 +23,7 @@ check()
 
 skip()
 {
-    echo "SKIPPED: $1: $2"
+    echo "SKIPPED: $1"
     skipped=$((skipped + 1))
 }
 

@@ -123,6 +123,7 @@ static void bad_headers_are_refused_with_the_reason(void)
         { "{\"\xff\":1}", 0, TN_ERR_CORRUPT, "UTF-8" },
         { "{\"a\":1}", 0, TN_ERR_CORRUPT, "tensor \"a\": expected an object but found a number" },
         { "{" U8("a", 0, 1, 1) "," U8("a", 1, 2, 1) "}", 2, TN_ERR_CORRUPT, "tensor \"a\" is listed twice" },
+        { "{" U8("a", 0, 1, 1) "," U8("a", 0, 1, 1) "}", 1, TN_ERR_CORRUPT, "tensor \"a\" is listed twice" },
         { "{" U8("a", 0, 1, 1) "," U8("b", 0, 1, 1) "}", 1, TN_ERR_CORRUPT, "overlaps" },
         { "{" U8("a", 0, 2, 2) "," U8("b", 1, 3, 2) "}", 3, TN_ERR_CORRUPT, "overlaps" },
         { "{" U8("a", 0, 1, 1) "," U8("b", 2, 3, 1) "}", 3, TN_ERR_CORRUPT, "hole" },

@@ -323,7 +323,7 @@ static void a_flipped_data_byte_is_found_by_its_checksum(void)
         for (size_t i = 0; i < stored[k].size; i++) {
             tn_file *f;
             blame b = { .tensor = stored[k].tensor };
-            tn_verify_options options = { .size = sizeof options, .jobs = 1 + i % 3, .context = &b };
+            tn_verify_options options = { .size = sizeof options, .jobs = 1 + (unsigned)i % 3, .context = &b };
             bytes[stored[k].at + i] ^= 0x10;
             CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
             CHECK(tn_verify(f, &options, see_blame, NULL) == TN_OK);

@@ -78,7 +78,8 @@ enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
 
 static unsigned field_of(tn_text key)
 {
-    return tn_text_is(key, "dtype") ? DTYPE : tn_text_is(key, "shape") ? SHAPE : tn_text_is(key, "data_offsets") ? OFFSETS : 0;
+    return tn_text_is(key, "dtype") ? DTYPE : tn_text_is(key, "shape") ? SHAPE
+         : tn_text_is(key, "data_offsets") ? OFFSETS : 0;
 }
 
 static const char *field_name(unsigned field)
@@ -328,7 +329,6 @@ static tn_status hide_fillers(tn_file *file, tn_error *err)
         if (!file->tensors[i].nparts)
             continue;
         file->tensors[kept] = file->tensors[i];
-        file->tensors[kept].parts = &file->parts[kept];
         file->parts[kept] = file->parts[i];
         file->tensors[kept].parts = &file->parts[kept];
         file->at[kept] = file->at[i];
@@ -351,6 +351,9 @@ static tn_status check_tiling(tn_file *file, tn_error *err)
     }
     tn_status status = tn_file_check_ranges(file, TN_TILING_EXACT, begin, end, err);
     free(begin);
+    tn_error twice;
+    if (status && tn_file_index_names(file, &twice) == TN_ERR_CORRUPT)
+        *err = twice;           /* a name twice explains ranges that overlap, not the other way round */
     return status;
 }
 
