@@ -37,6 +37,14 @@ static tn_status hole(const char *name, uint64_t at, uint64_t from, uint64_t to,
                    (unsigned long long)from, name ? tn_quote_z(name).text : "its end", (unsigned long long)to);
 }
 
+/* In a set of files the message says which one. */
+static tn_status in_shard(const tn_file *f, size_t shard, tn_status status, tn_error *err)
+{
+    if (err && f->nshards > 1)
+        tn_error_in_file(err, f->shards[shard].path);
+    return status;
+}
+
 /* Same bytes however they are decoded: the later one is tied to the earlier. */
 static void tie(tn_file *f, uint32_t first, uint32_t later)
 {
@@ -84,7 +92,7 @@ static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, 
             continue;           /* empty tensors may lie anywhere */
         tn_status status = check_next(f, tiling, begin, any ? &last : NULL, &r, err);
         if (status)
-            return status;
+            return in_shard(f, r.shard, status, err);
         reached[r.shard] = r.offset + r.size;
         last = r;
         any = true;
@@ -115,7 +123,7 @@ tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *beg
         status = check_all(f, tiling, begin, sorted, reached, err);
     for (size_t i = 0; tiling == TN_TILING_EXACT && !status && i < f->nshards; i++)
         if (reached[i] != end[i])
-            status = hole(NULL, reached[i], reached[i], end[i], err);
+            status = in_shard(f, i, hole(NULL, reached[i], reached[i], end[i], err), err);
     free(sorted);
     free(reached);
     return status;

@@ -505,6 +505,8 @@ static tn_status publish(tn_writer *w, tn_error *err)
     if (status && !w->options.replace)
         while (i-- > 1)
             unlink(w->files[i - 1].path);
+    if (!status && w->obsolete)
+        unlink(w->obsolete);
     return status;
 }
 

@@ -59,6 +59,7 @@ struct tn_writer {
 
     tn_out_file  *files;
     size_t        nfiles;
+    const char   *obsolete;     /* a file that the new ones replace together, or NULL */
     void         *state;        /* the format's, in the arena */
     bool          planned;
 

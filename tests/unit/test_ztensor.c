@@ -233,12 +233,12 @@ static void every_edge_file_gets_the_decided_verdict(void)
 
 /* ---- damage ---- */
 
-enum { SMALL = 2900 };
+enum { SMALL = 700, MEDIUM = 2900 };     /* bytes: mixed.zt and every edge file; all but two files */
 
 static void walk_truncations(const char *name, const uint8_t *bytes, size_t n)
 {
     (void)name;
-    for (size_t cut = 0; n <= SMALL && cut < n; cut++) {
+    for (size_t cut = 0; n <= MEDIUM && cut < n; cut++) {
         uint8_t *copy = exact_copy(bytes, cut);
         CHECK(walk_bytes(copy, cut, "ztensor") != TN_OK || cut >= 16);
         walk_bytes(copy, cut, NULL);
@@ -252,17 +252,16 @@ static void every_truncation_is_handled(void)
     each_file(EDGE, walk_truncations);
 }
 
+/* Small files with each flip at each byte, larger ones with one of them. */
 static void walk_flips(const char *name, const uint8_t *bytes, size_t n)
 {
     static const uint8_t flips[] = { 0xff, 0x01, 0x80 };
     (void)name;
-    for (size_t at = 0; n <= SMALL && at < n; at++) {
-        for (size_t k = 0; k < sizeof flips; k++) {
-            uint8_t *copy = exact_copy(bytes, n);
-            copy[at] ^= flips[k];
-            walk_bytes(copy, n, "ztensor");
-            free(copy);
-        }
+    for (size_t i = 0; n <= MEDIUM && i < n * 3; i += n <= SMALL ? 1 : 4) {
+        uint8_t *copy = exact_copy(bytes, n);
+        copy[i / 3] ^= flips[i % 3];
+        walk_bytes(copy, n, "ztensor");
+        free(copy);
     }
 }
 

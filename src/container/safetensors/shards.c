@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* --- reading --- */
 
@@ -370,6 +371,22 @@ static const char *file_path(tn_writer *w, size_t i, size_t n)
     return path;
 }
 
+/* Loaders take STEM.safetensors before the index of the same stem: an old one must not stay beside a new set. */
+static tn_status check_single(tn_writer *w, tn_error *err)
+{
+    const char *path = file_path(w, 0, 1);
+    struct stat old;
+    if (!path)
+        return tn_fail_nomem(err);
+    if (w->dry_run || lstat(path, &old) != 0)
+        return TN_OK;
+    if (!w->options.replace)
+        return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s exists and would be taken for the new set (--force replaces it)",
+                       tn_quote_z(path).text);
+    w->obsolete = path;
+    return TN_OK;
+}
+
 tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     if (!w->options.shard_size && ends_with(w->path, TN_ST_INDEX_SUFFIX))
@@ -381,6 +398,11 @@ tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
     if (!out->files)
         return tn_fail_nomem(err);
     cut(w, out->files);
+    if (out->nfiles > 1) {
+        tn_status status = check_single(w, err);
+        if (status)
+            return status;
+    }
     for (size_t i = 0; i < out->nfiles; i++) {
         const char *path = file_path(w, i, out->nfiles);
         tn_status status = path ? tn_writer_add_file(w, path, &out->files[i].file, err) : tn_fail_nomem(err);
