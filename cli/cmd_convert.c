@@ -88,24 +88,29 @@ static void say_result(const opts *o, const tn_convert_result *result, double se
             human_size((uint64_t)(most / (seconds > 1e-6 ? seconds : 1e-6))).s);
 }
 
-static tn_convert_options convert_options(job *j)
+static tn_create_options create_options(const opts *o)
+{
+    return (tn_create_options){
+        .size = sizeof(tn_create_options),
+        .format = o->to,
+        .replace = o->force,
+        .drop_metadata = o->drop_metadata,
+        .filler = o->filler,
+        .align = o->align,
+        .shard_size = o->shard_size,
+        .encoding = o->encoding,
+        .level = o->level,
+        .checksum = o->checksum,
+        .jobs = o->jobs,
+    };
+}
+
+static tn_convert_options convert_options(job *j, const tn_create_options *create)
 {
     const opts *o = j->o;
     return (tn_convert_options){
         .size = sizeof(tn_convert_options),
-        .create = {
-            .size = sizeof(tn_create_options),
-            .format = o->to,
-            .replace = o->force,
-            .drop_metadata = o->drop_metadata,
-            .filler = o->filler,
-            .align = o->align,
-            .shard_size = o->shard_size,
-            .encoding = o->encoding,
-            .level = o->level,
-            .checksum = o->checksum,
-            .jobs = o->jobs,
-        },
+        .create = create,
         .encoding = o->keep_encoding,
         .checksum = o->keep_checksum,
         .only = o->only.count > 0 ? o->only.items : NULL,
@@ -122,7 +127,8 @@ static tn_convert_options convert_options(job *j)
 static int convert(const opts *o, const tn_file *file)
 {
     job j = { .o = o };
-    tn_convert_options options = convert_options(&j);
+    tn_create_options create = create_options(o);
+    tn_convert_options options = convert_options(&j, &create);
     tn_convert_result result = { 0 };
     tn_error err;
     progress_begin(&j.bar, o->quiet);

@@ -1,5 +1,6 @@
 /* compare.c - two open files, tensor by tensor. */
 #include "base/error.h"
+#include "base/options.h"
 #include "base/pool.h"
 #include "base/vector.h"
 #include "container/stream.h"
@@ -28,10 +29,9 @@ typedef struct side {
     uint8_t        gather[CHUNK * 16];
 } side;
 
-typedef struct compare_slot {
-    side          a, b;
-    tn_difference found;
-} compare_slot;
+typedef struct sides {
+    side a, b;
+} sides;
 
 typedef struct comparison {
     const tn_file *a, *b;
@@ -42,7 +42,8 @@ typedef struct comparison {
     size_t         npairs;
     item          *items;
     size_t         nitems, cap;
-    compare_slot **slots;
+    sides         *workers;
+    tn_difference *found;       /* one a slot */
     size_t         different;
     uint64_t       progress, total;
 } comparison;
@@ -162,12 +163,49 @@ static void distance(tn_value a, tn_value b, double *difference, double *size)
     }
 }
 
-/* Both NaN: the same value, whatever the bits. */
+static bool is_integer(tn_value v)
+{
+    return v.kind != TN_KIND_FLOAT && v.kind != TN_KIND_COMPLEX;
+}
+
+static bool is_signed(tn_value v)
+{
+    return v.kind == TN_KIND_INT || v.kind == TN_KIND_FIXED;
+}
+
+static bool same_integer(tn_value a, tn_value b)
+{
+    if (is_signed(a) && is_signed(b))
+        return a.i == b.i;
+    if (is_signed(a) != is_signed(b)) {
+        int64_t i = is_signed(a) ? a.i : b.i;
+        return i >= 0 && (uint64_t)i == (is_signed(a) ? b.u : a.u);
+    }
+    return a.u == b.u;
+}
+
+/* A double equals a 64-bit integer only if it is that very integer. */
+static bool is_that_integer(double x, tn_value v)
+{
+    if (is_signed(v))
+        return x >= -0x1p63 && x < 0x1p63 && (int64_t)x == v.i && (double)(int64_t)x == x;
+    return x >= 0 && x < 0x1p64 && (uint64_t)x == v.u && (double)(uint64_t)x == x;
+}
+
+static bool same_double(double x, double y)
+{
+    return (isnan(x) && isnan(y)) || x == y;        /* both NaN: the same value, whatever the bits */
+}
+
 static bool same_value(tn_value a, tn_value b)
 {
-    double x = as_double(a), y = as_double(b);
-    bool re = (isnan(x) && isnan(y)) || x == y, im = (isnan(a.im) && isnan(b.im)) || a.im == b.im;
-    return re && im && (a.kind != b.kind || (a.i == b.i && a.u == b.u));
+    if (is_integer(a) && is_integer(b))
+        return same_integer(a, b);
+    if (is_integer(a) || is_integer(b)) {
+        tn_value whole = is_integer(a) ? a : b, other = is_integer(a) ? b : a;
+        return other.im == 0 && is_that_integer(other.re, whole);
+    }
+    return same_double(a.re, b.re) && same_double(a.im, b.im);
 }
 
 static void note_difference(tn_difference *d, uint64_t index, tn_value a, tn_value b)
@@ -190,7 +228,7 @@ static void compare_chunk(tn_difference *d, const tn_part *a, const uint8_t *x, 
 {
     bool one_type = a->array.dtype == b->array.dtype;
     unsigned bits = tn_dtype_get(a->array.dtype)->bits;
-    if (one_type && bits >= 8 && memcmp(x, y, chunk_bytes(a, n)) == 0)
+    if (one_type && memcmp(x, y, chunk_bytes(a, n)) == 0)
         return;
     for (uint64_t i = 0; i < n; i++) {
         if (one_type) {
@@ -223,13 +261,21 @@ static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const 
     return name_file(f, p, tn_stream_open(&s->stream, f, t, p, first, (n * bits + 7) / 8, TN_CHECKSUM_NONE, err), err);
 }
 
-static tn_status work(void *context, uint64_t number, unsigned slot, tn_error *err)
+/* Compressed data must end where its last element does. */
+static tn_status check_end(side *s, tn_error *err)
+{
+    tn_status status = s->left ? TN_OK : tn_stream_next(&s->stream, &s->window, &s->left, err);
+    return status || !s->left ? status : tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "a tensor's data is longer than its shape");
+}
+
+static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
 {
     comparison *c = context;
     const item *it = &c->items[number];
-    compare_slot *s = c->slots[slot];
+    sides *s = &c->workers[seat.worker];
+    tn_difference *found = &c->found[seat.slot];
     const tn_difference *pair = &c->pairs[it->pair];
-    s->found = (tn_difference){ 0 };
+    *found = (tn_difference){ 0 };
     if (!it->n)
         return TN_OK;
     const tn_part *a = &pair->a->parts[it->part], *b = &pair->b->parts[it->part];
@@ -243,9 +289,11 @@ static tn_status work(void *context, uint64_t number, unsigned slot, tn_error *e
         if (!status)
             status = name_file(c->b, b, next_bytes(&s->b, chunk_bytes(b, n), &y, err), err);
         if (!status)
-            compare_chunk(&s->found, a, x, b, y, it->from + at, n);
+            compare_chunk(found, a, x, b, y, it->from + at, n);
     }
-    return status;
+    if (!status)
+        status = name_file(c->a, a, check_end(&s->a, err), err);
+    return status ? status : name_file(c->b, b, check_end(&s->b, err), err);
 }
 
 static void merge(tn_difference *pair, const item *it, const tn_difference *found)
@@ -270,13 +318,14 @@ static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *e
     comparison *c = context;
     const item *it = &c->items[number];
     tn_difference *pair = &c->pairs[it->pair];
-    merge(pair, it, &c->slots[slot]->found);
+    merge(pair, it, &c->found[slot]);
     if (it->last) {
         c->different += pair->what != 0;
         if (c->report)
             c->report(c->o.context, pair);
     }
-    c->progress += it->n;
+    if (it->n)
+        c->progress += chunk_bytes(&pair->a->parts[it->part], it->n);
     if (c->o.progress && c->o.progress(c->o.context, c->progress, c->total))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
     return TN_OK;
@@ -291,7 +340,8 @@ static tn_status push_item(comparison *c, item it, tn_error *err)
         return tn_fail_nomem(err);
     c->items = grown;
     c->items[c->nitems++] = it;
-    c->total += it.n;
+    if (it.n)
+        c->total += chunk_bytes(&c->pairs[it.pair].a->parts[it.part], it.n);
     return TN_OK;
 }
 
@@ -399,20 +449,16 @@ static tn_status run(comparison *c, tn_error *err)
         status = tn_pool_new(c->o.jobs, &pool, err);
     if (status)
         return status;
-    unsigned n = tn_pool_slots(pool);
-    c->slots = calloc(n, sizeof *c->slots);
-    for (unsigned i = 0; c->slots && i < n && !status; i++)
-        status = (c->slots[i] = calloc(1, sizeof **c->slots)) ? TN_OK : tn_fail_nomem(err);
-    if (!status)
-        status = c->slots ? tn_pool_run(pool, c->nitems, &(tn_ordered){ work, emit, c }, err) : tn_fail_nomem(err);
-    for (unsigned i = 0; c->slots && i < n; i++) {
-        if (c->slots[i]) {
-            tn_stream_free(&c->slots[i]->a.stream);
-            tn_stream_free(&c->slots[i]->b.stream);
-        }
-        free(c->slots[i]);
+    unsigned jobs = tn_pool_jobs(pool);
+    c->workers = calloc(jobs, sizeof *c->workers);
+    c->found = calloc(tn_pool_slots(pool), sizeof *c->found);
+    status = c->workers && c->found ? tn_pool_run(pool, c->nitems, &(tn_ordered){ work, emit, c }, err) : tn_fail_nomem(err);
+    for (unsigned i = 0; c->workers && i < jobs; i++) {
+        tn_stream_free(&c->workers[i].a.stream);
+        tn_stream_free(&c->workers[i].b.stream);
     }
-    free(c->slots);
+    free(c->workers);
+    free(c->found);
     tn_pool_free(pool);
     return status;
 }
@@ -422,8 +468,7 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
 {
     comparison c = { .a = a, .b = b, .report = report };
     tn_error why = { .offset = TN_NO_OFFSET };
-    if (given)
-        memcpy(&c.o, given, given->size < sizeof c.o ? given->size : sizeof c.o);
+    tn_take_options(&c.o, sizeof c.o, given);
     tn_status status = run(&c, &why);
     if (!status && different)
         *different = c.different;

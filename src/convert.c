@@ -1,6 +1,7 @@
 /* convert.c - a whole file into another: which tensors, under which names,
  * stored how.  transfer.c moves the bytes. */
 #include "base/error.h"
+#include "base/options.h"
 #include "container/stream.h"
 #include "transfer.h"
 
@@ -12,10 +13,12 @@ typedef struct conversion {
     const tn_file            *in;
     const char               *in_path, *out_path;
     tn_convert_options        o;
+    tn_create_options         create;
     tn_arena                  arena;
     tn_writer                *writer;
     const tn_tensor         **source;   /* the chosen tensors */
     tn_planned               *planned;
+    tn_stored_as            **how;      /* of each part of each of them */
     size_t                    count;
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
     bool                     *used;     /* which globs and renames matched something */
@@ -37,12 +40,12 @@ static bool match_star(const char *pattern, size_t n, const char *name, tn_text 
 {
     const char *at = memchr(pattern, '*', n);
     size_t len = strlen(name), head = at ? (size_t)(at - pattern) : n, tail = at ? n - head - 1 : 0;
-    *star = (tn_text){ name + head, 0 };
+    *star = (tn_text){ name, 0 };
     if (!at)
         return len == n && memcmp(name, pattern, n) == 0;
     if (len < head + tail || memcmp(name, pattern, head) != 0 || memcmp(name + len - tail, at + 1, tail) != 0)
         return false;
-    star->len = len - head - tail;
+    *star = (tn_text){ name + head, len - head - tail };
     return true;
 }
 
@@ -103,26 +106,33 @@ static tn_status check_used(const conversion *c, tn_error *err)
 
 /* ---- how each is stored ---- */
 
-static tn_status choose_storage(const conversion *c, const tn_tensor *t, tn_planned *p, tn_error *err)
+static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_part *p, tn_stored_as *how, tn_error *err)
 {
     const tn_format_info *info = &c->writer->format->info;
-    const tn_storage *s = &t->parts[0].storage;
-    p->encoding = c->o.create.encoding;
-    p->checksum = c->o.create.checksum;
+    *how = (tn_stored_as){ c->create.encoding, c->create.checksum };
     if (c->o.encoding == TN_KEEP)
-        p->encoding = info->compresses ? s->encoding : TN_ENCODING_RAW;
+        how->encoding = info->compresses ? p->storage.encoding : TN_ENCODING_RAW;
     if (c->o.checksum == TN_KEEP)
-        p->checksum = info->checksums ? s->checksum : TN_CHECKSUM_NONE;
-    if (p->checksum == TN_CHECKSUM_UNKNOWN)
+        how->checksum = info->checksums ? p->storage.checksum : TN_CHECKSUM_NONE;
+    if (how->checksum == TN_CHECKSUM_UNKNOWN)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: its checksum %s cannot be computed anew (choose one with "
-                       "--checksum)", tn_quote_z(t->name).text, tn_quote_z(s->checksum_text).text);
-    for (uint32_t k = 0; k < t->nparts; k++) {
-        tn_status status = tn_part_readable(t, &t->parts[k], err);
-        if (status)
-            return status;
-        p->nbytes += t->parts[k].nbytes;
+                       "--checksum)", tn_quote_z(t->name).text, tn_quote_z(p->storage.checksum_text).text);
+    return tn_part_readable(t, p, err);
+}
+
+static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+{
+    tn_stored_as *how = c->how[i] = tn_arena_zalloc(&c->arena, t->nparts, sizeof *how);
+    tn_status status = how ? TN_OK : tn_fail_nomem(err);
+    for (uint32_t k = 0; k < t->nparts && !status; k++) {
+        status = choose_part(c, t, &t->parts[k], &how[k], err);
+        c->planned[i].nbytes += t->parts[k].nbytes;
     }
-    return TN_OK;
+    if (!status) {
+        c->planned[i].encoding = how[0].encoding;
+        c->planned[i].checksum = how[0].checksum;
+    }
+    return status;
 }
 
 static tn_status choose_tensors(conversion *c, tn_error *err)
@@ -130,9 +140,10 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
     size_t n = tn_file_count(c->in);
     c->source = tn_arena_zalloc(&c->arena, n, sizeof *c->source);
     c->planned = tn_arena_zalloc(&c->arena, n, sizeof *c->planned);
+    c->how = tn_arena_zalloc(&c->arena, n, sizeof *c->how);
     c->position = tn_arena_zalloc(&c->arena, n, sizeof *c->position);
     c->used = tn_arena_zalloc(&c->arena, c->o.nonly + c->o.nrename, sizeof *c->used);
-    if (!c->source || !c->planned || !c->position || !c->used)
+    if (!c->source || !c->planned || !c->how || !c->position || !c->used)
         return tn_fail_nomem(err);
     tn_status status = check_rules(c, err);
     for (size_t i = 0; i < n && !status; i++) {
@@ -142,9 +153,9 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
             continue;
         c->position[i] = c->count;
         tn_planned *p = &c->planned[c->count];
-        p->source = c->source[c->count++] = t;
+        p->source = c->source[c->count] = t;
         p->name = new_name(c, t->name);
-        status = p->name ? choose_storage(c, t, p, err) : tn_fail_nomem(err);
+        status = p->name ? choose_storage(c, t, c->count++, err) : tn_fail_nomem(err);
     }
     return status ? status : check_used(c, err);
 }
@@ -173,7 +184,23 @@ static tn_status same_data(const conversion *c, const tn_part *a, const tn_part 
     return status;
 }
 
-/* The new name of the tensor that planned[i] is still tied to, or NULL.  Where
+/* Two parts that are decoded alike from the very same bytes. */
+static bool same_range(const tn_storage *a, const tn_storage *b)
+{
+    return a->offset == b->offset && a->size == b->size && a->shard == b->shard && a->encoding == b->encoding &&
+           a->order == b->order;
+}
+
+/* Whether b may do without its own bytes and the check of its own checksum. */
+static bool may_tie(const conversion *c, size_t k, size_t i)
+{
+    const tn_tensor *a = c->source[k], *b = c->source[i];
+    const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
+    return a->nparts == 1 && b->nparts == 1 && a->dtype == b->dtype && (!y || (x && strcmp(x, y) == 0)) &&
+           c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
+}
+
+/* The new name of the tensor that source[i] is still tied to, or NULL.  Where
  * the input shares the bytes it is certain; a mere note is believed only if
  * the bytes agree. */
 static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_error *err)
@@ -181,13 +208,21 @@ static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_e
     const tn_tensor *t = c->source[i], *other = t->tied ? tn_file_find(c->in, t->tied) : NULL;
     size_t k = other ? c->position[other - c->in->tensors] : SIZE_MAX;
     *tied = NULL;
-    if (k >= i || t->nparts != 1 || other->nparts != 1 || c->planned[i].encoding != c->planned[k].encoding ||
-        c->planned[i].checksum != c->planned[k].checksum)
+    if (k >= i || !may_tie(c, k, i))
         return TN_OK;
     const tn_part *a = &other->parts[0], *b = &t->parts[0];
-    bool same = a->storage.offset == b->storage.offset && a->storage.shard == b->storage.shard;
+    bool same = same_range(&a->storage, &b->storage);
     tn_status status = same ? TN_OK : same_data(c, a, b, &same, err);
-    *tied = !status && same ? c->planned[k].name : NULL;
+    if (status)
+        return tn_error_in_file(err, c->in_path);
+    *tied = same ? c->planned[k].name : NULL;
+    return TN_OK;
+}
+
+static tn_status in_output(const conversion *c, tn_status status, tn_error *err)
+{
+    if (status)
+        tn_error_in_file(err, c->out_path);
     return status;
 }
 
@@ -202,7 +237,7 @@ static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
     t.parts = parts;
     t.name = c->planned[i].name;
     tn_status status = find_tie(c, i, &t.tied, err);
-    return status ? status : tn_writer_add_as(c->writer, &t, c->planned[i].encoding, c->planned[i].checksum, err);
+    return status ? status : in_output(c, tn_writer_add_as(c->writer, &t, c->how[i], err), err);
 }
 
 /* ---- all ---- */
@@ -213,10 +248,10 @@ static tn_status add_all(conversion *c, tn_error *err)
     const tn_meta *meta = tn_file_meta(c->in, &n);
     tn_status status = TN_OK;
     for (size_t i = 0; i < n && !status; i++)
-        status = tn_writer_add_meta(c->writer, &meta[i], err);
+        status = in_output(c, tn_writer_add_meta(c->writer, &meta[i], err), err);
     for (size_t i = 0; i < c->count && !status; i++)
         status = add_tensor(c, i, err);
-    return status ? status : tn_writer_plan(c->writer, err);
+    return status ? status : in_output(c, tn_writer_plan(c->writer, err), err);
 }
 
 static void report_plan(const conversion *c)
@@ -232,9 +267,9 @@ static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *e
         status = tn_transfer_run(&(tn_transfer){ c->in, c->writer, c->source, c->in_path, c->o.progress, c->o.context }, err);
     if (status)
         return status;          /* its text names the file */
-    status = tn_writer_seal(c->writer, err);
+    status = in_output(c, tn_writer_seal(c->writer, err), err);
     if (status)
-        return tn_error_in_file(err, c->out_path);
+        return status;
     *result = (tn_convert_result){ .tensors = c->count, .bytes_out = tn_writer_total(c->writer) };
     for (size_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->source[i]->nparts; k++)
@@ -243,21 +278,20 @@ static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *e
         return TN_OK;
     tn_writer *w = c->writer;
     c->writer = NULL;
-    status = tn_writer_publish(w, err);
-    return status ? tn_error_in_file(err, c->out_path) : TN_OK;
+    return in_output(c, tn_writer_publish(w, err), err);
 }
 
 static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
 {
-    tn_status status = tn_writer_new(c->out_path, &c->o.create, c->o.dry_run, &c->writer, err);
+    tn_status status = in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err);
     if (status)
-        return tn_error_in_file(err, c->out_path);
+        return status;
     status = choose_tensors(c, err);
     if (status)
         return tn_error_in_file(err, c->in_path);
     status = add_all(c, err);
     if (status)
-        return tn_error_in_file(err, c->out_path);
+        return status;
     report_plan(c);
     return write_all(c, result, err);
 }
@@ -268,9 +302,9 @@ tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_opt
     conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_convert_result ignored;
-    if (given)
-        memcpy(&c.o, given, given->size < sizeof c.o ? given->size : sizeof c.o);
-    c.o.create.size = sizeof c.o.create;
+    tn_take_options(&c.o, sizeof c.o, given);
+    tn_take_options(&c.create, sizeof c.create, c.o.create);
+    c.create.size = sizeof c.create;
     tn_status status = run(&c, result ? result : &ignored, &why);
     tn_writer_abandon(c.writer);
     tn_arena_free(&c.arena);

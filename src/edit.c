@@ -35,12 +35,8 @@ static tn_status apply(tn_file *f, const tn_meta_edit *edit, tn_error *err)
     size_t key = strlen(edit->key), text = edit->text ? strlen(edit->text) : 0;
     if (tn_utf8_valid(edit->key, key) != key || (edit->text && tn_utf8_valid(edit->text, text) != text))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8", tn_quote_z(edit->key).text);
-    if (!edit->tensor) {
-        const tn_meta *list = f->meta;
-        tn_status status = edit_list(f, &list, &f->nmeta, edit, err);
-        f->meta = (tn_meta *)list;
-        return status;
-    }
+    if (!edit->tensor)
+        return edit_list(f, &f->meta, &f->nmeta, edit, err);
     const tn_tensor *found = tn_file_find(f, edit->tensor);
     if (!found)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no tensor %s", tn_quote_z(edit->tensor).text);

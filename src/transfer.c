@@ -9,7 +9,6 @@
 #include "container/scan.h"
 #include "container/stream.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +20,6 @@ typedef struct mover {
     size_t      *entries;       /* the run: numbers of writer entries */
     size_t       count;
     tn_scan_part *parts;        /* of a raw run */
-    atomic_bool  out_failed;    /* the error text names the output already */
     uint64_t     progress, total;
 } mover;
 
@@ -40,19 +38,19 @@ static const tn_part *part_of(const mover *m, const tn_out_entry *e)
     return &tensor_of(m, e)->parts[e->part];
 }
 
-static tn_status in_output(mover *m, tn_status status, tn_error *err)
+/* Every failure is named once, where it is first seen. */
+static tn_status in_output(const mover *m, tn_status status, tn_error *err)
 {
-    if (status && !atomic_exchange(&m->out_failed, true))
+    if (status)
         tn_error_in_file(err, m->t->out->path);
     return status;
 }
 
-static tn_status in_input(mover *m, const tn_part *p, tn_status status, tn_error *err)
+static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn_error *err)
 {
-    if (status && !atomic_load(&m->out_failed)) {
-        const char *shard = tn_file_shard_name(m->t->in, p->storage.shard);
+    const char *shard = tn_file_shard_name(m->t->in, p->storage.shard);
+    if (status)
         tn_error_in_file(err, *shard ? shard : m->t->in_path);
-    }
     return status;
 }
 
@@ -76,7 +74,7 @@ static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_
     mover *m = context;
     tn_writer *w = m->t->out;
     const tn_out_entry *e = &w->entries[m->entries[k]];
-    return in_output(m, tn_writer_put(w, e->file, e->offset + at, bytes, n, err), err);
+    return tn_writer_put(w, e->file, e->offset + at, bytes, n, err);
 }
 
 static tn_status raw_done(void *context, size_t k, const tn_scanned *result, tn_error *err)
@@ -88,6 +86,8 @@ static tn_status raw_done(void *context, size_t k, const tn_scanned *result, tn_
         *err = result->err;
     else
         status = check_input(p->tensor, p->part, &result->stored, err);
+    if (result->window_failed)
+        return in_output(m, status, err);
     if (!status)
         tn_writer_commit(m->t->out, m->entries[k], &result->decoded);
     return in_input(m, p->part, status, err);
@@ -128,11 +128,14 @@ typedef struct batch {
     uint64_t bytes;
 } batch;
 
-typedef struct small_slot {
+typedef struct small_worker {
     tn_stream stream;
     tn_zstd  *zstd;
-    uint8_t  *in, *out;         /* decoded parts; compressed ones one after the other */
-    size_t    out_cap;
+    uint8_t  *in;               /* a decoded part */
+} small_worker;
+
+typedef struct small_slot {
+    uint8_t  *out;              /* compressed parts, one after the other */
     size_t    size[BATCH_PARTS];
     tn_digest digest[BATCH_PARTS];
 } small_slot;
@@ -141,7 +144,9 @@ typedef struct small_run {
     mover      *m;
     batch      *batches;
     size_t      nbatches, cap;
+    small_worker *workers;
     small_slot *slots;
+    size_t      out_cap;
 } small_run;
 
 static tn_status read_whole(mover *m, tn_stream *s, const tn_tensor *t, const tn_part *p, uint8_t *to, tn_error *err)
@@ -161,7 +166,7 @@ static tn_status read_whole(mover *m, tn_stream *s, const tn_tensor *t, const tn
         status = tn_stream_digest(s, &digest, err);
     if (!status)
         status = check_input(t, p, &digest, err);
-    return in_input(m, p, status, err);
+    return status;
 }
 
 static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_digest *digest, tn_error *err)
@@ -174,22 +179,28 @@ static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_dig
     return tn_hash_end(&h, digest, err);
 }
 
-static tn_status small_work(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status compress(const small_run *r, small_worker *own, small_slot *s, size_t i, const tn_out_entry *e, size_t used,
+                          tn_error *err)
+{
+    tn_status status = tn_zstd_compress(own->zstd, r->m->t->out->options.level, own->in, (size_t)e->nbytes, s->out + used,
+                                        r->out_cap - used, &s->size[i], err);
+    return status ? status : hash_whole(e->checksum, s->out + used, s->size[i], &s->digest[i], err);
+}
+
+static tn_status small_work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     small_run *r = context;
     mover *m = r->m;
-    small_slot *s = &r->slots[slot];
+    small_worker *own = &r->workers[seat.worker];
+    small_slot *s = &r->slots[seat.slot];
     const batch *b = &r->batches[item];
     size_t used = 0;
     tn_status status = TN_OK;
     for (size_t i = 0; i < b->count && !status; i++) {
         const tn_out_entry *e = &m->t->out->entries[m->entries[b->first + i]];
-        status = read_whole(m, &s->stream, tensor_of(m, e), part_of(m, e), s->in, err);
+        status = in_input(m, part_of(m, e), read_whole(m, &own->stream, tensor_of(m, e), part_of(m, e), own->in, err), err);
         if (!status)
-            status = tn_zstd_compress(s->zstd, m->t->out->options.level, s->in, (size_t)e->nbytes, s->out + used,
-                                      s->out_cap - used, &s->size[i], err);
-        if (!status)
-            status = hash_whole(e->checksum, s->out + used, s->size[i], &s->digest[i], err);
+            status = in_output(m, compress(r, own, s, i, e, used, err), err);
         used += s->size[i];
     }
     return status;
@@ -237,45 +248,47 @@ static tn_status plan_batches(small_run *r, tn_error *err)
     return TN_OK;
 }
 
-static tn_status make_slots(small_run *r, unsigned n, tn_error *err)
+static tn_status make_buffers(small_run *r, tn_error *err)
 {
-    r->slots = calloc(n, sizeof *r->slots);
-    for (unsigned i = 0; r->slots && i < n; i++) {
-        small_slot *s = &r->slots[i];
-        s->out_cap = tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + BATCH_PARTS * tn_zstd_bound(0);
-        s->in = malloc(TN_ZSTD_WHOLE_MAX);
-        s->out = malloc(s->out_cap);
-        if (!s->in || !s->out)
-            return tn_fail_nomem(err);
-        tn_status status = tn_zstd_new(&s->zstd, err);
-        if (status)
-            return status;
+    unsigned jobs = tn_pool_jobs(r->m->pool), slots = tn_pool_slots(r->m->pool);
+    r->out_cap = tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + BATCH_PARTS * tn_zstd_bound(0);
+    r->workers = calloc(jobs, sizeof *r->workers);
+    r->slots = calloc(slots, sizeof *r->slots);
+    if (!r->workers || !r->slots)
+        return tn_fail_nomem(err);
+    tn_status status = TN_OK;
+    for (unsigned i = 0; i < jobs && !status; i++) {
+        r->workers[i].in = malloc(TN_ZSTD_WHOLE_MAX);
+        status = r->workers[i].in ? tn_zstd_new(&r->workers[i].zstd, err) : tn_fail_nomem(err);
     }
-    return r->slots ? TN_OK : tn_fail_nomem(err);
+    for (unsigned i = 0; i < slots && !status; i++)
+        status = (r->slots[i].out = malloc(r->out_cap)) ? TN_OK : tn_fail_nomem(err);
+    return status;
 }
 
-static void free_slots(small_run *r, unsigned n)
+static void free_buffers(small_run *r)
 {
-    for (unsigned i = 0; r->slots && i < n; i++) {
-        tn_stream_free(&r->slots[i].stream);
-        tn_zstd_free(r->slots[i].zstd);
-        free(r->slots[i].in);
-        free(r->slots[i].out);
+    for (unsigned i = 0; r->workers && i < tn_pool_jobs(r->m->pool); i++) {
+        tn_stream_free(&r->workers[i].stream);
+        tn_zstd_free(r->workers[i].zstd);
+        free(r->workers[i].in);
     }
+    for (unsigned i = 0; r->slots && i < tn_pool_slots(r->m->pool); i++)
+        free(r->slots[i].out);
+    free(r->workers);
     free(r->slots);
+    free(r->batches);
 }
 
 static tn_status move_small(mover *m, tn_error *err)
 {
     small_run r = { .m = m };
-    unsigned n = tn_pool_slots(m->pool);
     tn_status status = plan_batches(&r, err);
     if (!status)
-        status = make_slots(&r, n, err);
+        status = make_buffers(&r, err);
     if (!status)
         status = tn_pool_run(m->pool, r.nbatches, &(tn_ordered){ small_work, small_emit, &r }, err);
-    free_slots(&r, n);
-    free(r.batches);
+    free_buffers(&r);
     return status;
 }
 

@@ -23,12 +23,12 @@ typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
 
 typedef enum tn_keep {          /* for encoding and checksum */
     TN_KEEP   = 0,              /* as in the input, where the output can hold it */
-    TN_CHOOSE = 1               /* as create.encoding or create.checksum says */
+    TN_CHOOSE = 1               /* as create->encoding or create->checksum says */
 } tn_keep;
 
 typedef struct tn_convert_options {
     size_t             size;
-    tn_create_options  create;
+    const tn_create_options *create;    /* of the output; may be NULL */
     tn_keep            encoding;
     tn_keep            checksum;
     const char *const *only;        /* globs: a tensor is written if one matches; NULL: all */

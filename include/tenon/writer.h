@@ -8,7 +8,8 @@
  *
  * The bytes go into an unnamed file in the target's folder; until finish
  * succeeds an existing file of that name stays as it was.  A writer is used by
- * one thread at a time.  After any error only tn_writer_abandon() is useful. */
+ * one thread at a time.  After an error every call fails: abandon it.  A set of
+ * shards appears file by file, the index that names them last. */
 #ifndef TENON_WRITER_H
 #define TENON_WRITER_H
 
@@ -52,8 +53,8 @@ TN_API tn_status tn_writer_add_meta(tn_writer *writer, const tn_meta *meta, tn_e
  * tensor that says it is `tied` to an earlier one gets no data: it has that
  * one's, shared where the container can, else written again.
  *
- * TN_ERR_ARGUMENT: a name twice, empty, too long, with a NUL or not UTF-8; a
- * form whose parts do not fit it; data already begun.  TN_ERR_LOSS,
+ * TN_ERR_ARGUMENT: a name twice or not UTF-8; a form whose parts do not fit
+ * it; data already begun.  TN_ERR_LOSS,
  * TN_ERR_UNSUPPORTED: what the container cannot hold (some of it is seen only
  * when data begins). */
 TN_API tn_status tn_writer_add(tn_writer *writer, const tn_tensor *tensor, tn_error *err);

@@ -33,8 +33,10 @@ tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *
         va_start(args, format);
         err->status = status;
         err->offset = offset;
-        vsnprintf(err->text, sizeof err->text, format, args);
+        int n = vsnprintf(err->text, sizeof err->text, format, args);
         va_end(args);
+        if (n >= (int)sizeof err->text)     /* never half a character */
+            err->text[tn_utf8_valid(err->text, strlen(err->text))] = '\0';
     }
     return status;
 }

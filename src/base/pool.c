@@ -26,6 +26,7 @@ struct tn_pool {
     unsigned        jobs, nslots, nthreads;
     pthread_t      *threads;
     slot           *slots;
+    unsigned        numbered;
     bool            quit;
 
     const tn_ordered *task;     /* NULL between runs */
@@ -65,7 +66,7 @@ static void emit_due(tn_pool *p)
 }
 
 /* Works on items until none is left or one failed.  Called and left with the lock held. */
-static void take_part(tn_pool *p)
+static void take_part(tn_pool *p, unsigned worker)
 {
     p->inside++;
     for (;;) {
@@ -78,7 +79,7 @@ static void take_part(tn_pool *p)
         slot *it = &p->slots[s];
         it->err = (tn_error){ .offset = TN_NO_OFFSET };
         pthread_mutex_unlock(&p->lock);
-        tn_status status = p->task->work(p->task->context, item, s, &it->err);
+        tn_status status = p->task->work(p->task->context, item, (tn_seat){ worker, s }, &it->err);
         pthread_mutex_lock(&p->lock);
         it->status = status;
         it->done = true;
@@ -93,10 +94,11 @@ static void *thread_main(void *argument)
     tn_pool *p = argument;
     uint64_t joined = 0;
     pthread_mutex_lock(&p->lock);
+    unsigned worker = ++p->numbered;        /* the caller of tn_pool_run() is 0 */
     while (!p->quit) {
         if (p->task && p->run != joined) {
             joined = p->run;
-            take_part(p);
+            take_part(p, worker);
         } else {
             pthread_cond_wait(&p->changed, &p->lock);
         }
@@ -116,7 +118,7 @@ tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *
     for (unsigned i = 0; i < p->nslots; i++)
         p->slots[i].done = false;
     pthread_cond_broadcast(&p->changed);
-    take_part(p);
+    take_part(p, 0);
     while (p->inside || p->emitting)
         pthread_cond_wait(&p->changed, &p->lock);
     p->task = NULL;

@@ -22,10 +22,16 @@ void      tn_pool_free(tn_pool *pool);
 unsigned  tn_pool_jobs(const tn_pool *pool);
 unsigned  tn_pool_slots(const tn_pool *pool);       /* jobs 1: 1, else 2 * jobs */
 
+/* Where an item is: who works on it (0 .. jobs-1: buffers for the work alone)
+ * and its slot (0 .. slots-1: what is kept from work to emit). */
+typedef struct tn_seat {
+    unsigned worker, slot;
+} tn_seat;
+
 typedef struct tn_ordered {
     /* Any thread.  A failure stops the run after the items before it have been
      * emitted, and is what tn_pool_run() returns. */
-    tn_status (*work)(void *context, uint64_t item, unsigned slot, tn_error *err);
+    tn_status (*work)(void *context, uint64_t item, tn_seat seat, tn_error *err);
     /* One at a time, in order; may be NULL. */
     tn_status (*emit)(void *context, uint64_t item, unsigned slot, tn_error *err);
     void *context;

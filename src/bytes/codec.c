@@ -11,6 +11,7 @@
  * and cost 5 % of size on data that repeats itself (none on weights). */
 #define JOB_SIZE   (4 << 20)
 #define WINDOW_LOG 27           /* largest window we decode: 128 MiB */
+#define LARGE_DECODER ((size_t)16 << 20)
 
 struct tn_zstd {
     ZSTD_CCtx *compressor;
@@ -162,6 +163,13 @@ tn_status tn_zstd_stream_end(tn_zstd *z, tn_emit_fn emit, void *context, tn_erro
 tn_status tn_zstd_decode_begin(tn_zstd *z, tn_error *err)
 {
     z->at_end = false;
+    if (ZSTD_sizeof_DCtx(z->decompressor) > LARGE_DECODER) {        /* one hostile frame must not cost memory for good */
+        ZSTD_DCtx *small = ZSTD_createDCtx();
+        if (!small)
+            return tn_fail_nomem(err);
+        ZSTD_freeDCtx(z->decompressor);
+        z->decompressor = small;
+    }
     size_t code = ZSTD_DCtx_reset(z->decompressor, ZSTD_reset_session_and_parameters);
     if (!ZSTD_isError(code))
         code = ZSTD_DCtx_setParameter(z->decompressor, ZSTD_d_windowLogMax, WINDOW_LOG);

@@ -15,6 +15,12 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
     tn_part *p = &f->parts[i];
     tn_tensor *t = &f->tensors[i];
     tn_carrier c;
+    if (r->dtype == TN_UNKNOWN) {       /* of a later version: listed, not read */
+        t->dtype = p->array.dtype = TN_UNKNOWN;
+        p->storage.type = r->type;
+        p->data = NULL;
+        return TN_OK;
+    }
     tn_status status = tn_carrier_for(f->format, r->dtype, r->rank, r->shape, &c, err);
     if (status)
         return status;
@@ -25,16 +31,21 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
     t->dtype = p->array.dtype = r->dtype;
     t->rank = p->array.rank = r->rank;
     t->shape = p->array.shape = r->shape;
+    p->data = tn_file_view(f, p);
     return TN_OK;
 }
 
-/* A note of a tie counts only if the other tensor is there, earlier, and alike. */
-static void apply_tie(tn_file *f, size_t i, const char *tied)
+/* A note of a tie counts, and a tie stays, only if the other tensor is there,
+ * earlier, and alike. */
+static void check_ties(tn_file *f)
 {
-    const tn_tensor *other = tn_file_find(f, tied);
-    size_t k = other ? (size_t)(other - f->tensors) : f->count;
-    if (k < i && f->parts[k].nbytes == f->parts[i].nbytes && f->parts[k].array.dtype == f->parts[i].array.dtype)
-        f->tensors[i].tied = other->name;
+    for (size_t i = 0; i < f->count; i++) {
+        tn_tensor *t = &f->tensors[i];
+        const tn_tensor *other = t->tied ? tn_file_find(f, t->tied) : NULL;
+        bool good = other && other < t && other->nparts == 1 && t->nparts == 1 && other->dtype == t->dtype &&
+                    other->parts[0].nbytes == t->parts[0].nbytes;
+        t->tied = good ? other->name : NULL;
+    }
 }
 
 static tn_status find_part(tn_file *f, const char *name, const char *role, size_t at, size_t *entry, tn_error *err)
@@ -94,16 +105,19 @@ static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error 
     tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
     if (status)
         return status;
+    if (r->nmeta && f->tensors[i].nmeta)
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its metadata stands in two places",
+                       tn_quote_z(f->tensors[i].name).text);
     if (r->nmeta) {
         f->tensors[i].meta = r->meta;
         f->tensors[i].nmeta = (uint32_t)r->nmeta;
     }
-    if (r->nfile_meta) {
-        f->meta = (tn_meta *)r->file_meta;      /* our own arena copy */
+    if (r->nfile_meta && i == 0) {
+        f->meta = r->file_meta;
         f->nmeta = r->nfile_meta;
     }
     if (r->tied)
-        apply_tie(f, i, r->tied);
+        f->tensors[i].tied = r->tied;
     return TN_OK;
 }
 
@@ -140,5 +154,9 @@ tn_status tn_file_assemble(tn_file *f, tn_error *err)
         if (records[i].form && f->tensors[i].nparts)
             status = apply_tensor(f, i, &records[i], err);
     free(records);
-    return status ? status : drop_parts(f, err);
+    if (!status)
+        status = drop_parts(f, err);
+    if (!status)
+        check_ties(f);
+    return status;
 }

@@ -1,6 +1,7 @@
 /* container/file.c - opening a file, and what an open file answers. */
 #include "container/file.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "base/pages.h"
 #include "container/assemble.h"
 #include "tensor/array.h"
@@ -83,8 +84,7 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     return TN_OK;
 }
 
-/* The elements in place, if they are raw, in host order and mapped. */
-static const void *view_of(const tn_file *f, const tn_part *p)
+const void *tn_file_view(const tn_file *f, const tn_part *p)
 {
     const tn_storage *s = &p->storage;
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
@@ -133,7 +133,7 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
         .nbytes = nbytes,
         .storage = e->storage,
     };
-    part->data = view_of(f, part);
+    part->data = tn_file_view(f, part);
     f->tensors[f->count] = (tn_tensor){
         .name = e->name, .form = e->storage.opaque ? e->storage.opaque : "dense", .dtype = e->dtype, .rank = e->rank,
         .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta,
@@ -214,12 +214,9 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
 }
 
 /* Takes over the source whatever happens. */
-static tn_status open_source(tn_source *source, const char *path, const tn_open_options *given, tn_file **file,
+static tn_status open_source(tn_source *source, const char *path, const tn_open_options *options, tn_file **file,
                              tn_error *err)
 {
-    tn_open_options options = { 0 };
-    if (given)
-        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     tn_file *f = calloc(1, sizeof *f);
     tn_shard *shards = calloc(1, sizeof *shards);
     if (!f || !shards) {
@@ -228,12 +225,12 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
         tn_source_close(source);
         return tn_fail_nomem(err);
     }
-    f->io = options.io;
+    f->io = options->io;
     f->shards = shards;
     f->nshards = 1;
     shards[0].source = source;
     shards[0].path = tn_arena_text(&f->arena, path, strlen(path));
-    tn_status status = shards[0].path ? choose_format(f, options.format, err) : tn_fail_nomem(err);
+    tn_status status = shards[0].path ? choose_format(f, options->format, err) : tn_fail_nomem(err);
     if (!status)
         status = f->format->open(f, err);
     if (!status)
@@ -246,25 +243,35 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
     return TN_OK;
 }
 
-tn_status tn_open(const char *path, const tn_open_options *options, tn_file **file, tn_error *err)
+static tn_open_options own_options(const tn_open_options *given)
 {
-    tn_source *source;
-    tn_status status = tn_source_open(path, options ? options->io : TN_IO_AUTO, &source, err);
-    return status ? status : open_source(source, path, options, file, err);
+    tn_open_options own = { 0 };
+    tn_take_options(&own, sizeof own, given);
+    return own;
 }
 
-tn_status tn_open_fd(int fd, const tn_open_options *options, tn_file **file, tn_error *err)
+tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)
 {
+    tn_open_options options = own_options(given);
     tn_source *source;
-    tn_status status = tn_source_open_fd(fd, options ? options->io : TN_IO_AUTO, &source, err);
-    return status ? status : open_source(source, "", options, file, err);
+    tn_status status = tn_source_open(path, options.io, &source, err);
+    return status ? status : open_source(source, path, &options, file, err);
 }
 
-tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *options, tn_file **file, tn_error *err)
+tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_error *err)
 {
+    tn_open_options options = own_options(given);
+    tn_source *source;
+    tn_status status = tn_source_open_fd(fd, options.io, &source, err);
+    return status ? status : open_source(source, "", &options, file, err);
+}
+
+tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *given, tn_file **file, tn_error *err)
+{
+    tn_open_options options = own_options(given);
     tn_source *source;
     tn_status status = tn_source_open_memory(data, size, &source, err);
-    return status ? status : open_source(source, "", options, file, err);
+    return status ? status : open_source(source, "", &options, file, err);
 }
 
 void tn_close(tn_file *f)

@@ -11,7 +11,7 @@
 typedef struct tn_shard {
     tn_source  *source;
     const char *path;           /* as a person would name it; "" for memory and descriptors */
-    uint64_t    data_begin;     /* for rewriting: where the index ends or begins is the format's affair */
+    uint64_t    data_begin;     /* where its data section begins, for formats that have one */
 } tn_shard;
 
 struct tn_file {
@@ -31,8 +31,8 @@ struct tn_file {
     uint32_t   last_shard;
     bool       disordered;      /* ...unless one lay before another's end */
 
-    tn_meta *meta;
-    size_t   nmeta;
+    const tn_meta *meta;
+    size_t         nmeta;
 };
 
 /* One array as the container lists it.  Everything it points to lives in the file's arena. */
@@ -54,6 +54,9 @@ tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 /* Appends an entry: checks rank, sizes (raw: storage.size against shape and
  * type) and that the data lies inside its shard. */
 tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
+
+/* The elements of a part in place, if they are raw, in host order and mapped; else NULL. */
+const void *tn_file_view(const tn_file *file, const tn_part *part);
 
 /* A NUL-free, NUL-terminated arena copy of a name or other text from the
  * index; NULL with `err` filled otherwise.  `what` says what it is. */

@@ -20,7 +20,7 @@ typedef struct tn_format {
     /* 0 not mine .. 100 certain, from the first n bytes; n may be anything, 0 included. */
     int (*probe)(const uint8_t *head, size_t n);
 
-    /* Parses and checks the index of file->sources[0]; reads no data. */
+    /* Parses and checks the index of file->shards[0]; reads no data. */
     tn_status (*open)(struct tn_file *file, tn_error *err);
 
     /* How this container spells a type, or NULL. */

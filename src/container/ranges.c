@@ -45,26 +45,39 @@ static tn_status in_shard(const tn_file *f, size_t shard, tn_status status, tn_e
     return status;
 }
 
-/* Same bytes however they are decoded: the later one is tied to the earlier. */
-static void tie(tn_file *f, uint32_t first, uint32_t later)
+/* The first entry of each type with the range at hand: what the next one of that type is tied to. */
+typedef struct group {
+    uint64_t offset, size;
+    uint32_t shard;
+    uint32_t first_plus_1[TN_DTYPE_COUNT];
+} group;
+
+/* Same bytes, decoded the same way: the later one is tied to the earlier. */
+static void tie(tn_file *f, group *g, const range *r)
 {
-    const tn_part *a = &f->parts[first], *b = &f->parts[later];
-    if (a->array.dtype == b->array.dtype && a->storage.encoding == b->storage.encoding &&
-        a->storage.order == b->storage.order && a->nbytes == b->nbytes && a->array.dtype != TN_UNKNOWN)
-        f->tensors[later].tied = f->tensors[first].tied ? f->tensors[first].tied : f->tensors[first].name;
+    const tn_part *p = &f->parts[r->entry];
+    if (r->offset != g->offset || r->size != g->size || r->shard != g->shard)
+        *g = (group){ .offset = r->offset, .size = r->size, .shard = r->shard };
+    uint32_t *slot = &g->first_plus_1[p->array.dtype];
+    const tn_part *first = *slot ? &f->parts[*slot - 1] : NULL;
+    if (!first)
+        *slot = r->entry + 1;
+    else if (p->array.dtype != TN_UNKNOWN && first->storage.encoding == p->storage.encoding &&
+             first->storage.order == p->storage.order && first->nbytes == p->nbytes)
+        f->tensors[r->entry].tied = f->tensors[*slot - 1].name;
 }
 
 /* Ranges in order of place: `last` is the one before that has bytes. */
-static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin, const range *last, const range *r,
-                            tn_error *err)
+static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin, const range *last, group *g,
+                            const range *r, tn_error *err)
 {
     bool same_shard = last && last->shard == r->shard;
     uint64_t free_from = same_shard ? last->offset + last->size : begin ? begin[r->shard] : 0;
     if (tiling == TN_TILING_SHARED) {
-        if (same_shard && r->offset == last->offset && r->size == last->size)
-            tie(f, last->entry, r->entry);
-        else if (r->offset < free_from)
+        bool same = same_shard && r->offset == last->offset && r->size == last->size;
+        if (!same && r->offset < free_from)
             return overlap(f, last, r, err);
+        tie(f, g, r);
         return TN_OK;
     }
     if (r->offset > free_from)
@@ -85,12 +98,13 @@ static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, 
                            tn_error *err)
 {
     range last = { 0 };
+    group g = { 0 };
     bool any = false;
     for (size_t i = 0; i < f->count; i++) {
         range r = sorted ? sorted[i] : range_of(f, i);
         if (!r.size)
             continue;           /* empty tensors may lie anywhere */
-        tn_status status = check_next(f, tiling, begin, any ? &last : NULL, &r, err);
+        tn_status status = check_next(f, tiling, begin, any ? &last : NULL, &g, &r, err);
         if (status)
             return in_shard(f, r.shard, status, err);
         reached[r.shard] = r.offset + r.size;

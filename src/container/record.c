@@ -25,9 +25,9 @@ static void put_text(tn_buf *out, const char *key, const char *text)
     tn_cbor_put_text(out, text, strlen(text));
 }
 
-static void put_array(tn_buf *out, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+static void put_array(tn_buf *out, const char *type, tn_dtype dtype, uint32_t rank, const int64_t *shape)
 {
-    put_text(out, "dtype", tn_dtype_get(dtype)->name);
+    put_text(out, "dtype", type ? type : tn_dtype_get(dtype)->name);
     put_key(out, "shape");
     tn_cbor_put_array(out, rank);
     for (uint32_t i = 0; i < rank; i++)
@@ -39,7 +39,7 @@ static void put_tensor(tn_buf *out, const tn_record *r)
     put_key(out, "tensor");
     tn_cbor_put_map(out, 4);
     put_text(out, "form", r->form);
-    put_array(out, r->tensor_dtype, r->tensor_rank, r->tensor_shape);
+    put_array(out, r->tensor_type, r->tensor_dtype, r->tensor_rank, r->tensor_shape);
     put_key(out, "parts");
     tn_cbor_put_array(out, r->nroles);
     for (uint32_t i = 0; i < r->nroles; i++)
@@ -62,7 +62,7 @@ void tn_record_put(const tn_record *r, tn_buf *out)
 {
     tn_cbor_put_map(out, 2u * r->has_array + (r->form != NULL) + (r->tied != NULL) + (r->nfile_meta > 0) + (r->nmeta > 0));
     if (r->has_array)
-        put_array(out, r->dtype, r->rank, r->shape);
+        put_array(out, r->type, r->dtype, r->rank, r->shape);
     if (r->form)
         put_tensor(out, r);
     if (r->tied)
@@ -75,6 +75,44 @@ void tn_record_put(const tn_record *r, tn_buf *out)
         put_key(out, "meta");
         tn_meta_put_map(r->meta, r->nmeta, out);
     }
+}
+
+/* What an edit writes anew: the file's metadata, and the tensor's, which zTensor keeps as custom fields. */
+static bool is_edited(tn_text key)
+{
+    return tn_text_is(key, "file") || tn_text_is(key, "meta");
+}
+
+tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *file_meta, size_t n, tn_arena *arena,
+                               tn_buf *out, tn_error *err)
+{
+    tn_buf kept = { 0 };
+    uint64_t count = n > 0;
+    tn_text field;
+    tn_cbor c;
+    tn_cbor_init(&c, cbor.ptr, cbor.len, arena);
+    if (cbor.len)
+        tn_cbor_map(&c);
+    while (cbor.len && tn_cbor_key(&c, &field)) {
+        tn_text value = tn_cbor_raw(&c);
+        if (is_edited(field))
+            continue;
+        tn_cbor_put_text(&kept, field.ptr, field.len);
+        tn_buf_put(&kept, value.ptr, value.len);
+        count++;
+    }
+    if (count) {
+        put_key(out, key);
+        tn_cbor_put_map(out, count);
+        tn_buf_put(out, kept.data, kept.size);
+    }
+    if (n) {
+        put_key(out, "file");
+        tn_meta_put_map(file_meta, n, out);
+    }
+    bool bad = kept.bad;
+    tn_buf_free(&kept);
+    return bad ? tn_fail_nomem(err) : cbor.len && c.status ? tn_cbor_fail(&c, TN_NO_OFFSET, err) : TN_OK;
 }
 
 const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, uint32_t *rank)
@@ -114,13 +152,10 @@ static const char *take_text(tn_cbor *c, tn_arena *arena)
     return copy;
 }
 
-static tn_dtype take_dtype(tn_cbor *c, tn_arena *arena)
+static tn_dtype take_dtype(tn_cbor *c, tn_arena *arena, const char **name)
 {
-    const char *name = take_text(c, arena);
-    tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
-    if (name && dtype == TN_UNKNOWN)
-        tn_cbor_reject(c, TN_ERR_UNSUPPORTED, "expected a type this build knows");
-    return dtype;
+    *name = take_text(c, arena);
+    return *name ? tn_dtype_parse(*name) : TN_UNKNOWN;
 }
 
 static void take_roles(tn_cbor *c, tn_arena *arena, tn_record *r)
@@ -148,7 +183,7 @@ static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
         if (tn_text_is(key, "form"))
             r->form = take_text(c, arena);
         else if (tn_text_is(key, "dtype"))
-            r->tensor_dtype = take_dtype(c, arena);
+            r->tensor_dtype = take_dtype(c, arena, &r->tensor_type);
         else if (tn_text_is(key, "shape"))
             r->tensor_shape = tn_cbor_shape(c, arena, &r->tensor_rank), shape = true;
         else if (tn_text_is(key, "parts"))
@@ -156,7 +191,7 @@ static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
         else
             tn_cbor_skip(c);
     }
-    if (!c->status && (!r->form || !r->nroles || !shape || r->tensor_dtype == TN_UNKNOWN))
+    if (!c->status && (!r->form || !r->nroles || !shape || !r->tensor_type))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected form, dtype, shape and parts");
 }
 
@@ -178,7 +213,7 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     tn_cbor_map(&c);
     while (tn_cbor_key(&c, &key)) {
         if (tn_text_is(key, "dtype"))
-            r->dtype = take_dtype(&c, arena);
+            r->dtype = take_dtype(&c, arena, &r->type);
         else if (tn_text_is(key, "shape"))
             r->shape = tn_cbor_shape(&c, arena, &r->rank), shape = true;
         else if (tn_text_is(key, "tensor"))
@@ -192,7 +227,7 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
         else
             tn_cbor_skip(&c);
     }
-    r->has_array = r->dtype != TN_UNKNOWN;
+    r->has_array = r->type != NULL;
     if (!c.status && r->has_array != shape)
         tn_cbor_reject(&c, TN_ERR_CORRUPT, "expected both dtype and shape or neither");
     if (c.status)       /* the place inside a record is not a place in the file where it stands as JSON */

@@ -23,11 +23,13 @@
 
 typedef struct tn_record {
     bool           has_array;
+    const char    *type;        /* as read; dtype is TN_UNKNOWN for one of a later version */
     tn_dtype       dtype;
     uint32_t       rank;
     const int64_t *shape;
 
     const char    *form;        /* NULL: the entry is a tensor of its own */
+    const char    *tensor_type;
     tn_dtype       tensor_dtype;
     uint32_t       tensor_rank;
     const int64_t *tensor_shape;
@@ -44,6 +46,11 @@ bool tn_record_empty(const tn_record *record);
 
 /* Appends the record as one CBOR map. */
 void tn_record_put(const tn_record *record, tn_buf *out);
+
+/* Appends a copy of a record (which may be empty) that says this of the file's
+ * metadata and nothing of the tensor's, if there is anything to say; after its key. */
+tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *file_meta, size_t n, tn_arena *arena,
+                               tn_buf *out, tn_error *err);
 
 /* Reads a record; what it points to is in the arena.  Unknown keys are
  * ignored; a wrong type is TN_ERR_CORRUPT at byte `at`. */

@@ -19,7 +19,6 @@ typedef struct span {
 } span;
 
 typedef struct scan_slot {
-    tn_stream  stream;
     tn_scanned results[SPAN_PARTS];
 } scan_slot;
 
@@ -27,7 +26,8 @@ typedef struct run {
     const tn_scan *scan;
     span          *spans;
     size_t         nspans, cap;
-    scan_slot    **slots;
+    tn_stream     *streams;     /* one a worker */
+    scan_slot     *slots;
     tn_scanned     joined;      /* of the part whose spans are being emitted */
     uint64_t       progress;
 } run;
@@ -107,6 +107,7 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
         tn_hash_update(&decoded, bytes, got);
         if (scan->window)
             status = scan->window(scan->context, k, from, bytes, got, err);
+        out->window_failed = status != TN_OK;
         from += got;
     }
     if (!status)
@@ -134,6 +135,7 @@ static void scan_part(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from
 {
     const tn_scan_part *p = &scan->parts[k];
     out->err = (tn_error){ .offset = TN_NO_OFFSET };
+    out->window_failed = false;
     out->status = tn_part_readable(p->tensor, p->part, &out->err);
     if (!out->status)
         out->status = scan_bytes(scan, s, k, from, n, out, &out->err);
@@ -141,15 +143,15 @@ static void scan_part(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from
         out->status = out->err.status;
 }
 
-static tn_status work(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     run *r = context;
     const span *s = &r->spans[item];
-    scan_slot *own = r->slots[slot];
     (void)err;                  /* failures belong to parts: done() says whether they stop the scan */
     for (size_t i = 0; i < s->count; i++) {
         size_t k = s->first + i;
-        scan_part(r->scan, &own->stream, k, s->from, s->count == 1 ? s->size : r->scan->parts[k].part->nbytes, &own->results[i]);
+        uint64_t n = s->count == 1 ? s->size : r->scan->parts[k].part->nbytes;
+        scan_part(r->scan, &r->streams[seat.worker], k, s->from, n, &r->slots[seat.slot].results[i]);
     }
     return TN_OK;
 }
@@ -160,6 +162,7 @@ static void join(tn_scanned *to, const tn_scanned *from, uint64_t n)
     if (!to->status && from->status) {
         to->status = from->status;
         to->err = from->err;
+        to->window_failed = from->window_failed;
     }
     to->stored.crc32c = tn_crc32c_join(to->stored.crc32c, from->stored.crc32c, n);
     to->decoded.crc32c = tn_crc32c_join(to->decoded.crc32c, from->decoded.crc32c, n);
@@ -178,7 +181,7 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 {
     run *r = context;
     const span *s = &r->spans[item];
-    const tn_scanned *results = r->slots[slot]->results;
+    const tn_scanned *results = r->slots[slot].results;
     tn_status status = TN_OK;
     if (s->from)
         join(&r->joined, &results[0], s->size);
@@ -191,33 +194,19 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
     return status ? status : tell_progress(r, s->size, err);
 }
 
-static bool make_slots(run *r, unsigned n)
-{
-    r->slots = calloc(n, sizeof *r->slots);
-    for (unsigned i = 0; r->slots && i < n; i++)
-        if (!(r->slots[i] = calloc(1, sizeof **r->slots)))
-            return false;
-    return r->slots != NULL;
-}
-
-static void free_slots(run *r, unsigned n)
-{
-    for (unsigned i = 0; r->slots && i < n; i++) {
-        if (r->slots[i])
-            tn_stream_free(&r->slots[i]->stream);
-        free(r->slots[i]);
-    }
-    free(r->slots);
-}
-
 tn_status tn_scan_run(const tn_scan *scan, tn_pool *pool, tn_error *err)
 {
     run r = { .scan = scan };
-    unsigned n = tn_pool_slots(pool);
-    tn_status status = plan_spans(&r) && make_slots(&r, n) ? TN_OK : tn_fail_nomem(err);
+    unsigned jobs = tn_pool_jobs(pool);
+    r.streams = calloc(jobs, sizeof *r.streams);
+    r.slots = calloc(tn_pool_slots(pool), sizeof *r.slots);
+    tn_status status = r.streams && r.slots && plan_spans(&r) ? TN_OK : tn_fail_nomem(err);
     if (!status)
         status = tn_pool_run(pool, r.nspans, &(tn_ordered){ work, emit, &r }, err);
-    free_slots(&r, n);
+    for (unsigned i = 0; r.streams && i < jobs; i++)
+        tn_stream_free(&r.streams[i]);
+    free(r.streams);
+    free(r.slots);
     free(r.spans);
     return status;
 }

@@ -20,6 +20,7 @@ typedef struct tn_scan_part {
 typedef struct tn_scanned {
     tn_status status;               /* of reading it; TN_ERR_UNSUPPORTED still has `stored` */
     tn_error  err;
+    bool      window_failed;        /* it was window() that failed */
     tn_digest stored, decoded;
 } tn_scanned;
 

@@ -1,9 +1,9 @@
 /* container/verify.c - every checksum, every compressed part. */
 #include "base/error.h"
+#include "base/options.h"
 #include "container/scan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct verification {
     tn_scan_part *parts;
@@ -68,8 +68,7 @@ static tn_status list_parts(const tn_file *f, verification *v, uint64_t *total, 
 tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_fn report, tn_error *err)
 {
     tn_verify_options options = { 0 };
-    if (given)
-        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    tn_take_options(&options, sizeof options, given);
     verification v = { .report = report, .context = options.context };
     uint64_t total = 0;
     tn_pool *pool = NULL;

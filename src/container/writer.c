@@ -2,6 +2,7 @@
 #include "container/writer.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "container/record.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
@@ -18,6 +19,19 @@ static const char *entry_name(const void *owner, size_t i)
     return ((const tn_writer *)owner)->entries[i].name;
 }
 
+/* A writer that has failed once stays failed: what is in its files is not known any more. */
+static tn_status still_good(const tn_writer *w, tn_error *err)
+{
+    return w->failed ? tn_fail(err, w->failed, TN_NO_OFFSET, "an earlier call failed: %s", tn_status_text(w->failed)) : TN_OK;
+}
+
+static tn_status settle(tn_writer *w, tn_status status)
+{
+    if (status && !w->failed)
+        w->failed = status;
+    return status;
+}
+
 /* ---- options ---- */
 
 static tn_status check_options(tn_writer *w, tn_error *err)
@@ -26,6 +40,8 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     const tn_format_info *info = &w->format->info;
     if (!info->writes)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot be written", info->name);
+    if ((o->encoding != TN_ENCODING_RAW && o->encoding != TN_ENCODING_ZSTD) || o->checksum > TN_CHECKSUM_SHA256)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "an encoding or checksum that this build cannot make");
     if (o->encoding != TN_ENCODING_RAW && !info->compresses)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold compressed data (--compress none)", info->name);
     if (o->checksum != TN_CHECKSUM_NONE && !info->checksums)
@@ -59,8 +75,7 @@ tn_status tn_writer_new(const char *path, const tn_create_options *given, bool d
     tn_writer *w = calloc(1, sizeof *w);
     if (!w)
         return tn_fail_nomem(err);
-    if (given)
-        memcpy(&w->options, given, given->size < sizeof w->options ? given->size : sizeof w->options);
+    tn_take_options(&w->options, sizeof w->options, given);
     w->options.jobs = w->options.jobs ? w->options.jobs : tn_core_count();
     w->dry_run = dry_run;
     w->current = SIZE_MAX;
@@ -83,11 +98,35 @@ tn_status tn_create(const char *path, const tn_create_options *options, tn_write
 
 /* ---- declaring ---- */
 
+/* A value goes into the index as it is: it must be one whole item, and not
+ * nested so deep that it cannot be read back from inside index, entry, record
+ * and the file's metadata. */
+static tn_status check_cbor(tn_writer *w, const tn_meta *meta, tn_error *err)
+{
+    enum { LEVELS = 4, ARRAY_OF_1 = 0x81 };
+    tn_buf nested = { 0 };
+    tn_cbor c;
+    tn_buf_fill(&nested, ARRAY_OF_1, LEVELS);
+    tn_buf_put(&nested, meta->cbor, meta->cbor_size);
+    tn_cbor_init(&c, nested.data, nested.bad ? 0 : nested.size, &w->arena);
+    tn_cbor_skip(&c);
+    tn_cbor_done(&c);
+    bool nomem = nested.bad || c.status == TN_ERR_NOMEM;
+    tn_buf_free(&nested);
+    if (nomem)
+        return tn_fail_nomem(err);
+    return c.status ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s: expected text or one CBOR item: %s",
+                              tn_quote_z(meta->key).text, c.why) : TN_OK;
+}
+
 static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_error *err)
 {
     size_t n = strlen(from->key);
     if (tn_utf8_valid(from->key, n) != n || (from->text && tn_utf8_valid(from->text, strlen(from->text)) != strlen(from->text)))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8", tn_quote_z(from->key).text);
+    tn_status status = from->text ? TN_OK : check_cbor(w, from, err);
+    if (status)
+        return status;
     to->key = tn_arena_text(&w->arena, from->key, n);
     to->text = from->text ? tn_arena_text(&w->arena, from->text, strlen(from->text)) : NULL;
     to->cbor = from->text ? NULL : tn_arena_copy(&w->arena, from->cbor, from->cbor_size);
@@ -95,15 +134,25 @@ static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_er
     return to->key && (to->text || to->cbor) ? TN_OK : tn_fail_nomem(err);
 }
 
+static tn_status still_declaring(const tn_writer *w, tn_error *err)
+{
+    if (w->planned && !w->failed)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensors and metadata are added before any data is written");
+    return still_good(w, err);
+}
+
 tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
 {
+    tn_status ready = still_declaring(w, err);
+    if (ready)
+        return ready;
     tn_meta *grown = tn_grow(w->meta, w->nmeta, &w->meta_cap, sizeof *grown);
     if (!grown)
         return tn_fail_nomem(err);
     w->meta = grown;
     tn_status status = copy_meta(w, meta, &w->meta[w->nmeta], err);
     w->nmeta += !status;
-    return status;
+    return settle(w, status);
 }
 
 /* NAME for the first part, NAME.ROLE for the others. */
@@ -217,16 +266,25 @@ static tn_status copy_tensor_meta(tn_writer *w, const tn_tensor *t, tn_out_entry
     return status;
 }
 
-tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, tn_encoding encoding, tn_checksum checksum, tn_error *err)
+static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
 {
     size_t n = strlen(t->name);
-    if (w->planned)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensors are added before any data is written");
+    tn_status status = still_declaring(w, err);
+    if (status)
+        return status;
     if (tn_utf8_valid(t->name, n) != n)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor name %s is not UTF-8", tn_quote_z(t->name).text);
+    if (t->dtype == TN_UNKNOWN)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its type is not known to this build",
+                       tn_quote_z(t->name).text);
     if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected 1 to %d parts but found %u",
                        tn_quote_z(t->name).text, TN_MAX_PARTS, t->nparts);
+    return TN_OK;
+}
+
+static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as *how, tn_error *err)
+{
     uint32_t *grown = tn_grow(w->first_entry, w->ntensors, &w->tensor_cap, sizeof *grown);
     if (!grown)
         return tn_fail_nomem(err);
@@ -235,7 +293,7 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, tn_encoding encodin
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < t->nparts && !status; k++) {
         tn_out_entry e = {
-            .tensor = (uint32_t)w->ntensors, .tied = SIZE_MAX, .encoding = encoding, .checksum = checksum,
+            .tensor = (uint32_t)w->ntensors, .tied = SIZE_MAX, .encoding = how[k].encoding, .checksum = how[k].checksum,
             .offset = TN_UNPLACED,
         };
         status = describe_part(w, t, k, &e, err);
@@ -248,10 +306,19 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, tn_encoding encodin
     return status;
 }
 
+tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as *how, tn_error *err)
+{
+    tn_status status = check_tensor(w, t, err);
+    return settle(w, status ? status : add_parts(w, t, how, err));
+}
+
 tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
 {
+    tn_stored_as how[TN_MAX_PARTS];
+    for (size_t k = 0; k < TN_MAX_PARTS; k++)
+        how[k] = (tn_stored_as){ w->options.encoding, w->options.checksum };
     tn_status status = tn_form_check(t, err);
-    return status ? status : tn_writer_add_as(w, t, w->options.encoding, w->options.checksum, err);
+    return settle(w, status ? status : tn_writer_add_as(w, t, how, err));
 }
 
 /* ---- placing ---- */
@@ -266,10 +333,15 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     *f = (tn_out_file){ .path = tn_arena_text(&w->arena, path, strlen(path)) };
     if (!f->path)
         return tn_fail_nomem(err);
-    tn_status status = w->dry_run ? TN_OK : tn_sink_open(path, w->options.replace, &f->sink, err);
-    if (!status)
-        *file = (uint32_t)w->nfiles++;
-    return status;
+    tn_status status = tn_sink_open(path, w->options.replace, &f->sink, err);
+    if (status)
+        return status;
+    if (w->dry_run) {           /* it could be written: that is all we wanted to know */
+        tn_sink_abandon(f->sink);
+        f->sink = NULL;
+    }
+    *file = (uint32_t)w->nfiles++;
+    return TN_OK;
 }
 
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err)
@@ -280,10 +352,12 @@ tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void
 tn_status tn_writer_plan(tn_writer *w, tn_error *err)
 {
     if (w->planned)
-        return TN_OK;
+        return still_good(w, err);
     w->planned = true;
-    tn_status status = tn_meta_check_unique(w->meta, w->nmeta, TN_NO_OFFSET, err);
-    return status ? status : w->format->plan(w, err);
+    tn_status status = still_good(w, err);
+    if (!status)
+        status = tn_meta_check_unique(w->meta, w->nmeta, TN_NO_OFFSET, err);
+    return settle(w, status ? status : w->format->plan(w, err));
 }
 
 tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err)
@@ -400,7 +474,7 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     return status || w->written < e->nbytes ? status : end_part(w, err);
 }
 
-tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
+static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
 {
     tn_status status = tn_writer_plan(w, err);
     if (status)
@@ -415,6 +489,11 @@ tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *
     if (e->data || e->tied != SIZE_MAX || (e->done && n))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s has its data already", tn_quote_z(e->name).text);
     return e->done ? TN_OK : append_part(w, entry, data, n, err);
+}
+
+tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
+{
+    return settle(w, write_part(w, tensor, part, data, n, err));
 }
 
 /* ---- finishing ---- */
@@ -442,7 +521,7 @@ static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
         e->size = from->size;
     } else {
         tn_status status = tn_writer_place(w, (size_t)(e - w->entries), from->size, err);
-        if (!status && !w->dry_run)
+        if (!status && !w->dry_run && from->size)      /* nothing may lie behind the end of the file as yet */
             status = copy_written(w, from, e, err);
         if (status)
             return status;
@@ -460,7 +539,8 @@ static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
     if (e->tied != SIZE_MAX)
         return write_tied(w, e, err);
     if (w->dry_run) {
-        tn_status status = tn_writer_place(w, entry, e->nbytes, err);
+        uint64_t most = e->encoding == TN_ENCODING_ZSTD ? tn_zstd_bound((size_t)e->nbytes) : e->nbytes;
+        tn_status status = tn_writer_place(w, entry, most, err);
         tn_writer_commit(w, entry, &(tn_digest){ .kind = e->checksum });
         return status;
     }
@@ -480,7 +560,7 @@ tn_status tn_writer_seal(tn_writer *w, tn_error *err)
                          (unsigned long long)w->entries[w->current].nbytes, (unsigned long long)w->written);
     for (size_t i = 0; i < w->count && !status; i++)
         status = complete_entry(w, i, err);
-    return status ? status : w->format->finish(w, err);
+    return settle(w, status ? status : w->format->finish(w, err));
 }
 
 uint64_t tn_writer_total(const tn_writer *w)

@@ -47,6 +47,7 @@ struct tn_writer {
     tn_create_options options;  /* align filled in */
     const char       *path;
     bool              dry_run;
+    tn_status         failed;   /* of the first call that failed: no later one succeeds */
     tn_arena          arena;
 
     tn_out_entry *entries;
@@ -78,8 +79,12 @@ tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void
 /* For the pipeline.  tn_create() without touching the disk when dry_run. */
 tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w, tn_error *err);
 
-/* tn_writer_add() with this tensor's own way of storing. */
-tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, tn_encoding encoding, tn_checksum checksum, tn_error *err);
+/* tn_writer_add() with a way of storing for each part. */
+typedef struct tn_stored_as {
+    tn_encoding encoding;
+    tn_checksum checksum;
+} tn_stored_as;
+tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, const tn_stored_as *how, tn_error *err);
 
 /* No more tensors: lets the format plan.  Called by the first write otherwise. */
 tn_status tn_writer_plan(tn_writer *w, tn_error *err);

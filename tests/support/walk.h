@@ -1,22 +1,13 @@
 /* tests/support/walk.h - everything a reader can do with a file, and what must
- * be true whatever the file is.  For unit tests and fuzz targets alike: it
- * needs no test framework, and aborts with a line when a promise is broken. */
+ * be true whatever the file is.  For unit tests and fuzz targets alike. */
 #ifndef TN_TESTS_WALK_H
 #define TN_TESTS_WALK_H
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <tenon/tenon.h>
 
-#define REQUIRE(promise)                                                                    \
-    do {                                                                                    \
-        if (!(promise)) {                                                                   \
-            fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #promise);   \
-            abort();                                                                        \
-        }                                                                                   \
-    } while (0)
+#include "require.h"
 
 #define WALK_READ_MAX ((uint64_t)1 << 20)       /* larger parts are verified, not read */
 

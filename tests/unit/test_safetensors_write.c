@@ -430,7 +430,7 @@ static void the_parts_of_a_tensor_stay_in_one_file(void)
     tn_create_options o = { .size = sizeof o, .shard_size = 36 };       /* room for the first and one part */
     tn_writer *w;
     CHECK(tn_create(in_folder(INDEX), &o, &w, NULL) == TN_OK && tn_writer_add(w, &first.tensor, NULL) == TN_OK);
-    CHECK(tn_writer_add_as(w, &compound, TN_ENCODING_RAW, TN_CHECKSUM_NONE, NULL) == TN_OK);
+    CHECK(tn_writer_add_as(w, &compound, (tn_stored_as[2]){ { 0 } }, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK && files_in_folder() == 3);
     tn_file *file = open_path(INDEX);
     const tn_tensor *t = tn_file_find(file, "q");
@@ -596,7 +596,8 @@ static void metadata_that_would_be_a_record_is_not_rewritten(void)
     tn_meta meta[] = { { .key = "tenon:t", .text = "" } };
     CHECK(tn_file_set_meta(file, meta, 1, &err) == TN_OK);
     CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_LOSS && strstr(err.text, "tenon:t"));
-    file->meta[0].key = "tenon";
+    meta[0].key = "tenon";
+    CHECK(tn_file_set_meta(file, meta, 1, &err) == TN_OK);
     CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_LOSS);
     CHECK(tn_file_set_meta(file, meta, 0, &err) == TN_OK);
     CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_OK && size == n);

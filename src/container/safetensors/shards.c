@@ -381,7 +381,7 @@ static tn_status check_single(tn_writer *w, tn_error *err)
     if (w->dry_run || lstat(path, &old) != 0)
         return TN_OK;
     if (!w->options.replace)
-        return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s exists and would be taken for the new set (--force replaces it)",
+        return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s exists and would be taken for the new set",
                        tn_quote_z(path).text);
     w->obsolete = path;
     return TN_OK;

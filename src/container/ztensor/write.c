@@ -7,19 +7,20 @@
 #include <string.h>
 
 /* The custom fields of a tensor must not be taken for the format's own. */
-static tn_status check_keys(const tn_out_entry *e, tn_error *err)
+static tn_status check_keys(const char *name, const tn_meta *meta, size_t n, tn_status if_not, tn_error *err)
 {
-    for (uint32_t i = 0; i < e->nmeta; i++)
-        if (zt_field_of((tn_text){ e->meta[i].key, strlen(e->meta[i].key) }) != ZT_CUSTOM)
-            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: metadata key %s is a field of zTensor's own",
-                           tn_quote_z(e->name).text, tn_quote_z(e->meta[i].key).text);
+    for (size_t i = 0; i < n; i++)
+        if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
+            return tn_fail(err, if_not, TN_NO_OFFSET, "tensor %s: metadata key %s is a field of zTensor's own",
+                           tn_quote_z(name).text, tn_quote_z(meta[i].key).text);
     return TN_OK;
 }
 
 tn_status zt_plan(tn_writer *w, tn_error *err)
 {
     for (size_t i = 0; i < w->count; i++) {
-        tn_status status = w->options.drop_metadata ? TN_OK : check_keys(&w->entries[i], err);
+        const tn_out_entry *e = &w->entries[i];
+        tn_status status = w->options.drop_metadata ? TN_OK : check_keys(e->name, e->meta, e->nmeta, TN_ERR_LOSS, err);
         if (status)
             return status;
     }
@@ -57,28 +58,6 @@ static void put_custom(tn_buf *b, const tn_meta *meta, size_t n)
     }
 }
 
-/* An entry's record; the first one carries the file's metadata too. */
-static tn_status put_record(tn_buf *b, tn_text record, bool first, const tn_meta *meta, size_t nmeta, tn_arena *arena,
-                            tn_error *err)
-{
-    tn_record r = { 0 };
-    if (!first && record.len) {
-        put_key(b, "tenon");
-        tn_buf_put(b, record.ptr, record.len);
-        return TN_OK;
-    }
-    tn_status status = record.len ? tn_record_parse(record, TN_NO_OFFSET, arena, &r, err) : TN_OK;
-    if (status || !first)
-        return status;
-    r.file_meta = meta;
-    r.nfile_meta = nmeta;
-    if (!tn_record_empty(&r)) {
-        put_key(b, "tenon");
-        tn_record_put(&r, b);
-    }
-    return TN_OK;
-}
-
 static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(e->dtype);
@@ -103,7 +82,9 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
         put_text(b, "checksum", text);
     }
     put_custom(b, e->meta, e->nmeta);
-    tn_status status = put_record(b, e->record, e == w->entries, w->meta, w->nmeta, &w->arena, err);
+    /* The first entry carries the file's metadata. */
+    size_t nmeta = e == w->entries ? w->nmeta : 0;
+    tn_status status = tn_record_put_edited(e->record, "tenon", w->meta, nmeta, &w->arena, b, err);
     tn_cbor_close(b);
     return status;
 }
@@ -161,9 +142,12 @@ static tn_status edit_entry(tn_file *f, tn_cbor *c, bool first, tn_buf *out, tn_
     }
     const char *z = tn_arena_text(&f->arena, name.ptr, name.len);
     const tn_tensor *t = z ? tn_file_find(f, z) : NULL;
+    tn_status status = !z ? tn_fail_nomem(err) : t ? check_keys(t->name, t->meta, t->nmeta, TN_ERR_ARGUMENT, err) : TN_OK;
+    if (status)
+        return status;
     if (t)
         put_custom(out, t->meta, t->nmeta);
-    tn_status status = put_record(out, record, first, f->meta, f->nmeta, &f->arena, err);
+    status = tn_record_put_edited(record, "tenon", f->meta, first ? f->nmeta : 0, &f->arena, out, err);
     tn_cbor_close(out);
     return status;
 }
@@ -182,7 +166,8 @@ tn_status zt_rewrite(tn_file *f, tn_sink *sink, uint64_t *size, uint64_t *shared
     for (tn_cbor_array(&c); tn_cbor_item(&c); entries++)
         tn_cbor_skip(&c);
     if (f->nmeta && !entries)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "zTensor 0.1 keeps a file's metadata with its first tensor and there is none");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "zTensor 0.1 keeps a file's metadata with its first tensor and there is none");
     tn_cbor_put_array(&out, entries);
     tn_cbor_init(&c, index.bytes, index.size, &f->arena);
     tn_cbor_array(&c);

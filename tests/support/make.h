@@ -1,0 +1,64 @@
+/* tests/support/make.h - small tensor files in the test's folder.  Include it
+ * after support.h. */
+#ifndef TN_TESTS_MAKE_H
+#define TN_TESTS_MAKE_H
+
+#include "folder.h"
+#include "walk.h"
+
+/* A test that has a folder of its own. */
+#define IN_FOLDER(test) { #test, (CMUnitTestFunction)(void (*)(void))test, make_folder, remove_folder, NULL }
+
+typedef struct simple {
+    const char    *name;
+    tn_dtype       dtype;
+    uint32_t       rank;
+    int64_t        shape[TN_MAX_RANK];
+    const void    *data;
+    const char    *tied;
+    const tn_meta *meta;
+    uint32_t       nmeta;
+} simple;
+
+static inline tn_status add_simple(tn_writer *w, const simple *s, tn_error *err)
+{
+    tn_part part = { .role = "data", .array = { .dtype = s->dtype, .rank = s->rank, .shape = s->shape }, .data = s->data };
+    tn_tensor t = { .name = s->name, .form = "dense", .dtype = s->dtype, .rank = s->rank, .shape = s->shape,
+                    .tied = s->tied, .parts = &part, .nparts = 1, .meta = s->meta, .nmeta = s->nmeta };
+    return tn_writer_add(w, &t, err);
+}
+
+/* Writes NAME in the test's folder; the status of the first call that failed. */
+static inline tn_status try_write(const char *name, tn_create_options options, const simple *tensors, size_t n, tn_error *err)
+{
+    tn_writer *w;
+    options.size = sizeof options;
+    tn_status status = tn_create(in_folder(name).text, &options, &w, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < n && !status; i++)
+        status = add_simple(w, &tensors[i], err);
+    if (!status)
+        return tn_writer_finish(w, err);
+    tn_writer_abandon(w);
+    return status;
+}
+
+static inline void write_file(const char *name, tn_create_options options, const simple *tensors, size_t n)
+{
+    tn_error err = { .text = "" };
+    if (try_write(name, options, tensors, n, &err))
+        fail_msg("%s: %s", name, err.text);
+}
+
+static inline tn_file *open_file(const char *name)
+{
+    tn_file *f;
+    tn_error err = { .text = "" };
+    if (tn_open(in_folder(name).text, NULL, &f, &err))
+        fail_msg("%s: %s", name, err.text);
+    walk_file(f);
+    return f;
+}
+
+#endif
