@@ -271,14 +271,15 @@ static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *e
     if (status)
         return status;
     *result = (tn_convert_result){ .tensors = c->count, .bytes_out = tn_writer_total(c->writer) };
-    for (size_t i = 0; i < c->count; i++)
-        for (uint32_t k = 0; k < c->source[i]->nparts; k++)
-            result->bytes_in += c->source[i]->parts[k].storage.size;
+    const tn_writer *w = c->writer;
+    for (size_t i = 0; i < w->count; i++)       /* what is tied is read once */
+        if (w->entries[i].tied == SIZE_MAX)
+            result->bytes_in += c->source[w->entries[i].tensor]->parts[w->entries[i].part].storage.size;
     if (c->o.dry_run)
         return TN_OK;
-    tn_writer *w = c->writer;
+    tn_writer *done = c->writer;
     c->writer = NULL;
-    return in_output(c, tn_writer_publish(w, err), err);
+    return in_output(c, tn_writer_publish(done, err), err);
 }
 
 static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)

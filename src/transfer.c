@@ -69,11 +69,21 @@ static tn_status check_input(const tn_tensor *t, const tn_part *p, const tn_dige
 
 /* ---- raw ---- */
 
+/* Makes the kernel map a window, and brings it near, before the write: there
+ * the faults would be taken under the lock of the output file, one thread at a
+ * time. */
+static void touch(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64)
+        (void)*(const volatile uint8_t *)(bytes + i);
+}
+
 static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n, tn_error *err)
 {
     mover *m = context;
     tn_writer *w = m->t->out;
     const tn_out_entry *e = &w->entries[m->entries[k]];
+    touch(bytes, n);
     return tn_writer_put(w, e->file, e->offset + at, bytes, n, err);
 }
 

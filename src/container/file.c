@@ -63,15 +63,27 @@ static bool keep_record(tn_file *f, tn_text record)
     return true;
 }
 
+static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
+{
+    const tn_part *last = f->count ? &f->parts[f->count - 1] : NULL;
+    if (last && e->shape == last->array.shape && e->rank == last->array.rank && e->dtype == last->array.dtype) {
+        *nbytes = last->nbytes;         /* layers are much alike, and formats keep equal shapes once */
+        return TN_OK;
+    }
+    tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
+    if (status || *nbytes > MAX_PART_BYTES)
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^59 bytes", tn_quote_z(e->name).text);
+    return TN_OK;
+}
+
 /* Sizes against shape and type, and the data against the file. */
 static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
 {
     *nbytes = 0;
     if (e->dtype != TN_UNKNOWN) {
-        tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
-        if (status || *nbytes > MAX_PART_BYTES)
-            return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^59 bytes",
-                           tn_quote_z(e->name).text);
+        tn_status status = find_nbytes(f, e, nbytes, err);
+        if (status)
+            return status;
         if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
             return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
                            tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);

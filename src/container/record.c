@@ -115,7 +115,7 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
     return bad ? tn_fail_nomem(err) : cbor.len && c.status ? tn_cbor_fail(&c, TN_NO_OFFSET, err) : TN_OK;
 }
 
-const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, uint32_t *rank)
+const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, const int64_t *known, uint32_t *rank)
 {
     int64_t dims[TN_MAX_RANK];
     uint32_t n = 0;
@@ -129,6 +129,8 @@ const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, uint32_t *rank)
         else
             dims[n++] = (int64_t)d;
     }
+    if (!c->status && known && n == *rank && memcmp(known, dims, n * sizeof *dims) == 0)
+        return known;
     int64_t *shape = c->status ? NULL : tn_arena_copy(arena, dims, n * sizeof *dims);
     if (!c->status && !shape)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
@@ -185,7 +187,7 @@ static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
         else if (tn_text_is(key, "dtype"))
             r->tensor_dtype = take_dtype(c, arena, &r->tensor_type);
         else if (tn_text_is(key, "shape"))
-            r->tensor_shape = tn_cbor_shape(c, arena, &r->tensor_rank), shape = true;
+            r->tensor_shape = tn_cbor_shape(c, arena, NULL, &r->tensor_rank), shape = true;
         else if (tn_text_is(key, "parts"))
             r->nroles = 0, take_roles(c, arena, r);
         else
@@ -215,7 +217,7 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
         if (tn_text_is(key, "dtype"))
             r->dtype = take_dtype(&c, arena, &r->type);
         else if (tn_text_is(key, "shape"))
-            r->shape = tn_cbor_shape(&c, arena, &r->rank), shape = true;
+            r->shape = tn_cbor_shape(&c, arena, NULL, &r->rank), shape = true;
         else if (tn_text_is(key, "tensor"))
             take_tensor(&c, arena, r);
         else if (tn_text_is(key, "tied"))

@@ -77,7 +77,8 @@ void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *meta);
 /* TN_ERR_CORRUPT at byte `at` when two items have one key. */
 tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_error *err);
 
-/* Parses a CBOR array of dimensions into the arena. */
-const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, uint32_t *rank);
+/* Parses a CBOR array of dimensions: into the arena, unless they are those of
+ * `known`, of *rank dimensions, which is given back then. */
+const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, const int64_t *known, uint32_t *rank);
 
 #endif

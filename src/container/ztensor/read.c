@@ -89,6 +89,8 @@ typedef struct entry_reader {
     size_t    ncustom, custom_cap;
     tn_text   last_type;        /* entries of a file mostly repeat each other */
     tn_dtype  last_dtype;
+    const int64_t *last_shape;
+    uint32_t  last_rank;
 } entry_reader;
 
 /* NULL once the reader has failed. */
@@ -120,6 +122,13 @@ static void take_dtype(entry_reader *r)
     }
     r->e.dtype = r->last_dtype;
     r->e.storage.type = r->e.dtype == TN_UNKNOWN ? keep_text(r, t) : tn_dtype_get(r->e.dtype)->ztensor;
+}
+
+static void take_shape(entry_reader *r)
+{
+    r->last_shape = tn_cbor_shape(r->c, &r->file->arena, r->last_shape, &r->last_rank);
+    r->e.shape = r->last_shape;
+    r->e.rank = r->last_rank;
 }
 
 static void take_encoding(entry_reader *r)
@@ -187,7 +196,7 @@ static void take_field(entry_reader *r, zt_field field, tn_text key)
     case ZT_OFFSET:     r->e.storage.offset = tn_cbor_u64(r->c); break;
     case ZT_SIZE:       r->e.storage.size = tn_cbor_u64(r->c); break;
     case ZT_DTYPE:      take_dtype(r); break;
-    case ZT_SHAPE:      r->e.shape = tn_cbor_shape(r->c, &r->file->arena, &r->e.rank); break;
+    case ZT_SHAPE:      take_shape(r); break;
     case ZT_ENCODING:   take_encoding(r); break;
     case ZT_ENDIANNESS: take_endianness(r); break;
     case ZT_CHECKSUM:   take_checksum(r); break;

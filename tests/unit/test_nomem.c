@@ -1,0 +1,227 @@
+/* Memory that runs out at every single allocation, those inside libzstd and
+ * libcrypto included: always TN_ERR_NOMEM, nothing lost, nothing left behind.
+ *
+ * The linker gives our malloc() and friends to the library (see CMakeLists.txt:
+ * --wrap), and the two libraries are asked to use them. */
+#include "support.h"
+
+#include <stdatomic.h>
+
+#include <openssl/crypto.h>
+#define ZSTD_STATIC_LINKING_ONLY
+#include <zstd.h>
+
+#include "files.h"
+#include "make.h"
+#include "model.h"
+
+/* ---- counting ---- */
+
+static atomic_long allocations;         /* since the last reset */
+static atomic_long fail_first, fail_last;   /* the numbers of those that fail; 0: none */
+static atomic_long living;              /* blocks not freed */
+static atomic_bool failed;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t n);
+void *__real_aligned_alloc(size_t align, size_t n);
+void  __real_free(void *p);
+
+static bool must_fail(void)
+{
+    long k = atomic_fetch_add(&allocations, 1) + 1;
+    if (k < atomic_load(&fail_first) || k > atomic_load(&fail_last))
+        return false;
+    atomic_store(&failed, true);
+    return true;
+}
+
+static void *count(void *p)
+{
+    if (p)
+        atomic_fetch_add(&living, 1);
+    return p;
+}
+
+void *__wrap_malloc(size_t n) { return must_fail() ? NULL : count(__real_malloc(n)); }
+void *__wrap_calloc(size_t n, size_t size) { return must_fail() ? NULL : count(__real_calloc(n, size)); }
+void *__wrap_aligned_alloc(size_t align, size_t n) { return must_fail() ? NULL : count(__real_aligned_alloc(align, n)); }
+
+void *__wrap_realloc(void *old, size_t n)
+{
+    if (must_fail())
+        return NULL;
+    void *p = __real_realloc(old, n);
+    return old ? p : count(p);
+}
+
+void __wrap_free(void *p)
+{
+    if (p)
+        atomic_fetch_sub(&living, 1);
+    __real_free(p);
+}
+
+static void *zstd_malloc(void *opaque, size_t n) { (void)opaque; return __wrap_malloc(n); }
+static void zstd_free(void *opaque, void *p) { (void)opaque; __wrap_free(p); }
+static const ZSTD_customMem zstd_memory = { zstd_malloc, zstd_free, NULL };
+
+ZSTD_CCtx *__wrap_ZSTD_createCCtx(void) { return ZSTD_createCCtx_advanced(zstd_memory); }
+ZSTD_DCtx *__wrap_ZSTD_createDCtx(void) { return ZSTD_createDCtx_advanced(zstd_memory); }
+
+static void *crypto_malloc(size_t n, const char *file, int line) { (void)file; (void)line; return __wrap_malloc(n); }
+static void *crypto_realloc(void *p, size_t n, const char *file, int line) { (void)file; (void)line; return __wrap_realloc(p, n); }
+static void crypto_free(void *p, const char *file, int line) { (void)file; (void)line; __wrap_free(p); }
+
+/* ---- what is done while memory runs out ---- */
+
+static unsigned jobs;
+
+static tn_status convert(const tn_file *f, const char *name, tn_encoding encoding, tn_checksum checksum, tn_error *err)
+{
+    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs, .encoding = encoding, .checksum = checksum };
+    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
+    return tn_convert(f, in_folder(name).text, &options, NULL, err);
+}
+
+static void ignore_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+{
+    (void)context;
+    (void)t;
+    (void)p;
+    REQUIRE(verdict != TN_VERDICT_BAD || why->status == TN_ERR_NOMEM);
+}
+
+static tn_status read_all(const tn_file *f, tn_error *err)
+{
+    static uint8_t buffer[MODEL_BYTES];
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < tn_file_count(f) && !status; i++) {
+        const tn_part *p = tn_file_tensor(f, i)->parts;
+        status = tn_part_read(f, p, buffer, p->nbytes, err);
+    }
+    return status;
+}
+
+static tn_status use(const char *name, tn_error *err)
+{
+    tn_file *f, *g;
+    size_t different = 0;
+    tn_verify_options verify = { .size = sizeof verify, .jobs = jobs };
+    tn_compare_options compare = { .size = sizeof compare, .jobs = jobs };
+    tn_status status = tn_open(in_folder(name).text, NULL, &f, err);
+    if (status)
+        return status;
+    if (!status)
+        status = read_all(f, err);
+    if (!status)
+        status = tn_verify(f, &verify, ignore_verdict, err);
+    if (!status)
+        status = convert(f, "out.zt", TN_ENCODING_ZSTD, TN_CHECKSUM_SHA256, err);
+    if (!status)
+        status = convert(f, "out.safetensors", TN_ENCODING_RAW, TN_CHECKSUM_NONE, err);
+    if (!status) {
+        status = tn_open(in_folder("out.safetensors").text, NULL, &g, err);
+        if (!status) {
+            status = tn_compare(f, g, &compare, NULL, &different, err);
+            tn_close(g);
+        }
+    }
+    tn_close(f);
+    REQUIRE(status || different == 0);
+    return status;
+}
+
+static tn_status edit(const char *name, tn_error *err)
+{
+    static const tn_meta_edit edits[] = { { .key = "new", .text = "value" }, { .key = "new" } };
+    return tn_edit_meta(in_folder(name).text, edits, 2, NULL, err);
+}
+
+/* ---- every allocation in turn ---- */
+
+static void check_failure(const char *name, tn_status (*action)(const char *, tn_error *), long first, long last)
+{
+    tn_error err = { .text = "" };
+    long before = atomic_load(&living);
+    snprintf(require_note, sizeof require_note, "(%s, %u jobs, allocations %ld to %ld)", name, jobs, first, last);
+    atomic_store(&allocations, 0);
+    atomic_store(&failed, false);
+    atomic_store(&fail_first, first);
+    atomic_store(&fail_last, last);
+    tn_status status = action(name, &err);
+    atomic_store(&fail_last, 0);
+    if (status != (atomic_load(&failed) ? TN_ERR_NOMEM : TN_OK))
+        fail_msg("%s: status %d: %s", require_note, status, err.text);
+    REQUIRE(!status || (err.status == status && strstr(err.text, "memory")));
+    REQUIRE(atomic_load(&living) == before);
+    REQUIRE(count_entries(folder) <= 3);        /* the input and the two outputs: no litter */
+}
+
+/* Each allocation alone, then each and all behind it. */
+static void fail_each(const char *name, tn_status (*action)(const char *, tn_error *))
+{
+    check_failure(name, action, 0, 0);
+    check_failure(name, action, 0, 0);          /* twice: what is kept for good is there now */
+    long n = atomic_load(&allocations);
+    CHECK(n > 5);
+    for (long k = 1; k <= n; k++) {
+        check_failure(name, action, k, k);
+        check_failure(name, action, k, LONG_MAX);
+    }
+}
+
+static void make_input(const char *name, uint64_t seed, tn_create_options options)
+{
+    model m;
+    chooser c = { .seed = seed };
+    tn_error err = { .text = "" };
+    options.size = sizeof options;
+    model_make(&m, &c);
+    if (model_write(&m, &c, in_folder(name).text, &options, &err))
+        fail_msg("%s", err.text);
+    model_free(&m);
+}
+
+static void zstd_and_sha256_run_out_of_memory(void)
+{
+    make_input("in.zt", 12, (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 });
+    for (jobs = 1; jobs <= 2; jobs++)
+        fail_each("in.zt", use);
+}
+
+static void raw_files_run_out_of_memory(void)
+{
+    make_input("in.zt", 21, (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C });
+    for (jobs = 1; jobs <= 2; jobs++)
+        fail_each("in.zt", use);
+}
+
+static void safetensors_runs_out_of_memory(void)
+{
+    make_input("in.safetensors", 33, (tn_create_options){ .filler = true, .align = 64 });
+    jobs = 1;
+    fail_each("in.safetensors", use);
+}
+
+static void editing_metadata_runs_out_of_memory(void)
+{
+    make_input("in.zt", 12, (tn_create_options){ 0 });
+    make_input("in.safetensors", 12, (tn_create_options){ 0 });
+    fail_each("in.zt", edit);
+    fail_each("in.safetensors", edit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(zstd_and_sha256_run_out_of_memory),
+        IN_FOLDER(raw_files_run_out_of_memory),
+        IN_FOLDER(safetensors_runs_out_of_memory),
+        IN_FOLDER(editing_metadata_runs_out_of_memory),
+    };
+    if (!CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free))
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
