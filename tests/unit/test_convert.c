@@ -229,7 +229,7 @@ static void damaged_input_leaves_the_old_output(void)
 
 static int stop_at_once(void *context, uint64_t done, uint64_t total)
 {
-    CHECK(done <= total);
+    REQUIRE(done <= total);
     return ++*(int *)context;
 }
 
@@ -254,7 +254,7 @@ typedef struct watch { uint64_t last, total, plans; } watch;
 static int watch_progress(void *context, uint64_t done, uint64_t total)
 {
     watch *w = context;
-    CHECK(done >= w->last && done <= total && (w->total == 0 || total == w->total));
+    REQUIRE(done >= w->last && done <= total && (w->total == 0 || total == w->total));
     w->last = done;
     w->total = total;
     return 0;
@@ -263,7 +263,7 @@ static int watch_progress(void *context, uint64_t done, uint64_t total)
 static void count_plan(void *context, const tn_planned *planned)
 {
     watch *w = context;
-    CHECK(planned->source && planned->name && planned->nbytes == planned->source->parts[0].nbytes);
+    REQUIRE(planned->source && planned->name && planned->nbytes == planned->source->parts[0].nbytes);
     w->plans++;
 }
 

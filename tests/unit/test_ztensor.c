@@ -316,7 +316,7 @@ static void see_blame(void *context, const tn_tensor *t, const tn_part *p, tn_ve
     blame *b = context;
     (void)p;
     (void)why;
-    CHECK((verdict == TN_VERDICT_BAD) == (strcmp(t->name, b->tensor) == 0));
+    REQUIRE((verdict == TN_VERDICT_BAD) == (strcmp(t->name, b->tensor) == 0));
     b->bad += verdict == TN_VERDICT_BAD;
     b->good += verdict != TN_VERDICT_BAD;
 }
