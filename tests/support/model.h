@@ -91,11 +91,11 @@ static inline void model_cbor_text(tn_buf *b, chooser *c, model *m)
     tn_buf_puts(b, text);
 }
 
-/* Any CBOR value, in any spelling. */
+/* Any CBOR value, in any spelling; below depth 0 without a tag, of which an item may have so many. */
 static inline void model_cbor(tn_buf *b, chooser *c, model *m, int depth)
 {
     static const char *const plain[] = { "\xf4", "\xf5", "\xf6", "\xf7", "\xe0", "\xf8\x80" };
-    uint64_t n = choose(c, 4), kind = choose(c, depth > 0 ? 10 : 7);
+    uint64_t n = choose(c, 4), kind = choose(c, depth > 0 ? 10 : depth == 0 ? 7 : 6);
     switch (kind) {
     case 0: model_head(b, c, 0, choose_bits(c)); break;
     case 1: model_head(b, c, 1, choose_bits(c)); break;
@@ -112,7 +112,7 @@ static inline void model_cbor(tn_buf *b, chooser *c, model *m, int depth)
         break;
     case 6:
         model_head(b, c, 6, choose_bits(c));
-        model_cbor(b, c, m, 0);
+        model_cbor(b, c, m, -1);
         break;
     default: {
         bool map = kind == 7, until_break = choose(c, 2);

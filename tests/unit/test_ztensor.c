@@ -254,8 +254,17 @@ static void every_truncation_is_handled(void)
 /* Where the index begins: its size is in the last eight bytes, and small here. */
 static size_t index_of(const uint8_t *bytes, size_t n)
 {
-    size_t size = n >= 16 ? bytes[n - 8] + 256u * bytes[n - 7] : 0;
-    return size <= n - 8 ? n - 8 - size : 0;
+    size_t size = bytes[n - 8] + 256u * bytes[n - 7];
+    CHECK(size < n - 16);
+    return n - 8 - size;
+}
+
+static void walk_flipped(const uint8_t *bytes, size_t n, size_t at, uint8_t flip)
+{
+    uint8_t *copy = exact_copy(bytes, n);
+    copy[at] ^= flip;
+    walk_bytes(copy, n, "ztensor");
+    free(copy);
 }
 
 /* Small files with each flip at each byte, larger ones with one flip at each byte of the index. */
@@ -263,14 +272,11 @@ static void walk_flips(const char *name, const uint8_t *bytes, size_t n)
 {
     static const uint8_t flips[] = { 0xff, 0x01, 0x80 };
     (void)name;
-    for (size_t at = n <= SMALL ? 0 : index_of(bytes, n); n <= MEDIUM && at < n; at++) {
-        for (size_t k = 0; k < (n <= SMALL ? 3 : 1); k++) {
-            uint8_t *copy = exact_copy(bytes, n);
-            copy[at] ^= flips[(at + k) % 3];
-            walk_bytes(copy, n, "ztensor");
-            free(copy);
-        }
-    }
+    for (size_t at = 0; n <= SMALL && at < n; at++)
+        for (size_t k = 0; k < 3; k++)
+            walk_flipped(bytes, n, at, flips[k]);
+    for (size_t at = n > SMALL && n <= MEDIUM ? index_of(bytes, n) : n; at < n; at++)
+        walk_flipped(bytes, n, at, flips[at % 3]);
 }
 
 static void every_flipped_byte_of_a_good_file_is_handled(void)

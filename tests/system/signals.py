@@ -1,0 +1,79 @@
+"""A signal during convert: the tool ends by that very signal, and nothing is left."""
+import os
+import signal
+import subprocess
+import time
+
+from system import MIB, TENON, contents, noise, run_tests, tenon, test, write_safetensors
+
+
+def prepare(folder):
+    """A conversion that takes a while, over an old file."""
+    source, out = os.path.join(folder, "in.safetensors"), os.path.join(folder, "out", "out.zt")
+    os.mkdir(os.path.dirname(out))
+    letters = bytes(i % 11 for i in range(256))         # compressible, slowly
+    write_safetensors(source, {f"t{i}": noise(2 * MIB, i).translate(letters) for i in range(24)})
+    write_safetensors(out, {"old": b"old"})
+    return [TENON, "convert", "--quiet", "--force", "--compress", "zstd:7", source, out], out
+
+
+def interrupt(folder, number):
+    command, out = prepare(folder)
+    old = contents(out)
+    stopped = 0
+    for delay in (0.02, 0.1, 0.2, 0.3):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        time.sleep(delay)
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1]
+        if process.returncode == 0:
+            break               # it was faster
+        assert process.returncode == -number, f"ended with {process.returncode}, not by signal {number}: {said}"
+        assert os.listdir(os.path.dirname(out)) == ["out.zt"], f"left behind: {os.listdir(os.path.dirname(out))}"
+        assert contents(out) == old, "the old file is not as it was"
+        stopped += 1
+    assert stopped >= 2, f"only {stopped} runs were stopped"
+    return f"{stopped} times"
+
+
+@test
+def an_interrupt_ends_it_and_leaves_the_old_file(folder):
+    return interrupt(folder, signal.SIGINT)
+
+
+@test
+def a_request_to_end_is_obeyed_and_leaves_the_old_file(folder):
+    return interrupt(folder, signal.SIGTERM)
+
+
+@test
+def a_hang_up_ends_it_and_leaves_the_old_file(folder):
+    return interrupt(folder, signal.SIGHUP)
+
+
+@test
+def two_signals_in_a_row_leave_the_old_file_too(folder):
+    command, out = prepare(folder)
+    old = contents(out)
+    process = subprocess.Popen(command)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == -signal.SIGINT
+    assert contents(out) == old
+    tenon("convert", "--quiet", out, out.replace("out.zt", "again.zt"))
+    assert sorted(os.listdir(os.path.dirname(out))) == ["again.zt", "out.zt"]
+
+
+@test
+def a_hang_up_that_is_ignored_stays_ignored(folder):
+    command, out = prepare(folder)
+    command[command.index("zstd:7")] = "zstd:3"
+    process = subprocess.Popen(command, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=60) == 0
+    tenon("verify", out)
+
+
+run_tests()
