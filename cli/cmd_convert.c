@@ -2,6 +2,7 @@
 #include "json.h"
 #include "opts.h"
 #include "progress.h"
+#include "rules.h"
 #include "table.h"
 #include "text.h"
 
@@ -11,6 +12,8 @@ typedef struct job {
     progress    bar;            /* first: progress_step() takes the context as its own */
     const opts *o;
     table       plan;           /* of a dry run */
+    const tn_cast_rule *casts;
+    size_t      ncasts;
 } job;
 
 static void plan_row(void *context, const tn_planned *planned)
@@ -18,10 +21,11 @@ static void plan_row(void *context, const tn_planned *planned)
     job *j = context;
     const tn_tensor *source = planned->source;
     if (j->o->json) {
-        const tn_dtype_info *info = tn_dtype_get(source->dtype);
+        const tn_dtype_info *from = tn_dtype_get(source->dtype), *info = tn_dtype_get(planned->dtype);
         json_open('{');
         json_text_field("name", planned->name);
         json_text_field("source", source->name);
+        json_text_field("from", from ? from->name : NULL);
         json_text_field("dtype", info ? info->name : NULL);
         json_key("shape");
         json_shape(source->rank, source->shape);
@@ -32,7 +36,9 @@ static void plan_row(void *context, const tn_planned *planned)
         return;
     }
     table_name(&j->plan, planned->name);
-    table_cell(&j->plan, type_of(source->dtype, &source->parts[0]).s);
+    if (j->casts)
+        table_cell(&j->plan, type_of(source->dtype, &source->parts[0]).s);
+    table_cell(&j->plan, type_of(planned->dtype, &source->parts[0]).s);
     table_cell(&j->plan, shape_of(source->rank, source->shape).s);
     table_cell(&j->plan, human_size(planned->nbytes).s);
     table_cell(&j->plan, encoding_name(planned->encoding) ? encoding_name(planned->encoding) : "?");
@@ -43,11 +49,12 @@ static void plan_row(void *context, const tn_planned *planned)
 static void plan_begin(job *j)
 {
     static const char *const headings[] = { "name", "type", "shape", "size", "encoding", "checksum", NULL };
+    static const char *const cast_headings[] = { "name", "from", "type", "shape", "size", "encoding", "checksum", NULL };
     if (j->o->json) {
         json_key("plan");
         json_open('[');
     } else {
-        table_begin(&j->plan, headings, 1u << 3);
+        table_begin(&j->plan, j->casts ? cast_headings : headings, j->casts ? 1u << 4 : 1u << 3);
     }
 }
 
@@ -117,6 +124,8 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .nonly = o->only.count,
         .rename = o->rename.count > 0 ? o->rename.items : NULL,
         .nrename = o->rename.count,
+        .casts = j->casts,
+        .ncasts = j->ncasts,
         .dry_run = o->dry_run,
         .plan = o->dry_run ? plan_row : NULL,
         .progress = progress_step,
@@ -124,9 +133,9 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
     };
 }
 
-static int convert(const opts *o, const tn_file *file)
+static int convert(const opts *o, const tn_file *file, const rule_list *rules)
 {
-    job j = { .o = o };
+    job j = { .o = o, .casts = rules->items, .ncasts = rules->count };
     tn_create_options create = create_options(o);
     tn_convert_options options = convert_options(&j, &create);
     tn_convert_result result = { 0 };
@@ -162,12 +171,18 @@ static int run(const opts *o)
 {
     if (o->filler && o->align == 0)
         return usage_error("convert", "--filler needs --align SIZE");
-    tn_file *file;
+    if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
+        return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
+    tn_file *file = NULL;
+    rule_list rules;
     signals_catch();
-    int code = open_input(o, o->files[0], &file);
+    int code = rules_read(&rules, o);
     if (code == EXIT_DONE)
-        code = convert(o, file);
+        code = open_input(o, o->files[0], &file);
+    if (code == EXIT_DONE)
+        code = convert(o, file, &rules);
     tn_close(file);
+    rules_free(&rules);
     return code;
 }
 
@@ -178,11 +193,18 @@ const command cmd_convert = {
     .about = "OUT's format is that of its suffix unless --to names one.  IN and OUT may be\n"
              "the same file.  OUT appears whole or not at all.  What OUT cannot hold is an\n"
              "error unless an option allows its loss.  SIZE is a number of bytes; K, M, G\n"
-             "and KiB, MiB, GiB are powers of 1024, KB, MB, GB powers of 1000.",
-    .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c",
+             "and KiB, MiB, GiB are powers of 1024, KB, MB, GB powers of 1000.\n\n"
+             "A RULE is [GLOB=]TYPE[,KEY=VALUE...]; a tensor that none matches keeps its type.\n"
+             "Keys, and the options that set their defaults: round (even, away, zero, half_up,\n"
+             "trunc, up, down, stochastic), overflow (default, saturate, inf, nan, error), nan\n"
+             "(keep, zero, error), seed, complex (real).  The key scale multiplies each value\n"
+             "first.  \"tenon types\" lists the types.",
+    .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n"
+               "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast bf16",
     .min_files = 2,
     .max_files = 2,
-    .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) |
+    .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
+               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) |
                OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(QUIET) |
                OPT(JSON),
     .run = run,

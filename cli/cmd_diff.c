@@ -4,6 +4,7 @@
 #include "progress.h"
 #include "text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,8 +89,12 @@ static void out_values(const tn_difference *d)
     out("%s of %s differ (%.3g%%)", grouped(d->differing).s, counted(d->elements, "value").s,
         d->elements ? 100 * (double)d->differing / (double)d->elements : 0);
     out(", first at %s", index_of(d->first, part->array.rank, part->array.shape).s);
-    if (d->differing > d->specials)
+    if (d->differing > d->specials) {
         out(", max abs %.6g, max rel %.6g", d->max_abs, d->max_rel);
+        if (isfinite(d->sqnr))
+            out(", SQNR %.1f dB", d->sqnr);
+        out(", max %.6g ulp", d->max_ulp);
+    }
     if (d->specials > 0)
         out(", %s with NaN or infinity", grouped(d->specials).s);
     if (d->bits > 0)
@@ -181,6 +186,10 @@ static void json_values(const tn_difference *d)
     json_double(d->max_abs);
     json_key("max_rel");
     json_double(d->max_rel);
+    json_key("max_ulp");
+    json_double(d->max_ulp);
+    json_key("sqnr");
+    json_double(d->sqnr);
     json_close('}');
 }
 
@@ -305,8 +314,10 @@ const command cmd_diff = {
     .name = "diff",
     .operands = "A B",
     .summary = "Compares names, types, shapes, metadata and values.",
-    .about = "A and B may be of different formats.  Says for each tensor that differs in how\n"
-             "many values, where first, and by how much.  Exit status 1 if anything differs.",
+    .about = "A and B may be of different formats and element types.  Says for each tensor\n"
+             "that differs in how many values, where first, and by how much: SQNR is the\n"
+             "signal to noise ratio of B, ulp the step of the coarser type at a value of A.\n"
+             "Exit status 1 if anything differs.",
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,

@@ -19,8 +19,8 @@ static const command help_command = {
 };
 
 static const command *const commands[] = {
-    &cmd_ls, &cmd_show, &cmd_verify, &cmd_convert, &cmd_diff, &cmd_meta, &cmd_formats, &cmd_types, &cmd_version,
-    &help_command, NULL
+    &cmd_ls, &cmd_show, &cmd_stats, &cmd_verify, &cmd_convert, &cmd_diff, &cmd_meta, &cmd_formats, &cmd_types,
+    &cmd_version, &help_command, NULL
 };
 
 static const command *find(const char *name)

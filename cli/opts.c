@@ -161,6 +161,19 @@ static bool take_checksum(opts *o, const option_row *row, const char *value)
     return false;
 }
 
+/* A default for cast rules is read as a rule says it: "bool,round=up" takes what --round up takes. */
+static bool take_cast_default(opts *o, const option_row *row, const char *value)
+{
+    char rule[80];
+    tn_cast_rule read;
+    int n = snprintf(rule, sizeof rule, "bool,%s=%s", row->name, value);
+    if (n >= (int)sizeof rule || strchr(value, ',') || tn_cast_rule_parse(rule, &o->cast, &read, NULL) != TN_OK)
+        return false;
+    o->cast = read.options;
+    o->cast_default = row->name;
+    return true;
+}
+
 #define FIELD(name) offsetof(opts, name)
 #define A_FORMAT "a name that \"tenon formats\" lists"
 #define A_SIZE   "a size such as 4096, 64K or 2GB"
@@ -172,9 +185,20 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_SLICE] = { "slice", "I,A:B,...", NULL, "only these indices, as in Python: 0:4,:,-1", take_text, FIELD(slice), 0 },
     [OPT_FULL] = { "full", NULL, NULL, "every value, however many", take_flag, FIELD(full), 0 },
     [OPT_TO] = { "to", "FORMAT", A_FORMAT, "write FORMAT, whatever OUT's suffix says", take_format, FIELD(to), 0 },
-    [OPT_ONLY] = { "only", "GLOB", NULL, "write only tensors whose name matches (repeatable)", take_list, FIELD(only), 0 },
+    [OPT_ONLY] = { "only", "GLOB", NULL, "only tensors whose name matches (repeatable)", take_list, FIELD(only), 0 },
     [OPT_RENAME] = { "rename", "OLD=NEW", NULL, "rename a tensor, or many: a.*=b.* (repeatable)", take_rename,
                      FIELD(rename), 0 },
+    [OPT_CAST] = { "cast", "RULE", NULL, "change types; the first rule that matches wins (repeatable)", take_list,
+                   FIELD(casts), 0 },
+    [OPT_RECIPE] = { "recipe", "FILE", NULL, "more such rules, one a line; # begins a comment", take_list, FIELD(recipes), 0 },
+    [OPT_ROUND] = { "round", "HOW", "even, away, zero, half_up, trunc, up, down or stochastic",
+                    "rounding of casts (default: even)", take_cast_default, 0, 0 },
+    [OPT_OVERFLOW] = { "overflow", "HOW", "default, saturate, inf, nan or error",
+                       "values too large (default: inf, or saturate)", take_cast_default, 0, 0 },
+    [OPT_NAN] = { "nan", "keep|zero|error", NULL, "what a NaN becomes (default: keep)", take_cast_default, 0, 0 },
+    [OPT_SEED] = { "seed", "N", "a number from 0 to 18446744073709551615", "of stochastic rounding (default: 0)",
+                   take_cast_default, 0, 0 },
+    [OPT_COMPLEX] = { "complex", "real", NULL, "complex to real takes the real part", take_cast_default, 0, 0 },
     [OPT_COMPRESS] = { "compress", "zstd[:LEVEL]|none", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
                        "compress, level 1 to 22, or not (default: as in IN)", take_compress, 0, 0 },
     [OPT_CHECKSUM] = { "checksum", "crc32c|sha256|none", NULL, "checksum each tensor so (default: as in IN)",
@@ -271,8 +295,8 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
 
 int opts_parse(opts *o, const command *c, int argc, char **argv)
 {
-    *o = (opts){ 0 };
-    text_list *lists[] = { &o->only, &o->rename, &o->changes };
+    *o = (opts){ .cast.size = sizeof o->cast };
+    text_list *lists[] = { &o->only, &o->rename, &o->casts, &o->recipes, &o->changes };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         lists[i]->items = must_allocate((size_t)argc, sizeof(char *));
     int code = parse_options(o, c, argc, argv);
@@ -292,6 +316,8 @@ void opts_free(opts *o)
 {
     free(o->only.items);
     free(o->rename.items);
+    free(o->casts.items);
+    free(o->recipes.items);
     free(o->changes.items);
 }
 

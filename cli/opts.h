@@ -8,11 +8,11 @@
 #include "say.h"
 
 typedef enum opt_id {
-    OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN,
-    OPT_FILLER, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DRY_RUN, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
+    OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
+    OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DRY_RUN, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
     OPT_IGNORE_METADATA, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
 } opt_id;
-#define OPT(id) (1u << OPT_##id)
+#define OPT(id) (UINT64_C(1) << OPT_##id)
 
 typedef struct text_list {
     const char **items;
@@ -29,7 +29,9 @@ typedef struct opts {
     tn_encoding encoding;
     int         level;
     tn_checksum checksum;
-    text_list   only, rename;
+    text_list   only, rename, casts, recipes;
+    const char *cast_default;   /* the last of --round, --overflow ... that was given, or NULL */
+    tn_cast_options cast;       /* what they said */
     text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
     char      **files;          /* operands */
     size_t      nfiles;
@@ -42,11 +44,11 @@ typedef struct command {
     const char *about;          /* more for --help, or NULL */
     const char *example;        /* lines after "$ " */
     size_t      min_files, max_files;
-    unsigned    accepts;        /* OPT(...) | OPT(...); --help always */
+    uint64_t    accepts;        /* OPT(...) | OPT(...); --help always */
     int       (*run)(const opts *o);
 } command;
 
-extern const command cmd_ls, cmd_show, cmd_verify, cmd_convert, cmd_diff, cmd_meta, cmd_formats, cmd_types, cmd_version;
+extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_diff, cmd_meta, cmd_formats, cmd_types, cmd_version;
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
  * EXIT_USAGE after saying what is wrong. */

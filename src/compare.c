@@ -4,14 +4,15 @@
 #include "base/pool.h"
 #include "base/vector.h"
 #include "container/stream.h"
+#include "distance.h"
+#include "transform/summary.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements are taken in chunks whose bytes are whole for every type; spans of
- * chunks are what threads take. */
-enum { CHUNK = 32768, SPAN = 64 * CHUNK };
+/* Elements that a thread takes: whole windows for every type. */
+#define SPAN ((uint64_t)8 * TN_WINDOW)
 
 /* Elements [from, from + n) of part `part` of a pair; n may be 0. */
 typedef struct item {
@@ -19,19 +20,27 @@ typedef struct item {
     uint32_t part;
     uint64_t from, n;
     bool     last;              /* of its pair */
+    bool     some_equal;        /* it has chunks that are the same bytes: their signal was not summed up */
 } item;
 
-/* One side of an item: windows re-cut into chunks. */
+/* One side of an item: what is left of its window. */
 typedef struct side {
     tn_stream      stream;
     const uint8_t *window;
-    size_t         left;
-    uint8_t        gather[CHUNK * 16];
+    size_t         size;
+    unsigned       bits;        /* of an element */
 } side;
 
 typedef struct sides {
-    side a, b;
+    side     a, b;
+    uint64_t left;              /* elements still to come */
 } sides;
+
+/* What work() leaves for emit(). */
+typedef struct outcome {
+    tn_distance distance;
+    bool        some_equal;
+} outcome;
 
 typedef struct comparison {
     const tn_file *a, *b;
@@ -42,8 +51,11 @@ typedef struct comparison {
     size_t         npairs;
     item          *items;
     size_t         nitems, cap;
-    sides         *workers;
-    tn_difference *found;       /* one a slot */
+    sides         *workers;     /* one a worker, and one for emit() */
+    unsigned       jobs;
+    outcome       *found;       /* one a slot */
+    tn_distance    distance;    /* of the pair whose items are being emitted */
+    size_t         first_item;  /* of that pair */
     size_t         different;
     uint64_t       progress, total;
 } comparison;
@@ -91,161 +103,6 @@ static tn_status same_meta(const tn_meta *a, size_t na, const tn_meta *b, size_t
 
 /* ---- values ---- */
 
-/* The next n bytes of one side in one piece. */
-static tn_status next_bytes(side *s, size_t n, const uint8_t **bytes, tn_error *err)
-{
-    for (size_t have = 0; have < n;) {
-        if (!s->left) {
-            tn_status status = tn_stream_next(&s->stream, &s->window, &s->left, err);
-            if (status)
-                return status;
-            if (!s->left)
-                return tn_fail(err, TN_ERR_TRUNCATED, TN_NO_OFFSET, "a tensor's data ends early");
-        }
-        if (!have && s->left >= n) {
-            *bytes = s->window;
-            s->window += n;
-            s->left -= n;
-            return TN_OK;
-        }
-        size_t take = s->left < n - have ? s->left : n - have;
-        memcpy(s->gather + have, s->window, take);
-        have += take;
-        s->window += take;
-        s->left -= take;
-    }
-    *bytes = s->gather;
-    return TN_OK;
-}
-
-static size_t chunk_bytes(const tn_part *p, uint64_t elements)
-{
-    return (size_t)((elements * tn_dtype_get(p->array.dtype)->bits + 7) / 8);
-}
-
-/* Element i of a chunk as up to 128 bits. */
-static void element_bits(unsigned bits, const uint8_t *data, uint64_t i, uint64_t out[2])
-{
-    out[0] = out[1] = 0;
-    if (bits >= 8) {
-        memcpy(out, data + i * (bits / 8), bits / 8);
-        return;
-    }
-    uint64_t at = i * bits;
-    unsigned shift = (unsigned)(at % 8);
-    out[0] = (unsigned)data[at / 8] >> shift;
-    if (shift + bits > 8)
-        out[0] |= (uint64_t)data[at / 8 + 1] << (8 - shift);
-    out[0] &= (1u << bits) - 1;
-}
-
-static double as_double(tn_value v)
-{
-    switch (v.kind) {
-    case TN_KIND_INT: case TN_KIND_FIXED: return (double)v.i;
-    case TN_KIND_UINT: case TN_KIND_BOOL: return (double)v.u;
-    default: return v.re;
-    }
-}
-
-/* |a - b| and |a|; integers exactly as far as a double can say it. */
-static void distance(tn_value a, tn_value b, double *difference, double *size)
-{
-    if (a.kind == b.kind && (a.kind == TN_KIND_INT || a.kind == TN_KIND_FIXED)) {
-        *difference = (double)(a.i > b.i ? (uint64_t)a.i - (uint64_t)b.i : (uint64_t)b.i - (uint64_t)a.i);
-        *size = fabs((double)a.i);
-    } else if (a.kind == b.kind && a.kind == TN_KIND_UINT) {
-        *difference = (double)(a.u > b.u ? a.u - b.u : b.u - a.u);
-        *size = (double)a.u;
-    } else {
-        *difference = hypot(as_double(a) - as_double(b), a.im - b.im);
-        *size = hypot(as_double(a), a.im);
-    }
-}
-
-static bool is_integer(tn_value v)
-{
-    return v.kind != TN_KIND_FLOAT && v.kind != TN_KIND_COMPLEX;
-}
-
-static bool is_signed(tn_value v)
-{
-    return v.kind == TN_KIND_INT || v.kind == TN_KIND_FIXED;
-}
-
-static bool same_integer(tn_value a, tn_value b)
-{
-    if (is_signed(a) && is_signed(b))
-        return a.i == b.i;
-    if (is_signed(a) != is_signed(b)) {
-        int64_t i = is_signed(a) ? a.i : b.i;
-        return i >= 0 && (uint64_t)i == (is_signed(a) ? b.u : a.u);
-    }
-    return a.u == b.u;
-}
-
-/* A double equals a 64-bit integer only if it is that very integer. */
-static bool is_that_integer(double x, tn_value v)
-{
-    if (is_signed(v))
-        return x >= -0x1p63 && x < 0x1p63 && (int64_t)x == v.i && (double)(int64_t)x == x;
-    return x >= 0 && x < 0x1p64 && (uint64_t)x == v.u && (double)(uint64_t)x == x;
-}
-
-static bool same_double(double x, double y)
-{
-    return (isnan(x) && isnan(y)) || x == y;        /* both NaN: the same value, whatever the bits */
-}
-
-static bool same_value(tn_value a, tn_value b)
-{
-    if (is_integer(a) && is_integer(b))
-        return same_integer(a, b);
-    if (is_integer(a) || is_integer(b)) {
-        tn_value whole = is_integer(a) ? a : b, other = is_integer(a) ? b : a;
-        return other.im == 0 && is_that_integer(other.re, whole);
-    }
-    return same_double(a.re, b.re) && same_double(a.im, b.im);
-}
-
-static void note_difference(tn_difference *d, uint64_t index, tn_value a, tn_value b)
-{
-    double difference, size;
-    if (d->differing++ == 0)
-        d->first = index;
-    distance(a, b, &difference, &size);
-    if (!isfinite(difference)) {
-        d->specials++;
-        return;
-    }
-    d->max_abs = fmax(d->max_abs, difference);
-    if (size > 0)
-        d->max_rel = fmax(d->max_rel, difference / size);
-}
-
-static void compare_chunk(tn_difference *d, const tn_part *a, const uint8_t *x, const tn_part *b, const uint8_t *y,
-                          uint64_t from, uint64_t n)
-{
-    bool one_type = a->array.dtype == b->array.dtype;
-    unsigned bits = tn_dtype_get(a->array.dtype)->bits;
-    if (one_type && memcmp(x, y, chunk_bytes(a, n)) == 0)
-        return;
-    for (uint64_t i = 0; i < n; i++) {
-        if (one_type) {
-            uint64_t p[2], q[2];
-            element_bits(bits, x, i, p);
-            element_bits(bits, y, i, q);
-            unsigned differ = (unsigned)(__builtin_popcountll(p[0] ^ q[0]) + __builtin_popcountll(p[1] ^ q[1]));
-            if (!differ)
-                continue;
-            d->bits += differ;
-        }
-        tn_value u = tn_value_get(a->array.dtype, x, i), v = tn_value_get(b->array.dtype, y, i);
-        if (one_type || !same_value(u, v))
-            note_difference(d, from + i, u, v);
-    }
-}
-
 static tn_status name_file(const tn_file *f, const tn_part *p, tn_status status, tn_error *err)
 {
     if (status)
@@ -253,19 +110,69 @@ static tn_status name_file(const tn_file *f, const tn_part *p, tn_status status,
     return status;
 }
 
-static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const tn_part *p, uint64_t from, uint64_t n,
-                           tn_error *err)
+/* The parts of both sides that an item is about. */
+static const tn_part *part_a(const comparison *c, const item *it) { return &c->pairs[it->pair].a->parts[it->part]; }
+static const tn_part *part_b(const comparison *c, const item *it) { return &c->pairs[it->pair].b->parts[it->part]; }
+
+/* Bytes of n elements. */
+static uint64_t bytes_of(const tn_part *p, uint64_t n)
 {
-    uint64_t bits = tn_dtype_get(p->array.dtype)->bits, first = from * bits / 8;
-    s->left = 0;
-    return name_file(f, p, tn_stream_open(&s->stream, f, t, p, first, (n * bits + 7) / 8, TN_CHECKSUM_NONE, err), err);
+    uint64_t bits = tn_dtype_get(p->array.dtype)->bits;
+    return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
-/* Compressed data must end where its last element does. */
-static tn_status check_end(side *s, tn_error *err)
+static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_error *err)
 {
-    tn_status status = s->left ? TN_OK : tn_stream_next(&s->stream, &s->window, &s->left, err);
-    return status || !s->left ? status : tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "a tensor's data is longer than its shape");
+    const tn_part *p = &t->parts[it->part];
+    s->size = 0;
+    s->bits = tn_dtype_get(p->array.dtype)->bits;
+    return name_file(f, p, tn_stream_open(&s->stream, f, t, p, bytes_of(p, it->from), bytes_of(p, it->n), TN_CHECKSUM_NONE, err), err);
+}
+
+static tn_status open_sides(const comparison *c, const item *it, sides *s, tn_error *err)
+{
+    const tn_difference *pair = &c->pairs[it->pair];
+    s->left = it->n;
+    tn_status status = open_side(&s->a, c->a, pair->a, it, err);
+    return status ? status : open_side(&s->b, c->b, pair->b, it, err);
+}
+
+static void advance(side *s, size_t elements)
+{
+    size_t used = (elements * s->bits + 7) / 8;
+    s->window += used;
+    s->size -= used;
+}
+
+/* The next elements of both sides, as many as both have at hand: a window
+ * holds whole groups of 8.  *n is 0 at the end, which is where the data must end too. */
+static tn_status next_chunks(const comparison *c, const item *it, sides *s, const uint8_t **x, const uint8_t **y, size_t *n,
+                             tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (!s->a.size)
+        status = name_file(c->a, part_a(c, it), tn_stream_next(&s->a.stream, &s->a.window, &s->a.size, err), err);
+    if (!status && !s->b.size)
+        status = name_file(c->b, part_b(c, it), tn_stream_next(&s->b.stream, &s->b.window, &s->b.size, err), err);
+    *n = 0;
+    if (status || !s->left)
+        return status;
+    uint64_t in_a = (uint64_t)s->a.size * 8 / s->a.bits, in_b = (uint64_t)s->b.size * 8 / s->b.bits;
+    *n = (size_t)(in_a < in_b ? in_a : in_b);
+    if (*n > s->left)           /* bits that fill the last byte */
+        *n = (size_t)s->left;
+    s->left -= *n;
+    *x = s->a.window;
+    *y = s->b.window;
+    advance(&s->a, *n);
+    advance(&s->b, *n);
+    return TN_OK;
+}
+
+static bool same_bytes(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, size_t n)
+{
+    const tn_part *a = part_a(c, it), *b = part_b(c, it);
+    return a->array.dtype == b->array.dtype && memcmp(x, y, (size_t)bytes_of(a, n)) == 0;
 }
 
 static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
@@ -273,59 +180,95 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
     comparison *c = context;
     const item *it = &c->items[number];
     sides *s = &c->workers[seat.worker];
-    tn_difference *found = &c->found[seat.slot];
-    const tn_difference *pair = &c->pairs[it->pair];
-    *found = (tn_difference){ 0 };
+    outcome *found = &c->found[seat.slot];
+    *found = (outcome){ 0 };
     if (!it->n)
         return TN_OK;
-    const tn_part *a = &pair->a->parts[it->part], *b = &pair->b->parts[it->part];
-    tn_status status = open_side(&s->a, c->a, pair->a, a, it->from, it->n, err);
-    if (!status)
-        status = open_side(&s->b, c->b, pair->b, b, it->from, it->n, err);
-    for (uint64_t at = 0; at < it->n && !status; at += CHUNK) {
-        uint64_t n = it->n - at < CHUNK ? it->n - at : CHUNK;
+    tn_status status = open_sides(c, it, s, err);
+    for (uint64_t at = it->from; !status;) {
         const uint8_t *x = NULL, *y = NULL;
-        status = name_file(c->a, a, next_bytes(&s->a, chunk_bytes(a, n), &x, err), err);
-        if (!status)
-            status = name_file(c->b, b, next_bytes(&s->b, chunk_bytes(b, n), &y, err), err);
-        if (!status)
-            compare_chunk(found, a, x, b, y, it->from + at, n);
+        size_t n;
+        status = next_chunks(c, it, s, &x, &y, &n, err);
+        if (status || !n)
+            break;
+        if (same_bytes(c, it, x, y, n))
+            found->some_equal = true;
+        else
+            tn_distance_add(&found->distance, part_a(c, it)->array.dtype, x, part_b(c, it)->array.dtype, y, at, n);
+        at += n;
     }
-    if (!status)
-        status = name_file(c->a, a, check_end(&s->a, err), err);
-    return status ? status : name_file(c->b, b, check_end(&s->b, err), err);
+    return status;
 }
 
-static void merge(tn_difference *pair, const item *it, const tn_difference *found)
+/* Chunks of equal bytes are passed over at the speed of memory, without a look
+ * at their values.  Only when a tensor turns out to differ elsewhere are these
+ * needed, for the signal: they are gone through again. */
+static tn_status add_equal_chunks(comparison *c, const item *it, tn_error *err)
 {
-    pair->elements += it->n;
-    if (!found->differing)
-        return;
-    if (!pair->differing) {
-        pair->first = found->first;
-        pair->part = &pair->a->parts[it->part];
+    sides *s = &c->workers[c->jobs];
+    tn_status status = open_sides(c, it, s, err);
+    for (;;) {
+        const uint8_t *x = NULL, *y = NULL;
+        size_t n = 0;
+        if (!status)
+            status = next_chunks(c, it, s, &x, &y, &n, err);
+        if (status || !n)
+            return status;
+        if (!same_bytes(c, it, x, y, n))
+            continue;
+        tn_span span;
+        tn_span_begin(&span, part_a(c, it)->array.dtype);
+        tn_span_add(&span, x, n);
+        tn_summary sum = tn_span_end(&span);
+        if (sum.figures.finite)
+            c->distance.signal += sum.spread + sum.figures.mean * sum.figures.mean * (double)sum.figures.finite;
     }
-    pair->what |= TN_DIFF_VALUES;
-    pair->differing += found->differing;
-    pair->bits += found->bits;
-    pair->specials += found->specials;
-    pair->max_abs = fmax(pair->max_abs, found->max_abs);
-    pair->max_rel = fmax(pair->max_rel, found->max_rel);
+}
+
+static tn_status finish_pair(comparison *c, tn_difference *pair, size_t last_item, tn_error *err)
+{
+    tn_status status = TN_OK;
+    tn_distance *d = &c->distance;
+    for (size_t i = c->first_item; i <= last_item && d->noise > 0 && !status; i++)
+        if (c->items[i].some_equal)
+            status = add_equal_chunks(c, &c->items[i], err);
+    pair->differing = d->differing;
+    pair->first = d->first;
+    pair->bits = d->bits;
+    pair->specials = d->specials;
+    pair->max_abs = d->max_abs;
+    pair->max_rel = d->max_rel;
+    pair->max_ulp = d->max_ulp;
+    pair->sqnr = tn_distance_sqnr(d);
+    return status;
 }
 
 static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *err)
 {
     comparison *c = context;
-    const item *it = &c->items[number];
+    item *it = &c->items[number];
     tn_difference *pair = &c->pairs[it->pair];
-    merge(pair, it, &c->found[slot]);
+    const outcome *found = &c->found[slot];
+    if (found->distance.differing) {
+        if (!c->distance.differing)
+            pair->part = &pair->a->parts[it->part];
+        pair->what |= TN_DIFF_VALUES;
+    }
+    pair->elements += it->n;
+    it->some_equal = found->some_equal;
+    tn_distance_join(&c->distance, &found->distance);
     if (it->last) {
+        tn_status status = finish_pair(c, pair, (size_t)number, err);
+        if (status)
+            return status;
+        c->distance = (tn_distance){ 0 };
+        c->first_item = (size_t)number + 1;
         c->different += pair->what != 0;
         if (c->report)
             c->report(c->o.context, pair);
     }
     if (it->n)
-        c->progress += chunk_bytes(&pair->a->parts[it->part], it->n);
+        c->progress += bytes_of(part_a(c, it), it->n);
     if (c->o.progress && c->o.progress(c->o.context, c->progress, c->total))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
     return TN_OK;
@@ -341,7 +284,7 @@ static tn_status push_item(comparison *c, item it, tn_error *err)
     c->items = grown;
     c->items[c->nitems++] = it;
     if (it.n)
-        c->total += chunk_bytes(&c->pairs[it.pair].a->parts[it.part], it.n);
+        c->total += bytes_of(part_a(c, &it), it.n);
     return TN_OK;
 }
 
@@ -449,11 +392,11 @@ static tn_status run(comparison *c, tn_error *err)
         status = tn_pool_new(c->o.jobs, &pool, err);
     if (status)
         return status;
-    unsigned jobs = tn_pool_jobs(pool);
-    c->workers = calloc(jobs, sizeof *c->workers);
+    c->jobs = tn_pool_jobs(pool);
+    c->workers = calloc(c->jobs + 1, sizeof *c->workers);
     c->found = calloc(tn_pool_slots(pool), sizeof *c->found);
     status = c->workers && c->found ? tn_pool_run(pool, c->nitems, &(tn_ordered){ work, emit, c }, err) : tn_fail_nomem(err);
-    for (unsigned i = 0; c->workers && i < jobs; i++) {
+    for (unsigned i = 0; c->workers && i <= c->jobs; i++) {
         tn_stream_free(&c->workers[i].a.stream);
         tn_stream_free(&c->workers[i].b.stream);
     }

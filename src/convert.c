@@ -1,13 +1,23 @@
-/* convert.c - a whole file into another: which tensors, under which names,
- * stored how.  transfer.c moves the bytes. */
+/* convert.c - a whole file into another: which tensors, under which names, as
+ * which type, stored how.  transfer.c moves the bytes. */
 #include "base/error.h"
 #include "base/options.h"
 #include "container/stream.h"
+#include "tensor/array.h"
 #include "transfer.h"
+#include "transform/cast.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* How one tensor is cast: a plan, shared by all of one source type under one
+ * rule, and where its elements are for messages. */
+typedef struct recast {
+    tn_change           change;
+    const tn_cast_plan *plan;
+    const tn_tensor    *tensor;
+} recast;
 
 typedef struct conversion {
     const tn_file            *in;
@@ -19,9 +29,11 @@ typedef struct conversion {
     const tn_tensor         **source;   /* the chosen tensors */
     tn_planned               *planned;
     tn_stored_as            **how;      /* of each part of each of them */
+    const tn_change         **change;   /* of each, or NULL */
+    const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
-    bool                     *used;     /* which globs and renames matched something */
+    bool                     *used;     /* which globs, renames and casts matched something */
 } conversion;
 
 /* ---- which tensors, under which names ---- */
@@ -97,11 +109,72 @@ static tn_status check_rules(const conversion *c, tn_error *err)
 
 static tn_status check_used(const conversion *c, tn_error *err)
 {
-    for (size_t i = 0; i < c->o.nonly + c->o.nrename; i++)
+    for (size_t i = 0; i < c->o.nonly + c->o.nrename + c->o.ncasts; i++) {
+        size_t k = i - c->o.nonly;
+        const char *rule = i < c->o.nonly ? c->o.only[i] : k < c->o.nrename ? c->o.rename[k] : c->o.casts[k - c->o.nrename].glob;
         if (!c->used[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s",
-                           tn_quote_z(i < c->o.nonly ? c->o.only[i] : c->o.rename[i - c->o.nonly]).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(rule).text);
+    }
     return TN_OK;
+}
+
+/* ---- as which type ---- */
+
+static tn_status apply_cast(const void *context, uint64_t first, const uint8_t *in, size_t elements, uint8_t *out, tn_error *err)
+{
+    const recast *r = context;
+    tn_error why;
+    tn_status status = tn_cast_block(r->plan, out, in, elements, first, r->tensor->rank, r->tensor->shape, &why);
+    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(r->tensor->name).text, why.text) : TN_OK;
+}
+
+static tn_status find_plan(conversion *c, size_t rule, tn_dtype from, const tn_cast_plan **plan, tn_error *err)
+{
+    const tn_cast_plan **known = &c->plans[rule][from];
+    tn_status status = TN_OK;
+    if (!*known) {
+        tn_cast_plan *made = tn_arena_alloc(&c->arena, sizeof *made);
+        const tn_cast_rule *r = &c->o.casts[rule];
+        status = made ? tn_cast_plan_make(made, r->dtype, from, TN_HOST_ORDER, &r->options, err) : tn_fail_nomem(err);
+        *known = made;
+    }
+    *plan = *known;
+    return status;
+}
+
+/* The first rule that matches counts.  A tensor that has the type already stays as it is. */
+static tn_status choose_cast(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+{
+    size_t rule = 0;
+    while (rule < c->o.ncasts && fnmatch(c->o.casts[rule].glob, t->name, 0) != 0)
+        rule++;
+    c->planned[i].dtype = t->dtype;
+    if (rule == c->o.ncasts)
+        return TN_OK;
+    c->used[c->o.nonly + c->o.nrename + rule] = true;
+    tn_dtype to = c->o.casts[rule].dtype;
+    if (to == t->dtype)
+        return TN_OK;
+    if (strcmp(t->form, "dense") != 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense tensor to cast but found form %s",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    recast *r = tn_arena_zalloc(&c->arena, 1, sizeof *r);
+    tn_error why;
+    if (!r)
+        return tn_fail_nomem(err);
+    tn_status status = find_plan(c, rule, t->dtype, &r->plan, &why);
+    if (status)
+        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
+    r->tensor = t;
+    r->change = (tn_change){ apply_cast, r, tn_dtype_get(t->dtype)->bits, tn_dtype_get(to)->bits };
+    c->change[i] = &r->change;
+    c->planned[i].dtype = to;
+    return TN_OK;
+}
+
+static const tn_cast_plan *plan_of(const conversion *c, size_t i)
+{
+    return c->change[i] ? ((const recast *)c->change[i]->context)->plan : NULL;
 }
 
 /* ---- how each is stored ---- */
@@ -125,8 +198,12 @@ static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_
     tn_stored_as *how = c->how[i] = tn_arena_zalloc(&c->arena, t->nparts, sizeof *how);
     tn_status status = how ? TN_OK : tn_fail_nomem(err);
     for (uint32_t k = 0; k < t->nparts && !status; k++) {
-        status = choose_part(c, t, &t->parts[k], &how[k], err);
-        c->planned[i].nbytes += t->parts[k].nbytes;
+        const tn_part *p = &t->parts[k];
+        uint64_t nbytes = p->nbytes;
+        status = choose_part(c, t, p, &how[k], err);
+        if (!status && k == 0 && c->change[i] && tn_shape_nbytes(c->planned[i].dtype, p->array.rank, p->array.shape, &nbytes))
+            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: too large for its new type", tn_quote_z(t->name).text);
+        c->planned[i].nbytes += nbytes;
     }
     if (!status) {
         c->planned[i].encoding = how[0].encoding;
@@ -142,8 +219,10 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
     c->planned = tn_arena_zalloc(&c->arena, n, sizeof *c->planned);
     c->how = tn_arena_zalloc(&c->arena, n, sizeof *c->how);
     c->position = tn_arena_zalloc(&c->arena, n, sizeof *c->position);
-    c->used = tn_arena_zalloc(&c->arena, c->o.nonly + c->o.nrename, sizeof *c->used);
-    if (!c->source || !c->planned || !c->how || !c->position || !c->used)
+    c->change = tn_arena_zalloc(&c->arena, n, sizeof *c->change);
+    c->plans = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->plans);
+    c->used = tn_arena_zalloc(&c->arena, c->o.nonly + c->o.nrename + c->o.ncasts, sizeof *c->used);
+    if (!c->source || !c->planned || !c->how || !c->position || !c->change || !c->plans || !c->used)
         return tn_fail_nomem(err);
     tn_status status = check_rules(c, err);
     for (size_t i = 0; i < n && !status; i++) {
@@ -155,7 +234,9 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
         tn_planned *p = &c->planned[c->count];
         p->source = c->source[c->count] = t;
         p->name = new_name(c, t->name);
-        status = p->name ? choose_storage(c, t, c->count++, err) : tn_fail_nomem(err);
+        status = p->name ? choose_cast(c, t, c->count, err) : tn_fail_nomem(err);
+        if (!status)
+            status = choose_storage(c, t, c->count++, err);
     }
     return status ? status : check_used(c, err);
 }
@@ -197,7 +278,7 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
     const tn_tensor *a = c->source[k], *b = c->source[i];
     const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
     return a->nparts == 1 && b->nparts == 1 && a->dtype == b->dtype && (!y || (x && strcmp(x, y) == 0)) &&
-           c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
+           plan_of(c, k) == plan_of(c, i) && c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
 }
 
 /* The new name of the tensor that source[i] is still tied to, or NULL.  Where
@@ -234,6 +315,8 @@ static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
         return tn_fail_nomem(err);
     for (uint32_t k = 0; k < t.nparts; k++)
         parts[k].data = NULL;           /* streamed, so that checksums are seen */
+    if (c->change[i])
+        t.dtype = parts[0].array.dtype = c->planned[i].dtype;
     t.parts = parts;
     t.name = c->planned[i].name;
     tn_status status = find_tie(c, i, &t.tied, err);
@@ -264,7 +347,7 @@ static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *e
 {
     tn_status status = TN_OK;
     if (!c->o.dry_run)
-        status = tn_transfer_run(&(tn_transfer){ c->in, c->writer, c->source, c->in_path, c->o.progress, c->o.context }, err);
+        status = tn_transfer_run(&(tn_transfer){ c->in, c->writer, c->source, c->change, c->in_path, c->o.progress, c->o.context }, err);
     if (status)
         return status;          /* its text names the file */
     status = in_output(c, tn_writer_seal(c->writer, err), err);

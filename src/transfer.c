@@ -38,6 +38,11 @@ static const tn_part *part_of(const mover *m, const tn_out_entry *e)
     return &tensor_of(m, e)->parts[e->part];
 }
 
+static const tn_change *change_of(const mover *m, const tn_out_entry *e)
+{
+    return e->part == 0 && m->t->change ? m->t->change[e->tensor] : NULL;
+}
+
 /* Every failure is named once, where it is first seen. */
 static tn_status in_output(const mover *m, tn_status status, tn_error *err)
 {
@@ -113,8 +118,8 @@ static tn_status move_raw(mover *m, tn_error *err)
         tn_status status = in_output(m, tn_writer_place(w, m->entries[i], e->nbytes, err), err);
         if (status)
             return status;
-        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum };
-        bytes += e->nbytes;
+        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, e) };
+        bytes += p->nbytes;
     }
     tn_scan scan = {
         .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window, .done = raw_done, .context = m,
@@ -132,10 +137,10 @@ static tn_status move_raw(mover *m, tn_error *err)
 
 enum { BATCH_PARTS = 64 };
 
-/* Entries [first, first + count) of the run: at most TN_ZSTD_WHOLE_MAX decoded bytes. */
+/* Entries [first, first + count) of the run: at most TN_ZSTD_WHOLE_MAX bytes to compress. */
 typedef struct batch {
     size_t   first, count;
-    uint64_t bytes;
+    uint64_t bytes, source;
 } batch;
 
 typedef struct small_worker {
@@ -159,10 +164,13 @@ typedef struct small_run {
     size_t      out_cap;
 } small_run;
 
-static tn_status read_whole(mover *m, tn_stream *s, const tn_tensor *t, const tn_part *p, uint8_t *to, tn_error *err)
+static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8_t *to, tn_error *err)
 {
+    const tn_tensor *t = tensor_of(m, e);
+    const tn_part *p = part_of(m, e);
     tn_digest digest;
     tn_status status = tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err);
+    tn_stream_change(s, change_of(m, e));
     while (!status) {
         const uint8_t *bytes;
         size_t n;
@@ -208,7 +216,7 @@ static tn_status small_work(void *context, uint64_t item, tn_seat seat, tn_error
     tn_status status = TN_OK;
     for (size_t i = 0; i < b->count && !status; i++) {
         const tn_out_entry *e = &m->t->out->entries[m->entries[b->first + i]];
-        status = in_input(m, part_of(m, e), read_whole(m, &own->stream, tensor_of(m, e), part_of(m, e), own->in, err), err);
+        status = in_input(m, part_of(m, e), read_whole(m, &own->stream, e, own->in, err), err);
         if (!status)
             status = in_output(m, compress(r, own, s, i, e, used, err), err);
         used += s->size[i];
@@ -235,25 +243,27 @@ static tn_status small_emit(void *context, uint64_t item, unsigned slot, tn_erro
         tn_writer_commit(w, entry, &s->digest[i]);
         from += s->size[i];
     }
-    return tell_progress(m, b->bytes, err);
+    return tell_progress(m, b->source, err);
 }
 
 static tn_status plan_batches(small_run *r, tn_error *err)
 {
     mover *m = r->m;
     for (size_t i = 0; i < m->count; i++) {
-        uint64_t n = m->t->out->entries[m->entries[i]].nbytes;
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        uint64_t n = e->nbytes, source = part_of(m, e)->nbytes;
         batch *last = r->nbatches ? &r->batches[r->nbatches - 1] : NULL;
         if (last && last->count < BATCH_PARTS && last->bytes + n <= TN_ZSTD_WHOLE_MAX) {
             last->count++;
             last->bytes += n;
+            last->source += source;
             continue;
         }
         batch *grown = tn_grow(r->batches, r->nbatches, &r->cap, sizeof *grown);
         if (!grown)
             return tn_fail_nomem(err);
         r->batches = grown;
-        r->batches[r->nbatches++] = (batch){ i, 1, n };
+        r->batches[r->nbatches++] = (batch){ i, 1, n, source };
     }
     return TN_OK;
 }
@@ -308,8 +318,10 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
 {
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
+    uint64_t told = 0;
     tn_digest digest;
     tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
+    tn_stream_change(s, change_of(m, e));
     while (!status) {
         const uint8_t *bytes;
         size_t n;
@@ -318,7 +330,8 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
             break;
         status = in_output(m, tn_writer_write(m->t->out, e->tensor, e->part, bytes, n, err), err);
         if (!status)
-            status = tell_progress(m, n, err);
+            status = tell_progress(m, s->made - told, err);
+        told = s->made;
     }
     if (!status)
         status = in_input(m, p, tn_stream_digest(s, &digest, err), err);
@@ -364,7 +377,7 @@ tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
     m.entries = malloc(n * sizeof *m.entries);
     m.parts = malloc(n * sizeof *m.parts);
     for (size_t i = 0; i < t->out->count; i++)
-        m.total += t->out->entries[i].tied == SIZE_MAX ? t->out->entries[i].nbytes : 0;
+        m.total += t->out->entries[i].tied == SIZE_MAX ? part_of(&m, &t->out->entries[i])->nbytes : 0;
     tn_status status = m.entries && m.parts ? tn_pool_new(t->out->options.jobs, &m.pool, err) : tn_fail_nomem(err);
     if (!status)
         status = move_runs(&m, err);

@@ -3,12 +3,14 @@
 #define TN_TRANSFER_H
 
 #include "container/file.h"
+#include "container/stream.h"
 #include "container/writer.h"
 
 typedef struct tn_transfer {
     const tn_file          *in;
     tn_writer              *out;            /* planned; its tensor i is made of... */
     const tn_tensor *const *source;         /* ...source[i] */
+    const tn_change *const *change;         /* of its first part on the way, or NULL; NULL: of none */
     const char             *in_path;        /* for messages */
     tn_progress_fn          progress;
     void                   *context;

@@ -5,6 +5,7 @@
 #ifndef TENON_CONVERT_H
 #define TENON_CONVERT_H
 
+#include <tenon/cast.h>
 #include <tenon/writer.h>
 
 #ifdef __cplusplus
@@ -15,11 +16,25 @@ extern "C" {
 typedef struct tn_planned {
     const tn_tensor *source;
     const char      *name;      /* after renaming */
+    tn_dtype         dtype;     /* after casting */
     tn_encoding      encoding;
     tn_checksum      checksum;
     uint64_t         nbytes;    /* decoded, all parts */
 } tn_planned;
 typedef void (*tn_plan_fn)(void *context, const tn_planned *planned);
+
+/* Which tensors become elements of another type; the first rule that matches a
+ * tensor counts, others leave it as it is. */
+typedef struct tn_cast_rule {
+    char            glob[256];  /* of names; "*": all */
+    tn_dtype        dtype;
+    tn_cast_options options;
+} tn_cast_rule;
+
+/* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
+ * seed, scale and complex (real).  What the text does not say is taken from
+ * `defaults` (may be NULL).  TN_ERR_ARGUMENT: the text says what and where. */
+TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_options *defaults, tn_cast_rule *rule, tn_error *err);
 
 typedef enum tn_keep {          /* for encoding and checksum */
     TN_KEEP   = 0,              /* as in the input, where the output can hold it */
@@ -35,6 +50,8 @@ typedef struct tn_convert_options {
     size_t             nonly;
     const char *const *rename;      /* "OLD=NEW"; each side may have one '*' that stands for the same text */
     size_t             nrename;
+    const tn_cast_rule *casts;
+    size_t             ncasts;
     bool               dry_run;     /* plan and check everything, write nothing */
     tn_plan_fn         plan;        /* may be NULL */
     tn_progress_fn     progress;    /* may be NULL */
@@ -52,7 +69,7 @@ typedef struct tn_convert_result {
  * way.  `result` may be NULL.  Memory does not grow with the tensors.
  *
  * TN_ERR_ARGUMENT: a glob or an old name that matches nothing, two tensors of
- * one new name.  TN_ERR_LOSS: something the output cannot hold.
+ * one new name, a cast that has no meaning.  TN_ERR_LOSS: something the output cannot hold.
  * TN_ERR_CHECKSUM: the input is damaged; nothing was written. */
 TN_API tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options,
                             tn_convert_result *result, tn_error *err);
@@ -94,6 +111,8 @@ typedef struct tn_difference {
     uint64_t         specials;  /* differing elements where one side is NaN or infinite: not in the maxima */
     double           max_abs;   /* largest |a - b| */
     double           max_rel;   /* largest |a - b| / |a| with a not 0 */
+    double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; floats only */
+    double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values; infinite when equal */
     const char      *why;       /* UNREAD */
 } tn_difference;
 typedef void (*tn_compare_fn)(void *context, const tn_difference *difference);

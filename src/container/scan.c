@@ -8,7 +8,7 @@
 
 /* A span is large enough that handing it out costs nothing, and small enough
  * that a few of them keep every core busy to the end. */
-#define SPAN_BYTES ((uint64_t)8 << 20)
+#define SPAN_BYTES ((uint64_t)42 * TN_WINDOW)
 enum { SPAN_PARTS = 256 };
 
 /* Whole parts [first, first + count), or bytes [from, from + size) of one. */
@@ -85,7 +85,7 @@ static bool plan_spans(run *r)
 static bool same_bytes(const tn_scan_part *p)
 {
     const tn_storage *s = &p->part->storage;
-    return p->stored_kind == p->decoded_kind && s->encoding == TN_ENCODING_RAW &&
+    return p->stored_kind == p->decoded_kind && !p->change && s->encoding == TN_ENCODING_RAW &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->part->array.dtype)->swap_bytes == 1);
 }
 
@@ -96,6 +96,9 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
     bool same = same_bytes(p);
     tn_hash decoded = { 0 };
     tn_status status = tn_stream_open(s, scan->file, p->tensor, p->part, from, n, p->stored_kind, err);
+    tn_stream_change(s, p->change);
+    from = p->change ? from / p->change->from_bits * p->change->to_bits : from;     /* eight elements are never cut */
+    out->made = 0;
     if (!status)
         status = tn_hash_begin(&decoded, same ? TN_CHECKSUM_NONE : p->decoded_kind, err);
     while (!status) {
@@ -109,6 +112,7 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
             status = scan->window(scan->context, k, from, bytes, got, err);
         out->window_failed = status != TN_OK;
         from += got;
+        out->made += got;
     }
     if (!status)
         status = tn_stream_digest(s, &out->stored, err);
@@ -165,7 +169,7 @@ static void join(tn_scanned *to, const tn_scanned *from, uint64_t n)
         to->window_failed = from->window_failed;
     }
     to->stored.crc32c = tn_crc32c_join(to->stored.crc32c, from->stored.crc32c, n);
-    to->decoded.crc32c = tn_crc32c_join(to->decoded.crc32c, from->decoded.crc32c, n);
+    to->decoded.crc32c = tn_crc32c_join(to->decoded.crc32c, from->decoded.crc32c, from->made);
 }
 
 static tn_status tell_progress(run *r, uint64_t bytes, tn_error *err)

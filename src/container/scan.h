@@ -13,7 +13,8 @@ typedef struct tn_scan_part {
     const tn_tensor *tensor;
     const tn_part   *part;
     tn_checksum      stored_kind;   /* to compute over the bytes as stored */
-    tn_checksum      decoded_kind;  /* to compute over the bytes as decoded */
+    tn_checksum      decoded_kind;  /* to compute over the bytes as decoded and changed */
+    const tn_change *change;        /* on the way to window(), or NULL */
 } tn_scan_part;
 
 /* What became of a part. */
@@ -22,13 +23,14 @@ typedef struct tn_scanned {
     tn_error  err;
     bool      window_failed;        /* it was window() that failed */
     tn_digest stored, decoded;
+    uint64_t  made;                 /* bytes given to window() */
 } tn_scanned;
 
 typedef struct tn_scan {
     const tn_file      *file;
     const tn_scan_part *parts;
     size_t              count;
-    /* Decoded bytes of part k from byte `at` on.  Any thread; may be NULL. */
+    /* Decoded (and changed) bytes of part k from byte `at` on.  Any thread; may be NULL. */
     tn_status (*window)(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n, tn_error *err);
     /* Part k is through.  In order, one at a time; a failure stops the scan. */
     tn_status (*done)(void *context, size_t k, const tn_scanned *result, tn_error *err);

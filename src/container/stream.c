@@ -62,6 +62,8 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->stored = part->storage.offset;
     s->stored_end = s->stored + part->storage.size;
     s->as_stored = false;
+    s->change = NULL;
+    s->nunchanged = 0;
 }
 
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err)
@@ -140,8 +142,10 @@ static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_err
     tn_status status = tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
     if (status)
         return tn_fail(err, status, s->part->storage.offset, "%s%s", name_of(s->tensor).text, why.text);
-    s->pending += used;
-    s->npending -= used;
+    if (used) {                 /* at the end there is nothing to point to */
+        s->pending += used;
+        s->npending -= used;
+    }
     return TN_OK;
 }
 
@@ -188,7 +192,17 @@ static tn_status next_zstd(tn_stream *s, const uint8_t **bytes, size_t *n, tn_er
     return status;
 }
 
-tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+void tn_stream_change(tn_stream *s, const tn_change *change)
+{
+    s->change = change;
+    s->elements = 0;
+    if (change) {
+        s->element = s->made * 8 / change->from_bits;
+        tn_shape_count(s->part->array.rank, s->part->array.shape, &s->elements);    /* cannot fail: its bytes were counted */
+    }
+}
+
+static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
     tn_status status = s->as_stored ? next_stored(s, bytes, n, err)
@@ -197,6 +211,36 @@ tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_erro
     if (!status)
         s->made += *n;
     return status;
+}
+
+/* As many elements as are at hand and fit a window after the change: wide
+ * results of narrow elements take several turns. */
+static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    const tn_change *c = s->change;
+    *n = 0;
+    tn_status status = s->nunchanged ? TN_OK : next_decoded(s, &s->unchanged, &s->nunchanged, err);
+    if (!status)
+        status = need_buffer(&s->changed, err);
+    if (status || !s->nunchanged)
+        return status;
+    size_t have = s->nunchanged * 8 / c->from_bits, fit = TN_WINDOW / c->to_bits * 8;
+    bool all = have <= fit;
+    size_t elements = all ? have : fit, used = all ? s->nunchanged : elements / 8 * c->from_bits;
+    if (elements > s->elements - s->element)        /* the bits that fill the last byte are none */
+        elements = (size_t)(s->elements - s->element);
+    status = c->apply(c->context, s->element, s->unchanged, elements, s->changed, err);
+    s->element += elements;
+    s->unchanged += used;
+    s->nunchanged -= used;
+    *bytes = s->changed;
+    *n = (elements * c->to_bits + 7) / 8;
+    return status;
+}
+
+tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
 }
 
 tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err)
@@ -210,6 +254,7 @@ void tn_stream_free(tn_stream *s)
     tn_zstd_free(s->zstd);
     free(s->in);
     free(s->out);
+    free(s->changed);
     *s = (tn_stream){ 0 };
 }
 

@@ -10,8 +10,18 @@
 #include "container/file.h"
 
 /* A window fits the second-level cache with its copy: what is done to it next
- * (checksum, swap, write) finds it there. */
-#define TN_WINDOW ((size_t)256 << 10)
+ * (checksum, swap, cast, write) finds it there.  A multiple of 3 * 8 bytes, so
+ * that eight elements of any type are never cut. */
+#define TN_WINDOW ((size_t)192 << 10)
+
+/* What becomes of elements on their way: a cast, say.  Any thread. */
+typedef struct tn_change {
+    /* `elements` of them from number `first` on, into `out`, which has room.
+     * `first` is a multiple of 8, and `elements` too but at the end. */
+    tn_status (*apply)(const void *context, uint64_t first, const uint8_t *in, size_t elements, uint8_t *out, tn_error *err);
+    const void *context;
+    unsigned    from_bits, to_bits;     /* of an element */
+} tn_change;
 
 /* Buffers of one worker, reused from part to part.  Zero-initialise to begin. */
 typedef struct tn_stream {
@@ -22,6 +32,11 @@ typedef struct tn_stream {
     uint64_t  made, made_end;       /* decoded bytes so far, and in all */
     tn_hash   hash;                 /* over stored bytes */
     bool      as_stored;
+    const tn_change *change;        /* or NULL */
+    uint64_t  element, elements;    /* number of the next one to change, and of all */
+    const uint8_t *unchanged;       /* decoded bytes still to be changed */
+    size_t    nunchanged;
+    uint8_t  *changed;
     tn_zstd  *zstd;
     uint8_t  *in, *out;             /* windows, allocated on first need */
     const uint8_t *pending;         /* stored bytes not yet decoded */
@@ -43,6 +58,9 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
 
 /* Begins the bytes of a part as they are stored, whatever they mean. */
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err);
+
+/* From here on windows hold what `change` makes of the elements. */
+void tn_stream_change(tn_stream *s, const tn_change *change);
 
 /* The next window, at most TN_WINDOW bytes, host byte order, valid until the
  * next call; *n is 0 at the end. */

@@ -12,3 +12,6 @@ t diff raw_little.zt raw_big.zt
 t diff raw_little.zt zstd_crc.zt
 t diff empty.zt empty.zt
 t diff unknown_dtype.zt unknown_dtype.zt
+safetensors f.safetensors '{"w":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}' '\x00\x20\x80\x3f\x00\x00\x00\x40\x00\x00\x40\x40'
+tenon convert -q f.safetensors h.zt --cast bf16
+t diff f.safetensors h.zt

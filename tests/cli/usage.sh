@@ -4,7 +4,7 @@ t nonsense
 t --nonsense
 t help nonsense
 t help ls ls
-for command in ls show verify convert diff meta; do
+for command in ls show stats verify convert diff meta; do
     t $command
     t $command --nonsense x y
     t $command -z x y

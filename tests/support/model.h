@@ -59,9 +59,9 @@ typedef struct model {
 static inline const char *model_text(model *m, chooser *c, size_t most)
 {
     static const char *const pieces[] = {
-        "a", "B", "7", "_", ".", "/", " ", "layer", "weight", "\"", "\\", "\n", "\t", "\x01", "\x1b[2J", "\x7f", "'", "%s", "{", "}",
-        ":", ",", "*", "=", "\xc3\xa9", "e\xcc\x81", "\xe2\x82\xac", "\xf0\x9f\x99\x82", "\xe2\x80\xae", "\xef\xbb\xbf", "\xef\xbf\xbf",
-        "\xf4\x8f\xbf\xbf", "\xc2\x80", "\xed\x9f\xbf", "null", "true", "0x",
+        "a", "B", "7", "_", ".", "/", " ", "layer", "weight", "\"", "\\", "\n", "\t", "\x01", "\x1b[2J", "\x7f", "'", "%s", "{",
+        "}", ":", ",", "*", "=", "\xc3\xa9", "e\xcc\x81", "\xe2\x82\xac", "\xf0\x9f\x99\x82", "\xe2\x80\xae", "\xef\xbb\xbf",
+        "\xef\xbf\xbf", "\xf4\x8f\xbf\xbf", "\xc2\x80", "\xed\x9f\xbf", "null", "true", "0x",
     };
     tn_buf b = { 0 };
     size_t n = 1 + (size_t)choose(c, most);

@@ -11,7 +11,7 @@ import time
 from system import MIB, TENON, Skip, contents, noise, run_tests, tenon, test, write_safetensors
 
 LITTER = re.compile(r"^\.tenon-[a-z2-7]{6}\.tmp$")
-KILLS = 30                      # for each way of converting
+KILLS = 35                      # for each way of converting
 
 
 def check_folder(folder, old, new):
@@ -46,17 +46,21 @@ def kill_at_random(folder, options, seed):
     old, new = contents(saved), contents(out)
     pick = random.Random(seed)
     seen = {"old": 0, "new": 0}
-    killed = 0
-    for _ in range(KILLS):
+    killed = runs = 0
+    while killed < KILLS:
         shutil.copyfile(saved, out)
         process = subprocess.Popen(command)
         time.sleep(pick.uniform(0, 1.3 * length))
         process.kill()
-        killed += process.wait() == -signal.SIGKILL
+        runs += 1
+        if process.wait() == -signal.SIGKILL:
+            killed += 1
+            length *= 1.03
+        else:
+            length *= 0.9       # others may have slowed the run that was timed
         seen[check_folder(os.path.dirname(out), old, new)] += 1
     clean_up(os.path.dirname(out), command)
-    assert killed >= KILLS // 3, f"only {killed} of {KILLS} runs were killed before their end"
-    return f"{killed} of {KILLS} runs killed, old file {seen['old']} times, new {seen['new']} times"
+    return f"{killed} of {runs} runs killed, old file {seen['old']} times, new {seen['new']} times"
 
 
 @test
@@ -86,7 +90,8 @@ def killed_at_every_step_of_the_end(folder):
                 f.write(old)
             try:
                 done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
-                                       f"inject={call}:signal=SIGKILL:when={when}", *command], stderr=subprocess.PIPE)
+                                       f"inject={call}:signal=SIGKILL:when={when}", *command], stderr=subprocess.PIPE,
+                                      env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})     # which cannot be traced
             except FileNotFoundError:
                 raise Skip("strace is not installed")
             if done.returncode not in (0, -signal.SIGKILL, 128 + signal.SIGKILL):

@@ -77,6 +77,119 @@ static void values_are_compared_one_by_one(void)
     CHECK(d.bits == bits);
 }
 
+static void near(double value, double expected)
+{
+    if (fabs(value - expected) > 1e-9 * fabs(expected))
+        fail_msg("found %.17g, expected %.17g", value, expected);
+}
+
+/* Noise is 0.25 + 1, the signal 1 + 4 + 16 + 64; of elements that are equal too. */
+static void signal_and_noise_are_those_of_all_values(void)
+{
+    static const float a[] = { 1, 2, 4, 8 }, b[] = { 1, 2.5f, 4, 7 };
+    simple x = floats(a, 4), y = floats(b, 4);
+    near(differ(&x, &y).sqnr, 10 * log10(85 / 1.25));
+    near(differ(&y, &x).sqnr, 10 * log10((1 + 6.25 + 16 + 49) / 1.25));
+    CHECK(isinf(differ(&x, &x).sqnr) && differ(&x, &x).sqnr > 0);
+    static const float c[] = { NAN, 2, INFINITY, 8 }, d[] = { 1, 1, 1, NAN };
+    x = floats(c, 4);
+    y = floats(d, 4);
+    near(differ(&x, &y).sqnr, 10 * log10(4 / 1.0));         /* the one pair of finite values */
+    static const float zero[] = { 0, 0 }, one[] = { 1, 0 };
+    x = floats(zero, 2);
+    y = floats(one, 2);
+    CHECK(isinf(differ(&x, &y).sqnr) && differ(&x, &y).sqnr < 0);
+}
+
+/* Chunks of equal bytes are part of the signal, wherever the difference is. */
+static void equal_parts_of_a_large_tensor_count_as_signal(void)
+{
+    enum { N = 3000000 };
+    static const size_t places[] = { 0, 1600000, N - 1 };
+    float *data = malloc(N * sizeof *data);
+    assert_non_null(data);
+    for (size_t i = 0; i < N; i++)
+        data[i] = 2;
+    simple t = floats(data, N);
+    write_file("a.zt", (tn_create_options){ 0 }, &t, 1);
+    for (size_t i = 0; i < 3; i++) {
+        found f;
+        data[places[i]] = 3;
+        write_file("b.zt", (tn_create_options){ .replace = true, .encoding = i == 1 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW }, &t, 1);
+        CHECK(compare("a.zt", "b.zt", &f) == 1 && f.all[1].differing == 1);
+        near(f.all[1].sqnr, 10 * log10(4.0 * N));
+        data[places[i]] = 2;
+    }
+    free(data);
+}
+
+static simple one_of(tn_dtype dtype, const void *data)
+{
+    return (simple){ .name = "t", .dtype = dtype, .rank = 1, .shape = { 1 }, .data = data };
+}
+
+/* Steps of the coarser type at a. */
+static void differences_are_told_in_steps_of_the_coarser_type(void)
+{
+    static const float a = 1.0f + 0x1p-9f, third = 3, next = 1.0f + 0x1p-23f, one = 1;
+    static const uint16_t bf16 = 0x3f80, f16 = 0x4200, f16_small = 0x0001;      /* 1, 3, 2^-24 */
+    static const uint8_t e4m3 = 0x39;                                           /* 1.125 */
+    static const int32_t i = 7, k = 10;
+    static const double half_small = 0x1p-25, big = 1e300, bigger = 1e300 * (1 + 0x1p-52);
+    static const float z[] = { 1, 1 }, w[] = { 1, 1 + 0x1p-22f };
+    simple x = one_of(TN_FLOAT32, &a), y = one_of(TN_BFLOAT16, &bf16);
+    CHECK(differ(&x, &y).max_ulp == 0.25);              /* 2^-9 in steps of 2^-7 */
+    CHECK(differ(&y, &x).max_ulp == 0.25);
+    x = one_of(TN_FLOAT32, &third);
+    y = one_of(TN_FLOAT16, &f16);
+    CHECK(differ(&x, &y).max_ulp == 0 && differ(&x, &y).differing == 0);
+    x = one_of(TN_FLOAT32, &one);
+    y = one_of(TN_FLOAT32, &next);
+    CHECK(differ(&x, &y).max_ulp == 1);
+    y = one_of(TN_FLOAT8_E4M3FN, &e4m3);
+    CHECK(differ(&x, &y).max_ulp == 1);
+    x = one_of(TN_FLOAT64, &half_small);
+    y = one_of(TN_FLOAT16, &f16_small);
+    CHECK(differ(&x, &y).max_ulp == 0.5);               /* below the smallest normal the steps stay as they are */
+    x = one_of(TN_FLOAT64, &big);
+    y = one_of(TN_FLOAT64, &bigger);
+    CHECK(differ(&x, &y).max_ulp == 1);
+    x = one_of(TN_INT32, &i);
+    y = one_of(TN_INT32, &k);
+    CHECK(differ(&x, &y).max_ulp == 3);
+    x = one_of(TN_COMPLEX64, z);
+    y = one_of(TN_COMPLEX64, w);
+    CHECK(differ(&x, &y).max_ulp == 2);
+}
+
+/* Sums are made in the same order for any number of threads. */
+static void figures_do_not_depend_on_threads(void)
+{
+    enum { N = 4000000 };
+    float *data = malloc(N * sizeof *data);
+    double results[2][3];
+    assert_non_null(data);
+    for (size_t i = 0; i < N; i++)
+        data[i] = (float)(i % 1013) * 0.37f - 100;
+    simple a = floats(data, N);
+    write_file("a.zt", (tn_create_options){ 0 }, &a, 1);
+    for (size_t i = 0; i < N; i += 3)
+        data[i] *= 1 + (float)(i % 7) * 1e-4f;
+    write_file("b.zt", (tn_create_options){ 0 }, &a, 1);
+    free(data);
+    for (unsigned jobs = 1; jobs <= 3; jobs += 2) {
+        tn_file *x = open_file("a.zt"), *y = open_file("b.zt");
+        found f = { .count = 0 };
+        tn_compare_options options = { .size = sizeof options, .jobs = jobs, .context = &f };
+        CHECK(tn_compare(x, y, &options, keep, NULL, NULL) == TN_OK && f.count == 2);
+        const double figures[3] = { f.all[1].sqnr, f.all[1].max_ulp, f.all[1].max_rel };
+        memcpy(results[jobs / 2], figures, sizeof figures);
+        tn_close(x);
+        tn_close(y);
+    }
+    CHECK(results[0][0] > 50 && memcmp(results[0], results[1], sizeof results[0]) == 0);
+}
+
 static void special_values_are_counted_apart(void)
 {
     static const float a[] = { NAN, 1, INFINITY, 3 }, b[] = { 1, NAN, -INFINITY, 3 };
@@ -173,6 +286,10 @@ int main(void)
         IN_FOLDER(equal_files_do_not_differ),
         IN_FOLDER(values_are_compared_one_by_one),
         IN_FOLDER(special_values_are_counted_apart),
+        IN_FOLDER(signal_and_noise_are_those_of_all_values),
+        IN_FOLDER(equal_parts_of_a_large_tensor_count_as_signal),
+        IN_FOLDER(differences_are_told_in_steps_of_the_coarser_type),
+        IN_FOLDER(figures_do_not_depend_on_threads),
         IN_FOLDER(types_shapes_and_values_are_told_apart),
         IN_FOLDER(metadata_is_compared),
         IN_FOLDER(missing_tensors_are_named_on_their_side),

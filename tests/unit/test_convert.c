@@ -100,7 +100,8 @@ static void wrong_rules_are_refused(void)
 {
     static const struct { const char *rule, *text; } cases[] = {
         { "h.0.bias", "expected OLD=NEW" }, { "x=y", "no tensor matches" }, { "h.*.*=a", "at most one '*'" },
-        { "head=a*", "at most one '*'" }, { "h.0.bias=head", "would be called \"head\"" }, { "h.*=same", "would be called \"same\"" },
+        { "head=a*", "at most one '*'" }, { "h.0.bias=head", "would be called \"head\"" },
+        { "h.*=same", "would be called \"same\"" },
     };
     tn_file *f = open_layers((tn_create_options){ 0 });
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

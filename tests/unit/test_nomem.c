@@ -87,7 +87,8 @@ static unsigned jobs;
 
 static tn_status convert(const tn_file *f, const char *name, tn_encoding encoding, tn_checksum checksum, tn_error *err)
 {
-    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs, .encoding = encoding, .checksum = checksum };
+    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs, .encoding = encoding,
+                                       .checksum = checksum };
     tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
     return tn_convert(f, in_folder(name).text, &options, NULL, err);
 }

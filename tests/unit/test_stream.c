@@ -51,7 +51,8 @@ static void windows_make_the_whole(void)
 {
     static const tn_io ios[] = { TN_IO_MMAP, TN_IO_PREAD };
     static const tn_encoding encodings[] = { TN_ENCODING_RAW, TN_ENCODING_ZSTD };
-    static const uint64_t ranges[][2] = { { 0, BIG }, { 0, 0 }, { BIG, 0 }, { 1, 7 }, { 262143, 2 }, { 262144, 262144 }, { 8, BIG - 8 } };
+    static const uint64_t ranges[][2] = { { 0, BIG }, { 0, 0 }, { BIG, 0 }, { 1, 7 }, { 262143, 2 }, { 262144, 262144 },
+                                          { 8, BIG - 8 } };
     uint8_t *data = make_data(BIG);
     const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { BIG }, .data = data };
     for (size_t e = 0; e < 2; e++) {

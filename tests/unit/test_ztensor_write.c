@@ -89,6 +89,22 @@ static void several_tensors_lie_at_multiples_of_64_in_their_order(void)
     check_bytes("three.zt", data, sizeof data, index, sizeof index - 1);
 }
 
+/* Of raw data whose elements have several bytes, and of no other. */
+static void byte_order_is_said_where_there_is_one(void)
+{
+    static const uint8_t data[16];
+    static const tn_encoding encodings[] = { TN_ENCODING_RAW, TN_ENCODING_ZSTD };
+    for (int i = 0; i < 2 * (TN_DTYPE_COUNT - 1); i++) {
+        const simple t = { .name = "t", .dtype = (tn_dtype)(1 + i / 2), .data = data };
+        size_t n;
+        write_file("o.zt", (tn_create_options){ .encoding = encodings[i % 2], .replace = true }, &t, 1);
+        uint8_t *bytes = load_file(in_folder("o.zt").text, &n);
+        bool said = memmem(bytes, n, "\x6f" "data_endianness" "\x66" "little", 23) != NULL;
+        CHECK(said == (i % 2 == 0 && tn_dtype_get(t.dtype)->swap_bytes > 1));
+        free(bytes);
+    }
+}
+
 /* Whatever libzstd makes of it: one frame that says how long it is decoded, and no byte order. */
 static void compressed_tensors_carry_their_size(void)
 {
@@ -270,6 +286,7 @@ int main(void)
         IN_FOLDER(one_small_tensor_is_written_as_the_specification_says),
         IN_FOLDER(checksums_stand_behind_the_encoding),
         IN_FOLDER(several_tensors_lie_at_multiples_of_64_in_their_order),
+        IN_FOLDER(byte_order_is_said_where_there_is_one),
         IN_FOLDER(compressed_tensors_carry_their_size),
         IN_FOLDER(alignment_may_be_larger),
         IN_FOLDER(wrong_options_are_refused),

@@ -1,0 +1,66 @@
+/* bench_stats.c - statistics against only reading, one thread.
+ *
+ *     bench-stats FILE RUNS
+ *
+ * Prints the seconds of a pass that adds up all mapped bytes of the tensors
+ * and those of tn_stats(), in turn, one pair a line. */
+#include "clock.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/tenon.h>
+
+/* Compilers make vectors of this, the widest that the machine has: it is as fast as memory. */
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+static uint64_t add_up(const uint8_t *bytes, uint64_t n)
+{
+    uint64_t sum = 0, word;
+    for (uint64_t i = 0; i < n / sizeof word; i++) {
+        memcpy(&word, bytes + i * sizeof word, sizeof word);
+        sum += word;
+    }
+    return sum;
+}
+
+static double read_only(const tn_file *file)
+{
+    static volatile uint64_t seen;
+    double began = now();
+    for (size_t i = 0; i < tn_file_count(file); i++) {
+        const tn_part *part = &tn_file_tensor(file, i)->parts[0];
+        if (part->data)
+            seen += add_up(part->data, part->nbytes);
+    }
+    return now() - began;
+}
+
+int main(int argc, char **argv)
+{
+    tn_file *file;
+    tn_error err;
+    tn_stats_options options = { .size = sizeof options, .jobs = 1 };
+    int runs = argc == 3 ? atoi(argv[2]) : 0;
+    if (runs < 1) {
+        fprintf(stderr, "usage: bench-stats FILE RUNS\n");
+        return 2;
+    }
+    if (tn_open(argv[1], NULL, &file, &err)) {
+        fprintf(stderr, "bench-stats: %s: %s\n", argv[1], err.text);
+        return 1;
+    }
+    for (int i = 0; i <= runs; i++) {
+        double reading = read_only(file), began = now();
+        if (tn_stats(file, &options, NULL, &err)) {
+            fprintf(stderr, "bench-stats: %s: %s\n", argv[1], err.text);
+            return 1;
+        }
+        if (i)                  /* the first pass maps the pages */
+            printf("%.6f %.6f\n", reading, now() - began);
+    }
+    tn_close(file);
+    return 0;
+}

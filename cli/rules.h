@@ -1,0 +1,18 @@
+/* cli/rules.h - the cast rules of --cast and --recipe. */
+#ifndef TENON_CLI_RULES_H
+#define TENON_CLI_RULES_H
+
+#include "opts.h"
+
+typedef struct rule_list {
+    tn_cast_rule *items;        /* NULL: none */
+    size_t        count, cap;
+} rule_list;
+
+/* Reads the rules of the command line, then those of the recipes.  Returns
+ * EXIT_DONE, or another code after saying what is wrong and where; either way
+ * the list is to be freed. */
+int  rules_read(rule_list *rules, const opts *o);
+void rules_free(rule_list *rules);
+
+#endif

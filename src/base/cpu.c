@@ -1,0 +1,65 @@
+/* base/cpu.c - what this CPU can do, as a mask. */
+#include "base/cpu.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/* Each level with those below it, lowest first. */
+static const struct { const char *name; unsigned own, with_lower; } levels[] = {
+    { "scalar", 0, 0 },
+    { "avx2", TN_CPU_AVX2, TN_CPU_AVX2 },
+    { "avx512", TN_CPU_AVX512, TN_CPU_AVX2 | TN_CPU_AVX512 },
+    { "neon", TN_CPU_NEON, TN_CPU_NEON },
+};
+enum { LEVELS = sizeof levels / sizeof levels[0] };
+
+#if defined(__x86_64__)
+/* clang 14's __builtin_cpu_supports() has no word for it. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
+static unsigned ask_hardware(void)
+{
+    unsigned mask = 0;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && has_f16c() && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2"))
+        mask |= TN_CPU_AVX2;
+    if (mask && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vbmi"))
+        mask |= TN_CPU_AVX512;
+#elif defined(__aarch64__)
+    mask |= TN_CPU_NEON;
+#endif
+    return mask;
+}
+
+unsigned tn_cpu_detect(void)
+{
+    const char *asked = getenv("TENON_CPU");
+    unsigned allowed = ~0u;
+    for (size_t i = 0; asked && i < LEVELS; i++)
+        if (strcmp(asked, levels[i].name) == 0)
+            allowed = levels[i].with_lower;
+    return ask_hardware() & allowed;
+}
+
+const char *tn_cpu_name(unsigned cpu)
+{
+    const char *name = levels[0].name;
+    for (size_t i = 1; i < LEVELS; i++)
+        if (cpu & levels[i].own)
+            name = levels[i].name;
+    return name;
+}

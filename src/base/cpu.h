@@ -1,0 +1,19 @@
+/* base/cpu.h - what this CPU can do, as a mask. */
+#ifndef TN_BASE_CPU_H
+#define TN_BASE_CPU_H
+
+enum {
+    TN_CPU_AVX2   = 1,          /* with F16C, FMA and BMI2 */
+    TN_CPU_AVX512 = 2,          /* F, BW, DQ, VL, VBMI */
+    TN_CPU_NEON   = 4
+};
+
+/* The mask of this machine, cut by the environment variable TENON_CPU
+ * (scalar, avx2, avx512, neon: at most that level).  An unknown word there is
+ * the same as none; tn_cpu_name() shows what was made of it. */
+unsigned tn_cpu_detect(void);
+
+/* "scalar", "avx2", "avx512", "neon": the highest level of a mask. */
+const char *tn_cpu_name(unsigned cpu);
+
+#endif

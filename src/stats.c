@@ -1,0 +1,236 @@
+/* stats.c - what the values of a file's tensors look like. */
+#include "base/error.h"
+#include "base/options.h"
+#include "base/pool.h"
+#include "base/vector.h"
+#include "container/stream.h"
+#include "transform/summary.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements of a span, what a thread takes of a raw tensor: whole windows of
+ * whole lanes for every type.  A compressed tensor is taken whole and summed up
+ * in the same spans. */
+#define SPAN ((uint64_t)8 * TN_WINDOW)
+_Static_assert(TN_WINDOW % (3 * 16 * TN_TALLY_LANES) == 0, "a window holds whole lanes of 6-bit and of 128-bit elements");
+
+/* Elements [from, from + n) of a tensor; n may be 0. */
+typedef struct item {
+    const tn_tensor *tensor;
+    uint64_t         from, n;
+    bool             last;      /* of its tensor */
+} item;
+
+/* What work() leaves for emit(). */
+typedef struct result {
+    tn_summary summary;
+    tn_error   err;             /* of reading; status TN_OK: none */
+} result;
+
+typedef struct survey {
+    const tn_file   *file;
+    tn_stats_options o;
+    tn_stats_fn      report;
+    item            *items;
+    size_t           nitems, cap;
+    tn_stream       *streams;   /* one a worker */
+    result          *results;   /* one a slot */
+    result           tensor;    /* of the tensor whose items are being emitted */
+    tn_summary       total;
+    uint64_t         progress, to_do;
+} survey;
+
+/* ---- working ---- */
+
+/* Bytes of n elements of a tensor. */
+static uint64_t bytes_of(const tn_tensor *t, uint64_t n)
+{
+    uint64_t bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
+    return n / 8 * bits + (n % 8 * bits + 7) / 8;
+}
+
+/* Sums up n elements; they may be several spans. */
+static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_summary *summary, tn_error *err)
+{
+    unsigned bits = tn_dtype_get(dtype)->bits;
+    tn_span span;
+    uint64_t in_span = 0;
+    tn_span_begin(&span, dtype);
+    for (;;) {
+        const uint8_t *bytes;
+        size_t size;
+        tn_status status = tn_stream_next(stream, &bytes, &size, err);
+        if (status)
+            return status;
+        if (in_span == SPAN || !size) {
+            tn_summary next = tn_span_end(&span);
+            tn_summary_join(summary, &next);
+            tn_span_begin(&span, dtype);
+            in_span = 0;
+        }
+        if (!size)
+            return TN_OK;
+        uint64_t elements = (uint64_t)size * 8 / bits;
+        if (elements > n)               /* bits that fill the last byte */
+            elements = n;
+        tn_span_add(&span, bytes, (size_t)elements);
+        in_span += elements;
+        n -= elements;
+    }
+}
+
+/* Whether a tensor has statistics at all. */
+static tn_status can_sum_up(const tn_tensor *t, tn_error *err)
+{
+    if (strcmp(t->form, "dense") != 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its form is %s, and only dense tensors have statistics",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    return tn_part_readable(t, &t->parts[0], err);
+}
+
+static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
+{
+    survey *s = context;
+    const item *it = &s->items[number];
+    tn_stream *stream = &s->streams[seat.worker];
+    result *r = &s->results[seat.slot];
+    const tn_part *part = &it->tensor->parts[0];
+    r->summary = tn_summary_empty();
+    r->err = (tn_error){ .offset = TN_NO_OFFSET };
+    tn_status status = can_sum_up(it->tensor, &r->err);
+    if (!status && it->n)
+        status = tn_stream_open(stream, s->file, it->tensor, part, bytes_of(it->tensor, it->from), bytes_of(it->tensor, it->n),
+                                TN_CHECKSUM_NONE, &r->err);
+    if (!status && it->n)
+        status = sum_up(stream, part->array.dtype, it->n, &r->summary, &r->err);
+    r->err.status = status;
+    if (status != TN_ERR_NOMEM && status != TN_ERR_IO)
+        return TN_OK;           /* a bad tensor is reported, and the others are gone through */
+    if (err)
+        *err = r->err;
+    return status;
+}
+
+/* ---- reporting ---- */
+
+static void report_tensor(survey *s, const tn_tensor *t)
+{
+    bool bad = s->tensor.err.status != TN_OK;
+    if (bad)
+        s->tensor.summary = tn_summary_empty();
+    tn_summary_join(&s->total, &s->tensor.summary);
+    tn_statistics figures = tn_summary_figures(&s->tensor.summary);
+    if (s->report)
+        s->report(s->o.context, t, &figures, bad ? &s->tensor.err : NULL);
+}
+
+static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *err)
+{
+    survey *s = context;
+    const item *it = &s->items[number];
+    const result *r = &s->results[slot];
+    if (it->from == 0) {
+        s->tensor.summary = tn_summary_empty();
+        s->tensor.err.status = TN_OK;
+    }
+    tn_summary_join(&s->tensor.summary, &r->summary);
+    if (!s->tensor.err.status)
+        s->tensor.err = r->err;
+    if (it->last)
+        report_tensor(s, it->tensor);
+    s->progress += it->n ? bytes_of(it->tensor, it->n) : 0;
+    if (s->o.progress && s->o.progress(s->o.context, s->progress, s->to_do))
+        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
+    return TN_OK;
+}
+
+/* ---- planning ---- */
+
+static tn_status push_item(survey *s, item it, tn_error *err)
+{
+    item *grown = tn_grow(s->items, s->nitems, &s->cap, sizeof it);
+    if (!grown)
+        return tn_fail_nomem(err);
+    s->items = grown;
+    s->items[s->nitems++] = it;
+    s->to_do += it.n ? bytes_of(it.tensor, it.n) : 0;
+    return TN_OK;
+}
+
+/* At least one item, so that every tensor is reported. */
+static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
+{
+    const tn_part *p = &t->parts[0];
+    uint64_t count = 0, from = 0;
+    tn_status status;
+    if (can_sum_up(t, NULL) == TN_OK)
+        tn_shape_count(p->array.rank, p->array.shape, &count);
+    do {
+        bool split = p->storage.encoding == TN_ENCODING_RAW && count - from > SPAN;
+        uint64_t n = split ? SPAN : count - from;
+        status = push_item(s, (item){ .tensor = t, .from = from, .n = n, .last = !split }, err);
+        from += n;
+    } while (from < count && !status);
+    return status;
+}
+
+static bool is_chosen(const survey *s, const char *name, bool *used)
+{
+    bool chosen = s->o.nonly == 0;
+    for (size_t i = 0; i < s->o.nonly; i++)
+        if (fnmatch(s->o.only[i], name, 0) == 0)
+            chosen = used[i] = true;
+    return chosen;
+}
+
+static tn_status plan(survey *s, tn_error *err)
+{
+    bool *used = calloc(s->o.nonly + 1, sizeof *used);
+    tn_status status = used ? TN_OK : tn_fail_nomem(err);
+    for (size_t i = 0; i < tn_file_count(s->file) && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(s->file, i);
+        if (is_chosen(s, t->name, used))
+            status = push_tensor(s, t, err);
+    }
+    for (size_t i = 0; i < s->o.nonly && !status; i++)
+        if (!used[i])
+            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(s->o.only[i]).text);
+    free(used);
+    return status;
+}
+
+static tn_status run(survey *s, tn_error *err)
+{
+    tn_pool *pool;
+    tn_status status = tn_pool_new(s->o.jobs, &pool, err);
+    if (status)
+        return status;
+    unsigned jobs = tn_pool_jobs(pool);
+    s->streams = calloc(jobs, sizeof *s->streams);
+    s->results = calloc(tn_pool_slots(pool), sizeof *s->results);
+    s->total = tn_summary_empty();
+    status = s->streams && s->results ? tn_pool_run(pool, s->nitems, &(tn_ordered){ work, emit, s }, err) : tn_fail_nomem(err);
+    for (unsigned i = 0; s->streams && i < jobs; i++)
+        tn_stream_free(&s->streams[i]);
+    free(s->streams);
+    free(s->results);
+    tn_pool_free(pool);
+    return status;
+}
+
+tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_fn report, tn_error *err)
+{
+    survey s = { .file = file, .report = report };
+    tn_take_options(&s.o, sizeof s.o, given);
+    tn_status status = plan(&s, err);
+    if (!status)
+        status = run(&s, err);
+    if (!status && report) {
+        tn_statistics figures = tn_summary_figures(&s.total);
+        report(s.o.context, NULL, &figures, NULL);
+    }
+    free(s.items);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* transform/number.h - any element as an exact number, and any number as an
+ * element: the definition of every cast.
+ *
+ * One routine decodes any code by (exponent bits, mantissa bits, bias,
+ * specials), one encodes with any rounding.  Kernels are faster, never
+ * different. */
+#ifndef TN_TRANSFORM_NUMBER_H
+#define TN_TRANSFORM_NUMBER_H
+
+#include <tenon/cast.h>
+
+typedef enum tn_number_class { TN_NUMBER_FINITE, TN_NUMBER_INFINITE, TN_NUMBER_NAN } tn_number_class;
+
+/* FINITE: (-1)^negative * significand * 2^exponent, exactly; zero has
+ * significand 0 and keeps its sign.  NAN: significand is the payload, with the
+ * mantissa's top bit at bit 63. */
+typedef struct tn_number {
+    tn_number_class class;
+    bool     negative;
+    uint64_t significand;
+    int      exponent;
+} tn_number;
+
+/* `code` is the element's bits in the low bits.  Real types only: a complex
+ * element is two of its half type.  tf32: the low 13 bits are ignored.  bool:
+ * any non-zero code is 1.  MLI fixed point: the stored integer. */
+tn_number tn_number_decode(const tn_dtype_info *type, uint64_t code);
+
+/* What encoding did besides rounding. */
+enum {
+    TN_ENCODED_OVERFLOW = 1,    /* beyond the largest of the type after rounding, or infinite where it has no infinity */
+    TN_ENCODED_NAN      = 2     /* it was NaN */
+};
+
+/* How to encode: what each special case becomes, as whole codes of the type,
+ * sign included.  Made by tn_encode_rules_for(). */
+typedef struct tn_encode_rules {
+    tn_round round;
+    uint64_t seed;              /* of stochastic rounding */
+    uint64_t positive_overflow, negative_overflow;  /* e8m0: zero and all negatives are its negative overflow */
+    uint64_t positive_infinity, negative_infinity;
+    uint64_t nan;               /* replaces every NaN when keep_payload is false */
+    bool     keep_payload;      /* NaN keeps its sign and, but in fn types, the top of its payload, and is quiet */
+} tn_encode_rules;
+
+bool tn_dtype_has_infinity(const tn_dtype_info *type);
+bool tn_dtype_has_nan(const tn_dtype_info *type);
+
+/* The code of the largest finite value, or of the lowest one (e8m0: its
+ * smallest; it has none below). */
+uint64_t tn_dtype_limit(const tn_dtype_info *type, bool lowest);
+
+/* The rules of a destination under the options (NULL: defaults). */
+tn_encode_rules tn_encode_rules_for(const tn_dtype_info *type, const tn_cast_options *options);
+
+/* The code of `number`, rounded once; *flags gets TN_ENCODED_* bits or-ed in.
+ * `index` is the element's, for stochastic rounding: the number is rounded
+ * away from zero when the 64-bit hash of (seed, index) is below the discarded
+ * fraction of a step in units of 2^-64 (what is finer sets the last bit). */
+uint64_t tn_number_encode(const tn_dtype_info *type, const tn_encode_rules *rules, tn_number number, uint64_t index,
+                          unsigned *flags);
+
+/* Replaces `n` codes of `from`, elements `index` on, by those of `to`; returns
+ * the TN_ENCODED_* bits. */
+unsigned tn_codes_cast(const tn_dtype_info *to, const tn_encode_rules *rules, const tn_dtype_info *from,
+                       uint64_t *codes, size_t n, uint64_t index);
+
+/* Element `i` of a packed array of elements of `bits` bits, and storing it: the
+ * only places that know how elements lie in bytes.  i * bits must not overflow. */
+uint64_t tn_code_get(const void *data, uint64_t i, unsigned bits);
+void     tn_code_put(void *data, uint64_t i, unsigned bits, uint64_t code);
+
+#endif

@@ -1,0 +1,155 @@
+/* Casting on the way from file to file: the same bytes as one tn_cast() of the whole. */
+#include "support.h"
+
+#include <stdio.h>
+
+#include "make.h"
+
+/* More than a span of the widest types and several windows of all, and odd. */
+enum { MANY = 1200003, FEW = 5 };
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 11 ^ *state << 29;
+}
+
+/* Bytes that are harmless in every type: no NaN, no infinity, small numbers. */
+static uint8_t *make_bytes(tn_dtype dtype, uint64_t count, uint64_t *nbytes)
+{
+    int64_t shape = (int64_t)count;
+    tn_array array = { .dtype = dtype, .rank = 1, .shape = &shape };
+    CHECK(tn_array_nbytes(&array, nbytes) == TN_OK);
+    int8_t *small = malloc(count);
+    uint8_t *bytes = malloc(*nbytes);
+    assert_non_null(small);
+    assert_non_null(bytes);
+    uint64_t state = 42;
+    for (uint64_t i = 0; i < count; i++)
+        small[i] = (int8_t)(next_random(&state) % 2);
+    tn_array from = { .dtype = TN_INT8, .rank = 1, .shape = &shape };
+    tn_cast_options options = { .size = sizeof options, .overflow = TN_OVERFLOW_SATURATE };
+    tn_error err = { .text = "" };
+    if (tn_cast(&array, bytes, &from, small, TN_LITTLE_ENDIAN, &options, &err))
+        fail_msg("%s", err.text);
+    free(small);
+    return bytes;
+}
+
+static void check_pair(tn_dtype from, tn_dtype to, uint64_t count, tn_create_options create, unsigned jobs)
+{
+    uint64_t nin, nout;
+    uint8_t *in = make_bytes(from, count, &nin);
+    int64_t shape = (int64_t)count;
+    simple s = { .name = "t", .dtype = from, .rank = 1, .shape = { shape }, .data = in };
+    tn_array src = { .dtype = from, .rank = 1, .shape = &shape }, dst = { .dtype = to, .rank = 1, .shape = &shape };
+    CHECK(tn_array_nbytes(&dst, &nout) == TN_OK);
+    uint8_t *expected = malloc(nout), *found = malloc(nout);
+    assert_non_null(expected);
+    assert_non_null(found);
+    tn_cast_options options = { .size = sizeof options, .drop_imaginary = true };
+    CHECK(tn_cast(&dst, expected, &src, in, TN_LITTLE_ENDIAN, &options, NULL) == TN_OK);
+
+    write_file("in.zt", (tn_create_options){ .replace = true, .encoding = create.encoding }, &s, 1);
+    tn_file *f = open_file("in.zt");
+    tn_cast_rule rule = { .glob = "t*", .dtype = to, .options = options };
+    create.size = sizeof create;
+    create.replace = true;
+    create.jobs = jobs;
+    tn_convert_options convert = { .size = sizeof convert, .create = &create, .casts = &rule, .ncasts = 1,
+                                   .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
+    tn_error err = { .text = "" };
+    if (tn_convert(f, in_folder("out.zt").text, &convert, NULL, &err))
+        fail_msg("%s", err.text);
+    tn_close(f);
+    f = open_file("out.zt");                /* walks it: checksums are compared */
+    const tn_tensor *t = tn_file_find(f, "t");
+    CHECK(t->dtype == to && t->parts[0].nbytes == nout);
+    CHECK(tn_part_read(f, t->parts, found, nout, NULL) == TN_OK);
+    if (memcmp(found, expected, nout) != 0)
+        fail_msg("%s to %s differs", tn_dtype_get(from)->name, tn_dtype_get(to)->name);
+    tn_close(f);
+    free(in);
+    free(expected);
+    free(found);
+}
+
+static void every_pair_goes_through_a_file(void)
+{
+    for (tn_dtype from = 1; from < TN_DTYPE_COUNT; from++)
+        for (tn_dtype to = 1; to < TN_DTYPE_COUNT; to++)
+            if (!(from == TN_FX8 || from == TN_FX16 || to == TN_FX8 || to == TN_FX16))
+                check_pair(from, to, FEW, (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, 1);
+}
+
+static void long_tensors_are_cut_and_joined(void)
+{
+    static const tn_dtype pairs[][2] = {
+        { TN_COMPLEX128, TN_COMPLEX64 }, { TN_FLOAT64, TN_FLOAT16 }, { TN_FLOAT32, TN_FLOAT6_E2M3 }, { TN_FLOAT6_E3M2, TN_FLOAT64 },
+        { TN_INT4, TN_FLOAT32 }, { TN_FLOAT32, TN_INT4 }, { TN_INT2, TN_COMPLEX128 }, { TN_BFLOAT16, TN_FLOAT8_E4M3FN },
+    };
+    static const tn_create_options ways[] = {
+        { .checksum = TN_CHECKSUM_CRC32C }, { .checksum = TN_CHECKSUM_SHA256 },
+        { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C, .level = 1 },
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
+            check_pair(pairs[i][0], pairs[i][1], MANY, ways[k], 1 + (unsigned)k);
+}
+
+static tn_status convert_floats(const tn_cast_rule *rules, size_t n, tn_error *err)
+{
+    static const float values[4] = { 1, 2, 70000, 3 };
+    static const simple tensors[] = {
+        { .name = "a.weight", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 2 }, .data = values },
+        { .name = "a.norm", .dtype = TN_FLOAT32, .rank = 1, .shape = { 2 }, .data = values },
+    };
+    write_file("in.zt", (tn_create_options){ .replace = true }, tensors, 2);
+    tn_file *f = open_file("in.zt");
+    tn_create_options create = { .size = sizeof create, .replace = true };
+    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = rules, .ncasts = n };
+    tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, err);
+    tn_close(f);
+    return status;
+}
+
+static void the_first_rule_that_matches_counts(void)
+{
+    const tn_cast_rule rules[] = {
+        { .glob = "*norm*", .dtype = TN_FLOAT32, .options = { .size = sizeof(tn_cast_options) } },
+        { .glob = "*", .dtype = TN_BFLOAT16, .options = { .size = sizeof(tn_cast_options) } },
+    };
+    CHECK(convert_floats(rules, 2, NULL) == TN_OK);
+    tn_file *f = open_file("out.zt");
+    CHECK(tn_file_find(f, "a.weight")->dtype == TN_BFLOAT16 && tn_file_find(f, "a.norm")->dtype == TN_FLOAT32);
+    tn_close(f);
+}
+
+static void a_value_that_does_not_fit_stops_it(void)
+{
+    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT16,
+                                .options = { .size = sizeof(tn_cast_options), .overflow = TN_OVERFLOW_ERROR } };
+    tn_error err = { .text = "" };
+    CHECK(convert_floats(&rule, 1, &err) == TN_ERR_LOSS);
+    CHECK(strstr(err.text, "in.zt: tensor \"a.weight\": ") && strstr(err.text, "[1, 0]") && strstr(err.text, "70000"));
+    CHECK(access(in_folder("out.zt").text, F_OK) != 0);
+}
+
+static void rules_that_cannot_be_honoured_are_errors(void)
+{
+    const tn_cast_rule nothing = { .glob = "b.*", .dtype = TN_FLOAT16, .options = { .size = sizeof(tn_cast_options) } };
+    tn_error err = { .text = "" };
+    CHECK(convert_floats(&nothing, 1, &err) == TN_ERR_ARGUMENT && strstr(err.text, "no tensor matches \"b.*\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(every_pair_goes_through_a_file),
+        IN_FOLDER(long_tensors_are_cut_and_joined),
+        IN_FOLDER(the_first_rule_that_matches_counts),
+        IN_FOLDER(a_value_that_does_not_fit_stops_it),
+        IN_FOLDER(rules_that_cannot_be_honoured_are_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+#include "support.h"
+#include "base/cpu.h"
+
+static unsigned detect_with(const char *word)
+{
+    if (word)
+        setenv("TENON_CPU", word, 1);
+    else
+        unsetenv("TENON_CPU");
+    return tn_cpu_detect();
+}
+
+static void a_level_is_an_upper_bound(void)
+{
+    unsigned all = detect_with(NULL);
+    CHECK(detect_with("scalar") == 0);
+    CHECK(detect_with("avx2") == (all & TN_CPU_AVX2));
+    CHECK(detect_with("avx512") == (all & (TN_CPU_AVX2 | TN_CPU_AVX512)));
+    CHECK(detect_with("neon") == (all & TN_CPU_NEON));
+    unsetenv("TENON_CPU");
+}
+
+static void an_unknown_word_is_the_same_as_none(void)
+{
+    unsigned all = detect_with(NULL);
+    CHECK(detect_with("") == all && detect_with("AVX2") == all && detect_with("avx2 ") == all);
+    unsetenv("TENON_CPU");
+}
+
+static void avx512_comes_with_avx2(void)
+{
+    unsigned all = detect_with(NULL);
+    CHECK(!(all & TN_CPU_AVX512) || all & TN_CPU_AVX2);
+}
+
+static void the_name_is_that_of_the_highest_level(void)
+{
+    assert_string_equal(tn_cpu_name(0), "scalar");
+    assert_string_equal(tn_cpu_name(TN_CPU_AVX2), "avx2");
+    assert_string_equal(tn_cpu_name(TN_CPU_AVX2 | TN_CPU_AVX512), "avx512");
+    assert_string_equal(tn_cpu_name(TN_CPU_NEON), "neon");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_level_is_an_upper_bound),
+        TEST(an_unknown_word_is_the_same_as_none),
+        TEST(avx512_comes_with_avx2),
+        TEST(the_name_is_that_of_the_highest_level),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

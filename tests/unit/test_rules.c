@@ -1,0 +1,171 @@
+/* Cast rules: [GLOB=]TYPE[,KEY=VALUE...]. */
+#include "support.h"
+
+#include <stdio.h>
+
+#include <tenon/convert.h>
+
+static tn_cast_rule good(const char *text)
+{
+    tn_cast_rule rule;
+    tn_error err = { .text = "" };
+    if (tn_cast_rule_parse(text, NULL, &rule, &err))
+        fail_msg("%s: %s", text, err.text);
+    return rule;
+}
+
+static void bad(const char *text, const char *why)
+{
+    tn_cast_rule rule = { .dtype = TN_UINT2 };
+    tn_error err = { .text = "" };
+    CHECK(tn_cast_rule_parse(text, NULL, &rule, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_cast_rule_parse(text, NULL, &rule, NULL) == TN_ERR_ARGUMENT);
+    CHECK(rule.dtype == TN_UINT2 && err.status == TN_ERR_ARGUMENT && err.offset == TN_NO_OFFSET);
+    if (strcmp(err.text, why) != 0)
+        fail_msg("%s: expected <%s> but found <%s>", text, why, err.text);
+}
+
+static void a_type_alone_is_for_all_names(void)
+{
+    tn_cast_rule rule = good("bf16");
+    CHECK(strcmp(rule.glob, "*") == 0 && rule.dtype == TN_BFLOAT16);
+    CHECK(rule.options.size == sizeof rule.options && rule.options.round == TN_ROUND_EVEN && rule.options.scale == 0);
+    CHECK(good("F8_E4M3").dtype == TN_FLOAT8_E4M3FN && good("torch.float16").dtype == TN_FLOAT16 && good("<f4").dtype == TN_FLOAT32);
+}
+
+static void a_glob_ends_at_the_last_equals_before_the_first_comma(void)
+{
+    tn_cast_rule rule = good("a=b.*=f16,scale=2");
+    CHECK(strcmp(rule.glob, "a=b.*") == 0 && rule.dtype == TN_FLOAT16 && rule.options.scale == 2);
+    rule = good("*norm*=f32");
+    CHECK(strcmp(rule.glob, "*norm*") == 0 && rule.dtype == TN_FLOAT32);
+    rule = good(" x =f32");                 /* names may have spaces */
+    CHECK(strcmp(rule.glob, " x ") == 0);
+}
+
+static void every_key_sets_its_option(void)
+{
+    tn_cast_options o = good("i8,round=stochastic,overflow=error,nan=zero,seed=18446744073709551615,scale=-0.25,complex=real").options;
+    CHECK(o.round == TN_ROUND_STOCHASTIC && o.overflow == TN_OVERFLOW_ERROR && o.nan == TN_NAN_ZERO && o.seed == UINT64_MAX);
+    CHECK(o.scale == -0.25f && o.drop_imaginary && o.first == 0 && o.jobs == 0);
+    static const char *const rounds[] = { "even", "away", "zero", "half_up", "trunc", "up", "down", "stochastic" };
+    static const char *const overflows[] = { "default", "saturate", "inf", "nan", "error" };
+    static const char *const nans[] = { "keep", "zero", "error" };
+    char text[64];
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(text, sizeof text, "f16,round=%s", rounds[i]);
+        CHECK(good(text).options.round == (tn_round)i);
+        snprintf(text, sizeof text, "f16,overflow=%s", overflows[i % 5]);
+        CHECK(good(text).options.overflow == (tn_overflow)(i % 5));
+        snprintf(text, sizeof text, "f16,nan=%s", nans[i % 3]);
+        CHECK(good(text).options.nan == (tn_nan)(i % 3));
+    }
+}
+
+static void what_the_text_does_not_say_comes_from_the_defaults(void)
+{
+    tn_cast_rule rule;
+    tn_cast_options defaults = { .size = sizeof defaults, .round = TN_ROUND_DOWN, .overflow = TN_OVERFLOW_NAN, .seed = 7,
+                                 .nan = TN_NAN_ERROR, .drop_imaginary = true, .jobs = 3 };
+    CHECK(tn_cast_rule_parse("f16,round=up,nan=keep", &defaults, &rule, NULL) == TN_OK);
+    CHECK(rule.options.round == TN_ROUND_UP && rule.options.nan == TN_NAN_KEEP);
+    CHECK(rule.options.overflow == TN_OVERFLOW_NAN && rule.options.seed == 7 && rule.options.drop_imaginary);
+    defaults.size = offsetof(tn_cast_options, nan);         /* an older and shorter struct */
+    CHECK(tn_cast_rule_parse("f16", &defaults, &rule, NULL) == TN_OK);
+    CHECK(rule.options.round == TN_ROUND_DOWN && rule.options.nan == TN_NAN_KEEP && rule.options.seed == 0);
+    CHECK(rule.options.size == sizeof rule.options);
+}
+
+static void messages_point_at_the_place(void)
+{
+    bad("*.bias=bf17", "\"bf17\" at character 8 is no type (see: tenon types)");
+    bad("\xc3\xa9=bf17", "\"bf17\" at character 3 is no type (see: tenon types)");      /* characters, not bytes */
+    bad("", "\"\" at character 1 is no type (see: tenon types)");
+    bad("x=", "\"\" at character 3 is no type (see: tenon types)");
+    bad(",round=up", "\"\" at character 1 is no type (see: tenon types)");
+    bad("=f32", "\"\" at character 1 is no glob");
+    bad("f32,", "\"\" at character 5 is no KEY=VALUE");
+    bad("f32,up", "\"up\" at character 5 is no KEY=VALUE");
+    bad("f32,round=up,,nan=keep", "\"\" at character 14 is no KEY=VALUE");
+    bad("f32,rounds=up", "\"rounds\" at character 5 is no key (round, overflow, nan, seed, scale, complex)");
+    bad("f32,=up", "\"\" at character 5 is no key (round, overflow, nan, seed, scale, complex)");
+    bad("f32,round=up,round=up", "\"round\" at character 14 is there a second time");
+    bad("f32,round=nearest", "\"nearest\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
+    bad("f32,round=", "\"\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
+    bad("f32,overflow=wrap", "\"wrap\" at character 14 is no way to overflow (default, saturate, inf, nan, error)");
+    bad("f32,nan=1", "\"1\" at character 9 is nothing to do with NaN (keep, zero, error)");
+    bad("f32,complex=imag", "\"imag\" at character 13 is not \"real\"");
+    bad("f32,seed=-1", "\"-1\" at character 10 is no number from 0 to 18446744073709551615");
+    bad("f32,seed=18446744073709551616", "\"18446744073709551616\" at character 10 is no number from 0 to 18446744073709551615");
+    bad("f32,seed=", "\"\" at character 10 is no number from 0 to 18446744073709551615");
+    bad("\x1b[2J=x", "\"x\" at character 6 is no type (see: tenon types)");
+    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key (round, overflow, nan, seed, scale, complex)");
+}
+
+static void a_scale_is_a_float32_and_not_zero(void)
+{
+    static const char *const wrong[] = { "0", "-0.0", "1e39", "1e-60", "nan", "inf", "0x1", "1,5", "1.", " 1", "1 ", "--1", "" };
+    char text[64];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tn_cast_rule rule;
+        snprintf(text, sizeof text, "i8,scale=%s", wrong[i]);
+        CHECK(tn_cast_rule_parse(text, NULL, &rule, NULL) == TN_ERR_ARGUMENT);
+    }
+    CHECK(good("i8,scale=127.5").options.scale == 127.5f && good("i8,scale=1e-3").options.scale == 1e-3f);
+}
+
+static void a_glob_has_room_for_255_bytes(void)
+{
+    char text[300];
+    memset(text, 'n', sizeof text);
+    strcpy(text + 255, "=f32");
+    tn_cast_rule rule = good(text);
+    CHECK(strlen(rule.glob) == 255 && memcmp(rule.glob, text, 255) == 0);
+    text[255] = 'n';
+    strcpy(text + 256, "=f32");
+    bad(text, "expected a glob of at most 255 bytes but found one of 256");
+}
+
+/* Every prefix, and every byte changed, on copies that end where the text does. */
+static void damaged_rules_are_refused_or_read(void)
+{
+    static const char whole[] = "h.*=a.\xc3\xa9=float8_e4m3fn,round=stochastic,seed=12,scale=0.5,nan=zero,overflow=saturate,complex=real";
+    size_t refused = 0;
+    for (size_t n = 0; n < sizeof whole; n++) {
+        char *copy = (char *)exact_copy(whole, n + 1);
+        tn_cast_rule rule;
+        tn_error err;
+        copy[n] = '\0';
+        refused += tn_cast_rule_parse(copy, NULL, &rule, &err) != TN_OK;
+        free(copy);
+    }
+    CHECK(refused > sizeof whole / 2);
+    for (size_t i = 0; i < sizeof whole - 1; i++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            char *copy = (char *)exact_copy(whole, sizeof whole);
+            tn_cast_rule rule;
+            tn_error err = { .text = "" };
+            copy[i] = (char)(copy[i] ^ 1 << bit);
+            if (tn_cast_rule_parse(copy, NULL, &rule, &err))
+                CHECK(err.status == TN_ERR_ARGUMENT && err.text[0]);
+            else
+                CHECK(tn_dtype_get(rule.dtype) && strlen(rule.glob) < sizeof rule.glob);
+            free(copy);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_type_alone_is_for_all_names),
+        TEST(a_glob_ends_at_the_last_equals_before_the_first_comma),
+        TEST(every_key_sets_its_option),
+        TEST(what_the_text_does_not_say_comes_from_the_defaults),
+        TEST(messages_point_at_the_place),
+        TEST(a_scale_is_a_float32_and_not_zero),
+        TEST(a_glob_has_room_for_255_bytes),
+        TEST(damaged_rules_are_refused_or_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
