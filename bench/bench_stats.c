@@ -33,7 +33,7 @@ static double read_only(const tn_file *file)
     for (size_t i = 0; i < tn_file_count(file); i++) {
         const tn_part *part = &tn_file_tensor(file, i)->parts[0];
         if (part->data)
-            seen += add_up(part->data, part->nbytes);
+            seen = seen + add_up(part->data, part->nbytes);
     }
     return now() - began;
 }

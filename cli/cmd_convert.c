@@ -200,7 +200,7 @@ const command cmd_convert = {
              "(keep, zero, error), seed, complex (real).  The key scale multiplies each value\n"
              "first.  \"tenon types\" lists the types.",
     .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n"
-               "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast bf16",
+               "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |

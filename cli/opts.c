@@ -188,7 +188,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_ONLY] = { "only", "GLOB", NULL, "only tensors whose name matches (repeatable)", take_list, FIELD(only), 0 },
     [OPT_RENAME] = { "rename", "OLD=NEW", NULL, "rename a tensor, or many: a.*=b.* (repeatable)", take_rename,
                      FIELD(rename), 0 },
-    [OPT_CAST] = { "cast", "RULE", NULL, "change types; the first rule that matches wins (repeatable)", take_list,
+    [OPT_CAST] = { "cast", "RULE", NULL, "change types; the first match wins (repeatable)", take_list,
                    FIELD(casts), 0 },
     [OPT_RECIPE] = { "recipe", "FILE", NULL, "more such rules, one a line; # begins a comment", take_list, FIELD(recipes), 0 },
     [OPT_ROUND] = { "round", "HOW", "even, away, zero, half_up, trunc, up, down or stochastic",

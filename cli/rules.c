@@ -82,8 +82,10 @@ int rules_read(rule_list *rules, const opts *o)
     *rules = (rule_list){ 0 };
     for (size_t i = 0; i < o->casts.count; i++) {
         tn_error err;
-        if (add_rule(rules, o, o->casts.items[i], &err) != TN_OK)
-            return usage_error("convert", "--cast \"%s\": %s", escaped(o->casts.items[i]), err.text);
+        if (add_rule(rules, o, o->casts.items[i], &err) != TN_OK) {
+            say("--cast \"%s\": %s", escaped(o->casts.items[i]), err.text);
+            return EXIT_USAGE;
+        }
     }
     int code = EXIT_DONE;
     for (size_t i = 0; i < o->recipes.count && code == EXIT_DONE; i++)

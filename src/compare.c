@@ -219,9 +219,9 @@ static tn_status add_equal_chunks(comparison *c, const item *it, tn_error *err)
         tn_span span;
         tn_span_begin(&span, part_a(c, it)->array.dtype);
         tn_span_add(&span, x, n);
-        tn_summary sum = tn_span_end(&span);
-        if (sum.figures.finite)
-            c->distance.signal += sum.spread + sum.figures.mean * sum.figures.mean * (double)sum.figures.finite;
+        tn_statistics f = tn_span_end(&span);
+        if (f.finite)
+            c->distance.signal += (f.deviation * f.deviation + f.mean * f.mean) * (double)f.finite;
     }
 }
 

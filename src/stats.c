@@ -25,8 +25,8 @@ typedef struct item {
 
 /* What work() leaves for emit(). */
 typedef struct result {
-    tn_summary summary;
-    tn_error   err;             /* of reading; status TN_OK: none */
+    tn_statistics figures;
+    tn_error      err;          /* of reading; status TN_OK: none */
 } result;
 
 typedef struct survey {
@@ -38,7 +38,7 @@ typedef struct survey {
     tn_stream       *streams;   /* one a worker */
     result          *results;   /* one a slot */
     result           tensor;    /* of the tensor whose items are being emitted */
-    tn_summary       total;
+    tn_statistics    total;
     uint64_t         progress, to_do;
 } survey;
 
@@ -52,7 +52,7 @@ static uint64_t bytes_of(const tn_tensor *t, uint64_t n)
 }
 
 /* Sums up n elements; they may be several spans. */
-static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_summary *summary, tn_error *err)
+static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_statistics *figures, tn_error *err)
 {
     unsigned bits = tn_dtype_get(dtype)->bits;
     tn_span span;
@@ -65,8 +65,8 @@ static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_summar
         if (status)
             return status;
         if (in_span == SPAN || !size) {
-            tn_summary next = tn_span_end(&span);
-            tn_summary_join(summary, &next);
+            tn_statistics next = tn_span_end(&span);
+            tn_statistics_join(figures, &next);
             tn_span_begin(&span, dtype);
             in_span = 0;
         }
@@ -97,14 +97,14 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
     tn_stream *stream = &s->streams[seat.worker];
     result *r = &s->results[seat.slot];
     const tn_part *part = &it->tensor->parts[0];
-    r->summary = tn_summary_empty();
+    r->figures = tn_statistics_empty();
     r->err = (tn_error){ .offset = TN_NO_OFFSET };
     tn_status status = can_sum_up(it->tensor, &r->err);
     if (!status && it->n)
         status = tn_stream_open(stream, s->file, it->tensor, part, bytes_of(it->tensor, it->from), bytes_of(it->tensor, it->n),
                                 TN_CHECKSUM_NONE, &r->err);
     if (!status && it->n)
-        status = sum_up(stream, part->array.dtype, it->n, &r->summary, &r->err);
+        status = sum_up(stream, part->array.dtype, it->n, &r->figures, &r->err);
     r->err.status = status;
     if (status != TN_ERR_NOMEM && status != TN_ERR_IO)
         return TN_OK;           /* a bad tensor is reported, and the others are gone through */
@@ -119,11 +119,10 @@ static void report_tensor(survey *s, const tn_tensor *t)
 {
     bool bad = s->tensor.err.status != TN_OK;
     if (bad)
-        s->tensor.summary = tn_summary_empty();
-    tn_summary_join(&s->total, &s->tensor.summary);
-    tn_statistics figures = tn_summary_figures(&s->tensor.summary);
+        s->tensor.figures = tn_statistics_empty();
+    tn_statistics_join(&s->total, &s->tensor.figures);
     if (s->report)
-        s->report(s->o.context, t, &figures, bad ? &s->tensor.err : NULL);
+        s->report(s->o.context, t, &s->tensor.figures, bad ? &s->tensor.err : NULL);
 }
 
 static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *err)
@@ -132,10 +131,10 @@ static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *e
     const item *it = &s->items[number];
     const result *r = &s->results[slot];
     if (it->from == 0) {
-        s->tensor.summary = tn_summary_empty();
+        s->tensor.figures = tn_statistics_empty();
         s->tensor.err.status = TN_OK;
     }
-    tn_summary_join(&s->tensor.summary, &r->summary);
+    tn_statistics_join(&s->tensor.figures, &r->figures);
     if (!s->tensor.err.status)
         s->tensor.err = r->err;
     if (it->last)
@@ -210,7 +209,7 @@ static tn_status run(survey *s, tn_error *err)
     unsigned jobs = tn_pool_jobs(pool);
     s->streams = calloc(jobs, sizeof *s->streams);
     s->results = calloc(tn_pool_slots(pool), sizeof *s->results);
-    s->total = tn_summary_empty();
+    s->total = tn_statistics_empty();
     status = s->streams && s->results ? tn_pool_run(pool, s->nitems, &(tn_ordered){ work, emit, s }, err) : tn_fail_nomem(err);
     for (unsigned i = 0; s->streams && i < jobs; i++)
         tn_stream_free(&s->streams[i]);
@@ -227,10 +226,8 @@ tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_
     tn_status status = plan(&s, err);
     if (!status)
         status = run(&s, err);
-    if (!status && report) {
-        tn_statistics figures = tn_summary_figures(&s.total);
-        report(s.o.context, NULL, &figures, NULL);
-    }
+    if (!status && report)
+        report(s.o.context, NULL, &s.total, NULL);
     free(s.items);
     return status;
 }

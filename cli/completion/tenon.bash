@@ -5,15 +5,21 @@ _tenon_formats() {
     tenon formats 2>/dev/null | sed -n '2,$s/ .*//p'
 }
 
+# The short names of `tenon types`.
+_tenon_types() {
+    tenon types --json 2>/dev/null | sed -n 's/.*"short": "\([^"]*\)".*/\1/p'
+}
+
 _tenon_options() {
     local input='--from --io' common='--json --help'
     case $1 in
     ls) echo "-l $input $common" ;;
     show) echo "--slice --full $input $common" ;;
+    stats) echo "--only --jobs $input $common" ;;
     verify) echo "--jobs $input $common" ;;
     convert)
-        echo "--to --only --rename --compress --checksum --align --filler --shard-size --drop-metadata --dry-run" \
-            "--force --jobs --quiet $input $common"
+        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex" \
+            "--compress --checksum --align --filler --shard-size --drop-metadata --dry-run --force --jobs --quiet $input $common"
         ;;
     diff) echo "--ignore-metadata --jobs $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
@@ -29,6 +35,11 @@ _tenon_values() {
     --compress) echo zstd zstd:1 zstd:3 zstd:9 zstd:19 none ;;
     --checksum) echo crc32c sha256 none ;;
     --io) echo mmap pread ;;
+    --cast) _tenon_types ;;
+    --round) echo even away zero half_up trunc up down stochastic ;;
+    --overflow) echo default saturate inf nan error ;;
+    --nan) echo keep zero error ;;
+    --complex) echo real ;;
     --align) echo 64 4K 2M ;;
     --shard-size) echo 1G 5G ;;
     esac
@@ -36,7 +47,7 @@ _tenon_values() {
 
 _tenon() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands='ls show verify convert diff meta formats types version help'
+    local commands='ls show stats verify convert diff meta formats types version help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
@@ -49,11 +60,11 @@ _tenon() {
         current=
     fi
     case $previous in
-    --to | --from | --compress | --checksum | --io | --align | --shard-size)
+    --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | --complex)
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --tensor | --set | --unset | --jobs | -j)
+    --slice | --only | --rename | --seed | --tensor | --set | --unset | --jobs | -j)
         return
         ;;
     esac

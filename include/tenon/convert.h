@@ -111,7 +111,7 @@ typedef struct tn_difference {
     uint64_t         specials;  /* differing elements where one side is NaN or infinite: not in the maxima */
     double           max_abs;   /* largest |a - b| */
     double           max_rel;   /* largest |a - b| / |a| with a not 0 */
-    double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; floats only */
+    double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; of integers, |a - b| */
     double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values; infinite when equal */
     const char      *why;       /* UNREAD */
 } tn_difference;

@@ -41,8 +41,7 @@ typedef struct tn_stats_options {
 /* Goes through every dense tensor (complex: both halves are values); one of
  * another form is reported with the reason, as one that cannot be read is.  The
  * figures do not depend on the number of threads, the CPU, the byte order or
- * the encoding.  Sums are made in float64: of values beyond 2^500 the deviation
- * may be infinite.
+ * the encoding.
  *
  * TN_ERR_ARGUMENT: a glob that matches nothing.  TN_ERR_IO, TN_ERR_NOMEM,
  * TN_ERR_CANCELLED: stopped early. */

@@ -5,29 +5,32 @@
 
 /* ---- joining ---- */
 
-tn_summary tn_summary_empty(void)
+tn_statistics tn_statistics_empty(void)
 {
-    return (tn_summary){ .figures = { .min = (double)NAN, .max = (double)NAN, .mean = (double)NAN, .absmax = (double)NAN } };
+    double none = (double)NAN;
+    return (tn_statistics){ .min = none, .max = none, .mean = none, .deviation = none, .absmax = none };
 }
 
-/* Means and spreads of two runs as those of one (Chan, Golub and LeVeque 1979). */
-static void join_moments(tn_summary *a, const tn_summary *b)
+/* Means and deviations of two runs as those of one (Chan, Golub and LeVeque
+ * 1979), in units of the largest: its square may be beyond a double. */
+static void join_moments(tn_statistics *a, const tn_statistics *b)
 {
-    double na = (double)a->figures.finite, nb = (double)b->figures.finite, n = na + nb;
-    double apart = b->figures.mean - a->figures.mean;
-    a->figures.mean += apart * (nb / n);
-    a->spread += b->spread + apart * apart * (na * (nb / n));
+    double n = (double)a->finite + (double)b->finite, wa = (double)a->finite / n, wb = (double)b->finite / n;
+    double apart = b->mean - a->mean, unit = fmax(fabs(apart), fmax(a->deviation, b->deviation));
+    a->mean = wa < wb ? b->mean - apart * wa : a->mean + apart * wb;
+    if (unit > 0) {
+        double da = a->deviation / unit, db = b->deviation / unit, between = apart / unit;
+        a->deviation = unit * sqrt(wa * (da * da) + wb * (db * db) + wa * wb * (between * between));
+    }
 }
 
-void tn_summary_join(tn_summary *all, const tn_summary *next)
+void tn_statistics_join(tn_statistics *a, const tn_statistics *b)
 {
-    tn_statistics *a = &all->figures;
-    const tn_statistics *b = &next->figures;
     if (b->finite && !a->finite) {
         a->mean = b->mean;
-        all->spread = next->spread;
+        a->deviation = b->deviation;
     } else if (b->finite) {
-        join_moments(all, next);
+        join_moments(a, b);
     }
     a->min = fmin(a->min, b->min);          /* NaN stands for none and loses */
     a->max = fmax(a->max, b->max);
@@ -40,13 +43,6 @@ void tn_summary_join(tn_summary *all, const tn_summary *next)
     a->finite += b->finite;
     for (int k = 0; k < TN_STATS_BINS; k++)
         a->histogram[k] += b->histogram[k];
-}
-
-tn_statistics tn_summary_figures(const tn_summary *s)
-{
-    tn_statistics figures = s->figures;
-    figures.deviation = figures.finite ? sqrt(s->spread / (double)figures.finite) : (double)NAN;
-    return figures;
 }
 
 /* ---- types of at most 8 bits: codes are counted ---- */
@@ -98,23 +94,23 @@ static double add_value(tn_statistics *f, double x, uint64_t n, double smallest_
     return x * (double)n;
 }
 
-static tn_summary summary_of_codes(const tn_span *s)
+static tn_statistics figures_of_codes(const tn_span *s)
 {
-    tn_summary summary = tn_summary_empty();
-    tn_statistics *f = &summary.figures;
-    double sum = 0;
+    tn_statistics f = tn_statistics_empty();
+    double sum = 0, spread = 0;
     for (unsigned code = 0; code < 1u << s->type->bits; code++)
         if (s->codes[code])
-            sum += add_value(f, value_of(s->type, &(uint8_t){ (uint8_t)code }, 0), s->codes[code], s->tally.smallest_normal);
-    if (!f->finite)
-        return summary;
-    f->mean = sum / (double)f->finite;
+            sum += add_value(&f, value_of(s->type, &(uint8_t){ (uint8_t)code }, 0), s->codes[code], s->tally.smallest_normal);
+    if (!f.finite)
+        return f;
+    f.mean = sum / (double)f.finite;
     for (unsigned code = 0; code < 1u << s->type->bits; code++) {
-        double x = value_of(s->type, &(uint8_t){ (uint8_t)code }, 0), apart = x - f->mean;
+        double x = value_of(s->type, &(uint8_t){ (uint8_t)code }, 0), apart = x - f.mean;
         if (s->codes[code] && isfinite(x))
-            summary.spread += apart * apart * (double)s->codes[code];
+            spread += apart * apart * (double)s->codes[code];
     }
-    return summary;
+    f.deviation = sqrt(spread / (double)f.finite);
+    return f;
 }
 
 /* ---- wider types: numbers are tallied ---- */
@@ -129,26 +125,25 @@ static double add_lanes(const double lanes[TN_TALLY_LANES])
     return sum[0];
 }
 
-static tn_summary summary_of_tally(const tn_tally *t)
+static tn_statistics figures_of_tally(const tn_tally *t)
 {
-    tn_summary summary = tn_summary_empty();
-    tn_statistics *f = &summary.figures;
-    f->count = t->count;
-    f->zeros = t->zeros;
-    f->subnormals = t->subnormals;
-    f->nans = t->nans;
-    f->infinities = t->infinities;
-    f->finite = t->count - t->nans - t->infinities;
-    memcpy(f->histogram, t->bins, sizeof f->histogram);
-    if (!f->finite)
-        return summary;
-    double sum = add_lanes(t->sum), squares = add_lanes(t->squares), n = (double)f->finite;
-    double spread = squares - sum * (sum / n);
-    f->min = t->min;
-    f->max = t->max;
-    f->mean = t->pivot + sum / n;
-    summary.spread = isfinite(squares) ? fmax(spread, 0) : (double)INFINITY;
-    return summary;
+    tn_statistics f = tn_statistics_empty();
+    f.count = t->count;
+    f.zeros = t->zeros;
+    f.subnormals = t->subnormals;
+    f.nans = t->nans;
+    f.infinities = t->infinities;
+    f.finite = t->count - t->nans - t->infinities;
+    memcpy(f.histogram, t->bins, sizeof f.histogram);
+    if (!f.finite)
+        return f;
+    double n = (double)f.finite, mean = add_lanes(t->sum) / n, unit = t->huge ? TN_TALLY_SCALE : 1;
+    double variance = add_lanes(t->squares) / n - mean * mean;
+    f.min = t->min;
+    f.max = t->max;
+    f.mean = t->pivot + mean / unit;
+    f.deviation = sqrt(fmax(variance, 0)) / unit;
+    return f;
 }
 
 static void tally_as_floats(tn_span *s, const uint8_t *elements, size_t n)
@@ -198,14 +193,13 @@ void tn_span_add(tn_span *s, const void *elements, size_t n)
         tally_as_doubles(s, elements, n);
 }
 
-tn_summary tn_span_end(const tn_span *s)
+tn_statistics tn_span_end(const tn_span *s)
 {
-    tn_summary summary = s->type->bits <= 8 ? summary_of_codes(s) : summary_of_tally(&s->tally);
-    tn_statistics *f = &summary.figures;
-    if (f->finite) {
-        f->min += 0.0;                      /* -0 becomes 0: which zero came first does not matter */
-        f->max += 0.0;
-        f->absmax = fmax(fabs(f->min), fabs(f->max));
+    tn_statistics f = s->type->bits <= 8 ? figures_of_codes(s) : figures_of_tally(&s->tally);
+    if (f.finite) {
+        f.min += 0.0;                       /* -0 becomes 0: which zero came first does not matter */
+        f.max += 0.0;
+        f.absmax = fmax(fabs(f.min), fabs(f.max));
     }
-    return summary;
+    return f;
 }

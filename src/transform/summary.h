@@ -9,19 +9,11 @@
 #include "transform/kernels/kernels.h"
 #include "transform/kernels/stats.h"
 
-typedef struct tn_summary {
-    tn_statistics figures;      /* all but the deviation */
-    double        spread;       /* sum of the squared distances from the mean */
-} tn_summary;
-
-/* A summary of nothing. */
-tn_summary tn_summary_empty(void);
+/* The figures of nothing. */
+tn_statistics tn_statistics_empty(void);
 
 /* Appends what `next` says. */
-void tn_summary_join(tn_summary *all, const tn_summary *next);
-
-/* The figures, with the deviation. */
-tn_statistics tn_summary_figures(const tn_summary *summary);
+void tn_statistics_join(tn_statistics *all, const tn_statistics *next);
 
 /* The elements of one span, piece by piece. */
 typedef struct tn_span {
@@ -39,6 +31,6 @@ void tn_span_begin(tn_span *span, tn_dtype type);
  * multiple of TN_TALLY_LANES. */
 void tn_span_add(tn_span *span, const void *elements, size_t n);
 
-tn_summary tn_span_end(const tn_span *span);
+tn_statistics tn_span_end(const tn_span *span);
 
 #endif

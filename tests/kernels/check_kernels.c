@@ -180,8 +180,8 @@ static uint8_t *src_room, *dst_room;
 
 /* --- comparing ----------------------------------------------------------- */
 
-static bool complain(const cast *c, const tn_kernel_args *args, const char *what, uint64_t i, size_t n, uint64_t source,
-                     uint64_t want, uint64_t got)
+static bool complain(const cast *c, const tn_kernel_args *args, const char *what, uint64_t i, size_t n,
+                     uint64_t source, uint64_t want, uint64_t got)
 {
     printf("      %s: %s at element %llu of %zu: source %llx, expected %llx but found %llx (scale %g, stream %d, "
            "keep %d)\n", c->name, what, (unsigned long long)i, n, (unsigned long long)source, (unsigned long long)want,
@@ -209,7 +209,8 @@ static bool run(const cast *c, const tn_kernel_args *args, uint8_t *dst, const u
     return got == want || complain(c, args, "flags", n, n, 0, want, got);
 }
 
-static bool run_placed(const cast *c, const tn_kernel_args *args, size_t n, size_t dst_at, size_t src_at, uint64_t first)
+static bool run_placed(const cast *c, const tn_kernel_args *args, size_t n, size_t dst_at, size_t src_at,
+                       uint64_t first)
 {
     size_t dst_bytes = bytes_of(c->to, n), src_bytes = bytes_of(c->from, n);
     memset(dst_room, CANARY, ROOM);
@@ -269,7 +270,9 @@ static bool check_rules(const cast *c, const tn_cast_options *options, bool at_l
 
 static bool check_cast(const cast *c)
 {
-    static const tn_overflow overflows[] = { TN_OVERFLOW_DEFAULT, TN_OVERFLOW_SATURATE, TN_OVERFLOW_INF, TN_OVERFLOW_NAN };
+    static const tn_overflow overflows[] = {
+        TN_OVERFLOW_DEFAULT, TN_OVERFLOW_SATURATE, TN_OVERFLOW_INF, TN_OVERFLOW_NAN
+    };
     make_values(c);
     for (unsigned o = 0; o < 4; o++)
         for (unsigned nan = TN_NAN_KEEP; nan <= TN_NAN_ZERO; nan++) {
@@ -289,7 +292,8 @@ static bool check_swap(const tn_kernels *k)
     for (unsigned unit = 1; unit <= 8; unit *= 2)
         for (size_t n = 0; n <= 400; n += unit)
             for (unsigned place = 0; place < 3; place++) {
-                uint8_t *src = place == 0 ? src_room + 1 : src_room + ROOM - n, *dst = place == 0 ? dst_room + 3 : dst_room + ROOM - n;
+                uint8_t *src = place == 0 ? src_room + 1 : src_room + ROOM - n;
+                uint8_t *dst = place == 0 ? dst_room + 3 : dst_room + ROOM - n;
                 memset(dst_room, CANARY, ROOM);
                 for (size_t i = 0; i < n; i++)
                     src[i] = (uint8_t)random_bits();

@@ -86,7 +86,8 @@ INLINE vu all(uint32_t x)
 
 /* ---- constants ---- */
 
-static uint64_t recode(const tn_dtype_info *to, const tn_encode_rules *rules, tn_dtype from, uint64_t code, unsigned *flags)
+static uint64_t recode(const tn_dtype_info *to, const tn_encode_rules *rules, tn_dtype from, uint64_t code,
+                       unsigned *flags)
 {
     return tn_number_encode(to, rules, tn_number_decode(tn_dtype_get(from), code), 0, flags);
 }
@@ -111,7 +112,8 @@ static format float_format(const tn_dtype_info *t)
     f.lift = t->bits - f.bits;
     f.magic = f.normal + ((23 - m) << 23);
     uint32_t half = f.shift ? (uint32_t)1 << (f.shift - 1) : 0;
-    f.limit = (f.largest << f.shift) + f.rebias + half - (half ? f.largest & 1 : 0);    /* a tie is beyond where it goes up to even */
+    f.limit = (f.largest << f.shift) + f.rebias + half;
+    f.limit -= half ? f.largest & 1 : 0;        /* the tie is beyond it where even is up */
     tn_encode_rules keep = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
     unsigned ignored = 0;
     for (unsigned sign = 0; sign < 2; sign++) {
@@ -425,7 +427,8 @@ static __attribute__((noinline)) vu replace(vu codes, vm special, vu x, cast *c)
     vm infinite = both(above(magnitude, all(INFINITE - 1)), above(all(INFINITE + 1), magnitude));
     vu nans = by_sign(negative, r->nan);
     if (r->payload)
-        nans = ((x >> 31 << (f->bits - 1)) | (f->largest + 1) | f->one >> 1 | (magnitude >> f->shift & (f->one - 1))) << f->lift;
+        nans = ((x >> 31 << (f->bits - 1)) | (f->largest + 1) | f->one >> 1 |
+                (magnitude >> f->shift & (f->one - 1))) << f->lift;
     c->flags |= any(both(special, finite)) ? TN_ENCODED_OVERFLOW : 0;
     c->flags |= any(both(special, infinite)) ? r->infinity_flags : 0;
     c->flags |= any(nan) ? TN_ENCODED_NAN : 0;
@@ -546,7 +549,7 @@ INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size
         uint8_t *to = whole ? dst + i * y.to_bits / 8 : out;
         if (!whole)
             fill_block(in, src + i * y.from_bits / 8, count, y.from_bits);
-        if (n - i >= AHEAD * 8 / y.from_bits + BLOCK)
+        if (whole && n - i >= AHEAD * 8 / y.from_bits + BLOCK)
             prefetch_block(from + AHEAD, y.from_bits);
         if (!care)                      /* not after a block that needed it: the next one may well, too */
             care = any_block(to, from, y, c, stream && whole, false);

@@ -11,7 +11,7 @@
 
 typedef struct tn_kernel_args {
     tn_encode_rules rules;      /* round is TN_ROUND_EVEN: other modes are not for kernels */
-    float           scale;      /* multiplies each float32 first, if has_scale */
+    float           scale;      /* multiplies each float32 first, if has_scale; from_f32 only */
     bool            has_scale;
     bool            stream;     /* the output is large: stores that bypass the cache are worth it */
 } tn_kernel_args;

@@ -16,13 +16,16 @@ enum {
     TN_TALLY_BLOCK = 4096       /* numbers that fit the first-level cache */
 };
 
+#define TN_TALLY_SCALE 0x1p-600
+
 /* Zero-initialise and set smallest_normal to begin. */
 typedef struct tn_tally {
     double   smallest_normal;   /* of the type: a power of two; 0: it has no subnormals */
     bool     begun;             /* a finite number was seen: the next three have a meaning */
     double   pivot;             /* near the numbers, so that sums of distances from it keep their digits */
     double   min, max;
-    double   sum[TN_TALLY_LANES], squares[TN_TALLY_LANES];      /* of x - pivot */
+    bool     huge;              /* numbers whose squares a double could not hold: the sums are of smaller ones */
+    double   sum[TN_TALLY_LANES], squares[TN_TALLY_LANES];      /* of x - pivot, of both times TN_TALLY_SCALE if huge */
     uint64_t count, zeros, subnormals, nans, infinities;
     uint64_t bins[TN_STATS_BINS];   /* as in tn_statistics */
 } tn_tally;

@@ -48,7 +48,8 @@ static void add(tn_tally *t, size_t lane, double x)
         *(isnan(x) ? &t->nans : &t->infinities) += 1;
         return;
     }
-    double distance = x - t->pivot, square = distance * distance, magnitude = fabs(x);
+    double distance = t->huge ? x * TN_TALLY_SCALE - t->pivot * TN_TALLY_SCALE : x - t->pivot;
+    double square = distance * distance, magnitude = fabs(x);
     t->sum[lane] += distance;
     t->squares[lane] += square;
     t->min = x < t->min ? x : t->min;
@@ -74,9 +75,28 @@ void tn_tally_f32_scalar(tn_tally *t, const void *numbers, size_t n)
     t->count += n;
 }
 
+/* From the first huge number on, sums are of numbers made smaller; those so far become so. */
+static void look_for_huge(tn_tally *t, const void *numbers, size_t n)
+{
+    bool found = false;
+    for (size_t i = 0; i < n; i++) {
+        double magnitude = fabs(load_f64(numbers, i));
+        found |= magnitude > 0x1p480 && isfinite(magnitude);
+    }
+    if (!found || t->huge)
+        return;
+    t->huge = true;
+    for (int i = 0; i < TN_TALLY_LANES; i++) {
+        t->sum[i] *= TN_TALLY_SCALE;
+        t->squares[i] *= TN_TALLY_SCALE;
+        t->squares[i] *= TN_TALLY_SCALE;
+    }
+}
+
 static void tally_f64_scalar(tn_tally *t, const void *numbers, size_t n)
 {
     begin(t, load_f64, numbers, n);
+    look_for_huge(t, numbers, n);
     for (size_t i = 0; i < n; i++)
         add(t, i % TN_TALLY_LANES, load_f64(numbers, i));
     t->count += n;

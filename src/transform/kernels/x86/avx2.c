@@ -28,7 +28,8 @@ static inline vu pick(vm m, vu a, vu b)
 
 static inline vf clamp(vf x, float low, float high)
 {
-    return (vf)_mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), (__m256)x));  /* the second where one is NaN */
+    /* Both give their second operand where one is NaN. */
+    return (vf)_mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), (__m256)x));
 }
 
 /* Packing works within 128-bit lanes; the permutation puts their parts in order. */
@@ -40,7 +41,8 @@ static inline vu narrow16(vu a, vu b)
 static inline vu narrow8(const vu v[4])
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i low = _mm256_packus_epi32((__m256i)v[0], (__m256i)v[1]), high = _mm256_packus_epi32((__m256i)v[2], (__m256i)v[3]);
+    __m256i low = _mm256_packus_epi32((__m256i)v[0], (__m256i)v[1]);
+    __m256i high = _mm256_packus_epi32((__m256i)v[2], (__m256i)v[3]);
     return (vu)_mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
 }
 

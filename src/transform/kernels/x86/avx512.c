@@ -33,7 +33,8 @@ static inline vu pick(vm m, vu a, vu b)
 
 static inline vf clamp(vf x, float low, float high)
 {
-    return (vf)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));  /* the second where one is NaN */
+    /* Both give their second operand where one is NaN. */
+    return (vf)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));
 }
 
 /* Packing works within 128-bit lanes; the permutation puts their parts in order. */
@@ -46,7 +47,8 @@ static inline vu narrow16(vu a, vu b)
 static inline vu narrow8(const vu v[4])
 {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    __m512i low = _mm512_packus_epi32((__m512i)v[0], (__m512i)v[1]), high = _mm512_packus_epi32((__m512i)v[2], (__m512i)v[3]);
+    __m512i low = _mm512_packus_epi32((__m512i)v[0], (__m512i)v[1]);
+    __m512i high = _mm512_packus_epi32((__m512i)v[2], (__m512i)v[3]);
     return (vu)_mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
 }
 
