@@ -113,7 +113,8 @@ static tn_status check_used(const conversion *c, tn_error *err)
         size_t k = i - c->o.nonly;
         const char *rule = i < c->o.nonly ? c->o.only[i] : k < c->o.nrename ? c->o.rename[k] : c->o.casts[k - c->o.nrename].glob;
         if (!c->used[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(rule).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s%s", tn_quote_z(rule).text,
+                           k < c->o.nrename || i < c->o.nonly ? "" : ", or earlier rules take them all");
     }
     return TN_OK;
 }
@@ -142,7 +143,7 @@ static tn_status find_plan(conversion *c, size_t rule, tn_dtype from, const tn_c
     return status;
 }
 
-/* The first rule that matches counts.  A tensor that has the type already stays as it is. */
+/* The first rule that matches counts.  Where it would change no code the tensor stays as it is. */
 static tn_status choose_cast(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
 {
     size_t rule = 0;
@@ -153,8 +154,6 @@ static tn_status choose_cast(conversion *c, const tn_tensor *t, size_t i, tn_err
         return TN_OK;
     c->used[c->o.nonly + c->o.nrename + rule] = true;
     tn_dtype to = c->o.casts[rule].dtype;
-    if (to == t->dtype)
-        return TN_OK;
     if (strcmp(t->form, "dense") != 0)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense tensor to cast but found form %s",
                        tn_quote_z(t->name).text, tn_quote_z(t->form).text);
@@ -165,6 +164,8 @@ static tn_status choose_cast(conversion *c, const tn_tensor *t, size_t i, tn_err
     tn_status status = find_plan(c, rule, t->dtype, &r->plan, &why);
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
+    if (to == t->dtype && r->plan->route == TN_ROUTE_COPY)
+        return TN_OK;
     r->tensor = t;
     r->change = (tn_change){ apply_cast, r, tn_dtype_get(t->dtype)->bits, tn_dtype_get(to)->bits };
     c->change[i] = &r->change;
@@ -277,6 +278,9 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
 {
     const tn_tensor *a = c->source[k], *b = c->source[i];
     const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
+    /* Cast, the bits that fill the last byte of a packed tensor are gone: the tensors must end alike. */
+    if (plan_of(c, i) && (a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
+        return false;
     return a->nparts == 1 && b->nparts == 1 && a->dtype == b->dtype && (!y || (x && strcmp(x, y) == 0)) &&
            plan_of(c, k) == plan_of(c, i) && c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
 }

@@ -170,7 +170,8 @@ static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8
     const tn_part *p = part_of(m, e);
     tn_digest digest;
     tn_status status = tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err);
-    tn_stream_change(s, change_of(m, e));
+    if (!status)
+        tn_stream_change(s, change_of(m, e));
     while (!status) {
         const uint8_t *bytes;
         size_t n;
@@ -321,7 +322,8 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
     uint64_t told = 0;
     tn_digest digest;
     tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
-    tn_stream_change(s, change_of(m, e));
+    if (!status)
+        tn_stream_change(s, change_of(m, e));
     while (!status) {
         const uint8_t *bytes;
         size_t n;

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 typedef enum tn_round {
-    TN_ROUND_EVEN       = 0,    /* nearest, ties to the even code */
+    TN_ROUND_EVEN       = 0,    /* nearest, ties to the even code (e8m0: up) */
     TN_ROUND_AWAY       = 1,    /* nearest, ties away from zero */
     TN_ROUND_ZERO       = 2,    /* nearest, ties toward zero */
     TN_ROUND_HALF_UP    = 3,    /* nearest, ties toward +infinity */

@@ -32,7 +32,7 @@ typedef struct tn_cast_rule {
 } tn_cast_rule;
 
 /* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
- * seed, scale and complex (real).  What the text does not say is taken from
+ * seed, scale and complex (real).  A glob given so has no comma.  What the text does not say is taken from
  * `defaults` (may be NULL).  TN_ERR_ARGUMENT: the text says what and where. */
 TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_options *defaults, tn_cast_rule *rule, tn_error *err);
 

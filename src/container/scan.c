@@ -29,6 +29,7 @@ typedef struct run {
     tn_stream     *streams;     /* one a worker */
     scan_slot     *slots;
     tn_scanned     joined;      /* of the part whose spans are being emitted */
+    bool           told;        /* done() has heard of it */
     uint64_t       progress;
 } run;
 
@@ -96,7 +97,8 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
     bool same = same_bytes(p);
     tn_hash decoded = { 0 };
     tn_status status = tn_stream_open(s, scan->file, p->tensor, p->part, from, n, p->stored_kind, err);
-    tn_stream_change(s, p->change);
+    if (!status)
+        tn_stream_change(s, p->change);
     from = p->change ? from / p->change->from_bits * p->change->to_bits : from;     /* eight elements are never cut */
     out->made = 0;
     if (!status)
@@ -190,9 +192,11 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
     if (s->from)
         join(&r->joined, &results[0], s->size);
     else
-        r->joined = results[0];
-    if (s->last)
+        r->joined = results[0], r->told = false;
+    if (!r->told && (s->last || r->joined.status)) {        /* a failure need not wait for the end of its part */
+        r->told = true;
         status = r->scan->done(r->scan->context, s->first, &r->joined, err);
+    }
     for (size_t i = 1; i < s->count && !status; i++)
         status = r->scan->done(r->scan->context, s->first + i, &results[i], err);
     return status ? status : tell_progress(r, s->size, err);

@@ -200,6 +200,8 @@ tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dt
         .first = own.first,
         .refuses_every_nan = own.nan == TN_NAN_ERROR,
     };
+    if (order != TN_LITTLE_ENDIAN && order != TN_BIG_ENDIAN)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%d is no byte order", (int)order);
     if (order != TN_HOST_ORDER && plan->from->swap_bytes > 1)
         plan->swap = plan->from->swap_bytes;
     plan->refused = refused_flags(plan->to, &own);

@@ -142,6 +142,40 @@ static void rules_that_cannot_be_honoured_are_errors(void)
     CHECK(convert_floats(&nothing, 1, &err) == TN_ERR_ARGUMENT && strstr(err.text, "no tensor matches \"b.*\""));
 }
 
+/* Two packed tensors of one byte range may differ in where they end. */
+static void tied_tensors_that_end_differently_are_cast_apart(void)
+{
+    static const uint8_t nibbles[2] = { 0x21, 0x43 };
+    static const simple tensors[] = {
+        { .name = "a", .dtype = TN_UINT4, .rank = 1, .shape = { 3 }, .data = nibbles },
+        { .name = "b", .dtype = TN_UINT4, .rank = 1, .shape = { 4 }, .tied = "a" },
+    };
+    static const tn_dtype types[] = { TN_INT4, TN_FLOAT32, TN_FLOAT6_E2M3 };
+    write_file("in.zt", (tn_create_options){ 0 }, tensors, 2);
+    tn_file *f = open_file("in.zt");
+    for (size_t i = 0; i < 3; i++) {
+        tn_cast_rule rule = { .glob = "*", .dtype = types[i], .options = { .size = sizeof(tn_cast_options) } };
+        tn_create_options create = { .size = sizeof create, .replace = true };
+        tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1 };
+        CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_OK);
+        tn_file *g = open_file("out.zt");
+        const tn_part *p = tn_file_find(g, "b")->parts;
+        CHECK(tn_value_get(types[i], p->data, 3).i == 4 || tn_value_get(types[i], p->data, 3).re == 4);
+        tn_close(g);
+    }
+    tn_close(f);
+}
+
+static void options_count_for_tensors_that_have_the_type(void)
+{
+    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT32,
+                                .options = { .size = sizeof(tn_cast_options), .scale = 2 } };
+    CHECK(convert_floats(&rule, 1, NULL) == TN_OK);
+    tn_file *f = open_file("out.zt");
+    CHECK(tn_value_get(TN_FLOAT32, tn_file_find(f, "a.weight")->parts[0].data, 1).re == 4);
+    tn_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +184,8 @@ int main(void)
         IN_FOLDER(the_first_rule_that_matches_counts),
         IN_FOLDER(a_value_that_does_not_fit_stops_it),
         IN_FOLDER(rules_that_cannot_be_honoured_are_errors),
+        IN_FOLDER(tied_tensors_that_end_differently_are_cast_apart),
+        IN_FOLDER(options_count_for_tensors_that_have_the_type),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
