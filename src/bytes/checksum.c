@@ -87,11 +87,6 @@ void tn_hash_update(tn_hash *h, const void *data, size_t n)
         tn_hash_free(h);        /* tn_hash_end() will say so */
 }
 
-void tn_hash_join_crc(tn_hash *h, uint32_t crc, uint64_t n)
-{
-    h->crc = tn_crc32c_join(h->crc, crc, n);
-}
-
 tn_status tn_hash_end(tn_hash *h, tn_digest *digest, tn_error *err)
 {
     *digest = (tn_digest){ .kind = h->kind, .crc32c = h->crc };

@@ -25,7 +25,6 @@ typedef struct tn_hash {
 
 tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err);
 void      tn_hash_update(tn_hash *h, const void *data, size_t n);
-void      tn_hash_join_crc(tn_hash *h, uint32_t crc, uint64_t n);   /* crc32c only: a piece hashed elsewhere */
 tn_status tn_hash_end(tn_hash *h, tn_digest *digest, tn_error *err);    /* also frees */
 void      tn_hash_free(tn_hash *h);                                     /* on the way out of an error */
 
