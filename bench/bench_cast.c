@@ -2,24 +2,30 @@
  *
  *     bench-cast MIB ROUNDS
  *
- * One thread.  The wider side of a cast takes MIB MiB; memcpy copies as many
- * into a warm buffer, in turn with the kernels of each level up to TENON_CPU.
- * A line a kernel: destination, source, GB/s of memcpy, and of each level the
- * GB/s of the wider side; all are the best of ROUNDS.  The first line names the
- * levels.  Data is normally distributed, or its magnitudes for types that have
- * no negative numbers; integers are scaled so that some saturate. */
+ * The wider side of a cast takes MIB MiB.  In turn: memcpy of as many bytes into
+ * a warm buffer with one thread and with two, tn_cast() with one job and with
+ * two, and with one thread the bare kernels of each level up to TENON_CPU.  A
+ * line a kernel: destination, source, and the GB/s of each of these, counted on
+ * the wider side; all are the best of ROUNDS.  The first line names them.  Data
+ * is normally distributed, or its magnitudes for types that have no negative
+ * numbers; integers are scaled so that some saturate. */
 #include "clock.h"
+#include "normal.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <tenon/cast.h>
+
 #include "base/cpu.h"
 #include "transform/kernels/kernels.h"
 
 enum { MAX_LEVELS = 3 };
+enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, KERNELS, MAX_TIMED = KERNELS + MAX_LEVELS };   /* what is timed, in turn */
 
 typedef struct level {
     const char *name;
@@ -37,23 +43,6 @@ static void add_level(unsigned cpu)
     tn_kernels_init(&levels[nlevels++].kernels, cpu);
 }
 
-/* Sums of uniform numbers: close to normal, largest about 6. */
-static void make_normal(float *out, size_t n)
-{
-    enum { PERIOD = 1 << 20 };
-    uint64_t state = 1;
-    for (size_t i = 0; i < n && i < PERIOD; i++) {
-        float sum = -6;
-        for (int k = 0; k < 12; k++) {
-            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            sum += (float)(state >> 40) * 0x1p-24F;
-        }
-        out[i] = sum;
-    }
-    for (size_t i = PERIOD; i < n; i++)
-        out[i] = out[i - PERIOD];
-}
-
 static double copy_seconds(void)
 {
     double began = now();
@@ -61,7 +50,36 @@ static double copy_seconds(void)
     return now() - began;
 }
 
-static double seconds(tn_cast_fn kernel, size_t n, const tn_kernel_args *args)
+static void *copy_first_half(void *nothing)
+{
+    memcpy(to, wide, size / 2);
+    return nothing;
+}
+
+static double copy_by_two_seconds(void)
+{
+    pthread_t other;
+    double began = now();
+    if (pthread_create(&other, NULL, copy_first_half, NULL))
+        perror("bench-cast: a thread"), exit(3);
+    memcpy(to + size / 2, wide + size / 2, size - size / 2);
+    pthread_join(other, NULL);
+    return now() - began;
+}
+
+static double cast_seconds(tn_dtype to_type, tn_dtype from_type, size_t n, float scale, unsigned jobs)
+{
+    const int64_t shape[] = { (int64_t)n };
+    tn_array dst = { .dtype = to_type, .rank = 1, .shape = shape }, src = { .dtype = from_type, .rank = 1, .shape = shape };
+    tn_cast_options options = { .size = sizeof options, .scale = scale, .jobs = jobs };
+    tn_error err;
+    double began = now();
+    if (tn_cast(&dst, to, &src, from, TN_LITTLE_ENDIAN, &options, &err))
+        fprintf(stderr, "bench-cast: %s\n", err.text), exit(3);
+    return now() - began;
+}
+
+static double kernel_seconds(tn_cast_fn kernel, size_t n, const tn_kernel_args *args)
 {
     double began = now();
     kernel(to, from, n, args);
@@ -83,19 +101,23 @@ static void line(tn_dtype to_type, tn_dtype from_type, const tn_cast_fn kernels[
     unsigned bits = t->bits > f->bits ? t->bits : f->bits;
     size_t n = size / bits * 8;
     tn_kernel_args args = args_for(t);
-    double best_copy = INFINITY, best[MAX_LEVELS];
-    for (size_t i = 0; i < nlevels; i++)
+    float scale = args.has_scale ? args.scale : 0;
+    double best[MAX_TIMED];
+    for (size_t i = 0; i < KERNELS + nlevels; i++)
         best[i] = INFINITY;
     for (int r = 0; r <= rounds; r++) {         /* the first warms up */
-        double copied = copy_seconds();
-        best_copy = r && copied < best_copy ? copied : best_copy;
-        for (size_t i = 0; i < nlevels; i++) {
-            double took = seconds(kernels[i], n, &args);
-            best[i] = r && took < best[i] ? took : best[i];
-        }
+        double took[MAX_TIMED];
+        took[COPY] = copy_seconds();
+        took[COPY_BY_TWO] = copy_by_two_seconds();
+        took[CAST] = cast_seconds(to_type, from_type, n, scale, 1);
+        took[CAST_BY_TWO] = cast_seconds(to_type, from_type, n, scale, 2);
+        for (size_t i = 0; i < nlevels; i++)
+            took[KERNELS + i] = kernel_seconds(kernels[i], n, &args);
+        for (size_t i = 0; i < KERNELS + nlevels; i++)
+            best[i] = r && took[i] < best[i] ? took[i] : best[i];
     }
-    printf("%s %s %.2f", t->name, f->name, (double)size / best_copy / 1e9);
-    for (size_t i = 0; i < nlevels; i++)
+    printf("%s %s", t->name, f->name);
+    for (size_t i = 0; i < KERNELS + nlevels; i++)
         printf(" %.2f", (double)size / best[i] / 1e9);
     printf("\n");
     fflush(stdout);
@@ -183,7 +205,7 @@ int main(int argc, char **argv)
     make_normal((float *)(void *)wide, size / 4);
     memset(from, 1, size);
     memset(to, 1, size);
-    printf("to from memcpy");
+    printf("to from memcpy memcpy-by-2 cast cast-by-2");
     for (size_t i = 0; i < nlevels; i++)
         printf(" %s", levels[i].name);
     printf("\n");
