@@ -7,19 +7,25 @@
 #include "distance.h"
 #include "transform/summary.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Elements that a thread takes: whole windows for every type. */
 #define SPAN ((uint64_t)8 * TN_WINDOW)
 
-/* Elements [from, from + n) of part `part` of a pair; n may be 0. */
+/* Two tensors of one name, one that has no partner, or the files' metadata. */
+typedef struct pair {
+    tn_difference difference;   /* what there is to report */
+    tn_distance   distance;
+    uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are to be read again */
+    char          why[200];     /* for UNREAD */
+} pair;
+
+/* Elements [from, from + n) of part `part` of a pair. */
 typedef struct item {
     size_t   pair;
     uint32_t part;
     uint64_t from, n;
-    bool     last;              /* of its pair */
     bool     some_equal;        /* it has chunks that are the same bytes: their signal was not summed up */
 } item;
 
@@ -42,22 +48,20 @@ typedef struct outcome {
     bool        some_equal;
 } outcome;
 
+/* Chunks of equal bytes are passed over at the speed of memory, without a look
+ * at their values.  Only when a tensor turns out to differ elsewhere are these
+ * needed, for the signal: then its items are worked on again. */
 typedef struct comparison {
     const tn_file *a, *b;
     tn_compare_options o;
-    tn_compare_fn  report;
-    tn_difference *pairs;
-    char         (*why)[200];   /* for UNREAD; one a pair */
+    pair          *pairs;
     size_t         npairs;
     item          *items;
     size_t         nitems, cap;
-    sides         *workers;     /* one a worker, and one for emit() */
-    unsigned       jobs;
+    bool           again;       /* the second time: only equal chunks count */
+    sides         *workers;     /* one a worker */
     outcome       *found;       /* one a slot */
-    tn_distance    distance;    /* of the pair whose items are being emitted */
-    size_t         first_item;  /* of that pair */
-    size_t         different;
-    uint64_t       progress, total;
+    uint64_t       progress, total;     /* the total grows with what is to be read again */
 } comparison;
 
 /* ---- metadata ---- */
@@ -111,8 +115,8 @@ static tn_status name_file(const tn_file *f, const tn_part *p, tn_status status,
 }
 
 /* The parts of both sides that an item is about. */
-static const tn_part *part_a(const comparison *c, const item *it) { return &c->pairs[it->pair].a->parts[it->part]; }
-static const tn_part *part_b(const comparison *c, const item *it) { return &c->pairs[it->pair].b->parts[it->part]; }
+static const tn_part *part_a(const comparison *c, const item *it) { return &c->pairs[it->pair].difference.a->parts[it->part]; }
+static const tn_part *part_b(const comparison *c, const item *it) { return &c->pairs[it->pair].difference.b->parts[it->part]; }
 
 /* Bytes of n elements. */
 static uint64_t bytes_of(const tn_part *p, uint64_t n)
@@ -131,10 +135,10 @@ static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const 
 
 static tn_status open_sides(const comparison *c, const item *it, sides *s, tn_error *err)
 {
-    const tn_difference *pair = &c->pairs[it->pair];
+    const tn_difference *d = &c->pairs[it->pair].difference;
     s->left = it->n;
-    tn_status status = open_side(&s->a, c->a, pair->a, it, err);
-    return status ? status : open_side(&s->b, c->b, pair->b, it, err);
+    tn_status status = open_side(&s->a, c->a, d->a, it, err);
+    return status ? status : open_side(&s->b, c->b, d->b, it, err);
 }
 
 static void advance(side *s, size_t elements)
@@ -175,6 +179,29 @@ static bool same_bytes(const comparison *c, const item *it, const uint8_t *x, co
     return a->array.dtype == b->array.dtype && memcmp(x, y, (size_t)bytes_of(a, n)) == 0;
 }
 
+/* The sum of the squares of n elements that are finite. */
+static double signal_of(tn_dtype dtype, const uint8_t *elements, size_t n)
+{
+    tn_span span;
+    tn_span_begin(&span, dtype);
+    tn_span_add(&span, elements, n);
+    tn_statistics f = tn_span_end(&span);
+    return f.finite ? (f.deviation * f.deviation + f.mean * f.mean) * (double)f.finite : 0;
+}
+
+static void add_chunks(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, uint64_t at, size_t n,
+                       outcome *found)
+{
+    tn_dtype type_a = part_a(c, it)->array.dtype, type_b = part_b(c, it)->array.dtype;
+    bool same = same_bytes(c, it, x, y, n);
+    if (same && c->again)
+        found->distance.signal += signal_of(type_a, x, n);
+    else if (same)
+        found->some_equal = true;
+    else if (!c->again)
+        tn_distance_add(&found->distance, type_a, x, type_b, y, at, n);
+}
+
 static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
 {
     comparison *c = context;
@@ -182,8 +209,6 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
     sides *s = &c->workers[seat.worker];
     outcome *found = &c->found[seat.slot];
     *found = (outcome){ 0 };
-    if (!it->n)
-        return TN_OK;
     tn_status status = open_sides(c, it, s, err);
     for (uint64_t at = it->from; !status;) {
         const uint8_t *x = NULL, *y = NULL;
@@ -191,55 +216,9 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
         status = next_chunks(c, it, s, &x, &y, &n, err);
         if (status || !n)
             break;
-        if (same_bytes(c, it, x, y, n))
-            found->some_equal = true;
-        else
-            tn_distance_add(&found->distance, part_a(c, it)->array.dtype, x, part_b(c, it)->array.dtype, y, at, n);
+        add_chunks(c, it, x, y, at, n, found);
         at += n;
     }
-    return status;
-}
-
-/* Chunks of equal bytes are passed over at the speed of memory, without a look
- * at their values.  Only when a tensor turns out to differ elsewhere are these
- * needed, for the signal: they are gone through again. */
-static tn_status add_equal_chunks(comparison *c, const item *it, tn_error *err)
-{
-    sides *s = &c->workers[c->jobs];
-    tn_status status = open_sides(c, it, s, err);
-    for (;;) {
-        const uint8_t *x = NULL, *y = NULL;
-        size_t n = 0;
-        if (!status)
-            status = next_chunks(c, it, s, &x, &y, &n, err);
-        if (status || !n)
-            return status;
-        if (!same_bytes(c, it, x, y, n))
-            continue;
-        tn_span span;
-        tn_span_begin(&span, part_a(c, it)->array.dtype);
-        tn_span_add(&span, x, n);
-        tn_statistics f = tn_span_end(&span);
-        if (f.finite)
-            c->distance.signal += (f.deviation * f.deviation + f.mean * f.mean) * (double)f.finite;
-    }
-}
-
-static tn_status finish_pair(comparison *c, tn_difference *pair, size_t last_item, tn_error *err)
-{
-    tn_status status = TN_OK;
-    tn_distance *d = &c->distance;
-    for (size_t i = c->first_item; i <= last_item && d->noise > 0 && !status; i++)
-        if (c->items[i].some_equal)
-            status = add_equal_chunks(c, &c->items[i], err);
-    pair->differing = d->differing;
-    pair->first = d->first;
-    pair->bits = d->bits;
-    pair->specials = d->specials;
-    pair->max_abs = d->max_abs;
-    pair->max_rel = d->max_rel;
-    pair->max_ulp = d->max_ulp;
-    pair->sqnr = tn_distance_sqnr(d);
     return status;
 }
 
@@ -247,31 +226,33 @@ static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *e
 {
     comparison *c = context;
     item *it = &c->items[number];
-    tn_difference *pair = &c->pairs[it->pair];
+    pair *p = &c->pairs[it->pair];
     const outcome *found = &c->found[slot];
-    if (found->distance.differing) {
-        if (!c->distance.differing)
-            pair->part = &pair->a->parts[it->part];
-        pair->what |= TN_DIFF_VALUES;
-    }
-    pair->elements += it->n;
+    uint64_t nbytes = bytes_of(part_a(c, it), it->n);
+    if (found->distance.differing && !p->distance.differing)
+        p->difference.part = part_a(c, it);
+    tn_distance_join(&p->distance, &found->distance);
     it->some_equal = found->some_equal;
-    tn_distance_join(&c->distance, &found->distance);
-    if (it->last) {
-        tn_status status = finish_pair(c, pair, (size_t)number, err);
-        if (status)
-            return status;
-        c->distance = (tn_distance){ 0 };
-        c->first_item = (size_t)number + 1;
-        c->different += pair->what != 0;
-        if (c->report)
-            c->report(c->o.context, pair);
+    p->equal_bytes += it->some_equal ? nbytes : 0;
+    if (p->distance.noise > 0) {
+        c->total += p->equal_bytes;
+        p->equal_bytes = 0;
     }
-    if (it->n)
-        c->progress += bytes_of(part_a(c, it), it->n);
+    c->progress += nbytes;
     if (c->o.progress && c->o.progress(c->o.context, c->progress, c->total))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
     return TN_OK;
+}
+
+/* Leaves the items whose equal chunks are needed. */
+static void choose_again(comparison *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->nitems; i++)
+        if (c->items[i].some_equal && c->pairs[c->items[i].pair].distance.noise > 0)
+            c->items[kept++] = c->items[i];
+    c->nitems = kept;
+    c->again = true;
 }
 
 /* ---- what to compare ---- */
@@ -283,21 +264,22 @@ static tn_status push_item(comparison *c, item it, tn_error *err)
         return tn_fail_nomem(err);
     c->items = grown;
     c->items[c->nitems++] = it;
-    if (it.n)
-        c->total += bytes_of(part_a(c, &it), it.n);
+    c->total += bytes_of(part_a(c, &it), it.n);
+    c->pairs[it.pair].difference.elements += it.n;
     return TN_OK;
 }
 
-static tn_status push_part(comparison *c, size_t pair, uint32_t part, tn_error *err)
+static tn_status push_part(comparison *c, size_t number, uint32_t part, tn_error *err)
 {
-    const tn_part *a = &c->pairs[pair].a->parts[part], *b = &c->pairs[pair].b->parts[part];
+    const tn_difference *d = &c->pairs[number].difference;
+    const tn_part *a = &d->a->parts[part], *b = &d->b->parts[part];
     uint64_t count = 0;
     tn_shape_count(a->array.rank, a->array.shape, &count);
     bool split = a->storage.encoding == TN_ENCODING_RAW && b->storage.encoding == TN_ENCODING_RAW;
     tn_status status = TN_OK;
     for (uint64_t from = 0; from < count && !status;) {
         uint64_t n = split && count - from > SPAN ? SPAN : count - from;
-        status = push_item(c, (item){ .pair = pair, .part = part, .from = from, .n = n }, err);
+        status = push_item(c, (item){ .pair = number, .part = part, .from = from, .n = n }, err);
         from += n;
     }
     return status;
@@ -331,8 +313,9 @@ static bool comparable(tn_difference *d, char why[200])
 
 static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b, tn_error *err)
 {
-    size_t pair = c->npairs++;
-    tn_difference *d = &c->pairs[pair];
+    size_t number = c->npairs++;
+    pair *p = &c->pairs[number];
+    tn_difference *d = &p->difference;
     tn_status status = TN_OK;
     bool same = true;
     *d = (tn_difference){ .a = a, .b = b, .what = !b ? TN_DIFF_ONLY_A : !a ? TN_DIFF_ONLY_B : 0 };
@@ -343,14 +326,10 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
         if (!c->o.ignore_meta)
             status = same_meta(a->meta, a->nmeta, b->meta, b->nmeta, &same, err);
         d->what |= same ? 0 : TN_DIFF_META;
-        if (comparable(d, c->why[pair]))
+        if (comparable(d, p->why))
             for (uint32_t k = 0; k < a->nparts && !status; k++)
-                status = push_part(c, pair, k, err);
+                status = push_part(c, number, k, err);
     }
-    if (!status && (!c->nitems || c->items[c->nitems - 1].pair != pair))
-        status = push_item(c, (item){ .pair = pair }, err);
-    if (!status)
-        c->items[c->nitems - 1].last = true;
     return status;
 }
 
@@ -360,16 +339,15 @@ static tn_status add_file_meta(comparison *c, tn_error *err)
     bool same = true;
     const tn_meta *a = tn_file_meta(c->a, &na), *b = tn_file_meta(c->b, &nb);
     tn_status status = c->o.ignore_meta ? TN_OK : same_meta(a, na, b, nb, &same, err);
-    c->pairs[c->npairs] = (tn_difference){ .what = same ? 0 : TN_DIFF_META };
-    return status ? status : push_item(c, (item){ .pair = c->npairs++, .last = true }, err);
+    c->pairs[c->npairs++].difference.what = same ? 0 : TN_DIFF_META;
+    return status;
 }
 
 static tn_status plan(comparison *c, tn_error *err)
 {
     size_t n = tn_file_count(c->a) + tn_file_count(c->b) + 1;
     c->pairs = calloc(n, sizeof *c->pairs);
-    c->why = calloc(n, sizeof *c->why);
-    if (!c->pairs || !c->why)
+    if (!c->pairs)
         return tn_fail_nomem(err);
     tn_status status = add_file_meta(c, err);
     for (size_t i = 0; i < tn_file_count(c->a) && !status; i++) {
@@ -384,19 +362,24 @@ static tn_status plan(comparison *c, tn_error *err)
     return status;
 }
 
+/* ---- the whole ---- */
+
 static tn_status run(comparison *c, tn_error *err)
 {
     tn_pool *pool;
-    tn_status status = plan(c, err);
-    if (!status)
-        status = tn_pool_new(c->o.jobs, &pool, err);
+    tn_status status = tn_pool_new(c->o.jobs, &pool, err);
     if (status)
         return status;
-    c->jobs = tn_pool_jobs(pool);
-    c->workers = calloc(c->jobs + 1, sizeof *c->workers);
+    unsigned jobs = tn_pool_jobs(pool);
+    const tn_ordered task = { work, emit, c };
+    c->workers = calloc(jobs, sizeof *c->workers);
     c->found = calloc(tn_pool_slots(pool), sizeof *c->found);
-    status = c->workers && c->found ? tn_pool_run(pool, c->nitems, &(tn_ordered){ work, emit, c }, err) : tn_fail_nomem(err);
-    for (unsigned i = 0; c->workers && i <= c->jobs; i++) {
+    status = c->workers && c->found ? tn_pool_run(pool, c->nitems, &task, err) : tn_fail_nomem(err);
+    if (!status) {
+        choose_again(c);
+        status = tn_pool_run(pool, c->nitems, &task, err);
+    }
+    for (unsigned i = 0; c->workers && i < jobs; i++) {
         tn_stream_free(&c->workers[i].a.stream);
         tn_stream_free(&c->workers[i].b.stream);
     }
@@ -406,19 +389,51 @@ static tn_status run(comparison *c, tn_error *err)
     return status;
 }
 
+static void finish_pair(pair *p)
+{
+    tn_difference *to = &p->difference;
+    const tn_distance *d = &p->distance;
+    to->what |= d->differing ? TN_DIFF_VALUES : 0;
+    to->differing = d->differing;
+    to->first = d->first;
+    to->bits = d->bits;
+    to->specials = d->specials;
+    to->max_abs = d->max_abs;
+    to->max_rel = d->max_rel;
+    to->max_ulp = d->max_ulp;
+    to->sqnr = tn_distance_sqnr(d);
+}
+
+/* Returns how many differ. */
+static size_t report_pairs(comparison *c, tn_compare_fn report)
+{
+    size_t different = 0;
+    for (size_t i = 0; i < c->npairs; i++) {
+        finish_pair(&c->pairs[i]);
+        different += c->pairs[i].difference.what != 0;
+        if (report)
+            report(c->o.context, &c->pairs[i].difference);
+    }
+    return different;
+}
+
 tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *given, tn_compare_fn report,
                      size_t *different, tn_error *err)
 {
-    comparison c = { .a = a, .b = b, .report = report };
+    comparison c = { .a = a, .b = b };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_take_options(&c.o, sizeof c.o, given);
-    tn_status status = run(&c, &why);
-    if (!status && different)
-        *different = c.different;
-    if (status && err)
+    tn_status status = plan(&c, &why);
+    if (!status)
+        status = run(&c, &why);
+    if (!status) {
+        size_t count = report_pairs(&c, report);
+        if (different)
+            *different = count;
+    } else if (err) {
         *err = why;
+    }
     free(c.pairs);
-    free(c.why);
     free(c.items);
     return status;
 }

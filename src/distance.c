@@ -1,5 +1,6 @@
 /* distance.c - how far two runs of elements are apart. */
 #include "distance.h"
+#include "tensor/code.h"
 #include "transform/kernels/kernels.h"
 
 #include <math.h>
@@ -52,18 +53,28 @@ static double in_steps(const sides *s, double a, double difference)
     return scale_by(difference, -(at_a > at_b ? at_a : at_b));
 }
 
-static void note(tn_distance *d, uint64_t index, double difference, double size, double steps)
+static void note(tn_distance *d, uint64_t index)
 {
     if (d->differing++ == 0)
         d->first = index;
-    if (!isfinite(difference)) {
-        d->specials++;
-        return;
-    }
+}
+
+static void note_gap(tn_distance *d, double difference, double size, double steps)
+{
     d->max_abs = difference > d->max_abs ? difference : d->max_abs;
     d->max_ulp = steps > d->max_ulp ? steps : d->max_ulp;
     if (size > 0)
         d->max_rel = fmax(d->max_rel, difference / size);
+}
+
+/* Of finite numbers whose |a - b| or |a| is beyond a double.  A quarter of each is not, so that the ratio and the
+ * steps are what they are. */
+static void note_huge_gap(tn_distance *d, const sides *s, tn_value a, tn_value b)
+{
+    double re = fabs(a.re / 4 - b.re / 4), im = fabs(a.im / 4 - b.im / 4);
+    double steps = fmax(in_steps(s, a.re, re), in_steps(s, a.im, im));
+    note_gap(d, hypot(re, im), hypot(a.re / 4, a.im / 4), 4 * steps);
+    d->max_abs = fmax(d->max_abs, hypot(a.re - b.re, a.im - b.im));
 }
 
 /* How many bits of element i differ. */
@@ -118,13 +129,21 @@ static void add_plain(tn_distance *d, const sides *s, const uint8_t *x, const ui
     for (size_t i = 0; i < n; i++) {
         double difference = fabs(a[i] - b[i]), size = fabs(a[i]);
         unsigned bits = s->one_type ? differing_bits(s->a, x, y, i) : 0;
+        bool finite = isfinite(a[i]) && isfinite(b[i]);
         d->bits += bits;
-        if (isfinite(a[i]) && isfinite(b[i])) {
+        if (finite) {
             d->signal += size * size;
             d->noise += difference * difference;
         }
-        if (s->one_type ? bits != 0 : !same_number(a[i], b[i]))
-            note(d, from + i, difference, size, in_steps(s, size, difference));
+        if (s->one_type ? bits == 0 : same_number(a[i], b[i]))
+            continue;
+        note(d, from + i);
+        if (isfinite(difference))
+            note_gap(d, difference, size, in_steps(s, size, difference));
+        else if (finite)
+            note_huge_gap(d, s, (tn_value){ .re = a[i] }, (tn_value){ .re = b[i] });
+        else
+            d->specials++;
     }
 }
 
@@ -136,6 +155,11 @@ static bool is_signed(tn_value v)  { return v.kind == TN_KIND_INT || v.kind == T
 static double as_double(tn_value v)
 {
     return !is_integer(v) ? v.re : is_signed(v) ? (double)v.i : (double)v.u;
+}
+
+static bool is_finite(tn_value v)
+{
+    return is_integer(v) || (isfinite(v.re) && isfinite(v.im));
 }
 
 static bool same_integer(tn_value a, tn_value b)
@@ -178,22 +202,34 @@ static double gap_of(tn_value a, tn_value b)
     return hypot(as_double(a) - as_double(b), a.im - b.im);
 }
 
+static double steps_of(const sides *s, tn_value a, tn_value b, double difference)
+{
+    if (is_integer(a) && is_integer(b))
+        return difference;
+    return fmax(in_steps(s, as_double(a), fabs(as_double(a) - as_double(b))), in_steps(s, a.im, fabs(a.im - b.im)));
+}
+
 static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         tn_value a = tn_value_get(s->a->dtype, x, i), b = tn_value_get(s->b->dtype, y, i);
         double difference = gap_of(a, b), size = hypot(as_double(a), a.im);
         unsigned bits = s->one_type ? differing_bits(s->a, x, y, i) : 0;
+        bool finite = is_finite(a) && is_finite(b);
         d->bits += bits;
-        if (isfinite(difference) && isfinite(size)) {
+        if (finite) {
             d->signal += size * size;
             d->noise += difference * difference;
         }
         if (s->one_type ? bits == 0 : same_value(a, b))
             continue;
-        double steps = is_integer(a) && is_integer(b) ? difference
-                       : fmax(in_steps(s, as_double(a), fabs(as_double(a) - as_double(b))), in_steps(s, a.im, fabs(a.im - b.im)));
-        note(d, from + i, difference, size, steps);
+        note(d, from + i);
+        if (isfinite(difference) && isfinite(size))
+            note_gap(d, difference, size, steps_of(s, a, b, difference));
+        else if (finite)
+            note_huge_gap(d, s, (tn_value){ .re = as_double(a), .im = a.im }, (tn_value){ .re = as_double(b), .im = b.im });
+        else
+            d->specials++;
     }
 }
 

@@ -15,3 +15,8 @@ t diff unknown_dtype.zt unknown_dtype.zt
 safetensors f.safetensors '{"w":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}' '\x00\x20\x80\x3f\x00\x00\x00\x40\x00\x00\x40\x40'
 tenon convert -q f.safetensors h.zt --cast bf16
 t diff f.safetensors h.zt
+# Finite numbers further apart than a double can say are no special values, and the JSON stays JSON.
+safetensors high.safetensors '{"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}' '\xff\xff\xff\xff\xff\xff\xef\x7f'
+safetensors low.safetensors '{"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}' '\xff\xff\xff\xff\xff\xff\xef\xff'
+t diff high.safetensors low.safetensors
+t diff high.safetensors low.safetensors --json

@@ -123,6 +123,84 @@ static void equal_parts_of_a_large_tensor_count_as_signal(void)
     free(data);
 }
 
+typedef struct steps {
+    uint64_t last, total;       /* done and to do, as told last */
+    uint64_t stop_after;        /* bytes done; 0: never */
+    size_t   reports;
+} steps;
+
+static int step(void *context, uint64_t done, uint64_t total)
+{
+    steps *s = context;
+    CHECK(done >= s->last && done <= total && total >= s->total);
+    s->last = done;
+    s->total = total;
+    return s->stop_after && done > s->stop_after;
+}
+
+static void count_report(void *context, const tn_difference *d)
+{
+    (void)d;
+    ((steps *)context)->reports++;
+}
+
+/* Writes a.zt and b.zt: n numbers of many sizes, the same but for the last one if `differ`. */
+static void write_near_twins(size_t n, bool differ)
+{
+    float *data = malloc(n * sizeof *data);
+    assert_non_null(data);
+    for (size_t i = 0; i < n; i++)
+        data[i] = (float)(i % 1013) * 0.37f - 100;
+    simple t = floats(data, (int64_t)n);
+    write_file("a.zt", (tn_create_options){ .replace = true }, &t, 1);
+    data[n - 1] += differ ? 1 : 0;
+    write_file("b.zt", (tn_create_options){ .replace = true }, &t, 1);
+    free(data);
+}
+
+static tn_status compare_with_steps(unsigned jobs, steps *s)
+{
+    tn_file *x = open_file("a.zt"), *y = open_file("b.zt");
+    tn_compare_options options = { .size = sizeof options, .jobs = jobs, .progress = step, .context = s };
+    tn_status status = tn_compare(x, y, &options, count_report, NULL, NULL);
+    tn_close(x);
+    tn_close(y);
+    return status;
+}
+
+/* Equal parts are read again when a tensor differs: that takes as long as the first time, and is told and stopped as well. */
+static void the_second_look_at_equal_parts_is_told_and_can_be_stopped(void)
+{
+    enum { N = 4000000, BYTES = 4 * N };
+    for (unsigned jobs = 1; jobs <= 3; jobs++) {
+        steps all = { 0 }, stopped = { .stop_after = BYTES }, none = { 0 };
+        write_near_twins(N, true);
+        CHECK(compare_with_steps(jobs, &all) == TN_OK && all.reports == 2);
+        CHECK(all.last == 2 * BYTES && all.total == 2 * BYTES);
+        CHECK(compare_with_steps(jobs, &stopped) == TN_ERR_CANCELLED && stopped.reports == 0);
+        CHECK(stopped.last > BYTES && stopped.last < 2 * BYTES);
+        write_near_twins(N, false);
+        CHECK(compare_with_steps(jobs, &none) == TN_OK && none.reports == 2);
+        CHECK(none.last == BYTES && none.total == BYTES);
+    }
+}
+
+static void the_signal_of_equal_parts_does_not_depend_on_threads(void)
+{
+    double sqnr[4];
+    write_near_twins(4000000, true);
+    for (unsigned jobs = 1; jobs <= 4; jobs++) {
+        tn_file *x = open_file("a.zt"), *y = open_file("b.zt");
+        found f = { .count = 0 };
+        tn_compare_options options = { .size = sizeof options, .jobs = jobs, .context = &f };
+        CHECK(tn_compare(x, y, &options, keep, NULL, NULL) == TN_OK && f.count == 2);
+        sqnr[jobs - 1] = f.all[1].sqnr;
+        tn_close(x);
+        tn_close(y);
+    }
+    CHECK(sqnr[0] > 100 && sqnr[0] == sqnr[1] && sqnr[0] == sqnr[2] && sqnr[0] == sqnr[3]);
+}
+
 static simple one_of(tn_dtype dtype, const void *data)
 {
     return (simple){ .name = "t", .dtype = dtype, .rank = 1, .shape = { 1 }, .data = data };
@@ -288,6 +366,8 @@ int main(void)
         IN_FOLDER(special_values_are_counted_apart),
         IN_FOLDER(signal_and_noise_are_those_of_all_values),
         IN_FOLDER(equal_parts_of_a_large_tensor_count_as_signal),
+        IN_FOLDER(the_second_look_at_equal_parts_is_told_and_can_be_stopped),
+        IN_FOLDER(the_signal_of_equal_parts_does_not_depend_on_threads),
         IN_FOLDER(differences_are_told_in_steps_of_the_coarser_type),
         IN_FOLDER(figures_do_not_depend_on_threads),
         IN_FOLDER(types_shapes_and_values_are_told_apart),

@@ -1,0 +1,105 @@
+/* How far two runs of elements are apart: what is a difference, what is special, and how large. */
+#include "support.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "distance.h"
+
+static tn_distance between(tn_dtype type_a, const void *a, tn_dtype type_b, const void *b, size_t n)
+{
+    tn_distance d = { 0 };
+    tn_distance_add(&d, type_a, a, type_b, b, 0, n);
+    return d;
+}
+
+static tn_distance between_doubles(double a, double b)
+{
+    return between(TN_FLOAT64, &a, TN_FLOAT64, &b, 1);
+}
+
+static tn_distance between_complex(double a, double a_im, double b, double b_im)
+{
+    const double x[] = { a, a_im }, y[] = { b, b_im };
+    return between(TN_COMPLEX128, x, TN_COMPLEX128, y, 1);
+}
+
+static void near(double value, double expected)
+{
+    if (!(fabs(value - expected) <= 1e-15 * fabs(expected)))
+        fail_msg("found %.17g, expected %.17g", value, expected);
+}
+
+static void only_nan_and_infinity_are_special(void)
+{
+    CHECK(between_doubles(1, NAN).specials == 1 && between_doubles(NAN, 1).specials == 1);
+    CHECK(between_doubles(INFINITY, 1).specials == 1 && between_doubles(INFINITY, -INFINITY).specials == 1);
+    CHECK(between_doubles(1, 2).specials == 0);
+    CHECK(between_complex(1, INFINITY, 1, 2).specials == 1 && between_complex(1, 2, NAN, 2).specials == 1);
+    CHECK(between_complex(1, 2, 1, 3).specials == 0);
+    const double nan = NAN;
+    const int64_t one = 1;
+    CHECK(between(TN_FLOAT64, &nan, TN_INT64, &one, 1).specials == 1);
+    CHECK(between(TN_INT64, &one, TN_FLOAT64, &nan, 1).specials == 1);
+}
+
+static void special_values_are_in_no_figure(void)
+{
+    tn_distance d = between_doubles(INFINITY, 1);
+    CHECK(d.differing == 1 && d.max_abs == 0 && d.max_rel == 0 && d.max_ulp == 0 && d.signal == 0 && d.noise == 0);
+    d = between_complex(3, INFINITY, 1, 2);
+    CHECK(d.differing == 1 && d.max_abs == 0 && d.max_rel == 0 && d.max_ulp == 0 && d.signal == 0 && d.noise == 0);
+}
+
+/* The difference is infinite as a double, what is told in relation to a is not. */
+static void finite_numbers_further_apart_than_a_double_can_say_are_not_special(void)
+{
+    tn_distance d = between_doubles(DBL_MAX, -DBL_MAX);
+    CHECK(d.differing == 1 && d.specials == 0 && isinf(d.max_abs));
+    CHECK(d.max_rel == 2 && d.max_ulp == 2 * (0x1p53 - 1));
+    d = between_doubles(-0x1p1000, DBL_MAX);
+    CHECK(d.specials == 0 && !isinf(d.max_rel) && !isinf(d.max_ulp));
+    CHECK(isnan(tn_distance_sqnr(&d)));
+    const int64_t one = 1;
+    const double most = DBL_MAX;
+    d = between(TN_FLOAT64, &most, TN_INT64, &one, 1);
+    CHECK(d.specials == 0 && d.max_abs == DBL_MAX && d.max_rel == 1);
+}
+
+static void huge_complex_numbers_are_not_special(void)
+{
+    tn_distance d = between_complex(DBL_MAX, DBL_MAX, -DBL_MAX, -DBL_MAX);
+    CHECK(d.differing == 1 && d.specials == 0 && isinf(d.max_abs) && d.max_ulp == 2 * (0x1p53 - 1));
+    near(d.max_rel, 2);
+    d = between_complex(DBL_MAX, DBL_MAX, DBL_MAX, 0);      /* only |a| is beyond a double */
+    CHECK(d.specials == 0 && d.max_abs == DBL_MAX);
+    near(d.max_rel, sqrt(0.5));
+    d = between_complex(0, 0, DBL_MAX, DBL_MAX);
+    CHECK(d.specials == 0 && isinf(d.max_abs) && d.max_rel == 0);
+}
+
+/* Found is first what comes first, added up is all. */
+static void joining_appends_what_later_elements_say(void)
+{
+    const double a[] = { 1, 2, 4 }, b[] = { 1, 2.5, 3 };
+    tn_distance whole = between(TN_FLOAT64, a, TN_FLOAT64, b, 3), parts = { 0 }, next = { 0 };
+    tn_distance_add(&parts, TN_FLOAT64, (const uint8_t *)a, TN_FLOAT64, (const uint8_t *)b, 0, 1);
+    CHECK(parts.differing == 0);
+    tn_distance_add(&next, TN_FLOAT64, (const uint8_t *)(a + 1), TN_FLOAT64, (const uint8_t *)(b + 1), 1, 2);
+    tn_distance_join(&parts, &next);
+    CHECK(memcmp(&parts, &whole, sizeof whole) == 0);
+    CHECK(whole.differing == 2 && whole.first == 1 && whole.max_abs == 1 && whole.max_rel == 0.25);
+    CHECK(whole.signal == 21 && whole.noise == 1.25);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(only_nan_and_infinity_are_special),
+        TEST(special_values_are_in_no_figure),
+        TEST(finite_numbers_further_apart_than_a_double_can_say_are_not_special),
+        TEST(huge_complex_numbers_are_not_special),
+        TEST(joining_appends_what_later_elements_say),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
