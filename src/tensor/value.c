@@ -1,4 +1,6 @@
 /* tensor/value.c - one element: from bits to a value, from a value to text. */
+#include "tensor/code.h"
+
 #include <tenon/tensor.h>
 
 #include <inttypes.h>
@@ -8,40 +10,6 @@
 #include <string.h>
 
 /* --- bits to value ------------------------------------------------------- */
-
-/* An element narrower than a byte.  The second byte is touched only when the
- * element reaches into it: it may be beyond the end of the data. */
-static uint64_t load_packed(const uint8_t *data, uint64_t index, unsigned bits)
-{
-    unsigned bit = (unsigned)(index % 8) * bits;    /* within a group of 8 elements, `bits` bytes */
-    const uint8_t *p = data + index / 8 * bits + bit / 8;
-    unsigned word = p[0];
-    if (bit % 8 + bits > 8)
-        word |= (unsigned)p[1] << 8;
-    return word >> bit % 8 & ((1u << bits) - 1);
-}
-
-static uint64_t load_code(const uint8_t *data, uint64_t index, unsigned bits)
-{
-    uint16_t u16;
-    uint32_t u32;
-    uint64_t u64;
-    switch (bits) {
-    case 8:
-        return data[index];
-    case 16:
-        memcpy(&u16, data + index * sizeof u16, sizeof u16);
-        return u16;
-    case 32:
-        memcpy(&u32, data + index * sizeof u32, sizeof u32);
-        return u32;
-    case 64:
-        memcpy(&u64, data + index * sizeof u64, sizeof u64);
-        return u64;
-    default:
-        return load_packed(data, index, bits);
-    }
-}
 
 static uint64_t low_bits(uint64_t code, unsigned bits)
 {
@@ -106,11 +74,11 @@ tn_value tn_value_get(tn_dtype dtype, const void *data, uint64_t index)
     value.kind = type->kind;
     if (type->kind == TN_KIND_COMPLEX) {
         unsigned half = type->bits / 2u;
-        value.re = decode_float(type, load_code(data, 2 * index, half), half);
-        value.im = decode_float(type, load_code(data, 2 * index + 1, half), half);
+        value.re = decode_float(type, tn_code_get(data, 2 * index, half), half);
+        value.im = decode_float(type, tn_code_get(data, 2 * index + 1, half), half);
         return value;
     }
-    uint64_t code = load_code(data, index, type->bits);
+    uint64_t code = tn_code_get(data, index, type->bits);
     switch (type->kind) {
     case TN_KIND_FLOAT: value.re = decode_float(type, code, type->bits); break;
     case TN_KIND_INT:

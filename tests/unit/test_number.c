@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "support.h"
-#include "transform/number.h"
+#include "tensor/number.h"
 
 /* What this file believes about the types, written down a second time so that
  * a slip in the type table shows. */
@@ -537,34 +537,6 @@ static void stochastic_rounding_depends_on_seed_and_index_only(void)
     CHECK(tn_number_encode(tn_dtype_get(TN_INT8), &rules, just, 0, &flags) == 1);
 }
 
-/* --- elements in bytes --------------------------------------------------------- */
-
-static void codes_lie_in_bytes_from_the_least_significant_bit(void)
-{
-    static const unsigned widths[] = { 2, 4, 6, 8, 16, 32, 64 };
-    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
-        for (size_t n = 0; n <= 17; n++) {
-            unsigned bits = widths[w];
-            uint64_t codes[17], mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
-            size_t size = (n * bits + 7) / 8;
-            uint8_t *data = malloc(size ? size : 1);
-            assert_non_null(data);
-            memset(data, 0xa5, size);
-            for (size_t i = 0; i < n; i++)
-                tn_code_put(data, i, bits, codes[i] = random64() & mask);
-            for (size_t i = 0; i < n; i++) {
-                uint64_t code = 0;
-                CHECK(tn_code_get(data, i, bits) == codes[i]);
-                for (unsigned b = 0; b < bits; b++)
-                    code |= (uint64_t)(data[(i * bits + b) / 8] >> (i * bits + b) % 8 & 1) << b;
-                CHECK(code == codes[i]);
-            }
-            if (size)
-                CHECK((data[size - 1] ^ 0xa5) >> (n * bits - (size - 1) * 8) == 0);  /* bits of nobody stay */
-            free(data);
-        }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,7 +553,6 @@ int main(void)
         TEST(e8m0_has_powers_of_two_only),
         TEST(stochastic_rounding_is_unbiased),
         TEST(stochastic_rounding_depends_on_seed_and_index_only),
-        TEST(codes_lie_in_bytes_from_the_least_significant_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

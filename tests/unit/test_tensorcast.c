@@ -6,7 +6,7 @@
 
 #include "support.h"
 #include "tensor/array.h"
-#include "transform/number.h"
+#include "tensor/number.h"
 
 /* TensorCast's own answers for casts without a scale: golden/README.md. */
 

@@ -3,11 +3,11 @@
  * No allocation, no errors, no I/O.  dst and src may be unaligned and must not
  * overlap; any n, zero included; no byte beyond n elements is read or written.
  * Packed types begin on a byte; the unused bits of a last byte are written as
- * zero.  Every variant gives the same bits as transform/number.h. */
+ * zero.  Every variant gives the same bits as tensor/number.h. */
 #ifndef TN_TRANSFORM_KERNELS_H
 #define TN_TRANSFORM_KERNELS_H
 
-#include "transform/number.h"
+#include "tensor/number.h"
 
 typedef struct tn_kernel_args {
     tn_encode_rules rules;      /* round is TN_ROUND_EVEN: other modes are not for kernels */

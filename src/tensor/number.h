@@ -1,11 +1,13 @@
-/* transform/number.h - any element as an exact number, and any number as an
+/* tensor/number.h - any element as an exact number, and any number as an
  * element: the definition of every cast.
  *
  * One routine decodes any code by (exponent bits, mantissa bits, bias,
  * specials), one encodes with any rounding.  Kernels are faster, never
  * different. */
-#ifndef TN_TRANSFORM_NUMBER_H
-#define TN_TRANSFORM_NUMBER_H
+#ifndef TN_TENSOR_NUMBER_H
+#define TN_TENSOR_NUMBER_H
+
+#include "tensor/code.h"
 
 #include <tenon/cast.h>
 
@@ -64,10 +66,5 @@ uint64_t tn_number_encode(const tn_dtype_info *type, const tn_encode_rules *rule
  * the TN_ENCODED_* bits. */
 unsigned tn_codes_cast(const tn_dtype_info *to, const tn_encode_rules *rules, const tn_dtype_info *from,
                        uint64_t *codes, size_t n, uint64_t index);
-
-/* Element `i` of a packed array of elements of `bits` bits, and storing it: the
- * only places that know how elements lie in bytes.  i * bits must not overflow. */
-uint64_t tn_code_get(const void *data, uint64_t i, unsigned bits);
-void     tn_code_put(void *data, uint64_t i, unsigned bits, uint64_t code);
 
 #endif

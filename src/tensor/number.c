@@ -1,8 +1,6 @@
-/* transform/number.c - any element as an exact number, and any number as an
+/* tensor/number.c - any element as an exact number, and any number as an
  * element: the definition of every cast. */
-#include "transform/number.h"
-
-#include <string.h>
+#include "tensor/number.h"
 
 static uint64_t ones(unsigned n)
 {
@@ -313,74 +311,4 @@ tn_encode_rules tn_encode_rules_for(const tn_dtype_info *type, const tn_cast_opt
         .nan = !keeps ? 0 : type->kind == TN_KIND_BOOL ? 1 : nan_code(type),
         .keep_payload = keeps && (type->specials == TN_SPECIALS_IEEE || type->specials == TN_SPECIALS_FN),
     };
-}
-
-/* --- elements in bytes --------------------------------------------------- */
-
-/* Within a group of eight elements, which takes `bits` bytes. */
-static uint64_t get_packed(const uint8_t *data, uint64_t i, unsigned bits)
-{
-    unsigned bit = (unsigned)(i % 8) * bits;
-    const uint8_t *p = data + i / 8 * bits + bit / 8;
-    unsigned word = p[0];
-    if (bit % 8 + bits > 8)             /* else the next byte may be beyond the end */
-        word |= (unsigned)p[1] << 8;
-    return word >> bit % 8 & ones(bits);
-}
-
-static void put_packed(uint8_t *data, uint64_t i, unsigned bits, uint64_t code)
-{
-    unsigned bit = (unsigned)(i % 8) * bits;
-    uint8_t *p = data + i / 8 * bits + bit / 8;
-    unsigned mask = (unsigned)ones(bits) << bit % 8;
-    unsigned word = ((unsigned)code << bit % 8) & mask;
-    p[0] = (uint8_t)((p[0] & ~mask) | word);
-    if (bit % 8 + bits > 8)
-        p[1] = (uint8_t)((p[1] & ~(mask >> 8)) | word >> 8);
-}
-
-uint64_t tn_code_get(const void *data, uint64_t i, unsigned bits)
-{
-    const uint8_t *p = data;
-    uint16_t u16;
-    uint32_t u32;
-    uint64_t u64;
-    switch (bits) {
-    case 8:
-        return p[i];
-    case 16:
-        memcpy(&u16, p + i * sizeof u16, sizeof u16);
-        return u16;
-    case 32:
-        memcpy(&u32, p + i * sizeof u32, sizeof u32);
-        return u32;
-    case 64:
-        memcpy(&u64, p + i * sizeof u64, sizeof u64);
-        return u64;
-    default:
-        return get_packed(p, i, bits);
-    }
-}
-
-void tn_code_put(void *data, uint64_t i, unsigned bits, uint64_t code)
-{
-    uint8_t *p = data;
-    uint16_t u16 = (uint16_t)code;
-    uint32_t u32 = (uint32_t)code;
-    switch (bits) {
-    case 8:
-        p[i] = (uint8_t)code;
-        break;
-    case 16:
-        memcpy(p + i * sizeof u16, &u16, sizeof u16);
-        break;
-    case 32:
-        memcpy(p + i * sizeof u32, &u32, sizeof u32);
-        break;
-    case 64:
-        memcpy(p + i * sizeof code, &code, sizeof code);
-        break;
-    default:
-        put_packed(p, i, bits, code);
-    }
 }
