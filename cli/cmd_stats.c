@@ -1,6 +1,6 @@
 /* cli/cmd_stats.c - what the values of tensors look like. */
+#include "each_file.h"
 #include "json.h"
-#include "opts.h"
 #include "progress.h"
 #include "table.h"
 #include "text.h"
@@ -183,66 +183,30 @@ static void report(void *context, const tn_tensor *tensor, const tn_statistics *
     }
 }
 
-static int survey_open(survey *v, const tn_file *file, tn_error *err)
+static int stats(const opts *o, const char *path, const tn_file *file, tn_error *err)
 {
     static const char *const headings[] = { "name", "type", "values", "min", "max", "mean", "std", "absmax", "zeros", "subnormals",
                                             "NaNs", "infinities", NULL };
-    const opts *o = v->o;
-    tn_stats_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = v,
-                                 .only = o->only.items, .nonly = o->only.count };
-    table_begin(&v->rows, headings, 0xffc);
-    progress_begin(&v->bar, false);
-    tn_status status = tn_stats(file, &options, report, err);
-    progress_end(&v->bar);
-    if (o->json && status != TN_OK)
-        json_close(']');
-    table_drop(&v->rows);
-    return status != TN_OK ? exit_code(status) : v->unread ? EXIT_BAD : EXIT_DONE;
-}
-
-/* One file; *shown: another one stands above it.  With --json also a file that cannot be opened gets its object. */
-static int stats(const opts *o, const char *path, bool *shown)
-{
     survey v = { .o = o, .path = path };
-    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
-    tn_file *file = NULL;
-    tn_error err = { .status = TN_OK };
+    tn_stats_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = &v,
+                                 .only = o->only.items, .nonly = o->only.count };
     if (o->json) {
-        json_open('{');
-        json_text_field("file", path);
+        json_key("tensors");
+        json_open('[');
     }
-    int code = EXIT_DONE;
-    if (tn_open(path, &options, &file, &err) == TN_OK) {
-        if (o->json) {
-            json_key("tensors");
-            json_open('[');
-        } else if (o->nfiles > 1) {
-            out("%s%s:\n", *shown ? "\n" : "", escaped(path));
-        }
-        *shown = true;
-        code = survey_open(&v, file, &err);
-    }
-    code = err.status != TN_OK ? exit_code(err.status) : code;
-    if (o->json) {
-        json_text_field("error", err.status != TN_OK ? err.text : NULL);
-        json_close('}');
-        json_end();
-    }
-    if (err.status != TN_OK)
-        say_error(path, &err);
-    tn_close(file);
-    out_flush();
-    return code;
+    table_begin(&v.rows, headings, 0xffc);
+    progress_begin(&v.bar, false);
+    tn_status status = tn_stats(file, &options, report, err);
+    progress_end(&v.bar);
+    if (o->json && status != TN_OK)     /* else the total closed it */
+        json_close(']');
+    table_drop(&v.rows);
+    return status != TN_OK ? exit_code(status) : v.unread ? EXIT_BAD : EXIT_DONE;
 }
 
 static int run(const opts *o)
 {
-    int code = EXIT_DONE;
-    bool shown = false;
-    signals_catch();
-    for (size_t i = 0; i < o->nfiles && !signals_came(); i++)
-        code = worse(code, stats(o, o->files[i], &shown));
-    return code;
+    return each_file(o, &(file_task){ .visit = stats, .headed = true });
 }
 
 const command cmd_stats = {

@@ -1,6 +1,6 @@
 /* cli/cmd_verify.c - checks structure and checksums. */
+#include "each_file.h"
 #include "json.h"
-#include "opts.h"
 #include "progress.h"
 #include "text.h"
 
@@ -118,59 +118,27 @@ static void json_summary(const check *c, size_t tensors)
     json_uint_field("bad", c->bad);
 }
 
-static int verify_open(check *c, const tn_file *file, tn_error *err)
-{
-    tn_verify_options options = { .size = sizeof options, .jobs = c->o->jobs, .progress = progress_step, .context = c };
-    progress_begin(&c->bar, false);
-    tn_status status = tn_verify(file, &options, report, err);
-    progress_end(&c->bar);
-    if (c->o->json)
-        json_summary(c, tn_file_count(file));
-    else if (status == TN_OK)
-        out_summary(c, tn_file_count(file));
-    return status != TN_OK ? exit_code(status) : c->bad > 0 ? EXIT_BAD : EXIT_DONE;
-}
-
-/* One file.  With --json also a file that cannot be opened gets its object. */
-static int verify(const opts *o, const char *path)
+static int verify(const opts *o, const char *path, const tn_file *file, tn_error *err)
 {
     check c = { .o = o, .path = path };
-    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
-    tn_file *file = NULL;
-    tn_error err = { .status = TN_OK };
+    tn_verify_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = &c };
     if (o->json) {
-        json_open('{');
-        json_text_field("file", path);
+        json_key("problems");
+        json_open('[');
     }
-    int code = EXIT_DONE;
-    if (tn_open(path, &options, &file, &err) == TN_OK) {
-        if (o->json) {
-            json_key("problems");
-            json_open('[');
-        }
-        code = verify_open(&c, file, &err);
-    }
-    code = err.status != TN_OK ? exit_code(err.status) : code;
-    if (o->json) {
-        json_text_field("error", err.status != TN_OK ? err.text : NULL);
-        json_bool_field("ok", code == EXIT_DONE);
-        json_close('}');
-        json_end();
-    }
-    if (err.status != TN_OK)
-        say_error(path, &err);
-    tn_close(file);
-    out_flush();
-    return code;
+    progress_begin(&c.bar, false);
+    tn_status status = tn_verify(file, &options, report, err);
+    progress_end(&c.bar);
+    if (o->json)
+        json_summary(&c, tn_file_count(file));
+    else if (status == TN_OK)
+        out_summary(&c, tn_file_count(file));
+    return status != TN_OK ? exit_code(status) : c.bad > 0 ? EXIT_BAD : EXIT_DONE;
 }
 
 static int run(const opts *o)
 {
-    int code = EXIT_DONE;
-    signals_catch();
-    for (size_t i = 0; i < o->nfiles && !signals_came(); i++)
-        code = worse(code, verify(o, o->files[i]));
-    return code;
+    return each_file(o, &(file_task){ .visit = verify, .judges = true });
 }
 
 const command cmd_verify = {

@@ -4,6 +4,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "container/assemble.h"
+#include "container/dims.h"
 
 #include <stdlib.h>
 
@@ -123,40 +124,20 @@ static void read_type(reader *r, tn_entry *e)
         tn_json_reject(&r->j, why.status, "%.150s", why.text);
 }
 
-/* Layers are much alike: one copy of a shape serves its neighbours. */
-static bool same_as_before(const reader *r, uint32_t rank, const int64_t *dims)
-{
-    if (!r->shape || rank != r->rank)
-        return false;
-    for (uint32_t i = 0; i < rank; i++)
-        if (dims[i] != r->shape[i])
-            return false;
-    return true;
-}
-
 static void read_shape(reader *r, tn_entry *e)
 {
-    int64_t dims[TN_MAX_RANK];
-    uint32_t rank = 0;
+    tn_dims dims;
+    tn_error why;
     tn_json *j = &r->j;
+    dims.rank = 0;
     tn_json_array(j);
-    while (tn_json_item(j)) {
-        uint64_t d = tn_json_u64(j);
-        if (rank == TN_MAX_RANK)
-            tn_json_reject(j, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
-        else if (d > INT64_MAX)
-            tn_json_reject(j, TN_ERR_LIMIT, "expected a dimension below 2^63 but found %llu", (unsigned long long)d);
-        else
-            dims[rank++] = (int64_t)d;
-    }
+    while (tn_json_item(j))
+        if (tn_dims_add(&dims, tn_json_u64(j), &why))
+            tn_json_reject(j, why.status, "%s", why.text);
     if (j->status)
         return;
-    if (!same_as_before(r, rank, dims)) {
-        r->shape = tn_arena_copy(&r->file->arena, dims, rank * sizeof *dims);
-        r->rank = rank;
-    }
-    e->rank = rank;
-    e->shape = r->shape;
+    r->shape = e->shape = tn_dims_keep(&dims, &r->file->arena, r->shape, r->rank);
+    r->rank = e->rank = dims.rank;
     if (!e->shape)
         tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
 }
