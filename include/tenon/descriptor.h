@@ -1,0 +1,245 @@
+/* tenon/descriptor.h - a tensor without bytes: the WIA-AI-011 descriptor.
+ *
+ * A descriptor is plain data.  What a parsed document or tn_describe() gives
+ * lives until its tn_descriptors is freed; to edit, change a copy of the struct
+ * (it may point to memory of the caller) and write that.  Nothing here is
+ * changed by reading: any number of threads may share a document. */
+#ifndef TENON_DESCRIPTOR_H
+#define TENON_DESCRIPTOR_H
+
+#include <tenon/file.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TN_WIA_VERSION "WIA-AI-011-v1.0"
+
+/* ---- shapes that may have symbols ---- */
+
+typedef struct tn_extent {
+    int64_t     value;          /* when symbol is NULL */
+    const char *symbol;         /* [A-Za-z_][A-Za-z0-9_]* */
+} tn_extent;
+
+/* A stride: factor times the symbols. */
+typedef struct tn_product {
+    int64_t            factor;
+    const char *const *symbols; /* the same one may stand twice */
+    uint32_t           nsymbols;
+} tn_product;
+
+typedef struct tn_constraint {
+    const char *symbol;
+    int64_t     min;            /* 0 where the document says nothing */
+    int64_t     max;            /* INT64_MAX: none */
+    int64_t     multiple_of;    /* 1: any */
+} tn_constraint;
+
+typedef struct tn_binding {
+    const char *symbol;
+    int64_t     value;
+} tn_binding;
+
+/* ---- the descriptor ---- */
+
+typedef enum tn_quant_scheme {
+    TN_QUANT_NONE                   = 0,
+    TN_QUANT_PER_TENSOR_SYMMETRIC   = 1,
+    TN_QUANT_PER_TENSOR_ASYMMETRIC  = 2,
+    TN_QUANT_PER_CHANNEL_SYMMETRIC  = 3,
+    TN_QUANT_PER_CHANNEL_ASYMMETRIC = 4
+} tn_quant_scheme;
+
+typedef struct tn_quantization {
+    tn_quant_scheme scheme;
+    const double   *scales;     /* per tensor: one */
+    size_t          nscales;
+    const int64_t  *zero_points;    /* NULL: none given, all 0 */
+    size_t          nzero_points;
+    bool            has_range, has_axis;
+    int64_t         range[2];
+    int64_t         channel_axis;
+} tn_quantization;
+
+typedef enum tn_device_type { TN_DEVICE_CPU = 0, TN_DEVICE_GPU = 1, TN_DEVICE_NPU = 2, TN_DEVICE_TPU = 3 } tn_device_type;
+typedef enum tn_memory_space { TN_SPACE_HOST = 0, TN_SPACE_DEVICE = 1, TN_SPACE_UNIFIED = 2 } tn_memory_space;
+
+typedef struct tn_device {
+    tn_device_type  type;
+    int64_t         id;
+    tn_memory_space space;
+} tn_device;
+
+typedef struct tn_padding {
+    const bool    *dims;        /* each of rank items; NULL where absent */
+    const int64_t *values;      /* elements added to each dimension */
+    const char    *mode;        /* "zero_fill", "value_fill" or NULL */
+    double         fill;        /* value_fill */
+} tn_padding;
+
+typedef enum tn_handle_type {
+    TN_HANDLE_NONE = 0, TN_HANDLE_DMA_BUF = 1, TN_HANDLE_CUDA_IPC = 2, TN_HANDLE_METAL = 3, TN_HANDLE_MEMFD = 4
+} tn_handle_type;
+
+typedef struct tn_buffer_handle {
+    tn_handle_type type;        /* NONE: no block */
+    int64_t        handle;
+    int64_t        size_bytes;
+    bool           read_only;
+} tn_buffer_handle;
+
+typedef struct tn_mapping {
+    bool     present;
+    uint64_t device_address;
+    bool     cpu_mapped;        /* else cpu_address is null */
+    uint64_t cpu_address;
+    bool     cpu_device;        /* access_mode; else device_only */
+} tn_mapping;
+
+/* A sparse tensor with its data in the document. */
+typedef struct tn_sparse {
+    const char    *format;      /* "COO", "CSR"; NULL: no block */
+    uint32_t       rank;
+    const int64_t *shape;
+    bool           has_nnz;
+    int64_t        nnz;
+    tn_dtype       index_type;  /* of the document; the indices below are always int64_t */
+    const int64_t *indices;     /* COO: nnz rows of rank; CSR: column indices */
+    size_t         nindices;    /* numbers, not rows */
+    const int64_t *pointers;    /* CSR */
+    size_t         npointers;
+    tn_dtype       value_type;
+    const void    *values;      /* dense, host order, of value_type */
+    size_t         nvalues;
+} tn_sparse;
+
+/* A member Tenon has no field for, kept as it was read: name and JSON text. */
+typedef struct tn_extra {
+    const char *path;           /* of the object it stands in: "", "shape", "memory.device" ... */
+    const char *key;
+    const char *json;
+} tn_extra;
+
+typedef struct tn_descriptor {
+    const char      *version;   /* "WIA-AI-011-v1.0", or NULL */
+    const char      *tensor_id; /* or NULL */
+    const char      *name;      /* or NULL */
+
+    uint32_t         rank;
+    const tn_extent *dimensions;
+    const char      *layout;    /* or NULL */
+    bool             symbolic;
+    const tn_constraint *constraints;
+    size_t           nconstraints;
+
+    tn_dtype         dtype;     /* TN_UNKNOWN: base_type is a name this build does not have */
+    const char      *base_type; /* as spelled, or NULL */
+    tn_byte_order    byte_order;
+    tn_quantization  quantization;
+
+    bool             has_memory;
+    const tn_product *strides;  /* rank of them, or NULL: dense */
+    uint64_t         offset_bytes;
+    bool             has_total; /* total_bytes was given */
+    uint64_t         total_bytes;
+    uint64_t         alignment; /* 0: not given */
+    tn_device        device;
+
+    bool             has_properties;
+    bool             requires_grad, is_pinned, is_contiguous, zero_copy_compatible;
+    const char      *metadata;  /* JSON text of an object, or NULL */
+
+    const int64_t   *physical_shape;    /* rank items, or NULL */
+    bool             has_padding;
+    tn_padding       padding;
+    tn_buffer_handle buffer_handle;
+    tn_mapping       mapping;
+    tn_sparse        sparse;
+
+    const tn_extra  *extra;
+    size_t           nextra;
+} tn_descriptor;
+
+/* ---- documents ---- */
+
+/* One descriptor, or a JSON array of them. */
+typedef struct tn_descriptors tn_descriptors;
+
+/* Parses a document; *set is written on success only.  What the JSON grammar
+ * and the types of fields say is checked here (with the JSON path and the
+ * byte), what fields say about each other in tn_descriptor_check().  A shape is
+ * all that must be there.  Duplicate keys are an error.  TN_ERR_CORRUPT,
+ * TN_ERR_TRUNCATED, TN_ERR_LIMIT (nesting). */
+TN_API tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err);
+TN_API void tn_descriptors_free(tn_descriptors *set);       /* NULL is allowed */
+TN_API size_t tn_descriptors_count(const tn_descriptors *set);
+TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i);     /* NULL when out of range */
+
+/* Writes one descriptor as JSON, or n of them as an array (`list`), indented
+ * by two spaces, keys in the specification's order.  *json is malloc()ed,
+ * NUL-terminated, *size without the NUL: free() it.  The same descriptor gives
+ * the same bytes every time; 64-bit integers and floats survive.
+ * TN_ERR_ARGUMENT: text that is not UTF-8, an enum value without a word, an
+ * extra member of an object that is not written. */
+TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json, size_t *size,
+                                      tn_error *err);
+
+/* ---- checking ---- */
+
+typedef struct tn_finding {
+    bool        remark;         /* else it is wrong */
+    const char *path;           /* "memory.strides[1]" */
+    const char *text;           /* "expected 50176 for a dense NCHW tensor of 224x224 but found 0" */
+} tn_finding;
+typedef void (*tn_finding_fn)(void *context, const tn_finding *finding);
+
+typedef struct tn_check_options {
+    size_t        size;
+    bool          strict;       /* types outside the specification's 17 are wrong */
+    tn_finding_fn report;       /* may be NULL; the finding lives for the call */
+    void         *context;
+} tn_check_options;
+
+/* Checks everything the fields say about each other.  *wrong counts findings
+ * that are not remarks.  TN_ERR_NOMEM only. */
+TN_API tn_status tn_descriptor_check(const tn_descriptor *descriptor, const tn_check_options *options, size_t *wrong,
+                                     tn_error *err);
+
+/* The lowest compliance level (1, 2, 3) of an implementation that can use the
+ * descriptor.  `why` (may be NULL) gets the requirement that decides it. */
+TN_API int tn_descriptor_level(const tn_descriptor *descriptor, const char **why);
+
+/* ---- symbols ---- */
+
+/* Replaces symbols by numbers in shape and strides, and computes total_bytes.
+ * Every symbol must be bound, to a value its constraints allow.
+ * TN_ERR_ARGUMENT: the text names symbol, constraint and value. */
+TN_API tn_status tn_descriptor_bind(const tn_descriptor *descriptor, const tn_binding *bindings, size_t n,
+                                    tn_descriptors **bound, tn_error *err);
+
+/* One set of constraints that all descriptors obey together (every symbol they
+ * use, sorted by name), at most `cap` written; *count is how many there are.
+ * TN_ERR_ARGUMENT: no value satisfies them all; the text says why.
+ * TN_ERR_LIMIT: the least common multiple does not fit 63 bits.  The symbols
+ * are borrowed from the descriptors. */
+TN_API tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint *constraints,
+                                  size_t cap, size_t *count, tn_error *err);
+
+/* The most bytes the buffer can need under the constraints, offset included.
+ * TN_ERR_LIMIT: unbounded, or beyond 64 bits; the text names the symbol. */
+TN_API tn_status tn_descriptor_max_bytes(const tn_descriptor *descriptor, uint64_t *bytes, tn_error *err);
+
+/* ---- from files ---- */
+
+/* Describes tensors of an open file: `tensor`, or all when NULL.  A tensor that
+ * lies raw, in host order and aligned to 64 bytes in its file is described in
+ * place (offset_bytes counts from the beginning of the file); any other as a
+ * dense buffer of its own.  tensor_id is a version 5 UUID of the description,
+ * so it is the same every time. */
+TN_API tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,161 @@
+/* descriptor/check.c - reporting, and the fields that stand alone. */
+#include "descriptor/check.h"
+#include "base/error.h"
+#include "base/options.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <tenon/layout.h>
+
+/* ---- reporting ---- */
+
+__attribute__((format(printf, 4, 0)))
+static void find(tn_checker *c, bool remark, const char *path, const char *format, va_list args)
+{
+    char text[sizeof((tn_error *)0)->text];
+    vsnprintf(text, sizeof text, format, args);
+    c->wrong += !remark;
+    if (c->options.report)
+        c->options.report(c->options.context, &(tn_finding){ .remark = remark, .path = path, .text = text });
+}
+
+void tn_find_wrong(tn_checker *c, const char *path, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    find(c, false, path, format, args);
+    va_end(args);
+}
+
+void tn_find_remark(tn_checker *c, const char *path, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    find(c, true, path, format, args);
+    va_end(args);
+}
+
+tn_phrase tn_item_path(const char *list, size_t i)
+{
+    tn_phrase p;
+    snprintf(p.text, sizeof p.text, "%s[%zu]", list, i);
+    return p;
+}
+
+tn_phrase tn_dimension_phrase(const tn_descriptor *d, uint32_t i)
+{
+    tn_phrase p;
+    if (d->layout && tn_layout_check(d->layout, d->rank, NULL) == TN_OK)
+        snprintf(p.text, sizeof p.text, "dimension %c", d->layout[i]);
+    else
+        snprintf(p.text, sizeof p.text, "dimension %u", i);
+    return p;
+}
+
+bool tn_integer_codes(const tn_dtype_info *type, tn_wide *low, tn_wide *high)
+{
+    if (!type || (type->kind != TN_KIND_INT && type->kind != TN_KIND_UINT))
+        return false;
+    tn_wide codes = (tn_wide)1 << type->bits;
+    *low = type->kind == TN_KIND_INT ? -codes / 2 : 0;
+    *high = *low + codes - 1;
+    return true;
+}
+
+/* ---- fields that stand alone ---- */
+
+static tn_quoted quote(const char *text)
+{
+    return text ? tn_quote_z(text) : (tn_quoted){ "none" };
+}
+
+/* There is one version of the specification; its sparse objects may stand without. */
+static void check_version(tn_checker *c)
+{
+    const char *version = c->d->version;
+    if (version ? strcmp(version, TN_WIA_VERSION) != 0 : !c->d->sparse.format)
+        tn_find_wrong(c, "version", "expected \"" TN_WIA_VERSION "\" but found %s", quote(version).text);
+}
+
+static bool is_hex(char ch)
+{
+    return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'f') || (ch >= 'A' && ch <= 'F');
+}
+
+/* 8-4-4-4-12 hexadecimal digits, of any version. */
+static bool is_uuid(const char *text)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    for (size_t i = 0; i < sizeof form; i++)        /* the NUL is compared too, and nothing is read beyond it */
+        if (form[i] == 'x' ? !is_hex(text[i]) : text[i] != form[i])
+            return false;
+    return true;
+}
+
+static void check_names(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    if (d->tensor_id && !is_uuid(d->tensor_id))
+        tn_find_wrong(c, "tensor_id", "expected a UUID (8-4-4-4-12 hexadecimal digits) but found %s",
+                      quote(d->tensor_id).text);
+    if (!d->name && !d->sparse.format)
+        tn_find_wrong(c, "name", "expected a string but found none");
+}
+
+/* The specification lists 17 types; Tenon's others have a prefix, and no other implementation knows them. */
+static void check_type(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    bool inside = d->base_type || !d->sparse.format;
+    const char *path = inside ? "dtype.base_type" : "values.dtype";
+    const char *name = inside || !c->type ? d->base_type : c->type->name;
+    if (!c->type)
+        tn_find_wrong(c, path, "expected one of the specification's 17 types, or another after \"tenon:\", but found %s",
+                      quote(name).text);
+    else if (!c->type->wia || (d->base_type && strcmp(d->base_type, c->type->wia) != 0))
+        (c->options.strict ? tn_find_wrong : tn_find_remark)(
+            c, path, "expected one of the specification's 17 types but found %s", quote(name).text);
+}
+
+/* Integers have no gradient. */
+static void check_gradient(tn_checker *c)
+{
+    tn_wide low, high;
+    if (c->d->requires_grad && c->d->quantization.scheme == TN_QUANT_NONE && tn_integer_codes(c->type, &low, &high))
+        tn_find_remark(c, "properties.requires_grad", "expected false for %s but found true", c->type->name);
+}
+
+static tn_status check_all(tn_checker *c, tn_error *err)
+{
+    check_version(c);
+    check_names(c);
+    tn_check_shape(c);
+    check_type(c);
+    tn_check_quantization(c);
+    check_gradient(c);
+    if (!c->d->sparse.format)
+        tn_check_memory(c);     /* else the data is in the document */
+    tn_check_sharing(c);
+    return tn_check_sparse(c, err);
+}
+
+tn_status tn_descriptor_check(const tn_descriptor *d, const tn_check_options *options, size_t *wrong, tn_error *err)
+{
+    bool bare = d->sparse.format && !d->base_type;
+    tn_checker c = { .d = d, .type = tn_dtype_get(bare ? d->sparse.value_type : d->dtype) };
+    tn_take_options(&c.options, sizeof c.options, options);
+    if (d->rank > TN_MAX_RANK) {
+        tn_find_wrong(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK, d->rank);
+        *wrong = c.wrong;
+        return TN_OK;           /* nothing else can be said of them */
+    }
+    tn_status status = tn_symbols_init(&c.symbols, d, err);
+    if (status)
+        return status;
+    status = check_all(&c, err);
+    tn_symbols_free(&c.symbols);
+    *wrong = c.wrong;
+    return status;
+}

@@ -1,0 +1,38 @@
+/* descriptor/check.h - what the checks of a descriptor share.
+ *
+ * A check reports what it finds and goes on: each finds all that is wrong in
+ * its field, and says nothing where the numbers it needs are not known. */
+#ifndef TN_DESCRIPTOR_CHECK_H
+#define TN_DESCRIPTOR_CHECK_H
+
+#include "descriptor/extents.h"
+
+typedef struct tn_checker {
+    const tn_descriptor *d;
+    tn_check_options     options;
+    tn_symbols           symbols;
+    const tn_dtype_info *type;      /* NULL: not known */
+    size_t               wrong;
+} tn_checker;
+
+__attribute__((format(printf, 3, 4)))
+void tn_find_wrong(tn_checker *c, const char *path, const char *format, ...);
+__attribute__((format(printf, 3, 4)))
+void tn_find_remark(tn_checker *c, const char *path, const char *format, ...);
+
+/* "memory.strides[1]" */
+tn_phrase tn_item_path(const char *list, size_t i);
+
+/* "dimension C" where the layout has a letter for it, else "dimension 1". */
+tn_phrase tn_dimension_phrase(const tn_descriptor *d, uint32_t i);
+
+/* The codes of an integer type; false for any other, and for NULL. */
+bool tn_integer_codes(const tn_dtype_info *type, tn_wide *low, tn_wide *high);
+
+void tn_check_shape(tn_checker *c);         /* dimensions, layout, symbols, constraints, physical shape, padding */
+void tn_check_memory(tn_checker *c);        /* strides, offset, total, alignment, is_contiguous */
+void tn_check_quantization(tn_checker *c);
+void tn_check_sharing(tn_checker *c);       /* device, handle, mapping, zero_copy_compatible */
+tn_status tn_check_sparse(tn_checker *c, tn_error *err);
+
+#endif

@@ -1,0 +1,171 @@
+/* descriptor/check_shape.c - dimensions, layout, symbols and their
+ * constraints, physical shape and padding. */
+#include "descriptor/check.h"
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <tenon/layout.h>
+
+/* ---- dimensions and layout ---- */
+
+static void check_dimensions(tn_checker *c)
+{
+    for (uint32_t i = 0; i < c->d->rank; i++) {
+        const tn_extent *e = &c->d->dimensions[i];
+        tn_phrase path = tn_item_path("shape.dimensions", i);
+        if (e->symbol && !tn_is_symbol(e->symbol))
+            tn_find_wrong(c, path.text, "expected a symbol of letters, digits and _ but found %s", tn_quote_z(e->symbol).text);
+        if (!e->symbol && e->value < 0)
+            tn_find_wrong(c, path.text, "expected an extent not below 0 but found %" PRId64, e->value);
+    }
+}
+
+/* A letter a dimension, no letter twice.  Images and volumes (ranks 3 to 5) should say what their dimensions are; the
+ * specification's own example of a sequence has three and does not. */
+static void check_layout(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    tn_error why;
+    if (d->layout && tn_layout_check(d->layout, d->rank, &why) != TN_OK)
+        tn_find_wrong(c, "shape.layout", "%s", why.text);
+    if (!d->layout && d->rank >= 3 && d->rank <= 5)
+        tn_find_remark(c, "shape.layout", "expected %u letters for %u dimensions but found none", d->rank, d->rank);
+}
+
+/* ---- symbols ---- */
+
+static void check_stride_symbols(tn_checker *c)
+{
+    for (uint32_t i = 0; c->d->strides && i < c->d->rank; i++)
+        for (uint32_t k = 0; k < c->d->strides[i].nsymbols; k++)
+            if (!tn_is_symbol(c->d->strides[i].symbols[k]))
+                tn_find_wrong(c, tn_item_path("memory.strides", i).text,
+                              "expected symbols of letters, digits and _ but found %s",
+                              tn_quote_z(c->d->strides[i].symbols[k]).text);
+}
+
+/* The flag says whether there are symbols. */
+static void check_symbolic(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    if (d->symbolic && c->symbols.count == 0)
+        tn_find_wrong(c, "shape.symbolic", "expected false for a shape without symbols but found true");
+    if (!d->symbolic && c->symbols.count > 0)
+        tn_find_wrong(c, "shape.symbolic", "expected true for a shape with the symbol %s but found false",
+                      tn_quote_z(c->symbols.items[0].symbol).text);
+}
+
+/* "shape.constraints.batch.min" */
+static tn_phrase constraint_path(const char *symbol, const char *member)
+{
+    tn_phrase p;
+    if (tn_is_symbol(symbol) && strlen(symbol) <= 64)
+        snprintf(p.text, sizeof p.text, "shape.constraints.%s%s", symbol, member);
+    else
+        snprintf(p.text, sizeof p.text, "shape.constraints[%s]%s", tn_quote_z(symbol).text, member);
+    return p;
+}
+
+/* Each constrains a symbol that is used, and leaves it a value. */
+static void check_constraint(tn_checker *c, const tn_constraint *k)
+{
+    int64_t low, high;
+    size_t before = c->wrong;
+    if (!tn_symbols_find(&c->symbols, k->symbol))
+        tn_find_wrong(c, constraint_path(k->symbol, "").text, "expected a symbol of dimensions or strides but found %s",
+                      tn_quote_z(k->symbol).text);
+    if (k->min < 0)
+        tn_find_wrong(c, constraint_path(k->symbol, ".min").text, "expected a number not below 0 but found %" PRId64, k->min);
+    if (k->multiple_of < 1)
+        tn_find_wrong(c, constraint_path(k->symbol, ".multiple_of").text,
+                      "expected a number not below 1 but found %" PRId64, k->multiple_of);
+    if (k->max < k->min)
+        tn_find_wrong(c, constraint_path(k->symbol, ".max").text,
+                      "expected a number not below the min of %" PRId64 " but found %" PRId64, k->min, k->max);
+    if (c->wrong == before && !tn_constraint_bounds(k, &low, &high))
+        tn_find_wrong(c, constraint_path(k->symbol, "").text, "expected %s but there is none", tn_constraint_phrase(k).text);
+}
+
+/* ---- padding ---- */
+
+/* The physical extent holds all of the dimension, whatever a symbol may become. */
+static void check_physical(tn_checker *c, uint32_t i)
+{
+    const tn_extent *e = &c->d->dimensions[i];
+    int64_t physical = c->d->physical_shape[i];
+    tn_range range = tn_extent_range(&c->symbols, e);
+    tn_phrase path = tn_item_path("physical_shape", i), dimension = tn_dimension_phrase(c->d, i);
+    if (physical < 0)
+        tn_find_wrong(c, path.text, "expected an extent not below 0 but found %" PRId64, physical);
+    else if (range.unbounded && tn_symbol_is_endless(&c->symbols, range.unbounded))
+        tn_find_wrong(c, path.text, "expected the maximum of %s, which has none, but found %" PRId64,
+                      tn_symbol_phrase(range.unbounded).text, physical);
+    else if (!range.unbounded && physical < range.high)
+        tn_find_wrong(c, path.text, "expected at least %s for %s but found %" PRId64,
+                      tn_wide_phrase(range.high).text, dimension.text, physical);
+}
+
+/* What is added to each dimension is the difference of the two shapes; that of a symbol is not known yet. */
+static void check_padded(tn_checker *c, uint32_t i)
+{
+    const tn_padding *p = &c->d->padding;
+    const tn_extent *e = &c->d->dimensions[i];
+    int64_t physical = c->d->physical_shape[i];
+    if (e->symbol || e->value < 0 || physical < e->value)
+        return;
+    int64_t added = physical - e->value;
+    if (p->values && p->values[i] != added)
+        tn_find_wrong(c, tn_item_path("padding.values", i).text,
+                      "expected %" PRId64 " from %" PRId64 " to the physical %" PRId64 " but found %" PRId64, added, e->value,
+                      physical, p->values[i]);
+    if (p->dims && p->dims[i] != (added > 0))
+        tn_find_wrong(c, tn_item_path("padding.dims", i).text, "expected %s for %" PRId64 " added elements but found %s",
+                      added ? "true" : "false", added, p->dims[i] ? "true" : "false");
+}
+
+/* What fills the padding of integers is one of their codes. */
+static void check_fill(tn_checker *c)
+{
+    double fill = c->d->padding.fill;
+    tn_wide low, high;
+    if (!tn_integer_codes(c->type, &low, &high))
+        return;
+    if (!(fill >= (double)low && fill <= (double)high && fill == floor(fill)))
+        tn_find_wrong(c, "padding.fill", "expected a code of %s, %s to %s, but found %.17g", c->type->name,
+                      tn_wide_phrase(low).text, tn_wide_phrase(high).text, fill);
+}
+
+static void check_padding(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    const char *mode = d->padding.mode;
+    if (mode && strcmp(mode, "zero_fill") != 0 && strcmp(mode, "value_fill") != 0)
+        tn_find_wrong(c, "padding.mode", "expected zero_fill or value_fill but found %s", tn_quote_z(mode).text);
+    if (mode && strcmp(mode, "value_fill") == 0)
+        check_fill(c);
+    if (!mode)
+        tn_find_remark(c, "padding.mode", "expected zero_fill or value_fill but found none");
+    if (!d->physical_shape)
+        tn_find_wrong(c, "padding", "expected physical_shape beside it but found none");
+    for (uint32_t i = 0; d->physical_shape && i < d->rank; i++)
+        check_padded(c, i);
+}
+
+void tn_check_shape(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    check_dimensions(c);
+    check_layout(c);
+    check_stride_symbols(c);
+    check_symbolic(c);
+    for (size_t i = 0; i < d->nconstraints; i++)
+        check_constraint(c, &d->constraints[i]);
+    for (uint32_t i = 0; d->physical_shape && i < d->rank; i++)
+        check_physical(c, i);
+    if (d->has_padding)
+        check_padding(c);
+}

@@ -1,0 +1,102 @@
+/* descriptor/check_sharing.c - device, buffer handle, mapping, and what
+ * zero_copy_compatible promises. */
+#include "descriptor/check.h"
+#include "descriptor/descriptor.h"
+#include "tensor/array.h"
+
+#include <inttypes.h>
+
+/* A CPU's own memory is not in another device. */
+static void check_device(tn_checker *c)
+{
+    const tn_device *device = &c->d->device;
+    if (device->id < 0)
+        tn_find_wrong(c, "memory.device.id", "expected a number not below 0 but found %" PRId64, device->id);
+    if (device->type == TN_DEVICE_CPU && device->space == TN_SPACE_DEVICE)
+        tn_find_wrong(c, "memory.device.memory_space", "expected host or unified for a CPU but found device");
+}
+
+/* The bytes the descriptor speaks of: as it says, or as its elements need. */
+static bool buffer_size(const tn_checker *c, tn_wide *bytes)
+{
+    if (c->d->has_total) {
+        *bytes = c->d->total_bytes;
+        return true;
+    }
+    if (!c->type)
+        return false;
+    tn_reach reach = tn_descriptor_reach(c->d, &c->symbols, c->type->bits);
+    *bytes = (reach.high + 7) / 8;
+    return !reach.unbounded;
+}
+
+/* The shared buffer holds all of the tensor's buffer, and is of a kind that its device has. */
+static void check_handle(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    const tn_buffer_handle *h = &d->buffer_handle;
+    tn_wide bytes;
+    if (h->type == TN_HANDLE_NONE)
+        return;
+    if (h->handle < 0)
+        tn_find_wrong(c, "buffer_handle.handle", "expected a number not below 0 but found %" PRId64, h->handle);
+    if (buffer_size(c, &bytes) && h->size_bytes < bytes)
+        tn_find_wrong(c, "buffer_handle.size_bytes", "expected at least the buffer's %s but found %" PRId64,
+                      tn_wide_phrase(bytes).text, h->size_bytes);
+    if (h->type == TN_HANDLE_CUDA_IPC && d->device.type != TN_DEVICE_GPU)
+        tn_find_wrong(c, "buffer_handle.type", "expected memory.device of type GPU for cuda_ipc but found %s",
+                      tn_device_type_name(d->device.type));
+}
+
+static void check_address(tn_checker *c, const char *path, uint64_t address)
+{
+    uint64_t alignment = c->d->alignment;
+    if (alignment && address % alignment != 0)
+        tn_find_wrong(c, path, "expected a multiple of the alignment %" PRIu64 " but found 0x%" PRIx64, alignment, address);
+}
+
+/* What only a device reaches has no address in the CPU, and host memory is never such. */
+static void check_mapping(tn_checker *c)
+{
+    const tn_mapping *m = &c->d->mapping;
+    if (!m->present)
+        return;
+    check_address(c, "mapping.device_address", m->device_address);
+    if (m->cpu_mapped)
+        check_address(c, "mapping.cpu_address", m->cpu_address);
+    if (m->cpu_mapped && !m->cpu_device)
+        tn_find_wrong(c, "mapping.cpu_address", "expected null for access_mode device_only but found 0x%" PRIx64,
+                      m->cpu_address);
+    if (!m->cpu_device && c->d->has_memory && c->d->device.space == TN_SPACE_HOST)
+        tn_find_wrong(c, "mapping.access_mode", "expected cpu_device for memory in the host but found device_only");
+}
+
+/* The receiver uses the bytes as they are: in its byte order, aligned, page-locked where a device reads them. */
+static void check_zero_copy(tn_checker *c)
+{
+    const tn_descriptor *d = c->d;
+    tn_handle_type handle = d->buffer_handle.type;
+    bool swapped = d->byte_order != TN_LITTLE_ENDIAN && (!c->type || c->type->swap_bytes > 1);
+    if (!d->has_properties || !d->zero_copy_compatible)
+        return;
+    if (swapped)
+        tn_find_wrong(c, "dtype.byte_order", "expected little_endian for a zero_copy_compatible tensor but found big_endian");
+    if (d->alignment == 0)
+        tn_find_wrong(c, "memory.alignment", "expected at least 64 for a zero_copy_compatible tensor but found none");
+    if (d->sparse.format)
+        tn_find_wrong(c, "properties.zero_copy_compatible", "expected false for data in the document but found true");
+    else if (handle == TN_HANDLE_NONE)
+        tn_find_remark(c, "buffer_handle", "expected a handle for a zero_copy_compatible tensor but found none");
+    if (handle != TN_HANDLE_NONE && handle != TN_HANDLE_MEMFD && d->device.space == TN_SPACE_HOST && !d->is_pinned)
+        tn_find_remark(c, "properties.is_pinned", "expected true for host memory behind %s but found false",
+                       tn_handle_type_name(handle));
+}
+
+void tn_check_sharing(tn_checker *c)
+{
+    if (c->d->has_memory)
+        check_device(c);
+    check_handle(c);
+    check_mapping(c);
+    check_zero_copy(c);
+}

@@ -1,0 +1,42 @@
+/* descriptor/descriptor.h - the inside of tn_descriptors. */
+#ifndef TN_DESCRIPTOR_DESCRIPTOR_H
+#define TN_DESCRIPTOR_DESCRIPTOR_H
+
+#include "base/arena.h"
+#include "base/vector.h"
+
+#include <tenon/descriptor.h>
+
+struct tn_descriptors {
+    tn_arena       arena;       /* everything the items point to */
+    tn_descriptor *items;       /* malloc()ed */
+    size_t         count, cap;
+};
+
+/* An empty set, to be filled with tn_descriptors_add(). */
+tn_status tn_descriptors_new(tn_descriptors **set, tn_error *err);
+
+/* Room for one more, zeroed; NULL when memory is out. */
+tn_descriptor *tn_descriptors_add(tn_descriptors *set);
+
+/* Appends one descriptor as JSON, without a newline at its end, indented by
+ * `indent` spaces after the first line. */
+void tn_descriptor_put(const tn_descriptor *d, unsigned indent, tn_buf *out);
+
+/* Sets d->tensor_id to the version 5 UUID of d's own JSON without tensor_id. */
+tn_status tn_descriptor_identify(tn_descriptor *d, tn_arena *arena, tn_error *err);
+
+/* The words of the specification for enum values, both ways; a NULL or -1 for
+ * what there is no word for. */
+const char *tn_quant_scheme_name(tn_quant_scheme scheme);
+const char *tn_handle_type_name(tn_handle_type type);
+const char *tn_device_type_name(tn_device_type type);
+const char *tn_memory_space_name(tn_memory_space space);
+
+/* The type for a base_type: one of the 17, or a canonical name after "tenon:"; TN_UNKNOWN otherwise. */
+tn_dtype tn_wia_type(const char *base_type);
+
+/* How base_type spells a type: its WIA name, else "tenon:" and its canonical name, in the arena. */
+const char *tn_wia_type_name(tn_dtype dtype, tn_arena *arena);
+
+#endif

@@ -1,0 +1,402 @@
+/* descriptor/fields.c - what is the same for every member of a descriptor:
+ * known and unknown keys, duplicates, words, numbers, and the path of a
+ * failure. */
+#include "descriptor/reader.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- failing --- */
+
+void tn_wia_reject(tn_wia_reader *r, size_t at, const char *format, ...)
+{
+    if (r->j.status)
+        return;
+    char why[sizeof r->j.why];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    r->j.pos = at;
+    tn_json_reject(&r->j, TN_ERR_CORRUPT, "%s", why);
+}
+
+void tn_wia_nomem(tn_wia_reader *r)
+{
+    tn_json_reject(&r->j, TN_ERR_NOMEM, "out of memory");
+}
+
+void tn_wia_unexpected(tn_wia_reader *r, const char *expected)
+{
+    static const char *const names[] = {
+        [TN_JSON_OBJECT] = "an object", [TN_JSON_ARRAY] = "an array", [TN_JSON_STRING] = "a string",
+        [TN_JSON_NUMBER] = "a number", [TN_JSON_TRUE] = "true", [TN_JSON_FALSE] = "false", [TN_JSON_NULL] = "null"
+    };
+    tn_json_type type = tn_json_peek(&r->j);
+    if (type == TN_JSON_END)
+        tn_json_reject(&r->j, TN_ERR_TRUNCATED, "expected %s but the text ends", expected);
+    else
+        tn_json_reject(&r->j, TN_ERR_CORRUPT, "expected %s but found %s", expected, names[type]);
+}
+
+/* Where a byte is: one step for each object and array around it. */
+typedef struct step {
+    bool     object, before_key;
+    size_t   index;             /* of the item in an array */
+    size_t   key, key_end;      /* the key in the text, quotes included; 0, 0 before the first */
+} step;
+
+static size_t string_end(const char *text, size_t p, size_t at)
+{
+    for (p++; p < at && text[p] != '"'; p++)
+        p += text[p] == '\\';
+    return p < at ? p + 1 : at;
+}
+
+/* Goes through the text up to `at` once more.  That costs nothing as long as
+ * nothing fails, and what stands before a failure is well-formed: only where it
+ * is not UTF-8 may anything come, and then some path will do. */
+static unsigned steps_to(const char *text, size_t at, step steps[TN_JSON_MAX_DEPTH])
+{
+    unsigned depth = 0;
+    for (size_t p = 0; p < at; p++) {
+        step *top = depth ? &steps[depth - 1] : NULL;
+        switch (text[p]) {
+        case '{':
+        case '[':
+            if (depth < TN_JSON_MAX_DEPTH)
+                steps[depth++] = (step){ .object = text[p] == '{', .before_key = true };
+            break;
+        case '}':
+        case ']':
+            depth -= depth > 0;
+            break;
+        case ',':
+            if (top) {
+                top->index++;
+                top->before_key = true;
+            }
+            break;
+        case '"':;
+            size_t end = string_end(text, p, at);
+            if (top && top->object && top->before_key && end < at) {
+                top->key = p;
+                top->key_end = end;
+                top->before_key = false;
+            }
+            p = end - 1;
+            break;
+        default:
+            break;
+        }
+    }
+    return depth;
+}
+
+static bool is_plain(const char *key, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!((key[i] >= 'a' && key[i] <= 'z') || (key[i] >= 'A' && key[i] <= 'Z') || key[i] == '_' ||
+              (key[i] >= '0' && key[i] <= '9')))
+            return false;
+    return n > 0 && n <= 64;
+}
+
+/* The path of byte `at`: memory.strides[1], metadata["a b"].c; cut where it is very long. */
+static void path_of(const char *text, size_t at, char *path, size_t cap)
+{
+    step steps[TN_JSON_MAX_DEPTH];
+    unsigned depth = steps_to(text, at, steps);
+    size_t n = 0;
+    path[0] = '\0';
+    for (unsigned i = 0; i < depth && n + 1 < cap; i++) {
+        const char *key = text + steps[i].key + 1;
+        size_t length = steps[i].key_end - steps[i].key;
+        int put = 0;
+        if (!steps[i].object)
+            put = snprintf(path + n, cap - n, "[%zu]", steps[i].index);
+        else if (steps[i].before_key)
+            break;
+        else if (is_plain(key, length - 2))
+            put = snprintf(path + n, cap - n, "%s%.*s", n ? "." : "", (int)(length - 2), key);
+        else
+            put = snprintf(path + n, cap - n, "[%s]", tn_quote(key, length - 2).text);
+        n += put > 0 ? (size_t)put : 0;
+    }
+}
+
+tn_status tn_wia_fail(const tn_wia_reader *r, const char *text, size_t n, tn_error *err)
+{
+    const tn_json *j = &r->j;
+    if (j->status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    char path[240];
+    path_of(text, j->at < n ? j->at : n, path, sizeof path);
+    return tn_fail(err, j->status, j->at, "%s%s%s", path, path[0] ? ": " : "", j->why);
+}
+
+/* --- keys --- */
+
+bool tn_wia_push_key(tn_wia_reader *r, tn_text key)
+{
+    tn_wia_key *keys = tn_grow(r->keys, r->nkeys, &r->keys_cap, sizeof *keys);
+    if (!keys) {
+        tn_wia_nomem(r);
+        return false;
+    }
+    r->keys = keys;
+    r->keys[r->nkeys++] = (tn_wia_key){ key, r->j.pos };
+    return true;
+}
+
+/* In any order that brings equal ones together, earlier ones first. */
+static int compare_keys(const void *a, const void *b)
+{
+    const tn_wia_key *x = a, *y = b;
+    if (x->text.len != y->text.len)
+        return x->text.len < y->text.len ? -1 : 1;
+    int order = memcmp(x->text.ptr, y->text.ptr, x->text.len);
+    return order ? order : x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Sorted, not hashed: no choice of keys makes that slow. */
+void tn_wia_unique_keys(tn_wia_reader *r, size_t first)
+{
+    size_t n = r->nkeys - first;
+    r->nkeys = first;
+    if (n < 2 || r->j.status)
+        return;
+    tn_wia_key *keys = r->keys + first;
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (size_t i = 1; i < n; i++) {
+        tn_text key = keys[i].text;
+        if (key.len == keys[i - 1].text.len && memcmp(key.ptr, keys[i - 1].text.ptr, key.len) == 0) {
+            tn_wia_reject(r, keys[i].at, "expected every key once but found %s again", tn_quote(key.ptr, key.len).text);
+            return;
+        }
+    }
+}
+
+/* Takes any value; the depth of recursion is that of the JSON reader. */
+static void take_value(tn_wia_reader *r)
+{
+    tn_json *j = &r->j;
+    size_t first = r->nkeys;
+    tn_text key;
+    switch (tn_json_peek(j)) {
+    case TN_JSON_OBJECT:
+        tn_json_object(j);
+        while (tn_json_key(j, &key) && tn_wia_push_key(r, key))
+            take_value(r);
+        tn_wia_unique_keys(r, first);
+        break;
+    case TN_JSON_ARRAY:
+        tn_json_array(j);
+        while (tn_json_item(j))
+            take_value(r);
+        break;
+    default:
+        tn_json_skip(j);
+    }
+}
+
+const char *tn_wia_raw(tn_wia_reader *r)
+{
+    tn_json *j = &r->j;
+    tn_json_peek(j);
+    size_t begin = j->pos;
+    take_value(r);
+    if (j->status)
+        return NULL;
+    const char *text = tn_arena_text(&r->set->arena, j->text + begin, j->pos - begin);
+    if (!text)
+        tn_wia_nomem(r);
+    return text;
+}
+
+void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
+{
+    tn_extra *extra = tn_grow(r->extra, r->nextra, &r->extra_cap, sizeof *extra);
+    if (!extra) {
+        tn_wia_nomem(r);
+        return;
+    }
+    r->extra = extra;
+    if (tn_text_has_nul(key)) {
+        tn_wia_reject(r, r->j.pos, "expected a key without NUL but found %s", tn_quote(key.ptr, key.len).text);
+        return;
+    }
+    const char *name = tn_arena_text(&r->set->arena, key.ptr, key.len);
+    if (!name)
+        tn_wia_nomem(r);
+    const char *json = tn_wia_raw(r);
+    r->extra[r->nextra++] = (tn_extra){ .path = path, .key = name, .json = json };
+}
+
+/* Documents mostly keep the specification's order: the field after the last one is tried first. */
+static size_t find_field(const tn_wia_field *fields, size_t n, size_t next, tn_text key)
+{
+    for (size_t tried = 0; tried < n; tried++, next++) {
+        next = next < n ? next : 0;
+        if (fields[next].name.len == key.len && memcmp(fields[next].name.ptr, key.ptr, key.len) == 0)
+            return next;
+    }
+    return n;
+}
+
+unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *fields, size_t n)
+{
+    tn_json *j = &r->j;
+    unsigned have = 0;
+    size_t next = 0, first = r->nkeys;
+    tn_text key;
+    tn_json_object(j);
+    while (tn_json_key(j, &key)) {
+        size_t k = find_field(fields, n, next, key);
+        if (k == n) {
+            if (tn_wia_push_key(r, key))
+                tn_wia_keep(r, path, key);
+            continue;
+        }
+        if (have >> k & 1)
+            tn_wia_reject(r, j->pos, "expected every key once but found \"%s\" again", fields[k].name.ptr);
+        have |= 1u << k;
+        fields[k].read(r);
+        next = k + 1;
+    }
+    tn_wia_unique_keys(r, first);
+    return have;
+}
+
+/* --- text and words --- */
+
+tn_text tn_wia_string(tn_wia_reader *r, size_t *at)
+{
+    tn_json_peek(&r->j);
+    *at = r->j.pos;
+    tn_text text = tn_json_string(&r->j);
+    if (tn_text_has_nul(text))
+        tn_wia_reject(r, *at, "expected text without NUL but found %s", tn_quote(text.ptr, text.len).text);
+    return text;
+}
+
+const char *tn_wia_kept(tn_wia_reader *r, tn_text text)
+{
+    const char *kept = r->j.status ? NULL : tn_arena_text(&r->set->arena, text.ptr, text.len);
+    if (!kept)
+        tn_wia_nomem(r);
+    return kept;
+}
+
+const char *tn_wia_text(tn_wia_reader *r)
+{
+    size_t at;
+    return tn_wia_kept(r, tn_wia_string(r, &at));
+}
+
+const char *tn_wia_symbol(tn_wia_reader *r, tn_text name, size_t at)
+{
+    bool plain = name.len && !(name.ptr[0] >= '0' && name.ptr[0] <= '9');
+    for (size_t i = 0; i < name.len && plain; i++)
+        plain = is_plain(name.ptr + i, 1);
+    if (!plain)
+        tn_wia_reject(r, at, "expected a symbol of letters, digits and _ but found %s",
+                      tn_quote(name.ptr, name.len).text);
+    return tn_wia_kept(r, name);
+}
+
+/* "a, b or c" */
+static void list_words(const tn_words *words, char *list, size_t cap)
+{
+    size_t n = 0;
+    list[0] = '\0';
+    for (int i = 0; i < words->count; i++) {
+        if (!words->words[i])
+            continue;
+        int put = snprintf(list + n, cap - n, "%s%s", !n ? "" : i == words->count - 1 ? " or " : ", ", words->words[i]);
+        n += (size_t)put < cap - n ? (size_t)put : 0;
+    }
+}
+
+int tn_wia_word(tn_wia_reader *r, const tn_words *words)
+{
+    size_t at;
+    tn_text text = tn_wia_string(r, &at);
+    for (int i = 0; i < words->count && !r->j.status; i++)
+        if (words->words[i] && tn_text_is(text, words->words[i]))
+            return i;
+    char list[80];
+    list_words(words, list, sizeof list);
+    tn_wia_reject(r, at, "expected %s but found %s", list, tn_quote(text.ptr, text.len).text);
+    return 0;
+}
+
+/* --- numbers --- */
+
+bool tn_wia_room(tn_wia_reader *r, uint32_t n)
+{
+    if (n < TN_MAX_RANK)
+        return true;
+    tn_json_peek(&r->j);
+    tn_json_reject(&r->j, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
+    return false;
+}
+
+int64_t tn_wia_size(tn_wia_reader *r)
+{
+    tn_json_peek(&r->j);
+    size_t at = r->j.pos;
+    uint64_t value = tn_json_u64(&r->j);
+    if (value <= INT64_MAX)
+        return (int64_t)value;
+    r->j.pos = at;
+    tn_json_reject(&r->j, TN_ERR_LIMIT, "expected a number below 2^63 but found %llu", (unsigned long long)value);
+    return 0;
+}
+
+double tn_wia_not_finite(tn_wia_reader *r)
+{
+    size_t at;
+    tn_text text = tn_wia_string(r, &at);
+    if (tn_text_is(text, "NaN"))
+        return (double)NAN;
+    if (tn_text_is(text, "Infinity"))
+        return HUGE_VAL;
+    if (tn_text_is(text, "-Infinity"))
+        return -HUGE_VAL;
+    tn_wia_reject(r, at, "expected a number, \"NaN\", \"Infinity\" or \"-Infinity\" but found %s",
+                  tn_quote(text.ptr, text.len).text);
+    return 0;
+}
+
+double tn_wia_f64(tn_wia_reader *r)
+{
+    return tn_json_peek(&r->j) == TN_JSON_STRING ? tn_wia_not_finite(r) : tn_json_f64(&r->j);
+}
+
+bool tn_wia_push(tn_wia_reader *r, uint64_t word)
+{
+    uint64_t *words = tn_grow(r->words, r->nwords, &r->words_cap, sizeof *words);
+    if (!words) {
+        tn_wia_nomem(r);
+        return false;
+    }
+    r->words = words;
+    r->words[r->nwords++] = word;
+    return true;
+}
+
+const int64_t *tn_wia_integers(tn_wia_reader *r, size_t *n)
+{
+    r->nwords = 0;
+    tn_json_array(&r->j);
+    while (tn_json_item(&r->j) && tn_wia_push(r, (uint64_t)tn_json_i64(&r->j)))
+        ;
+    *n = r->nwords;
+    const int64_t *integers = r->j.status ? NULL : tn_arena_copy(&r->set->arena, r->words, *n * sizeof *integers);
+    if (!integers)
+        tn_wia_nomem(r);
+    return integers;
+}

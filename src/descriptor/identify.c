@@ -1,0 +1,68 @@
+/* descriptor/identify.c - a tensor_id that is the same every time. */
+#include "descriptor/descriptor.h"
+#include "base/error.h"
+
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The namespace of descriptors, 7e7eb0f9-0cb3-4368-a4cb-a91565892a66: chosen
+ * once at random, and never to be changed.  Within it, the name of a descriptor
+ * is its JSON as tn_descriptor_put() writes it, without tensor_id and without
+ * indentation around it. */
+static const uint8_t namespace[16] = {
+    0x7e, 0x7e, 0xb0, 0xf9, 0x0c, 0xb3, 0x43, 0x68, 0xa4, 0xcb, 0xa9, 0x15, 0x65, 0x89, 0x2a, 0x66
+};
+
+static EVP_MD *sha1;            /* fetched once: a search through the providers each time costs more than the digest */
+static pthread_once_t sha1_once = PTHREAD_ONCE_INIT;
+
+static void fetch_sha1(void)
+{
+    sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
+}
+
+static bool digest_name(const tn_buf *name, uint8_t digest[EVP_MAX_MD_SIZE])
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool done = context && EVP_DigestInit_ex2(context, sha1, NULL) == 1 &&
+                EVP_DigestUpdate(context, namespace, sizeof namespace) == 1 &&
+                EVP_DigestUpdate(context, name->data, name->size) == 1 && EVP_DigestFinal_ex(context, digest, NULL) == 1;
+    EVP_MD_CTX_free(context);
+    return done;
+}
+
+/* RFC 9562, version 5: the first 16 bytes of the digest, with the version and
+ * the variant in their places. */
+static void format_uuid(char text[37], uint8_t id[16])
+{
+    id[6] = (uint8_t)((id[6] & 0x0f) | 0x50);
+    id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+    char *p = text;
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *p++ = '-';
+        p += snprintf(p, 3, "%02x", id[i]);
+    }
+}
+
+tn_status tn_descriptor_identify(tn_descriptor *d, tn_arena *arena, tn_error *err)
+{
+    tn_buf name = { 0 };
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    char text[37];
+    tn_descriptor without = *d;
+    without.tensor_id = NULL;
+    pthread_once(&sha1_once, fetch_sha1);
+    if (!sha1)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "libcrypto on this machine offers no SHA-1");
+    tn_descriptor_put(&without, 0, &name);
+    bool done = !name.bad && digest_name(&name, digest);
+    tn_buf_free(&name);
+    if (!done)
+        return tn_fail_nomem(err);
+    format_uuid(text, digest);
+    d->tensor_id = tn_arena_text(arena, text, sizeof text - 1);
+    return d->tensor_id ? TN_OK : tn_fail_nomem(err);
+}

@@ -1,0 +1,66 @@
+/* descriptor/level.c - which compliance level a descriptor asks for. */
+#include "descriptor/extents.h"
+
+#include <string.h>
+
+/* Only what needs no name or value of a symbol: none has one here. */
+static bool is_dense(const tn_descriptor *d)
+{
+    static const tn_symbols none = { 0 };
+    for (uint32_t i = 0; i < d->rank; i++)
+        if (!tn_stride_is_dense(d, &none, i))
+            return false;
+    return true;
+}
+
+static bool is_basic_type(tn_dtype dtype)
+{
+    return dtype == TN_FLOAT32 || dtype == TN_FLOAT16;
+}
+
+static bool is_basic_layout(const char *layout)
+{
+    return !layout || strcmp(layout, "NCHW") == 0 || strcmp(layout, "NHWC") == 0;
+}
+
+/* A scheme the text does not define is kept beside the fields. */
+static bool has_other_scheme(const tn_descriptor *d)
+{
+    for (size_t i = 0; i < d->nextra; i++)
+        if (strcmp(d->extra[i].path, "dtype") == 0 && strcmp(d->extra[i].key, "quantization") == 0)
+            return true;
+    return false;
+}
+
+/* The requirement of level 3 that an implementation needs for it, or NULL. */
+static const char *advanced(const tn_descriptor *d)
+{
+    if (d->sparse.format)
+        return "sparse tensors";
+    if (d->symbolic || tn_descriptor_has_symbols(d))
+        return "dynamic shapes";
+    if (d->buffer_handle.type != TN_HANDLE_NONE || d->mapping.present)
+        return "zero-copy sharing";
+    if (!is_basic_type(d->dtype) && d->dtype != TN_BFLOAT16 && d->dtype != TN_INT8)
+        return "all data types";
+    if (!is_basic_layout(d->layout))
+        return "all layouts";
+    return has_other_scheme(d) ? "a quantization scheme beyond the specification's" : NULL;
+}
+
+static const char *standard(const tn_descriptor *d)
+{
+    if (!is_basic_type(d->dtype))
+        return "BFLOAT16 and INT8";
+    if (d->quantization.scheme != TN_QUANT_NONE)
+        return "quantization metadata";
+    return is_dense(d) && !d->physical_shape ? NULL : "stride-based layouts";
+}
+
+int tn_descriptor_level(const tn_descriptor *d, const char **why)
+{
+    const char *third = advanced(d), *second = third ? NULL : standard(d);
+    if (why)
+        *why = third ? third : second ? second : "FLOAT32 and FLOAT16, dense, NCHW or NHWC";
+    return third ? 3 : second ? 2 : 1;
+}

@@ -1,0 +1,265 @@
+/* descriptor/parse.c - a WIA-AI-011 document: one descriptor or an array of
+ * them.
+ *
+ * Every member of every object is a row in a table.  Members may come in any
+ * order, so what one says about another (how many strides there are, what type
+ * inline values have) waits for the end of the descriptor. */
+#include "descriptor/reader.h"
+#include "base/pages.h"
+
+#include <stdlib.h>
+
+/* --- properties and metadata --- */
+
+static void read_requires_grad(tn_wia_reader *r)
+{
+    r->d->requires_grad = tn_json_bool(&r->j);
+}
+
+static void read_is_pinned(tn_wia_reader *r)
+{
+    r->d->is_pinned = tn_json_bool(&r->j);
+}
+
+static void read_is_contiguous(tn_wia_reader *r)
+{
+    r->d->is_contiguous = tn_json_bool(&r->j);
+}
+
+static void read_zero_copy(tn_wia_reader *r)
+{
+    r->d->zero_copy_compatible = tn_json_bool(&r->j);
+}
+
+static void read_properties(tn_wia_reader *r)
+{
+    static const tn_wia_field fields[] = {
+        TN_WIA_FIELD("requires_grad", read_requires_grad), TN_WIA_FIELD("is_pinned", read_is_pinned),
+        TN_WIA_FIELD("is_contiguous", read_is_contiguous), TN_WIA_FIELD("zero_copy_compatible", read_zero_copy)
+    };
+    r->d->has_properties = true;
+    tn_wia_object(r, "properties", fields, TN_WIA_COUNT(fields));
+}
+
+static void read_metadata(tn_wia_reader *r)
+{
+    if (tn_json_peek(&r->j) == TN_JSON_OBJECT)
+        r->d->metadata = tn_wia_raw(r);
+    else
+        tn_wia_unexpected(r, "an object");
+}
+
+/* --- the zero-copy block --- */
+
+static void read_handle_type(tn_wia_reader *r)
+{
+    r->d->buffer_handle.type = (tn_handle_type)tn_wia_word(r, &tn_handle_type_words);
+}
+
+static void read_handle_number(tn_wia_reader *r)
+{
+    r->d->buffer_handle.handle = tn_json_i64(&r->j);
+}
+
+static void read_handle_size(tn_wia_reader *r)
+{
+    r->d->buffer_handle.size_bytes = tn_wia_size(r);
+}
+
+static void read_permissions(tn_wia_reader *r)
+{
+    r->d->buffer_handle.read_only = tn_wia_word(r, &tn_permission_words) == 1;
+}
+
+static void read_buffer_handle(tn_wia_reader *r)
+{
+    static const tn_wia_field fields[] = {
+        TN_WIA_FIELD("type", read_handle_type), TN_WIA_FIELD("handle", read_handle_number),
+        TN_WIA_FIELD("size_bytes", read_handle_size), TN_WIA_FIELD("permissions", read_permissions)
+    };
+    tn_json_peek(&r->j);
+    size_t at = r->j.pos;
+    if (!(tn_wia_object(r, "buffer_handle", fields, TN_WIA_COUNT(fields)) & 1))
+        tn_wia_reject(r, at, "expected a type but found none");
+}
+
+/* "0x7f0012345000" */
+static uint64_t read_address(tn_wia_reader *r)
+{
+    size_t at, digits = 0;
+    tn_text text = tn_wia_string(r, &at);
+    uint64_t address = 0;
+    for (size_t i = 2; i < text.len; i++, digits++) {
+        char c = text.ptr[i];
+        bool digit = c >= '0' && c <= '9', letter = (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+        if ((!digit && !letter) || address >> 60) {
+            digits = 0;
+            break;
+        }
+        address = address << 4 | (uint64_t)(digit ? c - '0' : (c & 7) + 9);
+    }
+    if (!digits || memcmp(text.ptr, "0x", 2) != 0)
+        tn_wia_reject(r, at, "expected a hexadecimal address of 64 bits as \"0x1f00\" but found %s",
+                      tn_quote(text.ptr, text.len).text);
+    return address;
+}
+
+static void read_device_address(tn_wia_reader *r)
+{
+    r->d->mapping.device_address = read_address(r);
+}
+
+static void read_cpu_address(tn_wia_reader *r)
+{
+    tn_mapping *m = &r->d->mapping;
+    m->cpu_mapped = tn_json_peek(&r->j) != TN_JSON_NULL;
+    if (m->cpu_mapped)
+        m->cpu_address = read_address(r);
+    else
+        tn_json_null(&r->j);
+}
+
+static void read_access_mode(tn_wia_reader *r)
+{
+    r->d->mapping.cpu_device = tn_wia_word(r, &tn_access_mode_words) == 1;
+}
+
+static void read_mapping(tn_wia_reader *r)
+{
+    static const tn_wia_field fields[] = {
+        TN_WIA_FIELD("device_address", read_device_address), TN_WIA_FIELD("cpu_address", read_cpu_address),
+        TN_WIA_FIELD("access_mode", read_access_mode)
+    };
+    r->d->mapping.present = true;
+    tn_wia_object(r, "mapping", fields, TN_WIA_COUNT(fields));
+}
+
+/* --- a descriptor --- */
+
+static void read_version(tn_wia_reader *r)
+{
+    size_t at;
+    tn_text text = tn_wia_string(r, &at);
+    r->d->version = tn_text_is(text, TN_WIA_VERSION) ? TN_WIA_VERSION : tn_wia_kept(r, text);
+}
+
+static void read_tensor_id(tn_wia_reader *r)
+{
+    r->d->tensor_id = tn_wia_text(r);
+}
+
+static void read_name(tn_wia_reader *r)
+{
+    r->d->name = tn_wia_text(r);
+}
+
+enum { SHAPE = 3 };               /* its row */
+
+static const tn_wia_field descriptor_fields[] = {
+    TN_WIA_FIELD("version", read_version),
+    TN_WIA_FIELD("tensor_id", read_tensor_id),
+    TN_WIA_FIELD("name", read_name),
+    TN_WIA_FIELD("shape", tn_wia_read_shape),
+    TN_WIA_FIELD("dtype", tn_wia_read_dtype),
+    TN_WIA_FIELD("memory", tn_wia_read_memory),
+    TN_WIA_FIELD("properties", read_properties),
+    TN_WIA_FIELD("metadata", read_metadata),
+    TN_WIA_FIELD("physical_shape", tn_wia_read_physical_shape),
+    TN_WIA_FIELD("padding", tn_wia_read_padding),
+    TN_WIA_FIELD("buffer_handle", read_buffer_handle),
+    TN_WIA_FIELD("mapping", read_mapping),
+    TN_WIA_FIELD("format", tn_wia_read_format),
+    TN_WIA_FIELD("nnz", tn_wia_read_nnz),
+    TN_WIA_FIELD("indices", tn_wia_read_indices),
+    TN_WIA_FIELD("row_pointers", tn_wia_read_pointers),
+    TN_WIA_FIELD("column_indices", tn_wia_read_columns),
+    TN_WIA_FIELD("values", tn_wia_read_values),
+};
+
+/* What only the rank, which may come last, can tell. */
+static void check_lists(tn_wia_reader *r)
+{
+    for (int i = 0; i < TN_WIA_LISTS; i++)
+        if (r->notes.lists[i].there && r->notes.lists[i].count != r->d->rank)
+            tn_wia_reject(r, r->notes.lists[i].at, "expected %u items, one for each dimension, but found %u",
+                          r->d->rank, r->notes.lists[i].count);
+}
+
+static void keep_extra(tn_wia_reader *r)
+{
+    if (!r->nextra || r->j.status)
+        return;
+    r->d->nextra = r->nextra;
+    r->d->extra = tn_arena_copy(&r->set->arena, r->extra, r->nextra * sizeof *r->extra);
+    if (!r->d->extra)
+        tn_wia_nomem(r);
+}
+
+static void read_descriptor(tn_wia_reader *r)
+{
+    r->d = tn_descriptors_add(r->set);
+    if (!r->d) {
+        tn_wia_nomem(r);
+        return;
+    }
+    tn_json_peek(&r->j);
+    r->notes = (struct tn_wia_notes){ .at = r->j.pos };
+    r->nextra = r->nconstraints = 0;
+    unsigned have = tn_wia_object(r, "", descriptor_fields, TN_WIA_COUNT(descriptor_fields));
+    if (!(have >> SHAPE & 1))
+        tn_wia_reject(r, r->notes.at, "expected a shape but found none");
+    check_lists(r);
+    tn_wia_finish_sparse(r);
+    keep_extra(r);
+}
+
+/* --- a document --- */
+
+/* Room for as many descriptors as are usual in a text of n bytes, in large pages; more is made when needed. */
+static void expect(tn_wia_reader *r, size_t n)
+{
+    enum { USUAL = 512 };
+    size_t cap = n / USUAL + 1;
+    r->set->items = cap <= SIZE_MAX / sizeof *r->set->items ? tn_pages_alloc(cap * sizeof *r->set->items) : NULL;
+    r->set->cap = r->set->items ? cap : 0;
+    if (!r->set->items)
+        tn_wia_nomem(r);
+}
+
+static void read_document(tn_wia_reader *r)
+{
+    switch (tn_json_peek(&r->j)) {
+    case TN_JSON_OBJECT:
+        read_descriptor(r);
+        break;
+    case TN_JSON_ARRAY:
+        expect(r, r->j.end);
+        tn_json_array(&r->j);
+        while (tn_json_item(&r->j))
+            read_descriptor(r);
+        break;
+    default:
+        tn_wia_unexpected(r, "a descriptor or an array of them");
+    }
+    tn_json_done(&r->j);
+}
+
+tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err)
+{
+    tn_wia_reader r = { 0 };
+    tn_status status = tn_descriptors_new(&r.set, err);
+    if (status)
+        return status;
+    tn_json_init(&r.j, json, n, &r.set->arena);
+    read_document(&r);
+    status = r.j.status ? tn_wia_fail(&r, n ? json : "", n, err) : TN_OK;
+    if (status)
+        tn_descriptors_free(r.set);
+    else
+        *set = r.set;
+    free(r.keys);
+    free(r.extra);
+    free(r.constraints);
+    free(r.words);
+    return status;
+}

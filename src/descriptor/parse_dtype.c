@@ -1,0 +1,155 @@
+/* descriptor/parse_dtype.c - element type and quantization. */
+#include "descriptor/reader.h"
+
+static void read_base_type(tn_wia_reader *r)
+{
+    tn_descriptor *d = r->d;
+    size_t at;
+    tn_text text = tn_wia_string(r, &at);
+    if (tn_text_is(text, "FLOAT32")) {          /* most are; and no copy is needed */
+        d->dtype = TN_FLOAT32;
+        d->base_type = "FLOAT32";
+        return;
+    }
+    d->base_type = tn_wia_kept(r, text);
+    d->dtype = tn_wia_type(d->base_type);
+}
+
+static void read_byte_order(tn_wia_reader *r)
+{
+    r->d->byte_order = (tn_byte_order)tn_wia_word(r, &tn_byte_order_words);
+}
+
+static void read_scales(tn_wia_reader *r)
+{
+    tn_quantization *q = &r->d->quantization;
+    if (q->scales)
+        tn_wia_reject(r, r->j.pos, "expected one of scale and scales but found both");
+    r->nwords = 0;
+    bool many = tn_json_peek(&r->j) == TN_JSON_ARRAY;
+    if (many)
+        tn_json_array(&r->j);
+    while (!r->j.status && (many ? tn_json_item(&r->j) : r->nwords == 0)) {
+        double scale = tn_wia_f64(r);
+        uint64_t word;
+        memcpy(&word, &scale, sizeof word);
+        if (!tn_wia_push(r, word))
+            return;
+    }
+    double *scales = r->j.status ? NULL : tn_arena_alloc(&r->set->arena, r->nwords * sizeof *scales);
+    if (!scales) {
+        tn_wia_nomem(r);
+        return;
+    }
+    for (size_t i = 0; i < r->nwords; i++)
+        memcpy(&scales[i], &r->words[i], sizeof scales[i]);
+    q->scales = scales;
+    q->nscales = r->nwords;
+}
+
+static void read_zero_points(tn_wia_reader *r)
+{
+    tn_quantization *q = &r->d->quantization;
+    if (q->zero_points)
+        tn_wia_reject(r, r->j.pos, "expected one of zero_point and zero_points but found both");
+    if (tn_json_peek(&r->j) == TN_JSON_ARRAY) {
+        q->zero_points = tn_wia_integers(r, &q->nzero_points);
+        return;
+    }
+    int64_t zero = tn_json_i64(&r->j);
+    q->zero_points = tn_arena_copy(&r->set->arena, &zero, sizeof zero);
+    q->nzero_points = 1;
+    if (!q->zero_points)
+        tn_wia_nomem(r);
+}
+
+static void read_range(tn_wia_reader *r)
+{
+    int64_t range[2] = { 0, 0 };
+    size_t n = 0;
+    tn_json_peek(&r->j);
+    size_t at = r->j.pos;
+    tn_json_array(&r->j);
+    for (; tn_json_item(&r->j); n++) {
+        int64_t limit = tn_json_i64(&r->j);
+        if (n < 2)
+            range[n] = limit;
+    }
+    if (n != 2)
+        tn_wia_reject(r, at, "expected the lowest and the highest code but found %zu numbers", n);
+    r->d->quantization.has_range = true;
+    memcpy(r->d->quantization.range, range, sizeof range);
+}
+
+static void read_axis(tn_wia_reader *r)
+{
+    r->d->quantization.has_axis = true;
+    r->d->quantization.channel_axis = tn_json_i64(&r->j);
+}
+
+static void read_scheme(tn_wia_reader *r)
+{
+    r->d->quantization.scheme = (tn_quant_scheme)tn_wia_word(r, &tn_quant_scheme_words);
+}
+
+/* Whether the object that comes next has a scheme, and one of the four; takes it. */
+static bool has_known_scheme(tn_wia_reader *r)
+{
+    size_t begin = r->j.pos, at;
+    bool found = false, known = false;
+    tn_text key;
+    tn_json_object(&r->j);
+    while (tn_json_key(&r->j, &key)) {
+        if (!tn_text_is(key, "scheme")) {
+            tn_json_skip(&r->j);
+            continue;
+        }
+        tn_text scheme = tn_wia_string(r, &at);
+        found = true;
+        for (int i = 1; i < tn_quant_scheme_words.count && !known; i++)
+            known = tn_text_is(scheme, tn_quant_scheme_words.words[i]);
+    }
+    if (!found)
+        tn_wia_reject(r, begin, "expected a scheme but found none");
+    return known;
+}
+
+/* A scheme beyond the four is not lost: its object is kept as an extra member. */
+static void read_quantization(tn_wia_reader *r)
+{
+    static const tn_wia_field fields[] = {
+        TN_WIA_FIELD("scheme", read_scheme), TN_WIA_FIELD("scale", read_scales), TN_WIA_FIELD("scales", read_scales),
+        TN_WIA_FIELD("zero_point", read_zero_points), TN_WIA_FIELD("zero_points", read_zero_points),
+        TN_WIA_FIELD("range", read_range), TN_WIA_FIELD("channel_axis", read_axis)
+    };
+    tn_json_type type = tn_json_peek(&r->j);
+    if (type == TN_JSON_NULL) {
+        tn_json_null(&r->j);
+        return;
+    }
+    if (type != TN_JSON_OBJECT) {
+        tn_wia_unexpected(r, "null or an object");
+        return;
+    }
+    tn_json begin = r->j;
+    bool known = has_known_scheme(r);
+    if (r->j.status)
+        return;
+    r->j = begin;
+    if (known)
+        tn_wia_object(r, "dtype.quantization", fields, TN_WIA_COUNT(fields));
+    else
+        tn_wia_keep(r, "dtype", (tn_text){ "quantization", strlen("quantization") });
+}
+
+void tn_wia_read_dtype(tn_wia_reader *r)
+{
+    static const tn_wia_field fields[] = {
+        TN_WIA_FIELD("base_type", read_base_type), TN_WIA_FIELD("quantization", read_quantization),
+        TN_WIA_FIELD("byte_order", read_byte_order)
+    };
+    tn_json_peek(&r->j);
+    size_t at = r->j.pos;
+    if (!(tn_wia_object(r, "dtype", fields, TN_WIA_COUNT(fields)) & 1))
+        tn_wia_reject(r, at, "expected a base_type but found none");
+}
