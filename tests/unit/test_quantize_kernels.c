@@ -1,0 +1,218 @@
+/* Kernels of quantization: every level against the scalar one, and that against the definition of rounding. */
+#include "support.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/cpu.h"
+#include "transform/quantize.h"
+
+enum { LEVELS = 3, LONGEST = 333 };
+
+static uint64_t state = 1;
+static uint64_t bits64(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state ^ state >> 29;
+}
+
+static double uniform(void) { return (double)(bits64() >> 11) * 0x1p-53; }
+
+static unsigned make_levels(tn_quant_kernels *k)
+{
+    static const unsigned masks[LEVELS] = { 0, TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512 };
+    unsigned n = 0, here = tn_cpu_detect();
+    for (int i = 0; i < LEVELS; i++)
+        if ((masks[i] & here) == masks[i])
+            tn_quant_kernels_init(&k[n++], masks[i]);
+    return n;
+}
+
+/* Any bits: NaN, infinities and subnormals among them; or numbers that are rounded and cut, with a scale of 1.5. */
+static void make_input(float *x, size_t n, bool any, const int32_t *zero, bool each)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)bits64();
+        if (any)
+            memcpy(&x[i], &bits, 4);
+        else
+            x[i] = ((float)(bits % 1201) * 0.5f - 300 - (float)zero[each ? i : 0]) * 1.5f;
+    }
+}
+
+static void compare_codes(const tn_quant_kernels *a, const tn_quant_kernels *b, const tn_quant_run *run, size_t n, size_t odd,
+                          const float *x)
+{
+    uint8_t one[LONGEST * 2 + 16], two[LONGEST * 2 + 16];
+    for (int wide = 0; wide < 2; wide++) {
+        memset(one, 0x5a, sizeof one);
+        memset(two, 0x5a, sizeof two);
+        uint8_t *src = malloc(n * 4 + odd + 1);
+        assert_non_null(src);
+        uint8_t *end = src + odd;
+        if (n)
+            memcpy(end, x, n * 4);
+        bool first = (wide ? a->to_16 : a->to_8)(one + odd, end, n, run);
+        bool second = (wide ? b->to_16 : b->to_8)(two + odd, end, n, run);
+        CHECK(first == second && memcmp(one, two, sizeof one) == 0);
+        free(src);
+    }
+}
+
+static void compare_values(const tn_quant_kernels *a, const tn_quant_kernels *b, const tn_quant_run *run, size_t n, size_t odd)
+{
+    const tn_dequantize_fn from[][2] = { { a->from_i8, b->from_i8 }, { a->from_u8, b->from_u8 }, { a->from_i16, b->from_i16 },
+                                         { a->from_u16, b->from_u16 } };
+    uint8_t codes[LONGEST * 2], one[LONGEST * 4 + 16], two[LONGEST * 4 + 16];
+    for (size_t i = 0; i < sizeof codes; i++)
+        codes[i] = (uint8_t)bits64();
+    for (size_t k = 0; k < 4; k++) {
+        uint8_t *src = exact_copy(codes, n * (k < 2 ? 1 : 2));
+        memset(one, 0x5a, sizeof one);
+        memset(two, 0x5a, sizeof two);
+        from[k][0](one + odd, src, n, run);
+        from[k][1](two + odd, src, n, run);
+        CHECK(memcmp(one, two, sizeof one) == 0);
+        free(src);
+    }
+}
+
+static void compare_ranges(const tn_quant_kernels *a, const tn_quant_kernels *b, size_t n, const float *x)
+{
+    float low[2][LONGEST], high[2][LONGEST], l[2] = { 0 }, h[2] = { 0 };
+    memset(low, 0, sizeof low);
+    memset(high, 0, sizeof high);
+    float *src = (float *)(void *)exact_copy(x, n * 4);
+    for (int k = 0; k < 2; k++) {
+        const tn_quant_kernels *kernels = k ? b : a;
+        kernels->range(&l[k], &h[k], src, n);
+        kernels->range_each(low[k], high[k], src, n);
+        if (n > 3)
+            kernels->range_each(low[k], high[k], src + 3, n - 3);
+    }
+    CHECK(l[0] == l[1] && h[0] == h[1]);
+    for (size_t i = 0; i < LONGEST; i++)
+        CHECK(low[0][i] == low[1][i] && high[0][i] == high[1][i]);
+    free(src);
+}
+
+static void every_level_gives_the_bits_of_the_scalar_one(void)
+{
+    tn_quant_kernels levels[LEVELS];
+    unsigned count = make_levels(levels);
+    float x[LONGEST], scale[LONGEST];
+    int32_t zero[LONGEST];
+    for (size_t n = 0; n <= LONGEST; n += n < 140 ? 1 : 19)
+        for (unsigned kind = 0; kind < 8; kind++) {
+            size_t odd = bits64() % 16;
+            for (size_t i = 0; i < LONGEST; i++) {
+                scale[i] = kind & 1 ? (float)uniform() + 1e-3f : 1.5f;
+                zero[i] = (int32_t)(bits64() % (2 * TN_QUANT_ZERO_LIMIT + 1)) - TN_QUANT_ZERO_LIMIT;
+                zero[i] = i % 2 ? zero[i] : zero[i] % 300;
+            }
+            zero[0] = kind & 4 ? -TN_QUANT_ZERO_LIMIT : TN_QUANT_ZERO_LIMIT;
+            make_input(x, n, kind & 1, zero, kind & 2);
+            float *scales = (float *)(void *)exact_copy(scale, (kind & 2 ? n ? n : 1 : 1) * sizeof *scale);
+            int32_t *zeros = (int32_t *)(void *)exact_copy(zero, (kind & 2 ? n ? n : 1 : 1) * sizeof *zero);
+            tn_quant_run run = { .scale = scales, .zero = zeros, .each = kind & 2, .stream = kind & 4, .low = -127, .high = 127 };
+            run.low = kind & 4 ? 0 : run.low;
+            run.high = kind & 4 ? 255 : run.high;
+            for (unsigned level = 1; level < count; level++) {
+                compare_codes(&levels[0], &levels[level], &run, n, odd, x);
+                compare_values(&levels[0], &levels[level], &run, n, odd);
+                compare_values(&levels[0], &levels[level], &run, n, odd / 4 * 4);
+                compare_ranges(&levels[0], &levels[level], n, x);
+            }
+            free(scales);
+            free(zeros);
+        }
+}
+
+/* As far from 0 as quotients count. */
+static void zeros_at_the_limit_reach_every_code(void)
+{
+    tn_quant_kernels levels[LEVELS];
+    unsigned count = make_levels(levels);
+    const float one = 1;
+    float x[300];
+    int16_t out[300];
+    for (unsigned level = 0; level < count; level++)
+        for (int32_t sign = -1; sign <= 1; sign += 2) {
+            const int32_t zero = sign * TN_QUANT_ZERO_LIMIT;
+            const tn_quant_run run = { .scale = &one, .zero = &zero, .low = -32768, .high = 32767 };
+            for (int32_t i = 0; i < 300; i++)
+                x[i] = (float)(i * 229 - 32768 - zero);
+            CHECK(!levels[level].to_16(out, x, 300, &run));
+            for (int32_t i = 0; i < 300; i++)
+                CHECK(out[i] == (i * 229 - 32768 > 32767 ? 32767 : i * 229 - 32768));
+        }
+}
+
+/* The kernels round as the definition of casts does, at every tie of a 16-bit code and beside it. */
+static void kernels_agree_with_the_definition_of_rounding(void)
+{
+    enum { N = 65536 * 3 };
+    tn_quant_kernels levels[LEVELS];
+    unsigned count = make_levels(levels);
+    float *x = malloc(N * sizeof *x);
+    uint16_t *out = malloc(N * sizeof *out);
+    const float one = 1;
+    const int32_t zero = 0;
+    const tn_quant_run run = { .scale = &one, .zero = &zero, .low = -32768, .high = 32767 };
+    assert_true(x && out);
+    for (int32_t i = 0; i < 65536; i++) {
+        float tie = (float)(i - 32768) + 0.5f;
+        x[3 * i] = nextafterf(tie, -INFINITY);
+        x[3 * i + 1] = tie;
+        x[3 * i + 2] = nextafterf(tie, INFINITY);
+    }
+    const tn_cast_options saturate = { .size = sizeof saturate, .overflow = TN_OVERFLOW_SATURATE };
+    const tn_encode_rules rules = tn_encode_rules_for(tn_dtype_get(TN_INT16), &saturate);
+    for (unsigned level = 0; level < count; level++) {
+        levels[level].to_16(out, x, N, &run);
+        for (size_t i = 0; i < N; i++) {
+            uint32_t bits;
+            unsigned flags = 0;
+            memcpy(&bits, &x[i], 4);
+            CHECK(out[i] == tn_number_encode(tn_dtype_get(TN_INT16), &rules, tn_number_decode(tn_dtype_get(TN_FLOAT32), bits), 0, &flags));
+        }
+    }
+    free(x);
+    free(out);
+}
+
+static void packed_codes_come_back_with_their_signs(void)
+{
+    uint8_t codes[200], back[200], packed[101];
+    for (size_t n = 0; n <= 200; n++)
+        for (unsigned bits = 2; bits <= 4; bits += 2)
+            for (int is_signed = 0; is_signed < 2; is_signed++) {
+                size_t size = (n * bits + 7) / 8;
+                for (size_t i = 0; i < n; i++)
+                    codes[i] = (uint8_t)bits64();               /* the upper bits do not count */
+                memset(packed, 0xa5, sizeof packed);
+                tn_pack_codes(packed, codes, n, bits);
+                CHECK(packed[size] == 0xa5);
+                if (n * bits % 8)
+                    CHECK(packed[size - 1] >> n * bits % 8 == 0);
+                uint8_t *exact = exact_copy(packed, size);
+                tn_unpack_codes(back, exact, n, bits, is_signed);
+                for (size_t i = 0; i < n; i++) {
+                    int code = codes[i] % (1 << bits), lowest = 1 << (bits - 1);
+                    CHECK(tn_code_get(packed, i, bits) == (uint64_t)code);
+                    CHECK(back[i] == (uint8_t)(is_signed && code >= lowest ? code - 2 * lowest : code));
+                }
+                free(exact);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_level_gives_the_bits_of_the_scalar_one),
+        TEST(zeros_at_the_limit_reach_every_code),
+        TEST(kernels_agree_with_the_definition_of_rounding),
+        TEST(packed_codes_come_back_with_their_signs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
