@@ -48,8 +48,8 @@ TN_API void tn_close(tn_file *file);
 
 TN_API const char *tn_file_format(const tn_file *file);         /* "ztensor" */
 TN_API uint64_t    tn_file_size(const tn_file *file);           /* bytes, all shards together */
-TN_API size_t      tn_file_shards(const tn_file *file);         /* 1 unless sharded */
-TN_API const char *tn_file_shard_name(const tn_file *file, size_t shard);   /* path as opened, or "" */
+TN_API size_t      tn_file_shards(const tn_file *file);         /* 1 unless there are several files */
+TN_API const char *tn_file_shard_name(const tn_file *file, size_t shard);   /* path as opened; "": in memory */
 
 /* Tensors in the order of the index.  NULL when i is out of range. */
 TN_API size_t           tn_file_count(const tn_file *file);

@@ -50,6 +50,10 @@ typedef struct tn_storage {
     tn_checksum   checksum;
     tn_byte_order order;
     uint32_t      shard;        /* which file of a sharded set; 0 otherwise */
+    const int64_t *stride;      /* raw only: how the elements lie in the file, in elements from the one at
+                                 * `offset`, never negative; NULL: row-major, dense */
+    const int64_t *physical;    /* extents with padding, of which the strides are those of a dense array; NULL: no padding */
+    double        fill;         /* the value that padding consists of, where that is known */
 } tn_storage;
 
 typedef struct tn_part {
@@ -74,9 +78,16 @@ typedef struct tn_meta {
  * that JSON has no exact word for is shown as {"$cbor":"HEX"}. */
 TN_API size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap);
 
+/* How the parts of a "scaled" tensor make its values: (data - zero) * scale,
+ * see tenon/quantize.h. */
+typedef struct tn_scaling {
+    int32_t axis;               /* dimension with a scale for each index, or -1: one for all */
+    int64_t range[2];           /* lowest and highest code in use */
+} tn_scaling;
+
 typedef struct tn_tensor {
     const char    *name;        /* UTF-8 without NUL; untrusted: print through tn_escape */
-    const char    *form;        /* how the parts make the tensor: "dense", "coo" ... */
+    const char    *form;        /* how the parts make the tensor: "dense", "scaled" ... */
     tn_dtype       dtype;       /* of the logical tensor */
     uint32_t       rank;
     const int64_t *shape;       /* of the logical tensor */
@@ -85,6 +96,8 @@ typedef struct tn_tensor {
     const tn_meta *meta;
     uint32_t       nparts;
     uint32_t       nmeta;
+    const char    *layout;      /* letters of the dimensions, see tenon/layout.h; NULL: not known */
+    const tn_scaling *scaling;  /* of a scaled tensor, else NULL */
 } tn_tensor;
 
 /* Number of elements; TN_ERR_ARGUMENT for a negative extent or a rank above

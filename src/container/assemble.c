@@ -5,6 +5,8 @@
 #include "tensor/array.h"
 #include "tensor/form.h"
 
+#include <tenon/layout.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +34,30 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
     t->rank = p->array.rank = r->rank;
     t->shape = p->array.shape = r->shape;
     p->data = tn_file_view(f, p);
+    return TN_OK;
+}
+
+/* The entry's array has padding: what counts of it is smaller, and its elements lie apart. */
+static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_error *err)
+{
+    tn_part *p = &f->parts[i];
+    tn_tensor *t = &f->tensors[i];
+    int64_t *stride = tn_arena_zalloc(&f->arena, p->array.rank, sizeof *stride);
+    bool fits = r->extents_rank == p->array.rank && p->storage.encoding == TN_ENCODING_RAW && p->array.dtype != TN_UNKNOWN;
+    for (uint32_t k = 0; fits && k < p->array.rank; k++)
+        fits = r->extents[k] <= p->array.shape[k];
+    if (!fits)
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says that it has padding, which its array cannot hold",
+                       tn_quote_z(t->name).text);
+    if (!stride)
+        return tn_fail_nomem(err);
+    tn_dense_strides(p->array.rank, p->array.shape, stride);
+    p->storage.physical = p->array.shape;
+    p->storage.stride = stride;
+    p->storage.fill = r->fill;
+    p->array.shape = t->shape = r->extents;
+    p->data = NULL;
+    tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes);     /* fits: it is no larger than before */
     return TN_OK;
 }
 
@@ -91,6 +117,7 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
     t->dtype = r->tensor_dtype;
     t->rank = r->tensor_rank;
     t->shape = r->tensor_shape;
+    t->scaling = r->scaling;
     t->parts = parts;
     t->nparts = r->nroles;
     tn_error why;
@@ -100,9 +127,23 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
     return TN_OK;
 }
 
+static tn_status apply_layout(tn_file *f, size_t i, const tn_record *r, tn_error *err)
+{
+    tn_error why;
+    uint32_t rank = r->form ? r->tensor_rank : f->tensors[i].rank;
+    if (tn_layout_check(r->layout, rank, &why))
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record: %s", tn_quote_z(f->tensors[i].name).text, why.text);
+    f->tensors[i].layout = r->layout;
+    return TN_OK;
+}
+
 static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
+    if (!status && r->extents)
+        status = apply_extents(f, i, r, err);
+    if (!status && r->layout)
+        status = apply_layout(f, i, r, err);
     if (status)
         return status;
     if (r->nmeta && f->tensors[i].nmeta)

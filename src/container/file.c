@@ -5,6 +5,7 @@
 #include "base/pages.h"
 #include "container/assemble.h"
 #include "tensor/array.h"
+#include "tensor/form.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,18 +77,8 @@ static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     return TN_OK;
 }
 
-/* Sizes against shape and type, and the data against the file. */
-static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
+static tn_status check_place(const tn_file *f, const tn_entry *e, tn_error *err)
 {
-    *nbytes = 0;
-    if (e->dtype != TN_UNKNOWN) {
-        tn_status status = find_nbytes(f, e, nbytes, err);
-        if (status)
-            return status;
-        if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
-            return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
-                           tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
-    }
     uint64_t size = tn_source_size(f->shards[e->storage.shard].source);
     if (e->storage.offset > size || e->storage.size > size - e->storage.offset)
         return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: data of %llu bytes at %llu but the file has %llu bytes",
@@ -96,11 +87,38 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     return TN_OK;
 }
 
+/* Elements that lie apart: the last of them must be inside what is stored. */
+static tn_status check_strided(const tn_file *f, const tn_entry *e, tn_error *err)
+{
+    uint64_t span;
+    if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->storage.stride, &span) || span > e->storage.size)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its strides reach beyond the %llu bytes that are stored",
+                       tn_quote_z(e->name).text, (unsigned long long)e->storage.size);
+    return check_place(f, e, err);
+}
+
+/* Sizes against shape and type, and the data against the file. */
+static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
+{
+    *nbytes = 0;
+    if (e->dtype != TN_UNKNOWN) {
+        tn_status status = find_nbytes(f, e, nbytes, err);
+        if (status)
+            return status;
+        if (e->storage.stride)
+            return check_strided(f, e, err);
+        if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
+            return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
+                           tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
+    }
+    return check_place(f, e, err);
+}
+
 const void *tn_file_view(const tn_file *f, const tn_part *p)
 {
     const tn_storage *s = &p->storage;
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
-    if (!type || s->opaque || s->encoding != TN_ENCODING_RAW || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
+    if (!type || s->opaque || s->stride || s->encoding != TN_ENCODING_RAW || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
         return NULL;
     return tn_source_view(f->shards[s->shard].source, s->offset, s->size);
 }
@@ -128,6 +146,25 @@ static void note_order(tn_file *f, const tn_storage *s)
     f->last_end = s->offset + s->size;
 }
 
+/* The tensor being added has scales beside its codes. */
+static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
+{
+    tn_tensor *t = &f->tensors[f->count];
+    tn_part *parts = tn_arena_zalloc(&f->arena, e->ncompanions + 1, sizeof *parts);
+    tn_error why;
+    if (!parts)
+        return tn_fail_nomem(err);
+    parts[0] = t->parts[0];
+    for (uint32_t k = 0; k < e->ncompanions; k++)
+        parts[k + 1] = e->companions[k];
+    t->form = "scaled";
+    t->dtype = e->value_dtype;
+    t->scaling = e->scaling;
+    t->parts = parts;
+    t->nparts = e->ncompanions + 1;
+    return tn_form_check(t, &why) ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
+}
+
 tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
 {
     uint64_t nbytes;
@@ -148,8 +185,10 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     part->data = tn_file_view(f, part);
     f->tensors[f->count] = (tn_tensor){
         .name = e->name, .form = e->storage.opaque ? e->storage.opaque : "dense", .dtype = e->dtype, .rank = e->rank,
-        .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta,
+        .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
+    if (e->scaling && (status = add_companions(f, e, err)))
+        return status;
     f->at[f->count++] = e->at;
     note_order(f, &e->storage);
     return TN_OK;

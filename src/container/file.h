@@ -46,13 +46,19 @@ typedef struct tn_entry {
     const tn_meta *meta;
     uint32_t       nmeta;
     tn_text        record;
+    const char    *layout;      /* or NULL */
+    /* A scaled tensor: the entry's array holds its codes. */
+    const tn_scaling *scaling;  /* NULL: dense */
+    tn_dtype       value_dtype;
+    const tn_part *companions;  /* its other parts: scale, and zero if there is one */
+    uint32_t       ncompanions;
 } tn_entry;
 
 /* Makes room for about n entries: a hint, bounded by the size of the index. */
 tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 
-/* Appends an entry: checks rank, sizes (raw: storage.size against shape and
- * type) and that the data lies inside its shard. */
+/* Appends an entry: checks rank, sizes (raw: storage.size against shape, type
+ * and strides) and that the data lies inside its shard. */
 tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
 
 /* The elements of a part in place, if they are raw, in host order and mapped; else NULL. */

@@ -29,7 +29,8 @@ typedef struct tn_format {
     /* Elements narrower than a byte: the container wants whole bytes a tensor. */
     bool whole_bytes;
     bool shares;                /* two entries may name one range of bytes */
-    uint64_t min_align;         /* of each part's data, and the default */
+    uint64_t min_align;         /* of each part's data... */
+    uint64_t usual_align;       /* ...and where nobody asks for more; 0: the same */
 
     /* All entries are known: check that they can be held, choose the files,
      * and place entries whose offset must be known before the data. */
@@ -43,7 +44,7 @@ typedef struct tn_format {
     tn_status (*rewrite)(struct tn_file *file, struct tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err);
 } tn_format;
 
-extern const tn_format tn_format_ztensor, tn_format_safetensors;
+extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw;
 
 /* The format of this name, or NULL. */
 const tn_format *tn_format_find(const char *name);

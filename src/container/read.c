@@ -18,11 +18,11 @@ static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uin
 }
 
 /* Compressed bytes are decoded from the front; what lies before `from` is dropped. */
-static tn_status read_compressed(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n, tn_error *err)
+static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n, tn_error *err)
 {
     tn_stream s = { 0 };
-    tn_status status = tn_stream_open(&s, f, NULL, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
-    uint64_t at = 0, end = from + n;
+    uint64_t at = p->storage.stride ? from : 0, end = from + n;
+    tn_status status = tn_stream_open(&s, f, NULL, p, at, p->storage.stride ? n : p->nbytes, TN_CHECKSUM_NONE, err);
     bool whole = end == p->nbytes;      /* then the end is checked too */
     while (!status && (at < end || whole)) {
         const uint8_t *bytes;
@@ -44,8 +44,8 @@ static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, v
     tn_status status = tn_part_readable(NULL, p, err);
     if (status)
         return status;
-    return p->storage.encoding == TN_ENCODING_RAW ? read_raw(f, p, from, buffer, n, err)
-                                                  : read_compressed(f, p, from, buffer, n, err);
+    bool as_is = p->storage.encoding == TN_ENCODING_RAW && !p->storage.stride;
+    return as_is ? read_raw(f, p, from, buffer, n, err) : read_stream(f, p, from, buffer, n, err);
 }
 
 static tn_status wrong_size(uint64_t expected, size_t found, tn_error *err)

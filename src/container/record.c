@@ -2,6 +2,7 @@
 #include "container/record.h"
 #include "base/error.h"
 #include "bytes/transcode.h"
+#include "container/dims.h"
 #include "container/names.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
@@ -11,7 +12,7 @@
 
 bool tn_record_empty(const tn_record *r)
 {
-    return !r->has_array && !r->form && !r->tied && !r->nfile_meta && !r->nmeta;
+    return !r->has_array && !r->form && !r->extents && !r->layout && !r->tied && !r->nfile_meta && !r->nmeta;
 }
 
 static void put_key(tn_buf *out, const char *key)
@@ -25,25 +26,44 @@ static void put_text(tn_buf *out, const char *key, const char *text)
     tn_cbor_put_text(out, text, strlen(text));
 }
 
-static void put_array(tn_buf *out, const char *type, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+static void put_shape(tn_buf *out, const char *key, uint32_t rank, const int64_t *shape)
 {
-    put_text(out, "dtype", type ? type : tn_dtype_get(dtype)->name);
-    put_key(out, "shape");
+    put_key(out, key);
     tn_cbor_put_array(out, rank);
     for (uint32_t i = 0; i < rank; i++)
         tn_cbor_put_u64(out, (uint64_t)shape[i]);
 }
 
+static void put_array(tn_buf *out, const char *type, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+{
+    put_text(out, "dtype", type ? type : tn_dtype_get(dtype)->name);
+    put_shape(out, "shape", rank, shape);
+}
+
+static void put_scaling(tn_buf *out, const tn_scaling *s)
+{
+    if (s->axis >= 0) {
+        put_key(out, "axis");
+        tn_cbor_put_u64(out, (uint64_t)s->axis);
+    }
+    put_key(out, "range");
+    tn_cbor_put_array(out, 2);
+    tn_cbor_put_i64(out, s->range[0]);
+    tn_cbor_put_i64(out, s->range[1]);
+}
+
 static void put_tensor(tn_buf *out, const tn_record *r)
 {
     put_key(out, "tensor");
-    tn_cbor_put_map(out, 4);
+    tn_cbor_put_map(out, 4u + (r->scaling != NULL) + (r->scaling && r->scaling->axis >= 0));
     put_text(out, "form", r->form);
     put_array(out, r->tensor_type, r->tensor_dtype, r->tensor_rank, r->tensor_shape);
     put_key(out, "parts");
     tn_cbor_put_array(out, r->nroles);
     for (uint32_t i = 0; i < r->nroles; i++)
         tn_cbor_put_text(out, r->roles[i], strlen(r->roles[i]));
+    if (r->scaling)
+        put_scaling(out, r->scaling);
 }
 
 void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out)
@@ -60,11 +80,20 @@ void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out)
 
 void tn_record_put(const tn_record *r, tn_buf *out)
 {
-    tn_cbor_put_map(out, 2u * r->has_array + (r->form != NULL) + (r->tied != NULL) + (r->nfile_meta > 0) + (r->nmeta > 0));
+    tn_cbor_put_map(out, 2u * r->has_array + (r->form != NULL) + (r->extents != NULL) + (r->fill != 0) + (r->layout != NULL) + (r->tied != NULL) +
+                         (r->nfile_meta > 0) + (r->nmeta > 0));
     if (r->has_array)
         put_array(out, r->type, r->dtype, r->rank, r->shape);
     if (r->form)
         put_tensor(out, r);
+    if (r->extents)
+        put_shape(out, "extents", r->extents_rank, r->extents);
+    if (r->fill != 0) {
+        put_key(out, "fill");
+        tn_cbor_put_f64(out, r->fill);
+    }
+    if (r->layout)
+        put_text(out, "layout", r->layout);
     if (r->tied)
         put_text(out, "tied", r->tied);
     if (r->nfile_meta) {
@@ -117,24 +146,17 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
 
 const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, const int64_t *known, uint32_t *rank)
 {
-    int64_t dims[TN_MAX_RANK];
-    uint32_t n = 0;
+    tn_dims dims;
+    tn_error why;
+    dims.rank = 0;
     tn_cbor_array(c);
-    while (tn_cbor_item(c)) {
-        uint64_t d = tn_cbor_u64(c);
-        if (n == TN_MAX_RANK)
-            tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d dimensions but found more", TN_MAX_RANK);
-        else if (d > INT64_MAX)
-            tn_cbor_reject(c, TN_ERR_LIMIT, "expected a dimension below 2^63 but found %llu", (unsigned long long)d);
-        else
-            dims[n++] = (int64_t)d;
-    }
-    if (!c->status && known && n == *rank && memcmp(known, dims, n * sizeof *dims) == 0)
-        return known;
-    int64_t *shape = c->status ? NULL : tn_arena_copy(arena, dims, n * sizeof *dims);
-    if (!c->status && !shape)
+    while (tn_cbor_item(c))
+        if (tn_dims_add(&dims, tn_cbor_u64(c), &why))
+            tn_cbor_reject(c, why.status, "%s", why.text);
+    const int64_t *shape = c->status ? NULL : tn_dims_keep(&dims, arena, known, *rank);
+    if (!shape)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
-    *rank = shape ? n : 0;
+    *rank = shape ? dims.rank : 0;
     return shape;
 }
 
@@ -176,10 +198,31 @@ static void take_roles(tn_cbor *c, tn_arena *arena, tn_record *r)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
 }
 
+static void take_range(tn_cbor *c, int64_t range[2])
+{
+    size_t n = 0;
+    tn_cbor_array(c);
+    while (tn_cbor_item(c)) {
+        int64_t bound = tn_cbor_i64(c);
+        if (n < 2)
+            range[n] = bound;
+        n++;
+    }
+    if (!c->status && n != 2)
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected a range of 2 numbers but found %zu", n);
+}
+
+static void take_axis(tn_cbor *c, tn_scaling *s)
+{
+    uint64_t axis = tn_cbor_u64(c);
+    s->axis = axis < TN_MAX_RANK ? (int32_t)axis : TN_MAX_RANK;     /* the form's check refuses what is too large */
+}
+
 static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
 {
     tn_text key;
-    bool shape = false;
+    bool shape = false, range = false;
+    tn_scaling scaling = { .axis = -1 };
     tn_cbor_map(c);
     while (tn_cbor_key(c, &key)) {
         if (tn_text_is(key, "form"))
@@ -190,9 +233,15 @@ static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
             r->tensor_shape = tn_cbor_shape(c, arena, NULL, &r->tensor_rank), shape = true;
         else if (tn_text_is(key, "parts"))
             r->nroles = 0, take_roles(c, arena, r);
+        else if (tn_text_is(key, "axis"))
+            take_axis(c, &scaling);
+        else if (tn_text_is(key, "range"))
+            take_range(c, scaling.range), range = true;
         else
             tn_cbor_skip(c);
     }
+    if (range && !c->status && !(r->scaling = tn_arena_copy(arena, &scaling, sizeof scaling)))
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
     if (!c->status && (!r->form || !r->nroles || !shape || !r->tensor_type))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected form, dtype, shape and parts");
 }
@@ -220,6 +269,12 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
             r->shape = tn_cbor_shape(&c, arena, NULL, &r->rank), shape = true;
         else if (tn_text_is(key, "tensor"))
             take_tensor(&c, arena, r);
+        else if (tn_text_is(key, "extents"))
+            r->extents = tn_cbor_shape(&c, arena, NULL, &r->extents_rank);
+        else if (tn_text_is(key, "fill"))
+            r->fill = tn_cbor_f64(&c);
+        else if (tn_text_is(key, "layout"))
+            r->layout = take_text(&c, arena);
         else if (tn_text_is(key, "tied"))
             r->tied = take_text(&c, arena);
         else if (tn_text_is(key, "file"))

@@ -7,7 +7,12 @@
  *
  *     dtype, shape    the array this entry's bytes really are
  *     tensor          { form, dtype, shape, parts }: the tensor whose first part
- *                     this entry is; part k > 0 is the entry NAME.ROLE
+ *                     this entry is; part k > 0 is the entry NAME.ROLE.  A scaled
+ *                     tensor: also { axis, range } of its codes, without axis if
+ *                     there is one scale for all
+ *     extents         the array's shape without the padding that `shape` (or the entry's own) has
+ *     fill            the value that the padding consists of, if not 0
+ *     layout          the letters of the tensor's dimensions
  *     tied            the earlier tensor that had the very same bytes
  *     file            the file's metadata (zTensor, first entry only)
  *     meta            the tensor's metadata (safetensors only)
@@ -35,7 +40,12 @@ typedef struct tn_record {
     const int64_t *tensor_shape;
     const char   **roles;
     uint32_t       nroles;
+    const tn_scaling *scaling;  /* or NULL */
 
+    const int64_t *extents;     /* or NULL: no padding */
+    uint32_t       extents_rank;
+    double         fill;
+    const char    *layout;
     const char    *tied;
     const tn_meta *file_meta, *meta;
     size_t         nfile_meta, nmeta;

@@ -6,6 +6,7 @@
 static const tn_format *const formats[] = {     /* order of probing and of --help */
     &tn_format_ztensor,
     &tn_format_safetensors,
+    &tn_format_raw,             /* after the one whose index ends in .json too */
 };
 
 enum { NFORMATS = sizeof formats / sizeof *formats };

@@ -2,6 +2,7 @@
 #include "container/stream.h"
 #include "base/error.h"
 #include "tensor/array.h"
+#include "tensor/code.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,28 +74,6 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part
     return tn_hash_begin(&s->hash, kind, err);
 }
 
-tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
-                         uint64_t n, tn_checksum kind, tn_error *err)
-{
-    tn_status status = tn_part_readable(tensor, part, err);
-    if (status)
-        return status;
-    begin(s, file, part);
-    s->tensor = tensor;
-    s->made = from;
-    s->made_end = from + n;
-    if (part->storage.encoding == TN_ENCODING_RAW) {
-        s->stored += from;
-        s->stored_end = s->stored + n;
-    } else {
-        if (!s->zstd)
-            status = tn_zstd_new(&s->zstd, err);
-        if (!status)
-            status = tn_zstd_decode_begin(s->zstd, err);
-    }
-    return status ? status : tn_hash_begin(&s->hash, kind, err);
-}
-
 /* The next stored bytes, hashed; *n is 0 at the end. */
 static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
@@ -115,6 +94,41 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
     return TN_OK;
 }
 
+/* Elements that lie apart are not taken in the order of the file: a checksum needs a pass of its own. */
+static tn_status hash_ahead(tn_stream *s, tn_checksum kind, tn_error *err)
+{
+    const uint8_t *bytes;
+    size_t n = kind != TN_CHECKSUM_NONE;
+    tn_status status = tn_hash_begin(&s->hash, kind, err);
+    while (n && !status)
+        status = next_stored(s, &bytes, &n, err);
+    return status;
+}
+
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
+                         uint64_t n, tn_checksum kind, tn_error *err)
+{
+    tn_status status = tn_part_readable(tensor, part, err);
+    if (status)
+        return status;
+    begin(s, file, part);
+    s->tensor = tensor;
+    s->made = from;
+    s->made_end = from + n;
+    if (part->storage.stride)
+        return hash_ahead(s, kind, err);
+    if (part->storage.encoding == TN_ENCODING_RAW) {
+        s->stored += from;
+        s->stored_end = s->stored + n;
+    } else {
+        if (!s->zstd)
+            status = tn_zstd_new(&s->zstd, err);
+        if (!status)
+            status = tn_zstd_decode_begin(s->zstd, err);
+    }
+    return status ? status : tn_hash_begin(&s->hash, kind, err);
+}
+
 static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     tn_status status = next_stored(s, bytes, n, err);
@@ -127,6 +141,86 @@ static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_err
     tn_swap_bytes(s->out, *bytes, *n, unit);
     *bytes = s->out;
     return TN_OK;
+}
+
+/* Bytes [at, at + n) of a part's storage; n is small where they are not mapped. */
+static tn_status stored_bytes(tn_stream *s, uint64_t at, size_t n, const uint8_t **bytes, tn_error *err)
+{
+    const tn_source *source = s->file->shards[s->part->storage.shard].source;
+    at += s->part->storage.offset;
+    *bytes = tn_source_view(source, at, n);
+    if (*bytes)
+        return TN_OK;
+    tn_status status = need_buffer(&s->in, err);
+    *bytes = s->in;
+    return status ? status : tn_source_read(source, at, s->in, n, err);
+}
+
+/* `n` elements from element `at` of the storage on, `step` apart, become elements `to` on of the window. */
+static tn_status gather_run(tn_stream *s, uint64_t at, uint64_t step, size_t n, size_t to, tn_error *err)
+{
+    unsigned bits = tn_dtype_get(s->part->array.dtype)->bits;
+    const uint8_t *from;
+    tn_status status = TN_OK;
+    if (bits % 8 == 0 && step == 1) {
+        status = stored_bytes(s, at * (bits / 8), n * (bits / 8), &from, err);
+        if (!status)
+            memcpy(s->out + to * (bits / 8), from, n * (bits / 8));
+        return status;
+    }
+    for (size_t i = 0; i < n && !status; i++, at += step) {
+        uint64_t first = at / 8 * bits + at % 8 * bits / 8, last = at / 8 * bits + (at % 8 * bits + bits - 1) / 8;
+        status = stored_bytes(s, first, (size_t)(last - first + 1), &from, err);
+        if (!status && bits % 8 == 0)
+            memcpy(s->out + (to + i) * (bits / 8), from, bits / 8);
+        else if (!status)
+            tn_packed_put(s->out, to + i, bits, ((unsigned)from[0] | (unsigned)from[last - first] << 8) >> tn_packed_bit(at, bits));
+    }
+    return status;
+}
+
+/* The storage's number of an element, from its number in row-major order, and
+ * how many more follow in its row. */
+static uint64_t place_of(const tn_part *p, uint64_t element, uint64_t *row_left)
+{
+    uint64_t at = 0;
+    *row_left = 1;
+    for (uint32_t i = p->array.rank; i-- > 0;) {
+        uint64_t extent = (uint64_t)p->array.shape[i], index = element % extent;
+        if (i + 1 == p->array.rank)
+            *row_left = extent - index;
+        at += index * (uint64_t)p->storage.stride[i];
+        element /= extent;
+    }
+    return at;
+}
+
+static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    const tn_part *p = s->part;
+    unsigned bits = tn_dtype_get(p->array.dtype)->bits, unit = swap_unit(p);
+    uint64_t left = s->made_end - s->made, count = 0, element = s->made * 8 / bits;
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    if (!*n)
+        return TN_OK;
+    tn_status status = need_buffer(&s->out, err);
+    tn_shape_count(p->array.rank, p->array.shape, &count);
+    size_t want = *n * 8 / bits;
+    if (want > count - element)         /* the bits that fill the last byte */
+        want = (size_t)(count - element);
+    if (!status && bits % 8)
+        memset(s->out, 0, *n);
+    for (size_t done = 0; done < want && !status;) {
+        uint64_t row, at = place_of(p, element, &row);
+        size_t run = row < want - done ? (size_t)row : want - done;
+        status = gather_run(s, at, p->array.rank ? (uint64_t)p->storage.stride[p->array.rank - 1] : 1, run, done, err);
+        done += run;
+        element += run;
+    }
+    if (!status && unit > 1)
+        tn_swap_bytes(s->out, s->out, *n, unit);
+    *bytes = s->out;
+    return status;
 }
 
 static tn_status wrong_length(const tn_stream *s, const char *found, tn_error *err)
@@ -205,9 +299,10 @@ void tn_stream_change(tn_stream *s, const tn_change *change)
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
-    tn_status status = s->as_stored ? next_stored(s, bytes, n, err)
-                       : raw        ? next_raw(s, bytes, n, err)
-                                    : next_zstd(s, bytes, n, err);
+    tn_status status = s->as_stored               ? next_stored(s, bytes, n, err)
+                       : s->part->storage.stride ? next_strided(s, bytes, n, err)
+                       : raw                     ? next_raw(s, bytes, n, err)
+                                                 : next_zstd(s, bytes, n, err);
     if (!status)
         s->made += *n;
     return status;

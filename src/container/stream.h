@@ -52,7 +52,7 @@ tn_status tn_part_readable(const tn_tensor *tensor, const tn_part *part, tn_erro
 
 /* Begins bytes [from, from + n) of the decoded part, computing `kind` over the
  * stored bytes it takes.  Only raw parts may begin elsewhere than at 0 or end
- * before their end. */
+ * before their end, and of those whose elements lie apart only without a checksum. */
 tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
                          uint64_t n, tn_checksum kind, tn_error *err);
 

@@ -7,6 +7,8 @@
 #include "tensor/array.h"
 #include "tensor/form.h"
 
+#include <tenon/layout.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,7 +53,7 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     if (!tn_zstd_level_ok(o->level))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zstd level from %d to %d but found %d",
                        tn_zstd_level_min(), tn_zstd_level_max(), o->level);
-    o->align = o->align ? o->align : w->format->min_align;
+    o->align = o->align ? o->align : w->format->usual_align ? w->format->usual_align : w->format->min_align;
     if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an alignment that is a power of two from %llu to 2^30 "
                        "but found %llu", (unsigned long long)w->format->min_align, (unsigned long long)o->align);
@@ -168,16 +170,27 @@ static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
     return name;
 }
 
+/* With its padding. */
+static const int64_t *stored_shape(const tn_part *p)
+{
+    return p->storage.physical ? p->storage.physical : p->array.shape;
+}
+
 static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bool same, tn_text *out, tn_error *err)
 {
     const tn_array *a = &t->parts[part].array;
     const char *roles[TN_MAX_PARTS];
-    tn_record r = { 0 };
+    tn_record r = { .layout = part == 0 ? t->layout : NULL };
     if (!same) {
         r.has_array = true;
         r.dtype = a->dtype;
         r.rank = a->rank;
-        r.shape = a->shape;
+        r.shape = stored_shape(&t->parts[part]);
+    }
+    if (t->parts[part].storage.physical) {
+        r.extents = a->shape;
+        r.extents_rank = a->rank;
+        r.fill = t->parts[part].storage.fill;
     }
     if (part == 0 && (t->nparts > 1 || strcmp(t->form, "dense") != 0)) {
         for (uint32_t k = 0; k < t->nparts; k++)
@@ -188,6 +201,7 @@ static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bo
         r.tensor_shape = t->shape;
         r.roles = roles;
         r.nroles = t->nparts;
+        r.scaling = t->scaling;
     }
     if (part == 0 && t->tied && !w->format->shares)
         r.tied = t->tied;
@@ -212,6 +226,21 @@ static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *
     return TN_OK;
 }
 
+/* Padding is for those who map the file: it is never compressed away. */
+static tn_status check_padding(const tn_tensor *t, const tn_part *p, tn_encoding encoding, tn_error *err)
+{
+    const int64_t *physical = p->storage.physical;
+    if (physical && encoding != TN_ENCODING_RAW)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a tensor with padding cannot be compressed",
+                       tn_quote_z(t->name).text);
+    for (uint32_t i = 0; physical && i < p->array.rank; i++)
+        if (physical[i] < p->array.shape[i])
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected at least %lld elements with padding along "
+                           "dimension %u but found %lld", tn_quote_z(t->name).text, (long long)p->array.shape[i], i,
+                           (long long)physical[i]);
+    return TN_OK;
+}
+
 static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, tn_out_entry *e, tn_error *err)
 {
     const tn_part *p = &t->parts[part];
@@ -220,9 +249,12 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     if (!tn_dtype_get(p->array.dtype) || p->array.stride)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected dense elements of a known type",
                        tn_quote_z(t->name).text);
-    tn_status status = tn_carrier_for(w->format, p->array.dtype, p->array.rank, p->array.shape, &carrier, err);
+    tn_status status = check_padding(t, p, e->encoding, err);
+    if (status)
+        return status;
+    status = tn_carrier_for(w->format, p->array.dtype, p->array.rank, stored_shape(p), &carrier, err);
     if (!status)
-        status = tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &nbytes);
+        status = tn_shape_nbytes(p->array.dtype, p->array.rank, stored_shape(p), &nbytes);
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no size", tn_quote_z(t->name).text);
     e->name = name_of_part(w, t, part);
@@ -237,6 +269,37 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     if (part == 0 && t->tied)
         status = find_tie(w, t, e, &e->tied, err);
     return status ? status : make_record(w, t, part, carrier.same, &e->record, err);
+}
+
+static const int64_t *copy_shape(tn_writer *w, uint32_t rank, const int64_t *shape)
+{
+    return shape ? tn_arena_copy(&w->arena, shape, rank * sizeof *shape) : NULL;
+}
+
+/* For formats that say more of a tensor than of its arrays. */
+static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, tn_error *err)
+{
+    tn_tensor *copy = tn_arena_copy(&w->arena, t, sizeof *t);
+    tn_part *parts = tn_arena_zalloc(&w->arena, t->nparts, sizeof *parts);
+    if (!copy || !parts)
+        return tn_fail_nomem(err);
+    *copy = (tn_tensor){ .name = e->name, .form = tn_arena_text(&w->arena, t->form, strlen(t->form)), .dtype = t->dtype,
+                         .rank = t->rank, .shape = copy_shape(w, t->rank, t->shape), .parts = parts, .nparts = t->nparts };
+    bool good = copy->form && (copy->shape || !t->rank);
+    if (t->layout)
+        good = good && (copy->layout = tn_arena_text(&w->arena, t->layout, strlen(t->layout)));
+    if (t->scaling)
+        good = good && (copy->scaling = tn_arena_copy(&w->arena, t->scaling, sizeof *t->scaling));
+    for (uint32_t k = 0; k < t->nparts && good; k++) {
+        const tn_part *p = &t->parts[k];
+        parts[k].role = tn_arena_text(&w->arena, p->role, strlen(p->role));
+        parts[k].array = (tn_array){ p->array.dtype, p->array.rank, copy_shape(w, p->array.rank, p->array.shape), NULL };
+        parts[k].storage.physical = copy_shape(w, p->array.rank, p->storage.physical);
+        parts[k].storage.fill = p->storage.fill;
+        good = parts[k].role && (parts[k].array.shape || !p->array.rank) && !parts[k].storage.physical == !p->storage.physical;
+    }
+    e->whole = copy;
+    return good ? TN_OK : tn_fail_nomem(err);
 }
 
 static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
@@ -277,6 +340,8 @@ static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *
     if (t->dtype == TN_UNKNOWN)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its type is not known to this build",
                        tn_quote_z(t->name).text);
+    if (t->layout && tn_layout_check(t->layout, t->rank, err))
+        return TN_ERR_ARGUMENT;
     if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected 1 to %d parts but found %u",
                        tn_quote_z(t->name).text, TN_MAX_PARTS, t->nparts);
@@ -299,6 +364,8 @@ static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as 
         status = describe_part(w, t, k, &e, err);
         if (!status && k == 0)
             status = copy_tensor_meta(w, t, &e, err);
+        if (!status && k == 0)
+            status = keep_whole(w, t, &e, err);
         if (!status)
             status = add_entry(w, &e, err);
     }
@@ -344,8 +411,21 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     return TN_OK;
 }
 
+tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err)
+{
+    tn_out_file *grown = realloc(w->files, (w->nfiles + 1) * sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->files = grown;
+    w->files[w->nfiles] = (tn_out_file){ .memory = tn_arena_zalloc(&w->arena, size, 1) };
+    *file = (uint32_t)w->nfiles;
+    return w->files[w->nfiles++].memory ? TN_OK : tn_fail_nomem(err);
+}
+
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err)
 {
+    if (w->files[file].memory && n)
+        memcpy(w->files[file].memory + offset, data, n);
     return w->files[file].sink ? tn_sink_write(w->files[file].sink, offset, data, n, err) : TN_OK;
 }
 
@@ -567,7 +647,7 @@ uint64_t tn_writer_total(const tn_writer *w)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < w->nfiles; i++)
-        total += w->files[i].end;
+        total += w->files[i].memory ? 0 : w->files[i].end;
     return total;
 }
 
@@ -580,11 +660,12 @@ static tn_status publish(tn_writer *w, tn_error *err)
     for (i = 0; i < w->nfiles && !status; i++) {
         tn_sink *sink = w->files[i].sink;
         w->files[i].sink = NULL;
-        status = tn_sink_publish(sink, w->files[i].end, err);
+        status = sink ? tn_sink_publish(sink, w->files[i].end, err) : TN_OK;
     }
     if (status && !w->options.replace)
         while (i-- > 1)
-            unlink(w->files[i - 1].path);
+            if (w->files[i - 1].path)
+                unlink(w->files[i - 1].path);
     if (!status && w->obsolete)
         unlink(w->obsolete);
     return status;

@@ -24,6 +24,7 @@ typedef struct tn_out_entry {
     const tn_meta *meta;        /* of the tensor; first part only */
     uint32_t       nmeta;
     uint32_t       tensor, part;
+    const tn_tensor *whole;     /* what was declared: first part only; its metadata, ties and data are not there */
     uint64_t       nbytes;      /* decoded */
     const void    *data;        /* written by finish; NULL: streamed */
     size_t         tied;        /* earlier entry with the same bytes, or SIZE_MAX */
@@ -39,6 +40,7 @@ typedef struct tn_out_entry {
 typedef struct tn_out_file {
     tn_sink    *sink;           /* NULL in a dry run */
     const char *path;
+    uint8_t    *memory;         /* bytes that the format keeps to itself, instead of a sink; NULL otherwise */
     uint64_t    end;            /* first byte not yet given away; after finish(): the size */
 } tn_out_file;
 
@@ -74,6 +76,7 @@ struct tn_writer {
 
 /* For formats. */
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);  /* opens its sink unless dry */
+tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);   /* zeroed; never appears anywhere */
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err);
 
 /* For the pipeline.  tn_create() without touching the disk when dry_run. */

@@ -48,6 +48,31 @@ tn_status tn_array_nbytes(const tn_array *array, uint64_t *nbytes)
     return tn_shape_nbytes(array->dtype, array->rank, array->shape, nbytes);
 }
 
+tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, const int64_t *stride, uint64_t *nbytes)
+{
+    uint64_t count = 0, last = 0, step;
+    tn_status status = tn_shape_count(rank, shape, &count);
+    for (uint32_t i = 0; i < rank && !status; i++) {
+        if (stride[i] < 0)
+            status = TN_ERR_ARGUMENT;
+        else if (count && (!tn_mul_u64((uint64_t)shape[i] - 1, (uint64_t)stride[i], &step) || !tn_add_u64(last, step, &last)))
+            status = TN_ERR_LIMIT;
+    }
+    int64_t span = count && last < INT64_MAX ? (int64_t)last + 1 : 0;
+    if (!status && last >= INT64_MAX)
+        status = TN_ERR_LIMIT;
+    return status ? status : tn_shape_nbytes(dtype, 1, &span, nbytes);
+}
+
+void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride)
+{
+    uint64_t step = 1;          /* may wrap where there are no elements at all: no stride is used then */
+    for (uint32_t i = rank; i-- > 0;) {
+        stride[i] = (int64_t)(step & INT64_MAX);
+        step *= (uint64_t)shape[i];
+    }
+}
+
 /* Eight bytes at a time whatever the unit: as fast as memory without vector
  * instructions, and simple enough for the compiler to use them where it can.
  * The same on little- and big-endian hosts. */

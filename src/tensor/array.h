@@ -10,6 +10,14 @@
 /* tn_array_nbytes() without a tn_array: same rules, same statuses. */
 tn_status tn_shape_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, uint64_t *nbytes);
 
+/* Bytes from the beginning of the first element to the end of the last one
+ * whose index is within the shape; strides in elements, not negative.
+ * TN_ERR_ARGUMENT: a negative one.  TN_ERR_LIMIT: does not fit int64_t. */
+tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, const int64_t *stride, uint64_t *nbytes);
+
+/* The strides of a dense, row-major array, whose size is known to fit. */
+void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride);
+
 /* Copies `n` bytes (a multiple of `unit`) and reverses the bytes of each unit
  * of 1, 2, 4 or 8: tn_dtype_info.swap_bytes.  dst and src may be unaligned and
  * either equal or apart, but must not overlap in part. */

@@ -14,8 +14,37 @@ static tn_status check_dense(const tn_tensor *t, tn_error *err)
     return TN_OK;
 }
 
+/* One number, or a row of them: one for each index along the axis. */
+static bool is_scale_shape(const tn_tensor *t, const tn_array *a)
+{
+    int32_t axis = t->scaling->axis;
+    return axis < 0 ? a->rank == 0 : a->rank == 1 && a->shape[0] == t->shape[axis];
+}
+
+static tn_status check_scaled(const tn_tensor *t, tn_error *err)
+{
+    const tn_array *a = &t->parts[0].array;
+    const tn_dtype_info *type = tn_dtype_get(a->dtype), *value = tn_dtype_get(t->dtype);
+    const tn_scaling *s = t->scaling;
+    const char *wrong = NULL;
+    if (!s || s->axis < -1 || s->axis >= (int32_t)t->rank)
+        wrong = "its scaling names no dimension";
+    else if (!type || (type->kind != TN_KIND_INT && type->kind != TN_KIND_UINT) || type->bits > 32)
+        wrong = "its codes must be integers of at most 32 bits";
+    else if (!value || value->kind != TN_KIND_FLOAT)
+        wrong = "its values must be of a float type";
+    else if (a->rank != t->rank || (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
+        wrong = "its codes must have its shape";
+    else if (t->parts[1].array.dtype != TN_FLOAT32 || !is_scale_shape(t, &t->parts[1].array))
+        wrong = "its scales must be float32, one or as many as the dimension is long";
+    else if (t->nparts > 2 && (t->parts[2].array.dtype != TN_INT32 || !is_scale_shape(t, &t->parts[2].array)))
+        wrong = "its zero points must be int32, as many as scales";
+    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
+}
+
 static const tn_form forms[] = {
-    { "dense", { "data" }, check_dense },
+    { "dense", { "data" }, 1, check_dense },
+    { "scaled", { "data", "scale", "zero" }, 2, check_scaled },
 };
 
 const tn_form *tn_form_find(const char *name)
@@ -40,7 +69,7 @@ tn_status tn_form_check(const tn_tensor *t, tn_error *err)
     if (!form)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s is not known to this build",
                        tn_quote_z(t->name).text, tn_quote_z(t->form).text);
-    if (t->nparts != role_count(form))
+    if (t->nparts < form->required || t->nparts > role_count(form))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has %u parts but %u were given",
                        tn_quote_z(t->name).text, form->name, role_count(form), t->nparts);
     for (uint32_t i = 0; i < t->nparts; i++)

@@ -1,0 +1,654 @@
+/* container/raw/read.c - descriptors as the index of the data beside them. */
+#include "container/raw/raw.h"
+#include "base/error.h"
+#include "bytes/json.h"
+#include "descriptor/descriptor.h"
+#include "tensor/array.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t skip_space(const uint8_t *text, size_t i, size_t n)
+{
+    while (i < n && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
+        i++;
+    return i;
+}
+
+/* No descriptor at all: the whole text is []. */
+static bool is_empty_list(const uint8_t *text, size_t i, size_t n)
+{
+    i = text[i] == '[' ? skip_space(text, i + 1, n) : n;
+    return i < n && text[i] == ']' && skip_space(text, i + 1, n) == n;
+}
+
+static int probe(const uint8_t *head, size_t n)
+{
+    static const char mark[] = "\"WIA-AI-011";
+    size_t i = skip_space(head, 0, n);
+    if (i == n || (head[i] != '{' && head[i] != '['))
+        return 0;
+    return memmem(head + i, n - i, mark, strlen(mark)) ? 70 : is_empty_list(head, i, n) ? 10 : 0;
+}
+
+/* Whether there is one is all that is asked: every type has a name after "tenon:". */
+static const char *type_name(const tn_dtype_info *type)
+{
+    return type->wia ? type->wia : type->name;
+}
+
+const tn_format tn_format_raw = {
+    .info = {
+        .name = "raw", .suffix = TN_RAW_SUFFIX, .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = probe,
+    .open = tn_raw_open,
+    .type_name = type_name,
+    .shares = true,
+    .min_align = 64,
+    .usual_align = 256,
+    .plan = tn_raw_plan,
+    .finish = tn_raw_finish,
+};
+
+/* One document being read. */
+typedef struct reader {
+    tn_file        *file;
+    tn_descriptors *set;
+    const uint64_t *at;         /* byte where each descriptor stands */
+    uint32_t        data;       /* shard of the .bin */
+    uint32_t        numbers;    /* shard of scales and zero points, in memory: */
+    uint8_t        *number_bytes;
+    size_t          nnumbers;   /* so many bytes are in use */
+} reader;
+
+/* The descriptor being read. */
+typedef struct subject {
+    const tn_descriptor *d;
+    tn_entry             e;
+    tn_dtype             value_dtype;   /* of a quantized tensor */
+    tn_text              file_meta;     /* JSON, or len 0 */
+} subject;
+
+/* --- for writing too --- */
+
+const char *tn_raw_data_path(const char *path, tn_arena *arena)
+{
+    size_t n = strlen(path), suffix = strlen(TN_RAW_SUFFIX);
+    if (n > suffix && strcmp(path + n - suffix, TN_RAW_SUFFIX) == 0)
+        n -= suffix;
+    char *data = tn_arena_alloc(arena, n + sizeof TN_RAW_DATA_SUFFIX);
+    if (data) {
+        memcpy(data, path, n);
+        memcpy(data + n, TN_RAW_DATA_SUFFIX, sizeof TN_RAW_DATA_SUFFIX);
+    }
+    return data;
+}
+
+typedef struct complaint {
+    const char *name;
+    uint64_t    at;
+    tn_status   status;
+    tn_error    first;
+} complaint;
+
+static void keep_first(void *context, const tn_finding *f)
+{
+    complaint *c = context;
+    if (!f->remark && !c->first.status)
+        tn_fail(&c->first, c->status, c->at, "tensor %s: %s: %s", tn_quote_z(c->name).text, f->path, f->text);
+}
+
+tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err)
+{
+    complaint c = { .name = d->name, .at = at, .status = if_wrong };
+    tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &c };
+    size_t wrong;
+    tn_status status = tn_descriptor_check(d, &options, &wrong, err);
+    if (status || !wrong)
+        return status;
+    if (err)
+        *err = c.first;
+    return if_wrong;
+}
+
+/* --- the document --- */
+
+static tn_status load(tn_file *file, tn_text *text, tn_error *err)
+{
+    const tn_source *source = file->shards[0].source;
+    uint64_t size = tn_source_size(source);
+    if (size > TN_RAW_DOCUMENT_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected descriptors of at most %u bytes but found %llu",
+                       TN_RAW_DOCUMENT_MAX, (unsigned long long)size);
+    const uint8_t *bytes = tn_source_view(source, 0, size);
+    if (!bytes) {
+        void *buffer = tn_arena_alloc(&file->arena, (size_t)size);
+        tn_status status = buffer ? tn_source_get(source, 0, (size_t)size, buffer, &bytes, err) : tn_fail_nomem(err);
+        if (status)
+            return status;
+    }
+    *text = (tn_text){ (const char *)bytes, (size_t)size };
+    return TN_OK;
+}
+
+/* Where each descriptor begins; the text is known to be good. */
+static tn_status locate(reader *r, tn_text text, tn_error *err)
+{
+    size_t n = tn_descriptors_count(r->set);
+    uint64_t *at = tn_arena_zalloc(&r->file->arena, n, sizeof *at);
+    tn_json j;
+    if (!at)
+        return tn_fail_nomem(err);
+    tn_json_init(&j, text.ptr, text.len, &r->file->arena);
+    bool list = tn_json_peek(&j) == TN_JSON_ARRAY;
+    if (list)
+        tn_json_array(&j);
+    for (size_t i = 0; i < n && (!list || tn_json_item(&j)); i++) {
+        tn_json_peek(&j);
+        at[i] = j.pos;
+        tn_json_skip(&j);
+    }
+    r->at = at;
+    return TN_OK;
+}
+
+/* NAME or NAME.3, after the file, for a descriptor that has no name. */
+static const char *make_name(reader *r, size_t i)
+{
+    const char *path = r->file->shards[0].path, *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    size_t n = strlen(base), suffix = strlen(TN_RAW_SUFFIX);
+    if (n > suffix && strcmp(base + n - suffix, TN_RAW_SUFFIX) == 0)
+        n -= suffix;
+    tn_buf b = { 0 };
+    tn_buf_put(&b, n ? base : "tensor", n ? n : strlen("tensor"));
+    if (tn_descriptors_count(r->set) > 1)
+        tn_buf_printf(&b, ".%zu", i);
+    const char *name = b.bad ? NULL : tn_arena_text(&r->file->arena, (const char *)b.data, b.size);
+    tn_buf_free(&b);
+    return name;
+}
+
+/* Every descriptor gets a name, and is right before anything is made of it. */
+static tn_status check_all(reader *r, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < r->set->count && !status; i++) {
+        tn_descriptor *d = &r->set->items[i];
+        d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : make_name(r, i);
+        status = d->name ? tn_raw_check(d, r->at[i], TN_ERR_CORRUPT, err) : tn_fail_nomem(err);
+        if (!status && d->symbolic)
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i], "tensor %s: its shape has symbols and its data cannot be read "
+                             "before they have values (tenon check --bind)", tn_quote_z(d->name).text);
+    }
+    return status;
+}
+
+/* --- the data beside it --- */
+
+static bool is_quantized(const tn_descriptor *d)
+{
+    return d->quantization.scheme != TN_QUANT_NONE && !d->sparse.format;
+}
+
+static bool is_channelwise(const tn_quantization *q)
+{
+    return q->scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC || q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
+}
+
+static bool has_zeros(const tn_quantization *q)
+{
+    return q->scheme == TN_QUANT_PER_TENSOR_ASYMMETRIC || q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
+}
+
+static tn_status open_data(reader *r, tn_error *err)
+{
+    tn_file *f = r->file;
+    if (!*f->shards[0].path)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "these are descriptors, whose data is in the .bin beside them: open them by path");
+    const char *path = tn_raw_data_path(f->shards[0].path, &f->arena);
+    if (!path)
+        return tn_fail_nomem(err);
+    return tn_file_add_shard(f, path, &r->data, err) ? tn_error_in_file(err, path) : TN_OK;
+}
+
+/* A shard for numbers that stand in the document as text. */
+static tn_status open_numbers(reader *r, size_t size, tn_error *err)
+{
+    tn_file *f = r->file;
+    r->number_bytes = tn_arena_alloc(&f->arena, size);
+    tn_shard *grown = realloc(f->shards, (f->nshards + 1) * sizeof *grown);
+    if (grown)
+        f->shards = grown;
+    if (!grown || !r->number_bytes)
+        return tn_fail_nomem(err);
+    r->numbers = (uint32_t)f->nshards;
+    f->shards[f->nshards] = (tn_shard){ .path = "" };
+    tn_status status = tn_source_open_memory(r->number_bytes, size, &f->shards[f->nshards].source, err);
+    f->nshards += !status;
+    return status;
+}
+
+static tn_status open_shards(reader *r, tn_error *err)
+{
+    size_t numbers = 0;
+    bool data = false, quantized = false;
+    for (size_t i = 0; i < r->set->count; i++) {
+        const tn_descriptor *d = &r->set->items[i];
+        data |= !d->sparse.format;
+        quantized |= is_quantized(d);
+        numbers += d->quantization.nscales * (has_zeros(&d->quantization) ? 2 : 1);
+    }
+    tn_status status = data ? open_data(r, err) : TN_OK;
+    return status || !quantized ? status : open_numbers(r, numbers * sizeof(float), err);
+}
+
+/* --- shape and strides --- */
+
+static tn_status take_shape(reader *r, subject *s, tn_error *err)
+{
+    const tn_descriptor *d = s->d;
+    bool sparse = d->sparse.format != NULL;
+    uint32_t rank = sparse ? d->sparse.rank : d->rank;
+    int64_t *shape = tn_arena_zalloc(&r->file->arena, rank, sizeof *shape);
+    if (!shape)
+        return tn_fail_nomem(err);
+    for (uint32_t i = 0; i < rank; i++)
+        shape[i] = sparse ? d->sparse.shape[i] : d->dimensions[i].value;
+    s->e.rank = rank;
+    s->e.shape = shape;
+    return TN_OK;
+}
+
+/* The strides of an array of these extents, whose size fits, that lies densely. */
+static bool is_dense(uint32_t rank, const int64_t *extents, const int64_t *stride)
+{
+    int64_t dense[TN_MAX_RANK];
+    tn_dense_strides(rank, extents, dense);
+    for (uint32_t i = 0; i < rank; i++)
+        if (extents[i] > 1 && stride[i] != dense[i])
+            return false;
+    return true;
+}
+
+static tn_status take_strides(const subject *s, int64_t *stride, tn_error *err)
+{
+    for (uint32_t i = 0; i < s->e.rank; i++) {
+        stride[i] = s->d->strides[i].factor;
+        if (stride[i] < 0)
+            return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: memory.strides[%u]: expected a stride that is not "
+                           "negative but found %lld", tn_quote_z(s->e.name).text, i, (long long)stride[i]);
+    }
+    return TN_OK;
+}
+
+/* Elements that lie apart.  None may lie where another does: a few bytes could
+ * stand for any number of them. */
+static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes, tn_error *err)
+{
+    tn_storage *storage = &s->e.storage;
+    if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &storage->size))
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its strides span more than 2^63 bytes", tn_quote_z(s->e.name).text);
+    if (nbytes > storage->size)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: its elements take %llu bytes but its strides span only "
+                       "%llu: elements that share bytes are not read", tn_quote_z(s->e.name).text, (unsigned long long)nbytes,
+                       (unsigned long long)storage->size);
+    storage->stride = stride;
+    return TN_OK;
+}
+
+/* How the elements lie from offset_bytes on. */
+static tn_status place(reader *r, subject *s, tn_error *err)
+{
+    const tn_descriptor *d = s->d;
+    tn_entry *e = &s->e;
+    const int64_t *extents = d->physical_shape ? d->physical_shape : e->shape;
+    bool padded = e->rank && memcmp(extents, e->shape, e->rank * sizeof *extents) != 0;
+    uint64_t nbytes;
+    if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes) || tn_shape_nbytes(e->dtype, e->rank, extents, &e->storage.size))
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes", tn_quote_z(e->name).text);
+    if (!nbytes)
+        e->storage.size = 0;
+    if (!nbytes || (!padded && !d->strides))
+        return TN_OK;
+    int64_t *stride = tn_arena_zalloc(&r->file->arena, e->rank, sizeof *stride);
+    if (!stride)
+        return tn_fail_nomem(err);
+    tn_status status = d->strides ? take_strides(s, stride, err) : TN_OK;
+    if (status)
+        return status;
+    if (d->strides && !is_dense(e->rank, extents, stride))
+        return place_apart(s, stride, nbytes, err);
+    if (!padded)
+        return TN_OK;
+    tn_dense_strides(e->rank, extents, stride);
+    e->storage.stride = stride;
+    e->storage.fill = d->has_padding ? d->padding.fill : 0;
+    e->storage.physical = tn_arena_copy(&r->file->arena, extents, e->rank * sizeof *extents);
+    return e->storage.physical ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
+{
+    const tn_shard *data = &r->file->shards[r->data];
+    const tn_storage *storage = &s->e.storage;
+    uint64_t have = tn_source_size(data->source);
+    if (s->d->has_total && s->d->total_bytes > have)
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at, "tensor %s: memory.total_bytes: expected at most the %llu bytes of %s but "
+                       "found %llu", tn_quote_z(s->e.name).text, (unsigned long long)have, tn_quote_z(data->path).text,
+                       (unsigned long long)s->d->total_bytes);
+    if (storage->offset > have || storage->size > have - storage->offset)
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at, "tensor %s: its elements take %llu bytes from %llu on but %s has %llu",
+                       tn_quote_z(s->e.name).text, (unsigned long long)storage->size, (unsigned long long)storage->offset,
+                       tn_quote_z(data->path).text, (unsigned long long)have);
+    return TN_OK;
+}
+
+/* --- quantization --- */
+
+/* A float32, or a number that is as near to one as its digits say. */
+static bool to_float(double number, float *value)
+{
+    if (!(number >= -(double)FLT_MAX && number <= (double)FLT_MAX))
+        return false;
+    *value = (float)number;
+    return (double)*value == number || tn_raw_number(*value) == number;
+}
+
+/* "dtype.quantization.scale", or "dtype.quantization.scales[3]" of several channels. */
+typedef struct number_path { char text[64]; } number_path;
+static number_path path_of(const tn_quantization *q, const char *name, size_t i)
+{
+    number_path p;
+    if (is_channelwise(q))
+        snprintf(p.text, sizeof p.text, "dtype.quantization.%ss[%zu]", name, i);
+    else
+        snprintf(p.text, sizeof p.text, "dtype.quantization.%s", name);
+    return p;
+}
+
+static tn_status take_scales(const subject *s, uint8_t *to, tn_error *err)
+{
+    const tn_quantization *q = &s->d->quantization;
+    for (size_t i = 0; i < q->nscales; i++) {
+        float scale;
+        char text[48];
+        if (to_float(q->scales[i], &scale)) {
+            memcpy(to + i * sizeof scale, &scale, sizeof scale);
+            continue;
+        }
+        tn_value_format(text, sizeof text, TN_FLOAT64, (tn_value){ .kind = TN_KIND_FLOAT, .re = q->scales[i] });
+        return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: %s: expected a number that float32 holds but found %s",
+                       tn_quote_z(s->e.name).text, path_of(q, "scale", i).text, text);
+    }
+    return TN_OK;
+}
+
+static tn_status take_zeros(const subject *s, uint8_t *to, tn_error *err)
+{
+    const tn_quantization *q = &s->d->quantization;
+    for (size_t i = 0; i < q->nscales; i++) {
+        int64_t found = i < q->nzero_points ? q->zero_points[i] : 0;
+        int32_t zero = (int32_t)found;
+        if (zero != found)
+            return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: %s: expected an integer of 32 bits but found %lld",
+                           tn_quote_z(s->e.name).text, path_of(q, "zero_point", i).text, (long long)found);
+        memcpy(to + i * sizeof zero, &zero, sizeof zero);
+    }
+    return TN_OK;
+}
+
+/* A part whose numbers come next in memory. */
+static tn_part number_part(reader *r, const char *role, tn_dtype dtype, uint32_t rank, const int64_t *shape, size_t n)
+{
+    uint8_t *bytes = r->number_bytes + r->nnumbers;
+    tn_part part = {
+        .role = role, .array = { .dtype = dtype, .rank = rank, .shape = shape }, .nbytes = n * sizeof(float), .data = bytes,
+        .storage = { .offset = r->nnumbers, .size = n * sizeof(float), .type = tn_dtype_get(dtype)->wia,
+                     .encoding_name = "raw", .order = TN_HOST_ORDER, .shard = r->numbers },
+    };
+    r->nnumbers += n * sizeof(float);
+    return part;
+}
+
+static tn_scaling scaling_of(const tn_descriptor *d)
+{
+    const tn_quantization *q = &d->quantization;
+    const tn_dtype_info *type = tn_dtype_get(d->dtype);
+    bool sign = type->kind == TN_KIND_INT;
+    uint64_t most = UINT64_MAX >> (64 - (type->bits < 63 ? type->bits : 63)) >> sign;
+    tn_scaling s = { .axis = -1, .range = { sign ? -(int64_t)most - 1 : 0, (int64_t)most } };
+    if (is_channelwise(q))
+        s.axis = q->channel_axis >= 0 && q->channel_axis < d->rank ? (int32_t)q->channel_axis : TN_MAX_RANK;
+    if (q->has_range)
+        memcpy(s.range, q->range, sizeof s.range);
+    return s;
+}
+
+/* Codes with scales: the form "scaled". */
+static tn_status take_quantization(reader *r, subject *s, tn_error *err)
+{
+    const tn_quantization *q = &s->d->quantization;
+    tn_arena *arena = &r->file->arena;
+    uint32_t rank = is_channelwise(q), n = 1 + has_zeros(q);
+    int64_t count = (int64_t)q->nscales;
+    tn_scaling scaling = scaling_of(s->d);
+    tn_part *parts = tn_arena_zalloc(arena, n, sizeof *parts);
+    const int64_t *shape = tn_arena_copy(arena, &count, sizeof count);
+    s->e.scaling = tn_arena_copy(arena, &scaling, sizeof scaling);
+    if (!parts || !shape || !s->e.scaling)
+        return tn_fail_nomem(err);
+    parts[0] = number_part(r, "scale", TN_FLOAT32, rank, shape, q->nscales);
+    tn_status status = take_scales(s, r->number_bytes + parts[0].storage.offset, err);
+    if (!status && has_zeros(q)) {
+        parts[1] = number_part(r, "zero", TN_INT32, rank, shape, q->nscales);
+        status = take_zeros(s, r->number_bytes + parts[1].storage.offset, err);
+    }
+    s->e.companions = parts;
+    s->e.ncompanions = n;
+    s->e.value_dtype = s->value_dtype;
+    return status;
+}
+
+/* --- metadata, and what Tenon wrote beside the fields of the specification --- */
+
+static tn_dtype take_value_type(tn_json *j)
+{
+    tn_text text = tn_json_string(j);
+    const char *name = j->status ? NULL : tn_arena_text(j->arena, text.ptr, text.len);
+    tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
+    if (!name)
+        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
+    else if (dtype == TN_UNKNOWN)
+        tn_json_reject(j, TN_ERR_UNSUPPORTED, "type %s is not known to this build", tn_quote(text.ptr, text.len).text);
+    return dtype;
+}
+
+static tn_status take_own(reader *r, subject *s, tn_error *err)
+{
+    const char *json = NULL;
+    tn_text key;
+    tn_json j;
+    s->value_dtype = TN_FLOAT32;
+    for (size_t i = 0; i < s->d->nextra; i++)
+        if (!*s->d->extra[i].path && strcmp(s->d->extra[i].key, TN_RAW_OWN) == 0)
+            json = s->d->extra[i].json;
+    if (!json)
+        return TN_OK;
+    tn_json_init(&j, json, strlen(json), &r->file->arena);
+    tn_json_object(&j);
+    while (tn_json_key(&j, &key)) {
+        if (tn_text_is(key, TN_RAW_VALUE_TYPE))
+            s->value_dtype = take_value_type(&j);
+        else if (tn_text_is(key, TN_RAW_FILE_META))
+            s->file_meta = tn_json_raw(&j);
+        else
+            tn_json_skip(&j);
+    }
+    return j.status ? tn_fail(err, j.status, s->e.at, "tensor %s: " TN_RAW_OWN ": %s", tn_quote_z(s->e.name).text, j.why) : TN_OK;
+}
+
+static tn_status read_meta(reader *r, const subject *s, const char *path, tn_text json, const tn_meta **meta, size_t *n,
+                           tn_error *err)
+{
+    tn_error why;
+    if (!tn_raw_read_meta(json, &r->file->arena, meta, n, &why))
+        return TN_OK;
+    if (why.status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    return tn_fail(err, why.status, s->e.at, "tensor %s: %s: %s", tn_quote_z(s->e.name).text, path, why.text);
+}
+
+static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
+{
+    size_t n = 0;
+    const char *json = s->d->metadata;
+    tn_status status = TN_OK;
+    if (json)
+        status = read_meta(r, s, "metadata", (tn_text){ json, strlen(json) }, &s->e.meta, &n, err);
+    s->e.nmeta = (uint32_t)n;
+    if (!status && first && s->file_meta.len)
+        status = read_meta(r, s, TN_RAW_OWN "." TN_RAW_FILE_META, s->file_meta, &r->file->meta, &r->file->nmeta, err);
+    return status;
+}
+
+/* --- one tensor --- */
+
+/* A quantization beyond the four schemes is kept by the parser as it is. */
+static bool has_other_scheme(const tn_descriptor *d)
+{
+    for (size_t i = 0; i < d->nextra; i++)
+        if (strcmp(d->extra[i].path, "dtype") == 0 && strcmp(d->extra[i].key, "quantization") == 0)
+            return true;
+    return false;
+}
+
+/* What is listed but not read: a sparse tensor, which has its data in the document, or codes of another scheme. */
+static const char *opaque_form(const tn_descriptor *d)
+{
+    if (!d->sparse.format)
+        return has_other_scheme(d) ? "quantized" : NULL;
+    return strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
+}
+
+static tn_status take_storage(reader *r, subject *s, tn_error *err)
+{
+    const tn_descriptor *d = s->d;
+    tn_entry *e = &s->e;
+    e->storage = (tn_storage){ .encoding_name = "raw", .opaque = opaque_form(d), .order = d->byte_order };
+    e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
+    e->storage.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) }, "type", e->at, err)
+                                   : type_name(tn_dtype_get(e->dtype));
+    if (!e->storage.type)
+        return err->status;
+    if (d->sparse.format)
+        return TN_OK;
+    e->storage.shard = r->data;
+    e->storage.offset = d->offset_bytes;
+    tn_status status = place(r, s, err);
+    return status ? status : check_inside(r, s, err);
+}
+
+static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
+{
+    const tn_descriptor *d = &r->set->items[i];
+    subject s = { .d = d, .e = { .name = d->name, .at = r->at[i] } };
+    tn_status status = take_shape(r, &s, err);
+    if (!status)
+        status = take_storage(r, &s, err);
+    if (!status)
+        status = take_own(r, &s, err);
+    if (!status && is_quantized(d))
+        status = take_quantization(r, &s, err);
+    if (!status)
+        status = take_meta(r, &s, i == 0, err);
+    if (!status && d->layout && !d->sparse.format && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
+        status = tn_fail_nomem(err);
+    return status ? status : tn_file_add(r->file, &s.e, err);
+}
+
+/* --- ties --- */
+
+static int compare_lists(uint32_t rank, const int64_t *a, const int64_t *b)
+{
+    return !a || !b ? (a != NULL) - (b != NULL) : rank ? memcmp(a, b, rank * sizeof *a) : 0;
+}
+
+/* 0 when both are the same elements of the same bytes; dense ones may have another shape. */
+static int compare_elements(const tn_part *a, const tn_part *b)
+{
+    const tn_storage *x = &a->storage, *y = &b->storage;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    if (a->array.dtype != b->array.dtype)
+        return a->array.dtype < b->array.dtype ? -1 : 1;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    if (x->stride && y->stride && a->array.rank != b->array.rank)
+        return a->array.rank < b->array.rank ? -1 : 1;
+    int order = compare_lists(a->array.rank, x->stride, y->stride);
+    if (!order && x->stride)
+        order = compare_lists(a->array.rank, a->array.shape, b->array.shape);
+    return order ? order : compare_lists(a->array.rank, x->physical, y->physical);
+}
+
+static int by_elements(const void *a, const void *b)
+{
+    const tn_tensor *x = *(const tn_tensor *const *)a, *y = *(const tn_tensor *const *)b;
+    int order = compare_elements(x->parts, y->parts);
+    return order ? order : x < y ? -1 : x > y;
+}
+
+/* Two names for the same elements: the later one is tied to the earlier. */
+static tn_status tie(tn_file *f, tn_error *err)
+{
+    size_t n = 0;
+    tn_tensor **sorted = malloc((f->count ? f->count : 1) * sizeof *sorted);
+    if (!sorted)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->tensors[i].nparts == 1 && f->tensors[i].parts->storage.size)
+            sorted[n++] = &f->tensors[i];
+    qsort(sorted, n, sizeof *sorted, by_elements);
+    for (size_t i = 1; i < n; i++)
+        if (compare_elements(sorted[i - 1]->parts, sorted[i]->parts) == 0)
+            sorted[i]->tied = sorted[i - 1]->tied ? sorted[i - 1]->tied : sorted[i - 1]->name;
+    free(sorted);
+    return TN_OK;
+}
+
+/* --- all --- */
+
+static tn_status read_all(reader *r, tn_error *err)
+{
+    tn_status status = check_all(r, err);
+    if (!status)
+        status = open_shards(r, err);
+    for (size_t i = 0; i < r->set->count && !status; i++)
+        status = read_descriptor(r, i, err);
+    return status ? status : tie(r->file, err);
+}
+
+tn_status tn_raw_open(tn_file *file, tn_error *err)
+{
+    tn_error own;
+    tn_text text = { 0 };
+    reader r = { .file = file };
+    err = err ? err : &own;     /* tn_file_text() tells its status through it */
+    tn_status status = load(file, &text, err);
+    if (!status)
+        status = tn_descriptors_parse(text.ptr, text.len, &r.set, err);
+    if (!status)
+        status = locate(&r, text, err);
+    if (!status)
+        status = read_all(&r, err);
+    tn_descriptors_free(r.set);
+    return status;
+}

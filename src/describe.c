@@ -1,0 +1,116 @@
+/* describe.c - descriptors of the tensors in any container. */
+#include "base/error.h"
+#include "bytes/json.h"
+#include "container/file.h"
+#include "container/raw/raw.h"
+#include "container/stream.h"
+#include "descriptor/descriptor.h"
+#include "tensor/array.h"
+
+#include <string.h>
+
+enum {
+    LEAST_ALIGN  = 64,          /* of bytes that are described where they lie */
+    BUFFER_ALIGN = 256,         /* what a buffer of its own should have */
+    PAGE         = 4096         /* a mapped file has no more */
+};
+
+/* Raw, in host order and aligned: usable where it lies in its file. */
+static bool lies_ready(const tn_part *p)
+{
+    const tn_storage *s = &p->storage;
+    return s->encoding == TN_ENCODING_RAW && s->offset % LEAST_ALIGN == 0 &&
+           (s->order == TN_HOST_ORDER || tn_dtype_get(p->array.dtype)->swap_bytes == 1);
+}
+
+static uint64_t align_of(uint64_t offset)
+{
+    uint64_t lowest = offset & (~offset + 1);
+    return lowest && lowest < PAGE ? lowest : PAGE;
+}
+
+static void place(const tn_part *p, tn_raw_subject *s)
+{
+    s->in_place = lies_ready(p);
+    s->end = p->nbytes;
+    s->align = BUFFER_ALIGN;
+    if (!s->in_place)
+        return;
+    s->offset = p->storage.offset;
+    s->end = p->storage.offset + p->storage.size;
+    s->align = align_of(s->offset);
+    s->stride = p->storage.physical ? NULL : p->storage.stride;
+    s->physical = p->storage.physical;
+}
+
+/* Where the bytes are, whatever the descriptor can say of them. */
+static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
+{
+    const char *path = tn_file_shard_name(file, p->storage.shard), *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (*name) {
+        tn_buf_puts(own, "\"file\":");
+        tn_json_put_string(own, name, strlen(name));
+        tn_buf_putc(own, ',');
+    }
+    tn_buf_printf(own, "\"encoding\":\"%s\",\"offset\":%llu,\"size\":%llu",
+                  p->storage.encoding == TN_ENCODING_ZSTD ? "zstd" : "raw", (unsigned long long)p->storage.offset,
+                  (unsigned long long)p->storage.size);
+}
+
+static tn_status check_form(const tn_tensor *t, tn_error *err)
+{
+    tn_status status = tn_part_readable(t, &t->parts[0], err);
+    if (!status && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s cannot be described",
+                         tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    return status;
+}
+
+/* The numbers of a scale or zero part, in the arena. */
+static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *arena, const void **numbers, tn_error *err)
+{
+    void *buffer = tn_arena_alloc(arena, (size_t)p->nbytes);
+    *numbers = buffer;
+    return buffer ? tn_part_read(file, p, buffer, (size_t)p->nbytes, err) : tn_fail_nomem(err);
+}
+
+static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descriptors *set, tn_error *err)
+{
+    tn_raw_subject s = { .tensor = t, .meta = t->meta, .nmeta = t->nmeta };
+    const void *scale = NULL, *zero = NULL;
+    tn_buf own = { 0 };
+    tn_descriptor *d = tn_descriptors_add(set);
+    tn_status status = d ? check_form(t, err) : tn_fail_nomem(err);
+    if (!status && t->nparts > 1)
+        status = read_numbers(file, &t->parts[1], &set->arena, &scale, err);
+    if (!status && t->nparts > 2)
+        status = read_numbers(file, &t->parts[2], &set->arena, &zero, err);
+    if (status)
+        return status;
+    place(&t->parts[0], &s);
+    put_source(&own, file, &t->parts[0]);
+    s.scale = scale;
+    s.zero = zero;
+    s.own = &own;
+    status = tn_raw_describe(&s, &set->arena, d, err);
+    tn_buf_free(&own);
+    return status;
+}
+
+tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err)
+{
+    tn_descriptors *made;
+    tn_status status = tn_descriptors_new(&made, err);
+    if (status)
+        return status;
+    if (tensor)
+        status = describe_one(file, tensor, made, err);
+    for (size_t i = 0; !tensor && !status && i < tn_file_count(file); i++)
+        status = describe_one(file, tn_file_tensor(file, i), made, err);
+    if (status)
+        tn_descriptors_free(made);
+    else
+        *set = made;
+    return status;
+}

@@ -1,0 +1,71 @@
+/* Descriptors beside 256 bytes of data: whatever the document says, it is
+ * refused with a reason or lists tensors that can be read, and described again,
+ * in bounded memory. */
+#include "scratch.h"
+#include "walk.h"
+
+#include <tenon/descriptor.h>
+
+enum { DATA_BYTES = 256 };
+
+static void put(const char *name, const void *bytes, size_t n)
+{
+    FILE *f = fopen(scratch_file(name), "wb");
+    REQUIRE(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* What can be read is no larger than the file: no stride makes more of it. */
+static void check_sizes(const tn_file *file)
+{
+    for (size_t i = 0; i < tn_file_count(file); i++) {
+        const tn_part *p = tn_file_tensor(file, i)->parts;
+        REQUIRE(p->storage.opaque || p->nbytes <= DATA_BYTES);
+    }
+}
+
+/* A description of what was read is right, and can be written. */
+static void check_described(const tn_file *file)
+{
+    tn_descriptors *set;
+    tn_error err = { 0 };
+    char *json;
+    size_t n, wrong;
+    tn_status status = tn_describe(file, NULL, &set, &err);
+    if (status) {
+        walk_error(&err, status);
+        return;
+    }
+    for (size_t i = 0; i < tn_descriptors_count(set); i++)
+        REQUIRE(tn_descriptor_check(tn_descriptors_at(set, i), NULL, &wrong, NULL) == TN_OK && wrong == 0);
+    REQUIRE(tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), true, &json, &n, &err) == TN_OK);
+    free(json);
+    tn_descriptors_free(set);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool ready;
+    tn_open_options options = { .size = sizeof options, .format = "raw" };
+    tn_file *file = NULL;
+    tn_error err = { 0 };
+    uint8_t bytes[DATA_BYTES];
+    for (size_t i = 0; i < sizeof bytes && !ready; i++)
+        bytes[i] = (uint8_t)(i * 151);
+    if (!ready)
+        put("d.bin", bytes, sizeof bytes);
+    ready = true;
+    put("d.json", data, size);
+    tn_status status = tn_open(scratch_file("d.json"), &options, &file, &err);
+    if (status) {
+        REQUIRE(file == NULL && (err.offset <= size || err.offset == TN_NO_OFFSET));
+        walk_error(&err, status);
+        return 0;
+    }
+    check_sizes(file);
+    walk_file(file);
+    check_described(file);
+    tn_close(file);
+    return 0;
+}

@@ -1,0 +1,783 @@
+/* Descriptors with their data beside them: written, read, dumped by others,
+ * damaged. */
+#include "support.h"
+
+#include "files.h"
+#include "make.h"
+
+#include "bytes/cbor.h"
+#include "container/file.h"
+#include "container/format.h"
+#include "tensor/array.h"
+
+#include <tenon/descriptor.h>
+
+/* ---- files ---- */
+
+static void put_bytes(const char *name, const void *bytes, size_t n)
+{
+    FILE *f = fopen(in_folder(name).text, "wb");
+    assert_non_null(f);
+    CHECK(fwrite(bytes, 1, n, f) == n);
+    CHECK(fclose(f) == 0);
+}
+
+static void check_file_text(const char *name, const char *expected)
+{
+    size_t n;
+    char *found = (char *)load_file(in_folder(name).text, &n);
+    if (n != strlen(expected) || memcmp(found, expected, n) != 0)
+        fail_msg("%s: expected\n%s\nfound\n%.*s", name, expected, (int)n, found);
+    free(found);
+}
+
+static void check_status(tn_status status, const tn_error *err, tn_status expected, const char *text)
+{
+    if (status != expected || !strstr(err->text, text))
+        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err->text);
+}
+
+static void check_refused(const char *name, tn_status expected, const char *text)
+{
+    tn_file *f = NULL;
+    tn_error err = { .text = "" };
+    tn_status status = tn_open(in_folder(name).text, NULL, &f, &err);
+    if (!status)
+        tn_close(f);
+    check_status(status, &err, expected, text);
+    walk_error(&err, status);
+}
+
+/* The tensor's elements are these. */
+static void check_data(const tn_file *f, const char *name, const void *expected, size_t n)
+{
+    const tn_tensor *t = tn_file_find(f, name);
+    assert_non_null(t);
+    CHECK(t->parts[0].nbytes == n);
+    uint8_t *found = read_tensor(f, t);
+    if (memcmp(found, expected, n) != 0)
+        fail_msg("%s: other bytes than expected", name);
+    free(found);
+}
+
+/* ---- what is written is read ---- */
+
+static const uint8_t *noise(void)
+{
+    static uint8_t bytes[4096];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 151 + i / 256 * 7);
+    return bytes;
+}
+
+static void every_type_comes_back(void)
+{
+    simple s[TN_DTYPE_COUNT];
+    char names[TN_DTYPE_COUNT][8];
+    size_t n = 0;
+    for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++, n++) {
+        snprintf(names[n], sizeof names[n], "t%u", (unsigned)d);
+        s[n] = (simple){ .name = names[n], .dtype = d, .rank = 2, .shape = { 3, 5 }, .data = noise() + 16 * n };
+    }
+    write_file("all.json", (tn_create_options){ 0 }, s, n);
+    tn_file *f = open_file("all.json");
+    assert_string_equal(tn_file_format(f), "raw");
+    CHECK(tn_file_count(f) == n && tn_file_shards(f) == 2);
+    for (size_t i = 0; i < n; i++) {
+        const tn_tensor *t = tn_file_tensor(f, i);
+        uint64_t nbytes;
+        CHECK(t->dtype == s[i].dtype && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 5);
+        CHECK(tn_shape_nbytes(t->dtype, 2, t->shape, &nbytes) == TN_OK);
+        CHECK(t->parts[0].storage.offset % 256 == 0 && t->parts[0].data != NULL);
+        check_data(f, s[i].name, s[i].data, (size_t)nbytes);
+    }
+    tn_close(f);
+}
+
+static void every_shape_comes_back(void)
+{
+    const simple s[] = {
+        { .name = "scalar", .dtype = TN_FLOAT64, .data = noise() },
+        { .name = "empty", .dtype = TN_INT32, .rank = 3, .shape = { 4, 0, 2 }, .data = noise() },
+        { .name = "vast and empty", .dtype = TN_INT32, .rank = 3, .shape = { INT64_MAX, 0, INT64_MAX }, .data = noise() },
+        { .name = "odd", .dtype = TN_INT4, .rank = 1, .shape = { 7 }, .data = noise() },
+        { .name = "\xc3\xa9\n\"/", .dtype = TN_BOOL, .rank = 4, .shape = { 1, 2, 1, 3 }, .data = noise() },
+    };
+    write_file("s.json", (tn_create_options){ 0 }, s, 5);
+    tn_file *f = open_file("s.json");
+    for (size_t i = 0; i < 5; i++) {
+        const tn_tensor *t = tn_file_find(f, s[i].name);
+        assert_non_null(t);
+        CHECK(t->rank == s[i].rank && (!t->rank || memcmp(t->shape, s[i].shape, t->rank * sizeof *t->shape) == 0));
+        check_data(f, s[i].name, s[i].data, (size_t)t->parts[0].nbytes);
+    }
+    tn_close(f);
+    write_file("none.json", (tn_create_options){ 0 }, NULL, 0);
+    check_file_text("none.json", "[]\n");
+    f = open_file("none.json");
+    CHECK(tn_file_count(f) == 0);
+    tn_close(f);
+}
+
+static void one_tensor_is_an_object(void)
+{
+    const simple s = { .name = "w", .dtype = TN_BFLOAT16, .rank = 2, .shape = { 2, 3 }, .data = noise() };
+    write_file("w.json", (tn_create_options){ .align = 64 }, &s, 1);
+    check_file_text("w.json",
+        "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"d9761096-4507-59b7-99ac-8a431ddfc754\",\n"
+        "  \"name\": \"w\",\n  \"shape\": {\n    \"dimensions\": [2, 3],\n    \"symbolic\": false\n  },\n"
+        "  \"dtype\": {\n    \"base_type\": \"BFLOAT16\",\n    \"quantization\": null,\n"
+        "    \"byte_order\": \"little_endian\"\n  },\n"
+        "  \"memory\": {\n    \"strides\": [3, 1],\n    \"offset_bytes\": 0,\n    \"total_bytes\": 12,\n"
+        "    \"alignment\": 64,\n    \"device\": {\n      \"type\": \"CPU\",\n      \"id\": 0,\n"
+        "      \"memory_space\": \"host\"\n    }\n  },\n"
+        "  \"properties\": {\n    \"requires_grad\": false,\n    \"is_pinned\": false,\n    \"is_contiguous\": true,\n"
+        "    \"zero_copy_compatible\": true\n  },\n  \"metadata\": {}\n}\n");
+    tn_file *f = open_file("w.json");
+    check_data(f, "w", noise(), 12);
+    tn_close(f);
+}
+
+static void data_is_aligned_as_asked(void)
+{
+    const simple s[] = {
+        { .name = "a", .dtype = TN_UINT8, .rank = 1, .shape = { 3 }, .data = noise() },
+        { .name = "b", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = noise() },
+    };
+    static const struct { uint64_t asked, found; } aligns[] = { { 0, 256 }, { 64, 64 }, { 4096, 4096 } };
+    for (size_t i = 0; i < 3; i++) {
+        write_file("a.json", (tn_create_options){ .align = aligns[i].asked, .replace = true }, s, 2);
+        tn_file *f = open_file("a.json");
+        CHECK(tn_file_tensor(f, 1)->parts[0].storage.offset == aligns[i].found);
+        tn_close(f);
+    }
+    tn_error err = { .text = "" };
+    check_status(try_write("b.json", (tn_create_options){ .align = 32 }, s, 2, &err), &err, TN_ERR_ARGUMENT, "from 64 to 2^30");
+}
+
+static void metadata_comes_back_exactly(void)
+{
+    const tn_meta meta[] = {
+        { .key = "text", .text = "t\n" },
+        { .key = "bytes", .cbor = (const uint8_t *)"\x42hi", .cbor_size = 3 },
+        { .key = "number", .cbor = (const uint8_t *)"\x18\x64", .cbor_size = 2 },
+        { .key = "long", .cbor = (const uint8_t *)"\x18\x01", .cbor_size = 2 },
+        { .key = "null", .cbor = (const uint8_t *)"\xf6", .cbor_size = 1 },
+        { .key = "nan", .cbor = (const uint8_t *)"\xf9\x7e\x00", .cbor_size = 3 },
+        { .key = "alike", .cbor = (const uint8_t *)"\xa1\x65$cbor\x62" "01", .cbor_size = 10 },
+        { .key = "map", .cbor = (const uint8_t *)"\xa1\x61" "a\x82\x01\x62xy", .cbor_size = 8 },
+    };
+    enum { N = sizeof meta / sizeof *meta };
+    const simple s = { .name = "w", .dtype = TN_UINT8, .rank = 1, .shape = { 2 }, .data = noise(), .meta = meta, .nmeta = N };
+    tn_writer *w;
+    CHECK(tn_create(in_folder("m.json").text, NULL, &w, NULL) == TN_OK);
+    for (size_t i = 0; i < N; i++)
+        CHECK(tn_writer_add_meta(w, &meta[i], NULL) == TN_OK);
+    CHECK(add_simple(w, &s, NULL) == TN_OK && tn_writer_finish(w, NULL) == TN_OK);
+    tn_file *f = open_file("m.json");
+    size_t n;
+    const tn_meta *found[2] = { tn_file_meta(f, &n), tn_file_tensor(f, 0)->meta };
+    CHECK(n == N && tn_file_tensor(f, 0)->nmeta == N);
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < N; i++) {
+            assert_string_equal(found[k][i].key, meta[i].key);
+            CHECK(!meta[i].text == !found[k][i].text);
+            CHECK(meta[i].text ? strcmp(found[k][i].text, meta[i].text) == 0
+                               : found[k][i].cbor_size == meta[i].cbor_size &&
+                                 memcmp(found[k][i].cbor, meta[i].cbor, meta[i].cbor_size) == 0);
+        }
+    tn_close(f);
+}
+
+static void metadata_without_a_tensor_is_refused(void)
+{
+    const tn_meta meta = { .key = "a", .text = "b" };
+    for (int drop = 0; drop < 2; drop++) {
+        tn_create_options options = { .size = sizeof options, .drop_metadata = drop };
+        tn_writer *w;
+        tn_error err = { .text = "" };
+        CHECK(tn_create(in_folder("m.json").text, &options, &w, NULL) == TN_OK);
+        CHECK(tn_writer_add_meta(w, &meta, NULL) == TN_OK);
+        tn_status status = tn_writer_finish(w, &err);
+        if (drop)
+            CHECK(status == TN_OK);
+        else
+            check_status(status, &err, TN_ERR_LOSS, "with its first tensor and there is none");
+    }
+}
+
+/* Data streamed in pieces gives the same two files as data given whole. */
+static void pieces_give_the_same_bytes(void)
+{
+    const simple whole = { .name = "w", .dtype = TN_FLOAT32, .rank = 2, .shape = { 10, 10 }, .data = noise() };
+    simple streamed = whole;
+    tn_writer *w;
+    write_file("a.json", (tn_create_options){ 0 }, &whole, 1);
+    streamed.data = NULL;
+    CHECK(tn_create(in_folder("b.json").text, NULL, &w, NULL) == TN_OK && add_simple(w, &streamed, NULL) == TN_OK);
+    for (size_t at = 0; at < 400; at += 80)
+        CHECK(tn_writer_write(w, 0, 0, noise() + at, 80, NULL) == TN_OK);
+    CHECK(tn_writer_finish(w, NULL) == TN_OK);
+    static const char *const names[2][2] = { { "a.json", "b.json" }, { "a.bin", "b.bin" } };
+    for (int i = 0; i < 2; i++) {
+        size_t n, m;
+        uint8_t *x = load_file(in_folder(names[i][0]).text, &n), *y = load_file(in_folder(names[i][1]).text, &m);
+        CHECK(n == m && memcmp(x, y, n) == 0);
+        free(x);
+        free(y);
+    }
+}
+
+static void tied_tensors_share_their_bytes(void)
+{
+    const simple s[] = {
+        { .name = "a", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 2 }, .data = noise() },
+        { .name = "b", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 2 }, .data = noise() },
+        { .name = "c", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 2 }, .tied = "a" },
+    };
+    write_file("t.json", (tn_create_options){ 0 }, s, 3);
+    tn_file *f = open_file("t.json");
+    CHECK(!tn_file_find(f, "a")->tied && !tn_file_find(f, "b")->tied);
+    assert_string_equal(tn_file_find(f, "c")->tied, "a");
+    check_data(f, "c", noise(), 16);
+    tn_close(f);
+}
+
+/* ---- padding ---- */
+
+static void padding_is_kept_and_not_read(void)
+{
+    const int64_t shape[] = { 2, 3 }, physical[] = { 2, 4 };
+    const uint16_t stored[] = { 1, 2, 3, 99, 4, 5, 6, 99 }, logical[] = { 1, 2, 3, 4, 5, 6 };
+    tn_part part = { .role = "data", .array = { TN_UINT16, 2, shape, NULL }, .data = stored, .storage.physical = physical };
+    tn_tensor t = { .name = "p", .form = "dense", .dtype = TN_UINT16, .rank = 2, .shape = shape, .parts = &part, .nparts = 1,
+                    .layout = "RC" };
+    tn_writer *w;
+    tn_error err = { .text = "" };
+    CHECK(tn_create(in_folder("p.json").text, NULL, &w, NULL) == TN_OK);
+    check_status(tn_writer_add(w, &t, &err), &err, TN_OK, "");
+    check_status(tn_writer_finish(w, &err), &err, TN_OK, "");
+    tn_file *f = open_file("p.json");
+    const tn_tensor *found = tn_file_tensor(f, 0);
+    const tn_storage *s = &found->parts[0].storage;
+    CHECK(found->shape[1] == 3 && s->physical && s->physical[1] == 4 && s->stride && s->stride[0] == 4 && s->size == 16);
+    assert_string_equal(found->layout, "RC");
+    check_data(f, "p", logical, sizeof logical);
+    tn_close(f);
+    size_t n;
+    char *json = (char *)load_file(in_folder("p.json").text, &n);
+    CHECK(memmem(json, n, "\"physical_shape\": [2, 4]", 24) && memmem(json, n, "\"values\": [0, 1]", 16));
+    free(json);
+}
+
+/* ---- quantization ---- */
+
+typedef struct quantized {
+    tn_dtype    codes, values;
+    int32_t     axis;
+    bool        zeros;
+    const char *scheme;
+} quantized;
+
+static void write_quantized(const char *name, const quantized *q, const void *codes, const float *scale, const int32_t *zero)
+{
+    const int64_t shape[] = { 3, 4 }, channels[] = { q->axis < 0 ? 1 : shape[q->axis] };
+    uint32_t rank = q->axis >= 0;
+    const tn_scaling scaling = { .axis = q->axis, .range = { -7, 7 } };
+    tn_part parts[] = {
+        { .role = "data", .array = { q->codes, 2, shape, NULL }, .data = codes },
+        { .role = "scale", .array = { TN_FLOAT32, rank, channels, NULL }, .data = scale },
+        { .role = "zero", .array = { TN_INT32, rank, channels, NULL }, .data = zero },
+    };
+    tn_tensor t = { .name = "q", .form = "scaled", .dtype = q->values, .rank = 2, .shape = shape, .parts = parts,
+                    .nparts = q->zeros ? 3 : 2, .scaling = &scaling };
+    tn_writer *w;
+    tn_error err = { .text = "" };
+    CHECK(tn_create(in_folder(name).text, NULL, &w, NULL) == TN_OK);
+    check_status(tn_writer_add(w, &t, &err), &err, TN_OK, "");
+    check_status(tn_writer_finish(w, &err), &err, TN_OK, "");
+}
+
+static void every_scheme_comes_back(void)
+{
+    static const quantized all[] = {
+        { TN_INT8, TN_FLOAT32, -1, false, "per_tensor_symmetric" },
+        { TN_INT4, TN_BFLOAT16, -1, true, "per_tensor_asymmetric" },
+        { TN_INT8, TN_FLOAT64, 0, false, "per_channel_symmetric" },
+        { TN_INT16, TN_FLOAT32, 1, true, "per_channel_asymmetric" },
+    };
+    const float scale[] = { 0.1f, 1e-30f, 3.25f, 16777216.0f };
+    const int32_t zero[] = { -3, 0, 5, 7 };
+    for (size_t i = 0; i < 4; i++) {
+        const quantized *q = &all[i];
+        size_t n = (q->axis < 0 ? 1 : q->axis == 0 ? 3 : 4) * sizeof *scale;
+        char name[16];
+        snprintf(name, sizeof name, "q%zu.json", i);
+        write_quantized(name, q, noise(), scale, zero);
+        tn_file *f = open_file(name);
+        const tn_tensor *t = tn_file_find(f, "q");
+        assert_string_equal(t->form, "scaled");
+        CHECK(t->dtype == q->values && t->parts[0].array.dtype == q->codes && t->nparts == (q->zeros ? 3u : 2u));
+        CHECK(t->scaling->axis == q->axis && t->scaling->range[0] == -7 && t->scaling->range[1] == 7);
+        check_data(f, "q", noise(), (size_t)t->parts[0].nbytes);
+        CHECK(t->parts[1].nbytes == n && memcmp(t->parts[1].data, scale, n) == 0);
+        CHECK(!q->zeros || (t->parts[2].nbytes == n && memcmp(t->parts[2].data, zero, n) == 0));
+        tn_close(f);
+        char *json = (char *)load_file(in_folder(name).text, &n);
+        CHECK(memmem(json, n, q->scheme, strlen(q->scheme)) && memmem(json, n, "0.1", 3));
+        CHECK(!memmem(json, n, "0.10000000149", 13));       /* as few digits as the float needs */
+        free(json);
+    }
+    CHECK(count_entries(folder) == 8);
+}
+
+static void numbers_that_cannot_be_read_back_are_not_written(void)
+{
+    const quantized q = { TN_INT8, TN_FLOAT32, -1, true, NULL };
+    const int64_t shape[] = { 1 };
+    const tn_scaling scaling = { .axis = -1, .range = { -128, 127 } };
+    static const struct { float scale; int32_t zero; const char *text; } bad[] = {
+        { 0.0f, 0, "dtype.quantization.scale: expected a finite number above 0 but found 0" },
+        { 1.0f, 300, "dtype.quantization.zero_point: expected a code of int8" },
+    };
+    for (size_t i = 0; i < 2; i++) {
+        tn_part parts[] = {
+            { .role = "data", .array = { q.codes, 1, shape, NULL }, .data = noise() },
+            { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &bad[i].scale },
+            { .role = "zero", .array = { TN_INT32, 0, NULL, NULL }, .data = &bad[i].zero },
+        };
+        tn_tensor t = { .name = "q", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape, .parts = parts,
+                        .nparts = 3, .scaling = &scaling };
+        tn_writer *w;
+        tn_error err = { .text = "" };
+        CHECK(tn_create(in_folder("q.json").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
+        check_status(tn_writer_finish(w, &err), &err, TN_ERR_UNSUPPORTED, bad[i].text);
+        CHECK(count_entries(folder) == 0);
+    }
+}
+
+/* ---- dumps of others ---- */
+
+#define HEAD "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"d\","
+
+/* A descriptor "d" beside 24 uint16 numbers 0, 1 ... 23. */
+static void put_dump(const char *members)
+{
+    uint16_t numbers[24];
+    char json[1024];
+    for (uint16_t i = 0; i < 24; i++)
+        numbers[i] = i;
+    snprintf(json, sizeof json, HEAD "%s}", members);
+    put_file("d.json", json);
+    put_bytes("d.bin", numbers, sizeof numbers);
+}
+
+static void check_numbers(const char *members, const uint16_t *expected, size_t n)
+{
+    put_dump(members);
+    tn_file *f = open_file("d.json");
+    check_data(f, "d", expected, n * sizeof *expected);
+    tn_close(f);
+}
+
+static void elements_are_found_wherever_they_lie(void)
+{
+    check_numbers("\"shape\":[2,3],\"dtype\":{\"base_type\":\"UINT16\"}", (uint16_t[]){ 0, 1, 2, 3, 4, 5 }, 6);
+    /* column-major */
+    check_numbers("\"shape\":{\"dimensions\":[2,3]},\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}",
+                  (uint16_t[]){ 0, 2, 4, 1, 3, 5 }, 6);
+    /* NCHW that lies as NHWC */
+    check_numbers("\"shape\":{\"dimensions\":[1,3,2,2],\"layout\":\"NCHW\"},\"dtype\":{\"base_type\":\"UINT16\"},"
+                  "\"memory\":{\"strides\":[12,1,6,3],\"total_bytes\":24}",
+                  (uint16_t[]){ 0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11 }, 12);
+    /* rows with gaps, from the fifth element on */
+    check_numbers("\"shape\":{\"dimensions\":[3,2]},\"dtype\":{\"base_type\":\"UINT16\"},"
+                  "\"memory\":{\"strides\":[8,1],\"offset_bytes\":10,\"total_bytes\":48}",
+                  (uint16_t[]){ 5, 6, 13, 14, 21, 22 }, 6);
+    /* every third */
+    check_numbers("\"shape\":[4],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[3]}",
+                  (uint16_t[]){ 0, 3, 6, 9 }, 4);
+    /* the other byte order, dense and with gaps */
+    check_numbers("\"shape\":[3],\"dtype\":{\"base_type\":\"UINT16\",\"byte_order\":\"big_endian\"}",
+                  (uint16_t[]){ 0, 256, 512 }, 3);
+    check_numbers("\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\",\"byte_order\":\"big_endian\"},\"memory\":{\"strides\":[5]}",
+                  (uint16_t[]){ 0, 5 * 256 }, 2);
+    /* padding, with and without strides, and strides that are not those of the physical shape */
+    check_numbers("\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"UINT16\"}",
+                  (uint16_t[]){ 0, 1, 4, 5 }, 4);
+    check_numbers("\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}",
+                  (uint16_t[]){ 0, 2, 1, 3 }, 4);
+    /* a stride where there is one element only means nothing */
+    check_numbers("\"shape\":[1,3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[999999,1]}",
+                  (uint16_t[]){ 0, 1, 2 }, 3);
+}
+
+static void narrow_elements_are_found_wherever_they_lie(void)
+{
+    const uint8_t stored[] = { 0x10, 0x32, 0x54, 0x76, 0x98, 0xba };
+    put_bytes("n.bin", stored, sizeof stored);
+    put_file("n.json", "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,3],\"dtype\":{\"base_type\":\"UINT4\"},"
+             "\"memory\":{\"strides\":[5,2],\"offset_bytes\":1}}");
+    tn_file *f = open_file("n.json");
+    check_data(f, "n", (uint8_t[]){ 0x42, 0x76, 0xb9 }, 3);     /* 2 4 6 7 9 11 */
+    tn_close(f);
+}
+
+static void what_lies_densely_is_seen_in_place(void)
+{
+    put_dump("\"shape\":[4,3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[3,1],\"offset_bytes\":2}");
+    tn_file *f = open_file("d.json");
+    const tn_part *p = tn_file_tensor(f, 0)->parts;
+    CHECK(p->data && !p->storage.stride && !p->storage.physical && p->storage.offset == 2 && p->storage.size == 24);
+    tn_close(f);
+}
+
+static void tensors_may_share_bytes_and_go_without_names(void)
+{
+    put_dump("\"shape\":[1],\"dtype\":{\"base_type\":\"UINT16\"}");
+    put_file("d.json", "\n[{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[4],\"dtype\":{\"base_type\":\"UINT16\"}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":2}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[4],\"dtype\":{\"base_type\":\"INT16\"}}]");
+    tn_file *f = open_file("d.json");
+    CHECK(tn_file_count(f) == 6);
+    check_data(f, "d.1", (uint16_t[]){ 1, 2 }, 4);
+    check_data(f, "d.3", (uint16_t[]){ 0, 2, 1, 3 }, 8);
+    static const char *const tied[] = { NULL, NULL, "d.0", NULL, "d.3", NULL };
+    for (size_t i = 0; i < 6; i++) {
+        const char *found = tn_file_tensor(f, i)->tied;
+        CHECK(tied[i] ? found && strcmp(found, tied[i]) == 0 : !found);
+    }
+    tn_close(f);
+}
+
+static void scales_are_float32(void)
+{
+#define SCALED(scale) "\"shape\":[2],\"dtype\":{\"base_type\":\"INT16\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\"," \
+                      "\"scale\":" scale "}}"
+    static const char *const good[] = { SCALED("0.1"), SCALED("0.10000000149011612"), SCALED("3"), SCALED("1e-45") };
+    for (size_t i = 0; i < 4; i++) {
+        put_dump(good[i]);
+        tn_file *f = open_file("d.json");
+        const tn_tensor *t = tn_file_tensor(f, 0);
+        float scale;
+        memcpy(&scale, t->parts[1].data, sizeof scale);
+        CHECK(scale == (i < 2 ? 0.1f : i == 2 ? 3.0f : 1e-45f));
+        CHECK(t->dtype == TN_FLOAT32 && t->scaling->axis == -1);
+        CHECK(t->scaling->range[0] == -32768 && t->scaling->range[1] == 32767);
+        tn_close(f);
+    }
+    static const char *const bad[] = { SCALED("0.1000000001"), SCALED("1e39"), SCALED("1e-60") };
+    for (size_t i = 0; i < 3; i++) {
+        put_dump(bad[i]);
+        check_refused("d.json", TN_ERR_UNSUPPORTED, "dtype.quantization.scale: expected a number that float32 holds but found");
+    }
+}
+
+/* ---- what is listed, what is refused ---- */
+
+static void what_cannot_be_read_is_listed(void)
+{
+    put_file("s.json", "[" HEAD "\"format\":\"COO\",\"shape\":[2,3],\"nnz\":1,\"indices\":{\"dtype\":\"INT32\",\"data\":[[1,2]]},"
+             "\"values\":{\"dtype\":\"FLOAT32\",\"data\":[1.5]}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":[0,1],\"column_indices\":[1],"
+             "\"values\":[2]}]");
+    tn_file *f = open_file("s.json");       /* no data beside it is needed */
+    CHECK(tn_file_count(f) == 2 && tn_file_shards(f) == 1);
+    assert_string_equal(tn_file_find(f, "d")->form, "COO");
+    assert_string_equal(tn_file_find(f, "s.1")->form, "CSR");
+    tn_close(f);
+    put_dump("\"shape\":[2],\"dtype\":{\"base_type\":\"INT16\",\"quantization\":{\"scheme\":\"per_block\",\"scales\":[1]}}");
+    f = open_file("d.json");
+    const tn_tensor *t = tn_file_find(f, "d");
+    tn_error err = { .text = "" };
+    uint8_t buffer[4];
+    check_status(tn_part_read(f, t->parts, buffer, 4, &err), &err, TN_ERR_UNSUPPORTED, "\"quantized\" is not known");
+    tn_close(f);
+}
+
+static void bad_descriptors_are_refused(void)
+{
+    static const struct { const char *members; tn_status status; const char *text; } bad[] = {
+        { "\"shape\":[25],\"dtype\":{\"base_type\":\"UINT16\"}", TN_ERR_CORRUPT,
+          "tensor \"d\": its elements take 50 bytes from 0 on but " },
+        { "\"shape\":[24],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":2}", TN_ERR_CORRUPT,
+          "its elements take 48 bytes from 2 on but " },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":18446744073709551614}", TN_ERR_CORRUPT,
+          "shape.dimensions: expected a tensor of less than 2^64 bytes" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":9223372036854775806}", TN_ERR_CORRUPT,
+          "its elements take 4 bytes from 9223372036854775806 on but " },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"total_bytes\":49}", TN_ERR_CORRUPT,
+          "memory.total_bytes: expected at most the 48 bytes of " },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"total_bytes\":3}", TN_ERR_CORRUPT,
+          "memory.total_bytes: expected at least 4" },
+        { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[23,1]}", TN_ERR_CORRUPT,
+          "its elements take 50 bytes from 0 on" },
+        { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[4611686018427387904,1]}", TN_ERR_LIMIT,
+          "its strides span more than 2^63 bytes" },
+        { "\"shape\":[4,4],\"dtype\":{\"base_type\":\"UINT16\"},"
+          "\"memory\":{\"strides\":[9223372036854775807,9223372036854775807]}", TN_ERR_CORRUPT, "less than 2^64 bytes" },
+        { "\"shape\":[3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[-1],\"offset_bytes\":8}", TN_ERR_UNSUPPORTED,
+          "memory.strides[0]: expected a stride that is not negative but found -1" },
+        { "\"shape\":[1000,1000],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[0,0]}", TN_ERR_UNSUPPORTED,
+          "its elements take 2000000 bytes but its strides span only 2: elements that share bytes are not read" },
+        { "\"shape\":[4294967296,4294967296],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[0,0]}", TN_ERR_LIMIT,
+          "its shape takes more than 2^63 bytes" },
+        { "\"shape\":[3000000000,3000000000],\"physical_shape\":[3000000000,9000000000000000000],"
+          "\"dtype\":{\"base_type\":\"UINT8\"},\"memory\":{\"strides\":[0,0]}", TN_ERR_LIMIT, "more than 2^63 bytes" },
+        { "\"shape\":[\"batch\",2],\"dtype\":{\"base_type\":\"UINT16\"}", TN_ERR_UNSUPPORTED, "its shape has symbols" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT17\"}", TN_ERR_CORRUPT, "dtype.base_type: expected one of" },
+        { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[9,1]},"
+          "\"properties\":{\"is_contiguous\":true}", TN_ERR_CORRUPT, "memory.strides[0]: expected 2 for a dense tensor of 2" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT64\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":1}}",
+          TN_ERR_CORRUPT, "its codes must be integers of at most 32 bits" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":1}},"
+          "\"tenon\":{\"dtype\":\"int8\"}", TN_ERR_CORRUPT, "its values must be of a float type" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":{\"dtype\":\"float9\"}", TN_ERR_UNSUPPORTED,
+          "tenon: type \"float9\" is not known" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":7", TN_ERR_CORRUPT, "tenon: expected" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":{\"file_metadata\":7}", TN_ERR_CORRUPT,
+          "tenon.file_metadata: expected" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"metadata\":{\"a\":\"\\u0000\"}", TN_ERR_CORRUPT,
+          "NUL" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        put_dump(bad[i].members);
+        check_refused("d.json", bad[i].status, bad[i].text);
+    }
+    put_file("d.json", "[" HEAD "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}," HEAD "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}]");
+    check_refused("d.json", TN_ERR_CORRUPT, "tensor \"d\" is listed twice: first at byte 1");
+}
+
+static void the_data_must_be_there(void)
+{
+    const char *json = HEAD "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}";
+    tn_file *f;
+    tn_error err = { .text = "" };
+    put_file("x.json", json);
+    check_refused("x.json", TN_ERR_IO, "x.bin: cannot open: No such file or directory");
+    put_file("y", json);                    /* without the suffix, .bin is appended */
+    put_bytes("y.bin", "\7", 1);
+    f = open_file("y");
+    check_data(f, "d", "\7", 1);
+    tn_close(f);
+    check_status(tn_open_memory(json, strlen(json), NULL, &f, &err), &err, TN_ERR_UNSUPPORTED, "open them by path");
+}
+
+/* ---- recognising ---- */
+
+static void descriptors_are_recognised(void)
+{
+    static const struct { const char *head, *format; } heads[] = {
+        { HEAD, "raw" }, { " \n[" HEAD, "raw" }, { " [ ]\n", "raw" }, { "[1]", NULL }, { "[", NULL }, { "{\"version\":\"1\"}", NULL }, { "\"WIA-AI-011\"", NULL },
+        { "{\"metadata\":{\"about\":\"WIA-AI-011\"},\"weight_map\":{}}", "safetensors" },
+    };
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        const tn_format *found = tn_format_probe((const uint8_t *)heads[i].head, strlen(heads[i].head));
+        CHECK(heads[i].format ? found && strcmp(found->info.name, heads[i].format) == 0 : !found);
+    }
+    assert_string_equal(tn_format_by_suffix("a/b.json")->info.name, "raw");
+    assert_string_equal(tn_format_by_suffix("b.safetensors.index.json")->info.name, "safetensors");
+    CHECK(!tn_format_by_suffix("b.bin"));
+}
+
+/* ---- both files or none ---- */
+
+static void both_files_appear_or_none(void)
+{
+    const simple s = { .name = "w", .dtype = TN_UINT8, .rank = 1, .shape = { 2 }, .data = noise() };
+    tn_error err = { .text = "" };
+    put_file("w.bin", "old");
+    check_status(try_write("w.json", (tn_create_options){ 0 }, &s, 1, &err), &err, TN_ERR_EXISTS, "");
+    CHECK(count_entries(folder) == 1 && file_is("w.bin", "old"));
+    check_status(try_write("w.bin", (tn_create_options){ .format = "raw", .replace = true }, &s, 1, &err), &err, TN_ERR_ARGUMENT,
+                 "expected the name of the descriptors");
+    CHECK(file_is("w.bin", "old"));
+    put_file("v.json", "old");
+    check_status(try_write("v.json", (tn_create_options){ 0 }, &s, 1, &err), &err, TN_ERR_EXISTS, "");
+    CHECK(count_entries(folder) == 2 && file_is("v.json", "old"));
+    check_status(try_write("v.json", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &s, 1, &err), &err, TN_ERR_ARGUMENT,
+                 "raw cannot hold compressed data");
+    write_file("v.json", (tn_create_options){ .replace = true }, &s, 1);
+    tn_close(open_file("v.json"));
+}
+
+static void a_dry_run_writes_nothing(void)
+{
+    static const quantized q = { TN_INT8, TN_FLOAT32, 1, true, NULL };
+    const float scale[] = { 0.1f, 0.2f, 0.3f, 1.17549449e-38f };
+    const int32_t zero[] = { -3, 0, 5, 7 };
+    write_quantized("q.json", &q, noise(), scale, zero);
+    tn_file *f = open_file("q.json");
+    tn_create_options create = { .size = sizeof create, .format = "raw" };
+    tn_convert_options options = { .size = sizeof options, .create = &create, .dry_run = true };
+    tn_convert_result dry, real;
+    CHECK(tn_convert(f, in_folder("out.json").text, &options, &dry, NULL) == TN_OK);
+    CHECK(count_entries(folder) == 2);
+    options.dry_run = false;
+    CHECK(tn_convert(f, in_folder("out.json").text, &options, &real, NULL) == TN_OK);
+    CHECK(count_entries(folder) == 4 && dry.bytes_out >= real.bytes_out && dry.bytes_out < real.bytes_out + 200);
+    tn_close(f);
+}
+
+/* ---- through other containers ---- */
+
+static void check_same(const char *a, const char *b)
+{
+    tn_file *x = open_file(a), *y = open_file(b);
+    tn_compare_options options = { .size = sizeof options, .jobs = 1 };
+    size_t different = 1;
+    CHECK(tn_compare(x, y, &options, NULL, &different, NULL) == TN_OK && different == 0);
+    tn_close(x);
+    tn_close(y);
+}
+
+static void convert(const char *from, const char *to)
+{
+    tn_file *f = open_file(from);
+    tn_error err = { .text = "" };
+    check_status(tn_convert(f, in_folder(to).text, NULL, NULL, &err), &err, TN_OK, "");
+    tn_close(f);
+}
+
+static void tensors_go_through_other_containers(void)
+{
+    static const quantized q = { TN_INT8, TN_BFLOAT16, 0, true, NULL };
+    const simple s[] = {
+        { .name = "a", .dtype = TN_INT4, .rank = 2, .shape = { 3, 3 }, .data = noise() },
+        { .name = "b", .dtype = TN_COMPLEX128, .rank = 1, .shape = { 2 }, .data = noise(),
+          .meta = &(tn_meta){ .key = "k", .cbor = (const uint8_t *)"\x42hi", .cbor_size = 3 }, .nmeta = 1 },
+    };
+    write_file("a.json", (tn_create_options){ 0 }, s, 2);
+    write_quantized("q.json", &q, noise(), (float[]){ 0.1f, 0.2f, 0.3f }, (int32_t[]){ 1, 2, 3 });
+    convert("a.json", "a.zt");
+    convert("a.zt", "b.safetensors");
+    convert("b.safetensors", "c.json");
+    check_same("a.json", "c.json");
+    convert("q.json", "q.zt");
+    convert("q.zt", "r.json");
+    check_same("q.json", "r.json");
+    put_dump("\"shape\":[2,3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}");
+    convert("d.json", "d.safetensors");
+    convert("d.safetensors", "e.json");
+    check_same("d.json", "e.json");
+}
+
+/* ---- damage ---- */
+
+/* A document with something of everything; its data is 48 bytes. */
+static const char everything[] =
+    "[" HEAD "\"shape\":{\"dimensions\":[2,3],\"layout\":\"RC\",\"symbolic\":false},\"dtype\":{\"base_type\":\"UINT16\","
+    "\"quantization\":null,\"byte_order\":\"big_endian\"},\"memory\":{\"strides\":[4,1],\"offset_bytes\":2,\"total_bytes\":48,"
+    "\"device\":{\"type\":\"GPU\",\"id\":1,\"memory_space\":\"device\"}},\"properties\":{\"is_contiguous\":false},"
+    "\"metadata\":{\"a\":1.5,\"b\":{\"$cbor\":\"42beef\"}},\"tenon\":{\"file_metadata\":{\"f\":\"g\"}}},"
+    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"q\",\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"INT8\","
+    "\"quantization\":{\"scheme\":\"per_channel_asymmetric\",\"scales\":[0.5,2],\"zero_points\":[-1,3],\"range\":[-9,9],"
+    "\"channel_axis\":1}},\"tenon\":{\"dtype\":\"float16\"}},"
+    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"s\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":[0,1],"
+    "\"column_indices\":[1],\"values\":[2]}]";
+
+/* Opened or refused with a reason; then everything is done with it. */
+static bool try_document(const char *json, size_t n)
+{
+    tn_file *f = NULL;
+    tn_error err = { .text = "" };
+    tn_open_options options = { .size = sizeof options, .format = "raw" };
+    put_bytes("d.json", json, n);
+    tn_status status = tn_open(in_folder("d.json").text, &options, &f, &err);
+    if (status) {
+        CHECK(f == NULL && (err.offset <= n || err.offset == TN_NO_OFFSET));
+        walk_error(&err, status);
+        return false;
+    }
+    walk_file(f);
+    tn_close(f);
+    return true;
+}
+
+static void every_truncation_of_the_document_is_refused(void)
+{
+    put_bytes("d.bin", noise(), 48);
+    for (size_t n = 0; n < sizeof everything - 1; n++)
+        CHECK(!try_document(everything, n));
+    CHECK(try_document(everything, sizeof everything - 1));
+}
+
+static void a_changed_byte_anywhere_does_no_harm(void)
+{
+    static const uint8_t changes[] = { 0x01, 0x10, 0x80, 0xff };
+    size_t n = sizeof everything - 1, refused = 0;
+    put_bytes("d.bin", noise(), 48);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sizeof changes; k++) {
+            uint8_t *copy = exact_copy(everything, n);
+            copy[i] ^= changes[k];
+            refused += !try_document((const char *)copy, n);
+            free(copy);
+        }
+    CHECK(refused > n);
+}
+
+static void data_that_is_too_short_is_refused(void)
+{
+    for (size_t n = 0; n <= 48; n++) {
+        put_bytes("d.bin", noise(), n);
+        CHECK(try_document(everything, sizeof everything - 1) == (n == 48));
+    }
+}
+
+static void a_document_is_read_whichever_way(void)
+{
+    put_bytes("d.bin", noise(), 48);
+    put_bytes("d.json", everything, sizeof everything - 1);
+    static const tn_io ways[] = { TN_IO_MMAP, TN_IO_PREAD };
+    for (int i = 0; i < 2; i++) {
+        tn_open_options options = { .size = sizeof options, .io = ways[i] };
+        tn_file *f;
+        size_t n;
+        CHECK(tn_open(in_folder("d.json").text, &options, &f, NULL) == TN_OK);
+        walk_file(f);
+        const tn_meta *meta = tn_file_meta(f, &n);
+        CHECK(n == 1 && strcmp(meta[0].key, "f") == 0 && strcmp(meta[0].text, "g") == 0);
+        const tn_tensor *t = tn_file_find(f, "d");
+        CHECK(t->nmeta == 2 && t->meta[1].cbor_size == 3 && memcmp(t->meta[1].cbor, "\x42\xbe\xef", 3) == 0);
+        CHECK(tn_file_find(f, "q")->dtype == TN_FLOAT16 && tn_file_find(f, "q")->scaling->axis == 1);
+        tn_close(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(every_type_comes_back),
+        IN_FOLDER(every_shape_comes_back),
+        IN_FOLDER(one_tensor_is_an_object),
+        IN_FOLDER(data_is_aligned_as_asked),
+        IN_FOLDER(metadata_comes_back_exactly),
+        IN_FOLDER(metadata_without_a_tensor_is_refused),
+        IN_FOLDER(pieces_give_the_same_bytes),
+        IN_FOLDER(tied_tensors_share_their_bytes),
+        IN_FOLDER(padding_is_kept_and_not_read),
+        IN_FOLDER(every_scheme_comes_back),
+        IN_FOLDER(numbers_that_cannot_be_read_back_are_not_written),
+        IN_FOLDER(elements_are_found_wherever_they_lie),
+        IN_FOLDER(narrow_elements_are_found_wherever_they_lie),
+        IN_FOLDER(what_lies_densely_is_seen_in_place),
+        IN_FOLDER(tensors_may_share_bytes_and_go_without_names),
+        IN_FOLDER(scales_are_float32),
+        IN_FOLDER(what_cannot_be_read_is_listed),
+        IN_FOLDER(bad_descriptors_are_refused),
+        IN_FOLDER(the_data_must_be_there),
+        TEST(descriptors_are_recognised),
+        IN_FOLDER(both_files_appear_or_none),
+        IN_FOLDER(a_dry_run_writes_nothing),
+        IN_FOLDER(tensors_go_through_other_containers),
+        IN_FOLDER(every_truncation_of_the_document_is_refused),
+        IN_FOLDER(a_changed_byte_anywhere_does_no_harm),
+        IN_FOLDER(data_that_is_too_short_is_refused),
+        IN_FOLDER(a_document_is_read_whichever_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
