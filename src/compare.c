@@ -6,6 +6,7 @@
 #include "container/stream.h"
 #include "distance.h"
 #include "transform/summary.h"
+#include "values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 typedef struct pair {
     tn_difference difference;   /* what there is to report */
     tn_distance   distance;
+    bool          by_value;     /* one has scales: values are compared, not parts */
+    tn_values     a, b;         /* of the first parts: as they are, unless by value */
     uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are to be read again */
     char          why[200];     /* for UNREAD */
 } pair;
@@ -62,6 +65,7 @@ typedef struct comparison {
     sides         *workers;     /* one a worker */
     outcome       *found;       /* one a slot */
     uint64_t       progress, total;     /* the total grows with what is to be read again */
+    tn_arena       arena;
 } comparison;
 
 /* ---- metadata ---- */
@@ -118,6 +122,17 @@ static tn_status name_file(const tn_file *f, const tn_part *p, tn_status status,
 static const tn_part *part_a(const comparison *c, const item *it) { return &c->pairs[it->pair].difference.a->parts[it->part]; }
 static const tn_part *part_b(const comparison *c, const item *it) { return &c->pairs[it->pair].difference.b->parts[it->part]; }
 
+/* The types of what is compared. */
+static tn_dtype type_a(const comparison *c, const item *it)
+{
+    return c->pairs[it->pair].by_value ? c->pairs[it->pair].a.dtype : part_a(c, it)->array.dtype;
+}
+
+static tn_dtype type_b(const comparison *c, const item *it)
+{
+    return c->pairs[it->pair].by_value ? c->pairs[it->pair].b.dtype : part_b(c, it)->array.dtype;
+}
+
 /* Bytes of n elements. */
 static uint64_t bytes_of(const tn_part *p, uint64_t n)
 {
@@ -125,20 +140,24 @@ static uint64_t bytes_of(const tn_part *p, uint64_t n)
     return n / 8 * bits + (n % 8 * bits + 7) / 8;
 }
 
-static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_error *err)
+static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_dtype type, const tn_change *change,
+                           tn_error *err)
 {
     const tn_part *p = &t->parts[it->part];
     s->size = 0;
-    s->bits = tn_dtype_get(p->array.dtype)->bits;
-    return name_file(f, p, tn_stream_open(&s->stream, f, t, p, bytes_of(p, it->from), bytes_of(p, it->n), TN_CHECKSUM_NONE, err), err);
+    s->bits = tn_dtype_get(type)->bits;
+    tn_status status = tn_stream_open(&s->stream, f, t, p, bytes_of(p, it->from), bytes_of(p, it->n), TN_CHECKSUM_NONE, err);
+    if (!status)
+        tn_stream_change(&s->stream, change);
+    return name_file(f, p, status, err);
 }
 
 static tn_status open_sides(const comparison *c, const item *it, sides *s, tn_error *err)
 {
-    const tn_difference *d = &c->pairs[it->pair].difference;
+    const pair *p = &c->pairs[it->pair];
     s->left = it->n;
-    tn_status status = open_side(&s->a, c->a, d->a, it, err);
-    return status ? status : open_side(&s->b, c->b, d->b, it, err);
+    tn_status status = open_side(&s->a, c->a, p->difference.a, it, type_a(c, it), p->a.change, err);
+    return status ? status : open_side(&s->b, c->b, p->difference.b, it, type_b(c, it), p->b.change, err);
 }
 
 static void advance(side *s, size_t elements)
@@ -175,8 +194,8 @@ static tn_status next_chunks(const comparison *c, const item *it, sides *s, cons
 
 static bool same_bytes(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, size_t n)
 {
-    const tn_part *a = part_a(c, it), *b = part_b(c, it);
-    return a->array.dtype == b->array.dtype && memcmp(x, y, (size_t)bytes_of(a, n)) == 0;
+    unsigned bits = tn_dtype_get(type_a(c, it))->bits;
+    return type_a(c, it) == type_b(c, it) && memcmp(x, y, (n * bits + 7) / 8) == 0;
 }
 
 /* The sum of the squares of n elements that are finite. */
@@ -192,14 +211,13 @@ static double signal_of(tn_dtype dtype, const uint8_t *elements, size_t n)
 static void add_chunks(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, uint64_t at, size_t n,
                        outcome *found)
 {
-    tn_dtype type_a = part_a(c, it)->array.dtype, type_b = part_b(c, it)->array.dtype;
     bool same = same_bytes(c, it, x, y, n);
     if (same && c->again)
-        found->distance.signal += signal_of(type_a, x, n);
+        found->distance.signal += signal_of(type_a(c, it), x, n);
     else if (same)
         found->some_equal = true;
     else if (!c->again)
-        tn_distance_add(&found->distance, type_a, x, type_b, y, at, n);
+        tn_distance_add(&found->distance, type_a(c, it), x, type_b(c, it), y, at, n);
 }
 
 static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
@@ -290,25 +308,43 @@ static bool same_shape(const tn_array *a, const tn_array *b)
     return a->rank == b->rank && (!a->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
 }
 
-/* Whether the values can be set against each other; UNREAD with the reason if not readable. */
-static bool comparable(tn_difference *d, char why[200])
+static bool unread(pair *p, const tn_error *err)
 {
+    p->difference.what |= TN_DIFF_UNREAD;
+    memcpy(p->why, err->text, sizeof p->why - 1);
+    p->difference.why = p->why;
+    return false;
+}
+
+/* Whether the parts can be set against each other; UNREAD with the reason if not readable. */
+static bool comparable(pair *p)
+{
+    const tn_tensor *x = p->difference.a, *y = p->difference.b;
     tn_error err;
-    if (d->a->nparts != d->b->nparts)
+    if (x->nparts != y->nparts)
         return false;
-    for (uint32_t k = 0; k < d->a->nparts; k++) {
-        const tn_part *a = &d->a->parts[k], *b = &d->b->parts[k];
+    for (uint32_t k = 0; k < x->nparts; k++) {
+        const tn_part *a = &x->parts[k], *b = &y->parts[k];
         if (strcmp(a->role, b->role) != 0 || !same_shape(&a->array, &b->array))
             return false;
-        if (tn_part_readable(d->a, a, &err) || tn_part_readable(d->b, b, &err)) {
-            d->what |= TN_DIFF_UNREAD;
-            memcpy(why, err.text, 199);
-            why[199] = '\0';
-            d->why = why;
-            return false;
-        }
+        if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err))
+            return unread(p, &err);
     }
     return true;
+}
+
+/* A scaled tensor against another or a dense one: what counts is what they stand for. */
+static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
+{
+    const tn_tensor *a = p->difference.a, *b = p->difference.b;
+    tn_error why = { .status = TN_OK };
+    p->by_value = strcmp(a->form, "scaled") == 0 || strcmp(b->form, "scaled") == 0;
+    *found = p->by_value && same_shape(&a->parts[0].array, &b->parts[0].array);
+    if (*found && (tn_values_of(c->a, a, &c->arena, &p->a, &why) || tn_values_of(c->b, b, &c->arena, &p->b, &why)))
+        *found = unread(p, &why);
+    if (why.status == TN_ERR_NOMEM && err)
+        *err = why;
+    return why.status == TN_ERR_NOMEM ? TN_ERR_NOMEM : TN_OK;
 }
 
 static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b, tn_error *err)
@@ -326,7 +362,13 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
         if (!c->o.ignore_meta)
             status = same_meta(a->meta, a->nmeta, b->meta, b->nmeta, &same, err);
         d->what |= same ? 0 : TN_DIFF_META;
-        if (comparable(d, p->why))
+        d->what |= a->layout && b->layout && strcmp(a->layout, b->layout) != 0 ? TN_DIFF_LAYOUT : 0;
+        bool values = false;
+        if (!status)
+            status = find_values(c, p, &values, err);
+        if (values && !status)
+            status = push_part(c, number, 0, err);
+        else if (!p->by_value && comparable(p))
             for (uint32_t k = 0; k < a->nparts && !status; k++)
                 status = push_part(c, number, k, err);
     }
@@ -434,6 +476,7 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
         *err = why;
     }
     free(c.pairs);
+    tn_arena_free(&c.arena);
     free(c.items);
     return status;
 }

@@ -1,23 +1,14 @@
-/* convert.c - a whole file into another: which tensors, under which names, as
- * which type, stored how.  transfer.c moves the bytes. */
+/* convert.c - a whole file into another: which tensors, under which names,
+ * stored how.  remake.c says what becomes of each, transfer.c moves the bytes. */
 #include "base/error.h"
 #include "base/options.h"
 #include "container/stream.h"
-#include "tensor/array.h"
+#include "scales.h"
 #include "transfer.h"
-#include "transform/cast.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* How one tensor is cast: a plan, shared by all of one source type under one
- * rule, and where its elements are for messages. */
-typedef struct recast {
-    tn_change           change;
-    const tn_cast_plan *plan;
-    const tn_tensor    *tensor;
-} recast;
 
 typedef struct conversion {
     const tn_file            *in;
@@ -29,11 +20,12 @@ typedef struct conversion {
     const tn_tensor         **source;   /* the chosen tensors */
     tn_planned               *planned;
     tn_stored_as            **how;      /* of each part of each of them */
-    const tn_change         **change;   /* of each, or NULL */
+    tn_remake_rules          *rules;    /* of each */
+    tn_remade                *made;     /* what becomes of each */
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
-    bool                     *used;     /* which globs, renames and casts matched something */
+    bool                     *used;     /* which rules matched something: all of them, in the order of rule_text() */
 } conversion;
 
 /* ---- which tensors, under which names ---- */
@@ -107,75 +99,71 @@ static tn_status check_rules(const conversion *c, tn_error *err)
     return TN_OK;
 }
 
+static size_t rule_count(const tn_convert_options *o)
+{
+    return o->nonly + o->nrename + o->ncasts + o->nlayouts + o->npads;
+}
+
+/* The pattern of rule i of all. */
+static const char *rule_text(const tn_convert_options *o, size_t i)
+{
+    if (i < o->nonly)
+        return o->only[i];
+    if ((i -= o->nonly) < o->nrename)
+        return o->rename[i];
+    if ((i -= o->nrename) < o->ncasts)
+        return o->casts[i].glob;
+    if ((i -= o->ncasts) < o->nlayouts)
+        return o->layouts[i].glob;
+    return o->pads[i - o->nlayouts].glob;
+}
+
 static tn_status check_used(const conversion *c, tn_error *err)
 {
-    for (size_t i = 0; i < c->o.nonly + c->o.nrename + c->o.ncasts; i++) {
-        size_t k = i - c->o.nonly;
-        const char *rule = i < c->o.nonly ? c->o.only[i] : k < c->o.nrename ? c->o.rename[k] : c->o.casts[k - c->o.nrename].glob;
+    for (size_t i = 0; i < rule_count(&c->o); i++)
         if (!c->used[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s%s", tn_quote_z(rule).text,
-                           k < c->o.nrename || i < c->o.nonly ? "" : ", or earlier rules take them all");
-    }
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s%s", tn_quote_z(rule_text(&c->o, i)).text,
+                           i < c->o.nonly + c->o.nrename ? "" : ", or earlier rules take them all");
     return TN_OK;
 }
 
-/* ---- as which type ---- */
+/* ---- what becomes of each ---- */
 
-static tn_status apply_cast(const void *context, uint64_t first, const uint8_t *in, size_t elements, uint8_t *out, tn_error *err)
+/* The first of rules [from, from + n) of all whose glob matches, or n. */
+static size_t first_match(conversion *c, size_t from, size_t n, const char *name)
 {
-    const recast *r = context;
-    tn_error why;
-    tn_status status = tn_cast_block(r->plan, out, in, elements, first, r->tensor->rank, r->tensor->shape, &why);
-    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(r->tensor->name).text, why.text) : TN_OK;
-}
-
-static tn_status find_plan(conversion *c, size_t rule, tn_dtype from, const tn_cast_plan **plan, tn_error *err)
-{
-    const tn_cast_plan **known = &c->plans[rule][from];
-    tn_status status = TN_OK;
-    if (!*known) {
-        tn_cast_plan *made = tn_arena_alloc(&c->arena, sizeof *made);
-        const tn_cast_rule *r = &c->o.casts[rule];
-        status = made ? tn_cast_plan_make(made, r->dtype, from, TN_HOST_ORDER, &r->options, err) : tn_fail_nomem(err);
-        *known = made;
+    for (size_t i = 0; i < n; i++) {
+        if (fnmatch(rule_text(&c->o, from + i), name, 0) == 0) {
+            c->used[from + i] = true;
+            return i;
+        }
     }
-    *plan = *known;
-    return status;
+    return n;
 }
 
-/* The first rule that matches counts.  Where it would change no code the tensor stays as it is. */
-static tn_status choose_cast(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
 {
-    size_t rule = 0;
-    while (rule < c->o.ncasts && fnmatch(c->o.casts[rule].glob, t->name, 0) != 0)
-        rule++;
-    c->planned[i].dtype = t->dtype;
-    if (rule == c->o.ncasts)
-        return TN_OK;
-    c->used[c->o.nonly + c->o.nrename + rule] = true;
-    tn_dtype to = c->o.casts[rule].dtype;
-    if (strcmp(t->form, "dense") != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense tensor to cast but found form %s",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
-    recast *r = tn_arena_zalloc(&c->arena, 1, sizeof *r);
-    tn_error why;
-    if (!r)
-        return tn_fail_nomem(err);
-    tn_status status = find_plan(c, rule, t->dtype, &r->plan, &why);
+    size_t from = c->o.nonly + c->o.nrename;
+    size_t cast = first_match(c, from, c->o.ncasts, t->name);
+    size_t layout = first_match(c, from + c->o.ncasts, c->o.nlayouts, t->name);
+    size_t pad = first_match(c, from + c->o.ncasts + c->o.nlayouts, c->o.npads, t->name);
+    c->rules[i] = (tn_remake_rules){
+        cast < c->o.ncasts ? &c->o.casts[cast] : NULL, layout < c->o.nlayouts ? &c->o.layouts[layout] : NULL,
+        pad < c->o.npads ? &c->o.pads[pad] : NULL,
+    };
+    tn_remade *made = &c->made[i];
+    tn_status status = tn_remake(c->in, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, &c->arena, made, err);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
-    if (to == t->dtype && r->plan->route == TN_ROUTE_COPY)
-        return TN_OK;
-    r->tensor = t;
-    r->change = (tn_change){ apply_cast, r, tn_dtype_get(t->dtype)->bits, tn_dtype_get(to)->bits };
-    c->change[i] = &r->change;
-    c->planned[i].dtype = to;
+        return status;
+    tn_planned *p = &c->planned[i];
+    made->tensor.name = p->name;
+    p->dtype = made->tensor.nparts == 1 || made->tensor.scaling ? made->tensor.parts[0].array.dtype : made->tensor.dtype;
+    p->form = made->tensor.form;
+    p->rank = made->tensor.rank;
+    p->shape = made->tensor.shape;
+    p->physical = made->tensor.parts[0].storage.physical;
+    p->layout = made->tensor.layout;
     return TN_OK;
-}
-
-static const tn_cast_plan *plan_of(const conversion *c, size_t i)
-{
-    return c->change[i] ? ((const recast *)c->change[i]->context)->plan : NULL;
 }
 
 /* ---- how each is stored ---- */
@@ -196,15 +184,14 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
 
 static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
 {
-    tn_stored_as *how = c->how[i] = tn_arena_zalloc(&c->arena, t->nparts, sizeof *how);
+    const tn_tensor *made = &c->made[i].tensor;
+    tn_stored_as *how = c->how[i] = tn_arena_zalloc(&c->arena, made->nparts, sizeof *how);
     tn_status status = how ? TN_OK : tn_fail_nomem(err);
-    for (uint32_t k = 0; k < t->nparts && !status; k++) {
-        const tn_part *p = &t->parts[k];
-        uint64_t nbytes = p->nbytes;
-        status = choose_part(c, t, p, &how[k], err);
-        if (!status && k == 0 && c->change[i] && tn_shape_nbytes(c->planned[i].dtype, p->array.rank, p->array.shape, &nbytes))
-            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: too large for its new type", tn_quote_z(t->name).text);
-        c->planned[i].nbytes += nbytes;
+    for (uint32_t k = 0; k < made->nparts && !status; k++) {
+        status = choose_part(c, t, &t->parts[k < t->nparts ? k : 0], &how[k], err);
+        if (made->parts[k].storage.physical && c->o.encoding == TN_KEEP)
+            how[k].encoding = TN_ENCODING_RAW;
+        c->planned[i].nbytes += made->parts[k].nbytes;
     }
     if (!status) {
         c->planned[i].encoding = how[0].encoding;
@@ -220,10 +207,11 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
     c->planned = tn_arena_zalloc(&c->arena, n, sizeof *c->planned);
     c->how = tn_arena_zalloc(&c->arena, n, sizeof *c->how);
     c->position = tn_arena_zalloc(&c->arena, n, sizeof *c->position);
-    c->change = tn_arena_zalloc(&c->arena, n, sizeof *c->change);
+    c->rules = tn_arena_zalloc(&c->arena, n, sizeof *c->rules);
+    c->made = tn_arena_zalloc(&c->arena, n, sizeof *c->made);
     c->plans = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->plans);
-    c->used = tn_arena_zalloc(&c->arena, c->o.nonly + c->o.nrename + c->o.ncasts, sizeof *c->used);
-    if (!c->source || !c->planned || !c->how || !c->position || !c->change || !c->plans || !c->used)
+    c->used = tn_arena_zalloc(&c->arena, rule_count(&c->o), sizeof *c->used);
+    if (!c->source || !c->planned || !c->how || !c->position || !c->rules || !c->made || !c->plans || !c->used)
         return tn_fail_nomem(err);
     tn_status status = check_rules(c, err);
     for (size_t i = 0; i < n && !status; i++) {
@@ -235,7 +223,7 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
         tn_planned *p = &c->planned[c->count];
         p->source = c->source[c->count] = t;
         p->name = new_name(c, t->name);
-        status = p->name ? choose_cast(c, t, c->count, err) : tn_fail_nomem(err);
+        status = p->name ? remake(c, t, c->count, err) : tn_fail_nomem(err);
         if (!status)
             status = choose_storage(c, t, c->count++, err);
     }
@@ -269,8 +257,13 @@ static tn_status same_data(const conversion *c, const tn_part *a, const tn_part 
 /* Two parts that are decoded alike from the very same bytes. */
 static bool same_range(const tn_storage *a, const tn_storage *b)
 {
-    return a->offset == b->offset && a->size == b->size && a->shard == b->shard && a->encoding == b->encoding &&
+    return !a->stride && !b->stride && a->offset == b->offset && a->size == b->size && a->shard == b->shard && a->encoding == b->encoding &&
            a->order == b->order;
+}
+
+static bool same_rules(const tn_remake_rules *a, const tn_remake_rules *b)
+{
+    return a->cast == b->cast && a->layout == b->layout && a->pad == b->pad;
 }
 
 /* Whether b may do without its own bytes and the check of its own checksum. */
@@ -278,11 +271,14 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
 {
     const tn_tensor *a = c->source[k], *b = c->source[i];
     const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
-    /* Cast, the bits that fill the last byte of a packed tensor are gone: the tensors must end alike. */
-    if (plan_of(c, i) && (a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
+    bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
+    /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes must be the same. */
+    if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || a->rank != b->rank ||
+                    (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
         return false;
-    return a->nparts == 1 && b->nparts == 1 && a->dtype == b->dtype && (!y || (x && strcmp(x, y) == 0)) &&
-           plan_of(c, k) == plan_of(c, i) && c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
+    return a->nparts == 1 && b->nparts == 1 && c->made[i].tensor.nparts == 1 && a->dtype == b->dtype &&
+           (!y || (x && strcmp(x, y) == 0)) && c->how[k]->encoding == c->how[i]->encoding &&
+           c->how[k]->checksum == c->how[i]->checksum;
 }
 
 /* The new name of the tensor that source[i] is still tied to, or NULL.  Where
@@ -313,18 +309,9 @@ static tn_status in_output(const conversion *c, tn_status status, tn_error *err)
 
 static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
 {
-    tn_tensor t = *c->source[i];
-    tn_part *parts = tn_arena_copy(&c->arena, t.parts, t.nparts * sizeof *parts);
-    if (!parts)
-        return tn_fail_nomem(err);
-    for (uint32_t k = 0; k < t.nparts; k++)
-        parts[k].data = NULL;           /* streamed, so that checksums are seen */
-    if (c->change[i])
-        t.dtype = parts[0].array.dtype = c->planned[i].dtype;
-    t.parts = parts;
-    t.name = c->planned[i].name;
-    tn_status status = find_tie(c, i, &t.tied, err);
-    return status ? status : in_output(c, tn_writer_add_as(c->writer, &t, c->how[i], err), err);
+    tn_tensor *t = &c->made[i].tensor;
+    tn_status status = find_tie(c, i, &t->tied, err);
+    return status ? status : in_output(c, tn_writer_add_as(c->writer, t, c->how[i], err), err);
 }
 
 /* ---- all ---- */
@@ -347,21 +334,55 @@ static void report_plan(const conversion *c)
         c->o.plan(c->o.context, &c->planned[i]);
 }
 
-static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *err)
+/* Scales that fit the data: a pass over it before the one that moves it. */
+static tn_status find_scales(conversion *c, uint64_t *passed, uint64_t total, tn_error *err)
 {
     tn_status status = TN_OK;
-    if (!c->o.dry_run)
-        status = tn_transfer_run(&(tn_transfer){ c->in, c->writer, c->source, c->change, c->in_path, c->o.progress, c->o.context }, err);
+    for (size_t i = 0; i < c->count && !status; i++) {
+        const tn_unknown_scales *u = c->made[i].unknown;
+        if (!u)
+            continue;
+        tn_scale_search search = {
+            c->in, c->source[i], u->codes, &u->options, c->create.jobs, c->o.progress, c->o.context, *passed, total,
+        };
+        status = tn_find_scales(&search, u->scale, u->zero, err);
+        if (status)
+            tn_error_in_file(err, c->in_path);
+        *passed += c->source[i]->parts[0].nbytes;
+    }
+    return status;
+}
+
+static tn_status move_data(conversion *c, tn_error *err)
+{
+    uint64_t passed = 0, first = 0;
+    for (size_t i = 0; i < c->count; i++)
+        first += c->made[i].unknown ? c->source[i]->parts[0].nbytes : 0;
+    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first };
+    tn_status status = first ? find_scales(c, &passed, first + tn_transfer_bytes(&t), err) : TN_OK;
+    return status ? status : tn_transfer_run(&t, err);
+}
+
+/* Stored bytes that were read: what is tied once. */
+static uint64_t bytes_read(const conversion *c)
+{
+    const tn_writer *w = c->writer;
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data)
+            total += c->source[w->entries[i].tensor]->parts[w->entries[i].part].storage.size;
+    return total;
+}
+
+static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *err)
+{
+    tn_status status = c->o.dry_run ? TN_OK : move_data(c, err);
     if (status)
         return status;          /* its text names the file */
     status = in_output(c, tn_writer_seal(c->writer, err), err);
     if (status)
         return status;
-    *result = (tn_convert_result){ .tensors = c->count, .bytes_out = tn_writer_total(c->writer) };
-    const tn_writer *w = c->writer;
-    for (size_t i = 0; i < w->count; i++)       /* what is tied is read once */
-        if (w->entries[i].tied == SIZE_MAX)
-            result->bytes_in += c->source[w->entries[i].tensor]->parts[w->entries[i].part].storage.size;
+    *result = (tn_convert_result){ .tensors = c->count, .bytes_in = bytes_read(c), .bytes_out = tn_writer_total(c->writer) };
     if (c->o.dry_run)
         return TN_OK;
     tn_writer *done = c->writer;

@@ -69,10 +69,11 @@ static tn_status run(const char *path, const tn_meta_edit *edits, size_t nedits,
         return status;
     for (size_t i = 0; i < nedits && !status; i++)
         status = apply(f, &edits[i], err);
-    if (!status && (!f->format->rewrite || f->nshards > 1))
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a %s cannot be edited in place%s",
-                         f->nshards > 1 ? "sharded set" : f->format->info.name,
-                         f->nshards > 1 ? ": edit each shard" : "");
+    if (!status && !f->format->rewrite)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a %s file cannot be edited in place: it stands in "
+                         "the descriptors' text", f->format->info.name);
+    else if (!status && f->nshards > 1)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a sharded set cannot be edited in place: edit each shard");
     if (!status)
         status = write_edited(f, path, shared, err);
     tn_close(f);

@@ -1,8 +1,9 @@
-/* rules.c - which tensors become elements of which type, from text. */
+/* rules.c - what is to become of which tensors, from text. */
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "bytes/json.h"
+#include "transform/quantize.h"
 
 #include <tenon/convert.h>
 
@@ -10,10 +11,9 @@
 #include <string.h>
 
 typedef struct reading {
-    const char   *text;
-    tn_cast_rule *rule;
-    unsigned      seen;         /* bit i: key i was given */
-    tn_error     *err;
+    const char *text;
+    unsigned    seen;           /* bit i: key i was given */
+    tn_error   *err;
 } reading;
 
 typedef struct word {
@@ -32,6 +32,8 @@ static const word overflows[] = {
 };
 static const word nans[] = { { "keep", TN_NAN_KEEP }, { "zero", TN_NAN_ZERO }, { "error", TN_NAN_ERROR }, { NULL, 0 } };
 static const word complexes[] = { { "real", 1 }, { NULL, 0 } };
+static const word pers[] = { { "tensor", 0 }, { "channel", 1 }, { NULL, 0 } };
+static const word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, { NULL, 0 } };
 
 /* Characters before a place, and that one: what a person counts. */
 static size_t character(const reading *r, const char *at)
@@ -75,32 +77,114 @@ static bool take_number(tn_text value, uint64_t *number)
     return value.len > 0;
 }
 
-/* A number as JSON spells it, which no locale changes, that a float32 can hold. */
-static bool take_float(tn_text value, float *number)
+/* A number as JSON spells it, which no locale changes. */
+static bool take_double(tn_text value, double *number)
 {
     tn_json j;
-    if (strspn(value.ptr, "-+.0123456789eE") < value.len)       /* JSON would pass over spaces */
+    if (!value.len || strspn(value.ptr, "-+.0123456789eE") < value.len)     /* JSON would pass over spaces */
         return false;
     tn_json_init(&j, value.ptr, value.len, NULL);
-    double x = tn_json_f64(&j);
-    *number = (float)x;
-    return tn_json_done(&j) && isfinite(*number) && *number != 0;
+    *number = tn_json_f64(&j);
+    return tn_json_done(&j);
 }
 
-/* ---- keys ---- */
+/* The same that a float32 can hold, other than 0.  A decimal between two
+ * float32 is first taken as the nearest float64. */
+static bool take_float(tn_text value, float *number)
+{
+    double x;
+    if (!take_double(value, &x))
+        return false;
+    *number = (float)x;
+    return isfinite(*number) && *number != 0;
+}
 
-enum { KEY_ROUND, KEY_OVERFLOW, KEY_NAN, KEY_SEED, KEY_SCALE, KEY_COMPLEX, KEYS };
+static bool take_int32(tn_text value, int32_t *number)
+{
+    bool negative = value.len && value.ptr[0] == '-';
+    uint64_t size = 0;
+    if (!take_number((tn_text){ value.ptr + negative, value.len - negative }, &size) || size > (uint64_t)INT32_MAX + negative)
+        return false;
+    *number = (int32_t)(negative ? -(int64_t)size : (int64_t)size);
+    return true;
+}
+
+static bool take_text(tn_text value, char *to, size_t cap)
+{
+    if (!value.len || value.len >= cap)
+        return false;
+    memcpy(to, value.ptr, value.len);
+    to[value.len] = '\0';
+    return true;
+}
+
+/* ---- the parts of a rule ---- */
+
+/* Everything before the '=' at `equals`; all names where that is NULL. */
+static tn_status read_glob(const reading *r, const char *equals, char glob[256])
+{
+    if (!equals) {
+        strcpy(glob, "*");
+        return TN_OK;
+    }
+    tn_text text = { r->text, (size_t)(equals - r->text) };
+    if (!text.len)
+        return fail_at(r, text, "no glob");
+    if (!take_text(text, glob, 256))
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a glob of at most 255 bytes but found one of %zu", text.len);
+    return TN_OK;
+}
+
+/* Cuts KEY=VALUE in two. */
+static tn_status split_pair(const reading *r, tn_text pair, tn_text *key, tn_text *value)
+{
+    const char *equals = pair.len ? memchr(pair.ptr, '=', pair.len) : NULL;
+    if (!equals)
+        return fail_at(r, pair, "no KEY=VALUE");
+    *key = (tn_text){ pair.ptr, (size_t)(equals - pair.ptr) };
+    *value = (tn_text){ equals + 1, pair.len - key->len - 1 };
+    return TN_OK;
+}
+
+/* What comes before the first comma, and where a '=' makes a glob of its beginning. */
+static tn_text read_head(const reading *r, tn_text *what, const char **equals)
+{
+    tn_text head = { r->text, strcspn(r->text, ",") };
+    *equals = head.len ? memrchr(head.ptr, '=', head.len) : NULL;
+    *what = *equals ? (tn_text){ *equals + 1, head.len - (size_t)(*equals - head.ptr) - 1 } : head;
+    return head;
+}
+
+/* ---- casts ---- */
+
+enum {
+    KEY_ROUND, KEY_OVERFLOW, KEY_NAN, KEY_SEED, KEY_TIMES, KEY_COMPLEX,
+    KEY_PER, KEY_AXIS, KEY_ZERO, KEY_PERCENTILE, KEY_SCALE, KEYS
+};
 static const struct { const char *name; const word *words; const char *not_one; } keys[KEYS] = {
     [KEY_ROUND] = { "round", rounds, "no rounding (even, away, zero, half_up, trunc, up, down, stochastic)" },
     [KEY_OVERFLOW] = { "overflow", overflows, "no way to overflow (default, saturate, inf, nan, error)" },
     [KEY_NAN] = { "nan", nans, "nothing to do with NaN (keep, zero, error)" },
     [KEY_SEED] = { "seed", NULL, "no number from 0 to 18446744073709551615" },
-    [KEY_SCALE] = { "scale", NULL, "no number that float32 holds, other than 0" },
+    [KEY_TIMES] = { "times", NULL, "no number that float32 holds, other than 0" },
     [KEY_COMPLEX] = { "complex", complexes, "not \"real\"" },
+    [KEY_PER] = { "per", pers, "neither tensor nor channel" },
+    [KEY_AXIS] = { "axis", NULL, "no dimension: a letter or a number" },
+    [KEY_ZERO] = { "zero", NULL, "neither symmetric, asymmetric nor a number of 32 bits" },
+    [KEY_PERCENTILE] = { "percentile", NULL, "no percentage above 0 and up to 100" },
+    [KEY_SCALE] = { "scale", NULL, "no positive number that float32 holds" },
 };
 
-static bool set_value(tn_cast_options *o, unsigned key, tn_text value)
+static bool set_zero(tn_cast_rule *rule, tn_text value)
 {
+    int found = 0;
+    rule->quantize.symmetric = take_word(zeros, value, &found) && found;
+    return rule->quantize.symmetric || tn_text_is(value, "asymmetric") || take_int32(value, &rule->zero);
+}
+
+static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
+{
+    tn_cast_options *o = &rule->options;
     int found = 0;
     if (keys[key].words && !take_word(keys[key].words, value, &found))
         return false;
@@ -110,75 +194,173 @@ static bool set_value(tn_cast_options *o, unsigned key, tn_text value)
     case KEY_NAN:      o->nan = (tn_nan)found; return true;
     case KEY_COMPLEX:  o->drop_imaginary = true; return true;
     case KEY_SEED:     return take_number(value, &o->seed);
-    default:           return take_float(value, &o->scale);
+    case KEY_TIMES:    return take_float(value, &o->scale);
+    case KEY_PER:      return true;
+    case KEY_AXIS:     return take_text(value, rule->axis, sizeof rule->axis);
+    case KEY_ZERO:     return set_zero(rule, value);
+    case KEY_SCALE:    return take_float(value, &rule->scale) && rule->scale > 0;
+    default:           return take_double(value, &rule->quantize.percentile) && rule->quantize.percentile > 0 &&
+                              rule->quantize.percentile <= 100;
     }
 }
 
-/* KEY=VALUE */
-static tn_status read_pair(reading *r, tn_text pair)
+static tn_status read_pair(reading *r, tn_text pair, tn_cast_rule *rule)
 {
-    const char *equals = pair.len ? memchr(pair.ptr, '=', pair.len) : NULL;
-    if (!equals)
-        return fail_at(r, pair, "no KEY=VALUE");
-    tn_text key = { pair.ptr, (size_t)(equals - pair.ptr) }, value = { equals + 1, pair.len - key.len - 1 };
+    tn_text key = { NULL, 0 }, value = { NULL, 0 };
+    tn_status status = split_pair(r, pair, &key, &value);
+    if (status)
+        return status;
     unsigned i = 0;
     while (i < KEYS && !tn_text_is(key, keys[i].name))
         i++;
     if (i == KEYS)
-        return fail_at(r, key, "no key (round, overflow, nan, seed, scale, complex)");
+        return fail_at(r, key, "no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
     if (r->seen >> i & 1)
         return fail_at(r, key, "there a second time");
     r->seen |= 1u << i;
-    return set_value(&r->rule->options, i, value) ? TN_OK : fail_at(r, value, keys[i].not_one);
+    rule->quantized |= i == KEY_PER;
+    if (i == KEY_PER && tn_text_is(value, "channel"))
+        r->seen |= 1u << KEYS;          /* an axis is due */
+    return set_value(rule, i, value) ? TN_OK : fail_at(r, value, keys[i].not_one);
 }
 
-/* ---- the rule ---- */
+static bool seen(const reading *r, unsigned key) { return r->seen >> key & 1; }
 
-/* Everything before the last '=' of `head`; without one, all names. */
-static tn_status read_glob(reading *r, tn_text head, tn_text *type)
+/* What the keys say about each other. */
+static tn_status settle_cast(const reading *r, tn_cast_rule *rule)
 {
-    const char *equals = head.len ? memrchr(head.ptr, '=', head.len) : NULL;
-    tn_text glob = { head.ptr, equals ? (size_t)(equals - head.ptr) : 0 };
-    *type = head;
-    if (!equals) {
-        strcpy(r->rule->glob, "*");
+    tn_quantize_options *q = &rule->quantize;
+    bool channel = seen(r, KEYS), of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE);
+    const char *wrong = NULL;
+    if (of_scales && !rule->quantized)
+        wrong = "axis, zero, percentile and scale need per=tensor or per=channel (times=N multiplies each value)";
+    else if (channel != seen(r, KEY_AXIS))
+        wrong = "per=channel and axis=DIMENSION go together";
+    else if (rule->quantized && (seen(r, KEY_TIMES) || seen(r, KEY_OVERFLOW) || seen(r, KEY_COMPLEX)))
+        wrong = "times, overflow and complex are not for codes with scales, which always fit their range";
+    else if (seen(r, KEY_PERCENTILE) && seen(r, KEY_SCALE))
+        wrong = "a scale is given or found by a percentile, not both";
+    if (wrong)
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong);
+    if (!rule->quantized)
         return TN_OK;
-    }
-    *type = (tn_text){ equals + 1, head.len - glob.len - 1 };
-    if (!glob.len)
-        return fail_at(r, glob, "no glob");
-    if (glob.len >= sizeof r->rule->glob)
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a glob of at most %zu bytes but found one of %zu",
-                       sizeof r->rule->glob - 1, glob.len);
-    memcpy(r->rule->glob, glob.ptr, glob.len);
-    r->rule->glob[glob.len] = '\0';
-    return TN_OK;
+    bool by_number = seen(r, KEY_ZERO) && !q->symmetric && seen(r, KEY_SCALE);
+    q->size = sizeof *q;
+    q->rule = seen(r, KEY_SCALE) ? TN_SCALE_GIVEN : seen(r, KEY_PERCENTILE) ? TN_SCALE_PERCENTILE : TN_SCALE_RANGE;
+    if (!seen(r, KEY_ZERO))
+        q->symmetric = tn_dtype_get(rule->dtype)->kind == TN_KIND_INT;
+    if (rule->zero != 0 && !by_number)
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a zero point by number needs a scale too");
+    q->round = rule->options.round;
+    q->nan = rule->options.nan;
+    q->seed = rule->options.seed;
+    tn_error why;
+    int64_t range[2];
+    return tn_code_range(rule->dtype, q, range, &why) ? tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text) : TN_OK;
 }
 
-static tn_status read_type(reading *r, tn_text type)
+static tn_status read_type(const reading *r, tn_text type, tn_dtype *dtype)
 {
     char name[64] = "";
-    if (type.len < sizeof name)
-        memcpy(name, type.ptr, type.len);
-    r->rule->dtype = tn_dtype_parse(name);
-    return r->rule->dtype == TN_UNKNOWN ? fail_at(r, type, "no type (see: tenon types)") : TN_OK;
+    take_text(type, name, sizeof name);
+    *dtype = tn_dtype_parse(name);
+    return *dtype == TN_UNKNOWN ? fail_at(r, type, "no type (see: tenon types)") : TN_OK;
 }
 
 tn_status tn_cast_rule_parse(const char *text, const tn_cast_options *defaults, tn_cast_rule *rule, tn_error *err)
 {
     tn_cast_rule read = { .dtype = TN_UNKNOWN };
-    reading r = { .text = text, .rule = &read, .err = err };
-    tn_text head = { text, strcspn(text, ",") }, type;
+    reading r = { .text = text, .err = err };
+    const char *equals;
+    tn_text type, head = read_head(&r, &type, &equals);
     tn_take_options(&read.options, sizeof read.options, defaults);
     read.options.size = sizeof read.options;
-    tn_status status = read_glob(&r, head, &type);
+    tn_status status = read_glob(&r, equals, read.glob);
     if (!status)
-        status = read_type(&r, type);
+        status = read_type(&r, type, &read.dtype);
     for (const char *at = text + head.len; *at && !status;) {
         tn_text pair = { at + 1, strcspn(at + 1, ",") };
-        status = read_pair(&r, pair);
+        status = read_pair(&r, pair, &read);
         at = pair.ptr + pair.len;
     }
+    if (!status)
+        status = settle_cast(&r, &read);
+    if (!status)
+        *rule = read;
+    return status;
+}
+
+/* ---- layouts ---- */
+
+static tn_status read_layout(const reading *r, tn_text text, char *layout)
+{
+    tn_error why;
+    if (!take_text(text, layout, TN_MAX_RANK + 1) || tn_layout_check(layout, (uint32_t)text.len, &why))
+        return fail_at(r, text, "no layout: expected distinct letters, as in NHWC");
+    return TN_OK;
+}
+
+tn_status tn_layout_rule_parse(const char *text, tn_layout_rule *rule, tn_error *err)
+{
+    tn_layout_rule read = { .from = "" };
+    reading r = { .text = text, .err = err };
+    const char *equals;
+    tn_text to, key = { NULL, 0 }, value = { NULL, 0 }, head = read_head(&r, &to, &equals);
+    tn_status status = read_glob(&r, equals, read.glob);
+    if (!status)
+        status = read_layout(&r, to, read.to);
+    if (!status && text[head.len]) {
+        tn_text pair = { text + head.len + 1, strlen(text + head.len + 1) };
+        status = split_pair(&r, pair, &key, &value);
+        if (!status)
+            status = tn_text_is(key, "from") ? read_layout(&r, value, read.from) : fail_at(&r, key, "no key (from)");
+    }
+    if (!status)
+        *rule = read;
+    return status;
+}
+
+/* ---- padding ---- */
+
+/* DIM=N or value=V. */
+static tn_status read_padding(const reading *r, tn_text pair, tn_pad_rule *rule)
+{
+    tn_text key = { NULL, 0 }, value = { NULL, 0 };
+    tn_status status = split_pair(r, pair, &key, &value);
+    uint64_t multiple = 0;
+    if (status)
+        return status;
+    if (tn_text_is(key, "value"))
+        return take_double(value, &rule->value) ? TN_OK : fail_at(r, value, "no number");
+    if (rule->count == TN_MAX_RANK)
+        return fail_at(r, key, "one dimension too many");
+    char letter = key.len == 1 && ((key.ptr[0] | 32) >= 'a' && (key.ptr[0] | 32) <= 'z') ? key.ptr[0] : '\0';
+    rule->dims[rule->count].letter = letter;
+    if (!letter && !take_int32(key, &rule->dims[rule->count].dimension))
+        return fail_at(r, key, "no dimension: a letter of the layout or a number");
+    if (!take_number(value, &multiple) || multiple == 0 || multiple > INT64_C(1) << 40)
+        return fail_at(r, value, "no number of elements from 1 to 2^40");
+    rule->dims[rule->count++].multiple = (int64_t)multiple;
+    return TN_OK;
+}
+
+tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err)
+{
+    tn_pad_rule read = { .count = 0 };
+    reading r = { .text = text, .err = err };
+    size_t head = strcspn(text, ",");
+    const char *last = head ? memrchr(text, '=', head) : NULL;
+    const char *equals = last ? memrchr(text, '=', (size_t)(last - text)) : NULL;     /* GLOB=DIM=N */
+    tn_status status = read_glob(&r, equals, read.glob);
+    for (const char *at = equals ? equals + 1 : text; !status;) {
+        tn_text pair = { at, strcspn(at, ",") };
+        status = read_padding(&r, pair, &read);
+        at += pair.len;
+        if (*at++ != ',')
+            break;
+    }
+    if (!status && read.count == 0)
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dimension to pad, as in C=16, but found none");
     if (!status)
         *rule = read;
     return status;

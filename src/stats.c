@@ -5,6 +5,7 @@
 #include "base/vector.h"
 #include "container/stream.h"
 #include "transform/summary.h"
+#include "values.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ _Static_assert(TN_WINDOW % (3 * 16 * TN_TALLY_LANES) == 0, "a window holds whole
 /* Elements [from, from + n) of a tensor; n may be 0. */
 typedef struct item {
     const tn_tensor *tensor;
+    const tn_values *values;    /* NULL: it has none, as work() will say */
     uint64_t         from, n;
     bool             last;      /* of its tensor */
 } item;
@@ -40,6 +42,7 @@ typedef struct survey {
     result           tensor;    /* of the tensor whose items are being emitted */
     tn_statistics    total;
     uint64_t         progress, to_do;
+    tn_arena         arena;     /* how values are had */
 } survey;
 
 /* ---- working ---- */
@@ -81,13 +84,21 @@ static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_statis
     }
 }
 
-/* Whether a tensor has statistics at all. */
-static tn_status can_sum_up(const tn_tensor *t, tn_error *err)
+static tn_status sum_up_item(const survey *s, const item *it, tn_stream *stream, result *r)
 {
-    if (strcmp(t->form, "dense") != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its form is %s, and only dense tensors have statistics",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
-    return tn_part_readable(t, &t->parts[0], err);
+    const tn_tensor *t = it->tensor;
+    tn_values none;
+    tn_arena unused = { 0 };
+    if (!it->values)
+        return tn_values_of(s->file, t, &unused, &none, &r->err);       /* says why */
+    if (!it->n)
+        return TN_OK;
+    tn_status status = tn_stream_open(stream, s->file, t, &t->parts[0], bytes_of(t, it->from), bytes_of(t, it->n),
+                                      TN_CHECKSUM_NONE, &r->err);
+    if (status)
+        return status;
+    tn_stream_change(stream, it->values->change);
+    return sum_up(stream, it->values->dtype, it->n, &r->figures, &r->err);
 }
 
 static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
@@ -96,15 +107,9 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
     const item *it = &s->items[number];
     tn_stream *stream = &s->streams[seat.worker];
     result *r = &s->results[seat.slot];
-    const tn_part *part = &it->tensor->parts[0];
     r->figures = tn_statistics_empty();
     r->err = (tn_error){ .offset = TN_NO_OFFSET };
-    tn_status status = can_sum_up(it->tensor, &r->err);
-    if (!status && it->n)
-        status = tn_stream_open(stream, s->file, it->tensor, part, bytes_of(it->tensor, it->from), bytes_of(it->tensor, it->n),
-                                TN_CHECKSUM_NONE, &r->err);
-    if (!status && it->n)
-        status = sum_up(stream, part->array.dtype, it->n, &r->figures, &r->err);
+    tn_status status = sum_up_item(s, it, stream, r);
     r->err.status = status;
     if (status != TN_ERR_NOMEM && status != TN_ERR_IO)
         return TN_OK;           /* a bad tensor is reported, and the others are gone through */
@@ -163,13 +168,22 @@ static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
 {
     const tn_part *p = &t->parts[0];
     uint64_t count = 0, from = 0;
-    tn_status status;
-    if (can_sum_up(t, NULL) == TN_OK)
+    tn_values *values = tn_arena_zalloc(&s->arena, 1, sizeof *values);
+    tn_error why;
+    tn_status status = values ? tn_values_of(s->file, t, &s->arena, values, &why) : tn_fail_nomem(&why);
+    if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status)
+        values = NULL;
+    else
         tn_shape_count(p->array.rank, p->array.shape, &count);
     do {
         bool split = p->storage.encoding == TN_ENCODING_RAW && count - from > SPAN;
         uint64_t n = split ? SPAN : count - from;
-        status = push_item(s, (item){ .tensor = t, .from = from, .n = n, .last = !split }, err);
+        status = push_item(s, (item){ .tensor = t, .values = values, .from = from, .n = n, .last = !split }, err);
         from += n;
     } while (from < count && !status);
     return status;
@@ -229,5 +243,6 @@ tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_
     if (!status && report)
         report(s.o.context, NULL, &s.total, NULL);
     free(s.items);
+    tn_arena_free(&s.arena);
     return status;
 }

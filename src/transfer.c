@@ -3,7 +3,8 @@
  * Entries are taken in order, in runs that go the same way:
  *   raw      the place of each is known beforehand: any thread writes any window
  *   small    compressed whole by any thread, written in order
- *   large    one at a time: libzstd itself uses all cores */
+ *   large    one at a time: libzstd itself uses all cores
+ *   arranged one at a time, in another order or with padding: arrange.c uses all cores */
 #include "transfer.h"
 #include "base/error.h"
 #include "container/scan.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum way { RAW, SMALL, LARGE } way;
+typedef enum way { RAW, SMALL, LARGE, ARRANGED } way;
 
 typedef struct mover {
     const tn_transfer *t;
@@ -23,9 +24,22 @@ typedef struct mover {
     uint64_t     progress, total;
 } mover;
 
-static way way_of(const tn_out_entry *e)
+static const tn_arrange *arrange_of(const mover *m, const tn_out_entry *e)
 {
+    return e->part == 0 ? m->t->made[e->tensor].arrange : NULL;
+}
+
+static way way_of(const mover *m, const tn_out_entry *e)
+{
+    if (arrange_of(m, e))
+        return ARRANGED;
     return e->encoding != TN_ENCODING_ZSTD ? RAW : e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
+}
+
+/* What is not tied to another and not in memory. */
+static bool is_moved(const tn_out_entry *e)
+{
+    return e->tied == SIZE_MAX && !e->data;
 }
 
 static const tn_tensor *tensor_of(const mover *m, const tn_out_entry *e)
@@ -40,7 +54,7 @@ static const tn_part *part_of(const mover *m, const tn_out_entry *e)
 
 static const tn_change *change_of(const mover *m, const tn_out_entry *e)
 {
-    return e->part == 0 && m->t->change ? m->t->change[e->tensor] : NULL;
+    return e->part == 0 ? m->t->made[e->tensor].change : NULL;
 }
 
 /* Every failure is named once, where it is first seen. */
@@ -350,19 +364,55 @@ static tn_status move_large(mover *m, tn_error *err)
     return status;
 }
 
+/* ---- arranged ---- */
+
+typedef struct arranged {
+    mover              *m;
+    const tn_out_entry *e;
+    uint64_t            told;
+} arranged;
+
+static tn_status emit_arranged(void *context, const uint8_t *bytes, size_t n, uint64_t done, tn_error *err)
+{
+    arranged *a = context;
+    tn_status status = tn_writer_write(a->m->t->out, a->e->tensor, a->e->part, bytes, n, err);
+    if (!status)
+        status = tell_progress(a->m, done - a->told, err);
+    a->told = done;
+    return status;
+}
+
+static tn_status move_arranged(mover *m, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        arranged a = { .m = m, .e = e };
+        tn_arranging arranging = {
+            .in = m->t->in, .tensor = tensor_of(m, e), .part = part_of(m, e), .how = arrange_of(m, e),
+            .beside = m->t->out->path, .pool = m->pool, .emit = emit_arranged, .context = &a,
+        };
+        status = tn_arrange_run(&arranging, err);
+        status = arranging.emit_failed ? in_output(m, status, err) : in_input(m, arranging.part, status, err);
+    }
+    return status;
+}
+
 /* ---- all ---- */
 
 static tn_status move_runs(mover *m, tn_error *err)
 {
-    static tn_status (*const move[])(mover *, tn_error *) = { [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large };
+    static tn_status (*const move[])(mover *, tn_error *) = {
+        [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [ARRANGED] = move_arranged,
+    };
     const tn_writer *w = m->t->out;
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->count && !status;) {
-        way run = way_of(&w->entries[i]);
+        way run = way_of(m, &w->entries[i]);
         for (m->count = 0; i < w->count; i++) {
-            if (w->entries[i].tied != SIZE_MAX)
+            if (!is_moved(&w->entries[i]))
                 continue;       /* the writer sees to it */
-            if (way_of(&w->entries[i]) != run)
+            if (way_of(m, &w->entries[i]) != run)
                 break;
             m->entries[m->count++] = i;
         }
@@ -372,14 +422,21 @@ static tn_status move_runs(mover *m, tn_error *err)
     return status;
 }
 
-tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
+uint64_t tn_transfer_bytes(const tn_transfer *t)
 {
     mover m = { .t = t };
+    uint64_t total = 0;
+    for (size_t i = 0; i < t->out->count; i++)
+        total += is_moved(&t->out->entries[i]) ? part_of(&m, &t->out->entries[i])->nbytes : 0;
+    return total;
+}
+
+tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
+{
+    mover m = { .t = t, .progress = t->passed, .total = t->passed + tn_transfer_bytes(t) };
     size_t n = t->out->count ? t->out->count : 1;
     m.entries = malloc(n * sizeof *m.entries);
     m.parts = malloc(n * sizeof *m.parts);
-    for (size_t i = 0; i < t->out->count; i++)
-        m.total += t->out->entries[i].tied == SIZE_MAX ? part_of(&m, &t->out->entries[i])->nbytes : 0;
     tn_status status = m.entries && m.parts ? tn_pool_new(t->out->options.jobs, &m.pool, err) : tn_fail_nomem(err);
     if (!status)
         status = move_runs(&m, err);

@@ -5,16 +5,21 @@
 #include "container/file.h"
 #include "container/stream.h"
 #include "container/writer.h"
+#include "remake.h"
 
 typedef struct tn_transfer {
     const tn_file          *in;
     tn_writer              *out;            /* planned; its tensor i is made of... */
     const tn_tensor *const *source;         /* ...source[i] */
-    const tn_change *const *change;         /* of its first part on the way, or NULL; NULL: of none */
+    const tn_remade        *made;           /* ...as made[i] says */
     const char             *in_path;        /* for messages */
     tn_progress_fn          progress;
     void                   *context;
+    uint64_t                passed;         /* bytes that progress has told of before */
 } tn_transfer;
+
+/* Decoded bytes that tn_transfer_run() will read. */
+uint64_t tn_transfer_bytes(const tn_transfer *transfer);
 
 /* Moves every part that is not tied to another, checks the input's checksums,
  * on all cores and in bounded memory.  The bytes written do not depend on the

@@ -5,7 +5,8 @@
 #ifndef TENON_CONVERT_H
 #define TENON_CONVERT_H
 
-#include <tenon/cast.h>
+#include <tenon/layout.h>
+#include <tenon/quantize.h>
 #include <tenon/writer.h>
 
 #ifdef __cplusplus
@@ -16,7 +17,12 @@ extern "C" {
 typedef struct tn_planned {
     const tn_tensor *source;
     const char      *name;      /* after renaming */
-    tn_dtype         dtype;     /* after casting */
+    tn_dtype         dtype;     /* after casting: of the data */
+    const char      *form;
+    uint32_t         rank;
+    const int64_t   *shape;     /* after reordering, without padding */
+    const int64_t   *physical;  /* with padding, or NULL */
+    const char      *layout;    /* or NULL */
     tn_encoding      encoding;
     tn_checksum      checksum;
     uint64_t         nbytes;    /* decoded, all parts */
@@ -29,12 +35,45 @@ typedef struct tn_cast_rule {
     char            glob[256];  /* of names; "*": all */
     tn_dtype        dtype;
     tn_cast_options options;
+    bool            quantized;  /* integer codes with a scale, as `quantize` says; else one element for one */
+    tn_quantize_options quantize;   /* its round, nan and seed are those of `options` */
+    char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the last); "": per tensor */
+    float           scale;      /* TN_SCALE_GIVEN: for all */
+    int32_t         zero;
 } tn_cast_rule;
 
 /* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
- * seed, scale and complex (real).  A glob given so has no comma.  What the text does not say is taken from
+ * seed, times (each value is multiplied by it first) and complex (real); and
+ * for codes with a scale per (tensor, channel: this makes it one), axis, zero
+ * (symmetric, asymmetric, or a number), percentile, scale.  A glob given so
+ * has no comma.  What the text does not say is taken from
  * `defaults` (may be NULL).  TN_ERR_ARGUMENT: the text says what and where. */
 TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_options *defaults, tn_cast_rule *rule, tn_error *err);
+
+/* Which tensors get another order of dimensions; the first rule that matches counts. */
+typedef struct tn_layout_rule {
+    char glob[256];
+    char to[TN_MAX_RANK + 1];
+    char from[TN_MAX_RANK + 1]; /* "": the tensor's own layout, which must be known */
+} tn_layout_rule;
+
+/* Reads [GLOB=]LAYOUT[,from=LAYOUT]. */
+TN_API tn_status tn_layout_rule_parse(const char *text, tn_layout_rule *rule, tn_error *err);
+
+/* Which tensors get padding; the first rule that matches counts. */
+typedef struct tn_pad_rule {
+    char     glob[256];
+    uint32_t count;
+    struct {
+        char    letter;         /* of the new layout; 0: by number */
+        int32_t dimension;      /* negative: from the last */
+        int64_t multiple;       /* the extent becomes the next multiple of this */
+    } dims[TN_MAX_RANK];
+    double   value;             /* of the elements added; of a scaled tensor 0 only */
+} tn_pad_rule;
+
+/* Reads [GLOB=]DIM=N[,DIM=N...][,value=V]; DIM is a letter or a number. */
+TN_API tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err);
 
 typedef enum tn_keep {          /* for encoding and checksum */
     TN_KEEP   = 0,              /* as in the input, where the output can hold it */
@@ -56,6 +95,10 @@ typedef struct tn_convert_options {
     tn_plan_fn         plan;        /* may be NULL */
     tn_progress_fn     progress;    /* may be NULL */
     void              *context;     /* for both callbacks */
+    const tn_layout_rule *layouts;
+    size_t             nlayouts;
+    const tn_pad_rule *pads;
+    size_t             npads;
 } tn_convert_options;
 
 typedef struct tn_convert_result {
@@ -97,7 +140,8 @@ enum {                          /* tn_difference.what */
     TN_DIFF_SHAPE  = 16,
     TN_DIFF_META   = 32,
     TN_DIFF_VALUES = 64,
-    TN_DIFF_UNREAD = 128        /* values could not be compared: the text says why */
+    TN_DIFF_UNREAD = 128,       /* values could not be compared: the text says why */
+    TN_DIFF_LAYOUT = 256        /* the letters of the dimensions, where both are known */
 };
 
 typedef struct tn_difference {
@@ -109,7 +153,7 @@ typedef struct tn_difference {
     uint64_t         first;     /* row-major index of the first of them */
     uint64_t         bits;      /* of one type: how many bits differ */
     uint64_t         specials;  /* differing elements where one side is NaN or infinite: not in the maxima */
-    double           max_abs;   /* largest |a - b| */
+    double           max_abs;   /* largest |a - b|; infinite where it is beyond a double */
     double           max_rel;   /* largest |a - b| / |a| with a not 0 */
     double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; of integers, |a - b| */
     double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values; infinite when equal */
@@ -125,7 +169,8 @@ typedef struct tn_compare_options {
     void          *context;     /* for both callbacks */
 } tn_compare_options;
 
-/* Compares two open files, of any containers, tensor by tensor: first those of
+/* Compares two open files, of any containers, tensor by tensor (a scaled one
+ * by the values it stands for, whatever its partner is): first those of
  * `a` in its order, then those only `b` has; the file's own metadata first,
  * with a == b == NULL.  `report` is called once each, from one thread at a
  * time.  *different counts the tensors (and the metadata) that differ. */

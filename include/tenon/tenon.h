@@ -4,9 +4,13 @@
 
 #include <tenon/cast.h>
 #include <tenon/convert.h>
+#include <tenon/descriptor.h>
+#include <tenon/device.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/file.h>
+#include <tenon/layout.h>
+#include <tenon/quantize.h>
 #include <tenon/stats.h>
 #include <tenon/tensor.h>
 #include <tenon/version.h>

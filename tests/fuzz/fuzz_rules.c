@@ -1,4 +1,4 @@
-/* Cast rules: refused with a reason, or read into something that reads back the same. */
+/* Rules of casts, layouts and padding: refused with a reason, or read into something that reads back the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,27 @@ static void check_spelled_out(const tn_cast_rule *rule)
     REQUIRE(again.options.drop_imaginary == o->drop_imaginary);
 }
 
+static void check_layout(const char *text)
+{
+    tn_layout_rule rule;
+    tn_error err = { .text = "" };
+    tn_status status = tn_layout_rule_parse(text, &rule, &err);
+    REQUIRE(status ? err.text[0] != '\0' : tn_layout_check(rule.to, (uint32_t)strlen(rule.to), NULL) == TN_OK);
+}
+
+static void check_padding(const char *text)
+{
+    tn_pad_rule rule;
+    tn_error err = { .text = "" };
+    if (tn_pad_rule_parse(text, &rule, &err)) {
+        REQUIRE(err.text[0]);
+        return;
+    }
+    REQUIRE(rule.count > 0 && rule.count <= TN_MAX_RANK);
+    for (uint32_t i = 0; i < rule.count; i++)
+        REQUIRE(rule.dims[i].multiple > 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -38,10 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     tn_status status = tn_cast_rule_parse(text, NULL, &rule, &err);
     REQUIRE(status == TN_OK || status == TN_ERR_ARGUMENT);
-    if (status == TN_OK)
+    if (status == TN_OK && !rule.quantized)
         check_spelled_out(&rule);
-    else
+    else if (status)
         REQUIRE(err.status == status && err.text[0] && strlen(err.text) < sizeof err.text);
+    check_layout(text);
+    check_padding(text);
     free(text);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Cast rules: [GLOB=]TYPE[,KEY=VALUE...]. */
+/* Rules: [GLOB=]TYPE[,KEY=VALUE...] of casts, [GLOB=]LAYOUT[,from=LAYOUT], [GLOB=]DIM=N[,DIM=N...][,value=V]. */
 #include "support.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void a_type_alone_is_for_all_names(void)
 
 static void a_glob_ends_at_the_last_equals_before_the_first_comma(void)
 {
-    tn_cast_rule rule = good("a=b.*=f16,scale=2");
+    tn_cast_rule rule = good("a=b.*=f16,times=2");
     CHECK(strcmp(rule.glob, "a=b.*") == 0 && rule.dtype == TN_FLOAT16 && rule.options.scale == 2);
     rule = good("*norm*=f32");
     CHECK(strcmp(rule.glob, "*norm*") == 0 && rule.dtype == TN_FLOAT32);
@@ -45,7 +45,7 @@ static void a_glob_ends_at_the_last_equals_before_the_first_comma(void)
 
 static void every_key_sets_its_option(void)
 {
-    tn_cast_options o = good("i8,round=stochastic,overflow=error,nan=zero,seed=18446744073709551615,scale=-0.25,complex=real").options;
+    tn_cast_options o = good("i8,round=stochastic,overflow=error,nan=zero,seed=18446744073709551615,times=-0.25,complex=real").options;
     CHECK(o.round == TN_ROUND_STOCHASTIC && o.overflow == TN_OVERFLOW_ERROR && o.nan == TN_NAN_ZERO && o.seed == UINT64_MAX);
     CHECK(o.scale == -0.25f && o.drop_imaginary && o.first == 0 && o.jobs == 0);
     static const char *const rounds[] = { "even", "away", "zero", "half_up", "trunc", "up", "down", "stochastic" };
@@ -87,8 +87,8 @@ static void messages_point_at_the_place(void)
     bad("f32,", "\"\" at character 5 is no KEY=VALUE");
     bad("f32,up", "\"up\" at character 5 is no KEY=VALUE");
     bad("f32,round=up,,nan=keep", "\"\" at character 14 is no KEY=VALUE");
-    bad("f32,rounds=up", "\"rounds\" at character 5 is no key (round, overflow, nan, seed, scale, complex)");
-    bad("f32,=up", "\"\" at character 5 is no key (round, overflow, nan, seed, scale, complex)");
+    bad("f32,rounds=up", "\"rounds\" at character 5 is no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
+    bad("f32,=up", "\"\" at character 5 is no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
     bad("f32,round=up,round=up", "\"round\" at character 14 is there a second time");
     bad("f32,round=nearest", "\"nearest\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
     bad("f32,round=", "\"\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
@@ -99,19 +99,19 @@ static void messages_point_at_the_place(void)
     bad("f32,seed=18446744073709551616", "\"18446744073709551616\" at character 10 is no number from 0 to 18446744073709551615");
     bad("f32,seed=", "\"\" at character 10 is no number from 0 to 18446744073709551615");
     bad("\x1b[2J=x", "\"x\" at character 6 is no type (see: tenon types)");
-    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key (round, overflow, nan, seed, scale, complex)");
+    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
 }
 
-static void a_scale_is_a_float32_and_not_zero(void)
+static void a_factor_is_a_float32_and_not_zero(void)
 {
     static const char *const wrong[] = { "0", "-0.0", "1e39", "1e-60", "nan", "inf", "0x1", "1,5", "1.", " 1", "1 ", "--1", "" };
     char text[64];
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_cast_rule rule;
-        snprintf(text, sizeof text, "i8,scale=%s", wrong[i]);
+        snprintf(text, sizeof text, "i8,times=%s", wrong[i]);
         CHECK(tn_cast_rule_parse(text, NULL, &rule, NULL) == TN_ERR_ARGUMENT);
     }
-    CHECK(good("i8,scale=127.5").options.scale == 127.5f && good("i8,scale=1e-3").options.scale == 1e-3f);
+    CHECK(good("i8,times=127.5").options.scale == 127.5f && good("i8,times=1e-3").options.scale == 1e-3f);
 }
 
 static void a_glob_has_room_for_255_bytes(void)
@@ -129,7 +129,7 @@ static void a_glob_has_room_for_255_bytes(void)
 /* Every prefix, and every byte changed, on copies that end where the text does. */
 static void damaged_rules_are_refused_or_read(void)
 {
-    static const char whole[] = "h.*=a.\xc3\xa9=float8_e4m3fn,round=stochastic,seed=12,scale=0.5,nan=zero,overflow=saturate,complex=real";
+    static const char whole[] = "h.*=a.\xc3\xa9=float8_e4m3fn,round=stochastic,seed=12,times=0.5,nan=zero,overflow=saturate,complex=real";
     size_t refused = 0;
     for (size_t n = 0; n < sizeof whole; n++) {
         char *copy = (char *)exact_copy(whole, n + 1);
@@ -155,6 +155,79 @@ static void damaged_rules_are_refused_or_read(void)
     }
 }
 
+static void per_makes_codes_with_scales(void)
+{
+    tn_cast_rule rule = good("*.weight=int8,per=tensor");
+    CHECK(rule.quantized && rule.quantize.symmetric && rule.quantize.rule == TN_SCALE_RANGE && !*rule.axis);
+    CHECK(!good("int8").quantized);
+    rule = good("uint8,per=channel,axis=C,round=stochastic,seed=3,nan=zero");
+    CHECK(rule.quantized && !rule.quantize.symmetric && strcmp(rule.axis, "C") == 0);
+    CHECK(rule.quantize.round == TN_ROUND_STOCHASTIC && rule.quantize.seed == 3 && rule.quantize.nan == TN_NAN_ZERO);
+    rule = good("int8,per=channel,axis=-1,zero=asymmetric,percentile=99.9");
+    CHECK(!rule.quantize.symmetric && rule.quantize.rule == TN_SCALE_PERCENTILE && rule.quantize.percentile == 99.9);
+    rule = good("uint8,per=tensor,scale=0.5,zero=128");
+    CHECK(rule.quantize.rule == TN_SCALE_GIVEN && rule.scale == 0.5f && rule.zero == 128 && !rule.quantize.symmetric);
+    rule = good("int8,per=tensor,scale=0.5,zero=-128");
+    CHECK(rule.zero == -128);
+    CHECK(good("int8,per=tensor,zero=symmetric").quantize.symmetric);
+}
+
+static void keys_of_scales_must_go_together(void)
+{
+    static const char needs[] = "axis, zero, percentile and scale need per=tensor or per=channel (times=N multiplies each value)";
+    bad("int8,scale=2", needs);
+    bad("int8,axis=0", needs);
+    bad("int8,zero=symmetric", needs);
+    bad("int8,percentile=99", needs);
+    bad("int8,per=channel", "per=channel and axis=DIMENSION go together");
+    bad("int8,per=tensor,axis=0", "per=channel and axis=DIMENSION go together");
+    bad("int8,per=tensor,times=2", "times, overflow and complex are not for codes with scales, which always fit their range");
+    bad("int8,per=tensor,scale=1,percentile=99", "a scale is given or found by a percentile, not both");
+    bad("int8,per=tensor,zero=3", "a zero point by number needs a scale too");
+    bad("int8,per=row", "\"row\" at character 10 is neither tensor nor channel");
+    bad("int8,per=tensor,percentile=0", "\"0\" at character 28 is no percentage above 0 and up to 100");
+    bad("int8,per=tensor,percentile=101", "\"101\" at character 28 is no percentage above 0 and up to 100");
+    bad("int8,per=tensor,scale=-1", "\"-1\" at character 23 is no positive number that float32 holds");
+    bad("int8,per=tensor,scale=1,zero=2147483648", "\"2147483648\" at character 30 is neither symmetric, asymmetric nor a number of 32 bits");
+    tn_cast_rule rule;
+    CHECK(tn_cast_rule_parse("float32,per=tensor", NULL, &rule, NULL) == TN_ERR_ARGUMENT);       /* no codes */
+    CHECK(tn_cast_rule_parse("uint8,per=tensor,zero=symmetric", NULL, &rule, NULL) == TN_ERR_ARGUMENT);
+}
+
+static void a_layout_rule_has_letters_and_where_they_come_from(void)
+{
+    tn_layout_rule rule;
+    CHECK(tn_layout_rule_parse("NHWC", &rule, NULL) == TN_OK);
+    CHECK(strcmp(rule.glob, "*") == 0 && strcmp(rule.to, "NHWC") == 0 && !*rule.from);
+    CHECK(tn_layout_rule_parse("conv*=NHWC,from=NCHW", &rule, NULL) == TN_OK);
+    CHECK(strcmp(rule.glob, "conv*") == 0 && strcmp(rule.to, "NHWC") == 0 && strcmp(rule.from, "NCHW") == 0);
+    static const char *const wrong[] = { "", "NHWN", "N-C", "=NHWC", "NHWC,from=", "NHWC,from=NCHN", "NHWC,to=NCHW", "NHWC,", "x=" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tn_error err = { .text = "" };
+        CHECK(tn_layout_rule_parse(wrong[i], &rule, &err) == TN_ERR_ARGUMENT && err.text[0]);
+    }
+}
+
+static void a_padding_rule_has_dimensions_and_a_value(void)
+{
+    tn_pad_rule rule;
+    CHECK(tn_pad_rule_parse("C=16", &rule, NULL) == TN_OK);
+    CHECK(strcmp(rule.glob, "*") == 0 && rule.count == 1 && rule.dims[0].letter == 'C' && rule.dims[0].multiple == 16 && rule.value == 0);
+    CHECK(tn_pad_rule_parse("a=b*=C=16,-1=8,0=4,value=-1.5", &rule, NULL) == TN_OK);
+    CHECK(strcmp(rule.glob, "a=b*") == 0 && rule.count == 3 && rule.value == -1.5);
+    CHECK(rule.dims[0].letter == 'C' && !rule.dims[1].letter && rule.dims[1].dimension == -1 && rule.dims[1].multiple == 8);
+    CHECK(rule.dims[2].dimension == 0 && rule.dims[2].multiple == 4);
+    static const char *const wrong[] = { "", "C", "C=", "C=0", "C=-1", "C=1099511627777", "CC=3", "C=1,", "C=1,value=", "value=1", "=C=1", "9999999999=1" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tn_error err = { .text = "" };
+        CHECK(tn_pad_rule_parse(wrong[i], &rule, &err) == TN_ERR_ARGUMENT && err.text[0]);
+    }
+    char many[400] = "0=1";
+    for (int i = 0; i < 64; i++)
+        strcat(many, ",0=1");
+    CHECK(tn_pad_rule_parse(many, &rule, NULL) == TN_ERR_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,9 +236,13 @@ int main(void)
         TEST(every_key_sets_its_option),
         TEST(what_the_text_does_not_say_comes_from_the_defaults),
         TEST(messages_point_at_the_place),
-        TEST(a_scale_is_a_float32_and_not_zero),
+        TEST(a_factor_is_a_float32_and_not_zero),
         TEST(a_glob_has_room_for_255_bytes),
         TEST(damaged_rules_are_refused_or_read),
+        TEST(per_makes_codes_with_scales),
+        TEST(keys_of_scales_must_go_together),
+        TEST(a_layout_rule_has_letters_and_where_they_come_from),
+        TEST(a_padding_rule_has_dimensions_and_a_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

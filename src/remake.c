@@ -1,0 +1,415 @@
+/* remake.c - what becomes of one tensor on its way into another file. */
+#include "remake.h"
+#include "base/error.h"
+#include "tensor/array.h"
+#include "values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How elements are made, for one tensor: the context of its change. */
+typedef struct maker {
+    tn_change           change;
+    const tn_cast_plan *cast;
+    tn_quant_plan       quant;
+    const char         *name;
+    uint32_t            rank;
+    int64_t             shape[TN_MAX_RANK];     /* in the output's order */
+} maker;
+
+/* One tensor in the making. */
+typedef struct making {
+    const tn_file         *file;
+    const tn_tensor       *source;
+    const tn_remake_rules *rules;
+    tn_arena              *arena;
+    tn_remade             *made;
+    tn_part               *parts;       /* of made->tensor */
+    tn_arrange             how;
+    const int32_t         *zero;        /* of a scaled tensor, or NULL */
+} making;
+
+static tn_status fail(const making *m, tn_status status, tn_error *err, const char *text)
+{
+    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(m->source->name).text, text);
+}
+
+/* ---- order ---- */
+
+static tn_status choose_order(making *m, tn_error *err)
+{
+    const tn_tensor *t = m->source;
+    const tn_layout_rule *rule = m->rules->layout;
+    tn_error why;
+    m->how.rank = t->rank;
+    for (uint32_t i = 0; i < t->rank; i++)
+        m->how.order[i] = i;
+    if (!rule)
+        return TN_OK;
+    const char *from = *rule->from ? rule->from : t->layout;
+    if (!from)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its layout is not known: say it, as in %s,from=%s",
+                       tn_quote_z(t->name).text, rule->to, t->rank == 4 ? "NCHW" : "LETTERS");
+    if (t->layout && strcmp(from, t->layout) != 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected layout %s but found %s",
+                       tn_quote_z(t->name).text, from, t->layout);
+    if (tn_layout_check(from, t->rank, &why) || tn_layout_order(from, rule->to, m->how.order, &why))
+        return fail(m, TN_ERR_ARGUMENT, err, why.text);
+    m->made->tensor.layout = rule->to;
+    return TN_OK;
+}
+
+static void apply_order(making *m)
+{
+    tn_tensor *t = &m->made->tensor;
+    for (uint32_t i = 0; i < t->rank; i++)
+        m->how.shape[i] = m->how.physical[i] = m->source->shape[m->how.order[i]];
+}
+
+/* The place in the output of a dimension of the input. */
+static int32_t new_axis(const making *m, int32_t axis)
+{
+    for (uint32_t i = 0; i < m->how.rank && axis >= 0; i++)
+        if (m->how.order[i] == (uint32_t)axis)
+            return (int32_t)i;
+    return -1;
+}
+
+/* ---- elements ---- */
+
+static tn_status named(const maker *k, tn_status status, const tn_error *why, tn_error *err)
+{
+    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(k->name).text, why->text) : TN_OK;
+}
+
+static tn_status apply_cast(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
+{
+    const maker *k = context;
+    tn_error why;
+    return named(k, tn_cast_block(k->cast, out, in, n, first, k->rank, k->shape, &why), &why, err);
+}
+
+static tn_status apply_quantize(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
+{
+    const maker *k = context;
+    tn_error why;
+    return named(k, tn_quantize_block(&k->quant, out, in, n, first, k->rank, k->shape, &why), &why, err);
+}
+
+static maker *new_maker(const making *m, tn_dtype from, tn_dtype to)
+{
+    maker *k = tn_arena_zalloc(m->arena, 1, sizeof *k);
+    if (!k)
+        return NULL;
+    k->name = m->source->name;
+    k->rank = m->how.rank;
+    memcpy(k->shape, m->how.shape, sizeof k->shape);
+    k->change = (tn_change){ .context = k, .from_bits = tn_dtype_get(from)->bits, .to_bits = tn_dtype_get(to)->bits };
+    return k;
+}
+
+static tn_status find_plan(const making *m, const tn_cast_plan **known, const tn_cast_plan **plan, tn_error *err)
+{
+    const tn_cast_rule *rule = m->rules->cast;
+    tn_status status = TN_OK;
+    tn_error why;
+    if (!*known) {
+        tn_cast_plan *made = tn_arena_alloc(m->arena, sizeof *made);
+        if (!made)
+            return tn_fail_nomem(err);
+        status = tn_cast_plan_make(made, rule->dtype, m->source->dtype, TN_HOST_ORDER, &rule->options, &why);
+        if (status)
+            return fail(m, status, err, why.text);
+        *known = made;
+    }
+    *plan = *known;
+    return status;
+}
+
+/* One element for one.  Where the rule would change no code the elements stay as they are. */
+static tn_status cast_elements(making *m, const tn_cast_plan **plans, tn_error *err)
+{
+    const tn_cast_rule *rule = m->rules->cast;
+    const tn_cast_plan *plan = NULL;
+    tn_status status = find_plan(m, &plans[m->source->dtype], &plan, err);
+    if (status || (rule->dtype == m->source->dtype && plan->route == TN_ROUTE_COPY))
+        return status;
+    maker *k = new_maker(m, m->source->dtype, rule->dtype);
+    if (!k)
+        return tn_fail_nomem(err);
+    k->cast = plan;
+    k->change.apply = apply_cast;
+    m->made->change = &k->change;
+    m->made->tensor.dtype = m->parts[0].array.dtype = rule->dtype;
+    return TN_OK;
+}
+
+/* ---- codes with scales ---- */
+
+static tn_status dequantize(making *m, tn_error *err)
+{
+    const tn_tensor *t = m->source;
+    tn_dtype to = m->rules->cast->dtype;
+    int64_t *shape = tn_arena_copy(m->arena, m->how.shape, sizeof m->how.shape);
+    if (tn_dtype_get(to)->kind != TN_KIND_FLOAT)
+        return fail(m, TN_ERR_ARGUMENT, err, "a scaled tensor becomes a float type, and from there any other");
+    if (!shape)
+        return tn_fail_nomem(err);
+    tn_dequantizing d = { m->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero };
+    tn_status status = tn_dequantize_change(&d, m->arena, &m->made->change, err);
+    m->made->tensor.form = "dense";
+    m->made->tensor.scaling = NULL;
+    m->made->tensor.nparts = 1;
+    m->made->tensor.dtype = m->parts[0].array.dtype = to;
+    return status;
+}
+
+/* The dimension of the input that the rule names, or -1. */
+static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
+{
+    const tn_tensor *t = m->source;
+    const char *text = m->rules->cast->axis;
+    const char *layout = t->layout ? t->layout : m->rules->layout && *m->rules->layout->from ? m->rules->layout->from : NULL;
+    *axis = TN_PER_TENSOR;
+    if (!*text)
+        return TN_OK;
+    const char *letter = layout && !text[1] ? strchr(layout, *text) : NULL;
+    char *end;
+    long number = letter ? (long)(letter - layout) : strtol(text, &end, 10);
+    if (!letter && *end)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension by number, or a letter of its layout "
+                       "(%s), but found %s", tn_quote_z(t->name).text, layout ? layout : "not known", tn_quote_z(text).text);
+    number += number < 0 ? (long)t->rank : 0;
+    if (number < 0 || number >= (long)t->rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension below %u but found %s",
+                       tn_quote_z(t->name).text, t->rank, tn_quote_z(text).text);
+    *axis = (int32_t)number;
+    return TN_OK;
+}
+
+/* Room for scales and zero points, and where they are declared. */
+static tn_status add_scales(making *m, uint64_t count, bool symmetric, tn_unknown_scales *u, tn_error *err)
+{
+    const tn_cast_rule *rule = m->rules->cast;
+    int64_t *extent = tn_arena_zalloc(m->arena, 1, sizeof *extent);
+    u->scale = tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->scale);
+    u->zero = symmetric ? NULL : tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->zero);
+    if (!extent || !u->scale || (!symmetric && !u->zero))
+        return tn_fail_nomem(err);
+    for (uint64_t i = 0; i < count; i++) {
+        u->scale[i] = rule->quantize.rule == TN_SCALE_GIVEN ? rule->scale : 1;
+        if (u->zero)
+            u->zero[i] = rule->zero;
+    }
+    *extent = (int64_t)count;
+    uint32_t rank = u->options.axis >= 0;
+    m->parts[1] = (tn_part){ .role = "scale", .array = { TN_FLOAT32, rank, extent, NULL }, .nbytes = count * sizeof *u->scale,
+                             .data = u->scale };
+    m->parts[2] = (tn_part){ .role = "zero", .array = { TN_INT32, rank, extent, NULL }, .nbytes = count * sizeof *u->zero,
+                             .data = u->zero };
+    m->made->tensor.nparts = symmetric ? 2 : 3;
+    m->zero = u->zero;
+    return TN_OK;
+}
+
+static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_scaling *scaling, tn_error *err)
+{
+    tn_scale_index index;
+    tn_error why;
+    tn_quantize_options o = u->options;
+    o.axis = scaling->axis = new_axis(m, u->options.axis);
+    tn_status status = tn_code_range(u->codes, &o, scaling->range, &why);
+    if (!status)
+        status = tn_scale_index_for(m->how.rank, m->how.shape, o.axis, &index, &why);
+    if (!status)
+        status = tn_quant_plan_make(&k->quant, u->codes, m->source->dtype, false, index, u->scale, u->zero, &o, &why);
+    return status ? fail(m, status, err, why.text) : TN_OK;
+}
+
+static tn_status quantize(making *m, tn_error *err)
+{
+    const tn_cast_rule *rule = m->rules->cast;
+    const tn_tensor *t = m->source;
+    tn_unknown_scales *u = tn_arena_zalloc(m->arena, 1, sizeof *u);
+    tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
+    maker *k = new_maker(m, t->dtype, rule->dtype);
+    uint64_t count = 0;
+    tn_error why;
+    if (!u || !scaling || !k)
+        return tn_fail_nomem(err);
+    u->options = rule->quantize;
+    u->codes = rule->dtype;
+    tn_status status = find_axis(m, &u->options.axis, err);
+    if (!status && tn_scale_count(t->rank, t->shape, u->options.axis, &count, &why))
+        status = fail(m, why.status, err, why.text);
+    if (!status)
+        status = add_scales(m, count, rule->quantize.symmetric, u, err);
+    if (!status)
+        status = plan_codes(m, u, k, scaling, err);
+    if (status)
+        return status;
+    k->change.apply = apply_quantize;
+    m->made->change = &k->change;
+    m->made->tensor.form = "scaled";
+    m->made->tensor.scaling = scaling;
+    m->parts[0].array.dtype = rule->dtype;
+    m->made->unknown = rule->quantize.rule == TN_SCALE_GIVEN ? NULL : u;
+    return TN_OK;
+}
+
+/* ---- forms ---- */
+
+/* A scaled tensor that stays one: its scales go along. */
+static tn_status keep_scales(making *m, tn_error *err)
+{
+    tn_scaling *scaling = tn_arena_copy(m->arena, m->source->scaling, sizeof *scaling);
+    if (!scaling)
+        return tn_fail_nomem(err);
+    scaling->axis = new_axis(m, scaling->axis);
+    m->made->tensor.scaling = scaling;
+    return TN_OK;
+}
+
+static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error *err)
+{
+    const tn_tensor *t = m->source;
+    const tn_cast_rule *cast = m->rules->cast;
+    bool scaled = strcmp(t->form, "scaled") == 0, dense = strcmp(t->form, "dense") == 0;
+    tn_status status = TN_OK;
+    if (!scaled && !dense)
+        return m->rules->cast || m->rules->layout || m->rules->pad
+                   ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense or scaled tensor but found form %s",
+                             tn_quote_z(t->name).text, tn_quote_z(t->form).text) : TN_OK;
+    if (scaled)
+        status = tn_read_zeros(m->file, t, m->arena, &m->zero, err);
+    if (status)
+        return status;
+    if (scaled)
+        return !cast ? keep_scales(m, err)
+               : cast->quantized ? fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first")
+                                 : dequantize(m, err);
+    return !cast ? TN_OK : cast->quantized ? quantize(m, err) : cast_elements(m, plans, err);
+}
+
+/* ---- padding ---- */
+
+static tn_status find_dimension(const making *m, size_t i, uint32_t *dimension, tn_error *err)
+{
+    const tn_pad_rule *rule = m->rules->pad;
+    const char *layout = m->made->tensor.layout;
+    char letter = rule->dims[i].letter;
+    if (letter) {
+        const char *at = layout ? strchr(layout, letter) : NULL;
+        if (!at)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension %c to pad but its layout is %s",
+                           tn_quote_z(m->source->name).text, letter, layout ? layout : "not known");
+        *dimension = (uint32_t)(at - layout);
+        return TN_OK;
+    }
+    int64_t number = rule->dims[i].dimension + (rule->dims[i].dimension < 0 ? (int64_t)m->how.rank : 0);
+    if (number < 0 || number >= m->how.rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension below %u to pad but found %d",
+                       tn_quote_z(m->source->name).text, m->how.rank, rule->dims[i].dimension);
+    *dimension = (uint32_t)number;
+    return TN_OK;
+}
+
+static tn_status pad_to(making *m, uint32_t dimension, int64_t multiple, tn_error *err)
+{
+    int64_t *extent = &m->how.physical[dimension], rest = *extent % multiple;
+    if (rest && __builtin_add_overflow(*extent, multiple - rest, extent))
+        return fail(m, TN_ERR_LIMIT, err, "too large with its padding");
+    return TN_OK;
+}
+
+/* The value in the elements' type; of a scaled tensor the code of zero. */
+static tn_status choose_fill(making *m, tn_error *err)
+{
+    double value = m->rules->pad ? m->rules->pad->value : 0;
+    const tn_array one = { .dtype = TN_FLOAT64 }, to = { .dtype = m->parts[0].array.dtype };
+    const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_ERROR, .jobs = 1 };
+    tn_error why;
+    m->how.axis = -1;
+    if (m->made->tensor.scaling) {
+        m->how.fills = m->zero;
+        m->how.axis = m->zero ? m->made->tensor.scaling->axis : -1;
+        return value == 0 ? TN_OK : fail(m, TN_ERR_ARGUMENT, err, "padding of a scaled tensor has the value 0");
+    }
+    if (value == 0)
+        return TN_OK;
+    return tn_cast(&to, m->how.fill, &one, &value, TN_HOST_ORDER, &o, &why) ? fail(m, why.status, err, why.text) : TN_OK;
+}
+
+static tn_status choose_padding(making *m, tn_error *err)
+{
+    const tn_pad_rule *rule = m->rules->pad;
+    unsigned bits = tn_dtype_get(m->parts[0].array.dtype)->bits;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; rule && i < rule->count && !status; i++) {
+        uint32_t dimension = 0;
+        status = find_dimension(m, i, &dimension, err);
+        if (!status)
+            status = pad_to(m, dimension, rule->dims[i].multiple, err);
+    }
+    if (!status && m->made->tensor.scaling && bits < 8 && m->how.rank)     /* each row of codes begins on a byte */
+        status = pad_to(m, m->how.rank - 1, bits == 4 ? 2 : bits == 2 ? 4 : 8, err);
+    return status ? status : choose_fill(m, err);
+}
+
+/* ---- all ---- */
+
+/* Columns far apart are better taken many at a time. */
+static bool lies_crosswise(const tn_part *p)
+{
+    return p->storage.stride && p->array.rank && p->storage.stride[p->array.rank - 1] != 1;
+}
+
+static bool has_padding(const tn_arrange *how)
+{
+    return how->rank && memcmp(how->shape, how->physical, how->rank * sizeof *how->shape) != 0;
+}
+
+static tn_status settle_shape(making *m, tn_error *err)
+{
+    tn_part *data = &m->parts[0];
+    tn_arrange *how = tn_arena_copy(m->arena, &m->how, sizeof *how);
+    bool moved = lies_crosswise(&m->source->parts[0]);
+    if (!how)
+        return tn_fail_nomem(err);
+    for (uint32_t i = 0; i < how->rank; i++)
+        moved |= how->order[i] != i;
+    how->change = m->made->change;
+    how->to_bits = tn_dtype_get(data->array.dtype)->bits;
+    m->made->tensor.shape = data->array.shape = how->shape;
+    if (has_padding(how)) {
+        data->storage.physical = how->physical;
+        data->storage.fill = m->rules->pad ? m->rules->pad->value : 0;
+    }
+    m->made->arrange = moved || has_padding(how) ? how : NULL;
+    if (tn_shape_nbytes(data->array.dtype, how->rank, how->physical, &data->nbytes))
+        return fail(m, TN_ERR_LIMIT, err, "too large for its new type or padding");
+    return TN_OK;
+}
+
+tn_status tn_remake(const tn_file *file, const tn_tensor *source, const tn_remake_rules *rules,
+                    const tn_cast_plan **plans, tn_arena *arena, tn_remade *made, tn_error *err)
+{
+    making m = { .file = file, .source = source, .rules = rules, .arena = arena, .made = made };
+    uint32_t room = source->nparts > 3 ? source->nparts : 3;
+    *made = (tn_remade){ .tensor = *source };
+    made->tensor.parts = m.parts = tn_arena_zalloc(arena, room, sizeof *m.parts);
+    if (!m.parts)
+        return tn_fail_nomem(err);
+    for (uint32_t k = 0; k < source->nparts; k++)       /* streamed, so that checksums are seen; stored as the new file says */
+        m.parts[k] = (tn_part){ .role = source->parts[k].role, .array = source->parts[k].array, .nbytes = source->parts[k].nbytes };
+    tn_status status = choose_order(&m, err);
+    if (!status) {
+        apply_order(&m);
+        status = choose_elements(&m, plans, err);
+    }
+    bool plain = strcmp(source->form, "dense") != 0 && strcmp(source->form, "scaled") != 0;
+    if (status || plain || tn_dtype_get(m.parts[0].array.dtype) == NULL)
+        return status;
+    status = choose_padding(&m, err);
+    return status ? status : settle_shape(&m, err);
+}
