@@ -11,35 +11,59 @@
 typedef struct job {
     progress    bar;            /* first: progress_step() takes the context as its own */
     const opts *o;
+    const rule_list *rules;
     table       plan;           /* of a dry run */
-    const tn_cast_rule *casts;
-    size_t      ncasts;
+    const char *headings[9];    /* of the plan, NULL-terminated */
 } job;
+
+/* ---- a dry run ---- */
+
+static void json_plan_row(const tn_planned *planned)
+{
+    const tn_tensor *source = planned->source;
+    const tn_dtype_info *from = tn_dtype_get(source->scaling ? source->parts[0].array.dtype : source->dtype);
+    const tn_dtype_info *info = tn_dtype_get(planned->dtype);
+    json_open('{');
+    json_text_field("name", planned->name);
+    json_text_field("source", source->name);
+    json_text_field("from", from ? from->name : NULL);
+    json_text_field("dtype", info ? info->name : NULL);
+    json_text_field("form", planned->form);
+    json_shape_field("shape", planned->rank, planned->shape);
+    json_shape_field("physical_shape", planned->rank, planned->physical);
+    json_text_field("layout", planned->layout);
+    json_uint_field("nbytes", planned->nbytes);
+    json_text_field("encoding", encoding_name(planned->encoding));
+    json_text_field("checksum", checksum_name(planned->checksum));
+    json_close('}');
+}
+
+/* "[2, 11, 4, 4]", and with padding "[2, 11, 4, 4] in [2, 16, 4, 4]". */
+static void shape_cell(table *t, const tn_planned *planned)
+{
+    char text[2 * sizeof(shape_text) + 8];
+    if (planned->physical)
+        snprintf(text, sizeof text, "%s in %s", shape_of(planned->rank, planned->shape).s,
+                 shape_of(planned->rank, planned->physical).s);
+    table_cell(t, planned->physical ? text : shape_of(planned->rank, planned->shape).s);
+}
+
+static bool shows_layout(const job *j) { return j->rules->nlayouts > 0 || j->rules->npads > 0; }
 
 static void plan_row(void *context, const tn_planned *planned)
 {
     job *j = context;
-    const tn_tensor *source = planned->source;
     if (j->o->json) {
-        const tn_dtype_info *from = tn_dtype_get(source->dtype), *info = tn_dtype_get(planned->dtype);
-        json_open('{');
-        json_text_field("name", planned->name);
-        json_text_field("source", source->name);
-        json_text_field("from", from ? from->name : NULL);
-        json_text_field("dtype", info ? info->name : NULL);
-        json_key("shape");
-        json_shape(source->rank, source->shape);
-        json_uint_field("nbytes", planned->nbytes);
-        json_text_field("encoding", encoding_name(planned->encoding));
-        json_text_field("checksum", checksum_name(planned->checksum));
-        json_close('}');
+        json_plan_row(planned);
         return;
     }
     table_name(&j->plan, planned->name);
-    if (j->casts)
-        table_cell(&j->plan, type_of(source->dtype, &source->parts[0]).s);
-    table_cell(&j->plan, type_of(planned->dtype, &source->parts[0]).s);
-    table_cell(&j->plan, shape_of(source->rank, source->shape).s);
+    if (j->rules->casts)
+        table_cell(&j->plan, tensor_type(planned->source).s);
+    table_cell(&j->plan, type_and_form(planned->dtype, planned->form, &planned->source->parts[0]).s);
+    if (shows_layout(j))
+        table_cell(&j->plan, planned->layout ? planned->layout : "-");
+    shape_cell(&j->plan, planned);
     table_cell(&j->plan, human_size(planned->nbytes).s);
     table_cell(&j->plan, encoding_name(planned->encoding) ? encoding_name(planned->encoding) : "?");
     table_cell(&j->plan, planned->checksum == TN_CHECKSUM_NONE ? "-" :
@@ -48,13 +72,20 @@ static void plan_row(void *context, const tn_planned *planned)
 
 static void plan_begin(job *j)
 {
-    static const char *const headings[] = { "name", "type", "shape", "size", "encoding", "checksum", NULL };
-    static const char *const cast_headings[] = { "name", "from", "type", "shape", "size", "encoding", "checksum", NULL };
+    static const char *const all[] = { "name", "from", "type", "layout", "shape", "size", "encoding", "checksum" };
+    size_t n = 0;
+    uint32_t right = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if ((i == 1 && !j->rules->casts) || (i == 3 && !shows_layout(j)))
+            continue;
+        right |= i == 5 ? 1u << n : 0;
+        j->headings[n++] = all[i];
+    }
     if (j->o->json) {
         json_key("plan");
         json_open('[');
     } else {
-        table_begin(&j->plan, j->casts ? cast_headings : headings, j->casts ? 1u << 4 : 1u << 3);
+        table_begin(&j->plan, j->headings, right);
     }
 }
 
@@ -67,6 +98,8 @@ static void plan_end(job *j, tn_status status)
     else
         table_drop(&j->plan);
 }
+
+/* ---- the run ---- */
 
 static void json_result(const opts *o, const tn_convert_result *result, double seconds)
 {
@@ -124,8 +157,12 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .nonly = o->only.count,
         .rename = o->rename.count > 0 ? o->rename.items : NULL,
         .nrename = o->rename.count,
-        .casts = j->casts,
-        .ncasts = j->ncasts,
+        .casts = j->rules->casts,
+        .ncasts = j->rules->ncasts,
+        .layouts = j->rules->layouts,
+        .nlayouts = j->rules->nlayouts,
+        .pads = j->rules->pads,
+        .npads = j->rules->npads,
         .dry_run = o->dry_run,
         .plan = o->dry_run ? plan_row : NULL,
         .progress = progress_step,
@@ -135,7 +172,7 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
 
 static int convert(const opts *o, const tn_file *file, const rule_list *rules)
 {
-    job j = { .o = o, .casts = rules->items, .ncasts = rules->count };
+    job j = { .o = o, .rules = rules };
     tn_create_options create = create_options(o);
     tn_convert_options options = convert_options(&j, &create);
     tn_convert_result result = { 0 };
@@ -194,18 +231,27 @@ const command cmd_convert = {
              "the same file.  OUT appears whole or not at all.  What OUT cannot hold is an\n"
              "error unless an option allows its loss.  SIZE is a number of bytes; K, M, G\n"
              "and KiB, MiB, GiB are powers of 1024, KB, MB, GB powers of 1000.\n\n"
-             "A RULE is [GLOB=]TYPE[,KEY=VALUE...]; a tensor that none matches keeps its type.\n"
-             "Keys, and the options that set their defaults: round (even, away, zero, half_up,\n"
-             "trunc, up, down, stochastic), overflow (default, saturate, inf, nan, error), nan\n"
-             "(keep, zero, error), seed, complex (real).  The key scale multiplies each value\n"
-             "first.  \"tenon types\" lists the types.",
+             "Of the rules of one kind the first that matches a tensor's name counts; one that\n"
+             "none matches stays as it is.  The keys of --cast, and the options that set their\n"
+             "defaults: round (even, away, zero, half_up, trunc, up, down, stochastic), overflow\n"
+             "(default, saturate, inf, nan, error), nan (keep, zero, error), seed, complex\n"
+             "(real).  The key times multiplies each value first.  \"tenon types\" lists the types.\n\n"
+             "With per=tensor or per=channel,axis=DIM the elements become integer codes with\n"
+             "scales, (code - zero) * scale: zero=symmetric, asymmetric or N; percentile=P\n"
+             "fits the range to P percent of the values; scale=S is given, not found.\n"
+             "A cast to a float type gives the values back.  DIM is a letter or a number.\n\n"
+             "--layout puts the dimensions into another order, the data with them; from= says\n"
+             "what the file does not.  --pad fills each DIM up to a multiple of N with zeros or\n"
+             "value=V; the shape stays as it is.",
     .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n"
-               "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'",
+               "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
+               "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
+               "  $ tenon convert in.safetensors npu.json --layout 'conv*=NHWC,from=NCHW' --pad 'conv*=C=16'",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
-               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) |
-               OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(QUIET) |
-               OPT(JSON),
+               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(LAYOUT) | OPT(PAD) | OPT(COMPRESS) |
+               OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) |
+               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

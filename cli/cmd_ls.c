@@ -12,6 +12,15 @@ typedef struct totals {
     bool     compressed;
 } totals;
 
+/* Files that make it; numbers that stand in a descriptor are in none. */
+static size_t file_count(const tn_file *file)
+{
+    size_t n = 1;
+    for (size_t i = 1; i < tn_file_shards(file); i++)
+        n += *tn_file_shard_name(file, i) != '\0';
+    return n;
+}
+
 /* Two names for one range of the file: its bytes are counted once. */
 static bool shares_bytes(const tn_file *file, const tn_tensor *tensor)
 {
@@ -39,8 +48,8 @@ static void out_totals(const tn_file *file, const totals *sum)
     if (sum->compressed)
         out(" (zstd: %s stored)", human_size(sum->stored).s);
     out(", %s", tn_file_format(file));
-    if (tn_file_shards(file) > 1)
-        out(" in %s files", grouped(tn_file_shards(file)).s);
+    if (file_count(file) > 1)
+        out(" in %s files", grouped(file_count(file)).s);
     out_text("\n");
 }
 
@@ -58,8 +67,28 @@ static void place_cells(table *t, const tn_file *file, const tn_part *part)
     char buffer[16];
     table_number(t, part->storage.offset);
     table_cell(t, alignment_text(alignment_of(part->storage.offset), buffer));
-    if (tn_file_shards(file) > 1)
+    if (file_count(file) > 1)
         table_name(t, tn_file_shard_name(file, part->storage.shard));
+}
+
+/* How the elements lie, where they are not simply dense. */
+static void place_note(table *t, const tn_part *part)
+{
+    uint32_t rank = part->array.rank;
+    if (part->storage.physical)
+        table_note(t, "padded to %s", shape_of(rank, part->storage.physical).s);
+    else if (part->storage.stride)
+        table_note(t, "strides %s", shape_of(rank, part->storage.stride).s);
+}
+
+static void scaling_note(table *t, const tn_tensor *tensor)
+{
+    const tn_scaling *s = tensor->scaling;
+    char scales[60] = "one scale";
+    if (s->axis >= 0)
+        snprintf(scales, sizeof scales, "a scale for each index of dimension %d", s->axis);
+    table_note(t, "codes of %s values: %s, codes %lld to %lld", type_of(tensor->dtype, NULL).s, scales, (long long)s->range[0],
+               (long long)s->range[1]);
 }
 
 static void part_notes(table *t, const tn_tensor *tensor)
@@ -74,24 +103,16 @@ static void part_notes(table *t, const tn_tensor *tensor)
 
 static void long_notes(table *t, const tn_tensor *tensor)
 {
+    if (tensor->layout)
+        table_note(t, "layout %s", escaped(tensor->layout));
+    place_note(t, &tensor->parts[0]);
+    if (tensor->scaling)
+        scaling_note(t, tensor);
     part_notes(t, tensor);
     if (tensor->tied)
         table_note(t, "tied to %s", escaped(tensor->tied));
     for (uint32_t i = 0; i < tensor->nmeta; i++)
         table_note(t, "%s = %s", escaped(tensor->meta[i].key), meta_text(&tensor->meta[i]));
-}
-
-/* The type, and the form where it is not a plain array: "float64 (csr)". */
-static void type_cell(table *t, const tn_tensor *tensor)
-{
-    short_text type = type_of(tensor->dtype, &tensor->parts[0]);
-    if (strcmp(tensor->form, "dense") == 0) {
-        table_cell(t, type.s);
-        return;
-    }
-    char text[200];
-    snprintf(text, sizeof text, "%s (%.100s)", type.s, escaped(tensor->form));
-    table_cell(t, text);
 }
 
 static void list_rows(const tn_file *file, bool long_list)
@@ -100,7 +121,7 @@ static void list_rows(const tn_file *file, bool long_list)
     static const char *const full[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align", NULL };
     static const char *const sharded[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align",
                                            "file", NULL };
-    const char *const *headings = !long_list ? brief : tn_file_shards(file) > 1 ? sharded : full;
+    const char *const *headings = !long_list ? brief : file_count(file) > 1 ? sharded : full;
     table t;
     totals sum = { 0 };
     table_begin(&t, headings, 1u << 3 | 1u << 6 | 1u << 7);
@@ -109,7 +130,7 @@ static void list_rows(const tn_file *file, bool long_list)
         const tn_part *part = &tensor->parts[0];
         add_to_totals(&sum, file, tensor);
         table_name(&t, tensor->name);
-        type_cell(&t, tensor);
+        table_cell(&t, tensor_type(tensor).s);
         table_cell(&t, shape_of(tensor->rank, tensor->shape).s);
         table_cell(&t, human_size(tensor_nbytes(tensor)).s);
         table_cell(&t, encoding_of(part).s);
@@ -140,8 +161,7 @@ static void json_part(const tn_file *file, const tn_part *part)
     const char *encoding = encoding_name(storage->encoding);
     json_text_field("dtype", info ? info->name : NULL);
     json_text_field("type", storage->type);
-    json_key("shape");
-    json_shape(part->array.rank, part->array.shape);
+    json_shape_field("shape", part->array.rank, part->array.shape);
     json_uint_field("nbytes", part->nbytes);
     json_uint_field("stored", storage->size);
     json_text_field("encoding", encoding ? encoding : storage->encoding_name);
@@ -149,7 +169,9 @@ static void json_part(const tn_file *file, const tn_part *part)
     json_text_field("checksum", storage->checksum_text);
     json_uint_field("offset", storage->offset);
     json_uint_field("align", alignment_of(storage->offset));
-    if (tn_file_shards(file) > 1)
+    json_shape_field("physical_shape", part->array.rank, storage->physical);
+    json_shape_field("strides", part->array.rank, storage->stride);
+    if (file_count(file) > 1)
         json_text_field("file", tn_file_shard_name(file, storage->shard));
 }
 
@@ -157,8 +179,7 @@ static void json_parts(const tn_file *file, const tn_tensor *tensor)
 {
     const tn_dtype_info *info = tn_dtype_get(tensor->dtype);
     json_text_field("dtype", info ? info->name : NULL);
-    json_key("shape");
-    json_shape(tensor->rank, tensor->shape);
+    json_shape_field("shape", tensor->rank, tensor->shape);
     json_key("parts");
     json_open('[');
     for (uint32_t i = 0; i < tensor->nparts; i++) {
@@ -168,6 +189,23 @@ static void json_parts(const tn_file *file, const tn_tensor *tensor)
         json_close('}');
     }
     json_close(']');
+}
+
+static void json_scaling(const tn_scaling *s)
+{
+    json_key("scaling");
+    if (!s) {
+        json_word("null");
+        return;
+    }
+    json_open('{');
+    json_key("axis");
+    if (s->axis >= 0)
+        json_int(s->axis);
+    else
+        json_word("null");
+    json_shape_field("range", 2, s->range);
+    json_close('}');
 }
 
 static void json_tensor(const tn_file *file, const tn_tensor *tensor)
@@ -180,6 +218,8 @@ static void json_tensor(const tn_file *file, const tn_tensor *tensor)
         json_part(file, &tensor->parts[0]);
     else
         json_parts(file, tensor);
+    json_text_field("layout", tensor->layout);
+    json_scaling(tensor->scaling);
     json_text_field("tied", tensor->tied);
     json_key("metadata");
     json_meta(tensor->meta, tensor->nmeta);
@@ -194,7 +234,7 @@ static void list_json(const char *path, const tn_file *file)
     json_text_field("file", path);
     json_text_field("format", tn_file_format(file));
     json_uint_field("size", tn_file_size(file));
-    json_uint_field("files", tn_file_shards(file));
+    json_uint_field("files", file_count(file));
     json_key("metadata");
     json_meta(meta, count);
     json_key("tensors");
@@ -241,7 +281,8 @@ const command cmd_ls = {
     .operands = "FILE...",
     .summary = "Lists tensors: name, type, shape, size, encoding, checksum.",
     .about = "Only the index is read.  A type, encoding or checksum this build does not know\n"
-             "is shown in question marks as the file spells it.",
+             "is shown in question marks as the file spells it.  \"int8 scaled\" is a tensor of\n"
+             "int8 codes with scales.",
     .example = "  $ tenon ls -l model.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,

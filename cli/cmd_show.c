@@ -8,16 +8,41 @@
 
 #define THRESHOLD 1000          /* more values than this are summarised */
 
+/* What the parts of a scaled tensor mean. */
+static void out_scaling(const tn_tensor *tensor)
+{
+    out("codes of %s values: %s * scale", type_of(tensor->dtype, NULL).s, tensor->nparts > 2 ? "(data - zero)" : "data");
+    if (tensor->scaling->axis >= 0)
+        out(", a scale for each index of dimension %d", tensor->scaling->axis);
+    out_text("\n");
+}
+
 static void out_heading(const opts *o, const tn_tensor *tensor, const tn_part *part, const window *w)
 {
-    if (part == tensor->parts)
-        out("%s%s%s  %s %s\n", style_on_stdout(STYLE_BOLD), escaped(tensor->name), style_on_stdout(STYLE_PLAIN),
-            type_of(tensor->dtype, part).s, shape_of(tensor->rank, tensor->shape).s);
+    if (part == tensor->parts) {
+        out("%s%s%s  %s %s", style_on_stdout(STYLE_BOLD), escaped(tensor->name), style_on_stdout(STYLE_PLAIN),
+            tensor_type(tensor).s, shape_of(tensor->rank, tensor->shape).s);
+        out("%s%s\n", tensor->layout ? " " : "", tensor->layout ? escaped(tensor->layout) : "");
+        if (tensor->scaling)
+            out_scaling(tensor);
+    }
     if (tensor->nparts > 1)
         out("%s  %s %s\n", escaped(part->role), type_of(part->array.dtype, part).s,
             shape_of(part->array.rank, part->array.shape).s);
     if (o->slice)
         out("[%s] is %s\n", escaped(o->slice), shape_of(w->rank, w->shape).s);
+}
+
+static void json_scaling(const tn_tensor *tensor)
+{
+    if (!tensor->scaling)
+        return;
+    json_text_field("value_dtype", tn_dtype_get(tensor->dtype)->name);
+    json_key("axis");
+    if (tensor->scaling->axis >= 0)
+        json_int(tensor->scaling->axis);
+    else
+        json_word("null");
 }
 
 static void json_heading(const tn_tensor *tensor, const tn_part *part, const window *w)
@@ -28,6 +53,7 @@ static void json_heading(const tn_tensor *tensor, const tn_part *part, const win
     }
     if (part == tensor->parts && tensor->nparts > 1) {
         json_text_field("form", tensor->form);
+        json_scaling(tensor);
         json_key("parts");
         json_open('[');
     }
@@ -36,8 +62,7 @@ static void json_heading(const tn_tensor *tensor, const tn_part *part, const win
         json_text_field("role", part->role);
     }
     json_text_field("dtype", tn_dtype_get(part->array.dtype)->name);
-    json_key("shape");
-    json_shape(w->rank, w->shape);
+    json_shape_field("shape", w->rank, w->shape);
     json_key("values");
 }
 
@@ -108,7 +133,9 @@ const command cmd_show = {
     .operands = "FILE NAME",
     .summary = "Shows the values of a tensor.",
     .about = "Of more than 1000 values only the first and last three along each dimension are\n"
-             "shown, unless --full or --json is given.  Only what is shown is read.",
+             "shown, unless --full or --json is given.  Only what is shown is read.\n\n"
+             "Of a scaled tensor the parts are shown: codes, scales and zero points.  A cast to\n"
+             "a float type (convert --cast) makes values of them.",
     .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
     .min_files = 2,
     .max_files = 2,

@@ -147,8 +147,7 @@ static void json_tensor(const tn_tensor *tensor, const tn_statistics *s, const t
     json_open('{');
     json_text_field("name", tensor->name);
     json_text_field("dtype", info ? info->name : NULL);
-    json_key("shape");
-    json_shape(tensor->rank, tensor->shape);
+    json_shape_field("shape", tensor->rank, tensor->shape);
     json_text_field("error", why ? why->text : NULL);
     if (!why)
         json_figures(s);

@@ -11,6 +11,7 @@ typedef struct check {
     progress    bar;            /* first: progress_step() takes the context as its own */
     const opts *o;
     const char *path;
+    uint64_t    parts;
     uint64_t    crc32c, sha256; /* checked and right */
     uint64_t    none, not_checked, unreadable, bad;
     uint64_t    decoded;        /* of `none`: compressed, so at least that was checked */
@@ -68,6 +69,7 @@ static void out_problem(const check *c, const tn_tensor *tensor, const tn_part *
 static void report(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
 {
     check *c = context;
+    c->parts++;
     count(c, verdict, part->storage.checksum);
     c->decoded += verdict == TN_VERDICT_NONE && part->storage.encoding == TN_ENCODING_ZSTD;
     if (verdict == TN_VERDICT_OK || verdict == TN_VERDICT_NONE)
@@ -86,7 +88,9 @@ static void out_summary(const check *c, size_t tensors)
     out("%s: %s%s%s: %s", escaped(c->path), bad ? style_on_stdout(STYLE_RED) : "",
         bad ? "BAD" : partly ? "not fully checked" : "ok", bad ? style_on_stdout(STYLE_PLAIN) : "",
         counted(tensors, "tensor").s);
-    if (tensors > 0 && c->none == tensors) {
+    if (c->parts != tensors)
+        out(", %s", counted(c->parts, "part").s);
+    if (tensors > 0 && c->none == c->parts) {
         out("; no checksums: only the structure%s checked\n", c->decoded ? " and the compressed data were" : " was");
         return;
     }
@@ -110,6 +114,7 @@ static void json_summary(const check *c, size_t tensors)
 {
     json_close(']');
     json_uint_field("tensors", tensors);
+    json_uint_field("parts", c->parts);
     json_uint_field("crc32c", c->crc32c);
     json_uint_field("sha256", c->sha256);
     json_uint_field("without_checksum", c->none);

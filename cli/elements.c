@@ -18,6 +18,14 @@ static tn_status refuse(tn_error *err, const char *what, const char *spelling)
     return err->status;
 }
 
+/* A multiple of 8 rows, so that it begins on a whole byte whatever the type. */
+static uint64_t elements_a_block(const tn_part *part, unsigned bits, uint64_t row)
+{
+    uint64_t bytes = part->storage.encoding == TN_ENCODING_RAW ? RAW_BLOCK : COMPRESSED_BLOCK;
+    uint64_t rows = bytes * 8 / bits / row / 8 * 8;
+    return row * (rows > 0 ? rows : 8);
+}
+
 tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(part->array.dtype);
@@ -26,10 +34,12 @@ tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, t
         return refuse(err, "type", type_of(TN_UNKNOWN, part).s);
     if (tn_shape_count(part->array.rank, part->array.shape, &count) != TN_OK)
         return refuse(err, "shape", shape_of(part->array.rank, part->array.shape).s);
-    uint64_t bytes = part->storage.encoding == TN_ENCODING_RAW ? RAW_BLOCK : COMPRESSED_BLOCK;
-    *e = (elements){ .file = file, .flat = *part, .count = (int64_t)count };
-    e->flat.array = (tn_array){ .dtype = type->dtype, .rank = 1, .shape = &e->count };
-    e->block = bytes * 8 / type->bits / 8 * 8;      /* a multiple of 8: begins on a whole byte */
+    *e = (elements){ .file = file, .rows = *part, .count = (int64_t)count, .row = 1 };
+    if (!part->storage.stride)
+        e->rows.array = (tn_array){ .dtype = type->dtype, .rank = 1, .shape = &e->count };
+    else if (count > 0 && part->array.rank > 0)
+        e->row = count / (uint64_t)part->array.shape[0];
+    e->block = elements_a_block(part, type->bits, e->row);
     if (part->data) {
         e->data = part->data;
         e->n = count;
@@ -41,15 +51,13 @@ void elements_close(elements *e) { free(e->buffer); }
 
 static tn_status load(elements *e, uint64_t index, tn_error *err)
 {
-    uint64_t left, bits = tn_dtype_get(e->flat.array.dtype)->bits;
-    if (!e->buffer)
-        e->buffer = must_allocate((size_t)(e->block * bits / 8), 1);
+    uint64_t left, bits = tn_dtype_get(e->rows.array.dtype)->bits;
     e->first = index / e->block * e->block;
     left = (uint64_t)e->count - e->first;
     e->n = left < e->block ? left : e->block;
-    e->data = e->buffer;
     size_t size = (size_t)((e->n * bits + 7) / 8);
-    tn_status status = tn_part_read_rows(e->file, &e->flat, e->first, e->n, e->buffer, size, err);
+    e->data = e->buffer = must_resize(e->buffer, size);
+    tn_status status = tn_part_read_rows(e->file, &e->rows, e->first / e->row, e->n / e->row, e->buffer, size, err);
     if (status != TN_OK)
         e->n = 0;
     return status;
@@ -62,6 +70,6 @@ tn_status elements_get(elements *e, uint64_t index, tn_value *value, tn_error *e
         if (status != TN_OK)
             return status;
     }
-    *value = tn_value_get(e->flat.array.dtype, e->data, index - e->first);
+    *value = tn_value_get(e->rows.array.dtype, e->data, index - e->first);
     return TN_OK;
 }

@@ -10,8 +10,9 @@
 
 typedef struct elements {
     const tn_file *file;
-    tn_part        flat;        /* the part as one row of elements */
+    tn_part        rows;        /* the part; as one row of elements where it lies densely */
     int64_t        count;
+    uint64_t       row;         /* elements a row of it */
     const void    *data;        /* of the block at `first` */
     void          *buffer;
     uint64_t       first, n;    /* elements of the block */

@@ -141,7 +141,14 @@ void json_double(double value)
 
 void json_bool(bool value) { json_word(value ? "true" : "false"); }
 
-void json_shape(uint32_t rank, const int64_t *shape) { json_word(shape_of(rank, shape).s); }
+void json_int(int64_t value)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)value);
+    json_word(digits);
+}
+
+void json_shape(uint32_t rank, const int64_t *shape) { json_word(shape ? shape_of(rank, shape).s : "null"); }
 
 static void json_meta_value(const tn_meta *meta)
 {
@@ -182,4 +189,10 @@ void json_bool_field(const char *key, bool value)
 {
     json_key(key);
     json_bool(value);
+}
+
+void json_shape_field(const char *key, uint32_t rank, const int64_t *shape)
+{
+    json_key(key);
+    json_shape(rank, shape);
 }

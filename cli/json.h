@@ -19,12 +19,14 @@ void json_word(const char *json);       /* JSON already: a number, null, metadat
 void json_uint(uint64_t value);
 void json_double(double value);         /* NaN and infinities become texts */
 void json_bool(bool value);
-void json_shape(uint32_t rank, const int64_t *shape);
+void json_int(int64_t value);
+void json_shape(uint32_t rank, const int64_t *shape);   /* NULL is null */
 void json_meta(const tn_meta *meta, size_t count);      /* an object */
 
 /* "key": value */
 void json_text_field(const char *key, const char *text);
 void json_uint_field(const char *key, uint64_t value);
 void json_bool_field(const char *key, bool value);
+void json_shape_field(const char *key, uint32_t rank, const int64_t *shape);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +125,24 @@ static bool take_jobs(opts *o, const option_row *row, const char *value)
     return true;
 }
 
+/* NAME=VALUE with a value that is a whole number. */
+static bool take_bind(opts *o, const option_row *row, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    long number;
+    return equals && equals > value && parse_number(equals + 1, 0, LONG_MAX, &number) && take_list(o, row, value);
+}
+
+static bool take_level(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    long level;
+    if (!parse_number(value, 1, 3, &level))
+        return false;
+    o->compliance = (int)level;
+    return true;
+}
+
 static bool take_io(opts *o, const option_row *row, const char *value)
 {
     (void)row;
@@ -188,9 +207,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_ONLY] = { "only", "GLOB", NULL, "only tensors whose name matches (repeatable)", take_list, FIELD(only), 0 },
     [OPT_RENAME] = { "rename", "OLD=NEW", NULL, "rename a tensor, or many: a.*=b.* (repeatable)", take_rename,
                      FIELD(rename), 0 },
-    [OPT_CAST] = { "cast", "RULE", NULL, "change types; the first match wins (repeatable)", take_list,
+    [OPT_CAST] = { "cast", "RULE", NULL, "types: [GLOB=]TYPE[,KEY=VALUE...] (repeatable)", take_list,
                    FIELD(casts), 0 },
-    [OPT_RECIPE] = { "recipe", "FILE", NULL, "more such rules, one a line; # begins a comment", take_list, FIELD(recipes), 0 },
+    [OPT_RECIPE] = { "recipe", "FILE", NULL, "more rules for --cast, one a line; # begins a comment", take_list, FIELD(recipes), 0 },
     [OPT_ROUND] = { "round", "HOW", "even, away, zero, half_up, trunc, up, down or stochastic",
                     "rounding of casts (default: even)", take_cast_default, 0, 0 },
     [OPT_OVERFLOW] = { "overflow", "HOW", "default, saturate, inf, nan or error",
@@ -199,6 +218,9 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_SEED] = { "seed", "N", "a number from 0 to 18446744073709551615", "of stochastic rounding (default: 0)",
                    take_cast_default, 0, 0 },
     [OPT_COMPLEX] = { "complex", "real", NULL, "complex to real takes the real part", take_cast_default, 0, 0 },
+    [OPT_LAYOUT] = { "layout", "RULE", NULL, "new order: [GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
+                     FIELD(layouts), 0 },
+    [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V]", take_list, FIELD(pads), 0 },
     [OPT_COMPRESS] = { "compress", "zstd[:LEVEL]|none", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
                        "compress, level 1 to 22, or not (default: as in IN)", take_compress, 0, 0 },
     [OPT_CHECKSUM] = { "checksum", "crc32c|sha256|none", NULL, "checksum each tensor so (default: as in IN)",
@@ -213,11 +235,16 @@ static const option_row rows[OPT_COUNT] = {
                             FIELD(drop_metadata), 0 },
     [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,
                       FIELD(dry_run), 'n' },
-    [OPT_FORCE] = { "force", NULL, NULL, "replace OUT if it exists", take_flag, FIELD(force), 'f' },
+    [OPT_SIDECAR] = { "sidecar", NULL, NULL, "write FILE.wia.json beside FILE instead", take_flag, FIELD(sidecar), 0 },
+    [OPT_FORCE] = { "force", NULL, NULL, "replace the output if it exists", take_flag, FIELD(force), 'f' },
     [OPT_TENSOR] = { "tensor", "NAME", NULL, "that tensor's metadata, not the file's", take_text, FIELD(tensor), 0 },
     [OPT_SET] = { "set", "KEY=VALUE", NULL, "set a key to a text (repeatable)", take_set, FIELD(changes), 0 },
     [OPT_UNSET] = { "unset", "KEY", "a key without \"=\"", "remove a key (repeatable)", take_unset, FIELD(changes), 0 },
     [OPT_IGNORE_METADATA] = { "ignore-metadata", NULL, NULL, "compare tensors only", take_flag, FIELD(ignore_metadata), 0 },
+    [OPT_STRICT] = { "strict", NULL, NULL, "types beyond the specification's 17 are wrong", take_flag, FIELD(strict), 0 },
+    [OPT_BIND] = { "bind", "NAME=VALUE", "a symbol and a whole number, as in batch=32",
+                   "give a symbol a value (repeatable)", take_bind, FIELD(binds), 0 },
+    [OPT_LEVEL] = { "level", "1|2|3", NULL, "compliance level asked for", take_level, 0, 0 },
     [OPT_JOBS] = { "jobs", "N", "a number from 0 to 1024", "threads (default, and 0: one a core)", take_jobs, 0, 'j' },
     [OPT_JSON] = { "json", NULL, NULL, "for programs: one JSON object a line", take_flag, FIELD(json), 0 },
     [OPT_QUIET] = { "quiet", NULL, NULL, "no progress, no closing line", take_flag, FIELD(quiet), 'q' },
@@ -293,12 +320,17 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(casts), FIELD(recipes), FIELD(layouts), FIELD(pads),
+                                FIELD(binds), FIELD(changes) };
+enum { NLISTS = sizeof lists / sizeof *lists };
+
+static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }
+
 int opts_parse(opts *o, const command *c, int argc, char **argv)
 {
     *o = (opts){ .cast.size = sizeof o->cast };
-    text_list *lists[] = { &o->only, &o->rename, &o->casts, &o->recipes, &o->changes };
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        lists[i]->items = must_allocate((size_t)argc, sizeof(char *));
+    for (size_t i = 0; i < NLISTS; i++)
+        list_at(o, i)->items = must_allocate((size_t)argc, sizeof(char *));
     int code = parse_options(o, c, argc, argv);
     if (code != EXIT_DONE || o->help)
         return code;
@@ -314,11 +346,8 @@ int opts_parse(opts *o, const command *c, int argc, char **argv)
 
 void opts_free(opts *o)
 {
-    free(o->only.items);
-    free(o->rename.items);
-    free(o->casts.items);
-    free(o->recipes.items);
-    free(o->changes.items);
+    for (size_t i = 0; i < NLISTS; i++)
+        free(list_at(o, i)->items);
 }
 
 static void out_option(const option_row *row)

@@ -9,8 +9,9 @@
 
 typedef enum opt_id {
     OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
-    OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER, OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DRY_RUN, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
-    OPT_IGNORE_METADATA, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
+    OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_LAYOUT, OPT_PAD, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
+    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
+    OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
 } opt_id;
 #define OPT(id) (UINT64_C(1) << OPT_##id)
 
@@ -20,7 +21,7 @@ typedef struct text_list {
 } text_list;
 
 typedef struct opts {
-    bool long_list, json, full, filler, drop_metadata, dry_run, force, quiet, ignore_metadata, help;
+    bool long_list, json, full, filler, drop_metadata, dry_run, force, quiet, ignore_metadata, sidecar, strict, help;
     const char *from, *to, *slice, *tensor;
     tn_io       io;
     unsigned    jobs;
@@ -29,9 +30,11 @@ typedef struct opts {
     tn_encoding encoding;
     int         level;
     tn_checksum checksum;
-    text_list   only, rename, casts, recipes;
+    text_list   only, rename, casts, recipes, layouts, pads;
     const char *cast_default;   /* the last of --round, --overflow ... that was given, or NULL */
     tn_cast_options cast;       /* what they said */
+    text_list   binds;          /* "NAME=VALUE" */
+    int         compliance;     /* level 1, 2 or 3; 0: not given */
     text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
     char      **files;          /* operands */
     size_t      nfiles;
@@ -48,7 +51,8 @@ typedef struct command {
     int       (*run)(const opts *o);
 } command;
 
-extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_diff, cmd_meta, cmd_formats, cmd_types, cmd_version;
+extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_diff, cmd_meta, cmd_describe, cmd_check,
+    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_version;
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
  * EXIT_USAGE after saying what is wrong. */

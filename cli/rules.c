@@ -1,4 +1,4 @@
-/* cli/rules.c - the cast rules of --cast and --recipe. */
+/* cli/rules.c - what is to become of which tensors: --cast, --recipe, --layout, --pad. */
 #include "rules.h"
 
 #include <errno.h>
@@ -6,14 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tn_status add_rule(rule_list *rules, const opts *o, const char *text, tn_error *err)
+enum { LONGEST = 64 << 10 };       /* bytes of a recipe's line: far more than any rule has */
+
+static tn_status add_cast(rule_list *rules, const opts *o, const char *text, tn_error *err)
 {
-    if (rules->count == rules->cap) {
+    if (rules->ncasts == rules->cap) {
         rules->cap = 2 * rules->cap + 8;
-        rules->items = must_resize(rules->items, rules->cap * sizeof *rules->items);
+        rules->casts = must_resize(rules->casts, rules->cap * sizeof *rules->casts);
     }
-    tn_status status = tn_cast_rule_parse(text, &o->cast, &rules->items[rules->count], err);
-    rules->count += status == TN_OK;
+    tn_status status = tn_cast_rule_parse(text, &o->cast, &rules->casts[rules->ncasts], err);
+    rules->ncasts += status == TN_OK;
     return status;
 }
 
@@ -34,36 +36,52 @@ static char *trim(char *line)
     return line;
 }
 
+/* Reads to the end of the line or of the file, or until it is clear that the line is too long; returns the number of
+ * bytes. */
+static size_t read_line(char line[LONGEST + 2], FILE *f)
+{
+    size_t n = 0;
+    int c = 0;
+    while (n <= LONGEST && c != '\n' && (c = getc(f)) != EOF)
+        line[n++] = (char)c;
+    line[n] = '\0';
+    return n;
+}
+
+static int take_line(rule_list *rules, const opts *o, const char *path, size_t number, char *line, size_t n)
+{
+    tn_error err;
+    if (n > LONGEST && line[n - 1] != '\n') {
+        say("%s: line %zu: expected at most %d bytes but found more", escaped(path), number, LONGEST);
+        return EXIT_USAGE;
+    }
+    if (strlen(line) != n) {
+        say("%s: line %zu: a NUL byte, where text was expected", escaped(path), number);
+        return EXIT_USAGE;
+    }
+    const char *text = trim(line);
+    if (!*text || add_cast(rules, o, text, &err) == TN_OK)
+        return EXIT_DONE;
+    say("%s: line %zu: \"%s\": %s", escaped(path), number, escaped(text), err.text);
+    return EXIT_USAGE;
+}
+
 static int read_lines(rule_list *rules, const opts *o, const char *path, FILE *f)
 {
-    char *line = NULL;
-    size_t cap = 0, number = 0;
-    ssize_t n;
-    tn_error err = { .status = TN_OK };
-    errno = 0;
-    while (err.status == TN_OK && (n = getline(&line, &cap, f)) >= 0) {
-        number++;
-        if (strlen(line) != (size_t)n) {
-            say("%s: line %zu: a NUL byte, where text was expected", escaped(path), number);
-            free(line);
-            return EXIT_USAGE;
-        }
-        const char *text = trim(line);
-        if (*text && add_rule(rules, o, text, &err) != TN_OK)
-            say("%s: line %zu: \"%s\": %s", escaped(path), number, escaped(text), err.text);
-    }
-    free(line);
-    if (err.status != TN_OK)
-        return EXIT_USAGE;
+    char line[LONGEST + 2];
+    size_t number = 0, n;
+    int code = EXIT_DONE;
+    while (code == EXIT_DONE && (n = read_line(line, f)) > 0 && !ferror(f))
+        code = take_line(rules, o, path, ++number, line, n);
     if (!ferror(f))
-        return EXIT_DONE;
+        return code;
     say("%s: cannot read: %s", escaped(path), strerror(errno));
     return EXIT_SYSTEM;
 }
 
 static int read_recipe(rule_list *rules, const opts *o, const char *path)
 {
-    size_t before = rules->count;
+    size_t before = rules->ncasts;
     FILE *f = fopen(path, "r");
     if (!f) {
         say("%s: cannot open: %s", escaped(path), strerror(errno));
@@ -71,21 +89,24 @@ static int read_recipe(rule_list *rules, const opts *o, const char *path)
     }
     int code = read_lines(rules, o, path, f);
     fclose(f);
-    if (code != EXIT_DONE || rules->count > before)
+    if (code != EXIT_DONE || rules->ncasts > before)
         return code;
     say("%s: expected at least one rule but found none", escaped(path));
     return EXIT_USAGE;
 }
 
-int rules_read(rule_list *rules, const opts *o)
+static int refuse(const char *option, const char *text, const tn_error *err)
 {
-    *rules = (rule_list){ 0 };
+    say("--%s \"%s\": %s", option, escaped(text), err->text);
+    return EXIT_USAGE;
+}
+
+static int read_casts(rule_list *rules, const opts *o)
+{
     for (size_t i = 0; i < o->casts.count; i++) {
         tn_error err;
-        if (add_rule(rules, o, o->casts.items[i], &err) != TN_OK) {
-            say("--cast \"%s\": %s", escaped(o->casts.items[i]), err.text);
-            return EXIT_USAGE;
-        }
+        if (add_cast(rules, o, o->casts.items[i], &err) != TN_OK)
+            return refuse("cast", o->casts.items[i], &err);
     }
     int code = EXIT_DONE;
     for (size_t i = 0; i < o->recipes.count && code == EXIT_DONE; i++)
@@ -93,7 +114,44 @@ int rules_read(rule_list *rules, const opts *o)
     return code;
 }
 
+static int read_layouts(rule_list *rules, const text_list *texts)
+{
+    if (texts->count > 0)
+        rules->layouts = must_allocate(texts->count, sizeof *rules->layouts);
+    for (; rules->nlayouts < texts->count; rules->nlayouts++) {
+        const char *text = texts->items[rules->nlayouts];
+        tn_error err;
+        if (tn_layout_rule_parse(text, &rules->layouts[rules->nlayouts], &err) != TN_OK)
+            return refuse("layout", text, &err);
+    }
+    return EXIT_DONE;
+}
+
+static int read_pads(rule_list *rules, const text_list *texts)
+{
+    if (texts->count > 0)
+        rules->pads = must_allocate(texts->count, sizeof *rules->pads);
+    for (; rules->npads < texts->count; rules->npads++) {
+        const char *text = texts->items[rules->npads];
+        tn_error err;
+        if (tn_pad_rule_parse(text, &rules->pads[rules->npads], &err) != TN_OK)
+            return refuse("pad", text, &err);
+    }
+    return EXIT_DONE;
+}
+
+int rules_read(rule_list *rules, const opts *o)
+{
+    *rules = (rule_list){ 0 };
+    int code = read_casts(rules, o);
+    if (code == EXIT_DONE)
+        code = read_layouts(rules, &o->layouts);
+    return code == EXIT_DONE ? read_pads(rules, &o->pads) : code;
+}
+
 void rules_free(rule_list *rules)
 {
-    free(rules->items);
+    free(rules->casts);
+    free(rules->layouts);
+    free(rules->pads);
 }

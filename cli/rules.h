@@ -1,12 +1,16 @@
-/* cli/rules.h - the cast rules of --cast and --recipe. */
+/* cli/rules.h - what is to become of which tensors: --cast, --recipe, --layout, --pad. */
 #ifndef TENON_CLI_RULES_H
 #define TENON_CLI_RULES_H
 
 #include "opts.h"
 
 typedef struct rule_list {
-    tn_cast_rule *items;        /* NULL: none */
-    size_t        count, cap;
+    tn_cast_rule   *casts;      /* each NULL where there is none */
+    size_t          ncasts, cap;
+    tn_layout_rule *layouts;
+    size_t          nlayouts;
+    tn_pad_rule    *pads;
+    size_t          npads;
 } rule_list;
 
 /* Reads the rules of the command line, then those of the recipes.  Returns

@@ -112,6 +112,22 @@ short_text type_of(tn_dtype dtype, const tn_part *part)
     return foreign(spelling, strlen(spelling));
 }
 
+form_text type_and_form(tn_dtype data, const char *form, const tn_part *part)
+{
+    form_text text;
+    short_text type = type_of(data, part);
+    memcpy(text.s, type.s, sizeof type.s);
+    if (strcmp(form, "dense") != 0)
+        snprintf(text.s, sizeof text.s, "%s %.80s", type.s, escaped(form));
+    return text;
+}
+
+/* Of a scaled tensor the codes: what its values are is said beside its scales. */
+form_text tensor_type(const tn_tensor *tensor)
+{
+    return type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype, tensor->form, &tensor->parts[0]);
+}
+
 const char *encoding_name(tn_encoding encoding)
 {
     return encoding == TN_ENCODING_RAW ? "raw" : encoding == TN_ENCODING_ZSTD ? "zstd" : NULL;

@@ -8,6 +8,7 @@
 #include <tenon/tenon.h>
 
 typedef struct short_text { char s[64]; } short_text;
+typedef struct form_text { char s[160]; } form_text;
 typedef struct shape_text { char s[TN_MAX_RANK * 22 + 3]; } shape_text;
 
 /* Decimal digits, without a NUL, at most 20; returns the place behind them.
@@ -22,6 +23,11 @@ shape_text index_of(uint64_t flat, uint32_t rank, const int64_t *shape);    /* r
 
 /* The name of a type, or the file's own spelling as ?NAME?, cut if long. */
 short_text type_of(tn_dtype dtype, const tn_part *part);
+
+/* The type of a tensor's data, and the form where it is not a plain array: "float32", "int8 scaled". */
+form_text  type_and_form(tn_dtype data, const char *form, const tn_part *part);
+form_text  tensor_type(const tn_tensor *tensor);
+
 short_text encoding_of(const tn_part *part);        /* "raw", "zstd 43%", "raw big-endian" */
 short_text checksum_of(const tn_part *part);        /* "crc32c", "-" */
 

@@ -5,6 +5,11 @@ _tenon_formats() {
     tenon formats 2>/dev/null | sed -n '2,$s/ .*//p'
 }
 
+# The layouts with a name.
+_tenon_layouts() {
+    tenon device --json 2>/dev/null | sed -n 's/.*"layouts": \[\([^]]*\)\].*/\1/p' | tr -d '",'
+}
+
 # The short names of `tenon types`.
 _tenon_types() {
     tenon types --json 2>/dev/null | sed -n 's/.*"short": "\([^"]*\)".*/\1/p'
@@ -18,12 +23,15 @@ _tenon_options() {
     stats) echo "--only --jobs $input $common" ;;
     verify) echo "--jobs $input $common" ;;
     convert)
-        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex" \
+        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --layout --pad" \
             "--compress --checksum --align --filler --shard-size --drop-metadata --dry-run --force --jobs --quiet $input $common"
         ;;
     diff) echo "--ignore-metadata --jobs $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
-    formats | types | version) echo "$common" ;;
+    describe) echo "--sidecar --force --quiet $input --help" ;;
+    check) echo "--strict --bind --level $common" ;;
+    compliance) echo "--level $common" ;;
+    device | formats | types | version) echo "$common" ;;
     help) echo --help ;;
     esac
 }
@@ -40,6 +48,8 @@ _tenon_values() {
     --overflow) echo default saturate inf nan error ;;
     --nan) echo keep zero error ;;
     --complex) echo real ;;
+    --layout) _tenon_layouts ;;
+    --level) echo 1 2 3 ;;
     --align) echo 64 4K 2M ;;
     --shard-size) echo 1G 5G ;;
     esac
@@ -47,7 +57,7 @@ _tenon_values() {
 
 _tenon() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands='ls show stats verify convert diff meta formats types version help'
+    local commands='ls show stats verify convert diff meta describe check compliance device formats types version help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
@@ -60,11 +70,12 @@ _tenon() {
         current=
     fi
     case $previous in
-    --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | --complex)
+    --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | \
+        --complex | --layout | --level)
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --seed | --tensor | --set | --unset | --jobs | -j)
+    --slice | --only | --rename | --seed | --pad | --bind | --tensor | --set | --unset | --jobs | -j)
         return
         ;;
     esac

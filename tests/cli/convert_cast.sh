@@ -6,11 +6,11 @@ t show out.zt a.weight
 t diff --ignore-metadata s.safetensors out.zt
 t convert -n s.safetensors out2.zt --cast '*.weight=f8e4m3fn' --cast i4,overflow=saturate
 t convert -n s.safetensors out2.zt --cast i8 --json
-printf '%s\n' '# first the weights' '' '  *.weight=i8,scale=10   # tenths' '*=f16' >recipe
+printf '%s\n' '# first the weights' '' '  *.weight=i8,times=10   # tenths' '*=f16' >recipe
 t convert -q s.safetensors out2.zt --recipe recipe
 t show out2.zt a.weight
 t show out2.zt a.bias
-t convert -q s.safetensors out3.zt --cast a.weight=u8,scale=-1 --overflow saturate
+t convert -q s.safetensors out3.zt --cast a.weight=u8,times=-1 --overflow saturate
 t show out3.zt a.weight
 safetensors r.safetensors '{"r":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}' '\x00\x00\x20\x40\x00\x00\x20\xc0\x00\x00\x60\x40\x33\x33\x13\x40'
 for round in even away zero half_up trunc up down; do

@@ -3,7 +3,8 @@ sample s.safetensors
 t convert s.safetensors o.zt --cast bf17
 t convert s.safetensors o.zt --cast '*.bias=bf17'
 t convert s.safetensors o.zt --cast f32,round=nearest
-t convert s.safetensors o.zt --cast f32,scale=0
+t convert s.safetensors o.zt --cast f32,times=0
+t convert s.safetensors o.zt --cast f32,scale=2
 t convert s.safetensors o.zt --cast nothing=f32
 t convert s.safetensors o.zt --round up
 t convert s.safetensors o.zt --cast f32 --round nearest

@@ -25,6 +25,14 @@ golden() {
     done
 }
 
+# Copies golden descriptors: descriptors good/dynamic.json
+descriptors() {
+    local file
+    for file; do
+        cat "$GOLDEN/descriptor/$file" >"${file##*/}"
+    done
+}
+
 # Makes a safetensors file: safetensors FILE HEADER DATA, DATA with printf's escapes.
 safetensors() {
     local LC_ALL=C size byte
@@ -42,4 +50,15 @@ safetensors() {
 sample() {
     safetensors "$1" '{"__metadata__":{"format":"pt","note":"two\nlines"},"a.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"a.bias":{"dtype":"I16","shape":[2],"data_offsets":[24,28]},"b.flag":{"dtype":"BOOL","shape":[],"data_offsets":[28,29]}}' \
         '\x00\x00\x80\x3f\x00\x00\x00\x40\x00\x00\x40\x40\x00\x00\x80\x40\x00\x00\xa0\x40\x00\x00\xc0\x40\x01\x00\xff\xff\x01'
+}
+
+# Two images of three channels, 2x2, in the order NCHW, with the numbers 0 to 23; and two numbers.
+images() {
+    local data= hex
+    for hex in 0000 3f80 4000 4040 4080 40a0 40c0 40e0 4100 4110 4120 4130 4140 4150 4160 4170 4180 4188 4190 4198 41a0 41a8 \
+        41b0 41b8 3f00 bf00; do
+        data+="\\x00\\x00\\x${hex:2:2}\\x${hex:0:2}"
+    done
+    safetensors "$1" '{"images":{"dtype":"F32","shape":[2,3,2,2],"data_offsets":[0,96]},"bias":{"dtype":"F32","shape":[2],"data_offsets":[96,104]}}' \
+        "$data"
 }

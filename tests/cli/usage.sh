@@ -4,7 +4,7 @@ t nonsense
 t --nonsense
 t help nonsense
 t help ls ls
-for command in ls show stats verify convert diff meta; do
+for command in ls show stats verify convert diff meta describe check; do
     t $command
     t $command --nonsense x y
     t $command -z x y
@@ -15,6 +15,8 @@ t convert one
 t convert one two three
 t diff one two three
 t meta one two
+t compliance one
+t device one
 t formats one
 t types one
 t version one
@@ -38,3 +40,18 @@ t convert a b --rename nothing
 t meta x --set nothing
 t meta x --set =value
 t meta x --unset a=b
+t convert a b --layout
+t convert a b --layout NN
+t convert a b --layout 'x=NH WC'
+t convert a b --layout NHWC,to=NCHW
+t convert a b --pad C
+t convert a b --pad C=0
+t convert a b --pad value=1
+t describe x --force
+t check x --bind batch
+t check x --bind =3
+t check x --bind batch=-1
+t check x --bind batch=99999999999999999999
+t check x --level 4
+t compliance --level 0
+t compliance --level all

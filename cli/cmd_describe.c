@@ -1,0 +1,133 @@
+/* cli/cmd_describe.c - the WIA-AI-011 descriptors of tensors. */
+#include "opts.h"
+#include "progress.h"
+#include "text.h"
+#include "whole_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Descriptors from several calls, in one row. */
+typedef struct collection {
+    tn_descriptors **sets;
+    size_t           nsets;
+    tn_descriptor   *items;
+    size_t           count;
+} collection;
+
+static int add_set(collection *c, const char *path, const tn_file *file, const tn_tensor *tensor)
+{
+    tn_descriptors *set;
+    tn_error err;
+    if (tn_describe(file, tensor, &set, &err) != TN_OK)
+        return say_error(path, &err);
+    size_t n = tn_descriptors_count(set);
+    c->items = must_resize(c->items, (c->count + n) * sizeof *c->items);
+    for (size_t i = 0; i < n; i++)
+        c->items[c->count++] = *tn_descriptors_at(set, i);
+    c->sets[c->nsets++] = set;
+    return EXIT_DONE;
+}
+
+/* The tensors that are named, or all. */
+static int collect(collection *c, const opts *o, const tn_file *file)
+{
+    const char *path = o->files[0];
+    int code = EXIT_DONE;
+    c->sets = must_allocate(o->nfiles, sizeof *c->sets);
+    if (o->nfiles == 1)
+        return add_set(c, path, file, NULL);
+    for (size_t i = 1; i < o->nfiles && code == EXIT_DONE; i++) {
+        const tn_tensor *tensor = tn_file_find(file, o->files[i]);
+        if (!tensor) {
+            say("%s: no tensor \"%s\"", escaped(path), escaped(o->files[i]));
+            return EXIT_BAD;
+        }
+        code = add_set(c, path, file, tensor);
+    }
+    return code;
+}
+
+static void collection_free(collection *c)
+{
+    for (size_t i = 0; i < c->nsets; i++)
+        tn_descriptors_free(c->sets[i]);
+    free(c->sets);
+    free(c->items);
+}
+
+static int write_sidecar(const opts *o, size_t count, const char *json, size_t size)
+{
+    static const char suffix[] = ".wia.json";
+    size_t n = strlen(o->files[0]);
+    char *path = must_allocate(n + sizeof suffix, 1);
+    memcpy(path, o->files[0], n);
+    memcpy(path + n, suffix, sizeof suffix);
+    tn_error err;
+    tn_status status = whole_file_write(path, json, size, o->force, &err);
+    int code = EXIT_DONE;
+    if (status == TN_ERR_EXISTS) {
+        say("%s: exists (--force replaces it)", escaped(path));
+        code = EXIT_USAGE;
+    } else if (status != TN_OK) {
+        code = say_error(path, &err);
+    } else if (!o->quiet) {
+        fprintf(stderr, "%s: %s, %s\n", escaped(path), counted(count, "descriptor").s, human_size(size).s);
+    }
+    free(path);
+    return code;
+}
+
+static int write_out(const opts *o, const collection *c)
+{
+    char *json;
+    size_t size;
+    tn_error err;
+    if (tn_descriptors_write(c->items, c->count, c->count != 1, &json, &size, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    int code = EXIT_DONE;
+    if (o->sidecar) {
+        code = write_sidecar(o, c->count, json, size);
+    } else {
+        out_bytes(json, size);
+        if (size == 0 || json[size - 1] != '\n')
+            out_text("\n");
+    }
+    free(json);
+    return code;
+}
+
+static int run(const opts *o)
+{
+    if (o->force && !o->sidecar)
+        return usage_error("describe", "--force needs --sidecar");
+    tn_file *file;
+    signals_catch();            /* a sidecar has no half: it is written, then the signal does its work */
+    int code = open_input(o, o->files[0], &file);
+    if (code != EXIT_DONE)
+        return code;
+    collection c = { 0 };
+    code = collect(&c, o, file);
+    if (code == EXIT_DONE)
+        code = write_out(o, &c);
+    collection_free(&c);
+    tn_close(file);
+    return code;
+}
+
+const command cmd_describe = {
+    .name = "describe",
+    .operands = "FILE [NAME]...",
+    .summary = "Prints WIA-AI-011 descriptors of tensors.",
+    .about = "One tensor gives a JSON object, several give an array of them.  A tensor that\n"
+             "lies in FILE raw, in the host's byte order and aligned to 64 bytes is described\n"
+             "where it lies: offset_bytes counts from the beginning of FILE.  Any other is\n"
+             "described as a dense buffer of its own.",
+    .example = "  $ tenon describe model.zt conv1.weight\n"
+               "  $ tenon describe model.zt --sidecar",
+    .min_files = 1,
+    .max_files = SIZE_MAX,
+    .accepts = OPT(SIDECAR) | OPT(FORCE) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .run = run,
+};
