@@ -85,8 +85,6 @@ static void check_zero_copy(tn_checker *c)
         tn_find_wrong(c, "memory.alignment", "expected at least 64 for a zero_copy_compatible tensor but found none");
     if (d->sparse.format)
         tn_find_wrong(c, "properties.zero_copy_compatible", "expected false for data in the document but found true");
-    else if (handle == TN_HANDLE_NONE)
-        tn_find_remark(c, "buffer_handle", "expected a handle for a zero_copy_compatible tensor but found none");
     if (handle != TN_HANDLE_NONE && handle != TN_HANDLE_MEMFD && d->device.space == TN_SPACE_HOST && !d->is_pinned)
         tn_find_remark(c, "properties.is_pinned", "expected true for host memory behind %s but found false",
                        tn_handle_type_name(handle));
