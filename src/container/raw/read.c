@@ -205,6 +205,9 @@ static bool has_zeros(const tn_quantization *q)
     return q->scheme == TN_QUANT_PER_TENSOR_ASYMMETRIC || q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
 }
 
+/* Of descriptors that stand beside a file of another format. */
+#define SIDECAR ".wia.json"
+
 static tn_status open_data(reader *r, tn_error *err)
 {
     tn_file *f = r->file;
@@ -214,7 +217,12 @@ static tn_status open_data(reader *r, tn_error *err)
     const char *path = tn_raw_data_path(f->shards[0].path, &f->arena);
     if (!path)
         return tn_fail_nomem(err);
-    return tn_file_add_shard(f, path, &r->data, err) ? tn_error_in_file(err, path) : TN_OK;
+    tn_status status = tn_file_add_shard(f, path, &r->data, err);
+    size_t n = strlen(f->shards[0].path), suffix = strlen(SIDECAR);
+    if (status == TN_ERR_IO && n > suffix && strcmp(f->shards[0].path + n - suffix, SIDECAR) == 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "it describes the tensors of %s, which has the data: open that",
+                       tn_quote(f->shards[0].path, n - suffix).text);
+    return status ? tn_error_in_file(err, path) : TN_OK;
 }
 
 /* A shard for numbers that stand in the document as text. */
