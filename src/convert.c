@@ -6,6 +6,7 @@
 #include "scales.h"
 #include "transfer.h"
 
+#include <fenv.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,7 +415,11 @@ tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_opt
     tn_take_options(&c.o, sizeof c.o, given);
     tn_take_options(&c.create, sizeof c.create, c.o.create);
     c.create.size = sizeof c.create;
+    fenv_t callers;             /* not all of the work is done by a pool, which would see to it */
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
     tn_status status = run(&c, result ? result : &ignored, &why);
+    fesetenv(&callers);
     tn_writer_abandon(c.writer);
     tn_arena_free(&c.arena);
     if (status && err)

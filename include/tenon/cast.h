@@ -2,7 +2,9 @@
  *
  * Every value is converted once: the exact value of the source element is
  * rounded to the destination type, never through a third type.  Results do not
- * depend on the CPU or the number of threads.  Thread-safe. */
+ * depend on the CPU, the number of threads or the caller's floating-point
+ * environment (rounding, flushing of subnormal numbers, traps), which stays as
+ * it is.  Thread-safe. */
 #ifndef TENON_CAST_H
 #define TENON_CAST_H
 

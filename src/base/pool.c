@@ -6,6 +6,7 @@
  * ones behind it. */
 #include "base/pool.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -93,6 +94,7 @@ static void *thread_main(void *argument)
 {
     tn_pool *p = argument;
     uint64_t joined = 0;
+    fesetenv(FE_DFL_ENV);                   /* a thread begins with that of the one that started it */
     pthread_mutex_lock(&p->lock);
     unsigned worker = ++p->numbered;        /* the caller of tn_pool_run() is 0 */
     while (!p->quit) {
@@ -109,6 +111,9 @@ static void *thread_main(void *argument)
 
 tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *err)
 {
+    fenv_t callers;
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
     pthread_mutex_lock(&p->lock);
     p->task = task;
     p->run++;
@@ -126,6 +131,7 @@ tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *
     if (status != TN_OK && err)
         *err = p->err;
     pthread_mutex_unlock(&p->lock);
+    fesetenv(&callers);
     return status;
 }
 

@@ -4,7 +4,11 @@
  * order and *emitted* one at a time in order of their number, so results never
  * depend on the number of threads.  At most tn_pool_slots() items are between
  * the start of work and the end of emit; each holds one slot, whose buffers
- * the caller reuses. */
+ * the caller reuses.
+ *
+ * Both are done in the default floating-point environment (nearest, subnormal
+ * numbers kept, nothing trapped), so results do not depend on the caller's
+ * either, which is as it was after a run. */
 #ifndef TN_BASE_POOL_H
 #define TN_BASE_POOL_H
 

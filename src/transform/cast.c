@@ -2,6 +2,7 @@
  * blocks of dense elements. */
 #include "transform/cast.h"
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -70,28 +71,32 @@ static unsigned refused_flags(const tn_dtype_info *to, const tn_cast_options *o)
 /* --- one element, by the definition -------------------------------------- */
 
 /* The value as float32, times the scale, in float32. */
-static tn_number scaled(const tn_cast_plan *plan, tn_number x, unsigned *flags)
+static tn_number scaled(tn_number x, float scale)
 {
     const tn_dtype_info *f32 = tn_dtype_get(TN_FLOAT32);
     const tn_encode_rules rules = tn_encode_rules_for(f32, NULL);
-    unsigned lost = 0;
-    uint32_t bits = (uint32_t)tn_number_encode(f32, &rules, x, 0, &lost);
+    unsigned ignored = 0;
+    uint32_t bits = (uint32_t)tn_number_encode(f32, &rules, x, 0, &ignored);
     float y;
     memcpy(&y, &bits, sizeof y);
     if (x.class != TN_NUMBER_NAN)
-        y *= plan->args.scale;
+        y *= scale;
     memcpy(&bits, &y, sizeof bits);
-    if (x.class == TN_NUMBER_FINITE && isinf(y))
-        *flags |= TN_ENCODED_OVERFLOW;
+    if (x.class == TN_NUMBER_FINITE && isinf(y))        /* no infinity, but beyond the largest of every type */
+        return (tn_number){ .negative = signbit(y), .significand = 1, .exponent = 2000 };
     return tn_number_decode(f32, bits);
+}
+
+/* What is to be encoded. */
+static tn_number number_of(const tn_cast_plan *plan, uint64_t code)
+{
+    tn_number x = tn_number_decode(plan->from, code);
+    return plan->args.has_scale ? scaled(x, plan->args.scale) : x;
 }
 
 static uint64_t define(const tn_cast_plan *plan, uint64_t code, uint64_t index, unsigned *flags)
 {
-    tn_number x = tn_number_decode(plan->from, code);
-    if (plan->args.has_scale)
-        x = scaled(plan, x, flags);
-    return tn_number_encode(plan->to, &plan->args.rules, x, index, flags);
+    return tn_number_encode(plan->to, &plan->args.rules, number_of(plan, code), index, flags);
 }
 
 /* --- the plan ------------------------------------------------------------ */
@@ -182,8 +187,8 @@ static void choose_route(tn_cast_plan *plan, const tn_kernels *k, const tn_cast_
     }
 }
 
-tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
-                            tn_byte_order order, const tn_cast_options *options, tn_error *err)
+static tn_status make_plan(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
+                           tn_byte_order order, const tn_cast_options *options, tn_error *err)
 {
     tn_cast_options own = { 0 };
     tn_take_options(&own, sizeof own, options);
@@ -213,6 +218,18 @@ tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dt
     return TN_OK;
 }
 
+/* A table is made of products: in the default floating-point environment, as in the work of a pool. */
+tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
+                            tn_byte_order order, const tn_cast_options *options, tn_error *err)
+{
+    fenv_t callers;
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
+    tn_status status = make_plan(plan, kernels, to, from, order, options, err);
+    fesetenv(&callers);
+    return status;
+}
+
 tn_status tn_cast_plan_make(tn_cast_plan *plan, tn_dtype to, tn_dtype from, tn_byte_order order,
                             const tn_cast_options *options, tn_error *err)
 {
@@ -221,29 +238,14 @@ tn_status tn_cast_plan_make(tn_cast_plan *plan, tn_dtype to, tn_dtype from, tn_b
 
 /* --- real elements in host order ------------------------------------------ */
 
-static const uint8_t *at(const void *data, size_t element, unsigned bits)
-{
-    return (const uint8_t *)data + element / 8 * bits + element % 8 * bits / 8;
-}
-
-static uint8_t *at_mutable(void *data, size_t element, unsigned bits)
-{
-    return (uint8_t *)data + element / 8 * bits + element % 8 * bits / 8;
-}
-
-static size_t bytes_of(size_t n, unsigned bits)
-{
-    return n / 8 * bits + (n % 8 * bits + 7) / 8;
-}
-
-static unsigned cast_through_float32(const tn_cast_plan *plan, void *dst, const void *src, size_t n)
+static unsigned cast_through_float32(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n)
 {
     float middle[BLOCK];
     unsigned flags = 0;
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t count = n - i < BLOCK ? n - i : BLOCK;
-        flags |= plan->kernel(middle, at(src, i, plan->from->bits), count, &plan->first_args);
-        flags |= plan->second(at_mutable(dst, i, plan->to->bits), middle, count, &plan->args);
+        plan->kernel(middle, src + tn_dense_offset(i, plan->from->bits), count, &plan->first_args);
+        flags |= plan->second(dst + tn_dense_offset(i, plan->to->bits), middle, count, &plan->args);
     }
     return flags;
 }
@@ -264,36 +266,38 @@ static unsigned cast_codes(const tn_cast_plan *plan, uint64_t *codes, size_t n, 
     return flags;
 }
 
-static unsigned cast_by_code(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t index)
+/* The last byte may have bits that no element owns. */
+static void clear_unused_bits(uint8_t *dst, size_t n, unsigned bits)
+{
+    unsigned used = (unsigned)(n % 8 * bits % 8);
+    if (used)
+        dst[tn_dense_bytes(n, bits) - 1] &= (uint8_t)((1u << used) - 1);
+}
+
+static unsigned cast_by_code(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
 {
     uint64_t codes[CODES];
     unsigned flags = 0, to = plan->to->bits, from = plan->from->bits;
-    if (n * to % 8)                     /* the last byte has bits that no element owns */
-        ((uint8_t *)dst)[n * to / 8] = 0;
     for (size_t i = 0; i < n; i += CODES) {
         size_t count = n - i < CODES ? n - i : CODES;
-        const uint8_t *s = at(src, i, from);
-        uint8_t *d = at_mutable(dst, i, to);
         for (size_t k = 0; k < count; k++)
-            codes[k] = tn_code_get(s, k, from);
+            codes[k] = tn_code_get(src, i + k, from);
         flags |= cast_codes(plan, codes, count, index + i);
         for (size_t k = 0; k < count; k++)
-            tn_code_put(d, k, to, codes[k]);
+            tn_code_put(dst, i + k, to, codes[k]);
     }
+    clear_unused_bits(dst, n, to);
     return flags;
 }
 
-static void copy_codes(void *dst, const void *src, size_t n, unsigned bits)
+static void copy_codes(uint8_t *dst, const uint8_t *src, size_t n, unsigned bits)
 {
-    size_t size = bytes_of(n, bits);
-    if (size)
-        memcpy(dst, src, size);
-    unsigned used = (unsigned)(n % 8 * bits % 8);
-    if (used)
-        ((uint8_t *)dst)[size - 1] &= (uint8_t)((1u << used) - 1);
+    if (n)
+        memcpy(dst, src, tn_dense_bytes(n, bits));
+    clear_unused_bits(dst, n, bits);
 }
 
-static unsigned cast_real(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t index)
+static unsigned cast_real(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
 {
     switch (plan->route) {
     case TN_ROUTE_COPY:
@@ -326,12 +330,12 @@ static void add_imaginary_parts(uint8_t *dst, const uint8_t *src, size_t n, size
 }
 
 /* At most BLOCK elements. */
-static unsigned cast_staged(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t index)
+static unsigned cast_staged(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
 {
     uint8_t host[BLOCK * MAX_ELEMENT], half[BLOCK * MAX_ELEMENT / 2];
     unsigned flags;
     if (plan->swap) {
-        plan->swapper(host, src, bytes_of(n, tn_dtype_get(plan->from_dtype)->bits), plan->swap);
+        plan->swapper(host, src, tn_dense_bytes(n, tn_dtype_get(plan->from_dtype)->bits), plan->swap);
         src = host;
     }
     switch (plan->parts) {
@@ -349,7 +353,7 @@ static unsigned cast_staged(const tn_cast_plan *plan, void *dst, const void *src
     }
 }
 
-static unsigned cast_any(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t index)
+static unsigned cast_any(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
 {
     if (!plan->swap && plan->parts == TN_PARTS_REAL)
         return cast_real(plan, dst, src, n, index);
@@ -358,15 +362,15 @@ static unsigned cast_any(const tn_cast_plan *plan, void *dst, const void *src, s
     unsigned to = tn_dtype_get(plan->to_dtype)->bits, from = tn_dtype_get(plan->from_dtype)->bits, flags = 0;
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t count = n - i < BLOCK ? n - i : BLOCK;
-        flags |= cast_staged(plan, at_mutable(dst, i, to), at(src, i, from), count, index + i);
+        flags |= cast_staged(plan, dst + tn_dense_offset(i, to), src + tn_dense_offset(i, from), count, index + i);
     }
     return flags;
 }
 
 /* --- what was refused ------------------------------------------------------ */
 
-/* Element `i` in host order at the start of `element`, and its flags. */
-static unsigned look_at(const tn_cast_plan *plan, const void *src, size_t i, uint64_t index, uint8_t *element,
+/* Element `i` in host order at the start of `element`, the number that was to be encoded, and its flags. */
+static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, uint64_t index, uint8_t *element,
                         tn_number *x)
 {
     const tn_dtype_info *whole = tn_dtype_get(plan->from_dtype);
@@ -374,15 +378,15 @@ static unsigned look_at(const tn_cast_plan *plan, const void *src, size_t i, uin
     if (whole->bits < 8)
         element[0] = (uint8_t)tn_code_get(src, i, whole->bits);
     else if (plan->swap)
-        plan->swapper(element, at(src, i, whole->bits), whole->bits / 8u, plan->swap);
+        plan->swapper(element, src + tn_dense_offset(i, whole->bits), whole->bits / 8u, plan->swap);
     else
-        memcpy(element, at(src, i, whole->bits), whole->bits / 8u);
+        memcpy(element, src + tn_dense_offset(i, whole->bits), whole->bits / 8u);
 
     unsigned parts = plan->parts == TN_PARTS_BOTH ? 2 : 1;
     for (unsigned k = 0; k < parts && !(flags & plan->refused); k++) {
         uint64_t code = tn_code_get(element, k, bits);
         define(plan, code, parts * index + k, &flags);
-        *x = tn_number_decode(plan->from, code);
+        *x = number_of(plan, code);
     }
     return flags & plan->refused;
 }
@@ -412,8 +416,8 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
 {
     char value[100], limit[100], scale[100] = "";
     uint8_t code[8];
-    bool negative = x.negative != (plan->args.scale < 0);
-    bool e8m0 = plan->to->specials == TN_SPECIALS_E8M0 && (negative || x.significand == 0);
+    bool zero = x.class == TN_NUMBER_FINITE && x.significand == 0;
+    bool below = plan->to->specials == TN_SPECIALS_E8M0 && (x.negative || zero);
     write_value(value, sizeof value, plan->from_dtype, element);
     if (flags & TN_ENCODED_NAN)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s%s%s%s", where, value,
@@ -421,11 +425,11 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
                        plan->refuses_every_nan ? "" : plan->to->name, plan->refuses_every_nan ? "" : " has no NaN");
     if (plan->args.has_scale)
         snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
-    tn_code_put(code, 0, plan->to->bits < 8 ? 8 : plan->to->bits, tn_dtype_limit(plan->to, negative || e8m0));
+    tn_code_put(code, 0, plan->to->bits < 8 ? 8 : plan->to->bits, tn_dtype_limit(plan->to, x.negative || below));
     write_value(limit, sizeof limit, plan->to->dtype, code);
     return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, %s%s %s's %s %s", where, value, scale,
-                   e8m0 ? "below" : "beyond", plan->to->name,
-                   e8m0 ? "smallest" : negative ? "lowest" : "largest", limit);
+                   below ? "below" : "beyond", plan->to->name,
+                   below ? "smallest" : x.negative ? "lowest" : "largest", limit);
 }
 
 static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t n, uint64_t first, uint32_t rank,

@@ -39,6 +39,18 @@ typedef struct tn_cast_plan {
     uint8_t        table_flags[256];
 } tn_cast_plan;
 
+/* The byte where element `i` of a dense array begins, and the bytes that n take.  Packed ones begin on a byte only if
+ * i is a multiple of 8. */
+static inline size_t tn_dense_offset(uint64_t i, unsigned bits)
+{
+    return (size_t)(i / 8 * bits + i % 8 * bits / 8);
+}
+
+static inline size_t tn_dense_bytes(uint64_t n, unsigned bits)
+{
+    return (size_t)(n / 8 * bits + (n % 8 * bits + 7) / 8);
+}
+
 /* Chooses the way from `from` in the byte order `order` to `to` in host order,
  * with this machine's kernels.  The same statuses and texts as
  * tn_cast_check().  The caller may then set plan->args.stream. */
@@ -52,7 +64,8 @@ tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dt
 /* Casts `n` dense elements: those from number `first` on, in row-major order,
  * of an array of this shape.  Both begin on a byte, so packed types are cut at
  * multiples of 8 elements.  dst and src must not overlap.  The unused bits of
- * a last byte become zero.
+ * a last byte become zero.  The floating-point environment must be the default
+ * one, as in the work of a pool.
  *
  * TN_ERR_LOSS: an element that the options do not let pass; the text has the
  * index and value of the first one in the block. */

@@ -142,16 +142,6 @@ static void scatter(uint8_t *data, const layout *l, const uint8_t *block, uint64
 
 /* --- the work --------------------------------------------------------------- */
 
-static size_t dense_offset(const layout *l, uint64_t element)
-{
-    return (size_t)(element / 8 * l->bits + element % 8 * l->bits / 8);
-}
-
-static size_t dense_bytes(const layout *l, size_t n)
-{
-    return n / 8 * l->bits + (n % 8 * l->bits + 7) / 8;
-}
-
 /* At most BLOCK elements, of which at least one side is not simply there. */
 static tn_status cast_gathered(const job *j, uint64_t first, size_t n, tn_error *err)
 {
@@ -162,11 +152,11 @@ static tn_status cast_gathered(const job *j, uint64_t first, size_t n, tn_error 
     if (!is_dense(&j->from))
         gather(in, &j->from, j->src, first, n);
     else if (j->in_place)
-        memcpy(in, j->src + dense_offset(&j->from, first), dense_bytes(&j->from, n));
+        memcpy(in, j->src + tn_dense_offset(first, j->from.bits), tn_dense_bytes(n, j->from.bits));
     else
-        src = j->src + dense_offset(&j->from, first);
+        src = j->src + tn_dense_offset(first, j->from.bits);
     if (to_dense)
-        dst = j->dst + dense_offset(&j->to, first);
+        dst = j->dst + tn_dense_offset(first, j->to.bits);
     tn_status status = tn_cast_block(j->plan, dst, src, n, first, j->rank, j->shape, err);
     if (status == TN_OK && !to_dense)
         scatter(j->dst, &j->to, out, first, n);
@@ -180,8 +170,8 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     size_t n = j->count - first < CHUNK ? (size_t)(j->count - first) : CHUNK;
     (void)seat;
     if (is_dense(&j->to) && is_dense(&j->from) && !j->in_place)
-        return tn_cast_block(j->plan, j->dst + dense_offset(&j->to, first), j->src + dense_offset(&j->from, first), n,
-                             first, j->rank, j->shape, err);
+        return tn_cast_block(j->plan, j->dst + tn_dense_offset(first, j->to.bits),
+                             j->src + tn_dense_offset(first, j->from.bits), n, first, j->rank, j->shape, err);
     tn_status status = TN_OK;
     for (size_t i = 0; i < n && status == TN_OK; i += BLOCK)
         status = cast_gathered(j, first + i, n - i < BLOCK ? n - i : BLOCK, err);
@@ -276,6 +266,6 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
     status = check_layouts(&j, err);
     if (status != TN_OK)
         return status;
-    plan.args.stream = dense_offset(&j.to, count) >= STREAM_BYTES && is_dense(&j.to) && !j.in_place;
+    plan.args.stream = tn_dense_offset(count, j.to.bits) >= STREAM_BYTES && is_dense(&j.to) && !j.in_place;
     return run(&j, own.jobs, err);
 }

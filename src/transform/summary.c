@@ -12,15 +12,16 @@ tn_statistics tn_statistics_empty(void)
 }
 
 /* Means and deviations of two runs as those of one (Chan, Golub and LeVeque
- * 1979), in units of the largest: its square may be beyond a double. */
+ * 1979), all halved: how far two means are apart may be beyond a double; and in
+ * units of the largest, whose square may be. */
 static void join_moments(tn_statistics *a, const tn_statistics *b)
 {
     double n = (double)a->finite + (double)b->finite, wa = (double)a->finite / n, wb = (double)b->finite / n;
-    double apart = b->mean - a->mean, unit = fmax(fabs(apart), fmax(a->deviation, b->deviation));
-    a->mean = wa < wb ? b->mean - apart * wa : a->mean + apart * wb;
+    double apart = b->mean / 2 - a->mean / 2, unit = fmax(fabs(apart), fmax(a->deviation, b->deviation) / 2);
+    a->mean = wa < wb ? b->mean - apart * wa * 2 : a->mean + apart * wb * 2;
     if (unit > 0) {
-        double da = a->deviation / unit, db = b->deviation / unit, between = apart / unit;
-        a->deviation = unit * sqrt(wa * (da * da) + wb * (db * db) + wa * wb * (between * between));
+        double da = a->deviation / 2 / unit, db = b->deviation / 2 / unit, between = apart / unit;
+        a->deviation = unit * sqrt(wa * (da * da) + wb * (db * db) + wa * wb * (between * between)) * 2;
     }
 }
 
@@ -141,7 +142,7 @@ static tn_statistics figures_of_tally(const tn_tally *t)
     double variance = add_lanes(t->squares) / n - mean * mean;
     f.min = t->min;
     f.max = t->max;
-    f.mean = t->pivot + mean / unit;
+    f.mean = (t->pivot * unit + mean) / unit;
     f.deviation = sqrt(fmax(variance, 0)) / unit;
     return f;
 }
@@ -149,10 +150,16 @@ static tn_statistics figures_of_tally(const tn_tally *t)
 static void tally_as_floats(tn_span *s, const uint8_t *elements, size_t n)
 {
     float block[TN_TALLY_BLOCK];
+    tn_dtype dtype = s->type->dtype;
     size_t width = s->type->bits / 8;
+    tn_tally_block_fn direct = dtype == TN_BFLOAT16 ? s->tally_with->bf16 : dtype == TN_FLOAT16 ? s->tally_with->f16 : NULL;
     for (size_t i = 0; i < n; i += TN_TALLY_BLOCK) {
         size_t size = n - i < TN_TALLY_BLOCK ? n - i : TN_TALLY_BLOCK;
-        s->cast_with->to_f32[s->type->dtype](block, elements + i * width, size, &(tn_kernel_args){ 0 });
+        if (direct && size == TN_TALLY_BLOCK && s->tally.begun) {
+            direct(&s->tally, elements + i * width);
+            continue;
+        }
+        s->cast_with->to_f32[dtype](block, elements + i * width, size, &(tn_kernel_args){ 0 });
         s->tally_with->f32(&s->tally, block, size);
     }
 }

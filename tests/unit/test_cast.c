@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "environment.h"
 #include "support.h"
 #include "tensor/array.h"
 #include "transform/cast.h"
@@ -319,6 +320,42 @@ static void the_number_of_jobs_changes_nothing(void)
     free(more);
 }
 
+/* By kernels, by table and by the definition; with numbers that are subnormal, tied, infinite and NaN. */
+static void the_callers_floating_point_environment_changes_nothing(void)
+{
+    enum { N = 150000 };
+    static const struct { tn_dtype to, from; tn_cast_options options; } casts[] = {
+        { TN_FLOAT32, TN_FLOAT16, { 0 } }, { TN_FLOAT16, TN_FLOAT32, { 0 } }, { TN_FLOAT64, TN_FLOAT32, { 0 } },
+        { TN_FLOAT32, TN_FLOAT64, { 0 } }, { TN_BFLOAT16, TN_FLOAT64, { 0 } }, { TN_FLOAT8_E5M2, TN_FLOAT32, { 0 } },
+        { TN_INT8, TN_FLOAT32, { .nan = TN_NAN_ZERO } }, { TN_FLOAT32, TN_FLOAT8_E5M2, { 0 } },
+        { TN_FLOAT32, TN_FLOAT32, { .scale = 0x1p-140f } },
+        { TN_FLOAT32, TN_FLOAT8_E5M2, { .scale = 0x1.555554p-128f, .round = TN_ROUND_TRUNC } },
+    };
+    uint8_t *src = malloc(N * 8), *usual = malloc(N * 8), *got = malloc(N * 8);
+    for (size_t c = 0; c < sizeof casts / sizeof casts[0]; c++)
+        for (unsigned jobs = 1; jobs <= 3; jobs += 2) {
+            static uint64_t codes[MANY];
+            tn_dtype to = casts[c].to, from = casts[c].from;
+            tn_cast_options options = casts[c].options;
+            size_t telling = telling_codes(from, codes);
+            options.jobs = jobs;
+            for (size_t i = 0; i < N; i++)
+                tn_code_put(src, i, row(from)->bits, codes[i % telling]);
+            CHECK(cast_flat(to, usual, from, src, N, options, NULL) == TN_OK);
+            for (environment e = 0; e < ENVIRONMENTS; e++) {
+                enter_environment(e);
+                uint64_t before = environment_seen();
+                tn_status status = cast_flat(to, got, from, src, N, options, NULL);
+                uint64_t after = environment_seen();
+                leave_environment();
+                CHECK(status == TN_OK && before == after && memcmp(got, usual, size_of(to, N)) == 0);
+            }
+        }
+    free(src);
+    free(usual);
+    free(got);
+}
+
 static void stochastic_pieces_make_the_whole(void)
 {
     enum { N = 10000 };
@@ -359,6 +396,24 @@ static void the_halves_of_a_complex_element_have_indices_of_their_own(void)
     CHECK(tn_cast(&d, complex, &s, swapped, TN_HOST_ORDER == TN_LITTLE_ENDIAN ? TN_BIG_ENDIAN : TN_LITTLE_ENDIAN, &options,
                   NULL) == TN_OK);
     CHECK(memcmp(complex, real, sizeof real) == 0);
+}
+
+static void a_real_part_alone_has_the_index_of_its_element(void)
+{
+    enum { N = 3000 };
+    static double halves[2 * N], parts[N];
+    static float complex[2 * N], real[N], expected[N];
+    for (int i = 0; i < 2 * N; i++)
+        halves[i] = sin(i);
+    for (int i = 0; i < N; i++)
+        parts[i] = halves[2 * i];
+    const tn_cast_options options = { .round = TN_ROUND_STOCHASTIC, .first = 10, .drop_imaginary = true };
+    CHECK(cast_flat(TN_FLOAT32, expected, TN_FLOAT64, parts, N, options, NULL) == TN_OK);
+    CHECK(cast_flat(TN_FLOAT32, real, TN_COMPLEX128, halves, N, options, NULL) == TN_OK);
+    CHECK(memcmp(real, expected, sizeof real) == 0);
+    CHECK(cast_flat(TN_COMPLEX64, complex, TN_FLOAT64, parts, N, options, NULL) == TN_OK);
+    for (int i = 0; i < N; i++)
+        CHECK(complex[2 * i] == expected[i] && complex[2 * i + 1] == 0);
 }
 
 static void a_cast_may_be_done_in_place(void)
@@ -419,6 +474,41 @@ static void a_scale_multiplies_in_float32(void)
     CHECK(cast_flat(TN_INT8, whole, TN_INT64, ints, 1, options, NULL) == TN_OK && whole[0] == 4);
 }
 
+/* A product beyond float32 is an overflow like any other, whatever the rounding. */
+static void a_product_beyond_float32_overflows_as_documented(void)
+{
+    static const struct { tn_round round; uint16_t positive, negative; } halves[] = {
+        { TN_ROUND_EVEN, 0x7c00, 0xfc00 },  { TN_ROUND_TRUNC, 0x7bff, 0xfbff }, { TN_ROUND_UP, 0x7c00, 0xfbff },
+        { TN_ROUND_DOWN, 0x7bff, 0xfc00 },
+    };
+    const float big[] = { 3e38f, -3e38f };
+    for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++) {
+        uint16_t half[2];
+        tn_cast_options options = { .scale = 2, .round = halves[i].round };
+        CHECK(cast_flat(TN_FLOAT16, half, TN_FLOAT32, big, 2, options, NULL) == TN_OK);
+        CHECK(half[0] == halves[i].positive && half[1] == halves[i].negative);
+    }
+    const float infinite[] = { INFINITY };      /* one that was there before stays */
+    uint16_t half;
+    CHECK(cast_flat(TN_FLOAT16, &half, TN_FLOAT32, infinite, 1, (tn_cast_options){ .scale = 2, .round = TN_ROUND_TRUNC },
+                    NULL) == TN_OK && half == 0x7c00);
+}
+
+static void bool_never_overflows(void)
+{
+    const float f32[] = { 3e38f, -3e38f, 0, INFINITY };
+    const double f64[] = { 1e39, -1e300, 0, INFINITY };
+    for (tn_round round = TN_ROUND_EVEN; round <= TN_ROUND_STOCHASTIC; round++)
+        for (tn_overflow overflow = TN_OVERFLOW_DEFAULT; overflow <= TN_OVERFLOW_ERROR; overflow++)
+            for (int scaled = 0; scaled < 2; scaled++) {
+                uint8_t narrow[4] = { 9, 9, 9, 9 }, wide[4] = { 9, 9, 9, 9 };
+                tn_cast_options options = { .round = round, .overflow = overflow, .scale = scaled ? 2 : 0 };
+                CHECK(cast_flat(TN_BOOL, narrow, TN_FLOAT32, f32, 4, options, NULL) == TN_OK);
+                CHECK(cast_flat(TN_BOOL, wide, TN_FLOAT64, f64, 4, options, NULL) == TN_OK);
+                CHECK(memcmp(narrow, "\1\1\0\1", 4) == 0 && memcmp(wide, "\1\1\0\1", 4) == 0);
+            }
+}
+
 /* --- what is refused ---------------------------------------------------------------- */
 
 static void a_refused_value_is_named_with_its_place(void)
@@ -440,19 +530,26 @@ static void a_refused_value_is_named_with_its_place(void)
     CHECK(tn_cast(&d, half, &s, src, TN_HOST_ORDER, &strict, &err) == TN_ERR_LOSS);
     assert_string_equal(err.text, "element [0, 0] is nan, which the NaN mode refuses");
 
-    static const struct { tn_dtype to; float value; tn_overflow mode; const char *text; } cases[] = {
-        { TN_INT8, NAN, TN_OVERFLOW_DEFAULT, "the element is nan, and int8 has no NaN" },
-        { TN_FLOAT4_E2M1, NAN, TN_OVERFLOW_DEFAULT, "the element is nan, and float4_e2m1 has no NaN" },
-        { TN_UINT8, -1, TN_OVERFLOW_ERROR, "the element is -1.0, beyond uint8's lowest 0" },
-        { TN_INT8, INFINITY, TN_OVERFLOW_NAN, "the element is inf, beyond int8's largest 127" },
-        { TN_INT4, -9, TN_OVERFLOW_ERROR, "the element is -9.0, beyond int4's lowest -8" },
-        { TN_FLOAT8_E4M3FN, 500, TN_OVERFLOW_INF, "the element is 500.0, beyond float8_e4m3fn's largest 448.0" },
-        { TN_FLOAT6_E2M3, -8, TN_OVERFLOW_NAN, "the element is -8.0, beyond float6_e2m3's lowest -7.5" },
-        { TN_FLOAT8_E8M0, 0, TN_OVERFLOW_ERROR, "the element is 0.0, below float8_e8m0's smallest 5.877472e-39" },
+    static const struct { tn_dtype to; float value; tn_overflow mode; const char *text; float scale; } cases[] = {
+        { TN_INT8, NAN, TN_OVERFLOW_DEFAULT, "the element is nan, and int8 has no NaN", 0 },
+        { TN_FLOAT4_E2M1, NAN, TN_OVERFLOW_DEFAULT, "the element is nan, and float4_e2m1 has no NaN", 0 },
+        { TN_UINT8, -1, TN_OVERFLOW_ERROR, "the element is -1.0, beyond uint8's lowest 0", 0 },
+        { TN_INT8, INFINITY, TN_OVERFLOW_NAN, "the element is inf, beyond int8's largest 127", 0 },
+        { TN_INT4, -9, TN_OVERFLOW_ERROR, "the element is -9.0, beyond int4's lowest -8", 0 },
+        { TN_FLOAT8_E4M3FN, 500, TN_OVERFLOW_INF, "the element is 500.0, beyond float8_e4m3fn's largest 448.0", 0 },
+        { TN_FLOAT6_E2M3, -8, TN_OVERFLOW_NAN, "the element is -8.0, beyond float6_e2m3's lowest -7.5", 0 },
+        { TN_FLOAT8_E8M0, 0, TN_OVERFLOW_ERROR, "the element is 0.0, below float8_e8m0's smallest 5.877472e-39", 0 },
+        { TN_FLOAT8_E8M0, INFINITY, TN_OVERFLOW_ERROR, "the element is inf, beyond float8_e8m0's largest 1.7014118e+38", 0 },
+        { TN_FLOAT8_E8M0, -INFINITY, TN_OVERFLOW_ERROR, "the element is -inf, below float8_e8m0's smallest 5.877472e-39", 0 },
+        { TN_FLOAT8_E8M0, 1e-40f, TN_OVERFLOW_ERROR,
+          "the element is 1e-40, times the scale 1.00000001e-10 below float8_e8m0's smallest 5.877472e-39", 1e-10f },
+        { TN_FLOAT8_E8M0, -3e38f, TN_OVERFLOW_ERROR,
+          "the element is -3e+38, times the scale -2 beyond float8_e8m0's largest 1.7014118e+38", -2 },
+        { TN_INT8, -200, TN_OVERFLOW_ERROR, "the element is -200.0, times the scale -1 beyond int8's largest 127", -1 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tn_array one = { TN_FLOAT32, 0, NULL, NULL }, to = { cases[i].to, 0, NULL, NULL };
-        const tn_cast_options options = { .size = sizeof options, .overflow = cases[i].mode };
+        const tn_cast_options options = { .size = sizeof options, .overflow = cases[i].mode, .scale = cases[i].scale };
         CHECK(tn_cast(&to, half, &one, &cases[i].value, TN_HOST_ORDER, &options, &err) == TN_ERR_LOSS);
         assert_string_equal(err.text, cases[i].text);
     }
@@ -539,10 +636,14 @@ int main(void)
         TEST(the_other_byte_order_is_swapped_on_the_way),
         TEST(packed_arrays_of_any_length_end_in_zero_bits),
         TEST(the_number_of_jobs_changes_nothing),
+        TEST(the_callers_floating_point_environment_changes_nothing),
         TEST(stochastic_pieces_make_the_whole),
         TEST(the_halves_of_a_complex_element_have_indices_of_their_own),
+        TEST(a_real_part_alone_has_the_index_of_its_element),
         TEST(a_cast_may_be_done_in_place),
         TEST(a_scale_multiplies_in_float32),
+        TEST(a_product_beyond_float32_overflows_as_documented),
+        TEST(bool_never_overflows),
         TEST(a_refused_value_is_named_with_its_place),
         TEST(the_first_refused_element_is_the_same_for_any_jobs),
         TEST(swapped_complex_and_strided_values_are_shown_as_they_are),

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "environment.h"
 #include "make.h"
 
 /* More than a span of the widest types and several windows of all, and odd. */
@@ -176,6 +177,40 @@ static void options_count_for_tensors_that_have_the_type(void)
     tn_close(f);
 }
 
+/* More than what is compressed whole, so that no pool is at work: subnormal results are the same all the same. */
+static void the_callers_floating_point_environment_changes_nothing(void)
+{
+    enum { COUNT = 2200000 };
+    double *values = malloc(COUNT * sizeof *values);
+    float *found = malloc(COUNT * sizeof *found);
+    assert_non_null(values);
+    assert_non_null(found);
+    for (size_t i = 0; i < COUNT; i++)
+        values[i] = (double)(i % 1000) * 0x1p-149;
+    simple s = { .name = "t", .dtype = TN_FLOAT64, .rank = 1, .shape = { COUNT }, .data = values };
+    write_file("in.zt", (tn_create_options){ .replace = true }, &s, 1);
+    tn_file *f = open_file("in.zt");
+    const tn_create_options create = { .size = sizeof create, .replace = true, .encoding = TN_ENCODING_ZSTD, .jobs = 1 };
+    const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT32 };
+    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1, .encoding = TN_CHOOSE };
+    for (environment e = 0; e < ENVIRONMENTS; e++) {
+        enter_environment(e);
+        uint64_t before = environment_seen();
+        tn_status status = tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL);
+        uint64_t after = environment_seen();
+        leave_environment();
+        CHECK(status == TN_OK && before == after);
+        tn_file *g = open_file("out.zt");
+        CHECK(tn_part_read(g, tn_file_find(g, "t")->parts, found, COUNT * sizeof *found, NULL) == TN_OK);
+        tn_close(g);
+        for (size_t i = 0; i < COUNT; i++)
+            CHECK((double)found[i] == values[i]);
+    }
+    tn_close(f);
+    free(values);
+    free(found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +221,7 @@ int main(void)
         IN_FOLDER(rules_that_cannot_be_honoured_are_errors),
         IN_FOLDER(tied_tensors_that_end_differently_are_cast_apart),
         IN_FOLDER(options_count_for_tensors_that_have_the_type),
+        IN_FOLDER(the_callers_floating_point_environment_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

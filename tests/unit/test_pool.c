@@ -1,6 +1,7 @@
 /* The pool: order, errors and slots do not depend on the number of threads. */
 #include "support.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/pool.h"
+#include "environment.h"
 #include "require.h"
 
 static const unsigned job_counts[] = { 1, 2, 3, 7, 16 };
@@ -209,6 +211,39 @@ static void no_number_means_one_job_a_core(void)
     tn_pool_free(NULL);
 }
 
+/* 1/10 rounds up to nearest and 1/3 down; half of the smallest normal number is there. */
+static tn_status check_environment(void *context, uint64_t item, tn_seat seat, tn_error *err)
+{
+    const volatile double one = 1, three = 3, ten = 10, small = 0x1p-1022, negative = -1;
+    (void)context;
+    (void)item;
+    (void)seat;
+    (void)err;
+    REQUIRE(one / three == 0x1.5555555555555p-2 && one / ten == 0x1.999999999999ap-4 && small / 2 > 0);
+    REQUIRE(isnan(negative * INFINITY * 0.0));
+    return TN_OK;
+}
+
+static tn_status check_emitting_environment(void *context, uint64_t item, unsigned slot, tn_error *err)
+{
+    return check_environment(context, item, (tn_seat){ 0, slot }, err);
+}
+
+static void work_is_done_in_the_default_environment_and_the_caller_keeps_his(void)
+{
+    for (environment e = 0; e < ENVIRONMENTS; e++)
+        for (size_t j = 0; j < JOB_COUNTS; j++) {
+            enter_environment(e);
+            uint64_t before = environment_seen();
+            tn_pool *pool = make_pool(job_counts[j]);
+            tn_status status = tn_pool_run(pool, 100, &(tn_ordered){ check_environment, check_emitting_environment, NULL }, NULL);
+            tn_pool_free(pool);
+            uint64_t after = environment_seen();
+            leave_environment();
+            CHECK(status == TN_OK && before == after);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +254,7 @@ int main(void)
         TEST(emitting_may_be_left_out),
         TEST(one_job_stays_in_the_calling_thread),
         TEST(no_number_means_one_job_a_core),
+        TEST(work_is_done_in_the_default_environment_and_the_caller_keeps_his),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

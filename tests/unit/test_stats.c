@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "environment.h"
 #include "files.h"
 #include "make.h"
 
@@ -77,6 +78,38 @@ static void figures_do_not_depend_on_threads_or_encoding(void)
         tn_close(zstd);
     }
     free(data);
+}
+
+static void the_callers_floating_point_environment_changes_nothing(void)
+{
+    enum { N = 30000 };
+    static float f32[N];
+    static uint16_t f16[N];
+    static uint8_t f8[N];
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t bits = i * 2654435769u;
+        bits &= i % 3 ? 0xbfffffff : 0x807fffff;        /* a third is subnormal */
+        memcpy(&f32[i], &bits, sizeof bits);
+        f16[i] = (uint16_t)(i % 3 ? bits >> 16 : bits >> 16 & 0x83ff);
+        f8[i] = (uint8_t)i;
+    }
+    const simple tensors[] = { { .name = "a", .dtype = TN_FLOAT32, .rank = 1, .shape = { N }, .data = f32 },
+                               { .name = "b", .dtype = TN_FLOAT16, .rank = 1, .shape = { N }, .data = f16 },
+                               { .name = "c", .dtype = TN_FLOAT8_E5M2, .rank = 1, .shape = { N }, .data = f8 } };
+    write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
+    tn_file *f = open_file("f.zt");
+    for (unsigned jobs = 1; jobs <= 2; jobs++) {
+        seen usual = stats_of(f, jobs);
+        for (environment e = 0; e < ENVIRONMENTS; e++) {
+            enter_environment(e);
+            uint64_t before = environment_seen();
+            seen v = stats_of(f, jobs);
+            uint64_t after = environment_seen();
+            leave_environment();
+            CHECK(before == after && memcmp(v.all, usual.all, usual.count * sizeof *v.all) == 0);
+        }
+    }
+    tn_close(f);
 }
 
 static void byte_order_does_not_matter(void)
@@ -171,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(tensors_come_in_order_and_then_all_together),
         IN_FOLDER(figures_do_not_depend_on_threads_or_encoding),
+        IN_FOLDER(the_callers_floating_point_environment_changes_nothing),
         TEST(byte_order_does_not_matter),
         TEST(what_cannot_be_read_is_said_and_the_rest_goes_on),
         IN_FOLDER(damaged_data_is_reported_with_its_tensor),

@@ -1,6 +1,7 @@
 /* Statistics of elements in memory: every type against a plain two-pass computation. */
 #include "support.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "transform/summary.h"
@@ -174,6 +175,25 @@ static void huge_numbers_have_a_deviation(void)
     CHECK(isfinite(s.mean) && isfinite(s.deviation) && s.deviation > 1e298);
 }
 
+/* Also when their difference is beyond a double, within a span and between spans. */
+static void the_farthest_numbers_have_a_mean(void)
+{
+    enum { FEW = 300, MANY = 100000 };
+    static double x[FEW + MANY];
+    for (size_t i = 0; i < FEW + MANY; i++)
+        x[i] = i < FEW ? DBL_MAX : -DBL_MAX;
+    tn_statistics s = figures_of(TN_FLOAT64, x, FEW + MANY), whole = expected(TN_FLOAT64, x, FEW + MANY);
+    CHECK(isfinite(whole.mean) && whole.mean < -1.7e308 && isfinite(whole.deviation));
+    check_figures(TN_FLOAT64, &s, &whole);
+    for (size_t cut = FEW; cut <= FEW + MANY / 2; cut += MANY / 2) {
+        tn_statistics a = figures_of(TN_FLOAT64, x, cut), b = figures_of(TN_FLOAT64, x + cut, FEW + MANY - cut), c = b;
+        tn_statistics_join(&b, &a);
+        tn_statistics_join(&a, &c);
+        check_figures(TN_FLOAT64, &a, &whole);
+        check_figures(TN_FLOAT64, &b, &whole);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +203,7 @@ int main(void)
         TEST(a_large_mean_does_not_drown_the_deviation),
         TEST(joined_summaries_are_those_of_the_whole),
         TEST(huge_numbers_have_a_deviation),
+        TEST(the_farthest_numbers_have_a_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

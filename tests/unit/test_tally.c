@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "transform/kernels/kernels.h"
 #include "transform/kernels/stats.h"
 
 static const unsigned levels[] = { TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512, TN_CPU_NEON };
@@ -167,6 +168,48 @@ static void no_level_reads_beyond_the_end(void)
     each_level(at_a_guard_page);
 }
 
+/* Straight from 16 bits as through float32, whatever the block is like. */
+static void compare_direct(const tn_stats_kernels *k, tn_dtype dtype, int kind)
+{
+    enum { BLOCKS = 3, N = BLOCKS * TN_TALLY_BLOCK };
+    static float x[N];
+    static uint8_t codes[2 * N];
+    tn_tally_block_fn direct = dtype == TN_BFLOAT16 ? k->bf16 : k->f16;
+    tn_kernels cast;
+    tn_stats_kernels scalar;
+    tn_kernels_init(&cast, 0);
+    tn_stats_kernels_init(&scalar, 0);
+    fill(x, N, kind);
+    cast.from_f32[dtype](codes, x, N, &(tn_kernel_args){ .rules = tn_encode_rules_for(tn_dtype_get(dtype), NULL) });
+    cast.to_f32[dtype](x, codes, N, &(tn_kernel_args){ 0 });
+    tn_tally a = { .smallest_normal = dtype == TN_FLOAT16 ? 0x1p-14 : 0x1p-126 }, b = a;
+    scalar.f32(&a, x, TN_TALLY_BLOCK);          /* alone: the pivot is chosen among the first */
+    scalar.f32(&a, x + TN_TALLY_BLOCK, N - TN_TALLY_BLOCK);
+    scalar.f32(&b, x, TN_TALLY_BLOCK);
+    for (size_t at = TN_TALLY_BLOCK; at < N && b.begun; at += TN_TALLY_BLOCK) {
+        uint8_t *copy = exact_copy(codes + 2 * at - 1, 2 * TN_TALLY_BLOCK + 1);
+        direct(&b, copy + 1);
+        free(copy);
+    }
+    if (b.begun && !same(&a, &b))
+        fail_msg("%s, kind %d: not the same as through float32", tn_dtype_get(dtype)->name, kind);
+}
+
+static void both_of_sixteen_bits(const tn_stats_kernels *k)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (k->bf16)
+            compare_direct(k, TN_BFLOAT16, kind);
+        if (k->f16)
+            compare_direct(k, TN_FLOAT16, kind);
+    }
+}
+
+static void types_of_sixteen_bits_are_tallied_as_float32(void)
+{
+    each_level(both_of_sixteen_bits);
+}
+
 static void pieces_of_whole_lanes_add_up_to_the_same(void)
 {
     static float x[10000];
@@ -233,6 +276,7 @@ int main(void)
         TEST(levels_agree_in_large_blocks_at_odd_addresses),
         TEST(one_number_of_another_kind_is_found),
         TEST(no_level_reads_beyond_the_end),
+        TEST(types_of_sixteen_bits_are_tallied_as_float32),
         TEST(pieces_of_whole_lanes_add_up_to_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

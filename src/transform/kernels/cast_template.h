@@ -92,24 +92,15 @@ static uint64_t recode(const tn_dtype_info *to, const tn_encode_rules *rules, tn
     return tn_number_encode(to, rules, tn_number_decode(tn_dtype_get(from), code), 0, flags);
 }
 
-static uint32_t largest_code(const tn_dtype_info *t)
-{
-    uint32_t codes = (uint32_t)1 << (t->exponent_bits + t->mantissa_bits);
-    switch (t->specials) {
-    case TN_SPECIALS_IEEE: return codes - ((uint32_t)1 << t->mantissa_bits) - 1;
-    case TN_SPECIALS_FN:   return codes - 2;
-    default:               return codes - 1;
-    }
-}
-
 static format float_format(const tn_dtype_info *t)
 {
     unsigned m = t->mantissa_bits, e = t->exponent_bits, bias = (unsigned)t->bias;
     if (m > 23 || t->specials == TN_SPECIALS_E8M0)
         return (format){ .info = t, .bits = t->bits, .nan = { 0x7fc00000, 0x7fc00000 } };
     format f = { .info = t, .bits = 1 + e + m, .shift = 23 - m, .rebias = (127 - bias) << 23,
-                 .one = (uint32_t)1 << m, .largest = largest_code(t), .normal = (128 - bias) << 23 };
+                 .one = (uint32_t)1 << m, .normal = (128 - bias) << 23 };
     f.lift = t->bits - f.bits;
+    f.largest = (uint32_t)tn_dtype_limit(t, false) >> f.lift;
     f.magic = f.normal + ((23 - m) << 23);
     uint32_t half = f.shift ? (uint32_t)1 << (f.shift - 1) : 0;
     f.limit = (f.largest << f.shift) + f.rebias + half;

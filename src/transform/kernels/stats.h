@@ -43,8 +43,13 @@ static inline unsigned tn_tally_bin(double magnitude)
  * of TN_TALLY_LANES. */
 typedef void (*tn_tally_fn)(tn_tally *tally, const void *numbers, size_t n);
 
+/* Adds TN_TALLY_BLOCK numbers of another type as float32, to a tally that has
+ * begun. */
+typedef void (*tn_tally_block_fn)(tn_tally *tally, const void *numbers);
+
 typedef struct tn_stats_kernels {
     tn_tally_fn f32, f64;
+    tn_tally_block_fn bf16, f16;        /* or NULL: whoever calls makes them float32 */
 } tn_stats_kernels;
 
 /* A pure function of the mask, so that a test can hold two tables side by side. */
@@ -64,6 +69,10 @@ void tn_count_bytes(uint64_t counts[256], const uint8_t *bytes, size_t n);
 void tn_tally_f32_scalar(tn_tally *tally, const void *numbers, size_t n);
 
 void tn_tally_f32_avx2(tn_tally *tally, const void *numbers, size_t n);
+void tn_tally_bf16_avx2(tn_tally *tally, const void *numbers);
+void tn_tally_f16_avx2(tn_tally *tally, const void *numbers);
 void tn_tally_f32_avx512(tn_tally *tally, const void *numbers, size_t n);
+void tn_tally_bf16_avx512(tn_tally *tally, const void *numbers);
+void tn_tally_f16_avx512(tn_tally *tally, const void *numbers);
 
 #endif

@@ -123,10 +123,16 @@ void tn_stats_kernels_init(tn_stats_kernels *k, unsigned cpu)
 {
     *k = (tn_stats_kernels){ .f32 = tn_tally_f32_scalar, .f64 = tally_f64_scalar };
 #if defined(__x86_64__)
-    if (cpu & TN_CPU_AVX2)
+    if (cpu & TN_CPU_AVX2) {
         k->f32 = tn_tally_f32_avx2;
-    if (cpu & TN_CPU_AVX512)
+        k->bf16 = tn_tally_bf16_avx2;
+        k->f16 = tn_tally_f16_avx2;
+    }
+    if (cpu & TN_CPU_AVX512) {
         k->f32 = tn_tally_f32_avx512;
+        k->bf16 = tn_tally_bf16_avx512;
+        k->f16 = tn_tally_f16_avx512;
+    }
 #else
     (void)cpu;
 #endif

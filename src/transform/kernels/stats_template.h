@@ -1,11 +1,12 @@
-/* transform/kernels/stats_template.h - a tally of float32 in vectors.
+/* transform/kernels/stats_template.h - a tally of float32, and of types of 16
+ * bits as float32, in vectors.
  *
  * Included once by each level's file, which first defines
  *
  *   LEVEL(name)            a function's name at this level
  *   BYTES                  of a vector: 32 or 64
  *   vd, vf, vb             vectors of double, float, bytes
- *   doubles(p), floats(p)  loads; wide(p): of floats, as doubles
+ *   doubles(p), floats(p)  loads; wide(p): of floats, as doubles; of_bf16(p), of_f16(p): of 16-bit floats, as floats
  *   every(x)               a double in every lane
  *   plus, minus, times     of doubles; add_square(s, x) is s + x * x, rounded once
  *   least, most            of floats
@@ -36,11 +37,30 @@ enum {
     SPECIAL = 255               /* exponent of infinities and NaN */
 };
 
+/* What the numbers are stored as. */
+typedef enum kind { F32, BF16, F16 } kind;
+
+/* n numbers (whole groups) as float32: in `room` unless they are so already. */
+static inline __attribute__((always_inline)) const uint8_t *as_floats(float *room, const uint8_t *p, size_t n, kind k)
+{
+    if (k == F32)
+        return p;
+    for (size_t i = 0; i < n; i += FLOATS)
+        put_f(room + i, k == BF16 ? of_bf16(p + 2 * i) : of_f16(p + 2 * i));
+    return (const uint8_t *)room;
+}
+
 /* What one pass over a block finds. */
 typedef struct found {
     _Alignas(64) uint8_t list[TN_TALLY_BLOCK];
     unsigned least, most;       /* exponents that occur, without 0; least > most: none */
 } found;
+
+/* From memory, bytes that may be beyond the end: a number then, for there is no such pointer. */
+static inline void fetch(const uint8_t *p, size_t ahead)
+{
+    __builtin_prefetch((const void *)((uintptr_t)p + ahead), 0, 2);
+}
 
 static void read_extent(found *f, vb least_below, vb most)
 {
@@ -58,40 +78,44 @@ static void read_extent(found *f, vb least_below, vb most)
 /* Adds n numbers (whole groups) to the tally and lists their exponents.
  * `centred`: the pivot is 0; the squares are then exact in a double, and one
  * instruction rounds as two would. */
-static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, const uint8_t *p, size_t n, bool centred)
+static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, const uint8_t *numbers, size_t n, kind k,
+                                                        bool centred)
 {
-    float low[FLOATS], high[FLOATS];
+    const size_t step = GROUP * (k == F32 ? 4 : 2);
+    float group[GROUP], low[FLOATS], high[FLOATS];
     vd pivot = every(t->pivot), sum[SUMS], squares[SUMS];
-    vf min = floats(p), max = min;
+    vf min = floats(as_floats(group, numbers, GROUP, k)), max = min;
     vb least_below = every_b(255), greatest = every_b(0);
-    for (int k = 0; k < SUMS; k++) {
-        sum[k] = doubles(t->sum + k * DOUBLES);
-        squares[k] = doubles(t->squares + k * DOUBLES);
+    for (int j = 0; j < SUMS; j++) {
+        sum[j] = doubles(t->sum + j * DOUBLES);
+        squares[j] = doubles(t->squares + j * DOUBLES);
     }
-    for (size_t i = 0; i < n; i += GROUP, p += 4 * GROUP) {
+    for (size_t i = 0; i < n; i += GROUP, numbers += step) {
+        const uint8_t *p = as_floats(group, numbers, GROUP, k);
         vb e = exponents(p);
         put_b(f->list + i, e);
         least_below = least_b(least_below, plus_b(e, every_b(255)));    /* e - 1: 0 becomes 255 */
         greatest = most_b(greatest, e);
+        for (size_t at = 0; at < step; at += 64)
+            fetch(numbers, AHEAD + at);
         for (size_t at = 0; at < 4 * GROUP; at += 4 * FLOATS) {
-            __builtin_prefetch(p + AHEAD + at, 0, 2);
             min = least(min, floats(p + at));
             max = most(max, floats(p + at));
         }
         for (size_t at = 0; at < 4 * GROUP; at += 4 * TN_TALLY_LANES) {
-            for (size_t k = 0; k < SUMS; k++) {
-                vd number = wide(p + at + 4 * DOUBLES * k), distance = centred ? number : minus(number, pivot);
-                sum[k] = plus(sum[k], distance);
-                squares[k] = centred ? add_square(squares[k], number) : plus(squares[k], times(distance, distance));
+            for (size_t j = 0; j < SUMS; j++) {
+                vd number = wide(p + at + 4 * DOUBLES * j), distance = centred ? number : minus(number, pivot);
+                sum[j] = plus(sum[j], distance);
+                squares[j] = centred ? add_square(squares[j], number) : plus(squares[j], times(distance, distance));
             }
         }
     }
     read_extent(f, least_below, greatest);
     if (f->most == SPECIAL)
         return;
-    for (int k = 0; k < SUMS; k++) {
-        put_d(t->sum + k * DOUBLES, sum[k]);
-        put_d(t->squares + k * DOUBLES, squares[k]);
+    for (int j = 0; j < SUMS; j++) {
+        put_d(t->sum + j * DOUBLES, sum[j]);
+        put_d(t->squares + j * DOUBLES, squares[j]);
     }
     put_f(low, min);
     put_f(high, max);
@@ -101,12 +125,12 @@ static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, co
     }
 }
 
-static void add_and_list(tn_tally *t, found *f, const uint8_t *p, size_t n)
+static inline __attribute__((always_inline)) void add_and_list(tn_tally *t, found *f, const uint8_t *p, size_t n, kind k)
 {
     if (t->pivot == 0)
-        pass(t, f, p, n, true);
+        pass(t, f, p, n, k, true);
     else
-        pass(t, f, p, n, false);
+        pass(t, f, p, n, k, false);
 }
 
 static float float_at(const uint8_t *p, size_t i)
@@ -145,7 +169,7 @@ static size_t add_finite(tn_tally *t, const uint8_t *p, size_t n)
     t->nans += nans;
     t->infinities += n - nans - finite;
     if (finite)
-        add_and_list(t, &unused, (const uint8_t *)copy, n);
+        add_and_list(t, &unused, (const uint8_t *)copy, n, F32);
     return finite;
 }
 
@@ -168,15 +192,16 @@ static size_t add_exponents(tn_tally *t, found *f, size_t n)
     return total;
 }
 
-static void add_block(tn_tally *t, const uint8_t *p, size_t n)
+static inline __attribute__((always_inline)) void add_block(tn_tally *t, const uint8_t *p, size_t n, kind k)
 {
+    float room[TN_TALLY_BLOCK];
     found f;
-    add_and_list(t, &f, p, n);
-    size_t finite = f.most == SPECIAL ? add_finite(t, p, n) : n;
-    for (size_t at = 0; at < MORE; at += 64)
-        __builtin_prefetch(p + 4 * n + AHEAD + at, 0, 2);
+    add_and_list(t, &f, p, n, k);
+    size_t finite = f.most == SPECIAL ? add_finite(t, as_floats(room, p, n, k), n) : n;
+    for (size_t at = 0; at < (k == F32 ? MORE : MORE / 2); at += 64)
+        fetch(p, n * (k == F32 ? 4 : 2) + AHEAD + at);
     if (add_exponents(t, &f, n) < finite)
-        count_zeros(t, p, n);
+        count_zeros(t, as_floats(room, p, n, k), n);
 }
 
 void LEVEL(tn_tally_f32)(tn_tally *t, const void *numbers, size_t n)
@@ -185,7 +210,19 @@ void LEVEL(tn_tally_f32)(tn_tally *t, const void *numbers, size_t n)
     size_t whole = n / GROUP * GROUP;
     tn_tally_begin_f32(t, numbers, n);
     for (size_t i = 0; i < whole; i += TN_TALLY_BLOCK)
-        add_block(t, p + 4 * i, whole - i < TN_TALLY_BLOCK ? whole - i : TN_TALLY_BLOCK);
+        add_block(t, p + 4 * i, whole - i < TN_TALLY_BLOCK ? whole - i : TN_TALLY_BLOCK, F32);
     t->count += whole;
     tn_tally_f32_scalar(t, p + 4 * whole, n - whole);
+}
+
+void LEVEL(tn_tally_bf16)(tn_tally *t, const void *numbers)
+{
+    add_block(t, numbers, TN_TALLY_BLOCK, BF16);
+    t->count += TN_TALLY_BLOCK;
+}
+
+void LEVEL(tn_tally_f16)(tn_tally *t, const void *numbers)
+{
+    add_block(t, numbers, TN_TALLY_BLOCK, F16);
+    t->count += TN_TALLY_BLOCK;
 }
