@@ -220,6 +220,8 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
         return status;
     if (!dst_data || (!src_data && available))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data", dst_data ? "source" : "destination");
+    if (!src_data)
+        j.src = dst_data;       /* nothing is read, but places are computed */
     j.stream = nbytes >= STREAM_BYTES;
     return run(&j, own.jobs, nbytes, err);
 }

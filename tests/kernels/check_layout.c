@@ -99,9 +99,11 @@ static bool check_plane(tn_transpose_fn transpose, const plane *p, bool stream)
     size_t from = first_row(p->columns, p->rows * p->size, p->src_step);
     clear_rooms();
     for (size_t i = 0; i < p->rows; i++)
-        for (size_t j = 0; j < p->columns; j++)
-            memcpy(want_room + to + (size_t)((ptrdiff_t)i * p->dst_step) + j * p->size,
-                   src_room + from + (size_t)((ptrdiff_t)j * p->src_step) + i * p->size, p->size);
+        for (size_t j = 0; j < p->columns; j++) {
+            uint8_t *row = want_room + to + (ptrdiff_t)i * p->dst_step;
+            const uint8_t *column = src_room + from + (ptrdiff_t)j * p->src_step;
+            memcpy(row + j * p->size, column + i * p->size, p->size);
+        }
     transpose(dst_room + to, p->dst_step, src_room + from, p->src_step, p->rows, p->columns, stream);
     if (same("transpose"))
         return true;

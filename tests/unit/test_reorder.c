@@ -192,7 +192,7 @@ static void elements_go_where_index_arithmetic_says(void)
 /* Large enough for several pieces. */
 static void check_jobs(tn_dtype dtype, const int64_t *dst_shape, const int64_t *src_shape, const uint32_t *order)
 {
-    uint64_t to_bytes, from_bytes;
+    uint64_t to_bytes = 0, from_bytes = 0;
     tn_array d = { .dtype = dtype, .rank = 3, .shape = dst_shape }, s = { .dtype = dtype, .rank = 3, .shape = src_shape };
     CHECK(tn_array_nbytes(&d, &to_bytes) == TN_OK && tn_array_nbytes(&s, &from_bytes) == TN_OK);
     uint8_t *src = malloc(from_bytes), *one = malloc(to_bytes), *more = malloc(to_bytes);

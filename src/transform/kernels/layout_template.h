@@ -62,9 +62,12 @@ INLINE void turn_part(vec *out, const tile *t, size_t first, unsigned size, bool
         vec v[16];
         for (unsigned i = 0; i < k; i++) {
             size_t j = first + g * k + i;
+            if (!whole && j >= t->columns) {
+                v[i] = (vec){ 0 };
+                continue;
+            }
             const uint8_t *p = t->src + (ptrdiff_t)j * t->src_step;
-            v[i] = whole ? load(p) : j >= t->columns ? (vec){ 0 } : t->rows * size == VECTOR ? load(p) :
-                   load_part(p, t->rows * size);
+            v[i] = whole || t->rows * size == VECTOR ? load(p) : load_part(p, t->rows * size);
         }
         turn_lanes(v, size);
         for (unsigned i = 0; i < k; i++)
