@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All slabs and buffers of all workers together, and the bounds of one: large
- * enough that columns of a matrix come many at a time. */
+/* About all slabs of all workers together (each has a few more buffers of that
+ * size), and the bounds of one: large enough that columns of a matrix come many
+ * at a time. */
 #define ALL_SLABS ((uint64_t)256 << 20)
 #define MAX_SLAB  ((uint64_t)8 << 20)
 #define MIN_SLAB  ((uint64_t)1 << 20)
@@ -40,6 +41,7 @@ typedef struct arranging {
     worker        *workers;
     uint8_t      **slots;
     uint64_t      *slot_elements;
+    bool          *slot_packed; /* elements narrower than a byte: the slot has them packed already */
     uint8_t       *out;         /* emit(): elements narrower than a byte, packed */
     unsigned       pending;     /* elements that wait in out[] for their byte to be full */
     uint64_t       emitted;     /* elements, padding included */
@@ -224,6 +226,14 @@ static const void *fill_at(const tn_arrange *how, int64_t index)
     return known ? (const void *)&how->fills[how->axis < 0 ? 0 : index] : how->fill;
 }
 
+static bool has_padding(uint32_t rank, const tn_reorder_dim *dims)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (dims[i].dst_extent != dims[i].src_extent)
+            return true;
+    return false;
+}
+
 /* Values without padding (at `from`, or still in the input) become the slab.
  * Where padding differs along a dimension of the slab, index by index of that. */
 static void pad(const arranging *r, const slab *s, const uint8_t *from, uint8_t *to)
@@ -233,7 +243,7 @@ static void pad(const arranging *r, const slab *s, const uint8_t *from, uint8_t 
     unsigned bits = how->to_bits < 8 ? 8 : how->to_bits;
     uint32_t rank = slab_dims(r, s, true, from != NULL, dims);
     const uint8_t *src = from ? from : r->source + (s->filled ? (size_t)s->from * (bits / 8) : 0);
-    if (!how->fills || how->axis < (int32_t)r->cut) {
+    if (!how->fills || how->axis < (int32_t)r->cut || !has_padding(rank, dims)) {
         int64_t index = how->axis < 0 ? 0 : s->index[how->axis];
         tn_reorder_block(r->kernels, bits, rank, dims, to, src, fill_at(how, index), false);
         return;
@@ -249,6 +259,23 @@ static void pad(const arranging *r, const slab *s, const uint8_t *from, uint8_t 
     }
 }
 
+/* Elements narrower than a byte that begin on one on both sides, and end on one, are moved as they are. */
+static bool move_packed(const arranging *r, const slab *s, uint64_t item, uint8_t *to)
+{
+    const tn_arrange *how = r->how;
+    tn_reorder_dim dims[TN_MAX_RANK];
+    uint64_t n = elements_of(r, s);
+    bool regular = r->per_outer == r->items || how->physical[r->cut] % r->rows == 0;
+    bool aligned = (uint64_t)s->from * r->from_bits % 8 == 0 && (r->items == 1 || (regular && r->slab_elements % 8 == 0));
+    if (how->change || how->fills || r->from_bits >= 8 || !aligned || (n % 8 && item + 1 < r->items))
+        return false;
+    uint32_t rank = slab_dims(r, s, true, false, dims);
+    to[(n * how->to_bits - 1) / 8] = 0;         /* the bits that fill the last byte */
+    tn_reorder_block(r->kernels, how->to_bits, rank, dims, to, r->source + (s->filled ? (size_t)s->from * r->from_bits / 8 : 0),
+                     how->fill, false);
+    return true;
+}
+
 static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     arranging *r = context;
@@ -256,6 +283,9 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     uint8_t *to = r->slots[seat.slot];
     slab s = slab_at(r, item);
     r->slot_elements[seat.slot] = elements_of(r, &s);
+    r->slot_packed[seat.slot] = move_packed(r, &s, item, to);
+    if (r->slot_packed[seat.slot])
+        return TN_OK;
     if (!r->how->change && r->swap == 1 && r->from_bits >= 8) {
         pad(r, &s, NULL, to);
         return TN_OK;
@@ -276,7 +306,7 @@ static tn_status emit_bytes(arranging *r, const uint8_t *bytes, size_t n, tn_err
     if (r->emitted < all)
         done = (uint64_t)((double)done * ((double)r->emitted / (double)all));
     tn_status status = r->a->emit(r->a->context, bytes, n, done, err);
-    r->a->emit_failed = status != TN_OK;
+    r->a->output_failed = status != TN_OK;
     return status;
 }
 
@@ -298,6 +328,8 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
     arranging *r = context;
     size_t n = (size_t)r->slot_elements[slot];
     r->emitted += n;
+    if (r->slot_packed[slot])       /* then nothing is pending: it begins on a byte */
+        return emit_bytes(r, r->slots[slot], (n * r->how->to_bits + 7) / 8, err);
     if (r->how->to_bits < 8)
         return emit_codes(r, r->slots[slot], n, item + 1 == r->items, err);
     return emit_bytes(r, r->slots[slot], n * (r->how->to_bits / 8), err);
@@ -314,8 +346,16 @@ static tn_status check_digest(const tn_arranging *a, tn_stream *s, tn_error *err
     return tn_part_compare_digest(a->tensor, a->part, &found, err);
 }
 
+/* Nothing to write as yet: a chance to cancel. */
+static tn_status tick(tn_arranging *a, tn_error *err)
+{
+    tn_status status = a->emit(a->context, NULL, 0, 0, err);
+    a->output_failed = status != TN_OK;
+    return status;
+}
+
 /* The bytes as they are stored: nothing but their checksum counts. */
-static tn_status check_stored(const tn_arranging *a, tn_error *err)
+static tn_status check_stored(tn_arranging *a, tn_error *err)
 {
     tn_stream s = { 0 };
     const uint8_t *bytes;
@@ -323,8 +363,11 @@ static tn_status check_stored(const tn_arranging *a, tn_error *err)
     if (tn_part_checksum(a->part) == TN_CHECKSUM_NONE)
         return TN_OK;
     tn_status status = tn_stream_open_stored(&s, a->in, a->part, tn_part_checksum(a->part), err);
-    while (!status && n)
+    while (!status && n) {
         status = tn_stream_next(&s, &bytes, &n, err);
+        if (!status)
+            status = tick(a, err);
+    }
     if (!status)
         status = check_digest(a, &s, err);
     tn_stream_free(&s);
@@ -334,10 +377,11 @@ static tn_status check_stored(const tn_arranging *a, tn_error *err)
 /* Decodes the part into an unnamed file and maps that. */
 static tn_status spool(arranging *r, tn_error *err)
 {
-    const tn_arranging *a = r->a;
+    tn_arranging *a = r->a;
     tn_stream s = { 0 };
     uint64_t at = 0;
     tn_status status = tn_sink_open(a->beside, true, &r->spool, err);
+    a->output_failed = status != TN_OK;
     if (!status)
         status = tn_stream_open(&s, a->in, a->tensor, a->part, 0, a->part->nbytes, tn_part_checksum(a->part), err);
     while (!status) {
@@ -347,13 +391,18 @@ static tn_status spool(arranging *r, tn_error *err)
         if (status || !n)
             break;
         status = tn_sink_write(r->spool, at, bytes, n, err);
+        a->output_failed = status != TN_OK;
         at += n;
+        if (!status)
+            status = tick(a, err);
     }
     if (!status)
         status = check_digest(a, &s, err);
     tn_stream_free(&s);
-    if (!status)
+    if (!status) {
         status = tn_source_open_fd(tn_sink_fd(r->spool), TN_IO_MMAP, &r->spooled, err);
+        a->output_failed = status != TN_OK;
+    }
     if (!status)
         r->source = tn_source_view(r->spooled, 0, a->part->nbytes);
     return status;
@@ -389,8 +438,9 @@ static tn_status make_buffers(arranging *r, tn_error *err)
     r->workers = calloc(jobs, sizeof *r->workers);
     r->slots = calloc(slots, sizeof *r->slots);
     r->slot_elements = calloc(slots, sizeof *r->slot_elements);
+    r->slot_packed = calloc(slots, sizeof *r->slot_packed);
     r->out = malloc((size_t)r->slab_elements + 16);
-    bool good = r->workers && r->slots && r->slot_elements && r->out;
+    bool good = r->workers && r->slots && r->slot_elements && r->slot_packed && r->out;
     for (unsigned i = 0; i < jobs && good; i++) {
         worker *own = &r->workers[i];
         own->gathered = malloc(from + 1);
@@ -417,6 +467,7 @@ static void free_all(arranging *r)
     free(r->workers);
     free(r->slots);
     free(r->slot_elements);
+    free(r->slot_packed);
     free(r->out);
     tn_source_close(r->spooled);
     tn_sink_abandon(r->spool);

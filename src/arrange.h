@@ -31,10 +31,10 @@ typedef struct tn_arranging {
     const char       *beside;   /* the output's path */
     tn_pool          *pool;
     uint64_t          slab;     /* bytes of one, at least one element; 0: as many as are worth it */
-    /* The next bytes of the output; `done` of all the input's bytes are used up. */
+    /* The next bytes of the output, or none: `done` of all the input's bytes are used up. */
     tn_status (*emit)(void *context, const uint8_t *bytes, size_t n, uint64_t done, tn_error *err);
     void             *context;
-    bool              emit_failed;  /* set: the error is emit()'s */
+    bool              output_failed;    /* set: the error is emit()'s, or of the file beside the output */
 } tn_arranging;
 
 /* Makes the whole output; checks the input's checksum first. */

@@ -267,6 +267,12 @@ static bool same_rules(const tn_remake_rules *a, const tn_remake_rules *b)
     return a->cast == b->cast && a->layout == b->layout && a->pad == b->pad;
 }
 
+/* The same rule does the same to both. */
+static bool same_layout(const tn_tensor *a, const tn_tensor *b)
+{
+    return a->layout && b->layout ? strcmp(a->layout, b->layout) == 0 : a->layout == b->layout;
+}
+
 /* Whether b may do without its own bytes and the check of its own checksum. */
 static bool may_tie(const conversion *c, size_t k, size_t i)
 {
@@ -274,7 +280,7 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
     const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
     bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
     /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes must be the same. */
-    if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || a->rank != b->rank ||
+    if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || !same_layout(a, b) || a->rank != b->rank ||
                     (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
         return false;
     return a->nparts == 1 && b->nparts == 1 && c->made[i].tensor.nparts == 1 && a->dtype == b->dtype &&
@@ -347,7 +353,7 @@ static tn_status find_scales(conversion *c, uint64_t *passed, uint64_t total, tn
             c->in, c->source[i], u->codes, &u->options, c->create.jobs, c->o.progress, c->o.context, *passed, total,
         };
         status = tn_find_scales(&search, u->scale, u->zero, err);
-        if (status)
+        if (status && status != TN_ERR_CANCELLED)
             tn_error_in_file(err, c->in_path);
         *passed += c->source[i]->parts[0].nbytes;
     }
@@ -396,7 +402,11 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     tn_status status = in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err);
     if (status)
         return status;
-    status = choose_tensors(c, err);
+    if (c->in->left_out && !c->create.drop_metadata)
+        status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "it has %s, which the new file cannot hold (--drop-metadata)",
+                         tn_quote_z(c->in->left_out).text);
+    if (!status)
+        status = choose_tensors(c, err);
     if (status)
         return tn_error_in_file(err, c->in_path);
     status = add_all(c, err);

@@ -54,7 +54,7 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
         tn_buf_putc(own, ',');
     }
     tn_buf_printf(own, "\"encoding\":\"%s\",\"offset\":%llu,\"size\":%llu",
-                  p->storage.encoding == TN_ENCODING_ZSTD ? "zstd" : "raw", (unsigned long long)p->storage.offset,
+                  p->storage.encoding_name, (unsigned long long)p->storage.offset,
                   (unsigned long long)p->storage.size);
 }
 
@@ -89,6 +89,7 @@ static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descri
     if (status)
         return status;
     place(&t->parts[0], &s);
+    s.content = t->parts[0].storage.checksum_text;
     put_source(&own, file, &t->parts[0]);
     s.scale = scale;
     s.zero = zero;

@@ -4,6 +4,7 @@
 #include "tensor/array.h"
 #include "values.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ typedef struct maker {
     const tn_cast_plan *cast;
     tn_quant_plan       quant;
     const char         *name;
+    bool                moved;      /* indices are not those of the input */
     uint32_t            rank;
     int64_t             shape[TN_MAX_RANK];     /* in the output's order */
 } maker;
@@ -79,7 +81,8 @@ static int32_t new_axis(const making *m, int32_t axis)
 
 static tn_status named(const maker *k, tn_status status, const tn_error *why, tn_error *err)
 {
-    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(k->name).text, why->text) : TN_OK;
+    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s%s", tn_quote_z(k->name).text, why->text,
+                            k->moved ? " (indices of the new layout)" : "") : TN_OK;
 }
 
 static tn_status apply_cast(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
@@ -104,6 +107,8 @@ static maker *new_maker(const making *m, tn_dtype from, tn_dtype to)
     k->name = m->source->name;
     k->rank = m->how.rank;
     memcpy(k->shape, m->how.shape, sizeof k->shape);
+    for (uint32_t i = 0; i < k->rank; i++)
+        k->moved |= m->how.order[i] != i;
     k->change = (tn_change){ .context = k, .from_bits = tn_dtype_get(from)->bits, .to_bits = tn_dtype_get(to)->bits };
     return k;
 }
@@ -226,6 +231,23 @@ static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_
     return status ? fail(m, status, err, why.text) : TN_OK;
 }
 
+/* Whether scales by this rule can be found is known before anything is read. */
+static tn_status check_tally(const making *m, const tn_unknown_scales *u, tn_error *err)
+{
+    tn_range_tally *tally;
+    tn_scale_index index;
+    tn_error why;
+    if (u->options.rule == TN_SCALE_GIVEN)
+        return TN_OK;
+    tn_status status = tn_scale_index_for(m->source->rank, m->source->shape, u->options.axis, &index, &why);
+    if (!status)
+        status = tn_range_tally_new(u->codes, m->source->dtype, index, &u->options, &tally, &why);
+    if (status)
+        return fail(m, status, err, why.text);
+    tn_range_tally_free(tally);
+    return TN_OK;
+}
+
 static tn_status quantize(making *m, tn_error *err)
 {
     const tn_cast_rule *rule = m->rules->cast;
@@ -246,6 +268,8 @@ static tn_status quantize(making *m, tn_error *err)
         status = add_scales(m, count, rule->quantize.symmetric, u, err);
     if (!status)
         status = plan_codes(m, u, k, scaling, err);
+    if (!status)
+        status = check_tally(m, u, err);
     if (status)
         return status;
     k->change.apply = apply_quantize;
@@ -335,7 +359,7 @@ static tn_status choose_fill(making *m, tn_error *err)
         m->how.axis = m->zero ? m->made->tensor.scaling->axis : -1;
         return value == 0 ? TN_OK : fail(m, TN_ERR_ARGUMENT, err, "padding of a scaled tensor has the value 0");
     }
-    if (value == 0)
+    if (value == 0 && !signbit(value))
         return TN_OK;
     return tn_cast(&to, m->how.fill, &one, &value, TN_HOST_ORDER, &o, &why) ? fail(m, why.status, err, why.text) : TN_OK;
 }
@@ -407,8 +431,8 @@ tn_status tn_remake(const tn_file *file, const tn_tensor *source, const tn_remak
         apply_order(&m);
         status = choose_elements(&m, plans, err);
     }
-    bool plain = strcmp(source->form, "dense") != 0 && strcmp(source->form, "scaled") != 0;
-    if (status || plain || tn_dtype_get(m.parts[0].array.dtype) == NULL)
+    bool other = strcmp(source->form, "dense") != 0 && strcmp(source->form, "scaled") != 0;
+    if (status || other || tn_dtype_get(m.parts[0].array.dtype) == NULL)
         return status;
     status = choose_padding(&m, err);
     return status ? status : settle_shape(&m, err);

@@ -159,7 +159,8 @@ static tn_text read_head(const reading *r, tn_text *what, const char **equals)
 
 enum {
     KEY_ROUND, KEY_OVERFLOW, KEY_NAN, KEY_SEED, KEY_TIMES, KEY_COMPLEX,
-    KEY_PER, KEY_AXIS, KEY_ZERO, KEY_PERCENTILE, KEY_SCALE, KEYS
+    KEY_PER, KEY_AXIS, KEY_ZERO, KEY_PERCENTILE, KEY_SCALE, KEYS,
+    AXIS_IS_DUE = KEYS, ZERO_BY_NUMBER          /* what else has been seen */
 };
 static const struct { const char *name; const word *words; const char *not_one; } keys[KEYS] = {
     [KEY_ROUND] = { "round", rounds, "no rounding (even, away, zero, half_up, trunc, up, down, stochastic)" },
@@ -220,8 +221,12 @@ static tn_status read_pair(reading *r, tn_text pair, tn_cast_rule *rule)
     r->seen |= 1u << i;
     rule->quantized |= i == KEY_PER;
     if (i == KEY_PER && tn_text_is(value, "channel"))
-        r->seen |= 1u << KEYS;          /* an axis is due */
-    return set_value(rule, i, value) ? TN_OK : fail_at(r, value, keys[i].not_one);
+        r->seen |= 1u << AXIS_IS_DUE;
+    if (!set_value(rule, i, value))
+        return fail_at(r, value, keys[i].not_one);
+    if (i == KEY_ZERO && !rule->quantize.symmetric && !tn_text_is(value, "asymmetric"))
+        r->seen |= 1u << ZERO_BY_NUMBER;
+    return TN_OK;
 }
 
 static bool seen(const reading *r, unsigned key) { return r->seen >> key & 1; }
@@ -230,7 +235,7 @@ static bool seen(const reading *r, unsigned key) { return r->seen >> key & 1; }
 static tn_status settle_cast(const reading *r, tn_cast_rule *rule)
 {
     tn_quantize_options *q = &rule->quantize;
-    bool channel = seen(r, KEYS), of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE);
+    bool channel = seen(r, AXIS_IS_DUE), of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE);
     const char *wrong = NULL;
     if (of_scales && !rule->quantized)
         wrong = "axis, zero, percentile and scale need per=tensor or per=channel (times=N multiplies each value)";
@@ -244,19 +249,23 @@ static tn_status settle_cast(const reading *r, tn_cast_rule *rule)
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong);
     if (!rule->quantized)
         return TN_OK;
-    bool by_number = seen(r, KEY_ZERO) && !q->symmetric && seen(r, KEY_SCALE);
     q->size = sizeof *q;
     q->rule = seen(r, KEY_SCALE) ? TN_SCALE_GIVEN : seen(r, KEY_PERCENTILE) ? TN_SCALE_PERCENTILE : TN_SCALE_RANGE;
     if (!seen(r, KEY_ZERO))
         q->symmetric = tn_dtype_get(rule->dtype)->kind == TN_KIND_INT;
-    if (rule->zero != 0 && !by_number)
+    if (seen(r, ZERO_BY_NUMBER) && !seen(r, KEY_SCALE))
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a zero point by number needs a scale too");
     q->round = rule->options.round;
     q->nan = rule->options.nan;
     q->seed = rule->options.seed;
     tn_error why;
     int64_t range[2];
-    return tn_code_range(rule->dtype, q, range, &why) ? tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text) : TN_OK;
+    if (tn_code_range(rule->dtype, q, range, &why))
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text);
+    if (rule->zero < range[0] || rule->zero > range[1])
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zero point from %lld to %lld but found %d",
+                       (long long)range[0], (long long)range[1], rule->zero);
+    return TN_OK;
 }
 
 static tn_status read_type(const reading *r, tn_text type, tn_dtype *dtype)
@@ -323,21 +332,26 @@ tn_status tn_layout_rule_parse(const char *text, tn_layout_rule *rule, tn_error 
 /* ---- padding ---- */
 
 /* DIM=N or value=V. */
-static tn_status read_padding(const reading *r, tn_text pair, tn_pad_rule *rule)
+static tn_status read_padding(reading *r, tn_text pair, tn_pad_rule *rule)
 {
     tn_text key = { NULL, 0 }, value = { NULL, 0 };
     tn_status status = split_pair(r, pair, &key, &value);
     uint64_t multiple = 0;
     if (status)
         return status;
-    if (tn_text_is(key, "value"))
-        return take_double(value, &rule->value) ? TN_OK : fail_at(r, value, "no number");
+    if (tn_text_is(key, "value")) {
+        bool again = r->seen++ > 0;
+        return again ? fail_at(r, key, "there a second time") : take_double(value, &rule->value) ? TN_OK : fail_at(r, value, "no number");
+    }
     if (rule->count == TN_MAX_RANK)
         return fail_at(r, key, "one dimension too many");
     char letter = key.len == 1 && ((key.ptr[0] | 32) >= 'a' && (key.ptr[0] | 32) <= 'z') ? key.ptr[0] : '\0';
     rule->dims[rule->count].letter = letter;
     if (!letter && !take_int32(key, &rule->dims[rule->count].dimension))
         return fail_at(r, key, "no dimension: a letter of the layout or a number");
+    for (uint32_t i = 0; i < rule->count; i++)
+        if (rule->dims[i].letter == letter && rule->dims[i].dimension == rule->dims[rule->count].dimension)
+            return fail_at(r, key, "there a second time");
     if (!take_number(value, &multiple) || multiple == 0 || multiple > INT64_C(1) << 40)
         return fail_at(r, value, "no number of elements from 1 to 2^40");
     rule->dims[rule->count++].multiple = (int64_t)multiple;

@@ -89,7 +89,7 @@ static tn_status begin(searching *r, tn_error *err)
     status = tn_range_tally_new(s->codes, t->dtype, index, s->options, &r->tallies[0], err);
     if (status)
         return status;
-    size_t fit = ALL_TALLIES / tn_range_tally_bytes(r->tallies[0]);
+    size_t each = tn_range_tally_bytes(r->tallies[0]), fit = each ? ALL_TALLIES / each : jobs;      /* no scales: no bytes */
     r->jobs = fit < jobs ? (unsigned)fit + !fit : jobs;
     for (unsigned i = 1; i < r->jobs && !status; i++)
         status = tn_range_tally_new(s->codes, t->dtype, index, s->options, &r->tallies[i], err);

@@ -89,8 +89,11 @@ static tn_status sum_up_item(const survey *s, const item *it, tn_stream *stream,
     const tn_tensor *t = it->tensor;
     tn_values none;
     tn_arena unused = { 0 };
-    if (!it->values)
-        return tn_values_of(s->file, t, &unused, &none, &r->err);       /* says why */
+    if (!it->values) {
+        tn_status why = tn_values_of(s->file, t, &unused, &none, &r->err);
+        tn_arena_free(&unused);
+        return why;
+    }
     if (!it->n)
         return TN_OK;
     tn_status status = tn_stream_open(stream, s->file, t, &t->parts[0], bytes_of(t, it->from), bytes_of(t, it->n),

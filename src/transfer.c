@@ -60,7 +60,7 @@ static const tn_change *change_of(const mover *m, const tn_out_entry *e)
 /* Every failure is named once, where it is first seen. */
 static tn_status in_output(const mover *m, tn_status status, tn_error *err)
 {
-    if (status)
+    if (status && status != TN_ERR_CANCELLED)
         tn_error_in_file(err, m->t->out->path);
     return status;
 }
@@ -68,7 +68,7 @@ static tn_status in_output(const mover *m, tn_status status, tn_error *err)
 static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn_error *err)
 {
     const char *shard = tn_file_shard_name(m->t->in, p->storage.shard);
-    if (status)
+    if (status && status != TN_ERR_CANCELLED)
         tn_error_in_file(err, *shard ? shard : m->t->in_path);
     return status;
 }
@@ -393,7 +393,7 @@ static tn_status move_arranged(mover *m, tn_error *err)
             .beside = m->t->out->path, .pool = m->pool, .emit = emit_arranged, .context = &a,
         };
         status = tn_arrange_run(&arranging, err);
-        status = arranging.emit_failed ? in_output(m, status, err) : in_input(m, arranging.part, status, err);
+        status = arranging.output_failed ? in_output(m, status, err) : in_input(m, arranging.part, status, err);
     }
     return status;
 }

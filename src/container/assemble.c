@@ -7,6 +7,7 @@
 
 #include <tenon/layout.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,7 @@ static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_erro
     bool fits = r->extents_rank == p->array.rank && p->storage.encoding == TN_ENCODING_RAW && p->array.dtype != TN_UNKNOWN;
     for (uint32_t k = 0; fits && k < p->array.rank; k++)
         fits = r->extents[k] <= p->array.shape[k];
+    fits = fits && isfinite(r->fill);
     if (!fits)
         return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says that it has padding, which its array cannot hold",
                        tn_quote_z(t->name).text);

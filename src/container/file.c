@@ -44,7 +44,8 @@ static bool set_capacity(tn_file *f, size_t cap)
     if (!tensors || !parts || !at || (f->records && !records))
         return false;
     for (size_t i = 0; i < f->count; i++)
-        f->tensors[i].parts = &f->parts[i];
+        if (f->tensors[i].nparts == 1)          /* several are in the arena */
+            f->tensors[i].parts = &f->parts[i];
     f->cap = cap;
     return true;
 }
@@ -103,7 +104,7 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     *nbytes = 0;
     if (e->dtype != TN_UNKNOWN) {
         tn_status status = find_nbytes(f, e, nbytes, err);
-        if (status)
+        if (status && !e->storage.opaque)       /* a sparse tensor may be larger than any memory */
             return status;
         if (e->storage.stride)
             return check_strided(f, e, err);

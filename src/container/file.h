@@ -33,6 +33,7 @@ struct tn_file {
 
     const tn_meta *meta;
     size_t         nmeta;
+    const char    *left_out;    /* what the file says and no tensor of it can, for those who convert it; or NULL */
 };
 
 /* One array as the container lists it.  Everything it points to lives in the file's arena. */

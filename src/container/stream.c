@@ -156,6 +156,21 @@ static tn_status stored_bytes(tn_stream *s, uint64_t at, size_t n, const uint8_t
     return status ? status : tn_source_read(source, at, s->in, n, err);
 }
 
+/* The byte behind an element of a packed array. */
+static uint64_t packed_end(uint64_t i, unsigned bits)
+{
+    return i / 8 * bits + (i % 8 * bits + bits + 7) / 8;
+}
+
+/* One element, which begins at a bit of `from`. */
+static void copy_element(uint8_t *out, size_t to, const uint8_t *from, unsigned bit, unsigned bits)
+{
+    if (bits % 8 == 0)
+        memcpy(out + to * (bits / 8), from, bits / 8);
+    else
+        tn_packed_put(out, to, bits, (from[0] | (bit + bits > 8 ? (unsigned)from[1] << 8 : 0)) >> bit);
+}
+
 /* `n` elements from element `at` of the storage on, `step` apart, become elements `to` on of the window. */
 static tn_status gather_run(tn_stream *s, uint64_t at, uint64_t step, size_t n, size_t to, tn_error *err)
 {
@@ -168,13 +183,13 @@ static tn_status gather_run(tn_stream *s, uint64_t at, uint64_t step, size_t n, 
             memcpy(s->out + to * (bits / 8), from, n * (bits / 8));
         return status;
     }
-    for (size_t i = 0; i < n && !status; i++, at += step) {
-        uint64_t first = at / 8 * bits + at % 8 * bits / 8, last = at / 8 * bits + (at % 8 * bits + bits - 1) / 8;
-        status = stored_bytes(s, first, (size_t)(last - first + 1), &from, err);
-        if (!status && bits % 8 == 0)
-            memcpy(s->out + (to + i) * (bits / 8), from, bits / 8);
-        else if (!status)
-            tn_packed_put(s->out, to + i, bits, ((unsigned)from[0] | (unsigned)from[last - first] << 8) >> tn_packed_bit(at, bits));
+    uint64_t most = TN_WINDOW / 16 / (step ? step : 1);         /* elements whose span fits a window, 16 bytes each at most */
+    for (size_t done = 0, count; done < n && !status; done += count) {
+        count = most < 1 ? 1 : most < n - done ? (size_t)most : n - done;
+        uint64_t first = tn_packed_byte(at, bits), end = packed_end(at + (count - 1) * step, bits);
+        status = stored_bytes(s, first, (size_t)(end - first), &from, err);
+        for (size_t i = 0; i < count && !status; i++, at += step)
+            copy_element(s->out, to + done + i, from + (tn_packed_byte(at, bits) - first), tn_packed_bit(at, bits), bits);
     }
     return status;
 }

@@ -17,7 +17,7 @@
 /* What becomes of elements on their way: a cast, say.  Any thread. */
 typedef struct tn_change {
     /* `elements` of them from number `first` on, into `out`, which has room.
-     * `first` is a multiple of 8, and `elements` too but at the end. */
+     * Both `in` and `out` begin on a byte with that element. */
     tn_status (*apply)(const void *context, uint64_t first, const uint8_t *in, size_t elements, uint8_t *out, tn_error *err);
     const void *context;
     unsigned    from_bits, to_bits;     /* of an element */

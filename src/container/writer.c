@@ -231,7 +231,8 @@ static tn_status check_padding(const tn_tensor *t, const tn_part *p, tn_encoding
 {
     const int64_t *physical = p->storage.physical;
     if (physical && encoding != TN_ENCODING_RAW)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a tensor with padding cannot be compressed",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a tensor with padding cannot be compressed "
+                       "(rows of codes narrower than a byte have some too)",
                        tn_quote_z(t->name).text);
     for (uint32_t i = 0; physical && i < p->array.rank; i++)
         if (physical[i] < p->array.shape[i])

@@ -23,8 +23,9 @@ tn_descriptor *tn_descriptors_add(tn_descriptors *set);
  * `indent` spaces after the first line. */
 void tn_descriptor_put(const tn_descriptor *d, unsigned indent, tn_buf *out);
 
-/* Sets d->tensor_id to the version 5 UUID of d's own JSON without tensor_id. */
-tn_status tn_descriptor_identify(tn_descriptor *d, tn_arena *arena, tn_error *err);
+/* Sets d->tensor_id to the version 5 UUID of d's own JSON without tensor_id,
+ * followed by `content`: what is known of the data (its checksum), or NULL. */
+tn_status tn_descriptor_identify(tn_descriptor *d, const char *content, tn_arena *arena, tn_error *err);
 
 /* The words of the specification for enum values, both ways; a NULL or -1 for
  * what there is no word for. */

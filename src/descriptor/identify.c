@@ -10,7 +10,8 @@
 /* The namespace of descriptors, 7e7eb0f9-0cb3-4368-a4cb-a91565892a66: chosen
  * once at random, and never to be changed.  Within it, the name of a descriptor
  * is its JSON as tn_descriptor_put() writes it, without tensor_id and without
- * indentation around it. */
+ * indentation around it, and after it the checksum of the data where that is
+ * known, as in "crc32c:0x01234567". */
 static const uint8_t namespace[16] = {
     0x7e, 0x7e, 0xb0, 0xf9, 0x0c, 0xb3, 0x43, 0x68, 0xa4, 0xcb, 0xa9, 0x15, 0x65, 0x89, 0x2a, 0x66
 };
@@ -47,7 +48,7 @@ static void format_uuid(char text[37], uint8_t id[16])
     }
 }
 
-tn_status tn_descriptor_identify(tn_descriptor *d, tn_arena *arena, tn_error *err)
+tn_status tn_descriptor_identify(tn_descriptor *d, const char *content, tn_arena *arena, tn_error *err)
 {
     tn_buf name = { 0 };
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -58,6 +59,8 @@ tn_status tn_descriptor_identify(tn_descriptor *d, tn_arena *arena, tn_error *er
     if (!sha1)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "libcrypto on this machine offers no SHA-1");
     tn_descriptor_put(&without, 0, &name);
+    if (content)
+        tn_buf_puts(&name, content);
     bool done = !name.bad && digest_name(&name, digest);
     tn_buf_free(&name);
     if (!done)

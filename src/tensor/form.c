@@ -21,6 +21,13 @@ static bool is_scale_shape(const tn_tensor *t, const tn_array *a)
     return axis < 0 ? a->rank == 0 : a->rank == 1 && a->shape[0] == t->shape[axis];
 }
 
+static bool is_code_range(const tn_dtype_info *type, const int64_t range[2])
+{
+    bool sign = type->kind == TN_KIND_INT;
+    int64_t high = (INT64_C(1) << (type->bits - sign)) - 1;
+    return range[0] < range[1] && range[0] >= (sign ? -high - 1 : 0) && range[1] <= high;
+}
+
 static tn_status check_scaled(const tn_tensor *t, tn_error *err)
 {
     const tn_array *a = &t->parts[0].array;
@@ -31,6 +38,8 @@ static tn_status check_scaled(const tn_tensor *t, tn_error *err)
         wrong = "its scaling names no dimension";
     else if (!type || (type->kind != TN_KIND_INT && type->kind != TN_KIND_UINT) || type->bits > 32)
         wrong = "its codes must be integers of at most 32 bits";
+    else if (!is_code_range(type, s->range))
+        wrong = "the range of its codes is not one of their type";
     else if (!value || value->kind != TN_KIND_FLOAT)
         wrong = "its values must be of a float type";
     else if (a->rank != t->rank || (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
@@ -42,8 +51,28 @@ static tn_status check_scaled(const tn_tensor *t, tn_error *err)
     return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
 }
 
+static bool is_index_type(tn_dtype dtype)
+{
+    return dtype == TN_INT32 || dtype == TN_INT64 || dtype == TN_UINT32 || dtype == TN_UINT64;
+}
+
+/* Values [n] and, for each, a row of indices [n, rank]. */
+static tn_status check_coo(const tn_tensor *t, tn_error *err)
+{
+    const tn_array *values = &t->parts[0].array, *indices = &t->parts[1].array;
+    const char *wrong = NULL;
+    if (values->dtype != t->dtype || values->rank != 1)
+        wrong = "its values must be a vector of its type";
+    else if (!is_index_type(indices->dtype))
+        wrong = "its indices must be int32, int64, uint32 or uint64";
+    else if (indices->rank != 2 || indices->shape[0] != values->shape[0] || indices->shape[1] != (int64_t)t->rank)
+        wrong = "its indices must be one row for each value, as long as it has dimensions";
+    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
+}
+
 static const tn_form forms[] = {
     { "dense", { "data" }, 1, check_dense },
+    { "coo", { "values", "indices" }, 2, check_coo },
     { "scaled", { "data", "scale", "zero" }, 2, check_scaled },
 };
 
@@ -76,5 +105,7 @@ tn_status tn_form_check(const tn_tensor *t, tn_error *err)
         if (strcmp(t->parts[i].role, form->roles[i]) != 0)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: part %u of form \"%s\" is \"%s\" but found %s",
                            tn_quote_z(t->name).text, i, form->name, form->roles[i], tn_quote_z(t->parts[i].role).text);
+    if (t->scaling && form->check != check_scaled)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has no scales", tn_quote_z(t->name).text, form->name);
     return form->check(t, err);
 }

@@ -10,7 +10,7 @@ static const tn_layout_info layouts[] = {
     { "NCHW",  "batch, channel, height, width: PyTorch, cuDNN, ONNX" },
     { "NHWC",  "batch, height, width, channel: TensorFlow, ARM, mobile NPUs" },
     { "CHWN",  "channel, height, width, batch: some accelerators" },
-    { "HWCN",  "height, width, channel, batch: kernels of microcontroller libraries" },
+    { "HWCN",  "height, width, channel in, channel out: weights of TensorFlow and of microcontroller libraries" },
     { "HWC",   "height, width, channel: one decoded image" },
     { "CHW",   "channel, height, width: one planar image" },
     { "NCDHW", "batch, channel, depth, height, width: volumes and video" },

@@ -222,7 +222,7 @@ static uint32_t closest_in_source(const tn_plan *p, uint32_t n)
  * two dimensions are cut, and the outer ones walked for each chunk. */
 static bool needs_chunks(const tn_plan *p, uint32_t *a, uint32_t *b)
 {
-    const tn_plan_dim *last = &p->dims[p->rank - 1], *before = last - 1;
+    const tn_plan_dim *last = &p->dims[p->rank - 1], *before = p->rank > 1 ? last - 1 : last;
     int64_t line = p->size ? TN_LINE / (int64_t)p->size : TN_LINE * 8 / p->bits;
     if (p->rank < 2 || p->leaf == tn_leaf_weave || p->leaf == tn_leaf_transpose_staged)
         return false;           /* these take whole rows of dst */

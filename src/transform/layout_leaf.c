@@ -66,7 +66,7 @@ void tn_leaf_row(const tn_plan *p, int64_t dst, int64_t src)
 
 bool tn_rows_need_stage(const tn_plan *p)
 {
-    const tn_plan_dim *row = &p->dims[p->rank - 1], *rows = row - 1;
+    const tn_plan_dim *row = &p->dims[p->rank - 1], *rows = p->rank > 1 ? row - 1 : row;
     return p->rank > 1 && p->stream && rows->dst == row->extent && row->extent * (int64_t)p->size <= SHORT_ROW;
 }
 

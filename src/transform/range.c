@@ -6,6 +6,7 @@
  * with which bits.  Counts do not depend on the order of things. */
 #include "transform/quantize.h"
 
+#include <fenv.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -376,6 +377,9 @@ static int32_t zero_of(float low, float scale, const int64_t codes[2])
 
 void tn_range_tally_scales(const tn_range_tally *t, float *scale, int32_t *zero)
 {
+    fenv_t callers;             /* not in the work of a pool: the default environment all the same */
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
     for (uint64_t i = 0; i < t->index.count; i++) {
         float low = t->low[i], high = t->high[i], most = -low > high ? -low : high;
         bool nothing = most == 0;
@@ -389,4 +393,5 @@ void tn_range_tally_scales(const tn_range_tally *t, float *scale, int32_t *zero)
         if (zero)
             zero[i] = nothing ? (int32_t)none : t->symmetric ? 0 : zero_of(low, scale[i], t->codes);
     }
+    fesetenv(&callers);
 }

@@ -34,7 +34,8 @@ static tn_status collect(void *context, const uint8_t *bytes, size_t n, uint64_t
     (void)err;
     CHECK(n <= o->cap - o->size);
     CHECK(done >= o->done);
-    memcpy(o->bytes + o->size, bytes, n);
+    if (n)
+        memcpy(o->bytes + o->size, bytes, n);
     o->size += n;
     o->done = done;
     return TN_OK;
@@ -229,12 +230,15 @@ static void failures_say_whose_they_are(void)
     CHECK(tn_pool_new(2, &pool, &err) == TN_OK);
     tn_arranging a = { .in = f, .tensor = tn_file_find(f, "t"), .how = &s.how, .beside = in_folder("out").text, .pool = pool, .emit = refuse };
     a.part = &a.tensor->parts[0];
-    CHECK(tn_arrange_run(&a, &err) == TN_ERR_IO && a.emit_failed);
+    CHECK(tn_arrange_run(&a, &err) == TN_ERR_IO && a.output_failed);
     tn_part damaged = a.tensor->parts[0];
     damaged.storage.checksum_text = "crc32c:0x00000000";
+    output out = { .bytes = (uint8_t[64]){ 0 }, .cap = 64 };
     a.part = &damaged;
-    a.emit_failed = false;
-    CHECK(tn_arrange_run(&a, &err) == TN_ERR_CHECKSUM && !a.emit_failed);
+    a.emit = collect;
+    a.context = &out;
+    a.output_failed = false;
+    CHECK(tn_arrange_run(&a, &err) == TN_ERR_CHECKSUM && !a.output_failed);
     tn_pool_free(pool);
     tn_close(f);
 }

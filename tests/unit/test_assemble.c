@@ -168,6 +168,33 @@ static void a_known_form_must_fit_its_parts(void)
     expect_refused(&z, "a dense tensor's data must have its type and shape");
 }
 
+/* Scales belong to codes; an axis or a range that is none is never used. */
+static void scales_must_be_those_of_a_scaled_tensor(void)
+{
+    static const tn_scaling good = { .axis = -1, .range = { -8, 7 } };
+    static const tn_scaling bad[] = {
+        { .axis = 2, .range = { -8, 7 } }, { .axis = -1, .range = { 7, -8 } }, { .axis = -1, .range = { 0, 256 } },
+        { .axis = -1, .range = { -1, 7 } }, { .axis = -1, .range = { INT64_MIN, INT64_MAX } },
+    };
+    tn_record r = compound(1);
+    r.form = "dense";
+    r.scaling = &good;
+    zt_bytes z = zt_begin(256);
+    tn_cbor_put_array(&z.file, 1);
+    put_entry(&z, "w", 64, 6, &r, NULL);
+    expect_refused(&z, "form \"dense\" has no scales");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        r = compound(2);
+        r.form = "scaled";
+        r.scaling = &bad[i];
+        z = zt_begin(256);
+        tn_cbor_put_array(&z.file, 2);
+        put_entry(&z, "w", 64, 6, &r, NULL);
+        put_entry(&z, "w.scale", 128, 4, NULL, NULL);
+        expect_refused(&z, i == 0 ? "its scaling names no dimension" : "the range of its codes is not one of their type");
+    }
+}
+
 /* ---- real types ---- */
 
 static void an_array_must_be_kept_as_tenon_keeps_it(void)
@@ -244,6 +271,7 @@ int main(void)
         IN_FOLDER(a_compound_tensor_survives_conversion),
         TEST(wrong_parts_are_refused),
         TEST(a_known_form_must_fit_its_parts),
+        TEST(scales_must_be_those_of_a_scaled_tensor),
         TEST(an_array_must_be_kept_as_tenon_keeps_it),
         TEST(a_note_of_a_tie_counts_only_where_it_can_be_true),
         IN_FOLDER(a_note_that_is_a_lie_changes_no_data),

@@ -249,6 +249,47 @@ static void tied_tensors_stay_tied_when_both_are_arranged_alike(void)
     tn_close(f);
 }
 
+/* The same rule and shape, but one is transposed and the other is not. */
+static void tied_tensors_of_different_layouts_are_arranged_apart(void)
+{
+    static const uint8_t bytes[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+    static const uint8_t transposed[16] = { 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15 };
+    static const int64_t shape[] = { 4, 4 };
+    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = shape }, .data = bytes };
+    tn_tensor t = { .name = "a", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape, .parts = &part, .nparts = 1, .layout = "AB" };
+    tn_writer *w;
+    CHECK(tn_create(in_folder("in.zt").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
+    t.name = "b";
+    t.layout = "BA";
+    t.tied = "a";
+    part.data = NULL;
+    CHECK(tn_writer_add(w, &t, NULL) == TN_OK && tn_writer_finish(w, NULL) == TN_OK);
+    must_convert("in.zt", "o.zt", (wish){ .layout = "AB" });
+    tn_file *f = open_file("o.zt");
+    uint8_t *x = read_tensor(f, tn_file_find(f, "a")), *y = read_tensor(f, tn_file_find(f, "b"));
+    assert_memory_equal(x, bytes, 16);
+    assert_memory_equal(y, transposed, 16);
+    free(x);
+    free(y);
+    tn_close(f);
+}
+
+/* No scales to find beside some that are. */
+static void an_empty_tensor_is_quantized_beside_a_full_one(void)
+{
+    static const simple two[] = {
+        { .name = "e", .dtype = TN_FLOAT32, .rank = 2, .shape = { 0, 3 }, .data = values },
+        { .name = "w", .dtype = TN_FLOAT32, .rank = 2, .shape = { 3, 4 }, .data = values },
+    };
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, two, 2);
+    must_convert("in.safetensors", "o.zt", (wish){ .cast = "int8,per=channel,axis=0" });
+    must_convert("in.safetensors", "o.zt", (wish){ .cast = "int8,per=channel,axis=0,percentile=99" });
+    tn_file *f = open_file("o.zt");
+    CHECK(tn_file_find(f, "e")->parts[1].nbytes == 0 && tn_file_find(f, "w")->parts[1].nbytes == 12);
+    tn_close(f);
+}
+
 /* One range of bytes, looked at in two ways. */
 static void tensors_tied_with_different_padding_keep_their_values(void)
 {
@@ -306,6 +347,8 @@ int main(void)
         IN_FOLDER(scales_follow_their_dimension),
         IN_FOLDER(rules_that_cannot_be_honoured_are_refused),
         IN_FOLDER(tied_tensors_stay_tied_when_both_are_arranged_alike),
+        IN_FOLDER(tied_tensors_of_different_layouts_are_arranged_apart),
+        IN_FOLDER(an_empty_tensor_is_quantized_beside_a_full_one),
         IN_FOLDER(tensors_tied_with_different_padding_keep_their_values),
         IN_FOLDER(empty_tensors_with_huge_extents_pass_through),
         IN_FOLDER(a_file_may_be_replaced_by_itself),

@@ -515,14 +515,14 @@ static void ids_are_version_5_uuids_of_the_description(void)
 {
     tn_arena arena = { 0 };
     tn_descriptor d = { .version = TN_WIA_VERSION, .name = "w", .rank = 4, .dimensions = image, .dtype = TN_FLOAT32 };
-    CHECK(tn_descriptor_identify(&d, &arena, NULL) == TN_OK);
+    CHECK(tn_descriptor_identify(&d, NULL, &arena, NULL) == TN_OK);
     /* as Python's uuid.uuid5() gives it for the namespace in identify.c and the text */
     CHECK(strcmp(d.tensor_id, "2012bbd7-4e39-5bdf-8500-0cd676bebdab") == 0);
     const char *first = d.tensor_id;
-    CHECK(tn_descriptor_identify(&d, &arena, NULL) == TN_OK);
+    CHECK(tn_descriptor_identify(&d, NULL, &arena, NULL) == TN_OK);
     CHECK(strcmp(d.tensor_id, first) == 0);             /* the old id is not part of it */
     d.name = "v";
-    CHECK(tn_descriptor_identify(&d, &arena, NULL) == TN_OK);
+    CHECK(tn_descriptor_identify(&d, NULL, &arena, NULL) == TN_OK);
     CHECK(strlen(d.tensor_id) == 36 && d.tensor_id[14] == '5' && strchr("89ab", d.tensor_id[19]));
     CHECK(strcmp(d.tensor_id, first) != 0);
     tn_arena_free(&arena);

@@ -124,7 +124,7 @@ static void one_tensor_is_an_object(void)
     const simple s = { .name = "w", .dtype = TN_BFLOAT16, .rank = 2, .shape = { 2, 3 }, .data = noise() };
     write_file("w.json", (tn_create_options){ .align = 64 }, &s, 1);
     check_file_text("w.json",
-        "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"d9761096-4507-59b7-99ac-8a431ddfc754\",\n"
+        "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"5538b87e-a3cf-5b9c-be4d-8a32a819d106\",\n"
         "  \"name\": \"w\",\n  \"shape\": {\n    \"dimensions\": [2, 3],\n    \"symbolic\": false\n  },\n"
         "  \"dtype\": {\n    \"base_type\": \"BFLOAT16\",\n    \"quantization\": null,\n"
         "    \"byte_order\": \"little_endian\"\n  },\n"
@@ -748,10 +748,104 @@ static void a_document_is_read_whichever_way(void)
     }
 }
 
+/* What no tensor has a place for is not dropped without a word. */
+static void members_that_would_be_lost_stop_a_conversion(void)
+{
+    static const char *const members[] = {
+        "\"properties\": {\"requires_grad\": true}", "\"properties\": {\"is_pinned\": true}", "\"colour\": \"red\"",
+        "\"memory\": {\"device\": {\"type\": \"GPU\", \"id\": 1, \"memory_space\": \"unified\"}}",
+        "\"buffer_handle\": {\"type\": \"memfd\", \"handle\": 3, \"size_bytes\": 64, \"permissions\": \"read_only\"}",
+    };
+    put_bytes("d.bin", "\1\2\3\4", 4);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        char text[400];
+        snprintf(text, sizeof text, "{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"d\", \"shape\": [4], \"dtype\": {\"base_type\": \"UINT8\"}, %s}",
+                 members[i]);
+        put_file("d.json", text);
+        tn_file *f = open_file("d.json");
+        tn_create_options create = { .size = sizeof create, .replace = true };
+        tn_convert_options o = { .size = sizeof o, .create = &create };
+        tn_error err = { .text = "" };
+        check_status(tn_convert(f, in_folder("o.zt").text, &o, NULL, &err), &err, TN_ERR_LOSS, "which the new file cannot hold");
+        create.drop_metadata = true;
+        CHECK(tn_convert(f, in_folder("o.zt").text, &o, NULL, &err) == TN_OK);
+        tn_close(f);
+    }
+}
+
+static void data_is_never_written_through_a_link(void)
+{
+    static const uint8_t data[4] = { 1, 2, 3, 4 };
+    const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = data };
+    tn_error err = { .text = "" };
+    CHECK(symlink("q.json", in_folder("q.bin").text) == 0);
+    for (int replace = 0; replace < 2; replace++)
+        check_status(try_write("q.json", (tn_create_options){ .replace = replace }, &t, 1, &err), &err, TN_ERR_IO, "is a symbolic link");
+    CHECK(count_entries(folder) == 1);
+}
+
+static void tensors_of_other_values_have_other_ids(void)
+{
+    uint8_t data[4] = { 1, 2, 3, 4 };
+    const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = data };
+    char ids[3][40];
+    for (int i = 0; i < 3; i++) {
+        size_t n;
+        data[0] = i == 2 ? 9 : 1;
+        write_file("t.json", (tn_create_options){ .replace = true }, &t, 1);
+        char *text = (char *)load_file(in_folder("t.json").text, &n);
+        memcpy(ids[i], strstr(text, "tensor_id") + 13, 36);
+        ids[i][36] = '\0';
+        free(text);
+    }
+    assert_string_equal(ids[0], ids[1]);
+    assert_string_not_equal(ids[0], ids[2]);
+}
+
+/* More tensors than there is room for at first: each keeps its parts. */
+static void many_scaled_tensors_keep_their_scales(void)
+{
+    enum { MANY = 200 };
+    tn_buf text = { 0 };
+    uint8_t data[MANY];
+    for (int i = 0; i < MANY; i++) {
+        data[i] = (uint8_t)i;
+        tn_buf_printf(&text, "%c{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"t%d\", \"shape\": [1], \"dtype\": {\"base_type\": \"UINT8\", "
+                      "\"quantization\": {\"scheme\": \"per_tensor_asymmetric\", \"scale\": %d, \"zero_point\": %d}}, "
+                      "\"memory\": {\"offset_bytes\": %d}}", i ? ',' : '[', i, i + 1, i, i);
+    }
+    tn_buf_putc(&text, ']');
+    put_bytes("many.json", text.data, text.size);
+    put_bytes("many.bin", data, sizeof data);
+    tn_buf_free(&text);
+    tn_file *f = open_file("many.json");
+    for (int i = 0; i < MANY; i++) {
+        const tn_tensor *t = tn_file_tensor(f, (size_t)i);
+        float scale;
+        int32_t zero;
+        CHECK(t->nparts == 3 && strcmp(t->form, "scaled") == 0);
+        CHECK((uintptr_t)t->parts[1].data % 64 == 0 && (uintptr_t)t->parts[2].data % 64 == 0);
+        CHECK(tn_part_read(f, &t->parts[1], &scale, 4, NULL) == TN_OK && tn_part_read(f, &t->parts[2], &zero, 4, NULL) == TN_OK);
+        CHECK(scale == (float)(i + 1) && zero == i);
+    }
+    tn_close(f);
+}
+
+static void a_sidecar_says_which_file_has_the_data(void)
+{
+    put_file("m.zt.wia.json", "[{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"d\", \"shape\": [4], \"dtype\": {\"base_type\": \"UINT8\"}}]");
+    check_refused("m.zt.wia.json", TN_ERR_UNSUPPORTED, "m.zt\", which has the data: open that");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(every_type_comes_back),
+        IN_FOLDER(members_that_would_be_lost_stop_a_conversion),
+        IN_FOLDER(data_is_never_written_through_a_link),
+        IN_FOLDER(tensors_of_other_values_have_other_ids),
+        IN_FOLDER(many_scaled_tensors_keep_their_scales),
+        IN_FOLDER(a_sidecar_says_which_file_has_the_data),
         IN_FOLDER(every_shape_comes_back),
         IN_FOLDER(one_tensor_is_an_object),
         IN_FOLDER(data_is_aligned_as_asked),

@@ -184,6 +184,9 @@ static void keys_of_scales_must_go_together(void)
     bad("int8,per=tensor,times=2", "times, overflow and complex are not for codes with scales, which always fit their range");
     bad("int8,per=tensor,scale=1,percentile=99", "a scale is given or found by a percentile, not both");
     bad("int8,per=tensor,zero=3", "a zero point by number needs a scale too");
+    bad("int8,per=tensor,zero=0", "a zero point by number needs a scale too");
+    bad("uint8,per=tensor,scale=1,zero=-1", "expected a zero point from 0 to 255 but found -1");
+    bad("int8,per=tensor,scale=1,zero=300", "expected a zero point from -128 to 127 but found 300");
     bad("int8,per=row", "\"row\" at character 10 is neither tensor nor channel");
     bad("int8,per=tensor,percentile=0", "\"0\" at character 28 is no percentage above 0 and up to 100");
     bad("int8,per=tensor,percentile=101", "\"101\" at character 28 is no percentage above 0 and up to 100");
@@ -217,14 +220,15 @@ static void a_padding_rule_has_dimensions_and_a_value(void)
     CHECK(strcmp(rule.glob, "a=b*") == 0 && rule.count == 3 && rule.value == -1.5);
     CHECK(rule.dims[0].letter == 'C' && !rule.dims[1].letter && rule.dims[1].dimension == -1 && rule.dims[1].multiple == 8);
     CHECK(rule.dims[2].dimension == 0 && rule.dims[2].multiple == 4);
-    static const char *const wrong[] = { "", "C", "C=", "C=0", "C=-1", "C=1099511627777", "CC=3", "C=1,", "C=1,value=", "value=1", "=C=1", "9999999999=1" };
+    static const char *const wrong[] = { "", "C", "C=", "C=0", "C=-1", "C=1099511627777", "CC=3", "C=1,", "C=1,value=", "value=1", "=C=1", "9999999999=1",
+                                        "C=2,C=3", "0=2,0=2", "C=2,value=1,value=1" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_error err = { .text = "" };
         CHECK(tn_pad_rule_parse(wrong[i], &rule, &err) == TN_ERR_ARGUMENT && err.text[0]);
     }
-    char many[400] = "0=1";
-    for (int i = 0; i < 64; i++)
-        strcat(many, ",0=1");
+    char many[600] = "0=1";
+    for (int i = 1; i <= 64; i++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), ",%d=1", i);
     CHECK(tn_pad_rule_parse(many, &rule, NULL) == TN_ERR_ARGUMENT);
 }
 

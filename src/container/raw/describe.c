@@ -177,9 +177,9 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
     m.nomem |= !d->base_type || !d->name;
     describe_shape(&m);
     describe_memory(&m);
-    if (t->scaling)
+    if (s->scale)
         describe_scaling(&m);
     describe_meta(&m);
     describe_own(&m);
-    return m.nomem ? tn_fail_nomem(err) : tn_descriptor_identify(d, arena, err);
+    return m.nomem ? tn_fail_nomem(err) : tn_descriptor_identify(d, s->content, arena, err);
 }

@@ -50,6 +50,7 @@ typedef struct tn_raw_subject {
     bool             in_place;      /* the bytes can be used as they lie there */
     const float     *scale;         /* of a scaled tensor, one or one an index */
     const int32_t   *zero;          /* or NULL: symmetric */
+    const char      *content;       /* the checksum of its data, or NULL: not known */
     const tn_buf    *own;           /* items of TN_RAW_OWN, "key":value with commas between them, or NULL */
 } tn_raw_subject;
 

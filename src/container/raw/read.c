@@ -225,11 +225,20 @@ static tn_status open_data(reader *r, tn_error *err)
     return status ? tn_error_in_file(err, path) : TN_OK;
 }
 
+enum { ALIGN = 64 };            /* of every part, as the specification asks at least */
+
+/* Bytes for n numbers. */
+static size_t room_for(size_t n)
+{
+    return (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
 /* A shard for numbers that stand in the document as text. */
 static tn_status open_numbers(reader *r, size_t size, tn_error *err)
 {
     tn_file *f = r->file;
-    r->number_bytes = tn_arena_alloc(&f->arena, size);
+    uint8_t *block = tn_arena_alloc(&f->arena, size + ALIGN - 1);
+    r->number_bytes = block ? block + (ALIGN - (uintptr_t)block % ALIGN) % ALIGN : NULL;
     tn_shard *grown = realloc(f->shards, (f->nshards + 1) * sizeof *grown);
     if (grown)
         f->shards = grown;
@@ -250,10 +259,10 @@ static tn_status open_shards(reader *r, tn_error *err)
         const tn_descriptor *d = &r->set->items[i];
         data |= !d->sparse.format;
         quantized |= is_quantized(d);
-        numbers += d->quantization.nscales * (has_zeros(&d->quantization) ? 2 : 1);
+        numbers += room_for(d->quantization.nscales) * (has_zeros(&d->quantization) ? 2 : 1);
     }
     tn_status status = data ? open_data(r, err) : TN_OK;
-    return status || !quantized ? status : open_numbers(r, numbers * sizeof(float), err);
+    return status || !quantized ? status : open_numbers(r, numbers, err);
 }
 
 /* --- shape and strides --- */
@@ -420,7 +429,7 @@ static tn_part number_part(reader *r, const char *role, tn_dtype dtype, uint32_t
         .storage = { .offset = r->nnumbers, .size = n * sizeof(float), .type = tn_dtype_get(dtype)->wia,
                      .encoding_name = "raw", .order = TN_HOST_ORDER, .shard = r->numbers },
     };
-    r->nnumbers += n * sizeof(float);
+    r->nnumbers += room_for(n);
     return part;
 }
 
@@ -562,6 +571,26 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
     return status ? status : check_inside(r, s, err);
 }
 
+/* A member that no tensor has a place for, or NULL.  An id is made anew for what is written. */
+static const char *left_out(const tn_descriptor *d)
+{
+    for (size_t i = 0; i < d->nextra; i++)
+        if (*d->extra[i].path || strcmp(d->extra[i].key, TN_RAW_OWN) != 0)
+            return d->extra[i].key;
+    return d->requires_grad                                                            ? "properties.requires_grad"
+           : d->is_pinned                                                              ? "properties.is_pinned"
+           : d->device.type != TN_DEVICE_CPU || d->device.id || d->device.space != TN_SPACE_HOST ? "memory.device"
+           : d->buffer_handle.type != TN_HANDLE_NONE                                   ? "buffer_handle"
+           : d->mapping.present                                                        ? "mapping"
+                                                                                       : NULL;
+}
+
+static tn_status keep_left_out(reader *r, const char *what, tn_error *err)
+{
+    r->file->left_out = tn_arena_text(&r->file->arena, what, strlen(what));
+    return r->file->left_out ? TN_OK : tn_fail_nomem(err);
+}
+
 static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
 {
     const tn_descriptor *d = &r->set->items[i];
@@ -577,6 +606,8 @@ static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
         status = take_meta(r, &s, i == 0, err);
     if (!status && d->layout && !d->sparse.format && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
         status = tn_fail_nomem(err);
+    if (!status && !r->file->left_out && left_out(d))
+        status = keep_left_out(r, left_out(d), err);
     return status ? status : tn_file_add(r->file, &s.e, err);
 }
 

@@ -10,6 +10,7 @@
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { DATA = 0 };              /* the first of the writer's files; the descriptors are the last */
 
@@ -71,6 +72,18 @@ static tn_status plan_numbers(tn_writer *w, tn_error *err)
     return status;
 }
 
+/* A link could lead to the descriptors themselves. */
+static tn_status add_data_file(tn_writer *w, const char *path, tn_error *err)
+{
+    uint32_t file;
+    struct stat s;
+    if (lstat(path, &s) == 0 && S_ISLNK(s.st_mode))
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "%s is a symbolic link: the data is written under its own name only",
+                       tn_quote_z(path).text);
+    tn_status status = tn_writer_add_file(w, path, &file, err);
+    return status ? tn_error_in_file(err, path) : TN_OK;
+}
+
 tn_status tn_raw_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
@@ -78,7 +91,9 @@ tn_status tn_raw_plan(tn_writer *w, tn_error *err)
     if (status)
         return status;
     const char *data = tn_raw_data_path(w->path, &w->arena);
-    status = data ? tn_writer_add_file(w, data, &file, err) : tn_fail_nomem(err);
+    status = data ? add_data_file(w, data, err) : tn_fail_nomem(err);
+    for (size_t i = 0; i < w->count; i++)
+        w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the tensor's id */
     if (!status)
         status = plan_numbers(w, err);
     return status ? status : tn_writer_add_file(w, w->path, &file, err);
@@ -96,7 +111,10 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
 {
     const tn_out_entry *e = &w->entries[i];
     const tn_tensor *t = e->whole;
+    char content[TN_CHECKSUM_TEXT_MAX];
+    tn_digest_format(&e->digest, content);
     tn_raw_subject s = {
+        .content = content,
         .tensor = t, .meta = e->meta, .nmeta = e->nmeta, .offset = e->offset, .end = e->offset + e->nbytes,
         .align = w->options.align, .physical = t->parts[0].storage.physical, .in_place = true,
         .scale = t->nparts > 1 ? numbers_of(w, e + 1) : NULL, .zero = t->nparts > 2 ? numbers_of(w, e + 2) : NULL,
