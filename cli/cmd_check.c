@@ -33,6 +33,10 @@ typedef struct place {
     const checking *c;
     document       *d;
     size_t          index;      /* of the descriptor */
+    bool            binding;    /* its symbols will get values */
+    bool            bound;      /* and have them by now */
+    char           *remarked;   /* paths that had a remark before that, each with its NUL */
+    size_t          remarked_size;
 } place;
 
 /* ---- words ---- */
@@ -61,9 +65,31 @@ static void wrong_descriptor(const place *p, const char *text)
     out("%s%s\n", p->d->list ? ": " : "", text);
 }
 
+static void remember_remark(place *p, const char *path)
+{
+    size_t n = strlen(path) + 1;
+    p->remarked = must_resize(p->remarked, p->remarked_size + n);
+    memcpy(p->remarked + p->remarked_size, path, n);
+    p->remarked_size += n;
+}
+
+/* Whether the remark was made before symbols had values; the numbers in its text may be others now. */
+static bool was_remarked(const place *p, const char *path)
+{
+    for (size_t i = 0; i < p->remarked_size; i += strlen(p->remarked + i) + 1) {
+        if (strcmp(p->remarked + i, path) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void report(void *context, const tn_finding *f)
 {
-    const place *p = context;
+    place *p = context;
+    if (f->remark && p->bound && was_remarked(p, f->path))
+        return;
+    if (f->remark && p->binding && !p->bound)
+        remember_remark(p, f->path);
     p->d->wrong += !f->remark;
     p->d->remarks += f->remark;
     if (p->c->o->json) {
@@ -204,10 +230,11 @@ static void out_most_bytes(const place *p, const tn_descriptor *d)
     }
 }
 
+/* Whether the buffer's size depends on symbols; data in the document has none. */
 static bool has_symbols(const tn_descriptor *d)
 {
-    for (uint32_t i = 0; i < d->rank; i++) {
-        if (d->dimensions[i].symbol)
+    for (uint32_t i = 0; i < d->rank && !d->sparse.format; i++) {
+        if (d->dimensions[i].symbol || (d->strides && d->strides[i].nsymbols > 0))
             return true;
     }
     return false;
@@ -217,21 +244,22 @@ static bool has_symbols(const tn_descriptor *d)
 static tn_status check_descriptor(place *p, const tn_descriptor *d, tn_error *err)
 {
     size_t before = p->d->wrong;
-    bool binding = p->c->o->binds.count > 0 && !d->sparse.format;
     tn_descriptors *bound = NULL;
+    p->binding = p->c->o->binds.count > 0 && !d->sparse.format;
     tn_status status = check_fields(p, d, err);
     if (status == TN_OK)
         check_level(p, d);
     bool right = p->d->wrong == before;
-    if (status == TN_OK && right && binding)
+    if (status == TN_OK && right && p->binding)
         status = bind(p, d, &bound, err);
+    p->bound = bound != NULL;
     if (status == TN_OK && bound && has_symbols(d))
         status = check_fields(p, tn_descriptors_at(bound, 0), err);
     if (p->c->o->json)
         json_close(']');        /* of the findings */
     if (status == TN_OK && bound)
         out_bound(p, tn_descriptors_at(bound, 0));
-    else if (status == TN_OK && right && !binding && has_symbols(d))
+    else if (status == TN_OK && right && !p->binding && has_symbols(d))
         out_most_bytes(p, d);
     tn_descriptors_free(bound);
     return status;
@@ -259,6 +287,7 @@ static tn_status check_descriptors(const checking *c, document *d, tn_error *err
         if (c->o->json)
             json_descriptor_begin(descriptor);
         status = check_descriptor(&p, descriptor, err);
+        free(p.remarked);
         if (c->o->json)
             json_close('}');
     }
@@ -411,14 +440,14 @@ static void read_bindings(checking *c)
     }
 }
 
-/* A value for a symbol that nothing has is a mistake, unless something could not be read. */
-static int check_used(const checking *c)
+/* A value for a symbol that nothing has is a mistake, unless something could not be read; NULL when there is none. */
+static const char *find_unused(const checking *c)
 {
     for (size_t i = 0; i < c->o->binds.count; i++) {
         if (!c->used[i])
-            return usage_error("check", "--bind %s: no descriptor has that symbol", escaped(c->o->binds.items[i]));
+            return c->o->binds.items[i];
     }
-    return EXIT_DONE;
+    return NULL;
 }
 
 static void checking_free(checking *c)
@@ -449,13 +478,15 @@ static int run(const opts *o)
     if (o->json)
         json_close(']');
     code = worse(worse(code, c.wrong > 0 ? EXIT_BAD : EXIT_DONE), check_symbols(&c));
+    const char *unused = code == EXIT_DONE ? find_unused(&c) : NULL;
     if (o->json) {
-        json_bool_field("ok", code == EXIT_DONE);
+        json_text_field("unused", unused);
+        json_bool_field("ok", code == EXIT_DONE && !unused);
         json_close('}');
         json_end();
     }
-    if (code == EXIT_DONE)
-        code = check_used(&c);
+    if (unused)
+        code = usage_error("check", "--bind %s: no descriptor has that symbol", escaped(unused));
     checking_free(&c);
     return code;
 }

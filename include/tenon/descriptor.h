@@ -75,7 +75,7 @@ typedef struct tn_padding {
     const bool    *dims;        /* each of rank items; NULL where absent */
     const int64_t *values;      /* elements added to each dimension */
     const char    *mode;        /* "zero_fill", "value_fill" or NULL */
-    double         fill;        /* value_fill */
+    double         fill;        /* value_fill; zero_fill has 0 */
 } tn_padding;
 
 typedef enum tn_handle_type {
@@ -163,14 +163,16 @@ typedef struct tn_descriptor {
 
 /* ---- documents ---- */
 
-/* One descriptor, or a JSON array of them. */
+/* One descriptor, or a JSON array of them.  Each takes about 500 bytes, and
+ * what it points to, however short its text is. */
 typedef struct tn_descriptors tn_descriptors;
 
 /* Parses a document; *set is written on success only.  What the JSON grammar
  * and the types of fields say is checked here (with the JSON path and the
  * byte), what fields say about each other in tn_descriptor_check().  A shape is
- * all that must be there.  Duplicate keys are an error.  TN_ERR_CORRUPT,
- * TN_ERR_TRUNCATED, TN_ERR_LIMIT (nesting). */
+ * all that must be there; of a buffer_handle all four members, of a mapping all
+ * but cpu_address.  Duplicate keys are an error.  TN_ERR_CORRUPT,
+ * TN_ERR_TRUNCATED, TN_ERR_LIMIT (nesting, numbers beyond their field). */
 TN_API tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err);
 TN_API void tn_descriptors_free(tn_descriptors *set);       /* NULL is allowed */
 TN_API size_t tn_descriptors_count(const tn_descriptors *set);
@@ -180,8 +182,10 @@ TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t 
  * by two spaces, keys in the specification's order.  *json is malloc()ed,
  * NUL-terminated, *size without the NUL: free() it.  The same descriptor gives
  * the same bytes every time; 64-bit integers and floats survive.
- * TN_ERR_ARGUMENT: text that is not UTF-8, an enum value without a word, an
- * extra member of an object that is not written. */
+ * TN_ERR_ARGUMENT: what tn_descriptors_parse() would refuse (text that is not
+ * UTF-8, a negative extent, an extra member with the name of another, metadata
+ * that is no object), an enum value without a word, an extra member of an
+ * object that is not written. */
 TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json, size_t *size,
                                       tn_error *err);
 
@@ -196,7 +200,7 @@ typedef void (*tn_finding_fn)(void *context, const tn_finding *finding);
 
 typedef struct tn_check_options {
     size_t        size;
-    bool          strict;       /* types outside the specification's 17 are wrong */
+    bool          strict;       /* wrong: types outside the specification's 17, memfd, value_fill */
     tn_finding_fn report;       /* may be NULL; the finding lives for the call */
     void         *context;
 } tn_check_options;
@@ -214,7 +218,8 @@ TN_API int tn_descriptor_level(const tn_descriptor *descriptor, const char **why
 
 /* Replaces symbols by numbers in shape and strides, and computes total_bytes.
  * Every symbol must be bound, to a value its constraints allow.
- * TN_ERR_ARGUMENT: the text names symbol, constraint and value. */
+ * TN_ERR_ARGUMENT: the text names symbol, constraint and value.  TN_ERR_LIMIT:
+ * a stride or the number of bytes does not fit 64 bits. */
 TN_API tn_status tn_descriptor_bind(const tn_descriptor *descriptor, const tn_binding *bindings, size_t n,
                                     tn_descriptors **bound, tn_error *err);
 

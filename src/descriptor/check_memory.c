@@ -147,6 +147,16 @@ static void check_slack(tn_checker *c, tn_wide needed)
                        tn_wide_phrase(needed).text, d->total_bytes);
 }
 
+/* "at least 96" */
+static tn_phrase least_phrase(tn_wide bytes)
+{
+    tn_phrase p, number = tn_wide_phrase(bytes);
+    if (bytes > (tn_wide)1 << 64)
+        return (tn_phrase){ "more than 2^64 bytes" };
+    snprintf(p.text, sizeof p.text, "at least %.40s", number.text);
+    return p;
+}
+
 /* Every element lies inside [0, total_bytes); of a symbolic shape, the largest that its constraints allow. */
 static void check_inside(tn_checker *c)
 {
@@ -165,8 +175,8 @@ static void check_inside(tn_checker *c)
         tn_find_wrong(c, "memory.strides", "expected every element at byte 0 or after it but the first is at byte %s",
                       tn_wide_phrase((reach.low - 7) / 8).text);
     if (d->has_total && needed > d->total_bytes)
-        tn_find_wrong(c, "memory.total_bytes", "expected at least %s, where the last element ends, but found %" PRIu64,
-                      tn_wide_phrase(needed).text, d->total_bytes);
+        tn_find_wrong(c, "memory.total_bytes", "expected %s, where the last element ends, but found %" PRIu64,
+                      least_phrase(needed).text, d->total_bytes);
     else if (needed > UINT64_MAX)
         tn_find_wrong(c, "shape.dimensions", "expected a tensor of less than 2^64 bytes but found one of more");
     else if (d->has_total)

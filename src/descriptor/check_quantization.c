@@ -1,15 +1,11 @@
 /* descriptor/check_quantization.c - scales, zero points and the range of
  * codes, against the type and the channels. */
 #include "descriptor/check.h"
+#include "descriptor/descriptor.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-
-static bool is_per_channel(tn_quant_scheme scheme)
-{
-    return scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
-}
 
 static bool is_symmetric(tn_quant_scheme scheme)
 {
@@ -22,7 +18,7 @@ static tn_phrase number_path(const tn_quantization *q, const char *name, size_t 
     tn_phrase one, many;
     snprintf(one.text, sizeof one.text, "dtype.quantization.%s", name);
     snprintf(many.text, sizeof many.text, "dtype.quantization.%ss", name);
-    return is_per_channel(q->scheme) ? tn_item_path(many.text, i) : one;
+    return tn_is_per_channel(q->scheme) ? tn_item_path(many.text, i) : one;
 }
 
 /* A channel is an index of a dimension. */
@@ -30,11 +26,11 @@ static void check_axis(tn_checker *c)
 {
     const tn_quantization *q = &c->d->quantization;
     static const char path[] = "dtype.quantization.channel_axis";
-    if (is_per_channel(q->scheme) && !q->has_axis)
+    if (tn_is_per_channel(q->scheme) && !q->has_axis)
         tn_find_wrong(c, path, "expected the dimension of the channels but found none");
     else if (q->has_axis && (q->channel_axis < 0 || q->channel_axis >= c->d->rank))
         tn_find_wrong(c, path, "expected a dimension below %u but found %" PRId64, c->d->rank, q->channel_axis);
-    else if (q->has_axis && !is_per_channel(q->scheme))
+    else if (q->has_axis && !tn_is_per_channel(q->scheme))
         tn_find_remark(c, path, "expected none for one scale for all but found %" PRId64, q->channel_axis);
 }
 
@@ -43,8 +39,8 @@ static void check_count(tn_checker *c, const char *name, size_t n)
 {
     const tn_quantization *q = &c->d->quantization;
     tn_phrase path;
-    snprintf(path.text, sizeof path.text, "dtype.quantization.%s%s", name, is_per_channel(q->scheme) ? "s" : "");
-    if (!is_per_channel(q->scheme)) {
+    snprintf(path.text, sizeof path.text, "dtype.quantization.%s%s", name, tn_is_per_channel(q->scheme) ? "s" : "");
+    if (!tn_is_per_channel(q->scheme)) {
         if (n != 1)
             tn_find_wrong(c, path.text, "expected one number but found %zu", n);
         return;
@@ -76,7 +72,7 @@ static void check_zero_points(tn_checker *c)
     bool known = tn_integer_codes(c->type, &low, &high);
     if (!q->zero_points) {
         if (!is_symmetric(q->scheme))
-            tn_find_remark(c, is_per_channel(q->scheme) ? "dtype.quantization.zero_points" : "dtype.quantization.zero_point",
+            tn_find_remark(c, tn_is_per_channel(q->scheme) ? "dtype.quantization.zero_points" : "dtype.quantization.zero_point",
                            "expected zero points for an asymmetric scheme but found none: they are taken as 0");
         return;
     }

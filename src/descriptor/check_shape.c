@@ -134,21 +134,32 @@ static void check_fill(tn_checker *c)
     tn_wide low, high;
     if (!tn_integer_codes(c->type, &low, &high))
         return;
-    if (!(fill >= (double)low && fill <= (double)high && fill == floor(fill)))
+    if (!(fill >= (double)low && fill < (double)(high + 1) && fill == floor(fill)))     /* both powers of 2: exact */
         tn_find_wrong(c, "padding.fill", "expected a code of %s, %s to %s, but found %.17g", c->type->name,
                       tn_wide_phrase(low).text, tn_wide_phrase(high).text, fill);
+}
+
+/* The specification has zero_fill alone. */
+static void check_mode(tn_checker *c)
+{
+    const tn_padding *p = &c->d->padding;
+    if (!p->mode) {
+        tn_find_remark(c, "padding.mode", "expected zero_fill or value_fill but found none");
+    } else if (strcmp(p->mode, "value_fill") == 0) {
+        if (c->options.strict)
+            tn_find_wrong(c, "padding.mode", "expected the specification's zero_fill but found \"value_fill\"");
+        check_fill(c);
+    } else if (strcmp(p->mode, "zero_fill") != 0) {
+        tn_find_wrong(c, "padding.mode", "expected zero_fill or value_fill but found %s", tn_quote_z(p->mode).text);
+    } else if (p->fill != 0) {
+        tn_find_wrong(c, "padding.fill", "expected 0 for zero_fill but found %.17g", p->fill);
+    }
 }
 
 static void check_padding(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
-    const char *mode = d->padding.mode;
-    if (mode && strcmp(mode, "zero_fill") != 0 && strcmp(mode, "value_fill") != 0)
-        tn_find_wrong(c, "padding.mode", "expected zero_fill or value_fill but found %s", tn_quote_z(mode).text);
-    if (mode && strcmp(mode, "value_fill") == 0)
-        check_fill(c);
-    if (!mode)
-        tn_find_remark(c, "padding.mode", "expected zero_fill or value_fill but found none");
+    check_mode(c);
     if (!d->physical_shape)
         tn_find_wrong(c, "padding", "expected physical_shape beside it but found none");
     for (uint32_t i = 0; d->physical_shape && i < d->rank; i++)

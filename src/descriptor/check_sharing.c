@@ -27,7 +27,7 @@ static bool buffer_size(const tn_checker *c, tn_wide *bytes)
         return false;
     tn_reach reach = tn_descriptor_reach(c->d, &c->symbols, c->type->bits);
     *bytes = (reach.high + 7) / 8;
-    return !reach.unbounded;
+    return !reach.unbounded && *bytes <= UINT64_MAX;    /* more is reported of the memory */
 }
 
 /* The shared buffer holds all of the tensor's buffer, and is of a kind that its device has. */
@@ -38,6 +38,9 @@ static void check_handle(tn_checker *c)
     tn_wide bytes;
     if (h->type == TN_HANDLE_NONE)
         return;
+    if (h->type == TN_HANDLE_MEMFD && c->options.strict)
+        tn_find_wrong(c, "buffer_handle.type", "expected dma_buf_fd, cuda_ipc or metal_shared, as in the specification, "
+                                               "but found \"memfd\"");
     if (h->handle < 0)
         tn_find_wrong(c, "buffer_handle.handle", "expected a number not below 0 but found %" PRId64, h->handle);
     if (buffer_size(c, &bytes) && h->size_bytes < bytes)

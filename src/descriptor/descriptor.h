@@ -27,6 +27,14 @@ void tn_descriptor_put(const tn_descriptor *d, unsigned indent, tn_buf *out);
  * followed by `content`: what is known of the data (its checksum), or NULL. */
 tn_status tn_descriptor_identify(tn_descriptor *d, const char *content, tn_arena *arena, tn_error *err);
 
+/* Fails as tn_descriptors_parse() would of a document with this descriptor, alone or in a list. */
+tn_status tn_descriptor_readable(const char *json, size_t n, bool in_list, tn_error *err);
+
+/* Whether a scheme that the specification does not define is kept among the extra members. */
+bool tn_has_other_scheme(const tn_descriptor *d);
+
+bool tn_is_per_channel(tn_quant_scheme scheme);
+
 /* The words of the specification for enum values, both ways; a NULL or -1 for
  * what there is no word for. */
 const char *tn_quant_scheme_name(tn_quant_scheme scheme);

@@ -18,9 +18,12 @@ tn_wide tn_wide_mul(tn_wide a, tn_wide b)
 
 tn_phrase tn_wide_phrase(tn_wide n)
 {
+    const tn_wide most = (tn_wide)1 << 64;
     char digits[40];
     size_t at = sizeof digits;
     tn_phrase p;
+    if (n > most || n < -most)
+        return n > 0 ? (tn_phrase){ "more than 2^64" } : (tn_phrase){ "less than -2^64" };
     digits[--at] = '\0';
     for (tn_wide size = n < 0 ? -n : n; size > 0 || digits[at] == '\0'; size /= 10)
         digits[--at] = (char)('0' + (int)(size % 10));

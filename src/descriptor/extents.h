@@ -16,7 +16,7 @@ tn_wide tn_wide_mul(tn_wide a, tn_wide b);
 /* Short text of a message; what does not fit ends in "...". */
 typedef struct tn_phrase { char text[160]; } tn_phrase;
 
-/* The number in decimal. */
+/* The number in decimal; beyond 2^64, where it may have stayed at the limit: "more than 2^64". */
 tn_phrase tn_wide_phrase(tn_wide n);
 
 /* ---- symbols ---- */

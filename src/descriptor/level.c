@@ -1,4 +1,5 @@
 /* descriptor/level.c - which compliance level a descriptor asks for. */
+#include "descriptor/descriptor.h"
 #include "descriptor/extents.h"
 
 #include <string.h>
@@ -23,15 +24,6 @@ static bool is_basic_layout(const char *layout)
     return !layout || strcmp(layout, "NCHW") == 0 || strcmp(layout, "NHWC") == 0;
 }
 
-/* A scheme the text does not define is kept beside the fields. */
-static bool has_other_scheme(const tn_descriptor *d)
-{
-    for (size_t i = 0; i < d->nextra; i++)
-        if (strcmp(d->extra[i].path, "dtype") == 0 && strcmp(d->extra[i].key, "quantization") == 0)
-            return true;
-    return false;
-}
-
 /* The requirement of level 3 that an implementation needs for it, or NULL. */
 static const char *advanced(const tn_descriptor *d)
 {
@@ -45,7 +37,7 @@ static const char *advanced(const tn_descriptor *d)
         return "all data types";
     if (!is_basic_layout(d->layout))
         return "all layouts";
-    return has_other_scheme(d) ? "a quantization scheme beyond the specification's" : NULL;
+    return tn_has_other_scheme(d) ? "a quantization scheme beyond the specification's" : NULL;
 }
 
 static const char *standard(const tn_descriptor *d)

@@ -51,6 +51,14 @@ static void read_metadata(tn_wia_reader *r)
 
 /* --- the zero-copy block --- */
 
+/* Members without a default: an address or a handle that was not given is not 0.  Bit i is fields[i]. */
+static void require(tn_wia_reader *r, size_t at, const tn_wia_field *fields, unsigned required, unsigned have)
+{
+    for (unsigned i = 0, missing = required & ~have; missing >> i; i++)
+        if (missing >> i & 1)
+            tn_wia_reject(r, at, "expected the member %s but found none", fields[i].name.ptr);
+}
+
 static void read_handle_type(tn_wia_reader *r)
 {
     r->d->buffer_handle.type = (tn_handle_type)tn_wia_word(r, &tn_handle_type_words);
@@ -79,8 +87,7 @@ static void read_buffer_handle(tn_wia_reader *r)
     };
     tn_json_peek(&r->j);
     size_t at = r->j.pos;
-    if (!(tn_wia_object(r, "buffer_handle", fields, TN_WIA_COUNT(fields)) & 1))
-        tn_wia_reject(r, at, "expected a type but found none");
+    require(r, at, fields, 0xf, tn_wia_object(r, "buffer_handle", fields, TN_WIA_COUNT(fields)));
 }
 
 /* "0x7f0012345000" */
@@ -127,11 +134,13 @@ static void read_access_mode(tn_wia_reader *r)
 static void read_mapping(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("device_address", read_device_address), TN_WIA_FIELD("cpu_address", read_cpu_address),
-        TN_WIA_FIELD("access_mode", read_access_mode)
+        TN_WIA_FIELD("device_address", read_device_address), TN_WIA_FIELD("access_mode", read_access_mode),
+        TN_WIA_FIELD("cpu_address", read_cpu_address)           /* or none: it is null */
     };
+    tn_json_peek(&r->j);
+    size_t at = r->j.pos;
     r->d->mapping.present = true;
-    tn_wia_object(r, "mapping", fields, TN_WIA_COUNT(fields));
+    require(r, at, fields, 0x3, tn_wia_object(r, "mapping", fields, TN_WIA_COUNT(fields)));
 }
 
 /* --- a descriptor --- */
@@ -244,13 +253,15 @@ static void read_document(tn_wia_reader *r)
     tn_json_done(&r->j);
 }
 
-tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err)
+/* `depth` is that of the containers around the text. */
+static tn_status parse(const char *json, size_t n, unsigned depth, tn_descriptors **set, tn_error *err)
 {
     tn_wia_reader r = { 0 };
     tn_status status = tn_descriptors_new(&r.set, err);
     if (status)
         return status;
     tn_json_init(&r.j, json, n, &r.set->arena);
+    r.j.depth = depth;
     read_document(&r);
     status = r.j.status ? tn_wia_fail(&r, n ? json : "", n, err) : TN_OK;
     if (status)
@@ -261,5 +272,19 @@ tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set,
     free(r.extra);
     free(r.constraints);
     free(r.words);
+    return status;
+}
+
+tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err)
+{
+    return parse(json, n, 0, set, err);
+}
+
+tn_status tn_descriptor_readable(const char *json, size_t n, bool in_list, tn_error *err)
+{
+    tn_descriptors *set;
+    tn_status status = parse(json, n, in_list, &set, err);
+    if (!status)
+        tn_descriptors_free(set);
     return status;
 }

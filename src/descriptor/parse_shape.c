@@ -2,6 +2,9 @@
  * strides (with the rest of the memory block) and padding. */
 #include "descriptor/reader.h"
 
+#include <float.h>
+#include <stdio.h>
+
 /* Where a list of `rank` items begins, and how many it has. */
 static void note_list(tn_wia_reader *r, tn_wia_list list, size_t at, uint32_t count)
 {
@@ -333,9 +336,30 @@ static void read_pad_mode(tn_wia_reader *r)
     r->d->padding.mode = tn_wia_text(r);
 }
 
+/* Whether a number was written as an integer and reading it as x has changed it; the digits of a double are exact here. */
+static bool is_changed_integer(tn_text number, double x)
+{
+    char digits[DBL_MAX_10_EXP + 8];
+    for (size_t i = 0; i < number.len; i++)
+        if (number.ptr[i] != '-' && (number.ptr[i] < '0' || number.ptr[i] > '9'))
+            return false;
+    snprintf(digits, sizeof digits, "%.0f", x);
+    return !tn_text_is(number, digits);
+}
+
+/* A double: the largest codes of 64-bit types do not fit one, and another code must not take their place. */
 static void read_pad_fill(tn_wia_reader *r)
 {
+    tn_json *j = &r->j;
+    bool number = tn_json_peek(j) == TN_JSON_NUMBER;
+    size_t at = j->pos;
     r->d->padding.fill = tn_wia_f64(r);
+    tn_text text = { j->text + at, j->pos - at };
+    if (j->status || !number || !is_changed_integer(text, r->d->padding.fill))
+        return;
+    j->pos = at;
+    tn_json_reject(j, TN_ERR_LIMIT, "expected an integer that a double keeps exactly but found %.*s",
+                   text.len < 40 ? (int)text.len : 40, text.ptr);
 }
 
 void tn_wia_read_padding(tn_wia_reader *r)

@@ -5,6 +5,8 @@ t check core.json
 t check minimal.json nhwc.json per_channel_asymmetric.json several.json
 t check type_of_tenon.json
 t check --strict type_of_tenon.json
+descriptors good/shared_by_a_file.json good/padded_with_a_value.json
+t check --strict shared_by_a_file.json padded_with_a_value.json
 t check --level 1 core.json coo.json
 t check --level 3 core.json coo.json
 t check --json core.json several.json

@@ -22,3 +22,13 @@ t check dynamic.json labels.json --bind batch=32 --bind sequence_length=128
 t check --json dynamic.json labels.json even.json
 t check dynamic.json odd.json
 t check --json dynamic.json odd.json
+# What is remarked once is not remarked again when symbols have values, and what is new is.
+printf '{"version": "WIA-AI-011-v1.0", "name": "rows", "shape": {"dimensions": ["n", 4], "symbolic": true, "constraints": {"n": {"max": 64}}}, "dtype": {"base_type": "tenon:bool"}, "memory": {"strides": [0, 1], "alignment": 64}}' >rows.json
+t check rows.json --bind n=8
+t check rows.json --bind n=8 --json
+printf '{"version": "WIA-AI-011-v1.0", "name": "pitch", "shape": {"dimensions": [3, 4], "symbolic": true, "constraints": {"pitch": {"min": 1, "max": 64}}}, "dtype": {"base_type": "FLOAT32"}, "memory": {"strides": ["pitch", 1]}}' >pitch.json
+t check pitch.json
+t check pitch.json --bind pitch=2
+t check pitch.json --bind pitch=4
+# A value for no symbol is a mistake in JSON too.
+t check dynamic.json --bind batch=32 --bind sequence_length=8 --bind depth=3 --json

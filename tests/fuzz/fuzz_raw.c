@@ -37,7 +37,7 @@ static void check_described(const tn_file *file)
     }
     for (size_t i = 0; i < tn_descriptors_count(set); i++)
         REQUIRE(tn_descriptor_check(tn_descriptors_at(set, i), NULL, &wrong, NULL) == TN_OK && wrong == 0);
-    REQUIRE(tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), true, &json, &n, &err) == TN_OK);
+    REQUIRE(tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), tn_descriptors_count(set) != 1, &json, &n, &err) == TN_OK);
     free(json);
     tn_descriptors_free(set);
 }

@@ -41,6 +41,11 @@ static size_t list_findings(const tn_descriptor *d, bool strict, listing *list)
     return wrong;
 }
 
+static bool says(const listing *list, const char *words)
+{
+    return list->text.size && memmem(list->text.data, list->text.size, words, strlen(words)) != NULL;
+}
+
 static void expect_text(const tn_buf *text, const char *expected)
 {
     char *found = calloc(text->size + 1, 1);
@@ -177,6 +182,67 @@ static void strict_refuses_what_is_not_in_the_specification(void)
     expect_findings(&d, true, "dtype.base_type: expected one of the specification's 17 types but found \"tenon:float32\"\n");
 }
 
+static void strict_refuses_handles_and_modes_of_tenon(void)
+{
+    static const int64_t physical[] = { 4, 8 };
+    tn_descriptor d = matrix();
+    d.buffer_handle = (tn_buffer_handle){ .type = TN_HANDLE_MEMFD, .handle = 3, .size_bytes = 96 };
+    expect_findings(&d, false, "");
+    expect_findings(&d, true, "buffer_handle.type: expected dma_buf_fd, cuda_ipc or metal_shared, as in the specification, "
+                              "but found \"memfd\"\n");
+    d.buffer_handle.type = TN_HANDLE_DMA_BUF;
+    expect_findings(&d, true, "");
+    d = matrix();
+    d.physical_shape = physical;
+    d.has_padding = true;
+    d.padding = (tn_padding){ .mode = "value_fill", .fill = 1.5 };
+    expect_findings(&d, false, "");
+    expect_findings(&d, true, "padding.mode: expected the specification's zero_fill but found \"value_fill\"\n");
+    d.padding = (tn_padding){ .mode = "zero_fill" };
+    expect_findings(&d, true, "");
+}
+
+static size_t wrong_fills(tn_dtype dtype, const char *mode, double fill)
+{
+    static const int64_t physical[] = { 4, 8 };
+    tn_descriptor d = matrix();
+    size_t wrong = 99;
+    d.dtype = dtype;
+    d.base_type = tn_dtype_get(dtype)->wia;
+    d.physical_shape = physical;
+    d.has_padding = true;
+    d.padding = (tn_padding){ .mode = mode, .fill = fill };
+    CHECK(tn_descriptor_check(&d, NULL, &wrong, NULL) == TN_OK);
+    return wrong;
+}
+
+static void a_fill_of_integers_is_one_of_their_codes(void)
+{
+    static const struct { tn_dtype dtype; double low, beyond; } types[] = {
+        { TN_INT4, -8, 8 },                 { TN_UINT4, 0, 16 },
+        { TN_INT8, -128, 128 },             { TN_UINT8, 0, 256 },
+        { TN_INT32, -0x1p31, 0x1p31 },      { TN_UINT32, 0, 0x1p32 },
+        { TN_INT64, -0x1p63, 0x1p63 },      { TN_UINT64, 0, 0x1p64 },
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        tn_dtype dtype = types[i].dtype;
+        CHECK(wrong_fills(dtype, "value_fill", types[i].low) == 0);
+        CHECK(wrong_fills(dtype, "value_fill", nextafter(types[i].low, -INFINITY)) == 1);
+        CHECK(wrong_fills(dtype, "value_fill", floor(nextafter(types[i].beyond, 0))) == 0);
+        CHECK(wrong_fills(dtype, "value_fill", types[i].beyond) == 1);
+        CHECK(wrong_fills(dtype, "value_fill", 0.5) == 1);
+        CHECK(wrong_fills(dtype, "value_fill", NAN) == 1);
+    }
+    CHECK(wrong_fills(TN_FLOAT32, "value_fill", NAN) == 0);
+}
+
+static void a_fill_of_zeros_is_zero(void)
+{
+    CHECK(wrong_fills(TN_FLOAT32, "zero_fill", 0) == 0 && wrong_fills(TN_FLOAT32, "zero_fill", -0.0) == 0);
+    CHECK(wrong_fills(TN_FLOAT32, "zero_fill", 1) == 1 && wrong_fills(TN_UINT8, "zero_fill", 1) == 1);
+    CHECK(wrong_fills(TN_FLOAT32, "zero_fill", NAN) == 1);
+}
+
 static void a_uuid_has_36_characters_of_the_right_kind(void)
 {
     static const struct { const char *text; size_t wrong; } cases[] = {
@@ -269,6 +335,33 @@ static void the_last_byte_of_64_bits_is_inside(void)
                                "ends, but found 18446744073709551615\n");
 }
 
+static void what_does_not_fit_is_not_shown_as_a_number(void)
+{
+    static const tn_extent large[] = { { .value = INT64_MAX }, { .value = INT64_MAX }, { .value = INT64_MAX } };
+    static const tn_product crossed[] = { { .factor = INT64_MAX }, { .factor = INT64_MAX }, { .factor = 1 } };
+    static const tn_product backwards[] = { { .factor = INT64_MIN }, { .factor = 1 }, { .factor = 1 } };
+    tn_descriptor d = matrix();
+    d.rank = 3;
+    d.layout = "XYZ";
+    d.dimensions = large;
+    d.has_memory = d.has_total = true;
+    d.total_bytes = 7;
+    expect_findings(&d, false, "memory.total_bytes: expected more than 2^64 bytes, where the last element ends, but found 7\n");
+    d.buffer_handle = (tn_buffer_handle){ .type = TN_HANDLE_DMA_BUF, .handle = 3, .size_bytes = 96 };
+    d.has_total = false;
+    expect_findings(&d, false, "shape.dimensions: expected a tensor of less than 2^64 bytes but found one of more\n");
+    d.strides = crossed;
+    expect_findings(&d, false,
+                    "remark: memory.strides[1]: elements may lie on each other: stride 9223372036854775807, "
+                    "but dimensions of smaller stride span more than 2^64 elements\n"
+                    "shape.dimensions: expected a tensor of less than 2^64 bytes but found one of more\n");
+    d.strides = backwards;
+    listing list = { .prefix = "" };
+    list_findings(&d, false, &list);
+    CHECK(says(&list, "but the first is at byte less than -2^64\n"));
+    tn_buf_free(&list.text);
+}
+
 static void elements_that_may_lie_on_each_other_are_a_remark(void)
 {
     static const tn_product crossed[] = { { .factor = 3 }, { .factor = 1 } }, apart[] = { { .factor = 1 }, { .factor = 4 } };
@@ -309,11 +402,6 @@ static counted count_elements(uint32_t rank, const tn_extent *extents, const tn_
         c.in_order &= place == n;
     }
     return c;
-}
-
-static bool says(const listing *list, const char *words)
-{
-    return list->text.size && memmem(list->text.data, list->text.size, words, strlen(words)) != NULL;
 }
 
 static int64_t pick(uint64_t *state, int64_t low, int64_t high)
@@ -531,12 +619,16 @@ int main(void)
         TEST(nothing_is_found_in_a_plain_matrix),
         TEST(findings_are_counted_without_a_report),
         TEST(strict_refuses_what_is_not_in_the_specification),
+        TEST(strict_refuses_handles_and_modes_of_tenon),
+        TEST(a_fill_of_integers_is_one_of_their_codes),
+        TEST(a_fill_of_zeros_is_zero),
         TEST(a_uuid_has_36_characters_of_the_right_kind),
         TEST(a_tail_up_to_the_alignment_is_not_remarked),
         TEST(too_many_dimensions_are_one_finding),
         TEST(a_negative_extent_is_found),
         TEST(the_largest_numbers_do_not_overflow),
         TEST(the_last_byte_of_64_bits_is_inside),
+        TEST(what_does_not_fit_is_not_shown_as_a_number),
         TEST(elements_that_may_lie_on_each_other_are_a_remark),
         TEST(the_elements_of_random_strides_lie_where_counting_finds_them),
         TEST(a_scale_that_is_no_number_is_found),

@@ -236,10 +236,35 @@ static void a_scheme_beyond_the_four_is_kept_as_it_is(void)
 
 static void addresses_are_hexadecimal(void)
 {
-    tn_descriptors *set = parse("{\"shape\":[],\"mapping\":{\"device_address\":\"0xffffffffFFFFFFFF\",\"cpu_address\":\"0x0\"}}");
+    tn_descriptors *set = parse("{\"shape\":[],\"mapping\":{\"device_address\":\"0xffffffffFFFFFFFF\",\"cpu_address\":\"0x0\","
+                                "\"access_mode\":\"device_only\"}}");
     const tn_mapping *m = &tn_descriptors_at(set, 0)->mapping;
     CHECK(m->device_address == UINT64_MAX && m->cpu_mapped && m->cpu_address == 0 && !m->cpu_device);
     tn_descriptors_free(set);
+}
+
+static void without_a_cpu_address_it_is_null(void)
+{
+    tn_descriptors *set = parse("{\"shape\":[],\"mapping\":{\"access_mode\":\"cpu_device\",\"device_address\":\"0x40\"}}");
+    const tn_mapping *m = &tn_descriptors_at(set, 0)->mapping;
+    CHECK(m->present && m->device_address == 0x40 && !m->cpu_mapped && m->cpu_address == 0 && m->cpu_device);
+    tn_descriptors_free(set);
+}
+
+static void a_fill_is_kept_exactly(void)
+{
+    static const struct { const char *text; double fill; } cases[] = {
+        { "0", 0 }, { "-1", -1 }, { "9007199254740992", 0x1p53 }, { "9007199254740994", 0x1p53 + 2 },
+        { "-9223372036854775808", -0x1p63 }, { "18446744073709551616", 0x1p64 }, { "100000000000000000000", 1e20 },
+        { "1e300", 1e300 }, { "0.1", 0.1 }, { "9007199254740993.0", 0x1p53 },     /* no integer: rounded as any other */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char json[80];
+        snprintf(json, sizeof json, "{\"shape\":[],\"padding\":{\"fill\":%s}}", cases[i].text);
+        tn_descriptors *set = parse(json);
+        CHECK(tn_descriptors_at(set, 0)->padding.fill == cases[i].fill);
+        tn_descriptors_free(set);
+    }
 }
 
 static void members_may_come_in_any_order(void)
@@ -374,6 +399,8 @@ int main(void)
         TEST(per_tensor_schemes_have_one_scale),
         TEST(a_scheme_beyond_the_four_is_kept_as_it_is),
         TEST(addresses_are_hexadecimal),
+        TEST(without_a_cpu_address_it_is_null),
+        TEST(a_fill_is_kept_exactly),
         TEST(members_may_come_in_any_order),
         TEST(coo_objects_are_read),
         TEST(csr_objects_are_read_as_float32_unless_told),

@@ -494,6 +494,8 @@ static void check_refused(const tn_descriptor *d, size_t n, const char *text)
     size_t size;
     tn_error err;
     CHECK(tn_descriptors_write(d, n, false, &json, &size, &err) == TN_ERR_ARGUMENT);
+    if (strcmp(err.text, text) != 0)
+        print_error("expected %s\nfound    %s\n", text, err.text);
     CHECK(json == NULL && strcmp(err.text, text) == 0);
 }
 
@@ -505,8 +507,87 @@ static void nothing_is_dropped_silently(void)
     check_refused(&(tn_descriptor){ .dtype = TN_INT8, .quantization = { .scheme = (tn_quant_scheme)9 } }, 1,
                   "scheme has a value that the specification has no word for");
     check_refused(&(tn_descriptor){ .dtype = (tn_dtype)99 }, 1, "base_type has a value that the specification has no word for");
-    check_refused(&(tn_descriptor){ .name = "\xff" }, 1, "expected text in UTF-8 but found byte 0xFF");
+    check_refused(&(tn_descriptor){ .name = "\xff" }, 1, "name: expected UTF-8 but found byte 0xFF");
     check_refused(NULL, 0, "expected 1 descriptor where there is no list but found 0");
+}
+
+static void what_cannot_be_read_is_not_written(void)
+{
+    static const tn_extent negative = { .value = -1 }, spaced = { .symbol = "a b" };
+    static const int64_t minus_one = -1;
+    check_refused(&(tn_descriptor){ .rank = 1, .dimensions = &negative }, 1,
+                  "shape.dimensions[0]: expected an integer that is not negative but found -1");
+    check_refused(&(tn_descriptor){ .rank = 1, .dimensions = &spaced }, 1,
+                  "shape.dimensions[0]: expected a symbol of letters, digits and _ but found \"a b\"");
+    check_refused(&(tn_descriptor){ .rank = 1, .dimensions = &image[0], .physical_shape = &minus_one }, 1,
+                  "physical_shape[0]: expected an integer that is not negative but found -1");
+    check_refused(&(tn_descriptor){ .metadata = "[]" }, 1, "metadata: expected an object but found an array");
+    check_refused(&(tn_descriptor){ .metadata = "{\"a\":1,\"a\":2}" }, 1,
+                  "metadata.a: expected every key once but found \"a\" again");
+}
+
+static void json_of_the_caller_is_one_value(void)
+{
+    static const char *const texts[][2] = {
+        { "", "expected a value but the text ends" },
+        { "{", "expected ',' or '}' but the text ends" },
+        { "}", "expected a value but found '}'" },
+        { "{} 7", "expected the end of the text but found '7'" },
+        { "{}, \"name\": \"x\"", "expected the end of the text but found ','" },
+        { "{}}", "expected the end of the text but found '}'" },
+        { "{\"a\":01}", "expected a number without leading zeros but found 01" },
+        { "\"\xff\"", "expected UTF-8 but found byte 0xFF" },
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const tn_extra extra = { .path = "shape", .key = "a\nb", .json = texts[i][0] };
+        char text[120];
+        snprintf(text, sizeof text, "expected one JSON value for \"metadata\": %s", texts[i][1]);
+        check_refused(&(tn_descriptor){ .metadata = texts[i][0] }, 1, text);
+        snprintf(text, sizeof text, "expected one JSON value for \"a\\nb\": %s", texts[i][1]);
+        check_refused(&(tn_descriptor){ .extra = &extra, .nextra = 1 }, 1, text);
+    }
+}
+
+static void extra_members_have_names_of_their_own(void)
+{
+    static const tn_extra known = { "", "shape", "[1]" }, absent = { "shape", "layout", "\"N\"" };
+    static const tn_extra twice[] = { { "shape", "k", "1" }, { "shape", "k", "2" } };
+    check_refused(&(tn_descriptor){ .extra = &known, .nextra = 1 }, 1, "shape: expected every key once but found \"shape\" again");
+    check_refused(&(tn_descriptor){ .layout = "", .extra = &absent, .nextra = 1 }, 1,
+                  "shape.layout: expected every key once but found \"layout\" again");
+    check_refused(&(tn_descriptor){ .extra = twice, .nextra = 2 }, 1, "shape.k: expected every key once but found \"k\" again");
+}
+
+static void symbols_of_strides_are_symbols(void)
+{
+    static const char *const names[] = { "", "7", "a*b", "a b", "a\", \"b", "\xff" };
+    static const char *const shown[] = { "", "7", "a*b", "a b", "a\\\", \\\"b", "\\xff" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const tn_product stride = { .factor = 2, .symbols = &names[i], .nsymbols = 1 };
+        char text[100];
+        snprintf(text, sizeof text, "memory.strides[0]: expected symbols of letters, digits and _ but found \"%s\"", shown[i]);
+        check_refused(&(tn_descriptor){ .rank = 1, .dimensions = image, .has_memory = true, .strides = &stride }, 1, text);
+    }
+}
+
+/* 64 levels may be read; a list is one of them. */
+static void nesting_is_counted_with_the_list(void)
+{
+    enum { ARRAYS = 62 };
+    char deep[2 * ARRAYS + 8] = "{\"a\":", *json;
+    size_t n = strlen(deep), size;
+    tn_descriptors *set = NULL;
+    tn_error err;
+    memset(deep + n, '[', ARRAYS);
+    memset(deep + n + ARRAYS, ']', ARRAYS);
+    deep[n + 2 * ARRAYS] = '}';
+    tn_descriptor d = { .metadata = deep };
+    CHECK(tn_descriptors_write(&d, 1, false, &json, &size, &err) == TN_OK);
+    CHECK(parse_n(json, size, &set, &err) == TN_OK);
+    tn_descriptors_free(set);
+    free(json);
+    CHECK(tn_descriptors_write(&d, 1, true, &json, &size, &err) == TN_ERR_ARGUMENT);
+    CHECK(strstr(err.text, "nest"));
 }
 
 /* ---- identity ---- */
@@ -538,6 +619,11 @@ int main(void)
         TEST(lists_of_descriptors_are_indented),
         TEST(the_type_decides_where_its_spelling_disagrees),
         TEST(nothing_is_dropped_silently),
+        TEST(what_cannot_be_read_is_not_written),
+        TEST(json_of_the_caller_is_one_value),
+        TEST(extra_members_have_names_of_their_own),
+        TEST(symbols_of_strides_are_symbols),
+        TEST(nesting_is_counted_with_the_list),
         TEST(ids_are_version_5_uuids_of_the_description),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,11 +195,6 @@ static bool is_quantized(const tn_descriptor *d)
     return d->quantization.scheme != TN_QUANT_NONE && !d->sparse.format;
 }
 
-static bool is_channelwise(const tn_quantization *q)
-{
-    return q->scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC || q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
-}
-
 static bool has_zeros(const tn_quantization *q)
 {
     return q->scheme == TN_QUANT_PER_TENSOR_ASYMMETRIC || q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
@@ -382,7 +377,7 @@ typedef struct number_path { char text[64]; } number_path;
 static number_path path_of(const tn_quantization *q, const char *name, size_t i)
 {
     number_path p;
-    if (is_channelwise(q))
+    if (tn_is_per_channel(q->scheme))
         snprintf(p.text, sizeof p.text, "dtype.quantization.%ss[%zu]", name, i);
     else
         snprintf(p.text, sizeof p.text, "dtype.quantization.%s", name);
@@ -440,7 +435,7 @@ static tn_scaling scaling_of(const tn_descriptor *d)
     bool sign = type->kind == TN_KIND_INT;
     uint64_t most = UINT64_MAX >> (64 - (type->bits < 63 ? type->bits : 63)) >> sign;
     tn_scaling s = { .axis = -1, .range = { sign ? -(int64_t)most - 1 : 0, (int64_t)most } };
-    if (is_channelwise(q))
+    if (tn_is_per_channel(q->scheme))
         s.axis = q->channel_axis >= 0 && q->channel_axis < d->rank ? (int32_t)q->channel_axis : TN_MAX_RANK;
     if (q->has_range)
         memcpy(s.range, q->range, sizeof s.range);
@@ -452,7 +447,7 @@ static tn_status take_quantization(reader *r, subject *s, tn_error *err)
 {
     const tn_quantization *q = &s->d->quantization;
     tn_arena *arena = &r->file->arena;
-    uint32_t rank = is_channelwise(q), n = 1 + has_zeros(q);
+    uint32_t rank = tn_is_per_channel(q->scheme), n = 1 + has_zeros(q);
     int64_t count = (int64_t)q->nscales;
     tn_scaling scaling = scaling_of(s->d);
     tn_part *parts = tn_arena_zalloc(arena, n, sizeof *parts);
@@ -536,20 +531,11 @@ static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
 
 /* --- one tensor --- */
 
-/* A quantization beyond the four schemes is kept by the parser as it is. */
-static bool has_other_scheme(const tn_descriptor *d)
-{
-    for (size_t i = 0; i < d->nextra; i++)
-        if (strcmp(d->extra[i].path, "dtype") == 0 && strcmp(d->extra[i].key, "quantization") == 0)
-            return true;
-    return false;
-}
-
 /* What is listed but not read: a sparse tensor, which has its data in the document, or codes of another scheme. */
 static const char *opaque_form(const tn_descriptor *d)
 {
     if (!d->sparse.format)
-        return has_other_scheme(d) ? "quantized" : NULL;
+        return tn_has_other_scheme(d) ? "quantized" : NULL;
     return strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
 }
 
