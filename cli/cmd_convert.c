@@ -135,6 +135,8 @@ static tn_create_options create_options(const opts *o)
         .format = o->to,
         .replace = o->force,
         .drop_metadata = o->drop_metadata,
+        .drop_names = o->drop_names,
+        .btf_coo_code = o->btf_coo_code,
         .filler = o->filler,
         .align = o->align,
         .shard_size = o->shard_size,
@@ -252,6 +254,6 @@ const command cmd_convert = {
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
                OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(LAYOUT) | OPT(PAD) | OPT(COMPRESS) |
                OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) |
-               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(QUIET) | OPT(JSON),
+               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

@@ -37,7 +37,8 @@ static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *ten
     sum->nbytes += tensor_nbytes(tensor);
     for (uint32_t i = 0; i < tensor->nparts; i++) {
         sum->stored += tensor->parts[i].storage.size;
-        sum->compressed |= tensor->parts[i].storage.encoding == TN_ENCODING_ZSTD;
+        tn_encoding encoding = tensor->parts[i].storage.encoding;
+        sum->compressed |= encoding == TN_ENCODING_ZSTD || encoding == TN_ENCODING_DEFLATE;
     }
 }
 
@@ -253,6 +254,8 @@ static int list(const opts *o, const char *path, bool *listed)
     int code = open_input(o, path, &file);
     if (code != EXIT_DONE)
         return code;
+    for (size_t i = 0; tn_file_warning(file, i); i++)
+        say("%s: %s", escaped(path), tn_file_warning(file, i));
     if (o->json) {
         list_json(path, file);
     } else {

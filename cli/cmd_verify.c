@@ -12,14 +12,15 @@ typedef struct check {
     const opts *o;
     const char *path;
     uint64_t    parts;
-    uint64_t    crc32c, sha256; /* checked and right */
+    uint64_t    crc32c, crc32, sha256;  /* checked and right */
     uint64_t    none, not_checked, unreadable, bad;
     uint64_t    decoded;        /* of `none`: compressed, so at least that was checked */
 } check;
 
+/* Of a part that something is to be said of. */
 static const char *verdict_text(tn_verdict verdict)
 {
-    static const char *const texts[] = { "ok", "no checksum", "not checked", "unreadable", "BAD" };
+    static const char *const texts[] = { "warning", "warning", "not checked", "unreadable", "BAD" };
     return texts[verdict];
 }
 
@@ -27,6 +28,8 @@ static void count(check *c, tn_verdict verdict, tn_checksum kind)
 {
     if (verdict == TN_VERDICT_OK && kind == TN_CHECKSUM_SHA256)
         c->sha256++;
+    else if (verdict == TN_VERDICT_OK && kind == TN_CHECKSUM_CRC32)
+        c->crc32++;
     else if (verdict == TN_VERDICT_OK)
         c->crc32c++;
     else if (verdict == TN_VERDICT_NONE)
@@ -71,8 +74,8 @@ static void report(void *context, const tn_tensor *tensor, const tn_part *part, 
     check *c = context;
     c->parts++;
     count(c, verdict, part->storage.checksum);
-    c->decoded += verdict == TN_VERDICT_NONE && part->storage.encoding == TN_ENCODING_ZSTD;
-    if (verdict == TN_VERDICT_OK || verdict == TN_VERDICT_NONE)
+    c->decoded += verdict == TN_VERDICT_NONE && part->storage.encoding != TN_ENCODING_RAW;
+    if (!why->text[0])
         return;
     progress_end(&c->bar);
     if (c->o->json)
@@ -95,7 +98,7 @@ static void out_summary(const check *c, size_t tensors)
         return;
     }
     const struct { uint64_t count; const char *what; } counts[] = {
-        { c->bad, "bad" }, { c->crc32c, "crc32c checked" }, { c->sha256, "sha256 checked" },
+        { c->bad, "bad" }, { c->crc32c, "crc32c checked" }, { c->crc32, "crc32 checked" }, { c->sha256, "sha256 checked" },
         { c->not_checked, "not checked" }, { c->unreadable, "unreadable" }
     };
     const char *separator = "; ";
@@ -116,6 +119,7 @@ static void json_summary(const check *c, size_t tensors)
     json_uint_field("tensors", tensors);
     json_uint_field("parts", c->parts);
     json_uint_field("crc32c", c->crc32c);
+    json_uint_field("crc32", c->crc32);
     json_uint_field("sha256", c->sha256);
     json_uint_field("without_checksum", c->none);
     json_uint_field("not_checked", c->not_checked);
@@ -127,6 +131,8 @@ static int verify(const opts *o, const char *path, const tn_file *file, tn_error
 {
     check c = { .o = o, .path = path };
     tn_verify_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = &c };
+    for (size_t i = 0; tn_file_warning(file, i); i++)
+        say("%s: %s", escaped(path), tn_file_warning(file, i));
     if (o->json) {
         json_key("problems");
         json_open('[');

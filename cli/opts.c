@@ -115,6 +115,16 @@ static bool parse_number(const char *text, long least, long most, long *number)
     return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *number >= least && *number <= most;
 }
 
+static bool take_coo_code(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    long code;
+    if (!parse_number(value, 1, 2, &code))
+        return false;
+    o->btf_coo_code = (int)code;
+    return true;
+}
+
 static bool take_jobs(opts *o, const option_row *row, const char *value)
 {
     (void)row;
@@ -231,6 +241,10 @@ static const option_row rows[OPT_COUNT] = {
                      FIELD(filler), 0 },
     [OPT_SHARD_SIZE] = { "shard-size", "SIZE", A_SIZE, "safetensors: at most SIZE of data a file", take_size,
                          FIELD(shard_size), 0 },
+    [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "names that OUT cannot hold may be lost (BTF has none)", take_flag,
+                         FIELD(drop_names), 0 },
+    [OPT_BTF_COO_CODE] = { "btf-coo-code", "1|2", NULL, "BTF: layout code of sparse tensors (default 2; TensorFlow Runtime: 1)",
+                           take_coo_code, 0, 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },
     [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,

@@ -10,7 +10,7 @@
 typedef enum opt_id {
     OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
     OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_LAYOUT, OPT_PAD, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
-    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
+    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
     OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
 } opt_id;
 #define OPT(id) (UINT64_C(1) << OPT_##id)
@@ -21,10 +21,11 @@ typedef struct text_list {
 } text_list;
 
 typedef struct opts {
-    bool long_list, json, full, filler, drop_metadata, dry_run, force, quiet, ignore_metadata, sidecar, strict, help;
+    bool long_list, json, full, filler, drop_metadata, drop_names, dry_run, force, quiet, ignore_metadata, sidecar, strict, help;
     const char *from, *to, *slice, *tensor;
     tn_io       io;
     unsigned    jobs;
+    int         btf_coo_code;
     uint64_t    align, shard_size;
     tn_keep     keep_encoding, keep_checksum;
     tn_encoding encoding;

@@ -130,7 +130,8 @@ form_text tensor_type(const tn_tensor *tensor)
 
 const char *encoding_name(tn_encoding encoding)
 {
-    return encoding == TN_ENCODING_RAW ? "raw" : encoding == TN_ENCODING_ZSTD ? "zstd" : NULL;
+    return encoding == TN_ENCODING_RAW ? "raw" : encoding == TN_ENCODING_ZSTD ? "zstd"
+         : encoding == TN_ENCODING_DEFLATE ? "deflate" : NULL;
 }
 
 const char *checksum_name(tn_checksum checksum)
@@ -142,6 +143,8 @@ const char *checksum_name(tn_checksum checksum)
         return "crc32c";
     case TN_CHECKSUM_SHA256:
         return "sha256";
+    case TN_CHECKSUM_CRC32:
+        return "crc32";
     default:
         return NULL;
     }
@@ -157,7 +160,7 @@ short_text encoding_of(const tn_part *part)
     }
     short_text text = copied(name);
     size_t used = strlen(text.s);
-    if (storage->encoding == TN_ENCODING_ZSTD && part->nbytes > 0)
+    if (storage->encoding != TN_ENCODING_RAW && part->nbytes > 0)
         used += (size_t)snprintf(text.s + used, sizeof text.s - used, " %.0f%%",
                                  100 * (double)storage->size / (double)part->nbytes);
     if (storage->order == TN_BIG_ENDIAN)

@@ -175,8 +175,12 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
     *how = (tn_stored_as){ c->create.encoding, c->create.checksum };
     if (c->o.encoding == TN_KEEP)
         how->encoding = info->compresses ? p->storage.encoding : TN_ENCODING_RAW;
+    if (how->encoding == TN_ENCODING_DEFLATE)
+        how->encoding = TN_ENCODING_ZSTD;       /* what is compressed stays so... */
     if (c->o.checksum == TN_KEEP)
         how->checksum = info->checksums ? p->storage.checksum : TN_CHECKSUM_NONE;
+    if (how->checksum == TN_CHECKSUM_CRC32)
+        how->checksum = TN_CHECKSUM_CRC32C;     /* ...and what has a checksum */
     if (how->checksum == TN_CHECKSUM_UNKNOWN)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: its checksum %s cannot be computed anew (choose one with "
                        "--checksum)", tn_quote_z(t->name).text, tn_quote_z(p->storage.checksum_text).text);

@@ -3,6 +3,7 @@
 
 #include <isa-l.h>
 #include <openssl/crypto.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #define TEXT(x) TEXT_(x)
@@ -16,7 +17,7 @@ const char *tn_version(void)
 const char *tn_build_fact(size_t i)
 {
     switch (i) {
-    case 0: return "compression: zstd " ZSTD_VERSION_STRING;
+    case 0: return "compression: zstd " ZSTD_VERSION_STRING ", zlib " ZLIB_VERSION;
     case 1: return "crc32c: isa-l " TEXT(ISAL_MAJOR_VERSION) "." TEXT(ISAL_MINOR_VERSION) "." TEXT(ISAL_PATCH_VERSION);
     case 2: return "sha256: OpenSSL " OPENSSL_VERSION_STR;
     default: return NULL;

@@ -24,7 +24,7 @@ _tenon_options() {
     verify) echo "--jobs $input $common" ;;
     convert)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --layout --pad" \
-            "--compress --checksum --align --filler --shard-size --drop-metadata --dry-run --force --jobs --quiet $input $common"
+            "--compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --dry-run --force --jobs --quiet $input $common"
         ;;
     diff) echo "--ignore-metadata --jobs $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;

@@ -61,6 +61,11 @@ TN_API const tn_tensor *tn_file_find(const tn_file *file, const char *name);
 /* The file's own metadata, in the order of the file. */
 TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
 
+/* What is wrong with the file although it can be read: one line each, "byte 20:
+ * ...", seen when it was opened.  NULL when i is out of range.  Of very many
+ * the last one says how many more there are. */
+TN_API const char *tn_file_warning(const tn_file *file, size_t i);
+
 /* Reads a part whole into `buffer`: dense, host byte order.  `size` must be
  * part->nbytes exactly (TN_ERR_ARGUMENT otherwise).  Checksums are not
  * checked: see tn_verify().
@@ -88,7 +93,9 @@ typedef enum tn_verdict {
 } tn_verdict;
 
 /* Called once a part, in the order of the index, from one thread at a time.
- * `why` has the reason for NOT_CHECKED, UNREADABLE and BAD, else its text is "". */
+ * `why` has the reason for NOT_CHECKED, UNREADABLE and BAD; for OK and NONE its
+ * status is TN_OK and its text what is odd all the same (entries of a COO tensor
+ * that are not in order), else "". */
 typedef void (*tn_verify_fn)(void *context, const tn_tensor *tensor, const tn_part *part,
                              tn_verdict verdict, const tn_error *why);
 
@@ -99,7 +106,8 @@ typedef struct tn_verify_options {
     void          *context;     /* for both callbacks */
 } tn_verify_options;
 
-/* Computes every checksum and decodes every compressed part, on all cores.
+/* Computes every checksum and decodes every compressed part, on all cores, and
+ * goes through the indices of COO tensors.
  * Bad parts are reported, not returned: TN_OK means every part got a verdict.
  * TN_ERR_IO, TN_ERR_NOMEM, TN_ERR_CANCELLED: stopped early. */
 TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options, tn_verify_fn report, tn_error *err);

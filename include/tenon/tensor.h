@@ -21,6 +21,7 @@ typedef enum tn_byte_order { TN_LITTLE_ENDIAN = 0, TN_BIG_ENDIAN = 1 } tn_byte_o
 typedef enum tn_encoding {
     TN_ENCODING_RAW     = 0,
     TN_ENCODING_ZSTD    = 1,
+    TN_ENCODING_DEFLATE = 2,    /* read only */
     TN_ENCODING_UNKNOWN = 255   /* listed, cannot be read */
 } tn_encoding;
 
@@ -28,6 +29,7 @@ typedef enum tn_checksum {
     TN_CHECKSUM_NONE    = 0,
     TN_CHECKSUM_CRC32C  = 1,
     TN_CHECKSUM_SHA256  = 2,
+    TN_CHECKSUM_CRC32   = 3,    /* of zip; where data is deflated, of the decoded bytes */
     TN_CHECKSUM_UNKNOWN = 255   /* an algorithm this build cannot check */
 } tn_checksum;
 
@@ -50,10 +52,11 @@ typedef struct tn_storage {
     tn_checksum   checksum;
     tn_byte_order order;
     uint32_t      shard;        /* which file of a sharded set; 0 otherwise */
-    const int64_t *stride;      /* raw only: how the elements lie in the file, in elements from the one at
+    const int64_t *stride;      /* raw and deflate: how the elements lie in the file, in elements from the one at
                                  * `offset`, never negative; NULL: row-major, dense */
     const int64_t *physical;    /* extents with padding, of which the strides are those of a dense array; NULL: no padding */
     double        fill;         /* the value that padding consists of, where that is known */
+    uint64_t      skip;         /* deflate only: decoded bytes before the first element */
 } tn_storage;
 
 typedef struct tn_part {

@@ -33,6 +33,8 @@ typedef struct tn_create_options {
     int         level;          /* of compression; 0: the library's default */
     tn_checksum checksum;
     unsigned    jobs;           /* threads; 0: one a core */
+    bool        drop_names;     /* names the container cannot hold may be lost */
+    int         btf_coo_code;   /* BTF: the layout code of COO tensors, 1 (TensorFlow Runtime's) or 2; 0: 2 */
 } tn_create_options;
 
 /* Begins a file.  `options` may be NULL.  The disk is not touched before the

@@ -1,4 +1,4 @@
-/* bytes/checksum.c - crc32c (isa-l) and SHA-256 (libcrypto), in pieces. */
+/* bytes/checksum.c - crc32c and crc32 (isa-l), SHA-256 (libcrypto), in pieces. */
 #include "bytes/checksum.h"
 #include "base/error.h"
 
@@ -8,7 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char crc_prefix[] = "crc32c:0x", sha_prefix[] = "sha256:";
+static const char crc32c_prefix[] = "crc32c:0x", crc32_prefix[] = "crc32:0x", sha_prefix[] = "sha256:";
+
+/* Reflected, as their values are: the highest bit is the coefficient of x^0. */
+#define CASTAGNOLI UINT32_C(0x82f63b78)
+#define ZIP        UINT32_C(0xedb88320)
 
 /* isa-l neither inverts the state it is given nor the one it returns. */
 uint32_t tn_crc32c(uint32_t crc, const void *data, size_t n)
@@ -25,30 +29,50 @@ uint32_t tn_crc32c(uint32_t crc, const void *data, size_t n)
     return ~state;
 }
 
-/* a * b modulo the Castagnoli polynomial.  As everywhere in crc32c the bits
- * are reflected: the highest bit is the coefficient of x^0. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+/* This one inverts both. */
+uint32_t tn_crc32(uint32_t crc, const void *data, size_t n)
+{
+    return n ? crc32_gzip_refl(crc, data, n) : crc;
+}
+
+/* a * b modulo a polynomial. */
+static uint32_t multiply(uint32_t a, uint32_t b, uint32_t polynomial)
 {
     uint32_t product = 0;
     for (; a; a <<= 1) {
         if (a & UINT32_C(0x80000000))
             product ^= b;
-        b = b >> 1 ^ (b & 1 ? UINT32_C(0x82f63b78) : 0);    /* b times x */
+        b = b >> 1 ^ (b & 1 ? polynomial : 0);    /* b times x */
     }
     return product;
 }
 
 /* Following A by n bytes multiplies A's remainder by x^(8n): the inversions at
  * both ends of B cancel out. */
-uint32_t tn_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b)
+static uint32_t join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b, uint32_t polynomial)
 {
     uint32_t power = UINT32_C(1) << (31 - 8);               /* x^8, x^16, x^32 ... */
     for (; size_b; size_b >>= 1) {
         if (size_b & 1)
-            crc_a = multiply(crc_a, power);
-        power = multiply(power, power);
+            crc_a = multiply(crc_a, power, polynomial);
+        power = multiply(power, power, polynomial);
     }
     return crc_a ^ crc_b;
+}
+
+uint32_t tn_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b)
+{
+    return join(crc_a, crc_b, size_b, CASTAGNOLI);
+}
+
+uint32_t tn_crc32_join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b)
+{
+    return join(crc_a, crc_b, size_b, ZIP);
+}
+
+void tn_digest_join(tn_digest *a, const tn_digest *b, uint64_t size_b)
+{
+    a->crc = join(a->crc, b->crc, size_b, a->kind == TN_CHECKSUM_CRC32 ? ZIP : CASTAGNOLI);
 }
 
 static EVP_MD *sha256;          /* fetched once: a search through the providers each time costs more than a small tensor */
@@ -62,7 +86,7 @@ static void fetch_sha256(void)
 tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err)
 {
     *h = (tn_hash){ .kind = kind };
-    if (kind == TN_CHECKSUM_NONE || kind == TN_CHECKSUM_CRC32C)
+    if (kind == TN_CHECKSUM_NONE || kind == TN_CHECKSUM_CRC32C || kind == TN_CHECKSUM_CRC32)
         return TN_OK;
     if (kind != TN_CHECKSUM_SHA256)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "checksum algorithm %d is not one this build computes",
@@ -83,13 +107,15 @@ void tn_hash_update(tn_hash *h, const void *data, size_t n)
 {
     if (h->kind == TN_CHECKSUM_CRC32C)
         h->crc = tn_crc32c(h->crc, data, n);
+    else if (h->kind == TN_CHECKSUM_CRC32)
+        h->crc = tn_crc32(h->crc, data, n);
     else if (h->sha && n && EVP_DigestUpdate(h->sha, data, n) != 1)
         tn_hash_free(h);        /* tn_hash_end() will say so */
 }
 
 tn_status tn_hash_end(tn_hash *h, tn_digest *digest, tn_error *err)
 {
-    *digest = (tn_digest){ .kind = h->kind, .crc32c = h->crc };
+    *digest = (tn_digest){ .kind = h->kind, .crc = h->crc };
     bool done = h->kind != TN_CHECKSUM_SHA256 || (h->sha && EVP_DigestFinal_ex(h->sha, digest->sha256, NULL) == 1);
     tn_hash_free(h);
     return done ? TN_OK : tn_fail_nomem(err);
@@ -104,8 +130,9 @@ void tn_hash_free(tn_hash *h)
 void tn_digest_format(const tn_digest *digest, char text[TN_CHECKSUM_TEXT_MAX])
 {
     text[0] = '\0';
-    if (digest->kind == TN_CHECKSUM_CRC32C)
-        snprintf(text, TN_CHECKSUM_TEXT_MAX, "%s%08X", crc_prefix, (unsigned)digest->crc32c);
+    if (digest->kind == TN_CHECKSUM_CRC32C || digest->kind == TN_CHECKSUM_CRC32)
+        snprintf(text, TN_CHECKSUM_TEXT_MAX, "%s%08X", digest->kind == TN_CHECKSUM_CRC32 ? crc32_prefix : crc32c_prefix,
+                 (unsigned)digest->crc);
     if (digest->kind != TN_CHECKSUM_SHA256)
         return;
     strcpy(text, sha_prefix);
@@ -120,7 +147,8 @@ static bool begins(const char *text, const char *prefix)
 
 tn_checksum tn_checksum_kind(const char *text)
 {
-    return begins(text, crc_prefix) ? TN_CHECKSUM_CRC32C
+    return begins(text, crc32c_prefix) ? TN_CHECKSUM_CRC32C
+         : begins(text, crc32_prefix) ? TN_CHECKSUM_CRC32
          : begins(text, sha_prefix) ? TN_CHECKSUM_SHA256 : TN_CHECKSUM_UNKNOWN;
 }
 
@@ -132,7 +160,7 @@ static int hex_digit(char c)
          : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static tn_status parse_crc32c(const char *digits, tn_digest *digest)
+static tn_status parse_crc(const char *digits, tn_digest *digest)
 {
     size_t n = 0;
     uint32_t crc = 0;
@@ -142,7 +170,7 @@ static tn_status parse_crc32c(const char *digits, tn_digest *digest)
             return TN_ERR_CORRUPT;
         crc = crc << 4 | (uint32_t)digit;
     }
-    digest->crc32c = crc;
+    digest->crc = crc;
     return n ? TN_OK : TN_ERR_CORRUPT;
 }
 
@@ -162,11 +190,11 @@ static tn_status parse_sha256(const char *digits, tn_digest *digest)
 tn_status tn_digest_parse(const char *text, tn_digest *digest, tn_error *err)
 {
     *digest = (tn_digest){ .kind = tn_checksum_kind(text) };
-    const char *expected = "\"crc32c:0x...\" or \"sha256:...\"";
+    const char *expected = "\"crc32c:0x...\", \"crc32:0x...\" or \"sha256:...\"";
     tn_status status = TN_ERR_CORRUPT;
-    if (digest->kind == TN_CHECKSUM_CRC32C) {
+    if (digest->kind == TN_CHECKSUM_CRC32C || digest->kind == TN_CHECKSUM_CRC32) {
         expected = "1 to 8 hexadecimal digits after 0x";
-        status = parse_crc32c(text + strlen(crc_prefix), digest);
+        status = parse_crc(strchr(text, 'x') + 1, digest);
     } else if (digest->kind == TN_CHECKSUM_SHA256) {
         expected = "64 hexadecimal digits after sha256:";
         status = parse_sha256(text + strlen(sha_prefix), digest);
@@ -178,5 +206,5 @@ tn_status tn_digest_parse(const char *text, tn_digest *digest, tn_error *err)
 
 bool tn_digest_equal(const tn_digest *a, const tn_digest *b)
 {
-    return a->kind == b->kind && a->crc32c == b->crc32c && memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
+    return a->kind == b->kind && a->crc == b->crc && memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
 }

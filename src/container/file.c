@@ -7,6 +7,8 @@
 #include "tensor/array.h"
 #include "tensor/form.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,13 +90,13 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, tn_error *err)
     return TN_OK;
 }
 
-/* Elements that lie apart: the last of them must be inside what is stored. */
-static tn_status check_strided(const tn_file *f, const tn_entry *e, tn_error *err)
+/* Elements that lie apart: the last of them must be inside what is stored, once it is decoded. */
+static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nbytes, tn_error *err)
 {
-    uint64_t span;
-    if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->storage.stride, &span) || span > e->storage.size)
+    uint64_t span, have = e->storage.encoding == TN_ENCODING_RAW ? e->storage.size : nbytes;
+    if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->storage.stride, &span) || span > have)
         return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its strides reach beyond the %llu bytes that are stored",
-                       tn_quote_z(e->name).text, (unsigned long long)e->storage.size);
+                       tn_quote_z(e->name).text, (unsigned long long)have);
     return check_place(f, e, err);
 }
 
@@ -107,7 +109,7 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
         if (status && !e->storage.opaque)       /* a sparse tensor may be larger than any memory */
             return status;
         if (e->storage.stride)
-            return check_strided(f, e, err);
+            return check_strided(f, e, *nbytes, err);
         if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
             return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
                            tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
@@ -147,7 +149,7 @@ static void note_order(tn_file *f, const tn_storage *s)
     f->last_end = s->offset + s->size;
 }
 
-/* The tensor being added has scales beside its codes. */
+/* The tensor being added has scales beside its codes, or indices beside its values. */
 static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
 {
     tn_tensor *t = &f->tensors[f->count];
@@ -155,11 +157,16 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     tn_error why;
     if (!parts)
         return tn_fail_nomem(err);
+    t->form = e->form ? e->form : "scaled";
     parts[0] = t->parts[0];
-    for (uint32_t k = 0; k < e->ncompanions; k++)
-        parts[k + 1] = e->companions[k];
-    t->form = "scaled";
+    parts[0].role = tn_form_find(t->form)->roles[0];
+    for (uint32_t k = 1; k <= e->ncompanions; k++) {
+        parts[k] = e->companions[k - 1];
+        parts[k].data = parts[k].data ? parts[k].data : tn_file_view(f, &parts[k]);
+    }
     t->dtype = e->value_dtype;
+    t->rank = e->value_shape ? e->value_rank : t->rank;
+    t->shape = e->value_shape ? e->value_shape : t->shape;
     t->scaling = e->scaling;
     t->parts = parts;
     t->nparts = e->ncompanions + 1;
@@ -188,7 +195,7 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
         .name = e->name, .form = e->storage.opaque ? e->storage.opaque : "dense", .dtype = e->dtype, .rank = e->rank,
         .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
-    if (e->scaling && (status = add_companions(f, e, err)))
+    if (e->ncompanions && (status = add_companions(f, e, err)))
         return status;
     f->at[f->count++] = e->at;
     note_order(f, &e->storage);
@@ -231,6 +238,31 @@ tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_er
     return TN_OK;
 }
 
+void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
+{
+    char text[300];
+    int n = snprintf(text, sizeof text, "byte %llu: ", (unsigned long long)at);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+    va_end(args);
+    const char *kept = f->nwarnings < TN_MAX_WARNINGS ? tn_arena_text(&f->arena, text, strlen(text)) : NULL;
+    if (kept)
+        f->warnings[f->nwarnings++] = kept;
+    else
+        f->unsaid++;
+}
+
+static tn_status end_warnings(tn_file *f, tn_error *err)
+{
+    char text[40];
+    if (!f->unsaid)
+        return TN_OK;
+    snprintf(text, sizeof text, "and %zu more", f->unsaid);
+    f->warnings[f->nwarnings] = tn_arena_text(&f->arena, text, strlen(text));
+    return f->warnings[f->nwarnings++] ? TN_OK : tn_fail_nomem(err);
+}
+
 /* All entries are there: index their names, apply their records, and forget
  * what only messages need. */
 static tn_status seal(tn_file *f, tn_error *err)
@@ -238,6 +270,8 @@ static tn_status seal(tn_file *f, tn_error *err)
     tn_status status = tn_file_index_names(f, err);
     if (!status && f->records)
         status = tn_file_assemble(f, err);
+    if (!status)
+        status = end_warnings(f, err);
     free(f->at);
     free(f->records);
     f->at = NULL;
@@ -259,6 +293,10 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
     if (status)
         return status;
     f->format = tn_format_probe(head, n);
+    const tn_format *named = tn_format_by_suffix(f->shards[0].path);
+    if (!f->format && named && !named->info.probes)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, 0, "%s cannot be recognised by its content: say so with --from %s",
+                       named->info.name, named->info.name);
     if (!f->format)
         return tn_fail(err, TN_ERR_UNSUPPORTED, 0, n ? "not a container this build knows (see: tenon formats)"
                                                      : "the file is empty");
@@ -374,4 +412,9 @@ const tn_meta *tn_file_meta(const tn_file *f, size_t *count)
 {
     *count = f->nmeta;
     return f->meta;
+}
+
+const char *tn_file_warning(const tn_file *f, size_t i)
+{
+    return i < f->nwarnings ? f->warnings[i] : NULL;
 }

@@ -8,6 +8,8 @@
 #include "container/format.h"
 #include "container/names.h"
 
+#define TN_MAX_WARNINGS 100
+
 typedef struct tn_shard {
     tn_source  *source;
     const char *path;           /* as a person would name it; "" for memory and descriptors */
@@ -34,6 +36,9 @@ struct tn_file {
     const tn_meta *meta;
     size_t         nmeta;
     const char    *left_out;    /* what the file says and no tensor of it can, for those who convert it; or NULL */
+
+    const char *warnings[TN_MAX_WARNINGS + 1];  /* the last: how many more there are */
+    size_t      nwarnings, unsaid;
 };
 
 /* One array as the container lists it.  Everything it points to lives in the file's arena. */
@@ -48,10 +53,13 @@ typedef struct tn_entry {
     uint32_t       nmeta;
     tn_text        record;
     const char    *layout;      /* or NULL */
-    /* A scaled tensor: the entry's array holds its codes. */
-    const tn_scaling *scaling;  /* NULL: dense */
+    /* A tensor of several parts: the entry's array is the first of them. */
+    const char    *form;        /* NULL: dense, or scaled if there is a scaling */
+    const tn_scaling *scaling;
     tn_dtype       value_dtype;
-    const tn_part *companions;  /* its other parts: scale, and zero if there is one */
+    const int64_t *value_shape; /* of value_rank dimensions; NULL: the entry's own */
+    uint32_t       value_rank;
+    const tn_part *companions;  /* the other parts, whose places the format has checked */
     uint32_t       ncompanions;
 } tn_entry;
 
@@ -61,6 +69,11 @@ tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 /* Appends an entry: checks rank, sizes (raw: storage.size against shape, type
  * and strides) and that the data lies inside its shard. */
 tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
+
+/* Notes what is wrong with a file that can be read all the same; strings from
+ * it go through tn_quote() first. */
+__attribute__((format(printf, 3, 4)))
+void tn_file_warn(tn_file *file, uint64_t at, const char *format, ...);
 
 /* The elements of a part in place, if they are raw, in host order and mapped; else NULL. */
 const void *tn_file_view(const tn_file *file, const tn_part *part);

@@ -44,7 +44,8 @@ typedef struct tn_format {
     tn_status (*rewrite)(struct tn_file *file, struct tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err);
 } tn_format;
 
-extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw;
+extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw, tn_format_btf;
+extern const tn_format tn_format_npy, tn_format_npz;
 
 /* The format of this name, or NULL. */
 const tn_format *tn_format_find(const char *name);

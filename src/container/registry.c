@@ -7,6 +7,9 @@ static const tn_format *const formats[] = {     /* order of probing and of --hel
     &tn_format_ztensor,
     &tn_format_safetensors,
     &tn_format_raw,             /* after the one whose index ends in .json too */
+    &tn_format_btf,
+    &tn_format_npy,
+    &tn_format_npz,
 };
 
 enum { NFORMATS = sizeof formats / sizeof *formats };

@@ -171,8 +171,8 @@ static void join(tn_scanned *to, const tn_scanned *from, uint64_t n)
         to->err = from->err;
         to->window_failed = from->window_failed;
     }
-    to->stored.crc32c = tn_crc32c_join(to->stored.crc32c, from->stored.crc32c, n);
-    to->decoded.crc32c = tn_crc32c_join(to->decoded.crc32c, from->decoded.crc32c, from->made);
+    tn_digest_join(&to->stored, &from->stored, n);
+    tn_digest_join(&to->decoded, &from->decoded, from->made);
 }
 
 static tn_status tell_progress(run *r, uint64_t bytes, tn_error *err)

@@ -42,8 +42,7 @@ tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
 
 static unsigned swap_unit(const tn_part *p)
 {
-    unsigned unit = tn_dtype_get(p->array.dtype)->swap_bytes;
-    return p->storage.order == TN_HOST_ORDER || p->storage.encoding != TN_ENCODING_RAW ? 1 : unit;
+    return p->storage.order == TN_HOST_ORDER ? 1 : tn_dtype_get(p->array.dtype)->swap_bytes;
 }
 
 static tn_status need_buffer(uint8_t **buffer, tn_error *err)
@@ -65,6 +64,8 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->as_stored = false;
     s->change = NULL;
     s->nunchanged = 0;
+    free(s->whole);
+    s->whole = NULL;
 }
 
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err)
@@ -89,7 +90,8 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
             return status;
         *bytes = s->in;
     }
-    tn_hash_update(&s->hash, *bytes, *n);
+    if (s->as_stored || s->part->storage.encoding != TN_ENCODING_DEFLATE)
+        tn_hash_update(&s->hash, *bytes, *n);
     s->stored += *n;
     return TN_OK;
 }
@@ -103,30 +105,6 @@ static tn_status hash_ahead(tn_stream *s, tn_checksum kind, tn_error *err)
     while (n && !status)
         status = next_stored(s, &bytes, &n, err);
     return status;
-}
-
-tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
-                         uint64_t n, tn_checksum kind, tn_error *err)
-{
-    tn_status status = tn_part_readable(tensor, part, err);
-    if (status)
-        return status;
-    begin(s, file, part);
-    s->tensor = tensor;
-    s->made = from;
-    s->made_end = from + n;
-    if (part->storage.stride)
-        return hash_ahead(s, kind, err);
-    if (part->storage.encoding == TN_ENCODING_RAW) {
-        s->stored += from;
-        s->stored_end = s->stored + n;
-    } else {
-        if (!s->zstd)
-            status = tn_zstd_new(&s->zstd, err);
-        if (!status)
-            status = tn_zstd_decode_begin(s->zstd, err);
-    }
-    return status ? status : tn_hash_begin(&s->hash, kind, err);
 }
 
 static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
@@ -147,6 +125,9 @@ static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_err
 static tn_status stored_bytes(tn_stream *s, uint64_t at, size_t n, const uint8_t **bytes, tn_error *err)
 {
     const tn_source *source = s->file->shards[s->part->storage.shard].source;
+    *bytes = s->whole ? s->whole + at : NULL;
+    if (*bytes)
+        return TN_OK;
     at += s->part->storage.offset;
     *bytes = tn_source_view(source, at, n);
     if (*bytes)
@@ -244,11 +225,39 @@ static tn_status wrong_length(const tn_stream *s, const char *found, tn_error *e
                    name_of(s->tensor).text, (unsigned long long)s->made_end, found);
 }
 
+/* ---- compressed ---- */
+
+static bool is_deflated(const tn_stream *s)
+{
+    return s->part->storage.encoding == TN_ENCODING_DEFLATE;
+}
+
+static tn_status begin_decoding(tn_stream *s, tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (is_deflated(s)) {
+        if (!s->inflate)
+            status = tn_inflate_new(&s->inflate, err);
+        if (!status)
+            tn_inflate_begin(s->inflate);
+        return status;
+    }
+    if (!s->zstd)
+        status = tn_zstd_new(&s->zstd, err);
+    return status ? status : tn_zstd_decode_begin(s->zstd, err);
+}
+
+static bool at_end(const tn_stream *s)
+{
+    return is_deflated(s) ? tn_inflate_at_end(s->inflate) : tn_zstd_decode_at_end(s->zstd);
+}
+
 static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_error *err)
 {
     size_t used = 0;
     tn_error why;
-    tn_status status = tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
+    tn_status status = is_deflated(s) ? tn_inflate_decode(s->inflate, s->pending, s->npending, &used, to, cap, made, &why)
+                                      : tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
     if (status)
         return tn_fail(err, status, s->part->storage.offset, "%s%s", name_of(s->tensor).text, why.text);
     if (used) {                 /* at the end there is nothing to point to */
@@ -275,30 +284,94 @@ static tn_status check_end(tn_stream *s, tn_error *err)
     }
     if (status)
         return status;
-    return tn_zstd_decode_at_end(s->zstd) ? TN_OK : wrong_length(s, "a frame that is cut off", err);
+    return at_end(s) ? TN_OK : wrong_length(s, "a frame that is cut off", err);
 }
 
-static tn_status next_zstd(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+static tn_status decode_exactly(tn_stream *s, uint8_t *to, uint64_t n, tn_error *err)
 {
-    uint64_t left = s->made_end - s->made;
-    size_t want = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
-    *n = 0;
-    if (!want)
-        return check_end(s, err);
-    tn_status status = need_buffer(&s->out, err);
-    while (!status && *n < want) {
+    tn_status status = TN_OK;
+    while (!status && n) {
         size_t made = 0;
         if (!s->npending)
             status = next_stored(s, &s->pending, &s->npending, err);
         bool dry = !s->npending;        /* the decoder may still hold back some bytes */
         if (!status)
-            status = decode(s, s->out + *n, want - *n, &made, err);
+            status = decode(s, to, (size_t)n, &made, err);
         if (!status && dry && !made)
-            return wrong_length(s, tn_zstd_decode_at_end(s->zstd) ? "fewer" : "a frame that is cut off", err);
-        *n += made;
+            return wrong_length(s, at_end(s) ? "fewer" : "a frame that is cut off", err);
+        to += made;
+        n -= made;
     }
-    *bytes = s->out;
     return status;
+}
+
+static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->made_end - s->made;
+    unsigned unit = swap_unit(s->part);
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    if (!*n)
+        return check_end(s, err);
+    tn_status status = need_buffer(&s->out, err);
+    if (!status)
+        status = decode_exactly(s, s->out, *n, err);
+    if (status)
+        return status;
+    if (is_deflated(s))
+        tn_hash_update(&s->hash, s->out, *n);
+    if (unit > 1)
+        tn_swap_bytes(s->out, s->out, *n, unit);
+    *bytes = s->out;
+    return TN_OK;
+}
+
+/* What stands before the elements: less than a window. */
+static tn_status skip_decoded(tn_stream *s, tn_error *err)
+{
+    tn_status status = s->part->storage.skip ? need_buffer(&s->out, err) : TN_OK;
+    return status ? status : decode_exactly(s, s->out, s->part->storage.skip, err);
+}
+
+/* Elements that lie apart and are compressed: there is no way to one but through those before it. */
+static tn_status decode_whole(tn_stream *s, tn_error *err)
+{
+    uint64_t n = s->part->nbytes;
+    s->whole = malloc(n ? (size_t)n : 1);
+    tn_status status = s->whole ? decode_exactly(s, s->whole, n, err) : tn_fail_nomem(err);
+    if (!status)
+        tn_hash_update(&s->hash, s->whole, (size_t)n);
+    return status ? status : check_end(s, err);
+}
+
+static tn_status open_compressed(tn_stream *s, tn_checksum kind, tn_error *err)
+{
+    tn_status status = begin_decoding(s, err);
+    if (!status)
+        status = tn_hash_begin(&s->hash, kind, err);
+    if (!status)
+        status = skip_decoded(s, err);
+    return status || !s->part->storage.stride ? status : decode_whole(s, err);
+}
+
+/* ---- all ---- */
+
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
+                         uint64_t n, tn_checksum kind, tn_error *err)
+{
+    tn_status status = tn_part_readable(tensor, part, err);
+    if (status)
+        return status;
+    begin(s, file, part);
+    s->tensor = tensor;
+    s->made = from;
+    s->made_end = from + n;
+    if (part->storage.encoding != TN_ENCODING_RAW)
+        return open_compressed(s, kind, err);
+    if (part->storage.stride)
+        return hash_ahead(s, kind, err);
+    s->stored += from;
+    s->stored_end = s->stored + n;
+    return tn_hash_begin(&s->hash, kind, err);
 }
 
 void tn_stream_change(tn_stream *s, const tn_change *change)
@@ -317,7 +390,7 @@ static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     tn_status status = s->as_stored               ? next_stored(s, bytes, n, err)
                        : s->part->storage.stride ? next_strided(s, bytes, n, err)
                        : raw                     ? next_raw(s, bytes, n, err)
-                                                 : next_zstd(s, bytes, n, err);
+                                                 : next_compressed(s, bytes, n, err);
     if (!status)
         s->made += *n;
     return status;
@@ -362,6 +435,8 @@ void tn_stream_free(tn_stream *s)
 {
     tn_hash_free(&s->hash);
     tn_zstd_free(s->zstd);
+    tn_inflate_free(s->inflate);
+    free(s->whole);
     free(s->in);
     free(s->out);
     free(s->changed);

@@ -7,6 +7,7 @@
 
 #include "bytes/checksum.h"
 #include "bytes/codec.h"
+#include "bytes/inflate.h"
 #include "container/file.h"
 
 /* A window fits the second-level cache with its copy: what is done to it next
@@ -30,7 +31,7 @@ typedef struct tn_stream {
     const tn_part *part;
     uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
     uint64_t  made, made_end;       /* decoded bytes so far, and in all */
-    tn_hash   hash;                 /* over stored bytes */
+    tn_hash   hash;                 /* over stored bytes; of deflated data, over decoded ones in the order of the file */
     bool      as_stored;
     const tn_change *change;        /* or NULL */
     uint64_t  element, elements;    /* number of the next one to change, and of all */
@@ -38,6 +39,8 @@ typedef struct tn_stream {
     size_t    nunchanged;
     uint8_t  *changed;
     tn_zstd  *zstd;
+    tn_inflate *inflate;
+    uint8_t  *whole;                /* all of a deflated part whose elements lie apart */
     uint8_t  *in, *out;             /* windows, allocated on first need */
     const uint8_t *pending;         /* stored bytes not yet decoded */
     size_t    npending;

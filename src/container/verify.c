@@ -1,11 +1,13 @@
-/* container/verify.c - every checksum, every compressed part. */
+/* container/verify.c - every checksum, every compressed part, every index of a COO tensor. */
 #include "base/error.h"
 #include "base/options.h"
+#include "container/coo.h"
 #include "container/scan.h"
 
 #include <stdlib.h>
 
 typedef struct verification {
+    const tn_file *file;
     tn_scan_part *parts;
     size_t        count;
     tn_verify_fn  report;
@@ -41,6 +43,12 @@ static tn_status done(void *context, size_t k, const tn_scanned *result, tn_erro
     }
     tn_error why;
     tn_verdict verdict = judge(p, result, &why);
+    if (!result->status && verdict <= TN_VERDICT_NONE && tn_is_coo_indices(p->tensor, p->part)) {
+        tn_status status = tn_coo_check(v->file, p->tensor, &why);
+        if (status == TN_ERR_NOMEM || status == TN_ERR_IO)
+            return tn_fail(err, status, why.offset, "%s", why.text);
+        verdict = status ? TN_VERDICT_BAD : verdict;
+    }
     if (v->report)
         v->report(v->context, p->tensor, p->part, verdict, &why);
     return TN_OK;
@@ -69,7 +77,7 @@ tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_
 {
     tn_verify_options options = { 0 };
     tn_take_options(&options, sizeof options, given);
-    verification v = { .report = report, .context = options.context };
+    verification v = { .file = f, .report = report, .context = options.context };
     uint64_t total = 0;
     tn_pool *pool = NULL;
     tn_status status = list_parts(f, &v, &total, err);

@@ -4,6 +4,7 @@
 #include "bytes/checksum.h"
 
 #include <stdbool.h>
+#include <zlib.h>
 
 static const char sha_abc[] = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 static const char sha_empty[] = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -49,6 +50,22 @@ static void crc32c_gives_the_published_values(void)
     for (uint8_t i = 0; i < sizeof block; i++)
         block[i] = i;
     CHECK(tn_crc32c(0, block, sizeof block) == 0x46dd794e);
+}
+
+static void crc32_agrees_with_zlib_whole_and_joined(void)
+{
+    uint8_t *data = random_bytes(600);
+    CHECK(tn_crc32(0, "123456789", 9) == 0xcbf43926 && tn_crc32(0, NULL, 0) == 0);
+    for (size_t n = 0; n <= 600; n++) {
+        uint8_t *copy = exact_copy(data, n);
+        uint32_t expected = (uint32_t)crc32(0, copy, (unsigned)n), half = tn_crc32(0, copy, n / 2);
+        CHECK(tn_crc32(0, copy, n) == expected && tn_crc32(half, copy + n / 2, n - n / 2) == expected);
+        tn_digest a = { .kind = TN_CHECKSUM_CRC32, .crc = half }, b = { .crc = tn_crc32(0, copy + n / 2, n - n / 2) };
+        tn_digest_join(&a, &b, n - n / 2);
+        CHECK(a.crc == expected && tn_crc32_join(half, b.crc, n - n / 2) == expected);
+        free(copy);
+    }
+    free(data);
 }
 
 static void crc32c_agrees_with_the_definition_at_every_small_length(void)
@@ -163,7 +180,7 @@ static void crc32c_text_has_one_to_eight_digits_of_any_case(void)
     tn_error err;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         CHECK(tn_digest_parse(good[i].text, &d, &err) == TN_OK);
-        CHECK(d.kind == TN_CHECKSUM_CRC32C && d.crc32c == good[i].crc);
+        CHECK(d.kind == TN_CHECKSUM_CRC32C && d.crc == good[i].crc);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK(tn_digest_parse(bad[i], &d, &err) == TN_ERR_CORRUPT);
@@ -202,7 +219,7 @@ static void what_is_formatted_parses_to_the_same(void)
         for (size_t k = 0; k < sizeof a.sha256; k++)
             a.sha256[k] = (uint8_t)next_random();
         if (i % 2)
-            a = (tn_digest){ .kind = TN_CHECKSUM_CRC32C, .crc32c = next_random() << 8 | 7 };
+            a = (tn_digest){ .kind = TN_CHECKSUM_CRC32C, .crc = next_random() << 8 | 7 };
         tn_digest_format(&a, text);
         CHECK(tn_digest_parse(text, &b, NULL) == TN_OK);
         CHECK(tn_digest_equal(&a, &b));
@@ -225,8 +242,8 @@ static void digests_differ_by_kind_and_by_any_byte(void)
         b.sha256[i] = 1;
         CHECK(!tn_digest_equal(&a, &b));
     }
-    a = (tn_digest){ .kind = TN_CHECKSUM_CRC32C, .crc32c = 1 };
-    b = (tn_digest){ .kind = TN_CHECKSUM_CRC32C, .crc32c = 2 };
+    a = (tn_digest){ .kind = TN_CHECKSUM_CRC32C, .crc = 1 };
+    b = (tn_digest){ .kind = TN_CHECKSUM_CRC32C, .crc = 2 };
     CHECK(!tn_digest_equal(&a, &b));
 }
 
@@ -242,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(crc32c_gives_the_published_values),
+        TEST(crc32_agrees_with_zlib_whole_and_joined),
         TEST(crc32c_agrees_with_the_definition_at_every_small_length),
         TEST(crc32c_of_pieces_is_that_of_the_whole),
         TEST(joining_works_for_sizes_beyond_32_bits),

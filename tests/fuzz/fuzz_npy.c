@@ -1,0 +1,17 @@
+/* .npy: whatever the bytes, a file is refused with a reason or holds an array
+ * that can be read, in bounded memory: no larger than the file. */
+#include "walk.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tn_open_options options = { .size = sizeof options, .format = "npy" };
+    tn_file *file = NULL;
+    if (walk_bytes(data, size, "npy"))
+        return 0;
+    REQUIRE(tn_open_memory(data, size, &options, &file, NULL) == TN_OK && tn_file_count(file) == 1);
+    REQUIRE(tn_file_tensor(file, 0)->parts->nbytes <= size);
+    tn_close(file);
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* .npz: whatever the bytes, an archive is refused with a reason or lists
+ * tensors that can be read or are refused one by one; together they are no
+ * larger than deflate can make them, because no byte is used twice. */
+#include "walk.h"
+
+#include "bytes/inflate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tn_open_options options = { .size = sizeof options, .format = "npz" };
+    tn_file *file = NULL;
+    uint64_t total = 0;
+    if (walk_bytes(data, size, "npz"))
+        return 0;
+    REQUIRE(tn_open_memory(data, size, &options, &file, NULL) == TN_OK);
+    for (size_t i = 0; i < tn_file_count(file); i++)
+        for (uint32_t k = 0; k < tn_file_tensor(file, i)->nparts; k++)
+            total += tn_file_tensor(file, i)->parts[k].nbytes;
+    REQUIRE(total <= (uint64_t)size * TN_INFLATE_RATIO_MAX);
+    tn_close(file);
+    return 0;
+}

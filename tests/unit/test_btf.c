@@ -1,0 +1,557 @@
+/* BTF: golden files, edge files, damaged files, and what is written. */
+#include "support.h"
+
+#include "files.h"
+#include "make.h"
+
+#define EDGE TEST_GOLDEN "/btf/edge"
+#define WRITTEN TEST_GOLDEN "/btf/ref_written"
+
+static tn_file *open_btf(const char *where, tn_io io)
+{
+    tn_file *f = NULL;
+    tn_error err = { .text = "" };
+    tn_open_options options = { .size = sizeof options, .format = "btf", .io = io };
+    if (tn_open(where, &options, &f, &err))
+        fail_msg("%s: %s", where, err.text);
+    return f;
+}
+
+/* ---- what is in the files ---- */
+
+static void check_shape(const tn_tensor *t, const char *expected)
+{
+    char text[200] = "";
+    for (uint32_t i = 0; i < t->rank; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", i ? "," : "", (long long)t->shape[i]);
+    assert_string_equal(text, expected);
+}
+
+static void check_bytes(const tn_file *f, const tn_part *p, const char *sha)
+{
+    uint8_t *bytes = malloc(p->nbytes ? p->nbytes : 1);
+    assert_non_null(bytes);
+    CHECK(tn_part_read(f, p, bytes, p->nbytes, NULL) == TN_OK);
+    assert_string_equal(sha256_of(bytes, p->nbytes).text, sha);
+    free(bytes);
+}
+
+static void check_tensor(const tn_file *f, char *field[TABLE_FIELDS], bool mapped)
+{
+    bool coo = strcmp(field[5], "-") != 0;
+    const tn_tensor *t = tn_file_find(f, field[1]);
+    assert_non_null(t);
+    CHECK(t == tn_file_tensor(f, strtoul(field[1], NULL, 10)));
+    assert_string_equal(t->form, coo ? "coo" : "dense");
+    assert_string_equal(tn_dtype_get(t->dtype)->name, field[2]);
+    check_shape(t, field[3]);
+    CHECK(t->nparts == (coo ? 2u : 1u));
+    check_bytes(f, &t->parts[0], field[4]);
+    if (coo)
+        check_bytes(f, &t->parts[1], field[5]);
+    for (uint32_t k = 0; k < t->nparts; k++)
+        CHECK((t->parts[k].data != NULL) == mapped);
+}
+
+static const char *tables_folder;
+
+static void check_row(char *field[TABLE_FIELDS], size_t n)
+{
+    char where[PATH_MAX];
+    CHECK(n == 6);
+    snprintf(where, sizeof where, "%s/%s", tables_folder, field[0]);
+    tn_file *mapped = open_btf(where, TN_IO_MMAP), *read = open_btf(where, TN_IO_PREAD);
+    check_tensor(mapped, field, true);
+    check_tensor(read, field, false);
+    CHECK(tn_file_meta(mapped, &n) == NULL && n == 0);
+    tn_close(mapped);
+    tn_close(read);
+}
+
+static void every_golden_file_reads_to_what_its_manifest_says(void)
+{
+    tables_folder = TEST_GOLDEN "/btf";
+    CHECK(each_row(TEST_GOLDEN "/btf/tensors.tsv", check_row) == 153);
+}
+
+static void every_published_file_reads_to_what_its_manifest_says(void)
+{
+    char folder_of_btf[PATH_MAX];
+    const char *corpus = getenv("TENON_CORPUS");
+    if (!corpus) {
+        print_message("TENON_CORPUS is not set: the files that TensorFlow Runtime published are not read\n");
+        skip();
+    }
+    snprintf(folder_of_btf, sizeof folder_of_btf, "%s/btf", corpus);
+    tables_folder = folder_of_btf;
+    CHECK(each_row(TEST_GOLDEN "/btf/corpus.tsv", check_row) == 13);
+}
+
+/* ---- verdicts ---- */
+
+static void check_warnings(const char *file, const tn_file *f, char *texts[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *found = tn_file_warning(f, i);
+        if (!found || strcmp(found, texts[i]) != 0)
+            fail_msg("%s:\nexpected %s\nfound    %s", file, texts[i], found ? found : "no warning");
+    }
+    if (tn_file_warning(f, n))
+        fail_msg("%s: %s", file, tn_file_warning(f, n));
+}
+
+static void check_refused(const char *file, const tn_error *err, const char *word, const char *text)
+{
+    char found[600];
+    tn_status expected = strcmp(word, "refused-truncated") == 0 ? TN_ERR_TRUNCATED
+                         : strcmp(word, "refused-limit") == 0   ? TN_ERR_LIMIT : TN_ERR_CORRUPT;
+    snprintf(found, sizeof found, "byte %llu: %s", (unsigned long long)err->offset, err->text);
+    if (err->status != expected || strcmp(found, text) != 0)
+        fail_msg("%s: expected %s\n%s\nfound status %d\n%s", file, word, text, err->status, found);
+}
+
+static void check_edge_row(char *field[TABLE_FIELDS], size_t n)
+{
+    char where[PATH_MAX];
+    tn_file *f = NULL;
+    tn_error err = { .text = "" };
+    tn_open_options options = { .size = sizeof options, .format = "btf" };
+    CHECK(n >= 3);
+    snprintf(where, sizeof where, "%s/%s", EDGE, field[0]);
+    if (tn_open(where, &options, &f, &err)) {
+        check_refused(field[0], &err, field[1], field[2]);
+        return;
+    }
+    assert_string_equal(field[1], strcmp(field[2], "-") == 0 ? "fine" : "warns");
+    check_warnings(field[0], f, field + 2, strcmp(field[1], "fine") == 0 ? 0 : n - 2);
+    walk_file(f);
+    tn_close(f);
+}
+
+static size_t files_walked;
+
+static void walk_bytes_of(const char *name, const uint8_t *bytes, size_t n)
+{
+    (void)name;
+    walk_bytes(bytes, n, "btf");
+    files_walked++;
+}
+
+static void every_edge_file_gets_the_decided_verdict(void)
+{
+    size_t rows = each_row(EDGE ".tsv", check_edge_row);
+    files_walked = 0;
+    each_file(EDGE, walk_bytes_of);
+    CHECK(rows == files_walked && rows == 74);
+}
+
+static void check_no_warning(const char *name, const uint8_t *bytes, size_t n)
+{
+    tn_file *f;
+    tn_open_options options = { .size = sizeof options, .format = "btf" };
+    CHECK(tn_open_memory(bytes, n, &options, &f, NULL) == TN_OK);
+    check_warnings(name, f, NULL, 0);
+    tn_close(f);
+}
+
+static void files_of_the_original_writer_give_no_warning(void)
+{
+    CHECK(each_file(WRITTEN, check_no_warning) == 23);
+}
+
+/* ---- what only the data tells ---- */
+
+typedef struct seen {
+    tn_verdict verdict[2];
+    tn_error   why[2];
+} seen;
+
+static void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+{
+    seen *s = context;
+    size_t k = (size_t)(p - t->parts);
+    s->verdict[k] = verdict;
+    s->why[k] = *why;
+}
+
+static void check_verified(const char *name, tn_verdict verdict, const char *text)
+{
+    char where[PATH_MAX];
+    seen s = { 0 };
+    tn_verify_options options = { .size = sizeof options, .jobs = 1, .context = &s };
+    snprintf(where, sizeof where, "%s/%s", EDGE, name);
+    tn_file *f = open_btf(where, TN_IO_AUTO);
+    CHECK(tn_verify(f, &options, see_verdict, NULL) == TN_OK);
+    CHECK(s.verdict[0] == TN_VERDICT_NONE && s.why[0].text[0] == '\0');
+    CHECK(s.verdict[1] == verdict && s.why[1].status == (verdict == TN_VERDICT_BAD ? TN_ERR_CORRUPT : TN_OK));
+    assert_string_equal(s.why[1].text, text);
+    tn_close(f);
+}
+
+static void indices_are_looked_at_by_verify_and_not_before(void)
+{
+    check_verified("coo_index_eq_dim.btf", TN_VERDICT_BAD,
+                   "tensor \"0\": entry 0: expected an index below 4 in dimension 1 but found 4");
+    check_verified("coo_index_2_63.btf", TN_VERDICT_BAD,
+                   "tensor \"0\": entry 0: expected an index below 4 in dimension 1 but found 9223372036854775808");
+    check_verified("coo_unsorted.btf", TN_VERDICT_NONE, "tensor \"0\": entry 1 is out of order: it sorts before entry 0");
+    check_verified("coo_duplicate.btf", TN_VERDICT_NONE, "tensor \"0\": entry 1 has the indices of entry 0");
+    check_verified("coo_i32_r4.btf", TN_VERDICT_NONE, "tensor \"0\": entry 2 is out of order: it sorts before entry 1");
+    static const char *const in_order[] = {
+        "coo_f32.btf", "coo_i8.btf", "coo_i32_r1.btf", "coo_i32_r3.btf", "coo_n0.btf", "coo_rank0.btf", "coo_explicit_zero.btf",
+        "coo_bigdims.btf", "coo_dense_bomb.btf", "coo_layout_code_2.btf",
+    };
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++)
+        check_verified(in_order[i], TN_VERDICT_NONE, "");
+}
+
+/* ---- damage ---- */
+
+static void walk_truncations(const char *name, const uint8_t *bytes, size_t n)
+{
+    (void)name;
+    for (size_t cut = 0; n < 1100 && cut < n; cut++) {
+        uint8_t *copy = exact_copy(bytes, cut);
+        walk_bytes(copy, cut, "btf");
+        free(copy);
+    }
+}
+
+/* Every number of a record is believed or refused, whatever it is. */
+static void walk_flips(const char *name, const uint8_t *bytes, size_t n)
+{
+    static const uint8_t flips[] = { 0xff, 0x01, 0x80 };
+    (void)name;
+    for (size_t at = 0; n < 600 && at < n; at++) {
+        for (size_t k = 0; k < sizeof flips; k++) {
+            uint8_t *copy = exact_copy(bytes, n);
+            copy[at] ^= flips[k];
+            walk_bytes(copy, n, "btf");
+            free(copy);
+        }
+    }
+}
+
+static void every_truncation_and_every_flipped_byte_is_handled(void)
+{
+    each_file(EDGE, walk_truncations);
+    each_file(WRITTEN, walk_truncations);
+    each_file(EDGE, walk_flips);
+    each_file(WRITTEN, walk_flips);
+}
+
+static void put_word(uint8_t *to, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        to[i] = (uint8_t)(v >> 8 * i);
+}
+
+static tn_status open_words(const uint64_t *words, size_t n, tn_file **f, tn_error *err)
+{
+    static uint8_t bytes[40000];
+    tn_open_options options = { .size = sizeof options, .format = "btf" };
+    CHECK(n * 8 <= sizeof bytes);
+    for (size_t i = 0; i < n; i++)
+        put_word(bytes + 8 * i, words[i]);
+    return tn_open_memory(bytes, n * 8, &options, f, err);
+}
+
+static void sizes_that_overflow_are_refused(void)
+{
+    enum { I8_COO = 0x0200 };
+    const uint64_t entries[] = { 1, 16, 1, I8_COO, 5, UINT64_C(1) << 61, 1, 0 };
+    const uint64_t shape[] = { 1, 16, 2, I8_COO, UINT64_C(1) << 62, 4, 0, 2, 0 };
+    const uint64_t no_rank[] = { 1, 16, 0, I8_COO, INT64_MAX, 0, INT64_MAX, 0 };
+    uint64_t rank[70] = { 1, 16, 65, 0 };
+    tn_file *f;
+    tn_error err;
+    CHECK(open_words(entries, 8, &f, &err) == TN_ERR_LIMIT);
+    assert_string_equal(err.text, "tensor \"0\": its array of indices takes more than 2^63 bytes");
+    CHECK(open_words(shape, 9, &f, &err) == TN_ERR_LIMIT);
+    assert_string_equal(err.text, "tensor \"0\": its shape has more than 2^63 elements");
+    CHECK(open_words(no_rank, 8, &f, &err) == TN_ERR_TRUNCATED);
+    CHECK(open_words(rank, 70, &f, &err) == TN_ERR_LIMIT);
+    assert_string_equal(err.text, "tensor \"0\": expected at most 64 dimensions but found 65");
+}
+
+/* 150 tensors whose record is the same COO one, more than fit the first list of tensors. */
+static void many_tensors_keep_their_parts_and_the_warnings_are_counted(void)
+{
+    enum { N = 150, RECORD = 8 * (N + 1) };
+    static const uint64_t coo[] = { 1, 0x0206, 9, 2, 1, 3, 5, 2, 0xbbaa };
+    uint64_t words[N + 10] = { N };
+    tn_file *f;
+    for (size_t i = 0; i < N; i++)
+        words[1 + i] = RECORD;
+    memcpy(words + N + 1, coo, sizeof coo);
+    CHECK(open_words(words, N + 10, &f, NULL) == TN_OK);
+    CHECK(tn_file_count(f) == N);
+    for (size_t i = 0; i < N; i++) {
+        const tn_tensor *t = tn_file_tensor(f, i);
+        CHECK(t->nparts == 2 && t->rank == 1 && t->shape[0] == 9 && !t->tied);
+        CHECK(strcmp(t->parts[0].role, "values") == 0 && memcmp(t->parts[0].data, "\xaa\xbb", 2) == 0);
+        CHECK(strcmp(t->parts[1].role, "indices") == 0 && memcmp(t->parts[1].data, "\x03\0\0\0\0\0\0\0\x05", 9) == 0);
+    }
+    assert_string_equal(tn_file_warning(f, 0), "byte 1208: tensor \"1\": its record is that of \"0\"");
+    assert_string_equal(tn_file_warning(f, 99), "byte 1208: tensor \"100\": its record is that of \"0\"");
+    assert_string_equal(tn_file_warning(f, 100), "and 49 more");
+    CHECK(tn_file_warning(f, 101) == NULL);
+    walk_file(f);
+    tn_close(f);
+}
+
+static void records_that_overlap_are_read_with_a_warning(void)
+{
+    const uint64_t words[] = { 2, 24, 48, 1, 0x0006, 32, 0, 0x0006, 77, 0 };    /* a scalar inside 32 bytes */
+    char *texts[] = { "byte 48: tensor \"1\": its record begins inside that of \"0\", which ends at 80" };
+    tn_file *f;
+    CHECK(open_words(words, 10, &f, NULL) == TN_OK);
+    check_warnings("overlap", f, texts, 1);
+    CHECK(tn_file_tensor(f, 1)->rank == 0 && *(const uint8_t *)tn_file_tensor(f, 1)->parts[0].data == 77);
+    walk_file(f);
+    tn_close(f);
+}
+
+static void content_does_not_tell_that_a_file_is_btf(void)
+{
+    tn_file *f;
+    tn_error err;
+    CHECK(tn_open(WRITTEN "/mixed.btf", NULL, &f, &err) == TN_ERR_UNSUPPORTED);
+    assert_string_equal(err.text, "btf cannot be recognised by its content: say so with --from btf");
+}
+
+/* ---- writing ---- */
+
+static tn_status convert(const tn_file *f, const char *name, tn_create_options create, tn_error *err)
+{
+    create.size = sizeof create;
+    create.replace = true;
+    tn_convert_options options = { .size = sizeof options, .create = &create };
+    return tn_convert(f, in_folder(name).text, &options, NULL, err);
+}
+
+static void check_written_again(const char *name, const uint8_t *bytes, size_t n)
+{
+    tn_file *f;
+    size_t m;
+    tn_error err = { .text = "" };
+    tn_open_options options = { .size = sizeof options, .format = "btf" };
+    CHECK(tn_open_memory(bytes, n, &options, &f, NULL) == TN_OK);
+    if (convert(f, "again.btf", (tn_create_options){ 0 }, &err))
+        fail_msg("%s: %s", name, err.text);
+    uint8_t *again = load_file(in_folder("again.btf").text, &m);
+    if (n != m || memcmp(bytes, again, n) != 0)
+        fail_msg("%s: read and written again it is not the same", name);
+    free(again);
+    tn_close(f);
+}
+
+static void files_of_the_original_are_written_again_as_they_were(void)
+{
+    CHECK(each_file(WRITTEN, check_written_again) == 23);
+}
+
+static void check_coo_written(const char *edge, int code)
+{
+    char where[PATH_MAX];
+    size_t n, m;
+    snprintf(where, sizeof where, "%s/%s", EDGE, edge);
+    tn_file *f = open_btf(where, TN_IO_AUTO);
+    CHECK(convert(f, "again.btf", (tn_create_options){ .btf_coo_code = code }, NULL) == TN_OK);
+    tn_close(f);
+    uint8_t *bytes = load_file(where, &n), *again = load_file(in_folder("again.btf").text, &m);
+    CHECK(n == m && memcmp(bytes, again, n) == 0);
+    free(bytes);
+    free(again);
+}
+
+static void coo_tensors_are_written_under_either_code(void)
+{
+    static const char *const files[] = {
+        "coo_f32.btf", "coo_i8.btf", "coo_i32_r1.btf", "coo_i32_r3.btf", "coo_i32_r4.btf", "coo_n0.btf", "coo_rank0.btf",
+        "coo_unsorted.btf", "coo_duplicate.btf", "coo_dense_bomb.btf", "coo_i64_btf_info_test.btf",
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        check_coo_written(files[i], 1);
+    check_coo_written("coo_layout_code_2.btf", 2);
+    check_coo_written("coo_layout_code_2.btf", 0);
+}
+
+static void aliased_and_misplaced_records_are_written_in_order(void)
+{
+    static const char *const files[] = { "offset_alias.btf", "offset_reversed.btf", "padding_missing_middle.btf", "offset_gap.btf" };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char where[PATH_MAX];
+        size_t different = 9;
+        snprintf(where, sizeof where, "%s/%s", EDGE, files[i]);
+        tn_file *f = open_btf(where, TN_IO_AUTO);
+        CHECK(convert(f, "again.btf", (tn_create_options){ 0 }, NULL) == TN_OK);
+        tn_file *again = open_btf(in_folder("again.btf").text, TN_IO_AUTO);
+        check_warnings(files[i], again, NULL, 0);
+        CHECK(tn_compare(f, again, NULL, NULL, &different, NULL) == TN_OK && different == 0);
+        tn_close(again);
+        tn_close(f);
+    }
+}
+
+static void coo_tensors_come_back_from_other_containers(void)
+{
+    static const char *const names[] = { "coo.zt", "coo.safetensors" };
+    size_t n, m;
+    uint8_t *bytes = load_file(EDGE "/coo_layout_code_2.btf", &n);
+    for (size_t i = 0; i < 2; i++) {
+        tn_file *f = open_btf(EDGE "/coo_layout_code_2.btf", TN_IO_AUTO);
+        CHECK(convert(f, names[i], (tn_create_options){ 0 }, NULL) == TN_OK);
+        tn_close(f);
+        f = open_file(names[i]);
+        CHECK(convert(f, "back.btf", (tn_create_options){ 0 }, NULL) == TN_OK);
+        tn_close(f);
+        uint8_t *back = load_file(in_folder("back.btf").text, &m);
+        CHECK(n == m && memcmp(bytes, back, n) == 0);
+        free(back);
+    }
+    free(bytes);
+}
+
+/* Values first, as parts are numbered, although the file has the indices first. */
+static void parts_can_be_streamed_in_any_pieces(void)
+{
+    size_t n, m;
+    tn_writer *w;
+    tn_create_options options = { .size = sizeof options };
+    uint8_t *bytes = load_file(EDGE "/coo_layout_code_2.btf", &n);
+    tn_file *f = open_btf(EDGE "/coo_layout_code_2.btf", TN_IO_MMAP);
+    const tn_tensor *t = tn_file_tensor(f, 0);
+    tn_tensor declared = *t;
+    tn_part parts[2] = { t->parts[0], t->parts[1] };
+    parts[0].data = parts[1].data = NULL;
+    declared.parts = parts;
+    CHECK(tn_create(in_folder("streamed.btf").text, &options, &w, NULL) == TN_OK);
+    CHECK(tn_writer_add(w, &declared, NULL) == TN_OK);
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < t->parts[k].nbytes; i++)
+            CHECK(tn_writer_write(w, 0, k, (const uint8_t *)t->parts[k].data + i, 1, NULL) == TN_OK);
+    CHECK(tn_writer_finish(w, NULL) == TN_OK);
+    uint8_t *streamed = load_file(in_folder("streamed.btf").text, &m);
+    CHECK(n == m && memcmp(bytes, streamed, n) == 0);
+    free(streamed);
+    free(bytes);
+    tn_close(f);
+}
+
+static void a_dry_run_knows_the_size_and_writes_nothing(void)
+{
+    size_t n;
+    tn_convert_result result;
+    tn_create_options create = { .size = sizeof create };
+    tn_convert_options options = { .size = sizeof options, .create = &create, .dry_run = true };
+    free(load_file(WRITTEN "/padding_0_to_7.btf", &n));
+    tn_file *f = open_btf(WRITTEN "/padding_0_to_7.btf", TN_IO_AUTO);
+    CHECK(tn_convert(f, in_folder("dry.btf").text, &options, &result, NULL) == TN_OK);
+    CHECK(result.bytes_out == n && count_entries(folder) == 0);
+    tn_close(f);
+}
+
+static const int64_t three[] = { 3 };
+static const float floats[] = { 1, 2, 3 };
+
+static void check_refuses(tn_create_options options, const simple *tensors, size_t n, tn_status status, const char *text)
+{
+    tn_error err = { .text = "" };
+    CHECK(try_write("refused.btf", options, tensors, n, &err) == status);
+    assert_string_equal(err.text, text);
+    CHECK(access(in_folder("refused.btf").text, F_OK) != 0);
+}
+
+static void names_and_metadata_are_dropped_only_when_that_is_allowed(void)
+{
+    const tn_meta meta = { .key = "k", .text = "v" };
+    const simple named = { .name = "w", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats };
+    const simple noted = { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats, .meta = &meta, .nmeta = 1 };
+    const simple swapped[] = { { .name = "1", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats },
+                               { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats } };
+    check_refuses((tn_create_options){ 0 }, &named, 1, TN_ERR_LOSS,
+                  "tensor \"w\": btf has no names and it would be called \"0\" (--drop-names)");
+    check_refuses((tn_create_options){ 0 }, swapped, 2, TN_ERR_LOSS,
+                  "tensor \"1\": btf has no names and it would be called \"0\" (--drop-names)");
+    check_refuses((tn_create_options){ 0 }, &noted, 1, TN_ERR_LOSS, "tensor \"0\": btf cannot hold its metadata (--drop-metadata)");
+    write_file("named.btf", (tn_create_options){ .drop_names = true }, &named, 1);
+    write_file("noted.btf", (tn_create_options){ .drop_metadata = true }, &noted, 1);
+    tn_file *f = open_btf(in_folder("named.btf").text, TN_IO_AUTO);
+    CHECK(tn_file_count(f) == 1 && memcmp(tn_file_find(f, "0")->parts[0].data, floats, sizeof floats) == 0);
+    tn_close(f);
+}
+
+static void what_btf_cannot_hold_is_refused_before_anything_is_written(void)
+{
+    const simple half = { .name = "0", .dtype = TN_FLOAT16, .rank = 1, .shape = { 3 }, .data = floats };
+    const simple fits = { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats };
+    check_refuses((tn_create_options){ 0 }, &half, 1, TN_ERR_UNSUPPORTED,
+                  "tensor \"0\": btf has no type float16: it has integers of 8 to 64 bits, float32 and float64 (--cast)");
+    check_refuses((tn_create_options){ .align = 64 }, &fits, 1, TN_ERR_ARGUMENT,
+                  "btf has its data at multiples of 8 and cannot align it to 64");
+    check_refuses((tn_create_options){ .btf_coo_code = 3 }, &fits, 1, TN_ERR_ARGUMENT,
+                  "expected 1 or 2 as the layout code of COO but found 3");
+    check_refuses((tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &fits, 1, TN_ERR_ARGUMENT,
+                  "btf cannot hold compressed data (--compress none)");
+}
+
+static tn_status write_parts(const tn_tensor *t, tn_error *err)
+{
+    tn_create_options options = { .size = sizeof options, .replace = true };
+    tn_writer *w;
+    CHECK(tn_create(in_folder("refused.btf").text, &options, &w, err) == TN_OK);
+    tn_status status = tn_writer_add(w, t, err);
+    if (!status)
+        return tn_writer_finish(w, err);
+    tn_writer_abandon(w);
+    return status;
+}
+
+static void forms_and_indices_that_btf_has_not_are_refused(void)
+{
+    static const int64_t one_row[] = { 3, 1 };
+    static const int32_t narrow[] = { 0, 1, 2 };
+    static const float scale = 1;
+    const tn_scaling scaling = { .axis = -1, .range = { 0, 255 } };
+    const tn_part coo[] = { { .role = "values", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats },
+                            { .role = "indices", .array = { TN_INT32, 2, one_row, NULL }, .data = narrow } };
+    const tn_part scaled[] = { { .role = "data", .array = { TN_INT32, 1, three, NULL }, .data = narrow },
+                               { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &scale } };
+    tn_tensor t = { .name = "0", .form = "coo", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = coo, .nparts = 2 };
+    tn_error err = { .text = "" };
+    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found int32");
+    t.form = "scaled";
+    t.parts = scaled;
+    t.scaling = &scaling;
+    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    assert_string_equal(err.text, "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"");
+    CHECK(count_entries(folder) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_golden_file_reads_to_what_its_manifest_says),
+        TEST(every_published_file_reads_to_what_its_manifest_says),
+        TEST(every_edge_file_gets_the_decided_verdict),
+        TEST(files_of_the_original_writer_give_no_warning),
+        TEST(indices_are_looked_at_by_verify_and_not_before),
+        TEST(every_truncation_and_every_flipped_byte_is_handled),
+        TEST(sizes_that_overflow_are_refused),
+        TEST(many_tensors_keep_their_parts_and_the_warnings_are_counted),
+        TEST(records_that_overlap_are_read_with_a_warning),
+        TEST(content_does_not_tell_that_a_file_is_btf),
+        IN_FOLDER(files_of_the_original_are_written_again_as_they_were),
+        IN_FOLDER(coo_tensors_are_written_under_either_code),
+        IN_FOLDER(aliased_and_misplaced_records_are_written_in_order),
+        IN_FOLDER(coo_tensors_come_back_from_other_containers),
+        IN_FOLDER(parts_can_be_streamed_in_any_pieces),
+        IN_FOLDER(a_dry_run_knows_the_size_and_writes_nothing),
+        IN_FOLDER(names_and_metadata_are_dropped_only_when_that_is_allowed),
+        IN_FOLDER(what_btf_cannot_hold_is_refused_before_anything_is_written),
+        IN_FOLDER(forms_and_indices_that_btf_has_not_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

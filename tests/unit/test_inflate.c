@@ -1,0 +1,121 @@
+/* Deflate data in pieces of any size, damaged, cut off and followed by more. */
+#include "support.h"
+
+#include "bytes/inflate.h"
+
+#include <zlib.h>
+
+enum { PLAIN = 3000 };
+
+typedef struct sample {
+    uint8_t plain[PLAIN], packed[PLAIN + 100];
+    size_t  n;
+} sample;
+
+static const sample *a_sample(void)
+{
+    static sample s;
+    if (s.n)
+        return &s;
+    for (size_t i = 0; i < PLAIN; i++)
+        s.plain[i] = (uint8_t)(i * i / 97);
+    z_stream z = { .next_in = s.plain, .avail_in = PLAIN, .next_out = s.packed, .avail_out = sizeof s.packed };
+    CHECK(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK && deflate(&z, Z_FINISH) == Z_STREAM_END);
+    CHECK(deflateEnd(&z) == Z_OK);
+    s.n = sizeof s.packed - z.avail_out;
+    return &s;
+}
+
+/* Decodes n bytes, giving `in` and taking `out` of them at a time; *made bytes in all. */
+static tn_status decode(tn_inflate *z, const uint8_t *packed, size_t n, size_t in, size_t out, uint8_t *plain, size_t *made, tn_error *err)
+{
+    tn_inflate_begin(z);
+    *made = 0;
+    for (size_t at = 0;;) {
+        size_t give = n - at < in ? n - at : in, take = PLAIN - *made < out ? PLAIN - *made : out, used, got;
+        uint8_t *piece = exact_copy(packed + at, give), *room = malloc(take + 1);
+        tn_status status = tn_inflate_decode(z, piece, give, &used, room, take, &got, err);
+        CHECK(status || (used <= give && got <= take));
+        if (!status)
+            memcpy(plain + *made, room, got);
+        free(piece);
+        free(room);
+        at += status ? 0 : used;
+        *made += status ? 0 : got;
+        if (status || (!used && !got))
+            return status;
+    }
+}
+
+static void pieces_of_any_size_make_the_same(void)
+{
+    static const size_t sizes[] = { 1, 2, 7, 100, 5000 };
+    const sample *s = a_sample();
+    tn_inflate *z;
+    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
+    for (size_t i = 0; i < 25; i++) {
+        uint8_t plain[PLAIN];
+        size_t made;
+        CHECK(decode(z, s->packed, s->n, sizes[i % 5], sizes[i / 5], plain, &made, NULL) == TN_OK);
+        CHECK(made == PLAIN && tn_inflate_at_end(z) && memcmp(plain, s->plain, PLAIN) == 0);
+    }
+    tn_inflate_free(z);
+}
+
+static void what_is_cut_off_is_not_at_its_end(void)
+{
+    const sample *s = a_sample();
+    tn_inflate *z;
+    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
+    for (size_t n = 0; n < s->n; n++) {
+        uint8_t plain[PLAIN];
+        size_t made;
+        CHECK(decode(z, s->packed, n, 64, PLAIN, plain, &made, NULL) == TN_OK);
+        CHECK(!tn_inflate_at_end(z) && memcmp(plain, s->plain, made) == 0);
+    }
+    tn_inflate_free(z);
+}
+
+static void bytes_behind_the_end_are_refused(void)
+{
+    const sample *s = a_sample();
+    uint8_t more[sizeof s->packed + 1], plain[PLAIN];
+    size_t made;
+    tn_error err = { .text = "" };
+    tn_inflate *z;
+    memcpy(more, s->packed, s->n);
+    more[s->n] = 0;
+    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
+    CHECK(decode(z, more, s->n + 1, 5000, PLAIN, plain, &made, &err) == TN_ERR_CORRUPT && strstr(err.text, "found more"));
+    tn_inflate_free(z);
+}
+
+static void damage_is_survived_and_mostly_seen(void)
+{
+    const sample *s = a_sample();
+    uint8_t bad[sizeof s->packed], plain[PLAIN];
+    size_t made, seen = 0;
+    tn_inflate *z;
+    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
+    for (size_t i = 0; i < s->n * 8; i++) {
+        tn_error err = { .text = "" };
+        memcpy(bad, s->packed, s->n);
+        bad[i / 8] ^= (uint8_t)(1u << i % 8);
+        tn_status status = decode(z, bad, s->n, 100, 1000, plain, &made, &err);
+        CHECK(status == TN_OK || (status == TN_ERR_CORRUPT && err.text[0]));
+        seen += status != TN_OK || made != PLAIN || memcmp(plain, s->plain, PLAIN) != 0;
+    }
+    CHECK(seen > s->n);
+    tn_inflate_free(z);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(pieces_of_any_size_make_the_same),
+        TEST(what_is_cut_off_is_not_at_its_end),
+        TEST(bytes_behind_the_end_are_refused),
+        TEST(damage_is_survived_and_mostly_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
