@@ -9,7 +9,7 @@
 
 typedef struct totals {
     uint64_t elements, nbytes, stored;
-    bool     compressed;
+    const char *compressed;     /* how, or NULL */
 } totals;
 
 /* Files that make it; numbers that stand in a descriptor are in none. */
@@ -38,7 +38,8 @@ static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *ten
     for (uint32_t i = 0; i < tensor->nparts; i++) {
         sum->stored += tensor->parts[i].storage.size;
         tn_encoding encoding = tensor->parts[i].storage.encoding;
-        sum->compressed |= encoding == TN_ENCODING_ZSTD || encoding == TN_ENCODING_DEFLATE;
+        if (encoding == TN_ENCODING_ZSTD || encoding == TN_ENCODING_DEFLATE)
+            sum->compressed = encoding_name(encoding);
     }
 }
 
@@ -47,7 +48,7 @@ static void out_totals(const tn_file *file, const totals *sum)
     out("%s, %s, %s", counted(tn_file_count(file), "tensor").s, counted(sum->elements, "element").s,
         human_size(sum->nbytes).s);
     if (sum->compressed)
-        out(" (zstd: %s stored)", human_size(sum->stored).s);
+        out(" (%s: %s stored)", sum->compressed, human_size(sum->stored).s);
     out(", %s", tn_file_format(file));
     if (file_count(file) > 1)
         out(" in %s files", grouped(file_count(file)).s);
