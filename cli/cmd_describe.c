@@ -2,7 +2,6 @@
 #include "opts.h"
 #include "progress.h"
 #include "text.h"
-#include "whole_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +56,7 @@ static void collection_free(collection *c)
     free(c->items);
 }
 
-static int write_sidecar(const opts *o, size_t count, const char *json, size_t size)
+static int write_sidecar(const opts *o, const collection *c)
 {
     static const char suffix[] = ".wia.json";
     size_t n = strlen(o->files[0]);
@@ -65,7 +64,8 @@ static int write_sidecar(const opts *o, size_t count, const char *json, size_t s
     memcpy(path, o->files[0], n);
     memcpy(path + n, suffix, sizeof suffix);
     tn_error err;
-    tn_status status = whole_file_write(path, json, size, o->force, &err);
+    size_t size = 0;
+    tn_status status = tn_descriptors_save(c->items, c->count, c->count != 1, path, o->force, &size, &err);
     int code = EXIT_DONE;
     if (status == TN_ERR_EXISTS) {
         say("%s: exists (--force replaces it)", escaped(path));
@@ -73,29 +73,24 @@ static int write_sidecar(const opts *o, size_t count, const char *json, size_t s
     } else if (status != TN_OK) {
         code = say_error(path, &err);
     } else if (!o->quiet) {
-        fprintf(stderr, "%s: %s, %s\n", escaped(path), counted(count, "descriptor").s, human_size(size).s);
+        fprintf(stderr, "%s: %s, %s\n", escaped(path), counted(c->count, "descriptor").s, human_size(size).s);
     }
     free(path);
     return code;
 }
 
-static int write_out(const opts *o, const collection *c)
+static int print(const opts *o, const collection *c)
 {
     char *json;
     size_t size;
     tn_error err;
     if (tn_descriptors_write(c->items, c->count, c->count != 1, &json, &size, &err) != TN_OK)
         return say_error(o->files[0], &err);
-    int code = EXIT_DONE;
-    if (o->sidecar) {
-        code = write_sidecar(o, c->count, json, size);
-    } else {
-        out_bytes(json, size);
-        if (size == 0 || json[size - 1] != '\n')
-            out_text("\n");
-    }
+    out_bytes(json, size);
+    if (size == 0 || json[size - 1] != '\n')
+        out_text("\n");
     free(json);
-    return code;
+    return EXIT_DONE;
 }
 
 static int run(const opts *o)
@@ -110,7 +105,7 @@ static int run(const opts *o)
     collection c = { 0 };
     code = collect(&c, o, file);
     if (code == EXIT_DONE)
-        code = write_out(o, &c);
+        code = o->sidecar ? write_sidecar(o, &c) : print(o, &c);
     collection_free(&c);
     tn_close(file);
     return code;

@@ -5,14 +5,12 @@
 #include "base/vector.h"
 #include "container/stream.h"
 #include "distance.h"
+#include "tensor/code.h"
 #include "transform/summary.h"
 #include "values.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Elements that a thread takes: whole windows for every type. */
-#define SPAN ((uint64_t)8 * TN_WINDOW)
 
 /* Two tensors of one name, one that has no partner, or the files' metadata. */
 typedef struct pair {
@@ -136,8 +134,7 @@ static tn_dtype type_b(const comparison *c, const item *it)
 /* Bytes of n elements. */
 static uint64_t bytes_of(const tn_part *p, uint64_t n)
 {
-    uint64_t bits = tn_dtype_get(p->array.dtype)->bits;
-    return n / 8 * bits + (n % 8 * bits + 7) / 8;
+    return tn_packed_bytes(n, tn_dtype_get(p->array.dtype)->bits);
 }
 
 static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_dtype type, const tn_change *change,
@@ -296,7 +293,7 @@ static tn_status push_part(comparison *c, size_t number, uint32_t part, tn_error
     bool split = a->storage.encoding == TN_ENCODING_RAW && b->storage.encoding == TN_ENCODING_RAW;
     tn_status status = TN_OK;
     for (uint64_t from = 0; from < count && !status;) {
-        uint64_t n = split && count - from > SPAN ? SPAN : count - from;
+        uint64_t n = split && count - from > TN_SPAN ? TN_SPAN : count - from;
         status = push_item(c, (item){ .pair = number, .part = part, .from = from, .n = n }, err);
         from += n;
     }

@@ -1,5 +1,6 @@
 /* describe.c - descriptors of the tensors in any container. */
 #include "base/error.h"
+#include "bytes/sink.h"
 #include "bytes/json.h"
 #include "container/file.h"
 #include "container/raw/raw.h"
@@ -7,6 +8,7 @@
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -114,4 +116,25 @@ tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descripto
     else
         *set = made;
     return status;
+}
+
+tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool list, const char *path, bool replace, size_t *size,
+                              tn_error *err)
+{
+    tn_sink *sink = NULL;
+    char *json = NULL;
+    size_t length = 0;
+    tn_status status = tn_descriptors_write(descriptors, n, list, &json, &length, err);
+    if (!status)
+        status = tn_sink_open(path, replace, &sink, err);
+    if (!status)
+        status = tn_sink_write(sink, 0, json, length, err);
+    free(json);
+    if (status) {
+        tn_sink_abandon(sink);
+        return status;
+    }
+    if (size)
+        *size = length;
+    return tn_sink_publish(sink, length, err);
 }

@@ -2,12 +2,10 @@
 #include "scales.h"
 #include "base/error.h"
 #include "base/pool.h"
+#include "tensor/code.h"
 #include "transform/quantize.h"
 
 #include <stdlib.h>
-
-/* Elements that a thread takes: whole windows for every type. */
-#define SPAN ((uint64_t)8 * TN_WINDOW)
 
 /* Of all threads together: a tally of many scales is large. */
 #define ALL_TALLIES ((size_t)256 << 20)
@@ -29,7 +27,7 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     searching *r = context;
     tn_stream *stream = &r->streams[seat.worker];
     uint64_t first = item * r->span, n = r->count - first < r->span ? r->count - first : r->span;
-    uint64_t from = first / 8 * r->bits, size = n / 8 * r->bits + (n % 8 * r->bits + 7) / 8;
+    uint64_t from = tn_packed_bytes(first, r->bits), size = tn_packed_bytes(n, r->bits);
     tn_status status = tn_stream_open(stream, r->s->file, r->s->tensor, r->part, from, size, TN_CHECKSUM_NONE, err);
     while (!status) {
         const uint8_t *bytes;
@@ -51,7 +49,7 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
     searching *r = context;
     const tn_scale_search *s = r->s;
     (void)slot;
-    uint64_t elements = (item + 1) * r->span < r->count ? (item + 1) * r->span : r->count, bytes = elements / 8 * r->bits;
+    uint64_t elements = (item + 1) * r->span < r->count ? (item + 1) * r->span : r->count, bytes = tn_packed_bytes(elements, r->bits);
     r->done = bytes > r->done ? bytes : r->done;
     if (s->progress && s->progress(s->context, s->progress_base + r->done, s->progress_total))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
@@ -102,7 +100,7 @@ tn_status tn_find_scales(const tn_scale_search *s, float *scale, int32_t *zero, 
     bool again = true;
     r.bits = tn_dtype_get(r.part->array.dtype)->bits;
     tn_shape_count(s->tensor->rank, s->tensor->shape, &r.count);        /* cannot fail: its bytes were counted */
-    r.span = r.part->storage.encoding == TN_ENCODING_RAW || !r.count ? SPAN : r.count;
+    r.span = r.part->storage.encoding == TN_ENCODING_RAW || !r.count ? TN_SPAN : r.count;
     tn_status status = begin(&r, err);
     while (!status && again)
         status = go_through(&r, &again, err);

@@ -4,6 +4,7 @@
 #include "base/pool.h"
 #include "base/vector.h"
 #include "container/stream.h"
+#include "tensor/code.h"
 #include "transform/summary.h"
 #include "values.h"
 
@@ -11,10 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of a span, what a thread takes of a raw tensor: whole windows of
- * whole lanes for every type.  A compressed tensor is taken whole and summed up
- * in the same spans. */
-#define SPAN ((uint64_t)8 * TN_WINDOW)
+/* A compressed tensor is taken whole and summed up in the same spans as a raw one. */
 _Static_assert(TN_WINDOW % (3 * 16 * TN_TALLY_LANES) == 0, "a window holds whole lanes of 6-bit and of 128-bit elements");
 
 /* Elements [from, from + n) of a tensor; n may be 0. */
@@ -50,8 +48,7 @@ typedef struct survey {
 /* Bytes of n elements of a tensor. */
 static uint64_t bytes_of(const tn_tensor *t, uint64_t n)
 {
-    uint64_t bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
-    return n / 8 * bits + (n % 8 * bits + 7) / 8;
+    return tn_packed_bytes(n, tn_dtype_get(t->parts[0].array.dtype)->bits);
 }
 
 /* Sums up n elements; they may be several spans. */
@@ -67,7 +64,7 @@ static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_statis
         tn_status status = tn_stream_next(stream, &bytes, &size, err);
         if (status)
             return status;
-        if (in_span == SPAN || !size) {
+        if (in_span == TN_SPAN || !size) {
             tn_statistics next = tn_span_end(&span);
             tn_statistics_join(figures, &next);
             tn_span_begin(&span, dtype);
@@ -184,8 +181,8 @@ static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
     else
         tn_shape_count(p->array.rank, p->array.shape, &count);
     do {
-        bool split = p->storage.encoding == TN_ENCODING_RAW && count - from > SPAN;
-        uint64_t n = split ? SPAN : count - from;
+        bool split = p->storage.encoding == TN_ENCODING_RAW && count - from > TN_SPAN;
+        uint64_t n = split ? TN_SPAN : count - from;
         status = push_item(s, (item){ .tensor = t, .values = values, .from = from, .n = n, .last = !split }, err);
         from += n;
     } while (from < count && !status);

@@ -189,6 +189,12 @@ TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t 
 TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json, size_t *size,
                                       tn_error *err);
 
+/* The same into a file, which appears whole or not at all.  TN_ERR_EXISTS: there
+ * is one and `replace` is false.  TN_ERR_IO: nothing was replaced.  *size (may be
+ * NULL) is that of the file. */
+TN_API tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool list, const char *path, bool replace,
+                                     size_t *size, tn_error *err);
+
 /* ---- checking ---- */
 
 typedef struct tn_finding {

@@ -214,6 +214,24 @@ const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at
     return copy;
 }
 
+tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text, tn_error *err)
+{
+    const tn_source *source = f->shards[0].source;
+    uint64_t size = tn_source_size(source);
+    if (size > most)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected %s of at most %zu bytes but found %llu", what, most,
+                       (unsigned long long)size);
+    const uint8_t *bytes = tn_source_view(source, 0, size);
+    if (!bytes) {
+        void *buffer = tn_arena_alloc(&f->arena, (size_t)size);
+        tn_status status = buffer ? tn_source_get(source, 0, (size_t)size, buffer, &bytes, err) : tn_fail_nomem(err);
+        if (status)
+            return status;
+    }
+    *text = (tn_text){ (const char *)bytes, (size_t)size };
+    return TN_OK;
+}
+
 tn_status tn_file_set_meta(tn_file *f, const tn_meta *meta, size_t n, tn_error *err)
 {
     f->meta = tn_arena_copy(&f->arena, meta, n * sizeof *meta);

@@ -82,6 +82,10 @@ const void *tn_file_view(const tn_file *file, const tn_part *part);
  * index; NULL with `err` filled otherwise.  `what` says what it is. */
 const char *tn_file_text(tn_file *file, tn_text text, const char *what, uint64_t at, tn_error *err);
 
+/* All of the first shard, which is an index and nothing else: `what`, of at
+ * most `most` bytes.  A view where it is mapped, else in the arena. */
+tn_status tn_file_load(tn_file *file, size_t most, const char *what, tn_text *text, tn_error *err);
+
 /* An arena copy of file metadata; the strings it points to must be in the arena already. */
 tn_status tn_file_set_meta(tn_file *file, const tn_meta *meta, size_t n, tn_error *err);
 

@@ -81,6 +81,10 @@ tn_status tn_carrier_for(const tn_format *format, tn_dtype dtype, uint32_t rank,
 void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out);
 tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err);
 
+/* The same as a JSON object, exactly (meta_json.c); offsets of errors mean nothing. */
+void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n);
+tn_status tn_meta_read_json(tn_text json, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err);
+
 /* Takes the next CBOR value as that of `meta`, whose key is set; failures are c's. */
 void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *meta);
 

@@ -15,6 +15,10 @@
  * that eight elements of any type are never cut. */
 #define TN_WINDOW ((size_t)192 << 10)
 
+/* Elements that a thread takes of a raw part where results are joined in order:
+ * whole windows of every type, and whole lanes of statistics. */
+#define TN_SPAN ((uint64_t)8 * TN_WINDOW)
+
 /* What becomes of elements on their way: a cast, say.  Any thread. */
 typedef struct tn_change {
     /* `elements` of them from number `first` on, into `out`, which has room.

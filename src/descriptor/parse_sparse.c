@@ -260,7 +260,7 @@ static void read_complex(tn_wia_reader *r, const encoder *e)
 static void store_values(tn_wia_reader *r, unsigned bits, size_t count)
 {
     /* r->nwords codes of at most 8 bytes are in memory already: no overflow */
-    size_t size = (r->nwords / 8 * bits) + (r->nwords % 8 * bits + 7) / 8;
+    size_t size = (size_t)tn_packed_bytes(r->nwords, bits);
     void *values = tn_arena_zalloc(&r->set->arena, size, 1);
     if (!values) {
         tn_wia_nomem(r);

@@ -1,9 +1,11 @@
 /* tensor/array.c - sizes of arrays, byte order of their elements. */
 #include "tensor/array.h"
 
-#include <string.h>
-
 #include "base/checked.h"
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <string.h>
 
 tn_status tn_shape_count(uint32_t rank, const int64_t *shape, uint64_t *count)
 {
@@ -62,6 +64,38 @@ tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape,
     if (!status && last >= INT64_MAX)
         status = TN_ERR_LIMIT;
     return status ? status : tn_shape_nbytes(dtype, 1, &span, nbytes);
+}
+
+tn_status tn_array_check(const tn_array *array, const char *which, uint64_t *count, tn_error *err)
+{
+    uint64_t nbytes;
+    tn_status status = tn_array_nbytes(array, &nbytes);
+    if (status == TN_OK)
+        status = tn_shape_count(array->rank, array->shape, count);
+    if (status == TN_ERR_LIMIT)
+        return tn_fail(err, status, TN_NO_OFFSET, "the %s has more bytes than fit 63 bits", which);
+    if (status != TN_OK)
+        return tn_fail(err, status, TN_NO_OFFSET, "the %s has an unknown type, a negative extent or a rank above %d",
+                       which, TN_MAX_RANK);
+    return TN_OK;
+}
+
+tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err)
+{
+    if (dst->rank != src->rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the destination has rank %" PRIu32 " but the source has %"
+                       PRIu32, dst->rank, src->rank);
+    return TN_OK;
+}
+
+tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_error *err)
+{
+    tn_status status = tn_array_check_ranks(dst, src, err);
+    for (uint32_t i = 0; i < dst->rank && status == TN_OK; i++)
+        if (dst->shape[i] != src->shape[i])
+            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dimension %" PRIu32 " has %" PRId64
+                             " elements in the destination but %" PRId64 " in the source", i, dst->shape[i], src->shape[i]);
+    return status;
 }
 
 void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride)

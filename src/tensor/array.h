@@ -15,6 +15,13 @@ tn_status tn_shape_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, u
  * TN_ERR_ARGUMENT: a negative one.  TN_ERR_LIMIT: does not fit int64_t. */
 tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, const int64_t *stride, uint64_t *nbytes);
 
+/* For functions that are given two arrays: TN_ERR_ARGUMENT or TN_ERR_LIMIT with
+ * what is wrong with one (`which`: "source"), its number of elements otherwise;
+ * TN_ERR_ARGUMENT where their shapes differ. */
+tn_status tn_array_check(const tn_array *array, const char *which, uint64_t *count, tn_error *err);
+tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err);
+tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_error *err);
+
 /* The strides of a dense, row-major array, whose size is known to fit. */
 void tn_dense_strides(uint32_t rank, const int64_t *shape, int64_t *stride);
 

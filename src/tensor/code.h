@@ -13,6 +13,9 @@
 static inline uint64_t tn_packed_byte(uint64_t i, unsigned bits) { return i / 8 * bits + i % 8 * bits / 8; }
 static inline unsigned tn_packed_bit(uint64_t i, unsigned bits)  { return (unsigned)(i % 8) * bits % 8; }
 
+/* Bytes of n elements of any width that begin on a byte. */
+static inline uint64_t tn_packed_bytes(uint64_t n, unsigned bits) { return n / 8 * bits + (n % 8 * bits + 7) / 8; }
+
 static inline uint64_t tn_packed_get(const uint8_t *data, uint64_t i, unsigned bits)
 {
     const uint8_t *p = data + tn_packed_byte(i, bits);

@@ -43,12 +43,12 @@ typedef struct tn_cast_plan {
  * i is a multiple of 8. */
 static inline size_t tn_dense_offset(uint64_t i, unsigned bits)
 {
-    return (size_t)(i / 8 * bits + i % 8 * bits / 8);
+    return (size_t)tn_packed_byte(i, bits);
 }
 
 static inline size_t tn_dense_bytes(uint64_t n, unsigned bits)
 {
-    return (size_t)(n / 8 * bits + (n % 8 * bits + 7) / 8);
+    return (size_t)tn_packed_bytes(n, bits);
 }
 
 /* Chooses the way from `from` in the byte order `order` to `to` in host order,

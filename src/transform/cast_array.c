@@ -199,32 +199,6 @@ static tn_status run(job *j, unsigned jobs, tn_error *err)
 
 /* --- arguments --------------------------------------------------------------- */
 
-static tn_status check_array(const tn_array *array, const char *which, uint64_t *count, tn_error *err)
-{
-    uint64_t nbytes;
-    tn_status status = tn_array_nbytes(array, &nbytes);
-    if (status == TN_OK)
-        status = tn_shape_count(array->rank, array->shape, count);
-    if (status == TN_ERR_LIMIT)
-        return tn_fail(err, status, TN_NO_OFFSET, "the %s has more bytes than fit 63 bits", which);
-    if (status != TN_OK)
-        return tn_fail(err, status, TN_NO_OFFSET, "the %s has an unknown type, a negative extent or a rank above %d",
-                       which, TN_MAX_RANK);
-    return TN_OK;
-}
-
-static tn_status check_shapes(const tn_array *dst, const tn_array *src, tn_error *err)
-{
-    if (dst->rank != src->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the destination has rank %" PRIu32 " but the source has %"
-                       PRIu32, dst->rank, src->rank);
-    for (uint32_t i = 0; i < dst->rank; i++)
-        if (dst->shape[i] != src->shape[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dimension %" PRIu32 " has %" PRId64
-                           " elements in the destination but %" PRId64 " in the source", i, dst->shape[i], src->shape[i]);
-    return TN_OK;
-}
-
 static tn_status check_layouts(const job *j, tn_error *err)
 {
     const layout *both[] = { &j->to, &j->from };
@@ -250,11 +224,11 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
     tn_status status = tn_cast_plan_make(&plan, dst->dtype, src->dtype, order, options, err);
     uint64_t count;
     if (status == TN_OK)
-        status = check_array(dst, "destination", &count, err);
+        status = tn_array_check(dst, "destination", &count, err);
     if (status == TN_OK)
-        status = check_array(src, "source", &count, err);
+        status = tn_array_check(src, "source", &count, err);
     if (status == TN_OK)
-        status = check_shapes(dst, src, err);
+        status = tn_array_check_shapes(dst, src, err);
     if (status != TN_OK || count == 0)
         return status;
     if (!dst_data || !src_data)

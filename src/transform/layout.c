@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/pool.h"
+#include "tensor/array.h"
 
 enum {
     STREAM_BYTES   = 4 << 20,   /* an output of this size does not stay in the cache */
@@ -30,32 +31,18 @@ typedef struct job {
 
 /* --- arguments --------------------------------------------------------------- */
 
-static tn_status check_array(const tn_array *array, const char *which, tn_error *err)
-{
-    uint64_t nbytes;
-    tn_status status = tn_array_nbytes(array, &nbytes);
-    if (status == TN_ERR_LIMIT)
-        return tn_fail(err, status, TN_NO_OFFSET, "the %s has more bytes than fit 63 bits", which);
-    if (status != TN_OK)
-        return tn_fail(err, status, TN_NO_OFFSET, "the %s has an unknown type, a negative extent or a rank above %d",
-                       which, TN_MAX_RANK);
-    return TN_OK;
-}
-
 static tn_status check_arrays(const tn_array *dst, const tn_array *src, tn_error *err)
 {
-    tn_status status = check_array(dst, "destination", err);
+    uint64_t count;
+    tn_status status = tn_array_check(dst, "destination", &count, err);
     if (status == TN_OK)
-        status = check_array(src, "source", err);
+        status = tn_array_check(src, "source", &count, err);
     if (status != TN_OK)
         return status;
     if (dst->dtype != src->dtype)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the destination is of %s but the source of %s",
                        tn_dtype_get(dst->dtype)->name, tn_dtype_get(src->dtype)->name);
-    if (dst->rank != src->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the destination has rank %" PRIu32 " but the source has %"
-                       PRIu32, dst->rank, src->rank);
-    return TN_OK;
+    return tn_array_check_ranks(dst, src, err);
 }
 
 static tn_status check_order(const uint32_t *order, uint32_t rank, tn_error *err)

@@ -19,11 +19,10 @@ enum {
 
 static tn_status check_array(const tn_array *array, const void *data, const char *which, uint64_t *count, tn_error *err)
 {
-    uint64_t nbytes;
     int64_t dense[TN_MAX_RANK];
-    if (tn_array_nbytes(array, &nbytes) != TN_OK || tn_shape_count(array->rank, array->shape, count) != TN_OK)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has an unknown type, a negative extent, a rank above %d or more "
-                       "bytes than fit 63 bits", which, TN_MAX_RANK);
+    tn_status status = tn_array_check(array, which, count, err);
+    if (status != TN_OK)
+        return status;
     if (*count && !data)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data", which);
     tn_dense_strides(array->rank, array->shape, dense);
@@ -31,18 +30,6 @@ static tn_status check_array(const tn_array *array, const void *data, const char
         if (array->shape[i] > 1 && array->stride[i] != dense[i])
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dense %s, with a stride of %" PRId64 " in dimension %"
                            PRIu32 ", but found %" PRId64, which, dense[i], i, array->stride[i]);
-    return TN_OK;
-}
-
-static tn_status check_shapes(const tn_array *dst, const tn_array *src, tn_error *err)
-{
-    if (dst->rank != src->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the destination has rank %" PRIu32 " but the source has %" PRIu32,
-                       dst->rank, src->rank);
-    for (uint32_t i = 0; i < dst->rank; i++)
-        if (dst->shape[i] != src->shape[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dimension %" PRIu32 " has %" PRId64
-                           " elements in the destination but %" PRId64 " in the source", i, dst->shape[i], src->shape[i]);
     return TN_OK;
 }
 
@@ -97,7 +84,7 @@ static tn_status convert(job *j, bool dequantize, const float *scale, const int3
     if (status == TN_OK)
         status = check_array(j->src, j->src_data, "source", &j->count, err);
     if (status == TN_OK)
-        status = check_shapes(j->dst, j->src, err);
+        status = tn_array_check_shapes(j->dst, j->src, err);
     if (status == TN_OK)
         status = tn_scale_index_for(j->src->rank, j->src->shape, o.axis, &index, err);
     if (status == TN_OK && !scale && index.count)

@@ -5,7 +5,6 @@
 #include "container/npy/npy.h"
 #include "base/error.h"
 #include "container/dims.h"
-#include "container/raw/raw.h"
 #include "container/record.h"
 #include "tensor/array.h"
 
@@ -303,7 +302,7 @@ static bool take_comment(parser *p)
     const tn_meta *items;
     size_t count = 0;
     tn_error why;
-    tn_status status = tn_raw_read_meta((tn_text){ json, n }, p->arena, &items, &count, &why);
+    tn_status status = tn_meta_read_json((tn_text){ json, n }, p->arena, &items, &count, &why);
     for (size_t i = 0; i < count && !status; i++)
         status = take_comment_item(p, &items[i], &why);
     if (status) {

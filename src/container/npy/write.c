@@ -2,7 +2,6 @@
  * where NumPy has a word for everything. */
 #include "container/npy/npy.h"
 #include "base/error.h"
-#include "container/raw/raw.h"
 #include "container/record.h"
 
 #include <string.h>
@@ -49,7 +48,7 @@ static void put_comment(tn_buf *b, const tn_writer *w, const tn_out_entry *e, bo
     b->bad |= meta.bad || file.bad;
     if (n && !b->bad) {
         tn_buf_puts(b, " " TN_NPY_COMMENT);
-        tn_raw_put_meta(b, items, n);
+        tn_meta_put_json(b, items, n);
     }
     tn_buf_free(&meta);
     tn_buf_free(&file);

@@ -1,6 +1,7 @@
 /* container/raw/describe.c - the descriptor of one tensor. */
 #include "container/raw/raw.h"
 #include "base/error.h"
+#include "container/record.h"
 #include "bytes/json.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
@@ -134,7 +135,7 @@ static void describe_scaling(maker *m)
 static void describe_meta(maker *m)
 {
     tn_buf text = { 0 };
-    tn_raw_put_meta(&text, m->s->meta, m->s->nmeta);
+    tn_meta_put_json(&text, m->s->meta, m->s->nmeta);
     m->d->metadata = keep_text(m, &text);
     tn_buf_free(&text);
 }

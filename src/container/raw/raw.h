@@ -3,8 +3,7 @@
  *     NAME.json   a WIA-AI-011 descriptor, or an array of them
  *     NAME.bin    the bytes they speak of: offset_bytes counts from its first
  *
- * read.c turns descriptors into entries, metadata.c JSON into metadata and
- * back, describe.c makes the descriptor of a tensor (for src/describe.c too),
+ * read.c turns descriptors into entries, describe.c makes the descriptor of a tensor (for src/describe.c too),
  * write.c plans and writes both files. */
 #ifndef TN_CONTAINER_RAW_H
 #define TN_CONTAINER_RAW_H
@@ -24,7 +23,6 @@
 #define TN_RAW_OWN          "tenon"
 #define TN_RAW_VALUE_TYPE   "dtype"         /* of the values of a quantized tensor; float32 where it is missing */
 #define TN_RAW_FILE_META    "file_metadata" /* of the file; in the first descriptor */
-#define TN_RAW_CBOR         "$cbor"         /* {"$cbor":"HEX"}: metadata that JSON cannot hold exactly */
 
 /* --- read.c --- */
 
@@ -59,14 +57,6 @@ tn_status tn_raw_describe(const tn_raw_subject *subject, tn_arena *arena, tn_des
 
 /* The number in a document that stands for a float32: the one with the fewest digits. */
 double tn_raw_number(float value);
-
-/* --- metadata.c --- */
-
-/* Appends metadata as a JSON object, exactly. */
-void tn_raw_put_meta(tn_buf *out, const tn_meta *meta, size_t n);
-
-/* The members of a JSON object, in the arena; offsets of errors mean nothing. */
-tn_status tn_raw_read_meta(tn_text json, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err);
 
 /* --- write.c --- */
 

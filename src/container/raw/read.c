@@ -1,6 +1,7 @@
 /* container/raw/read.c - descriptors as the index of the data beside them. */
 #include "container/raw/raw.h"
 #include "base/error.h"
+#include "container/record.h"
 #include "bytes/json.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
@@ -116,24 +117,6 @@ tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, 
 }
 
 /* --- the document --- */
-
-static tn_status load(tn_file *file, tn_text *text, tn_error *err)
-{
-    const tn_source *source = file->shards[0].source;
-    uint64_t size = tn_source_size(source);
-    if (size > TN_RAW_DOCUMENT_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected descriptors of at most %u bytes but found %llu",
-                       TN_RAW_DOCUMENT_MAX, (unsigned long long)size);
-    const uint8_t *bytes = tn_source_view(source, 0, size);
-    if (!bytes) {
-        void *buffer = tn_arena_alloc(&file->arena, (size_t)size);
-        tn_status status = buffer ? tn_source_get(source, 0, (size_t)size, buffer, &bytes, err) : tn_fail_nomem(err);
-        if (status)
-            return status;
-    }
-    *text = (tn_text){ (const char *)bytes, (size_t)size };
-    return TN_OK;
-}
 
 /* Where each descriptor begins; the text is known to be good. */
 static tn_status locate(reader *r, tn_text text, tn_error *err)
@@ -509,7 +492,7 @@ static tn_status read_meta(reader *r, const subject *s, const char *path, tn_tex
                            tn_error *err)
 {
     tn_error why;
-    if (!tn_raw_read_meta(json, &r->file->arena, meta, n, &why))
+    if (!tn_meta_read_json(json, &r->file->arena, meta, n, &why))
         return TN_OK;
     if (why.status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
@@ -667,7 +650,7 @@ tn_status tn_raw_open(tn_file *file, tn_error *err)
     tn_text text = { 0 };
     reader r = { .file = file };
     err = err ? err : &own;     /* tn_file_text() tells its status through it */
-    tn_status status = load(file, &text, err);
+    tn_status status = tn_file_load(file, TN_RAW_DOCUMENT_MAX, "descriptors", &text, err);
     if (!status)
         status = tn_descriptors_parse(text.ptr, text.len, &r.set, err);
     if (!status)

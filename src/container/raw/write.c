@@ -5,6 +5,7 @@
 #include "container/raw/raw.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "container/record.h"
 #include "bytes/json.h"
 
 #include <float.h>
@@ -130,7 +131,7 @@ static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)
     tn_buf own = { 0 };
     if (w->nmeta) {
         tn_buf_puts(&own, "\"" TN_RAW_FILE_META "\":");
-        tn_raw_put_meta(&own, w->meta, w->nmeta);
+        tn_meta_put_json(&own, w->meta, w->nmeta);
     }
     tn_status status = TN_OK;
     for (size_t i = 0, n = 0; i < w->count && !status; i++)

@@ -250,23 +250,10 @@ static tn_status merge_index_metadata(const tn_st_index *x, tn_file *file, tn_st
 
 static tn_status load_index(tn_file *file, tn_text *text, tn_error *err)
 {
-    const tn_source *source = file->shards[0].source;
-    uint64_t size = tn_source_size(source);
     if (!*file->shards[0].path)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "this is the index of a sharded set, whose files are found by its path: open it by path");
-    if (size > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected an index of at most %u bytes but found %llu",
-                       TN_ST_HEADER_MAX, (unsigned long long)size);
-    const uint8_t *bytes = tn_source_view(source, 0, size);
-    if (!bytes) {
-        void *buffer = tn_arena_alloc(&file->arena, (size_t)size);
-        tn_status status = buffer ? tn_source_get(source, 0, (size_t)size, buffer, &bytes, err) : tn_fail_nomem(err);
-        if (status)
-            return status;
-    }
-    *text = (tn_text){ (const char *)bytes, (size_t)size };
-    return TN_OK;
+    return tn_file_load(file, TN_ST_HEADER_MAX, "an index", text, err);
 }
 
 tn_status tn_st_open_set(tn_file *file, tn_error *err)

@@ -1,13 +1,14 @@
-/* container/raw/metadata.c - metadata as a JSON object.
+/* container/meta_json.c - metadata as a JSON object.
  *
  * A value that JSON cannot hold exactly stands there as {"$cbor":"HEX"}, its
  * CBOR in hexadecimal, and so does one that would be taken for that. */
-#include "container/raw/raw.h"
 #include "base/error.h"
 #include "bytes/transcode.h"
 #include "container/record.h"
 
 #include <string.h>
+
+#define WRAPPER "$cbor"
 
 /* --- reading --- */
 
@@ -30,7 +31,7 @@ static bool is_wrapped(const tn_meta *m, tn_arena *arena, tn_text *hex)
     tn_cbor c;
     tn_text key;
     tn_cbor_init(&c, m->cbor, m->text ? 0 : m->cbor_size, arena);
-    if (tn_cbor_peek(&c) != TN_CBOR_MAP || !tn_cbor_map(&c) || !tn_cbor_key(&c, &key) || !tn_text_is(key, TN_RAW_CBOR))
+    if (tn_cbor_peek(&c) != TN_CBOR_MAP || !tn_cbor_map(&c) || !tn_cbor_key(&c, &key) || !tn_text_is(key, WRAPPER))
         return false;
     *hex = tn_cbor_text(&c);
     return !tn_cbor_key(&c, &key) && !c.status && is_hex(*hex);
@@ -56,7 +57,7 @@ static tn_status unwrap(tn_meta *m, tn_arena *arena, tn_error *err)
     return c.status == TN_ERR_NOMEM ? tn_fail_nomem(err) : TN_OK;
 }
 
-tn_status tn_raw_read_meta(tn_text json, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err)
+tn_status tn_meta_read_json(tn_text json, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err)
 {
     tn_buf cbor = { 0 };
     tn_json j;
@@ -81,13 +82,13 @@ tn_status tn_raw_read_meta(tn_text json, tn_arena *arena, const tn_meta **meta, 
 
 static bool looks_like_cbor(const tn_buf *b, size_t from)
 {
-    static const char mark[] = "{\"" TN_RAW_CBOR "\":";
+    static const char mark[] = "{\"" WRAPPER "\":";
     return b->size - from >= sizeof mark - 1 && memcmp(b->data + from, mark, sizeof mark - 1) == 0;
 }
 
 static void put_hex(tn_buf *out, const tn_meta *m)
 {
-    tn_buf_puts(out, "{\"" TN_RAW_CBOR "\":\"");
+    tn_buf_puts(out, "{\"" WRAPPER "\":\"");
     for (size_t i = 0; i < m->cbor_size; i++)
         tn_buf_printf(out, "%02x", m->cbor[i]);
     tn_buf_puts(out, "\"}");
@@ -107,7 +108,7 @@ static void put_value(tn_buf *out, const tn_meta *m)
     }
 }
 
-void tn_raw_put_meta(tn_buf *out, const tn_meta *meta, size_t n)
+void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n)
 {
     tn_buf_putc(out, '{');
     for (size_t i = 0; i < n; i++) {
