@@ -137,6 +137,7 @@ static tn_create_options create_options(const opts *o)
         .drop_metadata = o->drop_metadata,
         .drop_names = o->drop_names,
         .btf_coo_code = o->btf_coo_code,
+        .mtx_symmetric = o->mtx_symmetric,
         .filler = o->filler,
         .align = o->align,
         .shard_size = o->shard_size,
@@ -165,6 +166,9 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .nlayouts = j->rules->nlayouts,
         .pads = j->rules->pads,
         .npads = j->rules->npads,
+        .forms = j->rules->forms,
+        .nforms = j->rules->nforms,
+        .max_bytes = o->max_bytes,
         .dry_run = o->dry_run,
         .plan = o->dry_run ? plan_row : NULL,
         .progress = progress_step,
@@ -210,6 +214,8 @@ static int run(const opts *o)
 {
     if (o->filler && o->align == 0)
         return usage_error("convert", "--filler needs --align SIZE");
+    if (o->max_bytes && o->forms.count == 0)
+        return usage_error("convert", "--max-bytes needs --form");
     if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
         return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
     tn_file *file = NULL;
@@ -244,16 +250,20 @@ const command cmd_convert = {
              "A cast to a float type gives the values back.  DIM is a letter or a number.\n\n"
              "--layout puts the dimensions into another order, the data with them; from= says\n"
              "what the file does not.  --pad fills each DIM up to a multiple of N with zeros or\n"
-             "value=V; the shape stays as it is.",
+             "value=V; the shape stays as it is.\n\n"
+             "--form stores only what is not zero (coo, csr), or all of it (dense): threshold=T\n"
+             "leaves out values of at most that magnitude, duplicates=sum adds up entries with\n"
+             "the same indices (default: refuse), index=TYPE is that of the indices.",
     .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n"
                "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
                "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
+               "  $ tenon convert pruned.safetensors small.zt --form '*.weight=csr'\n"
                "  $ tenon convert in.safetensors npu.json --layout 'conv*=NHWC,from=NCHW' --pad 'conv*=C=16'",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
-               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(LAYOUT) | OPT(PAD) | OPT(COMPRESS) |
+               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) |
                OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) |
-               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(QUIET) | OPT(JSON),
+               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

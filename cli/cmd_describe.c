@@ -118,7 +118,7 @@ const command cmd_describe = {
     .about = "One tensor gives a JSON object, several give an array of them.  A tensor that\n"
              "lies in FILE raw, in the host's byte order and aligned to 64 bytes is described\n"
              "where it lies: offset_bytes counts from the beginning of FILE.  Any other is\n"
-             "described as a dense buffer of its own.",
+             "described as a dense buffer of its own; a sparse one with its entries.",
     .example = "  $ tenon describe model.zt conv1.weight\n"
                "  $ tenon describe model.zt --sidecar",
     .min_files = 1,

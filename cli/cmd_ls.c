@@ -12,15 +12,6 @@ typedef struct totals {
     const char *compressed;     /* how, or NULL */
 } totals;
 
-/* Files that make it; numbers that stand in a descriptor are in none. */
-static size_t file_count(const tn_file *file)
-{
-    size_t n = 1;
-    for (size_t i = 1; i < tn_file_shards(file); i++)
-        n += *tn_file_shard_name(file, i) != '\0';
-    return n;
-}
-
 /* Two names for one range of the file: its bytes are counted once. */
 static bool shares_bytes(const tn_file *file, const tn_tensor *tensor)
 {
@@ -36,8 +27,9 @@ static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *ten
         return;
     sum->nbytes += tensor_nbytes(tensor);
     for (uint32_t i = 0; i < tensor->nparts; i++) {
-        sum->stored += tensor->parts[i].storage.size;
-        tn_encoding encoding = tensor->parts[i].storage.encoding;
+        tn_storage stored = tn_part_stored(tensor, &tensor->parts[i]);
+        sum->stored += stored.size;
+        tn_encoding encoding = stored.encoding;
         if (encoding == TN_ENCODING_ZSTD || encoding == TN_ENCODING_DEFLATE)
             sum->compressed = encoding_name(encoding);
     }
@@ -50,8 +42,8 @@ static void out_totals(const tn_file *file, const totals *sum)
     if (sum->compressed)
         out(" (%s: %s stored)", sum->compressed, human_size(sum->stored).s);
     out(", %s", tn_file_format(file));
-    if (file_count(file) > 1)
-        out(" in %s files", grouped(file_count(file)).s);
+    if (tn_file_shards(file) > 1)
+        out(" in %s files", grouped(tn_file_shards(file)).s);
     out_text("\n");
 }
 
@@ -67,9 +59,14 @@ static const char *alignment_text(unsigned alignment, char buffer[16])
 static void place_cells(table *t, const tn_file *file, const tn_part *part)
 {
     char buffer[16];
-    table_number(t, part->storage.offset);
-    table_cell(t, alignment_text(alignment_of(part->storage.offset), buffer));
-    if (file_count(file) > 1)
+    if (is_text(&part->storage)) {
+        table_cell(t, "-");
+        table_cell(t, "-");
+    } else {
+        table_number(t, part->storage.offset);
+        table_cell(t, alignment_text(alignment_of(part->storage.offset), buffer));
+    }
+    if (tn_file_shards(file) > 1)
         table_name(t, tn_file_shard_name(file, part->storage.shard));
 }
 
@@ -97,9 +94,12 @@ static void part_notes(table *t, const tn_tensor *tensor)
 {
     for (uint32_t i = 0; tensor->nparts > 1 && i < tensor->nparts; i++) {
         const tn_part *part = &tensor->parts[i];
-        table_note(t, "part %s: %s %s, %s, %s, offset %llu", escaped(part->role), type_of(part->array.dtype, part).s,
-                   shape_of(part->array.rank, part->array.shape).s, human_size(part->nbytes).s, encoding_of(part).s,
-                   (unsigned long long)part->storage.offset);
+        tn_storage stored = tn_part_stored(tensor, part);
+        char offset[40] = "";
+        if (!is_text(&stored) && !stored.columns)
+            snprintf(offset, sizeof offset, ", offset %llu", (unsigned long long)stored.offset);
+        table_note(t, "part %s: %s %s, %s, %s%s", escaped(part->role), type_of(part->array.dtype, part).s,
+                   shape_of(part->array.rank, part->array.shape).s, human_size(part->nbytes).s, encoding_of(&stored, part->nbytes).s, offset);
     }
 }
 
@@ -123,7 +123,7 @@ static void list_rows(const tn_file *file, bool long_list)
     static const char *const full[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align", NULL };
     static const char *const sharded[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align",
                                            "file", NULL };
-    const char *const *headings = !long_list ? brief : file_count(file) > 1 ? sharded : full;
+    const char *const *headings = !long_list ? brief : tn_file_shards(file) > 1 ? sharded : full;
     table t;
     totals sum = { 0 };
     table_begin(&t, headings, 1u << 3 | 1u << 6 | 1u << 7);
@@ -135,8 +135,8 @@ static void list_rows(const tn_file *file, bool long_list)
         table_cell(&t, tensor_type(tensor).s);
         table_cell(&t, shape_of(tensor->rank, tensor->shape).s);
         table_cell(&t, human_size(tensor_nbytes(tensor)).s);
-        table_cell(&t, encoding_of(part).s);
-        table_cell(&t, checksum_of(part).s);
+        table_cell(&t, encoding_of(&part->storage, part->nbytes).s);
+        table_cell(&t, checksum_of(&part->storage).s);
         if (long_list) {
             place_cells(&t, file, part);
             long_notes(&t, tensor);
@@ -156,11 +156,11 @@ static void list_file_meta(const tn_file *file)
         out_text("\n");
 }
 
-static void json_part(const tn_file *file, const tn_part *part)
+static void json_part(const tn_file *file, const tn_tensor *tensor, const tn_part *part)
 {
     const tn_dtype_info *info = tn_dtype_get(part->array.dtype);
-    const tn_storage *storage = &part->storage;
-    const char *encoding = encoding_name(storage->encoding);
+    const tn_storage stored = tn_part_stored(tensor, part), *storage = &stored;
+    const char *encoding = is_text(storage) ? "text" : encoding_name(storage->encoding);
     json_text_field("dtype", info ? info->name : NULL);
     json_text_field("type", storage->type);
     json_shape_field("shape", part->array.rank, part->array.shape);
@@ -169,11 +169,13 @@ static void json_part(const tn_file *file, const tn_part *part)
     json_text_field("encoding", encoding ? encoding : storage->encoding_name);
     json_text_field("byteorder", storage->order == TN_BIG_ENDIAN ? "big" : "little");
     json_text_field("checksum", storage->checksum_text);
-    json_uint_field("offset", storage->offset);
-    json_uint_field("align", alignment_of(storage->offset));
+    if (!is_text(storage) && !storage->columns) {
+        json_uint_field("offset", storage->offset);
+        json_uint_field("align", alignment_of(storage->offset));
+    }
     json_shape_field("physical_shape", part->array.rank, storage->physical);
     json_shape_field("strides", part->array.rank, storage->stride);
-    if (file_count(file) > 1)
+    if (tn_file_shards(file) > 1)
         json_text_field("file", tn_file_shard_name(file, storage->shard));
 }
 
@@ -187,7 +189,7 @@ static void json_parts(const tn_file *file, const tn_tensor *tensor)
     for (uint32_t i = 0; i < tensor->nparts; i++) {
         json_open('{');
         json_text_field("role", tensor->parts[i].role);
-        json_part(file, &tensor->parts[i]);
+        json_part(file, tensor, &tensor->parts[i]);
         json_close('}');
     }
     json_close(']');
@@ -210,14 +212,25 @@ static void json_scaling(const tn_scaling *s)
     json_close('}');
 }
 
+static void json_density(const tn_tensor *tensor)
+{
+    uint64_t entries, all = tensor_elements(tensor);
+    if (!is_sparse(tensor, &entries))
+        return;
+    json_uint_field("entries", entries);
+    json_key("density");
+    json_double(all ? (double)entries / (double)all : 0);
+}
+
 static void json_tensor(const tn_file *file, const tn_tensor *tensor)
 {
     bool dense = strcmp(tensor->form, "dense") == 0 && tensor->nparts == 1;
     json_open('{');
     json_text_field("name", tensor->name);
     json_text_field("form", tensor->form);
+    json_density(tensor);
     if (dense)
-        json_part(file, &tensor->parts[0]);
+        json_part(file, tensor, &tensor->parts[0]);
     else
         json_parts(file, tensor);
     json_text_field("layout", tensor->layout);
@@ -228,6 +241,15 @@ static void json_tensor(const tn_file *file, const tn_tensor *tensor)
     json_close('}');
 }
 
+static void json_warnings(const tn_file *file)
+{
+    json_key("warnings");
+    json_open('[');
+    for (size_t i = 0; tn_file_warning(file, i); i++)
+        json_text(tn_file_warning(file, i));
+    json_close(']');
+}
+
 static void list_json(const char *path, const tn_file *file)
 {
     size_t count;
@@ -236,7 +258,8 @@ static void list_json(const char *path, const tn_file *file)
     json_text_field("file", path);
     json_text_field("format", tn_file_format(file));
     json_uint_field("size", tn_file_size(file));
-    json_uint_field("files", file_count(file));
+    json_uint_field("files", tn_file_shards(file));
+    json_warnings(file);
     json_key("metadata");
     json_meta(meta, count);
     json_key("tensors");
@@ -286,7 +309,7 @@ const command cmd_ls = {
     .summary = "Lists tensors: name, type, shape, size, encoding, checksum.",
     .about = "Only the index is read.  A type, encoding or checksum this build does not know\n"
              "is shown in question marks as the file spells it.  \"int8 scaled\" is a tensor of\n"
-             "int8 codes with scales.",
+             "int8 codes with scales, \"float32 csr 5%\" a sparse one that stores 5 % of its elements.",
     .example = "  $ tenon ls -l model.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,

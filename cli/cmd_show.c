@@ -135,7 +135,8 @@ const command cmd_show = {
     .about = "Of more than 1000 values only the first and last three along each dimension are\n"
              "shown, unless --full or --json is given.  Only what is shown is read.\n\n"
              "Of a scaled tensor the parts are shown: codes, scales and zero points.  A cast to\n"
-             "a float type (convert --cast) makes values of them.",
+             "a float type (convert --cast) makes values of them.  Of a sparse tensor the\n"
+             "entries are shown: values, indices and row pointers (convert --form dense).",
     .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
     .min_files = 2,
     .max_files = 2,

@@ -92,6 +92,7 @@ static void out_row(survey *v, const tn_tensor *tensor, const tn_statistics *s)
         else
             table_cell(t, "-");
     }
+    table_cell(t, s->count ? percent(s->count - s->zeros, s->count).s : "-");
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         table_cell(t, counts[i] ? grouped(counts[i]).s : "-");
     picture p = draw(s);
@@ -130,6 +131,7 @@ static void json_figures(const tn_statistics *s)
     json_number_field("mean", s->mean);
     json_number_field("std", s->deviation);
     json_number_field("absmax", s->absmax);
+    json_number_field("density", s->count ? (double)(s->count - s->zeros) / (double)s->count : 0);
     json_uint_field("zeros", s->zeros);
     json_uint_field("subnormals", s->subnormals);
     json_uint_field("nans", s->nans);
@@ -184,8 +186,8 @@ static void report(void *context, const tn_tensor *tensor, const tn_statistics *
 
 static int stats(const opts *o, const char *path, const tn_file *file, tn_error *err)
 {
-    static const char *const headings[] = { "name", "type", "values", "min", "max", "mean", "std", "absmax", "zeros", "subnormals",
-                                            "NaNs", "infinities", NULL };
+    static const char *const headings[] = { "name", "type", "values", "min", "max", "mean", "std", "absmax", "density", "zeros",
+                                            "subnormals", "NaNs", "infinities", NULL };
     survey v = { .o = o, .path = path };
     tn_stats_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = &v,
                                  .only = o->only.items, .nonly = o->only.count };
@@ -193,7 +195,7 @@ static int stats(const opts *o, const char *path, const tn_file *file, tn_error 
         json_key("tensors");
         json_open('[');
     }
-    table_begin(&v.rows, headings, 0xffc);
+    table_begin(&v.rows, headings, 0x1ffc);
     progress_begin(&v.bar, false);
     tn_status status = tn_stats(file, &options, report, err);
     progress_end(&v.bar);
@@ -214,8 +216,9 @@ const command cmd_stats = {
     .summary = "Says what the values look like: range, mean, zeros, NaNs.",
     .about = "One line a tensor, with a histogram of magnitudes below it: a character stands\n"
              "for the values from one power of two to the next.  Then all tensors together.\n"
-             "Minimum, maximum, mean and standard deviation are of finite values.  Exit\n"
-             "status 1 if a tensor could not be read.",
+             "Minimum, maximum, mean and standard deviation are of finite values; density is the\n"
+             "share of values that are not zero, stored or not.  Exit status 1 if a tensor could\n"
+             "not be read.",
     .example = "  $ tenon stats model.safetensors --only '*norm*'",
     .min_files = 1,
     .max_files = SIZE_MAX,

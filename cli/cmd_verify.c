@@ -15,6 +15,7 @@ typedef struct check {
     uint64_t    crc32c, crc32, sha256;  /* checked and right */
     uint64_t    none, not_checked, unreadable, bad;
     uint64_t    decoded;        /* of `none`: compressed, so at least that was checked */
+    uint64_t    indexed;        /* of `none`: indices of sparse tensors, which were checked */
 } check;
 
 /* Of a part that something is to be said of. */
@@ -73,8 +74,11 @@ static void report(void *context, const tn_tensor *tensor, const tn_part *part, 
 {
     check *c = context;
     c->parts++;
-    count(c, verdict, part->storage.checksum);
-    c->decoded += verdict == TN_VERDICT_NONE && part->storage.encoding != TN_ENCODING_RAW;
+    tn_storage stored = tn_part_stored(tensor, part);
+    count(c, verdict, stored.checksum);
+    uint64_t entries;
+    c->decoded += verdict == TN_VERDICT_NONE && stored.encoding != TN_ENCODING_RAW;
+    c->indexed += verdict == TN_VERDICT_NONE && is_sparse(tensor, &entries) && part != tensor->parts;
     if (!why->text[0])
         return;
     progress_end(&c->bar);
@@ -82,6 +86,14 @@ static void report(void *context, const tn_tensor *tensor, const tn_part *part, 
         json_problem(tensor, part, verdict, why);
     else
         out_problem(c, tensor, part, verdict, why);
+}
+
+/* What was checked where there is no checksum at all. */
+static const char *checked_text(const check *c)
+{
+    if (c->indexed)
+        return c->decoded ? "the structure, the indices and the compressed data were" : "the structure and the indices were";
+    return c->decoded ? "the structure and the compressed data were" : "the structure was";
 }
 
 /* What was checked, in one line, and plainly what was not. */
@@ -94,7 +106,7 @@ static void out_summary(const check *c, size_t tensors)
     if (c->parts != tensors)
         out(", %s", counted(c->parts, "part").s);
     if (tensors > 0 && c->none == c->parts) {
-        out("; no checksums: only the structure%s checked\n", c->decoded ? " and the compressed data were" : " was");
+        out("; no checksums: only %s checked\n", checked_text(c));
         return;
     }
     const struct { uint64_t count; const char *what; } counts[] = {
@@ -155,7 +167,7 @@ static int run(const opts *o)
 const command cmd_verify = {
     .name = "verify",
     .operands = "FILE...",
-    .summary = "Checks structure, compressed data and every checksum.",
+    .summary = "Checks structure, compressed data, indices and every checksum.",
     .about = "Says for each file what was checked and what had no checksum.  Exit status 1\n"
              "if anything is bad.",
     .example = "  $ tenon verify *.zt",

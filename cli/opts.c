@@ -231,6 +231,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_LAYOUT] = { "layout", "RULE", NULL, "new order: [GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
                      FIELD(layouts), 0 },
     [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V]", take_list, FIELD(pads), 0 },
+    [OPT_FORM] = { "form", "RULE", NULL, "form: [GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_list, FIELD(forms), 0 },
+    [OPT_MAX_BYTES] = { "max-bytes", "SIZE", A_SIZE, "--form: no tensor larger than this (default 1 GiB, or more)", take_size, FIELD(max_bytes), 0 },
     [OPT_COMPRESS] = { "compress", "zstd[:LEVEL]|none", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
                        "compress, level 1 to 22, or not (default: as in IN)", take_compress, 0, 0 },
     [OPT_CHECKSUM] = { "checksum", "crc32c|sha256|none", NULL, "checksum each tensor so (default: as in IN)",
@@ -245,6 +247,8 @@ static const option_row rows[OPT_COUNT] = {
                          FIELD(drop_names), 0 },
     [OPT_BTF_COO_CODE] = { "btf-coo-code", "1|2", NULL, "BTF: layout code of sparse tensors (default 2; TensorFlow Runtime: 1)",
                            take_coo_code, 0, 0 },
+    [OPT_MTX_SYMMETRIC] = { "mtx-symmetric", NULL, NULL, "MatrixMarket: one triangle of a symmetric matrix", take_flag,
+                            FIELD(mtx_symmetric), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },
     [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,
@@ -334,7 +338,7 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
     return EXIT_DONE;
 }
 
-static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(casts), FIELD(recipes), FIELD(layouts), FIELD(pads),
+static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(casts), FIELD(recipes), FIELD(layouts), FIELD(pads), FIELD(forms),
                                 FIELD(binds), FIELD(changes) };
 enum { NLISTS = sizeof lists / sizeof *lists };
 

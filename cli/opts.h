@@ -9,8 +9,9 @@
 
 typedef enum opt_id {
     OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
-    OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_LAYOUT, OPT_PAD, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
-    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
+    OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_MAX_BYTES, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
+    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC,
+    OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
     OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
 } opt_id;
 #define OPT(id) (UINT64_C(1) << OPT_##id)
@@ -21,17 +22,17 @@ typedef struct text_list {
 } text_list;
 
 typedef struct opts {
-    bool long_list, json, full, filler, drop_metadata, drop_names, dry_run, force, quiet, ignore_metadata, sidecar, strict, help;
+    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, help;
     const char *from, *to, *slice, *tensor;
     tn_io       io;
     unsigned    jobs;
     int         btf_coo_code;
-    uint64_t    align, shard_size;
+    uint64_t    align, shard_size, max_bytes;
     tn_keep     keep_encoding, keep_checksum;
     tn_encoding encoding;
     int         level;
     tn_checksum checksum;
-    text_list   only, rename, casts, recipes, layouts, pads;
+    text_list   only, rename, casts, recipes, layouts, pads, forms;
     const char *cast_default;   /* the last of --round, --overflow ... that was given, or NULL */
     tn_cast_options cast;       /* what they said */
     text_list   binds;          /* "NAME=VALUE" */

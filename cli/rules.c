@@ -1,4 +1,4 @@
-/* cli/rules.c - what is to become of which tensors: --cast, --recipe, --layout, --pad. */
+/* cli/rules.c - what is to become of which tensors: --cast, --recipe, --layout, --pad, --form. */
 #include "rules.h"
 
 #include <errno.h>
@@ -114,39 +114,40 @@ static int read_casts(rule_list *rules, const opts *o)
     return code;
 }
 
-static int read_layouts(rule_list *rules, const text_list *texts)
+/* The rules of one kind: `size` bytes each, as `parse` fills them. */
+typedef tn_status (*parse_fn)(const char *text, void *rule, tn_error *err);
+
+static int read_each(const char *option, const text_list *texts, size_t size, parse_fn parse, void **rules, size_t *count)
 {
-    if (texts->count > 0)
-        rules->layouts = must_allocate(texts->count, sizeof *rules->layouts);
-    for (; rules->nlayouts < texts->count; rules->nlayouts++) {
-        const char *text = texts->items[rules->nlayouts];
+    char *items = texts->count > 0 ? must_allocate(texts->count, size) : NULL;
+    *rules = items;
+    for (; *count < texts->count; ++*count) {
         tn_error err;
-        if (tn_layout_rule_parse(text, &rules->layouts[rules->nlayouts], &err) != TN_OK)
-            return refuse("layout", text, &err);
+        if (parse(texts->items[*count], items + *count * size, &err) != TN_OK)
+            return refuse(option, texts->items[*count], &err);
     }
     return EXIT_DONE;
 }
 
-static int read_pads(rule_list *rules, const text_list *texts)
-{
-    if (texts->count > 0)
-        rules->pads = must_allocate(texts->count, sizeof *rules->pads);
-    for (; rules->npads < texts->count; rules->npads++) {
-        const char *text = texts->items[rules->npads];
-        tn_error err;
-        if (tn_pad_rule_parse(text, &rules->pads[rules->npads], &err) != TN_OK)
-            return refuse("pad", text, &err);
-    }
-    return EXIT_DONE;
-}
+static tn_status parse_layout(const char *text, void *rule, tn_error *err) { return tn_layout_rule_parse(text, rule, err); }
+static tn_status parse_pad(const char *text, void *rule, tn_error *err) { return tn_pad_rule_parse(text, rule, err); }
+static tn_status parse_form(const char *text, void *rule, tn_error *err) { return tn_form_rule_parse(text, rule, err); }
 
 int rules_read(rule_list *rules, const opts *o)
 {
     *rules = (rule_list){ 0 };
+    void *layouts = NULL, *pads = NULL, *forms = NULL;
     int code = read_casts(rules, o);
     if (code == EXIT_DONE)
-        code = read_layouts(rules, &o->layouts);
-    return code == EXIT_DONE ? read_pads(rules, &o->pads) : code;
+        code = read_each("layout", &o->layouts, sizeof *rules->layouts, parse_layout, &layouts, &rules->nlayouts);
+    if (code == EXIT_DONE)
+        code = read_each("pad", &o->pads, sizeof *rules->pads, parse_pad, &pads, &rules->npads);
+    if (code == EXIT_DONE)
+        code = read_each("form", &o->forms, sizeof *rules->forms, parse_form, &forms, &rules->nforms);
+    rules->layouts = layouts;
+    rules->pads = pads;
+    rules->forms = forms;
+    return code;
 }
 
 void rules_free(rule_list *rules)
@@ -154,4 +155,5 @@ void rules_free(rule_list *rules)
     free(rules->casts);
     free(rules->layouts);
     free(rules->pads);
+    free(rules->forms);
 }

@@ -1,4 +1,4 @@
-/* cli/rules.h - what is to become of which tensors: --cast, --recipe, --layout, --pad. */
+/* cli/rules.h - what is to become of which tensors: --cast, --recipe, --layout, --pad, --form. */
 #ifndef TENON_CLI_RULES_H
 #define TENON_CLI_RULES_H
 
@@ -11,6 +11,8 @@ typedef struct rule_list {
     size_t          nlayouts;
     tn_pad_rule    *pads;
     size_t          npads;
+    tn_form_rule   *forms;
+    size_t          nforms;
 } rule_list;
 
 /* Reads the rules of the command line, then those of the recipes.  Returns

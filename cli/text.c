@@ -55,6 +55,13 @@ short_text counted(uint64_t n, const char *thing)
     return text;
 }
 
+short_text percent(uint64_t part, uint64_t all)
+{
+    short_text text;
+    snprintf(text.s, sizeof text.s, "%.3g%%", 100 * (double)part / (double)all);
+    return text;
+}
+
 shape_text shape_of(uint32_t rank, const int64_t *shape)
 {
     shape_text text;
@@ -122,10 +129,23 @@ form_text type_and_form(tn_dtype data, const char *form, const tn_part *part)
     return text;
 }
 
+bool is_sparse(const tn_tensor *tensor, uint64_t *entries)
+{
+    bool sparse = strcmp(tensor->form, "coo") == 0 || strcmp(tensor->form, "csr") == 0;
+    *entries = sparse ? (uint64_t)tensor->parts[0].array.shape[0] : 0;
+    return sparse;
+}
+
 /* Of a scaled tensor the codes: what its values are is said beside its scales. */
 form_text tensor_type(const tn_tensor *tensor)
 {
-    return type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype, tensor->form, &tensor->parts[0]);
+    uint64_t entries, all = tensor_elements(tensor);
+    form_text text = type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype, tensor->form, &tensor->parts[0]);
+    if (is_sparse(tensor, &entries) && all) {
+        size_t n = strlen(text.s);
+        snprintf(text.s + n, sizeof text.s - n, " %.20s", percent(entries, all).s);
+    }
+    return text;
 }
 
 const char *encoding_name(tn_encoding encoding)
@@ -150,32 +170,37 @@ const char *checksum_name(tn_checksum checksum)
     }
 }
 
-short_text encoding_of(const tn_part *part)
+bool is_text(const tn_storage *storage)
 {
-    const tn_storage *storage = &part->storage;
-    const char *name = encoding_name(storage->encoding);
+    const char *name = storage->encoding_name;
+    return storage->encoding == TN_ENCODING_RAW && name && strcmp(name, "text") == 0;
+}
+
+short_text encoding_of(const tn_storage *storage, uint64_t nbytes)
+{
+    const char *name = is_text(storage) ? "text" : encoding_name(storage->encoding);
     if (!name) {
         const char *spelling = storage->encoding_name ? storage->encoding_name : "";
         return foreign(spelling, strlen(spelling));
     }
     short_text text = copied(name);
     size_t used = strlen(text.s);
-    if (storage->encoding != TN_ENCODING_RAW && part->nbytes > 0)
+    if (storage->encoding != TN_ENCODING_RAW && nbytes > 0)
         used += (size_t)snprintf(text.s + used, sizeof text.s - used, " %.0f%%",
-                                 100 * (double)storage->size / (double)part->nbytes);
+                                 100 * (double)storage->size / (double)nbytes);
     if (storage->order == TN_BIG_ENDIAN)
         snprintf(text.s + used, sizeof text.s - used, " big-endian");
     return text;
 }
 
-short_text checksum_of(const tn_part *part)
+short_text checksum_of(const tn_storage *storage)
 {
-    if (part->storage.checksum == TN_CHECKSUM_NONE)
+    if (storage->checksum == TN_CHECKSUM_NONE)
         return copied("-");
-    const char *name = checksum_name(part->storage.checksum);
+    const char *name = checksum_name(storage->checksum);
     if (name)
         return copied(name);
-    const char *spelling = part->storage.checksum_text ? part->storage.checksum_text : "";
+    const char *spelling = storage->checksum_text ? storage->checksum_text : "";
     return foreign(spelling, strcspn(spelling, ":"));
 }
 

@@ -18,18 +18,26 @@ char *put_number(char *to, uint64_t number);
 short_text human_size(uint64_t bytes);              /* "512 B", "9.4 KiB" */
 short_text grouped(uint64_t number);                /* "26,411,520" */
 short_text counted(uint64_t n, const char *thing);  /* "1 tensor", "1,000 tensors" */
+short_text percent(uint64_t part, uint64_t all);    /* "5.02%", "100%" */
 shape_text shape_of(uint32_t rank, const int64_t *shape);   /* "[768, 2304]" */
 shape_text index_of(uint64_t flat, uint32_t rank, const int64_t *shape);    /* row-major: "[2, 0, 5]" */
 
 /* The name of a type, or the file's own spelling as ?NAME?, cut if long. */
 short_text type_of(tn_dtype dtype, const tn_part *part);
 
-/* The type of a tensor's data, and the form where it is not a plain array: "float32", "int8 scaled". */
+/* Entries of a sparse tensor, stored zeros included; false for another. */
+bool is_sparse(const tn_tensor *tensor, uint64_t *entries);
+
+/* The type of a tensor's data, the form where it is not a plain array, and the
+ * density of a sparse one: "float32", "int8 scaled", "float32 csr 5.02%". */
 form_text  type_and_form(tn_dtype data, const char *form, const tn_part *part);
 form_text  tensor_type(const tn_tensor *tensor);
 
-short_text encoding_of(const tn_part *part);        /* "raw", "zstd 43%", "raw big-endian" */
-short_text checksum_of(const tn_part *part);        /* "crc32c", "-" */
+/* The part stands in the file as digits: it has no place that bytes could be taken from. */
+bool is_text(const tn_storage *storage);
+
+short_text encoding_of(const tn_storage *storage, uint64_t nbytes);     /* "raw", "text", "zstd 43%", "raw big-endian" */
+short_text checksum_of(const tn_storage *storage);  /* "crc32c", "-" */
 
 const char *encoding_name(tn_encoding encoding);
 const char *checksum_name(tn_checksum checksum);

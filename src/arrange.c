@@ -1,7 +1,7 @@
 /* arrange.c - the data of a tensor in another order, slab by slab. */
 #include "arrange.h"
 #include "base/error.h"
-#include "bytes/sink.h"
+#include "spool.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 #include "transform/layout.h"
@@ -27,8 +27,7 @@ typedef struct arranging {
     tn_arranging       *a;
     const tn_arrange   *how;
     const tn_layout_kernels *kernels;
-    tn_sink       *spool;
-    tn_source     *spooled;
+    tn_spool       spool;
     const uint8_t *source;      /* element 0 */
     int64_t        stride[TN_MAX_RANK];     /* of the input, in the output's order */
     unsigned       from_bits;
@@ -337,75 +336,16 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 
 /* ---- the input ---- */
 
-static tn_status check_digest(const tn_arranging *a, tn_stream *s, tn_error *err)
-{
-    tn_digest found;
-    tn_status status = tn_stream_digest(s, &found, err);
-    if (status || tn_part_checksum(a->part) == TN_CHECKSUM_NONE)
-        return status;
-    return tn_part_compare_digest(a->tensor, a->part, &found, err);
-}
-
 /* Nothing to write as yet: a chance to cancel. */
-static tn_status tick(tn_arranging *a, tn_error *err)
+static tn_status tick(void *context, tn_error *err)
 {
-    tn_status status = a->emit(a->context, NULL, 0, 0, err);
-    a->output_failed = status != TN_OK;
-    return status;
+    const tn_arranging *a = context;
+    return a->emit(a->context, NULL, 0, 0, err);
 }
 
-/* The bytes as they are stored: nothing but their checksum counts. */
-static tn_status check_stored(tn_arranging *a, tn_error *err)
+static tn_spooling spooling_of(tn_arranging *a)
 {
-    tn_stream s = { 0 };
-    const uint8_t *bytes;
-    size_t n = 1;
-    if (tn_part_checksum(a->part) == TN_CHECKSUM_NONE)
-        return TN_OK;
-    tn_status status = tn_stream_open_stored(&s, a->in, a->part, tn_part_checksum(a->part), err);
-    while (!status && n) {
-        status = tn_stream_next(&s, &bytes, &n, err);
-        if (!status)
-            status = tick(a, err);
-    }
-    if (!status)
-        status = check_digest(a, &s, err);
-    tn_stream_free(&s);
-    return status;
-}
-
-/* Decodes the part into an unnamed file and maps that. */
-static tn_status spool(arranging *r, tn_error *err)
-{
-    tn_arranging *a = r->a;
-    tn_stream s = { 0 };
-    uint64_t at = 0;
-    tn_status status = tn_sink_open(a->beside, true, &r->spool, err);
-    a->output_failed = status != TN_OK;
-    if (!status)
-        status = tn_stream_open(&s, a->in, a->tensor, a->part, 0, a->part->nbytes, tn_part_checksum(a->part), err);
-    while (!status) {
-        const uint8_t *bytes;
-        size_t n;
-        status = tn_stream_next(&s, &bytes, &n, err);
-        if (status || !n)
-            break;
-        status = tn_sink_write(r->spool, at, bytes, n, err);
-        a->output_failed = status != TN_OK;
-        at += n;
-        if (!status)
-            status = tick(a, err);
-    }
-    if (!status)
-        status = check_digest(a, &s, err);
-    tn_stream_free(&s);
-    if (!status) {
-        status = tn_source_open_fd(tn_sink_fd(r->spool), TN_IO_MMAP, &r->spooled, err);
-        a->output_failed = status != TN_OK;
-    }
-    if (!status)
-        r->source = tn_source_view(r->spooled, 0, a->part->nbytes);
-    return status;
+    return (tn_spooling){ .in = a->in, .tensor = a->tensor, .part = a->part, .beside = a->beside, .tick = tick, .context = a };
 }
 
 static tn_status find_source(arranging *r, tn_error *err)
@@ -419,7 +359,10 @@ static tn_status find_source(arranging *r, tn_error *err)
     r->swap = 1;
     r->source = raw ? tn_source_view(r->a->in->shards[s->shard].source, s->offset, s->size) : NULL;
     bool mapped = r->source || p->nbytes == 0;
-    tn_status status = mapped ? check_stored(r->a, err) : spool(r, err);
+    tn_spooling spooling = spooling_of(r->a);
+    tn_status status = mapped ? tn_spool_check(&spooling, err) : tn_spool_part(&spooling, &r->spool, err);
+    r->a->output_failed = spooling.output_failed;
+    r->source = mapped ? r->source : r->spool.bytes;
     if (mapped && raw && s->order != TN_HOST_ORDER)
         r->swap = type->swap_bytes;
     const int64_t *stride = mapped && s->stride ? s->stride : dense;
@@ -469,15 +412,18 @@ static void free_all(arranging *r)
     free(r->slot_elements);
     free(r->slot_packed);
     free(r->out);
-    tn_source_close(r->spooled);
-    tn_sink_abandon(r->spool);
+    tn_spool_free(&r->spool);
 }
 
 tn_status tn_arrange_run(tn_arranging *a, tn_error *err)
 {
     arranging r = { .a = a, .how = a->how, .kernels = tn_layout_kernels_get() };
-    if (product(a->how->physical, 0, a->how->rank) == 0)
-        return check_stored(a, err);
+    if (product(a->how->physical, 0, a->how->rank) == 0) {
+        tn_spooling spooling = spooling_of(a);
+        tn_status status = tn_spool_check(&spooling, err);
+        a->output_failed = spooling.output_failed;
+        return status;
+    }
     tn_status status = find_source(&r, err);
     if (!status) {
         choose_cut(&r, tn_pool_jobs(a->pool));

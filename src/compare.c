@@ -290,7 +290,7 @@ static tn_status push_part(comparison *c, size_t number, uint32_t part, tn_error
     const tn_part *a = &d->a->parts[part], *b = &d->b->parts[part];
     uint64_t count = 0;
     tn_shape_count(a->array.rank, a->array.shape, &count);
-    bool split = a->storage.encoding == TN_ENCODING_RAW && b->storage.encoding == TN_ENCODING_RAW;
+    bool split = tn_part_splits(a) && tn_part_splits(b);
     tn_status status = TN_OK;
     for (uint64_t from = 0; from < count && !status;) {
         uint64_t n = split && count - from > TN_SPAN ? TN_SPAN : count - from;
@@ -313,6 +313,18 @@ static bool unread(pair *p, const tn_error *err)
     return false;
 }
 
+/* Tensors of one form and shape whose parts are not alike. */
+static bool unlike(pair *p, const tn_part *a, const tn_part *b)
+{
+    tn_error err;
+    if (p->difference.what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
+        return false;
+    tn_fail(&err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "part %s has %lld and %lld entries: --form dense makes them comparable",
+            tn_quote_z(a->role).text, (long long)(a->array.rank ? a->array.shape[0] : 1),
+            (long long)(b->array.rank ? b->array.shape[0] : 1));
+    return unread(p, &err);
+}
+
 /* Whether the parts can be set against each other; UNREAD with the reason if not readable. */
 static bool comparable(pair *p)
 {
@@ -323,7 +335,7 @@ static bool comparable(pair *p)
     for (uint32_t k = 0; k < x->nparts; k++) {
         const tn_part *a = &x->parts[k], *b = &y->parts[k];
         if (strcmp(a->role, b->role) != 0 || !same_shape(&a->array, &b->array))
-            return false;
+            return unlike(p, a, b);
         if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err))
             return unread(p, &err);
     }

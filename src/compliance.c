@@ -46,8 +46,7 @@ static const requirement requirements[] = {
     TYPE(3, TN_INT4),
     TYPE(3, TN_UINT4),
     { 3, "All layouts", tn_try_all_layouts, TN_UNKNOWN, NULL },
-    { 3, "Sparse tensors", tn_try_sparse, TN_UNKNOWN,
-      "their data is not converted in this version" },
+    { 3, "Sparse tensors", tn_try_sparse, TN_UNKNOWN, NULL },
     { 3, "Zero-copy sharing", NULL, TN_UNKNOWN, "not in this version: no buffer is handed to another process" },
     { 3, "Dynamic shapes", tn_try_dynamic_shapes, TN_UNKNOWN, NULL },
 };

@@ -2,6 +2,7 @@
  * stored how.  remake.c says what becomes of each, transfer.c moves the bytes. */
 #include "base/error.h"
 #include "base/options.h"
+#include "container/sparse.h"
 #include "container/stream.h"
 #include "scales.h"
 #include "transfer.h"
@@ -23,6 +24,7 @@ typedef struct conversion {
     tn_stored_as            **how;      /* of each part of each of them */
     tn_remake_rules          *rules;    /* of each */
     tn_remade                *made;     /* what becomes of each */
+    tn_pool                  *pool;     /* once one is needed */
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
@@ -102,7 +104,7 @@ static tn_status check_rules(const conversion *c, tn_error *err)
 
 static size_t rule_count(const tn_convert_options *o)
 {
-    return o->nonly + o->nrename + o->ncasts + o->nlayouts + o->npads;
+    return o->nonly + o->nrename + o->ncasts + o->nlayouts + o->npads + o->nforms;
 }
 
 /* The pattern of rule i of all. */
@@ -116,7 +118,9 @@ static const char *rule_text(const tn_convert_options *o, size_t i)
         return o->casts[i].glob;
     if ((i -= o->ncasts) < o->nlayouts)
         return o->layouts[i].glob;
-    return o->pads[i - o->nlayouts].glob;
+    if ((i -= o->nlayouts) < o->npads)
+        return o->pads[i].glob;
+    return o->forms[i - o->npads].glob;
 }
 
 static tn_status check_used(const conversion *c, tn_error *err)
@@ -142,18 +146,50 @@ static size_t first_match(conversion *c, size_t from, size_t n, const char *name
     return n;
 }
 
+static bool is_wide(tn_dtype index) { return index == TN_INT64 || index == TN_UINT64; }
+
+/* A container that keeps indices of 64 bits only is given those: they are what they were. */
+static tn_status widen_indices(conversion *c, const tn_tensor *t, const tn_form_rule **form, tn_error *err)
+{
+    tn_dtype type = c->writer->format->index_type;
+    bool coo = strcmp(*form ? (*form)->form : t->form, "coo") == 0;
+    if (type == TN_UNKNOWN || !coo || (*form ? (*form)->options.index != TN_UNKNOWN : is_wide(t->parts[1].array.dtype)))
+        return TN_OK;
+    tn_form_rule *own = tn_arena_zalloc(&c->arena, 1, sizeof *own);
+    if (!own)
+        return tn_fail_nomem(err);
+    *own = *form ? **form : (tn_form_rule){ .form = "coo", .options = { .size = sizeof own->options } };
+    own->options.index = type;
+    *form = own;
+    return TN_OK;
+}
+
+static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *rules, size_t *cast, tn_error *err)
+{
+    const tn_convert_options *o = &c->o;
+    size_t from = o->nonly + o->nrename, layout, pad, form;
+    *cast = first_match(c, from, o->ncasts, t->name);
+    layout = first_match(c, from += o->ncasts, o->nlayouts, t->name);
+    pad = first_match(c, from += o->nlayouts, o->npads, t->name);
+    form = first_match(c, from += o->npads, o->nforms, t->name);
+    *rules = (tn_remake_rules){
+        *cast < o->ncasts ? &o->casts[*cast] : NULL, layout < o->nlayouts ? &o->layouts[layout] : NULL,
+        pad < o->npads ? &o->pads[pad] : NULL, form < o->nforms ? &o->forms[form] : NULL,
+    };
+    tn_status status = widen_indices(c, t, &rules->form, err);
+    if (!status && rules->form && !c->pool)
+        status = tn_pool_new(c->create.jobs, &c->pool, err);
+    return status;
+}
+
 static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
 {
-    size_t from = c->o.nonly + c->o.nrename;
-    size_t cast = first_match(c, from, c->o.ncasts, t->name);
-    size_t layout = first_match(c, from + c->o.ncasts, c->o.nlayouts, t->name);
-    size_t pad = first_match(c, from + c->o.ncasts + c->o.nlayouts, c->o.npads, t->name);
-    c->rules[i] = (tn_remake_rules){
-        cast < c->o.ncasts ? &c->o.casts[cast] : NULL, layout < c->o.nlayouts ? &c->o.layouts[layout] : NULL,
-        pad < c->o.npads ? &c->o.pads[pad] : NULL,
-    };
+    size_t cast = 0;
     tn_remade *made = &c->made[i];
-    tn_status status = tn_remake(c->in, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, &c->arena, made, err);
+    tn_status status = find_rules(c, t, &c->rules[i], &cast, err);
+    tn_remake_place place = { c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes };
+    if (!status)
+        status = tn_remake(&place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made, err);
     if (status)
         return status;
     tn_planned *p = &c->planned[i];
@@ -172,18 +208,19 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
 static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_part *p, tn_stored_as *how, tn_error *err)
 {
     const tn_format_info *info = &c->writer->format->info;
+    tn_storage s = tn_part_stored(t, p);
     *how = (tn_stored_as){ c->create.encoding, c->create.checksum };
     if (c->o.encoding == TN_KEEP)
-        how->encoding = info->compresses ? p->storage.encoding : TN_ENCODING_RAW;
+        how->encoding = info->compresses ? s.encoding : TN_ENCODING_RAW;
     if (how->encoding == TN_ENCODING_DEFLATE)
         how->encoding = TN_ENCODING_ZSTD;       /* what is compressed stays so... */
     if (c->o.checksum == TN_KEEP)
-        how->checksum = info->checksums ? p->storage.checksum : TN_CHECKSUM_NONE;
+        how->checksum = info->checksums ? s.checksum : TN_CHECKSUM_NONE;
     if (how->checksum == TN_CHECKSUM_CRC32)
         how->checksum = TN_CHECKSUM_CRC32C;     /* ...and what has a checksum */
     if (how->checksum == TN_CHECKSUM_UNKNOWN)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: its checksum %s cannot be computed anew (choose one with "
-                       "--checksum)", tn_quote_z(t->name).text, tn_quote_z(p->storage.checksum_text).text);
+                       "--checksum)", tn_quote_z(t->name).text, tn_quote_z(s.checksum_text).text);
     return tn_part_readable(t, p, err);
 }
 
@@ -268,7 +305,7 @@ static bool same_range(const tn_storage *a, const tn_storage *b)
 
 static bool same_rules(const tn_remake_rules *a, const tn_remake_rules *b)
 {
-    return a->cast == b->cast && a->layout == b->layout && a->pad == b->pad;
+    return a->cast == b->cast && a->layout == b->layout && a->pad == b->pad && a->form == b->form;
 }
 
 /* The same rule does the same to both. */
@@ -283,6 +320,8 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
     const tn_tensor *a = c->source[k], *b = c->source[i];
     const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
     bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
+    if (c->made[i].reform || c->made[k].reform)
+        return false;
     /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes must be the same. */
     if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || !same_layout(a, b) || a->rank != b->rank ||
                     (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
@@ -364,13 +403,34 @@ static tn_status find_scales(conversion *c, uint64_t *passed, uint64_t total, tn
     return status;
 }
 
+/* Entries that are copied as they are: their indices are those of the shape. */
+static tn_status check_indices(const conversion *c, tn_error *err)
+{
+    tn_error why = { .text = "" };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < c->count && !status; i++)
+        for (uint32_t k = 0; k < c->source[i]->nparts && !status; k++)
+            if (!c->made[i].reform && tn_is_sparse_index(c->source[i], &c->source[i]->parts[k]))
+                status = tn_sparse_check(c->in, c->source[i], &c->source[i]->parts[k], &why);
+    if (status) {
+        tn_fail(err, status, why.offset, "%s", why.text);
+        tn_error_in_file(err, c->in_path);
+    }
+    return status;
+}
+
 static tn_status move_data(conversion *c, tn_error *err)
 {
     uint64_t passed = 0, first = 0;
     for (size_t i = 0; i < c->count; i++)
         first += c->made[i].unknown ? c->source[i]->parts[0].nbytes : 0;
-    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first };
+    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first, NULL };
     tn_status status = first ? find_scales(c, &passed, first + tn_transfer_bytes(&t), err) : TN_OK;
+    if (!status)
+        status = check_indices(c, err);
+    if (!status && !c->pool)
+        status = tn_pool_new(c->create.jobs, &c->pool, err);
+    t.pool = c->pool;
     return status ? status : tn_transfer_run(&t, err);
 }
 
@@ -379,9 +439,14 @@ static uint64_t bytes_read(const conversion *c)
 {
     const tn_writer *w = c->writer;
     uint64_t total = 0;
-    for (size_t i = 0; i < w->count; i++)
-        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data)
-            total += c->source[w->entries[i].tensor]->parts[w->entries[i].part].storage.size;
+    for (size_t i = 0; i < w->count; i++) {
+        const tn_tensor *t = c->source[w->entries[i].tensor];
+        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data && !c->made[w->entries[i].tensor].reform)
+            total += tn_part_stored(t, &t->parts[w->entries[i].part]).size;
+    }
+    for (size_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->source[i]->nparts && c->made[i].reform; k++)
+            total += tn_part_stored(c->source[i], &c->source[i]->parts[k]).size;
     return total;
 }
 
@@ -420,6 +485,14 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     return write_all(c, result, err);
 }
 
+static void free_all(conversion *c)
+{
+    for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
+        tn_reformed_free(c->made[i].reformed);
+    tn_pool_free(c->pool);
+    tn_arena_free(&c->arena);
+}
+
 tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *given, tn_convert_result *result,
                      tn_error *err)
 {
@@ -435,7 +508,7 @@ tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_opt
     tn_status status = run(&c, result ? result : &ignored, &why);
     fesetenv(&callers);
     tn_writer_abandon(c.writer);
-    tn_arena_free(&c.arena);
+    free_all(&c);
     if (status && err)
         *err = why;
     return status;

@@ -17,11 +17,17 @@ enum {
     PAGE         = 4096         /* a mapped file has no more */
 };
 
+/* It stands in the file as text. */
+static bool is_text(const tn_file *file, const tn_part *p)
+{
+    return file->shards[p->storage.shard].decoded;
+}
+
 /* Raw, in host order and aligned: usable where it lies in its file. */
-static bool lies_ready(const tn_part *p)
+static bool lies_ready(const tn_file *file, const tn_part *p)
 {
     const tn_storage *s = &p->storage;
-    return s->encoding == TN_ENCODING_RAW && s->offset % LEAST_ALIGN == 0 &&
+    return s->encoding == TN_ENCODING_RAW && !is_text(file, p) && !s->pitch && !s->columns && s->offset % LEAST_ALIGN == 0 &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->array.dtype)->swap_bytes == 1);
 }
 
@@ -31,9 +37,9 @@ static uint64_t align_of(uint64_t offset)
     return lowest && lowest < PAGE ? lowest : PAGE;
 }
 
-static void place(const tn_part *p, tn_raw_subject *s)
+static void place(const tn_file *file, const tn_part *p, tn_raw_subject *s)
 {
-    s->in_place = lies_ready(p);
+    s->in_place = lies_ready(file, p);
     s->end = p->nbytes;
     s->align = BUFFER_ALIGN;
     if (!s->in_place)
@@ -55,21 +61,24 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
         tn_json_put_string(own, name, strlen(name));
         tn_buf_putc(own, ',');
     }
-    tn_buf_printf(own, "\"encoding\":\"%s\",\"offset\":%llu,\"size\":%llu",
-                  p->storage.encoding_name, (unsigned long long)p->storage.offset,
-                  (unsigned long long)p->storage.size);
+    tn_buf_printf(own, "\"encoding\":\"%s\"", p->storage.encoding_name);
+    if (!is_text(file, p))
+        tn_buf_printf(own, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)p->storage.offset,
+                      (unsigned long long)p->storage.size);
 }
 
 static tn_status check_form(const tn_tensor *t, tn_error *err)
 {
     tn_status status = tn_part_readable(t, &t->parts[0], err);
-    if (!status && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+    if (status || tn_raw_writes_sparse(t))
+        return status ? status : tn_raw_check_sparse(t, err);
+    if (strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s cannot be described",
                          tn_quote_z(t->name).text, tn_quote_z(t->form).text);
     return status;
 }
 
-/* The numbers of a scale or zero part, in the arena. */
+/* The numbers of a part that the description holds, in the arena. */
 static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *arena, const void **numbers, tn_error *err)
 {
     void *buffer = tn_arena_alloc(arena, (size_t)p->nbytes);
@@ -77,28 +86,48 @@ static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *a
     return buffer ? tn_part_read(file, p, buffer, (size_t)p->nbytes, err) : tn_fail_nomem(err);
 }
 
+/* All of a sparse tensor; what is not inside its shape has no description. */
+static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
+{
+    const tn_tensor *t = s->tensor;
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < t->nparts && !status; k++)
+        status = read_numbers(file, &t->parts[k], arena, &s->data[k], err);
+    if (!status)
+        status = tn_raw_describe(s, arena, d, err);
+    return status ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_CORRUPT, err);
+}
+
+/* A dense tensor, or one of codes with scales. */
+static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
+{
+    const tn_tensor *t = s->tensor;
+    const void *scale = NULL, *zero = NULL;
+    tn_buf own = { 0 };
+    tn_status status = t->nparts > 1 ? read_numbers(file, &t->parts[1], arena, &scale, err) : TN_OK;
+    if (!status && t->nparts > 2)
+        status = read_numbers(file, &t->parts[2], arena, &zero, err);
+    if (status)
+        return status;
+    place(file, &t->parts[0], s);
+    s->content = t->parts[0].storage.checksum_text;
+    put_source(&own, file, &t->parts[0]);
+    s->scale = scale;
+    s->zero = zero;
+    s->own = &own;
+    status = tn_raw_describe(s, arena, d, err);
+    tn_buf_free(&own);
+    return status;
+}
+
 static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descriptors *set, tn_error *err)
 {
     tn_raw_subject s = { .tensor = t, .meta = t->meta, .nmeta = t->nmeta };
-    const void *scale = NULL, *zero = NULL;
-    tn_buf own = { 0 };
     tn_descriptor *d = tn_descriptors_add(set);
     tn_status status = d ? check_form(t, err) : tn_fail_nomem(err);
-    if (!status && t->nparts > 1)
-        status = read_numbers(file, &t->parts[1], &set->arena, &scale, err);
-    if (!status && t->nparts > 2)
-        status = read_numbers(file, &t->parts[2], &set->arena, &zero, err);
     if (status)
         return status;
-    place(&t->parts[0], &s);
-    s.content = t->parts[0].storage.checksum_text;
-    put_source(&own, file, &t->parts[0]);
-    s.scale = scale;
-    s.zero = zero;
-    s.own = &own;
-    status = tn_raw_describe(&s, &set->arena, d, err);
-    tn_buf_free(&own);
-    return status;
+    return tn_raw_writes_sparse(t) ? describe_sparse(file, &s, &set->arena, d, err) : describe_data(file, &s, &set->arena, d, err);
 }
 
 tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err)

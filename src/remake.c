@@ -21,7 +21,7 @@ typedef struct maker {
 
 /* One tensor in the making. */
 typedef struct making {
-    const tn_file         *file;
+    const tn_remake_place *place;
     const tn_tensor       *source;
     const tn_remake_rules *rules;
     tn_arena              *arena;
@@ -160,7 +160,7 @@ static tn_status dequantize(making *m, tn_error *err)
         return fail(m, TN_ERR_ARGUMENT, err, "a scaled tensor becomes a float type, and from there any other");
     if (!shape)
         return tn_fail_nomem(err);
-    tn_dequantizing d = { m->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero };
+    tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero };
     tn_status status = tn_dequantize_change(&d, m->arena, &m->made->change, err);
     m->made->tensor.form = "dense";
     m->made->tensor.scaling = NULL;
@@ -283,6 +283,80 @@ static tn_status quantize(making *m, tn_error *err)
 
 /* ---- forms ---- */
 
+static bool is_sparse(const char *form)
+{
+    return strcmp(form, "coo") == 0 || strcmp(form, "csr") == 0;
+}
+
+/* The parts as they will be; the description outlives what has counted them. */
+static tn_status declare_parts(making *m, const tn_tensor *result, tn_error *err)
+{
+    tn_tensor *t = &m->made->tensor;
+    t->form = m->made->reform->form;
+    t->nparts = result->nparts;
+    for (uint32_t k = 0; k < result->nparts; k++) {
+        const tn_part *p = &result->parts[k];
+        int64_t *shape = tn_arena_copy(m->arena, p->array.shape, p->array.rank * sizeof *shape);
+        if (!shape)
+            return tn_fail_nomem(err);
+        m->parts[k] = (tn_part){ .role = p->role, .array = { p->array.dtype, p->array.rank, shape, NULL }, .nbytes = p->nbytes };
+    }
+    return TN_OK;
+}
+
+static tn_status check_form(const making *m, tn_error *err)
+{
+    const tn_remake_rules *rules = m->rules;
+    const char *from = m->source->form;
+    if (strcmp(from, "dense") != 0 && !is_sparse(from))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense, coo or csr tensor but found form %s%s",
+                       tn_quote_z(m->source->name).text, tn_quote_z(from).text,
+                       m->source->scaling ? " (cast it to a float type first)" : "");
+    if (rules->layout || rules->pad || (rules->cast && rules->cast->quantized))
+        return fail(m, TN_ERR_ARGUMENT, err, "another form, and another layout, padding or scales, take two conversions");
+    if (rules->cast && tn_dtype_get(rules->cast->dtype)->bits < 8)
+        return fail(m, TN_ERR_UNSUPPORTED, err, "another form, and elements narrower than a byte, take two conversions");
+    return TN_OK;
+}
+
+/* Another form, or the same in canonical order. */
+static tn_status choose_form(making *m, tn_error *err)
+{
+    const tn_form_rule *rule = m->rules->form;
+    if (!rule || (strcmp(rule->form, "dense") == 0 && strcmp(m->source->form, "dense") == 0))
+        return TN_OK;
+    tn_status status = check_form(m, err);
+    if (status)
+        return status;
+    tn_reform_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
+    if (!task)
+        return tn_fail_nomem(err);
+    *task = (tn_reform_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside };
+    task->options.limit = m->place->max_bytes;
+    m->made->reform = task;
+    bool output_failed = false;
+    status = tn_reformed_new(task, m->place->pool, &m->made->reformed, &output_failed, err);
+    if (!status)
+        status = declare_parts(m, tn_reformed_result(m->made->reformed), err);
+    if (!status && tn_reformed_is_large(m->made->reformed)) {
+        tn_reformed_free(m->made->reformed);
+        m->made->reformed = NULL;
+    }
+    return status;
+}
+
+/* The values of a sparse tensor are cast one by one, by their number. */
+static tn_status cast_entries(making *m, const tn_cast_plan **plans, tn_error *err)
+{
+    const tn_cast_rule *cast = m->rules->cast;
+    if ((cast && cast->quantized) || m->rules->layout || m->rules->pad)
+        return fail(m, TN_ERR_UNSUPPORTED, err, "a sparse tensor has no scales, no order of its elements and no padding (--form dense)");
+    m->how.rank = 1;
+    m->how.order[0] = 0;
+    m->how.shape[0] = m->parts[0].array.shape[0];
+    return cast ? cast_elements(m, plans, err) : TN_OK;
+}
+
 /* A scaled tensor that stays one: its scales go along. */
 static tn_status keep_scales(making *m, tn_error *err)
 {
@@ -298,14 +372,16 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
 {
     const tn_tensor *t = m->source;
     const tn_cast_rule *cast = m->rules->cast;
-    bool scaled = strcmp(t->form, "scaled") == 0, dense = strcmp(t->form, "dense") == 0;
+    bool scaled = strcmp(t->form, "scaled") == 0, dense = strcmp(m->made->tensor.form, "dense") == 0;
     tn_status status = TN_OK;
+    if (is_sparse(m->made->tensor.form))
+        return cast_entries(m, plans, err);
     if (!scaled && !dense)
         return m->rules->cast || m->rules->layout || m->rules->pad
-                   ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense or scaled tensor but found form %s",
-                             tn_quote_z(t->name).text, tn_quote_z(t->form).text) : TN_OK;
+                   ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense, sparse or scaled tensor but found form "
+                             "%s", tn_quote_z(t->name).text, tn_quote_z(t->form).text) : TN_OK;
     if (scaled)
-        status = tn_read_zeros(m->file, t, m->arena, &m->zero, err);
+        status = tn_read_zeros(m->place->file, t, m->arena, &m->zero, err);
     if (status)
         return status;
     if (scaled)
@@ -415,25 +491,39 @@ static tn_status settle_shape(making *m, tn_error *err)
     return TN_OK;
 }
 
-tn_status tn_remake(const tn_file *file, const tn_tensor *source, const tn_remake_rules *rules,
-                    const tn_cast_plan **plans, tn_arena *arena, tn_remade *made, tn_error *err)
+/* Its elements lie in order, and where they lie can be changed. */
+static bool is_arranged(const making *m)
 {
-    making m = { .file = file, .source = source, .rules = rules, .arena = arena, .made = made };
+    const char *form = m->made->tensor.form;
+    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) &&
+           tn_dtype_get(m->parts[0].array.dtype) != NULL;
+}
+
+tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
+                    const tn_cast_plan **plans, tn_remade *made, tn_error *err)
+{
+    making m = { .place = place, .source = source, .rules = rules, .arena = place->arena, .made = made };
     uint32_t room = source->nparts > 3 ? source->nparts : 3;
     *made = (tn_remade){ .tensor = *source };
-    made->tensor.parts = m.parts = tn_arena_zalloc(arena, room, sizeof *m.parts);
+    made->tensor.parts = m.parts = tn_arena_zalloc(m.arena, room, sizeof *m.parts);
     if (!m.parts)
         return tn_fail_nomem(err);
     for (uint32_t k = 0; k < source->nparts; k++)       /* streamed, so that checksums are seen; stored as the new file says */
         m.parts[k] = (tn_part){ .role = source->parts[k].role, .array = source->parts[k].array, .nbytes = source->parts[k].nbytes };
-    tn_status status = choose_order(&m, err);
+    tn_status status = choose_form(&m, err);
+    if (!status)
+        status = choose_order(&m, err);
     if (!status) {
         apply_order(&m);
         status = choose_elements(&m, plans, err);
     }
-    bool other = strcmp(source->form, "dense") != 0 && strcmp(source->form, "scaled") != 0;
-    if (status || other || tn_dtype_get(m.parts[0].array.dtype) == NULL)
+    if (status)
         return status;
-    status = choose_padding(&m, err);
-    return status ? status : settle_shape(&m, err);
+    if (is_arranged(&m)) {
+        status = choose_padding(&m, err);
+        return status ? status : settle_shape(&m, err);
+    }
+    if (made->change && tn_array_nbytes(&m.parts[0].array, &m.parts[0].nbytes))
+        return fail(&m, TN_ERR_LIMIT, err, "too large for its new type");
+    return TN_OK;
 }

@@ -4,6 +4,7 @@
 #define TN_REMAKE_H
 
 #include "arrange.h"
+#include "reform.h"
 #include "transform/quantize.h"
 
 #include <tenon/convert.h>
@@ -13,7 +14,17 @@ typedef struct tn_remake_rules {
     const tn_cast_rule   *cast;
     const tn_layout_rule *layout;
     const tn_pad_rule    *pad;
+    const tn_form_rule   *form;
 } tn_remake_rules;
+
+/* What is the same for all tensors of a conversion. */
+typedef struct tn_remake_place {
+    const tn_file *file;
+    const char    *beside;          /* the output's path */
+    tn_pool       *pool;
+    tn_arena      *arena;
+    uint64_t       max_bytes;       /* of a tensor in another form; 0: see tn_sparse_options.limit */
+} tn_remake_place;
 
 /* Scales that are still to be found: after planning, before the data moves. */
 typedef struct tn_unknown_scales {
@@ -28,13 +39,17 @@ typedef struct tn_remade {
     const tn_change  *change;       /* of the elements of the first part, or NULL */
     const tn_arrange *arrange;      /* or NULL: they stay in order; has the change */
     tn_unknown_scales *unknown;     /* or NULL */
+    const tn_reform_task *reform;   /* or NULL: its parts are those of the source, or made of them one by one */
+    tn_reformed      *reformed;     /* begun for planning and worth keeping, or NULL: to be freed by the caller */
 } tn_remade;
 
 /* Decides what becomes of `source` under the rules; everything is in the arena.
  * Cast plans are kept in `plans` by source type, one table a cast rule (NULL
- * where there is none yet).  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED
- * with the tensor's name: a rule that cannot be honoured. */
-tn_status tn_remake(const tn_file *file, const tn_tensor *source, const tn_remake_rules *rules,
-                    const tn_cast_plan **plans, tn_arena *arena, tn_remade *made, tn_error *err);
+ * where there is none yet).  For a new form the data is read: how many entries
+ * there are must be known.  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED
+ * with the tensor's name: a rule that cannot be honoured.  made->reformed is to
+ * be freed after a failure too. */
+tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
+                    const tn_cast_plan **plans, tn_remade *made, tn_error *err);
 
 #endif

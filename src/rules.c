@@ -33,6 +33,7 @@ static const word overflows[] = {
 static const word nans[] = { { "keep", TN_NAN_KEEP }, { "zero", TN_NAN_ZERO }, { "error", TN_NAN_ERROR }, { NULL, 0 } };
 static const word complexes[] = { { "real", 1 }, { NULL, 0 } };
 static const word pers[] = { { "tensor", 0 }, { "channel", 1 }, { NULL, 0 } };
+static const word duplicates[] = { { "refuse", TN_DUPLICATES_REFUSE }, { "sum", TN_DUPLICATES_SUM }, { NULL, 0 } };
 static const word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, { NULL, 0 } };
 
 /* Characters before a place, and that one: what a person counts. */
@@ -375,6 +376,69 @@ tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err)
     }
     if (!status && read.count == 0)
         status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dimension to pad, as in C=16, but found none");
+    if (!status)
+        *rule = read;
+    return status;
+}
+
+/* ---- forms ---- */
+
+static bool take_form(tn_text text, char form[16])
+{
+    return (tn_text_is(text, "dense") || tn_text_is(text, "coo") || tn_text_is(text, "csr")) && take_text(text, form, 16);
+}
+
+static bool take_index_type(tn_text text, tn_dtype *dtype)
+{
+    char name[64] = "";
+    take_text(text, name, sizeof name);
+    *dtype = tn_dtype_parse(name);
+    return *dtype == TN_INT32 || *dtype == TN_INT64 || *dtype == TN_UINT32 || *dtype == TN_UINT64;
+}
+
+static tn_status read_form_key(reading *r, tn_text pair, tn_sparse_options *o)
+{
+    enum { THRESHOLD, DUPLICATES, INDEX, COUNT };
+    static const char *const names[COUNT] = { "threshold", "duplicates", "index" };
+    tn_text key = { NULL, 0 }, value = { NULL, 0 };
+    tn_status status = split_pair(r, pair, &key, &value);
+    unsigned i = 0;
+    int found = 0;
+    if (status)
+        return status;
+    while (i < COUNT && !tn_text_is(key, names[i]))
+        i++;
+    if (i == COUNT)
+        return fail_at(r, key, "no key (threshold, duplicates, index)");
+    if (r->seen >> i & 1)
+        return fail_at(r, key, "there a second time");
+    r->seen |= 1u << i;
+    if (i == INDEX)
+        return take_index_type(value, &o->index) ? TN_OK : fail_at(r, value, "no type of indices (int32, int64, uint32, uint64)");
+    if (i == DUPLICATES) {
+        if (!take_word(duplicates, value, &found))
+            return fail_at(r, value, "neither refuse nor sum");
+        o->duplicates = (tn_duplicates)found;
+        return TN_OK;
+    }
+    o->drop = true;
+    return take_double(value, &o->threshold) && o->threshold >= 0 ? TN_OK : fail_at(r, value, "no number that is 0 or more");
+}
+
+tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err)
+{
+    tn_form_rule read = { .options = { .size = sizeof read.options } };
+    reading r = { .text = text, .err = err };
+    const char *equals;
+    tn_text form, head = read_head(&r, &form, &equals);
+    tn_status status = read_glob(&r, equals, read.glob);
+    if (!status && !take_form(form, read.form))
+        status = fail_at(&r, form, "no form (dense, coo, csr)");
+    for (const char *at = text + head.len; *at && !status;) {
+        tn_text pair = { at + 1, strcspn(at + 1, ",") };
+        status = read_form_key(&r, pair, &read.options);
+        at = pair.ptr + pair.len;
+    }
     if (!status)
         *rule = read;
     return status;

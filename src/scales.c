@@ -100,7 +100,7 @@ tn_status tn_find_scales(const tn_scale_search *s, float *scale, int32_t *zero, 
     bool again = true;
     r.bits = tn_dtype_get(r.part->array.dtype)->bits;
     tn_shape_count(s->tensor->rank, s->tensor->shape, &r.count);        /* cannot fail: its bytes were counted */
-    r.span = r.part->storage.encoding == TN_ENCODING_RAW || !r.count ? TN_SPAN : r.count;
+    r.span = tn_part_splits(r.part) || !r.count ? TN_SPAN : r.count;
     tn_status status = begin(&r, err);
     while (!status && again)
         status = go_through(&r, &again, err);

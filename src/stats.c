@@ -120,11 +120,23 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
 
 /* ---- reporting ---- */
 
-static void report_tensor(survey *s, const tn_tensor *t)
+/* Elements that a sparse tensor does not store are values too: of a complex type two each. */
+static tn_statistics unstored(const tn_values *values)
+{
+    bool complex = tn_dtype_get(values->dtype)->kind == TN_KIND_COMPLEX;
+    return tn_statistics_zeros(values->zeros << complex);
+}
+
+static void report_tensor(survey *s, const item *it)
 {
     bool bad = s->tensor.err.status != TN_OK;
-    if (bad)
+    const tn_tensor *t = it->tensor;
+    if (bad) {
         s->tensor.figures = tn_statistics_empty();
+    } else {
+        tn_statistics zeros = unstored(it->values);
+        tn_statistics_join(&s->tensor.figures, &zeros);
+    }
     tn_statistics_join(&s->total, &s->tensor.figures);
     if (s->report)
         s->report(s->o.context, t, &s->tensor.figures, bad ? &s->tensor.err : NULL);
@@ -143,7 +155,7 @@ static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *e
     if (!s->tensor.err.status)
         s->tensor.err = r->err;
     if (it->last)
-        report_tensor(s, it->tensor);
+        report_tensor(s, it);
     s->progress += it->n ? bytes_of(it->tensor, it->n) : 0;
     if (s->o.progress && s->o.progress(s->o.context, s->progress, s->to_do))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
@@ -181,7 +193,7 @@ static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
     else
         tn_shape_count(p->array.rank, p->array.shape, &count);
     do {
-        bool split = p->storage.encoding == TN_ENCODING_RAW && count - from > TN_SPAN;
+        bool split = tn_part_splits(p) && count - from > TN_SPAN;
         uint64_t n = split ? TN_SPAN : count - from;
         status = push_item(s, (item){ .tensor = t, .values = values, .from = from, .n = n, .last = !split }, err);
         from += n;

@@ -4,7 +4,8 @@
  *   raw      the place of each is known beforehand: any thread writes any window
  *   small    compressed whole by any thread, written in order
  *   large    one at a time: libzstd itself uses all cores
- *   arranged one at a time, in another order or with padding: arrange.c uses all cores */
+ *   arranged one at a time, in another order or with padding: arrange.c uses all cores
+ *   reformed one at a time, in another form: reform.c uses all cores */
 #include "transfer.h"
 #include "base/error.h"
 #include "container/scan.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum way { RAW, SMALL, LARGE, ARRANGED } way;
+typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED } way;
 
 typedef struct mover {
     const tn_transfer *t;
@@ -31,6 +32,8 @@ static const tn_arrange *arrange_of(const mover *m, const tn_out_entry *e)
 
 static way way_of(const mover *m, const tn_out_entry *e)
 {
+    if (m->t->made[e->tensor].reform)
+        return REFORMED;
     if (arrange_of(m, e))
         return ARRANGED;
     return e->encoding != TN_ENCODING_ZSTD ? RAW : e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
@@ -398,12 +401,58 @@ static tn_status move_arranged(mover *m, tn_error *err)
     return status;
 }
 
+/* ---- reformed ---- */
+
+typedef struct reformed {
+    mover              *m;
+    const tn_out_entry *e;
+} reformed;
+
+static tn_status emit_reformed(void *context, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    reformed *r = context;
+    tn_status status = n ? tn_writer_write(r->m->t->out, r->e->tensor, r->e->part, bytes, n, err) : TN_OK;
+    return status ? status : tell_progress(r->m, n, err);
+}
+
+/* What was not worth keeping after planning is begun again. */
+static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
+{
+    bool output_failed = false;
+    if (made->reformed)
+        return TN_OK;
+    tn_status status = tn_reformed_new(made->reform, m->pool, &made->reformed, &output_failed, err);
+    return output_failed ? in_output(m, status, err) : in_input(m, &made->reform->tensor->parts[0], status, err);
+}
+
+static tn_status move_reformed(mover *m, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        tn_remade *made = &m->t->made[e->tensor];
+        reformed r = { m, e };
+        tn_reform_output output = { e->part, change_of(m, e), m->pool, emit_reformed, &r, false };
+        status = begin_reformed(m, made, err);
+        if (status)
+            break;
+        status = tn_reformed_write(made->reformed, &output, err);
+        status = output.output_failed ? in_output(m, status, err) : in_input(m, &made->reform->tensor->parts[0], status, err);
+        if (e->part + 1 == made->tensor.nparts) {
+            tn_reformed_free(made->reformed);
+            made->reformed = NULL;
+        }
+    }
+    return status;
+}
+
 /* ---- all ---- */
 
 static tn_status move_runs(mover *m, tn_error *err)
 {
     static tn_status (*const move[])(mover *, tn_error *) = {
         [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [ARRANGED] = move_arranged,
+        [REFORMED] = move_reformed,
     };
     const tn_writer *w = m->t->out;
     tn_status status = TN_OK;
@@ -427,20 +476,18 @@ uint64_t tn_transfer_bytes(const tn_transfer *t)
     mover m = { .t = t };
     uint64_t total = 0;
     for (size_t i = 0; i < t->out->count; i++)
-        total += is_moved(&t->out->entries[i]) ? part_of(&m, &t->out->entries[i])->nbytes : 0;
+        total += !is_moved(&t->out->entries[i]) ? 0 : way_of(&m, &t->out->entries[i]) == REFORMED
+                 ? t->out->entries[i].nbytes : part_of(&m, &t->out->entries[i])->nbytes;
     return total;
 }
 
 tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
 {
-    mover m = { .t = t, .progress = t->passed, .total = t->passed + tn_transfer_bytes(t) };
+    mover m = { .t = t, .pool = t->pool, .progress = t->passed, .total = t->passed + tn_transfer_bytes(t) };
     size_t n = t->out->count ? t->out->count : 1;
     m.entries = malloc(n * sizeof *m.entries);
     m.parts = malloc(n * sizeof *m.parts);
-    tn_status status = m.entries && m.parts ? tn_pool_new(t->out->options.jobs, &m.pool, err) : tn_fail_nomem(err);
-    if (!status)
-        status = move_runs(&m, err);
-    tn_pool_free(m.pool);
+    tn_status status = m.entries && m.parts ? move_runs(&m, err) : tn_fail_nomem(err);
     free(m.entries);
     free(m.parts);
     return status;

@@ -11,14 +11,15 @@ typedef struct tn_transfer {
     const tn_file          *in;
     tn_writer              *out;            /* planned; its tensor i is made of... */
     const tn_tensor *const *source;         /* ...source[i] */
-    const tn_remade        *made;           /* ...as made[i] says */
+    tn_remade              *made;           /* ...as made[i] says */
     const char             *in_path;        /* for messages */
     tn_progress_fn          progress;
     void                   *context;
     uint64_t                passed;         /* bytes that progress has told of before */
+    tn_pool                *pool;
 } tn_transfer;
 
-/* Decoded bytes that tn_transfer_run() will read. */
+/* Decoded bytes that tn_transfer_run() will read (of tensors that get another form: write). */
 uint64_t tn_transfer_bytes(const tn_transfer *transfer);
 
 /* Moves every part that is not tied to another, checks the input's checksums,

@@ -168,8 +168,9 @@ static tn_status parse_one(const char *json, tn_descriptors **set, size_t *wrong
 
 static const char coo[] = NAMED "\"format\": \"COO\", \"shape\": [3, 4], \"nnz\": 3, \"indices\": {\"dtype\": \"INT64\", "
     "\"data\": [[0, 1], [1, 0], [2, 3]]}, \"values\": {\"dtype\": \"FLOAT32\", \"data\": [1.5, -2, 0.25]}}";
-static const char csr[] = NAMED "\"format\": \"CSR\", \"shape\": [3, 4], \"row_pointers\": [0, 1, 1, 3], "
+static const char csr[] = NAMED "\"format\": \"CSR\", \"shape\": [3, 4], \"row_pointers\": [0, 1, 2, 3], "
     "\"column_indices\": [1, 0, 3], \"values\": [1.5, -2, 0.25]}";
+static const float both_dense[] = { 0, 1.5f, 0, 0, -2, 0, 0, 0, 0, 0, 0, 0.25f };
 static const char coo_outside[] = NAMED "\"format\": \"COO\", \"shape\": [3, 4], \"nnz\": 1, \"indices\": {\"dtype\": \"INT64\", "
     "\"data\": [[0, 4]]}, \"values\": {\"dtype\": \"FLOAT32\", \"data\": [1.5]}}";
 static const char csr_descending[] = NAMED "\"format\": \"CSR\", \"shape\": [2, 4], \"row_pointers\": [0, 2, 1], "
@@ -219,8 +220,83 @@ static tn_status expect_wrong(const char *json, tn_error *err)
     return wrong ? TN_OK : seen(err, "a sparse descriptor with an index outside was not found wrong");
 }
 
+static bool same_parts(const tn_tensor *a, const tn_tensor *b)
+{
+    bool same = strcmp(a->form, b->form) == 0 && a->nparts == b->nparts;
+    for (uint32_t k = 0; same && k < a->nparts; k++)
+        same = a->parts[k].array.dtype == b->parts[k].array.dtype && a->parts[k].nbytes == b->parts[k].nbytes &&
+               memcmp(a->parts[k].data, b->parts[k].data, (size_t)a->parts[k].nbytes) == 0;
+    return same;
+}
+
+/* Into a file and back. */
+static tn_status try_stored(const char *path, const tn_tensor *t, tn_error *err)
+{
+    tn_file *file;
+    tn_status status = tn_trial_store(path, "raw", t, err);
+    if (!status)
+        status = tn_open(path, NULL, &file, err);
+    if (status)
+        return status;
+    const tn_tensor *found = tn_file_find(file, t->name);
+    bool same = found && same_parts(found, t);
+    for (uint32_t k = 0; same && k < t->nparts && !status; k++) {
+        uint8_t read[64];
+        size_t n = (size_t)t->parts[k].nbytes;
+        same = n <= sizeof read && !(status = tn_part_read(file, &found->parts[k], read, n, err)) &&
+               memcmp(read, t->parts[k].data, n) == 0;
+    }
+    tn_close(file);
+    return status ? status : same ? TN_OK : seen(err, "a sparse tensor came back from its file as another one");
+}
+
+/* A sparse tensor made dense, and of that the tensor itself and the same in the other form. */
+static tn_status try_forms(const tn_tensor *t, const tn_tensor *other, const char *path, tn_error *err)
+{
+    tn_sparse_options options = { .size = sizeof options, .index = t->parts[1].array.dtype };
+    tn_tensor *dense = NULL, *again = NULL, *direct = NULL;
+    tn_status status = tn_reform(t, "dense", NULL, &dense, err);
+    if (!status && (dense->parts[0].nbytes != sizeof both_dense || memcmp(dense->parts[0].data, both_dense, sizeof both_dense) != 0))
+        status = seen(err, "a sparse tensor was made dense with other elements than its indices say");
+    if (!status)
+        status = tn_reform(dense, t->form, &options, &again, err);
+    if (!status && !same_parts(again, t))
+        status = seen(err, "a dense tensor was made sparse with other entries than it has");
+    options.index = other->parts[1].array.dtype;
+    if (!status)
+        status = tn_reform(t, other->form, &options, &direct, err);
+    if (!status && !same_parts(direct, other))
+        status = seen(err, "a sparse tensor was given another form with other entries than it has");
+    if (!status)
+        status = try_stored(path, again, err);
+    tn_tensor_free(dense);
+    tn_tensor_free(again);
+    tn_tensor_free(direct);
+    return status;
+}
+
+/* Both documents as tensors. */
+static tn_status try_sparse_tensors(const char *path, tn_error *err)
+{
+    tn_file *first = NULL, *second = NULL;
+    tn_status status = tn_open_memory(coo, strlen(coo), NULL, &first, err);
+    if (!status)
+        status = tn_open_memory(csr, strlen(csr), NULL, &second, err);
+    const tn_tensor *a = status ? NULL : tn_file_find(first, "s"), *b = status ? NULL : tn_file_find(second, "s");
+    if (!status && (!a || !b || strcmp(a->form, "coo") != 0 || strcmp(b->form, "csr") != 0))
+        status = seen(err, "a sparse document was not read as a sparse tensor");
+    if (!status)
+        status = try_forms(a, b, path, err);
+    if (!status)
+        status = try_forms(b, a, path, err);
+    tn_close(first);
+    tn_close(second);
+    return status;
+}
+
 tn_status tn_try_sparse(tn_trial *t, tn_error *err)
 {
+    tn_trial_path path = tn_trial_file(t, "sparse.json");
     tn_status status = try_sparse_document(coo, err);
     if (!status)
         status = try_sparse_document(csr, err);
@@ -228,7 +304,10 @@ tn_status tn_try_sparse(tn_trial *t, tn_error *err)
         status = expect_wrong(coo_outside, err);
     if (!status)
         status = expect_wrong(csr_descending, err);
-    tn_trial_saw(t, "COO and CSR descriptors with 3 values were read, checked, written and read again, 2 wrong ones found");
+    if (!status)
+        status = try_sparse_tensors(path.s, err);
+    tn_trial_saw(t, "COO and CSR descriptors with 3 values were read, checked, written and read again, 2 wrong ones found; each was "
+                 "made dense, sparse again and the other form, and stored: every bit the same");
     return status;
 }
 

@@ -76,6 +76,12 @@ tn_status tn_values_of(const tn_file *file, const tn_tensor *t, tn_arena *arena,
         *values = (tn_values){ .dtype = t->parts[0].array.dtype };
         return TN_OK;
     }
+    if (strcmp(t->form, "coo") == 0 || strcmp(t->form, "csr") == 0) {
+        uint64_t stored = (uint64_t)t->parts[0].array.shape[0], all = stored;
+        tn_shape_count(t->rank, t->shape, &all);    /* cannot fail: its form was checked */
+        *values = (tn_values){ .dtype = t->parts[0].array.dtype, .zeros = all > stored ? all - stored : 0 };
+        return TN_OK;
+    }
     if (strcmp(t->form, "scaled") != 0)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s has no values this version can read",
                        tn_quote_z(t->name).text, tn_quote_z(t->form).text);

@@ -25,6 +25,7 @@ tn_status tn_read_zeros(const tn_file *file, const tn_tensor *tensor, tn_arena *
 typedef struct tn_values {
     tn_dtype         dtype;
     const tn_change *change;    /* or NULL: the elements are the values */
+    uint64_t         zeros;     /* elements of a sparse tensor that are not stored */
 } tn_values;
 
 /* TN_ERR_UNSUPPORTED with the reason where there is no way to the values. */

@@ -23,8 +23,8 @@ _tenon_options() {
     stats) echo "--only --jobs $input $common" ;;
     verify) echo "--jobs $input $common" ;;
     convert)
-        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --layout --pad" \
-            "--compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --dry-run --force --jobs --quiet $input $common"
+        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --layout --pad --form --max-bytes" \
+            "--compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --dry-run --force --jobs --quiet $input $common"
         ;;
     diff) echo "--ignore-metadata --jobs $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
@@ -75,7 +75,7 @@ _tenon() {
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --seed | --pad | --bind | --tensor | --set | --unset | --jobs | -j)
+    --slice | --only | --rename | --seed | --pad | --form | --max-bytes | --bind | --tensor | --set | --unset | --jobs | -j)
         return
         ;;
     esac

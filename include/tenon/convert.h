@@ -7,6 +7,7 @@
 
 #include <tenon/layout.h>
 #include <tenon/quantize.h>
+#include <tenon/sparse.h>
 #include <tenon/writer.h>
 
 #ifdef __cplusplus
@@ -75,6 +76,17 @@ typedef struct tn_pad_rule {
 /* Reads [GLOB=]DIM=N[,DIM=N...][,value=V]; DIM is a letter or a number. */
 TN_API tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err);
 
+/* Which tensors get another form; the first rule that matches counts.  A tensor
+ * that has the form already becomes canonical (see tenon/sparse.h). */
+typedef struct tn_form_rule {
+    char              glob[256];
+    char              form[16]; /* "dense", "coo" or "csr" */
+    tn_sparse_options options;  /* limit and jobs are not looked at */
+} tn_form_rule;
+
+/* Reads [GLOB=]FORM[,threshold=T][,duplicates=refuse|sum][,index=TYPE]. */
+TN_API tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err);
+
 typedef enum tn_keep {          /* for encoding and checksum */
     TN_KEEP   = 0,              /* as in the input, where the output can hold it */
     TN_CHOOSE = 1               /* as create->encoding or create->checksum says */
@@ -99,6 +111,9 @@ typedef struct tn_convert_options {
     size_t             nlayouts;
     const tn_pad_rule *pads;
     size_t             npads;
+    const tn_form_rule *forms;
+    size_t             nforms;
+    uint64_t           max_bytes;   /* of a tensor that gets another form; 0: as tn_sparse_options.limit */
 } tn_convert_options;
 
 typedef struct tn_convert_result {

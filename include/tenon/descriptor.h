@@ -246,7 +246,7 @@ TN_API tn_status tn_descriptor_max_bytes(const tn_descriptor *descriptor, uint64
 /* Describes tensors of an open file: `tensor`, or all when NULL.  A tensor that
  * lies raw, in host order and aligned to 64 bytes in its file is described in
  * place (offset_bytes counts from the beginning of the file); any other as a
- * dense buffer of its own.  tensor_id is a version 5 UUID of the description,
+ * dense buffer of its own; a sparse one has its entries in the descriptor.  tensor_id is a version 5 UUID of the description,
  * so it is the same every time. */
 TN_API tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err);
 

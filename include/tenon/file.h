@@ -66,6 +66,12 @@ TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
  * the last one says how many more there are. */
 TN_API const char *tn_file_warning(const tn_file *file, size_t i);
 
+/* How a part is stored, in short: part->storage, but with the size of its own
+ * bytes where others lie between them, with the encoding, checksum and size of
+ * its columns where these are stored apart, and with the checksum of the first
+ * part where that is of all. */
+TN_API tn_storage tn_part_stored(const tn_tensor *tensor, const tn_part *part);
+
 /* Reads a part whole into `buffer`: dense, host byte order.  `size` must be
  * part->nbytes exactly (TN_ERR_ARGUMENT otherwise).  Checksums are not
  * checked: see tn_verify().
@@ -94,7 +100,7 @@ typedef enum tn_verdict {
 
 /* Called once a part, in the order of the index, from one thread at a time.
  * `why` has the reason for NOT_CHECKED, UNREADABLE and BAD; for OK and NONE its
- * status is TN_OK and its text what is odd all the same (entries of a COO tensor
+ * status is TN_OK and its text what is odd all the same (entries of a sparse tensor
  * that are not in order), else "". */
 typedef void (*tn_verify_fn)(void *context, const tn_tensor *tensor, const tn_part *part,
                              tn_verdict verdict, const tn_error *why);
@@ -107,7 +113,7 @@ typedef struct tn_verify_options {
 } tn_verify_options;
 
 /* Computes every checksum and decodes every compressed part, on all cores, and
- * goes through the indices of COO tensors.
+ * goes through the indices of sparse tensors.
  * Bad parts are reported, not returned: TN_OK means every part got a verdict.
  * TN_ERR_IO, TN_ERR_NOMEM, TN_ERR_CANCELLED: stopped early. */
 TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options, tn_verify_fn report, tn_error *err);

@@ -38,9 +38,10 @@ typedef struct tn_stats_options {
     size_t         nonly;
 } tn_stats_options;
 
-/* Goes through every dense tensor (complex: both halves are values); one of
- * another form is reported with the reason, as one that cannot be read is.  The
- * figures do not depend on the number of threads, the CPU, the byte order or
+/* Goes through every tensor (complex: both halves are values; scaled: the values
+ * that the codes stand for; sparse: the entries, and zeros for all that is not
+ * stored); one of a form this build does not know is reported with the reason,
+ * as one that cannot be read is.  The figures do not depend on the number of threads, the CPU, the byte order or
  * the encoding.
  *
  * TN_ERR_ARGUMENT: a glob that matches nothing.  TN_ERR_IO, TN_ERR_NOMEM,

@@ -11,6 +11,7 @@
 #include <tenon/file.h>
 #include <tenon/layout.h>
 #include <tenon/quantize.h>
+#include <tenon/sparse.h>
 #include <tenon/stats.h>
 #include <tenon/tensor.h>
 #include <tenon/version.h>

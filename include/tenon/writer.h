@@ -35,6 +35,7 @@ typedef struct tn_create_options {
     unsigned    jobs;           /* threads; 0: one a core */
     bool        drop_names;     /* names the container cannot hold may be lost */
     int         btf_coo_code;   /* BTF: the layout code of COO tensors, 1 (TensorFlow Runtime's) or 2; 0: 2 */
+    bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit for bit */
 } tn_create_options;
 
 /* Begins a file.  `options` may be NULL.  The disk is not touched before the

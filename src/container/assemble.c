@@ -141,6 +141,9 @@ static tn_status apply_layout(tn_file *f, size_t i, const tn_record *r, tn_error
 
 static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
+    if (f->tensors[i].nparts > 1 && (r->has_array || r->extents || r->form))
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says what it is made of, and so does its layout",
+                       tn_quote_z(f->tensors[i].name).text);
     tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
     if (!status && r->extents)
         status = apply_extents(f, i, r, err);

@@ -1,5 +1,6 @@
 /* container/file.c - opening a file, and what an open file answers. */
 #include "container/file.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/pages.h"
@@ -80,13 +81,13 @@ static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     return TN_OK;
 }
 
-static tn_status check_place(const tn_file *f, const tn_entry *e, tn_error *err)
+static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_storage *s, tn_error *err)
 {
-    uint64_t size = tn_source_size(f->shards[e->storage.shard].source);
-    if (e->storage.offset > size || e->storage.size > size - e->storage.offset)
+    uint64_t size = tn_source_size(f->shards[s->shard].source);
+    if (s->offset > size || s->size > size - s->offset)
         return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: data of %llu bytes at %llu but the file has %llu bytes",
-                       tn_quote_z(e->name).text, (unsigned long long)e->storage.size,
-                       (unsigned long long)e->storage.offset, (unsigned long long)size);
+                       tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
+                       (unsigned long long)size);
     return TN_OK;
 }
 
@@ -97,7 +98,46 @@ static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nby
     if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->storage.stride, &span) || span > have)
         return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its strides reach beyond the %llu bytes that are stored",
                        tn_quote_z(e->name).text, (unsigned long long)have);
-    return check_place(f, e, err);
+    return check_place(f, e, &e->storage, err);
+}
+
+static bool is_whole_bytes(tn_dtype dtype)
+{
+    return dtype != TN_UNKNOWN && tn_dtype_get(dtype)->bits % 8 == 0;
+}
+
+/* Rows that lie apart: none may begin inside another, and the last must be inside what is stored. */
+static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_storage *s, tn_error *err)
+{
+    uint64_t nbytes, end = 0;
+    bool good = a->rank && s->encoding == TN_ENCODING_RAW && is_whole_bytes(a->dtype) && !tn_array_nbytes(a, &nbytes);
+    if (good && nbytes) {
+        uint64_t row = nbytes / (uint64_t)a->shape[0];
+        good = row <= s->pitch && tn_mul_u64((uint64_t)a->shape[0] - 1, s->pitch, &end) && tn_add_u64(end, row, &end) &&
+               end <= s->size;
+    }
+    if (!good)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
+                       tn_quote_z(e->name).text, (unsigned long long)s->pitch, (unsigned long long)s->size);
+    return check_place(f, e, s, err);
+}
+
+/* Columns that are stored apart: all alike, one for each index of the second dimension. */
+static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_part *columns, tn_error *err)
+{
+    uint64_t nbytes = 0;
+    bool good = a->rank == 2 && a->shape[1] > 0 && a->shape[1] <= TN_MAX_RANK && is_whole_bytes(a->dtype);
+    tn_status status = TN_OK;
+    for (int64_t i = 0; good && i < a->shape[1] && !status; i++) {
+        const tn_array *column = &columns[i].array;
+        const tn_storage *s = &columns[i].storage;
+        good = column->dtype == a->dtype && column->rank == 1 && column->shape[0] == a->shape[0] && !s->columns && !s->pitch &&
+               !s->stride && !tn_array_nbytes(column, &nbytes) && columns[i].nbytes == nbytes &&
+               (s->encoding != TN_ENCODING_RAW || s->size == nbytes);
+        status = check_place(f, e, s, err);
+    }
+    return good ? status : tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its columns are not all of its type and length",
+                                   tn_quote_z(e->name).text);
 }
 
 /* Sizes against shape and type, and the data against the file. */
@@ -110,18 +150,23 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
             return status;
         if (e->storage.stride)
             return check_strided(f, e, *nbytes, err);
+        if (e->storage.pitch)
+            return check_pitched(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, &e->storage, err);
+        if (e->storage.columns)
+            return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->storage.columns, err);
         if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
             return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
                            tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
     }
-    return check_place(f, e, err);
+    return check_place(f, e, &e->storage, err);
 }
 
 const void *tn_file_view(const tn_file *f, const tn_part *p)
 {
     const tn_storage *s = &p->storage;
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
-    if (!type || s->opaque || s->stride || s->encoding != TN_ENCODING_RAW || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
+    bool one_range = s->encoding == TN_ENCODING_RAW && !s->stride && !s->pitch && !s->columns;
+    if (!type || s->opaque || !one_range || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
         return NULL;
     return tn_source_view(f->shards[s->shard].source, s->offset, s->size);
 }
@@ -142,11 +187,19 @@ tn_status tn_file_index_names(tn_file *f, tn_error *err)
 /* Most files list their tensors in the order of their data: then nothing need be sorted to see overlaps. */
 static void note_order(tn_file *f, const tn_storage *s)
 {
-    if (!s->size)
+    tn_range r = tn_entry_range(s);
+    if (!r.size)
         return;
-    f->disordered |= s->shard < f->last_shard || (s->shard == f->last_shard && s->offset < f->last_end);
+    f->disordered |= s->shard < f->last_shard || (s->shard == f->last_shard && r.offset < f->last_end);
     f->last_shard = s->shard;
-    f->last_end = s->offset + s->size;
+    f->last_end = r.offset + r.size;
+}
+
+static tn_status check_companion(const tn_file *f, const tn_entry *e, const tn_part *p, tn_error *err)
+{
+    if (p->storage.pitch)
+        return check_pitched(f, e, &p->array, &p->storage, err);
+    return p->storage.columns ? check_columns(f, e, &p->array, p->storage.columns, err) : TN_OK;
 }
 
 /* The tensor being added has scales beside its codes, or indices beside its values. */
@@ -162,6 +215,9 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     parts[0].role = tn_form_find(t->form)->roles[0];
     for (uint32_t k = 1; k <= e->ncompanions; k++) {
         parts[k] = e->companions[k - 1];
+        tn_status status = check_companion(f, e, &parts[k], err);
+        if (status)
+            return status;
         parts[k].data = parts[k].data ? parts[k].data : tn_file_view(f, &parts[k]);
     }
     t->dtype = e->value_dtype;
@@ -192,8 +248,8 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     };
     part->data = tn_file_view(f, part);
     f->tensors[f->count] = (tn_tensor){
-        .name = e->name, .form = e->storage.opaque ? e->storage.opaque : "dense", .dtype = e->dtype, .rank = e->rank,
-        .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
+        .name = e->name, .form = !e->storage.opaque ? "dense" : e->form ? e->form : e->storage.opaque, .dtype = e->dtype,
+        .rank = e->rank, .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
     if (e->ncompanions && (status = add_companions(f, e, err)))
         return status;
@@ -212,6 +268,17 @@ const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at
     if (!copy)
         tn_fail_nomem(err);
     return copy;
+}
+
+const char *tn_file_stem(tn_file *f, const char *suffix)
+{
+    const char *path = f->shards[0].path, *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    size_t n = strlen(base), end = strlen(suffix);
+    if (n > end && strcmp(base + n - end, suffix) == 0)
+        n -= end;
+    bool good = n && tn_utf8_valid(base, n) == n;
+    return tn_arena_text(&f->arena, good ? base : "tensor", good ? n : strlen("tensor"));
 }
 
 tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text, tn_error *err)
@@ -239,21 +306,39 @@ tn_status tn_file_set_meta(tn_file *f, const tn_meta *meta, size_t n, tn_error *
     return f->meta ? TN_OK : tn_fail_nomem(err);
 }
 
-tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_error *err)
+/* Room for one more; it counts once its source is open. */
+static tn_shard *next_shard(tn_file *f)
 {
     tn_shard *grown = realloc(f->shards, (f->nshards + 1) * sizeof *grown);
     if (!grown)
-        return tn_fail_nomem(err);
+        return NULL;
     f->shards = grown;
-    tn_shard *s = &f->shards[f->nshards];
-    *s = (tn_shard){ .path = tn_arena_text(&f->arena, path, strlen(path)) };
-    if (!s->path)
+    grown[f->nshards] = (tn_shard){ 0 };
+    return &grown[f->nshards];
+}
+
+tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_error *err)
+{
+    tn_shard *s = next_shard(f);
+    if (!s || !(s->path = tn_arena_text(&f->arena, path, strlen(path))))
         return tn_fail_nomem(err);
     tn_status status = tn_source_open(path, f->io, &s->source, err);
-    if (status)
-        return status;
-    *shard = (uint32_t)f->nshards++;
-    return TN_OK;
+    if (!status)
+        *shard = (uint32_t)f->nshards++;
+    return status;
+}
+
+tn_status tn_file_add_decoded(tn_file *f, const void *data, size_t size, uint32_t *shard, tn_error *err)
+{
+    tn_shard *s = next_shard(f);
+    if (!s)
+        return tn_fail_nomem(err);
+    s->path = f->shards[0].path;
+    s->decoded = true;
+    tn_status status = tn_source_open_memory(data, size, &s->source, err);
+    if (!status)
+        *shard = (uint32_t)f->nshards++;
+    return status;
 }
 
 void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
@@ -399,13 +484,20 @@ void tn_close(tn_file *f)
 }
 
 const char *tn_file_format(const tn_file *f) { return f->format->info.name; }
-size_t      tn_file_shards(const tn_file *f) { return f->nshards; }
 size_t      tn_file_count(const tn_file *f)  { return f->count; }
+
+size_t tn_file_shards(const tn_file *f)
+{
+    size_t n = f->nshards;
+    while (n > 1 && f->shards[n - 1].decoded)
+        n--;
+    return n;
+}
 
 uint64_t tn_file_size(const tn_file *f)
 {
     uint64_t total = 0;
-    for (size_t i = 0; i < f->nshards; i++)
+    for (size_t i = 0; i < tn_file_shards(f); i++)
         total += tn_source_size(f->shards[i].source);
     return total;
 }
@@ -430,6 +522,24 @@ const tn_meta *tn_file_meta(const tn_file *f, size_t *count)
 {
     *count = f->nmeta;
     return f->meta;
+}
+
+tn_storage tn_part_stored(const tn_tensor *t, const tn_part *p)
+{
+    tn_storage s = p->storage, first = t->parts[0].storage;
+    if (s.columns) {
+        s.encoding = s.columns[0].storage.encoding;
+        s.checksum = s.columns[0].storage.checksum;
+        for (int64_t i = 0; i < p->array.shape[1]; i++)
+            s.size += s.columns[i].storage.size;
+    }
+    if (s.pitch)
+        s.size = p->nbytes;
+    if (first.sum_size) {
+        s.checksum = first.checksum;
+        s.checksum_text = first.checksum_text;
+    }
+    return s;
 }
 
 const char *tn_file_warning(const tn_file *f, size_t i)

@@ -14,6 +14,7 @@ typedef struct tn_shard {
     tn_source  *source;
     const char *path;           /* as a person would name it; "" for memory and descriptors */
     uint64_t    data_begin;     /* where its data section begins, for formats that have one */
+    bool        decoded;        /* no file: what the format has decoded when it was opened */
 } tn_shard;
 
 struct tn_file {
@@ -54,7 +55,7 @@ typedef struct tn_entry {
     tn_text        record;
     const char    *layout;      /* or NULL */
     /* A tensor of several parts: the entry's array is the first of them. */
-    const char    *form;        /* NULL: dense, or scaled if there is a scaling */
+    const char    *form;        /* NULL: dense, or scaled if there is a scaling; opaque: the layout's name */
     const tn_scaling *scaling;
     tn_dtype       value_dtype;
     const int64_t *value_shape; /* of value_rank dimensions; NULL: the entry's own */
@@ -66,8 +67,9 @@ typedef struct tn_entry {
 /* Makes room for about n entries: a hint, bounded by the size of the index. */
 tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 
-/* Appends an entry: checks rank, sizes (raw: storage.size against shape, type
- * and strides) and that the data lies inside its shard. */
+/* Appends an entry: checks rank, sizes (raw: storage.size against shape, type,
+ * strides and pitch) and that the data lies inside its shard; of companions only
+ * what has a pitch or columns. */
 tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
 
 /* Notes what is wrong with a file that can be read all the same; strings from
@@ -82,6 +84,10 @@ const void *tn_file_view(const tn_file *file, const tn_part *part);
  * index; NULL with `err` filled otherwise.  `what` says what it is. */
 const char *tn_file_text(tn_file *file, tn_text text, const char *what, uint64_t at, tn_error *err);
 
+/* A name for the only tensor of a file: that of the file without its suffix, or
+ * "tensor" where it has none that is UTF-8; NULL without memory. */
+const char *tn_file_stem(tn_file *file, const char *suffix);
+
 /* All of the first shard, which is an index and nothing else: `what`, of at
  * most `most` bytes.  A view where it is mapped, else in the arena. */
 tn_status tn_file_load(tn_file *file, size_t most, const char *what, tn_text *text, tn_error *err);
@@ -91,6 +97,17 @@ tn_status tn_file_set_meta(tn_file *file, const tn_meta *meta, size_t n, tn_erro
 
 /* Opens one more source for a sharded set, beside `file`'s first. */
 tn_status tn_file_add_shard(tn_file *file, const char *path, uint32_t *shard, tn_error *err);
+
+/* Makes arrays that stand in the text of the first shard, and that the format has read from
+ * there, a shard of their own; `data` is in the arena.  After all other shards. */
+tn_status tn_file_add_decoded(tn_file *file, const void *data, size_t size, uint32_t *shard, tn_error *err);
+
+/* Where in its file an entry's bytes are: of several parts in one piece, those of all. */
+typedef struct tn_range { uint64_t offset, size; } tn_range;
+static inline tn_range tn_entry_range(const tn_storage *first)
+{
+    return first->sum_size ? (tn_range){ first->sum_offset, first->sum_size } : (tn_range){ first->offset, first->size };
+}
 
 /* How data ranges may lie to each other. */
 typedef enum tn_tiling {

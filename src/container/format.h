@@ -29,6 +29,7 @@ typedef struct tn_format {
     /* Elements narrower than a byte: the container wants whole bytes a tensor. */
     bool whole_bytes;
     bool shares;                /* two entries may name one range of bytes */
+    tn_dtype index_type;        /* of sparse tensors, where they have 64 bits, signed or not; TN_UNKNOWN: any */
     uint64_t min_align;         /* of each part's data... */
     uint64_t usual_align;       /* ...and where nobody asks for more; 0: the same */
 
@@ -45,7 +46,7 @@ typedef struct tn_format {
 } tn_format;
 
 extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw, tn_format_btf;
-extern const tn_format tn_format_npy, tn_format_npz;
+extern const tn_format tn_format_npy, tn_format_npz, tn_format_scipy, tn_format_mtx;
 
 /* The format of this name, or NULL. */
 const tn_format *tn_format_find(const char *name);

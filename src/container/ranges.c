@@ -56,6 +56,8 @@ typedef struct group {
 static void tie(tn_file *f, group *g, const range *r)
 {
     const tn_part *p = &f->parts[r->entry];
+    if (f->tensors[r->entry].nparts > 1)
+        return;                 /* of several parts one range says too little */
     if (r->offset != g->offset || r->size != g->size || r->shard != g->shard)
         *g = (group){ .offset = r->offset, .size = r->size, .shard = r->shard };
     uint32_t *slot = &g->first_plus_1[p->array.dtype];
@@ -90,7 +92,8 @@ static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin,
 static range range_of(const tn_file *f, size_t i)
 {
     const tn_storage *s = &f->parts[i].storage;
-    return (range){ .offset = s->offset, .size = s->size, .shard = s->shard, .entry = (uint32_t)i };
+    tn_range r = tn_entry_range(s);
+    return (range){ .offset = r.offset, .size = r.size, .shard = s->shard, .entry = (uint32_t)i };
 }
 
 /* Walks the ranges in order of place; reached[shard] becomes where the data ends. */

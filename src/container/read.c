@@ -17,12 +17,13 @@ static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uin
     return status;
 }
 
-/* Compressed bytes are decoded from the front; what lies before `from` is dropped. */
+/* Bytes that are not a range of the file.  Compressed ones are decoded from the front; what lies before `from` is dropped. */
 static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n, tn_error *err)
 {
     tn_stream s = { 0 };
-    uint64_t at = p->storage.stride ? from : 0, end = from + n;
-    tn_status status = tn_stream_open(&s, f, NULL, p, at, p->storage.stride ? n : p->nbytes, TN_CHECKSUM_NONE, err);
+    bool anywhere = tn_part_splits(p) || p->storage.stride;
+    uint64_t at = anywhere ? from : 0, end = from + n;
+    tn_status status = tn_stream_open(&s, f, NULL, p, at, anywhere ? n : p->nbytes, TN_CHECKSUM_NONE, err);
     bool whole = end == p->nbytes;      /* then the end is checked too */
     while (!status && (at < end || whole)) {
         const uint8_t *bytes;
@@ -44,8 +45,7 @@ static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, v
     tn_status status = tn_part_readable(NULL, p, err);
     if (status)
         return status;
-    bool as_is = p->storage.encoding == TN_ENCODING_RAW && !p->storage.stride;
-    return as_is ? read_raw(f, p, from, buffer, n, err) : read_stream(f, p, from, buffer, n, err);
+    return tn_part_is_range(p) ? read_raw(f, p, from, buffer, n, err) : read_stream(f, p, from, buffer, n, err);
 }
 
 static tn_status wrong_size(uint64_t expected, size_t found, tn_error *err)

@@ -10,6 +10,8 @@ static const tn_format *const formats[] = {     /* order of probing and of --hel
     &tn_format_btf,
     &tn_format_npy,
     &tn_format_npz,
+    &tn_format_scipy,           /* after the one that its suffix means */
+    &tn_format_mtx,
 };
 
 enum { NFORMATS = sizeof formats / sizeof *formats };

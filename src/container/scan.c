@@ -36,8 +36,9 @@ typedef struct run {
 static bool can_split(const tn_scan_part *p)
 {
     const tn_storage *s = &p->part->storage;
-    return s->encoding == TN_ENCODING_RAW && !s->opaque && p->stored_kind != TN_CHECKSUM_SHA256 &&
-           p->decoded_kind != TN_CHECKSUM_SHA256 && !(s->stride && p->stored_kind != TN_CHECKSUM_NONE);
+    bool one_pass = tn_part_is_range(p->part) && !s->sum_size;      /* the checksum is of the bytes that are taken, in order */
+    return tn_part_splits(p->part) && !s->opaque && p->stored_kind != TN_CHECKSUM_SHA256 &&
+           p->decoded_kind != TN_CHECKSUM_SHA256 && (one_pass || p->stored_kind == TN_CHECKSUM_NONE);
 }
 
 static bool push_span(run *r, span s)
@@ -87,7 +88,7 @@ static bool plan_spans(run *r)
 static bool same_bytes(const tn_scan_part *p)
 {
     const tn_storage *s = &p->part->storage;
-    return p->stored_kind == p->decoded_kind && !p->change && s->encoding == TN_ENCODING_RAW && !s->stride &&
+    return p->stored_kind == p->decoded_kind && !p->change && tn_part_is_range(p->part) && !s->sum_size &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->part->array.dtype)->swap_bytes == 1);
 }
 

@@ -10,7 +10,17 @@
 
 tn_checksum tn_part_checksum(const tn_part *p)
 {
-    return p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : p->storage.checksum;
+    return p->storage.columns || p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : p->storage.checksum;
+}
+
+bool tn_part_splits(const tn_part *p)
+{
+    return p->storage.encoding == TN_ENCODING_RAW && !p->storage.columns;
+}
+
+bool tn_part_is_range(const tn_part *p)
+{
+    return tn_part_splits(p) && !p->storage.stride && !p->storage.pitch;
 }
 
 /* "tensor "NAME": ", or nothing. */
@@ -37,7 +47,10 @@ tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
         return not_known(t, "encoding", p->storage.encoding_name, err);
     if (p->storage.opaque)
         return not_known(t, "layout", p->storage.opaque, err);
-    return TN_OK;
+    tn_status status = TN_OK;
+    for (int64_t i = 0; p->storage.columns && i < p->array.shape[1] && !status; i++)
+        status = tn_part_readable(t, &p->storage.columns[i], err);
+    return status;
 }
 
 static unsigned swap_unit(const tn_part *p)
@@ -61,16 +74,30 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->made = 0;
     s->stored = part->storage.offset;
     s->stored_end = s->stored + part->storage.size;
+    s->hashed = false;
     s->as_stored = false;
     s->change = NULL;
     s->nunchanged = 0;
     free(s->whole);
     s->whole = NULL;
+    tn_columns_free(s->columns);
+    s->columns = NULL;
+}
+
+/* Of what is stored, that which the checksum is of. */
+static void take_checked(tn_stream *s)
+{
+    const tn_storage *storage = &s->part->storage;
+    if (!storage->sum_size)
+        return;
+    s->stored = storage->sum_offset;
+    s->stored_end = s->stored + storage->sum_size;
 }
 
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err)
 {
     begin(s, file, part);
+    take_checked(s);
     s->as_stored = true;
     return tn_hash_begin(&s->hash, kind, err);
 }
@@ -90,20 +117,23 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
             return status;
         *bytes = s->in;
     }
-    if (s->as_stored || s->part->storage.encoding != TN_ENCODING_DEFLATE)
+    if (!s->hashed && (s->as_stored || s->part->storage.encoding != TN_ENCODING_DEFLATE))
         tn_hash_update(&s->hash, *bytes, *n);
     s->stored += *n;
     return TN_OK;
 }
 
-/* Elements that lie apart are not taken in the order of the file: a checksum needs a pass of its own. */
+/* Elements that lie apart are not taken in the order of the file, and a checksum may be of more than
+ * elements: it needs a pass of its own. */
 static tn_status hash_ahead(tn_stream *s, tn_checksum kind, tn_error *err)
 {
     const uint8_t *bytes;
     size_t n = kind != TN_CHECKSUM_NONE;
     tn_status status = tn_hash_begin(&s->hash, kind, err);
+    take_checked(s);
     while (n && !status)
         status = next_stored(s, &bytes, &n, err);
+    s->hashed = true;
     return status;
 }
 
@@ -217,6 +247,47 @@ static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn
         tn_swap_bytes(s->out, s->out, *n, unit);
     *bytes = s->out;
     return status;
+}
+
+/* Bytes from byte `at` of the part on, at most `most`: the rest of a row, or as many rows as a window spans. */
+static tn_status gather_rows(tn_stream *s, uint64_t at, size_t most, uint8_t *to, size_t *n, tn_error *err)
+{
+    const tn_part *p = s->part;
+    uint64_t row = p->nbytes / (uint64_t)p->array.shape[0], inside = at % row, pitch = p->storage.pitch, rows = 1;
+    size_t size = row - inside < most ? (size_t)(row - inside) : most;
+    if (size == row) {
+        rows += (TN_WINDOW - row) / pitch;
+        rows = rows < most / row ? rows : most / row;
+    }
+    const uint8_t *from;
+    tn_status status = stored_bytes(s, at / row * pitch + inside, (size_t)((rows - 1) * pitch) + size, &from, err);
+    if (!status)
+        tn_copy_apart(to, size, from, (size_t)pitch, size, (size_t)rows);
+    *n = (size_t)rows * size;
+    return status;
+}
+
+static tn_status next_pitched(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->made_end - s->made;
+    unsigned unit = swap_unit(s->part);
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    if (!*n)
+        return TN_OK;
+    tn_status status = need_buffer(&s->out, err);
+    for (size_t done = 0, got; done < *n && !status; done += got)
+        status = gather_rows(s, s->made + done, *n - done, s->out + done, &got, err);
+    if (!status && unit > 1)
+        tn_swap_bytes(s->out, s->out, *n, unit);
+    *bytes = s->out;
+    return status;
+}
+
+static tn_status next_woven(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    tn_status status = need_buffer(&s->out, err);
+    *bytes = s->out;
+    return status ? status : tn_columns_next(s->columns, s->out, TN_WINDOW, n, err);
 }
 
 static tn_status wrong_length(const tn_stream *s, const char *found, tn_error *err)
@@ -365,13 +436,17 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
     s->tensor = tensor;
     s->made = from;
     s->made_end = from + n;
+    if (part->storage.columns) {
+        status = tn_hash_begin(&s->hash, TN_CHECKSUM_NONE, err);
+        return status ? status : tn_columns_open(file, tensor, part, &s->columns, err);
+    }
     if (part->storage.encoding != TN_ENCODING_RAW)
         return open_compressed(s, kind, err);
-    if (part->storage.stride)
-        return hash_ahead(s, kind, err);
-    s->stored += from;
+    bool ahead = !tn_part_is_range(part) || part->storage.sum_size;
+    status = ahead ? hash_ahead(s, kind, err) : tn_hash_begin(&s->hash, kind, err);
+    s->stored = part->storage.offset + from;
     s->stored_end = s->stored + n;
-    return tn_hash_begin(&s->hash, kind, err);
+    return status;
 }
 
 void tn_stream_change(tn_stream *s, const tn_change *change)
@@ -387,7 +462,9 @@ void tn_stream_change(tn_stream *s, const tn_change *change)
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
-    tn_status status = s->as_stored               ? next_stored(s, bytes, n, err)
+    tn_status status = s->as_stored              ? next_stored(s, bytes, n, err)
+                       : s->columns              ? next_woven(s, bytes, n, err)
+                       : s->part->storage.pitch  ? next_pitched(s, bytes, n, err)
                        : s->part->storage.stride ? next_strided(s, bytes, n, err)
                        : raw                     ? next_raw(s, bytes, n, err)
                                                  : next_compressed(s, bytes, n, err);
@@ -437,23 +514,28 @@ void tn_stream_free(tn_stream *s)
     tn_zstd_free(s->zstd);
     tn_inflate_free(s->inflate);
     free(s->whole);
+    tn_columns_free(s->columns);
     free(s->in);
     free(s->out);
     free(s->changed);
     *s = (tn_stream){ 0 };
 }
 
-tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
+tn_status tn_digest_check(const tn_storage *s, const tn_digest *found, const char *who, tn_error *err)
 {
     tn_digest expected;
-    tn_status status = tn_digest_parse(p->storage.checksum_text, &expected, err);
+    tn_status status = tn_digest_parse(s->checksum_text, &expected, err);
     if (status)
-        return tn_fail(err, status, p->storage.offset, "tensor %s: its checksum %s is not well formed",
-                       tn_quote_z(t->name).text, tn_quote_z(p->storage.checksum_text).text);
+        return tn_fail(err, status, s->offset, "%sits checksum %s is not well formed", who, tn_quote_z(s->checksum_text).text);
     if (tn_digest_equal(&expected, found))
         return TN_OK;
     char text[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(found, text);
-    return tn_fail(err, TN_ERR_CHECKSUM, p->storage.offset, "tensor %s: expected checksum %s but found %s",
-                   tn_quote_z(t->name).text, tn_quote_z(p->storage.checksum_text).text, text);
+    return tn_fail(err, TN_ERR_CHECKSUM, s->sum_size ? s->sum_offset : s->offset, "%sexpected checksum %s but found %s", who,
+                   tn_quote_z(s->checksum_text).text, text);
+}
+
+tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
+{
+    return tn_digest_check(&p->storage, found, name_of(t).text, err);
 }

@@ -8,6 +8,7 @@
 #include "bytes/checksum.h"
 #include "bytes/codec.h"
 #include "bytes/inflate.h"
+#include "container/columns.h"
 #include "container/file.h"
 
 /* A window fits the second-level cache with its copy: what is done to it next
@@ -36,6 +37,7 @@ typedef struct tn_stream {
     uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
     uint64_t  made, made_end;       /* decoded bytes so far, and in all */
     tn_hash   hash;                 /* over stored bytes; of deflated data, over decoded ones in the order of the file */
+    bool      hashed;               /* it went over them all before the first window */
     bool      as_stored;
     const tn_change *change;        /* or NULL */
     uint64_t  element, elements;    /* number of the next one to change, and of all */
@@ -45,6 +47,7 @@ typedef struct tn_stream {
     tn_zstd  *zstd;
     tn_inflate *inflate;
     uint8_t  *whole;                /* all of a deflated part whose elements lie apart */
+    tn_columns *columns;            /* of a matrix whose columns are stored apart */
     uint8_t  *in, *out;             /* windows, allocated on first need */
     const uint8_t *pending;         /* stored bytes not yet decoded */
     size_t    npending;
@@ -57,9 +60,18 @@ tn_checksum tn_part_checksum(const tn_part *part);
  * reason otherwise.  The tensor is for the message; it may be NULL. */
 tn_status tn_part_readable(const tn_tensor *tensor, const tn_part *part, tn_error *err);
 
+/* Whether a stream of the part may begin anywhere: it is raw and in one piece. */
+bool tn_part_splits(const tn_part *part);
+
+/* Whether the part's bytes, in the file's byte order, are a range of its file: raw, dense, in one piece. */
+bool tn_part_is_range(const tn_part *part);
+
 /* Begins bytes [from, from + n) of the decoded part, computing `kind` over the
- * stored bytes it takes.  Only raw parts may begin elsewhere than at 0 or end
- * before their end, and of those whose elements lie apart only without a checksum. */
+ * stored bytes it takes, or over those that its checksum is of.  Only parts that
+ * split may begin elsewhere than at 0 or end before their end, and of those
+ * whose elements lie apart, or whose checksum is of more, only without a checksum.
+ * Columns that are stored apart are held against their own checksums at the end:
+ * TN_ERR_CHECKSUM. */
 tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
                          uint64_t n, tn_checksum kind, tn_error *err);
 
@@ -80,5 +92,8 @@ void tn_stream_free(tn_stream *s);
 
 /* TN_ERR_CHECKSUM when `found` is not what the part's checksum text says. */
 tn_status tn_part_compare_digest(const tn_tensor *tensor, const tn_part *part, const tn_digest *found, tn_error *err);
+
+/* The same; the message begins with `who`. */
+tn_status tn_digest_check(const tn_storage *storage, const tn_digest *found, const char *who, tn_error *err);
 
 #endif

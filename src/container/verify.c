@@ -1,8 +1,8 @@
-/* container/verify.c - every checksum, every compressed part, every index of a COO tensor. */
+/* container/verify.c - every checksum, every compressed part, every index of a sparse tensor. */
 #include "base/error.h"
 #include "base/options.h"
-#include "container/coo.h"
 #include "container/scan.h"
+#include "container/sparse.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,25 @@ typedef struct verification {
     size_t        count;
     tn_verify_fn  report;
     void         *context;
+    const tn_part *agreed;      /* the last first part whose checksum agrees and is of the others too */
 } verification;
+
+/* Its bytes are among those that the checksum of another part is of. */
+static bool is_covered(const tn_part *p, const tn_part *by)
+{
+    const tn_storage *s = &p->storage, *sum = &by->storage;
+    return !s->columns && s->shard == sum->shard && s->offset >= sum->sum_offset &&
+           s->offset - sum->sum_offset <= sum->sum_size && s->size <= sum->sum_size - (s->offset - sum->sum_offset);
+}
+
+/* Every column has a checksum: they were right, or the part could not have been read. */
+static bool is_checked_by_column(const tn_part *p)
+{
+    bool all = p->storage.columns != NULL;
+    for (int64_t i = 0; all && i < p->array.shape[1]; i++)
+        all = tn_part_checksum(&p->storage.columns[i]) != TN_CHECKSUM_NONE;
+    return all;
+}
 
 static tn_verdict judge(const tn_scan_part *p, const tn_scanned *result, tn_error *why)
 {
@@ -32,6 +50,13 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scanned *result, tn_erro
     return TN_VERDICT_OK;
 }
 
+/* The verdict of a part without a checksum of its own. */
+static tn_verdict judge_unsummed(const verification *v, const tn_scan_part *p)
+{
+    bool covered = v->agreed == p->tensor->parts && is_covered(p->part, v->agreed);
+    return covered || is_checked_by_column(p->part) ? TN_VERDICT_OK : TN_VERDICT_NONE;
+}
+
 static tn_status done(void *context, size_t k, const tn_scanned *result, tn_error *err)
 {
     verification *v = context;
@@ -43,8 +68,12 @@ static tn_status done(void *context, size_t k, const tn_scanned *result, tn_erro
     }
     tn_error why;
     tn_verdict verdict = judge(p, result, &why);
-    if (!result->status && verdict <= TN_VERDICT_NONE && tn_is_coo_indices(p->tensor, p->part)) {
-        tn_status status = tn_coo_check(v->file, p->tensor, &why);
+    if (verdict == TN_VERDICT_NONE)
+        verdict = judge_unsummed(v, p);
+    else if (verdict == TN_VERDICT_OK && p->part->storage.sum_size)
+        v->agreed = p->part;
+    if (!result->status && verdict <= TN_VERDICT_NONE && tn_is_sparse_index(p->tensor, p->part)) {
+        tn_status status = tn_sparse_check(v->file, p->tensor, p->part, &why);
         if (status == TN_ERR_NOMEM || status == TN_ERR_IO)
             return tn_fail(err, status, why.offset, "%s", why.text);
         verdict = status ? TN_VERDICT_BAD : verdict;

@@ -56,12 +56,21 @@ static bool is_index_type(tn_dtype dtype)
     return dtype == TN_INT32 || dtype == TN_INT64 || dtype == TN_UINT32 || dtype == TN_UINT64;
 }
 
+/* Elements are numbered in row-major order. */
+static bool is_countable(const tn_tensor *t)
+{
+    uint64_t count;
+    return tn_shape_count(t->rank, t->shape, &count) == TN_OK;
+}
+
 /* Values [n] and, for each, a row of indices [n, rank]. */
 static tn_status check_coo(const tn_tensor *t, tn_error *err)
 {
     const tn_array *values = &t->parts[0].array, *indices = &t->parts[1].array;
     const char *wrong = NULL;
-    if (values->dtype != t->dtype || values->rank != 1)
+    if (!is_countable(t))
+        wrong = "it has more than 2^63 - 1 elements";
+    else if (values->dtype != t->dtype || values->rank != 1)
         wrong = "its values must be a vector of its type";
     else if (!is_index_type(indices->dtype))
         wrong = "its indices must be int32, int64, uint32 or uint64";
@@ -70,9 +79,37 @@ static tn_status check_coo(const tn_tensor *t, tn_error *err)
     return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
 }
 
+/* All dimensions but the last. */
+static bool is_row_count(const tn_tensor *t, int64_t pointers)
+{
+    int64_t rows;
+    return !__builtin_mul_overflow(t->shape[0], t->rank == 3 ? t->shape[1] : 1, &rows) && pointers > 0 && pointers - 1 == rows;
+}
+
+/* Values [n], for each an index along the last dimension [n], and pointers [rows + 1]. */
+static tn_status check_csr(const tn_tensor *t, tn_error *err)
+{
+    const tn_array *values = &t->parts[0].array, *indices = &t->parts[1].array, *indptr = &t->parts[2].array;
+    const char *wrong = NULL;
+    if (t->rank != 2 && t->rank != 3)
+        wrong = "form csr has two dimensions, or three: a batch";
+    else if (!is_countable(t))
+        wrong = "it has more than 2^63 - 1 elements";
+    else if (values->dtype != t->dtype || values->rank != 1)
+        wrong = "its values must be a vector of its type";
+    else if (!is_index_type(indices->dtype) || indptr->dtype != indices->dtype)
+        wrong = "its indices and row pointers must be of one type: int32, int64, uint32 or uint64";
+    else if (indices->rank != 1 || indices->shape[0] != values->shape[0])
+        wrong = "its indices must be one for each value";
+    else if (indptr->rank != 1 || !is_row_count(t, indptr->shape[0]))
+        wrong = "its row pointers must be one more than it has rows";
+    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
+}
+
 static const tn_form forms[] = {
     { "dense", { "data" }, 1, check_dense },
     { "coo", { "values", "indices" }, 2, check_coo },
+    { "csr", { "values", "indices", "indptr" }, 3, check_csr },
     { "scaled", { "data", "scale", "zero" }, 2, check_scaled },
 };
 

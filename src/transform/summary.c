@@ -11,6 +11,11 @@ tn_statistics tn_statistics_empty(void)
     return (tn_statistics){ .min = none, .max = none, .mean = none, .deviation = none, .absmax = none };
 }
 
+tn_statistics tn_statistics_zeros(uint64_t n)
+{
+    return n ? (tn_statistics){ .count = n, .zeros = n, .finite = n } : tn_statistics_empty();
+}
+
 /* Means and deviations of two runs as those of one (Chan, Golub and LeVeque
  * 1979), all halved: how far two means are apart may be beyond a double; and in
  * units of the largest, whose square may be. */

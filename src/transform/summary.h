@@ -12,6 +12,9 @@
 /* The figures of nothing. */
 tn_statistics tn_statistics_empty(void);
 
+/* The figures of n zeros. */
+tn_statistics tn_statistics_zeros(uint64_t n);
+
 /* Appends what `next` says. */
 void tn_statistics_join(tn_statistics *all, const tn_statistics *next);
 

@@ -1,5 +1,5 @@
 # show refuses what cannot be shown, before printing anything.
-golden good/mixed.zt edge/unknown_dtype.zt edge/unknown_encoding.zt edge/sparse_coo_coincident.zt
+golden good/mixed.zt edge/unknown_dtype.zt edge/unknown_encoding.zt edge/layout_sparse.zt
 t show mixed.zt nothing
 t show mixed.zt b --slice 2
 t show mixed.zt b --slice 0,-4
@@ -14,4 +14,4 @@ t show mixed.zt b --slice 0,
 t show unknown_dtype.zt t
 t show unknown_encoding.zt t
 t show unknown_encoding.zt t --json
-t show sparse_coo_coincident.zt coo
+t show layout_sparse.zt t

@@ -514,19 +514,35 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
     static const int32_t narrow[] = { 0, 1, 2 };
     static const float scale = 1;
     const tn_scaling scaling = { .axis = -1, .range = { 0, 255 } };
-    const tn_part coo[] = { { .role = "values", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats },
-                            { .role = "indices", .array = { TN_INT32, 2, one_row, NULL }, .data = narrow } };
+    tn_part coo[] = { { .role = "values", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats },
+                      { .role = "indices", .array = { TN_INT32, 2, one_row, NULL }, .data = narrow } };
     const tn_part scaled[] = { { .role = "data", .array = { TN_INT32, 1, three, NULL }, .data = narrow },
                                { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &scale } };
     tn_tensor t = { .name = "0", .form = "coo", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = coo, .nparts = 2 };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found int32");
+    assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found int32 (--form coo,index=int64)");
+    coo[1].array.dtype = TN_UINT32;
+    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found uint32 (--form coo,index=int64)");
     t.form = "scaled";
     t.parts = scaled;
     t.scaling = &scaling;
     CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(err.text, "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"");
+    CHECK(count_entries(folder) == 0);
+}
+
+static void csr_tensors_are_refused_and_told_what_to_become(void)
+{
+    static const int64_t shape[] = { 2, 4 }, indices[] = { 0, 3, 1 }, indptr[] = { 0, 2, 3 };
+    const tn_part parts[] = { { .role = "values", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats },
+                              { .role = "indices", .array = { TN_INT64, 1, three, NULL }, .data = indices },
+                              { .role = "indptr", .array = { TN_INT64, 1, three, NULL }, .data = indptr } };
+    const tn_tensor t = { .name = "0", .form = "csr", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 3 };
+    tn_error err = { .text = "" };
+    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    assert_string_equal(err.text, "tensor \"0\": btf holds dense and coo tensors but found form \"csr\" (--form coo)");
     CHECK(count_entries(folder) == 0);
 }
 
@@ -552,6 +568,7 @@ int main(void)
         IN_FOLDER(names_and_metadata_are_dropped_only_when_that_is_allowed),
         IN_FOLDER(what_btf_cannot_hold_is_refused_before_anything_is_written),
         IN_FOLDER(forms_and_indices_that_btf_has_not_are_refused),
+        IN_FOLDER(csr_tensors_are_refused_and_told_what_to_become),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,17 +219,149 @@ static void descriptors_make_any_file_a_raw_one(void)
     tn_close(f);
 }
 
-static void what_has_no_description_is_refused(void)
+/* What is decoded when a file is opened lies nowhere in it. */
+static void numbers_in_text_are_described_as_a_buffer_of_their_own(void)
 {
-    put_file("s.json", "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":[0,1],"
-             "\"column_indices\":[1],\"values\":[2]}");
-    tn_file *f = open_file("s.json");
+    put_file("a.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n");
+    tn_file *f = open_file("a.mtx");
+    tn_descriptors *set = describe(f, NULL);
+    const tn_descriptor *d = tn_descriptors_at(set, 0);
+    CHECK(d->offset_bytes == 0 && d->total_bytes == 32 && d->alignment == 256 && !d->zero_copy_compatible);
+    assert_string_equal(own_of(d), "{\"file\":\"a.mtx\",\"encoding\":\"text\"}");
+    tn_descriptors_free(set);
+    tn_close(f);
+}
+
+/* ---- sparse tensors ---- */
+
+static void check_sparse(const tn_sparse *s, const char *format, tn_dtype index, const int64_t *indices, size_t nindices)
+{
+    assert_string_equal(s->format, format);
+    CHECK(s->index_type == index && s->nindices == nindices && memcmp(s->indices, indices, nindices * sizeof *indices) == 0);
+    CHECK(s->value_type == TN_FLOAT32 && s->nvalues == 2 && memcmp(s->values, (float[]){ 1.5f, -2 }, 8) == 0);
+}
+
+static void check_not_described(const tn_file *f, tn_status expected, const char *text)
+{
     tn_descriptors *set = NULL;
     tn_error err = { .text = "" };
-    CHECK(tn_describe(f, NULL, &set, &err) == TN_ERR_UNSUPPORTED && !set);
-    walk_error(&err, TN_ERR_UNSUPPORTED);
-    CHECK(strstr(err.text, "tensor \"s\""));
-    CHECK(tn_describe(f, tn_file_tensor(f, 0), &set, NULL) == TN_ERR_UNSUPPORTED);
+    tn_status status = tn_describe(f, NULL, &set, &err);
+    CHECK(status == expected && !set);
+    walk_error(&err, status);
+    if (!strstr(err.text, text))
+        fail_msg("expected \"%s\" but found \"%s\"", text, err.text);
+    CHECK(tn_describe(f, tn_file_tensor(f, 0), &set, NULL) == expected);
+}
+
+static const float two_values[] = { 1.5f, -2 };
+
+/* A file with one sparse tensor of two values. */
+static tn_file *make_sparse(const char *name, const char *form, tn_dtype index, const void *indices, const void *pointers,
+                            uint32_t rank, const int64_t *shape)
+{
+    const int64_t extents[] = { 2, rank }, rows[] = { shape[0] * (rank > 2 ? shape[1] : 1) + 1 };
+    const tn_part parts[] = {
+        { .role = "values", .array = { TN_FLOAT32, 1, extents, NULL }, .data = two_values },
+        { .role = "indices", .array = { index, pointers ? 1 : 2, extents, NULL }, .data = indices },
+        { .role = "indptr", .array = { index, 1, rows, NULL }, .data = pointers },
+    };
+    const tn_tensor t = { .name = "s", .form = form, .dtype = TN_FLOAT32, .rank = rank, .shape = shape, .parts = parts,
+                          .nparts = pointers ? 3 : 2 };
+    tn_create_options options = { .size = sizeof options, .drop_names = true };
+    tn_writer *w;
+    tn_error err = { .text = "" };
+    tn_open_options open = { .size = sizeof open, .format = strstr(name, ".btf") ? "btf" : NULL };
+    tn_file *f;
+    CHECK(tn_create(in_folder(name).text, &options, &w, NULL) == TN_OK);
+    if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err) || tn_open(in_folder(name).text, &open, &f, &err))
+        fail_msg("%s: %s", name, err.text);
+    return f;
+}
+
+static void coo_tensors_are_described_with_their_data(void)
+{
+    const int64_t shape[] = { 3, 4 }, wide[] = { 0, 1, 2, 3 };
+    const int32_t narrow[] = { 0, 1, 2, 3 };
+    static const struct { const char *name; tn_dtype index, described; } files[] = {
+        { "a.zt", TN_INT32, TN_INT32 }, { "b.zt", TN_INT64, TN_INT64 }, { "c.zt", TN_UINT32, TN_INT64 }, { "d.btf", TN_UINT64, TN_INT64 },
+    };
+    for (size_t i = 0; i < 4; i++) {
+        bool is_wide = files[i].index == TN_INT64 || files[i].index == TN_UINT64;
+        tn_file *f = make_sparse(files[i].name, "coo", files[i].index, is_wide ? (const void *)wide : narrow, NULL, 2, shape);
+        tn_descriptors *set = describe(f, NULL);
+        const tn_descriptor *d = tn_descriptors_at(set, 0);
+        tn_close(f);
+        check_sparse(&d->sparse, "COO", files[i].described, wide, 4);
+        CHECK(d->sparse.nnz == 2 && !d->has_memory && !d->nextra);
+        tn_descriptors_free(set);
+    }
+}
+
+/* An index of 32 bits may have its highest bit set. */
+static void indices_keep_their_sign(void)
+{
+    const int64_t shape[] = { INT64_C(4000000000) }, expected[] = { 7, INT64_C(3000000000) };
+    const uint32_t large[] = { 7, 3000000000 };
+    tn_file *f = make_sparse("a.zt", "coo", TN_UINT32, large, NULL, 1, shape);
+    tn_descriptors *set = describe(f, NULL);
+    check_sparse(&tn_descriptors_at(set, 0)->sparse, "COO", TN_INT64, expected, 2);
+    tn_descriptors_free(set);
+    tn_close(f);
+    f = make_sparse("b.zt", "coo", TN_INT32, large, NULL, 1, shape);
+    check_not_described(f, TN_ERR_CORRUPT, "indices.data[1][0]: expected an index in [0, 2147483648) but found -1294967296");
+    tn_close(f);
+}
+
+static void csr_tensors_are_described_with_their_data(void)
+{
+    const int64_t shape[] = { 3, 4 }, wide[] = { 1, 3 }, wide_pointers[] = { 0, 1, 1, 2 };
+    const int32_t narrow[] = { 1, 3 }, narrow_pointers[] = { 0, 1, 1, 2 };
+    for (int i = 0; i < 2; i++) {
+        tn_file *f = i ? make_sparse("a.zt", "csr", TN_INT64, wide, wide_pointers, 2, shape)
+                       : make_sparse("b.zt", "csr", TN_INT32, narrow, narrow_pointers, 2, shape);
+        tn_descriptors *set = describe(f, NULL);
+        const tn_descriptor *d = tn_descriptors_at(set, 0);
+        tn_close(f);
+        check_sparse(&d->sparse, "CSR", i ? TN_INT64 : TN_INT32, wide, 2);
+        CHECK(d->sparse.npointers == 4 && memcmp(d->sparse.pointers, wide_pointers, sizeof wide_pointers) == 0);
+        CHECK(i ? strcmp(own_of(d), "{\"index\":\"int64\"}") == 0 : !d->nextra);
+        tn_descriptors_free(set);
+    }
+}
+
+/* A description is a document of its own: it reads as the same tensor. */
+static void a_description_of_a_sparse_tensor_is_that_tensor(void)
+{
+    const int64_t shape[] = { 3, 4 }, rows[] = { 0, 1, 2, 3 };
+    tn_file *f = make_sparse("a.zt", "coo", TN_INT64, rows, NULL, 2, shape), *again;
+    tn_descriptors *set = describe(f, NULL);
+    tn_compare_options options = { .size = sizeof options, .jobs = 1 };
+    size_t n, different = 1;
+    char *json;
+    CHECK(tn_descriptors_write(tn_descriptors_at(set, 0), 1, false, &json, &n, NULL) == TN_OK);
+    CHECK(tn_open_memory(json, n, NULL, &again, NULL) == TN_OK);
+    CHECK(tn_compare(f, again, &options, NULL, &different, NULL) == TN_OK && different == 0);
+    tn_close(again);
+    tn_close(f);
+    free(json);
+    tn_descriptors_free(set);
+}
+
+/* ---- what cannot be described ---- */
+
+static void what_has_no_description_is_refused(void)
+{
+    const int64_t shape[] = { 3, 4 }, batch[] = { 1, 3, 4 }, outside[] = { 0, 1, 2, 4 }, pointers[] = { 0, 1, 1, 2 };
+    put_file("s.json", "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"COO\",\"shape\":[4294967296,4294967296],\"nnz\":0,"
+             "\"indices\":{\"data\":[]},\"values\":{\"dtype\":\"INT8\",\"data\":[]}}");
+    tn_file *f = open_file("s.json");
+    check_not_described(f, TN_ERR_UNSUPPORTED, "tensor \"s\"");
+    tn_close(f);
+    f = make_sparse("a.zt", "csr", TN_INT64, outside, pointers, 3, batch);
+    check_not_described(f, TN_ERR_UNSUPPORTED, "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3");
+    tn_close(f);
+    f = make_sparse("b.zt", "coo", TN_INT64, outside, NULL, 2, shape);
+    check_not_described(f, TN_ERR_CORRUPT, "tensor \"s\": indices.data[1][1]: expected an index in [0, 4) but found 4");
     tn_close(f);
 }
 
@@ -243,6 +375,11 @@ int main(void)
         IN_FOLDER(a_description_is_the_same_every_time),
         IN_FOLDER(bytes_in_memory_have_no_file),
         IN_FOLDER(descriptors_make_any_file_a_raw_one),
+        IN_FOLDER(numbers_in_text_are_described_as_a_buffer_of_their_own),
+        IN_FOLDER(coo_tensors_are_described_with_their_data),
+        IN_FOLDER(indices_keep_their_sign),
+        IN_FOLDER(csr_tensors_are_described_with_their_data),
+        IN_FOLDER(a_description_of_a_sparse_tensor_is_that_tensor),
         IN_FOLDER(what_has_no_description_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

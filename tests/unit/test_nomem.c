@@ -1,13 +1,14 @@
-/* Memory that runs out at every single allocation, those inside libzstd and
- * libcrypto included: always TN_ERR_NOMEM, nothing lost, nothing left behind.
+/* Memory that runs out at every single allocation, those inside libzstd, zlib
+ * and libcrypto included: always TN_ERR_NOMEM, nothing lost, nothing left behind.
  *
  * The linker gives our malloc() and friends to the library (see CMakeLists.txt:
- * --wrap), and the two libraries are asked to use them. */
+ * --wrap), and the three libraries are asked to use them. */
 #include "support.h"
 
 #include <stdatomic.h>
 
 #include <openssl/crypto.h>
+#include <zlib.h>
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
@@ -36,6 +37,8 @@ void *__wrap_aligned_alloc(size_t align, size_t n);
 void  __wrap_free(void *p);
 ZSTD_CCtx *__wrap_ZSTD_createCCtx(void);
 ZSTD_DCtx *__wrap_ZSTD_createDCtx(void);
+int   __real_inflateInit2_(z_streamp stream, int bits, const char *version, int size);
+int   __wrap_inflateInit2_(z_streamp stream, int bits, const char *version, int size);
 
 static bool must_fail(void)
 {
@@ -78,6 +81,16 @@ static const ZSTD_customMem zstd_memory = { zstd_malloc, zstd_free, NULL };
 
 ZSTD_CCtx *__wrap_ZSTD_createCCtx(void) { return ZSTD_createCCtx_advanced(zstd_memory); }
 ZSTD_DCtx *__wrap_ZSTD_createDCtx(void) { return ZSTD_createDCtx_advanced(zstd_memory); }
+
+static voidpf zlib_malloc(voidpf opaque, uInt n, uInt size) { (void)opaque; return __wrap_malloc((size_t)n * size); }
+static void zlib_free(voidpf opaque, voidpf p) { (void)opaque; __wrap_free(p); }
+
+int __wrap_inflateInit2_(z_streamp stream, int bits, const char *version, int size)
+{
+    stream->zalloc = zlib_malloc;
+    stream->zfree = zlib_free;
+    return __real_inflateInit2_(stream, bits, version, size);
+}
 
 static void *crypto_malloc(size_t n, const char *file, int line) { (void)file; (void)line; return __wrap_malloc(n); }
 static void *crypto_realloc(void *p, size_t n, const char *file, int line) { (void)file; (void)line; return __wrap_realloc(p, n); }
@@ -223,6 +236,48 @@ static tn_status arrange(const char *name, tn_error *err)
     return status ? status : open_and("out.json", describe, err);
 }
 
+/* All parts of all tensors, read and verified. */
+static tn_status read_parts(const tn_file *f, tn_error *err)
+{
+    static uint8_t buffer[MODEL_BYTES];
+    const tn_verify_options verify = { .size = sizeof verify, .jobs = jobs };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < tn_file_count(f); i++) {
+        const tn_tensor *t = tn_file_tensor(f, i);
+        for (uint32_t k = 0; k < t->nparts && !status; k++)
+            status = tn_part_read(f, &t->parts[k], buffer, t->parts[k].nbytes, err);
+    }
+    return status ? status : tn_verify(f, &verify, ignore_verdict, err);
+}
+
+/* Reads a golden file and writes it again in its own format. */
+static tn_status copy(const char *name, tn_error *err)
+{
+    const char *format = strstr(name, ".btf") ? "btf" : strstr(name, ".mtx") ? "mtx" : strstr(name, "/scipy/") ? "scipy-npz" : NULL;
+    const char *out = strstr(name, ".npy") ? "out.npy" : "out.npz";
+    const tn_open_options open = { .size = sizeof open, .format = format };
+    const tn_create_options create = { .size = sizeof create, .format = format, .replace = true, .jobs = jobs, .drop_names = true,
+                                       .mtx_symmetric = strstr(name, "symmetric") != NULL };
+    const tn_convert_options options = { .size = sizeof options, .create = &create };
+    char golden[PATH_MAX];
+    tn_file *f;
+    snprintf(golden, sizeof golden, TEST_GOLDEN "%s", name);
+    tn_status status = tn_open(golden, &open, &f, err);
+    if (status)
+        return status;
+    status = read_parts(f, err);
+    if (!status)
+        status = tn_convert(f, in_folder(out).text, &options, NULL, err);
+    tn_close(f);
+    if (!status)
+        status = tn_open(in_folder(out).text, &open, &f, err);
+    if (status)
+        return status;
+    status = read_parts(f, err);
+    tn_close(f);
+    return status;
+}
+
 /* ---- every allocation in turn ---- */
 
 static void check_failure(const char *name, tn_status (*action)(const char *, tn_error *), long first, long last)
@@ -312,6 +367,18 @@ static void layouts_and_scales_run_out_of_memory(void)
     }
 }
 
+static void formats_of_others_run_out_of_memory(void)
+{
+    static const char *const files[] = {
+        "/btf/ref_written/padding_0_to_7.btf", "/btf/edge/coo_layout_code_2.btf", "/numpy/float32.npy", "/numpy/big_columns.npy", "/numpy/stored.npz",
+        "/numpy/deflated.npz", "/numpy/zip64.npz", "/scipy/csr.npz", "/scipy/csr_stored.npz", "/scipy/coo.npz", "/scipy/coo_stored.npz",
+        "/mtx/scipy/coordinate_real.mtx", "/mtx/scipy/coordinate_symmetric.mtx", "/mtx/scipy/array_complex.mtx", "/mtx/hand/array_integer_symmetric.mtx",
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        for (jobs = 1; jobs <= 2; jobs++)
+            fail_each(files[i], copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +387,7 @@ int main(void)
         IN_FOLDER(safetensors_runs_out_of_memory),
         IN_FOLDER(editing_metadata_runs_out_of_memory),
         IN_FOLDER(layouts_and_scales_run_out_of_memory),
+        IN_FOLDER(formats_of_others_run_out_of_memory),
     };
     if (!CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free))
         return 1;

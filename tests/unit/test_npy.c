@@ -85,6 +85,21 @@ static void headers_are_read_however_they_are_spelled(void)
     }
 }
 
+static void a_name_beside_the_header_is_the_tensors(void)
+{
+    static const struct { const char *comment, *name; } names[] = {
+        { " # tenon {\"name\":\"Gr\\u00fc\\u00dfe\"}", "Grüße" }, { " # tenon {\"name\":7}", "tensor" },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char header[160];
+        snprintf(header, sizeof header, "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }%s\n", names[i].comment);
+        npy f = make_npy(1, header, numbers, 12);
+        tn_file *file = open_npy(&f);
+        assert_string_equal(tn_file_tensor(file, 0)->name, names[i].name);
+        tn_close(file);
+    }
+}
+
 static void types_are_told_by_their_code(void)
 {
     static const struct { const char *descr; tn_dtype dtype; size_t bytes; } types[] = {
@@ -180,6 +195,7 @@ static void what_is_not_a_header_is_refused_with_the_byte(void)
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"record\":{\"dtype\":\"int4\",\"shape\":[24]}}",
           TN_ERR_CORRUPT, "its record says int4" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"meta\":3}", TN_ERR_CORRUPT, "the comment" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"name\":\"a\\u0000\"}", TN_ERR_CORRUPT, "NUL" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         npy f = make_npy(1, bad[i].header, numbers, 12);
@@ -363,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(headers_are_read_however_they_are_spelled),
+        TEST(a_name_beside_the_header_is_the_tensors),
         TEST(types_are_told_by_their_code),
         TEST(columns_and_big_endian_numbers_come_out_as_rows),
         TEST(one_running_index_needs_no_strides),

@@ -480,10 +480,10 @@ static void scales_are_float32(void)
 
 static void what_cannot_be_read_is_listed(void)
 {
-    put_file("s.json", "[" HEAD "\"format\":\"COO\",\"shape\":[2,3],\"nnz\":1,\"indices\":{\"dtype\":\"INT32\",\"data\":[[1,2]]},"
-             "\"values\":{\"dtype\":\"FLOAT32\",\"data\":[1.5]}},"
+    put_file("s.json", "[" HEAD "\"format\":\"COO\",\"shape\":[4294967296,4294967296],\"nnz\":1,"
+             "\"indices\":{\"dtype\":\"INT32\",\"data\":[[1,2]]},\"values\":{\"dtype\":\"FLOAT32\",\"data\":[1.5]}},"
              "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":[0,1],\"column_indices\":[1],"
-             "\"values\":[2]}]");
+             "\"values\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":0.5}}}]");
     tn_file *f = open_file("s.json");       /* no data beside it is needed */
     CHECK(tn_file_count(f) == 2 && tn_file_shards(f) == 1);
     assert_string_equal(tn_file_find(f, "d")->form, "COO");

@@ -232,6 +232,22 @@ static void a_padding_rule_has_dimensions_and_a_value(void)
     CHECK(tn_pad_rule_parse(many, &rule, NULL) == TN_ERR_ARGUMENT);
 }
 
+static void a_form_rule_has_a_form_and_its_keys(void)
+{
+    tn_form_rule rule;
+    CHECK(tn_form_rule_parse("csr", &rule, NULL) == TN_OK);
+    CHECK(strcmp(rule.glob, "*") == 0 && strcmp(rule.form, "csr") == 0 && !rule.options.drop && rule.options.index == TN_UNKNOWN);
+    CHECK(tn_form_rule_parse("w=*=coo,threshold=1e-3,duplicates=sum,index=u32", &rule, NULL) == TN_OK);
+    CHECK(strcmp(rule.glob, "w=*") == 0 && strcmp(rule.form, "coo") == 0 && rule.options.drop && rule.options.threshold == 1e-3);
+    CHECK(rule.options.duplicates == TN_DUPLICATES_SUM && rule.options.index == TN_UINT32);
+    static const char *const wrong[] = { "", "csc", "CSR", "=csr", "csr,", "csr,threshold=-1", "csr,threshold=nan", "csr,threshold=", "csr,index=int8",
+                                        "csr,index=", "csr,duplicates=keep", "csr,index=int32,index=int32", "csr,limit=3", "w=" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tn_error err = { .text = "" };
+        CHECK(tn_form_rule_parse(wrong[i], &rule, &err) == TN_ERR_ARGUMENT && err.text[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +263,7 @@ int main(void)
         TEST(keys_of_scales_must_go_together),
         TEST(a_layout_rule_has_letters_and_where_they_come_from),
         TEST(a_padding_rule_has_dimensions_and_a_value),
+        TEST(a_form_rule_has_a_form_and_its_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

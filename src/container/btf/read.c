@@ -28,6 +28,7 @@ const tn_format tn_format_btf = {
               .reads = true, .writes = true },
     .open = tn_btf_open,
     .type_name = type_name,
+    .index_type = TN_UINT64,
     .min_align = BTF_WORD,
     .plan = tn_btf_plan,
     .finish = tn_btf_finish,

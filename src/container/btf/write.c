@@ -61,8 +61,8 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
     const tn_out_entry *e = first_entry(w, i);
     const tn_tensor *t = e->whole;
     if (!is_coo(t) && strcmp(t->form, "dense") != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf holds dense and coo tensors but found form %s",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf holds dense and coo tensors but found form %s%s",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text, strcmp(t->form, "csr") == 0 ? " (--form coo)" : "");
     for (uint32_t k = 0; k < t->nparts; k++) {
         tn_status status = check_array(t, &t->parts[k], err);
         if (status)
@@ -71,7 +71,8 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "btf can hold neither compressed data nor checksums");
     }
     if (is_coo(t) && tn_dtype_get(t->parts[1].array.dtype)->bits != 64)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf has indices of 64 bits but found %s",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf has indices of 64 bits but found %s "
+                       "(--form coo,index=int64)",
                        tn_quote_z(t->name).text, tn_dtype_get(t->parts[1].array.dtype)->name);
     if ((e->nmeta || t->layout) && !w->options.drop_metadata)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: btf cannot hold its %s (--drop-metadata)",

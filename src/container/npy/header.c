@@ -284,7 +284,9 @@ static bool take_dict(parser *p)
 static tn_status take_comment_item(parser *p, const tn_meta *item, tn_error *err)
 {
     tn_text cbor = { (const char *)item->cbor, item->cbor_size };
-    if (strcmp(item->key, TN_NPY_RECORD) == 0)
+    if (strcmp(item->key, TN_NPY_NAME) == 0)
+        p->h->name = item->text;
+    else if (strcmp(item->key, TN_NPY_RECORD) == 0)
         p->h->record = cbor;
     else if (strcmp(item->key, TN_NPY_META) == 0)
         return tn_meta_parse_map(cbor, TN_NO_OFFSET, p->arena, &p->h->meta, &p->h->nmeta, err);

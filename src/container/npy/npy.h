@@ -8,7 +8,7 @@
  * What NumPy has no word for (a type of Tenon's own, metadata, compound
  * tensors) stands in a comment behind the literal, which NumPy skips:
  *
- *     # tenon {"record":{...},"meta":{...},"file":{...}}
+ *     # tenon {"name":"w","record":{...},"meta":{...},"file":{...}}
  *
  * header.c parses, read.c makes entries, write.c makes headers. */
 #ifndef TN_CONTAINER_NPY_H
@@ -20,6 +20,7 @@
 #define TN_NPY_SUFFIX      ".npy"
 #define TN_NPY_MAGIC       "\x93NUMPY"
 #define TN_NPY_COMMENT     "# tenon "
+#define TN_NPY_NAME        "name"       /* of the tensor, where the file has no other place for it */
 #define TN_NPY_RECORD      "record"     /* of the array, see container/record.h */
 #define TN_NPY_META        "meta"       /* of the tensor */
 #define TN_NPY_FILE_META   "file"       /* of the file; with its first array */
@@ -37,6 +38,7 @@ typedef struct tn_npy_header {
     bool           fortran;     /* the first index runs fastest */
     uint32_t       rank;
     const int64_t *shape;
+    const char    *name;        /* or NULL */
     tn_text        record;
     const tn_meta *meta, *file_meta;
     size_t         nmeta, nfile_meta;
@@ -65,9 +67,20 @@ tn_status tn_npy_open(tn_file *file, tn_error *err);
 
 /* --- write.c --- */
 
-/* The header of an entry, in the arena, so long that what follows is aligned
- * when `before` bytes of the file precede it. */
-tn_status tn_npy_make_header(tn_writer *w, size_t entry, uint64_t before, tn_text *header, tn_error *err);
+/* An array that is to have a header. */
+typedef struct tn_npy_array {
+    const char         *type;   /* as NumPy spells it */
+    uint32_t            rank;
+    const int64_t      *shape;
+    const tn_out_entry *entry;  /* whose record and metadata go along, or NULL */
+    const char         *name;   /* that goes along too, or NULL */
+} tn_npy_array;
+
+tn_npy_array tn_npy_array_of(const tn_out_entry *entry);
+
+/* Its header, in the arena, so long that what follows is aligned when `before`
+ * bytes of the file precede it. */
+tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *array, uint64_t before, tn_text *header, tn_error *err);
 
 tn_status tn_npy_plan(tn_writer *w, tn_error *err);
 tn_status tn_npy_finish(tn_writer *w, tn_error *err);

@@ -94,18 +94,6 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
 
 /* --- a file of its own --- */
 
-/* STEM of FOLDER/STEM.npy; files without a name, or with one that is no text, hold "tensor". */
-static const char *name_after(tn_file *f)
-{
-    const char *path = f->shards[0].path, *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    size_t n = strlen(base), suffix = strlen(TN_NPY_SUFFIX);
-    if (n > suffix && strcmp(base + n - suffix, TN_NPY_SUFFIX) == 0)
-        n -= suffix;
-    bool good = n && tn_utf8_valid(base, n) == n;
-    return tn_arena_text(&f->arena, good ? base : "tensor", good ? n : strlen("tensor"));
-}
-
 static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;
@@ -138,8 +126,10 @@ static void note_rest(tn_file *f, uint64_t end)
 tn_status tn_npy_open(tn_file *f, tn_error *err)
 {
     tn_npy_header h;
-    tn_entry e = { .name = name_after(f) };
-    tn_status status = e.name ? load_header(f, &h, err) : tn_fail_nomem(err);
+    tn_entry e = { .name = NULL };
+    tn_status status = load_header(f, &h, err);
+    if (!status && !(e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX)))
+        status = tn_fail_nomem(err);
     if (!status)
         status = tn_npy_describe(f, &h, tn_source_size(f->shards[0].source) - h.size, &e, err);
     if (status)

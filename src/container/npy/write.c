@@ -11,16 +11,21 @@ enum { GROWING_DIGITS = 21 };
 
 /* --- the header --- */
 
-static void put_literal(tn_buf *b, const tn_out_entry *e)
+tn_npy_array tn_npy_array_of(const tn_out_entry *e)
 {
-    tn_buf_printf(b, "{'descr': '%s', 'fortran_order': False, 'shape': (", tn_npy_type_name(tn_dtype_get(e->dtype)));
-    for (uint32_t i = 0; i < e->rank; i++)
-        tn_buf_printf(b, i ? ", %lld" : "%lld", (long long)e->shape[i]);
-    tn_buf_puts(b, e->rank == 1 ? ",), }" : "), }");
-    if (!e->rank)
+    return (tn_npy_array){ .type = tn_npy_type_name(tn_dtype_get(e->dtype)), .rank = e->rank, .shape = e->shape, .entry = e };
+}
+
+static void put_literal(tn_buf *b, const tn_npy_array *a)
+{
+    tn_buf_printf(b, "{'descr': '%s', 'fortran_order': False, 'shape': (", a->type);
+    for (uint32_t i = 0; i < a->rank; i++)
+        tn_buf_printf(b, i ? ", %lld" : "%lld", (long long)a->shape[i]);
+    tn_buf_puts(b, a->rank == 1 ? ",), }" : "), }");
+    if (!a->rank)
         return;
     int digits = 0;
-    for (int64_t left = e->shape[0]; left || !digits; left /= 10)
+    for (int64_t left = a->shape[0]; left || !digits; left /= 10)
         digits++;
     tn_buf_fill(b, ' ', (size_t)(GROWING_DIGITS - digits));
 }
@@ -34,11 +39,14 @@ static void add_meta(tn_meta *items, size_t *n, const char *key, const tn_meta *
     items[(*n)++] = (tn_meta){ .key = key, .cbor = map->data, .cbor_size = map->size };
 }
 
-static void put_comment(tn_buf *b, const tn_writer *w, const tn_out_entry *e, bool with_meta)
+static void put_comment(tn_buf *b, const tn_writer *w, const tn_npy_array *a, bool with_meta)
 {
-    tn_meta items[3];
+    const tn_out_entry *e = a->entry;
+    tn_meta items[4];
     tn_buf meta = { 0 }, file = { 0 };
     size_t n = 0;
+    if (a->name)
+        items[n++] = (tn_meta){ .key = TN_NPY_NAME, .text = a->name };
     if (e->record.len)
         items[n++] = (tn_meta){ .key = TN_NPY_RECORD, .cbor = (const uint8_t *)e->record.ptr, .cbor_size = e->record.len };
     if (with_meta)
@@ -87,35 +95,47 @@ static tn_status frame(tn_writer *w, const tn_buf *text, uint64_t before, tn_tex
     return TN_OK;
 }
 
-static tn_status try_header(tn_writer *w, size_t entry, bool with_meta, uint64_t before, tn_text *header, tn_error *err)
+static tn_status try_header(tn_writer *w, const tn_npy_array *a, bool with_meta, uint64_t before, tn_text *header, tn_error *err)
 {
     tn_buf text = { 0 };
-    put_literal(&text, &w->entries[entry]);
-    put_comment(&text, w, &w->entries[entry], with_meta);
+    put_literal(&text, a);
+    if (a->entry)
+        put_comment(&text, w, a, with_meta);
     tn_status status = text.bad ? tn_fail_nomem(err) : frame(w, &text, before, header, err);
     tn_buf_free(&text);
     return status;
 }
 
-tn_status tn_npy_make_header(tn_writer *w, size_t entry, uint64_t before, tn_text *header, tn_error *err)
+tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *a, uint64_t before, tn_text *header, tn_error *err)
 {
-    tn_status status = try_header(w, entry, true, before, header, err);
+    tn_status status = try_header(w, a, true, before, header, err);
     if (status == TN_ERR_LIMIT && w->options.drop_metadata)
-        status = try_header(w, entry, false, before, header, err);
+        status = try_header(w, a, false, before, header, err);
     return status;
 }
 
 /* --- a file of one array --- */
 
+static tn_status check_count(const tn_writer *w, tn_error *err)
+{
+    const tn_tensor *only = w->ntensors == 1 ? w->entries[0].whole : NULL;
+    if (only && (strcmp(only->form, "coo") == 0 || strcmp(only->form, "csr") == 0))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: npy holds one array and a tensor of form %s has %u (--form dense, "
+                       "or --to scipy-npz)", tn_quote_z(only->name).text, only->form, only->nparts);
+    if (w->count != 1)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "npy holds one array and there are %zu: use npz", w->count);
+    return TN_OK;
+}
+
 tn_status tn_npy_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
     tn_text *header = tn_arena_zalloc(&w->arena, 1, sizeof *header);
-    if (!header)
-        return tn_fail_nomem(err);
-    if (w->count != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "npy holds one array and there are %zu: use npz", w->count);
-    tn_status status = tn_npy_make_header(w, 0, 0, header, err);
+    tn_status status = header ? check_count(w, err) : tn_fail_nomem(err);
+    if (status)
+        return status;
+    tn_npy_array array = tn_npy_array_of(w->entries);
+    status = tn_npy_make_header(w, &array, 0, header, err);
     if (!status)
         status = tn_writer_add_file(w, w->path, &file, err);
     if (status)

@@ -55,6 +55,7 @@ typedef struct reader {
     range           *ranges;
     size_t           nranges;
     tn_inflate      *inflate;
+    const char      *name;      /* the last that an array has beside its own, or NULL */
 } reader;
 
 /* --- the header of an array --- */
@@ -173,6 +174,8 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
     tn_status status = check_member(m, err);
     if (!status)
         status = load_header(r, m, &h, &crc, err);
+    if (!status && h.name)
+        r->name = h.name;
     if (!status)
         status = tn_npy_describe(r->file, &h, m->decoded - h.size, &e, err);
     if (!status)
@@ -240,7 +243,7 @@ static tn_status read_members(reader *r, tn_error *err)
     return status ? status : check_overlaps(r, err);
 }
 
-tn_status tn_npz_open(tn_file *file, tn_error *err)
+tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)
 {
     reader r = { .file = file, .source = file->shards[0].source };
     tn_status status = tn_zip_open(r.source, &file->arena, &r.directory, err);
@@ -248,5 +251,18 @@ tn_status tn_npz_open(tn_file *file, tn_error *err)
         status = read_members(&r, err);
     tn_inflate_free(r.inflate);
     free(r.ranges);
+    *name = r.name;
+    return status;
+}
+
+tn_status tn_npz_open(tn_file *file, tn_error *err)
+{
+    const char *name;
+    bool joined = false;
+    tn_status status = tn_npz_list(file, &name, err);
+    if (!status)
+        status = tn_scipy_join(file, name, &joined, err);
+    if (joined)
+        file->format = &tn_format_scipy;
     return status;
 }

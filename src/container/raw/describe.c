@@ -148,6 +148,8 @@ static void describe_own(maker *m)
     tn_buf_putc(&text, '{');
     if (t->scaling && t->dtype != TN_FLOAT32)
         tn_buf_printf(&text, "\"" TN_RAW_VALUE_TYPE "\":\"%s\"", tn_dtype_get(t->dtype)->name);
+    if (m->d->sparse.pointers && m->d->sparse.index_type != TN_INT32)
+        tn_buf_printf(&text, "\"" TN_RAW_INDEX_TYPE "\":\"%s\"", tn_dtype_get(m->d->sparse.index_type)->name);
     if (given && given->size) {
         if (text.size > 1)
             tn_buf_putc(&text, ',');
@@ -177,7 +179,11 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
                           .dtype = type, .base_type = tn_wia_type_name(type, arena), .byte_order = TN_HOST_ORDER };
     m.nomem |= !d->base_type || !d->name;
     describe_shape(&m);
-    describe_memory(&m);
+    tn_status status = tn_raw_writes_sparse(t) ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK;
+    if (status)
+        return status;
+    if (!d->sparse.format)
+        describe_memory(&m);
     if (s->scale)
         describe_scaling(&m);
     describe_meta(&m);

@@ -3,8 +3,10 @@
  *     NAME.json   a WIA-AI-011 descriptor, or an array of them
  *     NAME.bin    the bytes they speak of: offset_bytes counts from its first
  *
- * read.c turns descriptors into entries, describe.c makes the descriptor of a tensor (for src/describe.c too),
- * write.c plans and writes both files. */
+ * The numbers of a sparse tensor, scales and zero points stand in the document.
+ *
+ * read.c turns descriptors into entries, and numbers.c what stands in them into parts; describe.c and sparse.c make the
+ * descriptor of a tensor (for src/describe.c too), write.c plans and writes both files. */
 #ifndef TN_CONTAINER_RAW_H
 #define TN_CONTAINER_RAW_H
 
@@ -22,6 +24,7 @@
  * its items that are read back. */
 #define TN_RAW_OWN          "tenon"
 #define TN_RAW_VALUE_TYPE   "dtype"         /* of the values of a quantized tensor; float32 where it is missing */
+#define TN_RAW_INDEX_TYPE   "index"         /* of a CSR tensor; where it is missing int32, or int64 if an index needs it */
 #define TN_RAW_FILE_META    "file_metadata" /* of the file; in the first descriptor */
 
 /* --- read.c --- */
@@ -34,11 +37,39 @@ tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, 
 
 tn_status tn_raw_open(tn_file *file, tn_error *err);
 
+/* --- numbers.c --- */
+
+/* What the documents hold in place of data: decoded, in a shard of its own. */
+typedef struct tn_raw_numbers {
+    tn_file *file;
+    uint8_t *bytes;
+    size_t   used;
+    uint32_t shard;
+} tn_raw_numbers;
+
+/* Codes with scales; the form "scaled". */
+bool tn_raw_is_quantized(const tn_descriptor *d);
+
+/* A sparse tensor that can be read; the form "coo" or "csr". */
+bool tn_raw_is_sparse(const tn_descriptor *d);
+
+/* Bytes that the numbers of a descriptor that is right take at most; 0: it has none. */
+size_t tn_raw_numbers_size(const tn_descriptor *d);
+
+/* Makes room for `size` bytes, after all files are open. */
+tn_status tn_raw_numbers_open(tn_raw_numbers *numbers, tn_file *file, size_t size, tn_error *err);
+
+/* Adds the other parts to an entry that is complete but for them: to codes their
+ * scales; to the shape of a sparse tensor all that it has.  `index` is what the
+ * descriptor says of a CSR tensor, or TN_UNKNOWN. */
+tn_status tn_raw_take_scales(tn_raw_numbers *numbers, const tn_descriptor *d, tn_entry *entry, tn_error *err);
+tn_status tn_raw_take_sparse(tn_raw_numbers *numbers, const tn_descriptor *d, tn_dtype index, tn_entry *entry, tn_error *err);
+
 /* --- describe.c --- */
 
 /* A tensor and where the array of its first part lies in a buffer. */
 typedef struct tn_raw_subject {
-    const tn_tensor *tensor;        /* dense or scaled */
+    const tn_tensor *tensor;        /* dense, scaled, coo or csr */
     const tn_meta   *meta;
     uint32_t         nmeta;
     uint64_t         offset, end;   /* of its bytes in the buffer */
@@ -48,6 +79,8 @@ typedef struct tn_raw_subject {
     bool             in_place;      /* the bytes can be used as they lie there */
     const float     *scale;         /* of a scaled tensor, one or one an index */
     const int32_t   *zero;          /* or NULL: symmetric */
+    const void      *data[3];       /* of a sparse tensor: that of each part, for int64_t to be read from; the descriptor
+                                     * keeps pointing to it, and nothing above but metadata counts */
     const char      *content;       /* the checksum of its data, or NULL: not known */
     const tn_buf    *own;           /* items of TN_RAW_OWN, "key":value with commas between them, or NULL */
 } tn_raw_subject;
@@ -57,6 +90,20 @@ tn_status tn_raw_describe(const tn_raw_subject *subject, tn_arena *arena, tn_des
 
 /* The number in a document that stands for a float32: the one with the fewest digits. */
 double tn_raw_number(float value);
+
+/* --- sparse.c --- */
+
+/* A tensor whose parts all stand in the document. */
+bool tn_raw_writes_sparse(const tn_tensor *tensor);
+
+/* TN_ERR_UNSUPPORTED: a rank that the specification has no words for. */
+tn_status tn_raw_check_sparse(const tn_tensor *tensor, tn_error *err);
+
+/* The document takes at least so many bytes, or more than can be read. */
+uint64_t tn_raw_least_text(const tn_tensor *tensor);
+
+/* The sparse block.  TN_ERR_LOSS: a value that would come back as another. */
+tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_sparse *sparse, tn_error *err);
 
 /* --- write.c --- */
 

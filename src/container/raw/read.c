@@ -6,8 +6,6 @@
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
 
-#include <float.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,9 +59,7 @@ typedef struct reader {
     tn_descriptors *set;
     const uint64_t *at;         /* byte where each descriptor stands */
     uint32_t        data;       /* shard of the .bin */
-    uint32_t        numbers;    /* shard of scales and zero points, in memory: */
-    uint8_t        *number_bytes;
-    size_t          nnumbers;   /* so many bytes are in use */
+    tn_raw_numbers  numbers;
 } reader;
 
 /* The descriptor being read. */
@@ -71,6 +67,7 @@ typedef struct subject {
     const tn_descriptor *d;
     tn_entry             e;
     tn_dtype             value_dtype;   /* of a quantized tensor */
+    tn_dtype             index_dtype;   /* of a CSR tensor; TN_UNKNOWN: not said */
     tn_text              file_meta;     /* JSON, or len 0 */
 } subject;
 
@@ -142,15 +139,11 @@ static tn_status locate(reader *r, tn_text text, tn_error *err)
 /* NAME or NAME.3, after the file, for a descriptor that has no name. */
 static const char *make_name(reader *r, size_t i)
 {
-    const char *path = r->file->shards[0].path, *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    size_t n = strlen(base), suffix = strlen(TN_RAW_SUFFIX);
-    if (n > suffix && strcmp(base + n - suffix, TN_RAW_SUFFIX) == 0)
-        n -= suffix;
+    const char *stem = tn_file_stem(r->file, TN_RAW_SUFFIX);
+    if (!stem || tn_descriptors_count(r->set) == 1)
+        return stem;
     tn_buf b = { 0 };
-    tn_buf_put(&b, n ? base : "tensor", n ? n : strlen("tensor"));
-    if (tn_descriptors_count(r->set) > 1)
-        tn_buf_printf(&b, ".%zu", i);
+    tn_buf_printf(&b, "%s.%zu", stem, i);
     const char *name = b.bad ? NULL : tn_arena_text(&r->file->arena, (const char *)b.data, b.size);
     tn_buf_free(&b);
     return name;
@@ -173,16 +166,6 @@ static tn_status check_all(reader *r, tn_error *err)
 
 /* --- the data beside it --- */
 
-static bool is_quantized(const tn_descriptor *d)
-{
-    return d->quantization.scheme != TN_QUANT_NONE && !d->sparse.format;
-}
-
-static bool has_zeros(const tn_quantization *q)
-{
-    return q->scheme == TN_QUANT_PER_TENSOR_ASYMMETRIC || q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
-}
-
 /* Of descriptors that stand beside a file of another format. */
 #define SIDECAR ".wia.json"
 
@@ -203,44 +186,16 @@ static tn_status open_data(reader *r, tn_error *err)
     return status ? tn_error_in_file(err, path) : TN_OK;
 }
 
-enum { ALIGN = 64 };            /* of every part, as the specification asks at least */
-
-/* Bytes for n numbers. */
-static size_t room_for(size_t n)
-{
-    return (n * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-/* A shard for numbers that stand in the document as text. */
-static tn_status open_numbers(reader *r, size_t size, tn_error *err)
-{
-    tn_file *f = r->file;
-    uint8_t *block = tn_arena_alloc(&f->arena, size + ALIGN - 1);
-    r->number_bytes = block ? block + (ALIGN - (uintptr_t)block % ALIGN) % ALIGN : NULL;
-    tn_shard *grown = realloc(f->shards, (f->nshards + 1) * sizeof *grown);
-    if (grown)
-        f->shards = grown;
-    if (!grown || !r->number_bytes)
-        return tn_fail_nomem(err);
-    r->numbers = (uint32_t)f->nshards;
-    f->shards[f->nshards] = (tn_shard){ .path = "" };
-    tn_status status = tn_source_open_memory(r->number_bytes, size, &f->shards[f->nshards].source, err);
-    f->nshards += !status;
-    return status;
-}
-
 static tn_status open_shards(reader *r, tn_error *err)
 {
-    size_t numbers = 0;
-    bool data = false, quantized = false;
+    bool data = false;
+    size_t size = 0;
     for (size_t i = 0; i < r->set->count; i++) {
-        const tn_descriptor *d = &r->set->items[i];
-        data |= !d->sparse.format;
-        quantized |= is_quantized(d);
-        numbers += room_for(d->quantization.nscales) * (has_zeros(&d->quantization) ? 2 : 1);
+        data |= !r->set->items[i].sparse.format;
+        size += tn_raw_numbers_size(&r->set->items[i]);
     }
     tn_status status = data ? open_data(r, err) : TN_OK;
-    return status || !quantized ? status : open_numbers(r, numbers, err);
+    return status || !size ? status : tn_raw_numbers_open(&r->numbers, r->file, size, err);
 }
 
 /* --- shape and strides --- */
@@ -344,115 +299,9 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
     return TN_OK;
 }
 
-/* --- quantization --- */
-
-/* A float32, or a number that is as near to one as its digits say. */
-static bool to_float(double number, float *value)
-{
-    if (!(number >= -(double)FLT_MAX && number <= (double)FLT_MAX))
-        return false;
-    *value = (float)number;
-    return (double)*value == number || tn_raw_number(*value) == number;
-}
-
-/* "dtype.quantization.scale", or "dtype.quantization.scales[3]" of several channels. */
-typedef struct number_path { char text[64]; } number_path;
-static number_path path_of(const tn_quantization *q, const char *name, size_t i)
-{
-    number_path p;
-    if (tn_is_per_channel(q->scheme))
-        snprintf(p.text, sizeof p.text, "dtype.quantization.%ss[%zu]", name, i);
-    else
-        snprintf(p.text, sizeof p.text, "dtype.quantization.%s", name);
-    return p;
-}
-
-static tn_status take_scales(const subject *s, uint8_t *to, tn_error *err)
-{
-    const tn_quantization *q = &s->d->quantization;
-    for (size_t i = 0; i < q->nscales; i++) {
-        float scale;
-        char text[48];
-        if (to_float(q->scales[i], &scale)) {
-            memcpy(to + i * sizeof scale, &scale, sizeof scale);
-            continue;
-        }
-        tn_value_format(text, sizeof text, TN_FLOAT64, (tn_value){ .kind = TN_KIND_FLOAT, .re = q->scales[i] });
-        return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: %s: expected a number that float32 holds but found %s",
-                       tn_quote_z(s->e.name).text, path_of(q, "scale", i).text, text);
-    }
-    return TN_OK;
-}
-
-static tn_status take_zeros(const subject *s, uint8_t *to, tn_error *err)
-{
-    const tn_quantization *q = &s->d->quantization;
-    for (size_t i = 0; i < q->nscales; i++) {
-        int64_t found = i < q->nzero_points ? q->zero_points[i] : 0;
-        int32_t zero = (int32_t)found;
-        if (zero != found)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: %s: expected an integer of 32 bits but found %lld",
-                           tn_quote_z(s->e.name).text, path_of(q, "zero_point", i).text, (long long)found);
-        memcpy(to + i * sizeof zero, &zero, sizeof zero);
-    }
-    return TN_OK;
-}
-
-/* A part whose numbers come next in memory. */
-static tn_part number_part(reader *r, const char *role, tn_dtype dtype, uint32_t rank, const int64_t *shape, size_t n)
-{
-    uint8_t *bytes = r->number_bytes + r->nnumbers;
-    tn_part part = {
-        .role = role, .array = { .dtype = dtype, .rank = rank, .shape = shape }, .nbytes = n * sizeof(float), .data = bytes,
-        .storage = { .offset = r->nnumbers, .size = n * sizeof(float), .type = tn_dtype_get(dtype)->wia,
-                     .encoding_name = "raw", .order = TN_HOST_ORDER, .shard = r->numbers },
-    };
-    r->nnumbers += room_for(n);
-    return part;
-}
-
-static tn_scaling scaling_of(const tn_descriptor *d)
-{
-    const tn_quantization *q = &d->quantization;
-    const tn_dtype_info *type = tn_dtype_get(d->dtype);
-    bool sign = type->kind == TN_KIND_INT;
-    uint64_t most = UINT64_MAX >> (64 - (type->bits < 63 ? type->bits : 63)) >> sign;
-    tn_scaling s = { .axis = -1, .range = { sign ? -(int64_t)most - 1 : 0, (int64_t)most } };
-    if (tn_is_per_channel(q->scheme))
-        s.axis = q->channel_axis >= 0 && q->channel_axis < d->rank ? (int32_t)q->channel_axis : TN_MAX_RANK;
-    if (q->has_range)
-        memcpy(s.range, q->range, sizeof s.range);
-    return s;
-}
-
-/* Codes with scales: the form "scaled". */
-static tn_status take_quantization(reader *r, subject *s, tn_error *err)
-{
-    const tn_quantization *q = &s->d->quantization;
-    tn_arena *arena = &r->file->arena;
-    uint32_t rank = tn_is_per_channel(q->scheme), n = 1 + has_zeros(q);
-    int64_t count = (int64_t)q->nscales;
-    tn_scaling scaling = scaling_of(s->d);
-    tn_part *parts = tn_arena_zalloc(arena, n, sizeof *parts);
-    const int64_t *shape = tn_arena_copy(arena, &count, sizeof count);
-    s->e.scaling = tn_arena_copy(arena, &scaling, sizeof scaling);
-    if (!parts || !shape || !s->e.scaling)
-        return tn_fail_nomem(err);
-    parts[0] = number_part(r, "scale", TN_FLOAT32, rank, shape, q->nscales);
-    tn_status status = take_scales(s, r->number_bytes + parts[0].storage.offset, err);
-    if (!status && has_zeros(q)) {
-        parts[1] = number_part(r, "zero", TN_INT32, rank, shape, q->nscales);
-        status = take_zeros(s, r->number_bytes + parts[1].storage.offset, err);
-    }
-    s->e.companions = parts;
-    s->e.ncompanions = n;
-    s->e.value_dtype = s->value_dtype;
-    return status;
-}
-
 /* --- metadata, and what Tenon wrote beside the fields of the specification --- */
 
-static tn_dtype take_value_type(tn_json *j)
+static tn_dtype take_type(tn_json *j)
 {
     tn_text text = tn_json_string(j);
     const char *name = j->status ? NULL : tn_arena_text(j->arena, text.ptr, text.len);
@@ -479,7 +328,9 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
     tn_json_object(&j);
     while (tn_json_key(&j, &key)) {
         if (tn_text_is(key, TN_RAW_VALUE_TYPE))
-            s->value_dtype = take_value_type(&j);
+            s->value_dtype = take_type(&j);
+        else if (tn_text_is(key, TN_RAW_INDEX_TYPE))
+            s->index_dtype = take_type(&j);
         else if (tn_text_is(key, TN_RAW_FILE_META))
             s->file_meta = tn_json_raw(&j);
         else
@@ -514,12 +365,12 @@ static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
 
 /* --- one tensor --- */
 
-/* What is listed but not read: a sparse tensor, which has its data in the document, or codes of another scheme. */
+/* What is listed but not read: codes of another scheme, and sparse tensors that are quantized or have no number of elements. */
 static const char *opaque_form(const tn_descriptor *d)
 {
     if (!d->sparse.format)
         return tn_has_other_scheme(d) ? "quantized" : NULL;
-    return strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
+    return tn_raw_is_sparse(d) ? NULL : strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
 }
 
 static tn_status take_storage(reader *r, subject *s, tn_error *err)
@@ -569,11 +420,15 @@ static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
         status = take_storage(r, &s, err);
     if (!status)
         status = take_own(r, &s, err);
-    if (!status && is_quantized(d))
-        status = take_quantization(r, &s, err);
+    if (!status && tn_raw_is_quantized(d)) {
+        s.e.value_dtype = s.value_dtype;
+        status = tn_raw_take_scales(&r->numbers, d, &s.e, err);
+    }
+    if (!status && tn_raw_is_sparse(d))
+        status = tn_raw_take_sparse(&r->numbers, d, s.index_dtype, &s.e, err);
     if (!status)
         status = take_meta(r, &s, i == 0, err);
-    if (!status && d->layout && !d->sparse.format && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
+    if (!status && d->layout && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
         status = tn_fail_nomem(err);
     if (!status && !r->file->left_out && left_out(d))
         status = keep_left_out(r, left_out(d), err);

@@ -1,26 +1,68 @@
 /* container/raw/write.c - the data, and the descriptors that speak of it.
  *
- * Scales and zero points are numbers of the descriptors: their bytes are kept
- * in memory until those are written. */
+ * Scales, zero points and sparse tensors are numbers of the descriptors: their
+ * bytes are kept in memory until those are written. */
 #include "container/raw/raw.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "container/record.h"
 #include "bytes/json.h"
+#include "tensor/code.h"
+#include "tensor/number.h"
 
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DATA = 0 };              /* the first of the writer's files; the descriptors are the last */
-
 /* --- planning --- */
+
+static const tn_tensor *whole_of(const tn_writer *w, const tn_out_entry *e)
+{
+    return w->entries[w->first_entry[e->tensor]].whole;
+}
+
+static bool is_number(const tn_writer *w, const tn_out_entry *e)
+{
+    return e->part || tn_raw_writes_sparse(whole_of(w, e));
+}
 
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* A sparse tensor that can be read back, and whose text is not too long to be. */
+static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err)
+{
+    tn_dtype index = t->parts[1].array.dtype;
+    tn_status status = tn_raw_check_sparse(t, err);
+    if (status)
+        return status;
+    if (index != TN_INT32 && index != TN_INT64)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has indices of int32 or int64 but these are %s "
+                       "(--form %s,index=int64)", tn_quote_z(t->name).text, tn_dtype_get(index)->name, t->form);
+    *least += tn_raw_least_text(t);
+    if (*least > TN_RAW_DOCUMENT_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: with its %lld entries the descriptors would take more than the %u "
+                       "bytes that can be read back", tn_quote_z(t->name).text, (long long)t->parts[0].array.shape[0],
+                       TN_RAW_DOCUMENT_MAX);
+    return TN_OK;
+}
+
+static tn_status check_tensors(const tn_writer *w, tn_error *err)
+{
+    uint64_t least = 0;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->count && !status; i++) {
+        const tn_tensor *t = w->entries[i].whole;
+        if (t && tn_raw_writes_sparse(t))
+            status = check_sparse(t, &least, err);
+        else if (t && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: raw cannot hold a tensor of form %s",
+                             tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    }
+    return status;
 }
 
 static tn_status check_plan(const tn_writer *w, tn_error *err)
@@ -31,53 +73,64 @@ static tn_status check_plan(const tn_writer *w, tn_error *err)
     if (w->nmeta && !w->count && !w->options.drop_metadata)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "raw keeps a file's metadata with its first tensor and there is none "
                        "(--drop-metadata)");
-    for (size_t i = 0; i < w->count; i++) {
-        const tn_tensor *t = w->entries[i].whole;
-        if (t && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: raw cannot hold a tensor of form %s",
-                           tn_quote_z(t->name).text, tn_quote_z(t->form).text);
-    }
-    return TN_OK;
+    return check_tensors(w, err);
 }
 
-/* A dry run has no numbers: it takes the longest. */
+/* The largest index of part k that the tensor can have. */
+static uint64_t largest_index(const tn_tensor *t, uint32_t k, uint64_t i)
+{
+    uint32_t dimension = t->parts[1].array.rank == 2 ? (uint32_t)(i % t->rank) : t->rank - 1;
+    int64_t extent = t->shape[dimension];
+    return k == 2 ? (uint64_t)t->parts[0].array.shape[0] : extent ? (uint64_t)extent - 1 : 0;
+}
+
+/* A dry run has no numbers: it takes long ones. */
 static void fill_in(tn_writer *w, const tn_out_entry *e)
 {
     uint8_t *at = w->files[e->file].memory + e->offset;
-    const float scale = -FLT_MIN;
-    const int32_t zero = INT32_MIN;
-    for (uint64_t i = 0; i < e->nbytes; i += sizeof scale)
-        memcpy(at + i, e->dtype == TN_FLOAT32 ? (const void *)&scale : (const void *)&zero, sizeof scale);
+    const tn_tensor *t = whole_of(w, e);
+    const tn_dtype_info *type = tn_dtype_get(e->dtype);
+    bool index = e->part && tn_raw_writes_sparse(t);
+    if (type->kind == TN_KIND_COMPLEX)
+        type = tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
+    uint64_t longest = tn_dtype_limit(type, type->kind != TN_KIND_UINT);
+    for (uint64_t i = 0; i < e->nbytes * 8 / type->bits; i++)
+        tn_code_put(at, i, type->bits, index ? largest_index(t, e->part, i) : longest);
 }
 
-/* Places the parts after the first in memory. */
+/* Places what the document will have as numbers in memory. */
 static tn_status plan_numbers(tn_writer *w, tn_error *err)
 {
     uint64_t size = 0;
     uint32_t file;
-    for (size_t i = 0; i < w->count; i++)
-        if (w->entries[i].part && !tn_add_u64(size, w->entries[i].nbytes, &size))
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the scales would take more than 2^64 bytes");
+    for (size_t i = 0; i < w->count; i++) {
+        tn_out_entry *e = &w->entries[i];
+        if (!is_number(w, e))
+            continue;
+        e->offset = size;
+        if (!tn_add_u64(size, e->nbytes, &size) || !tn_align_u64(size, sizeof(int64_t), &size))
+            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the numbers of the descriptors would take more than 2^64 bytes");
+    }
     tn_status status = tn_writer_add_memory(w, size, &file, err);
-    size = 0;
     for (size_t i = 0; i < w->count && !status; i++) {
         tn_out_entry *e = &w->entries[i];
-        if (!e->part)
+        if (!is_number(w, e))
             continue;
         e->file = file;
-        e->offset = size;
-        size += e->nbytes;
         if (w->dry_run)
             fill_in(w, e);
     }
     return status;
 }
 
-/* A link could lead to the descriptors themselves. */
-static tn_status add_data_file(tn_writer *w, const char *path, tn_error *err)
+/* Data goes to the first of the writer's files.  A link could lead to the descriptors themselves. */
+static tn_status add_data_file(tn_writer *w, tn_error *err)
 {
     uint32_t file;
     struct stat s;
+    const char *path = tn_raw_data_path(w->path, &w->arena);
+    if (!path)
+        return tn_fail_nomem(err);
     if (lstat(path, &s) == 0 && S_ISLNK(s.st_mode))
         return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "%s is a symbolic link: the data is written under its own name only",
                        tn_quote_z(path).text);
@@ -85,14 +138,21 @@ static tn_status add_data_file(tn_writer *w, const char *path, tn_error *err)
     return status ? tn_error_in_file(err, path) : TN_OK;
 }
 
+/* Entries whose bytes stand in the document. */
+static size_t count_numbers(const tn_writer *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->count; i++)
+        n += is_number(w, &w->entries[i]);
+    return n;
+}
+
 tn_status tn_raw_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
     tn_status status = check_plan(w, err);
-    if (status)
-        return status;
-    const char *data = tn_raw_data_path(w->path, &w->arena);
-    status = data ? add_data_file(w, data, err) : tn_fail_nomem(err);
+    if (!status && (w->count == 0 || count_numbers(w) < w->count))
+        status = add_data_file(w, err);
     for (size_t i = 0; i < w->count; i++)
         w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the tensor's id */
     if (!status)
@@ -112,15 +172,19 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
 {
     const tn_out_entry *e = &w->entries[i];
     const tn_tensor *t = e->whole;
+    bool sparse = tn_raw_writes_sparse(t);
     char content[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(&e->digest, content);
     tn_raw_subject s = {
-        .content = content,
+        .content = sparse ? NULL : content,
         .tensor = t, .meta = e->meta, .nmeta = e->nmeta, .offset = e->offset, .end = e->offset + e->nbytes,
         .align = w->options.align, .physical = t->parts[0].storage.physical, .in_place = true,
-        .scale = t->nparts > 1 ? numbers_of(w, e + 1) : NULL, .zero = t->nparts > 2 ? numbers_of(w, e + 2) : NULL,
+        .scale = t->nparts > 1 && !sparse ? numbers_of(w, e + 1) : NULL,
+        .zero = t->nparts > 2 && !sparse ? numbers_of(w, e + 2) : NULL,
         .own = i == 0 ? own : NULL,
     };
+    for (uint32_t k = 0; k < t->nparts && sparse; k++)
+        s.data[k] = numbers_of(w, e + k);
     tn_status status = tn_raw_describe(&s, &w->arena, d, err);
     /* What is written must be read again: a scale of 0, say, cannot be. */
     return status || w->dry_run ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_UNSUPPORTED, err);
@@ -150,7 +214,8 @@ tn_status tn_raw_finish(tn_writer *w, tn_error *err)
     tn_status status = all ? describe_all(w, all, err) : tn_fail_nomem(err);
     if (!status)
         status = tn_descriptors_write(all, w->ntensors, w->ntensors != 1, &json, &size, err);
-    if (!status && size > TN_RAW_DOCUMENT_MAX)
+    bool guessed = w->dry_run && count_numbers(w);
+    if (!status && size > TN_RAW_DOCUMENT_MAX && !guessed)
         status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the descriptors would take %zu bytes but at most %u can be read back",
                          size, TN_RAW_DOCUMENT_MAX);
     if (!status)

@@ -250,7 +250,10 @@ static tn_status read_entry(entry_reader *r, const zt_index *index, size_t numbe
     }
     if (r->e.storage.encoding != TN_ENCODING_RAW)
         r->e.storage.order = TN_LITTLE_ENDIAN;      /* the field speaks of raw data only */
+    tn_part companions[ZT_COMPANIONS];
     tn_status status = check_entry(r, index->at, err);
+    if (!status && r->e.storage.opaque)
+        status = zt_take_sparse(r->file, &r->e, companions, err);
     return status ? status : tn_file_add(r->file, &r->e, err);
 }
 

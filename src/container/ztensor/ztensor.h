@@ -29,6 +29,11 @@ typedef struct zt_index {
 } zt_index;
 tn_status zt_find_index(tn_file *file, zt_index *index, tn_error *err);
 
+/* Makes a tensor of several parts of an entry whose layout is sparse; one that
+ * it cannot make, or of another layout, stays opaque. */
+enum { ZT_COMPANIONS = 2 };
+tn_status zt_take_sparse(tn_file *file, tn_entry *entry, tn_part companions[ZT_COMPANIONS], tn_error *err);
+
 tn_status zt_open(tn_file *file, tn_error *err);
 tn_status zt_plan(tn_writer *writer, tn_error *err);
 tn_status zt_finish(tn_writer *writer, tn_error *err);

@@ -1,0 +1,218 @@
+/* container/sparse.c - the indices of sparse tensors: inside the shape, in order; row pointers. */
+#include "container/sparse.h"
+#include "base/error.h"
+#include "container/stream.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool tn_is_sparse_index(const tn_tensor *t, const tn_part *p)
+{
+    bool coo = strcmp(t->form, "coo") == 0 && t->nparts == 2, csr = strcmp(t->form, "csr") == 0 && t->nparts == 3;
+    return (coo || csr) && p != &t->parts[0];
+}
+
+/* ---- numbers ---- */
+
+/* Negative ones become too large for any shape.  A sparse tensor has indices of four types only. */
+static uint64_t number_at(tn_dtype dtype, const uint8_t *bytes, size_t i)
+{
+    uint64_t wide;
+    uint32_t narrow;
+    if (dtype == TN_INT64 || dtype == TN_UINT64) {
+        memcpy(&wide, bytes + i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, bytes + i * sizeof narrow, sizeof narrow);
+    return dtype == TN_INT32 ? (uint64_t)(int32_t)narrow : narrow;
+}
+
+/* A number as it was meant, for messages. */
+typedef struct number { char text[24]; } number;
+static number show(tn_dtype dtype, uint64_t n)
+{
+    number shown;
+    bool negative = n > INT64_MAX && tn_dtype_get(dtype)->kind == TN_KIND_INT;
+    snprintf(shown.text, sizeof shown.text, "%s%llu", negative ? "-" : "", (unsigned long long)(negative ? -n : n));
+    return shown;
+}
+
+/* The numbers of a part, one after the other. */
+typedef struct numbers {
+    tn_stream      stream;
+    tn_dtype       dtype;
+    const uint8_t *bytes;
+    size_t         next, count; /* in the window */
+} numbers;
+
+static tn_status open_numbers(numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *err)
+{
+    *s = (numbers){ .dtype = p->array.dtype };
+    return tn_stream_open(&s->stream, file, t, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
+}
+
+/* *any is false at the end. */
+static tn_status next_number(numbers *s, uint64_t *value, bool *any, tn_error *err)
+{
+    *any = true;
+    if (s->next == s->count) {
+        size_t n = 0;
+        tn_status status = tn_stream_next(&s->stream, &s->bytes, &n, err);
+        s->next = 0;
+        s->count = n / (tn_dtype_get(s->dtype)->bits / 8);
+        *any = !status && s->count;
+        if (!*any)
+            return status;
+    }
+    *value = number_at(s->dtype, s->bytes, s->next++);
+    return TN_OK;
+}
+
+static tn_status check_index(const tn_tensor *t, tn_dtype dtype, uint64_t entry, uint32_t dimension, uint64_t index, tn_error *err)
+{
+    if (index < (uint64_t)t->shape[dimension])
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: entry %llu: expected an index below %lld in dimension %u but "
+                   "found %s", tn_quote_z(t->name).text, (unsigned long long)entry, (long long)t->shape[dimension], dimension,
+                   show(dtype, index).text);
+}
+
+/* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the same. */
+static void note_order(const tn_tensor *t, uint64_t entry, int order, tn_error *why)
+{
+    if (order <= 0 && !why->text[0])
+        tn_fail(why, TN_OK, TN_NO_OFFSET, "tensor %s: entry %llu %s entry %llu", tn_quote_z(t->name).text,
+                (unsigned long long)entry, order < 0 ? "is out of order: it sorts before" : "has the indices of",
+                (unsigned long long)entry - 1);
+}
+
+/* ---- COO ---- */
+
+/* Below, at or above 0 as row `a` comes before, with or after row `b`. */
+static int compare_rows(uint32_t rank, const uint64_t *a, const uint64_t *b)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    return 0;
+}
+
+static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
+{
+    uint64_t last[TN_MAX_RANK], now[TN_MAX_RANK], entries = (uint64_t)t->parts[1].array.shape[0];
+    tn_status status = TN_OK;
+    if (!t->rank && entries > 1)
+        note_order(t, 1, 0, why);       /* a scalar has room for one */
+    for (uint64_t entry = 0; t->rank && entry < entries; entry++) {
+        for (uint32_t i = 0; i < t->rank && !status; i++) {
+            bool any = false;
+            status = next_number(s, &now[i], &any, why);
+            if (!status)
+                status = check_index(t, s->dtype, entry, i, now[i], why);
+        }
+        if (status)
+            return status;
+        if (entry)
+            note_order(t, entry, compare_rows(t->rank, now, last), why);
+        memcpy(last, now, t->rank * sizeof *now);
+    }
+    return TN_OK;
+}
+
+/* ---- CSR ---- */
+
+/* From 0 to the number of values, never down. */
+static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
+{
+    uint64_t entries = (uint64_t)t->parts[0].array.shape[0], last = (uint64_t)t->parts[2].array.shape[0] - 1, before = 0, now = 0;
+    for (uint64_t i = 0;; i++) {
+        bool any;
+        char expected[60] = "";
+        tn_status status = next_number(s, &now, &any, why);
+        if (status || !any)
+            return status;
+        if (i == 0 && now != 0)
+            snprintf(expected, sizeof expected, "0");
+        else if (now < before)
+            snprintf(expected, sizeof expected, "at least %llu, as the one before it,", (unsigned long long)before);
+        else if (now > entries || (i == last && now != entries))
+            snprintf(expected, sizeof expected, "%s%llu, the number of values,", i == last ? "" : "at most ",
+                     (unsigned long long)entries);
+        if (expected[0])
+            return tn_fail(why, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: row pointer %llu: expected %s but found %s",
+                           tn_quote_z(t->name).text, (unsigned long long)i, expected, show(s->dtype, now).text);
+        before = now;
+    }
+}
+
+/* Goes on to the row that an entry of `entries` is in; *ends is where the row at hand ends.
+ * TN_ERR_CORRUPT: there is none, as is said of the pointers themselves. */
+static tn_status find_row(numbers *pointers, uint64_t entry, uint64_t entries, uint64_t *ends, bool *begins, tn_error *err)
+{
+    *begins = false;
+    while (*ends <= entry) {
+        bool any;
+        uint64_t before = *ends;
+        tn_status status = next_number(pointers, ends, &any, err);
+        if (status || !any || *ends < before || *ends > entries)
+            return status ? status : TN_ERR_CORRUPT;
+        *begins = true;
+    }
+    return TN_OK;
+}
+
+static bool is_fatal(tn_status status)
+{
+    return status == TN_ERR_NOMEM || status == TN_ERR_IO;
+}
+
+/* `pointers` is NULL where they cannot be read: then nothing is said of order. */
+static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers, tn_error *why)
+{
+    uint64_t entries = (uint64_t)t->parts[1].array.shape[0], ends = 0, before = 0, now = 0;
+    bool any = true, begins = true;
+    for (uint64_t entry = 0;; entry++) {
+        tn_error ignored;
+        tn_status status = next_number(s, &now, &any, why);
+        if (status || !any)
+            return status;
+        status = check_index(t, s->dtype, entry, t->rank - 1, now, why);
+        if (status)
+            return status;
+        status = pointers ? find_row(pointers, entry, entries, &ends, &begins, &ignored) : TN_OK;
+        if (is_fatal(status))
+            return tn_fail(why, status, ignored.offset, "%s", ignored.text);
+        pointers = status ? NULL : pointers;
+        if (pointers && !begins)
+            note_order(t, entry, now < before ? -1 : now > before, why);
+        before = now;
+    }
+}
+
+static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numbers *s, tn_error *why)
+{
+    numbers pointers;
+    tn_error ignored;
+    tn_status status = open_numbers(&pointers, file, t, &t->parts[2], &ignored);
+    if (is_fatal(status))
+        status = tn_fail(why, status, ignored.offset, "%s", ignored.text);
+    else
+        status = check_columns(t, s, status ? NULL : &pointers, why);
+    tn_stream_free(&pointers.stream);
+    return status;
+}
+
+/* ---- all ---- */
+
+tn_status tn_sparse_check(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
+{
+    numbers s;
+    *why = (tn_error){ .offset = TN_NO_OFFSET };
+    tn_status status = open_numbers(&s, file, t, p, why);
+    if (!status)
+        status = t->nparts == 2       ? check_coo(t, &s, why)
+                 : p == &t->parts[1] ? check_csr_indices(file, t, &s, why)
+                                     : check_pointers(t, &s, why);
+    tn_stream_free(&s.stream);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* spool.c - the decoded bytes of a part as memory, however it is stored. */
+#include "spool.h"
+#include "base/error.h"
+
+static tn_status check_digest(const tn_spooling *s, tn_stream *stream, tn_error *err)
+{
+    tn_digest found;
+    tn_status status = tn_stream_digest(stream, &found, err);
+    if (status || tn_part_checksum(s->part) == TN_CHECKSUM_NONE)
+        return status;
+    return tn_part_compare_digest(s->tensor, s->part, &found, err);
+}
+
+static tn_status tick(tn_spooling *s, tn_error *err)
+{
+    tn_status status = s->tick ? s->tick(s->context, err) : TN_OK;
+    s->output_failed = status != TN_OK;
+    return status;
+}
+
+tn_status tn_spool_check(tn_spooling *s, tn_error *err)
+{
+    tn_stream stream = { 0 };
+    const uint8_t *bytes;
+    size_t n = 1;
+    if (tn_part_checksum(s->part) == TN_CHECKSUM_NONE)
+        return TN_OK;
+    tn_status status = tn_stream_open_stored(&stream, s->in, s->part, tn_part_checksum(s->part), err);
+    while (!status && n) {
+        status = tn_stream_next(&stream, &bytes, &n, err);
+        if (!status)
+            status = tick(s, err);
+    }
+    if (!status)
+        status = check_digest(s, &stream, err);
+    tn_stream_free(&stream);
+    return status;
+}
+
+/* Everything the stream gives, into the unnamed file. */
+static tn_status fill(tn_spooling *s, tn_stream *stream, tn_sink *sink, tn_error *err)
+{
+    uint64_t at = 0;
+    for (;;) {
+        const uint8_t *bytes;
+        size_t n;
+        tn_status status = tn_stream_next(stream, &bytes, &n, err);
+        if (status || !n)
+            return status;
+        status = tn_sink_write(sink, at, bytes, n, err);
+        s->output_failed = status != TN_OK;
+        at += n;
+        if (!status)
+            status = tick(s, err);
+        if (status)
+            return status;
+    }
+}
+
+tn_status tn_spool_part(tn_spooling *s, tn_spool *spool, tn_error *err)
+{
+    const tn_part *p = s->part;
+    tn_stream stream = { 0 };
+    tn_status status = tn_sink_open(s->beside, true, &spool->sink, err);
+    s->output_failed = status != TN_OK;
+    if (!status)
+        status = tn_stream_open(&stream, s->in, s->tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
+    if (!status)
+        status = fill(s, &stream, spool->sink, err);
+    if (!status)
+        status = check_digest(s, &stream, err);
+    tn_stream_free(&stream);
+    if (!status) {
+        status = tn_source_open_fd(tn_sink_fd(spool->sink), TN_IO_MMAP, &spool->source, err);
+        s->output_failed = status != TN_OK;
+    }
+    if (!status)
+        spool->bytes = tn_source_view(spool->source, 0, p->nbytes);
+    return status;
+}
+
+void tn_spool_free(tn_spool *spool)
+{
+    tn_source_close(spool->source);
+    tn_sink_abandon(spool->sink);
+    *spool = (tn_spool){ 0 };
+}

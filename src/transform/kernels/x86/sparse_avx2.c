@@ -1,0 +1,179 @@
+/* transform/kernels/x86/sparse_avx2.c - which elements stay, with AVX2.
+ *
+ * Elements are looked at in words of 64, a bit for each that stays. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "transform/kernels/sparse.h"
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+enum { WORD = 64 };             /* elements */
+
+typedef struct sieve256 {
+    __m256i add, mask, limit;
+} sieve256;
+
+ALWAYS __m256i every(uint64_t x, size_t width)
+{
+    return width == 1 ? _mm256_set1_epi8((char)x) : width == 2 ? _mm256_set1_epi16((short)x) :
+           width == 4 ? _mm256_set1_epi32((int)x) : _mm256_set1_epi64x((long long)x);
+}
+
+/* 64-bit numbers are compared as signed ones, with the highest bit turned. */
+ALWAYS sieve256 sieve_of(const tn_sieve *s, size_t width)
+{
+    const uint64_t turn = width == 8 ? (uint64_t)1 << 63 : 0;
+    return (sieve256){ every(s->add, width), every(s->mask, width), every(s->limit ^ turn, width) };
+}
+
+/* All bits of each element of a vector that is left out. */
+ALWAYS __m256i left_out(sieve256 s, const uint8_t *p, size_t width)
+{
+    __m256i v = _mm256_loadu_si256((const void *)p);
+    if (width == 1) {
+        v = _mm256_and_si256(_mm256_add_epi8(v, s.add), s.mask);
+        return _mm256_cmpeq_epi8(_mm256_max_epu8(v, s.limit), s.limit);
+    }
+    if (width == 2) {
+        v = _mm256_and_si256(_mm256_add_epi16(v, s.add), s.mask);
+        return _mm256_cmpeq_epi16(_mm256_max_epu16(v, s.limit), s.limit);
+    }
+    if (width == 4) {
+        v = _mm256_and_si256(_mm256_add_epi32(v, s.add), s.mask);
+        return _mm256_cmpeq_epi32(_mm256_max_epu32(v, s.limit), s.limit);
+    }
+    v = _mm256_and_si256(_mm256_add_epi64(v, s.add), s.mask);
+    v = _mm256_cmpgt_epi64(_mm256_xor_si256(v, _mm256_set1_epi64x(INT64_MIN)), s.limit);
+    return _mm256_xor_si256(v, _mm256_set1_epi64x(-1));
+}
+
+/* Bits of the elements that stay of 32 at p. */
+ALWAYS uint32_t stays_32(sieve256 s, const uint8_t *p, size_t width)
+{
+    uint32_t out = 0;
+    if (width == 1)
+        out = (uint32_t)_mm256_movemask_epi8(left_out(s, p, 1));
+    if (width == 2) {
+        __m256i both = _mm256_packs_epi16(left_out(s, p, 2), left_out(s, p + 32, 2));
+        out = (uint32_t)_mm256_movemask_epi8(_mm256_permute4x64_epi64(both, 0xd8));
+    }
+    for (unsigned i = 0; i < 4 && width == 4; i++)
+        out |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(left_out(s, p + 32 * i, 4))) << 8 * i;
+    for (unsigned i = 0; i < 8 && width == 8; i++)
+        out |= (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(left_out(s, p + 32 * i, 8))) << 4 * i;
+    return ~out;
+}
+
+/* Of n elements, WORD at most. */
+ALWAYS uint64_t stays(sieve256 s, const uint8_t *p, size_t n, size_t width)
+{
+    uint8_t last[WORD * sizeof(uint64_t)] = { 0 };
+    if (n < WORD)
+        p = memcpy(last, p, n * width);
+    uint64_t bits = stays_32(s, p, width) | (uint64_t)stays_32(s, p + 32 * width, width) << 32;
+    return n < WORD ? bits & (((uint64_t)1 << n) - 1) : bits;
+}
+
+ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t width)
+{
+    const sieve256 s = sieve_of(sieve, width);
+    uint64_t k = 0;
+    size_t i = 0;
+    for (; n - i >= WORD; i += WORD)
+        k += (uint64_t)_mm_popcnt_u64(stays(s, p + i * width, WORD, width));
+    if (i < n)
+        k += (uint64_t)_mm_popcnt_u64(stays(s, p + i * width, n - i, width));
+    return k;
+}
+
+/* Those of the elements at p that have a bit, from `first` on; returns how many there are then. */
+ALWAYS size_t pick_bits(uint64_t bits, const uint8_t *p, uint32_t first, uint8_t *values, uint8_t *places, size_t k, size_t width)
+{
+    for (; bits; bits &= bits - 1, k++) {
+        uint32_t i = (uint32_t)__builtin_ctzll(bits), place = first + i;
+        if (values)
+            memcpy(values + k * width, p + i * width, width);
+        if (places)
+            memcpy(places + k * sizeof place, &place, sizeof place);
+    }
+    return k;
+}
+
+ALWAYS size_t pick(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t width)
+{
+    const sieve256 s = sieve_of(sieve, width);
+    size_t k = 0;
+    for (size_t i = 0; i < n; i += WORD) {
+        uint64_t bits = stays(s, p + i * width, n - i < WORD ? n - i : WORD, width);
+        k = pick_bits(bits, p + i * width, base + (uint32_t)i, values, places, k, width);
+    }
+    return k;
+}
+
+/* --- four bytes: eight elements are pressed together at once ------------------------ */
+
+/* Byte j of entry m: the number of the j-th bit of m that is set. */
+#define LANE(m, i)   ((m) >> (i) & 1 ? (uint64_t)(i) << 8 * __builtin_popcount((m) & ((1 << (i)) - 1)) : 0)
+#define ENTRY(m)     (LANE(m, 1) | LANE(m, 2) | LANE(m, 3) | LANE(m, 4) | LANE(m, 5) | LANE(m, 6) | LANE(m, 7))
+#define FOUR(m)      ENTRY(m), ENTRY((m) + 1), ENTRY((m) + 2), ENTRY((m) + 3)
+#define SIXTEEN(m)   FOUR(m), FOUR((m) + 4), FOUR((m) + 8), FOUR((m) + 12)
+#define SIXTYFOUR(m) SIXTEEN(m), SIXTEEN((m) + 16), SIXTEEN((m) + 32), SIXTEEN((m) + 48)
+
+static const uint64_t together[256] = { SIXTYFOUR(0), SIXTYFOUR(64), SIXTYFOUR(128), SIXTYFOUR(192) };
+
+static size_t pick_4(const tn_sieve *sieve, const void *elements, size_t n, void *to, void *to_places, uint32_t base, size_t room)
+{
+    const sieve256 s = sieve_of(sieve, 4);
+    const uint8_t *p = elements;
+    uint8_t *values = to, *places = to_places;
+    __m256i place = _mm256_add_epi32(_mm256_set1_epi32((int)base), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    size_t k = 0, i = 0;
+    for (; n - i >= 8 && room - k >= 8; i += 8) {
+        unsigned out = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(left_out(s, p + i * 4, 4)));
+        __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)&together[~out & 255]));
+        if (values)
+            _mm256_storeu_si256((void *)(values + k * 4),
+                                _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const void *)(p + i * 4)), order));
+        if (places)
+            _mm256_storeu_si256((void *)(places + k * 4), _mm256_permutevar8x32_epi32(place, order));
+        place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
+        k += 8 - (size_t)_mm_popcnt_u32(out);
+    }
+    return k + pick(sieve, p + i * 4, n - i, values ? values + k * 4 : NULL, places ? places + k * 4 : NULL, base + (uint32_t)i, 4);
+}
+
+/* --- the table ------------------------------------------------------------------------ */
+
+#define COUNT(width)                                                                            \
+    static size_t count_##width(const tn_sieve *s, const void *p, size_t n)                     \
+    {                                                                                           \
+        return count(s, p, n, width);                                                           \
+    }
+#define PICK(width)                                                                                                       \
+    static size_t pick_##width(const tn_sieve *s, const void *p, size_t n, void *values, void *places, uint32_t base,     \
+                               size_t room)                                                                               \
+    {                                                                                                                     \
+        (void)room;                                                                                                       \
+        return pick(s, p, n, values, places, base, width);                                                                \
+    }
+
+COUNT(1)
+COUNT(2)
+COUNT(4)
+COUNT(8)
+PICK(1)
+PICK(2)
+PICK(8)
+
+void tn_sparse_kernels_init_avx2(tn_sparse_kernels *k)
+{
+    const tn_sieve_count_fn counts[] = { count_1, count_2, count_4, count_8 };
+    const tn_sieve_pick_fn picks[] = { pick_1, pick_2, pick_4, pick_8 };
+    for (unsigned i = 0; i < 4; i++) {
+        k->count[TN_SIEVE_1 + i] = counts[i];
+        k->pick[TN_SIEVE_1 + i] = picks[i];
+    }
+}
+#endif

@@ -1,0 +1,72 @@
+/* MatrixMarket: any text is opened or refused in memory that does not grow
+ * beyond what the text could be worth, and what is opened can be written again
+ * and is the same, as symmetric too where it is. */
+#include "scratch.h"
+#include "walk.h"
+
+enum { WORTH = 9 };             /* bytes of memory for one of text: mirrored entries of a pattern with 64-bit indices take most */
+
+static void check_worth(const tn_file *file, size_t size)
+{
+    const tn_tensor *t = tn_file_tensor(file, 0);
+    uint64_t bytes = 0;
+    REQUIRE(tn_file_count(file) == 1 && t->rank == 2);
+    for (uint32_t k = 0; k < t->nparts; k++)
+        bytes += t->parts[k].nbytes;
+    REQUIRE(bytes <= WORTH * (uint64_t)size);
+}
+
+static tn_status write_again(const tn_file *file, bool symmetric)
+{
+    tn_create_options create = { .size = sizeof create, .format = "mtx", .replace = true, .jobs = 1, .mtx_symmetric = symmetric };
+    tn_convert_options options = { .size = sizeof options, .create = &create };
+    tn_error err;
+    tn_status status = tn_convert(file, scratch_file("again"), &options, NULL, &err);
+    if (status)
+        walk_error(&err, status);
+    return status;
+}
+
+static bool same_parts(const tn_tensor *a, const tn_tensor *b)
+{
+    for (uint32_t k = 0; k < a->nparts; k++)
+        if (a->parts[k].nbytes != b->parts[k].nbytes || a->parts[k].array.dtype != b->parts[k].array.dtype ||
+            (a->parts[k].nbytes && memcmp(a->parts[k].data, b->parts[k].data, a->parts[k].nbytes) != 0))
+            return false;
+    return a->nparts == b->nparts;
+}
+
+static void compare_again(const tn_file *file, bool symmetric)
+{
+    tn_compare_options compare = { .size = sizeof compare, .jobs = 1 };
+    tn_open_options mtx = { .size = sizeof mtx, .format = "mtx" };
+    tn_file *copy;
+    tn_error err;
+    size_t different = 1;
+    REQUIRE(tn_open(scratch_file("again"), &mtx, &copy, &err) == TN_OK);
+    const tn_tensor *a = tn_file_tensor(file, 0), *b = tn_file_tensor(copy, 0);
+    if (symmetric && a->nparts > 1)             /* entries have got another order */
+        REQUIRE(a->parts[0].nbytes == b->parts[0].nbytes && a->parts[1].nbytes == b->parts[1].nbytes);
+    else
+        REQUIRE(tn_compare(file, copy, &compare, NULL, &different, &err) == TN_OK && different == 0 && same_parts(a, b));
+    tn_close(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tn_open_options mtx = { .size = sizeof mtx, .format = "mtx" };
+    tn_file *file;
+    if (walk_bytes(data, size, "mtx") != TN_OK || tn_open_memory(data, size, &mtx, &file, NULL) != TN_OK)
+        return 0;
+    check_worth(file, size);
+    REQUIRE(write_again(file, false) == TN_OK);
+    compare_again(file, false);
+    tn_status status = write_again(file, true);
+    REQUIRE(status == TN_OK || status == TN_ERR_LOSS);
+    if (!status)
+        compare_again(file, true);
+    tn_close(file);
+    return 0;
+}

@@ -1,0 +1,221 @@
+/* check_sparse.c - every level of the sparse kernels against the definition.
+ *
+ *     check_sparse [LEVEL]
+ *
+ * Every length 0..130 and a few long ones, all densities, random and special
+ * values, thresholds of every shape, at any address up to a page that must not be
+ * touched, with exactly the room that is needed and with more.  A line a
+ * kernel; fails if one does. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "transform/kernels/sparse.h"
+
+enum { ROOM = 12 << 10, CANARY = 0xa5, MOST = 130, LONG = 700, TRIES = 4 };
+
+static uint8_t *src_room, *values_room, *places_room;
+static unsigned passed, failed;
+
+static const size_t widths[TN_SIEVE_KINDS] = { 1, 2, 4, 8, 1, 8, 16 };
+
+static uint64_t below(uint64_t n)
+{
+    static uint64_t state = 1;
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (state >> 33) % n;
+}
+
+/* ROOM bytes between two pages that must not be touched. */
+static uint8_t *guarded(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (ROOM + page - 1) / page * page;
+    uint8_t *p = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || mprotect(p + page, size, PROT_READ | PROT_WRITE) != 0) {
+        perror("check_sparse: mmap");
+        exit(3);
+    }
+    return p + page + size - ROOM;
+}
+
+/* Where `size` bytes go: the beginning or the end of a room, or an odd place in it. */
+static size_t place(size_t size)
+{
+    switch (below(3)) {
+    case 0:  return 0;
+    case 1:  return ROOM - size;
+    default: return below(ROOM - size + 1);
+    }
+}
+
+/* --- what is looked at ------------------------------------------------------------ */
+
+/* Zeros, thresholds of floats, of integers, and ones that keep or leave out everything. */
+static tn_sieve make_sieve(tn_sieve_kind kind, unsigned how)
+{
+    unsigned bits = kind == TN_SIEVE_FNUZ ? 8 : kind == TN_SIEVE_PAIR_4 ? 32 : kind == TN_SIEVE_PAIR_8 ? 64 : 8u << kind;
+    uint64_t ones = UINT64_MAX >> (64 - bits), any = (below(UINT32_MAX) << 32 | below(UINT32_MAX)) & ones;
+    switch (how) {
+    case 0:  return (tn_sieve){ kind, 0, ones, 0 };
+    case 1:  return (tn_sieve){ kind, 0, ones >> 1, any >> 1 };
+    case 2:  return (tn_sieve){ kind, any >> 2, ones, any >> 2 << 1 };
+    case 3:  return (tn_sieve){ kind, 0, ones >> 1, 0 };
+    case 4:  return (tn_sieve){ kind, 0, ones, ones };
+    default: return (tn_sieve){ kind, 0, ones >> 1, ones >> 1 };
+    }
+}
+
+/* Numbers of which about so many percent are not zero: any, ends of ranges, and ones near the limit. */
+static void fill(uint8_t *p, size_t n, size_t width, unsigned percent, const tn_sieve *s)
+{
+    size_t unit = s->kind == TN_SIEVE_PAIR_4 || s->kind == TN_SIEVE_PAIR_8 ? width / 2 : width;
+    memset(p, 0, n * width);
+    for (size_t i = 0; i < n * width; i += unit) {
+        if (below(100) >= percent)
+            continue;
+        uint64_t x = below(UINT32_MAX) << 33 ^ below(UINT32_MAX), sign = UINT64_C(1) << (unit * 8 - 1);
+        switch (below(4)) {
+        case 0:  x = s->limit - s->add + below(3) - 1; break;
+        case 1:  x = (s->limit + below(3) - 1) ^ sign; break;
+        case 2:  x = sign - below(2); break;
+        default: break;
+        }
+        uint8_t bytes[8];
+        memcpy(bytes, &x, sizeof bytes);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        memcpy(p + i, bytes + 8 - unit, unit);
+#else
+        memcpy(p + i, bytes, unit);
+#endif
+    }
+}
+
+/* --- the definition, once more ------------------------------------------------------- */
+
+static uint64_t number(const uint8_t *p, size_t width)
+{
+    uint8_t  one = *p;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (width) {
+    case 1:  return one;
+    case 2:  memcpy(&two, p, 2); return two;
+    case 4:  memcpy(&four, p, 4); return four;
+    default: memcpy(&eight, p, 8); return eight;
+    }
+}
+
+static bool stays(const tn_sieve *s, const uint8_t *p)
+{
+    size_t width = widths[s->kind];
+    if (s->kind == TN_SIEVE_PAIR_4 || s->kind == TN_SIEVE_PAIR_8)
+        return ((number(p, width / 2) + s->add) & s->mask) > s->limit ||
+               ((number(p + width / 2, width / 2) + s->add) & s->mask) > s->limit;
+    return ((number(p, width) + s->add) & s->mask) > s->limit || (s->kind == TN_SIEVE_FNUZ && *p == 0x80);
+}
+
+/* --- one call ---------------------------------------------------------------------------- */
+
+static bool untouched(const uint8_t *p, size_t from, size_t to)
+{
+    return from == to || (p[from] == CANARY && memcmp(p + from, p + from + 1, to - from - 1) == 0);
+}
+
+/* Entries of `what` at `at` in its room are right, and what may not be written is not. */
+static bool check_output(const char *what, const uint8_t *p, size_t at, const uint8_t *want, size_t nbytes, size_t room_bytes)
+{
+    if (memcmp(p + at, want, nbytes) == 0 && untouched(p, 0, at) && untouched(p, at + room_bytes, ROOM))
+        return true;
+    printf("      %s are wrong, or bytes around them", what);
+    return false;
+}
+
+static bool check_call(const tn_sparse_kernels *k, const tn_sieve *s, size_t n, unsigned percent)
+{
+    static uint8_t want_values[LONG * 16], want_places[LONG * 4];
+    size_t width = widths[s->kind], from = place(n * width), want = 0;
+    uint32_t base = below(2) ? (uint32_t)below(1000) : UINT32_MAX - (uint32_t)below(100);
+    uint8_t *src = src_room + from;
+    fill(src, n, width, percent, s);
+    for (size_t i = 0; i < n; i++)
+        if (stays(s, src + i * width)) {
+            uint32_t at = base + (uint32_t)i;
+            memcpy(want_values + want * width, src + i * width, width);
+            memcpy(want_places + want * 4, &at, 4);
+            want++;
+        }
+    size_t room = want + (below(2) ? 0 : below(40)), to = place(room * width), to_places = place(room * 4);
+    unsigned outputs = 1 + (unsigned)below(3);
+    memset(values_room, CANARY, ROOM);
+    memset(places_room, CANARY, ROOM);
+    size_t counted = k->count[s->kind](s, src, n);
+    size_t picked = k->pick[s->kind](s, src, n, outputs & 1 ? values_room + to : NULL, outputs & 2 ? places_room + to_places : NULL,
+                                     base, room);
+    bool good = counted == want && picked == want;
+    if (!good)
+        printf("      expected %zu but counted %zu and picked %zu", want, counted, picked);
+    good = good && (outputs & 1 ? check_output("values", values_room, to, want_values, want * width, room * width)
+                                : untouched(values_room, 0, ROOM));
+    good = good && (outputs & 2 ? check_output("places", places_room, to_places, want_places, want * 4, room * 4)
+                                : untouched(places_room, 0, ROOM));
+    if (!good)
+        printf(" (%zu elements, %u %%, room for %zu; add %llx, mask %llx, limit %llx)\n", n, percent, room,
+               (unsigned long long)s->add, (unsigned long long)s->mask, (unsigned long long)s->limit);
+    return good;
+}
+
+static bool check_kind(const tn_sparse_kernels *k, tn_sieve_kind kind)
+{
+    static const unsigned percents[] = { 0, 1, 5, 50, 100 };
+    for (unsigned how = 0; how < 6; how++)
+        for (unsigned i = 0; i < sizeof percents / sizeof *percents; i++) {
+            for (size_t n = 0; n <= MOST; n++)
+                for (unsigned tries = 0; tries < TRIES; tries++) {
+                    tn_sieve s = make_sieve(kind, how);
+                    if (!check_call(k, &s, n, percents[i]))
+                        return false;
+                }
+            for (unsigned tries = 0; tries < TRIES; tries++) {
+                tn_sieve s = make_sieve(kind, how);
+                if (!check_call(k, &s, below(LONG), percents[i]))
+                    return false;
+            }
+        }
+    return true;
+}
+
+/* --- levels ------------------------------------------------------------------------------- */
+
+static void check_level(unsigned cpu)
+{
+    static const char *const names[TN_SIEVE_KINDS] = {
+        "1 byte", "2 bytes", "4 bytes", "8 bytes", "fnuz", "pairs of 4 bytes", "pairs of 8 bytes",
+    };
+    tn_sparse_kernels k;
+    tn_sparse_kernels_init(&k, cpu);
+    for (unsigned i = 0; i < TN_SIEVE_KINDS; i++) {
+        bool good = check_kind(&k, (tn_sieve_kind)i);
+        printf("%s %s: elements of %s\n", good ? "[       OK ]" : "[  FAILED  ]", tn_cpu_name(cpu), names[i]);
+        fflush(stdout);
+        *(good ? &passed : &failed) += 1;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const unsigned masks[] = { 0, TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512 };
+    unsigned here = tn_cpu_detect();
+    src_room = guarded();
+    values_room = guarded();
+    places_room = guarded();
+    for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++)
+        if ((masks[i] & here) == masks[i] && (argc < 2 || strcmp(argv[1], tn_cpu_name(masks[i])) == 0))
+            check_level(masks[i]);
+    printf("%u passed, %u failed\n", passed, failed);
+    return failed != 0 || passed == 0;
+}

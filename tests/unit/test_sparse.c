@@ -1,0 +1,892 @@
+/* Sparse forms: every conversion against plain loops over all elements. */
+#include "support.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tensor/array.h"
+#include "tensor/code.h"
+#include "tensor/form.h"
+#include "transform/sparse.h"
+
+static uint64_t state = 5;
+static uint64_t bits64(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state ^ state >> 29;
+}
+
+static const tn_dtype index_types[] = { TN_INT32, TN_INT64, TN_UINT32, TN_UINT64 };
+
+/* Types that a sparse tensor may have. */
+static bool is_whole(tn_dtype dtype)
+{
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    return type && type->bits >= 8 && dtype != TN_FLOAT8_E8M0;
+}
+
+static size_t width_of(tn_dtype dtype) { return tn_dtype_get(dtype)->bits / 8u; }
+
+/* --- tensors to begin with ---------------------------------------------------- */
+
+/* A tensor with all it needs, on exact blocks of the heap. */
+typedef struct subject {
+    tn_tensor t;
+    tn_part   parts[3];
+    int64_t   shape[TN_MAX_RANK], shapes[3][2];
+    uint8_t  *data[3];
+} subject;
+
+static void drop_subject(subject *s)
+{
+    for (int i = 0; i < 3; i++)
+        free(s->data[i]);
+    free(s);
+}
+
+static subject *new_subject(const char *form, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+{
+    subject *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    if (rank)
+        memcpy(s->shape, shape, rank * sizeof *shape);
+    s->t = (tn_tensor){ .name = "t", .form = form, .dtype = dtype, .rank = rank, .shape = s->shape, .parts = s->parts };
+    return s;
+}
+
+static void add_part(subject *s, tn_dtype dtype, uint32_t rank, const int64_t *shape, const void *data)
+{
+    uint32_t i = s->t.nparts++;
+    tn_part *p = &s->parts[i];
+    p->role = tn_form_find(s->t.form)->roles[i];
+    p->array = (tn_array){ .dtype = dtype, .rank = rank, .shape = s->shapes[i] };
+    if (i == 0 && strcmp(s->t.form, "dense") == 0)
+        p->array.shape = s->shape;
+    else if (rank)
+        memcpy(s->shapes[i], shape, rank * sizeof *shape);
+    CHECK(tn_array_nbytes(&p->array, &p->nbytes) == TN_OK);
+    s->data[i] = exact_copy(data, (size_t)p->nbytes);
+    p->data = s->data[i];
+}
+
+static subject *new_dense(tn_dtype dtype, uint32_t rank, const int64_t *shape, const void *data)
+{
+    subject *s = new_subject("dense", dtype, rank, shape);
+    add_part(s, dtype, rank, shape, data);
+    return s;
+}
+
+static void *narrowed(const uint64_t *numbers, size_t n, tn_dtype index)
+{
+    uint8_t *out = malloc(n * 8 + 1);
+    assert_non_null(out);
+    for (size_t i = 0; i < n; i++)
+        tn_code_put(out, i, tn_dtype_get(index)->bits, numbers[i]);
+    return out;
+}
+
+/* `indices`: n rows of as many as there are dimensions. */
+static subject *new_coo(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n, const void *values,
+                        const uint64_t *indices)
+{
+    subject *s = new_subject("coo", dtype, rank, shape);
+    void *rows = narrowed(indices, n * rank, index);
+    add_part(s, dtype, 1, (int64_t[]){ (int64_t)n }, values);
+    add_part(s, index, 2, (int64_t[]){ (int64_t)n, rank }, rows);
+    free(rows);
+    return s;
+}
+
+static subject *new_csr(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n, const void *values,
+                        const uint64_t *indices, const uint64_t *indptr)
+{
+    subject *s = new_subject("csr", dtype, rank, shape);
+    int64_t pointers = shape[0] * (rank == 3 ? shape[1] : 1) + 1;
+    void *columns = narrowed(indices, n, index), *ends = narrowed(indptr, (size_t)pointers, index);
+    add_part(s, dtype, 1, (int64_t[]){ (int64_t)n }, values);
+    add_part(s, index, 1, (int64_t[]){ (int64_t)n }, columns);
+    add_part(s, index, 1, &pointers, ends);
+    free(columns);
+    free(ends);
+    return s;
+}
+
+/* --- the slow way ------------------------------------------------------------------ */
+
+static bool is_zero(const uint8_t *element, size_t width)
+{
+    for (size_t i = 0; i < width; i++)
+        if (element[i])
+            return false;
+    return true;
+}
+
+/* Of elements of which `keep` says which stay. */
+static subject *slow_sparse(const char *form, tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index,
+                            const uint8_t *elements, const bool *keep)
+{
+    uint64_t count, n = 0;
+    size_t width = width_of(dtype);
+    CHECK(tn_shape_count(rank, shape, &count) == TN_OK);
+    bool csr = strcmp(form, "csr") == 0;
+    uint64_t columns = rank ? (uint64_t)shape[rank - 1] : 1, rows = 1;
+    for (uint32_t d = 0; d + 1 < rank; d++)
+        rows *= (uint64_t)shape[d];
+    uint8_t *values = malloc(count * width + 1);
+    uint64_t *indices = malloc((count * (rank + 1) + 1) * sizeof *indices), *indptr = calloc(rows + 1, sizeof *indptr);
+    assert_non_null(values);
+    assert_non_null(indices);
+    assert_non_null(indptr);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!keep[i])
+            continue;
+        memcpy(values + n * width, elements + i * width, width);
+        uint64_t rest = i;
+        for (uint32_t d = rank; d-- > 0 && !csr; rest /= (uint64_t)shape[d])
+            indices[n * rank + d] = rest % (uint64_t)shape[d];
+        if (csr) {
+            indices[n] = i % columns;
+            indptr[i / columns + 1]++;
+        }
+        n++;
+    }
+    for (uint64_t i = 0; i < rows; i++)
+        indptr[i + 1] += indptr[i];
+    subject *s = csr ? new_csr(dtype, rank, shape, index, n, values, indices, indptr)
+                     : new_coo(dtype, rank, shape, index, n, values, indices);
+    free(values);
+    free(indices);
+    free(indptr);
+    return s;
+}
+
+static bool same_array(const tn_array *a, const tn_array *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank && !a->stride &&
+           (!a->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
+}
+
+/* Form, type, shape and every byte of every part. */
+static bool same_tensor(const tn_tensor *a, const tn_tensor *b)
+{
+    if (strcmp(a->form, b->form) || a->dtype != b->dtype || a->rank != b->rank || a->nparts != b->nparts ||
+        (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape)))
+        return false;
+    for (uint32_t i = 0; i < a->nparts; i++) {
+        const tn_part *p = &a->parts[i], *q = &b->parts[i];
+        if (strcmp(p->role, q->role) || !same_array(&p->array, &q->array) || p->nbytes != q->nbytes ||
+            (uintptr_t)p->data % 64 || (p->nbytes && memcmp(p->data, q->data, (size_t)p->nbytes)))
+            return false;
+    }
+    return true;
+}
+
+/* --- making and checking --------------------------------------------------------- */
+
+static tn_tensor *reform(const tn_tensor *t, const char *form, const tn_sparse_options *o)
+{
+    tn_tensor *made = NULL;
+    tn_error err = { 0 };
+    tn_status status = tn_reform(t, form, o, &made, &err);
+    if (status != TN_OK)
+        print_error("%s\n", err.text);
+    CHECK(status == TN_OK && made);
+    CHECK(tn_form_check(made, &err) == TN_OK);
+    return made;
+}
+
+/* Fails so, with a text that has these words in it. */
+static void refused(const tn_tensor *t, const char *form, const tn_sparse_options *o, tn_status want, const char *words)
+{
+    tn_tensor *made = NULL;
+    tn_error err = { 0 };
+    tn_status status = tn_reform(t, form, o, &made, &err);
+    if (status != want || !strstr(err.text, words))
+        print_error("expected %d (%s) but found %d: %s\n", (int)want, words, (int)status, err.text);
+    CHECK(status == want && err.status == want && strstr(err.text, words) && !made);
+    CHECK(tn_reform(t, form, o, &made, NULL) == want);
+}
+
+/* Zeros mostly, else any bits. */
+static uint8_t *random_elements(tn_dtype dtype, uint64_t count, unsigned percent)
+{
+    size_t width = width_of(dtype);
+    uint8_t *data = calloc(count * width + 1, 1);
+    assert_non_null(data);
+    for (uint64_t i = 0; i < count; i++)
+        for (size_t b = 0; bits64() % 100 < percent && b < width; b++)
+            data[i * width + b] = (uint8_t)(bits64() >> 7);
+    return data;
+}
+
+static bool *nonzeros(tn_dtype dtype, uint64_t count, const uint8_t *elements)
+{
+    bool *keep = calloc(count + 1, sizeof *keep);
+    assert_non_null(keep);
+    for (uint64_t i = 0; i < count; i++)
+        keep[i] = !is_zero(elements + i * width_of(dtype), width_of(dtype));
+    return keep;
+}
+
+/* dense -> x -> y -> dense, each the same as the slow way makes it. */
+static void check_circle(const subject *dense, const char *x, const char *y, tn_dtype index, const bool *keep)
+{
+    const tn_tensor *t = &dense->t;
+    tn_sparse_options o = { .size = sizeof o, .index = index };
+    tn_dtype other = index_types[bits64() % 4];
+    subject *want_x = slow_sparse(x, t->dtype, t->rank, t->shape, index, t->parts[0].data, keep);
+    subject *want_y = slow_sparse(y, t->dtype, t->rank, t->shape, other, t->parts[0].data, keep);
+    tn_tensor *as_x = reform(t, x, &o);
+    CHECK(same_tensor(as_x, &want_x->t));
+    o.index = other;
+    tn_tensor *as_y = reform(as_x, y, &o);
+    CHECK(same_tensor(as_y, &want_y->t));
+    tn_tensor *again = reform(as_y, "dense", &o);
+    CHECK(same_tensor(again, t));
+    tn_tensor_free(as_x);
+    tn_tensor_free(as_y);
+    tn_tensor_free(again);
+    drop_subject(want_x);
+    drop_subject(want_y);
+}
+
+static void check_shape(tn_dtype dtype, uint32_t rank, const int64_t *shape, unsigned percent)
+{
+    static const char *const forms[] = { "coo", "csr" };
+    uint64_t count;
+    CHECK(tn_shape_count(rank, shape, &count) == TN_OK);
+    uint8_t *elements = random_elements(dtype, count, percent);
+    bool *keep = nonzeros(dtype, count, elements);
+    subject *dense = new_dense(dtype, rank, shape, elements);
+    for (unsigned x = 0; x < 2; x++)
+        for (unsigned y = 0; y < 2; y++)
+            if (rank == 2 || rank == 3 || (x == 0 && y == 0))
+                check_circle(dense, forms[x], forms[y], index_types[bits64() % 4], keep);
+    tn_tensor *same = reform(&dense->t, "dense", NULL);
+    CHECK(same_tensor(same, &dense->t));
+    tn_tensor_free(same);
+    drop_subject(dense);
+    free(keep);
+    free(elements);
+}
+
+/* --- tests ---------------------------------------------------------------------------- */
+
+static void every_type_comes_back_bit_for_bit(void)
+{
+    static const unsigned percents[] = { 0, 3, 50, 100 };
+    for (unsigned type = 1; type < TN_DTYPE_COUNT; type++)
+        for (unsigned i = 0; i < 4 && is_whole((tn_dtype)type); i++) {
+            check_shape((tn_dtype)type, 2, (int64_t[]){ 19, 130 }, percents[i]);
+            check_shape((tn_dtype)type, 2, (int64_t[]){ 300, 7 }, percents[i]);
+            check_shape((tn_dtype)type, 3, (int64_t[]){ 3, 5, 67 }, percents[i]);
+        }
+}
+
+static void every_rank_and_empty_dimensions_come_back(void)
+{
+    static const struct { uint32_t rank; int64_t shape[5]; } shapes[] = {
+        { 0, { 0 } }, { 1, { 0 } }, { 1, { 1 } }, { 1, { 4000 } }, { 2, { 0, 0 } }, { 2, { 0, 5 } }, { 2, { 5, 0 } },
+        { 2, { 1, 1 } }, { 2, { 1, 3000 } }, { 2, { 3000, 1 } }, { 2, { 40, 63 } }, { 2, { 40, 64 } }, { 3, { 2, 0, 4 } },
+        { 3, { 0, 3, 4 } }, { 3, { 4, 3, 0 } }, { 3, { 7, 1, 9 } }, { 4, { 3, 4, 5, 6 } }, { 4, { 3, 0, 5, 6 } },
+        { 5, { 2, 3, 1, 4, 5 } },
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (unsigned percent = 0; percent <= 100; percent += 25) {
+            check_shape(TN_FLOAT32, shapes[i].rank, shapes[i].shape, percent);
+            check_shape(TN_INT8, shapes[i].rank, shapes[i].shape, percent);
+        }
+}
+
+/* Several blocks, whose borders fall into rows, between them and on their ends. */
+static void what_has_many_blocks_comes_back(void)
+{
+    static const int64_t shapes[][2] = { { 3, 100000 }, { 700, 300 }, { 70000, 3 }, { 512, 512 }, { 2, 65536 }, { 65536 * 2 + 1, 1 } };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_shape(i % 2 ? TN_FLOAT32 : TN_UINT16, 2, shapes[i], 10);
+    check_shape(TN_COMPLEX128, 3, (int64_t[]){ 3, 100, 300 }, 30);
+    check_shape(TN_FLOAT32, 4, (int64_t[]){ 30, 20, 10, 25 }, 60);
+}
+
+static void negative_zeros_and_nans_are_entries(void)
+{
+    const uint32_t bits[2][3] = { { 0x80000000, 0, 0x7fc12345 }, { 0xff800001, 0x00000001, 0 } };
+    subject *dense = new_dense(TN_FLOAT32, 2, (int64_t[]){ 2, 3 }, bits);
+    tn_tensor *csr = reform(&dense->t, "csr", NULL);
+    const uint32_t values[] = { 0x80000000, 0x7fc12345, 0xff800001, 1 };
+    const int32_t columns[] = { 0, 2, 0, 1 }, pointers[] = { 0, 2, 4 };
+    CHECK(csr->parts[0].nbytes == sizeof values && memcmp(csr->parts[0].data, values, sizeof values) == 0);
+    CHECK(csr->parts[1].array.dtype == TN_INT32 && memcmp(csr->parts[1].data, columns, sizeof columns) == 0);
+    CHECK(csr->parts[2].nbytes == sizeof pointers && memcmp(csr->parts[2].data, pointers, sizeof pointers) == 0);
+    tn_tensor_free(csr);
+    drop_subject(dense);
+}
+
+/* --- left out ---------------------------------------------------------------------------- */
+
+static bool small_number(double x, double threshold) { return !isnan(x) && fabs(x) <= threshold; }
+
+/* By its value, not by its bits. */
+static bool is_small(tn_dtype dtype, const uint8_t *elements, uint64_t i, double threshold)
+{
+    tn_value v = tn_value_get(dtype, elements, i);
+    switch (v.kind) {
+    case TN_KIND_FLOAT:   return small_number(v.re, threshold);
+    case TN_KIND_COMPLEX: return small_number(v.re, threshold) && small_number(v.im, threshold);
+    case TN_KIND_UINT:
+    case TN_KIND_BOOL:    return threshold >= 0x1p64 || v.u <= (uint64_t)threshold;
+    default:              return threshold >= 0x1p63 || (v.i < 0 ? -(uint64_t)v.i : (uint64_t)v.i) <= (uint64_t)threshold;
+    }
+}
+
+/* All codes of up to 16 bits; else any, and ones near those of small values. */
+static uint8_t *telling_elements(tn_dtype dtype, uint64_t *count, double threshold)
+{
+    unsigned bits = tn_dtype_get(dtype)->bits, half = tn_dtype_get(dtype)->swap_bytes;
+    *count = bits == 8 ? 256 : 65536;
+    uint8_t *data = random_elements(dtype, *count, 90);
+    for (uint64_t i = 0; i < *count && bits <= 16; i++)
+        tn_code_put(data, i, bits, i);
+    for (uint64_t i = 0; i + 8 < *count && bits > 16; i += 8) {
+        float f = (float)threshold;
+        int64_t whole = threshold < 0x1p62 ? (int64_t)threshold : INT64_MAX;
+        uint64_t code = 0, units = bits / 8u / half;
+        if (tn_dtype_get(dtype)->kind == TN_KIND_INT || tn_dtype_get(dtype)->kind == TN_KIND_UINT)
+            code = (uint64_t)(bits64() % 2 ? whole : -whole);
+        else if (half == 8)
+            memcpy(&code, &threshold, 8);
+        else
+            memcpy(&code, &f, 4);
+        for (uint64_t k = 0; k < units; k++)
+            tn_code_put(data, i * units + k, half * 8, code + bits64() % 5 - 2 + (bits64() % 2 << (half * 8 - 1)));
+    }
+    return data;
+}
+
+static void check_threshold(tn_dtype dtype, double threshold)
+{
+    uint64_t count;
+    uint8_t *elements = telling_elements(dtype, &count, threshold);
+    const int64_t shape[2] = { (int64_t)count / 64, 64 };
+    tn_sparse_options o = { .size = sizeof o, .drop = true, .threshold = threshold, .index = TN_INT32 };
+    bool *keep = calloc(count, sizeof *keep), *all = calloc(count, sizeof *all);
+    uint8_t *left = exact_copy(elements, count * width_of(dtype));
+    assert_non_null(keep);
+    assert_non_null(all);
+    for (uint64_t i = 0; i < count; i++) {
+        keep[i] = !is_small(dtype, elements, i, threshold);
+        all[i] = true;
+        memset(left + i * width_of(dtype), 0, keep[i] ? 0 : width_of(dtype));
+    }
+    subject *dense = new_dense(dtype, 2, shape, elements), *full = slow_sparse("coo", dtype, 2, shape, TN_INT32, elements, all);
+    subject *want[3] = { slow_sparse("coo", dtype, 2, shape, TN_INT32, elements, keep),
+                         slow_sparse("csr", dtype, 2, shape, TN_INT32, elements, keep), new_dense(dtype, 2, shape, left) };
+    for (int i = 0; i < 3; i++) {
+        tn_tensor *a = reform(&dense->t, want[i]->t.form, &o), *b = reform(&full->t, want[i]->t.form, &o);
+        CHECK(same_tensor(a, &want[i]->t) && same_tensor(b, &want[i]->t));
+        tn_tensor_free(a);
+        tn_tensor_free(b);
+        drop_subject(want[i]);
+    }
+    drop_subject(dense);
+    drop_subject(full);
+    free(left);
+    free(keep);
+    free(all);
+    free(elements);
+}
+
+static void thresholds_compare_values(void)
+{
+    static const double thresholds[] = { 0, 0x1p-140, 0.4999999, 1, 1.5, 127, 128, 300.7, 65504, 1e10, 0x1p63, 1e300, (double)INFINITY };
+    for (unsigned type = 1; type < TN_DTYPE_COUNT; type++)
+        for (size_t i = 0; i < sizeof thresholds / sizeof *thresholds && is_whole((tn_dtype)type); i++)
+            check_threshold((tn_dtype)type, thresholds[i]);
+}
+
+static void stored_zeros_stay_unless_they_are_dropped(void)
+{
+    const float values[] = { 0.0f, -0.0f, 2.0f, 0.0f };
+    const uint64_t indices[] = { 0, 1, 1, 0, 1, 2, 3, 0 };
+    subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 4, 3 }, TN_INT64, 4, values, indices);
+    tn_tensor *all = reform(&coo->t, "csr", NULL);
+    CHECK(all->parts[0].array.shape[0] == 4 && all->parts[2].array.dtype == TN_INT64);
+    tn_tensor *few = reform(all, "csr", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .drop = true });
+    const int64_t pointers[] = { 0, 0, 1, 1, 1 };
+    CHECK(few->parts[0].array.shape[0] == 1 && memcmp(few->parts[2].data, pointers, sizeof pointers) == 0);
+    CHECK(*(const int64_t *)few->parts[1].data == 2);
+    tn_tensor *none = reform(&coo->t, "coo", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .drop = true, .threshold = 2 });
+    CHECK(none->parts[0].array.shape[0] == 0 && none->parts[1].array.shape[0] == 0 && none->parts[0].data && none->parts[1].data);
+    tn_tensor_free(all);
+    tn_tensor_free(few);
+    tn_tensor_free(none);
+    drop_subject(coo);
+}
+
+/* --- order and duplicates ------------------------------------------------------------------ */
+
+static void entries_in_any_order_become_canonical(void)
+{
+    enum { COUNT = 200000 };
+    const int64_t shape[3] = { 50, 40, 100 };
+    uint8_t *elements = random_elements(TN_FLOAT32, COUNT, 50);
+    bool *keep = nonzeros(TN_FLOAT32, COUNT, elements);
+    subject *want = slow_sparse("coo", TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
+    subject *csr = slow_sparse("csr", TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
+    subject *dense = new_dense(TN_FLOAT32, 3, shape, elements);
+    subject *mixed = slow_sparse("coo", TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
+    uint32_t *values = (uint32_t *)(void *)mixed->data[0], (*rows)[3] = (uint32_t (*)[3])(void *)mixed->data[1];
+    for (uint64_t i = (uint64_t)mixed->shapes[0][0]; i-- > 1;) {
+        uint64_t k = bits64() % (i + 1);
+        uint32_t value = values[i], row[3];
+        values[i] = values[k];
+        values[k] = value;
+        memcpy(row, rows[i], sizeof row);
+        memcpy(rows[i], rows[k], sizeof row);
+        memcpy(rows[k], row, sizeof row);
+    }
+    const subject *results[] = { want, csr, dense };
+    for (int i = 0; i < 3; i++) {
+        tn_tensor *made = reform(&mixed->t, results[i]->t.form, NULL);
+        CHECK(same_tensor(made, &results[i]->t));
+        tn_tensor_free(made);
+    }
+    drop_subject(want);
+    drop_subject(csr);
+    drop_subject(dense);
+    drop_subject(mixed);
+    free(keep);
+    free(elements);
+}
+
+static void rows_of_csr_in_any_order_become_canonical(void)
+{
+    const int16_t values[] = { 3, 2, 5, 4, 6 }, sorted[] = { 2, 3, 4, 5, 6 };
+    const uint64_t columns[] = { 3, 1, 2, 0, 1 }, pointers[] = { 0, 2, 2, 4, 5 };
+    const int32_t want[] = { 1, 3, 0, 2, 1 };
+    subject *csr = new_csr(TN_INT16, 2, (int64_t[]){ 4, 4 }, TN_INT32, 5, values, columns, pointers);
+    tn_tensor *made = reform(&csr->t, "csr", NULL);
+    CHECK(memcmp(made->parts[0].data, sorted, sizeof sorted) == 0 && memcmp(made->parts[1].data, want, sizeof want) == 0);
+    CHECK(memcmp(made->parts[2].data, csr->data[2], 20) == 0);
+    tn_tensor_free(made);
+    drop_subject(csr);
+}
+
+static void duplicates_are_refused_or_summed(void)
+{
+    tn_sparse_options sum = { .size = sizeof sum, .duplicates = TN_DUPLICATES_SUM };
+    const int32_t values[] = { 5, 7, -5, 1 };
+    const uint64_t indices[] = { 1, 1, 0, 2, 1, 1, 0, 2 };
+    subject *coo = new_coo(TN_INT32, 2, (int64_t[]){ 2, 3 }, TN_INT32, 4, values, indices);
+    static const char *const forms[] = { "coo", "csr", "dense" };
+    for (int i = 0; i < 3; i++)
+        refused(&coo->t, forms[i], NULL, TN_ERR_LOSS, "");
+    tn_tensor *made = reform(&coo->t, "coo", &sum);
+    const int32_t sums[] = { 8, 0 };
+    CHECK(made->parts[0].nbytes == sizeof sums && memcmp(made->parts[0].data, sums, sizeof sums) == 0);
+    tn_tensor_free(made);
+    sum.drop = true;                    /* what is left out is decided after they were summed */
+    made = reform(&coo->t, "coo", &sum);
+    CHECK(made->parts[0].array.shape[0] == 1 && memcmp(made->parts[0].data, sums, 4) == 0);
+    tn_tensor_free(made);
+    drop_subject(coo);
+
+    subject *scalar = new_coo(TN_INT32, 0, NULL, TN_INT64, 2, values, indices);
+    refused(&scalar->t, "coo", NULL, TN_ERR_LOSS, "");
+    made = reform(&scalar->t, "dense", &sum);
+    CHECK(made->rank == 0 && *(const int32_t *)made->parts[0].data == 12);
+    tn_tensor_free(made);
+    drop_subject(scalar);
+}
+
+static void sums_that_overflow_are_refused(void)
+{
+    tn_sparse_options sum = { .size = sizeof sum, .duplicates = TN_DUPLICATES_SUM };
+    subject *coo = new_coo(TN_UINT8, 1, (int64_t[]){ 3 }, TN_INT32, 2, (uint8_t[]){ 200, 56 }, (uint64_t[]){ 2, 2 });
+    refused(&coo->t, "dense", &sum, TN_ERR_LOSS, "");
+    drop_subject(coo);
+}
+
+/* --- index types ---------------------------------------------------------------------------- */
+
+static void an_index_type_too_small_is_refused(void)
+{
+    const int64_t wide[2] = { 2, INT64_C(1) << 33 };
+    const float one = 1;
+    tn_sparse_options o = { .size = sizeof o, .index = TN_INT32 };
+    subject *coo = new_coo(TN_FLOAT32, 2, wide, TN_INT64, 1, &one, (uint64_t[]){ 1, UINT64_C(1) << 32 });
+    refused(&coo->t, "csr", &o, TN_ERR_LOSS, "dimension 1");
+    refused(&coo->t, "coo", &o, TN_ERR_LOSS, "8589934592");
+    o.index = TN_UINT32;
+    refused(&coo->t, "coo", &o, TN_ERR_LOSS, "uint32");
+    o.index = TN_UINT64;
+    tn_tensor *made = reform(&coo->t, "csr", &o);
+    CHECK(*(const uint64_t *)made->parts[1].data == UINT64_C(1) << 32);
+    tn_tensor_free(made);
+    drop_subject(coo);
+
+    o.index = TN_INT32;                 /* exactly as many as it can number, and one more */
+    subject *edge = new_coo(TN_FLOAT32, 1, (int64_t[]){ INT64_C(1) << 31 }, TN_UINT32, 1, &one, (uint64_t[]){ INT32_MAX });
+    made = reform(&edge->t, "coo", &o);
+    CHECK(*(const int32_t *)made->parts[1].data == INT32_MAX);
+    tn_tensor_free(made);
+    edge->shape[0]++;
+    refused(&edge->t, "coo", &o, TN_ERR_LOSS, "2147483649");
+    drop_subject(edge);
+}
+
+/* What is taken over needs no check: it fits its type already. */
+static void indices_that_stay_as_they_are_fit(void)
+{
+    const float one = 1;
+    subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 2, INT64_C(1) << 40 }, TN_INT32, 1, &one, (uint64_t[]){ 1, 77 });
+    static const char *const forms[] = { "coo", "csr" };
+    for (int i = 0; i < 2; i++) {
+        tn_tensor *made = reform(&coo->t, forms[i], NULL);
+        CHECK(made->parts[1].array.dtype == TN_INT32);
+        tn_tensor_free(made);
+    }
+    drop_subject(coo);
+}
+
+/* A dense tensor of this many elements of one byte, all 1, in few pages of memory. */
+static uint8_t *many_ones(size_t size, size_t piece)
+{
+    int fd = memfd_create("ones", 0);
+    uint8_t *all = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(fd >= 0 && ftruncate(fd, (off_t)piece) == 0 && all != MAP_FAILED);
+    for (size_t at = 0; at < size; at += piece)
+        CHECK(mmap(all + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == all + at);
+    memset(all, 1, piece);
+    close(fd);
+    return all;
+}
+
+static void more_entries_than_int32_counts_need_int64(void)
+{
+    const size_t piece = (size_t)8 << 20, size = ((size_t)1 << 31) + piece;
+    uint8_t *ones = many_ones(size, piece);
+    const int64_t shape[2] = { (int64_t)(size >> 20), 1 << 20 };
+    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = shape }, .data = ones };
+    tn_tensor t = { .name = "ones", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape, .parts = &part, .nparts = 1 };
+    tn_sparse_options o = { .size = sizeof o, .index = TN_INT32, .limit = UINT64_MAX };
+    tn_error err;
+    tn_pool *pool;
+    tn_reforming *r = NULL;
+    CHECK(tn_pool_new(2, &pool, &err) == TN_OK);
+    CHECK(tn_reform_begin(&t, "csr", &o, pool, &r, &err) == TN_ERR_LOSS && strstr(err.text, "2155872256 entries") && !r);
+    o.index = TN_UNKNOWN;
+    CHECK(tn_reform_begin(&t, "csr", &o, pool, &r, &err) == TN_OK);
+    const tn_tensor *result = tn_reform_result(r);
+    CHECK(result->parts[2].array.dtype == TN_INT64 && result->parts[0].array.shape[0] == (int64_t)size);
+    CHECK(((const int64_t *)tn_reform_indptr(r))[shape[0]] == (int64_t)size);
+    tn_reform_end(r);
+    tn_pool_free(pool);
+    munmap(ones, size);
+}
+
+/* --- sizes ----------------------------------------------------------------------------------- */
+
+static void bombs_are_refused(void)
+{
+    const float one = 1;
+    const int64_t square[2] = { INT64_C(1) << 31, INT64_C(1) << 31 };
+    subject *coo = new_coo(TN_FLOAT32, 2, square, TN_INT64, 1, &one, (uint64_t[]){ 5, 6 });
+    refused(&coo->t, "dense", NULL, TN_ERR_LIMIT, "dense it would take more than 2^63 bytes, but 1073741824 are allowed");
+    refused(&coo->t, "csr", NULL, TN_ERR_LIMIT, "at least 17179869192 bytes, more than the 1073741824 allowed");
+    refused(&coo->t, "dense", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX }, TN_ERR_LIMIT, "2^63");
+    coo->shape[0] = 1 << 10;
+    refused(&coo->t, "dense", NULL, TN_ERR_LIMIT, "dense it would take 8796093022208 bytes, more than the 1073741824 allowed");
+    drop_subject(coo);
+
+    subject *empty = new_dense(TN_FLOAT32, 2, (int64_t[]){ INT64_C(1) << 40, 0 }, NULL);
+    refused(&empty->t, "csr", NULL, TN_ERR_LIMIT, "at least 4398046511108 bytes");
+    tn_tensor *made = reform(&empty->t, "coo", NULL);
+    CHECK(made->parts[1].array.dtype == TN_INT64 && made->parts[0].array.shape[0] == 0);
+    tn_tensor_free(made);
+    drop_subject(empty);
+    empty = new_dense(TN_FLOAT32, 3, (int64_t[]){ INT64_C(1) << 40, INT64_C(1) << 40, 0 }, NULL);
+    refused(&empty->t, "csr", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX }, TN_ERR_LIMIT, "2^63");
+    drop_subject(empty);
+}
+
+static void the_limit_is_of_all_parts(void)
+{
+    const float values[] = { 1, 0, 2, 3 };
+    subject *dense = new_dense(TN_FLOAT32, 2, (int64_t[]){ 2, 2 }, values);
+    tn_sparse_options o = { .size = sizeof o, .limit = 3 * 4 + 3 * 4 + 3 * 4 };
+    tn_tensor_free(reform(&dense->t, "csr", &o));
+    o.limit--;
+    refused(&dense->t, "csr", &o, TN_ERR_LIMIT, "as csr it would take 36 bytes, more than the 35 allowed");
+    tn_tensor_free(reform(&dense->t, "coo", &(tn_sparse_options){ .size = sizeof o, .limit = 36 }));
+    refused(&dense->t, "coo", &o, TN_ERR_LIMIT, "as coo it would take 36 bytes");
+    refused(&dense->t, "dense", &(tn_sparse_options){ .size = sizeof o, .limit = 15 }, TN_ERR_LIMIT, "16 bytes");
+    drop_subject(dense);
+}
+
+/* --- what is refused --------------------------------------------------------------------------- */
+
+static void corrupt_indices_are_refused(void)
+{
+    const float values[] = { 1, 2, 3 };
+    static const char *const forms[] = { "coo", "csr", "dense" };
+    static const int64_t wrong[] = { 4, -1, INT32_MIN, INT32_MAX };
+    for (size_t i = 0; i < 4 * 3; i++)
+        for (int form = 0; form < 3; form++) {
+            uint64_t indices[] = { 0, 1, 1, 3, 2, 2 }, columns[] = { 1, 3, 2 };
+            indices[i % 3 * 2 + 1] = columns[i % 3] = (uint64_t)wrong[i / 3];
+            subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, i % 2 ? TN_INT64 : TN_INT32, 3, values, indices);
+            refused(&coo->t, forms[form], NULL, TN_ERR_CORRUPT, "");
+            drop_subject(coo);
+            subject *csr = new_csr(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, TN_UINT32, 3, values, columns, (uint64_t[]){ 0, 1, 2, 3 });
+            refused(&csr->t, forms[form], NULL, TN_ERR_CORRUPT, "");
+            drop_subject(csr);
+        }
+}
+
+static void corrupt_pointers_are_refused(void)
+{
+    const float values[] = { 1, 2, 3 };
+    static const uint64_t pointers[][4] = { { 1, 1, 2, 3 }, { 0, 1, 2, 2 }, { 0, 1, 2, 4 }, { 0, 2, 1, 3 }, { 0, UINT64_MAX, 2, 3 } };
+    for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+        subject *csr = new_csr(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, TN_INT64, 3, values, (uint64_t[]){ 0, 1, 2 }, pointers[i]);
+        refused(&csr->t, "dense", NULL, TN_ERR_CORRUPT, "");
+        refused(&csr->t, "coo", NULL, TN_ERR_CORRUPT, "");
+        drop_subject(csr);
+    }
+}
+
+static void types_and_ranks_without_the_form_are_refused(void)
+{
+    const uint8_t bytes[64] = { 1 };
+    for (unsigned type = 1; type < TN_DTYPE_COUNT; type++) {
+        subject *dense = tn_dtype_get((tn_dtype)type) ? new_dense((tn_dtype)type, 1, (int64_t[]){ 4 }, bytes) : NULL;
+        if (dense && tn_dtype_get((tn_dtype)type)->bits < 8)
+            refused(&dense->t, "coo", NULL, TN_ERR_UNSUPPORTED, "cast it to a type of whole bytes first");
+        if (dense)
+            drop_subject(dense);
+    }
+    subject *scales = new_dense(TN_FLOAT8_E8M0, 1, (int64_t[]){ 4 }, bytes);
+    refused(&scales->t, "coo", NULL, TN_ERR_UNSUPPORTED, "float8_e8m0 has no zero");
+    drop_subject(scales);
+    for (uint32_t rank = 0; rank < 5; rank++) {
+        subject *dense = new_dense(TN_UINT8, rank, (int64_t[]){ 1, 2, 2, 1 }, bytes);
+        if (rank != 2 && rank != 3)
+            refused(&dense->t, "csr", NULL, TN_ERR_UNSUPPORTED, "two dimensions");
+        drop_subject(dense);
+    }
+}
+
+static void arguments_that_make_no_sense_are_refused(void)
+{
+    const float values[] = { 1, 2, 3, 4 };
+    subject *dense = new_dense(TN_FLOAT32, 2, (int64_t[]){ 2, 2 }, values);
+    const tn_sparse_options options[] = {
+        { .drop = true, .threshold = -1 }, { .drop = true, .threshold = (double)NAN }, { .threshold = 1 }, { .index = TN_INT16 },
+        { .index = TN_FLOAT64 }, { .index = (tn_dtype)999 }, { .duplicates = (tn_duplicates)2 },
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        tn_sparse_options o = options[i];
+        o.size = sizeof o;
+        refused(&dense->t, "coo", &o, TN_ERR_ARGUMENT, "");
+    }
+    refused(&dense->t, "ellpack", NULL, TN_ERR_ARGUMENT, "\"ellpack\"");
+    refused(&dense->t, "scaled", NULL, TN_ERR_ARGUMENT, "\"scaled\"");
+    dense->parts[0].data = NULL;
+    refused(&dense->t, "coo", NULL, TN_ERR_ARGUMENT, "no data");
+    dense->parts[0].data = dense->data[0];
+    dense->parts[0].array.stride = (int64_t[]){ 1, 2 };
+    refused(&dense->t, "coo", NULL, TN_ERR_ARGUMENT, "not dense");
+    dense->parts[0].array.stride = (int64_t[]){ 2, 1 };
+    tn_tensor_free(reform(&dense->t, "coo", NULL));
+    dense->parts[0].array.dtype = TN_INT32;
+    refused(&dense->t, "coo", NULL, TN_ERR_ARGUMENT, "type and shape");
+    dense->t.form = "csr";
+    refused(&dense->t, "coo", NULL, TN_ERR_ARGUMENT, "parts");
+    dense->t.form = NULL;
+    refused(&dense->t, "coo", NULL, TN_ERR_ARGUMENT, "form");
+    drop_subject(dense);
+}
+
+static void scaled_tensors_are_refused(void)
+{
+    const float scale = 1;
+    subject *s = new_subject("scaled", TN_FLOAT32, 1, (int64_t[]){ 2 });
+    add_part(s, TN_INT8, 1, (int64_t[]){ 2 }, "ab");
+    add_part(s, TN_FLOAT32, 0, NULL, &scale);
+    s->t.scaling = &(tn_scaling){ .axis = -1, .range = { -127, 127 } };
+    refused(&s->t, "coo", NULL, TN_ERR_UNSUPPORTED, "scaled");
+    drop_subject(s);
+}
+
+/* --- the rest ---------------------------------------------------------------------------------- */
+
+static void the_result_is_its_own(void)
+{
+    char name[] = "weights", layout[] = "OI";
+    const float values[] = { 0, 2, 3, 0 };
+    subject *dense = new_dense(TN_FLOAT32, 2, (int64_t[]){ 2, 2 }, values);
+    dense->t.name = name;
+    dense->t.layout = layout;
+    tn_tensor *made = reform(&dense->t, "csr", NULL);
+    memset(name, 'x', sizeof name - 1);
+    memset(layout, 'x', sizeof layout - 1);
+    drop_subject(dense);
+    CHECK(strcmp(made->name, "weights") == 0 && strcmp(made->layout, "OI") == 0 && made->shape[0] == 2);
+    tn_tensor *again = reform(made, "dense", NULL);
+    tn_tensor_free(made);
+    CHECK(strcmp(again->name, "weights") == 0 && memcmp(again->parts[0].data, values, sizeof values) == 0);
+    tn_tensor_free(again);
+    tn_tensor_free(NULL);
+}
+
+/* An option struct of an older caller ends after `size` bytes. */
+static void a_tensor_without_a_name_and_short_options_will_do(void)
+{
+    subject *dense = new_dense(TN_FLOAT32, 1, (int64_t[]){ 1 }, &(float){ 0.5f });
+    dense->t.name = NULL;
+    tn_sparse_options o = { .size = offsetof(tn_sparse_options, threshold), .drop = true, .threshold = 1 };
+    tn_tensor *made = reform(&dense->t, "coo", &o);
+    CHECK(!made->name && !made->layout && made->parts[0].array.shape[0] == 1);
+    tn_tensor_free(made);
+    dense->parts[0].role = "values";
+    refused(&dense->t, "coo", NULL, TN_ERR_ARGUMENT, "data");
+    drop_subject(dense);
+}
+
+static void the_number_of_threads_changes_nothing(void)
+{
+    static const char *const forms[] = { "coo", "csr", "dense" };
+    const int64_t shape[2] = { 2100, 1000 };
+    uint8_t *elements = random_elements(TN_FLOAT32, 2100000, 20);
+    tn_sparse_options one = { .size = sizeof one, .jobs = 1, .drop = true, .threshold = 1 }, four = one;
+    four.jobs = 4;
+    tn_tensor *from = &new_dense(TN_FLOAT32, 2, shape, elements)->t;
+    for (int x = 0; x < 3; x++) {
+        tn_tensor *source = reform(from, forms[x], NULL);
+        for (int y = 0; y < 3; y++) {
+            tn_tensor *a = reform(source, forms[y], &one), *b = reform(source, forms[y], &four);
+            CHECK(same_tensor(a, b));
+            tn_tensor_free(a);
+            tn_tensor_free(b);
+        }
+        tn_tensor_free(source);
+    }
+    drop_subject((subject *)from);
+    free(elements);
+}
+
+/* Each block alone, in memory of exactly its size, only values, only indices or both. */
+static void check_blocks(const tn_tensor *source, const tn_tensor *want, tn_pool *pool)
+{
+    tn_reforming *r;
+    tn_error err;
+    uint64_t next = 0;
+    CHECK(tn_reform_begin(source, want->form, NULL, pool, &r, &err) == TN_OK);
+    const tn_tensor *result = tn_reform_result(r);
+    size_t width = width_of(want->dtype), row = 0;
+    CHECK(result->nparts == want->nparts && !tn_reform_is_sorted_copy(r));
+    for (uint32_t i = 0; i < want->nparts; i++)
+        CHECK(same_array(&result->parts[i].array, &want->parts[i].array) && result->parts[i].nbytes == want->parts[i].nbytes);
+    if (want->nparts > 1)
+        row = width_of(want->parts[1].array.dtype) * (want->nparts == 2 ? want->rank : 1);
+    for (uint64_t b = 0; b < tn_reform_blocks(r); b++) {
+        uint64_t first, n;
+        tn_reform_place(r, b, &first, &n);
+        CHECK(first == next && n <= TN_REFORM_BLOCK);
+        next += n;
+        uint8_t *values = malloc(n * width + 1), *indices = malloc(n * row + 1);
+        for (int only = 0; only < 3; only++) {
+            memset(values, 0xa5, n * width + 1);
+            memset(indices, 0xa5, n * row + 1);
+            tn_reform_make(r, b, only == 1 ? NULL : values, only == 2 || !row ? NULL : indices);
+            CHECK(only == 1 || memcmp(values, (const uint8_t *)want->parts[0].data + first * width, n * width) == 0);
+            CHECK(only == 2 || !row || memcmp(indices, (const uint8_t *)want->parts[1].data + first * row, n * row) == 0);
+            CHECK(values[n * width] == 0xa5 && indices[n * row] == 0xa5);
+        }
+        free(values);
+        free(indices);
+    }
+    CHECK(width * next == want->parts[0].nbytes);
+    CHECK(!tn_reform_indptr(r) == (want->nparts < 3));
+    if (want->nparts == 3)
+        CHECK(memcmp(tn_reform_indptr(r), want->parts[2].data, want->parts[2].nbytes) == 0);
+    tn_reform_end(r);
+}
+
+static void blocks_can_be_made_alone(void)
+{
+    static const char *const forms[] = { "coo", "csr", "dense" };
+    const int64_t shapes[][2] = { { 150, 1000 }, { 30000, 5 } };
+    tn_pool *pool;
+    CHECK(tn_pool_new(2, &pool, NULL) == TN_OK);
+    for (int i = 0; i < 2; i++) {
+        uint8_t *elements = random_elements(TN_FLOAT32, 150000, i ? 70 : 10);
+        subject *dense = new_dense(TN_FLOAT32, 2, shapes[i], elements);
+        for (int x = 0; x < 9; x++) {
+            tn_tensor *source = reform(&dense->t, forms[x / 3], NULL), *want = reform(&dense->t, forms[x % 3], NULL);
+            check_blocks(source, want, pool);
+            tn_tensor_free(source);
+            tn_tensor_free(want);
+        }
+        drop_subject(dense);
+        free(elements);
+    }
+    tn_pool_free(pool);
+}
+
+/* Large enough for threads and for stores past the cache, at addresses that nothing is aligned to. */
+static void large_tensors_at_odd_addresses_come_back(void)
+{
+    static const tn_dtype types[] = { TN_UINT8, TN_BFLOAT16, TN_FLOAT32, TN_FLOAT64, TN_COMPLEX128 };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const int64_t shape[2] = { 1 + (int64_t)(((size_t)5 << 20) / width_of(types[i]) / 333), 333 };
+        uint64_t count = (uint64_t)(shape[0] * shape[1]);
+        uint8_t *elements = random_elements(types[i], count + 1, 5), *odd = elements + 1;
+        tn_part part = { .role = "data", .array = { .dtype = types[i], .rank = 2, .shape = shape }, .data = odd };
+        tn_tensor t = { .form = "dense", .dtype = types[i], .rank = 2, .shape = shape, .parts = &part, .nparts = 1 };
+        tn_tensor *csr = reform(&t, "csr", NULL), *coo = reform(csr, "coo", NULL);
+        tn_tensor *a = reform(csr, "dense", NULL), *b = reform(coo, "dense", NULL);
+        CHECK(memcmp(a->parts[0].data, odd, count * width_of(types[i])) == 0);
+        CHECK(memcmp(b->parts[0].data, odd, count * width_of(types[i])) == 0);
+        tn_tensor_free(csr);
+        tn_tensor_free(coo);
+        tn_tensor_free(a);
+        tn_tensor_free(b);
+        free(elements);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(every_type_comes_back_bit_for_bit),
+        TEST(every_rank_and_empty_dimensions_come_back),
+        TEST(what_has_many_blocks_comes_back),
+        TEST(negative_zeros_and_nans_are_entries),
+        TEST(thresholds_compare_values),
+        TEST(stored_zeros_stay_unless_they_are_dropped),
+        TEST(entries_in_any_order_become_canonical),
+        TEST(rows_of_csr_in_any_order_become_canonical),
+        TEST(duplicates_are_refused_or_summed),
+        TEST(sums_that_overflow_are_refused),
+        TEST(an_index_type_too_small_is_refused),
+        TEST(indices_that_stay_as_they_are_fit),
+        TEST(more_entries_than_int32_counts_need_int64),
+        TEST(bombs_are_refused),
+        TEST(the_limit_is_of_all_parts),
+        TEST(corrupt_indices_are_refused),
+        TEST(corrupt_pointers_are_refused),
+        TEST(types_and_ranks_without_the_form_are_refused),
+        TEST(arguments_that_make_no_sense_are_refused),
+        TEST(scaled_tensors_are_refused),
+        TEST(the_result_is_its_own),
+        TEST(a_tensor_without_a_name_and_short_options_will_do),
+        TEST(the_number_of_threads_changes_nothing),
+        TEST(blocks_can_be_made_alone),
+        TEST(large_tensors_at_odd_addresses_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
