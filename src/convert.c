@@ -25,6 +25,8 @@ typedef struct conversion {
     tn_remake_rules          *rules;    /* of each */
     tn_remade                *made;     /* what becomes of each */
     tn_pool                  *pool;     /* once one is needed */
+    tn_remake_place           place;
+    bool                      output_failed;    /* while tensors were chosen: the error is the output's */
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
@@ -146,24 +148,6 @@ static size_t first_match(conversion *c, size_t from, size_t n, const char *name
     return n;
 }
 
-static bool is_wide(tn_dtype index) { return index == TN_INT64 || index == TN_UINT64; }
-
-/* A container that keeps indices of 64 bits only is given those: they are what they were. */
-static tn_status widen_indices(conversion *c, const tn_tensor *t, const tn_form_rule **form, tn_error *err)
-{
-    tn_dtype type = c->writer->format->index_type;
-    bool coo = strcmp(*form ? (*form)->form : t->form, "coo") == 0;
-    if (type == TN_UNKNOWN || !coo || (*form ? (*form)->options.index != TN_UNKNOWN : is_wide(t->parts[1].array.dtype)))
-        return TN_OK;
-    tn_form_rule *own = tn_arena_zalloc(&c->arena, 1, sizeof *own);
-    if (!own)
-        return tn_fail_nomem(err);
-    *own = *form ? **form : (tn_form_rule){ .form = "coo", .options = { .size = sizeof own->options } };
-    own->options.index = type;
-    *form = own;
-    return TN_OK;
-}
-
 static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *rules, size_t *cast, tn_error *err)
 {
     const tn_convert_options *o = &c->o;
@@ -176,10 +160,7 @@ static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *
         *cast < o->ncasts ? &o->casts[*cast] : NULL, layout < o->nlayouts ? &o->layouts[layout] : NULL,
         pad < o->npads ? &o->pads[pad] : NULL, form < o->nforms ? &o->forms[form] : NULL,
     };
-    tn_status status = widen_indices(c, t, &rules->form, err);
-    if (!status && rules->form && !c->pool)
-        status = tn_pool_new(c->create.jobs, &c->pool, err);
-    return status;
+    return rules->form && !c->pool ? tn_pool_new(c->create.jobs, &c->pool, err) : TN_OK;
 }
 
 static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
@@ -187,9 +168,10 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
     size_t cast = 0;
     tn_remade *made = &c->made[i];
     tn_status status = find_rules(c, t, &c->rules[i], &cast, err);
-    tn_remake_place place = { c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes };
+    c->place = (tn_remake_place){ c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes, c->writer->format->index_type,
+                                  c->o.progress, c->o.context };
     if (!status)
-        status = tn_remake(&place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made, err);
+        status = tn_remake(&c->place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made, &c->output_failed, err);
     if (status)
         return status;
     tn_planned *p = &c->planned[i];
@@ -477,7 +459,7 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     if (!status)
         status = choose_tensors(c, err);
     if (status)
-        return tn_error_in_file(err, c->in_path);
+        return status == TN_ERR_CANCELLED ? status : tn_error_in_file(err, c->output_failed ? c->out_path : c->in_path);
     status = add_all(c, err);
     if (status)
         return status;

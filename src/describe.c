@@ -67,12 +67,15 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
                       (unsigned long long)p->storage.size);
 }
 
-static tn_status check_form(const tn_tensor *t, tn_error *err)
+/* `least` is the text of the sparse tensors so far, which stand in their descriptions whole. */
+static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
     tn_status status = tn_part_readable(t, &t->parts[0], err);
-    if (status || tn_raw_writes_sparse(t))
-        return status ? status : tn_raw_check_sparse(t, err);
-    if (strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+    if (!status && tn_raw_writes_sparse(t)) {
+        status = tn_raw_check_sparse(t, err);
+        return status ? status : tn_raw_check_length(t, least, err);
+    }
+    if (!status && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s cannot be described",
                          tn_quote_z(t->name).text, tn_quote_z(t->form).text);
     return status;
@@ -124,22 +127,25 @@ static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descri
 {
     tn_raw_subject s = { .tensor = t, .meta = t->meta, .nmeta = t->nmeta };
     tn_descriptor *d = tn_descriptors_add(set);
-    tn_status status = d ? check_form(t, err) : tn_fail_nomem(err);
-    if (status)
-        return status;
+    if (!d)
+        return tn_fail_nomem(err);
     return tn_raw_writes_sparse(t) ? describe_sparse(file, &s, &set->arena, d, err) : describe_data(file, &s, &set->arena, d, err);
 }
 
 tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err)
 {
     tn_descriptors *made;
-    tn_status status = tn_descriptors_new(&made, err);
+    uint64_t least = 0;
+    size_t count = tensor ? 1 : tn_file_count(file);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < count && !status; i++)       /* all of them, before anything is read */
+        status = check_form(tensor ? tensor : tn_file_tensor(file, i), &least, err);
+    if (!status)
+        status = tn_descriptors_new(&made, err);
     if (status)
         return status;
-    if (tensor)
-        status = describe_one(file, tensor, made, err);
-    for (size_t i = 0; !tensor && !status && i < tn_file_count(file); i++)
-        status = describe_one(file, tn_file_tensor(file, i), made, err);
+    for (size_t i = 0; i < count && !status; i++)
+        status = describe_one(file, tensor ? tensor : tn_file_tensor(file, i), made, err);
     if (status)
         tn_descriptors_free(made);
     else

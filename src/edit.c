@@ -61,19 +61,27 @@ static tn_status write_edited(tn_file *f, const char *path, uint64_t *shared, tn
     return status;
 }
 
+static tn_status check_editable(const tn_file *f, tn_error *err)
+{
+    if (f->format == &tn_format_raw)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of raw files stands in the text of their descriptor: edit that");
+    if (!f->format->rewrite)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of format %s cannot be edited in place: convert the file to "
+                       "ztensor or safetensors, edit it there, and convert it back", f->format->info.name);
+    if (f->nshards > 1)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a sharded set cannot be edited in place: edit each shard");
+    return TN_OK;
+}
+
 static tn_status run(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared, tn_error *err)
 {
     tn_file *f;
     tn_status status = tn_open(path, NULL, &f, err);
     if (status)
         return status;
+    status = check_editable(f, err);
     for (size_t i = 0; i < nedits && !status; i++)
         status = apply(f, &edits[i], err);
-    if (!status && !f->format->rewrite)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a %s file cannot be edited in place: it stands in "
-                         "the descriptors' text", f->format->info.name);
-    else if (!status && f->nshards > 1)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a sharded set cannot be edited in place: edit each shard");
     if (!status)
         status = write_edited(f, path, shared, err);
     tn_close(f);

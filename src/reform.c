@@ -18,17 +18,37 @@ struct tn_reformed {
 
 /* ---- the input ---- */
 
+/* A few bytes that are decoded into very many would fill the disk. */
+static tn_status check_spool(const tn_reform_task *task, const tn_part *p, tn_error *err)
+{
+    uint64_t stored = tn_part_stored(task->tensor, p).size, most = task->options.limit;
+    if (!most && __builtin_mul_overflow(stored, 1000, &most))
+        most = UINT64_MAX;
+    if (!task->options.limit && most < UINT64_C(1) << 30)
+        most = UINT64_C(1) << 30;
+    if (p->nbytes <= most)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: part %s is decoded into %llu bytes, more than the %llu allowed (--max-bytes)",
+                   tn_quote_z(task->tensor->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)most);
+}
+
 static tn_status load_part(const tn_reform_task *task, tn_reformed *r, uint32_t k, bool *output_failed, tn_error *err)
 {
     tn_part *p = &r->parts[k];
-    tn_spooling s = { .in = task->in, .tensor = task->tensor, .part = &task->tensor->parts[k], .beside = task->beside };
+    tn_spooling s = { .in = task->in, .tensor = task->tensor, .part = &task->tensor->parts[k], .beside = task->beside,
+                      .tick = task->tick, .context = task->context };
     tn_status status = tn_part_readable(task->tensor, s.part, err);
     if (status)
         return status;
     if (p->data || !p->nbytes) {
         p->data = p->data ? p->data : "";
-        return tn_spool_check(&s, err);
+        status = tn_spool_check(&s, err);
+        *output_failed = s.output_failed;
+        return status;
     }
+    status = check_spool(task, s.part, err);
+    if (status)
+        return status;
     status = tn_spool_part(&s, &r->spools[k], err);
     r->spooled = true;
     *output_failed = s.output_failed;
@@ -141,11 +161,10 @@ static void free_buffers(writing *w, unsigned slots)
     free(w->sizes);
 }
 
-/* Row pointers are in memory already: pieces, so that progress is seen. */
-static tn_status write_pointers(const tn_reformed *r, tn_reform_output *o, uint64_t nbytes, tn_error *err)
+/* What is in memory already, in pieces so that progress is seen; nothing at all in one. */
+static tn_status write_bytes(tn_reform_output *o, const uint8_t *bytes, uint64_t nbytes, tn_error *err)
 {
-    const uint8_t *bytes = tn_reform_indptr(r->reforming);
-    tn_status status = TN_OK;
+    tn_status status = nbytes ? TN_OK : o->emit(o->context, bytes, 0, err);
     for (uint64_t at = 0; at < nbytes && !status; at += TN_WINDOW)
         status = o->emit(o->context, bytes + at, (size_t)(nbytes - at < TN_WINDOW ? nbytes - at : TN_WINDOW), err);
     o->output_failed = status != TN_OK;
@@ -156,8 +175,8 @@ tn_status tn_reformed_write(const tn_reformed *r, tn_reform_output *o, tn_error 
 {
     const tn_tensor *t = tn_reformed_result(r);
     const tn_part *p = &t->parts[o->part];
-    if (o->part == 2)
-        return write_pointers(r, o, p->nbytes, err);
+    if (o->part == 2 || !p->nbytes)
+        return write_bytes(o, o->part == 2 ? tn_reform_indptr(r->reforming) : (const uint8_t *)"", p->nbytes, err);
     unsigned slots = tn_pool_slots(o->pool), bytes = tn_dtype_get(p->array.dtype)->bits / 8;
     writing w = { .r = r, .o = o, .width = (size_t)bytes * (p->array.rank == 2 && o->part == 1 ? (size_t)p->array.shape[1] : 1) };
     w.out_width = o->change ? o->change->to_bits / 8 : w.width;

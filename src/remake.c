@@ -319,11 +319,19 @@ static tn_status check_form(const making *m, tn_error *err)
     return TN_OK;
 }
 
+/* How much there will be to do is not known as yet. */
+static tn_status tick(void *context, tn_error *err)
+{
+    const tn_remake_place *place = context;
+    bool cancelled = place->progress && place->progress(place->context, 0, 1);
+    return cancelled ? tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled") : TN_OK;
+}
+
 /* Another form, or the same in canonical order. */
-static tn_status choose_form(making *m, tn_error *err)
+static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
 {
     const tn_form_rule *rule = m->rules->form;
-    if (!rule || (strcmp(rule->form, "dense") == 0 && strcmp(m->source->form, "dense") == 0))
+    if (!rule || (strcmp(rule->form, "dense") == 0 && strcmp(m->source->form, "dense") == 0 && !rule->options.drop))
         return TN_OK;
     tn_status status = check_form(m, err);
     if (status)
@@ -331,11 +339,12 @@ static tn_status choose_form(making *m, tn_error *err)
     tn_reform_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
     if (!task)
         return tn_fail_nomem(err);
-    *task = (tn_reform_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside };
+    *task = (tn_reform_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside, tick, (void *)(uintptr_t)m->place };
     task->options.limit = m->place->max_bytes;
+    if (strcmp(rule->form, "coo") == 0 && task->options.index == TN_UNKNOWN)
+        task->options.index = m->place->index_type;
     m->made->reform = task;
-    bool output_failed = false;
-    status = tn_reformed_new(task, m->place->pool, &m->made->reformed, &output_failed, err);
+    status = tn_reformed_new(task, m->place->pool, &m->made->reformed, output_failed, err);
     if (!status)
         status = declare_parts(m, tn_reformed_result(m->made->reformed), err);
     if (!status && tn_reformed_is_large(m->made->reformed)) {
@@ -343,6 +352,28 @@ static tn_status choose_form(making *m, tn_error *err)
         m->made->reformed = NULL;
     }
     return status;
+}
+
+/* Coordinates that are stored as they are, but with more bits where the output has no others. */
+static tn_status widen_indices(making *m, tn_error *err)
+{
+    tn_part *indices = &m->parts[1];
+    tn_dtype from = indices->array.dtype, to = m->place->index_type;
+    bool wide = tn_dtype_get(from)->bits == tn_dtype_get(to)->bits;     /* no negative ones are let through */
+    tn_cast_plan *plan = wide ? NULL : tn_arena_alloc(m->arena, sizeof *plan);
+    maker *k = wide ? NULL : new_maker(m, from, to);
+    tn_error why;
+    if (wide)
+        return TN_OK;
+    if (!plan || !k)
+        return tn_fail_nomem(err);
+    if (tn_cast_plan_make(plan, to, from, TN_HOST_ORDER, NULL, &why))
+        return fail(m, why.status, err, why.text);
+    k->cast = plan;
+    k->change.apply = apply_cast;
+    m->made->index_change = &k->change;
+    indices->array.dtype = to;
+    return tn_array_nbytes(&indices->array, &indices->nbytes) ? fail(m, TN_ERR_LIMIT, err, "its indices are too many") : TN_OK;
 }
 
 /* The values of a sparse tensor are cast one by one, by their number. */
@@ -354,7 +385,10 @@ static tn_status cast_entries(making *m, const tn_cast_plan **plans, tn_error *e
     m->how.rank = 1;
     m->how.order[0] = 0;
     m->how.shape[0] = m->parts[0].array.shape[0];
-    return cast ? cast_elements(m, plans, err) : TN_OK;
+    tn_status status = TN_OK;
+    if (!m->made->reform && m->place->index_type != TN_UNKNOWN && strcmp(m->source->form, "coo") == 0)
+        status = widen_indices(m, err);
+    return !status && cast ? cast_elements(m, plans, err) : status;
 }
 
 /* A scaled tensor that stays one: its scales go along. */
@@ -500,7 +534,7 @@ static bool is_arranged(const making *m)
 }
 
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
-                    const tn_cast_plan **plans, tn_remade *made, tn_error *err)
+                    const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
 {
     making m = { .place = place, .source = source, .rules = rules, .arena = place->arena, .made = made };
     uint32_t room = source->nparts > 3 ? source->nparts : 3;
@@ -510,7 +544,7 @@ tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const
         return tn_fail_nomem(err);
     for (uint32_t k = 0; k < source->nparts; k++)       /* streamed, so that checksums are seen; stored as the new file says */
         m.parts[k] = (tn_part){ .role = source->parts[k].role, .array = source->parts[k].array, .nbytes = source->parts[k].nbytes };
-    tn_status status = choose_form(&m, err);
+    tn_status status = choose_form(&m, output_failed, err);
     if (!status)
         status = choose_order(&m, err);
     if (!status) {

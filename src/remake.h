@@ -24,6 +24,9 @@ typedef struct tn_remake_place {
     tn_pool       *pool;
     tn_arena      *arena;
     uint64_t       max_bytes;       /* of a tensor in another form; 0: see tn_sparse_options.limit */
+    tn_dtype       index_type;      /* the only one that the output has for coordinates, or TN_UNKNOWN */
+    tn_progress_fn progress;        /* may be NULL: a chance to cancel while data is decoded */
+    void          *context;
 } tn_remake_place;
 
 /* Scales that are still to be found: after planning, before the data moves. */
@@ -37,6 +40,7 @@ typedef struct tn_unknown_scales {
 typedef struct tn_remade {
     tn_tensor         tensor;       /* as it is to be declared; parts with data are there already, others are streamed */
     const tn_change  *change;       /* of the elements of the first part, or NULL */
+    const tn_change  *index_change; /* of the indices of a coo tensor, or NULL */
     const tn_arrange *arrange;      /* or NULL: they stay in order; has the change */
     tn_unknown_scales *unknown;     /* or NULL */
     const tn_reform_task *reform;   /* or NULL: its parts are those of the source, or made of them one by one */
@@ -48,8 +52,8 @@ typedef struct tn_remade {
  * where there is none yet).  For a new form the data is read: how many entries
  * there are must be known.  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED
  * with the tensor's name: a rule that cannot be honoured.  made->reformed is to
- * be freed after a failure too. */
+ * be freed after a failure too; *output_failed is set when it is the output's. */
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
-                    const tn_cast_plan **plans, tn_remade *made, tn_error *err);
+                    const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err);
 
 #endif

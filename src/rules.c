@@ -439,6 +439,8 @@ tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err
         status = read_form_key(&r, pair, &read.options);
         at = pair.ptr + pair.len;
     }
+    if (!status && read.options.index != TN_UNKNOWN && strcmp(read.form, "dense") == 0)
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "index is for coo and csr: a dense tensor has none");
     if (!status)
         *rule = read;
     return status;

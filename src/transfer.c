@@ -57,7 +57,8 @@ static const tn_part *part_of(const mover *m, const tn_out_entry *e)
 
 static const tn_change *change_of(const mover *m, const tn_out_entry *e)
 {
-    return e->part == 0 ? m->t->made[e->tensor].change : NULL;
+    const tn_remade *made = &m->t->made[e->tensor];
+    return e->part == 0 ? made->change : e->part == 1 ? made->index_change : NULL;
 }
 
 /* Every failure is named once, where it is first seen. */
@@ -411,8 +412,17 @@ typedef struct reformed {
 static tn_status emit_reformed(void *context, const uint8_t *bytes, size_t n, tn_error *err)
 {
     reformed *r = context;
-    tn_status status = n ? tn_writer_write(r->m->t->out, r->e->tensor, r->e->part, bytes, n, err) : TN_OK;
+    tn_status status = tn_writer_write(r->m->t->out, r->e->tensor, r->e->part, bytes, n, err);
     return status ? status : tell_progress(r->m, n, err);
+}
+
+static tn_status check_unchanged(const tn_remade *made, tn_error *err)
+{
+    int64_t planned = made->tensor.parts[0].array.shape[0], found = tn_reformed_result(made->reformed)->parts[0].array.shape[0];
+    if (found == planned)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: it has changed while it was read: expected %lld entries but found "
+                   "%lld", tn_quote_z(made->reform->tensor->name).text, (long long)planned, (long long)found);
 }
 
 /* What was not worth keeping after planning is begun again. */
@@ -422,6 +432,8 @@ static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
     if (made->reformed)
         return TN_OK;
     tn_status status = tn_reformed_new(made->reform, m->pool, &made->reformed, &output_failed, err);
+    if (!status && made->tensor.nparts > 1)     /* sparse: the number of its entries was found when it was planned */
+        status = check_unchanged(made, err);
     return output_failed ? in_output(m, status, err) : in_input(m, &made->reform->tensor->parts[0], status, err);
 }
 

@@ -124,7 +124,8 @@ typedef struct tn_convert_result {
 
 /* Writes the tensors and metadata of an open file into a new one.  `path` may
  * be the very file that is open.  Checksums of the input are checked on the
- * way.  `result` may be NULL.  Memory does not grow with the tensors.
+ * way.  `result` may be NULL.  Memory does not grow with the tensors, but for
+ * text containers (mtx, sparse entries in raw), whose text is made in memory.
  *
  * TN_ERR_ARGUMENT: a glob or an old name that matches nothing, two tensors of
  * one new name, a cast that has no meaning.  TN_ERR_LOSS: something the output cannot hold.

@@ -31,13 +31,15 @@ extern "C" {
 
 typedef enum tn_duplicates {    /* entries with the same indices */
     TN_DUPLICATES_REFUSE = 0,
-    TN_DUPLICATES_SUM    = 1    /* floats: summed in float64 in their order and rounded once; integers: an error where they overflow */
+    TN_DUPLICATES_SUM    = 1    /* floats: summed in float64 in their order and cast once, as tn_cast() does without options;
+                                 * integers: an error where they overflow */
 } tn_duplicates;
 
 typedef struct tn_sparse_options {
     size_t        size;
-    bool          drop;         /* leave out elements of magnitude `threshold` or less: 0 leaves out zeros of either sign,
-                                 * stored ones too.  NaN always stays.  Else only zeros that are not stored are left out. */
+    bool          drop;         /* leave out elements of magnitude `threshold` or less (complex: both halves): 0 leaves out
+                                 * zeros of either sign, stored ones too.  NaN always stays.  Without it an element is left
+                                 * out only if all its bits are zero, and stored entries all stay. */
     double        threshold;    /* 0 or more, with `drop` only */
     tn_duplicates duplicates;
     tn_dtype      index;        /* of indices and indptr; TN_UNKNOWN: as they are; from dense: int32, or int64 where that is too small */

@@ -4,6 +4,7 @@
  * "the end" afterwards and the hot paths need not test `status`. */
 #include "bytes/json.h"
 
+#include <fenv.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -501,6 +502,16 @@ static void c_locale_leave(c_locale *l)
     freelocale(l->c);
 }
 
+/* Whatever the rounding mode of the program is. */
+static double nearest(const char *text)
+{
+    int before = fegetround();
+    fesetround(FE_TONEAREST);
+    double x = strtod(text, NULL);
+    fesetround(before);
+    return x;
+}
+
 /* A number's text as the nearest double; false when memory is out. */
 static bool to_double(tn_text number, double *value)
 {
@@ -512,7 +523,7 @@ static bool to_double(tn_text number, double *value)
     c_locale l;
     bool entered = c_locale_enter(&l);
     if (entered) {
-        *value = strtod(copy, NULL);
+        *value = nearest(copy);
         c_locale_leave(&l);
     }
     if (copy != small)

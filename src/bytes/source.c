@@ -133,6 +133,9 @@ int tn_source_fd(const tn_source *source)
     return source->fd;
 }
 
+/* So many bytes are copied faster by the kernel, which maps nothing for it. */
+enum { BY_THE_KERNEL = 256 << 10 };
+
 static bool inside(const tn_source *s, uint64_t offset, uint64_t n)
 {
     return offset <= s->size && n <= s->size - offset;
@@ -166,7 +169,7 @@ tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer,
     if (!inside(source, offset, n))
         return tn_fail(err, TN_ERR_TRUNCATED, offset, "expected %llu more bytes, found %llu", (unsigned long long)n,
                        (unsigned long long)(offset < source->size ? source->size - offset : 0));
-    if (!source->base)
+    if (!source->base || (source->mapped && n >= BY_THE_KERNEL))
         return read_file(source, offset, buffer, n, err);
     if (n)
         memcpy(buffer, source->base + offset, n);

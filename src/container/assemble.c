@@ -38,21 +38,28 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
     return TN_OK;
 }
 
+static bool has_room_for_padding(const tn_part *p, const tn_record *r)
+{
+    bool fits = r->extents_rank == p->array.rank && p->array.dtype != TN_UNKNOWN && isfinite(r->fill);
+    for (uint32_t k = 0; fits && k < p->array.rank; k++)
+        fits = r->extents[k] <= p->array.shape[k];
+    return fits;
+}
+
 /* The entry's array has padding: what counts of it is smaller, and its elements lie apart. */
 static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     tn_part *p = &f->parts[i];
     tn_tensor *t = &f->tensors[i];
     int64_t *stride = tn_arena_zalloc(&f->arena, p->array.rank, sizeof *stride);
-    bool fits = r->extents_rank == p->array.rank && p->storage.encoding == TN_ENCODING_RAW && p->array.dtype != TN_UNKNOWN;
-    for (uint32_t k = 0; fits && k < p->array.rank; k++)
-        fits = r->extents[k] <= p->array.shape[k];
-    fits = fits && isfinite(r->fill);
-    if (!fits)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says that it has padding, which its array cannot hold",
-                       tn_quote_z(t->name).text);
     if (!stride)
         return tn_fail_nomem(err);
+    if (!has_room_for_padding(p, r))
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says that it has padding, which its array cannot hold",
+                       tn_quote_z(t->name).text);
+    if (p->storage.encoding != TN_ENCODING_RAW && p->storage.encoding != TN_ENCODING_DEFLATE)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, f->at[i], "tensor %s: it has padding, with which its data may be raw or deflated but "
+                       "not %s", tn_quote_z(t->name).text, tn_quote_z(p->storage.encoding_name).text);
     tn_dense_strides(p->array.rank, p->array.shape, stride);
     p->storage.physical = p->array.shape;
     p->storage.stride = stride;

@@ -2,6 +2,8 @@
 #include "container/dims.h"
 #include "base/error.h"
 
+#include <stdio.h>
+
 tn_status tn_dims_refuse(const tn_dims *d, uint64_t dim, tn_error *err)
 {
     if (d->rank == TN_MAX_RANK)
@@ -24,4 +26,16 @@ const int64_t *tn_dims_keep(const tn_dims *d, tn_arena *arena, const int64_t *kn
     if (known && d->rank == known_rank && same_dims(d, known))
         return known;
     return tn_arena_copy(arena, d->dims, d->rank * sizeof *d->dims);
+}
+
+tn_shown_shape tn_show_shape(uint32_t rank, const int64_t *shape)
+{
+    enum { ONE_MORE = 24, END = 8 };    /* room for a dimension, and for what ends a cut shape */
+    tn_shown_shape shown = { "[" };
+    size_t n = 1;
+    uint32_t i = 0;
+    for (; i < rank && n + ONE_MORE + END < sizeof shown.text; i++)
+        n += (size_t)snprintf(shown.text + n, ONE_MORE, i ? ", %lld" : "%lld", (long long)shape[i]);
+    snprintf(shown.text + n, sizeof shown.text - n, i < rank ? ", ...]" : "]");
+    return shown;
 }

@@ -29,4 +29,8 @@ static inline tn_status tn_dims_add(tn_dims *d, uint64_t dim, tn_error *err)
  * `known_rank` dimensions.  It may be NULL. */
 const int64_t *tn_dims_keep(const tn_dims *d, tn_arena *arena, const int64_t *known, uint32_t known_rank);
 
+/* A shape as messages show it: "[2, 3]", long ones cut: "[2, 3, ...]". */
+typedef struct tn_shown_shape { char text[80]; } tn_shown_shape;
+tn_shown_shape tn_show_shape(uint32_t rank, const int64_t *shape);
+
 #endif

@@ -145,9 +145,10 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
 {
     *nbytes = 0;
     if (e->dtype != TN_UNKNOWN) {
-        tn_status status = find_nbytes(f, e, nbytes, err);
+        tn_error why;
+        tn_status status = find_nbytes(f, e, nbytes, &why);
         if (status && !e->storage.opaque)       /* a sparse tensor may be larger than any memory */
-            return status;
+            return tn_fail(err, status, why.offset, "%s", why.text);
         if (e->storage.stride)
             return check_strided(f, e, *nbytes, err);
         if (e->storage.pitch)
@@ -528,8 +529,11 @@ tn_storage tn_part_stored(const tn_tensor *t, const tn_part *p)
 {
     tn_storage s = p->storage, first = t->parts[0].storage;
     if (s.columns) {
-        s.encoding = s.columns[0].storage.encoding;
-        s.checksum = s.columns[0].storage.checksum;
+        const tn_storage *column = &s.columns[0].storage;
+        s.encoding = column->encoding;
+        s.order = column->order;
+        s.checksum = column->checksum;
+        s.checksum_text = column->checksum_text;
         for (int64_t i = 0; i < p->array.shape[1]; i++)
             s.size += s.columns[i].storage.size;
     }

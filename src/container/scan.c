@@ -128,15 +128,22 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
     return status;
 }
 
-/* What cannot be decoded can still be checked as it is stored. */
+/* What cannot be decoded can still be checked as it is stored, and so can what nobody looks at. */
 static tn_status hash_stored(const tn_scan *scan, tn_stream *s, const tn_scan_part *p, tn_scanned *out, tn_error *err)
 {
     const uint8_t *bytes;
     size_t got = 1;
-    tn_status status = tn_stream_open_stored(s, scan->file, p->part, p->stored_kind, err);
+    tn_status status = tn_stream_open_stored(s, scan->file, p->tensor, p->part, p->stored_kind, err);
     while (!status && got)
         status = tn_stream_next(s, &bytes, &got, err);
     return status ? status : tn_stream_digest(s, &out->stored, err);
+}
+
+/* All of a part whose elements would have to be gathered, for its checksum alone. */
+static bool is_summed_only(const tn_scan *scan, const tn_scan_part *p, uint64_t n)
+{
+    const tn_storage *s = &p->part->storage;
+    return !scan->window && !p->change && p->decoded_kind == TN_CHECKSUM_NONE && (s->stride || s->pitch) && n == p->part->nbytes;
 }
 
 static void scan_part(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from, uint64_t n, tn_scanned *out)
@@ -146,7 +153,8 @@ static void scan_part(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from
     out->window_failed = false;
     out->status = tn_part_readable(p->tensor, p->part, &out->err);
     if (!out->status)
-        out->status = scan_bytes(scan, s, k, from, n, out, &out->err);
+        out->status = is_summed_only(scan, p, n) ? hash_stored(scan, s, p, out, &out->err)
+                                                 : scan_bytes(scan, s, k, from, n, out, &out->err);
     else if (p->stored_kind != TN_CHECKSUM_NONE && hash_stored(scan, s, p, out, &out->err))
         out->status = out->err.status;
 }

@@ -2,6 +2,7 @@
 #include "container/sparse.h"
 #include "base/error.h"
 #include "container/stream.h"
+#include "tensor/code.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,19 +14,6 @@ bool tn_is_sparse_index(const tn_tensor *t, const tn_part *p)
 }
 
 /* ---- numbers ---- */
-
-/* Negative ones become too large for any shape.  A sparse tensor has indices of four types only. */
-static uint64_t number_at(tn_dtype dtype, const uint8_t *bytes, size_t i)
-{
-    uint64_t wide;
-    uint32_t narrow;
-    if (dtype == TN_INT64 || dtype == TN_UINT64) {
-        memcpy(&wide, bytes + i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    memcpy(&narrow, bytes + i * sizeof narrow, sizeof narrow);
-    return dtype == TN_INT32 ? (uint64_t)(int32_t)narrow : narrow;
-}
 
 /* A number as it was meant, for messages. */
 typedef struct number { char text[24]; } number;
@@ -43,6 +31,7 @@ typedef struct numbers {
     tn_dtype       dtype;
     const uint8_t *bytes;
     size_t         next, count; /* in the window */
+    uint64_t       taken;       /* of all */
 } numbers;
 
 static tn_status open_numbers(numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *err)
@@ -64,17 +53,28 @@ static tn_status next_number(numbers *s, uint64_t *value, bool *any, tn_error *e
         if (!*any)
             return status;
     }
-    *value = number_at(s->dtype, s->bytes, s->next++);
+    *value = tn_index_get(s->dtype, s->bytes, s->next++);
+    s->taken++;
     return TN_OK;
 }
 
-static tn_status check_index(const tn_tensor *t, tn_dtype dtype, uint64_t entry, uint32_t dimension, uint64_t index, tn_error *err)
+/* Where the number that was taken last stands, if that is a place in the only file. */
+static uint64_t place_of(const numbers *s)
+{
+    const tn_part *p = s->stream.part;
+    if (!tn_part_is_range(p) || s->stream.file->nshards > 1)
+        return TN_NO_OFFSET;
+    return p->storage.offset + (s->taken - 1) * (tn_dtype_get(s->dtype)->bits / 8);
+}
+
+/* The index is the number that was taken last. */
+static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entry, uint32_t dimension, uint64_t index, tn_error *err)
 {
     if (index < (uint64_t)t->shape[dimension])
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: entry %llu: expected an index below %lld in dimension %u but "
+    return tn_fail(err, TN_ERR_CORRUPT, place_of(s), "tensor %s: entry %llu: expected an index below %lld in dimension %u but "
                    "found %s", tn_quote_z(t->name).text, (unsigned long long)entry, (long long)t->shape[dimension], dimension,
-                   show(dtype, index).text);
+                   show(s->dtype, index).text);
 }
 
 /* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the same. */
@@ -108,7 +108,7 @@ static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
             bool any = false;
             status = next_number(s, &now[i], &any, why);
             if (!status)
-                status = check_index(t, s->dtype, entry, i, now[i], why);
+                status = check_index(t, s, entry, i, now[i], why);
         }
         if (status)
             return status;
@@ -139,7 +139,7 @@ static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
             snprintf(expected, sizeof expected, "%s%llu, the number of values,", i == last ? "" : "at most ",
                      (unsigned long long)entries);
         if (expected[0])
-            return tn_fail(why, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: row pointer %llu: expected %s but found %s",
+            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "tensor %s: row pointer %llu: expected %s but found %s",
                            tn_quote_z(t->name).text, (unsigned long long)i, expected, show(s->dtype, now).text);
         before = now;
     }
@@ -176,7 +176,7 @@ static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers
         tn_status status = next_number(s, &now, &any, why);
         if (status || !any)
             return status;
-        status = check_index(t, s->dtype, entry, t->rank - 1, now, why);
+        status = check_index(t, s, entry, t->rank - 1, now, why);
         if (status)
             return status;
         status = pointers ? find_row(pointers, entry, entries, &ends, &begins, &ignored) : TN_OK;

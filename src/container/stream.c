@@ -1,12 +1,16 @@
 /* container/stream.c - the decoded bytes of a part, window by window. */
 #include "container/stream.h"
 #include "base/error.h"
+#include "container/gather.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What is gathered at a time: whole windows. */
+#define BLOCK_BYTES (42 * TN_WINDOW)
 
 tn_checksum tn_part_checksum(const tn_part *p)
 {
@@ -78,8 +82,8 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->as_stored = false;
     s->change = NULL;
     s->nunchanged = 0;
-    free(s->whole);
-    s->whole = NULL;
+    s->block_size = 0;
+    tn_scratch_free(&s->whole);
     tn_columns_free(s->columns);
     s->columns = NULL;
 }
@@ -92,14 +96,6 @@ static void take_checked(tn_stream *s)
         return;
     s->stored = storage->sum_offset;
     s->stored_end = s->stored + storage->sum_size;
-}
-
-tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err)
-{
-    begin(s, file, part);
-    take_checked(s);
-    s->as_stored = true;
-    return tn_hash_begin(&s->hash, kind, err);
 }
 
 /* The next stored bytes, hashed; *n is 0 at the end. */
@@ -117,7 +113,7 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
             return status;
         *bytes = s->in;
     }
-    if (!s->hashed && (s->as_stored || s->part->storage.encoding != TN_ENCODING_DEFLATE))
+    if (!s->hashed && s->part->storage.encoding != TN_ENCODING_DEFLATE)
         tn_hash_update(&s->hash, *bytes, *n);
     s->stored += *n;
     return TN_OK;
@@ -151,101 +147,72 @@ static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_err
     return TN_OK;
 }
 
+/* ---- apart ---- */
+
 /* Bytes [at, at + n) of a part's storage; n is small where they are not mapped. */
 static tn_status stored_bytes(tn_stream *s, uint64_t at, size_t n, const uint8_t **bytes, tn_error *err)
 {
     const tn_source *source = s->file->shards[s->part->storage.shard].source;
-    *bytes = s->whole ? s->whole + at : NULL;
-    if (*bytes)
-        return TN_OK;
-    at += s->part->storage.offset;
-    *bytes = tn_source_view(source, at, n);
-    if (*bytes)
-        return TN_OK;
     tn_status status = need_buffer(&s->in, err);
-    *bytes = s->in;
-    return status ? status : tn_source_read(source, at, s->in, n, err);
+    return status ? status : tn_source_get(source, s->part->storage.offset + at, n, s->in, bytes, err);
 }
 
-/* The byte behind an element of a packed array. */
-static uint64_t packed_end(uint64_t i, unsigned bits)
+/* Columns far apart are better taken many elements at a time. */
+static size_t block_size(const tn_part *p)
 {
-    return i / 8 * bits + (i % 8 * bits + bits + 7) / 8;
+    uint32_t rank = p->array.rank;
+    return rank && p->storage.stride[rank - 1] > 1 ? BLOCK_BYTES : TN_WINDOW;
 }
 
-/* One element, which begins at a bit of `from`. */
-static void copy_element(uint8_t *out, size_t to, const uint8_t *from, unsigned bit, unsigned bits)
+static tn_status need_block(tn_stream *s, size_t n, tn_error *err)
 {
-    if (bits % 8 == 0)
-        memcpy(out + to * (bits / 8), from, bits / 8);
-    else
-        tn_packed_put(out, to, bits, (from[0] | (bit + bits > 8 ? (unsigned)from[1] << 8 : 0)) >> bit);
+    if (n <= s->block_cap)
+        return TN_OK;
+    free(s->block);
+    s->block = malloc(n);
+    s->block_cap = s->block ? n : 0;
+    return s->block ? TN_OK : tn_fail_nomem(err);
 }
 
-/* `n` elements from element `at` of the storage on, `step` apart, become elements `to` on of the window. */
-static tn_status gather_run(tn_stream *s, uint64_t at, uint64_t step, size_t n, size_t to, tn_error *err)
+/* The block from the next byte on. */
+static tn_status gather_block(tn_stream *s, tn_error *err)
 {
-    unsigned bits = tn_dtype_get(s->part->array.dtype)->bits;
-    const uint8_t *from;
-    tn_status status = TN_OK;
-    if (bits % 8 == 0 && step == 1) {
-        status = stored_bytes(s, at * (bits / 8), n * (bits / 8), &from, err);
-        if (!status)
-            memcpy(s->out + to * (bits / 8), from, n * (bits / 8));
+    const tn_part *p = s->part;
+    unsigned bits = tn_dtype_get(p->array.dtype)->bits, unit = swap_unit(p);
+    uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / bits;
+    size_t most = block_size(p), n = left < most ? (size_t)left : most;
+    tn_status status = need_block(s, n, err);
+    if (!status)
+        status = need_buffer(&s->in, err);
+    if (status)
         return status;
-    }
-    uint64_t most = TN_WINDOW / 16 / (step ? step : 1);         /* elements whose span fits a window, 16 bytes each at most */
-    for (size_t done = 0, count; done < n && !status; done += count) {
-        count = most < 1 ? 1 : most < n - done ? (size_t)most : n - done;
-        uint64_t first = tn_packed_byte(at, bits), end = packed_end(at + (count - 1) * step, bits);
-        status = stored_bytes(s, first, (size_t)(end - first), &from, err);
-        for (size_t i = 0; i < count && !status; i++, at += step)
-            copy_element(s->out, to + done + i, from + (tn_packed_byte(at, bits) - first), tn_packed_bit(at, bits), bits);
-    }
+    tn_shape_count(p->array.rank, p->array.shape, &count);
+    uint64_t want = (uint64_t)n * 8 / bits;
+    if (want > count - first)           /* the bits that fill the last byte */
+        want = count - first;
+    if (bits % 8)
+        memset(s->block, 0, n);
+    const tn_source *whole = s->whole.source;
+    const tn_gather g = { whole ? whole : s->file->shards[p->storage.shard].source, whole ? 0 : p->storage.offset, s->in, TN_WINDOW };
+    status = tn_gather_elements(&g, p, first, want, s->block, err);
+    if (!status && unit > 1)
+        tn_swap_bytes(s->block, s->block, n, unit);
+    s->block_from = s->made;
+    s->block_size = status ? 0 : n;
     return status;
-}
-
-/* The storage's number of an element, from its number in row-major order, and
- * how many more follow in its row. */
-static uint64_t place_of(const tn_part *p, uint64_t element, uint64_t *row_left)
-{
-    uint64_t at = 0;
-    *row_left = 1;
-    for (uint32_t i = p->array.rank; i-- > 0;) {
-        uint64_t extent = (uint64_t)p->array.shape[i], index = element % extent;
-        if (i + 1 == p->array.rank)
-            *row_left = extent - index;
-        at += index * (uint64_t)p->storage.stride[i];
-        element /= extent;
-    }
-    return at;
 }
 
 static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    const tn_part *p = s->part;
-    unsigned bits = tn_dtype_get(p->array.dtype)->bits, unit = swap_unit(p);
-    uint64_t left = s->made_end - s->made, count = 0, element = s->made * 8 / bits;
+    uint64_t left = s->made_end - s->made;
     *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
     if (!*n)
         return TN_OK;
-    tn_status status = need_buffer(&s->out, err);
-    tn_shape_count(p->array.rank, p->array.shape, &count);
-    size_t want = *n * 8 / bits;
-    if (want > count - element)         /* the bits that fill the last byte */
-        want = (size_t)(count - element);
-    if (!status && bits % 8)
-        memset(s->out, 0, *n);
-    for (size_t done = 0; done < want && !status;) {
-        uint64_t row, at = place_of(p, element, &row);
-        size_t run = row < want - done ? (size_t)row : want - done;
-        status = gather_run(s, at, p->array.rank ? (uint64_t)p->storage.stride[p->array.rank - 1] : 1, run, done, err);
-        done += run;
-        element += run;
-    }
-    if (!status && unit > 1)
-        tn_swap_bytes(s->out, s->out, *n, unit);
-    *bytes = s->out;
+    tn_status status = TN_OK;
+    if (!s->block_size || s->made == s->block_from + s->block_size)
+        status = gather_block(s, err);
+    if (!status)
+        *bytes = s->block + (s->made - s->block_from);
     return status;
 }
 
@@ -290,17 +257,26 @@ static tn_status next_woven(tn_stream *s, const uint8_t **bytes, size_t *n, tn_e
     return status ? status : tn_columns_next(s->columns, s->out, TN_WINDOW, n, err);
 }
 
-static tn_status wrong_length(const tn_stream *s, const char *found, tn_error *err)
-{
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found %s",
-                   name_of(s->tensor).text, (unsigned long long)s->made_end, found);
-}
-
 /* ---- compressed ---- */
 
 static bool is_deflated(const tn_stream *s)
 {
     return s->part->storage.encoding == TN_ENCODING_DEFLATE;
+}
+
+/* Decoded bytes of a part as it is stored: with its padding, if it has some. */
+static uint64_t decoded_size(const tn_part *p)
+{
+    uint64_t n = p->nbytes;
+    if (p->storage.physical)
+        tn_shape_nbytes(p->array.dtype, p->array.rank, p->storage.physical, &n);    /* cannot fail: they were counted */
+    return n;
+}
+
+static tn_status cut_off(const tn_stream *s, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected the end of the %s data within %llu bytes but it is cut off",
+                   name_of(s->tensor).text, is_deflated(s) ? "deflate" : "zstd", (unsigned long long)s->part->storage.size);
 }
 
 static tn_status begin_decoding(tn_stream *s, tn_error *err)
@@ -338,58 +314,63 @@ static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_err
     return TN_OK;
 }
 
-/* All decoded bytes are there: what is left must decode to nothing. */
-static tn_status check_end(tn_stream *s, tn_error *err)
-{
-    uint8_t extra;
-    size_t made = 0;
-    tn_status status = TN_OK;
-    for (;;) {
-        if (!s->npending)
-            status = next_stored(s, &s->pending, &s->npending, err);
-        if (status || !s->npending)
-            break;
-        status = decode(s, &extra, 1, &made, err);
-        if (!status && made)
-            return wrong_length(s, "more", err);
-    }
-    if (status)
-        return status;
-    return at_end(s) ? TN_OK : wrong_length(s, "a frame that is cut off", err);
-}
-
-static tn_status decode_exactly(tn_stream *s, uint8_t *to, uint64_t n, tn_error *err)
+/* The next decoded bytes, as many as are asked for unless the data ends before: *made. */
+static tn_status decode_some(tn_stream *s, uint8_t *to, size_t n, size_t *made, tn_error *err)
 {
     tn_status status = TN_OK;
-    while (!status && n) {
-        size_t made = 0;
+    *made = 0;
+    while (!status && *made < n) {
+        size_t got = 0;
         if (!s->npending)
             status = next_stored(s, &s->pending, &s->npending, err);
         bool dry = !s->npending;        /* the decoder may still hold back some bytes */
         if (!status)
-            status = decode(s, to, (size_t)n, &made, err);
-        if (!status && dry && !made)
-            return wrong_length(s, at_end(s) ? "fewer" : "a frame that is cut off", err);
-        to += made;
-        n -= made;
+            status = decode(s, to + *made, n - *made, &got, err);
+        if (!status && dry && !got)
+            return at_end(s) ? TN_OK : cut_off(s, err);
+        *made += got;
     }
     return status;
+}
+
+/* All decoded bytes are there: what is left must decode to nothing. */
+static tn_status check_end(tn_stream *s, tn_error *err)
+{
+    uint8_t extra;
+    size_t made;
+    tn_status status = decode_some(s, &extra, 1, &made, err);
+    if (status || !made)
+        return status;
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found more",
+                   name_of(s->tensor).text, (unsigned long long)decoded_size(s->part));
+}
+
+/* Bytes of which `done` are decoded already. */
+static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t done, tn_error *err)
+{
+    size_t made;
+    tn_status status = decode_some(s, to, n, &made, err);
+    if (status || made == n)
+        return status;
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found %llu", name_of(s->tensor).text,
+                   (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made));
 }
 
 static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     uint64_t left = s->made_end - s->made;
-    unsigned unit = swap_unit(s->part);
+    bool to_the_end = s->made_end == TN_TO_THE_END;
     *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
     if (!*n)
         return check_end(s, err);
     tn_status status = need_buffer(&s->out, err);
     if (!status)
-        status = decode_exactly(s, s->out, *n, err);
+        status = to_the_end ? decode_some(s, s->out, *n, n, err) : decode_exactly(s, s->out, *n, s->made, err);
     if (status)
         return status;
     if (is_deflated(s))
         tn_hash_update(&s->hash, s->out, *n);
+    unsigned unit = s->as_stored ? 1 : swap_unit(s->part);
     if (unit > 1)
         tn_swap_bytes(s->out, s->out, *n, unit);
     *bytes = s->out;
@@ -399,18 +380,27 @@ static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n,
 /* What stands before the elements: less than a window. */
 static tn_status skip_decoded(tn_stream *s, tn_error *err)
 {
-    tn_status status = s->part->storage.skip ? need_buffer(&s->out, err) : TN_OK;
-    return status ? status : decode_exactly(s, s->out, s->part->storage.skip, err);
+    size_t n = (size_t)s->part->storage.skip;
+    tn_status status = n ? need_buffer(&s->out, err) : TN_OK;
+    return status || !n ? status : decode_exactly(s, s->out, n, 0, err);
 }
 
 /* Elements that lie apart and are compressed: there is no way to one but through those before it. */
 static tn_status decode_whole(tn_stream *s, tn_error *err)
 {
-    uint64_t n = s->part->nbytes;
-    s->whole = malloc(n ? (size_t)n : 1);
-    tn_status status = s->whole ? decode_exactly(s, s->whole, n, err) : tn_fail_nomem(err);
+    uint64_t size = decoded_size(s->part);
+    tn_status status = need_buffer(&s->out, err);
     if (!status)
-        tn_hash_update(&s->hash, s->whole, (size_t)n);
+        status = tn_scratch_begin(&s->whole, size, err);
+    for (uint64_t done = 0; done < size && !status;) {
+        size_t n = size - done < TN_WINDOW ? (size_t)(size - done) : TN_WINDOW;
+        status = decode_exactly(s, s->out, n, done, err);
+        if (status)
+            break;
+        tn_hash_update(&s->hash, s->out, n);
+        status = tn_scratch_append(&s->whole, s->out, n, err);
+        done += n;
+    }
     return status ? status : check_end(s, err);
 }
 
@@ -421,7 +411,7 @@ static tn_status open_compressed(tn_stream *s, tn_checksum kind, tn_error *err)
         status = tn_hash_begin(&s->hash, kind, err);
     if (!status)
         status = skip_decoded(s, err);
-    return status || !s->part->storage.stride ? status : decode_whole(s, err);
+    return status || s->as_stored || !s->part->storage.stride ? status : decode_whole(s, err);
 }
 
 /* ---- all ---- */
@@ -449,6 +439,20 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
     return status;
 }
 
+tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_checksum kind,
+                                tn_error *err)
+{
+    begin(s, file, part);
+    s->tensor = tensor;
+    s->as_stored = true;
+    if (is_deflated(s)) {
+        s->made_end = part->array.dtype == TN_UNKNOWN ? TN_TO_THE_END : decoded_size(part);
+        return open_compressed(s, kind, err);
+    }
+    take_checked(s);
+    return tn_hash_begin(&s->hash, kind, err);
+}
+
 void tn_stream_change(tn_stream *s, const tn_change *change)
 {
     s->change = change;
@@ -462,7 +466,7 @@ void tn_stream_change(tn_stream *s, const tn_change *change)
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
-    tn_status status = s->as_stored              ? next_stored(s, bytes, n, err)
+    tn_status status = s->as_stored              ? (is_deflated(s) ? next_compressed : next_stored)(s, bytes, n, err)
                        : s->columns              ? next_woven(s, bytes, n, err)
                        : s->part->storage.pitch  ? next_pitched(s, bytes, n, err)
                        : s->part->storage.stride ? next_strided(s, bytes, n, err)
@@ -513,7 +517,8 @@ void tn_stream_free(tn_stream *s)
     tn_hash_free(&s->hash);
     tn_zstd_free(s->zstd);
     tn_inflate_free(s->inflate);
-    free(s->whole);
+    tn_scratch_free(&s->whole);
+    free(s->block);
     tn_columns_free(s->columns);
     free(s->in);
     free(s->out);

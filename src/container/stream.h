@@ -8,6 +8,7 @@
 #include "bytes/checksum.h"
 #include "bytes/codec.h"
 #include "bytes/inflate.h"
+#include "bytes/scratch.h"
 #include "container/columns.h"
 #include "container/file.h"
 
@@ -15,6 +16,8 @@
  * (checksum, swap, cast, write) finds it there.  A multiple of 3 * 8 bytes, so
  * that eight elements of any type are never cut. */
 #define TN_WINDOW ((size_t)192 << 10)
+
+#define TN_TO_THE_END UINT64_MAX
 
 /* Elements that a thread takes of a raw part where results are joined in order:
  * whole windows of every type, and whole lanes of statistics. */
@@ -35,7 +38,7 @@ typedef struct tn_stream {
     const tn_tensor *tensor;        /* for messages; may be NULL */
     const tn_part *part;
     uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
-    uint64_t  made, made_end;       /* decoded bytes so far, and in all */
+    uint64_t  made, made_end;       /* decoded bytes so far, and in all; TN_TO_THE_END: as many as there are */
     tn_hash   hash;                 /* over stored bytes; of deflated data, over decoded ones in the order of the file */
     bool      hashed;               /* it went over them all before the first window */
     bool      as_stored;
@@ -46,7 +49,10 @@ typedef struct tn_stream {
     uint8_t  *changed;
     tn_zstd  *zstd;
     tn_inflate *inflate;
-    uint8_t  *whole;                /* all of a deflated part whose elements lie apart */
+    tn_scratch whole;               /* all of a deflated part whose elements lie apart */
+    uint8_t  *block;                /* of elements that lie apart, so many that those of a column are taken together */
+    size_t    block_cap;
+    uint64_t  block_from, block_size;   /* which bytes of the part are in it */
     tn_columns *columns;            /* of a matrix whose columns are stored apart */
     uint8_t  *in, *out;             /* windows, allocated on first need */
     const uint8_t *pending;         /* stored bytes not yet decoded */
@@ -75,8 +81,10 @@ bool tn_part_is_range(const tn_part *part);
 tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
                          uint64_t n, tn_checksum kind, tn_error *err);
 
-/* Begins the bytes of a part as they are stored, whatever they mean. */
-tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_part *part, tn_checksum kind, tn_error *err);
+/* Begins the bytes that the checksum of a part is of, whatever they mean: as they are stored, or decoded where they
+ * are deflated, but in the order of the file. */
+tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_checksum kind,
+                                tn_error *err);
 
 /* From here on windows hold what `change` makes of the elements. */
 void tn_stream_change(tn_stream *s, const tn_change *change);

@@ -5,6 +5,8 @@
 #ifndef TN_TENSOR_CODE_H
 #define TN_TENSOR_CODE_H
 
+#include <tenon/dtype.h>
+
 #include <stdint.h>
 #include <string.h>
 
@@ -58,6 +60,13 @@ static inline uint64_t tn_code_get(const void *data, uint64_t i, unsigned bits)
     default:
         return tn_packed_get(p, i, bits);
     }
+}
+
+/* Index `i` of a sparse tensor: an int32, uint32, int64 or uint64.  Negative ones become too large for any shape. */
+static inline uint64_t tn_index_get(tn_dtype dtype, const void *data, uint64_t i)
+{
+    uint64_t code = tn_code_get(data, i, dtype == TN_INT32 || dtype == TN_UINT32 ? 32 : 64);
+    return dtype == TN_INT32 ? (uint64_t)(int64_t)(int32_t)(uint32_t)code : code;
 }
 
 /* Stores the low bits of `code` as element `i`. */

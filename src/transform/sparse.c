@@ -52,8 +52,6 @@ static tn_status check_options(const tn_sparse_options *o, tn_error *err)
 static tn_status check_element(const tn_tensor *t, tn_form_kind to, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    if (!type)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "elements of an unknown type");
     if (type->bits < 8)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s is narrower than a byte: cast it to a type of whole bytes first",
                        type->name);
@@ -83,14 +81,14 @@ static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err
     for (uint32_t i = 0; i < t->nparts; i++) {
         const tn_part *p = &t->parts[i];
         uint64_t count, bytes = 0;
-        tn_status status = tn_array_check(&p->array, p->role, &count, err);
+        tn_status status = tn_array_check(&p->array, "part", &count, err);
         if (status != TN_OK)
             return status;
         tn_array_nbytes(&p->array, &bytes);
         if (!p->data && bytes)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s have no data", p->role);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s has no data", tn_quote_z(p->role).text);
         if (count && !is_dense(&p->array))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s are not dense", p->role);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s is not dense", tn_quote_z(p->role).text);
         if (!tn_add_u64(*nbytes, bytes, nbytes))
             *nbytes = UINT64_MAX;
     }
@@ -192,8 +190,7 @@ static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned in
         return TN_OK;
     const char *as = r->to == TN_FORM_DENSE ? "dense" : r->to == TN_FORM_COO ? "as coo" : "as csr";
     if (!fits)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take more than 2^63 bytes, but %" PRIu64 " are allowed",
-                       as, r->limit);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take 2^63 bytes or more: no limit allows that", as);
     return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed",
                    as, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
 }

@@ -86,11 +86,34 @@ static size_t count_items(const tn_reforming *r, uint64_t first, size_t n)
     return r->kernels->count[r->sieve.kind](&r->sieve, value_at(r, first), n);
 }
 
-/* What stays of the items [at, at + n): their places, and their values where they are wanted.  n <= TN_REFORM_CHUNK. */
-static size_t pick_chunk(const tn_reforming *r, uint64_t at, size_t n, uint8_t *values, uint32_t *places, uint64_t room)
+/* The places of what stays of the items [at, at + n).  n <= TN_REFORM_CHUNK. */
+static size_t pick_chunk(const tn_reforming *r, uint64_t at, size_t n, uint32_t *places)
 {
-    return r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values, places, 0,
-                                           (size_t)(room < TN_REFORM_CHUNK ? room : TN_REFORM_CHUNK));
+    return r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, NULL, places, 0, TN_REFORM_CHUNK);
+}
+
+/* What stays of n <= TN_REFORM_CHUNK items, picked elsewhere, for there is room for fewer. */
+__attribute__((noinline)) static size_t pick_aside(const tn_reforming *r, uint64_t at, size_t n, uint8_t *values, uint8_t *places,
+                                                   uint32_t base, uint64_t room)
+{
+    uint8_t picked[TN_REFORM_CHUNK * 16];       /* of the widest type */
+    uint32_t picked_places[TN_REFORM_CHUNK];
+    size_t stay = r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values ? picked : NULL,
+                                                  places ? picked_places : NULL, base, TN_REFORM_CHUNK);
+    stay = stay < room ? stay : (size_t)room;
+    if (values)
+        memcpy(values, picked, stay * r->items.width);
+    if (places)
+        memcpy(places, picked_places, stay * sizeof *picked_places);
+    return stay;
+}
+
+/* The same, of items that were counted: if the source is a file that somebody
+ * writes to, more may stay now than there is room for. */
+static size_t pick_counted(const tn_reforming *r, uint64_t at, size_t n, uint8_t *values, uint8_t *places, uint32_t base, uint64_t room)
+{
+    return n > room ? pick_aside(r, at, n, values, places, base, room) :
+                      r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values, places, base, (size_t)room);
 }
 
 /* Rows of a dense source, a call each. */
@@ -125,7 +148,7 @@ static uint64_t count_narrow_rows(const tn_reforming *r, uint64_t first, size_t 
     uint64_t total = 0;
     for (size_t i = 0; i < n; i += TN_REFORM_CHUNK) {
         size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
-        size_t stay = pick_chunk(r, first + i, few, NULL, places, TN_REFORM_CHUNK);
+        size_t stay = pick_chunk(r, first + i, few, places);
         tn_reform_end_rows(r, first + i, few, places, stay, total);
         total += stay;
     }
@@ -177,7 +200,7 @@ static uint64_t row_of(const tn_reforming *r, uint64_t item)
 {
     uint64_t row;
     tn_items_rows(&r->items, item, NULL, 1, &row);
-    return row;
+    return row < r->items.rows ? row : r->items.rows - 1;       /* indices are read again, and may have changed */
 }
 
 /* Those of rows after the one of the last item before this block, up to that of
@@ -194,10 +217,10 @@ static void point_entries(const tn_reforming *r, uint64_t block, void *unused, v
     tn_reform_place(r, block, &at, &entries);
     for (size_t i = 0; i < n; i += TN_REFORM_CHUNK) {
         size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
-        size_t stay = r->sifted ? pick_chunk(r, first + i, few, NULL, places, TN_REFORM_CHUNK) : few;
+        size_t stay = r->sifted ? pick_chunk(r, first + i, few, places) : few;
         tn_items_rows(&r->items, first + i, r->sifted ? places : NULL, stay, rows);
         for (size_t k = 0; k < stay; k++, at++)
-            for (; next <= rows[k]; next++)
+            for (; next <= rows[k] && next <= last; next++)
                 tn_code_put(r->pointers, next, r->index_bits, at);
     }
     for (; next <= last; next++)
@@ -215,18 +238,18 @@ tn_status tn_reform_point(tn_reforming *r, tn_pool *pool, tn_error *err)
 /* Dense to CSR, whose indices are what the kernel makes. */
 static void make_rows(const tn_reforming *r, uint64_t first, size_t n, uint64_t room, uint8_t *values, uint8_t *indices)
 {
-    tn_sieve_pick_fn pick = r->kernels->pick[r->sieve.kind];
     uint64_t columns = r->items.columns, column = first % columns;
     while (n && room) {
-        size_t few = n < columns - column ? n : (size_t)(columns - column);
-        size_t stay = pick(&r->sieve, value_at(r, first), few, values, indices, (uint32_t)column, (size_t)room);
+        size_t few = n < TN_REFORM_CHUNK ? n : TN_REFORM_CHUNK;
+        few = few < columns - column ? few : (size_t)(columns - column);
+        size_t stay = pick_counted(r, first, few, values, indices, (uint32_t)column, room);
         if (values)
             values += stay * r->items.width;
         indices += stay * sizeof(uint32_t);
         room -= stay;
         first += few;
         n -= few;
-        column = 0;
+        column = column + few < columns ? column + few : 0;
     }
 }
 
@@ -236,7 +259,7 @@ static void make_sifted(const tn_reforming *r, uint64_t first, size_t n, uint64_
     size_t index_bytes = tn_reform_index_bytes(r);
     for (size_t i = 0; i < n && room; i += TN_REFORM_CHUNK) {
         size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
-        size_t stay = pick_chunk(r, first + i, few, values, indices ? places : NULL, room);
+        size_t stay = pick_counted(r, first + i, few, values, indices ? (uint8_t *)places : NULL, 0, room);
         if (values)
             values += stay * r->items.width;
         if (indices) {
@@ -266,37 +289,44 @@ static void make_sparse(const tn_reforming *r, uint64_t block, uint8_t *values, 
 
 /* --- dense blocks ------------------------------------------------------------------- */
 
-/* to[keys[i] - first] = from[places[i]], or from[i]. */
-static inline void scatter_width(uint8_t *to, const uint64_t *keys, uint64_t first, const uint8_t *from,
-                                 const uint32_t *places, size_t n, size_t width)
-{
-    for (size_t i = 0; i < n; i++)
-        memcpy(to + (keys[i] - first) * width, from + (places ? places[i] : i) * width, width);
-}
+/* Elements of a dense result, and which. */
+typedef struct stretch {
+    uint8_t *to;
+    uint64_t first, n;
+} stretch;
 
-static void scatter(uint8_t *to, const uint64_t *keys, uint64_t first, const uint8_t *from, const uint32_t *places, size_t n,
-                    size_t width)
+/* to[keys[i] - first] = from[places[i]], or from[i].  Keys come from indices that may have changed since they were checked. */
+static inline void scatter_width(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n, size_t width)
 {
-    switch (width) {            /* a loop each: the width is a constant inside */
-    case 1:  scatter_width(to, keys, first, from, places, n, 1); break;
-    case 2:  scatter_width(to, keys, first, from, places, n, 2); break;
-    case 4:  scatter_width(to, keys, first, from, places, n, 4); break;
-    case 8:  scatter_width(to, keys, first, from, places, n, 8); break;
-    default: scatter_width(to, keys, first, from, places, n, 16); break;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t place = keys[i] - s.first;
+        if (place < s.n)
+            memcpy(s.to + place * width, from + (places ? places[i] : i) * width, width);
     }
 }
 
-/* Puts the items [at, end) where they belong among elements that begin with `first`. */
-static void scatter_items(const tn_reforming *r, uint8_t *to, uint64_t first, uint64_t at, uint64_t end)
+static void scatter(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n, size_t width)
+{
+    switch (width) {            /* a loop each: the width is a constant inside */
+    case 1:  scatter_width(s, keys, from, places, n, 1); break;
+    case 2:  scatter_width(s, keys, from, places, n, 2); break;
+    case 4:  scatter_width(s, keys, from, places, n, 4); break;
+    case 8:  scatter_width(s, keys, from, places, n, 8); break;
+    default: scatter_width(s, keys, from, places, n, 16); break;
+    }
+}
+
+/* Puts the items [at, end) where they belong. */
+static void scatter_items(const tn_reforming *r, stretch s, uint64_t at, uint64_t end)
 {
     uint32_t places[TN_REFORM_CHUNK];
     uint64_t keys[TN_REFORM_CHUNK];
     while (at < end) {
         size_t few = (size_t)(end - at < TN_REFORM_CHUNK ? end - at : TN_REFORM_CHUNK);
-        size_t stay = r->sifted ? pick_chunk(r, at, few, NULL, places, TN_REFORM_CHUNK) : few;
+        size_t stay = r->sifted ? pick_chunk(r, at, few, places) : few;
         const uint32_t *which = r->sifted ? places : NULL;
         tn_items_keys(&r->items, at, which, stay, keys);
-        scatter(to, keys, first, value_at(r, at), which, stay, r->items.width);
+        scatter(s, keys, value_at(r, at), which, stay, r->items.width);
         at += few;
     }
 }
@@ -307,14 +337,14 @@ static void make_dense(const tn_reforming *r, uint64_t block, uint8_t *to)
     uint64_t first = tn_reform_items(r, block, &n), at = tn_items_find(&r->items, first, 0, r->items.count);
     uint64_t last = tn_items_find(&r->items, first + n, at, r->items.count);
     if (r->zeroed) {
-        scatter_items(r, to, first, at, last);
+        scatter_items(r, (stretch){ to, first, n }, at, last);
         return;
     }
     for (size_t i = 0; i < n; i += most) {
         size_t few = n - i < most ? n - i : most;
         uint64_t end = tn_items_find(&r->items, first + i + few, at, last);
         memset(to + i * width, 0, few * width);
-        scatter_items(r, to + i * width, first + i, at, end);
+        scatter_items(r, (stretch){ to + i * width, first + i, few }, at, end);
         at = end;
     }
 }

@@ -22,15 +22,7 @@ tn_entry_view tn_entry_view_of(const tn_tensor *t)
     return v;
 }
 
-/* Negative ones become too large for any shape. */
-static inline uint64_t index_at(tn_dtype type, const uint8_t *data, uint64_t i)
-{
-    bool narrow = type == TN_INT32 || type == TN_UINT32;
-    uint64_t code = tn_code_get(data, i, narrow ? 32 : 64);
-    return type == TN_INT32 ? (uint64_t)(int32_t)(uint32_t)code : code;
-}
-
-static uint64_t pointer_at(const tn_entry_view *v, uint64_t row) { return index_at(v->type, v->indptr, row); }
+static uint64_t pointer_at(const tn_entry_view *v, uint64_t row) { return tn_index_get(v->type, v->indptr, row); }
 
 /* --- keys ---------------------------------------------------------------- */
 
@@ -44,7 +36,7 @@ static inline __attribute__((always_inline)) bool coo_keys_of(const tn_entry_vie
     for (size_t i = 0; i < n; i++) {
         uint64_t key = 0;
         for (uint32_t k = 0; k < rank; k++) {
-            uint64_t index = index_at(type, v->indices, at++), extent = (uint64_t)shape[k];
+            uint64_t index = tn_index_get(type, v->indices, at++), extent = (uint64_t)shape[k];
             outside |= index >= extent;
             key = key * extent + index;
         }
@@ -81,14 +73,15 @@ static uint64_t row_of(const tn_entry_view *v, uint64_t entry)
     return low;
 }
 
+/* The last row has what is left: pointers may have changed since they were checked. */
 static bool csr_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *restrict keys)
 {
     uint64_t row = row_of(v, first);
     unsigned outside = 0;
     for (size_t i = 0; i < n; row++) {
-        uint64_t end = pointer_at(v, row + 1) - first, base = row * v->columns;
+        uint64_t end = row + 1 < v->rows ? pointer_at(v, row + 1) - first : n, base = row * v->columns;
         for (; i < n && i < end; i++) {
-            uint64_t index = index_at(v->type, v->indices, first + i);
+            uint64_t index = tn_index_get(v->type, v->indices, first + i);
             outside |= index >= v->columns;
             keys[i] = base + index;
         }
@@ -166,19 +159,24 @@ static tn_status check_pointers(void *context, uint64_t item, tn_seat seat, tn_e
     return TN_OK;
 }
 
+tn_status tn_entry_fail_changed(tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the indices have changed while they were read");
+}
+
 /* The first index outside the shape among those of n entries, of which one is. */
 static tn_status fail_index(const tn_entry_view *v, uint64_t first, size_t n, tn_error *err)
 {
     uint32_t columns = v->indptr ? 1 : v->tensor->rank, before = v->tensor->rank - columns;
     for (uint64_t i = first * columns; i < (first + n) * columns; i++) {
-        uint64_t found = index_at(v->type, v->indices, i);
+        uint64_t found = tn_index_get(v->type, v->indices, i);
         uint32_t dimension = before + (uint32_t)(i % columns);
         if (found >= (uint64_t)v->tensor->shape[dimension])
             return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "entry %llu: expected an index below %lld in dimension %u but found %s",
                            (unsigned long long)(i / columns), (long long)v->tensor->shape[dimension], dimension,
                            show_index(v->type, found).text);
     }
-    return TN_OK;
+    return tn_entry_fail_changed(err);
 }
 
 static bool is_ascending(const uint64_t *keys, size_t n)

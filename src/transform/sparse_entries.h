@@ -17,8 +17,11 @@ tn_entry_view tn_entry_view_of(const tn_tensor *tensor);
 
 /* The keys of n entries from number `first` on: what they are numbered by in
  * row-major order.  False where an index is outside the shape.  The pointers of CSR
- * are known to ascend. */
+ * are known to ascend; where they do not any more, keys are any. */
 bool tn_entry_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t *keys);
+
+/* Where those that were found to be right are not when they are read again: TN_ERR_CORRUPT. */
+tn_status tn_entry_fail_changed(tn_error *err);
 
 /* "(0, 5)": the indices that a key stands for, as messages show them. */
 typedef struct tn_indices_text { char text[120]; } tn_indices_text;

@@ -1,6 +1,10 @@
 /* transform/sparse_items.c - where the items of a source are: keys, rows, indices.
  *
- * Indices are not negative, so that of their types only the width matters. */
+ * Indices are not negative, so that of their types only the width matters.
+ *
+ * They were checked, but are read again from what may be a file that somebody
+ * writes to.  What comes of that is wrong; where memory depends on it, it is
+ * compared again. */
 #include "tensor/code.h"
 #include "transform/sparse_plan.h"
 
@@ -70,7 +74,7 @@ ALWAYS void walk_rows(const tn_items *s, uint64_t at, const uint32_t *places, si
     uint64_t row = row_of_item(s, item_at(at, places, 0)), end = tn_code_get(s->indptr, row + 1, bits);
     for (size_t i = 0; i < n; i++) {
         uint64_t item = item_at(at, places, i);
-        while (item >= end)
+        while (item >= end && row + 1 < s->rows)
             end = tn_code_get(s->indptr, ++row + 1, bits);
         numbers[i] = keys ? row * s->columns + tn_code_get(s->indices, item, bits) : row;
     }
@@ -134,8 +138,8 @@ uint64_t tn_items_find(const tn_items *s, uint64_t key, uint64_t low, uint64_t h
     if (rows) {                             /* within a row, columns take the place of keys */
         uint64_t begin = tn_code_get(s->indptr, key / s->columns, s->index_bits);
         uint64_t end = tn_code_get(s->indptr, key / s->columns + 1, s->index_bits);
-        low = low > begin ? low : begin < high ? begin : high;
-        high = high < end ? high : end;
+        high = end < high ? end : high;
+        low = begin < low ? low : begin < high ? begin : high;
         key %= s->columns;
     }
     while (low < high) {

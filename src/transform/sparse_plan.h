@@ -47,7 +47,7 @@ void tn_items_rows(const tn_items *items, uint64_t at, const uint32_t *places, s
 void tn_items_indices(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to, unsigned bits,
                       void *indices);
 
-/* The first of the items [low, high) whose key is not below this one, or `high`. */
+/* The first item whose key is not below this one, or their number; it is known to be one of low .. high. */
 uint64_t tn_items_find(const tn_items *items, uint64_t key, uint64_t low, uint64_t high);
 
 /* --- the conversion ------------------------------------------------------------ */

@@ -6,6 +6,10 @@
  * fits a cache is a piece, which one worker sorts; larger ones are dealt again,
  * by the highest bits that differ in them.
  *
+ * Indices are read for counting and again for dealing, from what may be a file
+ * that somebody writes to: a key outside the range or a bucket of another size
+ * is refused, and after that all is in memory of our own.
+ *
  * The result is made in the memory that they are dealt into: 8 bytes an entry and its
  * value.  Buckets that are dealt again take as much once more, one at a time. */
 #include "transform/sparse_sort.h"
@@ -73,6 +77,7 @@ typedef struct deal {
     unsigned        shift;
     size_t          buckets;    /* key k goes into bucket (k - used.low) >> shift */
     uint64_t       *next;       /* [spans][buckets]: how many entries; then the place of the first; of the next one */
+    uint64_t       *ends;       /* [spans][buckets]: the place after the last one */
     uint64_t       *first;      /* [workers][buckets]: the place of the first one of a span */
     line           *lines;      /* [workers][buckets] */
 } deal;
@@ -98,7 +103,6 @@ static tn_status count_span(void *context, uint64_t span, tn_seat seat, tn_error
 {
     const deal *d = context;
     (void)seat;
-    (void)err;
     range r = no_range;
     uint64_t at, end, buffer[BLOCK], *counts = d->next + span * d->buckets;
     span_bounds(d, span, &at, &end);
@@ -106,6 +110,8 @@ static tn_status count_span(void *context, uint64_t span, tn_seat seat, tn_error
         n = block_size(end - at);
         const uint64_t *keys = keys_of(d, at, n, buffer);
         r = range_of(keys, n, r);
+        if (r.low < d->used.low || r.high > d->used.high)
+            return tn_entry_fail_changed(err);
         for (size_t i = 0; i < n; i++)
             counts[(keys[i] - d->used.low) >> d->shift]++;
     }
@@ -142,60 +148,55 @@ typedef struct hand {
     line     *lines;
 } hand;
 
-/* Compiled for each size. */
-static inline __attribute__((always_inline)) void deal_sized(const deal *d, hand h, const uint64_t *keys, const uint8_t *values, size_t n,
+/* False where there is no such bucket, or more in all than were counted.  Compiled for each size. */
+static inline __attribute__((always_inline)) bool deal_sized(const deal *d, hand h, const uint64_t *keys, const uint8_t *values, size_t n,
                                                              size_t size)
 {
     uint8_t *to_keys = (uint8_t *)d->keys, *to_values = d->values;
-    uint64_t low = d->used.low;
+    uint64_t low = d->used.low, buckets = d->buckets, count = d->count;
     unsigned shift = d->shift;
     for (size_t i = 0; i < n; i++) {
-        size_t b = (size_t)((keys[i] - low) >> shift);
+        uint64_t b = (keys[i] - low) >> shift;
+        if (b >= buckets || h.next[b] >= count)
+            return false;
         uint64_t at = h.next[b]++;
         put(to_keys, h.lines[b].keys, at, h.first[b], &keys[i], sizeof *keys);
         put(to_values, h.lines[b].values, at, h.first[b], values + i * size, size);
     }
+    return true;
 }
 
-static void deal_block(const deal *d, hand h, const uint64_t *keys, const uint8_t *values, size_t n)
+static bool deal_block(const deal *d, hand h, const uint64_t *keys, const uint8_t *values, size_t n)
 {
     switch (d->size) {
-    case 1:
-        deal_sized(d, h, keys, values, n, 1);
-        break;
-    case 2:
-        deal_sized(d, h, keys, values, n, 2);
-        break;
-    case 4:
-        deal_sized(d, h, keys, values, n, 4);
-        break;
-    case 8:
-        deal_sized(d, h, keys, values, n, 8);
-        break;
-    default:
-        deal_sized(d, h, keys, values, n, 16);
+    case 1:  return deal_sized(d, h, keys, values, n, 1);
+    case 2:  return deal_sized(d, h, keys, values, n, 2);
+    case 4:  return deal_sized(d, h, keys, values, n, 4);
+    case 8:  return deal_sized(d, h, keys, values, n, 8);
+    default: return deal_sized(d, h, keys, values, n, 16);
     }
 }
 
 static tn_status deal_span(void *context, uint64_t span, tn_seat seat, tn_error *err)
 {
     const deal *d = context;
-    (void)err;
     size_t mine = seat.worker * d->buckets;
     hand h = { .first = d->first + mine, .next = d->next + span * d->buckets, .lines = d->lines + mine };
     uint64_t at, end, buffer[BLOCK];
     memcpy(h.first, h.next, d->buckets * sizeof *h.first);
     span_bounds(d, span, &at, &end);
-    for (size_t n; at < end; at += n) {
+    bool same = true;
+    for (size_t n; at < end && same; at += n) {
         n = block_size(end - at);
-        deal_block(d, h, keys_of(d, at, n, buffer), d->from_values + at * d->size, n);
+        same = deal_block(d, h, keys_of(d, at, n, buffer), d->from_values + at * d->size, n);
     }
-    for (size_t b = 0; b < d->buckets; b++) {
+    same = same && memcmp(h.next, d->ends + span * d->buckets, d->buckets * sizeof *h.next) == 0;
+    for (size_t b = 0; b < d->buckets && same; b++) {
         put_rest((uint8_t *)d->keys, h.lines[b].keys, h.next[b], h.first[b], sizeof *d->keys);
         put_rest(d->values, h.lines[b].values, h.next[b], h.first[b], d->size);
     }
     tn_stream_end();
-    return TN_OK;
+    return same ? TN_OK : tn_entry_fail_changed(err);
 }
 
 /* Counts become places: those of a bucket in the order of the spans. */
@@ -207,6 +208,7 @@ static void find_places(deal *d)
             uint64_t *next = &d->next[s * d->buckets + b], n = *next;
             *next = place;
             place += n;
+            d->ends[s * d->buckets + b] = place;
         }
 }
 
@@ -254,13 +256,15 @@ static tn_status deal_out(deal *d, tn_pool *pool, tn_error *err)
 {
     const tn_ordered task = { .work = deal_span, .context = d };
     size_t lines = tn_pool_jobs(pool) * d->buckets;
+    d->ends = calloc(d->spans * d->buckets, sizeof *d->ends);
     d->first = calloc(lines, sizeof *d->first);
     d->lines = aligned_alloc(TN_LINE, lines * sizeof *d->lines);
-    tn_status status = d->first && d->lines ? TN_OK : tn_fail_nomem(err);
+    tn_status status = d->ends && d->first && d->lines ? TN_OK : tn_fail_nomem(err);
     if (!status) {
         find_places(d);
         status = tn_pool_run(pool, d->spans, &task, err);
     }
+    free(d->ends);
     free(d->first);
     free(d->lines);
     return status;

@@ -11,7 +11,7 @@
 enum {
     LINE        = 64,           /* bytes; parts begin on one */
     HUGE_PAGE   = 2 << 20,
-    FRESH_BYTES = 64 << 20      /* a block of this size comes from the system, which gives zeros */
+    FRESH_BYTES = 32 << 20      /* a block of this size comes from the system, which gives zeros */
 };
 
 /* A tensor and all of its description; the data of its parts belong to it. */

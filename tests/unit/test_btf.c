@@ -174,18 +174,26 @@ static void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_
     s->why[k] = *why;
 }
 
-static void check_verified(const char *name, tn_verdict verdict, const char *text)
+static seen verify(tn_file *f)
 {
-    char where[PATH_MAX];
     seen s = { 0 };
     tn_verify_options options = { .size = sizeof options, .jobs = 1, .context = &s };
-    snprintf(where, sizeof where, "%s/%s", EDGE, name);
-    tn_file *f = open_btf(where, TN_IO_AUTO);
     CHECK(tn_verify(f, &options, see_verdict, NULL) == TN_OK);
     CHECK(s.verdict[0] == TN_VERDICT_NONE && s.why[0].text[0] == '\0');
-    CHECK(s.verdict[1] == verdict && s.why[1].status == (verdict == TN_VERDICT_BAD ? TN_ERR_CORRUPT : TN_OK));
-    assert_string_equal(s.why[1].text, text);
     tn_close(f);
+    return s;
+}
+
+static void check_verified(const char *name, tn_verdict verdict, const char *text)
+{
+    enum { INDICES = 16 + 16 + 2 * 8 + 2 * 8 };     /* of the first tensor, behind table, header and dimensions */
+    char where[PATH_MAX];
+    snprintf(where, sizeof where, "%s/%s", EDGE, name);
+    seen s = verify(open_btf(where, TN_IO_AUTO));
+    bool bad = verdict == TN_VERDICT_BAD;
+    CHECK(s.verdict[1] == verdict && s.why[1].status == (bad ? TN_ERR_CORRUPT : TN_OK));
+    CHECK(s.why[1].offset == (bad ? INDICES + 8 : TN_NO_OFFSET));
+    assert_string_equal(s.why[1].text, text);
 }
 
 static void indices_are_looked_at_by_verify_and_not_before(void)
@@ -266,12 +274,56 @@ static void sizes_that_overflow_are_refused(void)
     tn_file *f;
     tn_error err;
     CHECK(open_words(entries, 8, &f, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"0\": its array of indices takes more than 2^63 bytes");
+    assert_string_equal(err.text, "tensor \"0\": expected its array of indices in at most 9223372036854775807 bytes but shape "
+                                  "[2305843009213693952, 1] of ui64 takes more");
+    CHECK(err.offset == 40);
     CHECK(open_words(shape, 9, &f, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"0\": its shape has more than 2^63 elements");
+    assert_string_equal(err.text, "tensor \"0\": expected at most 9223372036854775807 elements but shape [4611686018427387904, 4] has more");
+    CHECK(err.offset == 32);
     CHECK(open_words(no_rank, 8, &f, &err) == TN_ERR_TRUNCATED);
     CHECK(open_words(rank, 70, &f, &err) == TN_ERR_LIMIT);
     assert_string_equal(err.text, "tensor \"0\": expected at most 64 dimensions but found 65");
+    rank[2] = 64;
+    for (size_t i = 0; i < 64; i++)
+        rank[4 + i] = 1000 + i;
+    CHECK(open_words(rank, 70, &f, &err) == TN_ERR_LIMIT && err.offset == 32);
+    assert_string_equal(err.text, "tensor \"0\": expected its data in at most 9223372036854775807 bytes but shape "
+                                  "[1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, ...] of i8 takes more");
+}
+
+static void a_coo_record_that_is_cut_says_what_is_missing(void)
+{
+    const uint64_t words[] = { 1, 16, 1, 0x0206, 9, 1, 1, 3 };
+    tn_file *f;
+    tn_error err;
+    CHECK(open_words(words, 6, &f, &err) == TN_ERR_TRUNCATED && err.offset == 40);
+    assert_string_equal(err.text, "tensor \"0\": its shape of indices takes 16 bytes but the file ends after 8");
+    CHECK(open_words(words, 8, &f, &err) == TN_ERR_TRUNCATED && err.offset == 64);
+    assert_string_equal(err.text, "tensor \"0\": its number of values takes 8 bytes but the file ends after 0");
+}
+
+/* The table is 24 bytes: where it begins is not the only wrong place. */
+static void a_record_inside_the_table_is_refused(void)
+{
+    const uint64_t words[] = { 2, 24, 8, 0, 0, 5 };
+    tn_file *f;
+    tn_error err;
+    CHECK(open_words(words, 6, &f, &err) == TN_ERR_CORRUPT && err.offset == 16);
+    assert_string_equal(err.text, "tensor \"1\": expected its record between 24, the end of the table, and 48, the end of the file, "
+                                  "but found it at 8");
+}
+
+static void a_scalar_with_several_entries_has_them_twice(void)
+{
+    static const uint64_t words[] = { 1, 16, 0, 0x0206, 3, 0, 3, 0x030201 }, one[] = { 1, 16, 0, 0x0206, 1, 0, 1, 9 };
+    tn_file *f;
+    CHECK(open_words(words, 8, &f, NULL) == TN_OK);
+    seen s = verify(f);
+    CHECK(s.verdict[1] == TN_VERDICT_NONE && s.why[1].status == TN_OK);
+    assert_string_equal(s.why[1].text, "tensor \"0\": entry 1 has the indices of entry 0");
+    CHECK(open_words(one, 8, &f, NULL) == TN_OK);
+    s = verify(f);
+    assert_string_equal(s.why[1].text, "");
 }
 
 /* 150 tensors whose record is the same COO one, more than fit the first list of tensors. */
@@ -298,6 +350,52 @@ static void many_tensors_keep_their_parts_and_the_warnings_are_counted(void)
     CHECK(tn_file_warning(f, 101) == NULL);
     walk_file(f);
     tn_close(f);
+}
+
+/* A file of `size` bytes whose n offsets are `step` bytes apart; words[] is what lies behind them, then zeros. */
+static tn_status open_steps(size_t size, size_t n, size_t step, const uint64_t *words, size_t count, tn_error *err)
+{
+    tn_open_options options = { .size = sizeof options, .format = "btf" };
+    tn_file *f;
+    uint8_t *bytes = calloc(1, size);
+    CHECK(bytes && 8 * (1 + n + count) <= size);
+    put_word(bytes, n);
+    for (size_t i = 0; i < n; i++)
+        put_word(bytes + 8 * (1 + i), 8 * (1 + n) + i * step);
+    for (size_t i = 0; i < count; i++)
+        put_word(bytes + 8 * (1 + n + i), words[i]);
+    tn_status status = tn_open_memory(bytes, size, &options, &f, err);
+    if (!status)
+        tn_close(f);
+    free(bytes);
+    return status;
+}
+
+/* A shape of 64 dimensions, 528 bytes with the header, costs 8 bytes when it is named again. */
+static void records_may_not_say_more_than_the_file_has_bytes(void)
+{
+    uint64_t same[66] = { 64 }, inside[2 * 1000];
+    tn_error err;
+    CHECK(open_steps(4000, 122, 0, same, 66, &err) == TN_OK);           /* a small file: 64 KiB */
+    CHECK(open_steps(4000, 123, 0, same, 66, &err) == TN_ERR_LIMIT && err.offset == 8 * 124);
+    assert_string_equal(err.text, "tensor \"122\": too many records overlap: expected the table and their headers in at most 65536 "
+                                  "bytes but up to here they take 65936");
+    CHECK(open_steps(8 + 536 * 186, 186, 0, same, 66, &err) == TN_OK);
+    CHECK(open_steps(8 + 536 * 186 - 1, 186, 0, same, 66, &err) == TN_ERR_LIMIT);
+    for (size_t i = 0; i < 1000; i++) {
+        inside[2 * i] = 64;                             /* a rank, and a dimension of the records before it */
+        inside[2 * i + 1] = i % 2 ? i << 16 : 0;        /* type and layout 0; no elements */
+    }
+    CHECK(open_steps(20000, 122, 16, inside, 2000, &err) == TN_OK);
+    CHECK(open_steps(20000, 123, 16, inside, 2000, &err) == TN_ERR_LIMIT);
+    CHECK(strstr(err.text, "too many records overlap"));
+}
+
+/* Nothing is smaller than a scalar of one byte without padding. */
+static void records_that_lie_apart_may_be_as_many_as_fit(void)
+{
+    enum { N = 5000, SIZE = 8 + N * (8 + 17) };
+    CHECK(open_steps(SIZE, N, 17, NULL, 0, NULL) == TN_OK);
 }
 
 static void records_that_overlap_are_read_with_a_warning(void)
@@ -377,17 +475,27 @@ static void coo_tensors_are_written_under_either_code(void)
     check_coo_written("coo_layout_code_2.btf", 0);
 }
 
+/* Bytes that no tensor has are lost when there are any beside padding; padding and reserved bytes say nothing. */
 static void aliased_and_misplaced_records_are_written_in_order(void)
 {
-    static const char *const files[] = { "offset_alias.btf", "offset_reversed.btf", "padding_missing_middle.btf", "offset_gap.btf" };
+    static const struct { const char *name; bool rest; } files[] = {
+        { "offset_alias.btf", true }, { "offset_reversed.btf", false }, { "padding_missing_middle.btf", false }, { "offset_gap.btf", true },
+        { "padding_extra.btf", true }, { "trailing_bytes.btf", true }, { "count_0_trailing.btf", true }, { "padding_nonzero.btf", false },
+        { "reserved_nonzero.btf", false },
+    };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char where[PATH_MAX];
         size_t different = 9;
-        snprintf(where, sizeof where, "%s/%s", EDGE, files[i]);
+        tn_error err = { .text = "" };
+        snprintf(where, sizeof where, "%s/%s", EDGE, files[i].name);
         tn_file *f = open_btf(where, TN_IO_AUTO);
-        CHECK(convert(f, "again.btf", (tn_create_options){ 0 }, NULL) == TN_OK);
+        if (files[i].rest) {
+            CHECK(convert(f, "again.btf", (tn_create_options){ 0 }, &err) == TN_ERR_LOSS);
+            CHECK(strstr(err.text, "it has \"bytes that belong to no record\", which the new file cannot hold (--drop-metadata)"));
+        }
+        CHECK(convert(f, "again.btf", (tn_create_options){ .drop_metadata = files[i].rest }, NULL) == TN_OK);
         tn_file *again = open_btf(in_folder("again.btf").text, TN_IO_AUTO);
-        check_warnings(files[i], again, NULL, 0);
+        check_warnings(files[i].name, again, NULL, 0);
         CHECK(tn_compare(f, again, NULL, NULL, &different, NULL) == TN_OK && different == 0);
         tn_close(again);
         tn_close(f);
@@ -496,9 +604,9 @@ static void what_btf_cannot_hold_is_refused_before_anything_is_written(void)
                   "btf cannot hold compressed data (--compress none)");
 }
 
-static tn_status write_parts(const tn_tensor *t, tn_error *err)
+static tn_status write_parts(const tn_tensor *t, bool drop, tn_error *err)
 {
-    tn_create_options options = { .size = sizeof options, .replace = true };
+    tn_create_options options = { .size = sizeof options, .replace = true, .drop_metadata = drop };
     tn_writer *w;
     CHECK(tn_create(in_folder("refused.btf").text, &options, &w, err) == TN_OK);
     tn_status status = tn_writer_add(w, t, err);
@@ -520,17 +628,28 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
                                { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &scale } };
     tn_tensor t = { .name = "0", .form = "coo", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = coo, .nparts = 2 };
     tn_error err = { .text = "" };
-    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found int32 (--form coo,index=int64)");
     coo[1].array.dtype = TN_UINT32;
-    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found uint32 (--form coo,index=int64)");
     t.form = "scaled";
     t.parts = scaled;
     t.scaling = &scaling;
-    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(err.text, "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"");
     CHECK(count_entries(folder) == 0);
+}
+
+static void a_layout_is_dropped_only_when_that_is_allowed(void)
+{
+    const tn_part part = { .role = "data", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats };
+    const tn_tensor t = { .name = "0", .form = "dense", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = &part, .nparts = 1,
+                          .layout = "C" };
+    tn_error err = { .text = "" };
+    CHECK(write_parts(&t, false, &err) == TN_ERR_LOSS && count_entries(folder) == 0);
+    assert_string_equal(err.text, "tensor \"0\": btf cannot hold its layout (--drop-metadata)");
+    CHECK(write_parts(&t, true, &err) == TN_OK);
 }
 
 static void csr_tensors_are_refused_and_told_what_to_become(void)
@@ -541,7 +660,7 @@ static void csr_tensors_are_refused_and_told_what_to_become(void)
                               { .role = "indptr", .array = { TN_INT64, 1, three, NULL }, .data = indptr } };
     const tn_tensor t = { .name = "0", .form = "csr", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 3 };
     tn_error err = { .text = "" };
-    CHECK(write_parts(&t, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(err.text, "tensor \"0\": btf holds dense and coo tensors but found form \"csr\" (--form coo)");
     CHECK(count_entries(folder) == 0);
 }
@@ -556,7 +675,12 @@ int main(void)
         TEST(indices_are_looked_at_by_verify_and_not_before),
         TEST(every_truncation_and_every_flipped_byte_is_handled),
         TEST(sizes_that_overflow_are_refused),
+        TEST(a_coo_record_that_is_cut_says_what_is_missing),
+        TEST(a_record_inside_the_table_is_refused),
+        TEST(a_scalar_with_several_entries_has_them_twice),
         TEST(many_tensors_keep_their_parts_and_the_warnings_are_counted),
+        TEST(records_may_not_say_more_than_the_file_has_bytes),
+        TEST(records_that_lie_apart_may_be_as_many_as_fit),
         TEST(records_that_overlap_are_read_with_a_warning),
         TEST(content_does_not_tell_that_a_file_is_btf),
         IN_FOLDER(files_of_the_original_are_written_again_as_they_were),
@@ -568,6 +692,7 @@ int main(void)
         IN_FOLDER(names_and_metadata_are_dropped_only_when_that_is_allowed),
         IN_FOLDER(what_btf_cannot_hold_is_refused_before_anything_is_written),
         IN_FOLDER(forms_and_indices_that_btf_has_not_are_refused),
+        IN_FOLDER(a_layout_is_dropped_only_when_that_is_allowed),
         IN_FOLDER(csr_tensors_are_refused_and_told_what_to_become),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "files.h"
 #include "make.h"
+#include "coo.h"
 
 typedef struct found {
     tn_difference all[16];
@@ -358,6 +359,21 @@ static void what_cannot_be_read_is_said_to_be_so(void)
     tn_close(b);
 }
 
+static void sparse_tensors_of_other_numbers_of_entries_are_not_equal(void)
+{
+    static const float values[] = { 1, 2 };
+    static const int64_t shape[] = { 2, 3 }, indices[] = { 0, 0, 1, 2 }, others[] = { 0, 0, 1, 1 };
+    found f;
+    write_entries("a.zt", TN_FLOAT32, shape, values, indices, 2);
+    write_entries("b.zt", TN_FLOAT32, shape, values, indices, 1);
+    CHECK(compare("a.zt", "b.zt", &f) == 1 && f.all[1].what == TN_DIFF_UNREAD);
+    assert_string_equal(f.why[1], "part \"values\" has 2 and 1 entries: --form dense makes them comparable");
+    write_entries("b.zt", TN_FLOAT32, shape, values, others, 2);
+    CHECK(compare("a.zt", "b.zt", &f) == 1 && f.all[1].what == TN_DIFF_VALUES && f.all[1].differing == 1);
+    write_entries("b.zt", TN_FLOAT32, shape, values, indices, 2);
+    CHECK(compare("a.zt", "b.zt", &f) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +390,7 @@ int main(void)
         IN_FOLDER(metadata_is_compared),
         IN_FOLDER(missing_tensors_are_named_on_their_side),
         IN_FOLDER(one_element_is_found_in_a_large_tensor),
+        IN_FOLDER(sparse_tensors_of_other_numbers_of_entries_are_not_equal),
         TEST(what_cannot_be_read_is_said_to_be_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "files.h"
 #include "make.h"
+#include "coo.h"
 
 enum { ROWS = 300, COLS = 1001, COUNT = ROWS * COLS };     /* several blocks, none a whole number of rows */
 
@@ -204,32 +205,17 @@ static void values_are_cast_with_or_without_another_form(void)
     must_fail("float.zt", (wish){ .cast = "int8,overflow=error" }, TN_ERR_LOSS, "tensor \"m\"");
 }
 
-/* A tensor in coordinates, written as such. */
-static void write_coo(const char *name, const int64_t *shape, const float *data, const int64_t *indices, int64_t n)
-{
-    const int64_t many[] = { n }, rows[] = { n, 2 };
-    const tn_part parts[] = {
-        { .role = "values", .array = { TN_FLOAT32, 1, many, NULL }, .data = data },
-        { .role = "indices", .array = { TN_INT64, 2, rows, NULL }, .data = indices },
-    };
-    const tn_tensor t = { .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 2 };
-    const tn_create_options o = { .size = sizeof o, .replace = true };
-    tn_writer *w;
-    CHECK(tn_create(in_folder(name).text, &o, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK &&
-          tn_writer_finish(w, NULL) == TN_OK);
-}
-
 static void entries_are_sorted_and_duplicates_refused_or_summed(void)
 {
     static const int64_t shape[] = { 2, 3 }, indices[] = { 1, 2, 0, 1, 1, 2, 0, 0 };
     static const float data[] = { 1, 2, 4, 8 };
-    write_coo("in.zt", shape, data, indices, 4);
+    write_entries("in.zt", TN_FLOAT32, shape, data, indices, 4);
     must_fail("in.zt", (wish){ .form = "coo" }, TN_ERR_LOSS, "duplicates=sum");
-    must_fail("in.zt", (wish){ .form = "dense" }, TN_ERR_LOSS, "tensor \"m\"");
+    must_fail("in.zt", (wish){ .form = "dense" }, TN_ERR_LOSS, "tensor \"t\"");
     must_convert("in.zt", "same.zt", (wish){ .form = NULL });       /* what is only copied stays as it is */
     must_convert("in.zt", "out.zt", (wish){ .form = "coo,duplicates=sum" });
     tn_file *f = open_file("out.zt");
-    const tn_tensor *t = tn_file_find(f, "m");
+    const tn_tensor *t = tn_file_find(f, "t");
     int64_t found[6];
     float sums[3];
     CHECK(t->parts[0].array.shape[0] == 3 && t->parts[1].array.dtype == TN_INT64);
@@ -244,10 +230,10 @@ static void what_would_be_enormous_is_refused(void)
 {
     static const int64_t shape[] = { INT64_C(1) << 31, INT64_C(1) << 31 }, indices[] = { 5, 7 }, small[] = { 40000, 10000 };
     static const float one[] = { 1 };
-    write_coo("bomb.zt", shape, one, indices, 1);
-    must_fail("bomb.zt", (wish){ .form = "dense" }, TN_ERR_LIMIT, "tensor \"m\"");
-    must_fail("bomb.zt", (wish){ .form = "csr" }, TN_ERR_LIMIT, "tensor \"m\"");
-    write_coo("big.zt", small, one, indices, 1);                    /* 1.6 GB */
+    write_entries("bomb.zt", TN_FLOAT32, shape, one, indices, 1);
+    must_fail("bomb.zt", (wish){ .form = "dense" }, TN_ERR_LIMIT, "tensor \"t\"");
+    must_fail("bomb.zt", (wish){ .form = "csr" }, TN_ERR_LIMIT, "tensor \"t\"");
+    write_entries("big.zt", TN_FLOAT32, small, one, indices, 1);                    /* 1.6 GB */
     must_fail("big.zt", (wish){ .form = "dense" }, TN_ERR_LIMIT, "1600000000");
     must_fail("big.zt", (wish){ .form = "dense", .max_bytes = 1599999999 }, TN_ERR_LIMIT, "1600000000");
     must_convert("big.zt", "csr.zt", (wish){ .form = "csr" });
@@ -258,9 +244,9 @@ static void damaged_indices_are_found_before_anything_is_written(void)
 {
     static const int64_t shape[] = { 2, 3 }, high[] = { 0, 3 }, low[] = { -1, 0 };
     static const float one[] = { 1 };
-    write_coo("in.zt", shape, one, high, 1);
+    write_entries("in.zt", TN_FLOAT32, shape, one, high, 1);
     must_fail("in.zt", (wish){ .form = "dense" }, TN_ERR_CORRUPT, "expected an index below 3 in dimension 1 but found 3");
-    write_coo("in.zt", shape, one, low, 1);
+    write_entries("in.zt", TN_FLOAT32, shape, one, low, 1);
     must_fail("in.zt", (wish){ .form = "csr" }, TN_ERR_CORRUPT, "expected an index below 2 in dimension 0 but found -1");
     must_fail("in.zt", (wish){ .form = NULL }, TN_ERR_CORRUPT, "expected an index below 2 in dimension 0 but found -1");
 }
@@ -285,6 +271,121 @@ static void what_does_not_go_together_is_refused(void)
     must_convert("2.zt", "csr.zt", (wish){ .form = "csr" });
     must_fail("csr.zt", (wish){ .pad = "0=4" }, TN_ERR_UNSUPPORTED, "--form dense");
     must_convert("1.zt", "same.zt", (wish){ .form = "dense" });
+}
+
+static void a_threshold_works_on_dense_tensors_that_stay_dense(void)
+{
+    static const float row[] = { 0.5f, -3, -0.25f }, kept[] = { 0, -3, 0 };
+    const simple t = { .name = "m", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = row };
+    write_file("in.zt", (tn_create_options){ .replace = true }, &t, 1);
+    must_convert("in.zt", "out.zt", (wish){ .form = "dense,threshold=1" });
+    tn_file *f = open_file("out.zt");
+    uint8_t *bytes = read_tensor(f, tn_file_find(f, "m"));
+    assert_memory_equal(bytes, kept, sizeof kept);
+    free(bytes);
+    tn_close(f);
+}
+
+/* A wrong checksum of data that is used where it lies. */
+static void checksums_of_mapped_data_are_checked(void)
+{
+    make_values();
+    write_file("in.zt", (tn_create_options){ .replace = true, .checksum = TN_CHECKSUM_CRC32C }, &matrix, 1);
+    FILE *f = fopen(in_folder("in.zt").text, "r+b");
+    CHECK(f && fseek(f, 1000, SEEK_SET) == 0 && fputc(0x55, f) == 0x55 && fclose(f) == 0);
+    must_fail("in.zt", (wish){ .form = "csr" }, TN_ERR_CHECKSUM, "in.zt: ");
+}
+
+/* Zeros that are decoded into more than a gigabyte. */
+static void what_a_few_bytes_are_decoded_into_has_a_limit(void)
+{
+    static const uint8_t zeros[1 << 20];
+    const int64_t shape[] = { 1100, 1 << 20 };
+    const tn_part part = { .role = "data", .array = { TN_UINT8, 2, shape, NULL } };
+    const tn_tensor t = { .name = "m", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape, .parts = &part, .nparts = 1 };
+    const tn_create_options o = { .size = sizeof o, .replace = true, .encoding = TN_ENCODING_ZSTD, .level = 1 };
+    tn_writer *w;
+    CHECK(tn_create(in_folder("in.zt").text, &o, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
+    for (int i = 0; i < 1100; i++)
+        CHECK(tn_writer_write(w, 0, 0, zeros, sizeof zeros, NULL) == TN_OK);
+    CHECK(tn_writer_finish(w, NULL) == TN_OK);
+    must_fail("in.zt", (wish){ .form = "csr" }, TN_ERR_LIMIT, "is decoded into 1153433600 bytes, more than the 1073741824 allowed");
+}
+
+/* Widening changes no order and minds no duplicates. */
+static void a_plain_conversion_leaves_entries_as_they_are(void)
+{
+    static const int32_t indices[] = { 1, 2, 0, 1, 1, 2 };
+    static const uint64_t wide[] = { 1, 2, 0, 1, 1, 2 };
+    static const float data[] = { 1, 2, 4 };
+    const int64_t shape[] = { 2, 3 }, many[] = { 3 }, rows[] = { 3, 2 };
+    const tn_part parts[] = {
+        { .role = "values", .array = { TN_FLOAT32, 1, many, NULL }, .data = data },
+        { .role = "indices", .array = { TN_INT32, 2, rows, NULL }, .data = indices },
+    };
+    const tn_tensor t = { .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 2 };
+    const tn_create_options o = { .size = sizeof o, .replace = true };
+    tn_writer *w;
+    CHECK(tn_create(in_folder("in.zt").text, &o, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK &&
+          tn_writer_finish(w, NULL) == TN_OK);
+    must_convert("in.zt", "out.btf", (wish){ .create = { .drop_names = true } });
+    const tn_open_options btf = { .size = sizeof btf, .format = "btf" };
+    tn_file *f;
+    uint64_t found[6];
+    CHECK(tn_open(in_folder("out.btf").text, &btf, &f, NULL) == TN_OK);
+    CHECK(tn_part_read(f, &tn_file_tensor(f, 0)->parts[1], found, sizeof found, NULL) == TN_OK);
+    assert_memory_equal(found, wide, sizeof wide);
+    tn_close(f);
+}
+
+/* The folder of the output, not the input, is what is wrong. */
+static void the_file_beside_the_output_is_the_outputs(void)
+{
+    make_values();
+    write_file("in.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD }, &matrix, 1);
+    tn_error err = { .text = "" };
+    CHECK(try_convert("in.zt", "no/such/out.zt", (wish){ .form = "csr" }, &err) == TN_ERR_IO);
+    CHECK(strstr(err.text, "no/such/out.zt: ") && !strstr(err.text, "in.zt: "));
+}
+
+static int stop_at_once(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    CHECK(done <= total);
+    return 1;
+}
+
+static void decoding_for_another_form_can_be_cancelled(void)
+{
+    make_values();
+    write_file("in.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD }, &matrix, 1);
+    tn_form_rule rule;
+    tn_file *f = open_file("in.zt");
+    CHECK(tn_form_rule_parse("csr", &rule, NULL) == TN_OK);
+    tn_convert_options o = { .size = sizeof o, .forms = &rule, .nforms = 1, .dry_run = true, .progress = stop_at_once };
+    CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_ERR_CANCELLED);
+    tn_close(f);
+}
+
+/* Two tensors of the same bytes are two when they get another form; all that was read is counted. */
+static void tied_tensors_and_bytes_read(void)
+{
+    size_t n = make_values();
+    simple two[] = { matrix, matrix };
+    two[1].name = "tied";
+    two[1].tied = "m";
+    two[1].data = NULL;
+    write_file("in.zt", (tn_create_options){ .replace = true }, two, 2);
+    must_convert("in.zt", "out.zt", (wish){ .form = "coo" });
+    tn_file *f = open_file("out.zt");
+    CHECK(tn_file_find(f, "tied")->parts[0].array.shape[0] == (int64_t)n && !tn_file_find(f, "tied")->tied);
+    tn_form_rule rule;
+    tn_convert_result result;
+    CHECK(tn_form_rule_parse("csr", &rule, NULL) == TN_OK);
+    tn_convert_options o = { .size = sizeof o, .forms = &rule, .nforms = 1 };
+    CHECK(tn_convert(f, in_folder("csr.zt").text, &o, &result, NULL) == TN_OK);
+    CHECK(result.bytes_in == 2 * n * (4 + 8));
+    tn_close(f);
 }
 
 static void indices_are_widened_where_the_container_has_one_type(void)
@@ -333,6 +434,13 @@ int main(void)
         IN_FOLDER(what_does_not_go_together_is_refused),
         IN_FOLDER(indices_are_widened_where_the_container_has_one_type),
         IN_FOLDER(a_dry_run_counts_and_writes_nothing),
+        IN_FOLDER(a_threshold_works_on_dense_tensors_that_stay_dense),
+        IN_FOLDER(checksums_of_mapped_data_are_checked),
+        IN_FOLDER(what_a_few_bytes_are_decoded_into_has_a_limit),
+        IN_FOLDER(a_plain_conversion_leaves_entries_as_they_are),
+        IN_FOLDER(the_file_beside_the_output_is_the_outputs),
+        IN_FOLDER(decoding_for_another_form_can_be_cancelled),
+        IN_FOLDER(tied_tensors_and_bytes_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -271,7 +271,7 @@ static tn_file *make_sparse(const char *name, const char *form, tn_dtype index, 
     tn_writer *w;
     tn_error err = { .text = "" };
     tn_open_options open = { .size = sizeof open, .format = strstr(name, ".btf") ? "btf" : NULL };
-    tn_file *f;
+    tn_file *f = NULL;
     CHECK(tn_create(in_folder(name).text, &options, &w, NULL) == TN_OK);
     if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err) || tn_open(in_folder(name).text, &open, &f, &err))
         fail_msg("%s: %s", name, err.text);
@@ -365,6 +365,39 @@ static void what_has_no_description_is_refused(void)
     tn_close(f);
 }
 
+/* A small file may hold more than any description: told from the shapes alone. */
+static void a_description_that_would_be_too_long_is_refused_at_once(void)
+{
+    static const struct { const char *name; int64_t rows; } matrices[] = { { "a", 20000000 }, { "b", 20000000 }, { "c", 34000000 } };
+    const int64_t none[] = { 0 };
+    int32_t *zeros = calloc(34000001, sizeof *zeros);
+    tn_create_options options = { .size = sizeof options, .encoding = TN_ENCODING_ZSTD };
+    tn_writer *w;
+    tn_descriptors *set;
+    tn_error err = { .text = "" };
+    CHECK(zeros && tn_create(in_folder("x.zt").text, &options, &w, NULL) == TN_OK);
+    for (size_t i = 0; i < 3; i++) {
+        const int64_t shape[] = { matrices[i].rows, 4 }, pointers[] = { matrices[i].rows + 1 };
+        const tn_part parts[] = {
+            { .role = "values", .array = { TN_FLOAT32, 1, none, NULL }, .data = zeros },
+            { .role = "indices", .array = { TN_INT32, 1, none, NULL }, .data = zeros },
+            { .role = "indptr", .array = { TN_INT32, 1, pointers, NULL }, .data = zeros },
+        };
+        const tn_tensor t = { .name = matrices[i].name, .form = "csr", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts,
+                              .nparts = 3 };
+        CHECK(tn_writer_add(w, &t, NULL) == TN_OK);
+    }
+    CHECK(tn_writer_finish(w, NULL) == TN_OK);
+    tn_file *f = open_file("x.zt");
+    CHECK(tn_describe(f, NULL, &set, &err) == TN_ERR_LIMIT);
+    assert_string_equal(err.text, "tensor \"b\": with its 0 entries the descriptors would take more than the 100000000 bytes that can be "
+                        "read back");
+    CHECK(tn_describe(f, tn_file_find(f, "c"), &set, &err) == TN_ERR_LIMIT);
+    CHECK(strncmp(err.text, "tensor \"c\": with its 0 entries", 29) == 0);
+    tn_close(f);
+    free(zeros);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +414,7 @@ int main(void)
         IN_FOLDER(csr_tensors_are_described_with_their_data),
         IN_FOLDER(a_description_of_a_sparse_tensor_is_that_tensor),
         IN_FOLDER(what_has_no_description_is_refused),
+        IN_FOLDER(a_description_that_would_be_too_long_is_refused_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,23 @@ static void a_file_without_tensors_has_no_place_for_metadata(void)
     tn_close(f);
 }
 
+/* Whatever the edit is: the format is the reason. */
+static void other_formats_are_edited_by_converting(void)
+{
+    static const struct { const char *name, *format; } files[] = { { "f.npy", "npy" }, { "f.npz", "npz" } };
+    static const tn_meta_edit edits[] = { { NULL, "k", "v" }, { NULL, "nothing", NULL }, { "nobody", "k", "v" } };
+    const simple t = { .name = "f", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = data };
+    for (size_t i = 0; i < 6; i++) {
+        char expected[200];
+        tn_error err = { .text = "" };
+        write_file(files[i / 3].name, (tn_create_options){ .replace = true }, &t, 1);
+        CHECK(tn_edit_meta(in_folder(files[i / 3].name).text, &edits[i % 3], 1, NULL, &err) == TN_ERR_UNSUPPORTED);
+        snprintf(expected, sizeof expected, "the metadata of format %s cannot be edited in place: convert the file to ztensor or "
+                 "safetensors, edit it there, and convert it back", files[i / 3].format);
+        CHECK(strstr(err.text, expected) != NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +168,7 @@ int main(void)
         IN_FOLDER(the_same_in_safetensors),
         IN_FOLDER(wrong_edits_change_nothing),
         IN_FOLDER(fields_of_the_format_cannot_be_edited),
+        IN_FOLDER(other_formats_are_edited_by_converting),
         IN_FOLDER(a_file_without_tensors_has_no_place_for_metadata),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "bytes/json.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -306,6 +307,20 @@ static void floats_are_the_nearest_doubles(void)
     CHECK(read_f64("true", &status) == 0 && status == TN_ERR_CORRUPT);
 }
 
+static void floats_are_the_nearest_whatever_the_rounding_mode(void)
+{
+    static const int modes[] = { FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO };
+    for (int i = 0; i < 3; i++) {
+        tn_status status;
+        fesetround(modes[i]);
+        double tenth = read_f64("0.1", &status), third = read_f64("-0.3", &status), large = read_f64("1.7976931348623158e308", &status);
+        int after = fegetround();
+        fesetround(FE_TONEAREST);
+        CHECK(tenth == 0.1 && third == -0.3 && large == 0x1.fffffffffffffp1023 && !status);
+        CHECK(after == modes[i]);
+    }
+}
+
 static void messages_tell_expected_and_found(void)
 {
     static const struct { const char *json, *why; size_t at; } cases[] = {
@@ -436,6 +451,7 @@ int main(void)
         TEST(strings_end_at_the_first_special_byte_wherever_it_is),
         TEST(integers_fit_or_fail),
         TEST(floats_are_the_nearest_doubles),
+        TEST(floats_are_the_nearest_whatever_the_rounding_mode),
         TEST(messages_tell_expected_and_found),
         TEST(a_failed_reader_stays_failed_and_yields_nothing),
         TEST(strings_are_written_as_they_are_read),

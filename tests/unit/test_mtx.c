@@ -20,7 +20,8 @@ static tn_file *open_text(const char *text)
     return f;
 }
 
-static void check_refused_bytes(const char *text, size_t n, tn_status expected, const char *message)
+/* The place in the text that it was refused for. */
+static uint64_t check_refused_bytes(const char *text, size_t n, tn_status expected, const char *message)
 {
     tn_file *f = NULL;
     tn_error err = { .text = "" };
@@ -34,11 +35,21 @@ static void check_refused_bytes(const char *text, size_t n, tn_status expected, 
     CHECK(err.offset <= n);
     CHECK(tn_open_memory(copy, n, &options, &f, NULL) == expected);
     free(copy);
+    return err.offset;
 }
 
-static void check_refused(const char *text, tn_status expected, const char *message)
+static uint64_t check_refused(const char *text, tn_status expected, const char *message)
 {
-    check_refused_bytes(text, strlen(text), expected, message);
+    return check_refused_bytes(text, strlen(text), expected, message);
+}
+
+/* The message speaks of the place where `place` stands for the last time. */
+static void check_refused_at(const char *text, const char *place, const char *message)
+{
+    const char *found = NULL;
+    for (const char *p = text; (p = strstr(p, place)) != NULL; p++)
+        found = p;
+    CHECK(found && check_refused(text, TN_ERR_CORRUPT, message) == (uint64_t)(found - text));
 }
 
 #define COORDINATE "%%MatrixMarket matrix coordinate "
@@ -154,6 +165,12 @@ static void indices_are_wide_where_the_matrix_is(void)
     const tn_tensor *t = tn_file_tensor(f, 0);
     CHECK(t->parts[1].array.dtype == TN_INT64 && memcmp(t->parts[1].data, indices, sizeof indices) == 0);
     CHECK(t->dtype == TN_BOOL && *(const uint8_t *)t->parts[0].data == 1);
+    tn_close(f);
+    f = open_text(COORDINATE "pattern general\n1 2147483648 0\n");
+    CHECK(tn_file_tensor(f, 0)->parts[1].array.dtype == TN_INT64);
+    tn_close(f);
+    f = open_text(COORDINATE "pattern general\n2147483648 1 0\n");
+    CHECK(tn_file_tensor(f, 0)->parts[1].array.dtype == TN_INT64);
     tn_close(f);
 }
 
@@ -296,6 +313,20 @@ static void a_symmetry_that_is_none_is_refused(void)
     check_refused(ARRAY "complex hermitian\n1 1\n1 nan", TN_ERR_CORRUPT, "no imaginary part");
     check_refused(ARRAY "integer skew-symmetric\n2 2\n-9223372036854775808", TN_ERR_CORRUPT,
                   "an integer whose negative int64 holds too");
+}
+
+/* What is wrong is the value, or half of it, not the row in front of it. */
+static void a_value_that_has_no_mirror_image_is_shown(void)
+{
+    check_refused_at(COORDINATE "integer skew-symmetric\n2 2 1\n2 1 -9223372036854775808\n", "-9",
+                     "line 3: expected an integer whose negative int64 holds too but found \"-9223372036854775808\"");
+    check_refused_at(ARRAY "integer skew-symmetric\n2 2\n -9223372036854775808\n", "-9",
+                     "line 3: expected an integer whose negative int64 holds too but found \"-9223372036854775808\"");
+    check_refused_at(COORDINATE "complex hermitian\n2 2 1\n1  1 \t5  7\n", "7",
+                     "line 3: expected no imaginary part on the diagonal of a hermitian matrix but found \"7\"");
+    check_refused_at(ARRAY "complex hermitian\n1 1\n 5  7\n", "7", "but found \"7\"");
+    check_refused_at(COORDINATE "real skew-symmetric\n2 2 1\n1 1  5\n", "5",
+                     "line 3: expected no entry on the diagonal of a skew-symmetric matrix but found \"5\"");
 }
 
 /* ---- damage ---- */
@@ -445,6 +476,26 @@ static void a_wrong_note_is_refused(void)
     tn_close(f);
 }
 
+/* Known only behind it, some of it. */
+static void a_wrong_note_is_refused_with_its_own_line(void)
+{
+    static const struct { const char *kind, *item, *message; } bad[] = {
+        { "real general", "{\"dtype\":\"int8\"}",
+          "line 3: the note of Tenon's: expected a type of the values that the banner speaks of but found int8" },
+        { "integer skew-symmetric", "{\"dtype\":\"uint8\"}",
+          "line 3: the note of Tenon's: expected a type that can be negated, as a skew-symmetric matrix is, but found uint8" },
+        { "real general", "{\"index\":\"int8\"}",
+          "line 3: the note of Tenon's: expected indices of type int32, int64, uint32 or uint64 but found int8" },
+        { "real general", "{\"metadata\":{\"comment\":1}}",
+          "line 3: the note of Tenon's: metadata key \"comment\" is there twice" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char text[300];
+        snprintf(text, sizeof text, "%s%s\n\n%%tenon %s\n%% more\n\n2 2 0\n", COORDINATE, bad[i].kind, bad[i].item);
+        check_refused_at(text, bad[i].item, bad[i].message);
+    }
+}
+
 /* ---- files ---- */
 
 static void a_matrix_is_called_after_its_file(void)
@@ -476,6 +527,7 @@ int main(void)
         TEST(sizes_are_believed_only_if_they_could_be),
         TEST(wrong_entries_are_refused_with_their_line),
         TEST(a_symmetry_that_is_none_is_refused),
+        TEST(a_value_that_has_no_mirror_image_is_shown),
         TEST(every_truncation_is_refused),
         TEST(a_flipped_or_dropped_byte_never_hurts),
         TEST(damaged_golden_files_never_hurt),
@@ -483,6 +535,7 @@ int main(void)
         TEST(comments_that_are_no_text_are_kept_as_bytes),
         TEST(the_note_says_what_the_format_cannot),
         TEST(a_wrong_note_is_refused),
+        TEST(a_wrong_note_is_refused_with_its_own_line),
         IN_FOLDER(a_matrix_is_called_after_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,6 +237,57 @@ static void digits_far_behind_count(void)
     check_double(text);                 /* too large */
 }
 
+/* 2^53 - 1 halves of the smallest double, the least point half-way between two with the most digits: 768. */
+static size_t spell_half_way(char *text)
+{
+    uint8_t digits[800] = { 0 };        /* the last one first */
+    size_t n = 0;
+    for (uint64_t left = (UINT64_C(1) << 53) - 1; left; left /= 10)
+        digits[n++] = (uint8_t)(left % 10);
+    for (int k = 0; k < 1075; k++) {
+        unsigned carry = 0;
+        for (size_t i = 0; i < n || carry; i++) {
+            carry += digits[i] * 5u;
+            digits[i] = (uint8_t)(carry % 10);
+            carry /= 10;
+            n = i < n ? n : i + 1;
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        text[i] = (char)('0' + digits[n - 1 - i]);
+    return n;
+}
+
+static void the_longest_point_half_way_between_two_doubles_is_seen(void)
+{
+    char text[900];
+    size_t n = spell_half_way(text);
+    CHECK(n == 768);
+    strcpy(text + n, "e-1075");
+    check_double(text);
+    strcpy(text + n, "0000000001e-1085");
+    check_double(text);
+    text[n - 1]--;
+    strcpy(text + n, "9999999999e-1085");
+    check_double(text);
+}
+
+static void any_number_of_zeros_has_an_exponent_that_makes_up_for_it(void)
+{
+    enum { ZEROS = 1200000 };
+    char *text = malloc(ZEROS + 32);
+    assert_non_null(text);
+    memset(text, '0', ZEROS + 2);
+    text[1] = '.';
+    strcpy(text + ZEROS + 2, "17e1200001");
+    check_double(text);
+    text[0] = '7';
+    text[1] = '0';
+    strcpy(text + ZEROS, "e-1200010");
+    check_double(text);
+    free(text);
+}
+
 static void numbers_are_read_however_they_are_spelled(void)
 {
     static const struct { const char *text; double value; } good[] = {
@@ -363,6 +414,8 @@ int main(void)
         TEST(numbers_are_laid_out_for_people),
         TEST(any_decimal_is_read_as_the_c_library_reads_it),
         TEST(digits_far_behind_count),
+        TEST(the_longest_point_half_way_between_two_doubles_is_seen),
+        TEST(any_number_of_zeros_has_an_exponent_that_makes_up_for_it),
         TEST(numbers_are_read_however_they_are_spelled),
         TEST(a_number_that_its_type_cannot_hold_is_refused),
         TEST(integers_have_the_range_of_their_type),

@@ -70,7 +70,7 @@ static void headers_are_read_however_they_are_spelled(void)
         "  {  'descr'  :\t'<i2' ,\r\n'fortran_order' : False , 'shape' : ( 2 , 3 ) , }  \n",
         "{'descr': 'i2', 'fortran_order': False, 'shape': (2L, 3L), }\n",
         "{'descr': '=i2', 'fortran_order': False, 'shape': (2, 3), }\n",
-        "{'descr': '|i2', 'fortran_order': False, 'shape': (02, 3), }\n",
+        "{'descr': '|i2', 'fortran_order': False, 'shape': (2, 3), }\n",
     };
     for (unsigned major = 1; major <= 2; major++) {
         for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -175,6 +175,8 @@ static void what_is_not_a_header_is_refused_with_the_byte(void)
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (6)}", TN_ERR_CORRUPT, "a comma behind a single dimension" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': 6}", TN_ERR_CORRUPT, "a tuple" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': [6]}", TN_ERR_CORRUPT, "a tuple" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (06,)}", TN_ERR_CORRUPT, "without leading zeros but found \"06,)}\"" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (00, 3)}", TN_ERR_CORRUPT, "without leading zeros" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (-6,)}", TN_ERR_CORRUPT, "a dimension but found \"-6" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (2*3,)}", TN_ERR_CORRUPT, "a comma or the end of the tuple" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (2 3)}", TN_ERR_CORRUPT, "a comma or the end of the tuple" },
@@ -188,6 +190,8 @@ static void what_is_not_a_header_is_refused_with_the_byte(void)
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {", TN_ERR_TRUNCATED, "the comment of the header" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {}\nx", TN_ERR_CORRUPT, "nothing behind the dict" },
         { "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,)}", TN_ERR_UNSUPPORTED, "structured" },
+        { "{'descr': [('a', '<i2'), 'fortran_order': False, 'shape': (6,)", TN_ERR_CORRUPT, "the end of a type but found its end" },
+        { "{'descr': [('a\\", TN_ERR_CORRUPT, "the end of a type but found its end" },
         { "{'descr': '|O', 'fortran_order': False, 'shape': (6,)}", TN_ERR_UNSUPPORTED, "pickle" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (7,)}", TN_ERR_TRUNCATED, "take 14 bytes but 12 follow" },
         { "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3)} # tenon {\"record\":{\"layout\":\"NC\"}}", TN_ERR_CORRUPT,
@@ -201,6 +205,39 @@ static void what_is_not_a_header_is_refused_with_the_byte(void)
         npy f = make_npy(1, bad[i].header, numbers, 12);
         check_refused(&f, bad[i].status, bad[i].text);
     }
+}
+
+/* Only Python 2 wrote it, which knew no version 3.0. */
+static void numbers_end_in_l_up_to_version_2(void)
+{
+    npy f = make_npy(3, "{'descr': '<i2', 'fortran_order': False, 'shape': (2L, 3L), }\n", numbers, 12);
+    check_refused(&f, TN_ERR_CORRUPT, "a comma or the end of the tuple but found \"L, 3L), }");
+}
+
+static void what_no_build_reads_is_refused_where_its_type_stands(void)
+{
+    static const char *const types[] = { "'|O'", "[('a', '<i2')]", "('<i2', (2,))" };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char header[100];
+        tn_error err = { .text = "" };
+        tn_file *file;
+        snprintf(header, sizeof header, "{'fortran_order': False, 'descr': %s, 'shape': (6,)}", types[i]);
+        npy f = make_npy(1, header, numbers, 12);
+        CHECK(tn_open_memory(f.bytes, f.n, NULL, &file, &err) == TN_ERR_UNSUPPORTED && err.offset == 10 + 34);
+    }
+}
+
+static void a_long_type_is_cut_to_be_shown(void)
+{
+    char header[500], type[301];
+    memset(type, 't', 300);
+    type[300] = '\0';
+    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (6,)}", type);
+    npy f = make_npy(1, header, numbers, 12);
+    tn_file *file = open_npy(&f);
+    strcpy(type + TN_NPY_TYPE_MAX, "...");
+    assert_string_equal(tn_file_tensor(file, 0)->parts->storage.type, type);
+    tn_close(file);
 }
 
 static void what_follows_the_array_is_left_with_a_warning(void)
@@ -281,7 +318,7 @@ static void a_plain_array_is_written_as_numpy_writes_it(void)
         "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }                                 "
         "                         \n";
     size_t n;
-    simple s = { .name = "any", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 3 }, .data = values };
+    simple s = { .name = "a", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 3 }, .data = values };
     write_file("a.npy", (tn_create_options){ 0 }, &s, 1);
     uint8_t *bytes = load_file(in_folder("a.npy").text, &n);
     CHECK(sizeof expected - 1 == 128 && n == 128 + sizeof values);
@@ -290,6 +327,52 @@ static void a_plain_array_is_written_as_numpy_writes_it(void)
     tn_file *f = open_file("a.npy");
     assert_string_equal(tn_file_tensor(f, 0)->name, "a");
     tn_close(f);
+}
+
+/* In the comment of the header, unless the file is called so. */
+static void a_name_stays_unless_it_is_to_be_dropped(void)
+{
+    static const char *const names[] = { "a", "a.b", "a.npy", "x/a", "tensor", "größe" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (int drop = 0; drop < 2; drop++) {
+            simple s = { .name = names[i], .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers };
+            size_t n;
+            write_file("a.npy", (tn_create_options){ .replace = true, .drop_names = drop }, &s, 1);
+            tn_file *f = open_file("a.npy");
+            assert_string_equal(tn_file_tensor(f, 0)->name, drop ? "a" : names[i]);
+            CHECK(memcmp(tn_file_tensor(f, 0)->parts->data, numbers, 4) == 0);
+            tn_close(f);
+            uint8_t *bytes = load_file(in_folder("a.npy").text, &n);
+            CHECK(n == 132 && (memmem(bytes, n, "# tenon", 7) == NULL) == (drop || i == 0));
+            free(bytes);
+        }
+    }
+}
+
+/* Read with few calls, through a buffer that its columns do not fit side by side. */
+static void columns_of_wide_elements_are_read_without_a_mapping(void)
+{
+    enum { A = 101, B = 103, C = 107, COUNT = A * B * C };
+    uint64_t *stored = malloc(COUNT * 16), *found = malloc(COUNT * 16);
+    char header[100];
+    tn_open_options options = { .size = sizeof options, .io = TN_IO_PREAD };
+    tn_file *f;
+    CHECK(stored && found);
+    for (uint64_t i = 0; i < COUNT; i++)
+        stored[2 * i] = i, stored[2 * i + 1] = ~i;
+    snprintf(header, sizeof header, "{'descr': '<c16', 'fortran_order': True, 'shape': (%d, %d, %d), }\n", A, B, C);
+    npy head = make_npy(1, header, NULL, 0);
+    FILE *file = fopen(in_folder("c.npy").text, "wb");
+    CHECK(file && fwrite(head.bytes, 1, head.n, file) == head.n && fwrite(stored, 16, COUNT, file) == COUNT && fclose(file) == 0);
+    CHECK(tn_open(in_folder("c.npy").text, &options, &f, NULL) == TN_OK);
+    CHECK(tn_part_read(f, tn_file_tensor(f, 0)->parts, found, COUNT * 16, NULL) == TN_OK);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        uint64_t a = i / C / B, b = i / C % B, c = i % C, at = a + A * (b + B * c);
+        CHECK(found[2 * i] == at && found[2 * i + 1] == ~at);
+    }
+    tn_close(f);
+    free(stored);
+    free(found);
 }
 
 static void every_type_comes_back(void)
@@ -384,12 +467,17 @@ int main(void)
         TEST(columns_and_big_endian_numbers_come_out_as_rows),
         TEST(one_running_index_needs_no_strides),
         TEST(what_is_not_a_header_is_refused_with_the_byte),
+        TEST(numbers_end_in_l_up_to_version_2),
+        TEST(what_no_build_reads_is_refused_where_its_type_stands),
+        TEST(a_long_type_is_cut_to_be_shown),
         TEST(what_follows_the_array_is_left_with_a_warning),
         TEST(a_65th_dimension_is_refused),
         TEST(versions_and_lengths_are_checked),
         TEST(every_truncation_is_refused),
         TEST(a_flipped_or_dropped_byte_never_hurts),
         IN_FOLDER(a_plain_array_is_written_as_numpy_writes_it),
+        IN_FOLDER(a_name_stays_unless_it_is_to_be_dropped),
+        IN_FOLDER(columns_of_wide_elements_are_read_without_a_mapping),
         IN_FOLDER(every_type_comes_back),
         IN_FOLDER(metadata_comes_back_whatever_it_is),
         IN_FOLDER(what_numpy_would_not_read_is_not_written),

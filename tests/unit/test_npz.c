@@ -2,81 +2,12 @@
  * written.  tests/interop holds it against NumPy itself. */
 #include "support.h"
 
-#include "files.h"
-#include "make.h"
-#include "npz_bytes.h"
+#include "npz_samples.h"
 
 #include "container/stream.h"
 #include "tensor/array.h"
 
-/* ---- archives by hand ---- */
-
-static const uint8_t numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25 };
-
-#define BYTES_24 "{'descr': '|u1', 'fortran_order': False, 'shape': (24,), }\n"
-enum { MEMBER = 10 + sizeof BYTES_24 - 1 + 24 };       /* bytes of a member of it */
-#define WORDS_12 "{'descr': '<u2', 'fortran_order': False, 'shape': (3, 4), }\n"
-#define COLUMNS  "{'descr': '>u2', 'fortran_order': True, 'shape': (3, 4), }\n"
-
-static archive sample(void)
-{
-    archive a = { .count = 0 };
-    add_array(&a, "stored.npy", TN_ZIP_STORED, WORDS_12, numbers, 24);
-    add_array(&a, "deflated.npy", TN_ZIP_DEFLATED, WORDS_12, numbers, 24);
-    add_array(&a, "columns.npy", TN_ZIP_STORED, COLUMNS, numbers, 24);
-    add_array(&a, "deflated/columns.npy", TN_ZIP_DEFLATED, COLUMNS, numbers, 24);
-    end_archive(&a);
-    return a;
-}
-
-static tn_file *open_bytes(const tn_buf *b)
-{
-    tn_file *f = NULL;
-    tn_error err = { .text = "" };
-    if (tn_open_memory(b->data, b->size, NULL, &f, &err))
-        fail_msg("%s", err.text);
-    assert_string_equal(tn_file_format(f), "npz");
-    walk_file(f);
-    return f;
-}
-
-/* And frees it. */
-static void check_refused(archive *a, tn_status expected, const char *text)
-{
-    tn_file *f = NULL;
-    tn_error err = { .text = "" };
-    tn_open_options options = { .size = sizeof options, .format = "npz" };
-    tn_status status = tn_open_memory(a->bytes.data, a->bytes.size, &options, &f, &err);
-    if (status != expected || !strstr(err.text, text))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err.text);
-    CHECK(err.offset <= a->bytes.size || err.offset == TN_NO_OFFSET);
-    CHECK(tn_open_memory(a->bytes.data, a->bytes.size, &options, &f, NULL) == expected);
-    tn_buf_free(&a->bytes);
-}
-
-static void check_data(const tn_file *f, const char *name, const void *expected, size_t n)
-{
-    const tn_tensor *t = tn_file_find(f, name);
-    assert_non_null(t);
-    CHECK(t->parts[0].nbytes == n);
-    uint8_t *found = read_tensor(f, t);
-    CHECK(memcmp(found, expected, n) == 0);
-    free(found);
-}
-
-static void count_good(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
-{
-    (void)tensor, (void)part, (void)why;
-    *(size_t *)context += verdict == TN_VERDICT_OK;
-}
-
-static size_t good_parts(const tn_file *f)
-{
-    size_t good = 0;
-    tn_verify_options options = { .size = sizeof options, .jobs = 2, .context = &good };
-    CHECK(tn_verify(f, &options, count_good, NULL) == TN_OK);
-    return good;
-}
+#include <stdlib.h>
 
 /* ---- what NumPy wrote ---- */
 
@@ -196,6 +127,81 @@ static void large_members_are_decoded_window_by_window(void)
     free(little);
 }
 
+/* A deflated or stored array of `rows` by `columns` uint32 in Fortran order; the same in rows is in *expected. */
+static archive large_columns(unsigned method, size_t rows, size_t columns, uint32_t **expected)
+{
+    uint32_t *stored = malloc(rows * columns * sizeof *stored);
+    char header[100];
+    archive a = { .count = 0 };
+    *expected = malloc(rows * columns * sizeof *stored);
+    CHECK(stored && *expected);
+    for (size_t i = 0; i < rows * columns; i++)
+        (*expected)[i % rows * columns + i / rows] = stored[i] = (uint32_t)(i * 2654435761u >> 7 & 0xff00ff);
+    snprintf(header, sizeof header, "{'descr': '<u4', 'fortran_order': True, 'shape': (%zu, %zu), }\n", rows, columns);
+    add_array(&a, "x.npy", method, header, stored, rows * columns * sizeof *stored);
+    end_archive(&a);
+    free(stored);
+    return a;
+}
+
+/* More than is decoded in memory, and than one thread checks at a time. */
+static void large_columns_come_out_as_rows(void)
+{
+    enum { ROWS = 1501, COLUMNS_3 = 2003 };
+    for (unsigned method = 0; method <= 8; method += 8) {
+        uint32_t *expected;
+        archive a = large_columns(method, ROWS, COLUMNS_3, &expected);
+        tn_file *f = open_bytes(&a.bytes);
+        const tn_part *p = tn_file_tensor(f, 0)->parts;
+        uint32_t rows[3 * COLUMNS_3];
+        CHECK(p->nbytes > TN_SCRATCH_IN_MEMORY && good_parts(f) == 1);
+        check_data(f, "x", expected, p->nbytes);
+        CHECK(tn_part_read_rows(f, p, 1400, 3, rows, sizeof rows, NULL) == TN_OK);
+        assert_memory_equal(rows, expected + 1400 * COLUMNS_3, sizeof rows);
+        a.bytes.data[a.bytes.size / 2] ^= 1;
+        CHECK(good_parts(f) == 0);
+        tn_close(f);
+        tn_buf_free(&a.bytes);
+        free(expected);
+    }
+}
+
+/* Without a folder for temporary files it cannot be read, but it can be checked. */
+static void large_deflated_columns_are_not_decoded_in_memory(void)
+{
+    uint32_t *expected;
+    archive a = large_columns(TN_ZIP_DEFLATED, 1501, 2003, &expected);
+    tn_file *f = open_bytes(&a.bytes);
+    char *before = getenv("TMPDIR");
+    before = before ? strdup(before) : NULL;
+    CHECK(setenv("TMPDIR", "/nowhere", 1) == 0);
+    check_unreadable(f, "x", TN_ERR_IO, "cannot write a temporary file (TMPDIR says where): No such file or directory");
+    CHECK(good_parts(f) == 1);
+    CHECK((before ? setenv("TMPDIR", before, 1) : unsetenv("TMPDIR")) == 0);
+    tn_close(f);
+    tn_buf_free(&a.bytes);
+    free(before);
+    free(expected);
+}
+
+/* As a zip tool leaves what Tenon has written: only the padding tells that it was. */
+static void padding_may_be_deflated(void)
+{
+    static const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 6), } # tenon {\"record\":{\"extents\":[3,4],\"fill\":7.5}}\n";
+    static const uint8_t expected[] = { 1, 2, 3, 4, 7, 8, 9, 10, 13, 14, 15, 16 };
+    for (unsigned method = 0; method <= 8; method += 8) {
+        archive a = { .count = 0 };
+        add_array(&a, "x.npy", method, header, numbers, 24);
+        end_archive(&a);
+        tn_file *f = open_bytes(&a.bytes);
+        const tn_part *p = tn_file_tensor(f, 0)->parts;
+        CHECK(p->storage.physical && p->storage.physical[1] == 6 && p->array.shape[1] == 4 && good_parts(f) == 1);
+        check_data(f, "x", expected, sizeof expected);
+        tn_close(f);
+        tn_buf_free(&a.bytes);
+    }
+}
+
 static void verify_sees_every_changed_element(void)
 {
     archive a = sample();
@@ -239,7 +245,7 @@ static void deflated_data_of_another_length_is_refused_when_it_is_read(void)
         end_archive(&a);
         tn_file *f = open_bytes(&a.bytes);
         CHECK(tn_part_read(f, tn_file_tensor(f, 0)->parts, found, 24, &err) == TN_ERR_CORRUPT);
-        CHECK(strstr(err.text, i ? "found more" : "found fewer"));
+        CHECK(strstr(err.text, i ? "expected 24 decoded bytes but found more" : "expected 24 decoded bytes but found 23"));
         tn_close(f);
         tn_buf_free(&a.bytes);
     }
@@ -255,7 +261,7 @@ static void empty_arrays_and_unknown_types_are_listed(void)
     end_archive(&a);
     tn_file *f = open_bytes(&a.bytes);
     CHECK(tn_file_count(f) == 4 && tn_file_find(f, "s8")->dtype == TN_UNKNOWN && tn_file_find(f, "e8")->parts->nbytes == 0);
-    CHECK(good_parts(f) == 2);          /* of deflated ones there is nothing to check */
+    CHECK(good_parts(f) == 4);
     tn_close(f);
     tn_buf_free(&a.bytes);
 }
@@ -267,7 +273,7 @@ static void members_that_are_no_arrays_are_left_with_a_warning(void)
     add_member(&a, "README", TN_ZIP_DEFLATED, "text", 4);
     end_archive(&a);
     tn_file *f = open_bytes(&a.bytes);
-    CHECK(tn_file_count(f) == 1 && strstr(tn_file_warning(f, 0), "member \"README\" is no array") && f->left_out);
+    CHECK(tn_file_count(f) == 1 && strstr(tn_file_warning(f, 0), "member \"README\" is not read") && f->left_out);
     tn_close(f);
     tn_buf_free(&a.bytes);
 }
@@ -306,7 +312,7 @@ static void zip64_is_read_where_it_is_not_needed(void)
     tn_close(f);
     put_le(a.bytes.data + a.bytes.size - END64 + 56 + 8, at + a.directory.size - 1, 8);
     tn_buf_free(&a.directory);
-    check_refused(&a, TN_ERR_CORRUPT, "expected the end of a zip64 archive");
+    check_refused(&a, TN_ERR_CORRUPT, "expected the end of a zip64 archive, \"PK\\x06\\x06\", but found");
 }
 
 static void sizes_beyond_32_bits_come_back(void)
@@ -330,134 +336,6 @@ static void sizes_beyond_32_bits_come_back(void)
     }
     CHECK(tn_cur_left(&d.entries) == 0);
     tn_buf_free(&b);
-}
-
-/* ---- refusing ---- */
-
-static archive one(unsigned method)
-{
-    archive a = { .count = 0 };
-    add_array(&a, "x.npy", method, BYTES_24, numbers, 24);
-    return a;
-}
-
-static void entries_that_cannot_be_are_refused(void)
-{
-    static const struct { unsigned field, n; uint64_t value; unsigned method; tn_status status; const char *text; } bad[] = {
-        { 0, 1, 'p', 0, TN_ERR_CORRUPT, "expected an entry" },
-        { ENTRY_FLAGS, 1, 1, 0, TN_ERR_UNSUPPORTED, "encrypted" },
-        { ENTRY_METHOD, 2, 14, 0, TN_ERR_CORRUPT, "disagree" },
-        { ENTRY_SIZE, 4, MEMBER - 1, 0, TN_ERR_CORRUPT, "two sizes" },
-        { ENTRY_SIZE, 4, 1000, 0, TN_ERR_CORRUPT, "has 1000 bytes but" },
-        { ENTRY_DECODED, 4, MEMBER - 1, 0, TN_ERR_CORRUPT, "two sizes" },
-        { ENTRY_DECODED, 4, 1000000, 8, TN_ERR_CORRUPT, "of deflate data decode to 1000000" },
-        { ENTRY_DECODED, 4, MEMBER - 1, 8, TN_ERR_TRUNCATED, "take 24 bytes but 23 follow" },
-        { ENTRY_DECODED, 4, MEMBER + 1, 8, TN_ERR_CORRUPT, "take 24 bytes but 25 follow" },
-        { ENTRY_DECODED, 4, 20, 8, TN_ERR_TRUNCATED, "its header takes" },
-        { ENTRY_DECODED, 4, UINT32_MAX, 8, TN_ERR_CORRUPT, "as zip64" },
-        { ENTRY_PLACE, 4, 3, 0, TN_ERR_CORRUPT, "expected the header of member" },
-        { ENTRY_PLACE, 4, 100000, 0, TN_ERR_CORRUPT, "is said to be at 100000" },
-        { ENTRY_NAME, 1, 'y', 0, TN_ERR_CORRUPT, "another name in its own header" },
-        { 28, 2, 300, 0, TN_ERR_CORRUPT, "reaches beyond" },
-        { 32, 2, 1, 0, TN_ERR_CORRUPT, "reaches beyond" },
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        archive a = one(bad[i].method);
-        put_le(a.directory.data + bad[i].field, bad[i].value, bad[i].n);
-        end_archive(&a);
-        check_refused(&a, bad[i].status, bad[i].text);
-    }
-}
-
-static void other_methods_are_refused(void)
-{
-    archive a = { .count = 0 };
-    add_array(&a, "x.npy", 12, BYTES_24, numbers, 24);
-    end_archive(&a);
-    check_refused(&a, TN_ERR_UNSUPPORTED, "found method 12");
-}
-
-static void members_that_overlap_are_refused(void)
-{
-    archive a = one(TN_ZIP_STORED), b = one(TN_ZIP_STORED);
-    tn_buf_put(&a.directory, b.directory.data, b.directory.size);
-    a.count = 2;
-    end_archive(&a);
-    check_refused(&a, TN_ERR_CORRUPT, "overlaps");
-    tn_buf_free(&b.bytes);
-    tn_buf_free(&b.directory);
-}
-
-static void one_name_is_there_once(void)
-{
-    archive a = one(TN_ZIP_STORED);
-    add_array(&a, "x.npy", TN_ZIP_STORED, BYTES_24, numbers, 24);
-    end_archive(&a);
-    check_refused(&a, TN_ERR_CORRUPT, "listed twice");
-}
-
-static void names_are_utf8_without_nul(void)
-{
-    archive a = { .count = 0 };
-    add_array(&a, "\xff.npy", TN_ZIP_STORED, BYTES_24, numbers, 24);
-    end_archive(&a);
-    check_refused(&a, TN_ERR_CORRUPT, "not UTF-8");
-    archive b = one(TN_ZIP_STORED);
-    b.directory.data[ENTRY_NAME] = b.bytes.data[LOCAL_NAME] = 0;
-    end_archive(&b);
-    check_refused(&b, TN_ERR_CORRUPT, "NUL");
-}
-
-static void the_end_must_tell_the_truth(void)
-{
-    static const struct { unsigned field, n; uint64_t value; tn_status status; const char *text; } bad[] = {
-        { 4, 2, 1, TN_ERR_UNSUPPORTED, "several disks" }, { 8, 2, 2, TN_ERR_UNSUPPORTED, "several disks" },
-        { 12, 4, 1, TN_ERR_CORRUPT, "ends here but it has 1 bytes" }, { 16, 4, 0, TN_ERR_CORRUPT, "ends here" },
-        { 20, 2, 1, TN_ERR_TRUNCATED, "expected the end of a zip archive" },
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        archive a = one(TN_ZIP_STORED);
-        end_archive(&a);
-        put_le(a.bytes.data + a.bytes.size - 22 + bad[i].field, bad[i].value, bad[i].n);
-        check_refused(&a, bad[i].status, bad[i].text);
-    }
-    archive a = one(TN_ZIP_STORED);
-    a.count = 0;
-    end_archive(&a);
-    check_refused(&a, TN_ERR_CORRUPT, "more bytes than its 0 members take");
-    a = one(TN_ZIP_STORED);
-    a.count = 1000;
-    end_archive(&a);
-    check_refused(&a, TN_ERR_CORRUPT, "1000 members do not fit");
-}
-
-static void every_truncation_is_refused(void)
-{
-    archive a = sample();
-    for (size_t n = 0; n <= a.bytes.size; n++) {
-        uint8_t *copy = exact_copy(a.bytes.data, n);
-        CHECK((walk_bytes(copy, n, "npz") == TN_OK) == (n == a.bytes.size));
-        free(copy);
-    }
-    tn_buf_free(&a.bytes);
-}
-
-static void a_flipped_or_dropped_byte_never_hurts(void)
-{
-    archive a = sample();
-    for (size_t i = 0; i < a.bytes.size; i++) {
-        for (size_t bit = i % 3; bit < 8; bit += 3) {
-            uint8_t *copy = exact_copy(a.bytes.data, a.bytes.size);
-            copy[i] ^= (uint8_t)(1u << bit);
-            walk_bytes(copy, a.bytes.size, "npz");
-            free(copy);
-        }
-        uint8_t *copy = exact_copy(a.bytes.data, a.bytes.size - 1);
-        memcpy(copy + i, a.bytes.data + i + 1, a.bytes.size - 1 - i);
-        walk_bytes(copy, a.bytes.size - 1, "npz");
-        free(copy);
-    }
-    tn_buf_free(&a.bytes);
 }
 
 /* ---- writing ---- */
@@ -545,13 +423,27 @@ static void names_that_are_too_long_are_refused(void)
     tn_close(open_file("n.npz"));
 }
 
+/* Sizes that need zip64 are known by the time the headers are placed: nothing is written here. */
+static void members_near_4_gib_are_written_as_zip64(void)
+{
+    for (int64_t n = (int64_t)UINT32_MAX - 40000; n <= (int64_t)UINT32_MAX + 1000; n += 500) {
+        simple s = { .name = "x", .dtype = TN_UINT8, .rank = 1, .shape = { n } };
+        tn_create_options options = { .size = sizeof options };
+        tn_writer *w;
+        CHECK(tn_writer_new(in_folder("w.npz").text, &options, true, &w, NULL) == TN_OK);
+        CHECK(add_simple(w, &s, NULL) == TN_OK && tn_writer_plan(w, NULL) == TN_OK);
+        const tn_npz_member *m = w->state;
+        CHECK(m->zip.size > (uint64_t)n && (m->zip.wide || m->zip.size < UINT32_MAX));
+        CHECK(!m->zip.wide || n > (int64_t)UINT32_MAX - 30000);
+        tn_writer_abandon(w);
+    }
+}
+
 static void compressed_data_stays_compressed_and_checked(void)
 {
     static const char *const outs[] = { "out.zt", "out.npz" };
     archive a = sample();
-    FILE *file = fopen(in_folder("in.npz").text, "wb");
-    CHECK(file && fwrite(a.bytes.data, 1, a.bytes.size, file) == a.bytes.size && fclose(file) == 0);
-    tn_buf_free(&a.bytes);
+    save_archive(&a, "in.npz");
     tn_file *in = open_file("in.npz");
     for (size_t i = 0; i < 2; i++) {
         tn_error err = { .text = "" };
@@ -572,9 +464,7 @@ static void a_file_that_is_read_is_the_same_as_one_that_is_mapped(void)
 {
     archive a = sample();
     tn_open_options options = { .size = sizeof options, .io = TN_IO_PREAD };
-    FILE *file = fopen(in_folder("p.npz").text, "wb");
-    CHECK(file && fwrite(a.bytes.data, 1, a.bytes.size, file) == a.bytes.size && fclose(file) == 0);
-    tn_buf_free(&a.bytes);
+    save_archive(&a, "p.npz");
     tn_file *mapped = open_file("p.npz"), *read = NULL;
     size_t different = 1;
     CHECK(tn_open(in_folder("p.npz").text, &options, &read, NULL) == TN_OK);
@@ -594,6 +484,9 @@ int main(void)
         TEST(deflated_members_are_decoded),
         TEST(columns_and_big_endian_numbers_come_out_as_rows_either_way),
         TEST(large_members_are_decoded_window_by_window),
+        TEST(large_columns_come_out_as_rows),
+        TEST(large_deflated_columns_are_not_decoded_in_memory),
+        TEST(padding_may_be_deflated),
         TEST(verify_sees_every_changed_element),
         TEST(a_wrong_checksum_of_deflated_data_is_seen),
         TEST(deflated_data_of_another_length_is_refused_when_it_is_read),
@@ -602,19 +495,12 @@ int main(void)
         TEST(an_archive_may_have_a_comment_but_nothing_before_it),
         TEST(zip64_is_read_where_it_is_not_needed),
         TEST(sizes_beyond_32_bits_come_back),
-        TEST(entries_that_cannot_be_are_refused),
-        TEST(other_methods_are_refused),
-        TEST(members_that_overlap_are_refused),
-        TEST(one_name_is_there_once),
-        TEST(names_are_utf8_without_nul),
-        TEST(the_end_must_tell_the_truth),
-        TEST(every_truncation_is_refused),
-        TEST(a_flipped_or_dropped_byte_never_hurts),
         IN_FOLDER(every_type_comes_back_aligned),
         IN_FOLDER(an_archive_without_members_is_one),
         IN_FOLDER(metadata_needs_a_tensor_to_stand_with),
         IN_FOLDER(ties_and_streamed_tensors_have_their_checksums),
         IN_FOLDER(names_that_are_too_long_are_refused),
+        IN_FOLDER(members_near_4_gib_are_written_as_zip64),
         IN_FOLDER(compressed_data_stays_compressed_and_checked),
         IN_FOLDER(a_file_that_is_read_is_the_same_as_one_that_is_mapped),
     };

@@ -241,7 +241,7 @@ static void a_form_rule_has_a_form_and_its_keys(void)
     CHECK(strcmp(rule.glob, "w=*") == 0 && strcmp(rule.form, "coo") == 0 && rule.options.drop && rule.options.threshold == 1e-3);
     CHECK(rule.options.duplicates == TN_DUPLICATES_SUM && rule.options.index == TN_UINT32);
     static const char *const wrong[] = { "", "csc", "CSR", "=csr", "csr,", "csr,threshold=-1", "csr,threshold=nan", "csr,threshold=", "csr,index=int8",
-                                        "csr,index=", "csr,duplicates=keep", "csr,index=int32,index=int32", "csr,limit=3", "w=" };
+                                        "csr,index=", "csr,duplicates=keep", "csr,index=int32,index=int32", "csr,limit=3", "w=", "dense,index=int32" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_error err = { .text = "" };
         CHECK(tn_form_rule_parse(wrong[i], &rule, &err) == TN_ERR_ARGUMENT && err.text[0]);

@@ -6,6 +6,7 @@
 #include "environment.h"
 #include "files.h"
 #include "make.h"
+#include "coo.h"
 
 typedef struct seen {
     char          name[16][32];         /* "" for the total */
@@ -199,6 +200,27 @@ static void progress_can_stop_it(void)
     tn_close(f);
 }
 
+static void zeros_that_are_not_stored_count(void)
+{
+    static const float one[] = { 3, -4 };
+    static const int64_t shape[] = { 2, 3 }, tiny[] = { 1, 1 }, indices[] = { 1, 2 }, twice[] = { 0, 0, 0, 0 };
+    write_entries("f.zt", TN_FLOAT32, shape, one, indices, 1);
+    tn_file *f = open_file("f.zt");
+    seen v = stats_of(f, 2);
+    CHECK(v.all[0].count == 6 && v.all[0].zeros == 5 && v.all[0].min == 0 && v.all[0].max == 3 && v.all[0].mean == 0.5);
+    tn_close(f);
+    write_entries("f.zt", TN_COMPLEX64, shape, one, indices, 1);       /* both halves are values */
+    f = open_file("f.zt");
+    v = stats_of(f, 1);
+    CHECK(v.all[0].count == 12 && v.all[0].zeros == 10 && v.all[0].min == -4 && v.all[0].max == 3);
+    tn_close(f);
+    write_entries("f.zt", TN_FLOAT32, tiny, one, twice, 2);            /* more entries than elements */
+    f = open_file("f.zt");
+    v = stats_of(f, 1);
+    CHECK(v.all[0].count == 2 && v.all[0].zeros == 0);
+    tn_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +231,7 @@ int main(void)
         TEST(what_cannot_be_read_is_said_and_the_rest_goes_on),
         IN_FOLDER(damaged_data_is_reported_with_its_tensor),
         IN_FOLDER(globs_choose_tensors),
+        IN_FOLDER(zeros_that_are_not_stored_count),
         TEST(progress_can_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,7 +182,7 @@ static void check_digest(tn_stream *s, const tn_file *f, const tn_part *p, tn_ch
         at += got;
     }
     CHECK(at == p->nbytes && tn_stream_digest(s, &found, NULL) == TN_OK && tn_digest_equal(&found, &whole));
-    CHECK(tn_stream_open_stored(s, f, p, kind, NULL) == TN_OK);
+    CHECK(tn_stream_open_stored(s, f, NULL, p, kind, NULL) == TN_OK);
     for (size_t got = 1; got;) {
         const uint8_t *bytes;
         CHECK(tn_stream_next(s, &bytes, &got, NULL) == TN_OK);

@@ -21,7 +21,8 @@ static void make_rows(void)
     }
 }
 
-static void write_coo(tn_dtype type, tn_encoding encoding)
+/* With another tensor of the same parts where it takes two to make a set of files. */
+static void write_coo_as(const char *name, tn_dtype type, tn_create_options options)
 {
     static uint8_t values[ENTRIES];
     static uint32_t narrow[ENTRIES][RANK];
@@ -33,11 +34,20 @@ static void write_coo(tn_dtype type, tn_encoding encoding)
     const tn_part parts[] = { { .role = "values", .array = { TN_UINT8, 1, count, NULL }, .data = values },
                               { .role = "indices", .array = { type, 2, count, NULL }, .data = wide ? (void *)rows : narrow } };
     const tn_tensor t = { .name = "t", .form = "coo", .dtype = TN_UINT8, .rank = RANK, .shape = shape, .parts = parts, .nparts = 2 };
-    tn_create_options options = { .size = sizeof options, .replace = true, .encoding = encoding, .checksum = TN_CHECKSUM_CRC32C };
     tn_writer *w;
-    CHECK(tn_create(in_folder("t.zt").text, &options, &w, NULL) == TN_OK);
+    options.size = sizeof options;
+    options.replace = true;
+    CHECK(tn_create(in_folder(name).text, &options, &w, NULL) == TN_OK);
     CHECK(tn_writer_add(w, &t, NULL) == TN_OK);
+    tn_tensor other = t;
+    other.name = "u";
+    CHECK(!options.shard_size || tn_writer_add(w, &other, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
+}
+
+static void write_coo(tn_dtype type, tn_encoding encoding)
+{
+    write_coo_as("t.zt", type, (tn_create_options){ .encoding = encoding, .checksum = TN_CHECKSUM_CRC32C });
 }
 
 typedef struct seen {
@@ -93,6 +103,33 @@ static void an_index_outside_the_shape_is_bad(void)
                   "tensor \"t\": entry 4915: expected an index below 17 in dimension 3 but found 18446744073709551614");
     check_verdict(TN_UINT32, TN_ENCODING_RAW, TN_VERDICT_BAD,
                   "tensor \"t\": entry 4915: expected an index below 17 in dimension 3 but found 4294967294");
+}
+
+/* Writes the COO tensor and looks at what is said of its indices. */
+static tn_error why_bad(const char *name, tn_dtype type, tn_create_options options, uint64_t *begin)
+{
+    seen s = { 0 };
+    tn_verify_options verify = { .size = sizeof verify, .context = &s };
+    write_coo_as(name, type, options);
+    tn_file *f = open_file(options.shard_size ? "t.safetensors.index.json" : name);
+    *begin = tn_file_tensor(f, 0)->parts[1].storage.offset;
+    CHECK(tn_verify(f, &verify, see_verdict, NULL) == TN_OK && s.verdict[1] == TN_VERDICT_BAD);
+    CHECK((tn_file_shards(f) > 1) == (options.shard_size > 0));
+    tn_close(f);
+    return s.why[1];
+}
+
+/* Compressed bytes have no places, and those of one file among several do not say which. */
+static void a_bad_index_is_named_with_its_byte_where_it_has_one(void)
+{
+    uint64_t begin;
+    make_rows();
+    rows[4915][3] = 17;
+    CHECK(why_bad("t.zt", TN_INT64, (tn_create_options){ 0 }, &begin).offset == begin + (4915 * RANK + 3) * 8);
+    CHECK(why_bad("t.zt", TN_UINT32, (tn_create_options){ 0 }, &begin).offset == begin + (4915 * RANK + 3) * 4);
+    CHECK(why_bad("t.safetensors", TN_INT32, (tn_create_options){ 0 }, &begin).offset == begin + (4915 * RANK + 3) * 4);
+    CHECK(why_bad("t.zt", TN_INT64, (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &begin).offset == TN_NO_OFFSET);
+    CHECK(why_bad("t.safetensors", TN_INT64, (tn_create_options){ .shard_size = 1 }, &begin).offset == TN_NO_OFFSET);
 }
 
 /* Entry 4915 of 40 bytes is the one that the first window of 192 KiB ends in. */
@@ -172,6 +209,17 @@ static void write_csr(const char *name, const csr *c, tn_dtype type, tn_create_o
     free(indptr);
 }
 
+/* The byte that is named, where there is one, is that of the number that the text names after `word`. */
+static void check_place(const tn_part *p, const tn_error *why, const char *word)
+{
+    if (!why || p->storage.encoding != TN_ENCODING_RAW) {
+        CHECK(!why || why->offset == TN_NO_OFFSET);
+        return;
+    }
+    const char *found = strstr(why->text, word);
+    CHECK(found && why->offset == p->storage.offset + strtoul(found + strlen(word), NULL, 10) * (tn_dtype_get(p->array.dtype)->bits / 8));
+}
+
 /* Values are always good; what is said of indices and of pointers. */
 static void check_csr(const csr *c, tn_dtype type, tn_encoding encoding, const char *of_indices, bool bad_indices, const char *of_indptr)
 {
@@ -184,6 +232,8 @@ static void check_csr(const csr *c, tn_dtype type, tn_encoding encoding, const c
     CHECK(s.verdict[2] == (of_indptr[0] ? TN_VERDICT_BAD : TN_VERDICT_OK));
     assert_string_equal(s.why[1].text, of_indices);
     assert_string_equal(s.why[2].text, of_indptr);
+    check_place(&tn_file_tensor(f, 0)->parts[1], bad_indices ? &s.why[1] : NULL, "entry ");
+    check_place(&tn_file_tensor(f, 0)->parts[2], of_indptr[0] ? &s.why[2] : NULL, "row pointer ");
     tn_close(f);
 }
 
@@ -322,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(indices_in_order_are_no_news),
         IN_FOLDER(an_index_outside_the_shape_is_bad),
+        IN_FOLDER(a_bad_index_is_named_with_its_byte_where_it_has_one),
         IN_FOLDER(entries_out_of_order_and_twice_are_told_of),
         IN_FOLDER(rows_in_order_are_no_news),
         IN_FOLDER(columns_out_of_order_and_twice_are_told_of),

@@ -284,6 +284,8 @@ static void what_is_not_consistent_with_itself_is_listed_and_says_why(void)
           "layout \"sparsecsr of 31 bytes, with 4 row pointers and entries of 12\"" },
         { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 24 },
           "layout \"sparsecsr of 24 bytes, with 4 row pointers and entries of 12\"" },
+        { { .layout = "sparsecsr", .dtype = "int8", .rank = 2, .shape = { 2, 3 }, .size = 17 },
+          "layout \"sparsecsr of 17 bytes, with 3 row pointers and entries of 9\"" },
         { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 43 },
           "layout \"sparsecsr of 43 bytes, with 4 row pointers and entries of 12\"" },
         { { .layout = "sparsecsr", .rank = 2, .shape = { INT64_MAX, 1 }, .size = 8 },

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/vector.h"
 #include "container/dims.h"
+#include "container/ranges.h"
 #include "tensor/array.h"
 
 #include <stdio.h>
@@ -34,26 +35,26 @@ const tn_format tn_format_btf = {
     .finish = tn_btf_finish,
 };
 
-/* Where a record lies, without its padding. */
-typedef struct record {
-    uint64_t begin, end;
-    size_t   tensor;
-} record;
-
 typedef struct reader {
     tn_file         *file;
     const tn_source *source;
     uint64_t         size;      /* of the file */
     uint64_t         table_end;
-    record          *records;
+    uint64_t         said;      /* bytes of the table and of all that records say before their data, so far */
+    tn_piece        *records;   /* where they lie, without their padding; numbered as tensors are */
     size_t           count, cap;
     bool             disordered;
 } reader;
+
+/* 8 bytes of the table can name a record again that says much.  Records that lie apart say no more than the file has
+ * bytes, and so neither may others; but in a small file they may say this much. */
+enum { ALWAYS_SAID = 64 << 10 };
 
 /* The tensor being read. */
 typedef struct subject {
     tn_entry e;
     uint64_t next;              /* first byte of the record not yet taken */
+    uint64_t shape_at;          /* where the dimensions that were taken last stand */
     uint8_t  layout;
     tn_part  indices;           /* of a COO tensor */
 } subject;
@@ -61,11 +62,17 @@ typedef struct subject {
 /* --- one record --- */
 
 /* The next n bytes. */
-static tn_status take(const reader *r, subject *s, void *to, size_t n, const char *what, tn_error *err)
+static tn_status take(reader *r, subject *s, void *to, size_t n, const char *what, tn_error *err)
 {
+    uint64_t most = r->size < ALWAYS_SAID ? ALWAYS_SAID : r->size;
     if (n > r->size - s->next)
         return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: its %s takes %zu bytes but the file ends after %llu",
                        tn_quote_z(s->e.name).text, what, n, (unsigned long long)(r->size - s->next));
+    r->said += n;
+    if (r->said > most)
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: too many records overlap: expected the table and their headers in "
+                       "at most %llu bytes but up to here they take %llu", tn_quote_z(s->e.name).text, (unsigned long long)most,
+                       (unsigned long long)r->said);
     tn_status status = tn_source_read(r->source, s->next, to, n, err);
     s->next += n;
     return status;
@@ -111,32 +118,39 @@ static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *er
     return TN_OK;
 }
 
-/* `n` dimensions, more of them than TN_MAX_RANK being refused. */
-static tn_status take_dims(reader *r, subject *s, uint64_t n, tn_dims *dims, tn_error *err)
+/* `n` dimensions, at most TN_MAX_RANK. */
+static tn_status take_dims(reader *r, subject *s, uint64_t n, const char *what, tn_dims *dims, tn_error *err)
 {
     uint8_t bytes[TN_MAX_RANK * BTF_WORD];
-    uint64_t at = s->next;
     tn_error why;
+    s->shape_at = s->next;
     dims->rank = 0;
-    if (n > (r->size - s->next) / BTF_WORD)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: it has %llu dimensions but the file ends after %llu bytes",
-                       tn_quote_z(s->e.name).text, (unsigned long long)n, (unsigned long long)(r->size - s->next));
-    if (n > TN_MAX_RANK)
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: expected at most %d dimensions but found %llu",
-                       tn_quote_z(s->e.name).text, TN_MAX_RANK, (unsigned long long)n);
-    tn_status status = take(r, s, bytes, (size_t)n * BTF_WORD, "shape", err);
+    tn_status status = take(r, s, bytes, (size_t)n * BTF_WORD, what, err);
     for (uint64_t i = 0; i < n && !status; i++)
         if (tn_dims_add(dims, tn_load_u64le(bytes + i * BTF_WORD), &why))
-            status = tn_fail(err, why.status, at + i * BTF_WORD, "tensor %s: %s", tn_quote_z(s->e.name).text, why.text);
+            status = tn_fail(err, why.status, s->shape_at + i * BTF_WORD, "tensor %s: %s", tn_quote_z(s->e.name).text, why.text);
     return status;
 }
 
-/* An array that begins here; what follows it is next. */
+static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims, tn_error *err)
+{
+    if (rank > (r->size - s->next) / BTF_WORD)
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: it has %llu dimensions but the file ends after %llu bytes",
+                       tn_quote_z(s->e.name).text, (unsigned long long)rank, (unsigned long long)(r->size - s->next));
+    if (rank > TN_MAX_RANK)
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: expected at most %d dimensions but found %llu",
+                       tn_quote_z(s->e.name).text, TN_MAX_RANK, (unsigned long long)rank);
+    return take_dims(r, s, rank, "shape", dims, err);
+}
+
+/* An array that begins here, after its shape; what follows it is next. */
 static tn_status take_array(const reader *r, subject *s, const tn_array *a, const char *what, tn_storage *to, tn_error *err)
 {
     uint64_t n, left = r->size - s->next;
     if (tn_array_nbytes(a, &n))
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its %s takes more than 2^63 bytes", tn_quote_z(s->e.name).text, what);
+        return tn_fail(err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected its %s in at most %lld bytes but shape %s of %s takes more",
+                       tn_quote_z(s->e.name).text, what, (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text,
+                       type_name(tn_dtype_get(a->dtype)));
     if (n > left)
         return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: its %s takes %llu bytes but the file ends after %llu",
                        tn_quote_z(s->e.name).text, what, (unsigned long long)n, (unsigned long long)left);
@@ -150,10 +164,9 @@ static tn_status take_array(const reader *r, subject *s, const tn_array *a, cons
 static tn_status take_entries(reader *r, subject *s, uint32_t rank, const int64_t **shape, tn_error *err)
 {
     tn_dims dims;
-    uint64_t at = s->next;
-    tn_status status = take_dims(r, s, 2, &dims, err);
+    tn_status status = take_dims(r, s, 2, "shape of indices", &dims, err);
     if (!status && dims.dims[1] != (int64_t)rank)
-        status = tn_fail(err, TN_ERR_CORRUPT, at + BTF_WORD, "tensor %s: expected rows of %u indices, as many as it has dimensions, "
+        status = tn_fail(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD, "tensor %s: expected rows of %u indices, as many as it has dimensions, "
                          "but found %lld", tn_quote_z(s->e.name).text, rank, (long long)dims.dims[1]);
     if (!status && !(*shape = tn_dims_keep(&dims, &r->file->arena, NULL, 0)))
         status = tn_fail_nomem(err);
@@ -167,20 +180,20 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
     const int64_t *shape = NULL;
     uint64_t elements;
     if (tn_shape_count(dims->rank, dims->dims, &elements))
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its shape has more than 2^63 elements", tn_quote_z(s->e.name).text);
+        return tn_fail(err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected at most %lld elements but shape %s has more",
+                       tn_quote_z(s->e.name).text, (long long)INT64_MAX, tn_show_shape(dims->rank, dims->dims).text);
     tn_status status = take_entries(r, s, dims->rank, &shape, err);
     if (status)
         return status;
     s->indices = (tn_part){ .role = "indices", .array = { .dtype = TN_UINT64, .rank = 2, .shape = shape } };
     status = take_array(r, s, &s->indices.array, "array of indices", &s->indices.storage, err);
     s->indices.nbytes = s->indices.storage.size;
-    uint64_t at = s->next;
     if (!status)
-        status = take_dims(r, s, 1, &count, err);
+        status = take_dims(r, s, 1, "number of values", &count, err);
     if (status)
         return status;
     if (count.dims[0] != shape[0])
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s: expected %lld values, as many as rows of indices, but found %lld",
+        return tn_fail(err, TN_ERR_CORRUPT, s->shape_at, "tensor %s: expected %lld values, as many as rows of indices, but found %lld",
                        tn_quote_z(s->e.name).text, (long long)shape[0], (long long)count.dims[0]);
     s->e.form = "coo";
     s->e.value_dtype = s->e.dtype;
@@ -201,7 +214,7 @@ static tn_status take_record(reader *r, subject *s, tn_error *err)
     uint64_t rank = 0;
     tn_status status = take_header(r, s, &rank, err);
     if (!status)
-        status = take_dims(r, s, rank, &dims, err);
+        status = take_shape(r, s, rank, &dims, err);
     if (status)
         return status;
     s->e.rank = dims.rank;
@@ -220,12 +233,12 @@ static tn_status take_record(reader *r, subject *s, tn_error *err)
 
 static tn_status note_record(reader *r, uint64_t begin, uint64_t end, tn_error *err)
 {
-    record *grown = tn_grow(r->records, r->count, &r->cap, sizeof *grown);
+    tn_piece *grown = tn_grow(r->records, r->count, &r->cap, sizeof *grown);
     if (!grown)
         return tn_fail_nomem(err);
     r->records = grown;
     r->disordered |= r->count && begin < r->records[r->count - 1].end;
-    r->records[r->count] = (record){ begin, end, r->count };
+    r->records[r->count] = (tn_piece){ .begin = begin, .end = end, .number = r->count };
     r->count++;
     return TN_OK;
 }
@@ -278,29 +291,21 @@ static tn_status read_table(reader *r, tn_error *err)
                          (unsigned long long)most, (unsigned long long)n);
     if (status)
         return status;
-    r->table_end = BTF_WORD * (1 + n);
+    r->table_end = r->said = BTF_WORD * (1 + n);
     return read_records(r, n, err);
 }
 
 /* --- how the records lie --- */
 
-static int by_place(const void *a, const void *b)
+static const char *name_of(const reader *r, const tn_piece *which)
 {
-    const record *x = a, *y = b;
-    if (x->begin != y->begin)
-        return x->begin < y->begin ? -1 : 1;
-    return x->tensor < y->tensor ? -1 : 1;
-}
-
-static const char *name_of(const reader *r, const record *which)
-{
-    return r->file->tensors[which->tensor].name;
+    return r->file->tensors[which->number].name;
 }
 
 /* A record that begins before an earlier one ends. */
-static void note_overlap(reader *r, const record *earlier, const record *later)
+static void note_overlap(reader *r, const tn_piece *earlier, const tn_piece *later)
 {
-    tn_tensor *t = &r->file->tensors[later->tensor];
+    tn_tensor *t = &r->file->tensors[later->number];
     if (later->begin != earlier->begin) {
         tn_file_warn(r->file, later->begin, "tensor \"%s\": its record begins inside that of \"%s\", which ends at %llu", t->name,
                      name_of(r, earlier), (unsigned long long)earlier->end);
@@ -312,7 +317,7 @@ static void note_overlap(reader *r, const record *earlier, const record *later)
 }
 
 /* What lies between a record (NULL: the table) and `end`, where another one begins or the file ends. */
-static tn_status check_between(reader *r, const record *last, uint64_t end, tn_error *err)
+static tn_status check_between(reader *r, const tn_piece *last, uint64_t end, tn_error *err)
 {
     static const uint8_t zeros[BTF_WORD];
     uint8_t bytes[BTF_WORD];
@@ -325,22 +330,24 @@ static tn_status check_between(reader *r, const record *last, uint64_t end, tn_e
     if (memcmp(bytes, zeros, padding) != 0)
         tn_file_warn(r->file, from, "tensor \"%s\": its padding is not 0", name_of(r, last));
     from += padding;
-    if (from < end)
+    if (from < end) {
         tn_file_warn(r->file, from, end < r->size ? "%llu bytes belong to no record" : "%llu bytes at the end belong to no record",
                      (unsigned long long)(end - from));
+        r->file->left_out = "bytes that belong to no record";
+    }
     return TN_OK;
 }
 
 static tn_status check_places(reader *r, tn_error *err)
 {
-    const record *last = NULL, *same = NULL;   /* the one that reaches farthest; the first one that begins where this one does */
+    const tn_piece *last = NULL, *same = NULL;   /* the one that reaches farthest; the first one that begins where this one does */
     tn_status status = TN_OK;
     if (r->disordered)
-        qsort(r->records, r->count, sizeof *r->records, by_place);
+        tn_sort_by_place(r->records, r->count, sizeof *r->records);
     for (size_t i = 0; i < r->count && !status; i++) {
-        const record *next = &r->records[i];
+        const tn_piece *next = &r->records[i];
         bool again = same && same->begin == next->begin;
-        if (last && next->begin < last->end)
+        if (tn_overlaps(last, next))
             note_overlap(r, again ? same : last, next);
         else
             status = check_between(r, last, next->begin, err);

@@ -163,8 +163,8 @@ static uint64_t negative(const loop *l, uint64_t code)
     return (0 - code) & (UINT64_MAX >> (64 - l->bits));
 }
 
-/* An element of the lower triangle becomes its mirror image; `at` is where it
- * stands.  Types that cannot be negated have no skew-symmetric matrices. */
+/* An element of the lower triangle becomes its mirror image; `at` is where its
+ * value stands.  Types that cannot be negated have no skew-symmetric matrices. */
 static bool mirror(const loop *l, const char *at, uint64_t *code)
 {
     bool skew = l->r->symmetry == TN_MTX_SKEW;
@@ -183,7 +183,7 @@ static bool check_diagonal(const loop *l, const char *at, const uint64_t *code)
     if (l->r->symmetry == TN_MTX_SKEW)
         return tn_mtx_refuse(l->r, at, "no entry on the diagonal of a skew-symmetric matrix") != NULL;
     if (l->r->symmetry == TN_MTX_HERMITIAN && code[1] << (65 - l->bits))
-        return tn_mtx_refuse(l->r, at, "no imaginary part on the diagonal of a hermitian matrix") != NULL;
+        return tn_mtx_refuse(l->r, tn_mtx_skip_blanks(tn_mtx_word_end(at, l->end), l->end), "no imaginary part on the diagonal of a hermitian matrix") != NULL;
     return true;
 }
 
@@ -216,19 +216,21 @@ static void store_entry(const loop *l, uint64_t row, uint64_t column, const uint
 static const char *take_entry(loop *l, const char *p)
 {
     uint64_t row = 0, column = 0, code[2] = { 0 };
-    const char *at = p;
+    const char *at = p, *value = NULL;
     p = take_index(l, p, 0, &row);
     if (p)
         p = take_index(l, p, 1, &column);
-    if (p)
+    if (p) {
+        value = tn_mtx_skip_blanks(p, l->end);
         p = l->take(l, p, code);
+    }
     if (!p)
         return NULL;
     store_entry(l, row, column, code);
     if (l->r->symmetry != TN_MTX_GENERAL) {
         if (column > row)
             return tn_mtx_refuse(l->r, at, "an entry below the diagonal (of a symmetry only these are listed)");
-        if (column == row ? !check_diagonal(l, at, code) : !mirror(l, at, code))
+        if (column == row ? !check_diagonal(l, value, code) : !mirror(l, value, code))
             return NULL;
         if (column != row)
             store_entry(l, column, row, code);

@@ -77,6 +77,8 @@ typedef struct tn_mtx_reader {
     uint64_t        listed;     /* entries (array: values) in the text */
 
     /* What the note and the comments say. */
+    const char     *note;       /* its JSON, or NULL */
+    uint64_t        note_line;
     const char     *name;       /* or NULL */
     const char     *layout;     /* or NULL */
     tn_dtype        dtype, index;       /* TN_UNKNOWN: the usual ones */
@@ -117,6 +119,10 @@ const char *tn_mtx_end_line(tn_mtx_reader *r, const char *p);
 
 /* Comments up to the size line, from the line behind the banner on; its beginning, or NULL. */
 const char *tn_mtx_take_comments(tn_mtx_reader *r, const char *p);
+
+/* "line 2: the note of Tenon's: WHY", of byte `at` of its JSON. */
+__attribute__((cold, format(printf, 4, 5)))
+tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at, const char *why, ...);
 
 /* All entries, and that nothing follows them. */
 tn_status tn_mtx_take_entries(tn_mtx_reader *r, const char *p);

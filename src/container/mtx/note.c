@@ -12,6 +12,8 @@
 
 #include <tenon/layout.h>
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NAME      "name"
@@ -22,6 +24,17 @@
 #define FILE_META "file_metadata"
 
 /* --- reading: the note --- */
+
+tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at, const char *why, ...)
+{
+    char text[240];
+    va_list args;
+    va_start(args, why);
+    vsnprintf(text, sizeof text, why, args);
+    va_end(args);
+    return tn_fail(r->err, status, (uint64_t)(r->note - r->text) + at, "line %llu: the note of Tenon's: %s",
+                   (unsigned long long)r->note_line, text);
+}
 
 enum { KEYS = 6 };
 static const char *const keys[KEYS] = { NAME, DTYPE, INDEX, LAYOUT, META, FILE_META };
@@ -90,6 +103,8 @@ static bool take_note(tn_mtx_reader *r, tn_text json)
     unsigned seen = 0;
     tn_text key;
     tn_json j;
+    r->note = json.ptr;
+    r->note_line = r->line;
     tn_json_init(&j, json.ptr, json.len, &r->file->arena);
     tn_json_object(&j);
     while (tn_json_key(&j, &key))
@@ -100,8 +115,7 @@ static bool take_note(tn_mtx_reader *r, tn_text json)
     if (j.status == TN_ERR_NOMEM)
         tn_fail_nomem(r->err);
     else
-        tn_fail(r->err, j.status, (uint64_t)(json.ptr - r->text) + j.at, "line %llu: the note of Tenon's: %s",
-                (unsigned long long)r->line, j.why);
+        tn_mtx_refuse_note(r, j.status, j.at, "%s", j.why);
     return false;
 }
 
@@ -111,7 +125,6 @@ typedef struct comments {
     tn_buf  lines;
     bool    any;                /* lines */
     bool    said;               /* something: not all of them are blank */
-    bool    noted;
 } comments;
 
 static void add_line(comments *c, tn_text line)
@@ -140,15 +153,21 @@ static bool make_value(tn_mtx_reader *r, const tn_buf *lines, tn_meta *m)
     return m->cbor != NULL;
 }
 
+/* The note's own metadata has no key twice. */
 static tn_status keep_lines(tn_mtx_reader *r, const comments *c)
 {
+    for (size_t i = 0; i < r->nmeta; i++)
+        if (strcmp(r->meta[i].key, TN_MTX_COMMENT) == 0)
+            return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "metadata key \"" TN_MTX_COMMENT "\" is there twice: it holds the "
+                                      "comments of the file");
     tn_meta *all = c->lines.bad ? NULL : tn_arena_zalloc(&r->file->arena, r->nmeta + 1, sizeof *all);
     if (!all || !make_value(r, &c->lines, &all[r->nmeta]))
         return tn_fail_nomem(r->err);
     if (r->nmeta)
         memcpy(all, r->meta, r->nmeta * sizeof *all);
     r->meta = all;
-    return tn_meta_check_unique(all, ++r->nmeta, 0, r->err);
+    r->nmeta++;
+    return TN_OK;
 }
 
 /* The comment whose percent sign is at p; the line behind it, or NULL. */
@@ -160,13 +179,12 @@ static const char *take_comment(tn_mtx_reader *r, const char *p, comments *c)
     line.len -= line.len && begin[line.len - 1] == '\r';
     bool note = line.len >= strlen(TN_MTX_NOTE) && memcmp(begin, TN_MTX_NOTE, strlen(TN_MTX_NOTE)) == 0;
     size_t brace = strlen(TN_MTX_NOTE) - 1;
-    if (note && c->noted)
+    if (note && r->note)
         return tn_mtx_refuse(r, p, "one note of Tenon's");
     if (note && !take_note(r, (tn_text){ begin + brace, line.len - brace }))
         return NULL;
     if (!note)
         add_line(c, line);
-    c->noted |= note;
     r->line += feed != NULL;
     return feed ? feed + 1 : r->end;
 }

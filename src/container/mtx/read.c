@@ -215,19 +215,28 @@ static const char *take_sizes(tn_mtx_reader *r, const char *line)
 
 /* --- types and memory --- */
 
+/* All its elements can be, but for the least integer. */
+static bool is_negatable(const tn_dtype_info *type)
+{
+    return type->kind != TN_KIND_UINT && type->kind != TN_KIND_BOOL && type->specials != TN_SPECIALS_E8M0 &&
+           type->specials != TN_SPECIALS_FNUZ;
+}
+
+/* The usual types are right: only the note can be wrong. */
 static tn_status check_types(tn_mtx_reader *r)
 {
     r->dtype = r->dtype ? r->dtype : tn_mtx_usual_type(r->field);
     r->index = r->index ? r->index : tn_mtx_usual_index(r->shape);
     const tn_dtype_info *type = tn_dtype_get(r->dtype), *index = tn_dtype_get(r->index);
-    bool negative = type->kind != TN_KIND_UINT && type->kind != TN_KIND_BOOL && type->specials != TN_SPECIALS_E8M0 &&
-                    type->specials != TN_SPECIALS_FNUZ;
-    if (!tn_mtx_may_hold(r->field, type) || (r->symmetry == TN_MTX_SKEW && !negative))
-        return tn_fail(r->err, TN_ERR_CORRUPT, 0, "the note of Tenon's: expected a type of the values that the banner speaks of "
-                       "but found %s", type->name);
+    if (!tn_mtx_may_hold(r->field, type))
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected a type of the values that the banner speaks of but found %s",
+                                  type->name);
+    if (r->symmetry == TN_MTX_SKEW && !is_negatable(type))
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected a type that can be negated, as a skew-symmetric matrix is, but "
+                                  "found %s", type->name);
     if ((index->kind != TN_KIND_INT && index->kind != TN_KIND_UINT) || index->bits < 32)
-        return tn_fail(r->err, TN_ERR_CORRUPT, 0, "the note of Tenon's: expected indices of type int32, int64, uint32 or uint64 "
-                       "but found %s", index->name);
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected indices of type int32, int64, uint32 or uint64 but found %s",
+                                  index->name);
     return TN_OK;
 }
 
@@ -246,15 +255,14 @@ static tn_status make_room(tn_mtx_reader *r)
 
 /* --- the tensor --- */
 
-/* A part of decoded elements. */
+/* A part of decoded elements, for which there was room. */
 static tn_status keep(tn_mtx_reader *r, const void *data, const tn_array *a, const char *type, tn_part *part)
 {
-    uint64_t nbytes;
-    tn_status status = tn_array_nbytes(a, &nbytes);
+    uint64_t nbytes = 0;
+    tn_array_nbytes(a, &nbytes);
     *part = (tn_part){ .role = "indices", .array = *a, .nbytes = nbytes };
     part->storage = (tn_storage){ .size = nbytes, .type = type, .encoding_name = "text", .order = TN_HOST_ORDER };
-    return status ? tn_fail(r->err, status, 0, "a matrix that has no size")
-                  : tn_file_add_decoded(r->file, data, (size_t)nbytes, &part->storage.shard, r->err);
+    return tn_file_add_decoded(r->file, data, (size_t)nbytes, &part->storage.shard, r->err);
 }
 
 static tn_status add_tensor(tn_mtx_reader *r)

@@ -63,7 +63,7 @@ static tn_status check_pair(const tn_mtx_matrix *m, const place *p, size_t n, si
     *taken = same;
     if (same == 1)
         return diagonal ? TN_OK : refuse(m, row, column, "is an entry but not", err);
-    if (diagonal || same > 2 || tn_mtx_index(m, p[1].entry, 0) == row)
+    if (same > 2 || tn_mtx_index(m, p[1].entry, 0) == row)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s cannot be written as symmetric: it has two entries for one "
                        "element, [%llu, %llu] or its mirror image", tn_quote_z(m->tensor->name).text, (unsigned long long)p->high,
                        (unsigned long long)p->low);

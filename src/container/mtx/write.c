@@ -58,9 +58,7 @@ tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
 
 uint64_t tn_mtx_index(const tn_mtx_matrix *m, uint64_t entry, unsigned dimension)
 {
-    const tn_dtype_info *type = tn_dtype_get(m->tensor->parts[1].array.dtype);
-    uint64_t index = tn_code_get(m->indices, 2 * entry + dimension, type->bits);
-    return type->dtype == TN_INT32 ? (uint64_t)(int64_t)(int32_t)index : index;
+    return tn_index_get(m->tensor->parts[1].array.dtype, m->indices, 2 * entry + dimension);
 }
 
 static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)

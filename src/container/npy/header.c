@@ -75,9 +75,14 @@ static bool no_memory(parser *p)
     return false;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static void skip_space(parser *p)
 {
-    while (p->pos < p->end && memchr(" \t\r\n", p->text[p->pos], 4))
+    while (p->pos < p->end && is_space(p->text[p->pos]))
         p->pos++;
 }
 
@@ -133,11 +138,13 @@ static bool is_digit(const parser *p)
     return p->pos < p->end && p->text[p->pos] >= '0' && p->text[p->pos] <= '9';
 }
 
-/* Python 2 wrote an L behind long numbers. */
+/* Python 2 wrote an L behind long numbers, and took those with a 0 before them for octal ones. */
 static bool take_number(parser *p, uint64_t *number)
 {
     size_t begin = p->pos;
     *number = 0;
+    if (p->end - p->pos > 1 && p->text[p->pos] == '0' && p->text[p->pos + 1] >= '0' && p->text[p->pos + 1] <= '9')
+        return refuse(p, "a dimension without leading zeros");
     for (; is_digit(p); p->pos++) {
         uint64_t digit = (uint64_t)(p->text[p->pos] - '0');
         if (*number > (INT64_MAX - digit) / 10) {
@@ -214,25 +221,54 @@ static tn_dtype find_type(const char *descr, tn_byte_order *order)
     return tn_dtype_parse(code);
 }
 
+/* Keeps a type to be shown: no more of it than that takes. */
+static bool keep_type(parser *p, tn_text text)
+{
+    bool cut = text.len > TN_NPY_TYPE_MAX;
+    char shown[TN_NPY_TYPE_MAX + sizeof "..."];
+    size_t n = cut ? TN_NPY_TYPE_MAX : text.len;
+    for (size_t i = 0; i < n; i++)
+        shown[i] = text.ptr[i] < ' ' || text.ptr[i] > '~' ? '?' : text.ptr[i];
+    strcpy(shown + n, cut ? "..." : "");
+    p->h->type = tn_arena_text(p->arena, shown, strlen(shown));
+    return p->h->type || no_memory(p);
+}
+
+/* A type of records: a list, or a tuple, of others, whatever is in it. */
+static bool take_structured(parser *p)
+{
+    size_t begin = p->pos, depth = 0;
+    char quote = 0;
+    do {
+        char c = p->pos < p->end ? p->text[p->pos] : 0;
+        if (!c)
+            return refuse(p, "the end of a type");
+        if (quote && c == '\\' && p->end - p->pos > 1)
+            p->pos++;
+        else if (quote)
+            quote = c == quote ? 0 : quote;
+        else if (c == '\'' || c == '"')
+            quote = c;
+        else
+            depth += strchr("[({", c) ? 1u : strchr("])}", c) ? -(size_t)1 : 0;
+        p->pos++;
+    } while (depth);
+    p->h->never = "an array of records (a structured type) is not read: save each field as an array of its own";
+    return keep_type(p, (tn_text){ p->text + begin, p->pos - begin });
+}
+
 static bool take_descr(parser *p)
 {
     tn_text descr;
-    if (next_is_one_of(p, "[({")) {
-        tn_fail(p->err, TN_ERR_UNSUPPORTED, byte_at(p->at, p->pos), "an array of records (a structured type) is not read: save "
-                "each field as an array of its own");
+    bool structured = next_is_one_of(p, "[({");
+    p->h->type_at = byte_at(p->at, p->pos);
+    if (structured)
+        return take_structured(p);
+    if (!take_string(p, "a type", &descr) || !keep_type(p, descr))
         return false;
-    }
-    size_t begin = p->pos;
-    if (!take_string(p, "a type", &descr))
-        return false;
-    const char *type = tn_arena_text(p->arena, descr.ptr, descr.len);
-    if (!type)
-        return no_memory(p);
-    if (strcmp(type, "O") == 0 || strcmp(type, "|O") == 0) {
-        tn_fail(p->err, TN_ERR_UNSUPPORTED, byte_at(p->at, begin), "an array of Python objects is a pickle, which is never read");
-        return false;
-    }
-    p->h->type = type;
+    const char *type = p->h->type;
+    if (strcmp(type, "O") == 0 || strcmp(type, "|O") == 0)
+        p->h->never = "an array of Python objects is a pickle, which is never read";
     p->h->dtype = find_type(type, &p->h->order);
     return true;
 }
@@ -311,6 +347,7 @@ static bool take_comment(parser *p)
         tn_fail(p->err, status, byte_at(p->at, begin), "the comment of the header: %s", why.text);
         return false;
     }
+    p->h->comment = n;
     p->pos = begin + n;
     return true;
 }

@@ -25,6 +25,7 @@
 #define TN_NPY_META        "meta"       /* of the tensor */
 #define TN_NPY_FILE_META   "file"       /* of the file; with its first array */
 #define TN_NPY_ALIGN       64           /* of the elements, as NumPy writes them */
+#define TN_NPY_TYPE_MAX    250          /* characters of a type that are kept */
 #define TN_NPY_HEADER_MAX  65536u       /* bytes of text that are read... */
 #define TN_NPY_NUMPY_MAX   10000u       /* ...and that NumPy reads unless told */
 
@@ -32,12 +33,15 @@ enum { TN_NPY_MAGIC_BYTES = 6, TN_NPY_SHORTEST = 10, TN_NPY_PREFIX_MAX = 12 };
 
 typedef struct tn_npy_header {
     size_t         size;        /* bytes before the elements */
-    const char    *type;        /* as spelled */
+    const char    *type;        /* as spelled, but for what is too long to be shown */
     tn_dtype       dtype;       /* TN_UNKNOWN: listed, not read */
+    const char    *never;       /* why no build reads elements of this type, or NULL... */
+    uint64_t       type_at;     /* ...and where it stands, or TN_NO_OFFSET */
     tn_byte_order  order;
     bool           fortran;     /* the first index runs fastest */
     uint32_t       rank;
     const int64_t *shape;
+    size_t         comment;     /* bytes of Tenon's comment, from which comes what follows */
     const char    *name;        /* or NULL */
     tn_text        record;
     const tn_meta *meta, *file_meta;
@@ -50,7 +54,7 @@ typedef struct tn_npy_header {
  * that there are).  `at` is where they stand in the file, or TN_NO_OFFSET. */
 tn_status tn_npy_header_size(const uint8_t *head, size_t n, uint64_t at, size_t *size, tn_error *err);
 
-/* Parses that many bytes; what the header points to is in the arena. */
+/* Parses that many bytes; what the header points to is in the arena, and none of it in them. */
 tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h, tn_error *err);
 
 /* --- read.c --- */

@@ -1,4 +1,4 @@
-/* container/npy/read.c - a file of one array, called after the file. */
+/* container/npy/read.c - a file of one array, called after the file unless it says otherwise. */
 #include "container/npy/npy.h"
 #include "base/error.h"
 #include "tensor/array.h"
@@ -128,6 +128,8 @@ tn_status tn_npy_open(tn_file *f, tn_error *err)
     tn_npy_header h;
     tn_entry e = { .name = NULL };
     tn_status status = load_header(f, &h, err);
+    if (!status && h.never)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
     if (!status && !(e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX)))
         status = tn_fail_nomem(err);
     if (!status)

@@ -79,7 +79,7 @@ static tn_status frame(tn_writer *w, const tn_buf *text, uint64_t before, tn_tex
     size_t length = text->size + fill + 1;
     if (length > TN_NPY_NUMPY_MAX)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the header would take %zu bytes but NumPy reads at most %u: choose a smaller "
-                       "--align, or leave out metadata (--drop-metadata)", length, TN_NPY_NUMPY_MAX);
+                       "--align, or leave out metadata (--drop-metadata) or a long name (--drop-names)", length, TN_NPY_NUMPY_MAX);
     uint8_t *bytes = tn_arena_alloc(&w->arena, prefix + length);
     if (!bytes)
         return tn_fail_nomem(err);
@@ -127,6 +127,14 @@ static tn_status check_count(const tn_writer *w, tn_error *err)
     return TN_OK;
 }
 
+/* The array will be called after the file anyway. */
+static bool is_stem(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(name);
+    return strncmp(base, name, n) == 0 && strcmp(base + n, TN_NPY_SUFFIX) == 0;
+}
+
 tn_status tn_npy_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
@@ -135,6 +143,7 @@ tn_status tn_npy_plan(tn_writer *w, tn_error *err)
     if (status)
         return status;
     tn_npy_array array = tn_npy_array_of(w->entries);
+    array.name = w->options.drop_names || is_stem(w->path, w->entries[0].name) ? NULL : w->entries[0].name;
     status = tn_npy_make_header(w, &array, 0, header, err);
     if (!status)
         status = tn_writer_add_file(w, w->path, &file, err);

@@ -48,6 +48,10 @@ typedef struct range {
     tn_text  name;
 } range;
 
+/* A header that is deflated may be a thousand times as long as what is stored of it.  Comments are kept: those of all
+ * such headers may take so many bytes more than the file. */
+#define COMMENTS_MAX ((uint64_t)16 << 20)
+
 typedef struct reader {
     tn_file         *file;
     const tn_source *source;
@@ -55,41 +59,58 @@ typedef struct reader {
     range           *ranges;
     size_t           nranges;
     tn_inflate      *inflate;
+    uint8_t         *head;      /* the first bytes of the member at hand: room for a prefix and the longest header */
+    size_t           have;      /* so many of them */
+    uint64_t         taken;     /* bytes of a deflated member that made them */
+    uint64_t         comments;  /* bytes of comments in deflated members so far */
+    tn_error         left_out;  /* why the first member that is not read is not, or status TN_OK */
     const char      *name;      /* the last that an array has beside its own, or NULL */
 } reader;
 
 /* --- the header of an array --- */
 
-/* The first n decoded bytes of a deflated member, or all that it has: *made. */
-static tn_status inflate_head(reader *r, const tn_zip_member *m, uint8_t *to, size_t n, size_t *made, tn_error *err)
+static tn_status begin_head(reader *r, const tn_zip_member *m, tn_error *err)
 {
-    uint8_t buffer[4096];
-    uint64_t at = 0;
-    tn_status status = r->inflate ? TN_OK : tn_inflate_new(&r->inflate, err);
-    if (!status)
+    tn_status status = TN_OK;
+    r->have = 0;
+    r->taken = 0;
+    if (!r->head)
+        r->head = malloc(TN_NPY_PREFIX_MAX + TN_NPY_HEADER_MAX);
+    if (!r->head)
+        return tn_fail_nomem(err);
+    if (m->method == TN_ZIP_DEFLATED && !r->inflate)
+        status = tn_inflate_new(&r->inflate, err);
+    if (!status && r->inflate)
         tn_inflate_begin(r->inflate);
-    *made = 0;
-    while (!status && *made < n && at < m->size && !tn_inflate_at_end(r->inflate)) {
-        size_t left = m->size - at < sizeof buffer ? (size_t)(m->size - at) : sizeof buffer, used, got;
-        const uint8_t *bytes;
-        status = tn_source_get(r->source, m->data + at, left, buffer, &bytes, err);
-        if (!status)
-            status = tn_inflate_decode(r->inflate, bytes, left, &used, to + *made, n - *made, &got, err);
-        if (status || (!used && !got))
-            break;
-        at += used;
-        *made += got;
-    }
     return status;
 }
 
-/* The first n bytes of a member, or all that it has: *have. */
-static tn_status load_head(reader *r, const tn_zip_member *m, uint8_t *to, size_t n, size_t *have, tn_error *err)
+static tn_status inflate_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
+{
+    uint8_t buffer[4096];
+    while (r->have < n && r->taken < m->size && !tn_inflate_at_end(r->inflate)) {
+        uint64_t rest = m->size - r->taken;
+        size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer, used, made;
+        const uint8_t *bytes;
+        tn_status status = tn_source_get(r->source, m->data + r->taken, left, buffer, &bytes, err);
+        if (!status)
+            status = tn_inflate_decode(r->inflate, bytes, left, &used, r->head + r->have, n - r->have, &made, err);
+        if (status || (!used && !made))
+            return status;
+        r->taken += used;
+        r->have += made;
+    }
+    return TN_OK;
+}
+
+/* The first n decoded bytes of a member are in r->head, or all that it has. */
+static tn_status load_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
 {
     if (m->method == TN_ZIP_DEFLATED)
-        return inflate_head(r, m, to, n, have, err);
-    *have = m->size < n ? (size_t)m->size : n;
-    return tn_source_read(r->source, m->data, to, *have, err);
+        return inflate_head(r, m, n, err);
+    size_t had = r->have;
+    r->have = m->size < n ? (size_t)m->size : n;
+    return tn_source_read(r->source, m->data + had, r->head + had, r->have - had, err);
 }
 
 /* The checksum of the elements alone, from those of the member and of the header before them. */
@@ -98,35 +119,56 @@ static uint32_t crc_of_rest(const tn_zip_member *m, const uint8_t *header, size_
     return m->crc ^ tn_crc32_join(tn_crc32(0, header, n), 0, m->decoded - n);
 }
 
+static tn_status count_comment(reader *r, const tn_zip_member *m, const tn_npy_header *h, tn_error *err)
+{
+    uint64_t most = COMMENTS_MAX + tn_source_size(r->source);
+    r->comments += m->method == TN_ZIP_DEFLATED ? h->comment : 0;
+    if (r->comments <= most)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, m->data, "expected at most %llu bytes of comments in deflated headers but found %llu",
+                   (unsigned long long)most, (unsigned long long)r->comments);
+}
+
 static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h, uint32_t *crc, tn_error *err)
 {
-    uint8_t prefix[TN_NPY_PREFIX_MAX];
     uint64_t at = m->method == TN_ZIP_STORED ? m->data : TN_NO_OFFSET;
-    size_t have, size;
-    tn_status status = load_head(r, m, prefix, sizeof prefix, &have, err);
+    size_t size = 0;
+    tn_status status = begin_head(r, m, err);
     if (!status)
-        status = tn_npy_header_size(prefix, have, at, &size, err);
+        status = load_head(r, m, TN_NPY_PREFIX_MAX, err);
+    if (!status)
+        status = tn_npy_header_size(r->head, r->have, at, &size, err);
+    if (!status && size <= m->decoded)
+        status = load_head(r, m, size, err);
     if (status)
         return status;
-    uint8_t *bytes = tn_arena_alloc(&r->file->arena, size);
-    status = bytes ? load_head(r, m, bytes, size, &have, err) : tn_fail_nomem(err);
-    if (status)
-        return status;
-    if (have < size || m->decoded < size)
+    uint64_t have = r->have < m->decoded ? r->have : m->decoded;
+    if (have < size)
         return tn_fail(err, TN_ERR_TRUNCATED, m->data, "its header takes %zu bytes but it has %llu", size,
-                       (unsigned long long)(have < size ? have : m->decoded));
-    *crc = crc_of_rest(m, bytes, size);
-    return tn_npy_parse(bytes, size, at, &r->file->arena, h, err);
+                       (unsigned long long)(size <= m->decoded ? have : m->decoded));
+    *crc = crc_of_rest(m, r->head, size);
+    status = tn_npy_parse(r->head, size, at, &r->file->arena, h, err);
+    return status ? status : count_comment(r, m, h, err);
 }
 
 /* --- one member --- */
 
-static tn_status check_member(const tn_zip_member *m, tn_error *err)
+/* TN_ERR_UNSUPPORTED with the reason for a member that is well formed but not read. */
+static tn_status check_readable(const tn_zip_member *m, tn_error *err)
 {
+    if (!ends_with(m->name, TN_NPY_SUFFIX))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "its name does not end in " TN_NPY_SUFFIX);
+    if (tn_utf8_valid(m->name.ptr, m->name.len) != m->name.len)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "its name is not UTF-8");
     if (m->encrypted)
         return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "it is encrypted");
     if (m->method != TN_ZIP_STORED && m->method != TN_ZIP_DEFLATED)
         return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "expected it stored (0) or deflated (8) but found method %u", m->method);
+    return TN_OK;
+}
+
+static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
+{
     if (m->method == TN_ZIP_STORED && m->size != m->decoded)
         return tn_fail(err, TN_ERR_CORRUPT, m->at, "it is stored as it is but has two sizes, %llu and %llu",
                        (unsigned long long)m->size, (unsigned long long)m->decoded);
@@ -140,7 +182,7 @@ static tn_status check_member(const tn_zip_member *m, tn_error *err)
 static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h, uint32_t crc, tn_entry *e, tn_error *err)
 {
     tn_storage *s = &e->storage;
-    bool deflated = m->method == TN_ZIP_DEFLATED, empty = !s->size;
+    bool deflated = m->method == TN_ZIP_DEFLATED;
     if (s->size != m->decoded - h->size)
         return tn_fail(err, TN_ERR_CORRUPT, e->at, "shape and type take %llu bytes but %llu follow the header",
                        (unsigned long long)s->size, (unsigned long long)(m->decoded - h->size));
@@ -151,8 +193,6 @@ static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h
         s->size = m->size;
         s->skip = h->size;
     }
-    if (deflated && (empty || e->dtype == TN_UNKNOWN))
-        return TN_OK;           /* nothing that could be decoded */
     char text[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(&(tn_digest){ .kind = TN_CHECKSUM_CRC32, .crc = crc }, text);
     s->checksum = TN_CHECKSUM_CRC32;
@@ -165,13 +205,10 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
     tn_npy_header h;
     uint32_t crc = 0;
     tn_entry e = { .at = m->local };
-    size_t stem = m->name.len - strlen(TN_NPY_SUFFIX);
-    if (tn_utf8_valid(m->name.ptr, stem) != stem)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at, "its name is not UTF-8");
-    e.name = tn_file_text(r->file, (tn_text){ m->name.ptr, stem }, "name", m->at, err);
+    e.name = tn_file_text(r->file, (tn_text){ m->name.ptr, m->name.len - strlen(TN_NPY_SUFFIX) }, "name", m->at, err);
     if (!e.name)
         return err->status;
-    tn_status status = check_member(m, err);
+    tn_status status = check_sizes(m, err);
     if (!status)
         status = load_header(r, m, &h, &crc, err);
     if (!status && h.name)
@@ -181,6 +218,21 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
     if (!status)
         status = place(r, m, &h, crc, &e, err);
     return status ? status : tn_file_add(r->file, &e, err);
+}
+
+static tn_status fail_member(const tn_zip_member *m, const tn_error *why, tn_error *err)
+{
+    uint64_t at = why->offset == TN_NO_OFFSET ? m->data : why->offset;
+    return tn_fail(err, why->status, at, "member %s: %s", tn_quote(m->name.ptr, m->name.len).text, why->text);
+}
+
+/* The other members may be what somebody wants. */
+static void leave_out(reader *r, const tn_zip_member *m, const tn_error *why)
+{
+    tn_file_warn(r->file, m->at, "member %s is not read: %s", tn_quote(m->name.ptr, m->name.len).text, why->text);
+    r->file->left_out = "members that are not read";
+    if (!r->left_out.status)
+        fail_member(m, why, &r->left_out);
 }
 
 static tn_status read_member(reader *r, tn_error *err)
@@ -193,15 +245,13 @@ static tn_status read_member(reader *r, tn_error *err)
     if (status)
         return status;
     r->ranges[r->nranges++] = (range){ m.local, m.data + m.size, m.name };
-    tn_quoted name = tn_quote(m.name.ptr, m.name.len);
-    if (!ends_with(m.name, TN_NPY_SUFFIX)) {
-        tn_file_warn(r->file, m.at, "member %s is no array and is not read", name.text);
-        r->file->left_out = "members that are no arrays";
+    if (check_readable(&m, &why)) {
+        leave_out(r, &m, &why);
         return TN_OK;
     }
     status = read_array(r, &m, &why);
     if (status && status != TN_ERR_NOMEM && status != TN_ERR_IO)
-        return tn_fail(err, status, why.offset, "member %s: %s", name.text, why.text);
+        return fail_member(&m, &why, err);
     if (status && err)
         *err = why;
     return status;
@@ -240,7 +290,11 @@ static tn_status read_members(reader *r, tn_error *err)
     if (!status && tn_cur_left(&d->entries))
         return tn_fail(err, TN_ERR_CORRUPT, d->at + d->entries.pos, "the archive's directory has %zu more bytes than its %zu members take",
                        tn_cur_left(&d->entries), count);
-    return status ? status : check_overlaps(r, err);
+    if (!status)
+        status = check_overlaps(r, err);
+    if (!status && !r->file->count && r->left_out.status)
+        return tn_fail(err, r->left_out.status, r->left_out.offset, "%s", r->left_out.text);
+    return status;
 }
 
 tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)
@@ -250,6 +304,7 @@ tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)
     if (!status)
         status = read_members(&r, err);
     tn_inflate_free(r.inflate);
+    free(r.head);
     free(r.ranges);
     *name = r.name;
     return status;

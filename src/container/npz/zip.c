@@ -3,6 +3,8 @@
 #include "container/npz/npz.h"
 #include "base/error.h"
 
+#include <stdlib.h>
+
 #define LOCAL_MARK     0x04034b50u
 #define ENTRY_MARK     0x02014b50u
 #define END_MARK       0x06054b50u
@@ -27,6 +29,12 @@ static uint64_t take(tn_cur *c, unsigned n)
     return v;
 }
 
+/* The four bytes that were found instead of a mark. */
+static tn_quoted found_mark(const uint8_t *bytes)
+{
+    return tn_quote((const char *)bytes, 4);
+}
+
 static tn_cur cursor(const uint8_t *bytes, size_t n)
 {
     return (tn_cur){ .base = bytes, .end = n };
@@ -36,6 +44,7 @@ static tn_cur cursor(const uint8_t *bytes, size_t n)
 
 /* What the end of an archive says. */
 typedef struct ending {
+    bool     found;
     uint64_t at;                /* where it stands: the directory ends there */
     uint64_t disk, count, count_here, size, offset;
 } ending;
@@ -88,7 +97,8 @@ static tn_status read_end64(const tn_source *source, ending *e, tn_error *err)
     status = tn_source_read(source, at, bytes, END64_BYTES, err);
     c = cursor(bytes, END64_BYTES);
     if (!status && take(&c, 4) != END64_MARK)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "expected the end of a zip64 archive");
+        return tn_fail(err, TN_ERR_CORRUPT, at, "expected the end of a zip64 archive, \"PK\\x06\\x06\", but found %s",
+                       found_mark(bytes).text);
     tn_cur_take(&c, 12);
     *e = (ending){ .at = at, .disk = take(&c, 4) };
     e->disk |= take(&c, 4);
@@ -99,22 +109,33 @@ static tn_status read_end64(const tn_source *source, ending *e, tn_error *err)
     return status;
 }
 
+/* An end in the last n bytes, if there is one: e->found. */
+static tn_status find_in_tail(const tn_source *source, size_t n, ending *e, tn_error *err)
+{
+    uint64_t size = tn_source_size(source);
+    size_t at = 0;
+    uint8_t *buffer = malloc(n ? n : 1);
+    const uint8_t *tail = NULL;
+    tn_status status = buffer ? tn_source_get(source, size - n, n, buffer, &tail, err) : tn_fail_nomem(err);
+    e->found = !status && find_end(tail, n, &at);
+    if (e->found) {
+        e->at = size - n + at;
+        read_end(tail + at, e);
+    }
+    free(buffer);
+    return status;
+}
+
 static tn_status find_ending(const tn_source *source, ending *e, tn_error *err)
 {
     static const size_t tail_max = END_BYTES + COMMENT_MAX;
     uint64_t size = tn_source_size(source);
-    size_t n = size < tail_max ? (size_t)size : tail_max, at = 0;
-    tn_buf buffer = { 0 };
-    const uint8_t *tail = NULL;
-    tn_buf_fill(&buffer, 0, n + 1);
-    tn_status status = buffer.bad ? tn_fail_nomem(err) : tn_source_get(source, size - n, n, buffer.data, &tail, err);
-    if (!status && !find_end(tail, n, &at))
-        status = tn_fail(err, TN_ERR_TRUNCATED, size, "expected the end of a zip archive in the last %zu bytes", n);
-    if (!status) {
-        e->at = size - n + at;
-        read_end(tail + at, e);
-    }
-    tn_buf_free(&buffer);
+    size_t n = size < tail_max ? (size_t)size : tail_max;
+    tn_status status = find_in_tail(source, n < END_BYTES ? n : END_BYTES, e, err);     /* there is hardly ever a comment */
+    if (!status && !e->found)
+        status = find_in_tail(source, n, e, err);
+    if (!status && !e->found)
+        status = tn_fail(err, TN_ERR_TRUNCATED, size, "expected the end of a zip archive in the last %zu bytes but found none", n);
     /* Some writers have a zip64 end where there is no need for it: then something is between the directory and this one. */
     bool wide = !status && (e->count == MOST_16 || e->size == MOST_32 || e->offset == MOST_32 || e->offset + e->size != e->at);
     return wide ? read_end64(source, e, err) : status;
@@ -167,8 +188,10 @@ tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
 {
     tn_cur *c = &d->entries;
     *m = (tn_zip_member){ .at = d->at + c->pos };
+    const uint8_t *mark = tn_cur_left(c) < 4 ? NULL : c->base + c->pos;
     if (take(c, 4) != ENTRY_MARK)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at, "expected an entry of the archive's directory");
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "expected an entry of the archive's directory, \"PK\\x01\\x02\", but found %s",
+                       mark ? found_mark(mark).text : "its end");
     tn_cur_take(c, 4);
     m->encrypted = take(c, 2) & FLAG_ENCRYPTED;
     m->method = (unsigned)take(c, 2);
@@ -220,16 +243,18 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
         return status;
     tn_cur c = cursor(bytes, sizeof bytes);
     if (take(&c, 4) != LOCAL_MARK)
-        return tn_fail(err, TN_ERR_CORRUPT, m->local, "expected the header of member %s", name.text);
+        return tn_fail(err, TN_ERR_CORRUPT, m->local, "expected the header of member %s, \"PK\\x03\\x04\", but found %s", name.text,
+                       found_mark(bytes).text);
     tn_cur_take(&c, 4);
     unsigned method = (unsigned)take(&c, 2);
     tn_cur_take(&c, 16);
     uint64_t length = take(&c, 2), extra = take(&c, 2), room = d->at - m->local - TN_ZIP_LOCAL_BYTES;
     if (method != m->method || length != m->name.len)
-        return tn_fail(err, TN_ERR_CORRUPT, m->local, "member %s: its own header and the directory disagree", name.text);
+        return tn_fail(err, TN_ERR_CORRUPT, m->local, "member %s: expected method %u and a name of %zu bytes in its own header, as in "
+                       "the directory, but found %u and %llu", name.text, m->method, m->name.len, method, (unsigned long long)length);
     if (length + extra > room || m->size > room - length - extra)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at, "member %s has %llu bytes but %llu are left before the directory", name.text,
-                       (unsigned long long)m->size, (unsigned long long)room);
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "member %s: its header and its %llu bytes do not fit the %llu before the directory",
+                       name.text, (unsigned long long)m->size, (unsigned long long)(d->at - m->local));
     m->data = m->local + TN_ZIP_LOCAL_BYTES + length + extra;
     return check_name(source, m, m->local + TN_ZIP_LOCAL_BYTES, err);
 }

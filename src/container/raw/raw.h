@@ -99,8 +99,9 @@ bool tn_raw_writes_sparse(const tn_tensor *tensor);
 /* TN_ERR_UNSUPPORTED: a rank that the specification has no words for. */
 tn_status tn_raw_check_sparse(const tn_tensor *tensor, tn_error *err);
 
-/* The document takes at least so many bytes, or more than can be read. */
-uint64_t tn_raw_least_text(const tn_tensor *tensor);
+/* Adds the bytes that the numbers take at least to those of the tensors before it in the document.
+ * TN_ERR_LIMIT: together they are more than can be read back.  Known from the shape alone. */
+tn_status tn_raw_check_length(const tn_tensor *tensor, uint64_t *least, tn_error *err);
 
 /* The sparse block.  TN_ERR_LOSS: a value that would come back as another. */
 tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_sparse *sparse, tn_error *err);

@@ -28,14 +28,25 @@ tn_status tn_raw_check_sparse(const tn_tensor *t, tn_error *err)
     return TN_OK;
 }
 
-/* A digit and what follows it, for each number; and brackets around a row of indices. */
-uint64_t tn_raw_least_text(const tn_tensor *t)
+/* The document takes at least so many bytes, or more than can be read: a digit and what follows it, for each number;
+ * and brackets around a row of indices. */
+static uint64_t least_text(const tn_tensor *t)
 {
     enum { NUMBER = 3, BRACKETS = 2 };
     uint64_t n = (uint64_t)t->parts[0].array.shape[0], rows = is_coo(t) ? 0 : (uint64_t)t->parts[2].array.shape[0];
     if (n > TN_RAW_DOCUMENT_MAX || rows > TN_RAW_DOCUMENT_MAX)
         return TN_RAW_DOCUMENT_MAX + UINT64_C(1);
     return n * (NUMBER + (is_coo(t) ? t->rank * (uint64_t)NUMBER + BRACKETS : NUMBER)) + rows * NUMBER;
+}
+
+tn_status tn_raw_check_length(const tn_tensor *t, uint64_t *least, tn_error *err)
+{
+    *least += least_text(t);
+    if (*least > TN_RAW_DOCUMENT_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: with its %lld entries the descriptors would take more than the %u "
+                       "bytes that can be read back", tn_quote_z(t->name).text, (long long)t->parts[0].array.shape[0],
+                       TN_RAW_DOCUMENT_MAX);
+    return TN_OK;
 }
 
 /* --- values --- */
@@ -79,10 +90,8 @@ static const int64_t *widen(tn_arena *arena, const tn_array *a, size_t n, const 
     if (a->dtype == TN_INT64 || a->dtype == TN_UINT64)
         return indices;
     int64_t *wide = tn_arena_zalloc(arena, n, sizeof *wide);
-    for (size_t i = 0; wide && i < n; i++) {
-        uint32_t code = (uint32_t)tn_code_get(indices, i, 32);
-        wide[i] = a->dtype == TN_INT32 ? (int64_t)(int32_t)code : (int64_t)code;
-    }
+    for (size_t i = 0; wide && i < n; i++)
+        wide[i] = (int64_t)tn_index_get(a->dtype, indices, i);
     return wide;
 }
 

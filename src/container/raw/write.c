@@ -42,12 +42,7 @@ static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err
     if (index != TN_INT32 && index != TN_INT64)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has indices of int32 or int64 but these are %s "
                        "(--form %s,index=int64)", tn_quote_z(t->name).text, tn_dtype_get(index)->name, t->form);
-    *least += tn_raw_least_text(t);
-    if (*least > TN_RAW_DOCUMENT_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: with its %lld entries the descriptors would take more than the %u "
-                       "bytes that can be read back", tn_quote_z(t->name).text, (long long)t->parts[0].array.shape[0],
-                       TN_RAW_DOCUMENT_MAX);
-    return TN_OK;
+    return tn_raw_check_length(t, least, err);
 }
 
 static tn_status check_tensors(const tn_writer *w, tn_error *err)

@@ -21,7 +21,8 @@ typedef enum tn_sieve_kind {
     TN_SIEVE_KINDS
 } tn_sieve_kind;
 
-/* A number x is left out where ((x + add) & mask) <= limit, unsigned, in its own width. */
+/* A number x is left out where ((x + add) & mask) <= limit, unsigned, in its
+ * own width: 0 always is, add <= limit. */
 typedef struct tn_sieve {
     tn_sieve_kind kind;
     uint64_t      add, mask, limit;

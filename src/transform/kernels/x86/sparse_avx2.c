@@ -9,7 +9,13 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-enum { WORD = 64 };             /* elements */
+enum { WORD = 64, BATCH = 8 };  /* elements */
+
+/* What is stored keeps the CPU from fetching far enough by itself.  (gcc drops calls of it that it does not inline at once.) */
+ALWAYS void fetch_ahead(const uint8_t *p)
+{
+    _mm_prefetch((const char *)((uintptr_t)p + 4096), _MM_HINT_T0);
+}
 
 typedef struct sieve256 {
     __m256i add, mask, limit;
@@ -66,14 +72,13 @@ ALWAYS uint32_t stays_32(sieve256 s, const uint8_t *p, size_t width)
     return ~out;
 }
 
-/* Of n elements, WORD at most. */
+/* Of n elements, WORD at most: zeros after them, which do not stay. */
 ALWAYS uint64_t stays(sieve256 s, const uint8_t *p, size_t n, size_t width)
 {
     uint8_t last[WORD * sizeof(uint64_t)] = { 0 };
     if (n < WORD)
         p = memcpy(last, p, n * width);
-    uint64_t bits = stays_32(s, p, width) | (uint64_t)stays_32(s, p + 32 * width, width) << 32;
-    return n < WORD ? bits & (((uint64_t)1 << n) - 1) : bits;
+    return stays_32(s, p, width) | (uint64_t)stays_32(s, p + 32 * width, width) << 32;
 }
 
 ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t width)
@@ -81,34 +86,58 @@ ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t wi
     const sieve256 s = sieve_of(sieve, width);
     uint64_t k = 0;
     size_t i = 0;
-    for (; n - i >= WORD; i += WORD)
+    for (; n - i >= WORD; i += WORD) {
+        for (size_t line = 0; line < width; line++)
+            fetch_ahead(p + i * width + line * 64);
         k += (uint64_t)_mm_popcnt_u64(stays(s, p + i * width, WORD, width));
+    }
     if (i < n)
         k += (uint64_t)_mm_popcnt_u64(stays(s, p + i * width, n - i, width));
     return k;
 }
 
-/* Those of the elements at p that have a bit, from `first` on; returns how many there are then. */
-ALWAYS size_t pick_bits(uint64_t bits, const uint8_t *p, uint32_t first, uint8_t *values, uint8_t *places, size_t k, size_t width)
+/* Puts the element of the lowest bit in place k. */
+ALWAYS void take(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places, size_t k, size_t width)
 {
-    for (; bits; bits &= bits - 1, k++) {
-        uint32_t i = (uint32_t)__builtin_ctzll(bits), place = first + i;
-        if (values)
-            memcpy(values + k * width, p + i * width, width);
-        if (places)
-            memcpy(places + k * sizeof place, &place, sizeof place);
-    }
-    return k;
+    uint32_t i = (uint32_t)__builtin_ctzll(bits), place = base + i;
+    if (values)
+        memcpy(values + k * width, p + i * width, width);
+    if (places)
+        memcpy(places + k * sizeof place, &place, sizeof place);
 }
 
-ALWAYS size_t pick(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t width)
+/* Eight at a time while there is room, more than there are if need be: the next
+ * ones write over those, and most words of a sparse tensor take the same way. */
+ALWAYS size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places, size_t k, size_t room,
+                        size_t width)
+{
+    const uint64_t top = (uint64_t)1 << (WORD - 1);     /* something to find where there is nothing */
+    size_t stay = (size_t)_mm_popcnt_u64(bits), end = k + stay;
+    if (room - k < stay + BATCH) {
+        for (; k < end; bits &= bits - 1)
+            take(bits, p, base, values, places, k++, width);
+        return end;
+    }
+    do {
+        for (size_t i = 0; i < BATCH; i++, bits &= bits - 1)
+            take(bits | top, p, base, values, places, k + i, width);
+        k += BATCH;
+    } while (k < end);
+    return end;
+}
+
+ALWAYS size_t pick(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t room,
+                   size_t width)
 {
     const sieve256 s = sieve_of(sieve, width);
-    size_t k = 0;
-    for (size_t i = 0; i < n; i += WORD) {
-        uint64_t bits = stays(s, p + i * width, n - i < WORD ? n - i : WORD, width);
-        k = pick_bits(bits, p + i * width, base + (uint32_t)i, values, places, k, width);
+    size_t k = 0, i = 0;
+    for (; n - i >= WORD; i += WORD) {
+        for (size_t line = 0; line < width; line++)
+            fetch_ahead(p + i * width + line * 64);
+        k = take_word(stays(s, p + i * width, WORD, width), p + i * width, base + (uint32_t)i, values, places, k, room, width);
     }
+    for (uint64_t bits = i < n ? stays(s, p + i * width, n - i, width) : 0; bits; bits &= bits - 1)
+        take(bits, p + i * width, base + (uint32_t)i, values, places, k++, width);
     return k;
 }
 
@@ -131,6 +160,7 @@ static size_t pick_4(const tn_sieve *sieve, const void *elements, size_t n, void
     __m256i place = _mm256_add_epi32(_mm256_set1_epi32((int)base), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     size_t k = 0, i = 0;
     for (; n - i >= 8 && room - k >= 8; i += 8) {
+        fetch_ahead(p + i * 4);
         unsigned out = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(left_out(s, p + i * 4, 4)));
         __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)&together[~out & 255]));
         if (values)
@@ -141,7 +171,8 @@ static size_t pick_4(const tn_sieve *sieve, const void *elements, size_t n, void
         place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
         k += 8 - (size_t)_mm_popcnt_u32(out);
     }
-    return k + pick(sieve, p + i * 4, n - i, values ? values + k * 4 : NULL, places ? places + k * 4 : NULL, base + (uint32_t)i, 4);
+    return k + pick(sieve, p + i * 4, n - i, values ? values + k * 4 : NULL, places ? places + k * 4 : NULL, base + (uint32_t)i,
+                    room - k, 4);
 }
 
 /* --- the table ------------------------------------------------------------------------ */
@@ -155,8 +186,7 @@ static size_t pick_4(const tn_sieve *sieve, const void *elements, size_t n, void
     static size_t pick_##width(const tn_sieve *s, const void *p, size_t n, void *values, void *places, uint32_t base,     \
                                size_t room)                                                                               \
     {                                                                                                                     \
-        (void)room;                                                                                                       \
-        return pick(s, p, n, values, places, base, width);                                                                \
+        return pick(s, p, n, values, places, base, room, width);                                                          \
     }
 
 COUNT(1)
