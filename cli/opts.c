@@ -243,7 +243,7 @@ static const option_row rows[OPT_COUNT] = {
                      FIELD(filler), 0 },
     [OPT_SHARD_SIZE] = { "shard-size", "SIZE", A_SIZE, "safetensors: at most SIZE of data a file", take_size,
                          FIELD(shard_size), 0 },
-    [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "names that OUT cannot hold may be lost (BTF has none)", take_flag,
+    [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "names that OUT has no place for may be lost (BTF, .npy)", take_flag,
                          FIELD(drop_names), 0 },
     [OPT_BTF_COO_CODE] = { "btf-coo-code", "1|2", NULL, "BTF: layout code of sparse tensors (default 2; TensorFlow Runtime: 1)",
                            take_coo_code, 0, 0 },

@@ -72,8 +72,7 @@ tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed
     }
     if (!status && tn_reform_begin(&r->source, task->form, &task->options, pool, &r->reforming, &why)) {
         status = why.status;
-        tn_fail(err, status, why.offset, "tensor %s: %s%s", tn_quote_z(t->name).text, why.text,
-                status == TN_ERR_LIMIT ? " (--max-bytes)" : "");
+        tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
     }
     if (status)
         tn_reformed_free(r);

@@ -191,7 +191,7 @@ static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned in
     const char *as = r->to == TN_FORM_DENSE ? "dense" : r->to == TN_FORM_COO ? "as coo" : "as csr";
     if (!fits)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take 2^63 bytes or more: no limit allows that", as);
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed",
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (--max-bytes)",
                    as, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
 }
 

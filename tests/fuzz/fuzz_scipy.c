@@ -62,7 +62,7 @@ static void write_again(const tn_file *file)
     tn_status status = tn_convert(file, scratch_file("copy.npz"), &options, NULL, &err);
     if (status) {
         walk_error(&err, status);
-        REQUIRE(status == TN_ERR_UNSUPPORTED);
+        REQUIRE(status == TN_ERR_UNSUPPORTED || status == TN_ERR_CORRUPT);     /* the latter: indices outside the shape */
         return;
     }
     REQUIRE(tn_open(scratch_file("copy.npz"), NULL, &copy, &err) == TN_OK);

@@ -8,6 +8,8 @@
 #include "container/file.h"
 #include "tensor/code.h"
 
+#include <math.h>
+
 /* ---- texts ---- */
 
 static tn_file *open_text(const char *text)
@@ -144,6 +146,10 @@ static void mirrored_elements_are_negated_or_conjugated(void)
     tn_close(f);
     f = open_text(COORDINATE "complex skew-symmetric\n2 2 1\n2 1 1 2\n");
     CHECK(memcmp(tn_file_tensor(f, 0)->parts[0].data, complex_skew, sizeof complex_skew) == 0);
+    tn_close(f);
+    f = open_text(COORDINATE "complex skew-symmetric\n2 2 1\n2 1 inf 2\n");
+    static const double infinite[] = { INFINITY, 2, -INFINITY, -2 };
+    CHECK(memcmp(tn_file_tensor(f, 0)->parts[0].data, infinite, sizeof infinite) == 0);
     tn_close(f);
     f = open_text(COORDINATE "complex skew-symmetric\n2 2 1\n2 1 0 -0\n");
     static const double zeros[] = { 0, -0.0, 0, 0 };

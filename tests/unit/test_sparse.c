@@ -5,6 +5,23 @@
 
 #include "transform/sparse.h"
 
+/* --- memory ---------------------------------------------------------------------------- */
+
+static unsigned calls;          /* of aligned_alloc() */
+static size_t   largest;        /* that it was asked for */
+static unsigned change_at;      /* in this call the source changes, as a file does that somebody writes to; 0: in none */
+static struct { uint8_t *data; size_t n; int fill; } change;
+
+/* The library calls it for what it makes, after it has looked at the source for the first time. */
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    void *block;
+    largest = size > largest ? size : largest;
+    if (++calls == change_at)
+        memset(change.data, change.fill, change.n);
+    return posix_memalign(&block, alignment, size) == 0 ? block : NULL;
+}
+
 /* dense -> x -> y -> dense, each the same as the slow way makes it. */
 static void check_circle(const subject *dense, const char *x, const char *y, tn_dtype index, const bool *keep)
 {
@@ -452,17 +469,12 @@ static void large_dense_results_are_zero_but_for_their_entries(void)
     free(want);
 }
 
-/* Elements of which those of each block are not zero with the probability that `percent_of` says. */
-static void check_large(unsigned (*percent_of)(uint64_t block))
+/* Dense elements in 81 blocks. */
+static void check_large(const uint8_t *elements)
 {
     static const struct { const char *form; tn_dtype index; int64_t columns; } results[] = {
         { "csr", TN_INT32, 1000 }, { "csr", TN_UINT64, 1000 }, { "csr", TN_INT32, 7 }, { "coo", TN_INT32, 1000 }, { "coo", TN_INT64, 7 },
     };
-    uint8_t *elements = calloc(81 * TN_REFORM_BLOCK, 1);
-    assert_non_null(elements);
-    for (uint64_t i = 0; i < 81 * TN_REFORM_BLOCK; i++)
-        if (bits64() % 100 < percent_of(i / TN_REFORM_BLOCK))
-            elements[i] = (uint8_t)(bits64() >> 9);
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         const int64_t shape[2] = { (int64_t)(80 * TN_REFORM_BLOCK + 12345) / results[i].columns, results[i].columns };
         bool *keep = nonzeros(TN_UINT8, (uint64_t)(shape[0] * shape[1]), elements);
@@ -484,20 +496,185 @@ static void check_large(unsigned (*percent_of)(uint64_t block))
         drop_subject(want);
         free(keep);
     }
-    free(elements);
 }
 
-static unsigned even(uint64_t block)       { return (void)block, 5; }
-static unsigned much(uint64_t block)       { return (void)block, 90; }
-static unsigned islands(uint64_t block)    { return block == 20 || block == 55 ? 100 : 8; }
-static unsigned surprising(uint64_t block) { return block % 13 == 0 ? 0 : 11; }     /* what is there is not where it is guessed from */
+/* Of the elements of each block as many are not zero as `share_of` says, of TN_REFORM_BLOCK. */
+static uint8_t *large_elements(uint64_t (*share_of)(uint64_t block))
+{
+    uint8_t *elements = calloc(81 * TN_REFORM_BLOCK, 1);
+    assert_non_null(elements);
+    for (uint64_t block = 0; block < 81; block++)
+        for (uint64_t i = 0, share = share_of(block), step = bits64() | 1; i < share; i++)
+            elements[block * TN_REFORM_BLOCK + i * step % TN_REFORM_BLOCK] = (uint8_t)(1 + bits64() % 255);
+    return elements;
+}
+
+static uint64_t even(uint64_t block)       { return (void)block, 3000; }
+static uint64_t much(uint64_t block)       { return (void)block, 60000; }
+static uint64_t islands(uint64_t block)    { return block == 20 || block == 55 ? 65536 : 5000; }
+static uint64_t edges(uint64_t block)      { return block == 20 ? 65536 : block % 3 == 1 ? 8193 : 8192; }   /* of what is kept at most */
+static uint64_t surprising(uint64_t block) { return block % 13 == 0 ? 0 : 7000; }   /* what is there is not where it is guessed from */
+static uint64_t amazing(uint64_t block)    { return block % 13 == 0 ? 0 : block % 2 ? 8192 : 65536; }
 
 static void large_dense_tensors_become_sparse_whatever_they_hold(void)
 {
-    check_large(even);
-    check_large(much);
-    check_large(islands);
-    check_large(surprising);
+    static uint64_t (*const shares[])(uint64_t) = { even, much, islands, edges, surprising, amazing };
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        uint8_t *elements = large_elements(shares[i]);
+        check_large(elements);
+        free(elements);
+    }
+}
+
+/* Neither for the result nor for what it is guessed to be. */
+static void memory_beyond_the_limit_is_not_taken(void)
+{
+    enum { LIMIT = 100000 };
+    uint8_t *elements = large_elements(even);
+    subject *dense = new_dense(TN_UINT8, 2, (int64_t[]){ 81, TN_REFORM_BLOCK }, elements);
+    largest = 0;
+    refused(&dense->t, "coo", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = LIMIT }, TN_ERR_LIMIT, "allowed");
+    CHECK(largest < LIMIT);
+    drop_subject(dense);
+    free(elements);
+}
+
+/* --- a source that changes ----------------------------------------------------------------------- */
+
+static const char *const all_forms[] = { "coo", "csr", "dense" };
+
+/* Whatever comes of it: in memory of exactly its size. */
+static void make_all(const tn_reforming *r)
+{
+    const tn_tensor *t = tn_reform_result(r);
+    size_t row = t->nparts == 1 ? 0 : width_of(t->parts[1].array.dtype) * (t->nparts == 2 ? t->rank : 1);
+    for (uint64_t b = 0; b < tn_reform_blocks(r); b++) {
+        uint64_t first, n;
+        tn_reform_place(r, b, &first, &n);
+        uint8_t *values = malloc(n * width_of(t->dtype)), *indices = malloc(n * row);
+        tn_reform_make(r, b, values, row ? indices : NULL);
+        tn_reform_make(r, b, NULL, row ? indices : NULL);
+        tn_reform_make(r, b, values, NULL);
+        free(values);
+        free(indices);
+    }
+}
+
+/* The first n bytes of a part become `fill`, before anything is made and if `call` is not 0 in that of aligned_alloc(). */
+static tn_status check_change(const subject *from, const char *to, bool drop, uint32_t part, size_t n, int fill, unsigned call,
+                              tn_pool *pool)
+{
+    tn_sparse_options o = { .size = sizeof o, .drop = drop };
+    tn_reforming *r = NULL;
+    tn_error err;
+    uint8_t *data = from->data[part], *was = exact_copy(data, n);
+    change.data = data;
+    change.n = n;
+    change.fill = fill;
+    calls = 0;
+    change_at = call;
+    tn_status status = tn_reform_begin(&from->t, to, &o, pool, &r, &err);
+    change_at = 0;
+    CHECK(status == TN_OK || (call && status == TN_ERR_CORRUPT && strstr(err.text, "changed")) || (call && status == TN_ERR_LOSS));
+    memset(data, fill, n);
+    if (status == TN_OK)
+        make_all(r);
+    tn_reform_end(r);
+    memcpy(data, was, n);
+    free(was);
+    return status;
+}
+
+static void check_changes(const subject *from, tn_pool *pool)
+{
+    static const int fills[] = { 0, 1, 0x7f, 0xff };
+    for (int to = 0; to < 3; to++)
+        for (int drop = 0; drop < 2; drop++)
+            for (uint32_t part = 0; part < from->t.nparts; part++)
+                for (unsigned i = 0; i < 4 * 4; i++)
+                    check_change(from, all_forms[to], drop, part, (size_t)from->parts[part].nbytes, fills[i % 4], i / 4, pool);
+}
+
+/* The last two entries change places. */
+static void put_out_of_order(subject *s)
+{
+    size_t entry = (size_t)(s->parts[1].nbytes / (uint64_t)s->shapes[0][0]);
+    uint8_t *last = s->data[1] + s->parts[1].nbytes - entry, copy[16];
+    memcpy(copy, last, entry);
+    memcpy(last, last - entry, entry);
+    memcpy(last - entry, copy, entry);
+}
+
+static void a_source_that_changes_leads_nowhere_else_in_memory(void)
+{
+    const int64_t shape[2] = { 140, 500 };
+    uint8_t *elements = random_elements(TN_FLOAT32, 70000, 9);
+    bool *keep = nonzeros(TN_FLOAT32, 70000, elements);
+    tn_pool *pool;
+    CHECK(tn_pool_new(1, &pool, NULL) == TN_OK);
+    for (unsigned i = 0; i < 6; i++) {
+        tn_dtype index = i % 2 ? TN_INT64 : TN_INT32;
+        subject *from = i > 3 ? new_dense(TN_FLOAT32, 2, shape, elements)
+                              : slow_sparse(all_forms[i / 2], TN_FLOAT32, 2, shape, index, elements, keep);
+        check_changes(from, pool);
+        if (i < 4) {
+            put_out_of_order(from);
+            check_changes(from, pool);
+        }
+        drop_subject(from);
+    }
+    tn_pool_free(pool);
+    free(keep);
+    free(elements);
+}
+
+static void a_row_pointer_that_changes_leads_nowhere_else_in_memory(void)
+{
+    const int64_t shape[2] = { 140, 500 };
+    uint8_t *elements = random_elements(TN_FLOAT32, 70000, 9);
+    bool *keep = nonzeros(TN_FLOAT32, 70000, elements);
+    subject *csr = slow_sparse("csr", TN_FLOAT32, 2, shape, TN_INT32, elements, keep);
+    tn_pool *pool;
+    tn_reforming *r;
+    CHECK(tn_pool_new(1, &pool, NULL) == TN_OK && tn_reform_begin(&csr->t, "dense", NULL, pool, &r, NULL) == TN_OK);
+    for (uint64_t i = 0; i <= 140; i++) {
+        uint64_t was = tn_code_get(csr->data[2], i, 32);
+        tn_code_put(csr->data[2], i, 32, INT32_MAX);
+        make_all(r);
+        tn_code_put(csr->data[2], i, 32, was);
+    }
+    tn_reform_end(r);
+    tn_pool_free(pool);
+    drop_subject(csr);
+    free(keep);
+    free(elements);
+}
+
+/* So many entries that they are dealt into buckets: call 1 is between looking at them and counting, 2 between that and dealing. */
+static void indices_that_change_while_they_are_sorted_are_refused(void)
+{
+    const int64_t shape[2] = { 700, 500 };
+    uint8_t *elements = random_elements(TN_UINT8, 350000, 95);
+    bool *keep = nonzeros(TN_UINT8, 350000, elements);
+    tn_pool *pool;
+    CHECK(tn_pool_new(1, &pool, NULL) == TN_OK);
+    for (int form = 0; form < 2; form++) {
+        subject *from = slow_sparse(all_forms[form], TN_UINT8, 2, shape, TN_INT32, elements, keep);
+        uint32_t last = from->t.nparts - 1;     /* what rows depend on */
+        size_t n = (size_t)from->parts[last].nbytes;
+        CHECK(check_change(from, "csr", false, last, n, 0x7f, 1, pool) == TN_OK);      /* nothing to sort: it is made of what is there */
+        put_out_of_order(from);
+        CHECK(check_change(from, "csr", false, last, 0, 0, 1, pool) == TN_OK && calls > 2);
+        CHECK(check_change(from, "csr", false, 1, 1000, 0x7f, 1, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, "csr", false, 1, 1000, 0x7f, 2, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, "csr", false, 1, 1000, 0xff, 2, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, "csr", false, last, n / 2 / 4 * 4, 0, 2, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, "csr", false, last, n, 0, 2, pool) == TN_ERR_CORRUPT);
+        drop_subject(from);
+    }
+    tn_pool_free(pool);
+    free(keep);
+    free(elements);
 }
 
 int main(void)
@@ -520,6 +697,10 @@ int main(void)
         TEST(large_tensors_at_odd_addresses_come_back),
         TEST(large_dense_results_are_zero_but_for_their_entries),
         TEST(large_dense_tensors_become_sparse_whatever_they_hold),
+        TEST(memory_beyond_the_limit_is_not_taken),
+        TEST(a_source_that_changes_leads_nowhere_else_in_memory),
+        TEST(a_row_pointer_that_changes_leads_nowhere_else_in_memory),
+        TEST(indices_that_change_while_they_are_sorted_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -444,6 +444,25 @@ static void floats_are_summed_in_order_and_rounded_once(void)
     CHECK(sum_of(TN_FLOAT64, zeros, 2, &d, NULL) == TN_OK && d == 0 && signbit(d));
 }
 
+/* As a cast does unless it is told otherwise: types with an infinity have that, others their largest number. */
+static void float_sums_that_overflow_follow_the_rule_of_casts(void)
+{
+    const uint16_t half[] = { 0xfbff, 0xfbff }, brain[] = { 0x7f7f, 0x7f7f };
+    const uint8_t e4m3fn[] = { 0x7e, 0x7e }, e5m2[] = { 0xfb, 0xfb };
+    const double twice[] = { 1.7e308, 1.7e308 };
+    const float complex[] = { 3e38f, 1, 3e38f, -3 };
+    uint16_t word;
+    uint8_t byte;
+    double d;
+    float pair[2];
+    CHECK(sum_of(TN_FLOAT16, half, 2, &word, NULL) == TN_OK && word == 0xfc00);
+    CHECK(sum_of(TN_BFLOAT16, brain, 2, &word, NULL) == TN_OK && word == 0x7f80);
+    CHECK(sum_of(TN_FLOAT8_E4M3FN, e4m3fn, 2, &byte, NULL) == TN_OK && byte == 0x7e);
+    CHECK(sum_of(TN_FLOAT8_E5M2, e5m2, 2, &byte, NULL) == TN_OK && byte == 0xfc);
+    CHECK(sum_of(TN_FLOAT64, twice, 2, &d, NULL) == TN_OK && isinf(d) && d > 0);
+    CHECK(sum_of(TN_COMPLEX64, complex, 2, pair, NULL) == TN_OK && isinf(pair[0]) && pair[1] == -2);
+}
+
 static void not_a_number_is_the_same_everywhere(void)
 {
     const double infinities[] = { INFINITY, -INFINITY };
@@ -731,6 +750,7 @@ int main(void)
         TEST(a_large_csr_tensor_is_sorted),
         TEST(duplicates_of_every_type_are_summed),
         TEST(floats_are_summed_in_order_and_rounded_once),
+        TEST(float_sums_that_overflow_follow_the_rule_of_casts),
         TEST(not_a_number_is_the_same_everywhere),
         TEST(integers_are_summed_exactly_or_refused),
         TEST(the_first_duplicates_are_named),

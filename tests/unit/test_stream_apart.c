@@ -353,7 +353,7 @@ static void every_column_is_held_against_its_own_checksum(void)
     woven *w = weave(1000, 3, TN_INT64, TN_LITTLE_ENDIAN, 0);
     CHECK(read_woven(w, TN_IO_MMAP, &t, &err) == TN_OK);
     for (size_t k = 0; k < 3; k++) {
-        char expected[200];
+        char expected[300];
         stored[8000 * k + 7999] ^= 1;
         tn_digest found = digest_of(TN_CHECKSUM_CRC32, stored + 8000 * k, 8000);
         char text[TN_CHECKSUM_TEXT_MAX];

@@ -119,8 +119,13 @@ static tn_status read_format(matrix *m, tn_error *err)
     p.array = (tn_array){ .dtype = TN_UINT8, .rank = 1, .shape = &extent };
     p.nbytes = size;
     tn_status status = load(m, FORMAT, &p, bytes, err);
-    for (size_t i = 0; i < FORMAT_LETTERS && !status; i++)
-        text[i] = (char)bytes[i * step + (p.storage.order == TN_BIG_ENDIAN ? step - 1 : 0)];
+    for (size_t i = 0; i < size && !status; i++) {
+        bool low = i % step == (p.storage.order == TN_BIG_ENDIAN ? step - 1 : 0);
+        if (low)
+            text[i / step] = (char)bytes[i];
+        else if (bytes[i])      /* a letter beyond ASCII: no format that SciPy has */
+            return TN_OK;
+    }
     for (size_t i = 0; i < sizeof formats / sizeof *formats && !status; i++)
         if (strcmp(formats[i], text) == 0)
             m->format = formats[i];
