@@ -6,13 +6,13 @@ import itertools
 import pathlib
 import subprocess
 import sys
-import tempfile
-import traceback
 import unittest.mock
 import zipfile
 
 import ml_dtypes
 import numpy as np
+
+import each
 
 TOOL = sys.argv[1]
 CODES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -256,27 +256,9 @@ def metadata_and_narrow_types_survive_in_archives(folder):
         assert found.files[0] == "a" and "a.scale" in found.files and found["b"].dtype == np.uint8
 
 
-TESTS = [every_array_numpy_saves_comes_back, what_is_written_is_what_numpy_saves, every_version_is_read,
-         types_of_ml_dtypes_keep_their_bits, narrow_floats_are_read_again_and_loaded_as_bytes,
-         what_numpy_cannot_say_is_listed_or_refused, the_first_of_two_arrays_is_read_with_a_warning, numpy_maps_what_is_written,
-         every_archive_numpy_saves_comes_back, large_archives_survive_both_ways, archives_written_to_a_pipe_are_read,
-         zip64_is_read, more_members_than_16_bits_count_survive, elements_in_an_archive_are_aligned, damage_is_seen,
-         metadata_and_narrow_types_survive_in_archives]
-
-
-def passes(test):
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            test(pathlib.Path(folder))
-        except Exception as problem:        # any exception is a failed test
-            print(f"FAIL  {test.__name__.replace('_', ' ')}")
-            place = traceback.extract_tb(problem.__traceback__)[-1]
-            print(f"      line {place.lineno}: {type(problem).__name__}: {str(problem)[:1000]}")
-            return False
-    print(f"ok    {test.__name__.replace('_', ' ')}")
-    return True
-
-
-results = [passes(test) for test in TESTS]
-print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-sys.exit(0 if all(results) else 1)
+each.run([every_array_numpy_saves_comes_back, what_is_written_is_what_numpy_saves, every_version_is_read,
+          types_of_ml_dtypes_keep_their_bits, narrow_floats_are_read_again_and_loaded_as_bytes,
+          what_numpy_cannot_say_is_listed_or_refused, the_first_of_two_arrays_is_read_with_a_warning, numpy_maps_what_is_written,
+          every_archive_numpy_saves_comes_back, large_archives_survive_both_ways, archives_written_to_a_pipe_are_read,
+          zip64_is_read, more_members_than_16_bits_count_survive, elements_in_an_archive_are_aligned, damage_is_seen,
+          metadata_and_narrow_types_survive_in_archives])

@@ -6,13 +6,13 @@ import pathlib
 import struct
 import subprocess
 import sys
-import tempfile
-import traceback
 
 import ml_dtypes
 import numpy as np
 import safetensors
 import safetensors.numpy
+
+import each
 
 TOOL = sys.argv[1]
 FILLER = "__tenon_filler_"
@@ -272,26 +272,8 @@ def python_loads_a_sharded_set(folder):
     assert index["metadata"]["total_size"] == sum(len(t[2]) for t in union.values())
 
 
-TESTS = [every_type_python_writes_survives, four_bit_floats_survive, six_bit_floats_survive,
-         scalars_and_empty_tensors_survive, a_file_without_tensors_survives, metadata_and_odd_names_survive,
-         many_tensors_survive, listing_agrees_with_numpy, values_agree_with_numpy, a_sharded_set_opens_as_one_file,
-         what_python_refuses_is_refused, python_loads_a_plain_file, python_loads_an_aligned_file,
-         python_loads_a_file_with_fillers, python_loads_a_sharded_set]
-
-
-def passes(test):
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            test(pathlib.Path(folder))
-        except Exception as problem:        # any exception is a failed test
-            print(f"FAIL  {test.__name__.replace('_', ' ')}")
-            place = traceback.extract_tb(problem.__traceback__)[-1]
-            print(f"      line {place.lineno}: {type(problem).__name__}: {str(problem)[:1000]}")
-            return False
-    print(f"ok    {test.__name__.replace('_', ' ')}")
-    return True
-
-
-results = [passes(test) for test in TESTS]
-print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-sys.exit(0 if all(results) else 1)
+each.run([every_type_python_writes_survives, four_bit_floats_survive, six_bit_floats_survive,
+          scalars_and_empty_tensors_survive, a_file_without_tensors_survives, metadata_and_odd_names_survive,
+          many_tensors_survive, listing_agrees_with_numpy, values_agree_with_numpy, a_sharded_set_opens_as_one_file,
+          what_python_refuses_is_refused, python_loads_a_plain_file, python_loads_an_aligned_file,
+          python_loads_a_file_with_fillers, python_loads_a_sharded_set])

@@ -6,12 +6,12 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
-import traceback
 import zipfile
 
 import numpy as np
 import scipy.sparse as sp
+
+import each
 
 TOOL = sys.argv[1]
 TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
@@ -211,25 +211,7 @@ def damage_is_seen(folder):
     assert not (folder / "b.npz").exists()
 
 
-TESTS = [every_matrix_scipy_saves_comes_back, every_kind_of_archive_is_read, matrices_survive_other_containers,
-         large_matrices_survive, what_is_written_is_always_the_same, names_and_metadata_survive, arrays_of_other_ranks_are_read,
-         other_formats_are_plain_arrays_with_a_warning, plain_archives_stay_plain, contradictions_are_refused,
-         what_scipy_has_no_word_for_is_refused, damage_is_seen]
-
-
-def passes(test):
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            test(pathlib.Path(folder))
-        except Exception as problem:        # any exception is a failed test
-            print(f"FAIL  {test.__name__.replace('_', ' ')}")
-            place = traceback.extract_tb(problem.__traceback__)[-1]
-            print(f"      line {place.lineno}: {type(problem).__name__}: {str(problem)[:1000]}")
-            return False
-    print(f"ok    {test.__name__.replace('_', ' ')}")
-    return True
-
-
-results = [passes(test) for test in TESTS]
-print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-sys.exit(0 if all(results) else 1)
+each.run([every_matrix_scipy_saves_comes_back, every_kind_of_archive_is_read, matrices_survive_other_containers,
+          large_matrices_survive, what_is_written_is_always_the_same, names_and_metadata_survive, arrays_of_other_ranks_are_read,
+          other_formats_are_plain_arrays_with_a_warning, plain_archives_stay_plain, contradictions_are_refused,
+          what_scipy_has_no_word_for_is_refused, damage_is_seen])
