@@ -1,4 +1,4 @@
-/* cli/cmd_about.c - what this build can do: formats, types, version. */
+/* cli/cmd_about.c - what this build can do: formats, types, datatypes, version. */
 #include "json.h"
 #include "opts.h"
 #include "table.h"
@@ -117,6 +117,50 @@ static int types(const opts *o)
     return EXIT_DONE;
 }
 
+static void datatype_row(table *t, const opts *o, const tn_datatype_name *d, double bits)
+{
+    char text[24];
+    if (o->json) {
+        json_open('{');
+        json_text_field("name", d->name);
+        json_text_field("datatype", d->text);
+        json_key("bits");
+        json_double(bits);
+        json_text_field("family", d->family);
+        json_close('}');
+        json_end();
+        return;
+    }
+    snprintf(text, sizeof text, "%.6g", bits);
+    table_cell(t, d->name);
+    table_cell(t, text);
+    table_cell(t, d->text);
+    table_cell(t, d->family);
+}
+
+static int datatypes(const opts *o)
+{
+    static const char *const headings[] = { "name", "bits", "number|scale", "family", NULL };
+    const tn_datatype_name *d;
+    tn_error err;
+    table t;
+    if (!o->json)
+        table_begin(&t, headings, 1u << 1);
+    for (size_t i = 0; (d = tn_datatype_at(i)); i++) {
+        tn_datatype *datatype;
+        if (tn_datatype_parse(d->name, &datatype, &err) != TN_OK) {
+            if (!o->json)
+                table_drop(&t);
+            return say_error(NULL, &err);
+        }
+        datatype_row(&t, o, d, tn_datatype_bits(datatype));
+        tn_datatype_free(datatype);
+    }
+    if (!o->json)
+        table_end(&t);
+    return EXIT_DONE;
+}
+
 static int version(const opts *o)
 {
     char tool[40];
@@ -156,6 +200,17 @@ const command cmd_types = {
     .example = "  $ tenon types",
     .accepts = OPT(JSON),
     .run = types,
+};
+
+const command cmd_datatypes = {
+    .name = "datatypes",
+    .operands = "",
+    .summary = "Lists the scaled datatypes that have a name.",
+    .about = "Bits are those that a value takes on the average, with its share of scales and\n"
+             "whatever else is stored.",
+    .example = "  $ tenon datatypes | grep mxfp",
+    .accepts = OPT(JSON),
+    .run = datatypes,
 };
 
 const command cmd_version = {

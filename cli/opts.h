@@ -54,7 +54,7 @@ typedef struct command {
 } command;
 
 extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_diff, cmd_meta, cmd_describe, cmd_check,
-    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_version;
+    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
  * EXIT_USAGE after saying what is wrong. */

@@ -31,7 +31,7 @@ _tenon_options() {
     describe) echo "--sidecar --force --quiet $input --help" ;;
     check) echo "--strict --bind --level $common" ;;
     compliance) echo "--level $common" ;;
-    device | formats | types | version) echo "$common" ;;
+    device | formats | types | datatypes | version) echo "$common" ;;
     help) echo --help ;;
     esac
 }
@@ -57,7 +57,7 @@ _tenon_values() {
 
 _tenon() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands='ls show stats verify convert diff meta describe check compliance device formats types version help'
+    local commands='ls show stats verify convert diff meta describe check compliance device formats types datatypes version help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")

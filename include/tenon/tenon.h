@@ -4,6 +4,7 @@
 
 #include <tenon/cast.h>
 #include <tenon/convert.h>
+#include <tenon/datatype.h>
 #include <tenon/descriptor.h>
 #include <tenon/device.h>
 #include <tenon/dtype.h>
@@ -11,6 +12,7 @@
 #include <tenon/file.h>
 #include <tenon/layout.h>
 #include <tenon/quantize.h>
+#include <tenon/scaled.h>
 #include <tenon/sparse.h>
 #include <tenon/stats.h>
 #include <tenon/tensor.h>

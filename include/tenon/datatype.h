@@ -1,0 +1,72 @@
+/* tenon/datatype.h - recipes of scaled tensors: how values become small codes
+ * with scales, and back.
+ *
+ *     DATATYPE   NUMBER | NUMBER|SCALE | a predefined name, see tn_datatype_at()
+ *     NUMBER     e<X>m<Y>[b<Z>][ieee|fn|fnuz|inuz]   int<K>   uint<K>   float<N>
+ *                bfloat<N>   binary8p<P>   cb<I><M>...   icb<I><M>...
+ *     SCALE      [multi_]NUMBER[_NUMBER][_NUMBER][_TILE[_TILE]]
+ *     TILE       t<T>[s<S>][o<O>][d<D>][n<N>m<M>]
+ *
+ * Upper and lower case are the same.  docs/datatypes.md has the meaning of
+ * every part and the table of names. */
+#ifndef TENON_DATATYPE_H
+#define TENON_DATATYPE_H
+
+#include <tenon/cast.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Immutable once made; any number of threads may share one. */
+typedef struct tn_datatype tn_datatype;
+
+/* Reads a datatype.  TN_ERR_ARGUMENT: the text says what is wrong and at which
+ * character.  TN_ERR_UNSUPPORTED: matrix sparsity, and what else the text rules out. */
+TN_API tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *err);
+
+/* The same with a codebook of the caller's own: `json` is
+ * {"compute":"e2m3fnuz","mappings":[[0.5,1,1.5,2,3,4,6],...]}, the positive
+ * values of each mapping in ascending order; `scale` is a SCALE. */
+TN_API tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype, tn_error *err);
+
+TN_API void tn_datatype_free(tn_datatype *datatype);
+
+/* "NUMBER|SCALE" (or "NUMBER"), the same for all spellings of one recipe; lives as long as it. */
+TN_API const char *tn_datatype_text(const tn_datatype *datatype);
+
+/* Bits a value takes on the average in a large tensor, with all its parts. */
+TN_API double tn_datatype_bits(const tn_datatype *datatype);
+
+/* Predefined names, in the order of documentation; NULL after the last. */
+typedef struct tn_datatype_name {
+    const char *name;
+    const char *text;           /* NUMBER|SCALE */
+    const char *family;         /* "OCP MX", "integer", "codebook" ... */
+} tn_datatype_name;
+TN_API const tn_datatype_name *tn_datatype_at(size_t i);
+
+/* One part of a tensor of this datatype. */
+typedef struct tn_scaled_part {
+    const char *role;           /* "data", "scale", "tscale", "zero", "offset", "meta", "mask" */
+    tn_dtype    plain_dtype;    /* uncompressed: one element a value */
+    int64_t     plain_shape[64];
+    tn_dtype    dtype;          /* compressed: packed */
+    int64_t     shape[64];
+    uint32_t    rank;           /* of both */
+} tn_scaled_part;
+
+typedef struct tn_scaled_shapes {
+    uint32_t       count;
+    tn_scaled_part parts[7];    /* data first */
+} tn_scaled_shapes;
+
+/* The parts of a tensor of this shape, exactly as the specification says.
+ * TN_ERR_ARGUMENT: a rank that the tiles do not fit. */
+TN_API tn_status tn_scaled_shapes_for(const tn_datatype *datatype, uint32_t rank, const int64_t *shape,
+                                      tn_scaled_shapes *shapes, tn_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
