@@ -6,6 +6,9 @@ import time
 
 from system import MIB, TENON, contents, noise, run_tests, tenon, test, write_safetensors
 
+for number in (signal.SIGINT, signal.SIGHUP):           # a background job may have been told to ignore them, and the tool would too
+    signal.signal(number, signal.SIG_DFL)
+
 
 def prepare(folder):
     """A conversion that takes a while, over an old file."""
