@@ -7,6 +7,7 @@
 #include "container/stream.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
+#include "tensor/form.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
 static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
     tn_status status = tn_part_readable(t, &t->parts[0], err);
-    if (!status && tn_raw_writes_sparse(t)) {
+    if (!status && tn_form_is_sparse(t->form)) {
         status = tn_raw_check_sparse(t, err);
         return status ? status : tn_raw_check_length(t, least, err);
     }
@@ -129,7 +130,7 @@ static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descri
     tn_descriptor *d = tn_descriptors_add(set);
     if (!d)
         return tn_fail_nomem(err);
-    return tn_raw_writes_sparse(t) ? describe_sparse(file, &s, &set->arena, d, err) : describe_data(file, &s, &set->arena, d, err);
+    return tn_form_is_sparse(t->form) ? describe_sparse(file, &s, &set->arena, d, err) : describe_data(file, &s, &set->arena, d, err);
 }
 
 tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err)

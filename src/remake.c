@@ -2,6 +2,7 @@
 #include "remake.h"
 #include "base/error.h"
 #include "tensor/array.h"
+#include "tensor/form.h"
 #include "values.h"
 
 #include <math.h>
@@ -283,11 +284,6 @@ static tn_status quantize(making *m, tn_error *err)
 
 /* ---- forms ---- */
 
-static bool is_sparse(const char *form)
-{
-    return strcmp(form, "coo") == 0 || strcmp(form, "csr") == 0;
-}
-
 /* The parts as they will be; the description outlives what has counted them. */
 static tn_status declare_parts(making *m, const tn_tensor *result, tn_error *err)
 {
@@ -308,7 +304,7 @@ static tn_status check_form(const making *m, tn_error *err)
 {
     const tn_remake_rules *rules = m->rules;
     const char *from = m->source->form;
-    if (strcmp(from, "dense") != 0 && !is_sparse(from))
+    if (strcmp(from, "dense") != 0 && !tn_form_is_sparse(from))
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense, coo or csr tensor but found form %s%s",
                        tn_quote_z(m->source->name).text, tn_quote_z(from).text,
                        m->source->scaling ? " (cast it to a float type first)" : "");
@@ -408,7 +404,7 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
     const tn_cast_rule *cast = m->rules->cast;
     bool scaled = strcmp(t->form, "scaled") == 0, dense = strcmp(m->made->tensor.form, "dense") == 0;
     tn_status status = TN_OK;
-    if (is_sparse(m->made->tensor.form))
+    if (tn_form_is_sparse(m->made->tensor.form))
         return cast_entries(m, plans, err);
     if (!scaled && !dense)
         return m->rules->cast || m->rules->layout || m->rules->pad

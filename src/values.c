@@ -1,6 +1,7 @@
 /* values.c - the values of a tensor that is more than its elements. */
 #include "values.h"
 #include "base/error.h"
+#include "tensor/form.h"
 #include "transform/quantize.h"
 
 #include <string.h>
@@ -76,7 +77,7 @@ tn_status tn_values_of(const tn_file *file, const tn_tensor *t, tn_arena *arena,
         *values = (tn_values){ .dtype = t->parts[0].array.dtype };
         return TN_OK;
     }
-    if (strcmp(t->form, "coo") == 0 || strcmp(t->form, "csr") == 0) {
+    if (tn_form_is_sparse(t->form)) {
         uint64_t stored = (uint64_t)t->parts[0].array.shape[0], all = stored;
         tn_shape_count(t->rank, t->shape, &all);    /* cannot fail: its form was checked */
         *values = (tn_values){ .dtype = t->parts[0].array.dtype, .zeros = all > stored ? all - stored : 0 };

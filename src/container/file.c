@@ -230,6 +230,15 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     return tn_form_check(t, &why) ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
 }
 
+/* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not have. */
+static const char *form_of(const tn_entry *e)
+{
+    if (!e->storage.opaque)
+        return "dense";
+    const char *name = e->form ? e->form : e->storage.opaque;
+    return tn_form_find(name) ? "unknown" : name;
+}
+
 tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
 {
     uint64_t nbytes;
@@ -249,8 +258,7 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     };
     part->data = tn_file_view(f, part);
     f->tensors[f->count] = (tn_tensor){
-        .name = e->name, .form = !e->storage.opaque ? "dense" : e->form ? e->form : e->storage.opaque, .dtype = e->dtype,
-        .rank = e->rank, .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
+        .name = e->name, .form = form_of(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
     if (e->ncompanions && (status = add_companions(f, e, err)))
         return status;

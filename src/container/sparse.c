@@ -3,27 +3,17 @@
 #include "base/error.h"
 #include "container/stream.h"
 #include "tensor/code.h"
+#include "tensor/form.h"
+#include "tensor/indices.h"
 
-#include <stdio.h>
 #include <string.h>
 
 bool tn_is_sparse_index(const tn_tensor *t, const tn_part *p)
 {
-    bool coo = strcmp(t->form, "coo") == 0 && t->nparts == 2, csr = strcmp(t->form, "csr") == 0 && t->nparts == 3;
-    return (coo || csr) && p != &t->parts[0];
+    return tn_form_is_sparse(t->form) && p != &t->parts[0];
 }
 
 /* ---- numbers ---- */
-
-/* A number as it was meant, for messages. */
-typedef struct number { char text[24]; } number;
-static number show(tn_dtype dtype, uint64_t n)
-{
-    number shown;
-    bool negative = n > INT64_MAX && tn_dtype_get(dtype)->kind == TN_KIND_INT;
-    snprintf(shown.text, sizeof shown.text, "%s%llu", negative ? "-" : "", (unsigned long long)(negative ? -n : n));
-    return shown;
-}
 
 /* The numbers of a part, one after the other. */
 typedef struct numbers {
@@ -72,9 +62,8 @@ static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entr
 {
     if (index < (uint64_t)t->shape[dimension])
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, place_of(s), "tensor %s: entry %llu: expected an index below %lld in dimension %u but "
-                   "found %s", tn_quote_z(t->name).text, (unsigned long long)entry, (long long)t->shape[dimension], dimension,
-                   show(s->dtype, index).text);
+    return tn_fail(err, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text,
+                   tn_index_fault(s->dtype, entry, dimension, t->shape[dimension], index).text);
 }
 
 /* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the same. */
@@ -124,24 +113,15 @@ static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
 /* From 0 to the number of values, never down. */
 static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
 {
-    uint64_t entries = (uint64_t)t->parts[0].array.shape[0], last = (uint64_t)t->parts[2].array.shape[0] - 1, before = 0, now = 0;
-    for (uint64_t i = 0;; i++) {
+    tn_row_pointer p = { .dtype = s->dtype, .rows = (uint64_t)t->parts[2].array.shape[0] - 1,
+                         .entries = (uint64_t)t->parts[0].array.shape[0] };
+    for (;; p.i++, p.before = p.found) {
         bool any;
-        char expected[60] = "";
-        tn_status status = next_number(s, &now, &any, why);
+        tn_status status = next_number(s, &p.found, &any, why);
         if (status || !any)
             return status;
-        if (i == 0 && now != 0)
-            snprintf(expected, sizeof expected, "0");
-        else if (now < before)
-            snprintf(expected, sizeof expected, "at least %llu, as the one before it,", (unsigned long long)before);
-        else if (now > entries || (i == last && now != entries))
-            snprintf(expected, sizeof expected, "%s%llu, the number of values,", i == last ? "" : "at most ",
-                     (unsigned long long)entries);
-        if (expected[0])
-            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "tensor %s: row pointer %llu: expected %s but found %s",
-                           tn_quote_z(t->name).text, (unsigned long long)i, expected, show(s->dtype, now).text);
-        before = now;
+        if (!tn_row_pointer_is_right(&p))
+            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text, tn_row_pointer_fault(&p).text);
     }
 }
 

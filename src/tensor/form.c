@@ -121,6 +121,12 @@ const tn_form *tn_form_find(const char *name)
     return NULL;
 }
 
+bool tn_form_is_sparse(const char *name)
+{
+    const tn_form *form = tn_form_find(name);
+    return form && (form->check == check_coo || form->check == check_csr);
+}
+
 static uint32_t role_count(const tn_form *form)
 {
     uint32_t n = 0;

@@ -20,6 +20,9 @@ typedef struct tn_form {
 /* The form of this name, or NULL. */
 const tn_form *tn_form_find(const char *name);
 
+/* It stores some elements and where they are: "coo", "csr". */
+bool tn_form_is_sparse(const char *name);
+
 /* Checks a tensor against its form: roles, types, shapes.
  * TN_ERR_UNSUPPORTED: a form this build does not know. */
 tn_status tn_form_check(const tn_tensor *tensor, tn_error *err);

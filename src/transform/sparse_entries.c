@@ -1,5 +1,6 @@
 /* transform/sparse_entries.c - the indices of sparse tensors: their keys, and whether they are right. */
 #include "transform/sparse_entries.h"
+#include "tensor/indices.h"
 #include "transform/sparse_sort.h"
 
 #include <stdio.h>
@@ -125,36 +126,16 @@ static uint64_t span_size(uint64_t count, uint64_t span)
     return left < SPAN ? left : SPAN;
 }
 
-/* A number of the index type, with its sign. */
-typedef struct index_text { char text[24]; } index_text;
-
-static index_text show_index(tn_dtype type, uint64_t index)
-{
-    index_text t;
-    bool negative = index > INT64_MAX && (type == TN_INT32 || type == TN_INT64);
-    snprintf(t.text, sizeof t.text, "%s%llu", negative ? "-" : "", (unsigned long long)(negative ? -index : index));
-    return t;
-}
-
 static tn_status check_pointers(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     const tn_entry_view *v = &((const checking *)context)->v;
     (void)seat;
     uint64_t first = item * SPAN, end = first + span_size(v->rows + 1, item);
-    uint64_t before = first ? pointer_at(v, first - 1) : 0;
-    for (uint64_t i = first; i < end; i++) {
-        uint64_t now = pointer_at(v, i);
-        char expected[64] = "";
-        if (i == 0 && now != 0)
-            snprintf(expected, sizeof expected, "0");
-        else if (now < before)
-            snprintf(expected, sizeof expected, "at least %llu, as the one before it,", (unsigned long long)before);
-        else if (now > v->count || (i == v->rows && now != v->count))
-            snprintf(expected, sizeof expected, "%s%llu, the number of values,", i < v->rows ? "at most " : "", (unsigned long long)v->count);
-        if (expected[0])
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "row pointer %llu: expected %s but found %s", (unsigned long long)i,
-                           expected, show_index(v->type, now).text);
-        before = now;
+    tn_row_pointer p = { .dtype = v->type, .i = first, .rows = v->rows, .entries = v->count, .before = first ? pointer_at(v, first - 1) : 0 };
+    for (; p.i < end; p.i++, p.before = p.found) {
+        p.found = pointer_at(v, p.i);
+        if (!tn_row_pointer_is_right(&p))
+            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s", tn_row_pointer_fault(&p).text);
     }
     return TN_OK;
 }
@@ -172,9 +153,8 @@ static tn_status fail_index(const tn_entry_view *v, uint64_t first, size_t n, tn
         uint64_t found = tn_index_get(v->type, v->indices, i);
         uint32_t dimension = before + (uint32_t)(i % columns);
         if (found >= (uint64_t)v->tensor->shape[dimension])
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "entry %llu: expected an index below %lld in dimension %u but found %s",
-                           (unsigned long long)(i / columns), (long long)v->tensor->shape[dimension], dimension,
-                           show_index(v->type, found).text);
+            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s",
+                           tn_index_fault(v->type, i / columns, dimension, v->tensor->shape[dimension], found).text);
     }
     return tn_entry_fail_changed(err);
 }

@@ -168,6 +168,7 @@ static void check_listed(const char *file, const tn_file *f, const char *text)
     seen s = verify(f);
     CHECK(s.parts == 1);
     CHECK(s.verdict == (p->storage.checksum == TN_CHECKSUM_NONE ? TN_VERDICT_UNREADABLE : TN_VERDICT_OK));
+    CHECK(tn_convert(f, "not-written.safetensors", NULL, NULL, &err) == TN_ERR_UNSUPPORTED);
 }
 
 static void check_opened(const char *file, const tn_file *f, const char *verdict, const char *text)

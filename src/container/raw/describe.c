@@ -5,6 +5,7 @@
 #include "bytes/json.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
+#include "tensor/form.h"
 
 #include <string.h>
 
@@ -179,7 +180,7 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
                           .dtype = type, .base_type = tn_wia_type_name(type, arena), .byte_order = TN_HOST_ORDER };
     m.nomem |= !d->base_type || !d->name;
     describe_shape(&m);
-    tn_status status = tn_raw_writes_sparse(t) ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK;
+    tn_status status = tn_form_is_sparse(t->form) ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK;
     if (status)
         return status;
     if (!d->sparse.format)

@@ -93,9 +93,6 @@ double tn_raw_number(float value);
 
 /* --- sparse.c --- */
 
-/* A tensor whose parts all stand in the document. */
-bool tn_raw_writes_sparse(const tn_tensor *tensor);
-
 /* TN_ERR_UNSUPPORTED: a rank that the specification has no words for. */
 tn_status tn_raw_check_sparse(const tn_tensor *tensor, tn_error *err);
 

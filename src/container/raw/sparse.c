@@ -7,11 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-bool tn_raw_writes_sparse(const tn_tensor *t)
-{
-    return strcmp(t->form, "coo") == 0 || strcmp(t->form, "csr") == 0;
-}
-
 static bool is_coo(const tn_tensor *t)
 {
     return strcmp(t->form, "coo") == 0;

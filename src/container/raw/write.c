@@ -8,6 +8,7 @@
 #include "container/record.h"
 #include "bytes/json.h"
 #include "tensor/code.h"
+#include "tensor/form.h"
 #include "tensor/number.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static const tn_tensor *whole_of(const tn_writer *w, const tn_out_entry *e)
 
 static bool is_number(const tn_writer *w, const tn_out_entry *e)
 {
-    return e->part || tn_raw_writes_sparse(whole_of(w, e));
+    return e->part || tn_form_is_sparse(whole_of(w, e)->form);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -51,7 +52,7 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->count && !status; i++) {
         const tn_tensor *t = w->entries[i].whole;
-        if (t && tn_raw_writes_sparse(t))
+        if (t && tn_form_is_sparse(t->form))
             status = check_sparse(t, &least, err);
         else if (t && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
             status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: raw cannot hold a tensor of form %s",
@@ -85,7 +86,7 @@ static void fill_in(tn_writer *w, const tn_out_entry *e)
     uint8_t *at = w->files[e->file].memory + e->offset;
     const tn_tensor *t = whole_of(w, e);
     const tn_dtype_info *type = tn_dtype_get(e->dtype);
-    bool index = e->part && tn_raw_writes_sparse(t);
+    bool index = e->part && tn_form_is_sparse(t->form);
     if (type->kind == TN_KIND_COMPLEX)
         type = tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
     uint64_t longest = tn_dtype_limit(type, type->kind != TN_KIND_UINT);
@@ -167,7 +168,7 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
 {
     const tn_out_entry *e = &w->entries[i];
     const tn_tensor *t = e->whole;
-    bool sparse = tn_raw_writes_sparse(t);
+    bool sparse = tn_form_is_sparse(t->form);
     char content[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(&e->digest, content);
     tn_raw_subject s = {

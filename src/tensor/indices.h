@@ -1,0 +1,30 @@
+/* tensor/indices.h - indices and row pointers of sparse tensors: which are
+ * right, and in what words one that is not is refused.  (code.h reads them.) */
+#ifndef TN_TENSOR_INDICES_H
+#define TN_TENSOR_INDICES_H
+
+#include <tenon/dtype.h>
+
+#include <stdint.h>
+
+typedef struct tn_fault { char text[160]; } tn_fault;
+
+/* "entry 3: expected an index below 4 in dimension 1 but found -1" */
+tn_fault tn_index_fault(tn_dtype dtype, uint64_t entry, uint32_t dimension, int64_t extent, uint64_t found);
+
+/* One row pointer among its like: number `i` of 0 .. rows, to `entries` entries. */
+typedef struct tn_row_pointer {
+    tn_dtype dtype;
+    uint64_t i, rows, entries;
+    uint64_t before, found;     /* the one before it (0 for the first), and itself */
+} tn_row_pointer;
+
+static inline bool tn_row_pointer_is_right(const tn_row_pointer *p)
+{
+    return p->found >= p->before && p->found <= p->entries && (p->i || !p->found) && (p->i < p->rows || p->found == p->entries);
+}
+
+/* "row pointer 5: expected at least 3, as the one before it, but found 2" */
+tn_fault tn_row_pointer_fault(const tn_row_pointer *p);
+
+#endif
