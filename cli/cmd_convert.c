@@ -2,6 +2,7 @@
 #include "json.h"
 #include "opts.h"
 #include "progress.h"
+#include "report.h"
 #include "rules.h"
 #include "table.h"
 #include "text.h"
@@ -14,6 +15,7 @@ typedef struct job {
     const rule_list *rules;
     table       plan;           /* of a dry run */
     const char *headings[9];    /* of the plan, NULL-terminated */
+    report      done;           /* --report */
 } job;
 
 /* ---- a dry run ---- */
@@ -29,6 +31,7 @@ static void json_plan_row(const tn_planned *planned)
     json_text_field("from", from ? from->name : NULL);
     json_text_field("dtype", info ? info->name : NULL);
     json_text_field("form", planned->form);
+    json_text_field("datatype", planned->datatype);
     json_shape_field("shape", planned->rank, planned->shape);
     json_shape_field("physical_shape", planned->rank, planned->physical);
     json_text_field("layout", planned->layout);
@@ -60,7 +63,8 @@ static void plan_row(void *context, const tn_planned *planned)
     table_name(&j->plan, planned->name);
     if (j->rules->casts)
         table_cell(&j->plan, tensor_type(planned->source).s);
-    table_cell(&j->plan, type_and_form(planned->dtype, planned->form, &planned->source->parts[0]).s);
+    table_cell(&j->plan, planned->datatype ? type_and_datatype(planned->source->dtype, planned->datatype).s
+                                           : type_and_form(planned->dtype, planned->form, &planned->source->parts[0]).s);
     if (shows_layout(j))
         table_cell(&j->plan, planned->layout ? planned->layout : "-");
     shape_cell(&j->plan, planned);
@@ -128,6 +132,13 @@ static void say_result(const opts *o, const tn_convert_result *result, double se
             human_size((uint64_t)(most / (seconds > 1e-6 ? seconds : 1e-6))).s);
 }
 
+static void report_row(void *context, const tn_quantized *quantized)
+{
+    job *j = context;
+    progress_end(&j->bar);
+    report_add(&j->done, quantized);
+}
+
 static tn_create_options create_options(const opts *o)
 {
     return (tn_create_options){
@@ -138,6 +149,7 @@ static tn_create_options create_options(const opts *o)
         .drop_names = o->drop_names,
         .btf_coo_code = o->btf_coo_code,
         .mtx_symmetric = o->mtx_symmetric,
+        .ocp_names = o->ocp_names,
         .filler = o->filler,
         .align = o->align,
         .shard_size = o->shard_size,
@@ -171,6 +183,7 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
         .max_bytes = o->max_bytes,
         .dry_run = o->dry_run,
         .plan = o->dry_run ? plan_row : NULL,
+        .quantized = o->report ? report_row : NULL,
         .progress = progress_step,
         .context = j,
     };
@@ -190,11 +203,15 @@ static int convert(const opts *o, const tn_file *file, const rule_list *rules)
     }
     if (o->dry_run)
         plan_begin(&j);
+    if (o->report)
+        report_begin(&j.done, o->json);
     tn_status status = tn_convert(file, o->files[1], &options, &result, &err);
     double seconds = now() - j.bar.began;
     progress_end(&j.bar);
     if (o->dry_run)
         plan_end(&j, status);
+    if (o->report)
+        report_end(&j.done, status == TN_OK);
     if (o->json) {
         json_text_field("error", status == TN_OK ? NULL : err.text);
         json_result(o, &result, seconds);
@@ -210,7 +227,7 @@ static int convert(const opts *o, const tn_file *file, const rule_list *rules)
     return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }
 
-static int run(const opts *o)
+static int check_options(const opts *o)
 {
     if (o->filler && o->align == 0)
         return usage_error("convert", "--filler needs --align SIZE");
@@ -218,10 +235,31 @@ static int run(const opts *o)
         return usage_error("convert", "--max-bytes needs --form");
     if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
         return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
+    if (o->report && o->dry_run)
+        return usage_error("convert", "--report is of what was written, and --dry-run writes nothing (\"tenon compare-types\" rates only)");
+    return EXIT_DONE;
+}
+
+/* What only a datatype has a use for. */
+static int check_rules(const opts *o, const rule_list *rules)
+{
+    const char *option = o->datatype_default ? o->datatype_default : o->report ? "report" : NULL;
+    if (!option || rules_have_datatypes(rules))
+        return EXIT_DONE;
+    return usage_error("convert", "--%s needs a rule for --cast with a datatype, such as mxfp4", option);
+}
+
+static int run(const opts *o)
+{
     tn_file *file = NULL;
     rule_list rules;
+    int code = check_options(o);
+    if (code != EXIT_DONE)
+        return code;
     signals_catch();
-    int code = rules_read(&rules, o);
+    code = rules_read(&rules, o);
+    if (code == EXIT_DONE)
+        code = check_rules(o, &rules);
     if (code == EXIT_DONE)
         code = open_input(o, o->files[0], &file);
     if (code == EXIT_DONE)
@@ -248,6 +286,11 @@ const command cmd_convert = {
              "scales, (code - zero) * scale: zero=symmetric, asymmetric or N; percentile=P\n"
              "fits the range to P percent of the values; scale=S is given, not found.\n"
              "A cast to a float type gives the values back.  DIM is a letter or a number.\n\n"
+             "TYPE may also be a datatype, small codes that share scales (\"tenon datatypes\"):\n"
+             "mxfp4, or spelled out 'e2m1fnuz|e8m0_t32', or with a codebook of your own\n"
+             "'table.json|e8m0_t32'.  Keys: round, nan, seed, mode (--scale-mode), store (packed,\n"
+             "unpacked), dialect, rotate, virtual (yes, no).  2:4 keeps the 2 largest of each 4\n"
+             "values.  Again, a cast to a float type gives the values back.\n\n"
              "--layout puts the dimensions into another order, the data with them; from= says\n"
              "what the file does not.  --pad fills each DIM up to a multiple of N with zeros or\n"
              "value=V; the shape stays as it is.\n\n"
@@ -257,12 +300,14 @@ const command cmd_convert = {
     .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n"
                "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
                "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
+               "  $ tenon convert in.safetensors small.zt --cast '*.weight=mxfp4,mode=mse' --report\n"
                "  $ tenon convert pruned.safetensors small.zt --form '*.weight=csr'\n"
                "  $ tenon convert in.safetensors npu.json --layout 'conv*=NHWC,from=NCHW' --pad 'conv*=C=16'",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
-               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) |
+               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) |
+               OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) |
                OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(IO) |
                OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | OPT(QUIET) | OPT(JSON),
     .run = run,

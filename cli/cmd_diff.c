@@ -2,7 +2,8 @@
 #include "json.h"
 #include "opts.h"
 #include "progress.h"
-#include "text.h"
+#include "rating.h"
+#include "worst.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@ typedef struct comparison {
     const opts *o;
     const tn_file *a, *b;
     uint64_t    tensors, elements, unread;
+    worst_list  worst;
 } comparison;
 
 /* One side's metadata: a tensor's, or the file's own. */
@@ -96,8 +98,20 @@ static void out_distance(const tn_difference *d)
             out(", SQNR %.1f dB", d->sqnr);
         out(", max %.6g ulp", d->max_ulp);
     }
+    if (d->saturated > 0)
+        out(", %s saturated", percent(d->saturated, d->elements).s);
+    if (d->flushed > 0)
+        out(", %s flushed to zero", percent(d->flushed, d->elements).s);
     if (d->specials > 0)
         out(", %s with NaN or infinity", grouped(d->specials).s);
+}
+
+/* What each side takes, where that is not the same. */
+static void out_bits(const tn_difference *d)
+{
+    double a = tensor_bits(d->a), b = tensor_bits(d->b);
+    if (a != b)
+        out(", %s bits a value in A, %s in B", bits_text(a).s, bits_text(b).s);
 }
 
 static bool is_scaled(const tn_tensor *t)
@@ -109,15 +123,17 @@ static bool is_scaled(const tn_tensor *t)
 static void out_values(const tn_difference *d)
 {
     const tn_part *part = d->part ? d->part : &d->a->parts[0];
-    bool whole = d->a->nparts == 1 || is_scaled(d->a) || is_scaled(d->b);
+    bool scaled = is_scaled(d->a) || is_scaled(d->b), whole = d->a->nparts == 1 || scaled;
     out("%s of %s%s differ (%.3g%%)", grouped(d->differing).s, counted(d->elements, whole ? "value" : "element").s,
         whole ? "" : " of its parts", percentage(d));
     out(", first %s%s%sat %s", whole ? "" : "in part ", whole ? "" : escaped(part->role), whole ? "" : " ",
-        index_of(d->first, part->array.rank, part->array.shape).s);
+        index_of(d->first, scaled ? d->a->rank : part->array.rank, scaled ? d->a->shape : part->array.shape).s);
     if (whole)
         out_distance(d);
     if (d->bits > 0)
         out(", %s", counted(d->bits, "bit").s);
+    if (whole)
+        out_bits(d);
 }
 
 static void out_descriptions(const tn_difference *d, const char **separator)
@@ -191,6 +207,9 @@ static void json_side(const char *key, const tn_tensor *tensor)
     json_text_field("form", tensor->form);
     json_text_field("dtype", info ? info->name : NULL);
     json_shape_field("shape", tensor->rank, tensor->shape);
+    json_text_field("datatype", tensor->scaling ? tensor->scaling->datatype : NULL);
+    json_key("bits");
+    json_double(tensor_bits(tensor));
     json_close('}');
 }
 
@@ -212,6 +231,8 @@ static void json_values(const tn_difference *d)
     json_double(d->max_ulp);
     json_key("sqnr");
     json_double(d->sqnr);
+    json_uint_field("saturated", d->saturated);
+    json_uint_field("flushed", d->flushed);
     json_close('}');
 }
 
@@ -264,6 +285,8 @@ static void report(void *context, const tn_difference *d)
     c->unread += (d->what & TN_DIFF_UNREAD) != 0;
     if (d->what == 0)
         return;
+    if (d->what & TN_DIFF_VALUES && isfinite(d->sqnr))
+        worst_add(&c->worst, d->a->name, d->sqnr);
     progress_end(&c->bar);
     if (c->o->json)
         json_difference(c, d);
@@ -279,6 +302,8 @@ static void summary(const comparison *c, size_t different)
         json_uint_field("different", different);
         json_uint_field("tensors", c->tensors);
         json_uint_field("elements", c->elements);
+        json_key("worst");
+        worst_json(&c->worst);
         return;
     }
     if (equal)
@@ -286,6 +311,7 @@ static void summary(const comparison *c, size_t different)
     else
         out("%s; %s, %s compared\n", counted(different, "difference").s, counted(c->tensors, "tensor").s,
             counted(c->elements, "element").s);
+    worst_out(&c->worst);
 }
 
 static int compare(comparison *c)
@@ -322,11 +348,15 @@ static int compare(comparison *c)
 static int run(const opts *o)
 {
     tn_file *a = NULL, *b = NULL;
+    comparison c = { .o = o };
     signals_catch();
     int code = open_input(o, o->files[0], &a);
     code = worse(code, open_input(o, o->files[1], &b));
+    c.a = a;
+    c.b = b;
     if (code == EXIT_DONE)
-        code = compare(&(comparison){ .o = o, .a = a, .b = b });
+        code = compare(&c);
+    worst_free(&c.worst);
     tn_close(a);
     tn_close(b);
     return code;
@@ -339,8 +369,9 @@ const command cmd_diff = {
     .about = "A and B may be of different formats and element types.  Says for each tensor\n"
              "that differs in how many values, where first, and by how much: SQNR is the\n"
              "signal to noise ratio of B, ulp the step of the coarser type at a value of A.\n"
-             "A scaled tensor is compared by the values its codes stand for.  Exit status 1\n"
-             "if anything differs.",
+             "A scaled tensor is compared by the values its codes stand for; saturated are those\n"
+             "beyond the largest number of their scale.  Then the ten tensors with the least SQNR.\n"
+             "Exit status 1 if anything differs.",
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,

@@ -80,9 +80,24 @@ static void place_note(table *t, const tn_part *part)
         table_note(t, "strides %s", shape_of(rank, part->storage.stride).s);
 }
 
+static void datatype_note(table *t, const tn_tensor *tensor)
+{
+    const tn_scaling *s = tensor->scaling;
+    char rotation[64] = "";
+    if (s->rotation.size)
+        tn_rotation_format(rotation, sizeof rotation, &s->rotation);
+    table_note(t, "codes of %s values: %s%s%s%s, %.6g bits a value", type_of(tensor->dtype, NULL).s,
+               strlen(s->datatype) < 200 ? escaped(s->datatype) : datatype_name(s->datatype).s,
+               s->unpacked ? ", unpacked" : "", *rotation ? ", rotated by " : "", rotation, tensor_bits(tensor));
+}
+
 static void scaling_note(table *t, const tn_tensor *tensor)
 {
     const tn_scaling *s = tensor->scaling;
+    if (s->datatype) {
+        datatype_note(t, tensor);
+        return;
+    }
     char scales[60] = "one scale";
     if (s->axis >= 0)
         snprintf(scales, sizeof scales, "a scale for each index of dimension %d", s->axis);
@@ -195,11 +210,27 @@ static void json_parts(const tn_file *file, const tn_tensor *tensor)
     json_close(']');
 }
 
+static void json_datatype(const tn_scaling *s)
+{
+    char rotation[64] = "";
+    if (s->rotation.size)
+        tn_rotation_format(rotation, sizeof rotation, &s->rotation);
+    json_open('{');
+    json_text_field("datatype", s->datatype);
+    json_bool_field("unpacked", s->unpacked);
+    json_text_field("rotation", *rotation ? rotation : NULL);
+    json_close('}');
+}
+
 static void json_scaling(const tn_scaling *s)
 {
     json_key("scaling");
     if (!s) {
         json_word("null");
+        return;
+    }
+    if (s->datatype) {
+        json_datatype(s);
         return;
     }
     json_open('{');
@@ -309,7 +340,8 @@ const command cmd_ls = {
     .summary = "Lists tensors: name, type, shape, size, encoding, checksum.",
     .about = "Only the index is read.  A type, encoding or checksum this build does not know\n"
              "is shown in question marks as the file spells it.  \"int8 scaled\" is a tensor of\n"
-             "int8 codes with scales, \"float32 csr 5%\" a sparse one that stores 5 % of its elements.",
+             "int8 codes with scales, \"bfloat16 mxfp4\" one of bfloat16 values as a datatype has\n"
+             "them, \"float32 csr 5%\" a sparse one that stores 5 % of its elements.",
     .example = "  $ tenon ls -l model.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,

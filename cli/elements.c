@@ -1,4 +1,5 @@
-/* cli/elements.c - single elements of a part, wherever its bytes are. */
+/* cli/elements.c - single elements of a part, wherever its bytes are, or the
+ * values of a tensor. */
 #include "elements.h"
 #include "say.h"
 #include "text.h"
@@ -47,7 +48,23 @@ tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, t
     return TN_OK;
 }
 
-void elements_close(elements *e) { free(e->buffer); }
+tn_status elements_open_values(elements *e, const tn_file *file, const tn_tensor *tensor, tn_error *err)
+{
+    uint64_t count = 0;
+    if (tn_shape_count(tensor->rank, tensor->shape, &count) != TN_OK)
+        return refuse(err, "shape", shape_of(tensor->rank, tensor->shape).s);
+    *e = (elements){ .file = file, .count = (int64_t)count, .row = 1, .rows.array = { .dtype = tensor->dtype, .rank = 1 } };
+    tn_status status = tn_values_open(file, tensor, &e->values, err);
+    if (status == TN_OK)
+        e->block = elements_a_block(&e->rows, tn_dtype_get(tensor->dtype)->bits, 1);
+    return status;
+}
+
+void elements_close(elements *e)
+{
+    tn_values_close(e->values);
+    free(e->buffer);
+}
 
 static tn_status load(elements *e, uint64_t index, tn_error *err)
 {
@@ -57,7 +74,8 @@ static tn_status load(elements *e, uint64_t index, tn_error *err)
     e->n = left < e->block ? left : e->block;
     size_t size = (size_t)((e->n * bits + 7) / 8);
     e->data = e->buffer = must_resize(e->buffer, size);
-    tn_status status = tn_part_read_rows(e->file, &e->rows, e->first / e->row, e->n / e->row, e->buffer, size, err);
+    tn_status status = e->values ? tn_values_read(e->values, e->first, e->n, e->buffer, size, err)
+                                 : tn_part_read_rows(e->file, &e->rows, e->first / e->row, e->n / e->row, e->buffer, size, err);
     if (status != TN_OK)
         e->n = 0;
     return status;

@@ -19,7 +19,7 @@ static const command help_command = {
 };
 
 static const command *const commands[] = {
-    &cmd_ls, &cmd_show, &cmd_stats, &cmd_verify, &cmd_convert, &cmd_diff, &cmd_meta, &cmd_describe, &cmd_check,
+    &cmd_ls, &cmd_show, &cmd_stats, &cmd_verify, &cmd_convert, &cmd_compare_types, &cmd_diff, &cmd_meta, &cmd_describe, &cmd_check,
     &cmd_compliance, &cmd_device, &cmd_formats, &cmd_types, &cmd_datatypes, &cmd_version, &help_command, NULL
 };
 
@@ -37,7 +37,7 @@ static void overview(void)
     out_text("Usage: tenon COMMAND [OPTION]... FILE...\n"
              "Describes, stores, checks, rearranges and converts tensor files.\n\nCommands:\n");
     for (const command *const *c = commands; *c; c++)
-        out("  %-10s  %-14s  %s\n", (*c)->name, (*c)->operands, (*c)->summary);
+        out("  %-13s  %-14s  %s\n", (*c)->name, (*c)->operands, (*c)->summary);
     out_text("\n\"tenon COMMAND --help\" says more.  Results go to stdout, talk to stderr.\n"
              "Exit status: 0 done, 1 the input is bad or differs, 2 usage, 3 the system failed.\n\n"
              "Example:\n"

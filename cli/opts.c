@@ -190,17 +190,56 @@ static bool take_checksum(opts *o, const option_row *row, const char *value)
     return false;
 }
 
-/* A default for cast rules is read as a rule says it: "bool,round=up" takes what --round up takes. */
-static bool take_cast_default(opts *o, const option_row *row, const char *value)
+/* KEY=VALUE as a rule would say it of a type. */
+static bool read_default(const char *type, const char *key, const char *value, const tn_cast_rule *before, tn_cast_rule *after)
 {
     char rule[80];
+    int n = snprintf(rule, sizeof rule, "%s,%s=%s", type, key, value);
+    return n < (int)sizeof rule && !strchr(value, ',') && tn_cast_rule_parse(rule, before, after, NULL) == TN_OK;
+}
+
+/* "bool,round=up" takes what --round up takes. */
+static bool take_cast_default(opts *o, const option_row *row, const char *value)
+{
     tn_cast_rule read;
-    int n = snprintf(rule, sizeof rule, "bool,%s=%s", row->name, value);
-    if (n >= (int)sizeof rule || strchr(value, ',') || tn_cast_rule_parse(rule, &o->cast, &read, NULL) != TN_OK)
+    if (!read_default("bool", row->name, value, &o->cast, &read))
         return false;
-    o->cast = read.options;
+    o->cast.options = read.options;
     o->cast_default = row->name;
     return true;
+}
+
+/* And "mxfp4,mode=ceil" what --scale-mode ceil takes. */
+static bool take_datatype_default(opts *o, const option_row *row, const char *value)
+{
+    const char *key = strcmp(row->name, "scale-mode") == 0 ? "mode" : row->name;
+    const tn_cast_rule before = { .scaled = o->cast.scaled };
+    tn_cast_rule read;
+    if (!read_default("mxfp4", key, value, &before, &read))
+        return false;
+    o->cast.scaled = read.scaled;
+    o->datatype_default = row->name;
+    tn_cast_rule_free(&read);
+    return true;
+}
+
+static bool take_virtual(opts *o, const option_row *row, const char *value)
+{
+    (void)value;
+    o->cast.is_virtual = true;
+    o->datatype_default = row->name;
+    return true;
+}
+
+/* One rule among those of --cast, as the first that matches counts. */
+static bool take_sparse(opts *o, const option_row *row, const char *value)
+{
+    tn_cast_rule read;
+    if (tn_cast_rule_parse(value, NULL, &read, NULL) != TN_OK)
+        return false;
+    bool sparse = read.of > 0;
+    tn_cast_rule_free(&read);
+    return sparse && take_list(o, row, value);
 }
 
 #define FIELD(name) offsetof(opts, name)
@@ -228,6 +267,15 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_SEED] = { "seed", "N", "a number from 0 to 18446744073709551615", "of stochastic rounding (default: 0)",
                    take_cast_default, 0, 0 },
     [OPT_COMPLEX] = { "complex", "real", NULL, "complex to real takes the real part", take_cast_default, 0, 0 },
+    [OPT_SPARSE] = { "sparse", "RULE", "[GLOB=]N:M with M of 2, 4, 8 or 16 and N below M", "[GLOB=]N:M: of each M values the N largest (repeatable)",
+                     take_sparse, FIELD(casts), 0 },
+    [OPT_VIRTUAL] = { "virtual", NULL, NULL, "datatypes: the values codes would have, not codes", take_virtual, 0, 0 },
+    [OPT_SCALE_MODE] = { "scale-mode", "MODE", "max, floor, auto, midmax, topbinade, option3, ceil or mse",
+                         "datatypes: how scales are found (default: max)", take_datatype_default, 0, 0 },
+    [OPT_ROTATE] = { "rotate", "ROTATION", "none, hadamardN, walshN, hadamardN:SEED or walshN:SEED with N of 4, 8 ... 128",
+                     "datatypes: spread outliers: hadamardN[:SEED], walshN...", take_datatype_default, 0, 0 },
+    [OPT_DIALECT] = { "dialect", "ocp|ggml", NULL, "mxfp4: codes and scales as OCP or ggml has them", take_datatype_default, 0, 0 },
+    [OPT_REPORT] = { "report", NULL, NULL, "datatypes: what they did to each tensor", take_flag, FIELD(report), 0 },
     [OPT_LAYOUT] = { "layout", "RULE", NULL, "new order: [GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
                      FIELD(layouts), 0 },
     [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V]", take_list, FIELD(pads), 0 },
@@ -249,6 +297,9 @@ static const option_row rows[OPT_COUNT] = {
                            take_coo_code, 0, 0 },
     [OPT_MTX_SYMMETRIC] = { "mtx-symmetric", NULL, NULL, "MatrixMarket: one triangle of a symmetric matrix", take_flag,
                             FIELD(mtx_symmetric), 0 },
+    [OPT_OCP_NAMES] = { "ocp-names", NULL, NULL, "scales of datatypes as NAME_scale, not NAME.scale", take_flag,
+                        FIELD(ocp_names), 0 },
+    [OPT_TYPES] = { "types", "LIST", NULL, "datatypes, separated by commas: mxfp4,nvfp4,int4_b32", take_text, FIELD(types), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },
     [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,
@@ -346,7 +397,7 @@ static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + 
 
 int opts_parse(opts *o, const command *c, int argc, char **argv)
 {
-    *o = (opts){ .cast.size = sizeof o->cast };
+    *o = (opts){ .cast = { .options.size = sizeof o->cast.options, .scaled.size = sizeof o->cast.scaled } };
     for (size_t i = 0; i < NLISTS; i++)
         list_at(o, i)->items = must_allocate((size_t)argc, sizeof(char *));
     int code = parse_options(o, c, argc, argv);

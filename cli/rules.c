@@ -1,4 +1,4 @@
-/* cli/rules.c - what is to become of which tensors: --cast, --recipe, --layout, --pad, --form. */
+/* cli/rules.c - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad, --form. */
 #include "rules.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static int take_line(rule_list *rules, const opts *o, const char *path, size_t n
     if (!*text || add_cast(rules, o, text, &err) == TN_OK)
         return EXIT_DONE;
     say("%s: line %zu: \"%s\": %s", escaped(path), number, escaped(text), err.text);
-    return EXIT_USAGE;
+    return worse(EXIT_USAGE, exit_code(err.status));
 }
 
 static int read_lines(rule_list *rules, const opts *o, const char *path, FILE *f)
@@ -98,7 +98,7 @@ static int read_recipe(rule_list *rules, const opts *o, const char *path)
 static int refuse(const char *option, const char *text, const tn_error *err)
 {
     say("--%s \"%s\": %s", option, escaped(text), err->text);
-    return EXIT_USAGE;
+    return worse(EXIT_USAGE, exit_code(err->status));
 }
 
 static int read_casts(rule_list *rules, const opts *o)
@@ -150,8 +150,19 @@ int rules_read(rule_list *rules, const opts *o)
     return code;
 }
 
+bool rules_have_datatypes(const rule_list *rules)
+{
+    for (size_t i = 0; i < rules->ncasts; i++) {
+        if (rules->casts[i].datatype || rules->casts[i].of)
+            return true;
+    }
+    return false;
+}
+
 void rules_free(rule_list *rules)
 {
+    for (size_t i = 0; i < rules->ncasts; i++)
+        tn_cast_rule_free(&rules->casts[i]);
     free(rules->casts);
     free(rules->layouts);
     free(rules->pads);

@@ -1,4 +1,4 @@
-/* cli/rules.h - what is to become of which tensors: --cast, --recipe, --layout, --pad, --form. */
+/* cli/rules.h - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad, --form. */
 #ifndef TENON_CLI_RULES_H
 #define TENON_CLI_RULES_H
 
@@ -20,5 +20,8 @@ typedef struct rule_list {
  * the list is to be freed. */
 int  rules_read(rule_list *rules, const opts *o);
 void rules_free(rule_list *rules);
+
+/* One of them has a datatype, or N:M. */
+bool rules_have_datatypes(const rule_list *rules);
 
 #endif

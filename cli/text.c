@@ -136,10 +136,39 @@ bool is_sparse(const tn_tensor *tensor, uint64_t *entries)
     return sparse;
 }
 
-/* Of a scaled tensor the codes: what its values are is said beside its scales. */
+form_text datatype_name(const char *datatype)
+{
+    const tn_datatype_name *name = NULL;
+    const char *open = strchr(datatype, '['), *close = open ? strchr(open, ']') : NULL;
+    form_text text;
+    for (size_t i = 0; (name = tn_datatype_at(i)) && strcmp(name->text, datatype) != 0;)
+        i++;
+    snprintf(text.s, sizeof text.s, "%s", name ? name->name : escaped(datatype));
+    if (close) {
+        char head[40];
+        tn_escape(head, sizeof head, datatype, (size_t)(open + 1 - datatype));
+        snprintf(text.s, sizeof text.s, "%s...%s", head, escaped(close));
+    }
+    return text;
+}
+
+form_text type_and_datatype(tn_dtype values, const char *datatype)
+{
+    form_text text, name = datatype_name(datatype);
+    short_text type = type_of(values, NULL);
+    size_t n = strlen(type.s);
+    if (strncmp(name.s, type.s, n) == 0 && name.s[n] == '|')
+        return name;
+    snprintf(text.s, sizeof text.s, "%s %.90s", type.s, name.s);
+    return text;
+}
+
+/* Of integer codes with a scale the codes: what the values are is said beside the scales. */
 form_text tensor_type(const tn_tensor *tensor)
 {
     uint64_t entries, all = tensor_elements(tensor);
+    if (tensor->scaling && tensor->scaling->datatype)
+        return type_and_datatype(tensor->dtype, tensor->scaling->datatype);
     form_text text = type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype, tensor->form, &tensor->parts[0]);
     if (is_sparse(tensor, &entries) && all) {
         size_t n = strlen(text.s);
@@ -226,6 +255,12 @@ uint64_t tensor_elements(const tn_tensor *tensor)
 {
     uint64_t count = 0;
     return tn_shape_count(tensor->rank, tensor->shape, &count) == TN_OK ? count : 0;
+}
+
+double tensor_bits(const tn_tensor *tensor)
+{
+    uint64_t all = tensor_elements(tensor);
+    return all ? 8 * (double)tensor_nbytes(tensor) / (double)all : 0;
 }
 
 const char *meta_text(const tn_meta *meta)

@@ -28,8 +28,16 @@ short_text type_of(tn_dtype dtype, const tn_part *part);
 /* Entries of a sparse tensor, stored zeros included; false for another. */
 bool is_sparse(const tn_tensor *tensor, uint64_t *entries);
 
+/* The first name that "tenon datatypes" lists for it, or its text, cut if long:
+ * "mxfp4", "cb41[...]_e2m3fnuz|e8m0_t32s8". */
+form_text datatype_name(const char *datatype);
+
+/* The type of values that a datatype stores, and it: "bfloat16 mxfp4", but "bfloat16|n2m4" alone. */
+form_text type_and_datatype(tn_dtype values, const char *datatype);
+
 /* The type of a tensor's data, the form where it is not a plain array, and the
- * density of a sparse one: "float32", "int8 scaled", "float32 csr 5.02%". */
+ * density of a sparse one: "float32", "int8 scaled", "float32 csr 5.02%"; of
+ * one with a datatype, type_and_datatype(). */
 form_text  type_and_form(tn_dtype data, const char *form, const tn_part *part);
 form_text  tensor_type(const tn_tensor *tensor);
 
@@ -45,6 +53,7 @@ const char *checksum_name(tn_checksum checksum);
 /* The largest power of two, at most 4096, that divides an offset. */
 unsigned alignment_of(uint64_t offset);
 
+double   tensor_bits(const tn_tensor *tensor);      /* a value takes, with all parts; 0: it has none */
 uint64_t tensor_nbytes(const tn_tensor *tensor);    /* decoded; where a type is unknown, stored */
 uint64_t tensor_elements(const tn_tensor *tensor);
 

@@ -1,10 +1,13 @@
 /* codebook_json.c - codebooks of the caller's own, from JSON. */
 #include "bytes/json.h"
+#include "bytes/source.h"
 #include "tensor/datatype_read.h"
 
 #include <stdlib.h>
 
-enum { MAX_MAPPINGS = 256, MAX_VALUES = 127 };
+#define FILE_SUFFIX ".json"
+
+enum { MAX_MAPPINGS = 256, MAX_VALUES = 127, MAX_FILE = 4 << 20 };
 
 typedef struct table {
     tn_json   j;
@@ -108,7 +111,7 @@ static unsigned bits_of(uint32_t count)
 static tn_status make_book(const table *t, tn_codebook *book)
 {
     *book = (tn_codebook){ .index_bits = bits_of(t->values + 1) + 1, .meta_bits = bits_of(t->mappings), .compute = t->compute,
-                           .mappings = t->mappings, .values = t->values + 1 };
+                           .mappings = t->mappings, .values = t->values + 1, .table = true };
     float *value = calloc((size_t)book->mappings * book->values, sizeof *value);
     if (!value)
         return tn_fail_nomem(t->err);
@@ -128,20 +131,81 @@ static tn_status make_book(const table *t, tn_codebook *book)
     return TN_OK;
 }
 
-tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype, tn_error *err)
+/* The codebook; its values are the caller's to free(). */
+static tn_status read_book(const char *json, size_t n, tn_codebook *book, tn_error *err)
 {
     tn_arena arena = { 0 };
-    tn_codebook book;
-    if (!json || !scale || !datatype)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a table of values and a scale but found none");
     table t = { .value = malloc(sizeof(double) * MAX_MAPPINGS * MAX_VALUES), .err = err };
     if (!t.value)
         return tn_fail_nomem(err);
     tn_json_init(&t.j, json, n, &arena);
     tn_status status = read_table(&t);
     if (status == TN_OK)
-        status = make_book(&t, &book);
+        status = make_book(&t, book);
     free(t.value);
     tn_arena_free(&arena);
+    return status;
+}
+
+tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype, tn_error *err)
+{
+    tn_codebook book;
+    if (!json || !scale || !datatype)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a table of values and a scale but found none");
+    tn_status status = read_book(json, n, &book, err);
     return status ? status : tn_datatype_of_codebook(&book, scale, datatype, err);
+}
+
+/* ---- files ---- */
+
+static tn_status read_json(const tn_source *source, tn_codebook *book, tn_error *err)
+{
+    uint64_t size = tn_source_size(source);
+    if (size > MAX_FILE)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected a table of values of at most %d bytes but found %llu", MAX_FILE,
+                       (unsigned long long)size);
+    char *json = malloc(size ? (size_t)size : 1);
+    if (!json)
+        return tn_fail_nomem(err);
+    tn_status status = tn_source_read(source, 0, json, (size_t)size, err);
+    if (status == TN_OK)
+        status = read_book(json, (size_t)size, book, err);
+    free(json);
+    return status;
+}
+
+/* What is wrong with the file is said of it. */
+static tn_status load_book(const char *path, tn_codebook *book, tn_error *err)
+{
+    tn_error own;
+    tn_source *source = NULL;
+    err = err ? err : &own;
+    tn_status status = tn_source_open(path, TN_IO_PREAD, &source, err);
+    if (status == TN_OK)
+        status = read_json(source, book, err);
+    tn_source_close(source);
+    return status ? tn_error_in_file(err, path) : TN_OK;
+}
+
+/* The length of the NUMBER where it names a file; 0: it does not. */
+static size_t file_name(const char *text)
+{
+    size_t n = strcspn(text, "|"), suffix = strlen(FILE_SUFFIX);
+    return n > suffix && memcmp(text + n - suffix, FILE_SUFFIX, suffix) == 0 ? n : 0;
+}
+
+tn_status tn_datatype_load(const char *text, tn_datatype **datatype, tn_error *err)
+{
+    tn_codebook book;
+    size_t n = text ? file_name(text) : 0;
+    if (!n || !datatype)
+        return tn_datatype_parse(text, datatype, err);
+    if (!text[n])
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: a codebook needs a scale: expected | and one, as in |e8m0_t32, but found "
+                       "the end", tn_quote_z(text).text);
+    tn_arena arena = { 0 };
+    const char *path = tn_arena_text(&arena, text, n);
+    tn_status status = path ? load_book(path, &book, err) : tn_fail_nomem(err);
+    tn_arena_free(&arena);
+    return status ? status : tn_datatype_of_codebook(&book, text + n + 1, datatype, err);
 }

@@ -3,9 +3,9 @@
 #include "base/options.h"
 #include "base/pool.h"
 #include "base/vector.h"
-#include "container/stream.h"
-#include "distance.h"
+#include "saturation.h"
 #include "tensor/code.h"
+#include "tensor/form.h"
 #include "transform/summary.h"
 #include "values.h"
 
@@ -17,7 +17,7 @@ typedef struct pair {
     tn_difference difference;   /* what there is to report */
     tn_distance   distance;
     bool          by_value;     /* one has scales: values are compared, not parts */
-    tn_values     a, b;         /* of the first parts: as they are, unless by value */
+    tn_value_plan a, b;         /* by value: how it is had */
     uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are to be read again */
     char          why[200];     /* for UNREAD */
 } pair;
@@ -32,15 +32,16 @@ typedef struct item {
 
 /* One side of an item: what is left of its window. */
 typedef struct side {
-    tn_stream      stream;
+    tn_value_stream values;
     const uint8_t *window;
     size_t         size;
     unsigned       bits;        /* of an element */
 } side;
 
 typedef struct sides {
-    side     a, b;
-    uint64_t left;              /* elements still to come */
+    side       a, b;
+    tn_limiter limiter;         /* of B, where it is scaled by a datatype */
+    uint64_t   left;            /* elements still to come */
 } sides;
 
 /* What work() leaves for emit(). */
@@ -137,15 +138,23 @@ static uint64_t bytes_of(const tn_part *p, uint64_t n)
     return tn_packed_bytes(n, tn_dtype_get(p->array.dtype)->bits);
 }
 
-static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_dtype type, const tn_change *change,
+/* Bytes that are read of A for an item, as progress counts them. */
+static uint64_t bytes_to_read(const comparison *c, const item *it)
+{
+    const pair *p = &c->pairs[it->pair];
+    return p->by_value ? tn_packed_bytes(it->n, p->a.bits) : bytes_of(part_a(c, it), it->n);
+}
+
+/* `plan` is NULL where parts are compared. */
+static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_dtype type, const tn_value_plan *plan,
                            tn_error *err)
 {
     const tn_part *p = &t->parts[it->part];
     s->size = 0;
     s->bits = tn_dtype_get(type)->bits;
-    tn_status status = tn_stream_open(&s->stream, f, t, p, bytes_of(p, it->from), bytes_of(p, it->n), TN_CHECKSUM_NONE, err);
-    if (!status)
-        tn_stream_change(&s->stream, change);
+    tn_status status = plan ? tn_value_stream_open(&s->values, f, t, plan, it->from, it->n, err)
+                            : tn_stream_open(&s->values.stream, f, t, p, bytes_of(p, it->from), bytes_of(p, it->n),
+                                             TN_CHECKSUM_NONE, err);
     return name_file(f, p, status, err);
 }
 
@@ -153,8 +162,18 @@ static tn_status open_sides(const comparison *c, const item *it, sides *s, tn_er
 {
     const pair *p = &c->pairs[it->pair];
     s->left = it->n;
-    tn_status status = open_side(&s->a, c->a, p->difference.a, it, type_a(c, it), p->a.change, err);
-    return status ? status : open_side(&s->b, c->b, p->difference.b, it, type_b(c, it), p->b.change, err);
+    tn_status status = open_side(&s->a, c->a, p->difference.a, it, type_a(c, it), p->by_value ? &p->a : NULL, err);
+    return status ? status : open_side(&s->b, c->b, p->difference.b, it, type_b(c, it), p->by_value ? &p->b : NULL, err);
+}
+
+/* What the values of B can be at most; what was rotated cannot be held against a scale. */
+static tn_status begin_limits(const comparison *c, const item *it, sides *s, tn_distance *d, tn_error *err)
+{
+    const pair *p = &c->pairs[it->pair];
+    if (!p->by_value || !p->b.made || p->difference.b->scaling->rotation.size)
+        return TN_OK;
+    d->limits = &s->limiter.limits;
+    return tn_limiter_begin(&s->limiter, s->b.values.made, err);
 }
 
 static void advance(side *s, size_t elements)
@@ -171,9 +190,9 @@ static tn_status next_chunks(const comparison *c, const item *it, sides *s, cons
 {
     tn_status status = TN_OK;
     if (!s->a.size)
-        status = name_file(c->a, part_a(c, it), tn_stream_next(&s->a.stream, &s->a.window, &s->a.size, err), err);
+        status = name_file(c->a, part_a(c, it), tn_stream_next(&s->a.values.stream, &s->a.window, &s->a.size, err), err);
     if (!status && !s->b.size)
-        status = name_file(c->b, part_b(c, it), tn_stream_next(&s->b.stream, &s->b.window, &s->b.size, err), err);
+        status = name_file(c->b, part_b(c, it), tn_stream_next(&s->b.values.stream, &s->b.window, &s->b.size, err), err);
     *n = 0;
     if (status || !s->left)
         return status;
@@ -225,6 +244,8 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
     outcome *found = &c->found[seat.slot];
     *found = (outcome){ 0 };
     tn_status status = open_sides(c, it, s, err);
+    if (!status)
+        status = begin_limits(c, it, s, &found->distance, err);
     for (uint64_t at = it->from; !status;) {
         const uint8_t *x = NULL, *y = NULL;
         size_t n;
@@ -243,7 +264,7 @@ static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *e
     item *it = &c->items[number];
     pair *p = &c->pairs[it->pair];
     const outcome *found = &c->found[slot];
-    uint64_t nbytes = bytes_of(part_a(c, it), it->n);
+    uint64_t nbytes = bytes_to_read(c, it);
     if (found->distance.differing && !p->distance.differing)
         p->difference.part = part_a(c, it);
     tn_distance_join(&p->distance, &found->distance);
@@ -279,9 +300,26 @@ static tn_status push_item(comparison *c, item it, tn_error *err)
         return tn_fail_nomem(err);
     c->items = grown;
     c->items[c->nitems++] = it;
-    c->total += bytes_of(part_a(c, &it), it.n);
+    c->total += bytes_to_read(c, &it);
     c->pairs[it.pair].difference.elements += it.n;
     return TN_OK;
+}
+
+static tn_status push_items(comparison *c, size_t number, uint32_t part, uint64_t count, bool split, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (uint64_t from = 0; from < count && !status;) {
+        uint64_t n = split && count - from > TN_SPAN ? TN_SPAN : count - from;
+        status = push_item(c, (item){ .pair = number, .part = part, .from = from, .n = n }, err);
+        from += n;
+    }
+    return status;
+}
+
+static tn_status push_values(comparison *c, size_t number, tn_error *err)
+{
+    const pair *p = &c->pairs[number];
+    return push_items(c, number, 0, p->a.count, p->a.splits && p->b.splits, err);
 }
 
 static tn_status push_part(comparison *c, size_t number, uint32_t part, tn_error *err)
@@ -290,14 +328,7 @@ static tn_status push_part(comparison *c, size_t number, uint32_t part, tn_error
     const tn_part *a = &d->a->parts[part], *b = &d->b->parts[part];
     uint64_t count = 0;
     tn_shape_count(a->array.rank, a->array.shape, &count);
-    bool split = tn_part_splits(a) && tn_part_splits(b);
-    tn_status status = TN_OK;
-    for (uint64_t from = 0; from < count && !status;) {
-        uint64_t n = split && count - from > TN_SPAN ? TN_SPAN : count - from;
-        status = push_item(c, (item){ .pair = number, .part = part, .from = from, .n = n }, err);
-        from += n;
-    }
-    return status;
+    return push_items(c, number, part, count, tn_part_splits(a) && tn_part_splits(b), err);
 }
 
 static bool same_shape(const tn_array *a, const tn_array *b)
@@ -348,8 +379,8 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     const tn_tensor *a = p->difference.a, *b = p->difference.b;
     tn_error why = { .status = TN_OK };
     p->by_value = strcmp(a->form, "scaled") == 0 || strcmp(b->form, "scaled") == 0;
-    *found = p->by_value && same_shape(&a->parts[0].array, &b->parts[0].array);
-    if (*found && (tn_values_of(c->a, a, &c->arena, &p->a, &why) || tn_values_of(c->b, b, &c->arena, &p->b, &why)))
+    *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) && !tn_form_is_sparse(b->form);
+    if (*found && (tn_plan_values(c->a, a, &c->arena, &p->a, &why) || tn_plan_values(c->b, b, &c->arena, &p->b, &why)))
         *found = unread(p, &why);
     if (why.status == TN_ERR_NOMEM && err)
         *err = why;
@@ -376,7 +407,7 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
         if (!status)
             status = find_values(c, p, &values, err);
         if (values && !status)
-            status = push_part(c, number, 0, err);
+            status = push_values(c, number, err);
         else if (!p->by_value && comparable(p))
             for (uint32_t k = 0; k < a->nparts && !status; k++)
                 status = push_part(c, number, k, err);
@@ -431,8 +462,9 @@ static tn_status run(comparison *c, tn_error *err)
         status = tn_pool_run(pool, c->nitems, &task, err);
     }
     for (unsigned i = 0; c->workers && i < jobs; i++) {
-        tn_stream_free(&c->workers[i].a.stream);
-        tn_stream_free(&c->workers[i].b.stream);
+        tn_value_stream_free(&c->workers[i].a.values);
+        tn_value_stream_free(&c->workers[i].b.values);
+        tn_limiter_free(&c->workers[i].limiter);
     }
     free(c->workers);
     free(c->found);
@@ -453,6 +485,8 @@ static void finish_pair(pair *p)
     to->max_rel = d->max_rel;
     to->max_ulp = d->max_ulp;
     to->sqnr = tn_distance_sqnr(d);
+    to->flushed = d->flushed;
+    to->saturated = d->saturated;
 }
 
 /* Returns how many differ. */

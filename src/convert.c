@@ -178,6 +178,7 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
     made->tensor.name = p->name;
     p->dtype = made->tensor.nparts == 1 || made->tensor.scaling ? made->tensor.parts[0].array.dtype : made->tensor.dtype;
     p->form = made->tensor.form;
+    p->datatype = made->tensor.scaling ? made->tensor.scaling->datatype : NULL;
     p->rank = made->tensor.rank;
     p->shape = made->tensor.shape;
     p->physical = made->tensor.parts[0].storage.physical;
@@ -296,13 +297,19 @@ static bool same_layout(const tn_tensor *a, const tn_tensor *b)
     return a->layout && b->layout ? strcmp(a->layout, b->layout) == 0 : a->layout == b->layout;
 }
 
+/* Of all its parts, not one by one. */
+static bool is_made_anew(const tn_remade *made)
+{
+    return made->reform || made->rescale;
+}
+
 /* Whether b may do without its own bytes and the check of its own checksum. */
 static bool may_tie(const conversion *c, size_t k, size_t i)
 {
     const tn_tensor *a = c->source[k], *b = c->source[i];
     const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
     bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
-    if (c->made[i].reform || c->made[k].reform)
+    if (is_made_anew(&c->made[i]) || is_made_anew(&c->made[k]))
         return false;
     /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes must be the same. */
     if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || !same_layout(a, b) || a->rank != b->rank ||
@@ -406,7 +413,7 @@ static tn_status move_data(conversion *c, tn_error *err)
     uint64_t passed = 0, first = 0;
     for (size_t i = 0; i < c->count; i++)
         first += c->made[i].unknown ? c->source[i]->parts[0].nbytes : 0;
-    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first, NULL };
+    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first, NULL, c->o.quantized };
     tn_status status = first ? find_scales(c, &passed, first + tn_transfer_bytes(&t), err) : TN_OK;
     if (!status)
         status = check_indices(c, err);
@@ -423,11 +430,11 @@ static uint64_t bytes_read(const conversion *c)
     uint64_t total = 0;
     for (size_t i = 0; i < w->count; i++) {
         const tn_tensor *t = c->source[w->entries[i].tensor];
-        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data && !c->made[w->entries[i].tensor].reform)
+        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data && !is_made_anew(&c->made[w->entries[i].tensor]))
             total += tn_part_stored(t, &t->parts[w->entries[i].part]).size;
     }
     for (size_t i = 0; i < c->count; i++)
-        for (uint32_t k = 0; k < c->source[i]->nparts && c->made[i].reform; k++)
+        for (uint32_t k = 0; k < c->source[i]->nparts && is_made_anew(&c->made[i]); k++)
             total += tn_part_stored(c->source[i], &c->source[i]->parts[k]).size;
     return total;
 }
@@ -471,6 +478,9 @@ static void free_all(conversion *c)
 {
     for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
         tn_reformed_free(c->made[i].reformed);
+    for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
+        if (c->made[i].rescale)
+            tn_datatype_free(c->made[i].rescale->own);
     tn_pool_free(c->pool);
     tn_arena_free(&c->arena);
 }

@@ -52,11 +52,17 @@ static void place(const tn_file *file, const tn_part *p, tn_raw_subject *s)
     s->physical = p->storage.physical;
 }
 
+/* The file that a part lies in, as a person would call it. */
+static const char *file_name(const tn_file *file, const tn_part *p)
+{
+    const char *path = tn_file_shard_name(file, p->storage.shard), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* Where the bytes are, whatever the descriptor can say of them. */
 static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
 {
-    const char *path = tn_file_shard_name(file, p->storage.shard), *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = file_name(file, p);
     if (*name) {
         tn_buf_puts(own, "\"file\":");
         tn_json_put_string(own, name, strlen(name));
@@ -66,6 +72,16 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
     if (!is_text(file, p))
         tn_buf_printf(own, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)p->storage.offset,
                       (unsigned long long)p->storage.size);
+}
+
+/* The same for the parts of a tensor of a datatype. */
+static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *places)
+{
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        const tn_storage *s = &t->parts[k].storage;
+        places[k] = (tn_raw_place){ .encoding = s->encoding_name, .offset = s->offset, .size = s->size,
+                                    .file = s->shard != t->parts[0].storage.shard ? file_name(file, &t->parts[k]) : NULL };
+    }
 }
 
 /* `least` is the text of the sparse tensors so far, which stand in their descriptions whole. */
@@ -107,12 +123,16 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
 {
     const tn_tensor *t = s->tensor;
     const void *scale = NULL, *zero = NULL;
+    bool typed = tn_raw_of_datatype(t);
+    tn_raw_place places[TN_MAX_PARTS];
     tn_buf own = { 0 };
-    tn_status status = t->nparts > 1 ? read_numbers(file, &t->parts[1], arena, &scale, err) : TN_OK;
-    if (!status && t->nparts > 2)
+    tn_status status = t->nparts > 1 && !typed ? read_numbers(file, &t->parts[1], arena, &scale, err) : TN_OK;
+    if (!status && t->nparts > 2 && !typed)
         status = read_numbers(file, &t->parts[2], arena, &zero, err);
     if (status)
         return status;
+    find_places(file, t, places);
+    s->places = typed ? places : NULL;
     place(file, &t->parts[0], s);
     s->content = t->parts[0].storage.checksum_text;
     put_source(&own, file, &t->parts[0]);

@@ -3,6 +3,7 @@
 #include "tensor/code.h"
 #include "transform/kernels/kernels.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -121,11 +122,35 @@ static void widen(double *to, const tn_dtype_info *type, const uint8_t *from, si
         to[i] = (double)floats[i];
 }
 
+static void count_flushed(tn_distance *d, const double *a, const double *b, size_t n)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += (b[i] == 0) & (a[i] != 0) & (fabs(a[i]) <= DBL_MAX);
+    d->flushed += count;
+}
+
+/* Limits that are one say nothing: that is a scale of 0. */
+static void count_saturated(tn_distance *d, const double *a, const double *b, uint64_t from, size_t n)
+{
+    double low[BLOCK], high[BLOCK];
+    uint64_t count = 0;
+    d->limits->get(d->limits->context, from, n, low, high);
+    for (size_t i = 0; i < n; i++) {
+        bool beyond = ((a[i] > high[i]) & (b[i] == high[i])) | ((a[i] < low[i]) & (b[i] == low[i]));
+        count += beyond & (low[i] < high[i]) & (fabs(a[i]) <= DBL_MAX);
+    }
+    d->saturated += count;
+}
+
 static void add_plain(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from, size_t n)
 {
     double a[BLOCK], b[BLOCK];
     widen(a, s->a, x, n);
     widen(b, s->b, y, n);
+    count_flushed(d, a, b, n);
+    if (d->limits)
+        count_saturated(d, a, b, from, n);
     for (size_t i = 0; i < n; i++) {
         double difference = fabs(a[i] - b[i]), size = fabs(a[i]);
         unsigned bits = s->one_type ? differing_bits(s->a, x, y, i) : 0;
@@ -192,6 +217,11 @@ static bool same_value(tn_value a, tn_value b)
     return same_number(a.re, b.re) && same_number(a.im, b.im);
 }
 
+static bool is_zero(tn_value v)
+{
+    return as_double(v) == 0 && v.im == 0;
+}
+
 /* |a - b|; of integers exactly as far as a double can say it. */
 static double gap_of(tn_value a, tn_value b)
 {
@@ -209,8 +239,21 @@ static double steps_of(const sides *s, tn_value a, tn_value b, double difference
     return fmax(in_steps(s, as_double(a), fabs(as_double(a) - as_double(b))), in_steps(s, a.im, fabs(a.im - b.im)));
 }
 
+/* Real numbers, as near as doubles come to them. */
+static void count_saturated_values(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from, size_t n)
+{
+    double a[BLOCK], b[BLOCK];
+    for (size_t i = 0; i < n; i++) {
+        a[i] = as_double(tn_value_get(s->a->dtype, x, i));
+        b[i] = as_double(tn_value_get(s->b->dtype, y, i));
+    }
+    count_saturated(d, a, b, from, n);
+}
+
 static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from, size_t n)
 {
+    if (d->limits && s->a->kind != TN_KIND_COMPLEX)
+        count_saturated_values(d, s, x, y, from, n);
     for (size_t i = 0; i < n; i++) {
         tn_value a = tn_value_get(s->a->dtype, x, i), b = tn_value_get(s->b->dtype, y, i);
         double difference = gap_of(a, b), size = hypot(as_double(a), a.im);
@@ -220,6 +263,7 @@ static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const u
         if (finite) {
             d->signal += size * size;
             d->noise += difference * difference;
+            d->flushed += is_zero(b) && !is_zero(a);
         }
         if (s->one_type ? bits == 0 : same_value(a, b))
             continue;
@@ -255,6 +299,8 @@ void tn_distance_join(tn_distance *d, const tn_distance *next)
     d->differing += next->differing;
     d->bits += next->bits;
     d->specials += next->specials;
+    d->flushed += next->flushed;
+    d->saturated += next->saturated;
     d->max_abs = fmax(d->max_abs, next->max_abs);
     d->max_rel = fmax(d->max_rel, next->max_rel);
     d->max_ulp = fmax(d->max_ulp, next->max_ulp);

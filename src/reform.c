@@ -1,78 +1,31 @@
 /* reform.c - a tensor of a file in another form. */
 #include "reform.h"
 #include "base/error.h"
-#include "spool.h"
+#include "loaded.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTS = 3 };             /* of dense, coo and csr at most */
-
 struct tn_reformed {
-    tn_tensor     source;       /* the tensor, whose parts all have their data */
-    tn_part       parts[PARTS];
-    tn_spool      spools[PARTS];
-    bool          spooled;
+    tn_loaded     source;       /* the tensor, whose parts all have their data */
     tn_reforming *reforming;
 };
 
 /* ---- the input ---- */
 
-/* A few bytes that are decoded into very many would fill the disk. */
-static tn_status check_spool(const tn_reform_task *task, const tn_part *p, tn_error *err)
-{
-    uint64_t stored = tn_part_stored(task->tensor, p).size, most = task->options.limit;
-    if (!most && __builtin_mul_overflow(stored, 1000, &most))
-        most = UINT64_MAX;
-    if (!task->options.limit && most < UINT64_C(1) << 30)
-        most = UINT64_C(1) << 30;
-    if (p->nbytes <= most)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: part %s is decoded into %llu bytes, more than the %llu allowed (--max-bytes)",
-                   tn_quote_z(task->tensor->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)most);
-}
-
-static tn_status load_part(const tn_reform_task *task, tn_reformed *r, uint32_t k, bool *output_failed, tn_error *err)
-{
-    tn_part *p = &r->parts[k];
-    tn_spooling s = { .in = task->in, .tensor = task->tensor, .part = &task->tensor->parts[k], .beside = task->beside,
-                      .tick = task->tick, .context = task->context };
-    tn_status status = tn_part_readable(task->tensor, s.part, err);
-    if (status)
-        return status;
-    if (p->data || !p->nbytes) {
-        p->data = p->data ? p->data : "";
-        status = tn_spool_check(&s, err);
-        *output_failed = s.output_failed;
-        return status;
-    }
-    status = check_spool(task, s.part, err);
-    if (status)
-        return status;
-    status = tn_spool_part(&s, &r->spools[k], err);
-    r->spooled = true;
-    *output_failed = s.output_failed;
-    p->data = r->spools[k].bytes;
-    return status;
-}
-
 tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed, bool *output_failed, tn_error *err)
 {
-    const tn_tensor *t = task->tensor;
+    tn_loading loading = { .in = task->in, .tensor = task->tensor, .beside = task->beside, .limit = task->options.limit,
+                           .tick = task->tick, .context = task->context };
     tn_reformed *r = calloc(1, sizeof *r);
-    tn_status status = r ? TN_OK : tn_fail_nomem(err);
     tn_error why;
-    if (status)
-        return status;
-    r->source = *t;
-    r->source.parts = r->parts;
-    for (uint32_t k = 0; k < t->nparts && k < PARTS && !status; k++) {
-        r->parts[k] = t->parts[k];
-        status = load_part(task, r, k, output_failed, err);
-    }
-    if (!status && tn_reform_begin(&r->source, task->form, &task->options, pool, &r->reforming, &why)) {
+    if (!r)
+        return tn_fail_nomem(err);
+    tn_status status = tn_load(&loading, &r->source, err);
+    *output_failed = loading.output_failed;
+    if (!status && tn_reform_begin(&r->source.tensor, task->form, &task->options, pool, &r->reforming, &why)) {
         status = why.status;
-        tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
+        tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(task->tensor->name).text, why.text);
     }
     if (status)
         tn_reformed_free(r);
@@ -86,8 +39,7 @@ void tn_reformed_free(tn_reformed *r)
     if (!r)
         return;
     tn_reform_end(r->reforming);
-    for (unsigned k = 0; k < PARTS; k++)
-        tn_spool_free(&r->spools[k]);
+    tn_loaded_free(&r->source);
     free(r);
 }
 
@@ -98,7 +50,7 @@ const tn_tensor *tn_reformed_result(const tn_reformed *r)
 
 bool tn_reformed_is_large(const tn_reformed *r)
 {
-    return r->spooled || tn_reform_is_sorted_copy(r->reforming);
+    return r->source.spooled || tn_reform_is_sorted_copy(r->reforming);
 }
 
 /* ---- the output ---- */

@@ -6,6 +6,7 @@
 #include "values.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -350,6 +351,131 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
     return status;
 }
 
+/* ---- datatypes ---- */
+
+static bool has_datatype(const tn_tensor *t)
+{
+    return t->scaling && t->scaling->datatype;
+}
+
+/* What the rule asks for, or the source has. */
+static bool is_rescaled(const making *m)
+{
+    const tn_cast_rule *cast = m->rules->cast;
+    return cast && (cast->datatype || cast->of || has_datatype(m->source));
+}
+
+static tn_status check_rescale(const making *m, tn_error *err)
+{
+    const tn_cast_rule *cast = m->rules->cast;
+    bool quantizes = cast->datatype || cast->of;
+    if (m->rules->form || m->rules->layout || m->rules->pad)
+        return fail(m, TN_ERR_ARGUMENT, err, "codes of a datatype, and another form, layout or padding, take two conversions");
+    if (quantizes && m->source->scaling)
+        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
+    if (quantizes && strcmp(m->source->form, "dense") != 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense tensor but found form %s (--form dense first)",
+                       tn_quote_z(m->source->name).text, tn_quote_z(m->source->form).text);
+    if (!quantizes && cast->quantized)
+        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
+    return TN_OK;
+}
+
+/* The recipe: the rule's, sparsity in the tensor's own type, or the source's. */
+static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error *err)
+{
+    const tn_cast_rule *cast = m->rules->cast;
+    const tn_dtype_info *type = tn_dtype_get(m->source->dtype);
+    char text[64];
+    tn_error why;
+    if (cast->datatype) {
+        task->datatype = cast->datatype;
+        return TN_OK;
+    }
+    if (!type || type->kind != TN_KIND_FLOAT)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a float type but found %s",
+                       tn_quote_z(m->source->name).text, type ? type->name : "an unknown type");
+    snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
+    if (tn_datatype_parse(has_datatype(m->source) ? m->source->scaling->datatype : text, &task->own, &why))
+        return fail(m, why.status, err, why.text);
+    task->datatype = task->own;
+    return TN_OK;
+}
+
+static void set_options(const making *m, tn_rescale_task *task)
+{
+    const tn_cast_rule *cast = m->rules->cast;
+    const tn_scaling *s = m->source->scaling;
+    task->options = cast->scaled;
+    task->options.size = sizeof task->options;
+    task->options.round = cast->options.round;
+    task->options.nan = cast->options.nan;
+    task->options.seed = cast->options.seed;
+    task->cast = cast->options;
+    task->cast.size = sizeof task->cast;
+    if (s)
+        task->options = (tn_scaled_options){ .size = sizeof task->options, .unpacked = s->unpacked, .rotation = s->rotation };
+    task->kind = s ? TN_RESCALE_DEQUANTIZE : cast->is_virtual ? TN_RESCALE_VIRTUAL : TN_RESCALE_QUANTIZE;
+    task->to = s ? cast->dtype : m->source->dtype;
+}
+
+static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn_scaled_shapes *shapes, tn_error *err)
+{
+    tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
+    const char *text = tn_datatype_text(task->datatype);
+    if (!scaling || !(scaling->datatype = tn_arena_text(m->arena, text, strlen(text))))
+        return tn_fail_nomem(err);
+    scaling->axis = -1;
+    scaling->unpacked = task->options.unpacked;
+    scaling->rotation = task->options.rotation;
+    for (uint32_t i = 0; i < shapes->count; i++) {
+        const tn_scaled_part *p = &shapes->parts[i];
+        bool plain = i == 0 && scaling->unpacked;
+        int64_t *shape = tn_arena_copy(m->arena, plain ? p->plain_shape : p->shape, p->rank * sizeof *shape);
+        if (!shape)
+            return tn_fail_nomem(err);
+        m->parts[i] = (tn_part){ .role = p->role, .array = { plain ? p->plain_dtype : p->dtype, p->rank, shape, NULL } };
+        if (tn_array_nbytes(&m->parts[i].array, &m->parts[i].nbytes))
+            return fail(m, TN_ERR_LIMIT, err, "too large for its datatype");
+    }
+    m->made->tensor.form = "scaled";
+    m->made->tensor.scaling = scaling;
+    m->made->tensor.nparts = shapes->count;
+    return TN_OK;
+}
+
+static tn_status declare_values(making *m, const tn_rescale_task *task, tn_error *err)
+{
+    m->made->tensor.form = "dense";
+    m->made->tensor.scaling = NULL;
+    m->made->tensor.nparts = 1;
+    m->made->tensor.dtype = task->to;
+    m->parts[0] = (tn_part){ .role = "data", .array = { task->to, m->source->rank, m->source->shape, NULL } };
+    return tn_array_nbytes(&m->parts[0].array, &m->parts[0].nbytes) ? fail(m, TN_ERR_LIMIT, err, "too large for its new type") : TN_OK;
+}
+
+static tn_status rescale(making *m, tn_error *err)
+{
+    tn_rescale_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
+    tn_scaled_shapes shapes;
+    tn_error why;
+    tn_status status = check_rescale(m, err);
+    if (status || !task)
+        return status ? status : tn_fail_nomem(err);
+    *task = (tn_rescale_task){ .in = m->place->file, .tensor = m->source, .beside = m->place->beside, .limit = m->place->max_bytes,
+                               .tick = tick, .context = (void *)(uintptr_t)m->place };
+    m->made->rescale = task;
+    status = find_datatype(m, task, err);
+    if (status)
+        return status;
+    set_options(m, task);
+    if (tn_rescale_check(task, &shapes, &why))
+        return fail(m, why.status, err, why.text);
+    return task->kind == TN_RESCALE_QUANTIZE ? declare_scaled(m, task, &shapes, err) : declare_values(m, task, err);
+}
+
+/* ---- sparse tensors ---- */
+
 /* Coordinates that are stored as they are, but with more bits where the output has no others. */
 static tn_status widen_indices(making *m, tn_error *err)
 {
@@ -402,7 +528,7 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
 {
     const tn_tensor *t = m->source;
     const tn_cast_rule *cast = m->rules->cast;
-    bool scaled = strcmp(t->form, "scaled") == 0, dense = strcmp(m->made->tensor.form, "dense") == 0;
+    bool scaled = strcmp(t->form, "scaled") == 0 && !has_datatype(t), dense = strcmp(m->made->tensor.form, "dense") == 0;
     tn_status status = TN_OK;
     if (tn_form_is_sparse(m->made->tensor.form))
         return cast_entries(m, plans, err);
@@ -525,7 +651,7 @@ static tn_status settle_shape(making *m, tn_error *err)
 static bool is_arranged(const making *m)
 {
     const char *form = m->made->tensor.form;
-    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) &&
+    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) && !has_datatype(&m->made->tensor) &&
            tn_dtype_get(m->parts[0].array.dtype) != NULL;
 }
 
@@ -533,13 +659,15 @@ tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const
                     const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
 {
     making m = { .place = place, .source = source, .rules = rules, .arena = place->arena, .made = made };
-    uint32_t room = source->nparts > 3 ? source->nparts : 3;
+    uint32_t room = source->nparts > TN_MAX_PARTS ? source->nparts : TN_MAX_PARTS;
     *made = (tn_remade){ .tensor = *source };
     made->tensor.parts = m.parts = tn_arena_zalloc(m.arena, room, sizeof *m.parts);
     if (!m.parts)
         return tn_fail_nomem(err);
     for (uint32_t k = 0; k < source->nparts; k++)       /* streamed, so that checksums are seen; stored as the new file says */
         m.parts[k] = (tn_part){ .role = source->parts[k].role, .array = source->parts[k].array, .nbytes = source->parts[k].nbytes };
+    if (is_rescaled(&m))
+        return rescale(&m, err);
     tn_status status = choose_form(&m, output_failed, err);
     if (!status)
         status = choose_order(&m, err);

@@ -5,6 +5,7 @@
 
 #include "arrange.h"
 #include "reform.h"
+#include "rescale.h"
 #include "transform/quantize.h"
 
 #include <tenon/convert.h>
@@ -44,6 +45,7 @@ typedef struct tn_remade {
     const tn_arrange *arrange;      /* or NULL: they stay in order; has the change */
     tn_unknown_scales *unknown;     /* or NULL */
     const tn_reform_task *reform;   /* or NULL: its parts are those of the source, or made of them one by one */
+    const tn_rescale_task *rescale; /* or NULL; its datatype to be freed by the caller where it is its own */
     tn_reformed      *reformed;     /* begun for planning and worth keeping, or NULL: to be freed by the caller */
 } tn_remade;
 
@@ -51,8 +53,8 @@ typedef struct tn_remade {
  * Cast plans are kept in `plans` by source type, one table a cast rule (NULL
  * where there is none yet).  For a new form the data is read: how many entries
  * there are must be known.  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED
- * with the tensor's name: a rule that cannot be honoured.  made->reformed is to
- * be freed after a failure too; *output_failed is set when it is the output's. */
+ * with the tensor's name: a rule that cannot be honoured.  made->reformed and
+ * made->rescale are to be freed after a failure too; *output_failed is set when it is the output's. */
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
                     const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err);
 

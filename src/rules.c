@@ -1,14 +1,18 @@
 /* rules.c - what is to become of which tensors, from text. */
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "bytes/json.h"
 #include "transform/quantize.h"
+#include "transform/scaled_plan.h"
 
 #include <tenon/convert.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct reading {
     const char *text;
@@ -34,6 +38,14 @@ static const word nans[] = { { "keep", TN_NAN_KEEP }, { "zero", TN_NAN_ZERO }, {
 static const word complexes[] = { { "real", 1 }, { NULL, 0 } };
 static const word pers[] = { { "tensor", 0 }, { "channel", 1 }, { NULL, 0 } };
 static const word duplicates[] = { { "refuse", TN_DUPLICATES_REFUSE }, { "sum", TN_DUPLICATES_SUM }, { NULL, 0 } };
+static const word modes[] = {
+    { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },     { "auto", TN_SCALE_MIDMAX }, { "midmax", TN_SCALE_MIDMAX },
+    { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "ceil", TN_SCALE_CEIL }, { "mse", TN_SCALE_MSE },
+    { NULL, 0 }
+};
+static const word stores[] = { { "packed", 0 }, { "unpacked", 1 }, { NULL, 0 } };
+static const word dialects[] = { { "ocp", 0 }, { "ggml", 1 }, { NULL, 0 } };
+static const word answers[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
 static const word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, { NULL, 0 } };
 
 /* Characters before a place, and that one: what a person counts. */
@@ -63,6 +75,13 @@ static bool take_word(const word *words, tn_text value, int *found)
         }
     }
     return false;
+}
+
+static const char *word_for(const word *words, int value)
+{
+    while (words->name && words->value != value)
+        words++;
+    return words->name ? words->name : "another";
 }
 
 /* Decimal digits. */
@@ -158,30 +177,47 @@ static tn_text read_head(const reading *r, tn_text *what, const char **equals)
 
 /* ---- casts ---- */
 
+/* What a cast makes, and so which keys it takes. */
+enum { ELEMENTS = 1, DATATYPE = 2, SPARSE = 4 };
+
 enum {
     KEY_ROUND, KEY_OVERFLOW, KEY_NAN, KEY_SEED, KEY_TIMES, KEY_COMPLEX,
-    KEY_PER, KEY_AXIS, KEY_ZERO, KEY_PERCENTILE, KEY_SCALE, KEYS,
+    KEY_PER, KEY_AXIS, KEY_ZERO, KEY_PERCENTILE, KEY_SCALE,
+    KEY_MODE, KEY_STORE, KEY_DIALECT, KEY_ROTATE, KEY_VIRTUAL, KEYS,
     AXIS_IS_DUE = KEYS, ZERO_BY_NUMBER          /* what else has been seen */
 };
-static const struct { const char *name; const word *words; const char *not_one; } keys[KEYS] = {
-    [KEY_ROUND] = { "round", rounds, "no rounding (even, away, zero, half_up, trunc, up, down, stochastic)" },
-    [KEY_OVERFLOW] = { "overflow", overflows, "no way to overflow (default, saturate, inf, nan, error)" },
-    [KEY_NAN] = { "nan", nans, "nothing to do with NaN (keep, zero, error)" },
-    [KEY_SEED] = { "seed", NULL, "no number from 0 to 18446744073709551615" },
-    [KEY_TIMES] = { "times", NULL, "no number that float32 holds, other than 0" },
-    [KEY_COMPLEX] = { "complex", complexes, "not \"real\"" },
-    [KEY_PER] = { "per", pers, "neither tensor nor channel" },
-    [KEY_AXIS] = { "axis", NULL, "no dimension: a letter or a number" },
-    [KEY_ZERO] = { "zero", NULL, "neither symmetric, asymmetric nor a number of 32 bits" },
-    [KEY_PERCENTILE] = { "percentile", NULL, "no percentage above 0 and up to 100" },
-    [KEY_SCALE] = { "scale", NULL, "no positive number that float32 holds" },
+static const struct { const char *name; unsigned of; const word *words; const char *not_one; } keys[KEYS] = {
+    [KEY_ROUND] = { "round", ELEMENTS | DATATYPE, rounds, "no rounding (even, away, zero, half_up, trunc, up, down, stochastic)" },
+    [KEY_OVERFLOW] = { "overflow", ELEMENTS, overflows, "no way to overflow (default, saturate, inf, nan, error)" },
+    [KEY_NAN] = { "nan", ELEMENTS | DATATYPE, nans, "nothing to do with NaN (keep, zero, error)" },
+    [KEY_SEED] = { "seed", ELEMENTS | DATATYPE, NULL, "no number from 0 to 18446744073709551615" },
+    [KEY_TIMES] = { "times", ELEMENTS, NULL, "no number that float32 holds, other than 0" },
+    [KEY_COMPLEX] = { "complex", ELEMENTS, complexes, "not \"real\"" },
+    [KEY_PER] = { "per", ELEMENTS, pers, "neither tensor nor channel" },
+    [KEY_AXIS] = { "axis", ELEMENTS, NULL, "no dimension: a letter or a number" },
+    [KEY_ZERO] = { "zero", ELEMENTS, NULL, "neither symmetric, asymmetric nor a number of 32 bits" },
+    [KEY_PERCENTILE] = { "percentile", ELEMENTS, NULL, "no percentage above 0 and up to 100" },
+    [KEY_SCALE] = { "scale", ELEMENTS, NULL, "no positive number that float32 holds" },
+    [KEY_MODE] = { "mode", DATATYPE, modes, "no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)" },
+    [KEY_STORE] = { "store", DATATYPE, stores, "neither packed nor unpacked" },
+    [KEY_DIALECT] = { "dialect", DATATYPE, dialects, "no dialect (ocp, ggml)" },
+    [KEY_ROTATE] = { "rotate", DATATYPE, NULL, "no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 ... 128)" },
+    [KEY_VIRTUAL] = { "virtual", DATATYPE | SPARSE, answers, "neither yes nor no" },
 };
+
+static unsigned what_it_makes(const tn_cast_rule *rule) { return rule->datatype ? DATATYPE : rule->of ? SPARSE : ELEMENTS; }
 
 static bool set_zero(tn_cast_rule *rule, tn_text value)
 {
     int found = 0;
     rule->quantize.symmetric = take_word(zeros, value, &found) && found;
     return rule->quantize.symmetric || tn_text_is(value, "asymmetric") || take_int32(value, &rule->zero);
+}
+
+static bool set_rotation(tn_cast_rule *rule, tn_text value)
+{
+    char text[64];
+    return take_text(value, text, sizeof text) && tn_rotation_parse(text, &rule->scaled.rotation, NULL) == TN_OK;
 }
 
 static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
@@ -200,9 +236,27 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     case KEY_PER:      return true;
     case KEY_AXIS:     return take_text(value, rule->axis, sizeof rule->axis);
     case KEY_ZERO:     return set_zero(rule, value);
+    case KEY_MODE:     rule->scaled.mode = (tn_scale_mode)found; return true;
+    case KEY_STORE:    rule->scaled.unpacked = found; return true;
+    case KEY_DIALECT:  rule->scaled.ggml = found; return true;
+    case KEY_ROTATE:   return set_rotation(rule, value);
+    case KEY_VIRTUAL:  rule->is_virtual = found; return true;
     case KEY_SCALE:    return take_float(value, &rule->scale) && rule->scale > 0;
     default:           return take_double(value, &rule->quantize.percentile) && rule->quantize.percentile > 0 &&
                               rule->quantize.percentile <= 100;
+    }
+}
+
+static tn_status no_such_key(const reading *r, tn_text key, const tn_cast_rule *rule)
+{
+    switch (what_it_makes(rule)) {
+    case DATATYPE:
+        return fail_at(r, key, "no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)");
+    case SPARSE:
+        return fail_at(r, key, "no key of N:M (virtual)");
+    default:
+        return fail_at(r, key, "no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, "
+                               "scale)");
     }
 }
 
@@ -215,8 +269,8 @@ static tn_status read_pair(reading *r, tn_text pair, tn_cast_rule *rule)
     unsigned i = 0;
     while (i < KEYS && !tn_text_is(key, keys[i].name))
         i++;
-    if (i == KEYS)
-        return fail_at(r, key, "no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
+    if (i == KEYS || !(keys[i].of & what_it_makes(rule)))
+        return no_such_key(r, key, rule);
     if (r->seen >> i & 1)
         return fail_at(r, key, "there a second time");
     r->seen |= 1u << i;
@@ -233,7 +287,7 @@ static tn_status read_pair(reading *r, tn_text pair, tn_cast_rule *rule)
 static bool seen(const reading *r, unsigned key) { return r->seen >> key & 1; }
 
 /* What the keys say about each other. */
-static tn_status settle_cast(const reading *r, tn_cast_rule *rule)
+static tn_status settle_elements(const reading *r, tn_cast_rule *rule)
 {
     tn_quantize_options *q = &rule->quantize;
     bool channel = seen(r, AXIS_IS_DUE), of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE);
@@ -269,25 +323,125 @@ static tn_status settle_cast(const reading *r, tn_cast_rule *rule)
     return TN_OK;
 }
 
-static tn_status read_type(const reading *r, tn_text type, tn_dtype *dtype)
+static tn_status settle_datatype(const reading *r, tn_cast_rule *rule)
 {
-    char name[64] = "";
-    take_text(type, name, sizeof name);
-    *dtype = tn_dtype_parse(name);
-    return *dtype == TN_UNKNOWN ? fail_at(r, type, "no type (see: tenon types)") : TN_OK;
+    tn_scaled_options *o = &rule->scaled;
+    tn_round round = rule->options.round;
+    if (round != TN_ROUND_EVEN && round != TN_ROUND_AWAY && round != TN_ROUND_ZERO && round != TN_ROUND_STOCHASTIC)
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a datatype rounds even, away, zero or stochastic but found %s",
+                       word_for(rounds, (int)round));
+    if (rule->is_virtual && seen(r, KEY_STORE))
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "store says how codes are stored, but a virtual cast has none");
+    o->size = sizeof *o;
+    o->round = round;
+    o->nan = rule->options.nan;
+    o->seed = rule->options.seed;
+    if (o->ggml && (round != TN_ROUND_EVEN || o->mode != TN_SCALE_FLOOR))
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dialect=ggml has ties and a scale rule of its own, but found round=%s and "
+                       "mode=%s", word_for(rounds, (int)round), word_for(modes, (int)o->mode));
+    return tn_scaled_check(rule->datatype, o, r->err);
 }
 
-tn_status tn_cast_rule_parse(const char *text, const tn_cast_options *defaults, tn_cast_rule *rule, tn_error *err)
+static tn_status settle_cast(const reading *r, tn_cast_rule *rule)
+{
+    switch (what_it_makes(rule)) {
+    case DATATYPE:
+        return settle_datatype(r, rule);
+    case SPARSE:
+        return TN_OK;
+    default:
+        rule->is_virtual = false;
+        return settle_elements(r, rule);
+    }
+}
+
+/* Digits, a colon and digits. */
+static bool looks_like_sparsity(tn_text type)
+{
+    const char *colon = type.len ? memchr(type.ptr, ':', type.len) : NULL;
+    return colon && strspn(type.ptr, ":0123456789") >= type.len;
+}
+
+static tn_status read_sparsity(const reading *r, tn_text type, tn_cast_rule *rule)
+{
+    const char *colon = memchr(type.ptr, ':', type.len);
+    size_t n = (size_t)(colon - type.ptr);
+    uint64_t keep, of;
+    if (!take_number((tn_text){ type.ptr, n }, &keep) || !take_number((tn_text){ colon + 1, type.len - n - 1 }, &of) ||
+        (of != 2 && of != 4 && of != 8 && of != 16) || keep == 0 || keep >= of)
+        return fail_at(r, type, "no N:M with M of 2, 4, 8 or 16 and N from 1 to M - 1");
+    rule->keep = (unsigned)keep;
+    rule->of = (unsigned)of;
+    return TN_OK;
+}
+
+static bool is_datatype_name(tn_text type)
+{
+    const tn_datatype_name *name;
+    for (size_t i = 0; (name = tn_datatype_at(i)); i++)
+        if (strlen(name->name) == type.len && strncasecmp(name->name, type.ptr, type.len) == 0)
+            return true;
+    return false;
+}
+
+/* Whether somebody meant a datatype: what is wrong with it then, its grammar says best. */
+static bool looks_like_datatype(tn_text type)
+{
+    static const char *const words[] = { "e", "int", "uint", "float", "bfloat", "binary", "cb", "icb" };
+    if ((type.len && memchr(type.ptr, '|', type.len)) || (type.len > 5 && memcmp(type.ptr + type.len - 5, ".json", 5) == 0))
+        return true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t n = strlen(words[i]);
+        if (type.len > n && strncasecmp(type.ptr, words[i], n) == 0 && type.ptr[n] >= '0' && type.ptr[n] <= '9')
+            return true;
+    }
+    return is_datatype_name(type);
+}
+
+static tn_status read_datatype(const reading *r, tn_text type, tn_cast_rule *rule)
+{
+    tn_arena arena = { 0 };
+    tn_error why;
+    const char *text = tn_arena_text(&arena, type.ptr, type.len);
+    tn_status status = text ? tn_datatype_load(text, &rule->datatype, &why) : tn_fail_nomem(&why);
+    tn_arena_free(&arena);
+    if (status == TN_ERR_ARGUMENT && !looks_like_datatype(type))
+        return fail_at(r, type, "no type (see: tenon types, tenon datatypes)");
+    if (status && r->err)
+        *r->err = why;
+    return status;
+}
+
+static tn_status read_type(const reading *r, tn_text type, tn_cast_rule *rule)
+{
+    char name[64] = "";
+    if (looks_like_sparsity(type))
+        return read_sparsity(r, type, rule);
+    take_text(type, name, sizeof name);
+    rule->dtype = tn_dtype_parse(name);
+    return rule->dtype == TN_UNKNOWN ? read_datatype(r, type, rule) : TN_OK;
+}
+
+static void take_defaults(tn_cast_rule *rule, const tn_cast_rule *defaults)
+{
+    if (defaults) {
+        tn_take_options(&rule->options, sizeof rule->options, &defaults->options);
+        tn_take_options(&rule->scaled, sizeof rule->scaled, &defaults->scaled);
+        rule->is_virtual = defaults->is_virtual;
+    }
+    rule->options.size = sizeof rule->options;
+}
+
+tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule, tn_error *err)
 {
     tn_cast_rule read = { .dtype = TN_UNKNOWN };
     reading r = { .text = text, .err = err };
     const char *equals;
     tn_text type, head = read_head(&r, &type, &equals);
-    tn_take_options(&read.options, sizeof read.options, defaults);
-    read.options.size = sizeof read.options;
+    take_defaults(&read, defaults);
     tn_status status = read_glob(&r, equals, read.glob);
     if (!status)
-        status = read_type(&r, type, &read.dtype);
+        status = read_type(&r, type, &read);
     for (const char *at = text + head.len; *at && !status;) {
         tn_text pair = { at + 1, strcspn(at + 1, ",") };
         status = read_pair(&r, pair, &read);
@@ -295,9 +449,19 @@ tn_status tn_cast_rule_parse(const char *text, const tn_cast_options *defaults, 
     }
     if (!status)
         status = settle_cast(&r, &read);
-    if (!status)
+    if (status)
+        tn_cast_rule_free(&read);
+    else
         *rule = read;
     return status;
+}
+
+void tn_cast_rule_free(tn_cast_rule *rule)
+{
+    if (!rule)
+        return;
+    tn_datatype_free(rule->datatype);
+    rule->datatype = NULL;
 }
 
 /* ---- layouts ---- */

@@ -3,7 +3,6 @@
 #include "base/options.h"
 #include "base/pool.h"
 #include "base/vector.h"
-#include "container/stream.h"
 #include "tensor/code.h"
 #include "transform/summary.h"
 #include "values.h"
@@ -15,10 +14,10 @@
 /* A compressed tensor is taken whole and summed up in the same spans as a raw one. */
 _Static_assert(TN_WINDOW % (3 * 16 * TN_TALLY_LANES) == 0, "a window holds whole lanes of 6-bit and of 128-bit elements");
 
-/* Elements [from, from + n) of a tensor; n may be 0. */
+/* Values [from, from + n) of a tensor; n may be 0. */
 typedef struct item {
     const tn_tensor *tensor;
-    const tn_values *values;    /* NULL: it has none, as work() will say */
+    const tn_value_plan *values;        /* NULL: it has none, as work() will say */
     uint64_t         from, n;
     bool             last;      /* of its tensor */
 } item;
@@ -35,7 +34,7 @@ typedef struct survey {
     tn_stats_fn      report;
     item            *items;
     size_t           nitems, cap;
-    tn_stream       *streams;   /* one a worker */
+    tn_value_stream *streams;   /* one a worker */
     result          *results;   /* one a slot */
     result           tensor;    /* of the tensor whose items are being emitted */
     tn_statistics    total;
@@ -45,10 +44,10 @@ typedef struct survey {
 
 /* ---- working ---- */
 
-/* Bytes of n elements of a tensor. */
-static uint64_t bytes_of(const tn_tensor *t, uint64_t n)
+/* Bytes that are read for an item, as progress counts them. */
+static uint64_t bytes_of(const item *it)
 {
-    return tn_packed_bytes(n, tn_dtype_get(t->parts[0].array.dtype)->bits);
+    return it->n ? tn_packed_bytes(it->n, it->values->bits) : 0;
 }
 
 /* Sums up n elements; they may be several spans. */
@@ -81,31 +80,26 @@ static tn_status sum_up(tn_stream *stream, tn_dtype dtype, uint64_t n, tn_statis
     }
 }
 
-static tn_status sum_up_item(const survey *s, const item *it, tn_stream *stream, result *r)
+static tn_status sum_up_item(const survey *s, const item *it, tn_value_stream *stream, result *r)
 {
-    const tn_tensor *t = it->tensor;
-    tn_values none;
+    tn_value_plan none;
     tn_arena unused = { 0 };
     if (!it->values) {
-        tn_status why = tn_values_of(s->file, t, &unused, &none, &r->err);
+        tn_status why = tn_plan_values(s->file, it->tensor, &unused, &none, &r->err);
         tn_arena_free(&unused);
         return why;
     }
     if (!it->n)
         return TN_OK;
-    tn_status status = tn_stream_open(stream, s->file, t, &t->parts[0], bytes_of(t, it->from), bytes_of(t, it->n),
-                                      TN_CHECKSUM_NONE, &r->err);
-    if (status)
-        return status;
-    tn_stream_change(stream, it->values->change);
-    return sum_up(stream, it->values->dtype, it->n, &r->figures, &r->err);
+    tn_status status = tn_value_stream_open(stream, s->file, it->tensor, it->values, it->from, it->n, &r->err);
+    return status ? status : sum_up(&stream->stream, it->values->dtype, it->n, &r->figures, &r->err);
 }
 
 static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
 {
     survey *s = context;
     const item *it = &s->items[number];
-    tn_stream *stream = &s->streams[seat.worker];
+    tn_value_stream *stream = &s->streams[seat.worker];
     result *r = &s->results[seat.slot];
     r->figures = tn_statistics_empty();
     r->err = (tn_error){ .offset = TN_NO_OFFSET };
@@ -121,7 +115,7 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
 /* ---- reporting ---- */
 
 /* Elements that a sparse tensor does not store are values too: of a complex type two each. */
-static tn_statistics unstored(const tn_values *values)
+static tn_statistics unstored(const tn_value_plan *values)
 {
     bool complex = tn_dtype_get(values->dtype)->kind == TN_KIND_COMPLEX;
     return tn_statistics_zeros(values->zeros << complex);
@@ -156,7 +150,7 @@ static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *e
         s->tensor.err = r->err;
     if (it->last)
         report_tensor(s, it);
-    s->progress += it->n ? bytes_of(it->tensor, it->n) : 0;
+    s->progress += bytes_of(it);
     if (s->o.progress && s->o.progress(s->o.context, s->progress, s->to_do))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
     return TN_OK;
@@ -171,18 +165,17 @@ static tn_status push_item(survey *s, item it, tn_error *err)
         return tn_fail_nomem(err);
     s->items = grown;
     s->items[s->nitems++] = it;
-    s->to_do += it.n ? bytes_of(it.tensor, it.n) : 0;
+    s->to_do += bytes_of(&it);
     return TN_OK;
 }
 
 /* At least one item, so that every tensor is reported. */
 static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
 {
-    const tn_part *p = &t->parts[0];
-    uint64_t count = 0, from = 0;
-    tn_values *values = tn_arena_zalloc(&s->arena, 1, sizeof *values);
+    uint64_t from = 0;
+    tn_value_plan *values = tn_arena_zalloc(&s->arena, 1, sizeof *values);
     tn_error why;
-    tn_status status = values ? tn_values_of(s->file, t, &s->arena, values, &why) : tn_fail_nomem(&why);
+    tn_status status = values ? tn_plan_values(s->file, t, &s->arena, values, &why) : tn_fail_nomem(&why);
     if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
         if (err)
             *err = why;
@@ -190,10 +183,9 @@ static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
     }
     if (status)
         values = NULL;
-    else
-        tn_shape_count(p->array.rank, p->array.shape, &count);
+    uint64_t count = values ? values->count : 0;
     do {
-        bool split = tn_part_splits(p) && count - from > TN_SPAN;
+        bool split = count - from > TN_SPAN && values->splits;
         uint64_t n = split ? TN_SPAN : count - from;
         status = push_item(s, (item){ .tensor = t, .values = values, .from = from, .n = n, .last = !split }, err);
         from += n;
@@ -238,7 +230,7 @@ static tn_status run(survey *s, tn_error *err)
     s->total = tn_statistics_empty();
     status = s->streams && s->results ? tn_pool_run(pool, s->nitems, &(tn_ordered){ work, emit, s }, err) : tn_fail_nomem(err);
     for (unsigned i = 0; s->streams && i < jobs; i++)
-        tn_stream_free(&s->streams[i]);
+        tn_value_stream_free(&s->streams[i]);
     free(s->streams);
     free(s->results);
     tn_pool_free(pool);

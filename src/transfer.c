@@ -5,7 +5,8 @@
  *   small    compressed whole by any thread, written in order
  *   large    one at a time: libzstd itself uses all cores
  *   arranged one at a time, in another order or with padding: arrange.c uses all cores
- *   reformed one at a time, in another form: reform.c uses all cores */
+ *   reformed one at a time, in another form: reform.c uses all cores
+ *   rescaled one at a time, by a datatype: rescale.c uses all cores */
 #include "transfer.h"
 #include "base/error.h"
 #include "container/scan.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED } way;
+typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED, RESCALED } way;
 
 typedef struct mover {
     const tn_transfer *t;
@@ -34,6 +35,8 @@ static way way_of(const mover *m, const tn_out_entry *e)
 {
     if (m->t->made[e->tensor].reform)
         return REFORMED;
+    if (m->t->made[e->tensor].rescale)
+        return RESCALED;
     if (arrange_of(m, e))
         return ARRANGED;
     return e->encoding != TN_ENCODING_ZSTD ? RAW : e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
@@ -458,13 +461,60 @@ static tn_status move_reformed(mover *m, tn_error *err)
     return status;
 }
 
+/* ---- rescaled ---- */
+
+typedef struct rescaled {
+    mover   *m;
+    uint32_t tensor;
+} rescaled;
+
+static tn_status emit_rescaled(void *context, uint32_t part, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    rescaled *r = context;
+    tn_status status = tn_writer_write(r->m->t->out, r->tensor, part, bytes, n, err);
+    return status ? status : tell_progress(r->m, n, err);
+}
+
+/* What was done to the values, for those who asked. */
+static void tell_quantized(const mover *m, const tn_remade *made, const tn_scaled_report *report)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < made->tensor.nparts; k++)
+        bytes += made->tensor.parts[k].nbytes;
+    tn_quantized q = { .source = made->rescale->tensor, .name = made->tensor.name, .datatype = tn_datatype_text(made->rescale->datatype),
+                       .bits = made->rescale->kind == TN_RESCALE_VIRTUAL || !report->values ? tn_datatype_bits(made->rescale->datatype)
+                                                                          : (double)bytes * 8 / (double)report->values,
+                       .report = report };
+    m->t->quantized(m->t->context, &q);
+}
+
+static tn_status move_rescaled(mover *m, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        const tn_remade *made = &m->t->made[e->tensor];
+        rescaled r = { m, e->tensor };
+        tn_scaled_report report = { 0 };
+        bool told = m->t->quantized && made->rescale->kind != TN_RESCALE_DEQUANTIZE;
+        tn_rescale_output output = { .pool = m->pool, .emit = emit_rescaled, .context = &r, .report = told ? &report : NULL };
+        if (e->part > 0)
+            continue;           /* it was made with the first */
+        status = tn_rescale(made->rescale, &output, err);
+        status = output.output_failed ? in_output(m, status, err) : in_input(m, &made->rescale->tensor->parts[0], status, err);
+        if (!status && told)
+            tell_quantized(m, made, &report);
+    }
+    return status;
+}
+
 /* ---- all ---- */
 
 static tn_status move_runs(mover *m, tn_error *err)
 {
     static tn_status (*const move[])(mover *, tn_error *) = {
         [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [ARRANGED] = move_arranged,
-        [REFORMED] = move_reformed,
+        [REFORMED] = move_reformed, [RESCALED] = move_rescaled,
     };
     const tn_writer *w = m->t->out;
     tn_status status = TN_OK;
@@ -488,7 +538,7 @@ uint64_t tn_transfer_bytes(const tn_transfer *t)
     mover m = { .t = t };
     uint64_t total = 0;
     for (size_t i = 0; i < t->out->count; i++)
-        total += !is_moved(&t->out->entries[i]) ? 0 : way_of(&m, &t->out->entries[i]) == REFORMED
+        total += !is_moved(&t->out->entries[i]) ? 0 : way_of(&m, &t->out->entries[i]) >= REFORMED
                  ? t->out->entries[i].nbytes : part_of(&m, &t->out->entries[i])->nbytes;
     return total;
 }

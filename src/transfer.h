@@ -17,9 +17,10 @@ typedef struct tn_transfer {
     void                   *context;
     uint64_t                passed;         /* bytes that progress has told of before */
     tn_pool                *pool;
+    tn_quantized_fn         quantized;      /* told of tensors that get codes of a datatype; may be NULL */
 } tn_transfer;
 
-/* Decoded bytes that tn_transfer_run() will read (of tensors that get another form: write). */
+/* Decoded bytes that tn_transfer_run() will read (of tensors that get another form or datatype: write). */
 uint64_t tn_transfer_bytes(const tn_transfer *transfer);
 
 /* Moves every part that is not tied to another, checks the input's checksums,

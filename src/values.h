@@ -3,6 +3,7 @@
 #define TN_VALUES_H
 
 #include "container/stream.h"
+#include "made.h"
 
 /* How codes of a scaled tensor become values. */
 typedef struct tn_dequantizing {
@@ -21,14 +22,29 @@ tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const 
 /* The zero points of a scaled tensor, in the arena; NULL where it has none. */
 tn_status tn_read_zeros(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const int32_t **zero, tn_error *err);
 
-/* What to read of a tensor's first part to have its values. */
-typedef struct tn_values {
+/* How to have the values of a tensor: by streams of its first part, or made of all of them. */
+typedef struct tn_value_plan {
     tn_dtype         dtype;
-    const tn_change *change;    /* or NULL: the elements are the values */
-    uint64_t         zeros;     /* elements of a sparse tensor that are not stored */
-} tn_values;
+    const tn_change *change;    /* of the first part's elements, or NULL: they are the values */
+    bool             made;      /* by a datatype, of all parts at once */
+    bool             splits;    /* a stream may begin anywhere */
+    uint64_t         count;     /* values that can be had */
+    uint64_t         zeros;     /* elements of a sparse tensor that are not stored, beside them */
+    unsigned         bits;      /* of what is read of the first part for each; of the value, where they are made */
+} tn_value_plan;
 
 /* TN_ERR_UNSUPPORTED with the reason where there is no way to the values. */
-tn_status tn_values_of(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, tn_values *values, tn_error *err);
+tn_status tn_plan_values(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, tn_value_plan *plan, tn_error *err);
+
+/* Values of one worker, window by window.  Zero-initialise to begin. */
+typedef struct tn_value_stream {
+    tn_stream stream;
+    tn_made  *made;             /* of the tensor that is open, or NULL */
+} tn_value_stream;
+
+/* Begins values [first, first + n): all of them unless the plan splits. */
+tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_value_plan *plan,
+                               uint64_t first, uint64_t n, tn_error *err);
+void      tn_value_stream_free(tn_value_stream *s);
 
 #endif

@@ -15,6 +15,11 @@ _tenon_types() {
     tenon types --json 2>/dev/null | sed -n 's/.*"short": "\([^"]*\)".*/\1/p'
 }
 
+# The names of `tenon datatypes`.
+_tenon_datatypes() {
+    tenon datatypes 2>/dev/null | sed -n '2,$s/ .*//p'
+}
+
 _tenon_options() {
     local input='--from --io' common='--json --help'
     case $1 in
@@ -23,9 +28,11 @@ _tenon_options() {
     stats) echo "--only --jobs $input $common" ;;
     verify) echo "--jobs $input $common" ;;
     convert)
-        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --layout --pad --form --max-bytes" \
-            "--compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --dry-run --force --jobs --quiet $input $common"
+        echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
+            "--layout --pad --form --max-bytes --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names" \
+            "--dry-run --force --jobs --quiet $input $common"
         ;;
+    compare-types) echo "--types --only --nan --scale-mode --rotate --jobs $input $common" ;;
     diff) echo "--ignore-metadata --jobs $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
     describe) echo "--sidecar --force --quiet $input --help" ;;
@@ -43,7 +50,12 @@ _tenon_values() {
     --compress) echo zstd zstd:1 zstd:3 zstd:9 zstd:19 none ;;
     --checksum) echo crc32c sha256 none ;;
     --io) echo mmap pread ;;
-    --cast) _tenon_types ;;
+    --cast) _tenon_types; _tenon_datatypes ;;
+    --types) _tenon_datatypes ;;
+    --sparse) echo 1:2 2:4 4:8 8:16 ;;
+    --scale-mode) echo max floor auto midmax topbinade option3 ceil mse ;;
+    --rotate) echo none hadamard16 hadamard32 hadamard64 hadamard128 walsh16 walsh32 walsh64 walsh128 ;;
+    --dialect) echo ocp ggml ;;
     --round) echo even away zero half_up trunc up down stochastic ;;
     --overflow) echo default saturate inf nan error ;;
     --nan) echo keep zero error ;;
@@ -57,7 +69,7 @@ _tenon_values() {
 
 _tenon() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands='ls show stats verify convert diff meta describe check compliance device formats types datatypes version help'
+    local commands='ls show stats verify convert compare-types diff meta describe check compliance device formats types datatypes version help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
@@ -71,7 +83,7 @@ _tenon() {
     fi
     case $previous in
     --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | \
-        --complex | --layout | --level)
+        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --level)
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
         return
         ;;

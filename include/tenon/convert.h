@@ -7,6 +7,7 @@
 
 #include <tenon/layout.h>
 #include <tenon/quantize.h>
+#include <tenon/scaled.h>
 #include <tenon/sparse.h>
 #include <tenon/writer.h>
 
@@ -19,6 +20,7 @@ typedef struct tn_planned {
     const tn_tensor *source;
     const char      *name;      /* after renaming */
     tn_dtype         dtype;     /* after casting: of the data */
+    const char      *datatype;  /* of a tensor scaled by one, or NULL */
     const char      *form;
     uint32_t         rank;
     const int64_t   *shape;     /* after reordering, without padding */
@@ -41,15 +43,25 @@ typedef struct tn_cast_rule {
     char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the last); "": per tensor */
     float           scale;      /* TN_SCALE_GIVEN: for all */
     int32_t         zero;
+    tn_datatype    *datatype;   /* owned, or NULL; then `scaled` counts and dtype is TN_UNKNOWN */
+    tn_scaled_options scaled;   /* its round, nan and seed are those of `options` */
+    bool            is_virtual; /* values in the tensor's own type instead of codes */
+    unsigned        keep, of;   /* N:M sparsity alone, in the tensor's own type; of 0: none */
 } tn_cast_rule;
 
 /* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
  * seed, times (each value is multiplied by it first) and complex (real); and
  * for codes with a scale per (tensor, channel: this makes it one), axis, zero
- * (symmetric, asymmetric, or a number), percentile, scale.  A glob given so
+ * (symmetric, asymmetric, or a number), percentile, scale.  TYPE may also be a
+ * datatype (tn_datatype_load()) with the keys round, nan, seed, mode (max, floor,
+ * auto, midmax, topbinade, option3, ceil, mse), store (packed, unpacked), dialect
+ * (ocp, ggml), rotate (tn_rotation_parse()) and virtual (yes, no), or N:M: the N
+ * largest of each M along the last dimension are kept.  A glob given so
  * has no comma.  What the text does not say is taken from
- * `defaults` (may be NULL).  TN_ERR_ARGUMENT: the text says what and where. */
-TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_options *defaults, tn_cast_rule *rule, tn_error *err);
+ * `defaults` (may be NULL; of it options, scaled and is_virtual count).
+ * TN_ERR_ARGUMENT: the text says what and where.  The caller frees the rule. */
+TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule, tn_error *err);
+TN_API void tn_cast_rule_free(tn_cast_rule *rule);
 
 /* Which tensors get another order of dimensions; the first rule that matches counts. */
 typedef struct tn_layout_rule {
@@ -92,6 +104,16 @@ typedef enum tn_keep {          /* for encoding and checksum */
     TN_CHOOSE = 1               /* as create->encoding or create->checksum says */
 } tn_keep;
 
+/* What quantizing did to one tensor. */
+typedef struct tn_quantized {
+    const tn_tensor        *source;
+    const char             *name;       /* after renaming */
+    const char             *datatype;
+    double                  bits;       /* a value takes, with all parts */
+    const tn_scaled_report *report;
+} tn_quantized;
+typedef void (*tn_quantized_fn)(void *context, const tn_quantized *quantized);
+
 typedef struct tn_convert_options {
     size_t             size;
     const tn_create_options *create;    /* of the output; may be NULL */
@@ -114,6 +136,7 @@ typedef struct tn_convert_options {
     const tn_form_rule *forms;
     size_t             nforms;
     uint64_t           max_bytes;   /* of a tensor that gets another form; 0: as tn_sparse_options.limit */
+    tn_quantized_fn    quantized;   /* called for each tensor that a rule with a datatype made, after it; may be NULL */
 } tn_convert_options;
 
 typedef struct tn_convert_result {
@@ -174,6 +197,9 @@ typedef struct tn_difference {
     double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; of integers, |a - b| */
     double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values; infinite when equal */
     const char      *why;       /* UNREAD */
+    uint64_t         flushed;   /* b is 0 and a is not; pairs of finite values */
+    uint64_t         saturated; /* a is finite and lies beyond the last number that the scale of b can say, which b is; only
+                                 * where b is scaled by a datatype without rotation, else 0 */
 } tn_difference;
 typedef void (*tn_compare_fn)(void *context, const tn_difference *difference);
 
@@ -192,6 +218,23 @@ typedef struct tn_compare_options {
  * time.  *different counts the tensors (and the metadata) that differ. */
 TN_API tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *options,
                             tn_compare_fn report, size_t *different, tn_error *err);
+
+typedef struct tn_rate_options {
+    size_t             size;
+    const tn_scaled_options *scaled;    /* may be NULL */
+    const char *const *only;        /* globs; NULL: all */
+    size_t             nonly;
+    unsigned           jobs;
+    tn_progress_fn     progress;    /* may be NULL */
+    void              *context;     /* for both callbacks */
+} tn_rate_options;
+
+/* What each datatype would do to each float tensor of a file: `report` is called
+ * for tensor after tensor and, for each, datatype after datatype.  Others are
+ * left out, as are those whose shape a datatype does not fit: report is NULL in
+ * what the callback gets then.  Nothing is written. */
+TN_API tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
+                                   const tn_rate_options *options, tn_quantized_fn report, tn_error *err);
 
 #ifdef __cplusplus
 }

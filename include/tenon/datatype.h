@@ -13,6 +13,7 @@
 #define TENON_DATATYPE_H
 
 #include <tenon/cast.h>
+#include <tenon/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,9 +31,15 @@ TN_API tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_
  * values of each mapping in ascending order; `scale` is a SCALE. */
 TN_API tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype, tn_error *err);
 
+/* As tn_datatype_parse(), but where a codebook stands there may be the path of
+ * a file with its JSON, which ends in .json: "table.json|e8m0_t32s8". */
+TN_API tn_status tn_datatype_load(const char *text, tn_datatype **datatype, tn_error *err);
+
 TN_API void tn_datatype_free(tn_datatype *datatype);
 
-/* "NUMBER|SCALE" (or "NUMBER"), the same for all spellings of one recipe; lives as long as it. */
+/* "NUMBER|SCALE" (or "NUMBER"), the same for all spellings of one recipe; lives
+ * as long as it.  All that the recipe is: tn_datatype_parse() makes the same of
+ * it, a codebook of the caller's own included. */
 TN_API const char *tn_datatype_text(const tn_datatype *datatype);
 
 /* Bits a value takes on the average in a large tensor, with all its parts. */
@@ -65,6 +72,13 @@ typedef struct tn_scaled_shapes {
  * TN_ERR_ARGUMENT: a rank that the tiles do not fit. */
 TN_API tn_status tn_scaled_shapes_for(const tn_datatype *datatype, uint32_t rank, const int64_t *shape,
                                       tn_scaled_shapes *shapes, tn_error *err);
+
+/* Reads "hadamardN" or "walshN", N from 4 to 128, with random signs
+ * "hadamardN:SEED"; "none".  TN_ERR_ARGUMENT: the text says what is wrong. */
+TN_API tn_status tn_rotation_parse(const char *text, tn_rotation *rotation, tn_error *err);
+
+/* Writes it so; returns the length as snprintf. */
+TN_API int tn_rotation_format(char *dst, size_t cap, const tn_rotation *rotation);
 
 #ifdef __cplusplus
 }

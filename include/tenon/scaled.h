@@ -31,6 +31,8 @@ typedef struct tn_scaled_options {
     bool          unpacked;     /* one code a byte */
     bool          ggml;         /* MXFP4 as ggml has it: its scale rule, its ties, never -0 */
     unsigned      jobs;         /* threads; 0: one a core */
+    tn_rotation   rotation;     /* before quantizing; dequantizing and virtual casts undo it.  The tiled dimension is a
+                                 * multiple of its size */
 } tn_scaled_options;
 
 /* What quantizing did, for reports. */
@@ -43,7 +45,8 @@ typedef struct tn_scaled_report {
 } tn_scaled_report;
 
 /* Values in, the values that codes would stand for out, of the same float type;
- * dense, host order, dst may be src.  `report` may be NULL.
+ * dense, host order.  dst may be src, or NULL where only the report is wanted;
+ * `report` may be NULL.
  * TN_ERR_ARGUMENT: a type, rank or option that makes no sense.  TN_ERR_LOSS: a
  * NaN that has no code, with its index. */
 TN_API tn_status tn_quantize_virtual(const tn_datatype *datatype, const tn_array *array, const void *src, void *dst,

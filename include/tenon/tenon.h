@@ -16,6 +16,7 @@
 #include <tenon/sparse.h>
 #include <tenon/stats.h>
 #include <tenon/tensor.h>
+#include <tenon/values.h>
 #include <tenon/version.h>
 #include <tenon/writer.h>
 

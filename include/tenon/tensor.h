@@ -88,11 +88,25 @@ typedef struct tn_meta {
  * that JSON has no exact word for is shown as {"$cbor":"HEX"}. */
 TN_API size_t tn_meta_json(const tn_meta *meta, char *dst, size_t cap);
 
-/* How the parts of a "scaled" tensor make its values: (data - zero) * scale,
- * see tenon/quantize.h. */
+/* An orthogonal matrix along the tiled dimension, in blocks of `size` values:
+ * it spreads outliers over their block before codes are made, see
+ * tn_rotation_parse(). */
+typedef struct tn_rotation {
+    uint32_t size;              /* 4 to 128, a power of two; 0: none */
+    bool     walsh;             /* rows by number of sign changes; else Hadamard's order */
+    bool     random;            /* rows with signs by seed */
+    uint64_t seed;
+} tn_rotation;
+
+/* How the parts of a "scaled" tensor make its values. */
 typedef struct tn_scaling {
+    /* Integer codes, (data - zero) * scale, see tenon/quantize.h: */
     int32_t axis;               /* dimension with a scale for each index, or -1: one for all */
     int64_t range[2];           /* lowest and highest code in use */
+    /* By a datatype, see tenon/datatype.h; then axis and range mean nothing: */
+    const char *datatype;       /* tn_datatype_text(), or NULL */
+    bool        unpacked;       /* one code a byte */
+    tn_rotation rotation;       /* to be undone on the values */
 } tn_scaling;
 
 typedef struct tn_tensor {

@@ -36,6 +36,8 @@ typedef struct tn_create_options {
     bool        drop_names;     /* names the container cannot hold may be lost */
     int         btf_coo_code;   /* BTF: the layout code of COO tensors, 1 (TensorFlow Runtime's) or 2; 0: 2 */
     bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit for bit */
+    bool        ocp_names;      /* safetensors, zTensor, npz: the scales of a scaled tensor are called NAME_scale and that of
+                                 * the tensor beside them NAME_scale_2, as other software knows them; else NAME.ROLE */
 } tn_create_options;
 
 /* Begins a file.  `options` may be NULL.  The disk is not touched before the

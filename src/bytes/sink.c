@@ -25,6 +25,7 @@ static const char temp_letters[] = "abcdefghijklmnopqrstuvwxyz234567";     /* 32
 #define MAX_TRIES 100           /* for a temporary name nobody has */
 #define MAX_LINKS 40            /* symbolic links in a row, as the kernel has it */
 #define COPY_SIZE ((size_t)256 << 10)
+#define SYNC_PIECE ((uint64_t)16 << 20)
 
 struct tn_sink {
     tn_buf         *out;        /* memory: where publish leaves the bytes; NULL for a file */
@@ -342,6 +343,13 @@ tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t
         n -= (size_t)done;
     }
     return TN_OK;
+}
+
+void tn_sink_begin_sync(const tn_sink *sink, uint64_t offset, size_t n)
+{
+    uint64_t from = offset / SYNC_PIECE * SYNC_PIECE, to = (offset + n) / SYNC_PIECE * SYNC_PIECE;
+    if (!sink->out && to > from)
+        (void)sync_file_range(sink->fd, (off_t)from, (off_t)(to - from), SYNC_FILE_RANGE_WRITE);    /* fsync() will say what went wrong */
 }
 
 /* On tmpfs allocating first costs 3 % with one writing thread and nothing with

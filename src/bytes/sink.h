@@ -25,6 +25,10 @@ tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err);
 
 tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err);
 
+/* Lets the disk begin with what was written: for each of the pieces of 16 MiB
+ * that a write which is done reached the end of.  Publishing waits less. */
+void tn_sink_begin_sync(const tn_sink *sink, uint64_t offset, size_t n);
+
 /* Tells how large the file will be, so that a full disk is seen before the
  * work and blocks lie together.  Not an error where the file system cannot. */
 tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err);

@@ -83,22 +83,41 @@ static void check_ties(tn_file *f)
     }
 }
 
-static tn_status find_part(tn_file *f, const char *name, const char *role, size_t at, size_t *entry, tn_error *err)
+/* The name of the entry that part k > 0 is. */
+static const char *entry_of(tn_file *f, const char *name, const tn_record *r, uint32_t k)
 {
-    char *full = tn_arena_alloc(&f->arena, strlen(name) + strlen(role) + 2);
+    if (r->entries)
+        return r->entries[k - 1];
+    char *full = tn_arena_alloc(&f->arena, strlen(name) + strlen(r->roles[k]) + 2);
+    if (full)
+        stpcpy(stpcpy(stpcpy(full, name), "."), r->roles[k]);
+    return full;
+}
+
+/* The entry that is part k > 0 of the tensor that entry i begins. */
+static tn_status find_part(tn_file *f, size_t i, const tn_record *r, uint32_t k, size_t *entry, tn_error *err)
+{
+    const char *name = f->tensors[i].name, *full = entry_of(f, name, r, k), *wrong = NULL;
     if (!full)
         return tn_fail_nomem(err);
-    stpcpy(stpcpy(stpcpy(full, name), "."), role);
     const tn_tensor *t = tn_file_find(f, full);
-    if (!t || !t->nparts)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s: its part %s is %s", tn_quote_z(name).text,
-                       tn_quote_z(full).text, t ? "in use by another tensor" : "not in the file");
-    *entry = (size_t)(t - f->tensors);
+    *entry = t ? (size_t)(t - f->tensors) : 0;
+    if (!t)
+        wrong = "not in the file";
+    else if (!t->nparts)
+        wrong = "in use by another tensor";
+    else if (*entry == i || t->parts != &f->parts[*entry])
+        wrong = "a tensor of several parts";
+    if (wrong)
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its part %s is %s", tn_quote_z(name).text, tn_quote_z(full).text, wrong);
+    if (t->nmeta)
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[*entry], "tensor %s: its part %s has metadata of its own", tn_quote_z(name).text,
+                       tn_quote_z(full).text);
     return TN_OK;
 }
 
-/* Entry i and its NAME.ROLE companions become one tensor.  The companions are
- * left with nparts == 0, to be dropped from the list. */
+/* Entry i and those of its other parts become one tensor.  These are left with
+ * nparts == 0, to be dropped from the list. */
 static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     tn_tensor *t = &f->tensors[i];
@@ -107,18 +126,11 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
         return tn_fail_nomem(err);
     for (uint32_t k = 0; k < r->nroles; k++) {
         size_t entry = i;
-        if (k > 0) {
-            tn_status status = find_part(f, t->name, r->roles[k], f->at[i], &entry, err);
-            if (status)
-                return status;
-            if (entry == i || f->tensors[entry].parts != &f->parts[entry])
-                return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its part %s is a tensor of several parts",
-                               tn_quote_z(t->name).text, tn_quote_z(r->roles[k]).text);
-            if (f->tensors[entry].nmeta)
-                return tn_fail(err, TN_ERR_CORRUPT, f->at[entry], "tensor %s: its part %s has metadata of its own",
-                               tn_quote_z(t->name).text, tn_quote_z(r->roles[k]).text);
+        tn_status status = k ? find_part(f, i, r, k, &entry, err) : TN_OK;
+        if (status)
+            return status;
+        if (k)
             f->tensors[entry].nparts = 0;
-        }
         parts[k] = f->parts[entry];
         parts[k].role = r->roles[k];
     }
@@ -126,11 +138,13 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
     t->dtype = r->tensor_dtype;
     t->rank = r->tensor_rank;
     t->shape = r->tensor_shape;
-    t->scaling = r->scaling;
+    t->scaling = r->scaling ? tn_scaling_keep(&f->arena, r->scaling) : NULL;
     t->parts = parts;
     t->nparts = r->nroles;
     tn_error why;
-    tn_status status = tn_form_check(t, &why);
+    tn_status status = !r->scaling == !t->scaling ? tn_form_check(t, &why) : TN_ERR_NOMEM;
+    if (status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
     if (status && status != TN_ERR_UNSUPPORTED)     /* a form of a later version is kept as it is */
         return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "%s", why.text);
     return TN_OK;

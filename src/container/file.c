@@ -227,7 +227,10 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     t->scaling = e->scaling;
     t->parts = parts;
     t->nparts = e->ncompanions + 1;
-    return tn_form_check(t, &why) ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
+    tn_status status = tn_form_check(t, &why);
+    if (status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    return status ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
 }
 
 /* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not have. */
@@ -260,7 +263,7 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     f->tensors[f->count] = (tn_tensor){
         .name = e->name, .form = form_of(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
-    if (e->ncompanions && (status = add_companions(f, e, err)))
+    if ((e->ncompanions || e->scaling) && (status = add_companions(f, e, err)))
         return status;
     f->at[f->count++] = e->at;
     note_order(f, &e->storage);

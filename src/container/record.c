@@ -7,6 +7,8 @@
 #include "tensor/array.h"
 #include "tensor/form.h"
 
+#include <tenon/datatype.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +42,33 @@ static void put_array(tn_buf *out, const char *type, tn_dtype dtype, uint32_t ra
     put_shape(out, "shape", rank, shape);
 }
 
+static uint64_t scaling_fields(const tn_scaling *s)
+{
+    if (!s)
+        return 0;
+    return s->datatype ? 1u + s->unpacked + (s->rotation.size > 0) : 1u + (s->axis >= 0);
+}
+
+static void put_datatype(tn_buf *out, const tn_scaling *s)
+{
+    char rotation[48];
+    put_text(out, "datatype", s->datatype);
+    if (s->unpacked) {
+        put_key(out, "unpacked");
+        tn_cbor_put_bool(out, true);
+    }
+    if (s->rotation.size) {
+        tn_rotation_format(rotation, sizeof rotation, &s->rotation);
+        put_text(out, "rotation", rotation);
+    }
+}
+
 static void put_scaling(tn_buf *out, const tn_scaling *s)
 {
+    if (s->datatype) {
+        put_datatype(out, s);
+        return;
+    }
     if (s->axis >= 0) {
         put_key(out, "axis");
         tn_cbor_put_u64(out, (uint64_t)s->axis);
@@ -52,16 +79,23 @@ static void put_scaling(tn_buf *out, const tn_scaling *s)
     tn_cbor_put_i64(out, s->range[1]);
 }
 
+static void put_texts(tn_buf *out, const char *key, const char *const *texts, uint32_t n)
+{
+    put_key(out, key);
+    tn_cbor_put_array(out, n);
+    for (uint32_t i = 0; i < n; i++)
+        tn_cbor_put_text(out, texts[i], strlen(texts[i]));
+}
+
 static void put_tensor(tn_buf *out, const tn_record *r)
 {
     put_key(out, "tensor");
-    tn_cbor_put_map(out, 4u + (r->scaling != NULL) + (r->scaling && r->scaling->axis >= 0));
+    tn_cbor_put_map(out, 4u + (r->entries != NULL) + scaling_fields(r->scaling));
     put_text(out, "form", r->form);
     put_array(out, r->tensor_type, r->tensor_dtype, r->tensor_rank, r->tensor_shape);
-    put_key(out, "parts");
-    tn_cbor_put_array(out, r->nroles);
-    for (uint32_t i = 0; i < r->nroles; i++)
-        tn_cbor_put_text(out, r->roles[i], strlen(r->roles[i]));
+    put_texts(out, "parts", r->roles, r->nroles);
+    if (r->entries)
+        put_texts(out, "entries", r->entries, r->nroles - 1);
     if (r->scaling)
         put_scaling(out, r->scaling);
 }
@@ -182,20 +216,23 @@ static tn_dtype take_dtype(tn_cbor *c, tn_arena *arena, const char **name)
     return *name ? tn_dtype_parse(*name) : TN_UNKNOWN;
 }
 
-static void take_roles(tn_cbor *c, tn_arena *arena, tn_record *r)
+/* An array of texts, one a part. */
+static const char **take_texts(tn_cbor *c, tn_arena *arena, uint32_t *n)
 {
-    const char *roles[TN_MAX_PARTS];
+    const char *texts[TN_MAX_PARTS];
+    *n = 0;
     tn_cbor_array(c);
     while (tn_cbor_item(c)) {
-        if (r->nroles == TN_MAX_PARTS) {
+        if (*n == TN_MAX_PARTS) {
             tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d parts but found more", TN_MAX_PARTS);
-            return;
+            return NULL;
         }
-        roles[r->nroles++] = take_text(c, arena);
+        texts[(*n)++] = take_text(c, arena);
     }
-    r->roles = c->status ? NULL : tn_arena_copy(arena, roles, r->nroles * sizeof *roles);
-    if (!c->status && !r->roles)
+    const char **copy = c->status ? NULL : tn_arena_copy(arena, texts, *n * sizeof *texts);
+    if (!c->status && !copy)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    return copy;
 }
 
 static void take_range(tn_cbor *c, int64_t range[2])
@@ -218,10 +255,49 @@ static void take_axis(tn_cbor *c, tn_scaling *s)
     s->axis = axis < TN_MAX_RANK ? (int32_t)axis : TN_MAX_RANK;     /* the form's check refuses what is too large */
 }
 
+static void take_rotation(tn_cbor *c, tn_arena *arena, tn_rotation *rotation)
+{
+    tn_error why;
+    const char *text = take_text(c, arena);
+    if (text && tn_rotation_parse(text, rotation, &why))
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "%s", why.text);
+}
+
+/* A field of a scaled tensor; false: it is none. */
+static bool take_scaling(tn_cbor *c, tn_arena *arena, tn_text key, tn_scaling *s, bool *range)
+{
+    if (tn_text_is(key, "axis"))
+        take_axis(c, s);
+    else if (tn_text_is(key, "range"))
+        take_range(c, s->range), *range = true;
+    else if (tn_text_is(key, "datatype"))
+        s->datatype = take_text(c, arena);
+    else if (tn_text_is(key, "unpacked"))
+        s->unpacked = tn_cbor_bool(c);
+    else if (tn_text_is(key, "rotation"))
+        take_rotation(c, arena, &s->rotation);
+    else
+        return false;
+    return true;
+}
+
+/* What goes together of it; the rest means nothing. */
+static void settle_scaling(tn_cbor *c, tn_arena *arena, const tn_scaling *s, bool range, tn_record *r)
+{
+    const tn_scaling affine = { .axis = s->axis, .range = { s->range[0], s->range[1] } };
+    const tn_scaling typed = { .axis = -1, .datatype = s->datatype, .unpacked = s->unpacked, .rotation = s->rotation };
+    if (c->status || (!range && !s->datatype))
+        return;
+    r->scaling = tn_arena_copy(arena, s->datatype ? &typed : &affine, sizeof *s);
+    if (!r->scaling)
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+}
+
 static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
 {
     tn_text key;
     bool shape = false, range = false;
+    uint32_t nentries = 0;
     tn_scaling scaling = { .axis = -1 };
     tn_cbor_map(c);
     while (tn_cbor_key(c, &key)) {
@@ -232,18 +308,17 @@ static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
         else if (tn_text_is(key, "shape"))
             r->tensor_shape = tn_cbor_shape(c, arena, NULL, &r->tensor_rank), shape = true;
         else if (tn_text_is(key, "parts"))
-            r->nroles = 0, take_roles(c, arena, r);
-        else if (tn_text_is(key, "axis"))
-            take_axis(c, &scaling);
-        else if (tn_text_is(key, "range"))
-            take_range(c, scaling.range), range = true;
-        else
+            r->roles = take_texts(c, arena, &r->nroles);
+        else if (tn_text_is(key, "entries"))
+            r->entries = take_texts(c, arena, &nentries);
+        else if (!take_scaling(c, arena, key, &scaling, &range))
             tn_cbor_skip(c);
     }
-    if (range && !c->status && !(r->scaling = tn_arena_copy(arena, &scaling, sizeof scaling)))
-        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    settle_scaling(c, arena, &scaling, range, r);
     if (!c->status && (!r->form || !r->nroles || !shape || !r->tensor_type))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected form, dtype, shape and parts");
+    if (!c->status && r->entries && nentries != r->nroles - 1)
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected %u entries, one for each part but the first, but found %u", r->nroles - 1, nentries);
 }
 
 static void take_meta(tn_cbor *c, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n)
@@ -290,6 +365,21 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     if (c.status)       /* the place inside a record is not a place in the file where it stands as JSON */
         return tn_fail(err, c.status, at, "its \"tenon\" record: %s", c.why);
     return TN_OK;
+}
+
+const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *s)
+{
+    tn_datatype *d = NULL;
+    tn_scaling *copy = tn_arena_copy(arena, s, sizeof *s);
+    if (!copy || !s->datatype)
+        return copy;
+    tn_status status = tn_datatype_parse(s->datatype, &d, NULL);
+    if (status == TN_ERR_NOMEM)
+        return NULL;
+    const char *text = status ? s->datatype : tn_datatype_text(d);
+    copy->datatype = tn_arena_text(arena, text, strlen(text));
+    tn_datatype_free(d);
+    return copy->datatype ? copy : NULL;
 }
 
 void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *m)

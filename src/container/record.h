@@ -7,9 +7,11 @@
  *
  *     dtype, shape    the array this entry's bytes really are
  *     tensor          { form, dtype, shape, parts }: the tensor whose first part
- *                     this entry is; part k > 0 is the entry NAME.ROLE.  A scaled
+ *                     this entry is; part k > 0 is the entry NAME.ROLE, unless
+ *                     `entries` has the names of all of these.  A scaled
  *                     tensor: also { axis, range } of its codes, without axis if
- *                     there is one scale for all
+ *                     there is one scale for all; or its datatype, and of
+ *                     { unpacked, rotation } what it has
  *     extents         the array's shape without the padding that `shape` (or the entry's own) has
  *     fill            the value that the padding consists of, if not 0
  *     layout          the letters of the tensor's dimensions
@@ -40,6 +42,7 @@ typedef struct tn_record {
     const int64_t *tensor_shape;
     const char   **roles;
     uint32_t       nroles;
+    const char   **entries;     /* names of the parts but the first, nroles - 1; NULL: NAME.ROLE */
     const tn_scaling *scaling;  /* or NULL */
 
     const int64_t *extents;     /* or NULL: no padding */
@@ -65,6 +68,9 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
 /* Reads a record; what it points to is in the arena.  Unknown keys are
  * ignored; a wrong type is TN_ERR_CORRUPT at byte `at`. */
 tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record *record, tn_error *err);
+
+/* A copy in the arena, its datatype as tn_datatype_text() spells it (one that cannot be read: as it is); NULL without memory. */
+const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *scaling);
 
 /* The plain array in which a container keeps one of `dtype` and `shape`: the
  * same where it has a name for the type, else a type of the same bytes. */

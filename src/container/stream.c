@@ -81,6 +81,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->hashed = false;
     s->as_stored = false;
     s->change = NULL;
+    s->maker = NULL;
     s->nunchanged = 0;
     s->block_size = 0;
     tn_scratch_free(&s->whole);
@@ -453,6 +454,15 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
     return tn_hash_begin(&s->hash, kind, err);
 }
 
+void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, uint64_t n)
+{
+    tn_hash_free(&s->hash);
+    s->maker = maker;
+    s->element = first;
+    s->elements = first + n;
+    s->change = NULL;
+}
+
 void tn_stream_change(tn_stream *s, const tn_change *change)
 {
     s->change = change;
@@ -502,8 +512,26 @@ static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     return status;
 }
 
+static tn_status next_made(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    const tn_maker *m = s->maker;
+    uint64_t left = s->elements - s->element, fit = TN_WINDOW / m->bits * 8;
+    size_t elements = (size_t)(left < fit ? left : fit);
+    *n = 0;
+    tn_status status = need_buffer(&s->changed, err);
+    if (status || !elements)
+        return status;
+    status = m->make(m->context, s->element, elements, s->changed, err);
+    s->element += elements;
+    *bytes = s->changed;
+    *n = (elements * m->bits + 7) / 8;
+    return status;
+}
+
 tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
+    if (s->maker)
+        return next_made(s, bytes, n, err);
     return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
 }
 

@@ -32,6 +32,14 @@ typedef struct tn_change {
     unsigned    from_bits, to_bits;     /* of an element */
 } tn_change;
 
+/* Elements that are made of several parts: values of codes with scales, say.  Any thread. */
+typedef struct tn_maker {
+    /* `n` of them from number `first` on, into `out`, which begins on a byte with that element and has room. */
+    tn_status (*make)(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err);
+    const void *context;
+    unsigned    bits;               /* of an element */
+} tn_maker;
+
 /* Buffers of one worker, reused from part to part.  Zero-initialise to begin. */
 typedef struct tn_stream {
     const tn_file *file;
@@ -47,6 +55,7 @@ typedef struct tn_stream {
     const uint8_t *unchanged;       /* decoded bytes still to be changed */
     size_t    nunchanged;
     uint8_t  *changed;
+    const tn_maker *maker;          /* or NULL: then `element` and `elements` are the next one to make and where to stop */
     tn_zstd  *zstd;
     tn_inflate *inflate;
     tn_scratch whole;               /* all of a deflated part whose elements lie apart */
@@ -85,6 +94,9 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
  * are deflated, but in the order of the file. */
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_checksum kind,
                                 tn_error *err);
+
+/* Begins elements [first, first + n) that `maker` makes; the bits that fill the last byte are 0. */
+void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, uint64_t n);
 
 /* From here on windows hold what `change` makes of the elements. */
 void tn_stream_change(tn_stream *s, const tn_change *change);

@@ -50,6 +50,8 @@ static tn_status check_options(tn_writer *w, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold checksums (--checksum none)", info->name);
     if ((o->shard_size || o->filler) && !info->shards)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has neither shards nor fillers", info->name);
+    if (o->ocp_names && !w->format->names_parts)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has no names for the parts of a tensor (--ocp-names)", info->name);
     if (!tn_zstd_level_ok(o->level))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zstd level from %d to %d but found %d",
                        tn_zstd_level_min(), tn_zstd_level_max(), o->level);
@@ -157,16 +159,25 @@ tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
     return settle(w, status);
 }
 
+/* What other software calls the scales of NAME, behind it; NULL: it has no word for this part. */
+static const char *ocp_name(const tn_tensor *t, uint32_t part)
+{
+    const char *role = t->parts[part].role;
+    if (strcmp(t->form, "scaled") != 0)
+        return NULL;
+    return strcmp(role, "scale") == 0 ? "_scale" : strcmp(role, "tscale") == 0 ? "_scale_2" : NULL;
+}
+
 /* NAME for the first part, NAME.ROLE for the others. */
 static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
 {
     size_t n = strlen(t->name);
     if (part == 0)
         return tn_arena_text(&w->arena, t->name, n);
-    const char *role = t->parts[part].role;
-    char *name = tn_arena_alloc(&w->arena, n + strlen(role) + 2);
+    const char *role = t->parts[part].role, *ocp = w->options.ocp_names ? ocp_name(t, part) : NULL;
+    char *name = tn_arena_alloc(&w->arena, n + strlen(ocp ? ocp : role) + 2);
     if (name)
-        stpcpy(stpcpy(stpcpy(name, t->name), "."), role);
+        stpcpy(stpcpy(stpcpy(name, t->name), ocp ? "" : "."), ocp ? ocp : role);
     return name;
 }
 
@@ -176,10 +187,38 @@ static const int64_t *stored_shape(const tn_part *p)
     return p->storage.physical ? p->storage.physical : p->array.shape;
 }
 
+/* What a record of several parts points to. */
+typedef struct roles_and_names {
+    const char *roles[TN_MAX_PARTS], *entries[TN_MAX_PARTS];
+} roles_and_names;
+
+/* Says what the tensor is, beside its first part. */
+static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, roles_and_names *names, tn_error *err)
+{
+    bool own_names = false;
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        names->roles[k] = t->parts[k].role;
+        own_names |= w->options.ocp_names && k && ocp_name(t, k);
+    }
+    for (uint32_t k = 1; own_names && k < t->nparts; k++)
+        if (!(names->entries[k - 1] = name_of_part(w, t, k)))
+            return tn_fail_nomem(err);
+    r->form = t->form;
+    r->tensor_dtype = t->dtype;
+    r->tensor_rank = t->rank;
+    r->tensor_shape = t->shape;
+    r->roles = names->roles;
+    r->nroles = t->nparts;
+    r->entries = own_names ? names->entries : NULL;
+    r->scaling = t->scaling;
+    return TN_OK;
+}
+
 static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bool same, tn_text *out, tn_error *err)
 {
     const tn_array *a = &t->parts[part].array;
-    const char *roles[TN_MAX_PARTS];
+    roles_and_names names;
+    tn_status status = TN_OK;
     tn_record r = { .layout = part == 0 ? t->layout : NULL };
     if (!same) {
         r.has_array = true;
@@ -192,21 +231,12 @@ static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bo
         r.extents_rank = a->rank;
         r.fill = t->parts[part].storage.fill;
     }
-    if (part == 0 && (t->nparts > 1 || strcmp(t->form, "dense") != 0)) {
-        for (uint32_t k = 0; k < t->nparts; k++)
-            roles[k] = t->parts[k].role;
-        r.form = t->form;
-        r.tensor_dtype = t->dtype;
-        r.tensor_rank = t->rank;
-        r.tensor_shape = t->shape;
-        r.roles = roles;
-        r.nroles = t->nparts;
-        r.scaling = t->scaling;
-    }
+    if (part == 0 && (t->nparts > 1 || strcmp(t->form, "dense") != 0))
+        status = record_tensor(w, t, &r, &names, err);
     if (part == 0 && t->tied && !w->format->shares)
         r.tied = t->tied;
-    if (tn_record_empty(&r))
-        return TN_OK;
+    if (status || tn_record_empty(&r))
+        return status;
     tn_buf cbor = { 0 };
     tn_record_put(&r, &cbor);
     out->ptr = cbor.bad ? NULL : tn_arena_copy(&w->arena, cbor.data, cbor.size);
@@ -289,8 +319,7 @@ static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, t
     bool good = copy->form && (copy->shape || !t->rank);
     if (t->layout)
         good = good && (copy->layout = tn_arena_text(&w->arena, t->layout, strlen(t->layout)));
-    if (t->scaling)
-        good = good && (copy->scaling = tn_arena_copy(&w->arena, t->scaling, sizeof *t->scaling));
+    copy->scaling = t->scaling;
     for (uint32_t k = 0; k < t->nparts && good; k++) {
         const tn_part *p = &t->parts[k];
         parts[k].role = tn_arena_text(&w->arena, p->role, strlen(p->role));
@@ -376,8 +405,11 @@ static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as 
 
 tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as *how, tn_error *err)
 {
+    tn_tensor own = *t;
     tn_status status = check_tensor(w, t, err);
-    return settle(w, status ? status : add_parts(w, t, how, err));
+    if (!status && t->scaling && !(own.scaling = tn_scaling_keep(&w->arena, t->scaling)))
+        status = tn_fail_nomem(err);
+    return settle(w, status ? status : add_parts(w, &own, how, err));
 }
 
 tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
@@ -427,7 +459,10 @@ tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void
 {
     if (w->files[file].memory && n)
         memcpy(w->files[file].memory + offset, data, n);
-    return w->files[file].sink ? tn_sink_write(w->files[file].sink, offset, data, n, err) : TN_OK;
+    tn_status status = w->files[file].sink ? tn_sink_write(w->files[file].sink, offset, data, n, err) : TN_OK;
+    if (!status && w->files[file].sink)
+        tn_sink_begin_sync(w->files[file].sink, offset, n);
+    return status;
 }
 
 tn_status tn_writer_plan(tn_writer *w, tn_error *err)

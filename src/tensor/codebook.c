@@ -2,6 +2,7 @@
  *
  *     cb<I><M>CLAUSES_COMPUTE    f|i[OFFSETS][e[EXPONENTS]]   p|s[<INTERVAL>[OFFSETS]]
  *     icb<I><M>CLAUSES_COMPUTE   f|i[<OFFSET>]                p|s[<INTERVAL - 1>[<OFFSET>]]
+ *     cb<I><M>[TABLE]_COMPUTE    see codebook_table.c
  *
  * I bits are a code, M bits choose a mapping.  A clause is a pattern of numbers
  * on the line of the compute type, counted down from its top: that of small
@@ -241,6 +242,12 @@ static tn_status put_shifts(making *m, const clause *c, uint32_t shifts)
 
 /* ---- the whole ---- */
 
+/* A table can have one mapping, which nothing need choose. */
+static bool table_follows(const making *m)
+{
+    return !m->implicit && m->r->end - m->r->at > 1 && m->r->at[1] == '[';
+}
+
 /* cb<I><M>: the sizes. */
 static tn_status read_head(making *m)
 {
@@ -252,7 +259,7 @@ static tn_status read_head(making *m)
     unsigned digits[2];
     for (int i = 0; i < 2; i++) {
         digits[i] = (unsigned)tn_next(m->r) - '0';
-        unsigned low = i ? 1 : m->implicit ? 4 : 2, high = i || !m->implicit ? 8 : 4;
+        unsigned low = i ? !table_follows(m) : m->implicit ? 4 : 2, high = i || !m->implicit ? 8 : 4;
         if (digits[i] < low || digits[i] > high)
             return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "expected the bits of a %s, %s, but found %s",
                                    i ? "choice of mapping" : "code", i ? "1 to 8" : m->implicit ? "4 in icb" : "2 to 8",
@@ -357,7 +364,8 @@ static tn_status make(making *m)
     m->value = calloc((size_t)m->book.mappings * m->book.values, sizeof *m->value);
     if (!m->value)
         return tn_fail_nomem(m->r->err);
-    if ((status = read_clauses(m)))
+    m->book.table = !m->implicit && tn_next(m->r) == '[';
+    if ((status = m->book.table ? tn_codebook_read_table(m->r, &m->book, m->value) : read_clauses(m)))
         return status;
     put_name(m, '_');
     for (const char *p = m->book.compute.text; *p; p++)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_TILE = 1024, MAX_NUMBERS = 3, MAX_CODE_BITS = 16 };
+enum { MAX_TILE = 1024, MAX_NUMBERS = 3, MAX_CODE_BITS = 16, SPARSE_TILE = 64 };
 
 /* t<T>[s<S>][o<O>][d<D>][n<N>m<M>] */
 typedef struct tile {
@@ -85,6 +85,12 @@ static tn_status read_sparsity(tn_reading *r, tile *t)
     return TN_OK;
 }
 
+static tn_status read_dimension(tn_reading *r, tile *t)
+{
+    t->has_dim = tn_take_word(r, "d");
+    return t->has_dim ? read_value(r, "a dimension", 0, TN_MAX_RANK - 1, &t->dim) : TN_OK;
+}
+
 static tn_status read_tile(tn_reading *r, tile *t)
 {
     *t = (tile){ .at = r->at };
@@ -97,8 +103,8 @@ static tn_status read_tile(tn_reading *r, tile *t)
             return bad(r, r->at - 1, "offset bits are of a subtile: expected s<S> before them but found none");
         status = read_value(r, "offset bits", 1, 2, &t->offset_bits);
     }
-    if (status == TN_OK && (t->has_dim = tn_take_word(r, "d")))
-        status = read_value(r, "a dimension", 0, TN_MAX_RANK - 1, &t->dim);
+    if (status == TN_OK)
+        status = read_dimension(r, t);
     if (status == TN_OK && tn_take_word(r, "n"))
         status = read_sparsity(r, t);
     if (status == TN_OK && r->at < r->end)
@@ -289,34 +295,63 @@ static tn_status check_scaled(const tn_reading *r, const scale *s, const tn_data
 
 /* ---- text ---- */
 
-static size_t put_tile(char *text, size_t cap, const tn_datatype *d, uint32_t i)
+static void put_tile(tn_buf *text, const tn_datatype *d, uint32_t i)
 {
-    size_t n = (size_t)snprintf(text, cap, "_t%u", d->tile[i]);
     bool last = i == d->dims - 1;
+    tn_buf_printf(text, "_t%u", d->tile[i]);
     if (last && d->subtile)
-        n += (size_t)snprintf(text + n, cap - n, "s%u", d->subtile);
+        tn_buf_printf(text, "s%u", d->subtile);
     if (last && d->offset_bits)
-        n += (size_t)snprintf(text + n, cap - n, "o%u", d->offset_bits);
+        tn_buf_printf(text, "o%u", d->offset_bits);
     if (d->dim >= 0)
-        n += (size_t)snprintf(text + n, cap - n, "d%u", (unsigned)d->dim + i);
+        tn_buf_printf(text, "d%u", (unsigned)d->dim + i);
     if (last && d->of)
-        n += (size_t)snprintf(text + n, cap - n, "n%um%u", d->keep, d->of);
-    return n;
+        tn_buf_printf(text, "n%um%u", d->keep, d->of);
 }
 
-static void put_text(tn_datatype *d)
+static void put_number(tn_buf *text, const tn_datatype *d)
 {
-    /* Numbers of at most 47 characters and two tiles of at most 24 cannot fill it. */
-    char *t = d->text;
-    size_t n = (size_t)snprintf(t, sizeof d->text, "%s", d->number.text);
-    if (d->scope == TN_SCOPE_NONE)
+    const tn_codebook *book = &d->codebook;
+    if (!book->table) {
+        tn_buf_puts(text, d->number.text);
         return;
-    n += (size_t)snprintf(t + n, sizeof d->text - n, "|%s%s%s%s", d->has_tensor_scale ? "multi_" : "",
-                          d->has_tensor_scale ? d->tensor_scale.text : "", d->has_tensor_scale ? "_" : "", d->scale.text);
+    }
+    tn_buf_printf(text, "cb%u%u", book->index_bits, book->meta_bits);
+    tn_codebook_put_table(book, text);
+    tn_buf_printf(text, "_%s", book->compute.text);
+}
+
+static void put_scale(tn_buf *text, const tn_datatype *d)
+{
+    tn_buf_putc(text, '|');
+    if (d->has_tensor_scale)
+        tn_buf_printf(text, "multi_%s_", d->tensor_scale.text);
+    tn_buf_puts(text, d->scale.text);
     if (d->has_zero)
-        n += (size_t)snprintf(t + n, sizeof d->text - n, "_%s", d->zero.text);
+        tn_buf_printf(text, "_%s", d->zero.text);
     for (uint32_t i = 0; i < d->dims; i++)
-        n += put_tile(t + n, sizeof d->text - n, d, i);
+        put_tile(text, d, i);
+}
+
+/* What is kept of an unscaled datatype. */
+static void put_sparsity(tn_buf *text, const tn_datatype *d)
+{
+    tn_buf_printf(text, "|n%um%u", d->keep, d->of);
+    if (d->dim >= 0)
+        tn_buf_printf(text, "d%d", d->dim);
+}
+
+static tn_status put_text(tn_datatype *d, tn_error *err)
+{
+    tn_buf text = { 0 };
+    put_number(&text, d);
+    if (d->scope != TN_SCOPE_NONE)
+        put_scale(&text, d);
+    else if (d->of)
+        put_sparsity(&text, d);
+    tn_buf_putc(&text, '\0');
+    d->text = (char *)text.data;
+    return text.bad ? tn_fail_nomem(err) : TN_OK;
 }
 
 /* ---- the whole ---- */
@@ -330,6 +365,31 @@ static tn_status read_scale(tn_reading *r, tn_datatype *d)
     if (status == TN_OK)
         status = settle_numbers(r, &s, d);
     return status ? status : check_scaled(r, &s, d);
+}
+
+/* n<N>m<M>[d<D>]: no scale, but some of the values only. */
+static tn_status read_sparse(tn_reading *r, tn_datatype *d)
+{
+    tile t = { .at = r->at };
+    tn_take_word(r, "n");
+    tn_status status = read_sparsity(r, &t);
+    if (status == TN_OK)
+        status = read_dimension(r, &t);
+    if (status)
+        return status;
+    if (r->at < r->end)
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected n<N>m<M>[d<D>] but found %s",
+                               tn_quote(r->at, tn_rest(r).len < 24 ? tn_rest(r).len : 24).text);
+    if (d->number.kind != TN_NUMBER_FLOAT)
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, t.at, "%s needs a scale: expected one, as in float32_t0n%um%u, but found none",
+                               d->number.text, t.keep, t.of);
+    d->dims = 1;
+    d->tile[0] = SPARSE_TILE / t.of * t.keep;           /* which share nothing: any number would do */
+    d->dim = t.has_dim ? (int32_t)t.dim : -1;
+    d->tile[1] = 1;
+    d->keep = t.keep;
+    d->of = t.of;
+    return TN_OK;
 }
 
 static tn_status read_number(tn_reading *r, tn_datatype *d)
@@ -364,18 +424,18 @@ static tn_status read_datatype(const char *text, tn_datatype *d, tn_error *err)
         return check_unscaled(&r, d);
     r.at = text + number + 1;
     r.end = r.at + strlen(r.at);
-    return read_scale(&r, d);
+    return tn_next(&r) == 'n' ? read_sparse(&r, d) : read_scale(&r, d);
 }
 
-static tn_status hand_over(tn_status status, tn_datatype *d, tn_datatype **datatype)
+static tn_status hand_over(tn_status status, tn_datatype *d, tn_datatype **datatype, tn_error *err)
 {
-    if (status) {
+    if (status == TN_OK)
+        status = put_text(d, err);
+    if (status)
         tn_datatype_free(d);
-        return status;
-    }
-    put_text(d);
-    *datatype = d;
-    return TN_OK;
+    else
+        *datatype = d;
+    return status;
 }
 
 tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *err)
@@ -390,7 +450,7 @@ tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *
     tn_datatype *d = calloc(1, sizeof *d);
     if (!d)
         return tn_fail_nomem(err);
-    return hand_over(read_datatype(found ? name[0]->text : text, d, err), d, datatype);
+    return hand_over(read_datatype(found ? name[0]->text : text, d, err), d, datatype, err);
 }
 
 tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale_text, tn_datatype **datatype, tn_error *err)
@@ -405,13 +465,15 @@ tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale_text, tn_
     d->codebook = *book;
     d->number = tn_codebook_number(book, name);
     tn_reading r = { .text = scale_text, .at = scale_text, .end = scale_text + strlen(scale_text), .err = err };
-    return hand_over(read_scale(&r, d), d, datatype);
+    return hand_over(read_scale(&r, d), d, datatype, err);
 }
 
 void tn_datatype_free(tn_datatype *d)
 {
-    if (d)
-        free((float *)d->codebook.value);
+    if (!d)
+        return;
+    free((float *)d->codebook.value);
+    free(d->text);
     free(d);
 }
 

@@ -5,7 +5,8 @@
  * datatype_number.c number specs
  * datatype_names.c  the predefined names
  * datatype_shapes.c part shapes
- * codebook.c        the mappings that a codebook's name stands for */
+ * codebook.c        the mappings that a codebook's name stands for
+ * codebook_table.c  those that stand in its text */
 #ifndef TN_TENSOR_DATATYPE_H
 #define TN_TENSOR_DATATYPE_H
 
@@ -44,12 +45,13 @@ typedef struct tn_codebook {
     tn_number_spec compute;
     uint32_t mappings, values;  /* 2^meta_bits and 2^(index_bits - 1) */
     const float *value;         /* [mappings][values] */
+    bool     table;             /* no name says what they are: they stand in the text of the datatype */
 } tn_codebook;
 
 typedef enum tn_scope { TN_SCOPE_NONE, TN_SCOPE_TENSOR, TN_SCOPE_CHANNEL, TN_SCOPE_TILE } tn_scope;
 
 struct tn_datatype {
-    char           text[160];
+    char          *text;
     tn_number_spec number;
     tn_codebook    codebook;            /* kind CODEBOOK */
     tn_scope       scope;               /* NONE: unscaled */

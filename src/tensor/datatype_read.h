@@ -3,12 +3,14 @@
  *
  * datatype.c        NUMBER|SCALE, the rules between them
  * datatype_number.c number specs
- * codebook.c        codebooks and their mappings */
+ * codebook.c        codebooks and their mappings
+ * codebook_table.c  mappings that stand in the text */
 #ifndef TN_TENSOR_DATATYPE_READ_H
 #define TN_TENSOR_DATATYPE_READ_H
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/vector.h"
 #include "tensor/datatype.h"
 
 /* A place in a text.  Nothing at `end` or beyond is looked at. */
@@ -62,6 +64,11 @@ bool tn_codebook_is_next(const tn_reading *r);
 /* The codebook that the text is from `at` to `end`, and the number spec that
  * it is.  `value` is the caller's to free(). */
 tn_status tn_codebook_read(tn_reading *r, tn_number_spec *number, tn_codebook *book);
+
+/* The mappings of a codebook, whose sizes and compute type are known, from the
+ * table that is all of the text, and that text. */
+tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *value);
+void      tn_codebook_put_table(const tn_codebook *book, tn_buf *out);
 
 /* The number spec of a codebook called `name`. */
 tn_number_spec tn_codebook_number(const tn_codebook *book, const char *name);

@@ -81,7 +81,7 @@ static tn_status cut_up(cut *c, tn_error *err)
     bool tensor = d->dims == 0;
     uint32_t needed = d->dim < 0 ? (uint32_t)-d->dim : (uint32_t)d->dim + d->dims;
     if (!tensor && c->rank < needed)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: its tiles need rank %u or more but the tensor has rank %u", d->text,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%.100s: its tiles need rank %u or more but the tensor has rank %u", d->text,
                        needed, c->rank);
     c->first = tensor ? 0 : d->dim < 0 ? c->rank - needed : (uint32_t)d->dim;
     c->last = !tensor ? c->first + d->dims - 1 : c->rank ? c->rank - 1 : 0;

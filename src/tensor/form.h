@@ -12,7 +12,7 @@
 typedef struct tn_form {
     const char *name;
     const char *roles[TN_MAX_PARTS];    /* in order, the first stored under the tensor's own name */
-    uint32_t    required;               /* so many of them; the others may be absent */
+    uint32_t    required;               /* so many of them, the first ones; each of the others may be absent */
     /* The parts are there and of the right roles; do they fit the tensor? */
     tn_status (*check)(const tn_tensor *tensor, tn_error *err);
 } tn_form;

@@ -7,6 +7,7 @@
 
 #include "base/options.h"
 #include "tensor/array.h"
+#include "transform/rotate.h"
 #include "transform/scaled_plan.h"
 
 /* --- what is refused ------------------------------------------------------------- */
@@ -34,6 +35,25 @@ static tn_status check_ggml(const tn_datatype *d, const tn_scaled_options *o, tn
     if (o->round != TN_ROUND_EVEN || o->mode != TN_SCALE_FLOOR)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "ggml has ties and a scale rule of its own: expected rounding %d and scale "
                        "mode %d but found %d and %d", TN_ROUND_EVEN, TN_SCALE_FLOOR, (int)o->round, (int)o->mode);
+    return TN_OK;
+}
+
+tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+{
+    tn_status status = check_mode(o, err);
+    return status || !o->ggml ? status : check_ggml(d, o, err);
+}
+
+tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
+{
+    uint32_t size = plan->o.rotation.size;
+    if (size == 0 || plan->count == 0)
+        return TN_OK;
+    if (size < 4 || size > 128 || (size & (size - 1)))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rotation of 4, 8, 16, 32, 64 or 128 values but found %u", size);
+    if (plan->columns % size)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a tiled dimension that is a multiple of the rotation's %u values but "
+                       "found %llu", size, (unsigned long long)plan->columns);
     return TN_OK;
 }
 
@@ -65,21 +85,37 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
     tn_take_options(&o, sizeof o, options);
     if (!d || !array)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a datatype and a tensor but found none");
-    tn_status status = check_mode(&o, err);
-    if (status == TN_OK && o.ggml)
-        status = check_ggml(d, &o, err);
+    tn_status status = tn_scaled_check(d, &o, err);
     if (status == TN_OK)
         status = check_array(array, data, &count, err);
-    return status ? status : tn_scaled_plan_make(plan, d, array->rank, array->shape, &o, parts, err);
+    if (status == TN_OK)
+        status = tn_scaled_plan_make(plan, d, array->rank, array->shape, &o, parts, err);
+    return status ? status : tn_scaled_check_rotation(plan, err);
+}
+
+/* --- what is done to all of a tensor ------------------------------------------------ */
+
+void tn_scaled_clear_parts(const tn_scaled_plan *plan)
+{
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        if (plan->fields[i].data && plan->fields[i].bits < 8)
+            memset(plan->fields[i].data, 0, (size_t)plan->fields[i].nbytes);
+}
+
+tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err)
+{
+    if (!plan->o.rotation.size)
+        return TN_OK;
+    return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool, err);
 }
 
 /* --- the work -------------------------------------------------------------------- */
 
-/* Elements narrower than a byte share bytes with those of other tiles: they go
- * through a float32 copy. */
-static bool is_packed(const tn_array *array)
+/* Elements narrower than a byte share bytes with those of other tiles, and
+ * values are rotated in float32: they go through a copy. */
+static bool needs_copy(const tn_scaled_plan *plan, const tn_array *array)
 {
-    return tn_dtype_get(array->dtype)->bits < 8;
+    return tn_dtype_get(array->dtype)->bits < 8 || plan->o.rotation.size;
 }
 
 static tn_status new_copy(uint64_t count, float **copy, tn_error *err)
@@ -101,48 +137,70 @@ static tn_status copy_out(const tn_array *array, void *dst, const float *copy, u
     return tn_cast(&dense, dst, &(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy, TN_HOST_ORDER, &options, err);
 }
 
-static tn_status run_copied(const tn_scaled_plan *plan, const tn_array *array, const void *src, void *dst, tn_scaled_report *report,
-                            tn_error *err)
+static tn_status run(tn_scaled_work *w, bool encodes, tn_error *err)
 {
+    return encodes ? tn_scaled_encode_run(w, err) : tn_scaled_decode_run(w, err);
+}
+
+static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *array, tn_error *err)
+{
+    const tn_scaled_plan *plan = w->plan;
+    tn_scaled_work own = *w;
     float *copy;
+    own.src_type = own.dst_type = TN_FLOAT32;
     tn_status status = new_copy(plan->count, &copy, err);
-    if (status == TN_OK && src)
-        status = copy_in(array, src, copy, plan->o.jobs, err);
+    own.src = encodes ? copy : NULL;
+    own.dst = w->dst ? copy : NULL;
+    if (status == TN_OK && encodes)
+        status = copy_in(array, w->src, copy, plan->o.jobs, err);
+    if (status == TN_OK && encodes)
+        status = tn_scaled_rotate(plan, false, copy, w->pool, err);
     if (status == TN_OK)
-        status = tn_scaled_run(plan, TN_FLOAT32, src ? copy : NULL, TN_FLOAT32, dst ? copy : NULL, report, err);
-    if (status == TN_OK && dst)
-        status = copy_out(array, dst, copy, plan->o.jobs, err);
+        status = run(&own, encodes, err);
+    if (status == TN_OK && w->dst)
+        status = tn_scaled_rotate(plan, true, copy, w->pool, err);
+    if (status == TN_OK && w->dst)
+        status = copy_out(array, w->dst, copy, plan->o.jobs, err);
     free(copy);
     return status;
 }
 
-static tn_status run(const tn_scaled_plan *plan, const tn_array *array, const void *src, void *dst, tn_scaled_report *report,
-                     tn_error *err)
+/* From values to codes or to what they become, or from codes to values. */
+static tn_status go(const tn_scaled_plan *plan, const tn_array *array, bool encodes, const void *src, void *dst,
+                    tn_scaled_report *report, tn_error *err)
 {
-    if (is_packed(array))
-        return run_copied(plan, array, src, dst, report, err);
-    return tn_scaled_run(plan, array->dtype, src, array->dtype, dst, report, err);
+    tn_scaled_work w = { .plan = plan, .src_type = array->dtype, .src = src, .dst_type = array->dtype, .dst = dst, .report = report };
+    tn_status status = tn_pool_new(plan->o.jobs, &w.pool, err);
+    if (status == TN_OK)
+        status = needs_copy(plan, array) ? run_copied(&w, encodes, array, err) : run(&w, encodes, err);
+    tn_pool_free(w.pool);
+    return status;
+}
+
+/* Every part that has bytes is there. */
+static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
+{
+    static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        if (plan->fields[i].nbytes && !plan->fields[i].data)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes for the part %s but found none",
+                           (unsigned long long)plan->fields[i].nbytes, roles[i]);
+    if (plan->tscale.nbytes && !plan->tscale.data)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes for the part tscale but found none",
+                       (unsigned long long)plan->tscale.nbytes);
+    return TN_OK;
 }
 
 tn_status tn_quantize_virtual(const tn_datatype *d, const tn_array *array, const void *src, void *dst,
                               const tn_scaled_options *options, tn_scaled_report *report, tn_error *err)
 {
     tn_scaled_plan plan;
-    tn_status status = prepare(&plan, d, array, src && dst ? src : NULL, NULL, options, err);
+    tn_status status = prepare(&plan, d, array, dst || report ? src : NULL, NULL, options, err);
     if (status != TN_OK)
         return status;
     if (report)
         *report = (tn_scaled_report){ 0 };
-    return plan.count ? run(&plan, array, src, dst, report, err) : TN_OK;
-}
-
-/* Packed numbers are put into bytes that are 0. */
-static void clear_parts(tn_scaled_plan *plan)
-{
-    tn_scaled_field *const fields[] = { &plan->data, &plan->scale, &plan->zero, &plan->offset, &plan->meta, &plan->mask };
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        if (fields[i]->data && fields[i]->bits < 8)
-            memset(fields[i]->data, 0, (size_t)fields[i]->nbytes);
+    return go(&plan, array, true, src, dst, report, err);
 }
 
 tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *const *parts,
@@ -150,16 +208,14 @@ tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const 
 {
     tn_scaled_plan plan;
     tn_status status = prepare(&plan, d, array, parts ? src : NULL, parts, options, err);
+    if (status == TN_OK)
+        status = check_parts(&plan, err);
     if (status != TN_OK)
         return status;
     if (report)
         *report = (tn_scaled_report){ 0 };
-    if (plan.count == 0 && plan.tscale.data)
-        tn_scaled_put_tensor_scale(&plan, tn_tensor_scale_for(d, &plan.o, &(tn_tile_range){ 0 }));
-    if (plan.count == 0)
-        return TN_OK;
-    clear_parts(&plan);
-    return run(&plan, array, src, NULL, report, err);
+    tn_scaled_clear_parts(&plan);
+    return go(&plan, array, true, src, NULL, report, err);
 }
 
 tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
@@ -172,7 +228,9 @@ tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, cons
         for (uint32_t i = 0; i < shapes.count; i++)
             own[i] = (void *)(uintptr_t)parts[i];       /* which are only read */
     tn_status status = prepare(&plan, d, array, parts ? dst : NULL, own, options, err);
+    if (status == TN_OK)
+        status = check_parts(&plan, err);
     if (status != TN_OK)
         return status;
-    return plan.count ? run(&plan, array, NULL, dst, NULL, err) : TN_OK;
+    return go(&plan, array, false, NULL, dst, NULL, err);
 }

@@ -121,9 +121,6 @@ static tn_status set_parts(tn_scaled_plan *p, const tn_scaled_shapes *shapes, vo
                                            plain ? part->plain_shape : part->shape, &field->nbytes);
         if (status != TN_OK)
             return tn_fail(err, status, TN_NO_OFFSET, "the part %s is too large", part->role);
-        if (parts && !parts[i] && field->nbytes)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes for the part %s but found none",
-                           (unsigned long long)field->nbytes, part->role);
         field->data = parts ? parts[i] : NULL;
     }
     return TN_OK;
@@ -235,15 +232,16 @@ static uint32_t get_packed(const uint8_t *data, uint64_t step, uint64_t i, unsig
     return word >> bit & ((1u << bits) - 1);
 }
 
-static unsigned word_bits(unsigned bits)
-{
-    return bits <= 8 ? 8 : bits <= 16 ? 16 : 32;
-}
-
 /* Element e of data, whose rows of `last` begin on a byte. */
 static uint8_t *data_row(const tn_scaled_plan *p, uint64_t element, uint64_t last)
 {
-    return p->data.data + element / last * tn_packed_bytes(last, p->data.bits);
+    return p->data.data + (element / last * tn_packed_bytes(last, p->data.bits) - p->data.from);
+}
+
+/* A number that is not packed, and the element of its window that this is. */
+static uint64_t in_window(const tn_scaled_field *field, uint64_t i)
+{
+    return i - field->from / (tn_scaled_word(field->bits) / 8);
 }
 
 static void put_code(const tn_scaled_plan *p, uint64_t element, uint64_t last, uint32_t code)
@@ -251,21 +249,21 @@ static void put_code(const tn_scaled_plan *p, uint64_t element, uint64_t last, u
     if (p->data.bits < 8)
         put_packed(data_row(p, element, last), 1, element % last, p->data.bits, code);
     else
-        tn_code_put(p->data.data, element, word_bits(p->data.bits), code);
+        tn_code_put(p->data.data, in_window(&p->data, element), tn_scaled_word(p->data.bits), code);
 }
 
 static uint32_t get_code(const tn_scaled_plan *p, uint64_t element, uint64_t last)
 {
     if (p->data.bits < 8)
         return get_packed(data_row(p, element, last), 1, element % last, p->data.bits);
-    return (uint32_t)tn_code_get(p->data.data, element, word_bits(p->data.bits));
+    return (uint32_t)tn_code_get(p->data.data, in_window(&p->data, element), tn_scaled_word(p->data.bits));
 }
 
 /* Where the packed numbers of this tile's row of tiles begin. */
 static uint8_t *tile_row(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
 {
     uint64_t bytes = tn_packed_bytes(p->tiles_across, field->bits);
-    return field->data + (at->outer * p->tiles_down + at->down) * bytes * p->inner + at->inner;
+    return field->data + ((at->outer * p->tiles_down + at->down) * bytes * p->inner + at->inner - field->from);
 }
 
 /* A number a tile: scales and zero points. */
@@ -274,14 +272,14 @@ static void put_number(const tn_scaled_plan *p, const tn_scaled_field *field, co
     if (field->bits < 8)
         put_packed(tile_row(p, field, at), p->inner, at->across, field->bits, code);
     else
-        tn_code_put(field->data, tn_scaled_tile_number(p, at), word_bits(field->bits), code);
+        tn_code_put(field->data, in_window(field, tn_scaled_tile_number(p, at)), tn_scaled_word(field->bits), code);
 }
 
 static uint32_t get_number(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
 {
     if (field->bits < 8)
         return get_packed(tile_row(p, field, at), p->inner, at->across, field->bits);
-    return (uint32_t)tn_code_get(field->data, tn_scaled_tile_number(p, at), word_bits(field->bits));
+    return (uint32_t)tn_code_get(field->data, in_window(field, tn_scaled_tile_number(p, at)), tn_scaled_word(field->bits));
 }
 
 /* Numbers of subtiles, each tile's on bytes of its own. */
@@ -290,7 +288,7 @@ static uint8_t *tile_bytes(const tn_scaled_plan *p, const tn_scaled_field *field
     uint64_t units = tn_tile_units(p->d, (size_t)(p->tile_rows * p->tile_columns));
     uint64_t bytes = tn_packed_bytes(units, field->bits);
     uint64_t tile = (at->outer * p->tiles_down + at->down) * p->tiles_across + at->across;
-    return field->data + tile * bytes * p->inner + at->inner;
+    return field->data + (tile * bytes * p->inner + at->inner - field->from);
 }
 
 /* The number of a piece's first subtile in its tile. */
@@ -335,7 +333,7 @@ static uint64_t column_of(const tn_scaled_plan *p, const tn_scaled_place *at)
 
 static uint8_t *mask_row(const tn_scaled_plan *p, const tn_scaled_place *at)
 {
-    return p->mask.data + at->outer * tn_packed_bytes(p->columns, 1) * p->inner + at->inner;
+    return p->mask.data + (at->outer * tn_packed_bytes(p->columns, 1) * p->inner + at->inner - p->mask.from);
 }
 
 /* How long the rows of sparse data are: slots, where they lie along the last dimension. */
@@ -381,13 +379,18 @@ static void get_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, tn_ti
     }
 }
 
+void tn_scaled_put_choice(const tn_scaled_plan *p, const tn_scaled_place *at, uint32_t scale, uint32_t zero)
+{
+    if (p->scale.data && is_first_piece(at))
+        put_number(p, &p->scale, at, scale);
+    if (p->zero.data && is_first_piece(at))
+        put_number(p, &p->zero, at, zero);
+}
+
 void tn_scaled_put(const tn_scaled_plan *p, const tn_scaled_place *at, const tn_tile *t)
 {
     size_t units = tn_tile_units(p->d, t->n);
-    if (p->scale.data && is_first_piece(at))
-        put_number(p, &p->scale, at, t->scale);
-    if (p->zero.data && is_first_piece(at))
-        put_number(p, &p->zero, at, t->zero);
+    tn_scaled_put_choice(p, at, t->scale, t->zero);
     put_units(p, &p->offset, at, t->offset, units);
     put_units(p, &p->meta, at, t->meta, units);
     if (p->d->of) {
@@ -420,14 +423,40 @@ void tn_scaled_get(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *
     }
 }
 
+/* --- flat plans ------------------------------------------------------------------------- */
+
+static uint64_t number_bytes(const tn_scaled_field *field, uint64_t n)
+{
+    return field->bits < 8 ? tn_packed_bytes(n, field->bits) : n * (tn_scaled_word(field->bits) / 8);
+}
+
+/* Bytes of the numbers for the first columns of a row. */
+static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
+{
+    const tn_scaled_field *field = &p->fields[i];
+    uint64_t tiles = divide_up(columns, p->tile_columns);
+    if (field == &p->data)
+        return number_bytes(field, p->d->of && !p->o.unpacked ? divide_up(columns, p->d->of) * p->d->keep : columns);
+    if (field == &p->scale || field == &p->zero)
+        return number_bytes(field, tiles);
+    if (field == &p->mask)
+        return tn_packed_bytes(columns, 1);
+    return tiles * tn_packed_bytes(tn_tile_units(p->d, (size_t)(p->tile_rows * p->tile_columns)), field->bits);
+}
+
+uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column)
+{
+    return row * bytes_for(p, field, p->columns) + bytes_for(p, field, column);
+}
+
 float tn_scaled_tensor_scale(const tn_scaled_plan *p)
 {
     if (!p->tscale.data)
         return 1;
-    return tn_spec_value(&p->d->tensor_scale, (uint32_t)tn_code_get(p->tscale.data, 0, word_bits(p->tscale.bits)));
+    return tn_spec_value(&p->d->tensor_scale, (uint32_t)tn_code_get(p->tscale.data, 0, tn_scaled_word(p->tscale.bits)));
 }
 
 void tn_scaled_put_tensor_scale(const tn_scaled_plan *p, uint32_t code)
 {
-    tn_code_put(p->tscale.data, 0, word_bits(p->tscale.bits), code);
+    tn_code_put(p->tscale.data, 0, tn_scaled_word(p->tscale.bits), code);
 }

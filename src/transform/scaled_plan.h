@@ -17,7 +17,10 @@ typedef struct tn_scaled_field {
     uint8_t *data;              /* or NULL: there is no such part */
     unsigned bits;
     uint64_t nbytes;            /* of the part */
+    uint64_t from;              /* the byte of the part that `data` begins with: not 0 in a window of it only */
 } tn_scaled_field;
+
+enum { TN_SCALED_FIELDS = 6 };  /* of tiles: data, scale, zero, offset, meta, mask */
 
 typedef struct tn_scaled_plan {
     const tn_datatype *d;
@@ -35,7 +38,11 @@ typedef struct tn_scaled_plan {
     uint64_t runs, lanes_across;                /* bundles: across, and in each row of the last dimension */
     uint64_t bundles;
     uint64_t slots;             /* of data along the columns */
-    tn_scaled_field data, scale, tscale, zero, offset, meta, mask;
+    union {
+        struct { tn_scaled_field data, scale, zero, offset, meta, mask; };
+        tn_scaled_field fields[TN_SCALED_FIELDS];
+    };
+    tn_scaled_field tscale;
 } tn_scaled_plan;
 
 /* One tile, or one piece of it. */
@@ -48,6 +55,16 @@ typedef struct tn_scaled_place {
 /* `parts` may be NULL: there are none then. */
 tn_status tn_scaled_plan_make(tn_scaled_plan *plan, const tn_datatype *d, uint32_t rank, const int64_t *shape,
                               const tn_scaled_options *o, void *const *parts, tn_error *err);
+
+/* What the public functions refuse of options, of a datatype with them, and of a plan with a rotation (scaled.c). */
+tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err);
+tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err);
+
+/* Packed numbers are put into bytes that are 0. */
+void tn_scaled_clear_parts(const tn_scaled_plan *plan);
+
+/* The rotation of the plan's options on all values of the tensor, in place, or back. */
+tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err);
 
 /* Pieces of a tile. */
 static inline uint64_t tn_scaled_pieces(const tn_scaled_plan *p)
@@ -73,19 +90,58 @@ tn_scaled_row tn_scaled_row_at(const tn_scaled_plan *p, const tn_scaled_place *a
 /* Writes all that an encoded piece consists of; bytes that are packed were 0. */
 void tn_scaled_put(const tn_scaled_plan *p, const tn_scaled_place *at, const tn_tile *t);
 
+/* Of it the scale and zero point, which stand with the first piece of a tile. */
+void tn_scaled_put_choice(const tn_scaled_plan *p, const tn_scaled_place *at, uint32_t scale, uint32_t zero);
+
+/* Bits of the word that holds a number which is not packed. */
+static inline unsigned tn_scaled_word(unsigned bits)
+{
+    return bits <= 8 ? 8 : bits <= 16 ? 16 : 32;
+}
+
 /* Reads it: t->n and the arrays are set. */
 void tn_scaled_get(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *t);
+
+/* Tiles lie one after another in memory, and so do all their numbers: tiles of
+ * one row, or one tile of the whole tensor. */
+static inline bool tn_scaled_is_flat(const tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    bool last = d->dims == 0 || (d->dim < 0 ? (uint32_t)-d->dim == d->dims : (uint32_t)d->dim + d->dims == p->rank);
+    return last && (p->tile_rows == 1 || d->dims == 0);
+}
+
+/* Of a flat plan: the byte of a field at which the numbers for `column` of a
+ * row begin, where a tile does (data: or where it ends on a byte). */
+uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column);
 
 /* The scale of the tensor: 1 where it has none. */
 float tn_scaled_tensor_scale(const tn_scaled_plan *p);
 void  tn_scaled_put_tensor_scale(const tn_scaled_plan *p, uint32_t code);
 
-/* Works through a tensor that is not empty (scaled_run.c).  `src`: values are
- * encoded, into the parts of the plan or to what they become in `dst`, or both;
- * the parts are all 0.  No `src`: the parts are decoded into `dst`.  Types of
- * whole bytes only; dst may be src.  `report`, which may be NULL, is added to.
- * TN_ERR_LOSS: a NaN that has no code. */
-tn_status tn_scaled_run(const tn_scaled_plan *plan, tn_dtype src_type, const void *src, tn_dtype dst_type, void *dst,
-                        tn_scaled_report *report, tn_error *err);
+/* A tensor to be worked through.  Values are of types of whole bytes; dst may be src. */
+typedef struct tn_scaled_work {
+    const tn_scaled_plan *plan;
+    tn_dtype    src_type;
+    const void *src;            /* values to encode: into the parts of the plan, which are all 0, or to what they
+                                 * become, or both; NULL: the parts are decoded */
+    tn_dtype    dst_type;
+    void       *dst;            /* what they become; NULL: nobody wants it */
+    const tn_cast_options *cast;        /* decoding: how values become dst_type; NULL: in the usual way */
+    tn_scaled_report *report;   /* added to; or NULL */
+    tn_pool    *pool;
+    /* Takes the codes (where there is src and no dst_type: TN_UNKNOWN), or the
+     * values, in order instead of the plan's data or dst; NULL: they go there.
+     * Only where tn_scaled_streams(). */
+    tn_status (*emit)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
+    void       *context;
+} tn_scaled_work;
+
+/* TN_ERR_LOSS: a NaN that has no code. */
+tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err);      /* with src (scaled_run.c) */
+tn_status tn_scaled_decode_run(const tn_scaled_work *work, tn_error *err);      /* without (scaled_back.c) */
+
+/* Whether what encoding makes can be handed out in order, in pieces that are not large; decoding always can. */
+bool tn_scaled_streams(const tn_scaled_plan *plan);
 
 #endif

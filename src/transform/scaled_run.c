@@ -4,7 +4,7 @@
  * Tiles that fit into a piece are read once.  Larger groups (one scale for a
  * tensor, or for a long row) take several rounds over their pieces: one for the
  * range, one for each choice that is to be tried, one to encode. */
-#include "transform/scaled_plan.h"
+#include "transform/scaled_fast.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,10 @@
 #include "base/pool.h"
 #include "tensor/array.h"
 
-enum { ITEM = 16384 };          /* values a thread takes at a time, where tiles are small */
+enum {
+    ITEM = 1 << 19,             /* values a thread takes at a time, where tiles are small */
+    LOOK = 16384                /* values a thread looks at for the scale of the tensor */
+};
 
 /* A group of values that is too large to be held. */
 typedef struct group {
@@ -31,10 +34,17 @@ typedef struct desk {
     uint64_t *index;
     uint8_t  *elements;         /* on their way to or from float32 */
     tn_tile   tile;
+    tn_scaled_plan view;        /* the plan with windows for what it has no memory for */
+    uint8_t  *window[TN_SCALED_FIELDS];
+    float    *last[2];          /* what the last numbers on both sides would be */
+    uint8_t  *dst;              /* where values go, or NULL... */
+    uint64_t  dst_first;        /* ...from this element on */
 } desk;
 
 /* What one item hands on, in order. */
 typedef struct finding {
+    uint8_t         *bytes;     /* codes or values that are handed out */
+    size_t           nbytes;
     tn_scaled_report report;
     tn_tile_range    range;     /* of some of the tensor */
     tn_tile_range   *ranges;    /* of each tile's piece */
@@ -42,13 +52,15 @@ typedef struct finding {
 } finding;
 
 typedef struct job {
+    const tn_scaled_work *work;
     tn_scaled_plan plan;
-    const uint8_t *src;         /* values, or NULL */
-    uint8_t       *dst;         /* values, or NULL */
     size_t         src_size, dst_size;          /* bytes of an element */
     tn_cast_plan   widen, narrow;               /* from and to float32 */
-    tn_scaled_report *report;   /* or NULL */
-    tn_pool       *pool;
+    tn_tiles_encode_fn encode;  /* the fast ways, or NULL both */
+    tn_tiles_decode_fn decode;
+    uint8_t       *last[2];     /* nothing but codes of the last numbers on both sides, for reports */
+    bool           windows;     /* what is missing of the parts is there while an item is worked on */
+    bool           gives_values;
     desk          *desks;
     finding       *findings;
     uint64_t       per_item;    /* bundles, where tiles are whole */
@@ -65,7 +77,7 @@ typedef struct job {
 /* Elements of the tensor as float32; refuses nothing: that has NaN and infinities. */
 static void load(const job *j, desk *w, float *x, uint64_t first, uint64_t stride, size_t n)
 {
-    const uint8_t *from = j->src + first * j->src_size;
+    const uint8_t *from = (const uint8_t *)j->work->src + first * j->src_size;
     if (stride > 1) {
         for (size_t i = 0; i < n; i++)
             memcpy(w->elements + i * j->src_size, from + i * stride * j->src_size, j->src_size);
@@ -78,7 +90,7 @@ static void load(const job *j, desk *w, float *x, uint64_t first, uint64_t strid
 /* Refuses nothing: all types of whole bytes have a NaN. */
 static void store(const job *j, desk *w, const float *y, uint64_t first, uint64_t stride, size_t n)
 {
-    uint8_t *to = j->dst + first * j->dst_size;
+    uint8_t *to = w->dst + (first - w->dst_first) * j->dst_size;
     if (n)
         tn_cast_block(&j->narrow, stride > 1 ? w->elements : to, y, n, 0, 0, NULL, NULL);
     for (size_t i = 0; i < n && stride > 1; i++)
@@ -139,13 +151,13 @@ static tn_status begin(const job *j, desk *w, const tn_scaled_place *at, tn_erro
 /* Writes what an encoded piece became. */
 static void finish(const job *j, desk *w, finding *f, const tn_scaled_place *at)
 {
-    if (j->dst || j->report)
+    if (w->dst || j->work->report)
         tn_tile_decode(j->plan.d, &w->tile, w->y);
-    if (j->report)
+    if (j->work->report)
         tn_tile_report(j->plan.d, &w->tile, w->y, &f->report);
-    if (j->plan.data.data)
-        tn_scaled_put(&j->plan, at, &w->tile);
-    if (j->dst)
+    if (w->view.data.data)
+        tn_scaled_put(&w->view, at, &w->tile);
+    if (w->dst)
         store_piece(j, w, at);
 }
 
@@ -161,18 +173,123 @@ static tn_status encode_whole(const job *j, desk *w, finding *f, const tn_scaled
     return TN_OK;
 }
 
-static tn_status decode_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k, tn_error *err)
+/* --- whole tiles at once ---------------------------------------------------------------- */
+
+/* Values that lie in order, as float32: where they are, or widened. */
+static const float *values_at(const job *j, desk *w, uint64_t first, size_t n)
 {
-    (void)f, (void)k, (void)err;
-    tn_scaled_get(&j->plan, at, &w->tile);
-    w->tile.tensor_scale = j->tensor_scale;
-    tn_tile_decode(j->plan.d, &w->tile, w->y);
-    store_piece(j, w, at);
-    return TN_OK;
+    const uint8_t *src = (const uint8_t *)j->work->src + first * j->src_size;
+    if (j->work->src_type == TN_FLOAT32 && (uintptr_t)src % _Alignof(float) == 0)
+        return (const float *)(const void *)src;
+    load(j, w, w->x, first, 1, n);
+    return w->x;
 }
+
+/* The row of the tensor (of its last dimension) in which a piece of a flat plan begins. */
+static uint64_t first_row(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    return (at->outer * p->tiles_down + at->down) * p->tile_rows + at->row;
+}
+
+static tn_tiles tiles_at(const job *j, const tn_scaled_plan *view, uint64_t row, uint64_t column, size_t count, size_t size)
+{
+    uint8_t *at[TN_SCALED_FIELDS];
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
+        const tn_scaled_field *field = &view->fields[i];
+        at[i] = field->data ? field->data + (tn_scaled_byte_at(view, i, row, column) - field->from) : NULL;
+    }
+    return (tn_tiles){ .count = count, .size = size, .tensor_scale = j->tensor_scale, .data = at[0], .scale = at[1], .zero = at[2],
+                       .offset = at[3], .meta = at[4], .mask = at[5] };
+}
+
+/* Packed numbers are put into bytes that are 0. */
+static void clear_tiles(const tn_scaled_plan *p, const tn_tiles *t, uint64_t row, uint64_t column)
+{
+    uint8_t *const at[TN_SCALED_FIELDS] = { t->data, t->scale, t->zero, t->offset, t->meta, t->mask };
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        if (at[i] && p->fields[i].bits < 8)
+            memset(at[i], 0, (size_t)(tn_scaled_byte_at(p, i, row, column + t->count * t->size) - tn_scaled_byte_at(p, i, row, column)));
+}
+
+/* What tiles of codes stand for, and what it has to do with the values that they were. */
+static void give_tiles(const job *j, desk *w, finding *f, tn_tiles *t, uint64_t first)
+{
+    size_t n = t->count * t->size;
+    t->y = w->y;
+    if (w->dst || j->work->report)
+        j->decode(&w->view, t);
+    if (j->work->report) {
+        tn_tiles last = *t;
+        for (unsigned i = 0; i < 2; i++) {
+            last.data = j->last[i];
+            last.y = w->last[i];
+            j->decode(&w->view, &last);
+        }
+        tn_values_report(t->x, w->y, w->last[0], w->last[1], n, &f->report);
+    }
+    if (w->dst)
+        store(j, w, w->y, first, 1, n);
+}
+
+/* False: nothing was done. */
+static bool encode_tiles(const job *j, desk *w, finding *f, const tn_scaled_place *at, size_t count)
+{
+    const tn_scaled_plan *p = &w->view;
+    uint64_t row = first_row(p, at), column = at->across * p->tile_columns, first = tn_scaled_row_at(p, at, 0).first;
+    tn_tiles t = tiles_at(j, p, row, column, count, (size_t)p->tile_columns);
+    t.x = values_at(j, w, first, t.count * t.size);
+    if (!j->encode(p, &t)) {
+        clear_tiles(p, &t, row, column);
+        return false;
+    }
+    give_tiles(j, w, f, &t, first);
+    return true;
+}
+
+/* Whether pieces of groups need nothing but the group's scale and zero point. */
+static bool has_plain_pieces(const tn_scaled_plan *p)
+{
+    return !p->d->of && !p->d->offset_bits && p->d->number.kind != TN_NUMBER_CODEBOOK;
+}
+
+/* A piece of a group; false: nothing was done. */
+static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place *at, const tn_tile_choice *choice)
+{
+    const tn_scaled_plan *p = &w->view;
+    if (!j->encode)
+        return false;
+    tn_scaled_row row = tn_scaled_row_at(p, at, 0);
+    bool joined = at->rows == 1 || p->columns * p->data.bits % 8 == 0;      /* no row ends within a byte */
+    size_t size = (size_t)(joined ? at->rows * row.n : row.n), rows = joined ? 1 : (size_t)at->rows;
+    const float *x = values_at(j, w, row.first, (size_t)(at->rows * row.n));
+    uint8_t number[2][sizeof(uint32_t)];
+    tn_code_put(number[0], 0, tn_scaled_word(p->scale.bits), choice->scale);
+    tn_code_put(number[1], 0, tn_scaled_word(p->zero.bits), choice->zero);
+    for (size_t r = 0; r < rows; r++) {
+        tn_tiles t = tiles_at(j, p, first_row(p, at) + r, at->across * p->tile_columns + at->column, 1, size);
+        t.choice = choice;
+        t.scale = t.scale ? number[0] : NULL;
+        t.zero = t.zero ? number[1] : NULL;
+        t.x = x + r * size;
+        if (!j->encode(p, &t)) {
+            clear_tiles(p, &t, first_row(p, at) + r, at->across * p->tile_columns + at->column);
+            return false;
+        }
+        give_tiles(j, w, f, &t, row.first + r * size);
+    }
+    tn_scaled_put_choice(p, at, choice->scale, choice->zero);
+    return true;
+}
+
+/* --- groups -------------------------------------------------------------------------------- */
 
 static tn_status measure_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k, tn_error *err)
 {
+    tn_scaled_row row = tn_scaled_row_at(&j->plan, at, 0);
+    if (j->windows && !j->plan.d->of) {         /* encoding looks for NaN */
+        f->ranges[k] = tn_scaled_range(values_at(j, w, row.first, (size_t)(at->rows * row.n)), (size_t)(at->rows * row.n));
+        return TN_OK;
+    }
     tn_status status = begin(j, w, at, err);
     f->ranges[k] = (tn_tile_range){ 0 };
     if (status == TN_OK)
@@ -220,10 +337,12 @@ static tn_status encode_piece(const job *j, desk *w, finding *f, const tn_scaled
 {
     tn_tile_choice choice;
     (void)k;
+    choice_of(j, at, j->groups[tn_scaled_tile_number(&j->plan, at)].best, &choice);
+    if (encode_some(j, w, f, at, &choice))
+        return TN_OK;
     tn_status status = begin(j, w, at, err);
     if (status != TN_OK)
         return status;
-    choice_of(j, at, j->groups[tn_scaled_tile_number(&j->plan, at)].best, &choice);
     tn_tile_apply(j->plan.d, &j->plan.o, &w->tile, &choice, NULL);
     finish(j, w, f, at);
     return TN_OK;
@@ -245,12 +364,60 @@ static stretch stretch_of(const job *j, uint64_t item)
     return (stretch){ first, first + (left < j->per_item ? left : j->per_item), 0 };
 }
 
+/* Memory of an item for a field of which the plan has none. */
+static void open_window(const job *j, desk *w, finding *f, unsigned i, uint64_t from, uint64_t to)
+{
+    tn_scaled_field *field = &w->view.fields[i];
+    bool given = i == 0 && j->work->emit && !j->gives_values;
+    if (!field->nbytes || (field->data && !given))
+        return;
+    field->data = given ? f->bytes : w->window[i];
+    field->from = from;
+    if (given)
+        f->nbytes = (size_t)(to - from);
+    if (field->bits < 8)
+        memset(field->data, 0, (size_t)(to - from));
+}
+
+/* What an item makes and the plan has no memory for. */
+static void open_windows(const job *j, desk *w, finding *f, const stretch *s)
+{
+    const tn_scaled_plan *p = &j->plan;
+    w->view = *p;
+    w->dst = j->work->dst;
+    w->dst_first = 0;
+    if (!j->windows)
+        return;
+    tn_scaled_place first = tn_scaled_place_at(p, s->first, 0, s->piece);
+    tn_scaled_place last = tn_scaled_place_at(p, s->end - 1, tn_scaled_bundle_tiles(p, s->end - 1) - 1, s->piece);
+    tn_scaled_row end = tn_scaled_row_at(p, &last, last.rows - 1);
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
+        bool tiles = i > 0 && tn_scaled_pieces(p) > 1;          /* a number for a tile, of which this is a piece */
+        uint64_t from_row = first_row(p, &first) - (tiles ? first.row : 0), from = first.across * p->tile_columns + (tiles ? 0 : first.column);
+        uint64_t to_row = tiles ? from_row : first_row(p, &last) + last.rows - 1;
+        uint64_t to = tiles ? p->columns : last.across * p->tile_columns + last.column + end.n;
+        open_window(j, w, f, i, tn_scaled_byte_at(p, i, from_row, from), tn_scaled_byte_at(p, i, to_row, to));
+    }
+    if (j->gives_values && j->work->emit) {
+        w->dst = f->bytes;
+        w->dst_first = tn_scaled_row_at(p, &first, 0).first;
+        f->nbytes = (size_t)(end.first + end.n - w->dst_first) * j->dst_size;
+    }
+}
+
 static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece, tn_error *err)
 {
-    uint64_t tiles = tn_scaled_bundle_tiles(&j->plan, bundle);
+    const tn_scaled_plan *p = &j->plan;
+    uint64_t tiles = tn_scaled_bundle_tiles(p, bundle), k = 0;
     tn_status status = TN_OK;
-    for (uint64_t k = 0; k < tiles && status == TN_OK; k++) {
-        tn_scaled_place at = tn_scaled_place_at(&j->plan, bundle, k, piece);
+    if (j->encode && p->tile_rows == 1 && j->step == encode_whole) {
+        tn_scaled_place at = tn_scaled_place_at(p, bundle, 0, 0);
+        uint64_t whole = (p->columns - at.across * p->tile_columns) / p->tile_columns;
+        whole = whole < tiles ? whole : tiles;
+        k = whole && encode_tiles(j, w, f, &at, (size_t)whole) ? whole : 0;
+    }
+    for (; k < tiles && status == TN_OK; k++) {
+        tn_scaled_place at = tn_scaled_place_at(p, bundle, k, piece);
         status = j->step(j, w, f, &at, k, err);
     }
     return status;
@@ -260,11 +427,14 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     const job *j = context;
     stretch s = stretch_of(j, item);
+    desk *w = &j->desks[seat.worker];
     finding *f = &j->findings[seat.slot];
     tn_status status = TN_OK;
     f->report = (tn_scaled_report){ 0 };
+    f->nbytes = 0;
+    open_windows(j, w, f, &s);
     for (uint64_t b = s.first; b < s.end && status == TN_OK; b++)
-        status = work_on_bundle(j, &j->desks[seat.worker], f, b, s.piece, err);
+        status = work_on_bundle(j, w, f, b, s.piece, err);
     return status;
 }
 
@@ -289,9 +459,13 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
     job *j = context;
     const finding *f = &j->findings[slot];
     stretch s = stretch_of(j, item);
-    (void)err;
-    if (j->report)
-        tn_scaled_report_add(j->report, &f->report);
+    if (j->work->report)
+        tn_scaled_report_add(j->work->report, &f->report);
+    if (j->work->emit && (j->step == encode_whole || j->step == encode_piece)) {
+        tn_status status = j->work->emit(j->work->context, f->bytes, f->nbytes, err);
+        if (status)
+            return status;
+    }
     uint64_t tiles = j->groups ? tn_scaled_bundle_tiles(&j->plan, s.first) : 0;
     for (uint64_t k = 0; k < tiles; k++) {
         tn_scaled_place at = tn_scaled_place_at(&j->plan, s.first, k, s.piece);
@@ -304,7 +478,7 @@ static tn_status run_round(job *j, tn_error *err)
 {
     uint64_t pieces = tn_scaled_pieces(&j->plan);
     uint64_t items = pieces > 1 ? j->plan.bundles * pieces : (j->plan.bundles + j->per_item - 1) / j->per_item;
-    return tn_pool_run(j->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
+    return tn_pool_run(j->work->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
 }
 
 /* All choices are tried even where a group has fewer. */
@@ -323,7 +497,7 @@ static tn_status run_rounds(job *j, tn_error *err)
         for (j->trial = 0; j->trial < trials_of(j) && trials_of(j) > 1 && status == TN_OK; j->trial++)
             status = run_round(j, err);
     }
-    j->step = !j->src ? decode_piece : j->groups ? encode_piece : encode_whole;
+    j->step = j->groups ? encode_piece : encode_whole;
     return status ? status : run_round(j, err);
 }
 
@@ -331,18 +505,16 @@ static tn_status run_rounds(job *j, tn_error *err)
 
 static uint64_t stretches(const job *j)
 {
-    return j->plan.count / ITEM + (j->plan.count % ITEM != 0);
+    return j->plan.count / LOOK + (j->plan.count % LOOK != 0);
 }
 
 static tn_status look(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     const job *j = context;
-    uint64_t first = item * ITEM, left = j->plan.count - first;
-    desk *w = &j->desks[seat.worker];
+    uint64_t first = item * LOOK, left = j->plan.count - first;
+    size_t n = left < LOOK ? (size_t)left : LOOK;
     (void)err;
-    w->tile.n = left < ITEM ? (size_t)left : ITEM;
-    load(j, w, w->x, first, 1, w->tile.n);
-    j->findings[seat.slot].range = tn_tile_range_of(w->x, w->tile.n);
+    j->findings[seat.slot].range = tn_scaled_range(values_at(j, &j->desks[seat.worker], first, n), n);
     return TN_OK;
 }
 
@@ -361,7 +533,7 @@ static tn_status add_up(void *context, uint64_t item, unsigned slot, tn_error *e
 
 static tn_status find_tensor_scale(job *j, tn_error *err)
 {
-    tn_status status = tn_pool_run(j->pool, stretches(j), &(tn_ordered){ .work = look, .emit = add_up, .context = j }, err);
+    tn_status status = tn_pool_run(j->work->pool, stretches(j), &(tn_ordered){ .work = look, .emit = add_up, .context = j }, err);
     if (status == TN_OK && j->plan.tscale.data)
         tn_scaled_put_tensor_scale(&j->plan, j->tscale);
     return status;
@@ -370,108 +542,175 @@ static tn_status find_tensor_scale(job *j, tn_error *err)
 /* --- making ------------------------------------------------------------------------------- */
 
 /* One block, the widest elements first. */
-static tn_status set_desk(desk *w, size_t n, tn_error *err)
+static tn_status set_desk(desk *w, size_t n, const size_t *windows, tn_error *err)
 {
-    size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 2 + sizeof(uint32_t) + 3;
-    uint8_t *p = w->block = malloc(n * each);
+    size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 4 + sizeof(uint32_t) + 3, size = n * each;
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        size += windows[i];
+    uint8_t *p = w->block = malloc(size);
     if (!p)
         return tn_fail_nomem(err);
     w->index = (uint64_t *)(void *)p;
     w->elements = p += n * sizeof(uint64_t);
     w->x = (float *)(void *)(p += n * sizeof(uint64_t));
     w->y = w->x + n;
-    w->tile = (tn_tile){ .x = w->x, .index = w->index, .code = (uint32_t *)(void *)(w->y + n) };
+    w->last[0] = w->y + n;
+    w->last[1] = w->last[0] + n;
+    w->tile = (tn_tile){ .x = w->x, .index = w->index, .code = (uint32_t *)(void *)(w->last[1] + n) };
     w->tile.offset = (uint8_t *)(w->tile.code + n);
     w->tile.meta = w->tile.offset + n;
     w->tile.mask = w->tile.meta + n;
+    p = w->tile.mask + n;
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; p += windows[i++])
+        w->window[i] = p;
     return TN_OK;
 }
 
-static tn_status set_finding(finding *f, size_t tiles, tn_error *err)
+static tn_status set_finding(finding *f, size_t tiles, size_t bytes, tn_error *err)
 {
     f->ranges = calloc(tiles, sizeof *f->ranges);
     f->squares = calloc(tiles, sizeof *f->squares);
-    return f->ranges && f->squares ? TN_OK : tn_fail_nomem(err);
+    f->bytes = malloc(bytes + 1);
+    return f->ranges && f->squares && f->bytes ? TN_OK : tn_fail_nomem(err);
 }
 
 static tn_status set_groups(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
     uint64_t tiles = p->outer * p->tiles_down * p->tiles_across * p->inner, bytes;
-    if (tn_scaled_pieces(p) == 1 || !j->src)
+    if (tn_scaled_pieces(p) == 1)
         return TN_OK;
     j->groups = tn_mul_u64(tiles, sizeof *j->groups, &bytes) && bytes <= SIZE_MAX ? calloc((size_t)tiles, sizeof *j->groups) : NULL;
     return j->groups ? TN_OK : tn_fail_nomem(err);
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Columns that a bundle of a flat plan has at most. */
+static uint64_t bundle_columns(const tn_scaled_plan *p)
+{
+    return smaller(smaller(p->run, p->tiles_across) * p->tile_columns, p->columns);
+}
+
+/* Bytes of each field that an item has at most, and its values. */
+static uint64_t window_sizes(const job *j, size_t *windows)
+{
+    const tn_scaled_plan *p = &j->plan;
+    bool pieces = tn_scaled_pieces(p) > 1;
+    uint64_t columns = pieces ? smaller(p->piece_columns, p->columns) : bundle_columns(p), rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        windows[i] = j->windows && p->fields[i].nbytes
+                     ? (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns) : rows * tn_scaled_byte_at(p, i, 0, columns)) : 0;
+    return rows * columns;
+}
+
+/* As many codes as tiles that are reported on together have at most. */
+static tn_status set_last(job *j, uint64_t n, tn_error *err)
+{
+    uint32_t codes[2];
+    unsigned bits = j->plan.data.bits < 8 ? j->plan.data.bits : tn_scaled_word(j->plan.data.bits);
+    tn_last_codes(j->plan.d, codes);
+    for (unsigned k = 0; k < 2; k++) {
+        j->last[k] = calloc(1, (size_t)tn_packed_bytes(n, bits));
+        if (!j->last[k])
+            return tn_fail_nomem(err);
+        for (uint64_t i = 0; i < n; i++)
+            tn_code_put(j->last[k], i, bits, codes[k]);
+    }
+    return TN_OK;
+}
+
 static tn_status set_up(job *j, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t size = p->piece_rows * p->piece_columns, n = size > ITEM ? size : ITEM;
-    uint64_t most = p->bundles * tn_scaled_pieces(p);
-    unsigned jobs = p->o.jobs ? p->o.jobs : tn_core_count();
-    tn_status status = tn_pool_new(jobs < most ? jobs : (unsigned)most, &j->pool, err);
-    if (status != TN_OK)
-        return status;
-    j->per_item = ITEM / (size * p->lanes * (p->run < p->tiles_across ? p->run : p->tiles_across)) + 1;
-    unsigned slots = tn_pool_slots(j->pool);
-    jobs = tn_pool_jobs(j->pool);
+    uint64_t size = p->piece_rows * p->piece_columns, n = size > LOOK ? size : LOOK;
+    size_t windows[TN_SCALED_FIELDS];
+    unsigned slots = tn_pool_slots(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
+    j->per_item = ITEM / (size * p->lanes * smaller(p->run, p->tiles_across)) + 1;
+    j->per_item = smaller(j->per_item, p->bundles);
+    uint64_t values = window_sizes(j, windows);
+    if (j->windows && tn_scaled_pieces(p) == 1 && bundle_columns(p) > n)
+        n = bundle_columns(p);
+    size_t given = !j->work->emit ? 0 : j->gives_values ? (size_t)values * j->dst_size : windows[0];
     j->desks = calloc(jobs, sizeof *j->desks);
     j->findings = calloc(slots, sizeof *j->findings);
     if (!j->desks || !j->findings)
         return tn_fail_nomem(err);
+    tn_status status = TN_OK;
     for (unsigned i = 0; i < jobs && status == TN_OK; i++)
-        status = set_desk(&j->desks[i], (size_t)n, err);
+        status = set_desk(&j->desks[i], (size_t)n, windows, err);
     for (unsigned i = 0; i < slots && status == TN_OK; i++)
-        status = set_finding(&j->findings[i], (size_t)(p->run * p->lanes), err);
+        status = set_finding(&j->findings[i], (size_t)(p->run * p->lanes), given, err);
+    if (status == TN_OK && j->encode && j->work->report)
+        status = set_last(j, n, err);
     return status ? status : set_groups(j, err);
 }
 
 static void clear(job *j)
 {
-    for (unsigned i = 0; j->desks && i < tn_pool_jobs(j->pool); i++)
+    free(j->last[0]);
+    free(j->last[1]);
+    for (unsigned i = 0; j->desks && i < tn_pool_jobs(j->work->pool); i++)
         free(j->desks[i].block);
-    for (unsigned i = 0; j->findings && i < tn_pool_slots(j->pool); i++) {
+    for (unsigned i = 0; j->findings && i < tn_pool_slots(j->work->pool); i++) {
         free(j->findings[i].ranges);
         free(j->findings[i].squares);
+        free(j->findings[i].bytes);
     }
     free(j->desks);
     free(j->findings);
     free(j->groups);
-    tn_pool_free(j->pool);
+    free(j);
 }
 
-static tn_status set_casts(job *j, tn_dtype src, tn_dtype dst, tn_error *err)
+static tn_status set_casts(job *j, tn_error *err)
 {
-    tn_status status = TN_OK;
-    if (j->src) {
-        j->src_size = tn_dtype_get(src)->bits / 8;
-        status = tn_cast_plan_make(&j->widen, TN_FLOAT32, src, TN_HOST_ORDER, NULL, err);
-    }
-    if (j->dst && status == TN_OK) {
-        j->dst_size = tn_dtype_get(dst)->bits / 8;
-        status = tn_cast_plan_make(&j->narrow, dst, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
+    const tn_scaled_work *w = j->work;
+    j->src_size = tn_dtype_get(w->src_type)->bits / 8;
+    tn_status status = tn_cast_plan_make(&j->widen, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err);
+    if (j->gives_values && status == TN_OK) {
+        j->dst_size = tn_dtype_get(w->dst_type)->bits / 8;
+        status = tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
     }
     return status;
 }
 
-tn_status tn_scaled_run(const tn_scaled_plan *plan, tn_dtype src_type, const void *src, tn_dtype dst_type, void *dst,
-                        tn_scaled_report *report, tn_error *err)
+bool tn_scaled_streams(const tn_scaled_plan *p)
 {
+    return tn_scaled_is_flat(p) && (tn_scaled_pieces(p) == 1 || has_plain_pieces(p));
+}
+
+/* No values: there may be a scale of the tensor still. */
+static tn_status run_empty(const tn_scaled_work *work, tn_error *err)
+{
+    const tn_scaled_plan *p = work->plan;
+    if (p->tscale.data)
+        tn_scaled_put_tensor_scale(p, tn_tensor_scale_for(p->d, &p->o, &(tn_tile_range){ 0 }));
+    return work->emit ? work->emit(work->context, NULL, 0, err) : TN_OK;
+}
+
+tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err)
+{
+    const tn_scaled_plan *p = work->plan;
+    if (p->count == 0)
+        return run_empty(work, err);
     job *j = calloc(1, sizeof *j);      /* two cast plans: too large for a stack */
     if (!j)
         return tn_fail_nomem(err);
-    *j = (job){ .plan = *plan, .src = src, .dst = dst, .report = report, .tensor_scale = 1 };
-    tn_status status = set_casts(j, src_type, dst_type, err);
+    *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
+                .gives_values = tn_dtype_get(work->dst_type) && (work->dst || work->emit) };
+    j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
+    j->encode = j->decode ? tn_scaled_encoder(p) : NULL;
+    tn_status status = set_casts(j, err);
     if (status == TN_OK)
         status = set_up(j, err);
-    if (status == TN_OK && !src)
-        j->tensor_scale = tn_scaled_tensor_scale(plan);
-    else if (status == TN_OK && plan->d->has_tensor_scale)
+    if (status == TN_OK && p->d->has_tensor_scale)
         status = find_tensor_scale(j, err);
     if (status == TN_OK)
         status = run_rounds(j, err);
     clear(j);
-    free(j);
     return status;
 }

@@ -24,6 +24,13 @@ static bool is_codebook(const tn_datatype *d)
     return d->number.kind == TN_NUMBER_CODEBOOK;
 }
 
+/* Sparsity alone leaves the values as they are. */
+static bool is_exact(const tn_datatype *d)
+{
+    tn_dtype type = d->number.dtype;
+    return d->scope == TN_SCOPE_NONE && d->of && (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
+}
+
 static bool is_kept(const tn_datatype *d, const tn_tile *t, size_t i)
 {
     return d->of == 0 || t->mask[i];
@@ -75,6 +82,8 @@ static int point_of(const tn_datatype *d)
 static float value_of(const tn_datatype *d, const level *l, uint32_t code)
 {
     float value;
+    if (is_exact(d))
+        return tn_spec_exact(&d->number, code);
     code &= (UINT32_C(2) << (d->number.bits - 1)) - 1;
     switch (d->number.kind) {
     case TN_NUMBER_CODEBOOK:
@@ -156,7 +165,7 @@ static uint32_t code_of(const encoder *e, const level *l, float x, uint64_t inde
     case TN_NUMBER_CODEBOOK: return codebook_code(e->d, l, x);
     case TN_NUMBER_INT:      return int_code(e, l, x, index);
     case TN_NUMBER_UINT:     return uint_code(e, l, x, index);
-    default:                 return tn_coder_float(&e->number, quotient(l, x), index);
+    default:                 return tn_coder_float(&e->number, e->number.exact ? x : quotient(l, x), index);
     }
 }
 
@@ -251,18 +260,47 @@ static float taken(const encoder *e, size_t i)
     return isnan(x) && e->o->nan == TN_NAN_ZERO ? 0 : x;
 }
 
+/* Whether a value has an error: it is kept and finite. */
+static bool has_error(const encoder *e, size_t i)
+{
+    return is_kept(e->d, e->t, i) && isfinite(taken(e, i));
+}
+
+static double square_of(const encoder *e, const level *l, size_t i)
+{
+    float x = taken(e, i);
+    double error = (double)value_of(e->d, l, code_of(e, l, x, e->t->index[i])) - (double)x;
+    return error * error;
+}
+
 /* Of a subtile at this level, in order. */
 static double squares_of(const encoder *e, const level *l, size_t from, size_t to)
 {
     double sum = 0;
-    for (size_t i = from; i < to; i++) {
-        float x = taken(e, i);
-        if (!isfinite(x) || !is_kept(e->d, e->t, i))
-            continue;
-        double error = (double)value_of(e->d, l, code_of(e, l, x, e->t->index[i])) - (double)x;
-        sum += error * error;
-    }
+    for (size_t i = from; i < to; i++)
+        if (has_error(e, i))
+            sum += square_of(e, l, i);
     return sum;
+}
+
+/* Of a piece, in eight sums: the k-th of its values that have an error goes to
+ * sum k % 8, so that vectors can add eight at a time. */
+typedef struct total {
+    double sum[8];
+    size_t n;
+} total;
+
+static void add_squares(const encoder *e, const level *l, size_t from, size_t to, total *all)
+{
+    for (size_t i = from; i < to; i++)
+        if (has_error(e, i))
+            all->sum[all->n++ % 8] += square_of(e, l, i);
+}
+
+static double joined(const total *all)
+{
+    const double *s = all->sum;
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
 /* Codes of whole groups: what is left out has none, and slots that are left over have 0. */
@@ -350,18 +388,22 @@ static level best_level(const encoder *e, const tn_tile_choice *choice, const tr
 
 void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice, double *squares)
 {
-    const encoder e = { d, o, tn_coder_for(&d->number, o->round, o->seed, TN_DRAW_VALUE), t };
+    const encoder e = { d, o, is_exact(d) ? tn_coder_exact(&d->number, o->round, o->seed)
+                                          : tn_coder_for(&d->number, o->round, o->seed, TN_DRAW_VALUE), t };
     size_t size = unit_size(d, t->n), units = tn_tile_units(d, t->n);
     tn_tile_range range = d->offset_bits ? range_of(d, t, 0, t->n) : (tn_tile_range){ 0 };
     bool empty = range.largest == 0 && !range.infinite;
+    total all = { .n = 0 };
     for (size_t u = 0; u < units; u++) {
         size_t from = u * size, to = from + size;
         trial r = trial_of(&e, choice, empty, from, to);
         level l = best_level(&e, choice, &r, u, from, to);
         encode_unit(&e, &l, from, to);
         if (squares)
-            *squares += squares_of(&e, &l, from, to);
+            add_squares(&e, &l, from, to, &all);
     }
+    if (squares)
+        *squares += joined(&all);
     t->scale = choice->scale;
     t->zero = choice->zero;
 }

@@ -18,18 +18,23 @@ typedef enum tn_tile_draw { TN_DRAW_VALUE, TN_DRAW_SCALE, TN_DRAW_ZERO, TN_DRAW_
 typedef struct tn_coder {
     const tn_number_spec *spec;
     tn_encode_rules rules;      /* of its type; integers: of int32 */
+    bool exact;                 /* as plain casts have it: infinities and NaN stay what they are */
 } tn_coder;
 
 tn_coder tn_coder_for(const tn_number_spec *spec, tn_round round, uint64_t seed, tn_tile_draw draw);
 
-/* Float specs: the code of x, rounded once, saturated.  NaN has the spec's NaN code, or 0 where it has none. */
+/* Of float32, float16 and bfloat16, whose values are to stay what they are where they can. */
+tn_coder tn_coder_exact(const tn_number_spec *spec, tn_round round, uint64_t seed);
+
+/* Float specs: the code of x, rounded once, saturated unless it is exact.  NaN has the spec's NaN code, or 0 where it has none. */
 uint32_t tn_coder_float(const tn_coder *coder, float x, uint64_t index);
 
 /* The integer that x, not NaN, is rounded to after it is brought between the limits. */
 int32_t tn_coder_integer(const tn_coder *coder, float x, int32_t low, int32_t high, uint64_t index);
 
-/* The value of a code: of a float or an exponent, of an int. */
+/* The value of a code: of a float or an exponent, of one that is exact, of an int. */
 float   tn_spec_value(const tn_number_spec *spec, uint32_t code);
+float   tn_spec_exact(const tn_number_spec *spec, uint32_t code);
 int32_t tn_spec_integer(const tn_number_spec *spec, uint32_t code);
 
 bool tn_spec_has_nan(const tn_number_spec *spec);
@@ -49,7 +54,11 @@ typedef struct tn_tile_choice {
     int32_t  mapping;           /* of a codebook, or TN_EVERY_MAPPING: the best one of each subtile */
 } tn_tile_choice;
 
-enum { TN_EVERY_MAPPING = -1, TN_TILE_CHOICES = 32 };
+enum {
+    TN_EVERY_MAPPING = -1,
+    TN_TILE_CHOICES = 32,
+    TN_RATIO_LOW = 5, TN_RATIO_HIGH = 25        /* sixteenths of a float scale that TN_SCALE_MSE tries, after it */
+};
 
 /* The scale and zero point that the mode asks for; TN_SCALE_MSE: those to try,
  * of which the first with the least error is taken.  `index` is that of the
@@ -62,6 +71,9 @@ uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_scaled_options *o, c
 
 /* The exponent that the mode gives a group whose largest magnitude is `a`, not 0, before it is clamped. */
 int tn_scale_exponent(const tn_datatype *d, const tn_scaled_options *o, float a);
+
+/* The same as a number to add to the bits of a normal float32: it carries into the exponent where the mode wants one more. */
+int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_mode mode);
 
 /* The value of a scale code less a subtile's offset, without a tensor's scale. */
 float tn_scale_value(const tn_datatype *d, uint32_t code, unsigned offset);
@@ -85,7 +97,8 @@ void tn_tile_range_join(tn_tile_range *all, const tn_tile_range *one);
 tn_tile_range tn_tile_range_of(const float *x, size_t n);
 
 /* Encodes a prepared piece; with `squares` the sum of squared errors of its
- * finite values, in order, is added to it. */
+ * finite values is added to it: eight sums, of every eighth of them in order,
+ * joined as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). */
 void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice, double *squares);
 
 /* Subtiles of a tile of n values; one where there are none. */
@@ -95,6 +108,13 @@ size_t tn_tile_units(const tn_datatype *d, size_t n);
 
 /* Adds an encoded piece, whose codes stand for y. */
 void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_scaled_report *report);
+
+/* The same of n values of which the codes are not known, but what the last
+ * numbers on both sides would be: 0 where nothing is kept. */
+void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n, tn_scaled_report *report);
+
+/* The codes of those: the lowest and the highest number. */
+void tn_last_codes(const tn_datatype *d, uint32_t codes[2]);
 
 /* Adds what comes after it. */
 void tn_scaled_report_add(tn_scaled_report *all, const tn_scaled_report *one);

@@ -28,20 +28,34 @@ tn_coder tn_coder_for(const tn_number_spec *spec, tn_round round, uint64_t seed,
         .seed = seed + UINT64_C(0xd1342543de82ef95) * (uint64_t)draw,
     };
     const tn_dtype_info *type = spec->kind == TN_NUMBER_FLOAT ? &spec->type : tn_dtype_get(TN_INT32);
-    return (tn_coder){ spec, tn_encode_rules_for(type, &options) };
+    return (tn_coder){ spec, tn_encode_rules_for(type, &options), false };
+}
+
+tn_coder tn_coder_exact(const tn_number_spec *spec, tn_round round, uint64_t seed)
+{
+    const tn_cast_options options = { .size = sizeof options, .round = round, .seed = seed };
+    return (tn_coder){ spec, tn_encode_rules_for(&spec->type, &options), true };
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 
 static tn_number number_of(float x)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return tn_number_decode(tn_dtype_get(TN_FLOAT32), bits);
+    return tn_number_decode(tn_dtype_get(TN_FLOAT32), bits_of(x));
 }
 
 uint32_t tn_coder_float(const tn_coder *coder, float x, uint64_t index)
 {
     const tn_number_spec *spec = coder->spec;
     unsigned flags = 0;
+    if (coder->exact)
+        return spec->dtype == TN_FLOAT32 ? bits_of(x)
+                                         : (uint32_t)tn_number_encode(&spec->type, &coder->rules, number_of(x), index, &flags);
     if (isnan(x))
         return is_inuz(spec) ? sign_of(spec) : (uint32_t)coder->rules.nan;
     if (fabsf(x) > spec->maxfloat)      /* not the largest code of the type, which may be beyond: a narrow ieee one */
@@ -81,6 +95,18 @@ float tn_spec_value(const tn_number_spec *spec, uint32_t code)
     if (spec->kind == TN_NUMBER_EXPONENT)
         return code == ones ? NAN : ldexpf(1, (int)code - spec->bias);
     return float_value(spec, code);
+}
+
+float tn_spec_exact(const tn_number_spec *spec, uint32_t code)
+{
+    const tn_dtype_info *type = tn_dtype_get(TN_FLOAT32);
+    const tn_encode_rules rules = tn_encode_rules_for(type, NULL);
+    unsigned flags = 0;
+    float value;
+    if (spec->dtype != TN_FLOAT32)
+        code = (uint32_t)tn_number_encode(type, &rules, tn_number_decode(&spec->type, code), 0, &flags);
+    memcpy(&value, &code, sizeof value);
+    return value;
 }
 
 int32_t tn_spec_integer(const tn_number_spec *spec, uint32_t code)

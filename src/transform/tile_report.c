@@ -48,6 +48,43 @@ void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_s
     }
 }
 
+void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n, tn_scaled_report *report)
+{
+    tn_scaled_report r = *report;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(x[i]))
+            continue;
+        report_value(&r, x[i], y[i]);
+        r.saturated += high[i] != low[i] && ((y[i] == high[i] && x[i] > y[i]) || (y[i] == low[i] && x[i] < y[i]));
+    }
+    r.values += n;
+    *report = r;
+}
+
+void tn_last_codes(const tn_datatype *d, uint32_t codes[2])
+{
+    const tn_number_spec *n = &d->number;
+    tn_coder coder;
+    switch (n->kind) {
+    case TN_NUMBER_UINT:
+        codes[0] = 0;
+        codes[1] = (uint32_t)n->maxint;
+        break;
+    case TN_NUMBER_INT:
+        codes[0] = (uint32_t)-n->maxint & ((UINT32_C(2) << (n->bits - 1)) - 1);
+        codes[1] = (uint32_t)n->maxint;
+        break;
+    case TN_NUMBER_CODEBOOK:
+        codes[0] = 2 * d->codebook.values - 1;
+        codes[1] = d->codebook.values - 1;
+        break;
+    default:
+        coder = tn_coder_for(n, TN_ROUND_EVEN, 0, TN_DRAW_VALUE);
+        codes[0] = tn_coder_float(&coder, -n->maxfloat, 0);
+        codes[1] = tn_coder_float(&coder, n->maxfloat, 0);
+    }
+}
+
 void tn_scaled_report_add(tn_scaled_report *all, const tn_scaled_report *one)
 {
     all->values += one->values;

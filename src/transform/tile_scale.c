@@ -13,8 +13,6 @@
 #include <float.h>
 #include <math.h>
 
-enum { RATIO_LOW = 5, RATIO_HIGH = 25 };        /* sixteenths */
-
 static const float ends[] = { 16 / 16.0f, 15 / 16.0f, 14 / 16.0f, 12 / 16.0f, 9 / 16.0f };
 enum { ENDS = sizeof ends / sizeof ends[0] };
 
@@ -103,6 +101,18 @@ int tn_scale_exponent(const tn_datatype *d, const tn_scaled_options *o, float a)
     return e + is_bumped(n, o->mode, ldexp((double)a, -e));
 }
 
+int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_mode mode)
+{
+    const int32_t whole = 1 << 23;
+    bool is_float = n->exponent_bits > 1;
+    double limit = mode == TN_SCALE_MIDMAX ? n->midmax : (double)n->maxfloat;
+    if (mode == TN_SCALE_FLOOR || mode == TN_SCALE_MSE || (!is_float && mode != TN_SCALE_CEIL))
+        return 0;
+    if (mode == TN_SCALE_OPTION3)
+        return whole >> (n->mantissa_bits + 1);
+    return whole - 1 - (int32_t)ldexp(ldexp(limit, -n->emax) - 1, 23);
+}
+
 /* The largest code is that of NaN. */
 static uint32_t exponent_code(const tn_number_spec *scale, int e)
 {
@@ -168,7 +178,7 @@ static unsigned float_choices(const search *s, float largest, tn_tile_choice *ch
 {
     float value = largest / s->top;
     unsigned n = add(choices, 0, float_code(s, value), 0);
-    for (int k = RATIO_LOW; k <= RATIO_HIGH && s->o->mode == TN_SCALE_MSE; k++)
+    for (int k = TN_RATIO_LOW; k <= TN_RATIO_HIGH && s->o->mode == TN_SCALE_MSE; k++)
         n = add(choices, n, float_code(s, value * ((float)k / 16)), 0);
     return n;
 }

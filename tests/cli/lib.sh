@@ -62,3 +62,15 @@ images() {
     safetensors "$1" '{"images":{"dtype":"F32","shape":[2,3,2,2],"data_offsets":[0,96]},"bias":{"dtype":"F32","shape":[2],"data_offsets":[96,104]}}' \
         "$data"
 }
+
+# bfloat16 weights from 1/128 to 4, both signs, an outlier among them; and what no datatype is for.
+weights() {
+    local data= i bits
+    for ((i = 0; i < 448; i++)); do
+        bits=$((15360 + i * 89 % 1152 + (i * 5 / 3 % 2) * 32768))
+        [ $i -eq 300 ] && bits=17096
+        data+=$(printf '\\x%02x\\x%02x' $((bits % 256)) $((bits / 256)))
+    done
+    safetensors "$1" '{"a.weight":{"dtype":"BF16","shape":[4,64],"data_offsets":[0,512]},"b.weight":{"dtype":"BF16","shape":[2,96],"data_offsets":[512,896]},"step":{"dtype":"I32","shape":[],"data_offsets":[896,900]}}' \
+        "$data"'\x07\x00\x00\x00'
+}

@@ -4,7 +4,7 @@ t nonsense
 t --nonsense
 t help nonsense
 t help ls ls
-for command in ls show stats verify convert diff meta describe check; do
+for command in ls show stats verify convert compare-types diff meta describe check; do
     t $command
     t $command --nonsense x y
     t $command -z x y
@@ -19,6 +19,7 @@ t compliance one
 t device one
 t formats one
 t types one
+t datatypes one
 t version one
 t ls --json=yes x
 t ls --from

@@ -272,8 +272,62 @@ def python_loads_a_sharded_set(folder):
     assert index["metadata"]["total_size"] == sum(len(t[2]) for t in union.values())
 
 
+# ---- codes with scales ----
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], "float32")
+
+
+def e2m1_values(packed):
+    """Two codes a byte, the first in its low bits."""
+    codes = np.stack([packed & 15, packed >> 4], axis=-1).reshape(*packed.shape[:-1], -1)
+    return np.where(codes & 8, -E2M1[codes & 7], E2M1[codes & 7])
+
+
+def as_array(tensor, dtype):
+    return np.frombuffer(tensor[2], dtype).reshape(tensor[1])
+
+
+def quantized(folder, datatype, *options):
+    """What Python sees of a tensor of this datatype, and the values that Tenon says it has."""
+    source, path, back = (folder / name for name in ("x.safetensors", "q.safetensors", "back.safetensors"))
+    x = np.random.default_rng(5).normal(size=(6, 64)).astype("float32")
+    safetensors.numpy.save_file({"fc.weight": x}, source)
+    tenon("convert", "--quiet", "--cast", datatype, *options, source, path)
+    tenon("convert", "--quiet", "--cast", "f32", path, back)
+    return content(path)[0], safetensors.numpy.load_file(back)["fc.weight"], x
+
+
+def mxfp4_codes_are_what_ocp_says(folder):
+    tensors, values, x = quantized(folder, "mxfp4", "--ocp-names")
+    assert set(tensors) == {"fc.weight", "fc.weight_scale"}
+    assert [tensors[name][:2] for name in sorted(tensors)] == [("U8", (6, 32)), ("F8_E8M0", (6, 2))]
+    scale = as_array(tensors["fc.weight_scale"], ml_dtypes.float8_e8m0fnu).astype("float32")
+    expected = e2m1_values(as_array(tensors["fc.weight"], "uint8")) * scale.repeat(32, axis=1)
+    assert (expected == values).all() and np.abs(values - x).max() < 0.6
+
+
+def nvfp4_codes_are_what_modelopt_says(folder):
+    tensors, values, x = quantized(folder, "nvfp4", "--ocp-names")
+    assert set(tensors) == {"fc.weight", "fc.weight_scale", "fc.weight_scale_2"}
+    assert [tensors[name][:2] for name in sorted(tensors)] == [("U8", (6, 32)), ("F8_E4M3", (6, 4)), ("F32", ())]
+    whole = as_array(tensors["fc.weight_scale_2"], "float32")
+    scale = as_array(tensors["fc.weight_scale"], ml_dtypes.float8_e4m3fn).astype("float32") * whole
+    assert whole == np.float32(np.abs(x).max()) / np.float32(6 * 448)
+    expected = e2m1_values(as_array(tensors["fc.weight"], "uint8")) * scale.repeat(16, axis=1)
+    assert (expected == values).all() and np.abs(values - x).max() < 0.6
+
+
+def mxfp8_codes_are_those_of_the_type(folder):
+    tensors, values, _ = quantized(folder, "mxfp8")
+    assert set(tensors) == {"fc.weight", "fc.weight.scale"}
+    codes = as_array(tensors["fc.weight"], ml_dtypes.float8_e4m3fn).astype("float32")
+    scale = as_array(tensors["fc.weight.scale"], ml_dtypes.float8_e8m0fnu).astype("float32")
+    assert (codes * scale.repeat(32, axis=1) == values).all()
+
+
 each.run([every_type_python_writes_survives, four_bit_floats_survive, six_bit_floats_survive,
           scalars_and_empty_tensors_survive, a_file_without_tensors_survives, metadata_and_odd_names_survive,
           many_tensors_survive, listing_agrees_with_numpy, values_agree_with_numpy, a_sharded_set_opens_as_one_file,
           what_python_refuses_is_refused, python_loads_a_plain_file, python_loads_an_aligned_file,
-          python_loads_a_file_with_fillers, python_loads_a_sharded_set])
+          python_loads_a_file_with_fillers, python_loads_a_sharded_set, mxfp4_codes_are_what_ocp_says,
+          nvfp4_codes_are_what_modelopt_says, mxfp8_codes_are_those_of_the_type])

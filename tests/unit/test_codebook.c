@@ -1,9 +1,12 @@
 /* Codebooks: the mappings that a name stands for, and tables of the caller's own. */
 #include "support.h"
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/vector.h"
+#include "make.h"
 #include "tensor/datatype.h"
 
 static tn_datatype *parse(const char *number)
@@ -191,7 +194,8 @@ static void a_table_of_values_is_a_codebook(void)
     if (from_json(json, strlen(json), "e8m0_t32s4", &d, &err))
         fail_msg("%s", err.text);
     CHECK(d->number.kind == TN_NUMBER_CODEBOOK && d->codebook.index_bits == 4 && d->codebook.meta_bits == 1 && d->subtile == 4);
-    assert_string_equal(tn_datatype_text(d), "cb41_e2m3fnuz|e8m0_t32s4");
+    assert_string_equal(tn_datatype_text(d), "cb41[0.5:1:1.5:2:3:4:6;1:2:3:4:5:6:7]_e2m3fnuz|e8m0_t32s4");
+    assert_string_equal(d->number.text, "cb41_e2m3fnuz");
     assert_string_equal(d->codebook.compute.text, "e2m3fnuz");
     check_mapping(d, 0, "0.5 1 1.5 2 3 4 6");
     check_mapping(d, 1, "1 2 3 4 5 6 7");
@@ -323,6 +327,178 @@ static void no_truncated_or_flipped_table_does_harm(void)
     free(flipped);
 }
 
+/* ---- tables in the text ---- */
+
+static void check_same_book(const tn_datatype *a, const tn_datatype *b)
+{
+    const tn_codebook *x = &a->codebook, *y = &b->codebook;
+    CHECK(x->table && y->table && x->index_bits == y->index_bits && x->meta_bits == y->meta_bits && x->values == y->values);
+    assert_string_equal(x->compute.text, y->compute.text);
+    assert_memory_equal(x->value, y->value, (size_t)x->mappings * x->values * sizeof *x->value);
+    assert_string_equal(tn_datatype_text(a), tn_datatype_text(b));
+}
+
+static tn_datatype *read_text(const char *text)
+{
+    tn_datatype *d = NULL;
+    tn_error err = { .text = "" };
+    if (tn_datatype_parse(text, &d, &err))
+        fail_msg("%s", err.text);
+    return d;
+}
+
+/* Numbers of a few digits, of many, and the smallest and largest there are. */
+static void the_text_of_a_table_is_all_of_it(void)
+{
+    static const struct { const char *json, *scale, *text; } cases[] = {
+        { "{\"compute\":\"e2m1fnuz\",\"mappings\":[[0.5]]}", "float32", "cb20[0.5]_e2m1fnuz|float32" },
+        { "{\"compute\":\"e4m3fn\",\"mappings\":[[0.001953125,1,448],[1e-0,2,4.48E2]]}", "e8m0_t16d2",
+          "cb31[0.001953125:1:448;1:2:448]_e4m3fn|e8m0_t16d2" },
+        { "{\"compute\":\"float32\",\"mappings\":[[1.401298464324817e-45,0.10000000149011612,3.4028234663852886e38]]}", "float16_t32",
+          "cb30[1.401298464324817e-45:0.10000000149011612:3.4028234663852886e+38]_float32|float16_t32" },
+        { "{\"compute\":\"int8\",\"mappings\":[[0.015625,0.5,1.984375]]}", "e8m0_t32", "cb30[0.015625:0.5:1.984375]_int8|e8m0_t32" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn_datatype *d = NULL;
+        tn_error err = { .text = "" };
+        if (from_json(cases[i].json, strlen(cases[i].json), cases[i].scale, &d, &err))
+            fail_msg("%s", err.text);
+        assert_string_equal(tn_datatype_text(d), cases[i].text);
+        tn_datatype *again = read_text(tn_datatype_text(d));
+        check_same_book(d, again);
+        tn_datatype_free(again);
+        tn_datatype_free(d);
+    }
+}
+
+static void the_largest_table_has_a_text(void)
+{
+    tn_buf json = { 0 };
+    tn_datatype *d = NULL;
+    tn_buf_puts(&json, "{\"compute\":\"float32\",\"mappings\":[");
+    for (int i = 0; i < 256; i++)
+        for (int k = 0; k < 127; k++)
+            tn_buf_printf(&json, "%s%d.%03d", k ? "," : i ? "],[" : "[", k * 125 + 1, (i % 8) * 125);
+    tn_buf_puts(&json, "]]}");
+    CHECK(!json.bad && from_json((const char *)json.data, json.size, "e8m0_t32s4", &d, NULL) == TN_OK);
+    CHECK(d->codebook.index_bits == 8 && d->codebook.meta_bits == 8);
+    tn_datatype *again = read_text(tn_datatype_text(d));
+    check_same_book(d, again);
+    tn_datatype_free(again);
+    tn_datatype_free(d);
+    tn_buf_free(&json);
+}
+
+static void spellings_of_a_table_are_one(void)
+{
+    static const char *const same[] = {
+        "cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32", "CB31[0.50:1.0:15e-1;1:2E0:0.3e+1]_E2M3FNUZ|E8M0_T32",
+        "cb31[00.5:01:1.5000000000;1e0:2e00:3]_e2m3b1fnuz|t32_e8m0",
+    };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        tn_datatype *d = read_text(same[i]);
+        assert_string_equal(tn_datatype_text(d), same[0]);
+        tn_datatype_free(d);
+    }
+}
+
+static void a_bad_table_is_refused_at_its_character(void)
+{
+    refused("cb31[", TN_ERR_ARGUMENT, "\"cb31[\": expected _ and the compute type but found the end at character 6");
+    refused("cb31[_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[_e2m3fnuz|e8m0\": expected a number but found none at character 6");
+    refused("cb31[]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[]_e2m3fnuz|e8m0\": expected a number but found none at character 6");
+    refused("cb20[1_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1_e2m3fnuz|e8m0\": expected : and a value, ; and a mapping, or ] and the "
+            "compute type but found the end at character 7");
+    refused("cb20[1]1_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1]1_e2m3fnuz|e8m0\": expected : and a value, ; and a mapping, or ] and "
+            "the compute type but found \"1\" at character 8");
+    refused("cb31[1:2:3]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[1:2:3]_e2m3fnuz|e8m0\": 1 bits choose among 2 mappings but found 1 at "
+            "character 12");
+    refused("cb30[1:2:3;1:2:3]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:2:3;1:2:3]_e2m3fnuz|e8m0\": 0 bits choose among 1 mappings "
+            "but found more at character 12");
+    refused("cb30[1:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:2]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but found 2 at "
+            "character 6");
+    refused("cb30[1:2:3:4]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:2:3:4]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but "
+            "found more at character 12");
+    refused("cb30[1:3:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:3:2]_e2m3fnuz|e8m0\": expected a value above 3 but found 2 at "
+            "character 10");
+    refused("cb20[0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[0]_e2m3fnuz|e8m0\": expected a value above 0 but found 0 at character 6");
+    refused("cb20[5]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[5]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 5 at character 6");
+    refused("cb20[1e9]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1e9]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 1e9 at "
+            "character 6");
+    static const char *const numbers[] = { "-1", "+1", "1.", ".5", "1e", "1e+", "1e99999", "1,5", "0x1", "nan", "inf", "1 ", "1.5.5", "1-1",
+                                           "11111111111111111111111111111111111111111" };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char text[100], why[300];
+        snprintf(text, sizeof text, "cb20[%s]_e2m3fnuz|e8m0", numbers[i]);
+        snprintf(why, sizeof why, "\"%s\": expected a number but found \"%.40s\" at character 6", text, numbers[i]);
+        refused(text, TN_ERR_ARGUMENT, why);
+    }
+    refused("cb40[1]f_e2m3fnuz", TN_ERR_ARGUMENT, "\"cb40[1]f_e2m3fnuz\": codes of 4 bits stand for 7 values but found 1 at character 6");
+    refused("icb40[1]_e2m3fnuz", TN_ERR_ARGUMENT, "\"icb40[1]_e2m3fnuz\": expected the bits of a choice of mapping, 1 to 8, but found "
+            "\"0\" at character 5");
+    refused("cb20[1]_e2m3fnuz", TN_ERR_ARGUMENT, "\"cb20[1]_e2m3fnuz\": cb20_e2m3fnuz needs a scale: expected | and one, as in |float32, "
+            "but found the end at character 17");
+}
+
+/* Digits do not depend on the locale. */
+static void a_table_is_the_same_in_every_locale(void)
+{
+    static const char text[] = "cb20[0.5]_e2m1fnuz|e8m0_t32";
+    setlocale(LC_NUMERIC, "de_DE.UTF-8");       /* where there is one */
+    tn_datatype *d = read_text(text);
+    setlocale(LC_NUMERIC, "C");
+    assert_string_equal(tn_datatype_text(d), text);
+    tn_datatype_free(d);
+}
+
+/* ---- tables in files ---- */
+
+static void load_refused(const char *text, tn_status status, const char *why)
+{
+    tn_datatype *d = NULL;
+    tn_error err = { .text = "" };
+    CHECK(tn_datatype_load(text, &d, NULL) == status && tn_datatype_load(text, &d, &err) == status && d == NULL);
+    if (!strstr(err.text, why))
+        fail_msg("expected \"%s\" but found \"%s\"", why, err.text);
+}
+
+static void a_file_can_stand_for_a_codebook(void)
+{
+    char text[PATH_MAX + 32];
+    tn_datatype *d = NULL;
+    tn_error err = { .text = "" };
+    put_file("book.json", "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,1.5],[1,2,3]]}\n");
+    snprintf(text, sizeof text, "%s|e8m0_t32s8", in_folder("book.json").text);
+    if (tn_datatype_load(text, &d, &err))
+        fail_msg("%s", err.text);
+    assert_string_equal(tn_datatype_text(d), "cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32s8");
+    tn_datatype_free(d);
+    CHECK(tn_datatype_load("mxfp4", &d, NULL) == TN_OK);
+    assert_string_equal(tn_datatype_text(d), "e2m1fnuz|e8m0_t32");
+    tn_datatype_free(d);
+}
+
+static void a_file_that_is_no_codebook_is_named(void)
+{
+    char text[PATH_MAX + 32];
+    put_file("bad.json", "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,x]]}");
+    snprintf(text, sizeof text, "%s|e8m0_t32s8", in_folder("bad.json").text);
+    load_refused(text, TN_ERR_CORRUPT, "bad.json: byte ");
+    snprintf(text, sizeof text, "%s|e8m0_t32s8", in_folder("none.json").text);
+    load_refused(text, TN_ERR_IO, "none.json: ");
+    snprintf(text, sizeof text, "%s", in_folder("bad.json").text);
+    load_refused(text, TN_ERR_ARGUMENT, "a codebook needs a scale: expected | and one, as in |e8m0_t32, but found the end");
+    put_file("good.json", "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,2]]}");
+    snprintf(text, sizeof text, "%s|e9m0", in_folder("good.json").text);
+    load_refused(text, TN_ERR_ARGUMENT, "\"e9m0\": the exponent has 1 to 8 bits but found 9 at character 2");
+    snprintf(text, sizeof text, "%s|e8m0", in_folder("large.json").text);
+    put_file("large.json", " ");
+    CHECK(truncate(in_folder("large.json").text, (4 << 20) + 1) == 0);
+    load_refused(text, TN_ERR_LIMIT, "large.json: expected a table of values of at most 4194304 bytes but found 4194305");
+    load_refused(".json|e8m0", TN_ERR_ARGUMENT, "expected a number");
+    load_refused(NULL, TN_ERR_ARGUMENT, "expected a datatype but found none");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +513,13 @@ int main(void)
         TEST(a_mapping_has_at_most_127_values),
         TEST(a_bad_table_is_refused_with_its_reason),
         TEST(no_truncated_or_flipped_table_does_harm),
+        TEST(the_text_of_a_table_is_all_of_it),
+        TEST(the_largest_table_has_a_text),
+        TEST(spellings_of_a_table_are_one),
+        TEST(a_bad_table_is_refused_at_its_character),
+        TEST(a_table_is_the_same_in_every_locale),
+        IN_FOLDER(a_file_can_stand_for_a_codebook),
+        IN_FOLDER(a_file_that_is_no_codebook_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,6 +265,9 @@ static void segments_of_a_scale_stand_in_any_order(void)
         { "e2m1fnuz|multi_t16_float32_float8_e4m3fn", "e2m1fnuz|multi_float32_e4m3fn_t16" },
         { "e2m1fnuz|e8m0_t032s08o1", "e2m1fnuz|e8m0_t32s8o1" },
         { "e2m1fnuz|e8m0_t32s8o1d0n2m4", "e2m1fnuz|e8m0_t32s8o1d0n2m4" },
+        { "Float32|N2M4", "float32|n2m4" },
+        { "torch.bfloat16|n02m04d1", "bfloat16|n2m4d1" },
+        { "e4m3fn|n15m16d0", "e4m3fn|n15m16d0" },
     };
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         tn_datatype *d = good(same[i][0]);
@@ -292,9 +295,28 @@ static void a_scale_says_what_is_tiled_and_how(void)
     CHECK(d->scope == TN_SCOPE_TILE && d->dims == 1 && d->dim == 3 && d->tile[0] == 32 && d->tile[1] == 1);
     CHECK(d->subtile == 8 && d->offset_bits == 2 && d->keep == 2 && d->of == 4);
     tn_datatype_free(d);
+    d = good("float32|n2m4");
+    CHECK(d->scope == TN_SCOPE_NONE && d->dims == 1 && d->dim == -1 && d->tile[0] == 32 && d->keep == 2 && d->of == 4);
+    tn_datatype_free(d);
+    d = good("float16|n1m8d0");
+    CHECK(d->scope == TN_SCOPE_NONE && d->dims == 1 && d->dim == 0 && d->tile[0] == 8 && d->keep == 1 && d->of == 8);
+    tn_datatype_free(d);
     d = good("nvfp4");
     CHECK(d->has_tensor_scale && d->tensor_scale.dtype == TN_FLOAT32 && d->scale.dtype == TN_FLOAT8_E4M3FN && d->dim == -1);
     tn_datatype_free(d);
+}
+
+static void sparsity_alone_is_refused_where_it_is_wrong(void)
+{
+    bad("float32|n", "\"float32|n\": expected values to keep of 1 to 15 but found none at character 10");
+    bad("float32|n2", "\"float32|n2\": expected m and the size of a group but found none at character 11");
+    bad("float32|n2m3", "\"float32|n2m3\": a group has 2, 4, 8 or 16 values but found 3 at character 12");
+    bad("float32|n4m4", "\"float32|n4m4\": expected fewer than 4 of 4 values to keep but found 4 at character 10");
+    bad("float32|n2m4d", "\"float32|n2m4d\": expected a dimension of 0 to 63 but found none at character 14");
+    bad("float32|n2m4_t32", "\"float32|n2m4_t32\": expected n<N>m<M>[d<D>] but found \"_t32\" at character 13");
+    bad("int8|n2m4", "\"int8|n2m4\": int8 needs a scale: expected one, as in float32_t0n2m4, but found none at character 6");
+    bad("cb41fi_e2m2fnuz|n2m4d0", "\"cb41fi_e2m2fnuz|n2m4d0\": cb41fi_e2m2fnuz needs a scale: expected one, as in float32_t0n2m4, but "
+        "found none at character 17");
 }
 
 static void a_bad_scale_is_refused_at_its_character(void)
@@ -551,7 +573,10 @@ static void survives(const char *text, size_t n)
     copy[n] = '\0';
     tn_status status = tn_datatype_parse(copy, &d, &err);
     if (status == TN_OK) {
-        CHECK(tn_datatype_bits(d) > 0 && strlen(tn_datatype_text(d)) < sizeof d->text - 1);
+        tn_datatype *again = good(tn_datatype_text(d));
+        CHECK(tn_datatype_bits(d) > 0);
+        assert_string_equal(tn_datatype_text(again), tn_datatype_text(d));
+        tn_datatype_free(again);
     } else {
         const char *place = strstr(err.text, " at character ");
         CHECK((status == TN_ERR_ARGUMENT || status == TN_ERR_UNSUPPORTED) && err.status == status && !d);
@@ -566,10 +591,12 @@ static void no_truncated_or_flipped_text_does_harm(void)
     static const char *const more[] = {
         "uint8|multi_float32_float16_int8_t1024s1024o2d62_t1024d63n15m16", "cb88f01234567e0123i01234567e0123p1s1_float32|float32_t32s8",
         "icb48f9i9p99s99p88s88p77s77_e8m23|float32_t32", "torch.float8_e4m3b8fnuz", "e2m1fnuz|t32s8o2d3n2m4_e8m0",
+        "bfloat16|n2m4d12", "cb31[0.5:1:1.50;1:2.0e0:3]_e2m3fnuz|e8m0_t32s8",
     };
+    const size_t n_more = sizeof more / sizeof *more;
     for (size_t i = 0;; i++) {
-        const tn_datatype_name *name = i < 5 ? NULL : tn_datatype_at((i - 5) / 2);
-        if (i >= 5 && !name)
+        const tn_datatype_name *name = i < n_more ? NULL : tn_datatype_at((i - n_more) / 2);
+        if (i >= n_more && !name)
             break;
         const char *text = !name ? more[i] : i % 2 ? name->name : name->text;
         size_t n = strlen(text);
@@ -617,6 +644,7 @@ int main(void)
         TEST(a_bad_number_is_refused_at_its_character),
         TEST(segments_of_a_scale_stand_in_any_order),
         TEST(a_scale_says_what_is_tiled_and_how),
+        TEST(sparsity_alone_is_refused_where_it_is_wrong),
         TEST(a_bad_scale_is_refused_at_its_character),
         TEST(a_bad_tile_is_refused_at_its_character),
         TEST(numbers_and_scales_that_do_not_go_together_are_refused),

@@ -175,6 +175,9 @@ static void sparse_data_has_only_what_is_kept_and_a_bit_a_value_says_what(void)
         { "cb41fi_e2m2fnuz|e8m0_t32s4n2m4", "2x128",
           "data u8 2x128 > u8 2x32, scale e8m0 2x2, meta u8 2x16 > u8 2x2, mask bool 2x128 > u8 2x16" },
         { "uint4|float16_int8_t32n8m16", "130", "data u8 130 > u8 36, scale f16 3, zero i8 3, mask bool 130 > u8 17" }, /* 72 slots */
+        { "float32|n2m4", "2x101", "data f32 2x101 > f32 2x52, mask bool 2x101 > u8 2x13" },
+        { "e2m1fnuz|n1m4d0", "70x6", "data u8 70x6 > u8 18x3, mask bool 70x6 > u8 9x6" },
+        { "e5m3|n3m4", "0x7", "data u16 0x7 > u16 0x6, mask bool 0x7 > u8 0x1" },
     };
     CHECK_ALL(table);
 }
@@ -259,6 +262,7 @@ static void bits_count_every_part(void)
     CHECK(bits_of("int4_f32") == 4.5);                                                  /* 9 bits take 16 */
     CHECK(bits_of("icb44fi4_e32s8") == 4.75 && bits_of("icb44fi4_e32s4") == 5.25 && bits_of("icb44fi4_f32") == 4 + 13 / 32.0);
     CHECK(bits_of("mxfi4") == 4.5 && bits_of("mxfp4m") == 4.5 && bits_of("mxfp4e") == 4.5 && bits_of("mxfp4f4") == 4.5);
+    CHECK(bits_of("float32|n2m4") == 16 + 1 && bits_of("e2m1fnuz|n1m8d0") == 0.5 + 1);
     CHECK(bits_of("int8|float32_t32n2m4") == 4 + 1 + 0.5 && bits_of("e2m1fnuz|e8m0_t32n2m4") == 2 + 1 + 0.125);
 }
 

@@ -92,6 +92,51 @@ static void joining_appends_what_later_elements_say(void)
     CHECK(whole.signal == 21 && whole.noise == 1.25);
 }
 
+static void values_that_became_zero_are_counted(void)
+{
+    const float a[] = { 1, 0, -2, NAN, INFINITY, 3, -0.0f }, b[] = { 0, 0, -0.0f, 0, 0, 3, 1 };
+    const int64_t whole[] = { 1, 0, -2, 4, 5, 3, 0 };
+    CHECK(between(TN_FLOAT32, a, TN_FLOAT32, b, 7).flushed == 2);
+    CHECK(between(TN_INT64, whole, TN_FLOAT32, b, 7).flushed == 4);
+    CHECK(between_complex(0, 1, 0, 0).flushed == 1 && between_complex(0, 1, 0, 1e-300).flushed == 0);
+    tn_distance sum = between(TN_FLOAT32, a, TN_FLOAT32, b, 3), rest = between(TN_FLOAT32, a, TN_FLOAT32, b, 1);
+    tn_distance_join(&sum, &rest);
+    CHECK(sum.flushed == 3);
+}
+
+/* -2 to 6 for the first ten elements, then a scale of 0. */
+static void get_limits(void *context, uint64_t first, size_t n, double *low, double *high)
+{
+    (void)context;
+    for (size_t i = 0; i < n; i++) {
+        low[i] = first + i < 10 ? -2 : 0;
+        high[i] = first + i < 10 ? 6 : 0;
+    }
+}
+
+static uint64_t saturated(tn_dtype type_a, const void *a, const float *b, uint64_t from, size_t n)
+{
+    const tn_limits limits = { get_limits, NULL };
+    tn_distance d = { .limits = &limits };
+    tn_distance_add(&d, type_a, a, TN_FLOAT32, (const uint8_t *)b, from, n);
+    return d.saturated;
+}
+
+static void only_finite_values_beyond_the_last_number_are_saturated(void)
+{
+    const float a[] = { 7, 6, 5.5f, -2.5f, -2, INFINITY, NAN, 7, 6.0001f }, b[] = { 6, 6, 6, -2, -2, 6, 6, 4, 6 };
+    const int64_t whole[] = { 7, 6, 5, -3, -2, 100, 0, 7, 6 };
+    const double wide[] = { 6.0000000001, 1, 1, 1, 1, 1, 1, 1, 1 };
+    const float zeros[4] = { 0 };
+    CHECK(saturated(TN_FLOAT32, a, b, 0, 9) == 3);
+    CHECK(saturated(TN_INT64, whole, b, 0, 9) == 3);
+    CHECK(saturated(TN_FLOAT64, wide, b, 0, 9) == 1);
+    CHECK(saturated(TN_FLOAT32, a, zeros, 10, 4) == 0);
+    tn_distance sum = { .saturated = 2 }, next = { .saturated = 3 };
+    tn_distance_join(&sum, &next);
+    CHECK(sum.saturated == 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +145,8 @@ int main(void)
         TEST(finite_numbers_further_apart_than_a_double_can_say_are_not_special),
         TEST(huge_complex_numbers_are_not_special),
         TEST(joining_appends_what_later_elements_say),
+        TEST(values_that_became_zero_are_counted),
+        TEST(only_finite_values_beyond_the_last_number_are_saturated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
-/* What the parts of a sparse tensor must be for its form. */
+/* What the parts of a sparse or scaled tensor must be for its form. */
 #include "support.h"
 
+#include <stdio.h>
+
+#include "datatype_tensor.h"
 #include "tensor/form.h"
 
 static const int64_t shape[] = { 2, 5, 7 };     /* its first two dimensions are a matrix */
@@ -137,6 +140,134 @@ static void elements_must_be_countable(void)
     }
 }
 
+/* ---- by a datatype ---- */
+
+static void check_scaled_fits(const scaled_tensor *s)
+{
+    tn_error err = { .text = "" };
+    if (tn_form_check(&s->t, &err))
+        fail_msg("%s", err.text);
+}
+
+static void check_scaled_refused(const scaled_tensor *s, const char *text)
+{
+    tn_error err = { .text = "" };
+    CHECK(tn_form_check(&s->t, &err) == TN_ERR_ARGUMENT);
+    assert_string_equal(err.text, text);
+}
+
+static const int64_t wide[] = { 4, 3, 64 };
+
+static scaled_tensor *make_scaled(const char *datatype)
+{
+    return scaled_of("t", datatype_of(datatype), 3, wide, false, NULL);
+}
+
+static void parts_are_those_that_the_datatype_gives_the_tensor(void)
+{
+    static const char *const texts[] = { "nvfp4", "uint4|float16_int8_t32", "int4|e8m0_t32s4o2", "icb44fi2_e32s8", "e2m1fnuz|e8m0_t32n2m4",
+                                         "e3m3fnuz" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        for (int unpacked = 0; unpacked < 2; unpacked++) {
+            scaled_tensor *s = scaled_of("t", datatype_of(texts[i]), 3, wide, unpacked, NULL);
+            check_scaled_fits(s);
+            for (uint32_t k = 0; k < s->t.nparts; k++) {
+                char text[160];
+                tn_array good = s->parts[k].array;
+                int64_t other[] = { 4, 3, 65 };
+                snprintf(text, sizeof text, "tensor \"t\": its part \"%s\" does not have the type %s and the shape that its datatype gives it",
+                         s->parts[k].role, tn_dtype_get(good.dtype)->name);
+                s->parts[k].array.dtype = good.dtype == TN_INT16 ? TN_INT8 : TN_INT16;
+                check_scaled_refused(s, text);
+                s->parts[k].array = good;
+                s->parts[k].array.shape = other;
+                s->parts[k].array.rank = good.rank ? good.rank : 1;
+                check_scaled_refused(s, text);
+                s->parts[k].array = good;
+                s->parts[k].array.rank = good.rank ? 2 : 1;
+                s->parts[k].array.shape = other;
+                check_scaled_refused(s, text);
+                s->parts[k].array = good;
+            }
+            scaled_free(s);
+        }
+    }
+}
+
+static void roles_are_those_of_the_datatype_in_order(void)
+{
+    scaled_tensor *s = make_scaled("nvfp4");
+    s->parts[1].role = "zero";
+    check_scaled_refused(s, "tensor \"t\": part 2 of form \"scaled\" is \"offset\" but found \"tscale\"");
+    s->parts[2].role = "mask";
+    check_scaled_refused(s, "tensor \"t\": part 1 of its datatype is \"scale\" but found \"zero\"");
+    s->parts[1].role = "scale";
+    check_scaled_refused(s, "tensor \"t\": part 2 of its datatype is \"tscale\" but found \"mask\"");
+    s->parts[2].role = "tscale";
+    s->t.nparts = 2;
+    check_scaled_refused(s, "tensor \"t\": its datatype has 3 parts but found 2");
+    s->t.nparts = 0;
+    check_scaled_refused(s, "tensor \"t\": form \"scaled\" has 7 parts but 0 were given");
+    scaled_free(s);
+}
+
+static void a_datatype_must_be_one_that_fits_the_tensor(void)
+{
+    scaled_tensor *s = make_scaled("mxfp4");
+    tn_error err = { .text = "" };
+    s->t.dtype = TN_INT32;
+    check_scaled_refused(s, "tensor \"t\": its values must be of a float type");
+    s->t.dtype = TN_FLOAT16;
+    check_scaled_fits(s);
+    s->scaling.datatype = "mxfp";
+    CHECK(tn_form_check(&s->t, &err) == TN_ERR_ARGUMENT && strstr(err.text, "tensor \"t\": its datatype \"mxfp\": expected a number"));
+    s->scaling.datatype = "e2m1fnuz|e8m0_t32_t32n2m4";      /* which is not supported: nor is such a tensor one of a later version */
+    CHECK(tn_form_check(&s->t, &err) == TN_ERR_ARGUMENT && strstr(err.text, "matrix sparsity is not supported"));
+    s->scaling.datatype = "e2m1fnuz|e8m0_t32d3";
+    check_scaled_refused(s, "tensor \"t\": its datatype e2m1fnuz|e8m0_t32d3: its tiles need rank 4 or more but the tensor has rank 3");
+    s->t.scaling = NULL;
+    check_scaled_refused(s, "tensor \"t\": its scaling is not known");
+    scaled_free(s);
+}
+
+static void a_rotation_goes_along_the_tiled_dimension(void)
+{
+    static const struct { const char *datatype; uint32_t size; bool good; } cases[] = {
+        { "mxfp4", 64, true }, { "mxfp4", 128, false }, { "mxfp4", 2, false }, { "mxfp4", 12, false }, { "mxfp4", 256, false },
+        { "e2m1fnuz|e8m0_t32d0", 4, true }, { "e2m1fnuz|e8m0_t32d0", 8, false }, { "mxfp4s", 64, true }, { "int8|float32", 16, true },
+        { "e3m3fnuz", 32, true }, { "e2m1fnuz|e8m0_t32d0_t16d1", 4, false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scaled_tensor *s = make_scaled(cases[i].datatype);
+        tn_error err = { .text = "" };
+        s->scaling.rotation.size = cases[i].size;
+        CHECK(tn_form_check(&s->t, &err) == (cases[i].good ? TN_OK : TN_ERR_ARGUMENT));
+        CHECK(cases[i].good || strstr(err.text, "tensor \"t\": a rotation "));
+        scaled_free(s);
+    }
+    scaled_tensor *scalar = scaled_of("t", datatype_of("int8|float32"), 0, NULL, false, NULL);
+    scalar->scaling.rotation.size = 4;
+    check_scaled_refused(scalar, "tensor \"t\": a rotation of 4 values needs a dimension that is a multiple of it");
+    scaled_free(scalar);
+}
+
+/* Integer codes have no other parts than these. */
+static void integer_codes_have_scales_and_perhaps_zero_points(void)
+{
+    static const int64_t two[] = { 2 };
+    static const tn_scaling scaling = { .axis = -1, .range = { -128, 127 } };
+    tn_part parts[] = { { .role = "data", .array = { TN_INT8, 1, two, NULL } }, { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL } },
+                        { .role = "zero", .array = { TN_INT32, 0, NULL, NULL } } };
+    tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = two, .parts = parts, .scaling = &scaling };
+    tn_error err = { .text = "" };
+    for (t.nparts = 1; t.nparts <= 3; t.nparts++)
+        CHECK(tn_form_check(&t, &err) == (t.nparts == 1 ? TN_ERR_ARGUMENT : TN_OK));
+    t.nparts = 3;
+    parts[2].role = "mask";
+    CHECK(tn_form_check(&t, &err) == TN_ERR_ARGUMENT);
+    assert_string_equal(err.text, "tensor \"t\": its parts must be data, scale and perhaps zero");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +276,11 @@ int main(void)
         TEST(csr_has_an_index_for_each_value_and_a_pointer_more_than_rows),
         TEST(values_are_a_vector_of_the_tensors_type),
         TEST(elements_must_be_countable),
+        TEST(parts_are_those_that_the_datatype_gives_the_tensor),
+        TEST(roles_are_those_of_the_datatype_in_order),
+        TEST(a_datatype_must_be_one_that_fits_the_tensor),
+        TEST(a_rotation_goes_along_the_tiled_dimension),
+        TEST(integer_codes_have_scales_and_perhaps_zero_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

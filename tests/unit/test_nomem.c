@@ -285,6 +285,74 @@ static tn_status convert_forms(const char *name, tn_error *err)
     return status ? status : open_and("csr.zt", to_dense, err);
 }
 
+static const char *datatype;            /* what --cast would say */
+
+static tn_status cast_to(const tn_file *f, const char *out, const char *text, tn_error *err)
+{
+    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs };
+    tn_cast_rule rule = { .glob = "" };
+    tn_status status = tn_cast_rule_parse(text, NULL, &rule, err);
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1 };
+    if (!status)
+        status = tn_convert(f, in_folder(out).text, &o, NULL, err);
+    tn_cast_rule_free(&rule);
+    return status;
+}
+
+static tn_status to_codes(const tn_file *f, tn_error *err) { return cast_to(f, "codes.zt", datatype, err); }
+static tn_status to_values(const tn_file *f, tn_error *err) { return cast_to(f, "values.zt", "bfloat16", err); }
+
+static tn_status convert_codes(const char *name, tn_error *err)
+{
+    tn_status status = open_and(name, to_codes, err);
+    return status ? status : open_and("codes.zt", to_values, err);
+}
+
+/* The values of codes, wherever they are looked at. */
+static tn_status look_at_values(const tn_file *f, tn_error *err)
+{
+    const tn_stats_options stats = { .size = sizeof stats, .jobs = jobs };
+    const tn_compare_options compare = { .size = sizeof compare, .jobs = jobs };
+    const tn_tensor *t = tn_file_tensor(f, 0);
+    static float out[24 * 40];
+    tn_values *v;
+    tn_file *dense;
+    tn_status status = tn_stats(f, &stats, NULL, err);
+    if (!status)
+        status = tn_values_open(f, t, &v, err);
+    if (status)
+        return status;
+    status = tn_values_read(v, 0, 24 * 40, out, sizeof out, err);
+    tn_values_close(v);
+    if (!status)
+        status = tn_open(in_folder("in.zt").text, NULL, &dense, err);
+    if (status)
+        return status;
+    status = tn_compare(dense, f, &compare, NULL, NULL, err);
+    tn_close(dense);
+    return status;
+}
+
+static tn_status use_values(const char *name, tn_error *err) { return open_and(name, look_at_values, err); }
+
+/* Codes that stay codes, in containers with records and in documents. */
+static tn_status use_codes(const char *name, tn_error *err)
+{
+    tn_file *f;
+    tn_status status = use_document(name, err);
+    if (!status)
+        status = open_and("out.json", describe, err);
+    if (!status)
+        status = tn_open(in_folder(name).text, NULL, &f, err);
+    if (status)
+        return status;
+    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs, .ocp_names = true };
+    const tn_convert_options options = { .size = sizeof options, .create = &create };
+    status = tn_convert(f, in_folder("out.safetensors").text, &options, NULL, err);
+    tn_close(f);
+    return status ? status : open_and("out.safetensors", read_parts, err);
+}
+
 /* Reads a golden file and writes it again in its own format. */
 static tn_status copy(const char *name, tn_error *err)
 {
@@ -525,6 +593,52 @@ static void conversions_of_form_run_out_of_memory(void)
     CHECK(count_entries(folder) == 3);
 }
 
+static void datatypes_run_out_of_memory(void)
+{
+    static const int64_t shape[] = { 30, 40 };
+    static const char *const all[] = { "nvfp4", "icb44fi2_e32s8", "e2m1fnuz|e8m0_t32d0", "int8|float16,rotate=hadamard8", "2:4",
+                                       "mxfp4,virtual=yes", "uint4_fi32,rotate=walsh4,virtual=yes" };
+    tn_part part;
+    tn_tensor t = dense_of(&part, shape);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        datatype = all[i];
+        write_tensor("in.zt", &t, i % 2 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW);
+        for (jobs = 1; jobs <= 2; jobs++) {
+            CHECK(convert_codes("in.zt", NULL) == TN_OK);
+            fail_each("in.zt", convert_codes);
+        }
+    }
+    CHECK(count_entries(folder) == 3);
+}
+
+static void values_of_codes_run_out_of_memory(void)
+{
+    static const int64_t shape[] = { 24, 40 };
+    static const char *const all[] = { "nvfp4", "e2m1fnuz|e8m0_t32d0,rotate=walsh8", "int8|float16,rotate=hadamard8" };
+    tn_part part;
+    tn_tensor t = dense_of(&part, shape);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        datatype = all[i];
+        write_tensor("in.zt", &t, i == 0 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW);
+        CHECK(open_and("in.zt", to_codes, NULL) == TN_OK);
+        for (jobs = 1; jobs <= 2; jobs++)
+            fail_each("codes.zt", use_values);
+    }
+}
+
+static void codes_in_files_run_out_of_memory(void)
+{
+    static const int64_t shape[] = { 30, 40 };
+    tn_part part;
+    tn_tensor t = dense_of(&part, shape);
+    datatype = "cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32s8,rotate=walsh8:3";
+    jobs = 1;
+    write_tensor("in.zt", &t, TN_ENCODING_RAW);
+    CHECK(open_and("in.zt", to_codes, NULL) == TN_OK && unlink(in_folder("in.zt").text) == 0);
+    CHECK(use_codes("codes.zt", NULL) == TN_OK);        /* libcrypto keeps what it learns of SHA-1 */
+    fail_each("codes.zt", use_codes);
+}
+
 static void formats_of_others_run_out_of_memory(void)
 {
     static const char *const files[] = {
@@ -548,6 +662,9 @@ int main(void)
         IN_FOLDER(sparse_documents_run_out_of_memory),
         IN_FOLDER(forms_in_memory_run_out_of_it),
         IN_FOLDER(conversions_of_form_run_out_of_memory),
+        IN_FOLDER(datatypes_run_out_of_memory),
+        IN_FOLDER(values_of_codes_run_out_of_memory),
+        IN_FOLDER(codes_in_files_run_out_of_memory),
         IN_FOLDER(formats_of_others_run_out_of_memory),
     };
     if (!CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free))

@@ -53,6 +53,70 @@ static void a_record_comes_back(void)
     tn_arena_free(&arena);
 }
 
+/* ---- scaled tensors ---- */
+
+static const char *entries[] = { "w_scale" };
+static const tn_scaling typed = { .axis = -1, .datatype = "e2m1fnuz|e8m0_t32", .unpacked = true,
+                                  .rotation = { .size = 32, .walsh = true, .random = true, .seed = 7 } };
+static const tn_record of_datatype = {
+    .form = "scaled", .tensor_dtype = TN_FLOAT32, .tensor_rank = 2, .tensor_shape = shape + 1, .roles = roles, .nroles = 2,
+    .entries = entries, .scaling = &typed,
+};
+
+static const char typed_bytes[] =
+    "\xa1" "\x66" "tensor" "\xa8" "\x64" "form" "\x66" "scaled" "\x65" "dtype" "\x67" "float32" "\x65" "shape" "\x82\x00\x19\x01\x2c"
+    "\x65" "parts" "\x82" "\x64" "data" "\x65" "scale" "\x67" "entries" "\x81" "\x67" "w_scale"
+    "\x68" "datatype" "\x71" "e2m1fnuz|e8m0_t32" "\x68" "unpacked" "\xf5" "\x68" "rotation" "\x69" "walsh32:7";
+
+static void a_datatype_is_said_by_its_text(void)
+{
+    tn_buf out = { 0 };
+    tn_arena arena = { 0 };
+    tn_record r;
+    tn_record_put(&of_datatype, &out);
+    CHECK(out.size == sizeof typed_bytes - 1);
+    assert_memory_equal(out.data, typed_bytes, out.size);
+    CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && r.scaling && r.scaling->unpacked && r.scaling->axis == -1);
+    assert_string_equal(r.scaling->datatype, typed.datatype);
+    CHECK(r.scaling->rotation.size == 32 && r.scaling->rotation.walsh && r.scaling->rotation.random && r.scaling->rotation.seed == 7);
+    CHECK(r.entries && strcmp(r.entries[0], "w_scale") == 0);
+    tn_arena_free(&arena);
+    tn_buf_free(&out);
+}
+
+/* What is plain is not said. */
+static void a_plain_datatype_has_one_field(void)
+{
+    const tn_scaling plain = { .axis = 3, .range = { 1, 2 }, .datatype = "e2m1fnuz|e8m0_t32" };
+    tn_record r = of_datatype;
+    tn_buf out = { 0 };
+    tn_arena arena = { 0 };
+    r.scaling = &plain;
+    r.entries = NULL;
+    tn_record_put(&r, &out);
+    CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && !r.entries && r.scaling && !r.scaling->unpacked);
+    CHECK(r.scaling->rotation.size == 0 && r.scaling->axis == -1 && r.scaling->range[0] == 0 && r.scaling->range[1] == 0);
+    CHECK(memmem(out.data, out.size, "range", 5) == NULL && memmem(out.data, out.size, "axis", 4) == NULL);
+    tn_arena_free(&arena);
+    tn_buf_free(&out);
+}
+
+static void a_kept_scaling_has_the_usual_text(void)
+{
+    static const char *const spelled[][2] = {
+        { "MXFP4", "e2m1fnuz|e8m0_t32" }, { "t32_e8m0", "t32_e8m0" }, { "e2m1fnuz|t32_e8m0", "e2m1fnuz|e8m0_t32" }, { "", "" },
+        { "cb20[0.50]_e2m1fnuz|e8m0", "cb20[0.5]_e2m1fnuz|e8m0" },
+    };
+    tn_arena arena = { 0 };
+    for (size_t i = 0; i < sizeof spelled / sizeof *spelled; i++) {
+        const tn_scaling given = { .axis = -1, .datatype = spelled[i][0], .unpacked = true };
+        const tn_scaling *kept = tn_scaling_keep(&arena, &given);
+        CHECK(kept && kept->unpacked);
+        assert_string_equal(kept->datatype, spelled[i][1]);
+    }
+    tn_arena_free(&arena);
+}
+
 static void a_record_with_nothing_to_say_is_empty(void)
 {
     tn_arena arena = { 0 };
@@ -86,6 +150,7 @@ static void a_type_of_a_later_version_is_told_by_its_name(void)
 
 static void wrong_records_are_refused_at_their_entry(void)
 {
+#define TENSOR "\x66" "tensor" "\xa5" "\x64" "form" "\x61" "f" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x80" "\x65" "parts" "\x81\x61" "d"
 #define CASE(status, bytes, text) { status, bytes, sizeof bytes - 1, text }
     static const struct { tn_status status; const char *bytes; size_t n; const char *text; } cases[] = {
         CASE(TN_ERR_CORRUPT, "\x80", "expected a map"), CASE(TN_ERR_CORRUPT, "\xf6", "expected a map"),
@@ -102,6 +167,12 @@ static void wrong_records_are_refused_at_their_entry(void)
              "\x80" "\x65" "parts" "\x80", "expected form, dtype, shape and parts"),
         CASE(TN_ERR_LIMIT, "\xa1" "\x66" "tensor" "\xa1" "\x65" "parts" "\x91" "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
              "at most 16 parts"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x67" "entries" "\x81\x61" "e", "expected 0 entries, one for each part but the first, but found 1"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x67" "entries" "\x61" "e", "expected an array"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "datatype" "\x05", "expected text"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "datatype" "\x63" "a\0b", "without NUL"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "unpacked" "\x01", "expected"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "rotation" "\x66" "walsh5", "expected a size of 4, 8, 16, 32, 64 or 128"),
         CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "file" "\x80", "expected a map"),
         CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "file" "\xa2" "\x61" "k" "\1" "\x61" "k" "\2", "\"k\" is there twice"),
         CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "meta" "\xa1" "\x62" "k\0" "\1", "without NUL"),
@@ -120,14 +191,13 @@ static void wrong_records_are_refused_at_their_entry(void)
     }
 }
 
-static void every_truncation_and_flip_is_handled(void)
+static void cut_and_flip(const char *bytes, size_t n)
 {
-    size_t n = sizeof full_bytes - 1;
     for (size_t cut = 0; cut < n; cut++) {
         tn_arena arena = { 0 };
         tn_error err;
         tn_record r;
-        uint8_t *copy = exact_copy(full_bytes, cut);
+        uint8_t *copy = exact_copy(bytes, cut);
         CHECK(parse(copy, cut, &arena, &r, &err) == TN_ERR_TRUNCATED);
         free(copy);
         tn_arena_free(&arena);
@@ -136,7 +206,7 @@ static void every_truncation_and_flip_is_handled(void)
         tn_arena arena = { 0 };
         tn_error err = { .text = "" };
         tn_record r;
-        uint8_t *copy = exact_copy(full_bytes, n);
+        uint8_t *copy = exact_copy(bytes, n);
         copy[i / 8] ^= (uint8_t)(1 << i % 8);
         tn_status status = parse(copy, n, &arena, &r, &err);
         CHECK(status == TN_OK || (err.status == status && err.text[0]));
@@ -149,6 +219,12 @@ static void every_truncation_and_flip_is_handled(void)
         free(copy);
         tn_arena_free(&arena);
     }
+}
+
+static void every_truncation_and_flip_is_handled(void)
+{
+    cut_and_flip(full_bytes, sizeof full_bytes - 1);
+    cut_and_flip(typed_bytes, sizeof typed_bytes - 1);
 }
 
 /* ---- carriers ---- */
@@ -224,6 +300,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_record_is_one_map),
         TEST(a_record_comes_back),
+        TEST(a_datatype_is_said_by_its_text),
+        TEST(a_plain_datatype_has_one_field),
+        TEST(a_kept_scaling_has_the_usual_text),
         TEST(a_record_with_nothing_to_say_is_empty),
         TEST(unknown_keys_are_ignored),
         TEST(a_type_of_a_later_version_is_told_by_its_name),

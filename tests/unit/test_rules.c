@@ -1,4 +1,4 @@
-/* Rules: [GLOB=]TYPE[,KEY=VALUE...] of casts, [GLOB=]LAYOUT[,from=LAYOUT], [GLOB=]DIM=N[,DIM=N...][,value=V]. */
+/* Rules: [GLOB=]TYPE[,KEY=VALUE...] of casts (those of datatypes: test_rules_datatype.c), [GLOB=]LAYOUT[,from=LAYOUT], [GLOB=]DIM=N[,DIM=N...][,value=V]. */
 #include "support.h"
 
 #include <stdio.h>
@@ -65,12 +65,14 @@ static void every_key_sets_its_option(void)
 static void what_the_text_does_not_say_comes_from_the_defaults(void)
 {
     tn_cast_rule rule;
-    tn_cast_options defaults = { .size = sizeof defaults, .round = TN_ROUND_DOWN, .overflow = TN_OVERFLOW_NAN, .seed = 7,
-                                 .nan = TN_NAN_ERROR, .drop_imaginary = true, .jobs = 3 };
+    tn_cast_rule defaults = { .options = { .size = sizeof defaults.options, .round = TN_ROUND_DOWN, .overflow = TN_OVERFLOW_NAN,
+                                           .seed = 7, .nan = TN_NAN_ERROR, .drop_imaginary = true, .jobs = 3 },
+                              .is_virtual = true };
     CHECK(tn_cast_rule_parse("f16,round=up,nan=keep", &defaults, &rule, NULL) == TN_OK);
     CHECK(rule.options.round == TN_ROUND_UP && rule.options.nan == TN_NAN_KEEP);
     CHECK(rule.options.overflow == TN_OVERFLOW_NAN && rule.options.seed == 7 && rule.options.drop_imaginary);
-    defaults.size = offsetof(tn_cast_options, nan);         /* an older and shorter struct */
+    CHECK(!rule.is_virtual);                                /* elements of another type are no pretence */
+    defaults.options.size = offsetof(tn_cast_options, nan);         /* an older and shorter struct */
     CHECK(tn_cast_rule_parse("f16", &defaults, &rule, NULL) == TN_OK);
     CHECK(rule.options.round == TN_ROUND_DOWN && rule.options.nan == TN_NAN_KEEP && rule.options.seed == 0);
     CHECK(rule.options.size == sizeof rule.options);
@@ -78,17 +80,17 @@ static void what_the_text_does_not_say_comes_from_the_defaults(void)
 
 static void messages_point_at_the_place(void)
 {
-    bad("*.bias=bf17", "\"bf17\" at character 8 is no type (see: tenon types)");
-    bad("\xc3\xa9=bf17", "\"bf17\" at character 3 is no type (see: tenon types)");      /* characters, not bytes */
-    bad("", "\"\" at character 1 is no type (see: tenon types)");
-    bad("x=", "\"\" at character 3 is no type (see: tenon types)");
-    bad(",round=up", "\"\" at character 1 is no type (see: tenon types)");
+    bad("*.bias=bf17", "\"bf17\" at character 8 is no type (see: tenon types, tenon datatypes)");
+    bad("\xc3\xa9=bf17", "\"bf17\" at character 3 is no type (see: tenon types, tenon datatypes)");      /* characters, not bytes */
+    bad("", "\"\" at character 1 is no type (see: tenon types, tenon datatypes)");
+    bad("x=", "\"\" at character 3 is no type (see: tenon types, tenon datatypes)");
+    bad(",round=up", "\"\" at character 1 is no type (see: tenon types, tenon datatypes)");
     bad("=f32", "\"\" at character 1 is no glob");
     bad("f32,", "\"\" at character 5 is no KEY=VALUE");
     bad("f32,up", "\"up\" at character 5 is no KEY=VALUE");
     bad("f32,round=up,,nan=keep", "\"\" at character 14 is no KEY=VALUE");
-    bad("f32,rounds=up", "\"rounds\" at character 5 is no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
-    bad("f32,=up", "\"\" at character 5 is no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
+    bad("f32,rounds=up", "\"rounds\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
+    bad("f32,=up", "\"\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
     bad("f32,round=up,round=up", "\"round\" at character 14 is there a second time");
     bad("f32,round=nearest", "\"nearest\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
     bad("f32,round=", "\"\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
@@ -98,8 +100,8 @@ static void messages_point_at_the_place(void)
     bad("f32,seed=-1", "\"-1\" at character 10 is no number from 0 to 18446744073709551615");
     bad("f32,seed=18446744073709551616", "\"18446744073709551616\" at character 10 is no number from 0 to 18446744073709551615");
     bad("f32,seed=", "\"\" at character 10 is no number from 0 to 18446744073709551615");
-    bad("\x1b[2J=x", "\"x\" at character 6 is no type (see: tenon types)");
-    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
+    bad("\x1b[2J=x", "\"x\" at character 6 is no type (see: tenon types, tenon datatypes)");
+    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
 }
 
 static void a_factor_is_a_float32_and_not_zero(void)
@@ -136,7 +138,10 @@ static void damaged_rules_are_refused_or_read(void)
         tn_cast_rule rule;
         tn_error err;
         copy[n] = '\0';
-        refused += tn_cast_rule_parse(copy, NULL, &rule, &err) != TN_OK;
+        bool read = tn_cast_rule_parse(copy, NULL, &rule, &err) == TN_OK;
+        refused += !read;
+        if (read)
+            tn_cast_rule_free(&rule);
         free(copy);
     }
     CHECK(refused > sizeof whole / 2);
@@ -146,10 +151,12 @@ static void damaged_rules_are_refused_or_read(void)
             tn_cast_rule rule;
             tn_error err = { .text = "" };
             copy[i] = (char)(copy[i] ^ 1 << bit);
-            if (tn_cast_rule_parse(copy, NULL, &rule, &err))
+            if (tn_cast_rule_parse(copy, NULL, &rule, &err)) {
                 CHECK(err.status == TN_ERR_ARGUMENT && err.text[0]);
-            else
-                CHECK(tn_dtype_get(rule.dtype) && strlen(rule.glob) < sizeof rule.glob);
+            } else {
+                CHECK((tn_dtype_get(rule.dtype) || rule.datatype) && strlen(rule.glob) < sizeof rule.glob);
+                tn_cast_rule_free(&rule);
+            }
             free(copy);
         }
     }

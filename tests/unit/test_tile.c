@@ -162,7 +162,7 @@ static void check_infinity_alone(const char *text)
     tn_datatype *d = datatype(text);
     CHECK(try_tile(&r, text, &plain, x, 16) == TN_OK);
     CHECK(isfinite(r.y[1]) && r.y[1] > 0 && is(r.y[0], 0));
-    tn_coder coder = { &d->scale, tn_encode_rules_for(&d->scale.type, NULL) };
+    tn_coder coder = { &d->scale, tn_encode_rules_for(&d->scale.type, NULL), false };
     bool last = r.t.scale == (d->scale.kind == TN_NUMBER_EXPONENT ? 254 : tn_coder_float(&coder, d->scale.maxfloat, 0));
     r.t.scale++;
     tn_tile_decode(d, &r.t, r.y);
@@ -357,6 +357,34 @@ static void padding_is_not_kept(void)
     CHECK(r.code[3] == 0 && is(r.y[5], 0));
 }
 
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void sparsity_alone_keeps_every_bit(void)
+{
+    static const uint32_t bits[8] = { 0x7fa00001, 0xff800000, 0x7f800000, 0xffc12345, 0x00000001, 0x80000001, 0x80000000, 0 };
+    float x[8];
+    tried r;
+    for (size_t i = 0; i < 8; i++)
+        x[i] = float_of(bits[i]);
+    CHECK(try_tile(&r, "float32|n2m4", &plain, x, 8) == TN_OK);
+    CHECK(r.mask[0] == 1 && r.mask[1] == 0 && r.mask[2] == 0 && r.mask[3] == 1);        /* NaN is the largest */
+    CHECK(r.code[0] == bits[0] && r.code[1] == bits[3] && r.code[2] == 1 && r.code[3] == 0x80000001);
+    CHECK(is(r.y[0], x[0]) && is(r.y[1], 0) && is(r.y[3], x[3]) && is(r.y[5], x[5]) && is(r.y[6], 0));
+    CHECK(try_tile(&r, "bfloat16|n3m4", &plain, x, 8) == TN_OK);
+    CHECK(r.code[0] == 0x7fe0 && r.code[1] == 0xff80 && r.code[2] == 0xffc1 && r.code[3] == 0 && r.code[4] == 0x8000);
+    CHECK(is(r.y[0], float_of(0x7fe00000)) && is(r.y[1], -INFINITY) && is(r.y[2], 0) && is(r.y[3], float_of(0xffc10000)));
+    CHECK(try_tile(&r, "float16|n3m4", &plain, x, 8) == TN_OK);
+    CHECK(r.code[0] == 0x7f00 && r.code[1] == 0xfc00 && is(r.y[1], -INFINITY) && is(r.y[4], 0) && is(r.y[5], -0.0f));
+    x[0] = FLT_MAX;
+    CHECK(try_tile(&r, "float16|n3m4", &plain, x, 8) == TN_OK && r.code[0] == 0xfc00 && r.code[1] == 0x7c00 && r.mask[0] == 0);
+    CHECK(try_tile(&r, "e4m3fn|n3m4", &plain, x, 8) == TN_OK && r.code[0] == 0xfe && r.code[1] == 0x7e && is(r.y[2], 448));
+}
+
 static void there_is_one_nan(void)
 {
     tn_datatype *d = datatype("int4|float16_t4");
@@ -499,6 +527,7 @@ int main(void)
         TEST(zero_is_code_0_in_every_mapping),
         TEST(the_largest_of_each_group_are_kept),
         TEST(padding_is_not_kept),
+        TEST(sparsity_alone_keeps_every_bit),
         TEST(there_is_one_nan),
         TEST(a_mask_that_lies_is_no_harm),
         TEST(ggml_goes_to_the_smaller_and_has_no_negative_zero),

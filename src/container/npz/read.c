@@ -37,6 +37,7 @@ const tn_format tn_format_npz = {
     .probe = probe,
     .open = tn_npz_open,
     .type_name = tn_npy_type_name,
+    .names_parts = true,
     .min_align = TN_NPY_ALIGN,
     .plan = tn_npz_plan,
     .finish = tn_npz_finish,

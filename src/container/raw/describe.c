@@ -14,6 +14,8 @@ typedef struct maker {
     const tn_raw_subject *s;
     tn_arena             *arena;
     tn_descriptor        *d;
+    uint32_t              rank;         /* what is described: all of a sparse tensor, the codes of a scaled one */
+    const int64_t        *shape;
     bool                  nomem;
 } maker;
 
@@ -33,32 +35,31 @@ static const char *keep_text(maker *m, const tn_buf *text)
 static void describe_shape(maker *m)
 {
     const tn_tensor *t = m->s->tensor;
-    tn_extent *dims = keep(m, tn_arena_zalloc(m->arena, t->rank, sizeof *dims));
-    for (uint32_t i = 0; dims && i < t->rank; i++)
-        dims[i].value = t->shape[i];
-    m->d->rank = t->rank;
+    tn_extent *dims = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *dims));
+    for (uint32_t i = 0; dims && i < m->rank; i++)
+        dims[i].value = m->shape[i];
+    m->d->rank = m->rank;
     m->d->dimensions = dims;
     m->d->layout = t->layout ? keep(m, tn_arena_text(m->arena, t->layout, strlen(t->layout))) : NULL;
 }
 
 /* An array without elements may have extents whose product has no size, and needs no strides. */
-static bool is_empty(const tn_tensor *t)
+static bool is_empty(const maker *m)
 {
     uint64_t count = 0;
-    return tn_shape_count(t->rank, t->shape, &count) || count == 0;
+    return tn_shape_count(m->rank, m->shape, &count) || count == 0;
 }
 
 static void describe_strides(maker *m)
 {
-    const tn_tensor *t = m->s->tensor;
     int64_t dense[TN_MAX_RANK];
     const int64_t *stride = m->s->stride ? m->s->stride : dense;
     m->d->is_contiguous = true;
-    if (is_empty(t))
+    if (is_empty(m))
         return;
-    tn_dense_strides(t->rank, m->s->physical ? m->s->physical : t->shape, dense);
-    tn_product *strides = keep(m, tn_arena_zalloc(m->arena, t->rank, sizeof *strides));
-    for (uint32_t i = 0; strides && i < t->rank; i++) {
+    tn_dense_strides(m->rank, m->s->physical ? m->s->physical : m->shape, dense);
+    tn_product *strides = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *strides));
+    for (uint32_t i = 0; strides && i < m->rank; i++) {
         strides[i].factor = stride[i];
         m->d->is_contiguous &= stride[i] == dense[i];
     }
@@ -67,19 +68,18 @@ static void describe_strides(maker *m)
 
 static void describe_padding(maker *m)
 {
-    const tn_tensor *t = m->s->tensor;
     tn_descriptor *d = m->d;
     if (!m->s->physical)
         return;
-    bool *dims = keep(m, tn_arena_zalloc(m->arena, t->rank, sizeof *dims));
-    int64_t *values = keep(m, tn_arena_zalloc(m->arena, t->rank, sizeof *values));
-    d->physical_shape = keep(m, tn_arena_copy(m->arena, m->s->physical, t->rank * sizeof *m->s->physical));
-    for (uint32_t i = 0; dims && values && i < t->rank; i++) {
-        values[i] = m->s->physical[i] - t->shape[i];
+    bool *dims = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *dims));
+    int64_t *values = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *values));
+    d->physical_shape = keep(m, tn_arena_copy(m->arena, m->s->physical, m->rank * sizeof *m->s->physical));
+    for (uint32_t i = 0; dims && values && i < m->rank; i++) {
+        values[i] = m->s->physical[i] - m->shape[i];
         dims[i] = values[i] > 0;
     }
     d->has_padding = true;
-    double fill = t->parts[0].storage.fill;
+    double fill = m->s->tensor->parts[0].storage.fill;
     d->padding = (tn_padding){ .dims = dims, .values = values, .mode = fill == 0 ? "zero_fill" : "value_fill", .fill = fill };
 }
 
@@ -141,31 +141,43 @@ static void describe_meta(maker *m)
     tn_buf_free(&text);
 }
 
-static void describe_own(maker *m)
+static void separate(tn_buf *text)
+{
+    if (text->size > 1)
+        tn_buf_putc(text, ',');
+}
+
+static void put_own(const maker *m, tn_buf *text)
 {
     const tn_tensor *t = m->s->tensor;
     const tn_buf *given = m->s->own;
-    tn_buf text = { 0 };
-    tn_buf_putc(&text, '{');
     if (t->scaling && t->dtype != TN_FLOAT32)
-        tn_buf_printf(&text, "\"" TN_RAW_VALUE_TYPE "\":\"%s\"", tn_dtype_get(t->dtype)->name);
+        tn_buf_printf(text, "\"" TN_RAW_VALUE_TYPE "\":\"%s\"", tn_dtype_get(t->dtype)->name);
     if (m->d->sparse.pointers && m->d->sparse.index_type != TN_INT32)
-        tn_buf_printf(&text, "\"" TN_RAW_INDEX_TYPE "\":\"%s\"", tn_dtype_get(m->d->sparse.index_type)->name);
+        tn_buf_printf(text, "\"" TN_RAW_INDEX_TYPE "\":\"%s\"", tn_dtype_get(m->d->sparse.index_type)->name);
+    if (m->s->places) {
+        separate(text);
+        tn_raw_put_scaled(text, t, m->s->places);
+    }
     if (given && given->size) {
-        if (text.size > 1)
-            tn_buf_putc(&text, ',');
-        tn_buf_put(&text, given->data, given->size);
+        separate(text);
+        tn_buf_put(text, given->data, given->size);
     }
-    text.bad |= given && given->bad;
+    text->bad |= given && given->bad;
+}
+
+static void describe_own(maker *m)
+{
+    tn_buf text = { 0 };
+    tn_extra *extra = keep(m, tn_arena_zalloc(m->arena, 2, sizeof *extra));
+    tn_buf_putc(&text, '{');
+    put_own(m, &text);
     tn_buf_putc(&text, '}');
-    if (text.bad || text.size > 2) {
-        tn_extra *extra = keep(m, tn_arena_zalloc(m->arena, 1, sizeof *extra));
-        const char *json = keep_text(m, &text);
-        if (extra)
-            *extra = (tn_extra){ .path = "", .key = TN_RAW_OWN, .json = json };
-        m->d->extra = extra;
-        m->d->nextra = 1;
-    }
+    if (extra && (text.bad || text.size > 2))
+        extra[m->d->nextra++] = (tn_extra){ .path = "", .key = TN_RAW_OWN, .json = keep_text(m, &text) };
+    if (extra && m->s->places)
+        extra[m->d->nextra++] = tn_raw_scheme();
+    m->d->extra = extra;
     tn_buf_free(&text);
 }
 
@@ -175,12 +187,14 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
 {
     const tn_tensor *t = s->tensor;
     tn_dtype type = t->parts[0].array.dtype;
-    maker m = { .s = s, .arena = arena, .d = d };
+    bool sparse = tn_form_is_sparse(t->form);
+    maker m = { .s = s, .arena = arena, .d = d, .rank = sparse ? t->rank : t->parts[0].array.rank,
+                .shape = sparse ? t->shape : t->parts[0].array.shape };
     *d = (tn_descriptor){ .version = TN_WIA_VERSION, .name = tn_arena_text(arena, t->name, strlen(t->name)),
                           .dtype = type, .base_type = tn_wia_type_name(type, arena), .byte_order = TN_HOST_ORDER };
     m.nomem |= !d->base_type || !d->name;
     describe_shape(&m);
-    tn_status status = tn_form_is_sparse(t->form) ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK;
+    tn_status status = sparse ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK;
     if (status)
         return status;
     if (!d->sparse.format)

@@ -3,14 +3,16 @@
  *     NAME.json   a WIA-AI-011 descriptor, or an array of them
  *     NAME.bin    the bytes they speak of: offset_bytes counts from its first
  *
- * The numbers of a sparse tensor, scales and zero points stand in the document.
+ * The numbers of a sparse tensor, scales and zero points stand in the document;
+ * those of a tensor of a datatype are in the data.
  *
  * read.c turns descriptors into entries, and numbers.c what stands in them into parts; describe.c and sparse.c make the
- * descriptor of a tensor (for src/describe.c too), write.c plans and writes both files. */
+ * descriptor of a tensor (for src/describe.c too), write.c plans and writes both files; scaled.c has all of datatypes. */
 #ifndef TN_CONTAINER_RAW_H
 #define TN_CONTAINER_RAW_H
 
 #include "base/vector.h"
+#include "bytes/json.h"
 #include "container/file.h"
 #include "container/writer.h"
 
@@ -65,6 +67,44 @@ tn_status tn_raw_numbers_open(tn_raw_numbers *numbers, tn_file *file, size_t siz
 tn_status tn_raw_take_scales(tn_raw_numbers *numbers, const tn_descriptor *d, tn_entry *entry, tn_error *err);
 tn_status tn_raw_take_sparse(tn_raw_numbers *numbers, const tn_descriptor *d, tn_dtype index, tn_entry *entry, tn_error *err);
 
+/* --- scaled.c --- */
+
+enum { TN_RAW_COMPANIONS = 6 };     /* parts of a scaled tensor beside its codes */
+
+/* Where a part lies in the buffer that is described; of one in any container also how. */
+typedef struct tn_raw_place {
+    const char *file, *encoding;    /* or NULL: the buffer's own, as it is */
+    uint64_t    offset, size;
+} tn_raw_place;
+
+/* What TN_RAW_OWN says of a tensor of a datatype.  Zero-initialise to begin. */
+typedef struct tn_raw_scaled {
+    tn_scaling     scaling;         /* datatype NULL: nothing is said */
+    const int64_t *shape;           /* of the tensor; NULL: not said */
+    uint32_t       rank;
+    uint32_t       nparts;
+    tn_part        parts[TN_RAW_COMPANIONS];    /* role, array, offset */
+} tn_raw_scaled;
+
+/* The tensor has a datatype; the descriptor says that its tensor has one. */
+bool tn_raw_of_datatype(const tn_tensor *tensor);
+bool tn_raw_has_datatype(const tn_descriptor *d);
+
+/* The member of a descriptor that says so. */
+tn_extra tn_raw_scheme(void);
+
+/* Appends the items of TN_RAW_OWN, with commas between them; of `places` the first is not looked at. */
+void tn_raw_put_scaled(tn_buf *own, const tn_tensor *tensor, const tn_raw_place *places);
+
+/* Takes the value of such an item; false: it is another. */
+bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *scaled);
+
+/* Adds it to an entry that is complete but for this: that of the codes. */
+tn_status tn_raw_take_datatype(tn_file *file, tn_raw_scaled *scaled, tn_entry *entry, tn_error *err);
+
+/* The name of a type that this build knows. */
+tn_dtype tn_raw_take_type(tn_json *j);
+
 /* --- describe.c --- */
 
 /* A tensor and where the array of its first part lies in a buffer. */
@@ -79,6 +119,7 @@ typedef struct tn_raw_subject {
     bool             in_place;      /* the bytes can be used as they lie there */
     const float     *scale;         /* of a scaled tensor, one or one an index */
     const int32_t   *zero;          /* or NULL: symmetric */
+    const tn_raw_place *places;     /* of a tensor of a datatype: where each part lies */
     const void      *data[3];       /* of a sparse tensor: that of each part, for int64_t to be read from; the descriptor
                                      * keeps pointing to it, and nothing above but metadata counts */
     const char      *content;       /* the checksum of its data, or NULL: not known */

@@ -68,6 +68,8 @@ typedef struct subject {
     tn_entry             e;
     tn_dtype             value_dtype;   /* of a quantized tensor */
     tn_dtype             index_dtype;   /* of a CSR tensor; TN_UNKNOWN: not said */
+    bool                 typed;         /* codes of a datatype... */
+    tn_raw_scaled        scaled;        /* ...which is this */
     tn_text              file_meta;     /* JSON, or len 0 */
 } subject;
 
@@ -301,18 +303,6 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
 
 /* --- metadata, and what Tenon wrote beside the fields of the specification --- */
 
-static tn_dtype take_type(tn_json *j)
-{
-    tn_text text = tn_json_string(j);
-    const char *name = j->status ? NULL : tn_arena_text(j->arena, text.ptr, text.len);
-    tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
-    if (!name)
-        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
-    else if (dtype == TN_UNKNOWN)
-        tn_json_reject(j, TN_ERR_UNSUPPORTED, "type %s is not known to this build", tn_quote(text.ptr, text.len).text);
-    return dtype;
-}
-
 static tn_status take_own(reader *r, subject *s, tn_error *err)
 {
     const char *json = NULL;
@@ -328,12 +318,12 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
     tn_json_object(&j);
     while (tn_json_key(&j, &key)) {
         if (tn_text_is(key, TN_RAW_VALUE_TYPE))
-            s->value_dtype = take_type(&j);
+            s->value_dtype = tn_raw_take_type(&j);
         else if (tn_text_is(key, TN_RAW_INDEX_TYPE))
-            s->index_dtype = take_type(&j);
+            s->index_dtype = tn_raw_take_type(&j);
         else if (tn_text_is(key, TN_RAW_FILE_META))
             s->file_meta = tn_json_raw(&j);
-        else
+        else if (!s->typed || !tn_raw_take_scaled_item(&j, key, &s->scaled))
             tn_json_skip(&j);
     }
     return j.status ? tn_fail(err, j.status, s->e.at, "tensor %s: " TN_RAW_OWN ": %s", tn_quote_z(s->e.name).text, j.why) : TN_OK;
@@ -366,10 +356,11 @@ static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
 /* --- one tensor --- */
 
 /* What is listed but not read: codes of another scheme, and sparse tensors that are quantized or have no number of elements. */
-static const char *opaque_form(const tn_descriptor *d)
+static const char *opaque_form(const subject *s)
 {
+    const tn_descriptor *d = s->d;
     if (!d->sparse.format)
-        return tn_has_other_scheme(d) ? "quantized" : NULL;
+        return tn_has_other_scheme(d) && !s->typed ? "quantized" : NULL;
     return tn_raw_is_sparse(d) ? NULL : strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
 }
 
@@ -377,7 +368,7 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
 {
     const tn_descriptor *d = s->d;
     tn_entry *e = &s->e;
-    e->storage = (tn_storage){ .encoding_name = "raw", .opaque = opaque_form(d), .order = d->byte_order };
+    e->storage = (tn_storage){ .encoding_name = "raw", .opaque = opaque_form(s), .order = d->byte_order };
     e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
     e->storage.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) }, "type", e->at, err)
                                    : type_name(tn_dtype_get(e->dtype));
@@ -391,11 +382,19 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
     return status ? status : check_inside(r, s, err);
 }
 
-/* A member that no tensor has a place for, or NULL.  An id is made anew for what is written. */
-static const char *left_out(const tn_descriptor *d)
+/* A member that the tensor is made of. */
+static bool is_taken(const subject *s, const tn_extra *extra)
 {
+    bool scheme = strcmp(extra->path, "dtype") == 0 && strcmp(extra->key, "quantization") == 0;
+    return scheme ? s->typed : !*extra->path && strcmp(extra->key, TN_RAW_OWN) == 0;
+}
+
+/* A member that no tensor has a place for, or NULL.  An id is made anew for what is written. */
+static const char *left_out(const subject *s)
+{
+    const tn_descriptor *d = s->d;
     for (size_t i = 0; i < d->nextra; i++)
-        if (*d->extra[i].path || strcmp(d->extra[i].key, TN_RAW_OWN) != 0)
+        if (!is_taken(s, &d->extra[i]))
             return d->extra[i].key;
     return d->requires_grad                                                            ? "properties.requires_grad"
            : d->is_pinned                                                              ? "properties.is_pinned"
@@ -414,7 +413,7 @@ static tn_status keep_left_out(reader *r, const char *what, tn_error *err)
 static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
 {
     const tn_descriptor *d = &r->set->items[i];
-    subject s = { .d = d, .e = { .name = d->name, .at = r->at[i] } };
+    subject s = { .d = d, .e = { .name = d->name, .at = r->at[i] }, .typed = tn_raw_has_datatype(d) };
     tn_status status = take_shape(r, &s, err);
     if (!status)
         status = take_storage(r, &s, err);
@@ -424,14 +423,18 @@ static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
         s.e.value_dtype = s.value_dtype;
         status = tn_raw_take_scales(&r->numbers, d, &s.e, err);
     }
+    if (!status && s.typed) {
+        s.e.value_dtype = s.value_dtype;
+        status = tn_raw_take_datatype(r->file, &s.scaled, &s.e, err);
+    }
     if (!status && tn_raw_is_sparse(d))
         status = tn_raw_take_sparse(&r->numbers, d, s.index_dtype, &s.e, err);
     if (!status)
         status = take_meta(r, &s, i == 0, err);
     if (!status && d->layout && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
         status = tn_fail_nomem(err);
-    if (!status && !r->file->left_out && left_out(d))
-        status = keep_left_out(r, left_out(d), err);
+    if (!status && !r->file->left_out && left_out(&s))
+        status = keep_left_out(r, left_out(&s), err);
     return status ? status : tn_file_add(r->file, &s.e, err);
 }
 

@@ -1,7 +1,7 @@
 /* container/raw/write.c - the data, and the descriptors that speak of it.
  *
- * Scales, zero points and sparse tensors are numbers of the descriptors: their
- * bytes are kept in memory until those are written. */
+ * Scales and zero points of integer codes and sparse tensors are numbers of the
+ * descriptors: their bytes are kept in memory until those are written. */
 #include "container/raw/raw.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -24,7 +24,8 @@ static const tn_tensor *whole_of(const tn_writer *w, const tn_out_entry *e)
 
 static bool is_number(const tn_writer *w, const tn_out_entry *e)
 {
-    return e->part || tn_form_is_sparse(whole_of(w, e)->form);
+    const tn_tensor *t = whole_of(w, e);
+    return tn_form_is_sparse(t->form) || (e->part && !tn_raw_of_datatype(t));
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -163,24 +164,42 @@ static const void *numbers_of(const tn_writer *w, const tn_out_entry *e)
     return w->files[e->file].memory + e->offset;
 }
 
+/* The checksums of all parts that the data has, one after another; NULL without memory. */
+static const char *content_of(tn_writer *w, const tn_out_entry *e)
+{
+    uint32_t n = tn_raw_of_datatype(e->whole) ? e->whole->nparts : 1;
+    char *text = tn_arena_zalloc(&w->arena, n, TN_CHECKSUM_TEXT_MAX), *end = text;
+    for (uint32_t k = 0; text && k < n; k++) {
+        tn_digest_format(&e[k].digest, end);
+        end += strlen(end);
+    }
+    return text;
+}
+
 /* The tensor whose first part is entry i. */
 static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descriptor *d, tn_error *err)
 {
     const tn_out_entry *e = &w->entries[i];
     const tn_tensor *t = e->whole;
-    bool sparse = tn_form_is_sparse(t->form);
-    char content[TN_CHECKSUM_TEXT_MAX];
-    tn_digest_format(&e->digest, content);
+    bool sparse = tn_form_is_sparse(t->form), typed = tn_raw_of_datatype(t), codes = t->scaling && !typed;
+    tn_raw_place places[TN_MAX_PARTS];
+    const char *content = content_of(w, e);
+    if (!content)
+        return tn_fail_nomem(err);
     tn_raw_subject s = {
         .content = sparse ? NULL : content,
         .tensor = t, .meta = e->meta, .nmeta = e->nmeta, .offset = e->offset, .end = e->offset + e->nbytes,
         .align = w->options.align, .physical = t->parts[0].storage.physical, .in_place = true,
-        .scale = t->nparts > 1 && !sparse ? numbers_of(w, e + 1) : NULL,
-        .zero = t->nparts > 2 && !sparse ? numbers_of(w, e + 2) : NULL,
+        .scale = codes ? numbers_of(w, e + 1) : NULL,
+        .zero = codes && t->nparts > 2 ? numbers_of(w, e + 2) : NULL,
+        .places = typed ? places : NULL,
         .own = i == 0 ? own : NULL,
     };
-    for (uint32_t k = 0; k < t->nparts && sparse; k++)
-        s.data[k] = numbers_of(w, e + k);
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        places[k] = (tn_raw_place){ .offset = e[k].offset, .size = e[k].nbytes };
+        if (sparse)
+            s.data[k] = numbers_of(w, e + k);
+    }
     tn_status status = tn_raw_describe(&s, &w->arena, d, err);
     /* What is written must be read again: a scale of 0, say, cannot be. */
     return status || w->dry_run ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_UNSUPPORTED, err);

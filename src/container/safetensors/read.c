@@ -391,6 +391,7 @@ const tn_format tn_format_safetensors = {
     .open = open_any,
     .type_name = type_name,
     .whole_bytes = true,
+    .names_parts = true,
     .min_align = 64,
     .plan = tn_st_plan,
     .finish = tn_st_finish,

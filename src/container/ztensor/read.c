@@ -27,6 +27,7 @@ const tn_format tn_format_ztensor = {
     .open = zt_open,
     .type_name = type_name,
     .shares = true,
+    .names_parts = true,
     .min_align = ZT_ALIGN,
     .plan = zt_plan,
     .finish = zt_finish,

@@ -1,0 +1,59 @@
+/* loaded.c - the parts of a tensor of a file as memory. */
+#include "loaded.h"
+#include "base/error.h"
+
+/* A few bytes that are decoded into very many would fill the disk. */
+static tn_status check_limit(const tn_loading *l, const tn_part *p, tn_error *err)
+{
+    uint64_t stored = tn_part_stored(l->tensor, p).size, most = l->limit;
+    if (!most && __builtin_mul_overflow(stored, 1000, &most))
+        most = UINT64_MAX;
+    if (!l->limit && most < UINT64_C(1) << 30)
+        most = UINT64_C(1) << 30;
+    if (p->nbytes <= most)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: part %s is decoded into %llu bytes, more than the %llu allowed (--max-bytes)",
+                   tn_quote_z(l->tensor->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)most);
+}
+
+static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_error *err)
+{
+    tn_part *p = &loaded->parts[k];
+    tn_spooling s = { .in = l->in, .tensor = l->tensor, .part = &l->tensor->parts[k], .beside = l->beside, .tick = l->tick,
+                      .context = l->context };
+    tn_status status = tn_part_readable(l->tensor, s.part, err);
+    if (status)
+        return status;
+    if (p->data || !p->nbytes) {
+        p->data = p->data ? p->data : "";
+        status = tn_spool_check(&s, err);
+        l->output_failed = s.output_failed;
+        return status;
+    }
+    status = check_limit(l, s.part, err);
+    if (status)
+        return status;
+    status = tn_spool_part(&s, &loaded->spools[k], err);
+    loaded->spooled = true;
+    l->output_failed = s.output_failed;
+    p->data = loaded->spools[k].bytes;
+    return status;
+}
+
+tn_status tn_load(tn_loading *l, tn_loaded *loaded, tn_error *err)
+{
+    tn_status status = TN_OK;
+    loaded->tensor = *l->tensor;
+    loaded->tensor.parts = loaded->parts;
+    for (uint32_t k = 0; k < l->tensor->nparts && k < TN_MAX_PARTS && !status; k++) {
+        loaded->parts[k] = l->tensor->parts[k];
+        status = load_part(l, loaded, k, err);
+    }
+    return status;
+}
+
+void tn_loaded_free(tn_loaded *loaded)
+{
+    for (unsigned k = 0; k < TN_MAX_PARTS; k++)
+        tn_spool_free(&loaded->spools[k]);
+}

@@ -1,0 +1,329 @@
+/* Datatypes on the way from file to file: codes, what they would stand for, and back. */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "files.h"
+#include "make.h"
+
+enum { ROWS = 96, COLS = 192, COUNT = ROWS * COLS };
+
+static float    values[COUNT];
+static uint16_t halves[COUNT];
+
+/* Of several sizes, with outliers, zeros of both signs and a row of nothing but zeros. */
+static void make_values(void)
+{
+    uint32_t state = 1;
+    for (size_t i = 0; i < COUNT; i++) {
+        state = state * 1664525u + 1013904223u;
+        values[i] = ((float)(state >> 8) / 8388608.0f - 1) * ldexpf(1, (int)(i / COLS % 13) - 6);
+        if (i % 97 == 0)
+            values[i] = i % 2 ? -0.0f : 0.0f;
+        if (i % 1001 == 5)
+            values[i] *= 40;
+        if (i / COLS == 7)
+            values[i] = 0;
+        uint32_t bits;
+        memcpy(&bits, &values[i], 4);
+        halves[i] = (uint16_t)(bits >> 16);
+    }
+}
+
+static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLS }, .data = values };
+static const simple narrow = { .name = "m", .dtype = TN_BFLOAT16, .rank = 2, .shape = { ROWS, COLS }, .data = halves };
+
+typedef struct wish {
+    const char *cast, *form, *layout;
+    bool        is_virtual;
+    tn_create_options create;
+    tn_quantized_fn   quantized;
+    tn_progress_fn    progress;
+    void             *context;
+} wish;
+
+static tn_status try_convert(const char *in, const char *out, wish w, tn_error *err)
+{
+    tn_cast_rule cast = { .glob = "" };
+    const tn_cast_rule defaults = { .is_virtual = w.is_virtual };
+    tn_form_rule form;
+    tn_layout_rule layout;
+    tn_file *f = open_file(in);
+    w.create.size = sizeof w.create;
+    w.create.replace = true;
+    CHECK(!w.form || tn_form_rule_parse(w.form, &form, NULL) == TN_OK);
+    CHECK(!w.layout || tn_layout_rule_parse(w.layout, &layout, NULL) == TN_OK);
+    tn_status status = w.cast ? tn_cast_rule_parse(w.cast, &defaults, &cast, err) : TN_OK;
+    tn_convert_options o = {
+        .size = sizeof o, .create = &w.create, .encoding = w.create.encoding ? TN_CHOOSE : TN_KEEP,
+        .checksum = w.create.checksum ? TN_CHOOSE : TN_KEEP, .forms = &form, .nforms = w.form != NULL, .casts = &cast,
+        .ncasts = w.cast != NULL, .layouts = &layout, .nlayouts = w.layout != NULL, .quantized = w.quantized, .progress = w.progress,
+        .context = w.context,
+    };
+    if (!status)
+        status = tn_convert(f, in_folder(out).text, &o, NULL, err);
+    tn_cast_rule_free(&cast);
+    tn_close(f);
+    return status;
+}
+
+static void must_convert(const char *in, const char *out, wish w)
+{
+    tn_error err = { .text = "" };
+    if (try_convert(in, out, w, &err))
+        fail_msg("%s: %s", w.cast ? w.cast : "as it is", err.text);
+}
+
+static void must_fail(const char *in, wish w, tn_status status, const char *text)
+{
+    tn_error err = { .text = "" };
+    tn_status found = try_convert(in, "never.zt", w, &err);
+    if (found != status || !strstr(err.text, text))
+        fail_msg("expected %d and <%s> but found %d and <%s>", status, text, found, err.text);
+    CHECK(access(in_folder("never.zt").text, F_OK) != 0);
+}
+
+static void same_data(const char *cast, const char *a, const char *b)
+{
+    tn_file *x = open_file(a), *y = open_file(b);
+    const tn_tensor *t = tn_file_tensor(x, 0), *u = tn_file_tensor(y, 0);
+    uint8_t *p = read_tensor(x, t), *q = read_tensor(y, u);
+    CHECK(t->dtype == u->dtype && t->parts[0].nbytes == u->parts[0].nbytes);
+    if (memcmp(p, q, (size_t)t->parts[0].nbytes) != 0)
+        fail_msg("%s: %s and %s differ", cast, a, b);
+    free(p);
+    free(q);
+    tn_close(x);
+    tn_close(y);
+}
+
+/* The same through a file of codes and at once, and the same as the library's own. */
+static void goes_there_and_back(const char *cast, const simple *tensor, const char *through)
+{
+    const char *type = tensor->dtype == TN_FLOAT32 ? "float32" : "bfloat16";
+    must_convert("in.safetensors", "virtual.zt", (wish){ .cast = cast, .is_virtual = true });
+    must_convert("in.safetensors", through, (wish){ .cast = cast });
+    must_convert(through, "back.zt", (wish){ .cast = type });
+    same_data(cast, "virtual.zt", "back.zt");
+    tn_file *f = open_file("virtual.zt");
+    const tn_tensor *t = tn_file_tensor(f, 0);
+    uint8_t *made = read_tensor(f, t), *own = malloc((size_t)t->parts[0].nbytes);
+    tn_datatype *d;
+    tn_error err = { .text = "" };
+    CHECK(t->dtype == tensor->dtype && strcmp(t->form, "dense") == 0 && own);
+    CHECK(tn_datatype_parse(cast, &d, &err) == TN_OK);
+    CHECK(tn_quantize_virtual(d, &t->parts[0].array, tensor->data, own, NULL, NULL, &err) == TN_OK);
+    assert_memory_equal(own, made, t->parts[0].nbytes);
+    tn_datatype_free(d);
+    free(own);
+    free(made);
+    tn_close(f);
+}
+
+static void every_name_comes_back_as_its_virtual_cast(void)
+{
+    make_values();
+    size_t done = 0;
+    for (const tn_datatype_name *n; (n = tn_datatype_at(done)) != NULL; done++) {
+        if (tn_dtype_parse(n->text) != TN_UNKNOWN)
+            continue;           /* a cast to an element type */
+        write_file("in.safetensors", (tn_create_options){ .replace = true }, done % 2 ? &narrow : &matrix, 1);
+        goes_there_and_back(n->text, done % 2 ? &narrow : &matrix, done % 3 ? "codes.zt" : "codes.safetensors");
+    }
+    CHECK(done > 200);
+}
+
+static void tiles_of_any_kind_come_back_as_their_virtual_cast(void)
+{
+    static const char *const recipes[] = {
+        "e2m1fnuz|e8m0_t32d0", "int8|float32_t0d0", "e4m3fn|e8m0_t16_t32", "e2m1fnuz|e8m0_t32n2m4", "int4|bfloat16_t32n1m4d0",
+        "uint4|float16_int8_t0", "int5|e8m0_t16s2o1d0", "float32|n2m4", "e3m3fnuz", "icb44fi_e2m3fnuz|e8m0_t0", "int8|float16",
+        "e2m1fnuz|multi_float32_e4m3fn_t16",
+    };
+    static const char *const through[] = { "codes.zt", "codes.safetensors", "codes.npz", "codes.json" };
+    make_values();
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+        for (size_t k = 0; k < 4; k++)
+            goes_there_and_back(recipes[i], &matrix, through[k]);
+    }
+}
+
+static void options_reach_the_codes(void)
+{
+    static const char *const casts[] = { "mxfp4,mode=ceil", "mxfp4,round=stochastic,seed=7", "mxfp4,dialect=ggml", "int4_b32,mode=mse",
+                                         "mxfp4,rotate=hadamard64", "int4_b32,rotate=walsh32:9", "2:4" };
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+    must_convert("in.safetensors", "plain.zt", (wish){ .cast = "mxfp4", .is_virtual = true });
+    tn_file *plain = open_file("plain.zt");
+    uint8_t *p = read_tensor(plain, tn_file_tensor(plain, 0));
+    for (size_t i = 0; i < sizeof casts / sizeof *casts; i++) {
+        must_convert("in.safetensors", "virtual.zt", (wish){ .cast = casts[i], .is_virtual = true });
+        must_convert("in.safetensors", "codes.zt", (wish){ .cast = casts[i] });
+        must_convert("codes.zt", "again.safetensors", (wish){ .create.checksum = TN_CHECKSUM_NONE });
+        must_convert("again.safetensors", "back.zt", (wish){ .cast = "f32" });
+        same_data(casts[i], "virtual.zt", "back.zt");
+        tn_file *f = open_file("back.zt");
+        uint8_t *q = read_tensor(f, tn_file_tensor(f, 0));
+        CHECK(memcmp(p, q, sizeof values) != 0);
+        free(q);
+        tn_close(f);
+    }
+    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4,store=unpacked" });
+    tn_file *f = open_file("codes.zt");
+    CHECK(tn_file_tensor(f, 0)->scaling->unpacked && tn_file_tensor(f, 0)->parts[0].nbytes == COUNT);
+    tn_close(f);
+    must_convert("codes.zt", "back.zt", (wish){ .cast = "f32" });
+    same_data("unpacked", "plain.zt", "back.zt");
+    free(p);
+    tn_close(plain);
+}
+
+static void compressed_tensors_go_there_and_back(void)
+{
+    const tn_create_options zstd = { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256, .replace = true };
+    make_values();
+    write_file("in.zt", zstd, &matrix, 1);
+    must_convert("in.zt", "virtual.zt", (wish){ .cast = "nvfp4", .is_virtual = true });
+    must_convert("in.zt", "codes.zt", (wish){ .cast = "nvfp4" });
+    tn_file *f = open_file("codes.zt");
+    for (uint32_t k = 0; k < 3; k++)
+        CHECK(tn_file_tensor(f, 0)->parts[k].storage.encoding == TN_ENCODING_ZSTD);
+    tn_close(f);
+    must_convert("codes.zt", "back.zt", (wish){ .cast = "f32" });
+    same_data("nvfp4", "virtual.zt", "back.zt");
+}
+
+/* ---- what quantizing did ---- */
+
+static void take_report(void *context, const tn_quantized *q)
+{
+    tn_scaled_report *all = context;
+    assert_string_equal(q->name, "m");
+    assert_string_equal(q->datatype, "e2m1fnuz|e8m0_t32");
+    CHECK(q->bits == 4.25 && q->source->dtype == TN_FLOAT32);
+    *all = *q->report;
+}
+
+static void a_report_says_what_was_lost(void)
+{
+    tn_scaled_report codes, same, own;
+    float made[COUNT];
+    tn_datatype *d;
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4", .quantized = take_report, .context = &codes });
+    must_convert("in.safetensors", "virtual.zt", (wish){ .cast = "mxfp4", .is_virtual = true, .quantized = take_report, .context = &same });
+    assert_memory_equal(&codes, &same, sizeof codes);
+    CHECK(tn_datatype_parse("mxfp4", &d, NULL) == TN_OK);
+    CHECK(tn_quantize_virtual(d, &(tn_array){ TN_FLOAT32, 2, matrix.shape, NULL }, values, made, NULL, &own, NULL) == TN_OK);
+    assert_memory_equal(&codes, &own, sizeof codes);
+    double noise = 0;
+    for (size_t i = 0; i < COUNT; i++)
+        noise += ((double)made[i] - (double)values[i]) * ((double)made[i] - (double)values[i]);
+    CHECK(codes.values == COUNT && codes.noise > 0.999 * noise && codes.noise < 1.001 * noise);
+    CHECK(codes.saturated > 0 && codes.flushed > 0);
+    tn_datatype_free(d);
+}
+
+/* ---- small and empty ---- */
+
+static void tensors_without_values_have_codes_too(void)
+{
+    static const simple few[] = {
+        { .name = "none", .dtype = TN_FLOAT32, .rank = 2, .shape = { 0, 32 }, .data = "" },
+        { .name = "one", .dtype = TN_FLOAT32, .rank = 1, .shape = { 1 }, .data = values + 1 },
+        { .name = "odd", .dtype = TN_FLOAT32, .rank = 3, .shape = { 3, 2, 5 }, .data = values + 2 },
+    };
+    static const char *const casts[] = { "mxfp4", "nvfp4", "int8_f", "uint4_fi32", "2:4", "mx9" };
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, few, 3);
+    for (size_t i = 0; i < sizeof casts / sizeof *casts; i++) {
+        must_convert("in.safetensors", "virtual.safetensors", (wish){ .cast = casts[i], .is_virtual = true });
+        must_convert("in.safetensors", "codes.zt", (wish){ .cast = casts[i] });
+        must_convert("codes.zt", "back.safetensors", (wish){ .cast = "f32" });
+        tn_file *a = open_file("virtual.safetensors"), *b = open_file("back.safetensors");
+        for (size_t k = 0; k < 3; k++) {
+            uint8_t *p = read_tensor(a, tn_file_tensor(a, k)), *q = read_tensor(b, tn_file_tensor(b, k));
+            assert_memory_equal(p, q, tn_file_tensor(a, k)->parts[0].nbytes);
+            free(p);
+            free(q);
+        }
+        tn_close(a);
+        tn_close(b);
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void what_has_no_meaning_is_refused(void)
+{
+    static const int32_t ints[4] = { 1, 2, 3, 4 };
+    static const simple whole = { .name = "i", .dtype = TN_INT32, .rank = 1, .shape = { 4 }, .data = ints };
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+    write_file("ints.safetensors", (tn_create_options){ .replace = true }, &whole, 1);
+    must_fail("ints.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a signed float type but found int32");
+    must_fail("ints.safetensors", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a float type but found int32");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .form = "csr" }, TN_ERR_ARGUMENT, "take two conversions");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .layout = "CN,from=NC" }, TN_ERR_ARGUMENT, "take two conversions");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4,rotate=hadamard128" }, TN_ERR_ARGUMENT, "multiple of the rotation's 128");
+    must_fail("in.safetensors", (wish){ .cast = "e2m1fnuz|e8m0_t32d2" }, TN_ERR_ARGUMENT, "\"m\": ");
+    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4" });
+    must_fail("codes.zt", (wish){ .cast = "mxfp8" }, TN_ERR_ARGUMENT, "it has scales already");
+    must_fail("codes.zt", (wish){ .cast = "int8,per=tensor" }, TN_ERR_ARGUMENT, "it has scales already");
+    must_fail("codes.zt", (wish){ .cast = "int8" }, TN_ERR_ARGUMENT, "becomes a signed float type");
+    must_fail("codes.zt", (wish){ .cast = "f4" }, TN_ERR_ARGUMENT, "");
+    must_convert("in.safetensors", "sparse.zt", (wish){ .form = "coo" });
+    must_fail("sparse.zt", (wish){ .cast = "mxfp4" }, TN_ERR_UNSUPPORTED, "found form \"coo\"");
+}
+
+static void nan_without_a_code_is_refused_by_its_place(void)
+{
+    make_values();
+    values[5 * COLS + 17] = NAN;
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_LOSS, "tensor \"m\": element [5, 17] is nan");
+    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4,nan=zero" });
+    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp8" });
+    must_convert("codes.zt", "back.zt", (wish){ .cast = "f32" });
+    tn_file *f = open_file("back.zt");
+    uint8_t *p = read_tensor(f, tn_file_tensor(f, 0));
+    float found;
+    memcpy(&found, p + (5 * COLS + 17) * sizeof found, sizeof found);
+    CHECK(isnan(found));
+    free(p);
+    tn_close(f);
+}
+
+static int cancel(void *context, uint64_t done, uint64_t total)
+{
+    (void)context, (void)done, (void)total;
+    return 1;
+}
+
+static void a_cancelled_conversion_leaves_nothing(void)
+{
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .progress = cancel }, TN_ERR_CANCELLED, "cancelled");
+    CHECK(count_entries(folder) == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(every_name_comes_back_as_its_virtual_cast),
+        IN_FOLDER(tiles_of_any_kind_come_back_as_their_virtual_cast),
+        IN_FOLDER(options_reach_the_codes),
+        IN_FOLDER(compressed_tensors_go_there_and_back),
+        IN_FOLDER(a_report_says_what_was_lost),
+        IN_FOLDER(tensors_without_values_have_codes_too),
+        IN_FOLDER(what_has_no_meaning_is_refused),
+        IN_FOLDER(nan_without_a_code_is_refused_by_its_place),
+        IN_FOLDER(a_cancelled_conversion_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
