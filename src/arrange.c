@@ -27,7 +27,7 @@ typedef struct arranging {
     tn_arranging       *a;
     const tn_arrange   *how;
     const tn_layout_kernels *kernels;
-    tn_spool       spool;
+    tn_room        room;
     const uint8_t *source;      /* element 0 */
     int64_t        stride[TN_MAX_RANK];     /* of the input, in the output's order */
     unsigned       from_bits;
@@ -360,9 +360,9 @@ static tn_status find_source(arranging *r, tn_error *err)
     r->source = raw ? tn_source_view(r->a->in->shards[s->shard].source, s->offset, s->size) : NULL;
     bool mapped = r->source || p->nbytes == 0;
     tn_spooling spooling = spooling_of(r->a);
-    tn_status status = mapped ? tn_spool_check(&spooling, err) : tn_spool_part(&spooling, &r->spool, err);
+    tn_status status = mapped ? tn_spool_check(&spooling, err) : tn_spool_part(&spooling, &r->room, err);
     r->a->output_failed = spooling.output_failed;
-    r->source = mapped ? r->source : r->spool.bytes;
+    r->source = mapped ? r->source : r->room.bytes;
     if (mapped && raw && s->order != TN_HOST_ORDER)
         r->swap = type->swap_bytes;
     const int64_t *stride = mapped && s->stride ? s->stride : dense;
@@ -412,7 +412,7 @@ static void free_all(arranging *r)
     free(r->slot_elements);
     free(r->slot_packed);
     free(r->out);
-    tn_spool_free(&r->spool);
+    tn_room_free(&r->room);
 }
 
 tn_status tn_arrange_run(tn_arranging *a, tn_error *err)

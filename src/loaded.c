@@ -33,10 +33,10 @@ static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_erro
     status = check_limit(l, s.part, err);
     if (status)
         return status;
-    status = tn_spool_part(&s, &loaded->spools[k], err);
+    status = tn_spool_part(&s, &loaded->rooms[k], err);
     loaded->spooled = true;
     l->output_failed = s.output_failed;
-    p->data = loaded->spools[k].bytes;
+    p->data = loaded->rooms[k].bytes;
     return status;
 }
 
@@ -55,5 +55,5 @@ tn_status tn_load(tn_loading *l, tn_loaded *loaded, tn_error *err)
 void tn_loaded_free(tn_loaded *loaded)
 {
     for (unsigned k = 0; k < TN_MAX_PARTS; k++)
-        tn_spool_free(&loaded->spools[k]);
+        tn_room_free(&loaded->rooms[k]);
 }

@@ -9,7 +9,7 @@
 typedef struct tn_loading {
     const tn_file   *in;
     const tn_tensor *tensor;
-    const char      *beside;    /* a path: the unnamed file is made in its folder */
+    const char      *beside;    /* for unnamed files: see tn_room_make() */
     uint64_t         limit;     /* bytes that one part may be decoded into; 0: 1 GiB, or 1000 times what is stored */
     tn_status      (*tick)(void *context, tn_error *err);   /* now and then: a chance to cancel; may be NULL */
     void            *context;
@@ -20,7 +20,7 @@ typedef struct tn_loading {
 typedef struct tn_loaded {
     tn_tensor tensor;           /* whose parts all have their data; what has no bytes points somewhere */
     tn_part   parts[TN_MAX_PARTS];
-    tn_spool  spools[TN_MAX_PARTS];
+    tn_room   rooms[TN_MAX_PARTS];
     bool      spooled;          /* something was decoded: it is better made again than kept */
 } tn_loaded;
 

@@ -6,11 +6,8 @@
 #include "transform/rotate.h"
 #include "transform/scaled_fast.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { BLOCK = 4096 };          /* values at a time: whole bytes in every type */
 
@@ -186,38 +183,12 @@ tn_status tn_made_check(const tn_tensor *t, bool *light, tn_error *err)
     return status;
 }
 
-/* A path in the folder for files that do not last; there is nothing of that name. */
-static void temporary_path(char *path, size_t cap)
-{
-    const char *chosen = getenv("TMPDIR");
-    const char *folder = chosen && *chosen ? chosen : access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
-    snprintf(path, cap, "%s/tenon-%ld.values", folder, (long)getpid());
-}
-
-static tn_status fail_temporary(tn_status status, const tn_error *why, tn_error *err)
-{
-    return tn_fail(err, status, TN_NO_OFFSET, "a temporary file (TMPDIR says where): %s", why->text);
-}
-
-tn_status tn_load_temporary(const tn_file *file, const tn_tensor *t, tn_loaded *loaded, tn_error *err)
-{
-    char path[PATH_MAX];
-    tn_error why;
-    temporary_path(path, sizeof path);
-    tn_loading loading = { .in = file, .tensor = t, .beside = path };
-    tn_status status = tn_load(&loading, loaded, &why);
-    if (status && loading.output_failed)
-        return fail_temporary(status, &why, err);
-    if (status && err)
-        *err = why;
-    return status;
-}
-
 /* The parts in memory, where they are not. */
 static tn_status load(const tn_file *file, tn_made *m, tn_error *err)
 {
     tn_error why;
-    tn_status status = tn_load_temporary(file, m->tensor, &m->loaded, err);
+    tn_loading loading = { .in = file, .tensor = m->tensor };
+    tn_status status = tn_load(&loading, &m->loaded, err);
     if (status)
         return status;
     status = lay_out(m, &m->loaded.tensor, &why);
@@ -227,14 +198,12 @@ static tn_status load(const tn_file *file, tn_made *m, tn_error *err)
 /* All values, and the rotation undone on them. */
 static tn_status unroll(tn_made *m, tn_error *err)
 {
-    char path[PATH_MAX];
     tn_error why;
     uint64_t size;
-    temporary_path(path, sizeof path);
-    tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size) ? tn_room_make(&m->values, path, size, &why)
+    tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size) ? tn_room_make(&m->values, NULL, size, &why)
                                                                        : tn_fail(&why, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
     if (status)
-        return fail_temporary(status, &why, err);
+        return name_tensor(m->tensor, status, &why, err);
     tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };
     status = tn_pool_new(1, &w.pool, &why);     /* others have their own tensors to open */
     if (!status)

@@ -31,7 +31,4 @@ tn_status tn_made_check(const tn_tensor *tensor, bool *light, tn_error *err);
 tn_status tn_made_open(const tn_file *file, const tn_tensor *tensor, tn_made **made, tn_error *err);
 void      tn_made_free(tn_made *made);      /* NULL is allowed */
 
-/* tn_load() for those who have no output: into such files. */
-tn_status tn_load_temporary(const tn_file *file, const tn_tensor *tensor, tn_loaded *loaded, tn_error *err);
-
 #endif

@@ -1,7 +1,8 @@
 /* rate.c - what datatypes would do to the tensors of a file. */
 #include "base/error.h"
 #include "base/options.h"
-#include "made.h"
+#include "loaded.h"
+#include "transform/scaled_plan.h"
 
 #include <tenon/convert.h>
 
@@ -102,7 +103,8 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
             hand_over(r, t, r->datatypes[i], 0, NULL);
         return TN_OK;
     }
-    tn_status status = tn_load_temporary(r->file, t, &loaded, err);
+    tn_loading loading = { .in = r->file, .tensor = t };
+    tn_status status = tn_load(&loading, &loaded, err);
     if (!status)
         status = rate_loaded(r, t, loaded.parts[0].data, err);
     tn_loaded_free(&loaded);

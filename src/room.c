@@ -3,9 +3,12 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { IN_MEMORY = 8 << 20, ZEROS = 1 << 16 };
 
@@ -22,6 +25,28 @@ static tn_status fill_holes(const tn_room *room, tn_error *err)
     return status;
 }
 
+/* A path in the folder for files that do not last; nothing of that name is made. */
+static void temporary_path(char *path, size_t cap)
+{
+    const char *chosen = getenv("TMPDIR");
+    const char *folder = chosen && *chosen ? chosen : access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
+    snprintf(path, cap, "%s/tenon-%ld.room", folder, (long)getpid());
+}
+
+static tn_status open_file(tn_room *room, const char *beside, tn_error *err)
+{
+    char path[PATH_MAX];
+    tn_error why;
+    if (!beside)
+        temporary_path(path, sizeof path);
+    tn_status status = tn_sink_open(beside ? beside : path, true, &room->sink, &why);
+    if (!status)
+        status = tn_sink_reserve(room->sink, room->size, &why);
+    if (!status)
+        status = fill_holes(room, &why);
+    return status ? tn_fail(err, status, TN_NO_OFFSET, "%s%s", beside ? "" : "a temporary file (TMPDIR says where): ", why.text) : TN_OK;
+}
+
 tn_status tn_room_make(tn_room *room, const char *beside, uint64_t size, tn_error *err)
 {
     *room = (tn_room){ .size = size };
@@ -29,11 +54,7 @@ tn_status tn_room_make(tn_room *room, const char *beside, uint64_t size, tn_erro
         room->bytes = calloc(1, size ? (size_t)size : 1);
         return room->bytes ? TN_OK : tn_fail_nomem(err);
     }
-    tn_status status = tn_sink_open(beside, true, &room->sink, err);
-    if (!status)
-        status = tn_sink_reserve(room->sink, size, err);
-    if (!status)
-        status = fill_holes(room, err);
+    tn_status status = open_file(room, beside, err);
     if (status)
         return status;
     void *map = size > SIZE_MAX ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, tn_sink_fd(room->sink), 0);

@@ -12,7 +12,8 @@ typedef struct tn_room {
     tn_sink *sink;              /* of the unnamed file, or NULL */
 } tn_room;
 
-/* `beside`: a path, in whose folder the file is.  A full disk is seen here. */
+/* `beside`: a path, in whose folder the file is; NULL: in $TMPDIR, else /var/tmp
+ * or /tmp.  A full disk is seen here. */
 tn_status tn_room_make(tn_room *room, const char *beside, uint64_t size, tn_error *err);
 void      tn_room_free(tn_room *room);
 

@@ -2,6 +2,8 @@
 #include "spool.h"
 #include "base/error.h"
 
+#include <string.h>
+
 static tn_status check_digest(const tn_spooling *s, tn_stream *stream, tn_error *err)
 {
     tn_digest found;
@@ -37,8 +39,8 @@ tn_status tn_spool_check(tn_spooling *s, tn_error *err)
     return status;
 }
 
-/* Everything the stream gives, into the unnamed file. */
-static tn_status fill(tn_spooling *s, tn_stream *stream, tn_sink *sink, tn_error *err)
+/* Everything the stream gives. */
+static tn_status fill(tn_spooling *s, tn_stream *stream, tn_room *room, tn_error *err)
 {
     uint64_t at = 0;
     for (;;) {
@@ -47,41 +49,26 @@ static tn_status fill(tn_spooling *s, tn_stream *stream, tn_sink *sink, tn_error
         tn_status status = tn_stream_next(stream, &bytes, &n, err);
         if (status || !n)
             return status;
-        status = tn_sink_write(sink, at, bytes, n, err);
-        s->output_failed = status != TN_OK;
+        memcpy(room->bytes + at, bytes, n);     /* a stream gives no more than the part has */
         at += n;
-        if (!status)
-            status = tick(s, err);
+        status = tick(s, err);
         if (status)
             return status;
     }
 }
 
-tn_status tn_spool_part(tn_spooling *s, tn_spool *spool, tn_error *err)
+tn_status tn_spool_part(tn_spooling *s, tn_room *room, tn_error *err)
 {
     const tn_part *p = s->part;
     tn_stream stream = { 0 };
-    tn_status status = tn_sink_open(s->beside, true, &spool->sink, err);
+    tn_status status = tn_room_make(room, s->beside, p->nbytes, err);
     s->output_failed = status != TN_OK;
     if (!status)
         status = tn_stream_open(&stream, s->in, s->tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
     if (!status)
-        status = fill(s, &stream, spool->sink, err);
+        status = fill(s, &stream, room, err);
     if (!status)
         status = check_digest(s, &stream, err);
     tn_stream_free(&stream);
-    if (!status) {
-        status = tn_source_open_fd(tn_sink_fd(spool->sink), TN_IO_MMAP, &spool->source, err);
-        s->output_failed = status != TN_OK;
-    }
-    if (!status)
-        spool->bytes = tn_source_view(spool->source, 0, p->nbytes);
     return status;
-}
-
-void tn_spool_free(tn_spool *spool)
-{
-    tn_source_close(spool->source);
-    tn_sink_abandon(spool->sink);
-    *spool = (tn_spool){ 0 };
 }

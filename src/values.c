@@ -172,7 +172,7 @@ static tn_status load_elements(const tn_file *file, const tn_tensor *t, tn_value
     v->elements = t->parts[0].data;
     if (v->elements || !v->plan.count)
         return TN_OK;
-    tn_status status = tn_load_temporary(file, &alone, &v->loaded, err);
+    tn_status status = tn_load(&(tn_loading){ .in = file, .tensor = &alone }, &v->loaded, err);
     v->elements = status ? NULL : v->loaded.parts[0].data;
     return status;
 }

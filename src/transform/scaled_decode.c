@@ -571,30 +571,33 @@ static void slots_beside(const reader *r, const spot *at, size_t n, uint8_t *slo
 {
     const tn_scaled_plan *p = r->p;
     const run mask = run_at(&p->mask, at->outer * tn_packed_bytes(p->columns, 1) * p->inner + at->inner);
+    const uint8_t *own = mask.data + (mask.at + at->column / 8 * p->inner);
     memset(slots, 0, n);
-    for (uint64_t c = at->column / p->d->of * p->d->of; c <= at->column; c++) {
-        const uint8_t *bytes = mask.data + (mask.at + c / 8 * p->inner);
-        for (size_t i = 0; i < n; i++) {
-            uint8_t bit = bytes[i] >> c % 8 & 1;
-            slots[i] = c < at->column ? (uint8_t)(slots[i] + bit) : bit && slots[i] < p->d->keep ? slots[i] : (uint8_t)p->d->keep;
-        }
+    for (uint64_t c = at->column / p->d->of * p->d->of; c < at->column; c++) {
+        const uint8_t *before = mask.data + (mask.at + c / 8 * p->inner);
+        for (size_t i = 0; i < n; i++)
+            slots[i] = (uint8_t)(slots[i] + (before[i] >> c % 8 & 1));
     }
+    for (size_t i = 0; i < n; i++)
+        if (slots[i] > p->d->keep || !(own[i] >> at->column % 8 & 1))
+            slots[i] = (uint8_t)p->d->keep;
 }
 
-/* The codes in these slots; where there is none, any. */
-static void sparse_codes_beside(const reader *r, const spot *at, const uint8_t *slots, size_t n, uint8_t *codes)
+/* The codes in these slots; where there is none, any.  All slots of the values are unpacked for it. */
+static void sparse_codes_beside(const reader *r, desk *w, const spot *at, const uint8_t *slots, size_t n)
 {
     const tn_scaled_plan *p = r->p;
     unsigned word = tn_scaled_word(r->data_bits);
-    uint64_t group = at->column / p->d->of * p->d->keep, index[16];
-    run from[16];
-    for (unsigned s = 0; s < p->d->keep; s++)
-        from[s] = data_run(r, (at->outer * p->slots + (p->o.unpacked ? at->column : group + s)) * p->inner + at->inner, &index[s]);
-    for (size_t i = 0; i < n; i++) {
-        unsigned s = slots[i] < p->d->keep ? slots[i] : 0;
-        const run *own = &from[s];
-        uint64_t k = index[s] + i;
-        tn_code_put(codes, i, word, r->data_bits < 8 ? packed_at(own, k, 1) : tn_code_get(own->data + (own->at + k * (word / 8)), 0, word));
+    uint64_t group = at->column / p->d->of * p->d->keep, index;
+    for (unsigned s = 0; s < p->d->keep; s++) {
+        uint64_t column = p->o.unpacked ? at->column : group + s;
+        run from = data_run(r, (at->outer * p->slots + column) * p->inner + at->inner, &index);
+        const uint8_t *own = codes_at(r, &from, index, n, w->numbers);
+        for (size_t i = 0; i < n && word == 8; i++)
+            w->codes[i] = slots[i] == s || s == 0 ? own[i] : w->codes[i];
+        for (size_t i = 0; i < n && word != 8; i++)
+            if (slots[i] == s || s == 0)
+                tn_code_put(w->codes, i, word, tn_code_get(own, i, word));
     }
 }
 
@@ -616,7 +619,7 @@ static size_t decode_beside(const reader *r, desk *w, uint64_t element, size_t n
         return n;
     }
     slots_beside(r, &at, n, slots);
-    sparse_codes_beside(r, &at, slots, n, w->codes);
+    sparse_codes_beside(r, w, &at, slots, n);
     decode(&r->number, y, w->codes, n, &levels);
     for (size_t i = 0; i < n; i++)
         y[i] = slots[i] < p->d->keep ? y[i] : 0;

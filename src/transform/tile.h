@@ -57,8 +57,12 @@ typedef struct tn_tile_choice {
 enum {
     TN_EVERY_MAPPING = -1,
     TN_TILE_CHOICES = 32,
-    TN_RATIO_LOW = 5, TN_RATIO_HIGH = 25        /* sixteenths of a float scale that TN_SCALE_MSE tries, after it */
+    TN_RATIO_LOW = 5, TN_RATIO_HIGH = 25,       /* sixteenths of a float scale that TN_SCALE_MSE tries, after it */
+    TN_RANGE_ENDS = 5
 };
+
+/* Shares of both ends of a range that it tries where there are zero points, each with each. */
+extern const float tn_range_ends[TN_RANGE_ENDS];
 
 /* The scale and zero point that the mode asks for; TN_SCALE_MSE: those to try,
  * of which the first with the least error is taken.  `index` is that of the

@@ -13,8 +13,7 @@
 #include <float.h>
 #include <math.h>
 
-static const float ends[] = { 16 / 16.0f, 15 / 16.0f, 14 / 16.0f, 12 / 16.0f, 9 / 16.0f };
-enum { ENDS = sizeof ends / sizeof ends[0] };
+const float tn_range_ends[TN_RANGE_ENDS] = { 16 / 16.0f, 15 / 16.0f, 14 / 16.0f, 12 / 16.0f, 9 / 16.0f };
 
 /* What is needed to choose. */
 typedef struct search {
@@ -216,9 +215,9 @@ static unsigned zero_choices(const search *s, float low, float high, tn_tile_cho
     unsigned n = add_with_zero(s, low, high, choices, 0);
     if (s->o->mode != TN_SCALE_MSE)
         return n;
-    for (int i = 0; i < ENDS; i++)
-        for (int k = 0; k < ENDS; k++)
-            n = add_with_zero(s, low * ends[i], high * ends[k], choices, n);
+    for (int i = 0; i < TN_RANGE_ENDS; i++)
+        for (int k = 0; k < TN_RANGE_ENDS; k++)
+            n = add_with_zero(s, low * tn_range_ends[i], high * tn_range_ends[k], choices, n);
     return n;
 }
 

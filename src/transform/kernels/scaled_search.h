@@ -37,6 +37,8 @@ typedef struct tn_search_tiles {
     bool         divide;        /* values are divided by the factor, else multiplied, and it and the step are powers of two */
     const float *factor;        /* one a tile */
     const float *step;          /* one a tile: what a code is worth in units of its number */
+    const float *shift;         /* one a tile: the zero point, added to values; NULL: there is none.  `divide` is set... */
+    bool         whole;         /* ...and it is a whole number, added to codes */
     tn_search_number number;
 } tn_search_tiles;
 

@@ -5,7 +5,7 @@
  *   LANES, vf, vi      vectors of that many float, int32_t
  *   vm                 a mask of lanes
  *   vd                 eight doubles
- *   least_f(a, b), most_i(a, b), least_i(a, b)
+ *   least_f(a, b), most_f(a, b), most_i(a, b), least_i(a, b)
  *   at_least(a, b)     as floats; more(a, b) as signed integers
  *   where(m, x, y)     x in the lanes of m, else y
  *   bits(m)            a mask as bits
@@ -154,6 +154,37 @@ INLINE vf quotient(vf x, vf factor, bool divide)
     return divide ? x / factor : x * factor;
 }
 
+/* ---- zero points ---- */
+
+#define MAGIC 0x1.8p23f         /* its last bit is 1: an addition rounds to a whole number */
+
+/* The whole number, zero point left out, that x is in units of the scale. */
+INLINE vf number_from(vf x, vf factor, vf shift, float most, bool whole)
+{
+    vf q = whole ? x / factor : (x + shift) / factor;
+    vf low = whole ? -shift : every_f(0), high = whole ? most - shift : every_f(most);
+    return (least_f(most_f(q, low), high) + MAGIC) - MAGIC;
+}
+
+INLINE vi code_from(vf x, vf factor, vf shift, float most, bool whole)
+{
+    vf number = number_from(x, factor, shift, most, whole);
+    return (vi)((whole ? number + shift : number) + MAGIC) - (vi)every_f(MAGIC);
+}
+
+INLINE vf value_from(vf x, vf factor, vf step, vf shift, float most, bool whole)
+{
+    vf value = step * number_from(x, factor, shift, most, whole);
+    return whole ? value : value - shift;
+}
+
+INLINE void encode_from(uint8_t *restrict codes, const tn_search_tiles *t, bool whole)
+{
+    for (size_t k = 0; k < t->count; k++)
+        for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES)
+            put_bytes(codes + i, code_from(floats(t->x + i), every_f(t->factor[k]), every_f(t->shift[k]), t->number.most, whole));
+}
+
 /* ---- codes ---- */
 
 INLINE void encode_all(uint8_t *restrict codes, const tn_search_tiles *t, const tn_search_number *n, bool divide)
@@ -168,7 +199,11 @@ INLINE void encode_all(uint8_t *restrict codes, const tn_search_tiles *t, const 
 static void encode(uint8_t *restrict codes, const tn_search_tiles *t)
 {
     const tn_search_number n = t->number;
-    if (t->divide)
+    if (t->shift && t->whole)
+        encode_from(codes, t, true);
+    else if (t->shift)
+        encode_from(codes, t, false);
+    else if (t->divide)
         encode_all(codes, t, &n, true);
     else
         encode_all(codes, t, &n, false);
@@ -215,10 +250,29 @@ INLINE void squares_all(double *restrict sums, const tn_search_tiles *t, const t
         sums[k] = squares_of(t->x + k * t->size, t->size, every_f(t->factor[k]), every_f(t->step[k]), n, divide);
 }
 
+INLINE void squares_from(double *restrict sums, const tn_search_tiles *t, bool whole)
+{
+    for (size_t k = 0; k < t->count; k++) {
+        vd sum = every_d(0);
+        for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES) {
+            vf v = floats(t->x + i);
+            vf value = value_from(v, every_f(t->factor[k]), every_f(t->step[k]), every_f(t->shift[k]), t->number.most, whole);
+            errors e = errors_of(value, v, false);
+            for (unsigned h = 0; h < DOUBLES; h++)
+                sum = add_error(sum, &e, h, false);
+        }
+        sums[k] = join_d(sum);
+    }
+}
+
 static void squares(double *restrict sums, const tn_search_tiles *t)
 {
     const tn_search_number n = t->number;
-    if (t->divide)
+    if (t->shift && t->whole)
+        squares_from(sums, t, true);
+    else if (t->shift)
+        squares_from(sums, t, false);
+    else if (t->divide)
         squares_all(sums, t, &n, true);
     else
         squares_all(sums, t, &n, false);

@@ -11,6 +11,7 @@ typedef vi      vm;
 typedef struct vd { __m256d low, high; } vd;
 
 static inline vf least_f(vf a, vf b)        { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
+static inline vf most_f(vf a, vf b)         { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
 static inline vi most_i(vi a, vi b)         { return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
 static inline vi least_i(vi a, vi b)        { return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b); }
 static inline vm at_least(vf a, vf b)       { return (vm)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GE_OQ); }

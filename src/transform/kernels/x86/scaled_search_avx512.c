@@ -11,6 +11,7 @@ typedef double    vd __attribute__((vector_size(64)));
 typedef __mmask16 vm;
 
 static inline vf least_f(vf a, vf b)        { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vf most_f(vf a, vf b)         { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
 static inline vi most_i(vi a, vi b)         { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 static inline vi least_i(vi a, vi b)        { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 static inline vm at_least(vf a, vf b)       { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GE_OQ); }
