@@ -316,8 +316,8 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
                     (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
         return false;
     return a->nparts == 1 && b->nparts == 1 && c->made[i].tensor.nparts == 1 && a->dtype == b->dtype &&
-           (!y || (x && strcmp(x, y) == 0)) && c->how[k]->encoding == c->how[i]->encoding &&
-           c->how[k]->checksum == c->how[i]->checksum;
+           a->parts[0].array.dtype == b->parts[0].array.dtype && (!y || (x && strcmp(x, y) == 0)) &&
+           c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
 }
 
 /* The new name of the tensor that source[i] is still tied to, or NULL.  Where

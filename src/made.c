@@ -13,7 +13,7 @@ enum { BLOCK = 4096 };          /* values at a time: whole bytes in every type *
 
 bool tn_is_made(const tn_tensor *t)
 {
-    return t->scaling && t->scaling->datatype;
+    return tn_form_has_datatype(t);
 }
 
 static bool is_in_place(const tn_tensor *t)

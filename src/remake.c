@@ -353,16 +353,11 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
 
 /* ---- datatypes ---- */
 
-static bool has_datatype(const tn_tensor *t)
-{
-    return t->scaling && t->scaling->datatype;
-}
-
 /* What the rule asks for, or the source has. */
 static bool is_rescaled(const making *m)
 {
     const tn_cast_rule *cast = m->rules->cast;
-    return cast && (cast->datatype || cast->of || has_datatype(m->source));
+    return cast && (cast->datatype || cast->of || tn_form_has_datatype(m->source));
 }
 
 static tn_status check_rescale(const making *m, tn_error *err)
@@ -396,7 +391,7 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a float type but found %s",
                        tn_quote_z(m->source->name).text, type ? type->name : "an unknown type");
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
-    if (tn_datatype_parse(has_datatype(m->source) ? m->source->scaling->datatype : text, &task->own, &why))
+    if (tn_datatype_parse(tn_form_has_datatype(m->source) ? m->source->scaling->datatype : text, &task->own, &why))
         return fail(m, why.status, err, why.text);
     task->datatype = task->own;
     return TN_OK;
@@ -528,7 +523,7 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
 {
     const tn_tensor *t = m->source;
     const tn_cast_rule *cast = m->rules->cast;
-    bool scaled = strcmp(t->form, "scaled") == 0 && !has_datatype(t), dense = strcmp(m->made->tensor.form, "dense") == 0;
+    bool scaled = strcmp(t->form, "scaled") == 0 && !tn_form_has_datatype(t), dense = strcmp(m->made->tensor.form, "dense") == 0;
     tn_status status = TN_OK;
     if (tn_form_is_sparse(m->made->tensor.form))
         return cast_entries(m, plans, err);
@@ -651,7 +646,7 @@ static tn_status settle_shape(making *m, tn_error *err)
 static bool is_arranged(const making *m)
 {
     const char *form = m->made->tensor.form;
-    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) && !has_datatype(&m->made->tensor) &&
+    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) && !tn_form_has_datatype(&m->made->tensor) &&
            tn_dtype_get(m->parts[0].array.dtype) != NULL;
 }
 

@@ -78,7 +78,7 @@ static void check_ties(tn_file *f)
         tn_tensor *t = &f->tensors[i];
         const tn_tensor *other = t->tied ? tn_file_find(f, t->tied) : NULL;
         bool good = other && other < t && other->nparts == 1 && t->nparts == 1 && other->dtype == t->dtype &&
-                    other->parts[0].nbytes == t->parts[0].nbytes;
+                    other->parts[0].array.dtype == t->parts[0].array.dtype && other->parts[0].nbytes == t->parts[0].nbytes;
         t->tied = good ? other->name : NULL;
     }
 }

@@ -220,6 +220,11 @@ bool tn_form_is_sparse(const char *name)
     return form && (form->check == check_coo || form->check == check_csr);
 }
 
+bool tn_form_has_datatype(const tn_tensor *t)
+{
+    return strcmp(t->form, "scaled") == 0 && t->scaling && t->scaling->datatype;
+}
+
 static uint32_t role_count(const tn_form *form)
 {
     uint32_t n = 0;

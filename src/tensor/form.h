@@ -23,6 +23,9 @@ const tn_form *tn_form_find(const char *name);
 /* It stores some elements and where they are: "coo", "csr". */
 bool tn_form_is_sparse(const char *name);
 
+/* Its values are codes of a datatype.  What a form of a later version has may look like that: nothing was checked then. */
+bool tn_form_has_datatype(const tn_tensor *tensor);
+
 /* Checks a tensor against its form: roles, types, shapes.
  * TN_ERR_UNSUPPORTED: a form this build does not know. */
 tn_status tn_form_check(const tn_tensor *tensor, tn_error *err);

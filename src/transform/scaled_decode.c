@@ -15,8 +15,9 @@
 
 enum {
     CHUNK  = 4096,              /* codes decoded at once */
-    LEVELS = 512,               /* scales and so on at once */
-    BLOCK  = 512                /* values made in the cache at once that go past it */
+    LEVELS = 1024,              /* scales and so on at once */
+    BLOCK  = 512,               /* values made in the cache at once that go past it... */
+    LINE   = 16                 /* ...in lines of so many */
 };
 
 /* Numbers of a part from one of its bytes on: packed, or words. */
@@ -51,7 +52,7 @@ typedef struct reader {
 
 /* What a stretch is made of on the way. */
 typedef struct desk {
-    float    block[BLOCK];
+    _Alignas(64) float block[LINE + BLOCK];
     float    slots[CHUNK + TN_DECODE_SPARE];
     uint8_t  codes[CHUNK + TN_DECODE_SPARE];
     uint8_t  numbers[LEVELS + TN_DECODE_SPARE];         /* codes of scales and zero points that are packed */
@@ -301,6 +302,24 @@ static void read_levels(const reader *r, desk *w, const line *l, uint64_t tile, 
     }
 }
 
+/* Sends values [first, first + some) of n, which lie in the block where they lie
+ * in lines of y, past the caches.  What does not end a line waits for the rest
+ * of it, or at both ends goes as usual. */
+static void pour(const reader *r, desk *w, float *y, size_t lead, size_t first, size_t some, size_t n)
+{
+    size_t begin = first == 0 && lead ? LINE : 0, end = (lead + some) / LINE * LINE, rest = lead + some - end;
+    if (begin)
+        memcpy(y, w->block + lead, (LINE - lead) * sizeof *y);
+    r->k->stream(y + (first + begin - lead), w->block + begin, end - begin);
+    memcpy(first + some == n ? y + (n - rest) : w->block, w->block + end, rest * sizeof *y);
+}
+
+/* Values past the beginning of the line that y begins in. */
+static size_t lead_of(const float *y)
+{
+    return (uintptr_t)y / sizeof *y % LINE;
+}
+
 /* Values to where they go. */
 static void put_values(const reader *r, desk *w, const uint8_t *codes, size_t n, const tn_decode_levels *l, float *y)
 {
@@ -308,11 +327,11 @@ static void put_values(const reader *r, desk *w, const uint8_t *codes, size_t n,
         decode(&r->number, y, codes, n, l);
         return;
     }
-    for (size_t i = 0; i < n; i += BLOCK) {
+    for (size_t i = 0, lead = lead_of(y); i < n; i += BLOCK) {
         size_t some = n - i < BLOCK ? n - i : BLOCK, at = i / l->each;
         const tn_decode_levels rest = { l->each, l->scale + at, l->zero + at, l->shift + at, l->mapping + at };
-        decode(&r->number, w->block, codes + (i << r->number.width), some, &rest);
-        r->k->stream(y + i, w->block, some);
+        decode(&r->number, w->block + lead, codes + (i << r->number.width), some, &rest);
+        pour(r, w, y, lead, i, some, n);
     }
 }
 
@@ -324,10 +343,10 @@ static void put_slots(const reader *r, desk *w, const uint8_t *mask, size_t n, f
         r->k->expand(y, w->slots, mask, n, d->keep, d->of);
         return;
     }
-    for (size_t i = 0; i < n; i += BLOCK) {
+    for (size_t i = 0, lead = lead_of(y); i < n; i += BLOCK) {
         size_t some = n - i < BLOCK ? n - i : BLOCK;
-        r->k->expand(w->block, w->slots + i / d->of * d->keep, mask + i / 8, some, d->keep, d->of);
-        r->k->stream(y + i, w->block, some);
+        r->k->expand(w->block + lead, w->slots + i / d->of * d->keep, mask + i / 8, some, d->keep, d->of);
+        pour(r, w, y, lead, i, some, n);
     }
 }
 
@@ -566,6 +585,23 @@ static run data_run(const reader *r, uint64_t element, uint64_t *index)
     return from;
 }
 
+/* a or b, without a branch: nothing can foresee which values were left out. */
+static uint8_t pick(bool first, uint8_t a, uint8_t b)
+{
+    return (uint8_t)(b ^ ((a ^ b) & -first));
+}
+
+/* Values without a slot become 0. */
+static void clear_others(float *y, const uint8_t *slots, size_t n, unsigned keep)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &y[i], sizeof bits);
+        bits &= 0u - (slots[i] < keep);
+        memcpy(&y[i], &bits, sizeof bits);
+    }
+}
+
 /* Which of the slots of its group each of the values side by side has; `keep`: none. */
 static void slots_beside(const reader *r, const spot *at, size_t n, uint8_t *slots)
 {
@@ -578,9 +614,10 @@ static void slots_beside(const reader *r, const spot *at, size_t n, uint8_t *slo
         for (size_t i = 0; i < n; i++)
             slots[i] = (uint8_t)(slots[i] + (before[i] >> c % 8 & 1));
     }
-    for (size_t i = 0; i < n; i++)
-        if (slots[i] > p->d->keep || !(own[i] >> at->column % 8 & 1))
-            slots[i] = (uint8_t)p->d->keep;
+    for (size_t i = 0; i < n; i++) {
+        bool none = (slots[i] > p->d->keep) | !(own[i] >> at->column % 8 & 1);
+        slots[i] = pick(none, (uint8_t)p->d->keep, slots[i]);
+    }
 }
 
 /* The codes in these slots; where there is none, any.  All slots of the values are unpacked for it. */
@@ -594,7 +631,7 @@ static void sparse_codes_beside(const reader *r, desk *w, const spot *at, const 
         run from = data_run(r, (at->outer * p->slots + column) * p->inner + at->inner, &index);
         const uint8_t *own = codes_at(r, &from, index, n, w->numbers);
         for (size_t i = 0; i < n && word == 8; i++)
-            w->codes[i] = slots[i] == s || s == 0 ? own[i] : w->codes[i];
+            w->codes[i] = pick((slots[i] == s) | (s == 0), own[i], w->codes[i]);
         for (size_t i = 0; i < n && word != 8; i++)
             if (slots[i] == s || s == 0)
                 tn_code_put(w->codes, i, word, tn_code_get(own, i, word));
@@ -621,8 +658,7 @@ static size_t decode_beside(const reader *r, desk *w, uint64_t element, size_t n
     slots_beside(r, &at, n, slots);
     sparse_codes_beside(r, w, &at, slots, n);
     decode(&r->number, y, w->codes, n, &levels);
-    for (size_t i = 0; i < n; i++)
-        y[i] = slots[i] < p->d->keep ? y[i] : 0;
+    clear_others(y, slots, n, p->d->keep);
     return n;
 }
 

@@ -136,6 +136,11 @@ static bool has_simple_zero(const tn_datatype *d)
            (d->zero.kind == TN_NUMBER_INT ? d->zero.bits <= 16 : is_simple_float(&d->zero));
 }
 
+static bool has_small_book(const tn_datatype *d)
+{
+    return d->codebook.mappings <= TN_SEARCH_MAPPINGS && d->codebook.values <= TN_SEARCH_VALUES;
+}
+
 tn_search_kind tn_scaled_search_kind(const tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
@@ -147,7 +152,7 @@ tn_search_kind tn_scaled_search_kind(const tn_scaled_plan *p)
     if (!has_simple_tiles(d) || (least && !tn_search_is_power(d) && !is_simple_float(&d->scale)))
         return TN_SEARCH_NONE;
     if (d->number.kind == TN_NUMBER_CODEBOOK)
-        return d->codebook.mappings <= TN_SEARCH_MAPPINGS && d->codebook.values <= TN_SEARCH_VALUES ? TN_SEARCH_BOOK : TN_SEARCH_NONE;
+        return has_small_book(d) ? TN_SEARCH_BOOK : TN_SEARCH_NONE;
     if (least)
         return !d->offset_bits && (has_simple_number(d) || has_simple_zero(d)) ? TN_SEARCH_LEAST : TN_SEARCH_NONE;
     return d->offset_bits && d->subtile <= TN_SEARCH_SUBTILE && has_simple_number(d) ? TN_SEARCH_OFFSETS : TN_SEARCH_NONE;

@@ -88,7 +88,8 @@ typedef struct librarian {
 } librarian;
 
 /* Scales of tiles whose largest magnitudes are known: the mode's, or those with the least error. */
-static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const librarian *l, const tn_search_tiles *tiles, tn_search_desk *w)
+static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const librarian *l, const tn_search_tiles *tiles,
+                          tn_search_desk *w)
 {
     size_t n = tiles->count;
     if (p->o.mode != TN_SCALE_MSE)
@@ -107,7 +108,8 @@ static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, c
 
 bool tn_search_encode_book(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t)
 {
-    librarian l = { .power = tn_search_powers_of(p), .trials = tn_search_trials_of(p, 1), .subtile = p->d->subtile ? p->d->subtile : t->size };
+    librarian l = { .power = tn_search_powers_of(p), .trials = tn_search_trials_of(p, 1),
+                    .subtile = p->d->subtile ? p->d->subtile : t->size };
     tn_search_desk w;
     set_book(&l.book, p->d);
     ways->search->list(&l.book);

@@ -226,8 +226,8 @@ bool tn_search_encode_least(const tn_search_ways *ways, const tn_scaled_plan *p,
         return false;
     for (size_t first = 0, n; first < t->count; first += n) {
         tn_tiles some = tn_search_next(p, t, first);
-        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size, .factor = w.own.factor, .step = w.own.step,
-                                        .shift = d->has_zero ? w.own.shift : NULL, .whole = d->zero.kind == TN_NUMBER_INT,
+        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size, .factor = w.own.factor,
+                                        .step = w.own.step, .shift = d->has_zero ? w.own.shift : NULL, .whole = d->zero.kind == TN_NUMBER_INT,
                                         .divide = !r.is_power, .number = tn_search_number_of(&d->number) };
         n = some.count;
         if (!(d->has_zero ? try_zeros(ways, &z, &tiles, &w) : try_scales(ways, &r, &tiles, &w)))

@@ -243,6 +243,25 @@ static void a_note_of_a_tie_counts_only_where_it_can_be_true(void)
     }
 }
 
+/* Values of one type that are elements in "a", codes in "b": these are of other types, though as many bytes. */
+static void codes_are_not_tied_to_values(void)
+{
+    static const int64_t four[] = { 4 }, eight[] = { 8 };
+    static const tn_scaling scaling = { .axis = -1, .datatype = "e2m1fnuz" };
+    const tn_record values = { .has_array = true, .dtype = TN_FLOAT8_E4M3FN, .rank = 1, .shape = four };
+    const tn_record codes = { .form = "scaled", .tensor_dtype = TN_FLOAT8_E4M3FN, .tensor_rank = 1, .tensor_shape = eight, .roles = roles,
+                              .nroles = 1, .scaling = &scaling, .tied = "a" };
+    zt_bytes z = zt_begin(256);
+    tn_cbor_put_array(&z.file, 2);
+    put_entry(&z, "a", 64, 4, &values, NULL);
+    put_entry(&z, "b", 128, 4, &codes, NULL);
+    tn_file *f = open_built(&z);
+    CHECK(tn_file_find(f, "a")->dtype == tn_file_find(f, "b")->dtype && !tn_file_find(f, "b")->tied);
+    CHECK(tn_convert(f, in_folder("c.zt").text, NULL, NULL, NULL) == TN_OK);
+    tn_close(f);
+    tn_buf_free(&z.file);
+}
+
 /* The bytes of "b" are not those of "a": a file that says so must not make one of them vanish. */
 static void a_note_that_is_a_lie_changes_no_data(void)
 {
@@ -274,6 +293,7 @@ int main(void)
         TEST(scales_must_be_those_of_a_scaled_tensor),
         TEST(an_array_must_be_kept_as_tenon_keeps_it),
         TEST(a_note_of_a_tie_counts_only_where_it_can_be_true),
+        IN_FOLDER(codes_are_not_tied_to_values),
         IN_FOLDER(a_note_that_is_a_lie_changes_no_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -359,6 +359,29 @@ static void a_form_of_a_later_version_keeps_its_datatype(void)
     free(good);
 }
 
+/* Its parts were held against nothing: what it says of a datatype is not believed. */
+static void a_form_of_a_later_version_has_no_values(void)
+{
+    static const int64_t shape[] = { 2, 64 };
+    size_t n, size;
+    tn_file *f = NULL;
+    tn_values *values = NULL;
+    tn_error err = { .text = "" };
+    uint8_t *good = write_one("mxfp4", shape, false, NULL, &n);
+    uint8_t *later = edited(good, n, Q "form" Q ":" Q "scaled" Q, Q "form" Q ":" Q "rescaled" Q, &size);
+    uint8_t *larger = edited(later, size, "shape" Q ":[2,64]", "shape" Q ":[2000000,64]", &n);
+    CHECK(tn_open_memory(larger, n, NULL, &f, NULL) == TN_OK);
+    CHECK(tn_values_open(f, tn_file_find(f, "w"), &values, &err) == TN_ERR_UNSUPPORTED);
+    const tn_cast_rule cast = { .glob = "*", .dtype = TN_FLOAT32 };
+    const tn_convert_options options = { .size = sizeof options, .casts = &cast, .ncasts = 1 };
+    CHECK(tn_convert(f, in_folder("v.zt").text, &options, NULL, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(strstr(err.text, "found form \"rescaled\"") != NULL);
+    tn_close(f);
+    free(larger);
+    free(later);
+    free(good);
+}
+
 /* No message is longer than others. */
 static void a_datatype_of_a_megabyte_is_refused(void)
 {
@@ -423,6 +446,7 @@ int main(void)
         IN_FOLDER(a_tensor_of_that_name_is_no_scale),
         IN_FOLDER(records_that_lie_are_refused),
         IN_FOLDER(a_form_of_a_later_version_keeps_its_datatype),
+        IN_FOLDER(a_form_of_a_later_version_has_no_values),
         IN_FOLDER(a_datatype_of_a_megabyte_is_refused),
         IN_FOLDER(every_truncation_and_flip_of_a_file_is_handled),
     };

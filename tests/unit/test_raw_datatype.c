@@ -222,6 +222,8 @@ static void documents_that_lie_are_refused(void)
           "\"offset\":18446744073709551615}]}}", "its part \"scale\" takes 2 bytes from 18446744073709551615 on but ", TN_ERR_CORRUPT },
         { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":\"float8_e8m0\","
           "\"shape\":[9223372036854775807,2],\"offset\":0}]}}", "the shape of its part \"scale\" takes more than 2^63 bytes", TN_ERR_LIMIT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"file\":\"other.bin\",\"role\":\"scale\",\"dtype\":"
+          "\"float8_e8m0\",\"shape\":[2,1],\"offset\":64}]}}", "expected a part in the same file as the first", TN_ERR_UNSUPPORTED },
         { CODES "\"tenon\":{\"dtype\":\"int8\",\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE "]}}",
           "its values must be of a float type", TN_ERR_CORRUPT },
     };

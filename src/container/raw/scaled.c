@@ -10,6 +10,7 @@
 #include "container/record.h"
 #include "descriptor/descriptor.h"
 #include "tensor/array.h"
+#include "tensor/form.h"
 
 #include <tenon/datatype.h>
 
@@ -19,7 +20,7 @@
 
 bool tn_raw_of_datatype(const tn_tensor *t)
 {
-    return t->scaling && t->scaling->datatype;
+    return tn_form_has_datatype(t);
 }
 
 /* --- writing --- */
@@ -165,6 +166,8 @@ static void take_part(tn_json *j, tn_part *p)
             p->storage.offset = tn_json_u64(j), place = true;
         else if (tn_text_is(key, "encoding") && !tn_text_is(tn_json_string(j), "raw") && !j->status)
             tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part whose encoding is raw");
+        else if (tn_text_is(key, "file"))
+            tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part in the same file as the first but found one in another");
         else if (!tn_text_is(key, "encoding"))
             tn_json_skip(j);
     }

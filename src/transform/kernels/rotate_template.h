@@ -13,8 +13,9 @@ enum { AHEAD = 4096 };          /* bytes to ask memory for beforehand: a block k
 /* Butterflies between vectors: s = 1, 2 ... n / 2 vectors. */
 INLINE void between(vf *z, unsigned n)
 {
+    const unsigned bits = (unsigned)__builtin_ctz(n);
 #pragma GCC unroll 8
-    for (unsigned bit = 0; 1u << bit < n; bit++) {
+    for (unsigned bit = 0; bit < bits; bit++) {
         unsigned s = 1u << bit;
 #pragma GCC unroll 64
         for (unsigned pair = 0; pair < n / 2; pair++) {
@@ -32,7 +33,7 @@ INLINE void between(vf *z, unsigned n)
 INLINE void rotate_block(float *dst, const float *src, unsigned size, const tn_rotate_step *step)
 {
     vf z[TN_ROTATE_MAX / LANES];
-    unsigned n = size < LANES ? 1 : size / LANES, width = size < LANES ? size : LANES;
+    const unsigned n = size < LANES ? 1 : size / LANES, bits = (unsigned)__builtin_ctz(size < LANES ? size : LANES);
 #pragma GCC unroll 64
     for (unsigned i = 0; i < n; i++) {
         vu v, sign;
@@ -41,7 +42,7 @@ INLINE void rotate_block(float *dst, const float *src, unsigned size, const tn_r
         memcpy(&sign, step->sign + LANES * i, sizeof sign);
         z[i] = (vf)(v ^ sign);
 #pragma GCC unroll 8
-        for (unsigned bit = 0; 1u << bit < width; bit++)
+        for (unsigned bit = 0; bit < bits; bit++)
             z[i] = inside(z[i], bit);
     }
     between(z, n);

@@ -78,7 +78,7 @@ typedef struct tn_decode_kernels {
     void (*expand)(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
                    unsigned of);
 
-    /* Copies n values past the caches: see tn_decode_fence(). */
+    /* Copies whole lines of 16 values past the caches, see tn_decode_fence(); both are aligned to 64. */
     void (*stream)(float *restrict y, const float *restrict x, size_t n);
 } tn_decode_kernels;
 

@@ -76,7 +76,8 @@ typedef struct tn_search_kernels {
     void (*squares)(double *restrict sums, const tn_search_tiles *tiles);
     /* Fills the rows of a codebook. */
     void (*list)(tn_search_book *book);
-    /* Codes of a byte each, the mapping of each subtile, which have slack, and (unless NULL) as squares().  With a step of 0 all is 0 or -0. */
+    /* Codes of a byte each, the mapping of each subtile, which have slack, and (unless NULL) as squares().  With a step of 0
+     * all is 0 or -0. */
     void (*choose)(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums, const tn_search_tiles *tiles,
                    size_t subtile, const tn_search_book *book);
     /* Codes of a byte each, and the offset of each subtile.  Factors are powers of two for an offset of 0. */

@@ -327,7 +327,8 @@ typedef struct trying {
 } trying;
 
 /* The first mapping with the least error for n values from number `first` on. */
-INLINE unsigned best_mapping(const tn_search_book *b, const measured *m, const float *x, size_t first, size_t n, float step, trying how)
+INLINE unsigned best_mapping(const tn_search_book *b, const measured *m, const float *x, size_t first, size_t n, float step,
+                             trying how)
 {
     unsigned blocks = (how.eights + DOUBLES - 1) / DOUBLES, each = how.eights / blocks;
     vd sum[2], value[DOUBLES];
@@ -408,7 +409,8 @@ INLINE double choose_tile(uint8_t *codes, uint8_t *mappings, const float *x, siz
 }
 
 /* All is 0, or -0 where there are negative values. */
-static double choose_nothing(uint8_t *codes, uint8_t *mappings, const float *x, size_t size, size_t subtile, const tn_search_book *b)
+static double choose_nothing(uint8_t *codes, uint8_t *mappings, const float *x, size_t size, size_t subtile,
+                             const tn_search_book *b)
 {
     vd sum = every_d(0);
     for (size_t i = 0; i < size; i++)

@@ -105,12 +105,8 @@ static void expand(float *restrict y, const float *restrict slots, const uint8_t
 
 static void stream(float *restrict y, const float *restrict x, size_t n)
 {
-    size_t i = (32 - (uintptr_t)y % 32) % 32 / sizeof *y;       /* floats are aligned to themselves */
-    i = i < n ? i : n;
-    memcpy(y, x, i * sizeof *y);
-    for (; n - i >= 8; i += 8)
-        _mm256_stream_ps(y + i, _mm256_loadu_ps(x + i));
-    memcpy(y + i, x + i, (n - i) * sizeof *y);
+    for (size_t i = 0; i < n; i += 8)
+        _mm256_stream_ps(y + i, _mm256_load_ps(x + i));
 }
 
 #include "transform/kernels/scaled_decode_template.h"

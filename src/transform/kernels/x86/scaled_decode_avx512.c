@@ -94,12 +94,8 @@ static void expand(float *restrict y, const float *restrict slots, const uint8_t
 
 static void stream(float *restrict y, const float *restrict x, size_t n)
 {
-    size_t i = (64 - (uintptr_t)y % 64) % 64 / sizeof *y;       /* floats are aligned to themselves */
-    i = i < n ? i : n;
-    memcpy(y, x, i * sizeof *y);
-    for (; n - i >= 16; i += 16)
-        _mm512_stream_ps(y + i, _mm512_loadu_ps(x + i));
-    memcpy(y + i, x + i, (n - i) * sizeof *y);
+    for (size_t i = 0; i < n; i += 16)
+        _mm512_stream_ps(y + i, _mm512_load_ps(x + i));
 }
 
 #include "transform/kernels/scaled_decode_template.h"

@@ -44,11 +44,11 @@ static inline void compress(void *p, vi v, vm m, unsigned n)
 {
     uint64_t bytes = _pdep_u64(bits(m), UINT64_C(0x0101010101010101)) * 0xff;
     __m128i lanes = _mm_cvtsi64_si128((long long)_pext_u64(UINT64_C(0x0706050403020100), bytes));
-    vi some = lanes_of(v, (vi)_mm256_cvtepu8_epi32(lanes));
+    vi some = lanes_of(v, (vi)_mm256_cvtepu8_epi32(lanes)), number = { 0, 1, 2, 3, 4, 5, 6, 7 };
     if (n == 4)
         _mm_storeu_si128(p, _mm256_castsi256_si128((__m256i)some));
     else
-        _mm256_maskstore_epi32(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), (__m256i)some);
+        _mm256_maskstore_epi32(p, (__m256i)more((vi)_mm256_set1_epi32((int)n), number), (__m256i)some);
 }
 
 static inline void halves(vf v, vd d[1])
