@@ -114,9 +114,10 @@ bool window_make(window *w, const tn_array *array, const char *slice, char *why,
 
     int64_t distance[TN_MAX_RANK], far = 1;     /* between neighbours along each dimension */
     bool empty = false;
+    for (uint32_t d = 0; d < array->rank; d++)
+        empty = empty || b[d].count == 0;
     for (uint32_t d = array->rank; d-- > 0;) {
         distance[d] = far;
-        empty = empty || b[d].count == 0;
         far = empty ? 0 : far * array->shape[d];
     }
     for (uint32_t d = 0; d < array->rank; d++) {

@@ -4,7 +4,7 @@
  *     DATATYPE   NUMBER | NUMBER|SCALE | a predefined name, see tn_datatype_at()
  *     NUMBER     e<X>m<Y>[b<Z>][ieee|fn|fnuz|inuz]   int<K>   uint<K>   float<N>
  *                bfloat<N>   binary8p<P>   cb<I><M>...   icb<I><M>...
- *     SCALE      [multi_]NUMBER[_NUMBER][_NUMBER][_TILE[_TILE]]
+ *     SCALE      [multi_]NUMBER[_NUMBER][_NUMBER][_TILE[_TILE]]   n<N>m<M>[d<D>]
  *     TILE       t<T>[s<S>][o<O>][d<D>][n<N>m<M>]
  *
  * Upper and lower case are the same.  docs/datatypes.md has the meaning of

@@ -17,6 +17,7 @@
 
 enum {
     ITEM = 1 << 19,             /* values a thread takes at a time, where tiles are small */
+    A_FEW = 8,                  /* tiles, whose numbers of any width end on a byte */
     LOOK = 16384                /* values a thread looks at for the scale of the tensor */
 };
 
@@ -405,22 +406,44 @@ static void open_windows(const job *j, desk *w, finding *f, const stretch *s)
     }
 }
 
+static tn_status step_through(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece, uint64_t from, uint64_t to, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (uint64_t k = from; k < to && status == TN_OK; k++) {
+        tn_scaled_place at = tn_scaled_place_at(&j->plan, bundle, k, piece);
+        status = j->step(j, w, f, &at, k, err);
+    }
+    return status;
+}
+
+/* Tiles that are not padded all at once; where that cannot be, a few at a time, for an odd one is only some of them. */
+static tn_status encode_at_once(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t tiles, tn_error *err)
+{
+    tn_scaled_place at = tn_scaled_place_at(&j->plan, bundle, 0, 0);
+    tn_status status = TN_OK;
+    if (tiles == 0 || encode_tiles(j, w, f, &at, (size_t)tiles))
+        return TN_OK;
+    for (uint64_t k = 0; k < tiles && status == TN_OK; k += A_FEW) {
+        uint64_t end = k + A_FEW < tiles ? k + A_FEW : tiles;
+        at = tn_scaled_place_at(&j->plan, bundle, k, 0);
+        if (!encode_tiles(j, w, f, &at, (size_t)(end - k)))
+            status = step_through(j, w, f, bundle, 0, k, end, err);
+    }
+    return status;
+}
+
 static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t tiles = tn_scaled_bundle_tiles(p, bundle), k = 0;
+    uint64_t tiles = tn_scaled_bundle_tiles(p, bundle), done = 0;
     tn_status status = TN_OK;
     if (j->encode && p->tile_rows == 1 && j->step == encode_whole) {
         tn_scaled_place at = tn_scaled_place_at(p, bundle, 0, 0);
         uint64_t whole = (p->columns - at.across * p->tile_columns) / p->tile_columns;
-        whole = whole < tiles ? whole : tiles;
-        k = whole && encode_tiles(j, w, f, &at, (size_t)whole) ? whole : 0;
+        done = whole < tiles ? whole : tiles;
+        status = encode_at_once(j, w, f, bundle, done, err);
     }
-    for (; k < tiles && status == TN_OK; k++) {
-        tn_scaled_place at = tn_scaled_place_at(p, bundle, k, piece);
-        status = j->step(j, w, f, &at, k, err);
-    }
-    return status;
+    return status ? status : step_through(j, w, f, bundle, piece, done, tiles, err);
 }
 
 static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)

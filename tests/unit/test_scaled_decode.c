@@ -174,6 +174,23 @@ static void compare_tiles(const any *a, const tn_decode_kernels *k)
     }
 }
 
+/* Some of one tile, from a column on at which its data begin on a byte. */
+static void compare_piece(const any *a, const tn_decode_kernels *k)
+{
+    const tn_scaled_plan *p = &a->plan;
+    if (!tn_scaled_decoder(p) || a->d->subtile || a->d->of)
+        return;
+    uint64_t most = p->tile_columns < p->columns ? p->tile_columns : p->columns, column = draw() % most / 8 * 8;
+    float *y = floats(most - column);
+    tn_tiles t = {
+        .count = 1, .size = (size_t)(most - column), .tensor_scale = a->tensor_scale, .y = y, .data = at_byte(p, 0, 0, column),
+        .scale = at_byte(p, 1, 0, 0), .zero = at_byte(p, 2, 0, 0), .meta = at_byte(p, 4, 0, 0),
+    };
+    tn_scaled_decode_with(k, p, &t);
+    compare(a, y, column, t.size, "a piece");
+    free(y);
+}
+
 static void check(const char *text, uint32_t rank, const int64_t *shape, bool unpacked, unsigned windows)
 {
     tn_decode_kernels kernels[LEVELS];
@@ -187,8 +204,10 @@ static void check(const char *text, uint32_t rank, const int64_t *shape, bool un
             uint64_t first = draw() % a.plan.count, most = a.plan.count - first;
             compare_window(&a, &kernels[k], first, (size_t)(draw() % (i % 2 ? most + 1 : most < 9 ? most + 1 : 9)));
         }
-        if (a.plan.count)
+        if (a.plan.count) {
             compare_tiles(&a, &kernels[k]);
+            compare_piece(&a, &kernels[k]);
+        }
     }
     unmake(&a);
 }

@@ -50,8 +50,8 @@ typedef struct tn_decode_number {
 #define TN_DECODE_NEVER UINT32_C(0x7fffffff)    /* no magnitude: of 32 bits there are none but those of float32 */
 
 /* Every `each` codes share one level: scale, zero point, mapping.  What a kind
- * does not use may be NULL.  TN_DECODE_SPARE more elements than there are levels
- * can be read, whatever they are; the mappings among them are 0. */
+ * does not use may be NULL.  Where there are several, TN_DECODE_SPARE more
+ * elements can be read, whatever they are; the mappings among them are 0. */
 typedef struct tn_decode_levels {
     size_t         each;        /* a power of two, or at least n */
     const float   *scale;
