@@ -106,6 +106,12 @@ static tn_status emit_room(rescaling *r, uint32_t part, const tn_room *room, tn_
 
 /* ---- quantizing ---- */
 
+/* Values are rotated as a whole, not while they are gone through. */
+static bool is_rotated_apart(const rescaling *r)
+{
+    return r->t->options.rotation.size && !tn_scaled_turns(&r->plan);
+}
+
 /* The values as they are, or a float32 copy: packed elements cannot be taken one by one, and rotation is float32's. */
 static tn_status take_values(rescaling *r, tn_scaled_work *w, tn_error *err)
 {
@@ -114,7 +120,7 @@ static tn_status take_values(rescaling *r, tn_scaled_work *w, tn_error *err)
     const tn_cast_options o = { .size = sizeof o, .jobs = tn_pool_jobs(r->o->pool) };
     w->src_type = t->dtype;
     w->src = r->source.parts[0].data;
-    if (tn_dtype_get(t->dtype)->bits >= 8 && !r->t->options.rotation.size)
+    if (tn_dtype_get(t->dtype)->bits >= 8 && !is_rotated_apart(r))
         return TN_OK;
     tn_status status = make_room(r, &r->values, r->plan.count * sizeof(float), err);
     if (!status)
@@ -188,7 +194,7 @@ static tn_status emit_values(rescaling *r, tn_room *room, tn_error *err)
 static tn_status quantize_virtually(rescaling *r, tn_error *err)
 {
     tn_scaled_work w = { .plan = &r->plan, .dst_type = r->t->to, .report = r->o->report, .pool = r->o->pool, .context = r };
-    bool rotated = r->t->options.rotation.size, streams = tn_scaled_streams(&r->plan);
+    bool rotated = is_rotated_apart(r), streams = tn_scaled_streams(&r->plan);
     tn_status status = take_values(r, &w, err);
     if (!status && !rotated && !streams)
         status = make_room(r, &r->made, r->plan.count * (tn_dtype_get(r->t->to)->bits / 8), err);
@@ -207,12 +213,12 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
 static tn_status dequantize(rescaling *r, tn_error *err)
 {
     void *memory[PARTS] = { NULL };
-    bool rotated = r->t->options.rotation.size;
     for (uint32_t i = 0; i < r->shapes.count && i < r->t->tensor->nparts; i++)
         memory[i] = (void *)(uintptr_t)r->source.parts[i].data;         /* which is only read */
     tn_status status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape, &r->t->options, memory,
                                            err);
-    if (!status && rotated)
+    bool rotated = !status && is_rotated_apart(r);
+    if (rotated)
         status = make_room(r, &r->values, r->plan.count * sizeof(float), err);
     if (status)
         return status;

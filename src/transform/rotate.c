@@ -126,16 +126,29 @@ static void rotate_group(const rotating *w, uint64_t unit)
         w->kernels->columns(x, w->inner, w->in, w->out, &w->step);
 }
 
+static void rotate_in_order(const rotating *w, float *x, uint64_t blocks)
+{
+    if (w->walsh)
+        rotate_reordered(w, x, blocks);
+    else
+        w->kernels->blocks(x, x, (size_t)blocks, &w->step);
+}
+
+void tn_rotate_blocks(const tn_rotation *r, bool back, float *x, uint64_t blocks)
+{
+    rotating w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh };
+    prepare(&w, r, back);
+    rotate_in_order(&w, x, blocks);
+}
+
 static tn_status rotate_item(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     const rotating *w = context;
     uint64_t first = item * w->share, n = w->units - first < w->share ? w->units - first : w->share;
     (void)seat;
     (void)err;
-    if (w->inner == 1 && w->walsh)
-        rotate_reordered(w, w->x + first * w->step.size, n);
-    else if (w->inner == 1)
-        w->kernels->blocks(w->x + first * w->step.size, w->x + first * w->step.size, (size_t)n, &w->step);
+    if (w->inner == 1)
+        rotate_in_order(w, w->x + first * w->step.size, n);
     else
         for (uint64_t i = 0; i < n; i++)
             rotate_group(w, first + i);

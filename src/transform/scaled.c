@@ -95,16 +95,9 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
 
 /* --- what is done to all of a tensor ------------------------------------------------ */
 
-void tn_scaled_clear_parts(const tn_scaled_plan *plan)
-{
-    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
-        if (plan->fields[i].data && plan->fields[i].bits < 8)
-            memset(plan->fields[i].data, 0, (size_t)plan->fields[i].nbytes);
-}
-
 tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err)
 {
-    if (!plan->o.rotation.size)
+    if (!plan->o.rotation.size || tn_scaled_turns(plan))
         return TN_OK;
     return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool, err);
 }
@@ -112,10 +105,10 @@ tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_p
 /* --- the work -------------------------------------------------------------------- */
 
 /* Elements narrower than a byte share bytes with those of other tiles, and
- * values are rotated in float32: they go through a copy. */
+ * values that are rotated across rows are so as a whole: they go through a copy. */
 static bool needs_copy(const tn_scaled_plan *plan, const tn_array *array)
 {
-    return tn_dtype_get(array->dtype)->bits < 8 || plan->o.rotation.size;
+    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_scaled_turns(plan));
 }
 
 static tn_status new_copy(uint64_t count, float **copy, tn_error *err)
@@ -214,7 +207,6 @@ tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const 
         return status;
     if (report)
         *report = (tn_scaled_report){ 0 };
-    tn_scaled_clear_parts(&plan);
     return go(&plan, array, true, src, NULL, report, err);
 }
 

@@ -1,5 +1,6 @@
 /* transform/scaled_back.c - the values of a scaled tensor, in row-major order,
  * over several threads. */
+#include "transform/rotate.h"
 #include "transform/scaled_fast.h"
 
 #include <stdlib.h>
@@ -37,8 +38,10 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     uint8_t *to = w->emit ? j->out[seat.slot] : (uint8_t *)w->dst + first * j->size;
     bool direct = j->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0;
     float *y = direct ? (float *)(void *)to : j->values[seat.worker];
-    bool past_the_cache = direct && !w->emit && w->plan->count * sizeof(float) >= STREAM_BYTES;
+    bool turns = tn_scaled_turns(w->plan), past_the_cache = direct && !turns && !w->emit && w->plan->count * sizeof(float) >= STREAM_BYTES;
     (past_the_cache ? tn_scaled_stream : tn_scaled_values)(w->plan, j->tensor_scale, first, n, y);
+    if (turns)
+        tn_rotate_blocks(&w->plan->o.rotation, true, y, n / w->plan->o.rotation.size);
     return direct ? TN_OK : tn_cast_block(&j->narrow, to, y, n, first, w->plan->rank, w->plan->shape, err);
 }
 

@@ -60,10 +60,8 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *plan, const tn_datatype *d, uint32
 tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err);
 tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err);
 
-/* Packed numbers are put into bytes that are 0. */
-void tn_scaled_clear_parts(const tn_scaled_plan *plan);
-
-/* The rotation of the plan's options on all values of the tensor, in place, or back. */
+/* The rotation of the plan's options on all values of the tensor, in place, or
+ * back: for those who run a plan that does not turn them itself. */
 tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err);
 
 /* Pieces of a tile. */
@@ -123,8 +121,8 @@ void  tn_scaled_put_tensor_scale(const tn_scaled_plan *p, uint32_t code);
 typedef struct tn_scaled_work {
     const tn_scaled_plan *plan;
     tn_dtype    src_type;
-    const void *src;            /* values to encode: into the parts of the plan, which are all 0, or to what they
-                                 * become, or both; NULL: the parts are decoded */
+    const void *src;            /* values to encode: into the parts of the plan, or to what they become, or both; NULL:
+                                 * the parts are decoded */
     tn_dtype    dst_type;
     void       *dst;            /* what they become; NULL: nobody wants it */
     const tn_cast_options *cast;        /* decoding: how values become dst_type; NULL: in the usual way */
@@ -140,6 +138,9 @@ typedef struct tn_scaled_work {
 /* TN_ERR_LOSS: a NaN that has no code. */
 tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err);      /* with src (scaled_run.c) */
 tn_status tn_scaled_decode_run(const tn_scaled_work *work, tn_error *err);      /* without (scaled_back.c) */
+
+/* Whether both see to the plan's rotation; else values are given and received rotated. */
+bool tn_scaled_turns(const tn_scaled_plan *plan);
 
 /* Whether what encoding makes can be handed out in order, in pieces that are not large; decoding always can. */
 bool tn_scaled_streams(const tn_scaled_plan *plan);

@@ -4,6 +4,7 @@
  * Tiles that fit into a piece are read once.  Larger groups (one scale for a
  * tensor, or for a long row) take several rounds over their pieces: one for the
  * range, one for each choice that is to be tried, one to encode. */
+#include "transform/rotate.h"
 #include "transform/scaled_fast.h"
 
 #include <inttypes.h>
@@ -38,6 +39,9 @@ typedef struct desk {
     tn_scaled_plan view;        /* the plan with windows for what it has no memory for */
     uint8_t  *window[TN_SCALED_FIELDS];
     float    *last[2];          /* what the last numbers on both sides would be */
+    const uint8_t *src;         /* where values come from... */
+    uint64_t  src_first;        /* ...from this element on */
+    float    *turned, *made;    /* values of an item, rotated, and what they become */
     uint8_t  *dst;              /* where values go, or NULL... */
     uint64_t  dst_first;        /* ...from this element on */
 } desk;
@@ -55,8 +59,11 @@ typedef struct finding {
 typedef struct job {
     const tn_scaled_work *work;
     tn_scaled_plan plan;
-    size_t         src_size, dst_size;          /* bytes of an element */
+    bool           turns;       /* items are rotated: tiles see nothing but float32 */
+    tn_dtype       src_type, dst_type;          /* that tiles see */
+    size_t         src_size, dst_size, given_size;      /* bytes of an element: of those, and of what is given */
     tn_cast_plan   widen, narrow;               /* from and to float32 */
+    tn_cast_plan   take, give;                  /* the same, where items are rotated */
     tn_tiles_encode_fn encode;  /* the fast ways, or NULL both */
     tn_tiles_decode_fn decode;
     uint8_t       *last[2];     /* nothing but codes of the last numbers on both sides, for reports */
@@ -78,7 +85,7 @@ typedef struct job {
 /* Elements of the tensor as float32; refuses nothing: that has NaN and infinities. */
 static void load(const job *j, desk *w, float *x, uint64_t first, uint64_t stride, size_t n)
 {
-    const uint8_t *from = (const uint8_t *)j->work->src + first * j->src_size;
+    const uint8_t *from = w->src + (first - w->src_first) * j->src_size;
     if (stride > 1) {
         for (size_t i = 0; i < n; i++)
             memcpy(w->elements + i * j->src_size, from + i * stride * j->src_size, j->src_size);
@@ -179,17 +186,22 @@ static tn_status encode_whole(const job *j, desk *w, finding *f, const tn_scaled
 /* Values that lie in order, as float32: where they are, or widened. */
 static const float *values_at(const job *j, desk *w, uint64_t first, size_t n)
 {
-    const uint8_t *src = (const uint8_t *)j->work->src + first * j->src_size;
-    if (j->work->src_type == TN_FLOAT32 && (uintptr_t)src % _Alignof(float) == 0)
+    const uint8_t *src = w->src + (first - w->src_first) * j->src_size;
+    if (j->src_type == TN_FLOAT32 && (uintptr_t)src % _Alignof(float) == 0)
         return (const float *)(const void *)src;
     load(j, w, w->x, first, 1, n);
     return w->x;
 }
 
-/* The row of the tensor (of its last dimension) in which a piece of a flat plan begins. */
+/* The row of tiles, and the row of the tensor (of its last dimension), in which a piece of a flat plan begins. */
+static uint64_t tile_row(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    return at->outer * p->tiles_down + at->down;
+}
+
 static uint64_t first_row(const tn_scaled_plan *p, const tn_scaled_place *at)
 {
-    return (at->outer * p->tiles_down + at->down) * p->tile_rows + at->row;
+    return tile_row(p, at) * p->tile_rows + at->row;
 }
 
 static tn_tiles tiles_at(const job *j, const tn_scaled_plan *view, uint64_t row, uint64_t column, size_t count, size_t size)
@@ -253,33 +265,63 @@ static bool has_plain_pieces(const tn_scaled_plan *p)
     return !p->d->of && !p->d->offset_bits && p->d->number.kind != TN_NUMBER_CODEBOOK;
 }
 
-/* A piece of a group; false: nothing was done. */
+/* A piece of a group as tiles that end on a byte: its rows, or one of all of them. */
+typedef struct share {
+    const tn_tile_choice *choice;
+    uint8_t  scale[sizeof(uint32_t)], zero[sizeof(uint32_t)];   /* the choice as numbers of these fields */
+    uint64_t row, column, first;                                /* of the tensor, and its element there */
+    const float *x;
+    size_t   size, count;
+} share;
+
+static share share_of(const job *j, desk *w, const tn_scaled_place *at, const tn_tile_choice *choice)
+{
+    const tn_scaled_plan *p = &w->view;
+    tn_scaled_row row = tn_scaled_row_at(p, at, 0);
+    bool joined = at->rows == 1 || p->columns * p->data.bits % 8 == 0;      /* no row ends within a byte */
+    share s = { .choice = choice, .row = first_row(p, at), .column = at->across * p->tile_columns + at->column, .first = row.first,
+                .x = values_at(j, w, row.first, (size_t)(at->rows * row.n)), .size = (size_t)(joined ? at->rows * row.n : row.n),
+                .count = joined ? 1 : (size_t)at->rows };
+    tn_code_put(s.scale, 0, tn_scaled_word(p->scale.bits), choice->scale);
+    tn_code_put(s.zero, 0, tn_scaled_word(p->zero.bits), choice->zero);
+    return s;
+}
+
+static tn_tiles tile_of(const job *j, const tn_scaled_plan *p, share *s, size_t k)
+{
+    tn_tiles t = tiles_at(j, p, s->row + k, s->column, 1, s->size);
+    t.choice = s->choice;
+    t.scale = t.scale ? s->scale : NULL;
+    t.zero = t.zero ? s->zero : NULL;
+    t.x = s->x + k * s->size;
+    return t;
+}
+
+/* A piece of a group; false: nothing was done.  Values are given when all are encoded: they may lie where they came from. */
 static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place *at, const tn_tile_choice *choice)
 {
     const tn_scaled_plan *p = &w->view;
     if (!j->encode)
         return false;
-    tn_scaled_row row = tn_scaled_row_at(p, at, 0);
-    bool joined = at->rows == 1 || p->columns * p->data.bits % 8 == 0;      /* no row ends within a byte */
-    size_t size = (size_t)(joined ? at->rows * row.n : row.n), rows = joined ? 1 : (size_t)at->rows;
-    const float *x = values_at(j, w, row.first, (size_t)(at->rows * row.n));
-    uint8_t number[2][sizeof(uint32_t)];
-    tn_code_put(number[0], 0, tn_scaled_word(p->scale.bits), choice->scale);
-    tn_code_put(number[1], 0, tn_scaled_word(p->zero.bits), choice->zero);
-    for (size_t r = 0; r < rows; r++) {
-        tn_tiles t = tiles_at(j, p, first_row(p, at) + r, at->across * p->tile_columns + at->column, 1, size);
-        t.choice = choice;
-        t.scale = t.scale ? number[0] : NULL;
-        t.zero = t.zero ? number[1] : NULL;
-        t.x = x + r * size;
-        if (!j->encode(p, &t)) {
-            clear_tiles(p, &t, first_row(p, at) + r, at->across * p->tile_columns + at->column);
-            return false;
-        }
-        give_tiles(j, w, f, &t, row.first + r * size);
+    share s = share_of(j, w, at, choice);
+    size_t done = 0;
+    bool good = true;
+    for (; done < s.count && good; done++) {
+        tn_tiles t = tile_of(j, p, &s, done);
+        good = j->encode(p, &t);
     }
-    tn_scaled_put_choice(p, at, choice->scale, choice->zero);
-    return true;
+    for (size_t k = 0; k < done; k++) {
+        tn_tiles t = tile_of(j, p, &s, k);
+        if (good) {
+            give_tiles(j, w, f, &t, s.first + k * s.size);
+            continue;
+        }
+        t.scale = t.zero = NULL;        /* they are not in the parts yet */
+        clear_tiles(p, &t, s.row + k, s.column);
+    }
+    if (good)
+        tn_scaled_put_choice(p, at, choice->scale, choice->zero);
+    return good;
 }
 
 /* --- groups -------------------------------------------------------------------------------- */
@@ -365,45 +407,80 @@ static stretch stretch_of(const job *j, uint64_t item)
     return (stretch){ first, first + (left < j->per_item ? left : j->per_item), 0 };
 }
 
-/* Memory of an item for a field of which the plan has none. */
+/* Memory of an item for a field of which the plan has none.  Packed numbers are put into bytes that are 0. */
 static void open_window(const job *j, desk *w, finding *f, unsigned i, uint64_t from, uint64_t to)
 {
     tn_scaled_field *field = &w->view.fields[i];
-    bool given = i == 0 && j->work->emit && !j->gives_values;
-    if (!field->nbytes || (field->data && !given))
+    bool given = i == 0 && j->work->emit && !j->gives_values, own = !field->data || given;
+    if (!field->nbytes)
         return;
-    field->data = given ? f->bytes : w->window[i];
-    field->from = from;
+    if (own) {
+        field->data = given ? f->bytes : w->window[i];
+        field->from = from;
+    }
     if (given)
         f->nbytes = (size_t)(to - from);
-    if (field->bits < 8)
-        memset(field->data, 0, (size_t)(to - from));
+    if (field->bits < 8 && (own || i == 0 || tn_scaled_pieces(&j->plan) == 1))         /* others are of several items */
+        memset(field->data + (from - field->from), 0, (size_t)(to - from));
+}
+
+/* The values of an item as they are, or rotated. */
+static void open_values(const job *j, desk *w, finding *f, uint64_t first, uint64_t n)
+{
+    const tn_scaled_work *work = j->work;
+    w->src = work->src;
+    w->src_first = 0;
+    w->dst = work->dst;
+    w->dst_first = 0;
+    if (j->gives_values && work->emit) {
+        w->dst = f->bytes;
+        w->dst_first = first;
+        f->nbytes = (size_t)n * j->given_size;
+    }
+    if (!j->turns)
+        return;
+    size_t size = tn_dtype_get(work->src_type)->bits / 8;
+    tn_cast_block(&j->take, w->turned, (const uint8_t *)work->src + first * size, (size_t)n, 0, 0, NULL, NULL);
+    tn_rotate_blocks(&j->plan.o.rotation, false, w->turned, n / j->plan.o.rotation.size);
+    w->src = (const uint8_t *)w->turned;
+    w->src_first = first;
+    if (j->gives_values) {
+        w->dst = (uint8_t *)w->made;
+        w->dst_first = first;
+    }
+}
+
+/* What was rotated, rotated back and in the type that was asked for. */
+static void close_values(const job *j, desk *w, finding *f, uint64_t first, uint64_t n)
+{
+    if (!j->turns || !j->gives_values)
+        return;
+    uint8_t *to = j->work->emit ? f->bytes : (uint8_t *)j->work->dst + first * j->given_size;
+    tn_rotate_blocks(&j->plan.o.rotation, true, w->made, n / j->plan.o.rotation.size);
+    tn_cast_block(&j->give, to, w->made, (size_t)n, 0, 0, NULL, NULL);
+}
+
+/* The elements of an item of a flat plan. */
+static tn_scaled_row elements_of(const job *j, const stretch *s, tn_scaled_place *first, tn_scaled_place *last)
+{
+    const tn_scaled_plan *p = &j->plan;
+    *first = tn_scaled_place_at(p, s->first, 0, s->piece);
+    *last = tn_scaled_place_at(p, s->end - 1, tn_scaled_bundle_tiles(p, s->end - 1) - 1, s->piece);
+    tn_scaled_row begin = tn_scaled_row_at(p, first, 0), end = tn_scaled_row_at(p, last, last->rows - 1);
+    return (tn_scaled_row){ begin.first, end.first + end.n - begin.first };
 }
 
 /* What an item makes and the plan has no memory for. */
-static void open_windows(const job *j, desk *w, finding *f, const stretch *s)
+static void open_windows(const job *j, desk *w, finding *f, const tn_scaled_place *first, const tn_scaled_place *last)
 {
     const tn_scaled_plan *p = &j->plan;
-    w->view = *p;
-    w->dst = j->work->dst;
-    w->dst_first = 0;
-    if (!j->windows)
-        return;
-    tn_scaled_place first = tn_scaled_place_at(p, s->first, 0, s->piece);
-    tn_scaled_place last = tn_scaled_place_at(p, s->end - 1, tn_scaled_bundle_tiles(p, s->end - 1) - 1, s->piece);
-    tn_scaled_row end = tn_scaled_row_at(p, &last, last.rows - 1);
-    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
-        bool tiles = i > 0 && tn_scaled_pieces(p) > 1;          /* a number for a tile, of which this is a piece */
-        uint64_t from_row = first_row(p, &first) - (tiles ? first.row : 0), from = first.across * p->tile_columns + (tiles ? 0 : first.column);
-        uint64_t to_row = tiles ? from_row : first_row(p, &last) + last.rows - 1;
-        uint64_t to = tiles ? p->columns : last.across * p->tile_columns + last.column + end.n;
-        open_window(j, w, f, i, tn_scaled_byte_at(p, i, from_row, from), tn_scaled_byte_at(p, i, to_row, to));
-    }
-    if (j->gives_values && j->work->emit) {
-        w->dst = f->bytes;
-        w->dst_first = tn_scaled_row_at(p, &first, 0).first;
-        f->nbytes = (size_t)(end.first + end.n - w->dst_first) * j->dst_size;
-    }
+    uint64_t from = first->across * p->tile_columns, to = last->across * p->tile_columns, end = tn_scaled_row_at(p, last, last->rows - 1).n;
+    bool pieces = tn_scaled_pieces(p) > 1;
+    open_window(j, w, f, 0, tn_scaled_byte_at(p, 0, first_row(p, first), from + first->column),
+                tn_scaled_byte_at(p, 0, first_row(p, last) + last->rows - 1, to + last->column + end));
+    for (unsigned i = 1; i < TN_SCALED_FIELDS; i++)     /* numbers of tiles, of which this may be a piece */
+        open_window(j, w, f, i, tn_scaled_byte_at(p, i, tile_row(p, first), from),
+                    tn_scaled_byte_at(p, i, tile_row(p, last), pieces ? p->columns : to + end));
 }
 
 static tn_status step_through(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece, uint64_t from, uint64_t to, tn_error *err)
@@ -455,9 +532,16 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     tn_status status = TN_OK;
     f->report = (tn_scaled_report){ 0 };
     f->nbytes = 0;
-    open_windows(j, w, f, &s);
+    w->view = j->plan;
+    tn_scaled_place first, last;
+    tn_scaled_row own = j->windows ? elements_of(j, &s, &first, &last) : (tn_scaled_row){ 0, 0 };
+    if (j->windows)
+        open_windows(j, w, f, &first, &last);
+    open_values(j, w, f, own.first, own.n);
     for (uint64_t b = s.first; b < s.end && status == TN_OK; b++)
         status = work_on_bundle(j, w, f, b, s.piece, err);
+    if (status == TN_OK && (j->step == encode_whole || j->step == encode_piece))
+        close_values(j, w, f, own.first, own.n);
     return status;
 }
 
@@ -536,8 +620,10 @@ static tn_status look(void *context, uint64_t item, tn_seat seat, tn_error *err)
     const job *j = context;
     uint64_t first = item * LOOK, left = j->plan.count - first;
     size_t n = left < LOOK ? (size_t)left : LOOK;
+    desk *w = &j->desks[seat.worker];
     (void)err;
-    j->findings[seat.slot].range = tn_scaled_range(values_at(j, &j->desks[seat.worker], first, n), n);
+    open_values(j, w, &j->findings[seat.slot], first, n);
+    j->findings[seat.slot].range = tn_scaled_range(values_at(j, w, first, n), n);
     return TN_OK;
 }
 
@@ -565,7 +651,7 @@ static tn_status find_tensor_scale(job *j, tn_error *err)
 /* --- making ------------------------------------------------------------------------------- */
 
 /* One block, the widest elements first. */
-static tn_status set_desk(desk *w, size_t n, const size_t *windows, tn_error *err)
+static tn_status set_desk(desk *w, size_t n, size_t turned, const size_t *windows, tn_error *err)
 {
     size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 4 + sizeof(uint32_t) + 3, size = n * each;
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
@@ -586,7 +672,9 @@ static tn_status set_desk(desk *w, size_t n, const size_t *windows, tn_error *er
     p = w->tile.mask + n;
     for (unsigned i = 0; i < TN_SCALED_FIELDS; p += windows[i++])
         w->window[i] = p;
-    return TN_OK;
+    w->turned = turned ? malloc(2 * turned * sizeof *w->turned) : NULL;
+    w->made = turned && w->turned ? w->turned + turned : NULL;
+    return w->turned || !turned ? TN_OK : tn_fail_nomem(err);
 }
 
 static tn_status set_finding(finding *f, size_t tiles, size_t bytes, tn_error *err)
@@ -657,14 +745,15 @@ static tn_status set_up(job *j, tn_error *err)
     uint64_t values = window_sizes(j, windows);
     if (j->windows && tn_scaled_pieces(p) == 1 && bundle_columns(p) > n)
         n = bundle_columns(p);
-    size_t given = !j->work->emit ? 0 : j->gives_values ? (size_t)values * j->dst_size : windows[0];
+    size_t given = !j->work->emit ? 0 : j->gives_values ? (size_t)values * j->given_size : windows[0];
+    size_t turned = !j->turns ? 0 : values > LOOK ? (size_t)values : LOOK;
     j->desks = calloc(jobs, sizeof *j->desks);
     j->findings = calloc(slots, sizeof *j->findings);
     if (!j->desks || !j->findings)
         return tn_fail_nomem(err);
     tn_status status = TN_OK;
     for (unsigned i = 0; i < jobs && status == TN_OK; i++)
-        status = set_desk(&j->desks[i], (size_t)n, windows, err);
+        status = set_desk(&j->desks[i], (size_t)n, turned, windows, err);
     for (unsigned i = 0; i < slots && status == TN_OK; i++)
         status = set_finding(&j->findings[i], (size_t)(p->run * p->lanes), given, err);
     if (status == TN_OK && j->encode && j->work->report)
@@ -676,8 +765,10 @@ static void clear(job *j)
 {
     free(j->last[0]);
     free(j->last[1]);
-    for (unsigned i = 0; j->desks && i < tn_pool_jobs(j->work->pool); i++)
+    for (unsigned i = 0; j->desks && i < tn_pool_jobs(j->work->pool); i++) {
         free(j->desks[i].block);
+        free(j->desks[i].turned);
+    }
     for (unsigned i = 0; j->findings && i < tn_pool_slots(j->work->pool); i++) {
         free(j->findings[i].ranges);
         free(j->findings[i].squares);
@@ -689,21 +780,51 @@ static void clear(job *j)
     free(j);
 }
 
+static size_t bytes_of(tn_dtype dtype)
+{
+    return tn_dtype_get(dtype)->bits / 8;
+}
+
 static tn_status set_casts(job *j, tn_error *err)
 {
     const tn_scaled_work *w = j->work;
-    j->src_size = tn_dtype_get(w->src_type)->bits / 8;
-    tn_status status = tn_cast_plan_make(&j->widen, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err);
-    if (j->gives_values && status == TN_OK) {
-        j->dst_size = tn_dtype_get(w->dst_type)->bits / 8;
-        status = tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
-    }
-    return status;
+    j->src_type = j->turns ? TN_FLOAT32 : w->src_type;
+    j->src_size = bytes_of(j->src_type);
+    tn_status status = tn_cast_plan_make(&j->widen, TN_FLOAT32, j->src_type, TN_HOST_ORDER, NULL, err);
+    if (status == TN_OK)
+        status = tn_cast_plan_make(&j->take, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err);
+    if (status != TN_OK || !j->gives_values)
+        return status;
+    j->dst_type = j->turns ? TN_FLOAT32 : w->dst_type;
+    j->dst_size = bytes_of(j->dst_type);
+    j->given_size = bytes_of(w->dst_type);
+    status = tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
+    return status ? status : tn_cast_plan_make(&j->give, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
 }
 
 bool tn_scaled_streams(const tn_scaled_plan *p)
 {
     return tn_scaled_is_flat(p) && (tn_scaled_pieces(p) == 1 || has_plain_pieces(p));
+}
+
+/* Items begin and end with a block: rows are whole ones. */
+bool tn_scaled_turns(const tn_scaled_plan *p)
+{
+    uint32_t size = p->o.rotation.size;
+    bool whole = !size ? false : tn_scaled_pieces(p) > 1 ? p->piece_columns == p->tile_columns || p->piece_columns % size == 0
+                                         : p->runs == 1 || p->run * p->tile_columns % size == 0;
+    return whole && p->count && tn_scaled_streams(p);
+}
+
+/* Packed numbers that no item has for itself are put into bytes that are 0. */
+static void clear_parts(const job *j)
+{
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
+        const tn_scaled_field *field = &j->plan.fields[i];
+        bool of_items = j->windows && (i == 0 || tn_scaled_pieces(&j->plan) == 1);
+        if (field->data && field->bits < 8 && !of_items)
+            memset(field->data, 0, (size_t)field->nbytes);
+    }
 }
 
 /* No values: there may be a scale of the tensor still. */
@@ -723,10 +844,11 @@ tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err)
     job *j = calloc(1, sizeof *j);      /* two cast plans: too large for a stack */
     if (!j)
         return tn_fail_nomem(err);
-    *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
+    *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p), .turns = tn_scaled_turns(p),
                 .gives_values = tn_dtype_get(work->dst_type) && (work->dst || work->emit) };
     j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
     j->encode = j->decode ? tn_scaled_encoder(p) : NULL;
+    clear_parts(j);
     tn_status status = set_casts(j, err);
     if (status == TN_OK)
         status = set_up(j, err);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether x lies beyond all that its scale can say: it became the last number on its side. */
+/* Whether x lies beyond all that its scale, which is not 0, can say: it became the last number on its side. */
 static bool is_saturated(const tn_datatype *d, float x, float y, uint32_t code)
 {
     const tn_number_spec *n = &d->number;
@@ -34,6 +34,7 @@ static void report_value(tn_scaled_report *r, float x, float y)
 void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_scaled_report *report)
 {
     const uint32_t *slot = t->code;
+    bool zeros = d->scope != TN_SCOPE_NONE && tn_scale_value(d, t->scale, 0) * t->tensor_scale == 0;    /* are all it can say */
     for (size_t i = 0; i < t->n; i++) {
         if (d->of && i % d->of == 0)
             slot = t->code + i / d->of * d->keep;
@@ -44,7 +45,7 @@ void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_s
         if (!isfinite(t->x[i]))
             continue;
         report_value(report, t->x[i], y[i]);
-        report->saturated += code && is_saturated(d, t->x[i], y[i], *code);
+        report->saturated += code && !zeros && is_saturated(d, t->x[i], y[i], *code);
     }
 }
 

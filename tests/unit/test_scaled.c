@@ -285,6 +285,44 @@ static void large_tiles_of_every_kind_give_the_values_of_their_codes(void)
     free(x);
 }
 
+static void check_nan_as_zero(const char *text, const float *x, const float *zeroed, int64_t rows, int64_t columns)
+{
+    const tn_scaled_options o = { .size = sizeof o, .jobs = 2, .nan = TN_NAN_ZERO };
+    const int64_t shape[] = { rows, columns };
+    tn_scaled_report r, s;
+    made a, b;
+    make(&a, text, TN_FLOAT32, 2, shape, x, &o);
+    make(&b, text, TN_FLOAT32, 2, shape, zeroed, &o);
+    for (uint32_t p = 0; p < a.shapes.count; p++)
+        if (memcmp(a.part[p], b.part[p], (size_t)a.size[p]))
+            fail_msg("%s: another %s", text, a.shapes.parts[p].role);
+    memcpy(a.part[0] = realloc(a.part[0], a.nbytes), x, a.nbytes);
+    CHECK(tn_quantize_virtual(a.d, &a.array, a.part[0], a.part[0], &o, &r, NULL) == TN_OK);
+    CHECK(tn_quantize_virtual(b.d, &b.array, zeroed, b.y, &o, &s, NULL) == TN_OK);
+    if (memcmp(a.part[0], b.y, b.nbytes) || memcmp(&r, &s, sizeof r))
+        fail_msg("%s: other values, or %llu of %llu reported", text, (unsigned long long)r.values, (unsigned long long)s.values);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* The definition takes over where some rows of a piece were made the fast way. */
+static void a_nan_in_a_large_group_is_as_good_as_zero(void)
+{
+    static const char *const texts[] = { "int4|float32", "int8|e5m0", "int4|e6m0", "uint8|float16_int4", "e2m3fnuz|float16", "int4|e5m0_t0" };
+    enum { ROWS = 300, COLUMNS = 301, COUNT = ROWS * COLUMNS };
+    float *x = malloc(2 * COUNT * sizeof *x), *zeroed = x + COUNT;
+    assert_non_null(x);
+    for (size_t i = 0; i < COUNT; i++) {
+        zeroed[i] = i % 20011 == 20010 ? 0 : (float)((int)(draw() % 4001) - 2000) / 1000;
+        x[i] = i % 20011 == 20010 ? NAN : zeroed[i];
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        check_nan_as_zero(texts[i], x, zeroed, ROWS, COLUMNS);
+        check_nan_as_zero(texts[i], x, zeroed, 1, COUNT);
+    }
+    free(x);
+}
+
 /* --- where codes lie ------------------------------------------------------------------------ */
 
 static const tn_scaled_options one_job = { .size = sizeof one_job, .jobs = 1 };
@@ -581,6 +619,26 @@ static void the_report_says_what_was_done(void)
     tn_datatype_free(d);
 }
 
+/* They became 0, and that is what is said of them: in whole tiles, in padded ones, and in those that are rounded in another way. */
+static void values_of_a_scale_of_zero_are_not_saturated(void)
+{
+    static const char *const texts[] = { "uint4|float16_float16_t32", "uint4|float16_int8_t32", "int4|float16_t32", "e2m1fnuz|float16_t32", "nvfp4e2" };
+    const int64_t shape[] = { 40 };
+    const tn_array array = { TN_FLOAT32, 1, shape, NULL };
+    float x[40], y[40];
+    for (size_t i = 0; i < 40; i++)
+        x[i] = i % 2 ? 1e-12f : -1e-12f;
+    for (size_t i = 0; i < 2 * sizeof texts / sizeof texts[0]; i++) {
+        tn_datatype *d = datatype(texts[i / 2]);
+        tn_scaled_options o = { .size = sizeof o, .jobs = 1, .round = i % 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN };
+        tn_scaled_report r;
+        CHECK(tn_quantize_virtual(d, &array, x, y, &o, &r, NULL) == TN_OK);
+        if (r.saturated != 0 || r.flushed != 40)
+            fail_msg("%s: %d saturated, %d flushed", texts[i / 2], (int)r.saturated, (int)r.flushed);
+        tn_datatype_free(d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -588,6 +646,7 @@ int main(void)
         TEST(every_recipe_gives_the_values_of_its_codes),
         TEST(large_groups_are_one_tile),
         TEST(large_tiles_of_every_kind_give_the_values_of_their_codes),
+        TEST(a_nan_in_a_large_group_is_as_good_as_zero),
         TEST(codes_fill_rows_from_the_lowest_bit),
         TEST(scales_of_columns_are_packed_along_them),
         TEST(subtiles_begin_on_a_byte_for_each_tile),
@@ -602,6 +661,7 @@ int main(void)
         TEST(what_makes_no_sense_is_refused),
         TEST(parts_that_are_missing_are_refused),
         TEST(the_report_says_what_was_done),
+        TEST(values_of_a_scale_of_zero_are_not_saturated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,13 +58,19 @@ static float *floats(uint64_t n)
     return y;
 }
 
-/* Bits of all kinds, or a mask of 2:4 as encoding makes them. */
+/* Bits of all kinds, those at the ends of what numbers can be, or a mask of 2:4 as encoding makes them. */
 static void fill(uint8_t *bytes, uint64_t n, const char *role)
 {
     static const uint8_t twos[] = { 0x33, 0x55, 0x66, 0x99, 0xaa, 0xcc, 0x35, 0xca };
-    bool orderly = draw() % 2 && strcmp(role, "mask") == 0, even = draw() % 4 == 0;
-    for (uint64_t i = 0; i < n; i++)
-        bytes[i] = orderly ? twos[draw() % sizeof twos] : even ? (draw() % 2 ? 0xff : 0) : (uint8_t)draw();
+    bool orderly = draw() % 2 && strcmp(role, "mask") == 0;
+    unsigned way = draw() % 6;
+    for (uint64_t i = 0; i < n; i++) {
+        bytes[i] = orderly ? twos[draw() % sizeof twos] : (uint8_t)draw();
+        if (way == 0)
+            bytes[i] = draw() % 2 ? 0xff : 0;
+        else if (way == 1)
+            bytes[i] = i % 4 == 3 ? 0x80 : 0;           /* the lowest of 32 bits */
+    }
 }
 
 /* Piece by piece, as tile.h says. */
