@@ -1,6 +1,7 @@
 /* tensor/number.c - any element as an exact number, and any number as an
  * element: the definition of every cast. */
 #include "tensor/number.h"
+#include "base/random.h"
 
 static uint64_t ones(unsigned n)
 {
@@ -111,15 +112,6 @@ tn_number tn_number_decode(const tn_dtype_info *type, uint64_t code)
 
 /* --- rounding ------------------------------------------------------------ */
 
-/* The index-th number of the SplitMix64 generator started at `seed`. */
-static uint64_t hash(uint64_t seed, uint64_t index)
-{
-    uint64_t z = seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 /* Whether to go up in magnitude from `kept` when `fraction` / 2^64 of a step
  * is left over. */
 static inline bool goes_up(const tn_encode_rules *rules, bool negative, uint64_t kept, uint64_t fraction,
@@ -133,7 +125,7 @@ static inline bool goes_up(const tn_encode_rules *rules, bool negative, uint64_t
     case TN_ROUND_HALF_UP:    return fraction > half || (fraction == half && !negative);
     case TN_ROUND_UP:         return fraction != 0 && !negative;
     case TN_ROUND_DOWN:       return fraction != 0 && negative;
-    case TN_ROUND_STOCHASTIC: return fraction != 0 && hash(rules->seed, index) < fraction;
+    case TN_ROUND_STOCHASTIC: return fraction != 0 && tn_random_at(rules->seed, index) < fraction;
     default:                  return false;
     }
 }

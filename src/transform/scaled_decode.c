@@ -152,13 +152,6 @@ static float odd_value(const meaning *m, uint32_t code, const tn_decode_levels *
     return isnan(value) ? NAN : value;
 }
 
-/* Sparsity alone leaves the values as they are. */
-static bool is_exact(const tn_datatype *d)
-{
-    tn_dtype type = d->number.dtype;
-    return d->scope == TN_SCOPE_NONE && d->of && (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
-}
-
 static void decode_exact(tn_dtype type, float *y, const uint8_t *codes, size_t n)
 {
     static const tn_kernel_args nothing;
@@ -467,7 +460,7 @@ static reader reader_of(const tn_decode_kernels *k, const tn_scaled_plan *p, flo
     const tn_datatype *d = p->d;
     reader r = { .p = p, .k = k, .tensor_scale = d->has_tensor_scale ? tensor_scale : 1, .data_bits = p->data.bits };
     r.number = meaning_of(k, &d->number, d);
-    r.number.exact = is_exact(d);
+    r.number.exact = tn_datatype_is_exact(d);
     if (d->scope != TN_SCOPE_NONE)
         r.scale = meaning_of(k, &d->scale, d);
     if (d->has_zero)

@@ -24,13 +24,6 @@ static bool is_codebook(const tn_datatype *d)
     return d->number.kind == TN_NUMBER_CODEBOOK;
 }
 
-/* Sparsity alone leaves the values as they are. */
-static bool is_exact(const tn_datatype *d)
-{
-    tn_dtype type = d->number.dtype;
-    return d->scope == TN_SCOPE_NONE && d->of && (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
-}
-
 static bool is_kept(const tn_datatype *d, const tn_tile *t, size_t i)
 {
     return d->of == 0 || t->mask[i];
@@ -82,7 +75,7 @@ static int point_of(const tn_datatype *d)
 static float value_of(const tn_datatype *d, const level *l, uint32_t code)
 {
     float value;
-    if (is_exact(d))
+    if (tn_datatype_is_exact(d))
         return tn_spec_exact(&d->number, code);
     code &= (UINT32_C(2) << (d->number.bits - 1)) - 1;
     switch (d->number.kind) {
@@ -388,7 +381,7 @@ static level best_level(const encoder *e, const tn_tile_choice *choice, const tr
 
 void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice, double *squares)
 {
-    const encoder e = { d, o, is_exact(d) ? tn_coder_exact(&d->number, o->round, o->seed)
+    const encoder e = { d, o, tn_datatype_is_exact(d) ? tn_coder_exact(&d->number, o->round, o->seed)
                                           : tn_coder_for(&d->number, o->round, o->seed, TN_DRAW_VALUE), t };
     size_t size = unit_size(d, t->n), units = tn_tile_units(d, t->n);
     tn_tile_range range = d->offset_bits ? range_of(d, t, 0, t->n) : (tn_tile_range){ 0 };

@@ -82,6 +82,13 @@ int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_mode mode);
 /* The value of a scale code less a subtile's offset, without a tensor's scale. */
 float tn_scale_value(const tn_datatype *d, uint32_t code, unsigned offset);
 
+/* Sparsity alone leaves the values as they are. */
+static inline bool tn_datatype_is_exact(const tn_datatype *d)
+{
+    tn_dtype type = d->number.dtype;
+    return d->scope == TN_SCOPE_NONE && d->of && (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
+}
+
 /* What the elements' limits are of: the number, or what a codebook's values are. */
 static inline const tn_number_spec *tn_compute_spec(const tn_datatype *d)
 {
