@@ -391,8 +391,13 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a float type but found %s",
                        tn_quote_z(m->source->name).text, type ? type->name : "an unknown type");
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
-    if (tn_datatype_parse(tn_form_has_datatype(m->source) ? m->source->scaling->datatype : text, &task->own, &why))
-        return fail(m, why.status, err, why.text);
+    bool stored = tn_form_has_datatype(m->source);
+    tn_status status = tn_datatype_parse(stored ? m->source->scaling->datatype : text, &task->own, &why);
+    if (status == TN_ERR_ARGUMENT && !stored)   /* not every type is a number spec */
+        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits "
+                       "but found %s (cast it first)", tn_quote_z(m->source->name).text, cast->keep, cast->of, type->name);
+    if (status)
+        return fail(m, status, err, why.text);
     task->datatype = task->own;
     return TN_OK;
 }

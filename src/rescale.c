@@ -213,8 +213,12 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
 static tn_status dequantize(rescaling *r, tn_error *err)
 {
     void *memory[PARTS] = { NULL };
-    for (uint32_t i = 0; i < r->shapes.count && i < r->t->tensor->nparts; i++)
+    for (uint32_t i = 0; i < r->shapes.count; i++) {
+        if (i >= r->t->tensor->nparts || r->source.parts[i].nbytes != part_bytes(r, i))
+            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected %llu bytes for the part %s but found others",
+                           (unsigned long long)part_bytes(r, i), r->shapes.parts[i].role);
         memory[i] = (void *)(uintptr_t)r->source.parts[i].data;         /* which is only read */
+    }
     tn_status status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape, &r->t->options, memory,
                                            err);
     bool rotated = !status && is_rotated_apart(r);

@@ -26,20 +26,21 @@ static tn_status fill_holes(const tn_room *room, tn_error *err)
 }
 
 /* A path in the folder for files that do not last; nothing of that name is made. */
-static void temporary_path(char *path, size_t cap)
+static tn_status find_temporary(char path[PATH_MAX], tn_error *err)
 {
     const char *chosen = getenv("TMPDIR");
     const char *folder = chosen && *chosen ? chosen : access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
-    snprintf(path, cap, "%s/tenon-%ld.room", folder, (long)getpid());
+    int n = snprintf(path, PATH_MAX, "%s/tenon-%ld.room", folder, (long)getpid());
+    return n < PATH_MAX ? TN_OK : tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the path has %d bytes, more than the %d that the system takes", n, PATH_MAX - 1);
 }
 
 static tn_status open_file(tn_room *room, const char *beside, tn_error *err)
 {
     char path[PATH_MAX];
     tn_error why;
-    if (!beside)
-        temporary_path(path, sizeof path);
-    tn_status status = tn_sink_open(beside ? beside : path, true, &room->sink, &why);
+    tn_status status = beside ? TN_OK : find_temporary(path, &why);
+    if (!status)
+        status = tn_sink_open(beside ? beside : path, true, &room->sink, &why);
     if (!status)
         status = tn_sink_reserve(room->sink, room->size, &why);
     if (!status)

@@ -6,6 +6,7 @@
  * of the compute type in ascending order. */
 #include "tensor/datatype_read.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -108,10 +109,32 @@ tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *
 
 /* ---- writing ---- */
 
+/* A number with few decimals, as nearly all are: without trying how many it takes.  A file may have very many. */
+static bool put_short(tn_buf *out, float value)
+{
+    double scaled = (double)value;      /* exact: 24 bits and 20 of the power of ten */
+    uint64_t power = 1;
+    int decimals = 0;
+    while (scaled != floor(scaled) && decimals < 6) {
+        power *= 10;
+        decimals++;
+        scaled = (double)value * (double)power;
+    }
+    if (scaled != floor(scaled) || scaled >= 1e9 || value < 1e-4f)
+        return false;
+    uint64_t digits = (uint64_t)scaled;
+    tn_buf_printf(out, "%llu", (unsigned long long)(digits / power));
+    if (decimals)
+        tn_buf_printf(out, ".%0*llu", decimals, (unsigned long long)(digits % power));
+    return true;
+}
+
 /* The fewest digits that give the same double back. */
 static void put_value(tn_buf *out, float value)
 {
     char text[48];
+    if (put_short(out, value))
+        return;
     int n = tn_value_format(text, sizeof text, TN_FLOAT64, (tn_value){ .kind = TN_KIND_FLOAT, .re = (double)value });
     bool whole = n > 2 && strcmp(text + n - 2, ".0") == 0;
     tn_buf_put(out, text, (size_t)n - (whole ? 2 : 0));

@@ -137,7 +137,8 @@ static tn_status check_scaled(const tn_tensor *t, tn_error *err)
 {
     const tn_dtype_info *value = tn_dtype_get(t->dtype);
     const char *wrong = !t->scaling                               ? "its scaling is not known"
-                        : !value || value->kind != TN_KIND_FLOAT  ? "its values must be of a float type"
+                        : !value || value->kind != TN_KIND_FLOAT || value->specials == TN_SPECIALS_E8M0
+                              ? "its values must be of a signed float type"
                                                                   : NULL;
     if (wrong)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong);

@@ -76,7 +76,7 @@ static bool has_plain_scale(const tn_datatype *d)
 static bool is_plain(const tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
-    return p->o.round == TN_ROUND_EVEN && p->o.mode != TN_SCALE_MSE && !p->o.ggml && !d->of && !d->subtile && !d->offset_bits &&
+    return p->o.round == TN_ROUND_EVEN && p->o.mode != TN_SCALE_MSE && !d->of && !d->subtile && !d->offset_bits &&
            has_plain_number(d) && has_plain_scale(d);
 }
 
@@ -104,23 +104,11 @@ static tn_float_rules float_rules(const tn_number_spec *n)
     return r;
 }
 
-/* What carries into the exponent of the largest magnitude where the mode wants one more: is_bumped() of tile_scale.c. */
-static int32_t bump_of(const tn_number_spec *n, tn_scale_mode mode)
-{
-    const int32_t whole = 1 << 23;
-    double limit = mode == TN_SCALE_MIDMAX ? n->midmax : (double)n->maxfloat;
-    if (mode == TN_SCALE_FLOOR || (n->exponent_bits <= 1 && mode != TN_SCALE_CEIL))
-        return 0;
-    if (mode == TN_SCALE_OPTION3)
-        return whole >> (n->mantissa_bits + 1);
-    return whole - 1 - (int32_t)ldexp(ldexp(limit, -n->emax) - 1, 23);
-}
-
 static tn_exponent_rules exponent_rules(const tn_datatype *d, tn_scale_mode mode)
 {
     const tn_number_spec *n = &d->number;
     int point = n->kind == TN_NUMBER_INT ? n->bits - 2 : 0;
-    return (tn_exponent_rules){ .bump = bump_of(n, mode), .offset = d->scale.bias - 127 - n->emax,
+    return (tn_exponent_rules){ .bump = tn_scale_bump(n, mode), .offset = d->scale.bias - 127 - n->emax,
                                 .last = (1 << d->scale.exponent_bits) - 2, .inverse = 127 + point + d->scale.bias };
 }
 
@@ -138,8 +126,11 @@ static tn_scale_rules scale_rules(const tn_datatype *d, float tensor_scale)
     return r;
 }
 
-static tn_codes_kind kind_of(const tn_datatype *d, bool is_power)
+static tn_codes_kind kind_of(const tn_scaled_plan *p, bool is_power)
 {
+    const tn_datatype *d = p->d;
+    if (p->o.ggml)
+        return TN_CODES_GGML;
     switch (d->number.kind) {
     case TN_NUMBER_UINT: return d->zero.kind == TN_NUMBER_FLOAT ? TN_CODES_SHIFTED : TN_CODES_UINT;
     case TN_NUMBER_INT:  return is_power ? TN_CODES_INT_POWER : TN_CODES_INT;
@@ -155,7 +146,7 @@ static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, fl
         r.exponent = exponent_rules(d, p->o.mode);
     else if (d->scope != TN_SCOPE_NONE)
         r.scale = scale_rules(d, tensor_scale);
-    r.kind = kind_of(d, r.is_power || d->scope == TN_SCOPE_NONE);
+    r.kind = kind_of(p, r.is_power || d->scope == TN_SCOPE_NONE);
     r.run.most = d->number.maxint;
     r.inverts = true;
     if (d->number.kind == TN_NUMBER_FLOAT) {
@@ -191,6 +182,17 @@ static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t fi
 
 /* --- scales of tiles -------------------------------------------------------------------- */
 
+/* ggml's logarithm, which is rounded, makes the next power of two of what is just below: of 44 floats at most. */
+static void round_up_for_ggml(const tn_scaled_plan *p, uint32_t *bits, size_t tiles)
+{
+    const uint32_t mantissa = 0x7fffff, close = mantissa - 63;
+    for (size_t i = 0; i < tiles; i++) {
+        float a = float_of(bits[i]);
+        if ((bits[i] & mantissa) >= close && isfinite(a) && tn_scale_exponent(p->d, &p->o, a) > ilogbf(a) - p->d->number.emax)
+            bits[i] = (bits[i] | mantissa) + 1;
+    }
+}
+
 /* Scales and zero points of tiles that lie one after another; false: not for kernels. */
 static bool choose_scales(const recipe *r, desk *w, const float *x, size_t tiles, size_t size)
 {
@@ -200,6 +202,8 @@ static bool choose_scales(const recipe *r, desk *w, const float *x, size_t tiles
         k->largest(w->high, x, tiles, size);
     else
         k->ends(w->high, w->low, x, tiles, size);
+    if (r->plan->o.ggml)
+        round_up_for_ggml(r->plan, w->high, tiles);
     memset(w->high + tiles, 0, TN_ENCODE_SLACK * sizeof *w->high);
     memset(w->low + tiles, 0, TN_ENCODE_SLACK * sizeof *w->low);
     unsigned found = r->is_power ? k->exponents(&r->exponent, w->high, tiles, &to)

@@ -189,7 +189,8 @@ static bool encode_tiles(const job *j, desk *w, finding *f, const tn_scaled_plac
 {
     const tn_scaled_plan *p = &w->view;
     uint64_t row = first_row(p, at), column = at->across * p->tile_columns, first = tn_scaled_row_at(p, at, 0).first;
-    tn_tiles t = tiles_at(j, p, row, column, count, (size_t)p->tile_columns);
+    uint64_t size = count == 1 ? tn_scaled_row_at(p, at, 0).n : p->tile_columns;        /* the last one may be shorter */
+    tn_tiles t = tiles_at(j, p, row, column, count, (size_t)size);
     t.x = values_at(j, w, first, t.count * t.size);
     if (!j->encode(p, &t)) {
         clear_tiles(p, &t, row, column);
@@ -263,7 +264,7 @@ static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place
 static tn_status measure_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k, tn_error *err)
 {
     tn_scaled_row row = tn_scaled_row_at(&j->plan, at, 0);
-    if (j->windows && !j->plan.d->of) {         /* encoding looks for NaN */
+    if (j->windows) {           /* no sparse ones; encoding looks for NaN */
         f->ranges[k] = tn_scaled_range(values_at(j, w, row.first, (size_t)(at->rows * row.n)), (size_t)(at->rows * row.n));
         return TN_OK;
     }
@@ -443,6 +444,20 @@ static tn_status encode_at_once(const job *j, desk *w, finding *f, uint64_t bund
     return status;
 }
 
+static bool ends_on_byte(const tn_scaled_field *field, uint64_t n)
+{
+    return field->bits >= 8 || n * field->bits % 8 == 0;
+}
+
+/* Whether a padded tile after so many of a bundle can be encoded as a shorter one: groups and subtiles are whole, zeros
+ * count in searches, and its numbers begin on a byte. */
+static bool can_be_short(const tn_scaled_plan *p, uint64_t tiles)
+{
+    const tn_datatype *d = p->d;
+    return !d->of && !d->offset_bits && !d->subtile && d->number.kind != TN_NUMBER_CODEBOOK && p->o.mode != TN_SCALE_MSE &&
+           ends_on_byte(&p->data, tiles * p->tile_columns) && ends_on_byte(&p->scale, tiles) && ends_on_byte(&p->zero, tiles);
+}
+
 static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
@@ -453,6 +468,9 @@ static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bund
         uint64_t whole = (p->columns - at.across * p->tile_columns) / p->tile_columns;
         done = whole < tiles ? whole : tiles;
         status = encode_at_once(j, w, f, bundle, done, err);
+        at = tn_scaled_place_at(p, bundle, done, 0);
+        if (status == TN_OK && done < tiles && can_be_short(p, done) && encode_tiles(j, w, f, &at, 1))
+            done++;
     }
     return status ? status : step_through(j, w, f, bundle, piece, done, tiles, err);
 }

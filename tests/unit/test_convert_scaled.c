@@ -181,6 +181,31 @@ static void options_reach_the_codes(void)
     tn_close(plain);
 }
 
+static void values_are_rotated_across_rows_too(void)
+{
+    static const char *const casts[] = { "e2m1fnuz|e8m0_t32d0,rotate=hadamard32", "e4m3fn|e8m0_t16_t32,rotate=walsh64:3" };
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &narrow, 1);
+    for (size_t i = 0; i < 2; i++) {
+        must_convert("in.safetensors", "virtual.zt", (wish){ .cast = casts[i], .is_virtual = true });
+        must_convert("in.safetensors", "codes.zt", (wish){ .cast = casts[i] });
+        must_convert("codes.zt", "back.zt", (wish){ .cast = "bfloat16" });
+        same_data(casts[i], "virtual.zt", "back.zt");
+    }
+}
+
+static void elements_narrower_than_a_byte_are_values_too(void)
+{
+    make_values();
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
+    must_convert("in.safetensors", "narrow.zt", (wish){ .cast = "float6_e2m3fn" });
+    must_convert("narrow.zt", "wide.zt", (wish){ .cast = "float32" });
+    must_convert("narrow.zt", "codes.zt", (wish){ .cast = "int4_b32" });
+    must_convert("codes.zt", "back.zt", (wish){ .cast = "float32" });
+    must_convert("wide.zt", "virtual.zt", (wish){ .cast = "int4_b32", .is_virtual = true });
+    same_data("int4_b32", "virtual.zt", "back.zt");
+}
+
 static void compressed_tensors_go_there_and_back(void)
 {
     const tn_create_options zstd = { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256, .replace = true };
@@ -267,6 +292,9 @@ static void what_has_no_meaning_is_refused(void)
     write_file("ints.safetensors", (tn_create_options){ .replace = true }, &whole, 1);
     must_fail("ints.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a signed float type but found int32");
     must_fail("ints.safetensors", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a float type but found int32");
+    must_convert("in.safetensors", "double.zt", (wish){ .cast = "f64" });
+    must_fail("double.zt", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"m\": 2:4 sparsity is of float32, float16, bfloat16 and signed floats of "
+                                                                     "8 bits but found float64 (cast it first)");
     must_fail("in.safetensors", (wish){ .cast = "mxfp4", .form = "csr" }, TN_ERR_ARGUMENT, "take two conversions");
     must_fail("in.safetensors", (wish){ .cast = "mxfp4", .layout = "CN,from=NC" }, TN_ERR_ARGUMENT, "take two conversions");
     must_fail("in.safetensors", (wish){ .cast = "mxfp4,rotate=hadamard128" }, TN_ERR_ARGUMENT, "multiple of the rotation's 128");
@@ -318,6 +346,8 @@ int main(void)
         IN_FOLDER(every_name_comes_back_as_its_virtual_cast),
         IN_FOLDER(tiles_of_any_kind_come_back_as_their_virtual_cast),
         IN_FOLDER(options_reach_the_codes),
+        IN_FOLDER(values_are_rotated_across_rows_too),
+        IN_FOLDER(elements_narrower_than_a_byte_are_values_too),
         IN_FOLDER(compressed_tensors_go_there_and_back),
         IN_FOLDER(a_report_says_what_was_lost),
         IN_FOLDER(tensors_without_values_have_codes_too),

@@ -216,7 +216,7 @@ static void a_datatype_must_be_one_that_fits_the_tensor(void)
     scaled_tensor *s = make_scaled("mxfp4");
     tn_error err = { .text = "" };
     s->t.dtype = TN_INT32;
-    check_scaled_refused(s, "tensor \"t\": its values must be of a float type");
+    check_scaled_refused(s, "tensor \"t\": its values must be of a signed float type");
     s->t.dtype = TN_FLOAT16;
     check_scaled_fits(s);
     s->scaling.datatype = "mxfp";

@@ -534,7 +534,7 @@ static void bad_descriptors_are_refused(void)
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT64\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":1}}",
           TN_ERR_CORRUPT, "its codes must be integers of at most 32 bits" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":1}},"
-          "\"tenon\":{\"dtype\":\"int8\"}", TN_ERR_CORRUPT, "its values must be of a float type" },
+          "\"tenon\":{\"dtype\":\"int8\"}", TN_ERR_CORRUPT, "its values must be of a signed float type" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":{\"dtype\":\"float9\"}", TN_ERR_UNSUPPORTED,
           "tenon: type \"float9\" is not known" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":7", TN_ERR_CORRUPT, "tenon: expected" },

@@ -225,7 +225,7 @@ static void documents_that_lie_are_refused(void)
         { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"file\":\"other.bin\",\"role\":\"scale\",\"dtype\":"
           "\"float8_e8m0\",\"shape\":[2,1],\"offset\":64}]}}", "expected a part in the same file as the first", TN_ERR_UNSUPPORTED },
         { CODES "\"tenon\":{\"dtype\":\"int8\",\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE "]}}",
-          "its values must be of a float type", TN_ERR_CORRUPT },
+          "its values must be of a signed float type", TN_ERR_CORRUPT },
     };
     put_data(66);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -384,6 +384,94 @@ static void pieces_of_a_group_take_its_choice(void)
     each_datatype(try_pieces);
 }
 
+/* --- ggml's way ---------------------------------------------------------------------- */
+
+static void compare_ggml(const tn_encode_kernels *k, unsigned levels, bench *b, fill how)
+{
+    for (unsigned unpacked = 0; unpacked < 2; unpacked++) {
+        b->o = (tn_scaled_options){ .size = sizeof b->o, .ggml = true, .unpacked = unpacked };
+        compare(k, levels, b, how);
+    }
+}
+
+static void ggml_has_the_codes_of_the_definition(void)
+{
+    static const size_t sizes[] = { 1, 2, 7, 31, 32, 64, 96, 32 * 17, 32 * 130 };
+    tn_encode_kernels k[LEVELS];
+    unsigned levels = make_levels(k);
+    tn_datatype *d;
+    CHECK(tn_datatype_parse("mxfp4", &d, NULL) == TN_OK);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (fill how = NORMAL; how < FILLS; how++) {
+            size_t n = sizes[i];
+            bench b = { .d = d, .shape = { (int64_t)n }, .n = n, .tensor_scale = 1 };
+            b.x = malloc(n * sizeof *b.x);
+            assert_non_null(b.x);
+            make_values(d, how, b.x, n, 32);
+            compare_ggml(k, levels, &b, how);
+            free(b.x);
+        }
+    }
+    tn_datatype_free(d);
+}
+
+/* Just beside what is between two numbers, whose largest is 6, and just beside all numbers. */
+static void ggml_rounds_ties_to_the_smaller_magnitude(void)
+{
+    static const float marks[] = { 0, 0.25f, 0.5f, 0.75f, 1, 1.25f, 1.5f, 1.75f, 2, 2.5f, 3, 3.5f, 4, 5, 6, 0x1p-126f };
+    enum { MARKS = sizeof marks / sizeof marks[0], N = 32 * 6 };
+    tn_encode_kernels k[LEVELS];
+    unsigned levels = make_levels(k);
+    tn_datatype *d;
+    CHECK(tn_datatype_parse("mxfp4", &d, NULL) == TN_OK);
+    bench b = { .d = d, .shape = { N }, .n = N, .tensor_scale = 1 };
+    b.x = malloc(N * sizeof *b.x);
+    assert_non_null(b.x);
+    for (int e = -128; e <= 120; e += 4) {              /* the lowest scales are clamped */
+        for (size_t i = 0; i < N; i++) {
+            float x = marks[i % MARKS], side = i / MARKS % 3 == 0 ? x : i / MARKS % 3 == 1 ? 0 : 8;
+            b.x[i] = ldexpf(nextafterf(i % 32 == 0 ? 6 : x, i % 32 == 0 ? 6 : side), e) * (i / MARKS % 2 ? -1.0f : 1.0f);
+        }
+        compare_ggml(k, levels, &b, e < -120 ? ANY : NORMAL);
+    }
+    free(b.x);
+    tn_datatype_free(d);
+}
+
+/* The logarithm of these is a whole number or not, as it is rounded. */
+static void ggml_scales_just_below_powers_of_two_are_those_of_the_definition(void)
+{
+    enum { TILES = 96, N = 32 * TILES };
+    tn_encode_kernels k[LEVELS];
+    unsigned levels = make_levels(k);
+    tn_datatype *d;
+    CHECK(tn_datatype_parse("mxfp4", &d, NULL) == TN_OK);
+    bench b = { .d = d, .shape = { N }, .n = N, .tensor_scale = 1 };
+    b.x = calloc(N, sizeof *b.x);
+    assert_non_null(b.x);
+    for (uint32_t field = 0; field < 255; field += field < 4 ? 1 : 3) {
+        for (uint32_t i = 0; i < TILES; i++) {
+            b.x[32 * i] = from_bits(field << 23 | (0x7fffff - i));
+            b.x[32 * i + 1] = -0.7f * b.x[32 * i];
+        }
+        compare_ggml(k, levels, &b, field > 0 && field < 254 ? NORMAL : ANY);
+    }
+    free(b.x);
+    tn_datatype_free(d);
+}
+
+static void ggml_has_an_encoder(void)
+{
+    const tn_scaled_options o = { .size = sizeof o, .ggml = true };
+    const int64_t shape[1] = { 64 };
+    tn_datatype *d;
+    tn_scaled_plan plan;
+    CHECK(tn_datatype_parse("mxfp4", &d, NULL) == TN_OK);
+    CHECK(tn_scaled_plan_make(&plan, d, 1, shape, &o, NULL, NULL) == TN_OK);
+    assert_non_null(tn_scaled_encoder(&plan));
+    tn_datatype_free(d);
+}
+
 /* --- what is left to the definition --------------------------------------------------- */
 
 static void other_roundings_and_searches_are_left_to_the_definition(void)
@@ -391,7 +479,6 @@ static void other_roundings_and_searches_are_left_to_the_definition(void)
     static const tn_scaled_options options[] = {
         { .size = sizeof options[0], .round = TN_ROUND_AWAY }, { .size = sizeof options[0], .round = TN_ROUND_ZERO },
         { .size = sizeof options[0], .round = TN_ROUND_STOCHASTIC }, { .size = sizeof options[0], .mode = TN_SCALE_MSE },
-        { .size = sizeof options[0], .ggml = true },
     };
     const int64_t shape[1] = { 64 };
     tn_datatype *d;
@@ -451,6 +538,10 @@ int main(void)
         TEST(any_number_of_tiles_is_encoded),
         TEST(tensors_shorter_than_a_tile_are_encoded),
         TEST(pieces_of_a_group_take_its_choice),
+        TEST(ggml_has_the_codes_of_the_definition),
+        TEST(ggml_rounds_ties_to_the_smaller_magnitude),
+        TEST(ggml_scales_just_below_powers_of_two_are_those_of_the_definition),
+        TEST(ggml_has_an_encoder),
         TEST(other_roundings_and_searches_are_left_to_the_definition),
         TEST(a_tensor_scale_that_cannot_divide_is_left_to_the_definition),
         TEST(ranges_are_those_of_the_definition),

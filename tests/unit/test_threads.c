@@ -99,11 +99,57 @@ static void many_threads_convert_one_file(void)
     model_free(&m);
 }
 
+/* Threads that quantize one tensor write no byte that another one has. */
+static void quantize_with(const char *text, const int64_t *shape, const float *x, unsigned jobs, uint8_t *parts, size_t size)
+{
+    const tn_scaled_options o = { .size = sizeof o, .jobs = jobs };
+    tn_scaled_shapes shapes;
+    tn_datatype *d;
+    tn_error err = { .text = "" };
+    void *part[7];
+    size_t at = 0;
+    CHECK(tn_datatype_parse(text, &d, &err) == TN_OK && tn_scaled_shapes_for(d, 2, shape, &shapes, &err) == TN_OK);
+    memset(parts, 0xa5, size);
+    for (uint32_t i = 0; i < shapes.count; i++) {
+        const tn_array a = { shapes.parts[i].dtype, shapes.parts[i].rank, shapes.parts[i].shape, NULL };
+        uint64_t n = 0;
+        CHECK(tn_array_nbytes(&a, &n) == TN_OK && at + n <= size);
+        part[i] = parts + at;
+        at += (size_t)n;
+    }
+    CHECK(tn_scaled_quantize(d, &(tn_array){ TN_FLOAT32, 2, shape, NULL }, x, part, &o, NULL, &err) == TN_OK);
+    tn_datatype_free(d);
+}
+
+static void many_threads_quantize_one_tensor(void)
+{
+    static const struct { const char *text; int64_t shape[2]; } all[] = {
+        { "int5|e5m0_t2", { 1, 600001 } }, { "e2m1fnuz|e8m0_t8d0", { 64, 9001 } }, { "mxfp4", { 301, 2001 } }, { "int8|float16", { 301, 2001 } },
+    };
+    enum { COUNT = 301 * 2001, SIZE = 2 * COUNT };
+    float *x = malloc(COUNT * sizeof *x);
+    uint8_t *one = malloc(SIZE), *many = malloc(SIZE);
+    assert_non_null(x);
+    assert_non_null(one);
+    assert_non_null(many);
+    for (size_t i = 0; i < COUNT; i++)
+        x[i] = (float)(i * 2654435761u % 20011) - 10005;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        quantize_with(all[i].text, all[i].shape, x, 1, one, SIZE);
+        quantize_with(all[i].text, all[i].shape, x, 4, many, SIZE);
+        assert_memory_equal(one, many, SIZE);
+    }
+    free(x);
+    free(one);
+    free(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(many_threads_read_one_file),
         IN_FOLDER(many_threads_convert_one_file),
+        TEST(many_threads_quantize_one_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

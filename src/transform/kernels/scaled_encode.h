@@ -70,6 +70,7 @@ typedef enum tn_codes_kind {
     TN_CODES_INT, TN_CODES_INT_POWER,
     TN_CODES_UINT,              /* zero points are integers... */
     TN_CODES_SHIFTED,           /* ...or floats */
+    TN_CODES_GGML,              /* 4 bits as TN_CODES_FLOAT_POWER, ties to the smaller magnitude; not wide */
     TN_CODES_KINDS
 } tn_codes_kind;
 

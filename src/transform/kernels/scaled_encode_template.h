@@ -27,7 +27,6 @@
 enum {
     GROUP    = 4 * LANES,
     LINE     = 64,              /* bytes */
-    AHEAD    = 4096,            /* between what is looked at and what is fetched from memory */
     INFINITE = 0x7f800000,
     NORMAL   = 0x00800000,      /* smallest normal float32 */
     ONE      = 0x3f800000,
@@ -50,6 +49,16 @@ static bool any_negative(vi v)
     for (unsigned i = 0; i < LANES; i++)
         all |= lane[i];
     return all < 0;
+}
+
+/* Asks for a line of the block after these n values, while the one at this byte is looked at: in turn of four parts of
+ * the block, for memory gives the lines of several pages faster than those of one. */
+INLINE void fetch_next(const float *x, size_t n, size_t at)
+{
+    enum { PARTS = 4 };
+    size_t next = (n > TN_ENCODE_BLOCK ? n : TN_ENCODE_BLOCK) * sizeof *x, part = n * sizeof *x / PARTS / LINE * LINE;
+    size_t line = at / LINE;
+    __builtin_prefetch((const void *)((uintptr_t)x + next + line % PARTS * part + line / PARTS * LINE));
 }
 
 /* ---- ranges ---- */
@@ -115,11 +124,12 @@ INLINE uint32_t range_of_one(const float *x, size_t n, extreme what)
 {
     vi v[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
     size_t i = 0;
-    for (; n - i >= GROUP; i += GROUP)
-        for (unsigned k = 0; k < 4; k++) {
-            __builtin_prefetch((const void *)((uintptr_t)(x + i + k * LANES) + AHEAD));
+    for (; n - i >= GROUP; i += GROUP) {
+        for (unsigned k = 0; k < GROUP * sizeof *x && what != LOW; k += LINE)   /* they are looked at for HIGH before */
+            fetch_next(x, n, i * sizeof *x + k);
+        for (unsigned k = 0; k < 4; k++)
             v[k] = further(v[k], seen(x + i + k * LANES, what), what);
-        }
+    }
     float rest[GROUP] = { 0 };
     if (i < n)
         memcpy(rest, x + i, (n - i) * sizeof *x);
@@ -165,10 +175,20 @@ INLINE vu magnitude_code(vf x, const tn_float_rules *r)
     return (vu)pick(every_i((int32_t)r->normal), (vi)magnitude, (vi)tiny, (vi)code);
 }
 
-/* Of a number whose sign is that of x. */
-INLINE vu float_code(vf number, vf x, const tn_float_rules *r, bool has_minus_zero)
+/* The same of ggml's 4 bits: ties go down. */
+INLINE vu ggml_code(vf x, const tn_float_rules *r)
 {
-    vu code = magnitude_code(number, r), sign = right((vu)x, 32 - r->bits) & (UINT32_C(1) << (r->bits - 1));
+    const vi quarter = (vi)every_f(0.25f), three = (vi)every_f(0.75f), one = (vi)every_f(1);
+    vi magnitude = (vi)smaller(x, every_f(r->largest));
+    vi code = (vi)right((vu)magnitude + r->half, r->shift);
+    vi tiny = pick(magnitude, three, every_i(2), pick(magnitude, quarter, every_i(1), every_i(0)));
+    return (vu)pick(one, magnitude, tiny, code);
+}
+
+/* With the sign of x. */
+INLINE vu signed_code(vu code, vf x, const tn_float_rules *r, bool has_minus_zero)
+{
+    vu sign = right((vu)x, 32 - r->bits) & (UINT32_C(1) << (r->bits - 1));
     return has_minus_zero ? code | sign : code | (vu)pick((vi)code, every_i(0), (vi)sign, every_i(0));
 }
 
@@ -345,9 +365,11 @@ INLINE vu code_of(vf x, size_t vector, const tn_codes_run *r, const places *at, 
     vf q;
     switch (y.kind) {
     case TN_CODES_FLOAT:
-        return float_code(quotient(x, vector, r, at, y), x, &r->number, y.has_minus_zero);
+        return signed_code(magnitude_code(quotient(x, vector, r, at, y), &r->number), x, &r->number, y.has_minus_zero);
     case TN_CODES_FLOAT_POWER:
-        return float_code(product(x, vector, r, at, y), x, &r->number, y.has_minus_zero);
+        return signed_code(magnitude_code(product(x, vector, r, at, y), &r->number), x, &r->number, y.has_minus_zero);
+    case TN_CODES_GGML:
+        return signed_code(ggml_code(product(x, vector, r, at, y), &r->number), x, &r->number, false);
     case TN_CODES_INT:
         return integer_code(quotient(x, vector, r, at, y), r);
     case TN_CODES_INT_POWER:
@@ -377,8 +399,8 @@ INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *
     const tn_codes_run own = *run;              /* which no store can change */
     size_t i = 0, each = y.wide ? 2 : 1;
     for (; n - i >= GROUP; i += GROUP) {
-        for (unsigned k = 0; k < GROUP * sizeof *x; k += LINE)          /* the values that come after this block */
-            __builtin_prefetch((const void *)((uintptr_t)(x + i) + k + TN_ENCODE_BLOCK * sizeof *x));
+        for (unsigned k = 0; k < GROUP * sizeof *x; k += LINE)
+            fetch_next(x, n, i * sizeof *x + k);
         put_codes(dst + each * i, x + i, i / LANES, &own, at, y);
     }
     if (i == n)
@@ -403,7 +425,7 @@ INLINE void put_signed(uint8_t *dst, const float *x, size_t n, const tn_codes_ru
 INLINE void put_family(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, tn_codes_kind kind, bool wide)
 {
     const places at = places_of(run->size, n);
-    bool divides = kind != TN_CODES_FLOAT_POWER && kind != TN_CODES_INT_POWER;
+    bool divides = kind != TN_CODES_FLOAT_POWER && kind != TN_CODES_INT_POWER && kind != TN_CODES_GGML;
     if (at.narrow)
         put_signed(dst, x, n, run, &at, (family){ .kind = kind, .wide = wide, .narrow = true });
     else if (FUSED && divides && run->inverse)
@@ -424,6 +446,7 @@ CODES(int_codes, TN_CODES_INT, false)
 CODES(int_power_codes, TN_CODES_INT_POWER, false)
 CODES(uint_codes, TN_CODES_UINT, false)
 CODES(shifted_codes, TN_CODES_SHIFTED, false)
+CODES(ggml_codes, TN_CODES_GGML, false)
 CODES(float_wide_codes, TN_CODES_FLOAT, true)
 CODES(float_power_wide_codes, TN_CODES_FLOAT_POWER, true)
 CODES(int_wide_codes, TN_CODES_INT, true)
@@ -460,7 +483,7 @@ static void set_kernels(tn_encode_kernels *k)
 {
     *k = (tn_encode_kernels){
         .largest = largest, .ends = ends, .exponents = exponents, .scales = scales, .pack = pack,
-        .codes = { float_codes, float_power_codes, int_codes, int_power_codes, uint_codes, shifted_codes },
+        .codes = { float_codes, float_power_codes, int_codes, int_power_codes, uint_codes, shifted_codes, ggml_codes },
         .wide_codes = { float_wide_codes, float_power_wide_codes, int_wide_codes, int_power_wide_codes, uint_wide_codes,
                         shifted_wide_codes },
     };
