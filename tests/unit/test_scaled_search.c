@@ -309,8 +309,8 @@ static void recipes_that_search_have_the_parts_of_the_definition(void)
 static void tables_of_fine_values_have_the_parts_of_the_definition(void)
 {
     static const char *const tables[] = {
-        "{\"compute\":\"e3m23\",\"mappings\":[[0.33333331346511841,1.0000001192092896,7.000000476837158],"
-        "[1.0000001192092896,1.000000238418579,3]]}",
+        ("{\"compute\":\"e3m23\",\"mappings\":[[0.33333331346511841,1.0000001192092896,7.000000476837158],"
+         "[1.0000001192092896,1.000000238418579,3]]}"),
         "{\"compute\":\"e5m2\",\"mappings\":[[0.0000152587890625,0.75,57344],[0.25,0.5,40960],[1,2,3],[0.0001220703125,1,32768]]}",
         "{\"compute\":\"e5m7\",\"mappings\":[[1.0078125,3,1024,1032,1040,1048,1056]]}",
     };
