@@ -47,7 +47,7 @@ typedef struct tn_format {
 } tn_format;
 
 extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw, tn_format_btf;
-extern const tn_format tn_format_npy, tn_format_npz, tn_format_scipy, tn_format_mtx;
+extern const tn_format tn_format_npy, tn_format_npz, tn_format_scipy, tn_format_mtx, tn_format_idx;
 
 /* The format of this name, or NULL. */
 const tn_format *tn_format_find(const char *name);

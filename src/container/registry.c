@@ -12,6 +12,7 @@ static const tn_format *const formats[] = {     /* order of probing and of --hel
     &tn_format_npz,
     &tn_format_scipy,           /* after the one that its suffix means */
     &tn_format_mtx,
+    &tn_format_idx,
 };
 
 enum { NFORMATS = sizeof formats / sizeof *formats };

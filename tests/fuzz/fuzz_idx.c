@@ -1,0 +1,18 @@
+/* IDX: whatever the bytes, a file is refused with a reason or holds one array
+ * that is all of it but the header. */
+#include "walk.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tn_open_options options = { .size = sizeof options, .format = "idx" };
+    tn_file *file = NULL;
+    if (walk_bytes(data, size, "idx"))
+        return 0;
+    REQUIRE(tn_open_memory(data, size, &options, &file, NULL) == TN_OK && tn_file_count(file) == 1);
+    const tn_tensor *t = tn_file_tensor(file, 0);
+    REQUIRE(t->parts->nbytes == size - 4 - 4 * t->rank && !tn_file_warning(file, 0));
+    tn_close(file);
+    return 0;
+}
