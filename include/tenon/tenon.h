@@ -11,6 +11,7 @@
 #include <tenon/error.h>
 #include <tenon/file.h>
 #include <tenon/layout.h>
+#include <tenon/mli.h>
 #include <tenon/quantize.h>
 #include <tenon/scaled.h>
 #include <tenon/sparse.h>
