@@ -1,5 +1,6 @@
 /* rescale.c - a tensor of a file into codes with scales, and back. */
 #include "rescale.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "loaded.h"
 #include "room.h"
@@ -55,9 +56,11 @@ tn_status tn_rescale_check(const tn_rescale_task *t, tn_scaled_shapes *shapes, t
 
 /* ---- memory ---- */
 
-static tn_status make_room(rescaling *r, tn_room *room, uint64_t size, tn_error *err)
+static tn_status make_room(rescaling *r, tn_room *room, uint64_t count, size_t each, tn_error *err)
 {
-    tn_status status = tn_room_make(room, r->t->beside, size, err);
+    uint64_t size;
+    tn_status status = tn_mul_u64(count, each, &size) ? tn_room_make(room, r->t->beside, size, err)
+                                                      : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
     r->o->output_failed = status != TN_OK;
     return status;
 }
@@ -122,7 +125,7 @@ static tn_status take_values(rescaling *r, tn_scaled_work *w, tn_error *err)
     w->src = r->source.parts[0].data;
     if (tn_dtype_get(t->dtype)->bits >= 8 && !is_rotated_apart(r))
         return TN_OK;
-    tn_status status = make_room(r, &r->values, r->plan.count * sizeof(float), err);
+    tn_status status = make_room(r, &r->values, r->plan.count, sizeof(float), err);
     if (!status)
         status = tn_cast(&to, r->values.bytes, &from, w->src, TN_HOST_ORDER, &o, err);
     if (!status)
@@ -148,7 +151,7 @@ static tn_status quantize(rescaling *r, tn_error *err)
     bool streams = tn_scaled_streams(&r->plan);
     tn_status status = TN_OK;
     for (uint32_t i = streams ? 1 : 0; i < r->shapes.count && !status; i++) {
-        status = make_room(r, &r->parts[i], part_bytes(r, i), err);
+        status = make_room(r, &r->parts[i], part_bytes(r, i), 1, err);
         memory[i] = r->parts[i].bytes;
     }
     tn_scaled_work w = { .plan = &r->plan, .report = r->o->report, .pool = r->o->pool, .context = r };
@@ -197,7 +200,7 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
     bool rotated = is_rotated_apart(r), streams = tn_scaled_streams(&r->plan);
     tn_status status = take_values(r, &w, err);
     if (!status && !rotated && !streams)
-        status = make_room(r, &r->made, r->plan.count * (tn_dtype_get(r->t->to)->bits / 8), err);
+        status = make_room(r, &r->made, r->plan.count, tn_dtype_get(r->t->to)->bits / 8, err);
     if (status)
         return status;
     if (rotated)
@@ -223,7 +226,7 @@ static tn_status dequantize(rescaling *r, tn_error *err)
                                            err);
     bool rotated = !status && is_rotated_apart(r);
     if (rotated)
-        status = make_room(r, &r->values, r->plan.count * sizeof(float), err);
+        status = make_room(r, &r->values, r->plan.count, sizeof(float), err);
     if (status)
         return status;
     tn_scaled_work w = { .plan = &r->plan, .dst_type = rotated ? TN_FLOAT32 : r->t->to, .dst = rotated ? r->values.bytes : NULL,

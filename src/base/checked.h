@@ -25,6 +25,17 @@ static inline bool tn_align_u64(uint64_t n, uint64_t align, uint64_t *aligned)
     return true;
 }
 
+static inline uint64_t tn_min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rounds up; `by` is not 0. */
+static inline uint64_t tn_div_up_u64(uint64_t n, uint64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
 static inline bool tn_is_power_of_two(uint64_t n)
 {
     return n != 0 && (n & (n - 1)) == 0;

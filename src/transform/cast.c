@@ -391,7 +391,7 @@ static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, 
     return flags & plan->refused;
 }
 
-static void write_index(char *text, size_t cap, uint64_t index, uint32_t rank, const int64_t *shape)
+void tn_element_text(char *text, size_t cap, uint64_t index, uint32_t rank, const int64_t *shape)
 {
     uint64_t at_dim[TN_MAX_RANK];
     for (uint32_t i = rank; i-- > 0; index /= (uint64_t)shape[i])
@@ -441,7 +441,7 @@ static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t 
     for (size_t i = 0; i < n; i++) {
         unsigned flags = look_at(plan, src, i, plan->first + first + i, element, &x);
         if (flags) {
-            write_index(where, sizeof where, first + i, rank, shape);
+            tn_element_text(where, sizeof where, first + i, rank, shape);
             return refuse(plan, element, x, flags, where, err);
         }
     }

@@ -72,4 +72,7 @@ tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dt
 tn_status tn_cast_block(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
                         uint32_t rank, const int64_t *shape, tn_error *err);
 
+/* "element [1, 2]", or "the element" of a scalar: for messages. */
+void tn_element_text(char *text, size_t cap, uint64_t index, uint32_t rank, const int64_t *shape);
+
 #endif

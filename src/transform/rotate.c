@@ -6,6 +6,7 @@
  * with what was done to z first done last. */
 #include "transform/rotate.h"
 
+#include "base/checked.h"
 #include "base/random.h"
 #include "transform/kernels/rotate.h"
 
@@ -165,9 +166,9 @@ tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t ex
                        r->size, r->size, (unsigned long long)extent);
     uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;
     rotating w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,
-                   .groups = inner / width + (inner % width != 0), .share = ITEM / (r->size * width), .x = x };
+                   .groups = tn_div_up_u64(inner, width), .share = ITEM / (r->size * width), .x = x };
     w.units = outer * (extent / r->size) * w.groups;
     prepare(&w, r, back);
     tn_ordered task = { .work = rotate_item, .context = &w };
-    return tn_pool_run(pool, w.units / w.share + (w.units % w.share != 0), &task, err);
+    return tn_pool_run(pool, tn_div_up_u64(w.units, w.share), &task, err);
 }

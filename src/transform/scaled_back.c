@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "base/pool.h"
 #include "tensor/array.h"
 
@@ -80,7 +81,7 @@ tn_status tn_scaled_decode_run(const tn_scaled_work *w, tn_error *err)
     if (!j)
         return tn_fail_nomem(err);
     unsigned jobs = tn_pool_jobs(w->pool), slots = tn_pool_slots(w->pool);
-    uint64_t items = w->plan->count / ITEM + (w->plan->count % ITEM != 0);
+    uint64_t items = tn_div_up_u64(w->plan->count, ITEM);
     j->work = w;
     j->tensor_scale = tn_scaled_tensor_scale(w->plan);
     j->size = tn_dtype_get(w->dst_type)->bits / 8;

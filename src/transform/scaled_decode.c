@@ -8,6 +8,7 @@
  *
  * The floating-point environment is the default one. */
 #include "transform/scaled_fast.h"
+#include "base/checked.h"
 #include "transform/kernels/kernels.h"
 #include "transform/kernels/scaled_decode.h"
 
@@ -66,16 +67,6 @@ typedef struct line {
     run data, scale, zero, offset, meta, mask;
     uint64_t unit;              /* of a row that is not the first of its tiles: the number of its first subtile */
 } line;
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t divide_up(uint64_t n, uint64_t by)
-{
-    return n / by + (n % by != 0);
-}
 
 /* --- numbers --------------------------------------------------------------------- */
 
@@ -366,7 +357,7 @@ static void decode_sparse(const reader *r, desk *w, const line *l, uint64_t colu
         leave_out(r, l, column, n, y);
         return;
     }
-    size_t slots = (size_t)divide_up(n, d->of) * d->keep;
+    size_t slots = (size_t)tn_div_up_u64(n, d->of) * d->keep;
     decode(&r->number, w->slots, codes_at(r, &l->data, column / d->of * d->keep, slots, w->codes), slots, levels);
     const uint8_t *mask = l->mask.data + (l->mask.at + column / 8), shifted = (uint8_t)(*mask >> column % 8);
     put_slots(r, w, column % 8 ? &shifted : mask, n, y);
@@ -398,7 +389,7 @@ static size_t decode_some(const reader *r, desk *w, const line *l, uint64_t colu
     uint64_t in_tile = column % r->tile, skip = d->of ? column % d->of : 0;
     const tn_decode_levels levels = levels_of(w, CHUNK);
     float group[16];
-    n = (size_t)smaller(n, smaller(CHUNK, r->unit - in_tile % r->unit));
+    n = (size_t)tn_min_u64(n, tn_min_u64(CHUNK, r->unit - in_tile % r->unit));
     read_levels(r, w, l, column / r->tile, 1, in_tile / r->unit, 1);
     if (!d->of) {
         put_values(r, w, codes_at(r, &l->data, column, n, w->codes), n, &levels, y);
@@ -408,7 +399,7 @@ static size_t decode_some(const reader *r, desk *w, const line *l, uint64_t colu
         decode_sparse(r, w, l, column, n, &levels, y);
         return n;
     }
-    n = (size_t)smaller(n, d->of - skip);
+    n = (size_t)tn_min_u64(n, d->of - skip);
     decode_sparse(r, w, l, column - skip, (size_t)skip + n, &levels, group);
     memcpy(y, group + skip, n * sizeof *y);
     return n;
@@ -417,7 +408,7 @@ static size_t decode_some(const reader *r, desk *w, const line *l, uint64_t colu
 static void decode_line(const reader *r, desk *w, const line *l, uint64_t column, size_t n, float *y)
 {
     for (size_t done; n; column += done, y += done, n -= done) {
-        uint64_t tiles = column % r->tile ? 0 : smaller(r->at_once, n / r->tile);
+        uint64_t tiles = column % r->tile ? 0 : tn_min_u64(r->at_once, n / r->tile);
         done = (size_t)(tiles * r->tile);
         if (tiles)
             decode_tiles(r, w, l, column, (size_t)tiles, y);
@@ -444,11 +435,11 @@ static void set_tile(reader *r, uint64_t columns, uint64_t rows)
     r->units = r->tile_units = 1;
     if (d->subtile) {
         r->unit = d->of ? (uint64_t)d->subtile / d->keep * d->of : d->subtile;
-        r->units = divide_up(columns, r->unit);
+        r->units = tn_div_up_u64(columns, r->unit);
         r->tile_units = r->units * rows;
     }
     uint64_t shared = codes_of(r, r->unit);
-    r->at_once = smaller(CHUNK / r->tile, LEVELS / r->units);
+    r->at_once = tn_min_u64(CHUNK / r->tile, LEVELS / r->units);
     if (r->at_once && r->units == 1 && (shared & (shared - 1)))
         r->at_once = 1;
     if (columns % r->unit)
@@ -639,9 +630,9 @@ static size_t decode_beside(const reader *r, desk *w, uint64_t element, size_t n
     const tn_decode_levels levels = levels_of(w, 1);
     uint8_t slots[LEVELS];
     uint64_t index;
-    n = (size_t)smaller(n, smaller(LEVELS, p->inner - at.inner));
+    n = (size_t)tn_min_u64(n, tn_min_u64(LEVELS, p->inner - at.inner));
     if (r->data_bits < 8)
-        n = (size_t)smaller(n, p->last - at.inner % p->last);
+        n = (size_t)tn_min_u64(n, p->last - at.inner % p->last);
     read_levels_beside(r, w, &at, n);
     if (!p->d->of) {
         run from = data_run(r, element, &index);
@@ -672,7 +663,7 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, 
     for (size_t done; n; first += done, y += done, n -= done) {
         if (p->inner == 1) {
             line l = line_at(&r, first / r.columns);
-            done = (size_t)smaller(n, r.columns - first % r.columns);
+            done = (size_t)tn_min_u64(n, r.columns - first % r.columns);
             decode_line(&r, &w, &l, first % r.columns, done, y);
         } else {
             done = decode_beside(&r, &w, first, n, y);

@@ -4,6 +4,7 @@
  * each tile, then all their scales, then all codes.  Scales are chosen by the
  * rules of tile_scale.c. */
 #include "transform/scaled_fast.h"
+#include "tensor/array.h"
 
 #include <math.h>
 
@@ -337,6 +338,8 @@ static bool encode(const tn_scaled_plan *p, const tn_tiles *tiles)
 
 tn_tiles_encode_fn tn_scaled_encoder(const tn_scaled_plan *p)
 {
+    if (TN_HOST_ORDER != TN_LITTLE_ENDIAN)              /* codes are packed in words */
+        return NULL;
     tn_tiles_encode_fn searcher = tn_scaled_searcher(p);
     return searcher ? searcher : is_plain(p) ? encode : NULL;
 }

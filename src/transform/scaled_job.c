@@ -81,15 +81,10 @@ static tn_status set_groups(job *j, tn_error *err)
     return j->groups ? TN_OK : tn_fail_nomem(err);
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Columns that a bundle of a flat plan has at most. */
 static uint64_t bundle_columns(const tn_scaled_plan *p)
 {
-    return smaller(smaller(p->run, p->tiles_across) * p->tile_columns, p->columns);
+    return tn_min_u64(tn_min_u64(p->run, p->tiles_across) * p->tile_columns, p->columns);
 }
 
 /* Bytes of each field that an item has at most, and its values. */
@@ -97,7 +92,7 @@ static uint64_t window_sizes(const job *j, size_t *windows)
 {
     const tn_scaled_plan *p = &j->plan;
     bool pieces = tn_scaled_pieces(p) > 1;
-    uint64_t columns = pieces ? smaller(p->piece_columns, p->columns) : bundle_columns(p), rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
+    uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : bundle_columns(p), rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         windows[i] = j->windows && p->fields[i].nbytes
                      ? (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns) : rows * tn_scaled_byte_at(p, i, 0, columns)) : 0;
@@ -126,8 +121,8 @@ static tn_status set_up(job *j, tn_error *err)
     uint64_t size = p->piece_rows * p->piece_columns, n = size > TN_SCALED_LOOK ? size : TN_SCALED_LOOK;
     size_t windows[TN_SCALED_FIELDS];
     unsigned slots = tn_pool_slots(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
-    j->per_item = ITEM / (size * p->lanes * smaller(p->run, p->tiles_across)) + 1;
-    j->per_item = smaller(j->per_item, p->bundles);
+    j->per_item = ITEM / (size * p->lanes * tn_min_u64(p->run, p->tiles_across)) + 1;
+    j->per_item = tn_min_u64(j->per_item, p->bundles);
     uint64_t values = window_sizes(j, windows);
     if (j->windows && tn_scaled_pieces(p) == 1 && bundle_columns(p) > n)
         n = bundle_columns(p);

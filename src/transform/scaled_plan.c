@@ -13,16 +13,6 @@ enum {
     UNSCALED_COLUMNS = 4096     /* there are no tiles: any number that ends on a byte */
 };
 
-static uint64_t divide_up(uint64_t n, uint64_t by)
-{
-    return n / by + (n % by != 0);
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* --- geometry -------------------------------------------------------------------- */
 
 static uint64_t extent(const tn_scaled_plan *p, uint32_t from, uint32_t to)
@@ -41,7 +31,7 @@ static uint64_t tile_extent(const tn_datatype *d, uint32_t i, uint64_t all)
         n = n / d->keep * d->of;
     if (n && (n < all || d->subtile))
         return n;
-    return d->of ? divide_up(all, d->of) * d->of : all;         /* what would pad it has no part in anything */
+    return d->of ? tn_div_up_u64(all, d->of) * d->of : all;         /* what would pad it has no part in anything */
 }
 
 static void see_as_matrix(tn_scaled_plan *p)
@@ -66,27 +56,27 @@ static void cut_into_tiles(tn_scaled_plan *p)
     const tn_datatype *d = p->d;
     p->tile_rows = d->dims == 2 ? tile_extent(d, 0, p->rows) : d->scope == TN_SCOPE_TENSOR ? p->rows : 1;
     p->tile_columns = d->dims ? tile_extent(d, d->dims - 1, p->columns)
-                              : d->scope == TN_SCOPE_TENSOR ? p->columns : smaller(p->columns, UNSCALED_COLUMNS);
-    p->tiles_down = divide_up(p->rows, p->tile_rows);
-    p->tiles_across = divide_up(p->columns, p->tile_columns);
+                              : d->scope == TN_SCOPE_TENSOR ? p->columns : tn_min_u64(p->columns, UNSCALED_COLUMNS);
+    p->tiles_down = tn_div_up_u64(p->rows, p->tile_rows);
+    p->tiles_across = tn_div_up_u64(p->columns, p->tile_columns);
 }
 
 /* In whole rows, or in parts of a row that end on a byte and with a group. */
 static void cut_into_pieces(tn_scaled_plan *p)
 {
-    p->piece_columns = smaller(p->tile_columns, TN_TILE_MAX);
-    p->piece_rows = p->tile_columns > TN_TILE_MAX ? 1 : smaller(p->tile_rows, TN_TILE_MAX / p->tile_columns);
-    p->pieces_down = divide_up(p->tile_rows, p->piece_rows);
-    p->pieces_across = divide_up(p->tile_columns, p->piece_columns);
+    p->piece_columns = tn_min_u64(p->tile_columns, TN_TILE_MAX);
+    p->piece_rows = p->tile_columns > TN_TILE_MAX ? 1 : tn_min_u64(p->tile_rows, TN_TILE_MAX / p->tile_columns);
+    p->pieces_down = tn_div_up_u64(p->tile_rows, p->piece_rows);
+    p->pieces_across = tn_div_up_u64(p->tile_columns, p->piece_columns);
 }
 
 static void bundle_tiles(tn_scaled_plan *p)
 {
-    uint64_t size = p->piece_rows * p->piece_columns, some = divide_up(BUNDLE, size * ON_BYTES) * ON_BYTES;
-    p->lanes = p->inner == 1 ? 1 : smaller(smaller(LANES, some), p->last);
-    p->run = divide_up(some, p->lanes * ON_BYTES) * ON_BYTES;
-    p->runs = divide_up(p->tiles_across, p->run);
-    p->lanes_across = p->inner == 1 ? 1 : divide_up(p->last, p->lanes);
+    uint64_t size = p->piece_rows * p->piece_columns, some = tn_div_up_u64(BUNDLE, size * ON_BYTES) * ON_BYTES;
+    p->lanes = p->inner == 1 ? 1 : tn_min_u64(tn_min_u64(LANES, some), p->last);
+    p->run = tn_div_up_u64(some, p->lanes * ON_BYTES) * ON_BYTES;
+    p->runs = tn_div_up_u64(p->tiles_across, p->run);
+    p->lanes_across = p->inner == 1 ? 1 : tn_div_up_u64(p->last, p->lanes);
     p->bundles = p->outer * p->tiles_down * p->runs * (p->inner == 1 ? 1 : p->inner / p->last) * p->lanes_across;
 }
 
@@ -144,7 +134,7 @@ tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t 
     cut_into_tiles(p);
     cut_into_pieces(p);
     bundle_tiles(p);
-    p->slots = d->of && !o->unpacked ? divide_up(p->columns, d->of) * d->keep : p->columns;
+    p->slots = d->of && !o->unpacked ? tn_div_up_u64(p->columns, d->of) * d->keep : p->columns;
     return TN_OK;
 }
 
@@ -166,9 +156,9 @@ static corner corner_of(const tn_scaled_plan *p, uint64_t bundle)
     bundle /= inner_rows;
     if (p->inner == 1)
         c.inner = 0;
-    c.lanes = p->inner == 1 ? 1 : smaller(p->lanes, p->last - lane);
+    c.lanes = p->inner == 1 ? 1 : tn_min_u64(p->lanes, p->last - lane);
     c.across = bundle % p->runs * p->run;
-    c.run = smaller(p->run, p->tiles_across - c.across);
+    c.run = tn_min_u64(p->run, p->tiles_across - c.across);
     bundle /= p->runs;
     c.down = bundle % p->tiles_down;
     c.outer = bundle / p->tiles_down;
@@ -188,7 +178,7 @@ tn_scaled_place tn_scaled_place_at(const tn_scaled_plan *p, uint64_t bundle, uin
     return (tn_scaled_place){
         .outer = c.outer, .down = c.down, .across = c.across + k / c.lanes, .inner = c.inner + k % c.lanes,
         .row = row, .column = column,
-        .rows = smaller(p->piece_rows, p->tile_rows - row), .columns = smaller(p->piece_columns, p->tile_columns - column),
+        .rows = tn_min_u64(p->piece_rows, p->tile_rows - row), .columns = tn_min_u64(p->piece_columns, p->tile_columns - column),
     };
 }
 
@@ -208,7 +198,7 @@ tn_scaled_row tn_scaled_row_at(const tn_scaled_plan *p, const tn_scaled_place *a
     uint64_t column = at->across * p->tile_columns + at->column, in_tensor = at->down * p->tile_rows + at->row + row;
     if (in_tensor >= p->rows || column >= p->columns)
         return (tn_scaled_row){ 0, 0 };
-    return (tn_scaled_row){ element_of(p, at, row, column, p->columns), smaller(at->columns, p->columns - column) };
+    return (tn_scaled_row){ element_of(p, at, row, column, p->columns), tn_min_u64(at->columns, p->columns - column) };
 }
 
 /* --- numbers of a field ------------------------------------------------------------------ */
@@ -350,12 +340,12 @@ static void put_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, const
     uint64_t first = column_of(p, at), n = tn_scaled_row_at(p, at, 0).n, last = data_last(p);
     for (uint64_t i = 0; i < n; i++)
         put_packed(mask_row(p, at), p->inner, first + i, 1, t->mask[i]);
-    for (uint64_t g = 0; g < divide_up(n, d->of); g++) {
+    for (uint64_t g = 0; g < tn_div_up_u64(n, d->of); g++) {
         const uint32_t *slot = t->code + g * d->keep;
         uint64_t begin = (first / d->of + g) * d->keep;
         for (unsigned k = 0; k < d->keep && !p->o.unpacked; k++)
             put_code(p, element_of(p, at, 0, begin + k, p->slots), last, slot[k]);
-        for (uint64_t i = g * d->of; i < smaller(n, (g + 1) * d->of) && p->o.unpacked; i++)
+        for (uint64_t i = g * d->of; i < tn_min_u64(n, (g + 1) * d->of) && p->o.unpacked; i++)
             put_code(p, element_of(p, at, 0, first + i, p->columns), last, t->mask[i] ? *slot++ : 0);
     }
 }
@@ -367,13 +357,13 @@ static void get_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, tn_ti
     memset(t->code, 0, t->n / d->of * d->keep * sizeof *t->code);
     for (uint64_t i = 0; i < t->n; i++)
         t->mask[i] = i < n ? (uint8_t)get_packed(mask_row(p, at), p->inner, first + i, 1) : 0;
-    for (uint64_t g = 0; g < divide_up(n, d->of); g++) {
+    for (uint64_t g = 0; g < tn_div_up_u64(n, d->of); g++) {
         uint32_t *slot = t->code + g * d->keep;
         uint64_t begin = (first / d->of + g) * d->keep;
         for (unsigned k = 0; k < d->keep && !p->o.unpacked; k++)
             slot[k] = get_code(p, element_of(p, at, 0, begin + k, p->slots), last);
         unsigned used = 0;
-        for (uint64_t i = g * d->of; i < smaller(n, (g + 1) * d->of) && p->o.unpacked; i++)
+        for (uint64_t i = g * d->of; i < tn_min_u64(n, (g + 1) * d->of) && p->o.unpacked; i++)
             if (t->mask[i] && used < d->keep)
                 slot[used++] = get_code(p, element_of(p, at, 0, first + i, p->columns), last);
     }
@@ -434,9 +424,9 @@ static uint64_t number_bytes(const tn_scaled_field *field, uint64_t n)
 static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
 {
     const tn_scaled_field *field = &p->fields[i];
-    uint64_t tiles = divide_up(columns, p->tile_columns);
+    uint64_t tiles = tn_div_up_u64(columns, p->tile_columns);
     if (field == &p->data)
-        return number_bytes(field, p->d->of && !p->o.unpacked ? divide_up(columns, p->d->of) * p->d->keep : columns);
+        return number_bytes(field, p->d->of && !p->o.unpacked ? tn_div_up_u64(columns, p->d->of) * p->d->keep : columns);
     if (field == &p->scale || field == &p->zero)
         return number_bytes(field, tiles);
     if (field == &p->mask)

@@ -7,10 +7,9 @@
 #include "transform/rotate.h"
 #include "transform/scaled_job.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
+#include "base/checked.h"
 #include "tensor/array.h"
 
 enum { A_FEW = 8 };             /* tiles, whose numbers of any width end on a byte */
@@ -75,16 +74,11 @@ static void store_piece(const job *j, desk *w, const tn_scaled_place *at)
 static tn_status refuse_nan(const job *j, uint64_t index, tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
-    char where[200] = "";
-    uint64_t at[TN_MAX_RANK];
-    size_t length = 0;
-    for (uint32_t i = p->rank; i-- > 0; index /= (uint64_t)p->shape[i])
-        at[i] = index % (uint64_t)p->shape[i];
-    for (uint32_t i = 0; i < p->rank && length < sizeof where; i++)
-        length += (size_t)snprintf(where + length, sizeof where - length, "%s%" PRIu64, i ? ", " : "", at[i]);
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "element [%s] is nan, %s%s%s", where,
-                   p->o.nan == TN_NAN_ERROR ? "which the NaN mode refuses" : "and ",
-                   p->o.nan == TN_NAN_ERROR ? "" : p->d->number.text, p->o.nan == TN_NAN_ERROR ? "" : " has no NaN");
+    char where[200];
+    tn_element_text(where, sizeof where, index, p->rank, p->shape);
+    if (p->o.nan == TN_NAN_ERROR)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, which the NaN mode refuses", where);
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, and %s has no NaN", where, p->d->number.text);
 }
 
 /* Reads a piece and looks for NaN. */
@@ -564,7 +558,7 @@ static tn_status run_rounds(job *j, tn_error *err)
 
 static uint64_t stretches(const job *j)
 {
-    return j->plan.count / TN_SCALED_LOOK + (j->plan.count % TN_SCALED_LOOK != 0);
+    return tn_div_up_u64(j->plan.count, TN_SCALED_LOOK);
 }
 
 static tn_status look(void *context, uint64_t item, tn_seat seat, tn_error *err)

@@ -245,21 +245,7 @@ INLINE void decode(float *restrict y, const uint8_t *restrict codes, size_t n, c
 DECODE(looked_up_8, LOOKED_UP, 0)
 DECODE(looked_up_in_two_8, LOOKED_UP_IN_TWO, 0)
 DECODE(computed_8, TN_DECODE_FINITE, 0)
-DECODE(topped_8, TN_DECODE_TOPPED, 0)
-DECODE(topped_16, TN_DECODE_TOPPED, 1)
-DECODE(topped_32, TN_DECODE_TOPPED, 2)
-DECODE(float_8, TN_DECODE_FLOAT, 0)
-DECODE(float_16, TN_DECODE_FLOAT, 1)
-DECODE(float_32, TN_DECODE_FLOAT, 2)
-DECODE(int_8, TN_DECODE_INT, 0)
-DECODE(int_16, TN_DECODE_INT, 1)
-DECODE(uint_8, TN_DECODE_UINT, 0)
-DECODE(uint_16, TN_DECODE_UINT, 1)
-DECODE(shifted_8, TN_DECODE_SHIFTED, 0)
-DECODE(shifted_16, TN_DECODE_SHIFTED, 1)
-DECODE(exponent_8, TN_DECODE_EXPONENT, 0)
-DECODE(halved_8, TN_DECODE_HALVED, 0)
-DECODE(codebook_8, TN_DECODE_CODEBOOK, 0)
+#include "transform/kernels/scaled_decode_list.h"
 
 static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,
                      const tn_decode_levels *levels)
@@ -271,12 +257,7 @@ static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
 static void set_kernels(tn_decode_kernels *k)
 {
     *k = (tn_decode_kernels){
-        .decode = {
-            [TN_DECODE_FINITE] = { finite_8 }, [TN_DECODE_TOPPED] = { topped_8, topped_16, topped_32 },
-            [TN_DECODE_FLOAT] = { float_8, float_16, float_32 }, [TN_DECODE_INT] = { int_8, int_16 },
-            [TN_DECODE_UINT] = { uint_8, uint_16 }, [TN_DECODE_SHIFTED] = { shifted_8, shifted_16 },
-            [TN_DECODE_EXPONENT] = { exponent_8 }, [TN_DECODE_HALVED] = { halved_8 }, [TN_DECODE_CODEBOOK] = { codebook_8 },
-        },
+        .decode = DECODERS,
         .unpack = unpack,
         .expand = expand,
         .stream = stream,
