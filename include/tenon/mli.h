@@ -1,6 +1,6 @@
 /* tenon/mli.h - the tensors of embARC MLI 1.0, 1.1 and 2.0, for firmware and host.
  *
- * This header and src/mli/mli.c are all there is: C99 (or C++), freestanding,
+ * This header and src/mli/mli.c are all there is: C99 (or C++11), freestanding,
  * no heap, no stdio, no libm, no floating-point arithmetic, no global state.
  * Add both to a firmware project, or link libtenon on the host.
  *
@@ -124,7 +124,7 @@ typedef union tn_mli11_element_params {
 typedef struct tn_mli11_tensor {
     void                   *data;
     uint32_t                capacity;
-    int32_t                 mem_stride[TN_MLI_MAX_RANK];    /* in elements; any of them 0: dense, all are ignored */
+    int32_t                 mem_stride[TN_MLI_MAX_RANK];    /* in elements, not negative; one of 0: dense, whatever the others are */
     uint32_t                shape[TN_MLI_MAX_RANK];
     uint32_t                rank;
     uint32_t                el_type;
@@ -176,11 +176,14 @@ typedef struct tn_mli20_tensor {
  * version's structure.
  *
  * TN_MLI_BAD_TENSOR: no tensor; rank above TN_MLI_MAX_RANK; an element type
- * the version does not have; a dimension of 0; NULL data; strides that are
- * negative (2.0: or 0) or shorter than what lies inside of them; a size beyond
- * 32 bits (2.0: a dimension or capacity beyond 31); sa: dim not below rank, a
- * scale of 0 or less, arrays missing or (2.0) too short, an unknown type.
- * TN_MLI_NOT_ENOUGH_MEM: all this is right, but capacity is too small.
+ * the version does not have; a dimension of 0; data that is NULL or would end
+ * beyond the last address; strides that are negative (2.0: or 0) or shorter
+ * than what lies inside of them; a size beyond 32 bits (2.0: a dimension or
+ * capacity beyond 31); sa: dim not below rank, a scale of 0 or less, arrays
+ * missing or (2.0) too short, an unknown type.
+ * TN_MLI_NOT_ENOUGH_MEM: shape and strides are right, but capacity is too small.
+ * Parameters are looked at only if it is not: arrays of 1.1, which tell no
+ * capacity, must then have an entry for each index of their dimension.
  *
  * A scalar of rank 0 keeps its value in the data field (2.0: if capacity is 0)
  * and passes whatever the field holds.  Few kernels take it; rank 1 and
@@ -246,14 +249,14 @@ TN_API tn_mli_status tn_mli20_create_subtensor(const tn_mli20_tensor *in, const 
 
 /* ---- Scalars ---- */
 
-/* The stored integer of a scalar: rank 1 with shape[0] = 1, or rank 0 with the
- * value in the data field (1.x: the low bits of the pointer; 2.0: data.mem.i8,
- * .i16 or .i32).  For a new scalar of rank 0, fill in rank, el_type and
- * el_params (2.0: capacity 0) and set it.
+/* The stored integer of a scalar: a tensor of one element, as rank 1 with
+ * shape[0] = 1, or rank 0 with the value in the data field (1.x: the low bits of
+ * the pointer; 2.0: data.mem.i8, .i16 or .i32).  For a new scalar of rank 0,
+ * fill in rank, el_type and el_params (2.0: capacity 0) and set it.
  *
- * Statuses of the check; TN_MLI_SHAPE_MISMATCH: more than one element or
- * dimension; TN_MLI_TYPE_MISMATCH: a float; TN_MLI_ARGUMENT_ERROR: no place for
- * the value, or a value that does not fit the element type. */
+ * Statuses of the check; TN_MLI_SHAPE_MISMATCH: more than one element;
+ * TN_MLI_TYPE_MISMATCH: a float; TN_MLI_ARGUMENT_ERROR: no place for the value,
+ * or a value that does not fit the element type. */
 TN_API tn_mli_status tn_mli10_scalar_get(const tn_mli10_tensor *tensor, int32_t *value);
 TN_API tn_mli_status tn_mli11_scalar_get(const tn_mli11_tensor *tensor, int32_t *value);
 TN_API tn_mli_status tn_mli20_scalar_get(const tn_mli20_tensor *tensor, int32_t *value);

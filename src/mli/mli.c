@@ -108,13 +108,28 @@ static tn_mli_status set_shape(view *v, const uint32_t *shape, const int32_t *me
     return set_strides(v, mem_stride, zero) && measure(v) ? TN_MLI_OK : TN_MLI_BAD_TENSOR;
 }
 
-static tn_mli_status check_memory(const view *v)
+/* Whether memory can be there: not NULL, and its end is no address beyond the last. */
+static bool is_memory(const void *p, uint64_t bytes)
 {
-    if (v->in_field)
-        return TN_MLI_OK;
-    if (!v->data)
+    return p && bytes <= UINTPTR_MAX - (uintptr_t)p;
+}
+
+/* This and other functions that take a status pass on what went wrong before them. */
+static tn_mli_status check_memory(tn_mli_status status, const view *v)
+{
+    if (status != TN_MLI_OK || v->in_field)
+        return status;
+    if (!is_memory(v->data, v->bytes))
         return TN_MLI_BAD_TENSOR;
     return v->bytes <= v->capacity ? TN_MLI_OK : TN_MLI_NOT_ENOUGH_MEM;
+}
+
+static bool all_positive(const void *array, uint32_t n, uint32_t size)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (load(array, i, size) <= 0)
+            return false;
+    return true;
 }
 
 static uint32_t count(uint32_t rank, const uint32_t *shape, uint32_t start)
@@ -123,8 +138,6 @@ static uint32_t count(uint32_t rank, const uint32_t *shape, uint32_t start)
         return 0;
     uint64_t n = 1;
     for (uint32_t i = start; i < rank; i++) {
-        if (shape[i] == 0)
-            return 0;
         n *= shape[i];
         if (n > UINT32_MAX)
             return 0;
@@ -134,7 +147,9 @@ static uint32_t count(uint32_t rank, const uint32_t *shape, uint32_t start)
 
 /* ---- The three structures as views ---- */
 
-/* measure10 .. measure20 look at the shape only, open10 .. open20 at everything. */
+/* measure10 .. measure20 look at the shape only, open10 .. open20 at everything:
+ * at parameters last, as arrays have as many entries as the shape says, and only
+ * a shape that the capacity has room for is believed. */
 static tn_mli_status measure10(const tn_mli10_tensor *t, view *v)
 {
     if (!t)
@@ -149,28 +164,26 @@ static tn_mli_status measure10(const tn_mli10_tensor *t, view *v)
 
 static tn_mli_status open10(const tn_mli10_tensor *t, view *v)
 {
-    tn_mli_status status = measure10(t, v);
-    return status == TN_MLI_OK ? check_memory(v) : status;
-}
-
-static bool any_zero(const int32_t *stride, uint32_t rank)
-{
-    for (uint32_t i = 0; i < rank && i < TN_MLI_MAX_RANK; i++)
-        if (stride[i] == 0)
-            return true;
-    return false;
+    return check_memory(measure10(t, v), v);
 }
 
 static tn_mli_status measure11(const tn_mli11_tensor *t, view *v)
 {
     if (!t)
         return TN_MLI_BAD_TENSOR;
+    const int32_t *stride = t->mem_stride;
+    for (uint32_t i = 0; i < t->rank && i < TN_MLI_MAX_RANK; i++) {
+        if (t->mem_stride[i] < 0)
+            return TN_MLI_BAD_TENSOR;
+        if (t->mem_stride[i] == 0)
+            stride = NULL;
+    }
     v->data = (uint8_t *)t->data;
     v->capacity = t->capacity;
     v->rank = t->rank;
     v->size = tn_mli11_element_size(t->el_type);
     v->in_field = t->rank == 0;
-    return set_shape(v, t->shape, any_zero(t->mem_stride, t->rank) ? NULL : t->mem_stride, ZERO_IS_DENSE);
+    return set_shape(v, t->shape, stride, ZERO_IS_DENSE);
 }
 
 static bool is_affine11(const tn_mli11_tensor *t)
@@ -185,26 +198,23 @@ static bool parameters11(const tn_mli11_tensor *t, view *v)
         return true;
     if (dim < 0)
         return t->el_params.asym.scale.i32 > 0;
-    if ((uint32_t)dim >= v->rank || !t->el_params.asym.zero_point.pi16 || !t->el_params.asym.scale.pi32)
+    if ((uint32_t)dim >= v->rank)
         return false;
     v->axis = dim;
-    for (uint32_t i = 0; i < v->shape[dim]; i++)
-        if (load(t->el_params.asym.scale.pi32, i, 4) <= 0)
-            return false;
-    return true;
+    uint32_t n = v->shape[dim];
+    const tn_mli11_container *zero = &t->el_params.asym.zero_point, *scale = &t->el_params.asym.scale;
+    return is_memory(zero->pi16, (uint64_t)n * 2) && is_memory(scale->pi32, (uint64_t)n * 4) && all_positive(scale->pi32, n, 4);
 }
 
 static tn_mli_status open11(const tn_mli11_tensor *t, view *v)
 {
-    tn_mli_status status = measure11(t, v);
-    if (status == TN_MLI_OK && !parameters11(t, v))
-        status = TN_MLI_BAD_TENSOR;
-    return status == TN_MLI_OK ? check_memory(v) : status;
+    tn_mli_status status = check_memory(measure11(t, v), v);
+    return status == TN_MLI_OK && !parameters11(t, v) ? TN_MLI_BAD_TENSOR : status;
 }
 
 static tn_mli_status measure20(const tn_mli20_tensor *t, view *v, zero_stride zero)
 {
-    if (!t || t->data.capacity > INT32_MAX)
+    if (!t)
         return TN_MLI_BAD_TENSOR;
     for (uint32_t i = 0; i < t->rank && i < TN_MLI_MAX_RANK; i++)
         if (t->shape[i] > INT32_MAX)
@@ -224,7 +234,8 @@ static bool is_affine20(const tn_mli20_tensor *t)
 
 static bool holds(const tn_mli20_container *array, uint32_t entries, uint32_t size)
 {
-    return array->mem.void_p && (uint64_t)entries * size <= array->capacity;
+    uint64_t bytes = (uint64_t)entries * size;
+    return bytes <= array->capacity && is_memory(array->mem.void_p, bytes);
 }
 
 static bool parameters20(const tn_mli20_tensor *t, view *v)
@@ -240,21 +251,17 @@ static bool parameters20(const tn_mli20_tensor *t, view *v)
         return false;
     v->axis = dim;
     uint32_t n = v->shape[dim];
-    if (!holds(&t->el_params.sa.zero_point, n, 2) || !holds(&t->el_params.sa.scale, n, 2) ||
-        !holds(&t->el_params.sa.scale_frac_bits, n, 1))
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (load(t->el_params.sa.scale.mem.pi16, i, 2) <= 0)
-            return false;
-    return true;
+    return holds(&t->el_params.sa.zero_point, n, 2) && holds(&t->el_params.sa.scale, n, 2) &&
+           holds(&t->el_params.sa.scale_frac_bits, n, 1) && all_positive(t->el_params.sa.scale.mem.pi16, n, 2);
 }
 
 static tn_mli_status open20(const tn_mli20_tensor *t, view *v, zero_stride zero)
 {
     tn_mli_status status = measure20(t, v, zero);
-    if (status == TN_MLI_OK && !parameters20(t, v))
-        status = TN_MLI_BAD_TENSOR;
-    return status == TN_MLI_OK ? check_memory(v) : status;
+    if (status == TN_MLI_OK && v->capacity > INT32_MAX)
+        return TN_MLI_BAD_TENSOR;
+    status = check_memory(status, v);
+    return status == TN_MLI_OK && !parameters20(t, v) ? TN_MLI_BAD_TENSOR : status;
 }
 
 tn_mli_status tn_mli10_check(const tn_mli10_tensor *tensor)
@@ -354,7 +361,7 @@ static bool is_inside(const view *v, const tn_mli_cut *cfg)
     return cfg->sub_tensor_rank >= 1 && cfg->sub_tensor_rank <= v->rank;
 }
 
-/* Makes the view that of the box.  This and the next functions pass on the status of the step before. */
+/* Makes the view that of the box. */
 static tn_mli_status cut(tn_mli_status status, view *v, const tn_mli_cut *cfg)
 {
     if (status != TN_MLI_OK)
@@ -458,7 +465,7 @@ static tn_mli_status put11(tn_mli_status status, const tn_mli11_tensor *in, cons
         return TN_MLI_BAD_TENSOR;
     if (!strides_fit(v))
         return TN_MLI_NOT_SUPPORTED;
-    out->el_type = in->el_type;
+    out->el_type = in->el_type;                         /* one by one: *out = *in would need memcpy() */
     out->el_params = in->el_params;
     out->data = v->data;
     out->capacity = v->capacity;
@@ -558,8 +565,9 @@ tn_mli_status tn_mli20_create_subtensor(const tn_mli20_tensor *in, const tn_mli_
 
 static tn_mli_status want_scalar(tn_mli_status status, const view *v)
 {
-    bool is_scalar = status == TN_MLI_OK && (v->rank == 0 || (v->rank == 1 && v->shape[0] == 1));
-    return status == TN_MLI_OK && !is_scalar ? TN_MLI_SHAPE_MISMATCH : status;
+    if (status != TN_MLI_OK)
+        return status;
+    return v->bytes <= v->size ? TN_MLI_OK : TN_MLI_SHAPE_MISMATCH;
 }
 
 static bool fits(int32_t value, uint32_t size)
@@ -576,11 +584,8 @@ static tn_mli_status get1(tn_mli_status status, const view *v, int32_t *value)
         return status;
     if (!value)
         return TN_MLI_ARGUMENT_ERROR;
-    int32_t low = (int32_t)(uint32_t)(uintptr_t)v->data;
-    if (!v->in_field)
-        *value = load(v->data, 0, v->size);
-    else
-        *value = v->size == 1 ? (int8_t)low : v->size == 2 ? (int16_t)low : low;
+    uint32_t low = (uint32_t)(uintptr_t)v->data;
+    *value = !v->in_field ? load(v->data, 0, v->size) : v->size == 1 ? (int8_t)low : v->size == 2 ? (int16_t)low : (int32_t)low;
     return TN_MLI_OK;
 }
 
