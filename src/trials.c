@@ -153,7 +153,7 @@ tn_status tn_try_type(tn_trial *t, tn_error *err)
 static int64_t extent_of(char letter)
 {
     static const struct { char letter; int64_t extent; } extents[] = {
-        { 'N', 3 }, { 'C', 5 }, { 'D', 2 }, { 'H', 4 }, { 'W', 7 }, { 'R', 6 }
+        { 'N', 3 }, { 'C', 5 }, { 'D', 2 }, { 'H', 4 }, { 'W', 7 }, { 'R', 6 }, { '1', 1 }
     };
     for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
         if (extents[i].letter == letter)

@@ -4,8 +4,7 @@
 #include "container/record.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
-
-#include <tenon/layout.h>
+#include "tensor/layout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -154,7 +153,7 @@ static tn_status apply_layout(tn_file *f, size_t i, const tn_record *r, tn_error
 {
     tn_error why;
     uint32_t rank = r->form ? r->tensor_rank : f->tensors[i].rank;
-    if (tn_layout_check(r->layout, rank, &why))
+    if (tn_layout_check_shape(r->layout, rank, r->form ? r->tensor_shape : f->tensors[i].shape, &why))
         return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record: %s", tn_quote_z(f->tensors[i].name).text, why.text);
     f->tensors[i].layout = r->layout;
     return TN_OK;

@@ -6,8 +6,7 @@
 #include "container/record.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
-
-#include <tenon/layout.h>
+#include "tensor/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -370,7 +369,7 @@ static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *
     if (t->dtype == TN_UNKNOWN)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its type is not known to this build",
                        tn_quote_z(t->name).text);
-    if (t->layout && tn_layout_check(t->layout, t->rank, err))
+    if (t->layout && tn_layout_check_shape(t->layout, t->rank, t->shape, err))
         return TN_ERR_ARGUMENT;
     if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected 1 to %d parts but found %u",

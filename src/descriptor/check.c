@@ -47,7 +47,7 @@ tn_phrase tn_item_path(const char *list, size_t i)
 tn_phrase tn_dimension_phrase(const tn_descriptor *d, uint32_t i)
 {
     tn_phrase p;
-    if (d->layout && tn_layout_check(d->layout, d->rank, NULL) == TN_OK)
+    if (d->layout && tn_layout_check(d->layout, d->rank, NULL) == TN_OK && d->layout[i] != '1')    /* which reads as a number */
         snprintf(p.text, sizeof p.text, "dimension %c", d->layout[i]);
     else
         snprintf(p.text, sizeof p.text, "dimension %u", i);

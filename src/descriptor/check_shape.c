@@ -24,6 +24,15 @@ static void check_dimensions(tn_checker *c)
     }
 }
 
+/* The dimension that a layout calls 1. */
+static void check_one(tn_checker *c, uint32_t i)
+{
+    const tn_extent *e = &c->d->dimensions[i];
+    if (e->symbol || e->value != 1)
+        tn_find_wrong(c, tn_item_path("shape.dimensions", i).text, "expected 1, as layout %s has it, but found %s",
+                      tn_quote_z(c->d->layout).text, tn_extent_phrase(e).text);
+}
+
 /* A letter a dimension, no letter twice.  Images and volumes (ranks 3 to 5) should say what their dimensions are; the
  * specification's own example of a sequence has three and does not. */
 static void check_layout(tn_checker *c)
@@ -32,6 +41,8 @@ static void check_layout(tn_checker *c)
     tn_error why;
     if (d->layout && tn_layout_check(d->layout, d->rank, &why) != TN_OK)
         tn_find_wrong(c, "shape.layout", "%s", why.text);
+    else if (d->layout && strchr(d->layout, '1'))
+        check_one(c, (uint32_t)(strchr(d->layout, '1') - d->layout));
     if (!d->layout && d->rank >= 3 && d->rank <= 5)
         tn_find_remark(c, "shape.layout", "expected %u letters for %u dimensions but found none", d->rank, d->rank);
 }

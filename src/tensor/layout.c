@@ -1,5 +1,5 @@
 /* tensor/layout.c - letters for dimensions, and the strides they stand for. */
-#include <tenon/layout.h>
+#include "tensor/layout.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,6 +11,8 @@ static const tn_layout_info layouts[] = {
     { "NHWC",  "batch, height, width, channel: TensorFlow, ARM, mobile NPUs" },
     { "CHWN",  "channel, height, width, batch: some accelerators" },
     { "HWCN",  "height, width, channel in, channel out: weights of TensorFlow and of microcontroller libraries" },
+    { "1HWN",  "1, height, width, channel: depthwise weights of microcontroller libraries (MLI 1.x)" },
+    { "HW1N",  "height, width, 1, channel: depthwise weights of microcontroller libraries (MLI 2.0)" },
     { "HWC",   "height, width, channel: one decoded image" },
     { "CHW",   "channel, height, width: one planar image" },
     { "NCDHW", "batch, channel, depth, height, width: volumes and video" },
@@ -26,10 +28,10 @@ const tn_layout_info *tn_layout_at(size_t i)
 
 static bool is_letter(char c)
 {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '1';
 }
 
-/* Distinct letters, any number of them. */
+/* Distinct letters, any number of them; 1 counts as one. */
 static tn_status check_letters(const char *layout, tn_error *err)
 {
     if (!layout)
@@ -51,6 +53,16 @@ tn_status tn_layout_check(const char *layout, uint32_t rank, tn_error *err)
     if (status == TN_OK && strlen(layout) != rank)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "layout %s: expected %" PRIu32 " letters but found %zu",
                        tn_quote_z(layout).text, rank, strlen(layout));
+    return status;
+}
+
+tn_status tn_layout_check_shape(const char *layout, uint32_t rank, const int64_t *shape, tn_error *err)
+{
+    tn_status status = tn_layout_check(layout, rank, err);
+    const char *one = status ? NULL : strchr(layout, '1');
+    if (one && shape[one - layout] != 1)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "layout %s: expected an extent of 1 where it says so but found %" PRId64,
+                       tn_quote_z(layout).text, shape[one - layout]);
     return status;
 }
 

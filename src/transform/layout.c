@@ -31,7 +31,7 @@ typedef struct job {
 
 /* --- arguments --------------------------------------------------------------- */
 
-static tn_status check_arrays(const tn_array *dst, const tn_array *src, tn_error *err)
+tn_status tn_reorder_check(const tn_array *dst, const tn_array *src, tn_error *err)
 {
     uint64_t count;
     tn_status status = tn_array_check(dst, "destination", &count, err);
@@ -45,7 +45,7 @@ static tn_status check_arrays(const tn_array *dst, const tn_array *src, tn_error
     return tn_array_check_ranks(dst, src, err);
 }
 
-static tn_status check_order(const uint32_t *order, uint32_t rank, tn_error *err)
+tn_status tn_order_check(const uint32_t *order, uint32_t rank, tn_error *err)
 {
     uint64_t seen = 0;
     for (uint32_t i = 0; order && i < rank; i++) {
@@ -184,9 +184,9 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
 {
     tn_reorder_options own = { 0 };
     tn_take_options(&own, sizeof own, options);
-    tn_status status = check_arrays(dst, src, err);
+    tn_status status = tn_reorder_check(dst, src, err);
     if (status == TN_OK)
-        status = check_order(own.order, dst->rank, err);
+        status = tn_order_check(own.order, dst->rank, err);
     if (status != TN_OK)
         return status;
     job j = { .kernels = tn_layout_kernels_get(), .bits = tn_dtype_get(dst->dtype)->bits, .rank = dst->rank,

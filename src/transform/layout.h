@@ -1,12 +1,19 @@
 /* transform/layout.h - elements to other places: one block at a time.
  *
- * tn_reorder() and the convert pipeline both work through this. */
+ * tn_reorder() and the convert pipeline both work through this, tn_move()
+ * through tn_reorder(). */
 #ifndef TN_TRANSFORM_LAYOUT_H
 #define TN_TRANSFORM_LAYOUT_H
 
 #include "transform/kernels/layout.h"
 
 #include <tenon/layout.h>
+
+/* TN_ERR_ARGUMENT: types or ranks differ, or are none.  TN_ERR_LIMIT: more bytes than fit 63 bits. */
+tn_status tn_reorder_check(const tn_array *dst, const tn_array *src, tn_error *err);
+
+/* TN_ERR_ARGUMENT: not a permutation of `rank` dimensions, at most TN_MAX_RANK.  NULL is one. */
+tn_status tn_order_check(const uint32_t *order, uint32_t rank, tn_error *err);
 
 /* One dimension, as both sides have it.  Strides in elements. */
 typedef struct tn_reorder_dim {

@@ -5,6 +5,8 @@
 
 #include <tenon/layout.h>
 
+#include "tensor/layout.h"
+
 static void check_text(const tn_error *err, const char *text)
 {
     if (!strstr(err->text, text))
@@ -13,7 +15,7 @@ static void check_text(const tn_error *err, const char *text)
 
 static void the_named_layouts_are_layouts(void)
 {
-    static const char *const wanted[] = { "NCHW", "NHWC", "CHWN", "HWC", "CHW", "NCDHW", "NDHWC", "HWCN", "RC", "CR" };
+    static const char *const wanted[] = { "NCHW", "NHWC", "CHWN", "HWC", "CHW", "NCDHW", "NDHWC", "HWCN", "1HWN", "HW1N", "RC", "CR" };
     size_t n = 0;
     for (const tn_layout_info *l; (l = tn_layout_at(n)); n++) {
         CHECK(tn_layout_check(l->name, (uint32_t)strlen(l->name), NULL) == TN_OK);
@@ -43,7 +45,30 @@ static void letters_are_distinct_and_as_many_as_dimensions(void)
     CHECK(tn_layout_check("N\xc3\x84", 3, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_layout_check(NULL, 0, &err) == TN_ERR_ARGUMENT);
     check_text(&err, "expected a layout but found none");
-    CHECK(tn_layout_check("NC1", 3, NULL) == TN_ERR_ARGUMENT);
+    CHECK(tn_layout_check("NC2", 3, NULL) == TN_ERR_ARGUMENT);
+}
+
+static void a_1_is_a_letter_whose_extent_is_1(void)
+{
+    const int64_t shape[] = { 3, 5, 1, 8 };
+    uint32_t order[TN_MAX_RANK] = { 0 };
+    int64_t stride[4] = { 0 };
+    tn_error err = { 0 };
+    CHECK(tn_layout_check("HW1N", 4, &err) == TN_OK && tn_layout_check("1", 1, &err) == TN_OK);
+    CHECK(tn_layout_check("11HW", 4, &err) == TN_ERR_ARGUMENT);
+    check_text(&err, "layout \"11HW\": expected distinct letters but found 1 twice");
+    CHECK(tn_layout_check_shape("HW1N", 4, shape, &err) == TN_OK);
+    CHECK(tn_layout_check_shape("HWCN", 4, shape, &err) == TN_OK);
+    CHECK(tn_layout_check_shape("HW1", 4, shape, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_layout_check_shape("", 0, NULL, &err) == TN_OK);
+    CHECK(tn_layout_check_shape("1HWN", 4, shape, &err) == TN_ERR_ARGUMENT);
+    check_text(&err, "layout \"1HWN\": expected an extent of 1 where it says so but found 3");
+    CHECK(tn_layout_order("N1HW", "HW1N", order, &err) == TN_OK);
+    CHECK(order[0] == 2 && order[1] == 3 && order[2] == 1 && order[3] == 0);
+    CHECK(tn_layout_order("NCHW", "HW1N", order, &err) == TN_ERR_ARGUMENT);
+    check_text(&err, "layout \"HW1N\" has the letter 1, which layout \"NCHW\" has not");
+    CHECK(tn_layout_strides("HW1N", shape, "N1HW", stride, &err) == TN_OK);
+    CHECK(stride[0] == 5 && stride[1] == 1 && stride[2] == 15 && stride[3] == 15);
 }
 
 static void an_order_says_where_each_letter_was(void)
@@ -98,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_named_layouts_are_layouts),       TEST(letters_are_distinct_and_as_many_as_dimensions),
+        TEST(a_1_is_a_letter_whose_extent_is_1),
         TEST(an_order_says_where_each_letter_was), TEST(strides_follow_the_order_in_memory),
         TEST(bad_shapes_have_no_strides),
     };

@@ -3,6 +3,7 @@
 #include "container/mtx/mtx.h"
 #include "base/error.h"
 #include "tensor/array.h"
+#include "tensor/layout.h"
 
 #include <string.h>
 
@@ -240,6 +241,13 @@ static tn_status check_types(tn_mtx_reader *r)
     return TN_OK;
 }
 
+/* The note stands before the sizes. */
+static tn_status check_layout(tn_mtx_reader *r)
+{
+    tn_error why;
+    return r->layout && tn_layout_check_shape(r->layout, 2, r->shape, &why) ? tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text) : TN_OK;
+}
+
 /* As much as the text could be worth: a few times its size at most. */
 static tn_status make_room(tn_mtx_reader *r)
 {
@@ -311,6 +319,8 @@ tn_status tn_mtx_open(tn_file *file, tn_error *err)
     if (!p)
         return r.err->status;
     status = check_types(&r);
+    if (!status)
+        status = check_layout(&r);
     if (!status)
         status = make_room(&r);
     if (!status)
