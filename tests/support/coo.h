@@ -12,10 +12,7 @@ static inline void write_entries(const char *name, tn_dtype dtype, const int64_t
         { .role = "indices", .array = { TN_INT64, 2, rows, NULL }, .data = indices },
     };
     const tn_tensor t = { .name = "t", .form = "coo", .dtype = dtype, .rank = 2, .shape = shape, .parts = parts, .nparts = 2 };
-    const tn_create_options o = { .size = sizeof o, .replace = true };
-    tn_writer *w;
-    CHECK(tn_create(in_folder(name).text, &o, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK &&
-          tn_writer_finish(w, NULL) == TN_OK);
+    CHECK(try_write_tensor(name, (tn_create_options){ 0 }, &t, NULL) == TN_OK);
 }
 
 #endif

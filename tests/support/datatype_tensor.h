@@ -5,6 +5,8 @@
 
 #include <tenon/tenon.h>
 
+#include "datatype.h"
+
 typedef struct scaled_tensor {
     tn_tensor        t;
     tn_scaling       scaling;
@@ -77,15 +79,6 @@ static inline scaled_tensor *scaled_of(const char *name, tn_datatype *d, uint32_
     }
     quantize_scaled(s, (uint32_t)strlen(name) * 7919 + rank);
     return s;
-}
-
-static inline tn_datatype *datatype_of(const char *text)
-{
-    tn_datatype *d = NULL;
-    tn_error err = { .text = "" };
-    if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s", err.text);
-    return d;
 }
 
 static inline void scaled_free(scaled_tensor *s)

@@ -28,22 +28,27 @@ static inline int remove_folder(void **unused)
     return system(command);
 }
 
-typedef struct path { char text[PATH_MAX]; } path;
+typedef struct full_path { char text[PATH_MAX]; } full_path;
 
 /* For use within one call: in_folder("name").text */
-static inline path in_folder(const char *name)
+static inline full_path in_folder(const char *name)
 {
-    path p;
+    full_path p;
     snprintf(p.text, sizeof p.text, "%s/%s", folder, name);
     return p;
 }
 
+static inline void put_bytes(const char *name, const void *bytes, size_t n)
+{
+    FILE *f = fopen(in_folder(name).text, "wb");
+    assert_non_null(f);
+    CHECK(fwrite(bytes, 1, n, f) == n);
+    CHECK(fclose(f) == 0);
+}
+
 static inline void put_file(const char *name, const char *text)
 {
-    FILE *f = fopen(in_folder(name).text, "w");
-    assert_non_null(f);
-    CHECK(fputs(text, f) >= 0);
-    CHECK(fclose(f) == 0);
+    put_bytes(name, text, strlen(text));
 }
 
 static inline bool file_is(const char *name, const char *text)

@@ -20,6 +20,22 @@ typedef struct simple {
     uint32_t       nmeta;
 } simple;
 
+/* Writes NAME in the test's folder with one tensor, in place of another file; the status of the first call that failed. */
+static inline tn_status try_write_tensor(const char *name, tn_create_options options, const tn_tensor *t, tn_error *err)
+{
+    tn_writer *w;
+    options.size = sizeof options;
+    options.replace = true;
+    tn_status status = tn_create(in_folder(name).text, &options, &w, err);
+    if (status)
+        return status;
+    status = tn_writer_add(w, t, err);
+    if (!status)
+        return tn_writer_finish(w, err);
+    tn_writer_abandon(w);
+    return status;
+}
+
 static inline tn_status add_simple(tn_writer *w, const simple *s, tn_error *err)
 {
     tn_part part = { .role = "data", .array = { .dtype = s->dtype, .rank = s->rank, .shape = s->shape }, .data = s->data };
@@ -49,6 +65,13 @@ static inline void write_file(const char *name, tn_create_options options, const
     tn_error err = { .text = "" };
     if (try_write(name, options, tensors, n, &err))
         fail_msg("%s: %s", name, err.text);
+}
+
+/* This status, and a message that has `text` in it. */
+static inline void check_status(tn_status status, const tn_error *err, tn_status expected, const char *text)
+{
+    if (status != expected || !strstr(err->text, text))
+        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err->text);
 }
 
 static inline tn_file *open_file(const char *name)

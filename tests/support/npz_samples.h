@@ -89,8 +89,7 @@ static inline void check_unreadable(const tn_file *f, const char *name, tn_statu
 
 static inline void save_archive(archive *a, const char *name)
 {
-    FILE *file = fopen(in_folder(name).text, "wb");
-    CHECK(file && fwrite(a->bytes.data, 1, a->bytes.size, file) == a->bytes.size && fclose(file) == 0);
+    put_bytes(name, a->bytes.data, a->bytes.size);
     tn_buf_free(&a->bytes);
 }
 

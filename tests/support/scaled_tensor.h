@@ -7,6 +7,8 @@
 
 #include <tenon/tenon.h>
 
+#include "datatype.h"
+
 typedef struct scaled_tensor {
     tn_tensor    tensor;        /* "t" */
     tn_scaling   scaling;
@@ -63,8 +65,7 @@ static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype 
     tn_error err = { .text = "" };
     *s = (scaled_tensor){ .options = options };
     s->options.size = sizeof s->options;
-    if (tn_datatype_parse(datatype, &s->datatype, &err))
-        fail_msg("%s: %s", datatype, err.text);
+    s->datatype = datatype_of(datatype);
     s->scaling = (tn_scaling){ .datatype = tn_datatype_text(s->datatype), .unpacked = options.unpacked, .rotation = options.rotation };
     s->tensor = (tn_tensor){ .name = "t", .form = "scaled", .dtype = dtype, .rank = rank, .shape = shape, .parts = s->parts,
                              .scaling = &s->scaling };

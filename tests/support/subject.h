@@ -6,18 +6,12 @@
 
 #include <stdbool.h>
 
+#include "random.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 #include "tensor/form.h"
 
 #include <tenon/sparse.h>
-
-static uint64_t state = 5;
-static inline uint64_t bits64(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state ^ state >> 29;
-}
 
 static const tn_dtype index_types[] = { TN_INT32, TN_INT64, TN_UINT32, TN_UINT64 };
 

@@ -3,52 +3,27 @@
 
 #include "files.h"
 #include "make.h"
+#include "verdicts.h"
 
 #define EDGE TEST_GOLDEN "/btf/edge"
 #define WRITTEN TEST_GOLDEN "/btf/ref_written"
 
-static tn_file *open_btf(const char *where, tn_io io)
+static tn_file *open_btf(const char *where, const char *name, tn_io io)
 {
-    tn_file *f = NULL;
-    tn_error err = { .text = "" };
-    tn_open_options options = { .size = sizeof options, .format = "btf", .io = io };
-    if (tn_open(where, &options, &f, &err))
-        fail_msg("%s: %s", where, err.text);
-    return f;
+    return open_at(where, name, "btf", io);
 }
 
 /* ---- what is in the files ---- */
 
-static void check_shape(const tn_tensor *t, const char *expected)
-{
-    char text[200] = "";
-    for (uint32_t i = 0; i < t->rank; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", i ? "," : "", (long long)t->shape[i]);
-    assert_string_equal(text, expected);
-}
-
-static void check_bytes(const tn_file *f, const tn_part *p, const char *sha)
-{
-    uint8_t *bytes = malloc(p->nbytes ? p->nbytes : 1);
-    assert_non_null(bytes);
-    CHECK(tn_part_read(f, p, bytes, p->nbytes, NULL) == TN_OK);
-    assert_string_equal(sha256_of(bytes, p->nbytes).text, sha);
-    free(bytes);
-}
-
 static void check_tensor(const tn_file *f, char *field[TABLE_FIELDS], bool mapped)
 {
     bool coo = strcmp(field[5], "-") != 0;
-    const tn_tensor *t = tn_file_find(f, field[1]);
-    assert_non_null(t);
+    const tn_tensor *t = check_listed_tensor(f, field);
     CHECK(t == tn_file_tensor(f, strtoul(field[1], NULL, 10)));
     assert_string_equal(t->form, coo ? "coo" : "dense");
-    assert_string_equal(tn_dtype_get(t->dtype)->name, field[2]);
-    check_shape(t, field[3]);
     CHECK(t->nparts == (coo ? 2u : 1u));
-    check_bytes(f, &t->parts[0], field[4]);
     if (coo)
-        check_bytes(f, &t->parts[1], field[5]);
+        check_sha256(f, &t->parts[1], field[5]);
     for (uint32_t k = 0; k < t->nparts; k++)
         CHECK((t->parts[k].data != NULL) == mapped);
 }
@@ -57,10 +32,8 @@ static const char *tables_folder;
 
 static void check_row(char *field[TABLE_FIELDS], size_t n)
 {
-    char where[PATH_MAX];
     CHECK(n == 6);
-    snprintf(where, sizeof where, "%s/%s", tables_folder, field[0]);
-    tn_file *mapped = open_btf(where, TN_IO_MMAP), *read = open_btf(where, TN_IO_PREAD);
+    tn_file *mapped = open_btf(tables_folder, field[0], TN_IO_MMAP), *read = open_btf(tables_folder, field[0], TN_IO_PREAD);
     check_tensor(mapped, field, true);
     check_tensor(read, field, false);
     CHECK(tn_file_meta(mapped, &n) == NULL && n == 0);
@@ -161,24 +134,10 @@ static void files_of_the_original_writer_give_no_warning(void)
 
 /* ---- what only the data tells ---- */
 
-typedef struct seen {
-    tn_verdict verdict[2];
-    tn_error   why[2];
-} seen;
-
-static void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
-{
-    seen *s = context;
-    size_t k = (size_t)(p - t->parts);
-    s->verdict[k] = verdict;
-    s->why[k] = *why;
-}
-
+/* Closes it; values are never judged. */
 static seen verify(tn_file *f)
 {
-    seen s = { 0 };
-    tn_verify_options options = { .size = sizeof options, .jobs = 1, .context = &s };
-    CHECK(tn_verify(f, &options, see_verdict, NULL) == TN_OK);
+    seen s = verify_file(f);
     CHECK(s.verdict[0] == TN_VERDICT_NONE && s.why[0].text[0] == '\0');
     tn_close(f);
     return s;
@@ -187,9 +146,7 @@ static seen verify(tn_file *f)
 static void check_verified(const char *name, tn_verdict verdict, const char *text)
 {
     enum { INDICES = 16 + 16 + 2 * 8 + 2 * 8 };     /* of the first tensor, behind table, header and dimensions */
-    char where[PATH_MAX];
-    snprintf(where, sizeof where, "%s/%s", EDGE, name);
-    seen s = verify(open_btf(where, TN_IO_AUTO));
+    seen s = verify(open_btf(EDGE, name, TN_IO_AUTO));
     bool bad = verdict == TN_VERDICT_BAD;
     CHECK(s.verdict[1] == verdict && s.why[1].status == (bad ? TN_ERR_CORRUPT : TN_OK));
     CHECK(s.why[1].offset == (bad ? INDICES + 8 : TN_NO_OFFSET));
@@ -452,15 +409,11 @@ static void files_of_the_original_are_written_again_as_they_were(void)
 static void check_coo_written(const char *edge, int code)
 {
     char where[PATH_MAX];
-    size_t n, m;
     snprintf(where, sizeof where, "%s/%s", EDGE, edge);
-    tn_file *f = open_btf(where, TN_IO_AUTO);
+    tn_file *f = open_btf(EDGE, edge, TN_IO_AUTO);
     CHECK(convert(f, "again.btf", (tn_create_options){ .btf_coo_code = code }, NULL) == TN_OK);
     tn_close(f);
-    uint8_t *bytes = load_file(where, &n), *again = load_file(in_folder("again.btf").text, &m);
-    CHECK(n == m && memcmp(bytes, again, n) == 0);
-    free(bytes);
-    free(again);
+    check_same_files(where, in_folder("again.btf").text);
 }
 
 static void coo_tensors_are_written_under_either_code(void)
@@ -484,17 +437,15 @@ static void aliased_and_misplaced_records_are_written_in_order(void)
         { "reserved_nonzero.btf", false },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char where[PATH_MAX];
         size_t different = 9;
         tn_error err = { .text = "" };
-        snprintf(where, sizeof where, "%s/%s", EDGE, files[i].name);
-        tn_file *f = open_btf(where, TN_IO_AUTO);
+        tn_file *f = open_btf(EDGE, files[i].name, TN_IO_AUTO);
         if (files[i].rest) {
             CHECK(convert(f, "again.btf", (tn_create_options){ 0 }, &err) == TN_ERR_LOSS);
             CHECK(strstr(err.text, "it has \"bytes that belong to no record\", which the new file cannot hold (--drop-metadata)"));
         }
         CHECK(convert(f, "again.btf", (tn_create_options){ .drop_metadata = files[i].rest }, NULL) == TN_OK);
-        tn_file *again = open_btf(in_folder("again.btf").text, TN_IO_AUTO);
+        tn_file *again = open_btf(folder, "again.btf", TN_IO_AUTO);
         check_warnings(files[i].name, again, NULL, 0);
         CHECK(tn_compare(f, again, NULL, NULL, &different, NULL) == TN_OK && different == 0);
         tn_close(again);
@@ -508,7 +459,7 @@ static void coo_tensors_come_back_from_other_containers(void)
     size_t n, m;
     uint8_t *bytes = load_file(EDGE "/coo_layout_code_2.btf", &n);
     for (size_t i = 0; i < 2; i++) {
-        tn_file *f = open_btf(EDGE "/coo_layout_code_2.btf", TN_IO_AUTO);
+        tn_file *f = open_btf(EDGE, "coo_layout_code_2.btf", TN_IO_AUTO);
         CHECK(convert(f, names[i], (tn_create_options){ 0 }, NULL) == TN_OK);
         tn_close(f);
         f = open_file(names[i]);
@@ -528,7 +479,7 @@ static void parts_can_be_streamed_in_any_pieces(void)
     tn_writer *w;
     tn_create_options options = { .size = sizeof options };
     uint8_t *bytes = load_file(EDGE "/coo_layout_code_2.btf", &n);
-    tn_file *f = open_btf(EDGE "/coo_layout_code_2.btf", TN_IO_MMAP);
+    tn_file *f = open_btf(EDGE, "coo_layout_code_2.btf", TN_IO_MMAP);
     const tn_tensor *t = tn_file_tensor(f, 0);
     tn_tensor declared = *t;
     tn_part parts[2] = { t->parts[0], t->parts[1] };
@@ -554,7 +505,7 @@ static void a_dry_run_knows_the_size_and_writes_nothing(void)
     tn_create_options create = { .size = sizeof create };
     tn_convert_options options = { .size = sizeof options, .create = &create, .dry_run = true };
     free(load_file(WRITTEN "/padding_0_to_7.btf", &n));
-    tn_file *f = open_btf(WRITTEN "/padding_0_to_7.btf", TN_IO_AUTO);
+    tn_file *f = open_btf(WRITTEN, "padding_0_to_7.btf", TN_IO_AUTO);
     CHECK(tn_convert(f, in_folder("dry.btf").text, &options, &result, NULL) == TN_OK);
     CHECK(result.bytes_out == n && count_entries(folder) == 0);
     tn_close(f);
@@ -585,7 +536,7 @@ static void names_and_metadata_are_dropped_only_when_that_is_allowed(void)
     check_refuses((tn_create_options){ 0 }, &noted, 1, TN_ERR_LOSS, "tensor \"0\": btf cannot hold its metadata (--drop-metadata)");
     write_file("named.btf", (tn_create_options){ .drop_names = true }, &named, 1);
     write_file("noted.btf", (tn_create_options){ .drop_metadata = true }, &noted, 1);
-    tn_file *f = open_btf(in_folder("named.btf").text, TN_IO_AUTO);
+    tn_file *f = open_btf(folder, "named.btf", TN_IO_AUTO);
     CHECK(tn_file_count(f) == 1 && memcmp(tn_file_find(f, "0")->parts[0].data, floats, sizeof floats) == 0);
     tn_close(f);
 }
@@ -606,14 +557,7 @@ static void what_btf_cannot_hold_is_refused_before_anything_is_written(void)
 
 static tn_status write_parts(const tn_tensor *t, bool drop, tn_error *err)
 {
-    tn_create_options options = { .size = sizeof options, .replace = true, .drop_metadata = drop };
-    tn_writer *w;
-    CHECK(tn_create(in_folder("refused.btf").text, &options, &w, err) == TN_OK);
-    tn_status status = tn_writer_add(w, t, err);
-    if (!status)
-        return tn_writer_finish(w, err);
-    tn_writer_abandon(w);
-    return status;
+    return try_write_tensor("refused.btf", (tn_create_options){ .drop_metadata = drop }, t, err);
 }
 
 static void forms_and_indices_that_btf_has_not_are_refused(void)

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "files.h"
-#include "make.h"
+#include "convert.h"
 #include "coo.h"
+#include "files.h"
 
 enum { ROWS = 300, COLS = 1001, COUNT = ROWS * COLS };     /* several blocks, none a whole number of rows */
 
@@ -27,52 +27,6 @@ static size_t make_values(void)
         n++;
     }
     return n;
-}
-
-typedef struct wish {
-    const char *form, *cast, *layout, *pad;
-    tn_create_options create;
-    uint64_t max_bytes;
-} wish;
-
-static tn_status try_convert(const char *in, const char *out, wish w, tn_error *err)
-{
-    tn_form_rule form;
-    tn_cast_rule cast;
-    tn_layout_rule layout;
-    tn_pad_rule pad;
-    tn_file *f = open_file(in);
-    w.create.size = sizeof w.create;
-    w.create.replace = true;
-    CHECK(!w.form || tn_form_rule_parse(w.form, &form, NULL) == TN_OK);
-    CHECK(!w.cast || tn_cast_rule_parse(w.cast, NULL, &cast, NULL) == TN_OK);
-    CHECK(!w.layout || tn_layout_rule_parse(w.layout, &layout, NULL) == TN_OK);
-    CHECK(!w.pad || tn_pad_rule_parse(w.pad, &pad, NULL) == TN_OK);
-    tn_convert_options o = {
-        .size = sizeof o, .create = &w.create, .encoding = w.create.encoding ? TN_CHOOSE : TN_KEEP,
-        .checksum = w.create.checksum ? TN_CHOOSE : TN_KEEP, .forms = &form, .nforms = w.form != NULL, .casts = &cast,
-        .ncasts = w.cast != NULL, .layouts = &layout, .nlayouts = w.layout != NULL, .pads = &pad, .npads = w.pad != NULL,
-        .max_bytes = w.max_bytes,
-    };
-    tn_status status = tn_convert(f, in_folder(out).text, &o, NULL, err);
-    tn_close(f);
-    return status;
-}
-
-static void must_convert(const char *in, const char *out, wish w)
-{
-    tn_error err = { .text = "" };
-    if (try_convert(in, out, w, &err))
-        fail_msg("%s", err.text);
-}
-
-static void must_fail(const char *in, wish w, tn_status status, const char *text)
-{
-    tn_error err = { .text = "" };
-    tn_status found = try_convert(in, "never.zt", w, &err);
-    if (found != status || !strstr(err.text, text))
-        fail_msg("expected %d and <%s> but found %d and <%s>", status, text, found, err.text);
-    CHECK(access(in_folder("never.zt").text, F_OK) != 0);
 }
 
 static void check_dense(const char *name)
@@ -134,8 +88,7 @@ static void compressed_and_checksummed_data_takes_part(void)
     size_t size;
     uint8_t *bytes = load_file(in_folder("s.zt").text, &size);
     bytes[200] ^= 1;
-    FILE *f = fopen(in_folder("bad.zt").text, "wb");
-    CHECK(f && fwrite(bytes, 1, size, f) == size && fclose(f) == 0);
+    put_bytes("bad.zt", bytes, size);
     free(bytes);
     tn_error err;
     tn_status status = try_convert("bad.zt", "never.zt", (wish){ .form = "dense" }, &err);
@@ -149,14 +102,9 @@ static void the_bytes_do_not_depend_on_the_number_of_threads(void)
     write_file("in.zt", (tn_create_options){ .replace = true }, &matrix, 1);
     static const char *const forms[] = { "coo", "csr", "dense" };
     for (size_t i = 0; i < 3; i++) {
-        size_t n, m;
         must_convert(i == 2 ? "1.zt" : "in.zt", "a.zt", (wish){ .form = forms[i], .create = { .jobs = 1 } });
         must_convert(i == 2 ? "1.zt" : "in.zt", "b.zt", (wish){ .form = forms[i], .create = { .jobs = 5 } });
-        uint8_t *x = load_file(in_folder("a.zt").text, &n), *y = load_file(in_folder("b.zt").text, &m);
-        CHECK(n == m);
-        assert_memory_equal(x, y, n);
-        free(x);
-        free(y);
+        check_same_files(in_folder("a.zt").text, in_folder("b.zt").text);
         must_convert("a.zt", "1.zt", (wish){ .form = NULL });
     }
 }
@@ -324,10 +272,7 @@ static void a_plain_conversion_leaves_entries_as_they_are(void)
         { .role = "indices", .array = { TN_INT32, 2, rows, NULL }, .data = indices },
     };
     const tn_tensor t = { .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 2 };
-    const tn_create_options o = { .size = sizeof o, .replace = true };
-    tn_writer *w;
-    CHECK(tn_create(in_folder("in.zt").text, &o, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK &&
-          tn_writer_finish(w, NULL) == TN_OK);
+    CHECK(try_write_tensor("in.zt", (tn_create_options){ 0 }, &t, NULL) == TN_OK);
     must_convert("in.zt", "out.btf", (wish){ .create = { .drop_names = true } });
     const tn_open_options btf = { .size = sizeof btf, .format = "btf" };
     tn_file *f;
@@ -359,12 +304,7 @@ static void decoding_for_another_form_can_be_cancelled(void)
 {
     make_values();
     write_file("in.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD }, &matrix, 1);
-    tn_form_rule rule;
-    tn_file *f = open_file("in.zt");
-    CHECK(tn_form_rule_parse("csr", &rule, NULL) == TN_OK);
-    tn_convert_options o = { .size = sizeof o, .forms = &rule, .nforms = 1, .dry_run = true, .progress = stop_at_once };
-    CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_ERR_CANCELLED);
-    tn_close(f);
+    must_fail("in.zt", (wish){ .form = "csr", .dry_run = true, .progress = stop_at_once }, TN_ERR_CANCELLED, "cancelled");
 }
 
 /* Two tensors of the same bytes are two when they get another form; all that was read is counted. */
@@ -379,13 +319,10 @@ static void tied_tensors_and_bytes_read(void)
     must_convert("in.zt", "out.zt", (wish){ .form = "coo" });
     tn_file *f = open_file("out.zt");
     CHECK(tn_file_find(f, "tied")->parts[0].array.shape[0] == (int64_t)n && !tn_file_find(f, "tied")->tied);
-    tn_form_rule rule;
-    tn_convert_result result;
-    CHECK(tn_form_rule_parse("csr", &rule, NULL) == TN_OK);
-    tn_convert_options o = { .size = sizeof o, .forms = &rule, .nforms = 1 };
-    CHECK(tn_convert(f, in_folder("csr.zt").text, &o, &result, NULL) == TN_OK);
-    CHECK(result.bytes_in == 2 * n * (4 + 8));
     tn_close(f);
+    tn_convert_result result;
+    must_convert("out.zt", "csr.zt", (wish){ .form = "csr", .result = &result });
+    CHECK(result.bytes_in == 2 * n * (4 + 8));
 }
 
 static void indices_are_widened_where_the_container_has_one_type(void)
@@ -396,12 +333,7 @@ static void indices_are_widened_where_the_container_has_one_type(void)
     check_form("coo.zt", "coo", make_values(), TN_INT32);
     must_convert("coo.zt", "a.btf", (wish){ .create = { .drop_names = true } });
     must_convert("in.zt", "b.btf", (wish){ .form = "coo", .create = { .drop_names = true } });
-    size_t n, m;
-    uint8_t *x = load_file(in_folder("a.btf").text, &n), *y = load_file(in_folder("b.btf").text, &m);
-    CHECK(n == m);
-    assert_memory_equal(x, y, n);
-    free(x);
-    free(y);
+    check_same_files(in_folder("a.btf").text, in_folder("b.btf").text);
     must_fail("in.zt", (wish){ .form = "csr", .create = { .drop_names = true, .format = "btf" } }, TN_ERR_UNSUPPORTED, "coo");
 }
 
@@ -409,14 +341,9 @@ static void a_dry_run_counts_and_writes_nothing(void)
 {
     size_t n = make_values();
     write_file("in.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD }, &matrix, 1);
-    tn_form_rule rule;
-    tn_file *f = open_file("in.zt");
     tn_convert_result result;
-    CHECK(tn_form_rule_parse("csr", &rule, NULL) == TN_OK);
-    tn_convert_options o = { .size = sizeof o, .forms = &rule, .nforms = 1, .dry_run = true };
-    CHECK(tn_convert(f, in_folder("out.zt").text, &o, &result, NULL) == TN_OK);
+    must_convert("in.zt", "out.zt", (wish){ .form = "csr", .dry_run = true, .result = &result });
     CHECK(result.bytes_out > n * 8 + (ROWS + 1) * 4 && result.bytes_in < sizeof values);
-    tn_close(f);
     CHECK(count_entries(folder) == 1);
 }
 

@@ -5,17 +5,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "datatype.h"
 #include "tensor/datatype_read.h"
 #include "tensor/number.h"
-
-static tn_datatype *good(const char *text)
-{
-    tn_datatype *d = NULL;
-    tn_error err = { .text = "" };
-    if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s: %s", text, err.text);
-    return d;
-}
 
 static void refused(const char *text, tn_status status, const char *why)
 {
@@ -243,7 +235,7 @@ static void a_bad_number_is_refused_at_its_character(void)
     unsupported("e8m3fnuz", "\"e8m3fnuz\": numbers from 2^-129 to 2^128 go beyond float32 (2^-149 to 2^127) at character 1");
     unsupported("e4m3b160", "\"e4m3b160\": numbers from 2^-162 to 2^-146 go beyond float32 (2^-149 to 2^127) at character 1");
     unsupported("e4m3b148", "\"e4m3b148\": numbers from 2^-150 to 2^-134 go beyond float32 (2^-149 to 2^127) at character 1");
-    tn_datatype_free(good("e4m3b147"));
+    tn_datatype_free(datatype_of("e4m3b147"));
     unsupported("int8|e8m0b10", "\"int8|e8m0b10\": numbers from 2^-10 to 2^244 go beyond float32 (2^-149 to 2^127) at character 6");
     unsupported("e2m29fnuz", "\"e2m29fnuz\": a mantissa of 29 bits goes beyond float32 (23) at character 1");
 }
@@ -270,7 +262,7 @@ static void segments_of_a_scale_stand_in_any_order(void)
         { "e4m3fn|n15m16d0", "e4m3fn|n15m16d0" },
     };
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
-        tn_datatype *d = good(same[i][0]);
+        tn_datatype *d = datatype_of(same[i][0]);
         assert_string_equal(tn_datatype_text(d), same[i][1]);
         tn_datatype_free(d);
     }
@@ -278,30 +270,30 @@ static void segments_of_a_scale_stand_in_any_order(void)
 
 static void a_scale_says_what_is_tiled_and_how(void)
 {
-    tn_datatype *d = good("int8|float32");
+    tn_datatype *d = datatype_of("int8|float32");
     CHECK(d->scope == TN_SCOPE_TENSOR && d->dims == 0 && !d->has_zero && !d->has_tensor_scale && d->scale.dtype == TN_FLOAT32);
     tn_datatype_free(d);
-    d = good("e5m2");
+    d = datatype_of("e5m2");
     CHECK(d->scope == TN_SCOPE_NONE && d->dims == 0 && d->number.dtype == TN_FLOAT8_E5M2);
     tn_datatype_free(d);
-    d = good("int8|float32_t0d1");
+    d = datatype_of("int8|float32_t0d1");
     CHECK(d->scope == TN_SCOPE_CHANNEL && d->dims == 1 && d->dim == 1 && d->tile[0] == 0);
     tn_datatype_free(d);
-    d = good("uint4|bfloat16_int8_t0_t32");
+    d = datatype_of("uint4|bfloat16_int8_t0_t32");
     CHECK(d->scope == TN_SCOPE_TILE && d->dims == 2 && d->dim == -2 && d->tile[0] == 0 && d->tile[1] == 32);
     CHECK(d->has_zero && d->zero.kind == TN_NUMBER_INT && d->zero.bits == 8);
     tn_datatype_free(d);
-    d = good("e2m1fnuz|e8m0_t32s8o2d3n2m4");
+    d = datatype_of("e2m1fnuz|e8m0_t32s8o2d3n2m4");
     CHECK(d->scope == TN_SCOPE_TILE && d->dims == 1 && d->dim == 3 && d->tile[0] == 32 && d->tile[1] == 1);
     CHECK(d->subtile == 8 && d->offset_bits == 2 && d->keep == 2 && d->of == 4);
     tn_datatype_free(d);
-    d = good("float32|n2m4");
+    d = datatype_of("float32|n2m4");
     CHECK(d->scope == TN_SCOPE_NONE && d->dims == 1 && d->dim == -1 && d->tile[0] == 32 && d->keep == 2 && d->of == 4);
     tn_datatype_free(d);
-    d = good("float16|n1m8d0");
+    d = datatype_of("float16|n1m8d0");
     CHECK(d->scope == TN_SCOPE_NONE && d->dims == 1 && d->dim == 0 && d->tile[0] == 8 && d->keep == 1 && d->of == 8);
     tn_datatype_free(d);
-    d = good("nvfp4");
+    d = datatype_of("nvfp4");
     CHECK(d->has_tensor_scale && d->tensor_scale.dtype == TN_FLOAT32 && d->scale.dtype == TN_FLOAT8_E4M3FN && d->dim == -1);
     tn_datatype_free(d);
 }
@@ -403,7 +395,7 @@ static void every_name_is_its_text(void)
 {
     size_t n = 0;
     for (const tn_datatype_name *name; (name = tn_datatype_at(n)); n++) {
-        tn_datatype *d = good(name->name), *again = good(name->text);
+        tn_datatype *d = datatype_of(name->name), *again = datatype_of(name->text);
         assert_string_equal(tn_datatype_text(d), name->text);
         assert_string_equal(tn_datatype_text(again), name->text);
         CHECK(name->family[0]);
@@ -434,7 +426,7 @@ static void names_mean_what_was_decided(void)
         { "MXFP4", "e2m1fnuz|e8m0_t32" },       { "NvFp4", "e2m1fnuz|multi_float32_e4m3fn_t16" },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        tn_datatype *d = good(names[i][0]);
+        tn_datatype *d = datatype_of(names[i][0]);
         assert_string_equal(tn_datatype_text(d), names[i][1]);
         tn_datatype_free(d);
     }
@@ -466,7 +458,7 @@ static void the_page_lists_every_name(void)
             continue;
         const tn_datatype_name *name = tn_datatype_at(next++);
         assert_non_null(name);
-        tn_datatype *d = good(name->name);
+        tn_datatype *d = datatype_of(name->name);
         put_cell(cell, name->text);
         snprintf(expected, sizeof expected, "| `%s` | `%s` | %g |\n", name->name, cell, tn_datatype_bits(d));
         tn_datatype_free(d);
@@ -548,7 +540,7 @@ static void the_text_of_a_datatype_reads_back_the_same(void)
         random_spec(text, sizeof text);
         if (tn_datatype_parse(text, &d, NULL))
             continue;
-        tn_datatype *again = good(tn_datatype_text(d));
+        tn_datatype *again = datatype_of(tn_datatype_text(d));
         if (!same(d, again))
             fail_msg("%s: %s reads back as %s", text, tn_datatype_text(d), tn_datatype_text(again));
         tn_datatype_free(again);
@@ -557,7 +549,7 @@ static void the_text_of_a_datatype_reads_back_the_same(void)
     }
     CHECK(read > 6000 && read < 16000);
     for (size_t i = 0; tn_datatype_at(i); i++) {
-        tn_datatype *d = good(tn_datatype_at(i)->name), *again = good(tn_datatype_text(d));
+        tn_datatype *d = datatype_of(tn_datatype_at(i)->name), *again = datatype_of(tn_datatype_text(d));
         CHECK(same(d, again));
         tn_datatype_free(again);
         tn_datatype_free(d);
@@ -573,7 +565,7 @@ static void survives(const char *text, size_t n)
     copy[n] = '\0';
     tn_status status = tn_datatype_parse(copy, &d, &err);
     if (status == TN_OK) {
-        tn_datatype *again = good(tn_datatype_text(d));
+        tn_datatype *again = datatype_of(tn_datatype_text(d));
         CHECK(tn_datatype_bits(d) > 0);
         assert_string_equal(tn_datatype_text(again), tn_datatype_text(d));
         tn_datatype_free(again);

@@ -4,16 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include <tenon/datatype.h>
-
-static tn_datatype *parse(const char *text)
-{
-    tn_datatype *d = NULL;
-    tn_error err = { .text = "" };
-    if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s: %s", text, err.text);
-    return d;
-}
+#include "datatype.h"
 
 /* 8x64; nothing for a scalar. */
 static uint32_t read_shape(const char *text, int64_t shape[64])
@@ -55,7 +46,7 @@ typedef struct expectation { const char *datatype, *shape, *parts; } expectation
 static void check_all(const expectation *e, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        tn_datatype *d = parse(e[i].datatype);
+        tn_datatype *d = datatype_of(e[i].datatype);
         int64_t shape[64];
         uint32_t rank = read_shape(e[i].shape, shape);
         tn_scaled_shapes s;
@@ -205,7 +196,7 @@ static void scalars_and_empty_tensors_have_parts_too(void)
 
 static void refused(const char *datatype, uint32_t rank, const int64_t *shape, tn_status status, const char *why)
 {
-    tn_datatype *d = parse(datatype);
+    tn_datatype *d = datatype_of(datatype);
     tn_scaled_shapes s = { .count = 99 };
     tn_error err = { .text = "" };
     CHECK(tn_scaled_shapes_for(d, rank, shape, &s, &err) == status && s.count == 99);
@@ -245,7 +236,7 @@ static void sizes_do_not_wrap(void)
 
 static double bits_of(const char *text)
 {
-    tn_datatype *d = parse(text);
+    tn_datatype *d = datatype_of(text);
     double bits = tn_datatype_bits(d);
     tn_datatype_free(d);
     return bits;
@@ -271,7 +262,7 @@ static void bits_are_those_of_the_compressed_parts(void)
 {
     const int64_t shape[] = { 1 << 20, 1 << 20 };
     for (size_t i = 0; tn_datatype_at(i); i++) {
-        tn_datatype *d = parse(tn_datatype_at(i)->name);
+        tn_datatype *d = datatype_of(tn_datatype_at(i)->name);
         tn_scaled_shapes s;
         double bits = 0;
         CHECK(tn_scaled_shapes_for(d, 2, shape, &s, NULL) == TN_OK);

@@ -79,19 +79,13 @@ static uint8_t *dense_elements(const tn_file *f, const tn_tensor *t, size_t *n)
 static void check_golden(char *field[TABLE_FIELDS], size_t n)
 {
     CHECK(n == 6);
-    char full[PATH_MAX], shape[64];
-    tn_file *f = NULL;
-    tn_error err = { .text = "" };
-    snprintf(full, sizeof full, TEST_GOLDEN "/mtx/%s", field[0]);
-    if (tn_open(full, NULL, &f, &err))
-        fail_msg("%s: %s", field[0], err.text);
+    tn_file *f = open_at(TEST_GOLDEN "/mtx", field[0], NULL, TN_IO_AUTO);
     walk_file(f);
     const tn_tensor *t = tn_file_tensor(f, 0);
     assert_string_equal(tn_file_format(f), "mtx");
     assert_string_equal(t->form, field[1]);
     assert_string_equal(tn_dtype_get(t->dtype)->name, field[2]);
-    snprintf(shape, sizeof shape, "%lld,%lld", (long long)t->shape[0], (long long)t->shape[1]);
-    assert_string_equal(shape, field[3]);
+    check_shape(t, field[3]);
     uint64_t count;
     CHECK(tn_shape_count(t->parts[0].array.rank, t->parts[0].array.shape, &count) == TN_OK);
     CHECK(count == strtoull(field[4], NULL, 10));

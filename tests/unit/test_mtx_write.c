@@ -35,17 +35,7 @@ static tn_status try_matrix(const char *name, tn_create_options options, const m
     tn_tensor t = { .name = m->name ? m->name : "x", .form = coo ? "coo" : "dense", .dtype = m->dtype, .rank = 2,
                     .shape = m->shape, .parts = parts,
                     .nparts = coo ? 2 : 1, .layout = m->layout, .meta = m->meta, .nmeta = m->nmeta };
-    tn_writer *w;
-    options.size = sizeof options;
-    options.replace = true;
-    tn_status status = tn_create(in_folder(name).text, &options, &w, err);
-    if (status)
-        return status;
-    status = tn_writer_add(w, &t, err);
-    if (!status)
-        return tn_writer_finish(w, err);
-    tn_writer_abandon(w);
-    return status;
+    return try_write_tensor(name, options, &t, err);
 }
 
 static void write_matrix(const char *name, const matrix *m)
@@ -58,12 +48,9 @@ static void write_matrix(const char *name, const matrix *m)
 /* The banner's last words, the note, and all that follows. */
 static void check_text(const char *name, const char *kind, const char *note, const char *rest)
 {
-    size_t n;
-    char expected[400], *found = (char *)load_file(in_folder(name).text, &n);
+    char expected[400];
     snprintf(expected, sizeof expected, "%%%%MatrixMarket matrix %s\n%%tenon %s\n%s", kind, note, rest);
-    if (n != strlen(expected) || memcmp(found, expected, n) != 0)
-        fail_msg("expected\n%s\nfound\n%.*s", expected, (int)n, found);
-    free(found);
+    check_file_text(in_folder(name).text, expected);
 }
 
 static void check_part(const tn_part *found, tn_dtype dtype, const void *expected)

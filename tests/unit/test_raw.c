@@ -14,29 +14,6 @@
 
 /* ---- files ---- */
 
-static void put_bytes(const char *name, const void *bytes, size_t n)
-{
-    FILE *f = fopen(in_folder(name).text, "wb");
-    assert_non_null(f);
-    CHECK(fwrite(bytes, 1, n, f) == n);
-    CHECK(fclose(f) == 0);
-}
-
-static void check_file_text(const char *name, const char *expected)
-{
-    size_t n;
-    char *found = (char *)load_file(in_folder(name).text, &n);
-    if (n != strlen(expected) || memcmp(found, expected, n) != 0)
-        fail_msg("%s: expected\n%s\nfound\n%.*s", name, expected, (int)n, found);
-    free(found);
-}
-
-static void check_status(tn_status status, const tn_error *err, tn_status expected, const char *text)
-{
-    if (status != expected || !strstr(err->text, text))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err->text);
-}
-
 static void check_refused(const char *name, tn_status expected, const char *text)
 {
     tn_file *f = NULL;
@@ -113,7 +90,7 @@ static void every_shape_comes_back(void)
     }
     tn_close(f);
     write_file("none.json", (tn_create_options){ 0 }, NULL, 0);
-    check_file_text("none.json", "[]\n");
+    check_file_text(in_folder("none.json").text, "[]\n");
     f = open_file("none.json");
     CHECK(tn_file_count(f) == 0);
     tn_close(f);
@@ -123,7 +100,7 @@ static void one_tensor_is_an_object(void)
 {
     const simple s = { .name = "w", .dtype = TN_BFLOAT16, .rank = 2, .shape = { 2, 3 }, .data = noise() };
     write_file("w.json", (tn_create_options){ .align = 64 }, &s, 1);
-    check_file_text("w.json",
+    check_file_text(in_folder("w.json").text,
         "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"5538b87e-a3cf-5b9c-be4d-8a32a819d106\",\n"
         "  \"name\": \"w\",\n  \"shape\": {\n    \"dimensions\": [2, 3],\n    \"symbolic\": false\n  },\n"
         "  \"dtype\": {\n    \"base_type\": \"BFLOAT16\",\n    \"quantization\": null,\n"
@@ -220,11 +197,7 @@ static void pieces_give_the_same_bytes(void)
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
     static const char *const names[2][2] = { { "a.json", "b.json" }, { "a.bin", "b.bin" } };
     for (int i = 0; i < 2; i++) {
-        size_t n, m;
-        uint8_t *x = load_file(in_folder(names[i][0]).text, &n), *y = load_file(in_folder(names[i][1]).text, &m);
-        CHECK(n == m && memcmp(x, y, n) == 0);
-        free(x);
-        free(y);
+        check_same_files(in_folder(names[i][0]).text, in_folder(names[i][1]).text);
     }
 }
 

@@ -16,12 +16,6 @@
 
 #define HEAD "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"s\","
 
-static void check_status(tn_status status, const tn_error *err, tn_status expected, const char *text)
-{
-    if (status != expected || !strstr(err->text, text))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err->text);
-}
-
 /* ---- reading ---- */
 
 static tn_file *open_text(const char *json)
@@ -232,16 +226,7 @@ static tn_status try_sparse(const char *name, const sparse *s, tn_error *err)
     uint32_t n = parts_of(s, extents, parts);
     tn_tensor t = { .name = "s", .form = s->form, .dtype = s->dtype, .rank = s->rank, .shape = s->shape, .parts = parts,
                     .nparts = n, .meta = s->meta, .nmeta = s->meta ? 1 : 0 };
-    tn_create_options options = { .size = sizeof options, .replace = true };
-    tn_writer *w;
-    tn_status status = tn_create(in_folder(name).text, &options, &w, err);
-    if (status)
-        return status;
-    status = tn_writer_add(w, &t, err);
-    if (!status)
-        return tn_writer_finish(w, err);
-    tn_writer_abandon(w);
-    return status;
+    return try_write_tensor(name, (tn_create_options){ 0 }, &t, err);
 }
 
 static void write_sparse(const char *name, const sparse *s)
@@ -401,15 +386,6 @@ static void empty_matrices_come_back(void)
         }
 }
 
-static void check_text(const char *name, const char *expected)
-{
-    size_t n;
-    char *found = (char *)load_file(in_folder(name).text, &n);
-    if (n != strlen(expected) || memcmp(found, expected, n) != 0)
-        fail_msg("%s: expected\n%s\nfound\n%.*s", name, expected, (int)n, found);
-    free(found);
-}
-
 static void a_document_is_written_as_the_specification_says(void)
 {
     static const float values[] = { 1.5f, -2, 0.1f };
@@ -418,7 +394,7 @@ static void a_document_is_written_as_the_specification_says(void)
     const sparse coo = { "coo", TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, rows, NULL, &meta };
     const sparse csr = { "csr", TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, columns, pointers, NULL };
     write_sparse("coo.json", &coo);
-    check_text("coo.json",
+    check_file_text(in_folder("coo.json").text,
         "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"ebf676b8-ff5f-584f-b579-cf8ccdae67dd\",\n  \"name\": \"s\",\n"
         "  \"shape\": {\n    \"dimensions\": [3, 4],\n    \"symbolic\": false\n  },\n"
         "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    \"byte_order\": \"little_endian\"\n  },\n"
@@ -426,7 +402,7 @@ static void a_document_is_written_as_the_specification_says(void)
         "  \"indices\": {\n    \"dtype\": \"INT64\",\n    \"data\": [[0, 1], [1, 0], [2, 3]]\n  },\n"
         "  \"values\": {\n    \"dtype\": \"FLOAT32\",\n    \"data\": [1.5, -2.0, 0.1]\n  }\n}\n");
     write_sparse("csr.json", &csr);
-    check_text("csr.json",
+    check_file_text(in_folder("csr.json").text,
         "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"3fab5f86-655b-5f91-b047-ef14514e4983\",\n  \"name\": \"s\",\n"
         "  \"shape\": {\n    \"dimensions\": [3, 4],\n    \"symbolic\": false\n  },\n"
         "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    \"byte_order\": \"little_endian\"\n  },\n"
@@ -563,16 +539,6 @@ static void sparse_tensors_stand_beside_others(void)
     tn_close(f);
 }
 
-static void check_same(const char *a, const char *b)
-{
-    size_t n, m;
-    uint8_t *x = load_file(in_folder(a).text, &n), *y = load_file(in_folder(b).text, &m);
-    if (n != m || memcmp(x, y, n) != 0)
-        fail_msg("%s and %s differ", a, b);
-    free(x);
-    free(y);
-}
-
 static void convert(const char *from, const char *to)
 {
     tn_file *f = open_file(from);
@@ -586,12 +552,12 @@ static void sparse_tensors_go_through_other_containers(void)
     write_mixture("m.json");
     convert("m.json", "m.zt");
     convert("m.zt", "o.json");
-    check_same("m.json", "o.json");
-    check_same("m.bin", "o.bin");
+    check_same_files(in_folder("m.json").text, in_folder("o.json").text);
+    check_same_files(in_folder("m.bin").text, in_folder("o.bin").text);
     write_sparse("s.json", &some_csr);
     convert("s.json", "s.safetensors");
     convert("s.safetensors", "t.json");
-    check_same("s.json", "t.json");
+    check_same_files(in_folder("s.json").text, in_folder("t.json").text);
 }
 
 static void pieces_give_the_same_document(void)
@@ -608,7 +574,7 @@ static void pieces_give_the_same_document(void)
         for (size_t at = 0; at < sizes[k]; at += 2)
             CHECK(tn_writer_write(w, 0, k, (const uint8_t *)data[k] + at, 2, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
-    check_same("whole.json", "pieces.json");
+    check_same_files(in_folder("whole.json").text, in_folder("pieces.json").text);
 }
 
 /* NAME.bin is not needed, so it is neither made nor touched. */

@@ -6,17 +6,10 @@
 
 #include <tenon/layout.h>
 
+#include "random.h"
 #include "tensor/array.h"
 
 enum { CASES = 1500, MAX_DIMS = 6 };
-
-static uint64_t state = 1;
-
-static uint64_t below(uint64_t n)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (state >> 33) % n;
-}
 
 /* --- one side of a random case -------------------------------------------- */
 

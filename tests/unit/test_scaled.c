@@ -3,6 +3,8 @@
 #include <stdio.h>
 
 #include "support.h"
+#include "datatype.h"
+#include "random.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 #include "transform/tile.h"
@@ -24,15 +26,6 @@ typedef struct made {
     uint64_t         size[PARTS];
     uint8_t         *y;                 /* virtual */
 } made;
-
-static tn_datatype *datatype(const char *text)
-{
-    tn_datatype *d = NULL;
-    tn_error err;
-    if (tn_datatype_parse(text, &d, &err) != TN_OK)
-        fail_msg("%s", err.text);
-    return d;
-}
 
 static uint8_t *block(size_t n)
 {
@@ -66,7 +59,7 @@ static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const
 {
     tn_error err;
     uint64_t bytes = 0;
-    *m = (made){ .d = datatype(text), .array = { dtype, rank, shape, NULL } };
+    *m = (made){ .d = datatype_of(text), .array = { dtype, rank, shape, NULL } };
     CHECK(tn_shape_count(rank, shape, &m->count) == TN_OK && tn_array_nbytes(&m->array, &bytes) == TN_OK);
     m->nbytes = (size_t)bytes;
     CHECK(tn_scaled_shapes_for(m->d, rank, shape, &m->shapes, &err) == TN_OK);
@@ -84,15 +77,30 @@ static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const
     free(back);
 }
 
-/* --- values --------------------------------------------------------------------------- */
-
-static uint64_t state;
-
-static uint32_t draw(void)
+static uint32_t number_of(const made *m, const char *role)
 {
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (uint32_t)(state >> 33);
+    for (uint32_t i = 0; i < m->shapes.count; i++)
+        if (strcmp(m->shapes.parts[i].role, role) == 0)
+            return i;
+    fail_msg("there is no %s", role);
+    return 0;
 }
+
+static const uint8_t *part_of(const made *m, const char *role, uint64_t size)
+{
+    uint32_t i = number_of(m, role);
+    assert_int_equal(m->size[i], size);
+    return m->part[i];
+}
+
+/* The only one of a part. */
+static uint64_t code_of(const made *m, const char *role)
+{
+    uint32_t i = number_of(m, role);
+    return tn_code_get(m->part[i], 0, tn_dtype_get(m->shapes.parts[i].dtype)->bits);
+}
+
+/* --- values --------------------------------------------------------------------------- */
 
 /* Of many sizes, with zeros, ties and, where asked for, infinities. */
 static void fill(float *x, size_t n, bool special)
@@ -122,7 +130,7 @@ static const tn_round rounds[] = { TN_ROUND_EVEN, TN_ROUND_AWAY, TN_ROUND_ZERO, 
 
 static bool fits(const char *text, size_t i)
 {
-    tn_datatype *d = datatype(text);
+    tn_datatype *d = datatype_of(text);
     tn_scaled_shapes s;
     bool yes = tn_scaled_shapes_for(d, shapes[i].rank, shapes[i].shape, &s, NULL) == TN_OK;
     tn_datatype_free(d);
@@ -210,10 +218,11 @@ static void every_recipe_gives_the_values_of_its_codes(void)
 /* --- large groups ------------------------------------------------------------------------ */
 
 /* A group that is cut into pieces is one tile all the same. */
-static void check_large(const char *text, tn_scale_mode mode, uint32_t rank, const int64_t *shape, const float *x)
+static void check_large(const char *text, tn_scaled_options o, uint32_t rank, const int64_t *shape, const float *x)
 {
-    const tn_scaled_options o = { .size = sizeof o, .mode = mode, .jobs = 3, .round = TN_ROUND_STOCHASTIC, .seed = draw() };
     made m;
+    o.size = sizeof o;
+    o.jobs = 3;
     make(&m, text, TN_FLOAT32, rank, shape, x, &o);
     size_t n = (size_t)m.count, bad;
     uint64_t *index = malloc(n * sizeof *index);
@@ -228,12 +237,17 @@ static void check_large(const char *text, tn_scale_mode mode, uint32_t rank, con
         index[i] = i;
     CHECK(tn_tile_encode(m.d, &o, &t, &bad) == TN_OK);
     tn_tile_decode(m.d, &t, y);
-    if (memcmp(y, m.y, n * sizeof *y))
+    if (memcmp(y, m.y, n * sizeof *y) || code_of(&m, "scale") != t.scale)
         fail_msg("%s: in pieces it is another tile", text);
     free(index);
     free(code);
     free(y);
     unmake(&m);
+}
+
+static tn_scaled_options by_chance(tn_scale_mode mode)
+{
+    return (tn_scaled_options){ .mode = mode, .round = TN_ROUND_STOCHASTIC, .seed = draw() };
 }
 
 static void large_groups_are_one_tile(void)
@@ -245,13 +259,40 @@ static void large_groups_are_one_tile(void)
     for (size_t i = 0; i < n; i++)
         x[i] = (float)((int)(draw() % 4001) - 2000) / 1000 * (float)(draw() % 1000);
     for (int i = 0; i < 4; i++)
-        check_large("int4|e5m3", TN_SCALE_FLOOR, 2, rows, x);           /* whose scale is rounded by chance */
-    check_large("e2m1fnuz|e8m0", TN_SCALE_MIDMAX, 1, vector, x);
-    check_large("uint3|float32_int4", TN_SCALE_MSE, 1, vector, x);
-    check_large("e2m3fnuz|e8m0_t0", TN_SCALE_FLOOR, 2, row, x);
-    check_large("cb42f1346_e2m3fnuz|float32", TN_SCALE_FLOOR, 2, rows, x);
-    check_large("cb41fi_e2m2fnuz|e8m0", TN_SCALE_MSE, 1, vector, x);
+        check_large("int4|e5m3", by_chance(TN_SCALE_FLOOR), 2, rows, x);           /* whose scale is rounded by chance */
+    check_large("e2m1fnuz|e8m0", by_chance(TN_SCALE_MIDMAX), 1, vector, x);
+    check_large("uint3|float32_int4", by_chance(TN_SCALE_MSE), 1, vector, x);
+    check_large("e2m3fnuz|e8m0_t0", by_chance(TN_SCALE_FLOOR), 2, row, x);
+    check_large("cb42f1346_e2m3fnuz|float32", by_chance(TN_SCALE_FLOOR), 2, rows, x);
+    check_large("cb41fi_e2m2fnuz|e8m0", by_chance(TN_SCALE_MSE), 1, vector, x);
     free(x);
+}
+
+/* The exponent that the range asks for, and one more: 64, 32 and 32.25 steps are as far from a whole number as 32, 16 and
+ * 16.125 of two.  One less has no 128. */
+static void of_equal_errors_the_first_choice_is_kept(void)
+{
+    enum { COUNT = 70000, TILE = 32, FIRST = 127, TILES = (COUNT + TILE - 1) / TILE };
+    static const float near[] = { 0.5f, 0.5f + 0x1p-8f };       /* errors of 0, and others */
+    static const char *const groups[] = { "int8|e8m0", "int8|e8m0_t0", "cb41fi_e2m2fnuz|e8m0", "int8|float32", "uint8|float32_int8" };
+    static float x[COUNT];
+    const int64_t shape[] = { COUNT };
+    const tn_scaled_options o = { .size = sizeof o, .mode = TN_SCALE_MSE };
+    made m;
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < COUNT; i++)
+            x[i] = i % 3 == 0 ? i % 2 ? -1 : 1 : i % 3 == 1 ? 0.5f : near[k];
+        for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+            check_large(groups[i], o, 1, shape, x);
+        make(&m, "int8|e8m0", TN_FLOAT32, 1, shape, x, &o);
+        CHECK(code_of(&m, "scale") == FIRST);
+        unmake(&m);
+        make(&m, "int8|e8m0_t32", TN_FLOAT32, 1, shape, x, &o);
+        const uint8_t *scale = part_of(&m, "scale", TILES);
+        for (size_t i = 0; i < TILES; i++)
+            CHECK(scale[i] == FIRST);
+        unmake(&m);
+    }
 }
 
 static void large_tiles_of_every_kind_give_the_values_of_their_codes(void)
@@ -327,18 +368,6 @@ static void a_nan_in_a_group_is_as_good_as_zero(void)
 /* --- where codes lie ------------------------------------------------------------------------ */
 
 static const tn_scaled_options one_job = { .size = sizeof one_job, .jobs = 1 };
-
-static const uint8_t *part_of(const made *m, const char *role, uint64_t size)
-{
-    for (uint32_t i = 0; i < m->shapes.count; i++) {
-        if (strcmp(m->shapes.parts[i].role, role) == 0) {
-            assert_int_equal(m->size[i], size);
-            return m->part[i];
-        }
-    }
-    fail_msg("there is no %s", role);
-    return NULL;
-}
 
 static void codes_fill_rows_from_the_lowest_bit(void)
 {
@@ -549,7 +578,7 @@ static void the_callers_environment_does_not_matter(void)
 static void check_refused(const char *text, const tn_array *array, const float *x, const tn_scaled_options *o, tn_status expected,
                           const char *words)
 {
-    tn_datatype *d = datatype(text);
+    tn_datatype *d = datatype_of(text);
     float y[64];
     tn_error err;
     tn_status status = tn_quantize_virtual(d, array, x, y, o, NULL, &err);
@@ -586,7 +615,7 @@ static void parts_that_are_missing_are_refused(void)
 {
     const int64_t shape[] = { 2, 32 };
     const tn_array array = { TN_FLOAT32, 2, shape, NULL };
-    tn_datatype *d = datatype("mxfp4");
+    tn_datatype *d = datatype_of("mxfp4");
     uint8_t data[32];
     float x[64] = { 0 };
     tn_error err;
@@ -602,7 +631,7 @@ static void the_report_says_what_was_done(void)
 {
     const int64_t shape[] = { 2, 40 };
     const tn_array array = { TN_FLOAT32, 2, shape, NULL };
-    tn_datatype *d = datatype("mxfp4");
+    tn_datatype *d = datatype_of("mxfp4");
     float x[80] = { 0 }, y[80];
     uint8_t data[40], scale[4];
     tn_scaled_report r, s;
@@ -630,7 +659,7 @@ static void values_of_a_scale_of_zero_are_not_saturated(void)
     for (size_t i = 0; i < 40; i++)
         x[i] = i % 2 ? 1e-12f : -1e-12f;
     for (size_t i = 0; i < 2 * sizeof texts / sizeof texts[0]; i++) {
-        tn_datatype *d = datatype(texts[i / 2]);
+        tn_datatype *d = datatype_of(texts[i / 2]);
         tn_scaled_options o = { .size = sizeof o, .jobs = 1, .round = i % 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN };
         tn_scaled_report r;
         CHECK(tn_quantize_virtual(d, &array, x, y, &o, &r, NULL) == TN_OK);
@@ -646,6 +675,7 @@ int main(void)
         TEST(every_name_gives_the_values_of_its_codes),
         TEST(every_recipe_gives_the_values_of_its_codes),
         TEST(large_groups_are_one_tile),
+        TEST(of_equal_errors_the_first_choice_is_kept),
         TEST(large_tiles_of_every_kind_give_the_values_of_their_codes),
         TEST(a_nan_in_a_group_is_as_good_as_zero),
         TEST(codes_fill_rows_from_the_lowest_bit),

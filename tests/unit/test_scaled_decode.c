@@ -6,19 +6,13 @@
 #include <stdio.h>
 
 #include "base/cpu.h"
+#include "datatype.h"
+#include "random.h"
 #include "tensor/array.h"
 #include "transform/kernels/scaled_decode.h"
 #include "transform/scaled_fast.h"
 
 enum { PARTS = 7, LEVELS = 3 };
-
-static uint64_t state = 1;
-
-static uint32_t draw(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(state >> 33);
-}
 
 static unsigned make_levels(tn_decode_kernels *k)
 {
@@ -41,15 +35,6 @@ typedef struct any {
     float          tensor_scale;
     float         *y;                   /* by the definition */
 } any;
-
-static tn_datatype *datatype(const char *text)
-{
-    tn_datatype *d = NULL;
-    tn_error err;
-    if (tn_datatype_parse(text, &d, &err) != TN_OK)
-        fail_msg("%s", err.text);
-    return d;
-}
 
 static float *floats(uint64_t n)
 {
@@ -106,7 +91,7 @@ static bool make(any *a, const char *text, uint32_t rank, const int64_t *shape, 
     const tn_scaled_options o = { .size = sizeof o, .unpacked = unpacked };
     tn_scaled_shapes shapes;
     tn_error err;
-    *a = (any){ .text = text, .d = datatype(text) };
+    *a = (any){ .text = text, .d = datatype_of(text) };
     if (tn_scaled_shapes_for(a->d, rank, shape, &shapes, NULL) != TN_OK) {
         tn_datatype_free(a->d);
         return false;

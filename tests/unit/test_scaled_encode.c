@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/cpu.h"
+#include "random.h"
 #include "transform/kernels/scaled_encode.h"
 #include "transform/scaled_fast.h"
 
@@ -26,13 +27,6 @@ static const char *const others[] = {
     "uint16|float32_int16_t64", "uint4|e4m3_int4_t32", "uint8|e4m3fn_e4m3fn_t32", "e2m1fnuz|multi_float32_e4m3fn_t8",
     "e4m3fn|multi_float32_e4m3_t128", "e2m3fnuz|multi_float32_float16_t32", "e6m1b32inuz", "e5m10", "e3m2fnuz",
 };
-
-static uint64_t state = 1;
-static uint64_t bits64(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state ^ state >> 29;
-}
 
 static float uniform(void)              /* -1 to 1 */
 {

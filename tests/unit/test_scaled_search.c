@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "base/cpu.h"
+#include "random.h"
 #include "support.h"
+#include "datatype.h"
 #include "tensor/array.h"
 #include "transform/kernels/scaled_search.h"
 #include "transform/scaled_fast.h"
@@ -16,14 +18,6 @@
 #endif
 
 /* --- random values ------------------------------------------------------------------- */
-
-static uint64_t state = 1;
-
-static uint32_t draw(void)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (uint32_t)(state >> 33);
-}
 
 static float signed_by_chance(float x)
 {
@@ -263,10 +257,7 @@ static unsigned try_modes(const tn_datatype *d, unsigned turns)
 
 static unsigned try_datatype(const char *text, unsigned turns)
 {
-    tn_datatype *d = NULL;
-    tn_error err;
-    if (tn_datatype_parse(text, &d, &err) != TN_OK)
-        fail_msg("%s", err.text);
+    tn_datatype *d = datatype_of(text);
     unsigned n = try_modes(d, turns);
     tn_datatype_free(d);
     return n;

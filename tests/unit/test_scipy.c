@@ -10,17 +10,11 @@
 
 #include <stdio.h>
 
-#define GOLDEN TEST_GOLDEN "/scipy/"
+#define GOLDEN TEST_GOLDEN "/scipy"
 
 static tn_file *open_golden(const char *name, tn_io io)
 {
-    tn_file *f = NULL;
-    tn_error err = { .text = "" };
-    char full[PATH_MAX];
-    tn_open_options options = { .size = sizeof options, .io = io };
-    snprintf(full, sizeof full, GOLDEN "%s", name);
-    if (tn_open(full, &options, &f, &err))
-        fail_msg("%s: %s", name, err.text);
+    tn_file *f = open_at(GOLDEN, name, NULL, io);
     walk_file(f);
     return f;
 }
@@ -57,17 +51,13 @@ static size_t good_parts(const tn_file *f)
 
 static void check_golden_as(char *field[TABLE_FIELDS], tn_io io)
 {
-    char shape[100] = "";
-    size_t n = 0;
     tn_file *f = open_golden(field[0], io);
     const tn_tensor *t = tn_file_tensor(f, 0);
     CHECK(tn_file_count(f) == 1 && !tn_file_warning(f, 0) && good_parts(f) == t->nparts);
     assert_string_equal(tn_file_format(f), "scipy-npz");
     assert_string_equal(t->form, field[1]);
     assert_string_equal(tn_dtype_get(t->dtype)->name, field[2]);
-    for (uint32_t i = 0; i < t->rank; i++)
-        n += (size_t)snprintf(shape + n, sizeof shape - n, i ? ",%lld" : "%lld", (long long)t->shape[i]);
-    assert_string_equal(shape, field[3]);
+    check_shape(t, field[3]);
     for (uint32_t k = 1; k < t->nparts; k++)
         assert_string_equal(tn_dtype_get(t->parts[k].array.dtype)->name, field[4]);
     tn_buf bytes = all_parts(f, t);
@@ -85,7 +75,7 @@ static void check_golden(char *field[TABLE_FIELDS], size_t n)
 
 static void what_scipy_wrote_is_one_tensor(void)
 {
-    CHECK(each_row(GOLDEN "matrices.tsv", check_golden) == 10);
+    CHECK(each_row(GOLDEN "/matrices.tsv", check_golden) == 10);
 }
 
 static void other_formats_of_scipy_are_plain_arrays_with_a_warning(void)

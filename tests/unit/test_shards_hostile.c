@@ -16,9 +16,7 @@ static const simple tensors[] = {
 /* Opens a changed index; whatever becomes of it, it is an answer with a reason. */
 static void try_index(const uint8_t *text, size_t n)
 {
-    FILE *f = fopen(in_folder(INDEX).text, "wb");
-    assert_non_null(f);
-    CHECK(fwrite(text, 1, n, f) == n && fclose(f) == 0);
+    put_bytes(INDEX, text, n);
     tn_file *file;
     tn_error err = { .text = "" };
     if (tn_open(in_folder(INDEX).text, NULL, &file, &err)) {

@@ -5,20 +5,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "random.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 #include "transform/sparse_sort.h"
 
 #include <tenon/cast.h>
-
-static uint64_t state = 11;
-static uint64_t bits64(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state ^ state >> 29;
-}
-
-static uint64_t below(uint64_t n) { return (bits64() >> 1) % n; }
 
 static const tn_dtype index_types[] = { TN_INT32, TN_INT64, TN_UINT32, TN_UINT64 };
 enum { INDEX_TYPES = 4, JOBS = 3 };

@@ -4,14 +4,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "random.h"
 #include "transform/summary.h"
-
-static uint64_t seed = 7;
-static uint64_t bits64(void)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return seed ^ seed >> 29;
-}
 
 static double as_double(tn_value v, bool imaginary)
 {

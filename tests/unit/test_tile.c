@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "support.h"
+#include "datatype.h"
 #include "transform/tile.h"
 
 /* One tile at a time, by hand. */
@@ -20,20 +21,11 @@ typedef struct tried {
 
 static const tn_scaled_options plain = { .size = sizeof plain };
 
-static tn_datatype *datatype(const char *text)
-{
-    tn_datatype *d = NULL;
-    tn_error err;
-    if (tn_datatype_parse(text, &d, &err) != TN_OK)
-        fail_msg("%s", err.text);
-    return d;
-}
-
 /* Encodes n values, the last ones padding, and decodes them. */
 static tn_status try_padded(tried *r, const char *text, const tn_scaled_options *o, const float *x, size_t n, size_t real,
                             float tensor_scale)
 {
-    tn_datatype *d = datatype(text);
+    tn_datatype *d = datatype_of(text);
     CHECK(n <= MOST);
     memset(r, 0xa5, sizeof *r);
     memset(r->x, 0, sizeof r->x);
@@ -159,7 +151,7 @@ static void check_infinity_alone(const char *text)
 {
     float x[16] = { 0, INFINITY };
     tried r;
-    tn_datatype *d = datatype(text);
+    tn_datatype *d = datatype_of(text);
     CHECK(try_tile(&r, text, &plain, x, 16) == TN_OK);
     CHECK(isfinite(r.y[1]) && r.y[1] > 0 && is(r.y[0], 0));
     tn_coder coder = { &d->scale, tn_encode_rules_for(&d->scale.type, NULL), false };
@@ -213,7 +205,7 @@ static void binary8_has_the_codes_of_p3109(void)
     CHECK(is(r.y[0], 0) && is(r.y[2], 224) && is(r.y[3], -1));
     r.code[0] = 0x7f;
     r.code[1] = 0xff;
-    tn_datatype *d = datatype("binary8p4");
+    tn_datatype *d = datatype_of("binary8p4");
     tn_tile_decode(d, &r.t, r.y);
     CHECK(is(r.y[0], INFINITY) && is(r.y[1], -INFINITY));
     tn_datatype_free(d);
@@ -250,7 +242,7 @@ static void a_scale_of_zero_makes_zeros_of_the_same_sign(void)
 
 static void nvfp4_has_a_scale_of_the_tensor(void)
 {
-    tn_datatype *d = datatype("e2m1fnuz|multi_float32_e4m3fn_t16");
+    tn_datatype *d = datatype_of("e2m1fnuz|multi_float32_e4m3fn_t16");
     float x[16] = { 5, -2.5f, 0.3f };
     tn_tile_range range = { .largest = 1000, .low = -1000 };
     uint32_t code = tn_tensor_scale_for(d, &plain, &range);
@@ -291,7 +283,7 @@ static void an_integer_zero_point_fits_its_type(void)
     x[1] = 0;                                                   /* all below 0: zero would be 15 of at most 7 */
     CHECK(try_tile(&r, "uint4|float32_int4_t4", &plain, x, 4) == TN_OK);
     CHECK(r.t.zero == 7 && r.code[0] == 0 && r.code[2] == 7);
-    tn_datatype *d = datatype("uint4|float32_int4_t4");
+    tn_datatype *d = datatype_of("uint4|float32_int4_t4");
     float s = tn_scale_value(d, r.t.scale, 0);
     CHECK(rintf(1 / s) == 7 && rintf(1 / tn_scale_value(d, r.t.scale - 1, 0)) >= 7);
     tn_datatype_free(d);
@@ -324,7 +316,7 @@ static void a_codebook_takes_the_first_of_the_best_mappings(void)
 
 static void zero_is_code_0_in_every_mapping(void)
 {
-    tn_datatype *d = datatype("icb44fi_e2m3fnuz|e8m0_t32");
+    tn_datatype *d = datatype_of("icb44fi_e2m3fnuz|e8m0_t32");
     float x[32] = { 7.5f };
     for (uint32_t m = 0; m < d->codebook.mappings; m++) {
         tried r;
@@ -387,7 +379,7 @@ static void sparsity_alone_keeps_every_bit(void)
 
 static void there_is_one_nan(void)
 {
-    tn_datatype *d = datatype("int4|float16_t4");
+    tn_datatype *d = datatype_of("int4|float16_t4");
     float x[4] = { 1 };
     tried r;
     CHECK(try_tile(&r, d->text, &plain, x, 4) == TN_OK);
@@ -401,7 +393,7 @@ static void a_mask_that_lies_is_no_harm(void)
 {
     float x[4] = { 1, 2, 3, 4 };
     tried r;
-    tn_datatype *d = datatype("e2m1fnuz|e8m0_t2n2m4");
+    tn_datatype *d = datatype_of("e2m1fnuz|e8m0_t2n2m4");
     CHECK(try_tile(&r, d->text, &plain, x, 4) == TN_OK);
     memset(r.mask, 1, 4);
     tn_tile_decode(d, &r.t, r.y);
@@ -463,7 +455,7 @@ static void least_squares_are_never_more_than_those_of_the_range(void)
 
 static void least_squares_are_of_what_is_kept(void)
 {
-    tn_datatype *d = datatype("e2m1fnuz|e8m0_t16n2m4");
+    tn_datatype *d = datatype_of("e2m1fnuz|e8m0_t16n2m4");
     const tn_scaled_options mse = { .size = sizeof mse, .mode = TN_SCALE_MSE };
     srand(6);
     for (int n = 0; n < 300; n++) {

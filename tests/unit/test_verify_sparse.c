@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "make.h"
+#include "verdicts.h"
 
 enum { RANK = 5, ENTRIES = 20000 };     /* rows of 20 or 40 bytes, which no window holds a whole number of */
 
@@ -50,26 +51,11 @@ static void write_coo(tn_dtype type, tn_encoding encoding)
     write_coo_as("t.zt", type, (tn_create_options){ .encoding = encoding, .checksum = TN_CHECKSUM_CRC32C });
 }
 
-typedef struct seen {
-    tn_verdict verdict[3];
-    tn_error   why[3];
-} seen;
-
-static void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
-{
-    seen *s = context;
-    size_t k = (size_t)(p - t->parts);
-    s->verdict[k] = verdict;
-    s->why[k] = *why;
-}
-
 static void check_verdict(tn_dtype type, tn_encoding encoding, tn_verdict verdict, const char *text)
 {
-    seen s = { 0 };
-    tn_verify_options options = { .size = sizeof options, .context = &s };
     write_coo(type, encoding);
     tn_file *f = open_file("t.zt");
-    CHECK(tn_verify(f, &options, see_verdict, NULL) == TN_OK);
+    seen s = verify_file(f);
     CHECK(s.verdict[0] == TN_VERDICT_OK && s.verdict[1] == verdict);
     assert_string_equal(s.why[1].text, text);
     CHECK(s.why[1].status == (verdict == TN_VERDICT_BAD ? TN_ERR_CORRUPT : TN_OK));
@@ -108,12 +94,11 @@ static void an_index_outside_the_shape_is_bad(void)
 /* Writes the COO tensor and looks at what is said of its indices. */
 static tn_error why_bad(const char *name, tn_dtype type, tn_create_options options, uint64_t *begin)
 {
-    seen s = { 0 };
-    tn_verify_options verify = { .size = sizeof verify, .context = &s };
     write_coo_as(name, type, options);
     tn_file *f = open_file(options.shard_size ? "t.safetensors.index.json" : name);
     *begin = tn_file_tensor(f, 0)->parts[1].storage.offset;
-    CHECK(tn_verify(f, &verify, see_verdict, NULL) == TN_OK && s.verdict[1] == TN_VERDICT_BAD);
+    seen s = verify_file(f);
+    CHECK(s.verdict[1] == TN_VERDICT_BAD);
     CHECK((tn_file_shards(f) > 1) == (options.shard_size > 0));
     tn_close(f);
     return s.why[1];
@@ -223,11 +208,9 @@ static void check_place(const tn_part *p, const tn_error *why, const char *word)
 /* Values are always good; what is said of indices and of pointers. */
 static void check_csr(const csr *c, tn_dtype type, tn_encoding encoding, const char *of_indices, bool bad_indices, const char *of_indptr)
 {
-    seen s = { 0 };
-    tn_verify_options options = { .size = sizeof options, .context = &s };
     write_csr("t.zt", c, type, (tn_create_options){ .encoding = encoding, .checksum = TN_CHECKSUM_CRC32C });
     tn_file *f = open_file("t.zt");
-    CHECK(tn_verify(f, &options, see_verdict, NULL) == TN_OK);
+    seen s = verify_file(f);
     CHECK(s.verdict[0] == TN_VERDICT_OK && s.verdict[1] == (bad_indices ? TN_VERDICT_BAD : TN_VERDICT_OK));
     CHECK(s.verdict[2] == (of_indptr[0] ? TN_VERDICT_BAD : TN_VERDICT_OK));
     assert_string_equal(s.why[1].text, of_indices);
@@ -303,8 +286,6 @@ static void pointers_must_ascend_from_0_to_the_number_of_values(void)
 
 static void damaged_pointers_do_not_hide_a_bad_column(void)
 {
-    seen s = { 0 };
-    tn_verify_options options = { .size = sizeof options, .context = &s };
     make_csr();
     columns[40000] = 99;
     write_csr("t.zt", &whole_matrix, TN_INT32, (tn_create_options){ .encoding = TN_ENCODING_ZSTD });
@@ -314,7 +295,7 @@ static void damaged_pointers_do_not_hide_a_bad_column(void)
     CHECK(file && fseek(file, (long)(indptr->offset + indptr->size / 2), SEEK_SET) == 0 && fputs("damage", file) >= 0 && fclose(file) == 0);
     tn_close(f);
     f = open_file("t.zt");
-    CHECK(tn_verify(f, &options, see_verdict, NULL) == TN_OK);
+    seen s = verify_file(f);
     CHECK(s.verdict[1] == TN_VERDICT_BAD && strstr(s.why[1].text, "entry 40000: expected an index below 50"));
     CHECK(s.verdict[2] == TN_VERDICT_BAD);
     tn_close(f);
@@ -334,8 +315,6 @@ static void check_same(const tn_file *f, const tn_part *p, const char *role, tn_
 
 static void check_written(const char *name, const csr *c, tn_dtype type, tn_create_options options)
 {
-    seen s = { 0 };
-    tn_verify_options verify = { .size = sizeof verify, .context = &s };
     write_csr(name, c, type, options);
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_find(f, "t");
@@ -344,7 +323,7 @@ static void check_written(const char *name, const csr *c, tn_dtype type, tn_crea
     CHECK(strcmp(t->parts[0].role, "values") == 0 && t->parts[0].nbytes == (uint64_t)c->count * 2);
     check_same(f, &t->parts[1], "indices", type, c->indices, c->count);
     check_same(f, &t->parts[2], "indptr", type, c->indptr, c->rows + 1);
-    CHECK(tn_verify(f, &verify, see_verdict, NULL) == TN_OK);
+    seen s = verify_file(f);
     for (int k = 0; k < 3; k++) {
         CHECK(s.verdict[k] == (options.checksum ? TN_VERDICT_OK : TN_VERDICT_NONE));
         assert_string_equal(s.why[k].text, "");

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "files.h"
+#include "verdicts.h"
 #include "walk.h"
 
 #define GOOD TEST_GOLDEN "/ztensor/good"
@@ -40,14 +41,6 @@ static void open_golden(const char *name)
         fail_msg("%s: %s", name, err.text);
 }
 
-static void check_shape(const tn_tensor *t, const char *expected)
-{
-    char text[200] = "";
-    for (uint32_t i = 0; i < t->rank; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", i ? "," : "", (long long)t->shape[i]);
-    assert_string_equal(text, expected);
-}
-
 static void check_good_row(char *field[TABLE_FIELDS], size_t n)
 {
     if (n == 2) {               /* a file begins: how many tensors it has */
@@ -58,16 +51,10 @@ static void check_good_row(char *field[TABLE_FIELDS], size_t n)
     }
     CHECK(n == 5 && strcmp(field[0], opened_name) == 0);
     for (size_t i = 0; i < 3; i++) {
-        const tn_tensor *t = tn_file_find(opened[i], field[1]);
-        assert_non_null(t);
-        assert_string_equal(tn_dtype_get(t->dtype)->name, field[2]);
-        check_shape(t, field[3]);
-        uint8_t *bytes = read_tensor(opened[i], t);
-        assert_string_equal(sha256_of(bytes, t->parts[0].nbytes).text, field[4]);
+        const tn_tensor *t = check_listed_tensor(opened[i], field);
         bool in_place = i != 1 && t->parts[0].storage.encoding == TN_ENCODING_RAW &&
                         (t->parts[0].storage.order == TN_LITTLE_ENDIAN || tn_dtype_get(t->dtype)->bits == 8);
         CHECK((t->parts[0].data != NULL) == in_place);
-        free(bytes);
     }
 }
 
@@ -112,30 +99,6 @@ static void every_good_file_is_in_the_table_and_keeps_every_promise(void)
 
 /* ---- edge files ---- */
 
-typedef struct seen {
-    size_t     parts;
-    tn_verdict verdict;
-    tn_error   why;
-} seen;
-
-static void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
-{
-    seen *s = context;
-    (void)t;
-    (void)p;
-    s->parts++;
-    s->verdict = verdict;
-    s->why = *why;
-}
-
-static seen verify(const tn_file *file)
-{
-    seen s = { 0 };
-    tn_verify_options options = { .size = sizeof options, .jobs = 1, .context = &s };
-    CHECK(tn_verify(file, &options, see_verdict, NULL) == TN_OK);
-    return s;
-}
-
 /* "byte N: text", as the tool shows it. */
 static void check_message(const char *file, const tn_error *err, const char *expected)
 {
@@ -165,16 +128,16 @@ static void check_listed(const char *file, const tn_file *f, const char *text)
     CHECK(p->nbytes <= sizeof bytes && p->data == NULL);
     CHECK(tn_part_read(f, p, bytes, p->nbytes, &err) == TN_ERR_UNSUPPORTED);
     check_message(file, &err, text);
-    seen s = verify(f);
+    seen s = verify_file(f);
     CHECK(s.parts == 1);
-    CHECK(s.verdict == (p->storage.checksum == TN_CHECKSUM_NONE ? TN_VERDICT_UNREADABLE : TN_VERDICT_OK));
+    CHECK(s.verdict[0] == (p->storage.checksum == TN_CHECKSUM_NONE ? TN_VERDICT_UNREADABLE : TN_VERDICT_OK));
     CHECK(tn_convert(f, "not-written.safetensors", NULL, NULL, &err) == TN_ERR_UNSUPPORTED);
 }
 
 static void check_opened(const char *file, const tn_file *f, const char *verdict, const char *text)
 {
     if (strcmp(verdict, "empty") == 0) {
-        CHECK(tn_file_count(f) == 0 && verify(f).parts == 0);
+        CHECK(tn_file_count(f) == 0 && verify_file(f).parts == 0);
         return;
     }
     CHECK(tn_file_count(f) == 1);
@@ -185,14 +148,14 @@ static void check_opened(const char *file, const tn_file *f, const char *verdict
     uint8_t *bytes = read_tensor(f, tn_file_tensor(f, 0));
     hex sha = sha256_of(bytes, tn_file_tensor(f, 0)->parts[0].nbytes);
     free(bytes);
-    seen s = verify(f);
+    seen s = verify_file(f);
     if (strcmp(verdict, "reads") == 0 || strcmp(verdict, "checked") == 0) {
         assert_string_equal(sha.text, text);
-        CHECK(s.verdict == (verdict[0] == 'r' ? TN_VERDICT_NONE : TN_VERDICT_OK));
+        CHECK(s.verdict[0] == (verdict[0] == 'r' ? TN_VERDICT_NONE : TN_VERDICT_OK));
         return;
     }
-    CHECK(s.verdict == (strcmp(verdict, "verify-bad") == 0 ? TN_VERDICT_BAD : TN_VERDICT_NOT_CHECKED));
-    check_message(file, &s.why, text);
+    CHECK(s.verdict[0] == (strcmp(verdict, "verify-bad") == 0 ? TN_VERDICT_BAD : TN_VERDICT_NOT_CHECKED));
+    check_message(file, &s.why[0], text);
 }
 
 static void check_edge_row(char *field[TABLE_FIELDS], size_t n)

@@ -4,45 +4,12 @@
 #include "bytes/checksum.h"
 #include "files.h"
 #include "make.h"
+#include "verdicts.h"
 #include "zt_bytes.h"
 
 #define EDGE TEST_GOLDEN "/ztensor/edge"
 
-/* ---- verdicts ---- */
-
-typedef struct seen {
-    tn_verdict verdict[3];
-    char       text[3][240];
-    size_t     parts;
-} seen;
-
-static void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
-{
-    seen *s = context;
-    size_t k = (size_t)(p - t->parts);
-    CHECK(k < 3);
-    s->verdict[k] = verdict;
-    memcpy(s->text[k], why->text, sizeof s->text[k]);
-    s->parts++;
-}
-
-static seen verify(const tn_file *f)
-{
-    seen s = { .parts = 0 };
-    tn_verify_options options = { .size = sizeof options, .context = &s };
-    CHECK(tn_verify(f, &options, see_verdict, NULL) == TN_OK);
-    return s;
-}
-
-static void *read_part(const tn_file *f, const tn_part *p)
-{
-    tn_error err = { .text = "" };
-    void *bytes = malloc(p->nbytes ? p->nbytes : 1);
-    assert_non_null(bytes);
-    if (tn_part_read(f, p, bytes, p->nbytes, &err))
-        fail_msg("%s: %s", p->role, err.text);
-    return bytes;
-}
+/* ---- parts ---- */
 
 static void check_part(const tn_file *f, const tn_part *p, const char *role, tn_dtype dtype, int64_t n, int64_t columns, const void *expected)
 {
@@ -87,10 +54,10 @@ static void the_original_coo_file_has_the_entries_its_bytes_say(void)
         check_part(f, &t->parts[0], "values", TN_FLOAT64, 8, -1, values);
         check_part(f, &t->parts[1], "indices", TN_UINT64, 8, 2, indices);
         CHECK(t->parts[0].data == NULL && t->parts[1].data == NULL);    /* what is interleaved cannot be seen in place */
-        seen s = verify(f);
+        seen s = verify_file(f);
         CHECK(s.parts == 2 && s.verdict[0] == TN_VERDICT_OK && s.verdict[1] == TN_VERDICT_OK);
-        assert_string_equal(s.text[0], "");
-        assert_string_equal(s.text[1], "tensor \"coo\": entry 3 is out of order: it sorts before entry 2");
+        assert_string_equal(s.why[0].text, "");
+        assert_string_equal(s.why[1].text, "tensor \"coo\": entry 3 is out of order: it sorts before entry 2");
         tn_close(f);
         free(bytes);
     }
@@ -110,11 +77,11 @@ static void the_original_csr_file_has_the_entries_its_bytes_say(void)
         check_part(f, &t->parts[1], "indices", TN_UINT64, 4, -1, indices);
         check_part(f, &t->parts[2], "indptr", TN_UINT64, 4, -1, indptr);
         CHECK(how == 1 || (t->parts[0].data && t->parts[1].data && t->parts[2].data));
-        seen s = verify(f);
+        seen s = verify_file(f);
         CHECK(s.parts == 3);
         for (int k = 0; k < 3; k++) {
             CHECK(s.verdict[k] == TN_VERDICT_OK);
-            assert_string_equal(s.text[k], "");
+            assert_string_equal(s.why[k].text, "");
         }
         tn_close(f);
         free(bytes);
@@ -134,8 +101,8 @@ static void every_flipped_data_byte_is_found_by_the_one_checksum(void)
             tn_file *f;
             bytes[at] ^= (uint8_t)(1 << at % 8);
             CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
-            seen s = verify(f);
-            CHECK(s.verdict[0] == TN_VERDICT_BAD && strstr(s.text[0], "expected checksum \"crc32c:0xD"));
+            seen s = verify_file(f);
+            CHECK(s.verdict[0] == TN_VERDICT_BAD && strstr(s.why[0].text, "expected checksum \"crc32c:0xD"));
             CHECK(s.verdict[1] == TN_VERDICT_NONE || s.verdict[1] == TN_VERDICT_BAD);
             tn_close(f);
             bytes[at] ^= (uint8_t)(1 << at % 8);
@@ -238,10 +205,10 @@ static void coo_entries_of_every_type_and_rank_are_read(void)
         zt_bytes z;
         tn_file *f = open_blob(&z, &b);
         check_coo(f, z.file.data + 64, rank, width, n);
-        seen s = verify(f);
+        seen s = verify_file(f);
         CHECK(s.verdict[0] == TN_VERDICT_NONE && s.verdict[1] == (rank && n ? TN_VERDICT_BAD : TN_VERDICT_NONE));
         if (!rank && n > 1)
-            assert_string_equal(s.text[1], "tensor \"s\": entry 1 has the indices of entry 0");
+            assert_string_equal(s.why[1].text, "tensor \"s\": entry 1 has the indices of entry 0");
         close_blob(f, &z);
     }
 }
@@ -260,7 +227,7 @@ static void csr_parts_of_every_type_are_read(void)
         check_part(f, &t->parts[0], "values", t->dtype, (int64_t)n, -1, data + head + n * 8);
         check_part(f, &t->parts[1], "indices", TN_UINT64, (int64_t)n, -1, data + head);
         check_part(f, &t->parts[2], "indptr", TN_UINT64, (int64_t)rows + 1, -1, data);
-        CHECK(verify(f).verdict[2] == TN_VERDICT_BAD);
+        CHECK(verify_file(f).verdict[2] == TN_VERDICT_BAD);
         close_blob(f, &z);
     }
 }
@@ -308,7 +275,7 @@ static void what_is_not_consistent_with_itself_is_listed_and_says_why(void)
         CHECK(t->nparts == 1 && t->rank == cases[i].b.rank && t->parts[0].data == NULL);
         CHECK(tn_part_read(f, t->parts, room, t->parts[0].nbytes, &err) == TN_ERR_UNSUPPORTED);
         assert_string_equal(err.text, expected);
-        CHECK(verify(f).verdict[0] == TN_VERDICT_UNREADABLE);
+        CHECK(verify_file(f).verdict[0] == TN_VERDICT_UNREADABLE);
         free(room);
         close_blob(f, &z);
     }
@@ -332,7 +299,7 @@ static void check_verdicts(const char *checksum, tn_verdict values, tn_verdict i
 {
     zt_bytes z;
     tn_file *f = open_blob(&z, &(blob){ .layout = "sparsecoo", .rank = 1, .shape = { INT64_MAX }, .size = 24, .checksum = checksum });
-    seen s = verify(f);
+    seen s = verify_file(f);
     CHECK(s.verdict[0] == values && s.verdict[1] == indices);
     close_blob(f, &z);
 }
@@ -438,7 +405,7 @@ static void editing_metadata_leaves_a_sparse_tensor_what_it_is(void)
         CHECK(tn_edit_meta(in_folder("golden.zt").text, edits, 2, NULL, NULL) == TN_OK);
         tn_file *f = open_file("golden.zt");
         CHECK(strcmp(tn_file_tensor(f, 0)->form, i ? "csr" : "coo") == 0 && tn_file_tensor(f, 0)->nmeta == 1);
-        CHECK(verify(f).verdict[1] == TN_VERDICT_OK);
+        CHECK(verify_file(f).verdict[1] == TN_VERDICT_OK);
         tn_close(f);
     }
 }
@@ -455,7 +422,7 @@ static void check_converted(const tn_file *f, const char *name, tn_encoding enco
         fail_msg("%s", err.text);
     tn_file *copy = open_file(name);
     CHECK(tn_compare(f, copy, NULL, NULL, &different, &err) == TN_OK && different == 0);
-    seen s = verify(copy);
+    seen s = verify_file(copy);
     CHECK(s.verdict[0] <= TN_VERDICT_NONE && s.verdict[1] <= TN_VERDICT_NONE);
     tn_close(copy);
 }
@@ -513,10 +480,10 @@ static void large_ones_are_shared_among_threads(void)
         tn_open_options options = { .size = sizeof options, .io = i & 4 ? TN_IO_PREAD : TN_IO_MMAP };
         tn_file *f;
         CHECK(tn_open(in_folder("large.zt").text, &options, &f, NULL) == TN_OK);
-        seen s = verify(f);
+        seen s = verify_file(f);
         for (int k = 0; k < 3 - coo; k++) {
             CHECK(s.verdict[k] == (summed ? TN_VERDICT_OK : TN_VERDICT_NONE));
-            assert_string_equal(s.text[k], "");
+            assert_string_equal(s.why[k].text, "");
         }
         check_converted(f, "c.zt", TN_ENCODING_RAW);
         tn_close(f);

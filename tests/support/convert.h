@@ -1,0 +1,80 @@
+/* tests/support/convert.h - conversions in the test's folder, by rules as the
+ * command line has them.  Include it after support.h. */
+#ifndef TN_TESTS_CONVERT_H
+#define TN_TESTS_CONVERT_H
+
+#include "make.h"
+
+/* What is to become of a file; what is not said stays as it is. */
+typedef struct wish {
+    const char        *form, *cast, *layout, *pad;  /* a rule each */
+    bool               is_virtual;                  /* unless the cast says otherwise */
+    tn_create_options  create;                      /* an encoding or checksum given here is chosen */
+    uint64_t           max_bytes;
+    bool               dry_run;
+    tn_quantized_fn    quantized;
+    tn_progress_fn     progress;
+    void              *context;
+    tn_convert_result *result;
+} wish;
+
+typedef struct wish_rules {
+    tn_form_rule   form;
+    tn_cast_rule   cast;
+    tn_layout_rule layout;
+    tn_pad_rule    pad;
+} wish_rules;
+
+static inline tn_status parse_wish(const wish *w, wish_rules *r, tn_error *err)
+{
+    const tn_cast_rule defaults = { .is_virtual = w->is_virtual };
+    tn_status status = w->form ? tn_form_rule_parse(w->form, &r->form, err) : TN_OK;
+    if (!status && w->layout)
+        status = tn_layout_rule_parse(w->layout, &r->layout, err);
+    if (!status && w->pad)
+        status = tn_pad_rule_parse(w->pad, &r->pad, err);
+    if (!status && w->cast)
+        status = tn_cast_rule_parse(w->cast, &defaults, &r->cast, err);
+    return status;
+}
+
+/* Writes OUT anew, or in its own place when it is IN; the status of the first call that failed, parsers included. */
+static inline tn_status try_convert(const char *in, const char *out, wish w, tn_error *err)
+{
+    wish_rules r = { .cast.glob = "" };
+    tn_status status = parse_wish(&w, &r, err);
+    if (status)
+        return status;
+    w.create.size = sizeof w.create;
+    w.create.replace = true;
+    const tn_convert_options o = {
+        .size = sizeof o, .create = &w.create, .encoding = w.create.encoding ? TN_CHOOSE : TN_KEEP,
+        .checksum = w.create.checksum ? TN_CHOOSE : TN_KEEP, .forms = &r.form, .nforms = w.form != NULL, .casts = &r.cast,
+        .ncasts = w.cast != NULL, .layouts = &r.layout, .nlayouts = w.layout != NULL, .pads = &r.pad, .npads = w.pad != NULL,
+        .max_bytes = w.max_bytes, .dry_run = w.dry_run, .quantized = w.quantized, .progress = w.progress, .context = w.context,
+    };
+    tn_file *f = open_file(in);
+    status = tn_convert(f, in_folder(out).text, &o, w.result, err);
+    tn_close(f);
+    tn_cast_rule_free(&r.cast);
+    return status;
+}
+
+static inline void must_convert(const char *in, const char *out, wish w)
+{
+    tn_error err = { .text = "" };
+    if (try_convert(in, out, w, &err))
+        fail_msg("%s to %s, cast %s, form %s, layout %s, pad %s: %s", in, out, w.cast ? w.cast : "-", w.form ? w.form : "-",
+                 w.layout ? w.layout : "-", w.pad ? w.pad : "-", err.text);
+}
+
+/* Refused with this status and a message that has `text` in it, and nothing is left. */
+static inline void must_fail(const char *in, wish w, tn_status status, const char *text)
+{
+    tn_error err = { .text = "" };
+    tn_status found = try_convert(in, "never.zt", w, &err);
+    check_status(found, &err, status, text);
+    CHECK(access(in_folder("never.zt").text, F_OK) != 0);
+}
+
+#endif
