@@ -2,11 +2,12 @@
  *
  *     bench-quantize MIB ROUNDS
  *
- * One thread.  A matrix of 4096 columns takes MIB MiB as float32; memcpy copies
- * as many bytes into a warm buffer, in turn with the work.  A line each: what,
- * from, to, where the scales are, GB/s of memcpy, and ours as a fraction of it
- * by the bytes of the float32 side; the best of ROUNDS.  TENON_CPU chooses the
- * kernels. */
+ * One thread, by its own time.  A matrix of 4096 columns takes MIB MiB as
+ * float32; memcpy copies as many bytes into a warm buffer, in turn with the work.
+ * A line each: what, from, to, where the scales are, GB/s of memcpy, and ours as a
+ * fraction of it by the bytes of the float32 side; the best of ROUNDS.  fx8 and
+ * fx16 are exact, with ties away from zero; `auto` and `least` find frac_bits
+ * first.  TENON_CPU chooses the kernels. */
 #include "clock.h"
 #include "normal.h"
 
@@ -18,14 +19,14 @@
 
 enum { COLUMNS = 4096 };
 
-typedef enum act { QUANTIZE, DEQUANTIZE, CHOOSE } act;
+typedef enum act { QUANTIZE, DEQUANTIZE, CHOOSE, CHOOSE_AND_QUANTIZE } act;
 
 typedef struct line {
     act           what;
     tn_dtype      codes;
     uint32_t      rank;
     int32_t       axis;         /* of rows x 4096, or (rank 3) rows x 512 x 8 */
-    tn_scale_rule rule;
+    tn_scale_rule rule;         /* GIVEN, POWER and LEAST: fixed point */
     const char   *text;
 } line;
 
@@ -35,7 +36,14 @@ static const line lines[] = {
     { QUANTIZE,   TN_INT8,  2, 1, TN_SCALE_RANGE, "quantize float32 int8 axis=last" },
     { QUANTIZE,   TN_INT8,  3, 1, TN_SCALE_RANGE, "quantize float32 int8 axis=1,inner=8" },
     { QUANTIZE,   TN_INT4,  2, 0, TN_SCALE_RANGE, "quantize float32 int4 axis=0" },
+    { QUANTIZE,   TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_GIVEN, "quantize float32 fx8 frac=4" },
+    { QUANTIZE,   TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_GIVEN, "quantize float32 fx16 frac=12" },
+    { CHOOSE_AND_QUANTIZE, TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_POWER, "quantize float32 fx8 frac=auto" },
+    { CHOOSE_AND_QUANTIZE, TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_POWER, "quantize float32 fx16 frac=auto" },
+    { CHOOSE_AND_QUANTIZE, TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_LEAST, "quantize float32 fx8 frac=least" },
+    { CHOOSE_AND_QUANTIZE, TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_LEAST, "quantize float32 fx16 frac=least" },
     { DEQUANTIZE, TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_RANGE, "dequantize int8 float32 tensor" },
+    { DEQUANTIZE, TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_GIVEN, "dequantize fx16 float32 frac=12" },
     { DEQUANTIZE, TN_INT8,  2, 0, TN_SCALE_RANGE, "dequantize int8 float32 axis=0" },
     { DEQUANTIZE, TN_INT8,  2, 1, TN_SCALE_RANGE, "dequantize int8 float32 axis=last" },
     { DEQUANTIZE, TN_INT4,  2, 0, TN_SCALE_RANGE, "dequantize int4 float32 axis=0" },
@@ -51,20 +59,36 @@ static float   *values, *out, *scale;
 static int32_t *zero;
 static void    *codes;
 
+static bool is_fixed(const line *l)
+{
+    return l->rule == TN_SCALE_GIVEN || l->rule == TN_SCALE_POWER || l->rule == TN_SCALE_LEAST;
+}
+
+static tn_status act_once(const line *l, const tn_array *c, const tn_array *v, const tn_quantize_options *o, tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (l->what == DEQUANTIZE)
+        return tn_dequantize(v, out, c, codes, scale, zero, o, err);
+    if (l->what != QUANTIZE)
+        status = tn_choose_scales(l->codes, v, values, o, scale, zero, err);
+    if (status || l->what == CHOOSE)
+        return status;
+    return tn_quantize(c, codes, v, values, scale, zero, o, err);
+}
+
 static double seconds(const line *l)
 {
     const int64_t rows = (int64_t)(count / COLUMNS), shapes[2][3] = { { rows, COLUMNS }, { rows, COLUMNS / 8, 8 } };
     const int64_t *shape = shapes[l->rank == 3];
     const tn_array c = { .dtype = l->codes, .rank = l->rank, .shape = shape };
     const tn_array v = { .dtype = TN_FLOAT32, .rank = l->rank, .shape = shape };
-    const tn_quantize_options o = { .size = sizeof o, .axis = l->axis, .rule = l->rule, .percentile = 99.9, .symmetric = true,
-                                    .jobs = 1 };
+    tn_quantize_options o = { .size = sizeof o, .axis = l->axis, .rule = l->rule, .percentile = 99.9, .symmetric = true, .jobs = 1 };
+    o.round = is_fixed(l) ? TN_ROUND_AWAY : TN_ROUND_EVEN;
+    o.arithmetic = is_fixed(l) ? TN_QUANT_EXACT : TN_QUANT_BINARY32;
     tn_error err;
-    double began = now();
-    tn_status status = l->what == QUANTIZE     ? tn_quantize(&c, codes, &v, values, scale, zero, &o, &err)
-                       : l->what == DEQUANTIZE ? tn_dequantize(&v, out, &c, codes, scale, zero, &o, &err)
-                                               : tn_choose_scales(l->codes, &v, values, &o, scale, zero, &err);
-    double took = now() - began;
+    double began = own_time();
+    tn_status status = act_once(l, &c, &v, &o, &err);
+    double took = own_time() - began;
     if (status) {
         fprintf(stderr, "bench-quantize: %s\n", err.text);
         exit(1);
@@ -78,10 +102,10 @@ static void measure(const line *l, int rounds)
     size_t scales = count / COLUMNS > COLUMNS ? count / COLUMNS : COLUMNS;
     for (int r = 0; r <= rounds; r++) {         /* the first warms up */
         for (size_t i = 0; i < scales; i++)
-            scale[i] = 6.0F / 127;
-        double took = seconds(l), began = now();
+            scale[i] = !is_fixed(l) ? 6.0F / 127 : l->codes == TN_INT8 ? 0x1p-4F : 0x1p-12F;
+        double took = seconds(l), began = own_time();
         memcpy(out, values, count * sizeof *values);
-        double copied = now() - began;
+        double copied = own_time() - began;
         best = r && took < best ? took : best;
         best_copy = r && copied < best_copy ? copied : best_copy;
     }
@@ -100,13 +124,13 @@ int main(int argc, char **argv)
     size_t scales = count / COLUMNS + COLUMNS;
     values = malloc(count * sizeof *values);
     out = malloc(count * sizeof *out);
-    codes = malloc(count);
+    codes = malloc(count * sizeof(int16_t));
     scale = malloc(scales * sizeof *scale);
     zero = calloc(scales, sizeof *zero);
     if (!values || !out || !codes || !scale || !zero)
         return perror("bench-quantize"), 3;
     make_normal(values, count);
-    memset(codes, 1, count);
+    memset(codes, 1, count * sizeof(int16_t));
     printf("what from to scales memcpy fraction\n");
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         measure(&lines[i], rounds);

@@ -52,7 +52,7 @@ tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axis, uint
     return status;
 }
 
-static tn_status check_codes(tn_dtype codes, tn_error *err)
+tn_status tn_codes_check(tn_dtype codes, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(codes);
     bool integer = type && (type->kind == TN_KIND_INT || type->kind == TN_KIND_UINT);
@@ -75,7 +75,7 @@ tn_status tn_code_range(tn_dtype codes, const tn_quantize_options *options, int6
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     const tn_dtype_info *type = tn_dtype_get(codes);
-    tn_status status = check_codes(codes, err);
+    tn_status status = tn_codes_check(codes, err);
     if (status != TN_OK)
         return status;
     bool is_signed = type->kind == TN_KIND_INT;
@@ -129,8 +129,16 @@ static void choose_kernel(tn_quant_plan *plan, const tn_quant_kernels *k, bool d
         return;
     if (dequantize)
         plan->dequantize = bits == 16 ? (is_signed ? k->from_i16 : k->from_u16) : (is_signed ? k->from_i8 : k->from_u8);
-    else if (plan->rules.round == TN_ROUND_EVEN)
+    else if (plan->arithmetic != TN_QUANT_MLI && (plan->rules.round == TN_ROUND_EVEN || plan->rules.round == TN_ROUND_AWAY))
         plan->quantize = bits == 16 ? k->to_16 : k->to_8;
+}
+
+static tn_status check_arithmetic(tn_quant_arithmetic arithmetic, tn_error *err)
+{
+    if ((unsigned)arithmetic > TN_QUANT_MLI)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d", TN_QUANT_MLI,
+                       (int)arithmetic);
+    return TN_OK;
 }
 
 /* What only quantizing needs. */
@@ -155,16 +163,19 @@ tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernel
                              const tn_quantize_options *options, tn_error *err)
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
-    tn_status status = check_codes(codes, err);
+    tn_status status = tn_codes_check(codes, err);
     if (status == TN_OK)
         status = check_values(values, err);
     if (status != TN_OK)
         return status;
     *plan = (tn_quant_plan){
         .codes = tn_dtype_get(codes), .values = tn_dtype_get(values), .index = index, .scale = scale, .zero = zero,
-        .nan = o.nan, .is_float32 = values == TN_FLOAT32,
+        .nan = o.nan, .arithmetic = o.arithmetic, .is_float32 = values == TN_FLOAT32,
     };
-    if (!dequantize)
+    status = check_arithmetic(o.arithmetic, err);
+    if (status == TN_OK && dequantize)
+        plan->rules = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
+    else if (status == TN_OK)
         status = set_rules(plan, &o, err);
     if (status == TN_OK)
         status = check_scales(plan, dequantize, !dequantize && o.symmetric, err);
@@ -219,6 +230,7 @@ static size_t next_stretch(const tn_quant_plan *plan, uint64_t element, size_t n
         .scale = plan->scale + at.scale, .zero = plan->zero ? plan->zero + at.scale : no_zeros,
         .each = plan->index.inner < TN_SCALE_RUN, .stream = plan->stream && plan->is_float32,
         .low = (int32_t)plan->range[0], .high = (int32_t)plan->range[1],
+        .away = plan->rules.round == TN_ROUND_AWAY, .exact = plan->arithmetic == TN_QUANT_EXACT,
     };
     if (!run->each)
         return smaller(at.left, n);
@@ -238,31 +250,98 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Bits of each quotient; they become integers, rounded as every cast rounds. */
-static void divide(const tn_quant_plan *plan, uint64_t *codes, const uint8_t *src, size_t n, tn_scale_walk at)
+static float float_at(const uint8_t *floats, size_t i)
 {
+    float x;
+    memcpy(&x, floats + sizeof x * i, sizeof x);
+    return x;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static tn_number number_of(float x)
+{
+    return tn_number_decode(tn_dtype_get(TN_FLOAT32), bits_of(x));
+}
+
+/* x / scale with at least 40 bits, the last of which stands for all that is
+ * finer: what rounds this to an integer of any code rounds the exact quotient. */
+static tn_number exact_quotient(float x, float scale)
+{
+    tn_number q = number_of(x), by = number_of(scale);
+    if (q.class != TN_NUMBER_FINITE || q.significand == 0)
+        return q;
+    int up = __builtin_clzll(q.significand);
+    uint64_t all = q.significand << up;
+    q.significand = all / by.significand | (all % by.significand != 0);
+    q.exponent -= up + by.exponent;
+    return q;
+}
+
+/* As MLI's C does it; its conversion to an integer comes next. */
+static float mli_sum(float x, float scale)
+{
+    float product = x * (1 / scale);
+    return x > 0 ? product + 0.5f : product - 0.5f;
+}
+
+/* x86-64 makes the lowest integer of NaN and of what is too large. */
+static int32_t mli_integer(float x, float scale)
+{
+    float sum = mli_sum(x, scale);
+    return sum > -0x1p31f && sum < 0x1p31f ? (int32_t)sum : INT32_MIN;
+}
+
+bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2], float x, float scale)
+{
+    tn_encode_rules own = *rules;
+    unsigned flags = 0;
+    if (rules->round == TN_ROUND_STOCHASTIC)
+        own.round = x > 0 ? TN_ROUND_UP : TN_ROUND_DOWN;
+    float sum = mli_sum(x, scale);
+    if (arithmetic == TN_QUANT_MLI && !(sum >= -0x1p31f && sum < 0x1p31f))
+        return false;
+    int64_t code = arithmetic == TN_QUANT_MLI ? mli_integer(x, scale)
+                   : (int64_t)tn_number_encode(tn_dtype_get(TN_INT64), &own, exact_quotient(x, scale), 0, &flags);
+    return code >= range[0] && code <= range[1];
+}
+
+/* The integer of each element before its zero is added, from the one at `index` on; returns TN_ENCODED_* bits. */
+static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, const uint8_t *src, size_t n, uint64_t index)
+{
+    const tn_dtype_info *to = tn_dtype_get(TN_INT64);
+    tn_scale_walk at = tn_scale_walk_at(plan->index, index);
+    unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        float x;
-        memcpy(&x, src + sizeof x * i, sizeof x);
-        x /= plan->scale[at.scale];
-        memcpy(&bits, &x, sizeof bits);
-        codes[i] = bits;
+        float x = float_at(src, i), scale = plan->scale[at.scale];
+        if (plan->arithmetic == TN_QUANT_MLI)
+            integers[i] = (uint64_t)mli_integer(x, scale);
+        else if (plan->arithmetic == TN_QUANT_EXACT)
+            integers[i] = tn_number_encode(to, &plan->rules, exact_quotient(x, scale), index + i, &flags);
+        else
+            integers[i] = bits_of(x / scale);
         tn_scale_walk_on(&at, plan->index, 1);
     }
+    if (plan->arithmetic == TN_QUANT_BINARY32)
+        flags = tn_codes_cast(to, &plan->rules, tn_dtype_get(TN_FLOAT32), integers, n, index);
+    return flags;
 }
 
 /* By the definition: any rounding, any zero, codes of any width.  Returns whether there was a NaN. */
 static bool define_codes(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first, unsigned bits)
 {
-    const int64_t far = INT64_C(1) << 40;       /* beyond every code and zero */
+    const int64_t far = INT64_C(1) << 36;       /* beyond every code and zero */
     uint64_t codes[CODES];
     unsigned flags = 0;
     for (size_t i = 0; i < n; i += CODES) {
         size_t count = smaller(CODES, n - i);
         tn_scale_walk at = tn_scale_walk_at(plan->index, first + i);
-        divide(plan, codes, src + 4 * i, count, at);
-        flags |= tn_codes_cast(tn_dtype_get(TN_INT64), &plan->rules, tn_dtype_get(TN_FLOAT32), codes, count, first + i);
+        flags |= define_integers(plan, codes, src + 4 * i, count, first + i);
         for (size_t k = 0; k < count; k++) {
             int64_t code = clamp((int64_t)codes[k], -far, far) + (plan->zero ? plan->zero[at.scale] : 0);
             tn_code_put(dst, i + k, bits, (uint64_t)clamp(code, plan->range[0], plan->range[1]));
@@ -334,14 +413,29 @@ tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *sr
 
 /* --- from codes ---------------------------------------------------------------- */
 
-/* Codes of any width and any zero: the difference is exact in 64 bits and rounded once. */
+/* The difference has at most 33 bits and the scale 24: their product is exact in 64, and rounded once. */
+static float define_value(const tn_quant_plan *plan, int64_t difference, float scale)
+{
+    if (plan->arithmetic == TN_QUANT_MLI)
+        return (float)clamp(difference, INT32_MIN, INT32_MAX) * scale;
+    tn_number product = number_of(scale);
+    product.negative ^= difference < 0;
+    product.significand *= (uint64_t)(difference < 0 ? -difference : difference);
+    unsigned flags = 0;
+    uint32_t bits = (uint32_t)tn_number_encode(tn_dtype_get(TN_FLOAT32), &plan->rules, product, 0, &flags);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Codes of any width and any zero. */
 static void define_values(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first, unsigned bits)
 {
     uint64_t sign = plan->codes->kind == TN_KIND_INT ? UINT64_C(1) << (bits - 1) : 0;
     tn_scale_walk at = tn_scale_walk_at(plan->index, first);
     for (size_t i = 0; i < n; i++) {
         int64_t code = (int64_t)(tn_code_get(src, i, bits) ^ sign) - (int64_t)sign;
-        float value = (float)(code - (plan->zero ? plan->zero[at.scale] : 0)) * plan->scale[at.scale];
+        float value = define_value(plan, code - (plan->zero ? plan->zero[at.scale] : 0), plan->scale[at.scale]);
         memcpy(dst + sizeof value * i, &value, sizeof value);
         tn_scale_walk_on(&at, plan->index, 1);
     }

@@ -44,6 +44,10 @@ enum { TN_SCALE_RUN = 64 };
 /* The options with their defaults where the caller's say nothing. */
 tn_quantize_options tn_quantize_options_take(const tn_quantize_options *options);
 
+/* TN_ERR_ARGUMENT, and a text: not a type of codes; not an array, dense and with data (`which` says which one). */
+tn_status tn_codes_check(tn_dtype codes, tn_error *err);
+tn_status tn_dense_check(const tn_array *array, const void *data, const char *which, uint64_t *count, tn_error *err);
+
 /* The range of codes the options ask for; TN_ERR_ARGUMENT when they or the
  * type make no sense (the text says why). */
 tn_status tn_code_range(tn_dtype codes, const tn_quantize_options *options, int64_t range[2], tn_error *err);
@@ -51,8 +55,9 @@ tn_status tn_code_range(tn_dtype codes, const tn_quantize_options *options, int6
 /* ---- scales from data, span by span ----
  *
  * For windows in any order from any number of threads: one tally a thread,
- * joined at the end.  Percentiles need several rounds over the data: after
- * each, tn_range_tally_more() says whether to go through all of it again. */
+ * joined at the end.  Percentiles and least errors need several rounds over the
+ * data: after each, tn_range_tally_more() says whether to go through all of it
+ * again. */
 typedef struct tn_range_tally tn_range_tally;
 
 tn_status tn_range_tally_new(tn_dtype codes, tn_dtype from, tn_scale_index index, const tn_quantize_options *options,
@@ -74,7 +79,8 @@ typedef struct tn_quant_plan {
     const int32_t   *zero;              /* or NULL */
     int64_t          range[2];
     tn_nan           nan;
-    tn_encode_rules  rules;             /* of rounding a quotient to an integer */
+    tn_quant_arithmetic arithmetic;
+    tn_encode_rules  rules;             /* of rounding a quotient to an integer, or a product to float32 */
     tn_quantize_fn   quantize;          /* one of these, or none: by the definition */
     tn_dequantize_fn dequantize;
     tn_cast_plan     cast;              /* values to float32 or back, where they are of another type */
@@ -92,6 +98,9 @@ tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype value
 tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernels, tn_dtype codes, tn_dtype values,
                              bool dequantize, tn_scale_index index, const float *scale, const int32_t *zero,
                              const tn_quantize_options *options, tn_error *err);
+
+/* Whether x / scale, both finite, rounded, is in the range and not cut: exactly, or as MLI does it; stochastic: away from zero. */
+bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2], float x, float scale);
 
 /* n dense elements from number `first` on, of an array of this shape.  Both
  * begin on a byte, so packed types are cut at multiples of 8 elements.  dst and

@@ -17,7 +17,7 @@ enum {
 
 /* --- arguments ----------------------------------------------------------------- */
 
-static tn_status check_array(const tn_array *array, const void *data, const char *which, uint64_t *count, tn_error *err)
+tn_status tn_dense_check(const tn_array *array, const void *data, const char *which, uint64_t *count, tn_error *err)
 {
     int64_t dense[TN_MAX_RANK];
     tn_status status = tn_array_check(array, which, count, err);
@@ -80,9 +80,9 @@ static tn_status convert(job *j, bool dequantize, const float *scale, const int3
     const tn_quantize_options o = tn_quantize_options_take(options);
     tn_dtype codes = (dequantize ? j->src : j->dst)->dtype, values = (dequantize ? j->dst : j->src)->dtype;
     tn_scale_index index = { 0 };
-    tn_status status = check_array(j->dst, j->dst_data, "destination", &j->count, err);
+    tn_status status = tn_dense_check(j->dst, j->dst_data, "destination", &j->count, err);
     if (status == TN_OK)
-        status = check_array(j->src, j->src_data, "source", &j->count, err);
+        status = tn_dense_check(j->src, j->src_data, "source", &j->count, err);
     if (status == TN_OK)
         status = tn_array_check_shapes(j->dst, j->src, err);
     if (status == TN_OK)
@@ -183,7 +183,7 @@ tn_status tn_choose_scales(tn_dtype codes, const tn_array *src, const void *src_
     search s = { .data = src_data, .from = src->dtype };
     tn_scale_index index = { 0 };
     bool again = true;
-    tn_status status = check_array(src, src_data, "source", &s.count, err);
+    tn_status status = tn_dense_check(src, src_data, "source", &s.count, err);
     if (status == TN_OK)
         status = tn_scale_index_for(src->rank, src->shape, o.axis, &index, err);
     if (status == TN_OK && !zero && !o.symmetric)

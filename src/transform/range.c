@@ -3,8 +3,10 @@
  * A range is found by looking once.  A percentile is an order statistic: the
  * bits of a number, put so that they count through the numbers in order, are
  * found from the top, so many in a round, by counting how many numbers go on
- * with which bits.  Counts do not depend on the order of things. */
-#include "transform/quantize.h"
+ * with which bits.  Counts do not depend on the order of things.  A power of two
+ * comes from the range; the one with the least error is looked for in a second
+ * round. */
+#include "transform/power.h"
 
 #include <fenv.h>
 #include <float.h>
@@ -41,6 +43,13 @@ struct tn_range_tally {
     const tn_dtype_info *from;
     tn_cast_plan     widen;             /* to float32 */
     float           *low, *high;        /* of each scale; symmetric percentiles: -high, high */
+    tn_scale_rule    rule;
+    unsigned         scale_bits;        /* RANGE and PERCENTILE; 0: any */
+    tn_quant_arithmetic arithmetic;     /* of the codes to come, for scales of few bits */
+    tn_encode_rules  rules;
+    tn_power_search  power;             /* POWER and LEAST */
+    bool             trying;            /* LEAST: the second round */
+    uint64_t         elements;          /* of all scales, in the first */
     double           percentile;
     unsigned         wants;             /* order statistics of a scale: 0, then the range is what is asked for, 1 or 2 */
     unsigned         bits, found;       /* of the keys: in a round, so far */
@@ -51,24 +60,34 @@ struct tn_range_tally {
 
 /* --- making ------------------------------------------------------------------ */
 
+static bool by_power(tn_scale_rule rule)
+{
+    return rule == TN_SCALE_POWER || rule == TN_SCALE_LEAST;
+}
+
 static tn_status check_rule(const tn_quantize_options *o, const int64_t codes[2], tn_error *err)
 {
-    if (o->rule != TN_SCALE_RANGE && o->rule != TN_SCALE_PERCENTILE)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "scales from data need the rule %d or %d but found %d", TN_SCALE_RANGE,
-                       TN_SCALE_PERCENTILE, (int)o->rule);
+    if (o->rule != TN_SCALE_RANGE && o->rule != TN_SCALE_PERCENTILE && !by_power(o->rule))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "scales from data need the rule %d, %d, %d or %d but found %d",
+                       TN_SCALE_RANGE, TN_SCALE_PERCENTILE, TN_SCALE_POWER, TN_SCALE_LEAST, (int)o->rule);
     if (o->rule == TN_SCALE_PERCENTILE && !(o->percentile > 0 && o->percentile <= 100))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a percentile above 0 and at most 100 but found %.17g",
                        o->percentile);
+    if (by_power(o->rule) && !o->symmetric)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "scales that are powers of two need symmetric codes");
+    if (o->scale_bits > FLT_MANT_DIG)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d bits but found %u", FLT_MANT_DIG,
+                       o->scale_bits);
     if (o->symmetric && -codes[0] < codes[1])
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a lowest symmetric code of at most %" PRId64 " but found %"
                        PRId64, -codes[1], codes[0]);
     return TN_OK;
 }
 
-/* Bytes of a tally's arrays, or UINT64_MAX. */
-static uint64_t bytes_for(uint64_t count, unsigned wants, unsigned bits)
+/* Bytes of a tally's arrays, or UINT64_MAX; `more`: other bytes a scale. */
+static uint64_t bytes_for(uint64_t count, unsigned wants, unsigned bits, size_t more)
 {
-    uint64_t each = 2 * sizeof(float), bytes;
+    uint64_t each = 2 * sizeof(float) + more, bytes;
     if (wants)
         each += wants * (sizeof(wanted) + (sizeof(uint64_t) << bits));
     return tn_mul_u64(count, each, &bytes) ? bytes : UINT64_MAX;
@@ -86,6 +105,19 @@ static tn_status allocate(tn_range_tally *t, tn_error *err)
     return !t->low || !t->high || (t->wants && (!t->wanted || !t->bins)) ? tn_fail_nomem(err) : TN_OK;
 }
 
+/* How many bits a round finds, and the memory it all takes. */
+static tn_status measure(tn_range_tally *t, tn_dtype codes, tn_error *err)
+{
+    size_t more = by_power(t->rule) ? tn_power_bytes(tn_dtype_get(codes), t->rule) : 0;
+    t->bits = bytes_for(t->index.count, t->wants, MANY_BITS, more) <= LITTLE ? MANY_BITS : FEW_BITS;
+    t->bytes = bytes_for(t->index.count, t->wants, t->bits, more);
+    if (t->bytes > LIMIT)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected at most %" PRIu64 " scales%s but found %" PRIu64,
+                       LIMIT / bytes_for(1, t->wants, FEW_BITS, more),
+                       t->wants ? " by percentile" : t->rule == TN_SCALE_LEAST ? " by least error" : "", t->index.count);
+    return TN_OK;
+}
+
 static tn_status set_up(tn_range_tally *t, tn_dtype codes, tn_dtype from, const tn_quantize_options *o, tn_error *err)
 {
     tn_status status = tn_code_range(codes, o, t->codes, err);
@@ -98,12 +130,11 @@ static tn_status set_up(tn_range_tally *t, tn_dtype codes, tn_dtype from, const 
                        t->from ? t->from->name : "an unknown type");
     if (o->rule == TN_SCALE_PERCENTILE && o->percentile < 100)
         t->wants = o->symmetric ? 1 : 2;
-    t->bits = bytes_for(t->index.count, t->wants, MANY_BITS) <= LITTLE ? MANY_BITS : FEW_BITS;
-    t->bytes = bytes_for(t->index.count, t->wants, t->bits);
-    if (t->bytes > LIMIT)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected at most %" PRIu64 " scales%s but found %" PRIu64,
-                       LIMIT / bytes_for(1, t->wants, FEW_BITS), t->wants ? " by percentile" : "", t->index.count);
-    status = tn_cast_plan_make(&t->widen, TN_FLOAT32, from, TN_HOST_ORDER, NULL, err);
+    status = measure(t, codes, err);
+    if (status == TN_OK && by_power(t->rule))
+        status = tn_power_search_init(&t->power, tn_dtype_get(codes), t->codes, t->index, o, err);
+    if (status == TN_OK)
+        status = tn_cast_plan_make(&t->widen, TN_FLOAT32, from, TN_HOST_ORDER, NULL, err);
     return status ? status : allocate(t, err);
 }
 
@@ -116,7 +147,8 @@ tn_status tn_range_tally_new(tn_dtype codes, tn_dtype from, tn_scale_index index
         return tn_fail_nomem(err);
     *t = (tn_range_tally){
         .index = index, .symmetric = o.symmetric, .kernels = tn_quant_kernels_get(), .from = tn_dtype_get(from),
-        .percentile = o.percentile,
+        .rule = o.rule, .scale_bits = o.scale_bits, .percentile = o.percentile, .arithmetic = o.arithmetic,
+        .rules = tn_encode_rules_for(tn_dtype_get(TN_INT64), &(tn_cast_options){ .size = sizeof(tn_cast_options), .round = o.round }),
     };
     tn_status status = set_up(t, codes, from, &o, err);
     if (status != TN_OK) {
@@ -131,6 +163,7 @@ void tn_range_tally_free(tn_range_tally *t)
 {
     if (!t)
         return;
+    tn_power_search_free(&t->power);
     free(t->low);
     free(t->high);
     free(t->wanted);
@@ -258,6 +291,8 @@ static void add_floats(tn_range_tally *t, const uint8_t *floats, uint64_t first,
 {
     if (t->wants)
         count(t, floats, first, n);
+    else if (t->trying)
+        tn_power_search_add(&t->power, floats, first, n);
     else
         widen_ranges(t, floats, first, n);
 }
@@ -267,6 +302,7 @@ void tn_range_tally_add(tn_range_tally *t, const void *elements, uint64_t first,
     uint8_t floats[BLOCK * sizeof(float)];
     if (n == 0)
         return;
+    t->elements += n;
     if (t->from->dtype == TN_FLOAT32) {
         add_floats(t, elements, first, n);
         return;
@@ -281,6 +317,11 @@ void tn_range_tally_add(tn_range_tally *t, const void *elements, uint64_t first,
 
 void tn_range_tally_join(tn_range_tally *all, const tn_range_tally *one)
 {
+    if (all->trying) {
+        tn_power_search_join(&all->power, &one->power);
+        return;
+    }
+    all->elements += one->elements;
     for (uint64_t i = 0; i < all->index.count && !all->wants; i++) {
         all->low[i] = one->low[i] < all->low[i] ? one->low[i] : all->low[i];
         all->high[i] = one->high[i] > all->high[i] ? one->high[i] : all->high[i];
@@ -327,8 +368,21 @@ static void finish(tn_range_tally *t)
     }
 }
 
+/* The range is known, or all errors are. */
+static bool more_powers(tn_range_tally *t)
+{
+    if (t->trying)
+        tn_power_search_choose(&t->power);
+    else
+        tn_power_search_begin(&t->power, t->low, t->high, t->elements);
+    t->trying = !t->trying && t->rule == TN_SCALE_LEAST;
+    return t->trying;
+}
+
 bool tn_range_tally_more(tn_range_tally *t)
 {
+    if (by_power(t->rule))
+        return more_powers(t);
     if (!t->wants)
         return false;
     for (uint64_t i = 0; i < t->index.count; i++) {
@@ -349,6 +403,11 @@ bool tn_range_tally_more(tn_range_tally *t)
 
 void tn_range_tally_again(tn_range_tally *one, const tn_range_tally *all)
 {
+    if (all->trying) {
+        one->trying = true;
+        tn_power_search_follow(&one->power, &all->power);
+        return;
+    }
     one->found = all->found;
     memcpy(one->wanted, all->wanted, (size_t)(all->wants * all->index.count) * sizeof *all->wanted);
     memset(one->bins, 0, (size_t)((one->wants * one->index.count * sizeof *one->bins) << one->bits));
@@ -369,6 +428,30 @@ static float scale_between(float low, float high, float steps)
     return usable(width <= FLT_MAX ? width / steps : (high * 0.5f - low * 0.5f) / (steps * 0.5f));
 }
 
+/* The next number of so many bits that is not below `scale`, or the largest there is. */
+static float rounded_up(double scale, unsigned bits)
+{
+    int exponent;
+    double up = ceil(ldexp(frexp(fmax(scale, (double)FLT_MIN), &exponent), (int)bits));
+    double largest = ldexp(ldexp(1, (int)bits) - 1, FLT_MAX_EXP - (int)bits);
+    return (float)fmin(ldexp(up, exponent - (int)bits), largest);
+}
+
+/* From the quotient in binary64, so that it is rounded but once; and where the
+ * codes to come are rounded in a way that cuts an end off all the same, further. */
+static float short_scale(const tn_range_tally *t, float low, float high)
+{
+    if (!t->symmetric)
+        return rounded_up(((double)high - (double)low) / (double)(t->codes[1] - t->codes[0]), t->scale_bits);
+    float before = 0, scale = rounded_up((double)fmaxf(-low, high) / (double)t->codes[1], t->scale_bits);
+    while (scale > before && !(tn_quant_fits(t->arithmetic, &t->rules, t->codes, low, scale) &&
+                               tn_quant_fits(t->arithmetic, &t->rules, t->codes, high, scale))) {
+        before = scale;
+        scale = rounded_up((double)nextafterf(scale, INFINITY), t->scale_bits);
+    }
+    return scale;
+}
+
 static int32_t zero_of(float low, float scale, const int64_t codes[2])
 {
     double zero = (double)rintf((float)codes[0] - low / scale);
@@ -384,14 +467,18 @@ void tn_range_tally_scales(const tn_range_tally *t, float *scale, int32_t *zero)
         float low = t->low[i], high = t->high[i], most = -low > high ? -low : high;
         bool nothing = most == 0;
         int64_t none = t->codes[0] > 0 ? t->codes[0] : t->codes[1] < 0 ? t->codes[1] : 0;
-        if (nothing)
+        if (by_power(t->rule))
+            scale[i] = t->power.scale[i];
+        else if (nothing)
             scale[i] = 1;
+        else if (t->scale_bits)
+            scale[i] = short_scale(t, low, high);
         else if (t->symmetric)
             scale[i] = usable(most / (float)t->codes[1]);
         else
             scale[i] = scale_between(low, high, (float)(t->codes[1] - t->codes[0]));
         if (zero)
-            zero[i] = nothing ? (int32_t)none : t->symmetric ? 0 : zero_of(low, scale[i], t->codes);
+            zero[i] = t->symmetric ? 0 : nothing ? (int32_t)none : zero_of(low, scale[i], t->codes);
     }
     fesetenv(&callers);
 }

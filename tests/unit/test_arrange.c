@@ -4,16 +4,9 @@
 #include "arrange.h"
 #include "files.h"
 #include "make.h"
+#include "random.h"
 #include "tensor/code.h"
 #include "transform/cast.h"
-
-static uint64_t state;
-
-static uint64_t below(uint64_t n)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (state >> 33) % n;
-}
 
 typedef struct sample {
     simple     tensor;
@@ -153,7 +146,7 @@ static void check_case(uint64_t seed)
 {
     static const char *const names[] = { "in.zt", "in.safetensors", "packed.zt" };
     sample s = { .count = 0 };
-    state = seed;
+    random_state = seed;
     random_shape(&s);
     random_order(&s);
     size_t kind = (size_t)below(3);
@@ -184,7 +177,7 @@ static void padding_differs_along_an_axis(void)
     for (uint64_t seed = 1; seed <= 200; seed++) {
         sample s = { .tensor = { .name = "t", .dtype = seed % 2 ? TN_INT8 : TN_INT4, .rank = 3, .shape = { 2, 3, 4 } }, .count = 24 };
         uint8_t data[24];
-        state = seed;
+        random_state = seed;
         for (size_t i = 0; i < sizeof data; i++)
             data[i] = (uint8_t)below(256);
         s.tensor.data = s.data = data;

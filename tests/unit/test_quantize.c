@@ -76,8 +76,7 @@ static int64_t expected_code(float x, float scale, int32_t zero, const int64_t r
 
 static float expected_value(int64_t code, float scale, int32_t zero)
 {
-    float distance = (float)(code - zero);
-    return (float)((double)distance * (double)scale);
+    return (float)((long double)(code - zero) * (long double)scale);        /* 57 bits */
 }
 
 /* ---- arrays ---- */

@@ -96,6 +96,38 @@ static void compare_ranges(const tn_quant_kernels *a, const tn_quant_kernels *b,
     free(src);
 }
 
+static uint64_t square_sum(const tn_quant_kernels *k, int type, const void *codes, const void *x, size_t n, double step, double unit)
+{
+    return (type == 0 ? k->squares_i8 : type == 1 ? k->squares_i16 : k->squares_i32)(codes, x, n, step, unit);
+}
+
+/* Errors of every size up to those that are cut. */
+static void sums_of_squares_are_the_same_at_every_level(void)
+{
+    tn_quant_kernels levels[LEVELS];
+    unsigned count = make_levels(levels);
+    for (size_t n = 0; n <= 1024; n += n < 140 ? 1 : 221)
+        for (int kind = 0; kind < 12; kind++) {
+            int type = kind % 3;
+            double step = ldexp(1, (int)(bits64() % 40) - 20), unit = ldexp(1, (int)(bits64() % 80) - 20) / (step * step);
+            float *x = malloc(n * sizeof *x + 1);
+            uint8_t *codes = malloc(((size_t)n << type) + 1);
+            __extension__ unsigned __int128 sum = 0;
+            assert_true(x && codes);
+            for (size_t i = 0; i < n; i++) {
+                int64_t code = (int64_t)(bits64() % 256) - 128;
+                tn_code_put(codes, i, 8u << type, (uint64_t)code);
+                x[i] = (float)(((double)code + uniform() - 0.5) * step * (bits64() % 16 ? 1 : 30000 * uniform()));
+                double error = (double)code * step - (double)x[i], square = error * error * unit;
+                sum += square < 0x1p53 ? (uint64_t)square : UINT64_C(1) << 53;
+            }
+            for (unsigned level = 0; level < count; level++)
+                CHECK(square_sum(&levels[level], type, codes, x, n, step, unit) == (uint64_t)sum);
+            free(x);
+            free(codes);
+        }
+}
+
 static void every_level_gives_the_bits_of_the_scalar_one(void)
 {
     tn_quant_kernels levels[LEVELS];
@@ -103,10 +135,11 @@ static void every_level_gives_the_bits_of_the_scalar_one(void)
     float x[LONGEST], scale[LONGEST];
     int32_t zero[LONGEST];
     for (size_t n = 0; n <= LONGEST; n += n < 140 ? 1 : 19)
-        for (unsigned kind = 0; kind < 8; kind++) {
+        for (unsigned kind = 0; kind < 16; kind++) {
             size_t odd = bits64() % 16;
+            float power = ldexpf(1, (int)(bits64() % 277) - 149);
             for (size_t i = 0; i < LONGEST; i++) {
-                scale[i] = kind & 1 ? (float)uniform() + 1e-3f : 1.5f;
+                scale[i] = kind & 8 ? power : kind & 1 ? (float)uniform() + 1e-3f : 1.5f;
                 zero[i] = (int32_t)(bits64() % (2 * TN_QUANT_ZERO_LIMIT + 1)) - TN_QUANT_ZERO_LIMIT;
                 zero[i] = i % 2 ? zero[i] : zero[i] % 300;
             }
@@ -114,7 +147,8 @@ static void every_level_gives_the_bits_of_the_scalar_one(void)
             make_input(x, n, kind & 1, zero, kind & 2);
             float *scales = (float *)(void *)exact_copy(scale, (kind & 2 ? n ? n : 1 : 1) * sizeof *scale);
             int32_t *zeros = (int32_t *)(void *)exact_copy(zero, (kind & 2 ? n ? n : 1 : 1) * sizeof *zero);
-            tn_quant_run run = { .scale = scales, .zero = zeros, .each = kind & 2, .stream = kind & 4, .low = -127, .high = 127 };
+            tn_quant_run run = { .scale = scales, .zero = zeros, .each = kind & 2, .stream = kind & 4, .low = -127, .high = 127,
+                                 .away = bits64() % 2, .exact = bits64() % 2 };
             run.low = kind & 4 ? 0 : run.low;
             run.high = kind & 4 ? 255 : run.high;
             for (unsigned level = 1; level < count; level++) {
@@ -158,7 +192,6 @@ static void kernels_agree_with_the_definition_of_rounding(void)
     uint16_t *out = malloc(N * sizeof *out);
     const float one = 1;
     const int32_t zero = 0;
-    const tn_quant_run run = { .scale = &one, .zero = &zero, .low = -32768, .high = 32767 };
     assert_true(x && out);
     for (int32_t i = 0; i < 65536; i++) {
         float tie = (float)(i - 32768) + 0.5f;
@@ -166,10 +199,13 @@ static void kernels_agree_with_the_definition_of_rounding(void)
         x[3 * i + 1] = tie;
         x[3 * i + 2] = nextafterf(tie, INFINITY);
     }
-    const tn_cast_options saturate = { .size = sizeof saturate, .overflow = TN_OVERFLOW_SATURATE };
-    const tn_encode_rules rules = tn_encode_rules_for(tn_dtype_get(TN_INT16), &saturate);
-    for (unsigned level = 0; level < count; level++) {
-        levels[level].to_16(out, x, N, &run);
+    for (unsigned level = 0; level < 2 * count; level++) {
+        const bool away = level % 2;
+        const tn_quant_run run = { .scale = &one, .zero = &zero, .low = -32768, .high = 32767, .away = away };
+        const tn_cast_options saturate = { .size = sizeof saturate, .overflow = TN_OVERFLOW_SATURATE,
+                                           .round = away ? TN_ROUND_AWAY : TN_ROUND_EVEN };
+        const tn_encode_rules rules = tn_encode_rules_for(tn_dtype_get(TN_INT16), &saturate);
+        levels[level / 2].to_16(out, x, N, &run);
         for (size_t i = 0; i < N; i++) {
             uint32_t bits;
             unsigned flags = 0;
@@ -179,6 +215,69 @@ static void kernels_agree_with_the_definition_of_rounding(void)
     }
     free(x);
     free(out);
+}
+
+/* ---- against the definition ---- */
+
+/* Ties of the scale as near as float32 comes, their neighbours, numbers of any size, and what is no number. */
+static void make_doubtful(float *x, size_t n, float scale)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)bits64();
+        double k = (double)(int32_t)(bits >> (12 + bits64() % 20)) * (bits64() % 2 ? 1 : -1);
+        x[i] = (float)((k + 0.5) * (double)scale);
+        x[i] = i % 3 ? nextafterf(x[i], i % 3 == 1 ? INFINITY : -INFINITY) : x[i];
+        if (bits64() % 16 == 0)
+            memcpy(&x[i], &bits, sizeof bits);
+    }
+}
+
+static void compare_with_the_definition(const tn_quant_kernels *kernels, tn_dtype codes, const float *x, int64_t n, const float *scale,
+                                        const int32_t *zero, const tn_quantize_options *o)
+{
+    static uint8_t one[8192], two[8192];
+    const size_t size = (size_t)n * tn_dtype_get(codes)->bits / 8;
+    tn_quant_plan plan;
+    tn_scale_index index;
+    memset(one, 1, sizeof one);
+    memset(two, 2, sizeof two);
+    CHECK(tn_scale_index_for(1, &n, o->axis, &index, NULL) == TN_OK);
+    CHECK(tn_quant_plan_with(&plan, kernels, codes, TN_FLOAT32, false, index, scale, zero, o, NULL) == TN_OK);
+    CHECK(plan.quantize);
+    CHECK(tn_quantize_block(&plan, one, x, (size_t)n, 0, 1, &n, NULL) == TN_OK);
+    plan.quantize = NULL;
+    CHECK(tn_quantize_block(&plan, two, x, (size_t)n, 0, 1, &n, NULL) == TN_OK);
+    CHECK(memcmp(one, two, size) == 0);
+}
+
+static void every_level_gives_the_codes_of_the_definition(void)
+{
+    static const float telling[] = { 1, 0x1p-15f, 0x1p126f, 0x1p127f, 0x1p-126f, 0x1p-127f, 0x1p-149f, 0.1f, 3, 1e-40f, 0x1.fffffep-1f,
+                                     0x1.000002p-8f, 0x1.fffffep127f, 0x1.fffffep-127f };
+    enum { N = 3000, TELLING = sizeof telling / sizeof telling[0] };
+    static float x[N], scale[N];
+    static int32_t zero[N];
+    tn_quant_kernels levels[LEVELS];
+    unsigned count = make_levels(levels);
+    for (size_t k = 0; k < TELLING + 60; k++) {
+        float own = k < TELLING ? telling[k] : k % 2 ? (float)(uniform() + 0.01) : ldexpf(1, (int)(bits64() % 40) - 30);
+        for (size_t i = 0; i < N; i++) {
+            scale[i] = k < TELLING ? telling[bits64() % TELLING] : (float)(uniform() + 0.01);
+            zero[i] = (int32_t)(bits64() % 200) - 100;
+        }
+        for (unsigned kind = 0; kind < 16; kind++) {
+            const tn_quantize_options o = { .size = sizeof o, .axis = kind & 1 ? 0 : TN_PER_TENSOR, .nan = TN_NAN_ZERO,
+                                            .round = kind & 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN,
+                                            .arithmetic = kind & 4 ? TN_QUANT_EXACT : TN_QUANT_BINARY32 };
+            make_doubtful(x, N, own);
+            if (kind & 1)
+                for (size_t i = 0; i < N; i++)
+                    make_doubtful(x + i, 1, scale[i]);
+            for (unsigned level = 0; level < count; level++)
+                compare_with_the_definition(&levels[level], kind & 8 ? TN_INT16 : TN_INT8, x, N - (int64_t)(k % 64),
+                                            kind & 1 ? scale : &own, zero, &o);
+        }
+    }
 }
 
 static void packed_codes_come_back_with_their_signs(void)
@@ -210,8 +309,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_level_gives_the_bits_of_the_scalar_one),
+        TEST(sums_of_squares_are_the_same_at_every_level),
         TEST(zeros_at_the_limit_reach_every_code),
         TEST(kernels_agree_with_the_definition_of_rounding),
+        TEST(every_level_gives_the_codes_of_the_definition),
         TEST(packed_codes_come_back_with_their_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

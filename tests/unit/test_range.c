@@ -341,7 +341,7 @@ static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, tn_quan
 static void what_makes_no_sense_is_refused_with_a_reason(void)
 {
     tn_quantize_options o = { .rule = TN_SCALE_GIVEN };
-    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "scales from data need the rule 0 or 1 but found 2");
+    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "scales from data need the rule 0, 1, 3 or 4 but found 2");
     o = (tn_quantize_options){ .rule = TN_SCALE_PERCENTILE };
     check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "expected a percentile above 0 and at most 100 but found 0");
     o.percentile = 100.5;

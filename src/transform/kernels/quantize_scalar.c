@@ -22,37 +22,78 @@ static uint32_t bits_of(float x)
  * addition rounds, and the sum's bits count from there. */
 #define ROUNDER 0x1.8p23f
 #define FAR     0x1p22f         /* quotients beyond it are beyond any range */
+#define ALMOST  0x1.fffffep-2f  /* the largest below a half: with it, ties reach the next integer, and nothing below them does */
 
-INLINE int32_t code_of(float x, float scale, int32_t zero, const tn_quant_run *run, bool *nan)
+INLINE int32_t nearest(float quotient, bool away)
 {
-    float quotient = x / scale;
-    int32_t code = zero;
-    if (quotient != quotient) {
-        *nan = true;
-    } else {
-        quotient = quotient > -FAR ? quotient : -FAR;
-        quotient = quotient < FAR ? quotient : FAR;
-        code += (int32_t)(bits_of(quotient + ROUNDER) - bits_of(ROUNDER));
-    }
-    code = code > run->low ? code : run->low;
-    return code < run->high ? code : run->high;
+    if (away)
+        return (int32_t)(quotient + (quotient < 0 ? -ALMOST : ALMOST));
+    return (int32_t)(bits_of(quotient + ROUNDER) - bits_of(ROUNDER));
 }
 
-INLINE bool quantize(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, const tn_quant_run *run, size_t size)
+/* A quotient that binary32 says is a tie.  It times the scale is exact in
+ * binary64 and tells on which side of the tie x is. */
+static int32_t exact_integer(float x, float scale, float quotient, bool away)
+{
+    double tie = (double)quotient * (double)scale, by = (double)x;
+    int32_t up = (int32_t)(quotient + 0.5f);
+    return by == tie ? nearest(quotient, away) : by > tie ? up : up - 1;
+}
+
+/* What a loop is made for. */
+typedef struct variant {
+    size_t size;                /* bytes of a code */
+    bool   away, exact;
+    bool   multiply;            /* by the reciprocal */
+} variant;
+
+INLINE int32_t integer_of(float x, float by, variant v, bool *nan)
+{
+    float quotient = v.multiply ? x * by : x / by;
+    if (quotient != quotient) {
+        *nan = true;
+        return 0;
+    }
+    quotient = quotient > -FAR ? quotient : -FAR;
+    quotient = quotient < FAR ? quotient : FAR;
+    int32_t integer = nearest(quotient, v.away);
+    float rest = quotient - (float)integer;
+    return v.exact && (rest == 0.5f || rest == -0.5f) ? exact_integer(x, by, quotient, v.away) : integer;
+}
+
+INLINE bool quantize_by(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, const tn_quant_run *run, const float *by,
+                        variant v)
 {
     bool nan = false;
     for (size_t i = 0; i < n; i++) {
         size_t k = run->each ? i : 0;
         float x;
         memcpy(&x, src + sizeof x * i, sizeof x);
-        int32_t code = code_of(x, run->scale[k], run->zero[k], run, &nan);
+        int32_t code = integer_of(x, by[k], v, &nan) + run->zero[k];
+        code = code > run->low ? code : run->low;
+        code = code < run->high ? code : run->high;
         uint16_t half = (uint16_t)code;
-        if (size == 1)
+        if (v.size == 1)
             dst[i] = (uint8_t)code;
         else
             memcpy(dst + sizeof half * i, &half, sizeof half);
     }
     return nan;
+}
+
+INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size, bool away)
+{
+    float reciprocal;
+    if (!run->each && tn_exact_reciprocal(run->scale[0], &reciprocal))
+        return quantize_by(dst, src, n, run, &reciprocal, (variant){ .size = size, .away = away, .multiply = true });
+    if (run->exact)
+        return quantize_by(dst, src, n, run, run->scale, (variant){ .size = size, .away = away, .exact = true });
+    return quantize_by(dst, src, n, run, run->scale, (variant){ .size = size, .away = away });
+}
+
+INLINE bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+{
+    return run->away ? quantize_rounding(dst, src, n, run, size, true) : quantize_rounding(dst, src, n, run, size, false);
 }
 
 bool tn_quantize_8_scalar(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run)
@@ -175,6 +216,27 @@ static void range_each(float *restrict low, float *restrict high, const void *re
     }
 }
 
+/* --- errors ---------------------------------------------------------------- */
+
+#define SQUARES(name, type)                                                                                              \
+    uint64_t name(const void *restrict codes, const void *restrict src, size_t n, double step, double unit)              \
+    {                                                                                                                    \
+        uint64_t sum = 0;                                                                                                \
+        for (size_t i = 0; i < n; i++) {                                                                                 \
+            type code;                                                                                                   \
+            float x;                                                                                                     \
+            memcpy(&code, (const uint8_t *)codes + sizeof code * i, sizeof code);                                        \
+            memcpy(&x, (const uint8_t *)src + sizeof x * i, sizeof x);                                                   \
+            double error = (double)code * step - (double)x, square = error * error * unit;                               \
+            sum += (uint64_t)(int64_t)(square < 0x1p53 ? square : 0x1p53);                                               \
+        }                                                                                                                \
+        return sum;                                                                                                      \
+    }
+
+SQUARES(tn_squares_i8_scalar, int8_t)
+SQUARES(tn_squares_i16_scalar, int16_t)
+static SQUARES(squares_i32, int32_t)
+
 /* --- the table ------------------------------------------------------------- */
 
 void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu)
@@ -183,6 +245,7 @@ void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu)
         .to_8 = tn_quantize_8_scalar, .to_16 = tn_quantize_16_scalar,
         .from_i8 = from_i8, .from_u8 = from_u8, .from_i16 = from_i16, .from_u16 = from_u16,
         .range = range, .range_each = range_each,
+        .squares_i8 = tn_squares_i8_scalar, .squares_i16 = tn_squares_i16_scalar, .squares_i32 = squares_i32,
     };
 #if defined(__x86_64__)
     if (cpu & TN_CPU_AVX2)

@@ -9,10 +9,15 @@
  *   least_f(a, b), most_f(a, b)    of floats; b where one is NaN
  *   least_i(a, b), most_i(a, b)
  *   finite(v)          infinities and NaN become 0
- *   nearest(v)         to int32_t, ties to even
+ *   nearest(v), truncated(v)   to int32_t, ties to even; toward zero
+ *   signed_as(x, v)    a positive float in every lane with the signs of v
+ *   halves(v)          lanes that are 0.5 or -0.5
  *   number(v)          int32_t to float
  *   i8(p), u8(p), i16(p), u16(p)   LANES codes, widened
  *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors
+ *   vd                 vectors of half as many double
+ *   every_d(x), least_d(a, b), floors(v), total(v)
+ *   double_f(v, k), double_i(v, k)     half k of the lanes
  *   put_f(p, v, stream)    `stream`: past the cache, and p is aligned to a line
  *
  * Four vectors make a group; what is less is done in a copy, filled up. */
@@ -66,62 +71,90 @@ static void fill(filled *f, const uint8_t *src, size_t n, const tn_quant_run *ru
 
 /* ---- to codes ---- */
 
-INLINE vi codes_of(vf x, vf scale, vi zero, vi low, vi high, vm *nan)
+/* What a loop over groups is made for. */
+typedef struct variant {
+    size_t size;                /* bytes of a code */
+    bool   each, away;
+    bool   multiply;            /* by the reciprocal */
+} variant;
+
+/* Elements that are NaN and quotients that are ties. */
+typedef struct odd_ones {
+    vm nan, tie;
+} odd_ones;
+
+INLINE vi codes_of(vf x, vf by, vi zero, vi low, vi high, variant v, odd_ones *odd)
 {
-    vf quotient = x / scale;
-    *nan = either(*nan, nans(quotient));
+    vf quotient = v.multiply ? x * by : x / by;
+    odd->nan = either(odd->nan, nans(quotient));
     quotient = least_f(most_f(quotient, every_f(-0x1p22f)), every_f(0x1p22f));
-    return least_i(most_i(nearest(quotient) + zero, low), high);
+    vi whole = v.away ? truncated(quotient + signed_as(0x1.fffffep-2f, quotient)) : nearest(quotient);
+    if (!v.multiply)
+        odd->tie = either(odd->tie, halves(quotient - number(whole)));
+    return least_i(most_i(whole + zero, low), high);
 }
 
-/* The group from element `i` on; returns whether NaN was in it: its code is then wrong. */
-INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run, size_t size, bool each)
+/* The group from element `i` on; returns whether some of its codes may be wrong. */
+INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run, float by, variant v)
 {
-    vm nan = { 0 };
+    odd_ones odd = { 0 };
     vi codes[4], zero = every_i(run->zero[0]), low = every_i(run->low), high = every_i(run->high);
-    vf scale = every_f(run->scale[0]);
     for (size_t k = 0; k < 4; k++) {
         size_t at = i + k * LANES;
         fetch(src + 4 * at);
-        codes[k] = codes_of(floats(src + 4 * at), each ? floats(run->scale + at) : scale,
-                            each ? integers(run->zero + at) : zero, low, high, &nan);
+        codes[k] = codes_of(floats(src + 4 * at), v.each ? floats(run->scale + at) : every_f(by),
+                            v.each ? integers(run->zero + at) : zero, low, high, v, &odd);
     }
-    if (size == 1)
+    if (v.size == 1)
         put8(dst + i, codes);
     else
         put16(dst + 2 * i, codes);
-    return any(nan);
+    return any(odd.nan) || (!v.multiply && run->exact && any(odd.tie));
 }
 
-static __attribute__((noinline)) void quantize_slowly(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run,
+static __attribute__((noinline)) bool quantize_slowly(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run,
                                                       size_t size)
 {
     tn_quant_run part = run_from(run, i);
-    (size == 1 ? tn_quantize_8_scalar : tn_quantize_16_scalar)(dst + size * i, src + 4 * i, GROUP, &part);
+    return (size == 1 ? tn_quantize_8_scalar : tn_quantize_16_scalar)(dst + size * i, src + 4 * i, GROUP, &part);
 }
 
-INLINE bool quantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size, bool each)
+INLINE bool quantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, float by, variant v)
 {
     bool nan = false;
     for (size_t i = 0; i < n; i += GROUP)
-        if (quantize_group(dst, src, i, run, size, each)) {
-            quantize_slowly(dst, src, i, run, size);
-            nan = true;
-        }
+        if (quantize_group(dst, src, i, run, by, v))
+            nan |= quantize_slowly(dst, src, i, run, v.size);
     return nan;
 }
 
-INLINE bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size, bool away)
+{
+    float reciprocal;
+    if (run->each)
+        return quantize_groups(dst, src, n, run, 1, (variant){ .size = size, .away = away, .each = true });
+    if (tn_exact_reciprocal(run->scale[0], &reciprocal))
+        return quantize_groups(dst, src, n, run, reciprocal, (variant){ .size = size, .away = away, .multiply = true });
+    return quantize_groups(dst, src, n, run, run->scale[0], (variant){ .size = size, .away = away });
+}
+
+/* Whole groups, in loops made for each variant. */
+static __attribute__((noinline)) bool quantize_whole(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+{
+    if (size == 1)
+        return run->away ? quantize_rounding(dst, src, n, run, 1, true) : quantize_rounding(dst, src, n, run, 1, false);
+    return run->away ? quantize_rounding(dst, src, n, run, 2, true) : quantize_rounding(dst, src, n, run, 2, false);
+}
+
+static bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
 {
     size_t whole = n / GROUP * GROUP;
-    bool nan = run->each ? quantize_groups(dst, src, whole, run, size, true)
-                         : quantize_groups(dst, src, whole, run, size, false);
+    bool nan = quantize_whole(dst, src, whole, run, size);
     if (whole < n) {
         tn_quant_run rest = run_from(run, whole);
         filled f;
         fill(&f, src + 4 * whole, n - whole, &rest, 4);
-        nan |= run->each ? quantize_groups(f.out, f.in, GROUP, &f.run, size, true)
-                         : quantize_groups(f.out, f.in, GROUP, &f.run, size, false);
+        nan |= quantize_whole(f.out, f.in, GROUP, &f.run, size);
         memcpy(dst + size * whole, f.out, size * (n - whole));
     }
     return nan;
@@ -269,6 +302,37 @@ static void range_each(float *restrict low, float *restrict high, const void *re
     }
 }
 
+/* ---- errors ---- */
+
+/* Sums of double are exact below 2^53: the upper and the lower bits of the squares are added up apart. */
+INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, double step, double unit, code_type type)
+{
+    vd high = every_d(0), low = every_d(0);
+    for (size_t i = 0; i < n; i += LANES) {
+        vi code = widen(codes + (type == I8 ? i : 2 * i), type);
+        vf x = floats(src + 4 * i);
+        for (int k = 0; k < 2; k++) {
+            vd error = double_i(code, k) * every_d(step) - double_f(x, k);
+            vd square = floors(least_d(error * error * every_d(unit), every_d(0x1p53)));
+            vd upper = floors(square * every_d(0x1p-26));
+            high += upper;
+            low += square - upper * every_d(0x1p26);
+        }
+    }
+    return ((uint64_t)total(high) << 26) + (uint64_t)total(low);
+}
+
+#define SQUARES(name, scalar, type, size)                                                                                \
+    static uint64_t name(const void *restrict codes, const void *restrict src, size_t n, double step, double unit)       \
+    {                                                                                                                    \
+        size_t whole = n / LANES * LANES;                                                                                \
+        return squares(codes, src, whole, step, unit, type) +                                                            \
+               scalar((const uint8_t *)codes + (size) * whole, (const uint8_t *)src + 4 * whole, n - whole, step, unit); \
+    }
+
+SQUARES(squares_i8, tn_squares_i8_scalar, I8, 1)
+SQUARES(squares_i16, tn_squares_i16_scalar, I16, 2)
+
 static void set_kernels(tn_quant_kernels *k)
 {
     k->to_8 = to_8;
@@ -279,4 +343,6 @@ static void set_kernels(tn_quant_kernels *k)
     k->from_u16 = from_u16;
     k->range = range;
     k->range_each = range_each;
+    k->squares_i8 = squares_i8;
+    k->squares_i16 = squares_i16;
 }

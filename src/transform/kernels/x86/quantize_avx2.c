@@ -7,6 +7,7 @@
 enum { LANES = 8 };
 typedef float   vf __attribute__((vector_size(32)));
 typedef int32_t vi __attribute__((vector_size(32)));
+typedef double  vd __attribute__((vector_size(32)));
 typedef vi      vm;
 
 static inline vf every_f(float x)          { return (vf)_mm256_set1_ps(x); }
@@ -21,11 +22,37 @@ static inline vf most_f(vf a, vf b)        { return (vf)_mm256_max_ps((__m256)a,
 static inline vi least_i(vi a, vi b)       { return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b); }
 static inline vi most_i(vi a, vi b)        { return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
 static inline vi nearest(vf v)             { return (vi)_mm256_cvtps_epi32((__m256)v); }
+static inline vi truncated(vf v)           { return (vi)_mm256_cvttps_epi32((__m256)v); }
 static inline vf number(vi v)              { return (vf)_mm256_cvtepi32_ps((__m256i)v); }
 static inline vi i8(const void *p)         { return (vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64(p)); }
 static inline vi u8(const void *p)         { return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p)); }
 static inline vi i16(const void *p)        { return (vi)_mm256_cvtepi16_epi32(_mm_loadu_si128(p)); }
 static inline vi u16(const void *p)        { return (vi)_mm256_cvtepu16_epi32(_mm_loadu_si128(p)); }
+
+static inline vd every_d(double x)         { return (vd)_mm256_set1_pd(x); }
+static inline vd least_d(vd a, vd b)       { return (vd)_mm256_min_pd((__m256d)a, (__m256d)b); }
+static inline vd floors(vd v)              { return (vd)_mm256_floor_pd((__m256d)v); }
+static inline double total(vd v)           { return v[0] + v[1] + v[2] + v[3]; }
+
+static inline vd double_f(vf v, int k)
+{
+    return (vd)_mm256_cvtps_pd(k ? _mm256_extractf128_ps((__m256)v, 1) : _mm256_castps256_ps128((__m256)v));
+}
+
+static inline vd double_i(vi v, int k)
+{
+    return (vd)_mm256_cvtepi32_pd(k ? _mm256_extracti128_si256((__m256i)v, 1) : _mm256_castsi256_si128((__m256i)v));
+}
+
+static inline vf signed_as(float x, vf v)
+{
+    return (vf)_mm256_or_ps(_mm256_set1_ps(x), _mm256_and_ps((__m256)v, _mm256_set1_ps(-0.0f)));
+}
+
+static inline vm halves(vf v)
+{
+    return (vm)_mm256_cmp_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), (__m256)v), _mm256_set1_ps(0.5f), _CMP_EQ_OQ);
+}
 
 static inline vf finite(vf v)
 {

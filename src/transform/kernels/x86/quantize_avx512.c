@@ -7,6 +7,7 @@
 enum { LANES = 16 };
 typedef float     vf __attribute__((vector_size(64)));
 typedef int32_t   vi __attribute__((vector_size(64)));
+typedef double    vd __attribute__((vector_size(64)));
 typedef __mmask16 vm;
 
 static inline vf every_f(float x)          { return (vf)_mm512_set1_ps(x); }
@@ -21,11 +22,38 @@ static inline vf most_f(vf a, vf b)        { return (vf)_mm512_max_ps((__m512)a,
 static inline vi least_i(vi a, vi b)       { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
 static inline vi most_i(vi a, vi b)        { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
 static inline vi nearest(vf v)             { return (vi)_mm512_cvtps_epi32((__m512)v); }
+static inline vi truncated(vf v)           { return (vi)_mm512_cvttps_epi32((__m512)v); }
 static inline vf number(vi v)              { return (vf)_mm512_cvtepi32_ps((__m512i)v); }
 static inline vi i8(const void *p)         { return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128(p)); }
 static inline vi u8(const void *p)         { return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p)); }
 static inline vi i16(const void *p)        { return (vi)_mm512_cvtepi16_epi32(_mm256_loadu_si256(p)); }
 static inline vi u16(const void *p)        { return (vi)_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)); }
+
+static inline vd every_d(double x)         { return (vd)_mm512_set1_pd(x); }
+static inline vd least_d(vd a, vd b)       { return (vd)_mm512_min_pd((__m512d)a, (__m512d)b); }
+static inline vd floors(vd v)              { return (vd)_mm512_floor_pd((__m512d)v); }
+static inline double total(vd v)           { return _mm512_reduce_add_pd((__m512d)v); }
+
+static inline vd double_f(vf v, int k)
+{
+    return (vd)_mm512_cvtps_pd(k ? _mm512_extractf32x8_ps((__m512)v, 1) : _mm512_castps512_ps256((__m512)v));
+}
+
+static inline vd double_i(vi v, int k)
+{
+    return (vd)_mm512_cvtepi32_pd(k ? _mm512_extracti64x4_epi64((__m512i)v, 1) : _mm512_castsi512_si256((__m512i)v));
+}
+
+static inline vf signed_as(float x, vf v)
+{
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    return (vf)_mm512_or_si512((__m512i)_mm512_set1_ps(x), _mm512_and_si512((__m512i)v, sign));
+}
+
+static inline vm halves(vf v)
+{
+    return _mm512_cmp_ps_mask(_mm512_abs_ps((__m512)v), _mm512_set1_ps(0.5f), _CMP_EQ_OQ);
+}
 
 static inline vf finite(vf v)
 {
