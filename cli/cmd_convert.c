@@ -286,6 +286,11 @@ const command cmd_convert = {
              "scales, (code - zero) * scale: zero=symmetric, asymmetric or N; percentile=P\n"
              "fits the range to P percent of the values; scale=S is given, not found.\n"
              "A cast to a float type gives the values back.  DIM is a letter or a number.\n\n"
+             "fx8 and fx16 are such codes as microcontrollers have them, code / 2^frac: frac=N,\n"
+             "auto (as many bits as no value is cut at; the default) or least (those with the least\n"
+             "squared error).  sa8 and sa32 have zero points and scales of 15 bits, with the keys\n"
+             "above.  Both round away, or half_up where codes become other codes; compat=mli\n"
+             "computes as embARC MLI does, also in a cast back to a float type.\n\n"
              "TYPE may also be a datatype, small codes that share scales (\"tenon datatypes\"):\n"
              "mxfp4, or spelled out 'e2m1fnuz|e8m0_t32', or with a codebook of your own\n"
              "'table.json|e8m0_t32'.  Keys: round, nan, seed, mode (--scale-mode), store (packed,\n"
@@ -293,7 +298,7 @@ const command cmd_convert = {
              "values.  Again, a cast to a float type gives the values back.\n\n"
              "--layout puts the dimensions into another order, the data with them; from= says\n"
              "what the file does not.  --pad fills each DIM up to a multiple of N with zeros or\n"
-             "value=V; the shape stays as it is.\n\n"
+             "value=V, codes with their zero point or with compat=mli with 0; the shape stays.\n\n"
              "--form stores only what is not zero (coo, csr), or all of it (dense): threshold=T\n"
              "leaves out values of at most that magnitude, duplicates=sum adds up entries with\n"
              "the same indices (default: refuse), index=TYPE is that of the indices.",
@@ -301,6 +306,7 @@ const command cmd_convert = {
                "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
                "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
                "  $ tenon convert in.safetensors small.zt --cast '*.weight=mxfp4,mode=mse' --report\n"
+               "  $ tenon convert in.safetensors fixed.zt --cast fx16,frac=auto --layout 'conv*=HWCN,from=NCHW'\n"
                "  $ tenon convert pruned.safetensors small.zt --form '*.weight=csr'\n"
                "  $ tenon convert in.safetensors npu.json --layout 'conv*=NHWC,from=NCHW' --pad 'conv*=C=16'",
     .min_files = 2,

@@ -1,8 +1,10 @@
 /* remake.c - what becomes of one tensor on its way into another file. */
 #include "remake.h"
 #include "base/error.h"
+#include "recode.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
+#include "tensor/layout.h"
 #include "values.h"
 
 #include <math.h>
@@ -30,12 +32,20 @@ typedef struct making {
     tn_remade             *made;
     tn_part               *parts;       /* of made->tensor */
     tn_arrange             how;
-    const int32_t         *zero;        /* of a scaled tensor, or NULL */
+    const int32_t         *zero;        /* of a scaled tensor, or NULL: the source's, then the result's */
 } making;
 
 static tn_status fail(const making *m, tn_status status, tn_error *err, const char *text)
 {
     return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(m->source->name).text, text);
+}
+
+/* How much there will be to do is not known as yet. */
+static tn_status tick(void *context, tn_error *err)
+{
+    const tn_remake_place *place = context;
+    bool cancelled = place->progress && place->progress(place->context, 0, 1);
+    return cancelled ? tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled") : TN_OK;
 }
 
 /* ---- order ---- */
@@ -57,7 +67,7 @@ static tn_status choose_order(making *m, tn_error *err)
     if (t->layout && strcmp(from, t->layout) != 0)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected layout %s but found %s",
                        tn_quote_z(t->name).text, from, t->layout);
-    if (tn_layout_check(from, t->rank, &why) || tn_layout_order(from, rule->to, m->how.order, &why))
+    if (tn_layout_check_shape(from, t->rank, t->shape, &why) || tn_layout_order(from, rule->to, m->how.order, &why))
         return fail(m, TN_ERR_ARGUMENT, err, why.text);
     m->made->tensor.layout = rule->to;
     return TN_OK;
@@ -162,7 +172,8 @@ static tn_status dequantize(making *m, tn_error *err)
         return fail(m, TN_ERR_ARGUMENT, err, "a scaled tensor becomes a float type, and from there any other");
     if (!shape)
         return tn_fail_nomem(err);
-    tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero };
+    tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero,
+                          m->rules->cast->quantize.arithmetic };
     tn_status status = tn_dequantize_change(&d, m->arena, &m->made->change, err);
     m->made->tensor.form = "dense";
     m->made->tensor.scaling = NULL;
@@ -180,7 +191,7 @@ static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
     *axis = TN_PER_TENSOR;
     if (!*text)
         return TN_OK;
-    const char *letter = layout && !text[1] ? strchr(layout, *text) : NULL;
+    const char *letter = layout && !text[1] && *text != '1' ? strchr(layout, *text) : NULL;     /* 1 is a number */
     char *end;
     long number = letter ? (long)(letter - layout) : strtol(text, &end, 10);
     if (!letter && *end)
@@ -194,17 +205,32 @@ static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
     return TN_OK;
 }
 
+/* The scale that is given, or that of no values. */
+static float first_scale(const tn_cast_rule *rule)
+{
+    bool power = rule->quantize.rule == TN_SCALE_POWER || rule->quantize.rule == TN_SCALE_LEAST;
+    return rule->quantize.rule == TN_SCALE_GIVEN ? rule->scale : power ? ldexpf(1, 1 - (int)tn_dtype_get(rule->dtype)->bits) : 1;
+}
+
 /* Room for scales and zero points, and where they are declared. */
-static tn_status add_scales(making *m, uint64_t count, bool symmetric, tn_unknown_scales *u, tn_error *err)
+static tn_status add_scales(making *m, tn_unknown_scales *u, tn_error *err)
 {
     const tn_cast_rule *rule = m->rules->cast;
+    bool zeros = rule->has_zeros || !rule->quantize.symmetric;
     int64_t *extent = tn_arena_zalloc(m->arena, 1, sizeof *extent);
+    uint64_t count = 0;
+    tn_error why;
+    tn_status status = find_axis(m, &u->options.axis, err);
+    if (status)
+        return status;
+    if (tn_scale_count(m->source->rank, m->source->shape, u->options.axis, &count, &why))
+        return fail(m, why.status, err, why.text);
     u->scale = tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->scale);
-    u->zero = symmetric ? NULL : tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->zero);
-    if (!extent || !u->scale || (!symmetric && !u->zero))
+    u->zero = zeros ? tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->zero) : NULL;
+    if (!extent || !u->scale || (zeros && !u->zero))
         return tn_fail_nomem(err);
     for (uint64_t i = 0; i < count; i++) {
-        u->scale[i] = rule->quantize.rule == TN_SCALE_GIVEN ? rule->scale : 1;
+        u->scale[i] = first_scale(rule);
         if (u->zero)
             u->zero[i] = rule->zero;
     }
@@ -214,9 +240,28 @@ static tn_status add_scales(making *m, uint64_t count, bool symmetric, tn_unknow
                              .data = u->scale };
     m->parts[2] = (tn_part){ .role = "zero", .array = { TN_INT32, rank, extent, NULL }, .nbytes = count * sizeof *u->zero,
                              .data = u->zero };
-    m->made->tensor.nparts = symmetric ? 2 : 3;
+    m->made->tensor.nparts = zeros ? 3 : 2;
     m->zero = u->zero;
     return TN_OK;
+}
+
+/* What the options make of the tensor, with the scales found later or given already. */
+static tn_unknown_scales *new_scales(const making *m)
+{
+    tn_unknown_scales *u = tn_arena_zalloc(m->arena, 1, sizeof *u);
+    if (u) {
+        u->options = m->rules->cast->quantize;
+        u->codes = m->rules->cast->dtype;
+    }
+    return u;
+}
+
+static void declare_codes(making *m, const tn_scaling *scaling, const tn_change *change)
+{
+    m->made->change = change;
+    m->made->tensor.form = "scaled";
+    m->made->tensor.scaling = scaling;
+    m->parts[0].array.dtype = m->rules->cast->dtype;
 }
 
 static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_scaling *scaling, tn_error *err)
@@ -253,21 +298,12 @@ static tn_status check_tally(const making *m, const tn_unknown_scales *u, tn_err
 static tn_status quantize(making *m, tn_error *err)
 {
     const tn_cast_rule *rule = m->rules->cast;
-    const tn_tensor *t = m->source;
-    tn_unknown_scales *u = tn_arena_zalloc(m->arena, 1, sizeof *u);
+    tn_unknown_scales *u = new_scales(m);
     tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
-    maker *k = new_maker(m, t->dtype, rule->dtype);
-    uint64_t count = 0;
-    tn_error why;
+    maker *k = new_maker(m, m->source->dtype, rule->dtype);
     if (!u || !scaling || !k)
         return tn_fail_nomem(err);
-    u->options = rule->quantize;
-    u->codes = rule->dtype;
-    tn_status status = find_axis(m, &u->options.axis, err);
-    if (!status && tn_scale_count(t->rank, t->shape, u->options.axis, &count, &why))
-        status = fail(m, why.status, err, why.text);
-    if (!status)
-        status = add_scales(m, count, rule->quantize.symmetric, u, err);
+    tn_status status = add_scales(m, u, err);
     if (!status)
         status = plan_codes(m, u, k, scaling, err);
     if (!status)
@@ -275,12 +311,54 @@ static tn_status quantize(making *m, tn_error *err)
     if (status)
         return status;
     k->change.apply = apply_quantize;
-    m->made->change = &k->change;
-    m->made->tensor.form = "scaled";
-    m->made->tensor.scaling = scaling;
-    m->parts[0].array.dtype = rule->dtype;
+    declare_codes(m, scaling, &k->change);
     m->made->unknown = rule->quantize.rule == TN_SCALE_GIVEN ? NULL : u;
     return TN_OK;
+}
+
+/* Codes of codes: without values between them, so their scale is given or told by the codes. */
+static tn_status requantize(making *m, tn_error *err)
+{
+    const tn_cast_rule *rule = m->rules->cast;
+    tn_unknown_scales *u = new_scales(m);
+    tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
+    int64_t *shape = tn_arena_copy(m->arena, m->how.shape, sizeof m->how.shape);
+    const tn_change *change = NULL;
+    tn_error why;
+    if (!u || !scaling || !shape)
+        return tn_fail_nomem(err);
+    tn_recoding r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->codes, .rank = m->how.rank, .shape = shape,
+                      .axis = new_axis(m, m->source->scaling->axis), .options = u->options, .tick = tick,
+                      .context = (void *)(uintptr_t)m->place };
+    if (!rule->round_given)
+        r.options.round = TN_ROUND_HALF_UP;
+    if (tn_code_range(u->codes, &u->options, scaling->range, &why))
+        return fail(m, why.status, err, why.text);
+    tn_status status = add_scales(m, u, err);
+    if (!status && rule->quantize.rule == TN_SCALE_POWER)
+        status = tn_recode_power(&r, m->arena, u->scale, err);
+    r.scales = (tn_scales){ .axis = new_axis(m, u->options.axis), .scale = u->scale, .zero = u->zero };
+    if (!status)
+        status = tn_recode_change(&r, m->arena, &change, err);
+    if (status)
+        return status;
+    scaling->axis = r.scales.axis;
+    declare_codes(m, scaling, change);
+    return TN_OK;
+}
+
+static tn_status cast_codes(making *m, tn_error *err)
+{
+    const tn_cast_rule *rule = m->rules->cast;
+    const tn_quantize_options *q = &rule->quantize;
+    if (!rule->quantized)
+        return dequantize(m, err);
+    if (q->arithmetic == TN_QUANT_BINARY32)
+        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
+    if (q->rule != TN_SCALE_GIVEN && q->rule != TN_SCALE_POWER)
+        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: give the new one (frac=N, frac=auto, scale=S), or cast it to a float "
+                    "type first");
+    return requantize(m, err);
 }
 
 /* ---- forms ---- */
@@ -314,14 +392,6 @@ static tn_status check_form(const making *m, tn_error *err)
     if (rules->cast && tn_dtype_get(rules->cast->dtype)->bits < 8)
         return fail(m, TN_ERR_UNSUPPORTED, err, "another form, and elements narrower than a byte, take two conversions");
     return TN_OK;
-}
-
-/* How much there will be to do is not known as yet. */
-static tn_status tick(void *context, tn_error *err)
-{
-    const tn_remake_place *place = context;
-    bool cancelled = place->progress && place->progress(place->context, 0, 1);
-    return cancelled ? tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled") : TN_OK;
 }
 
 /* Another form, or the same in canonical order. */
@@ -541,9 +611,7 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
     if (status)
         return status;
     if (scaled)
-        return !cast ? keep_scales(m, err)
-               : cast->quantized ? fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first")
-                                 : dequantize(m, err);
+        return cast ? cast_codes(m, err) : keep_scales(m, err);
     return !cast ? TN_OK : cast->quantized ? quantize(m, err) : cast_elements(m, plans, err);
 }
 
@@ -578,6 +646,26 @@ static tn_status pad_to(making *m, uint32_t dimension, int64_t multiple, tn_erro
     return TN_OK;
 }
 
+static bool has_padding(const tn_arrange *how)
+{
+    return how->rank && memcmp(how->shape, how->physical, how->rank * sizeof *how->shape) != 0;
+}
+
+/* Zero points of a file may lie beyond the codes: then no code means zero. */
+static tn_status check_fills(const making *m, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(m->parts[0].array.dtype);
+    bool sign = type->kind == TN_KIND_INT;
+    int64_t high = (INT64_C(1) << (type->bits - sign)) - 1, low = sign ? -high - 1 : 0;
+    uint64_t count = m->how.fills && m->rules->pad && has_padding(&m->how) ? m->parts[2].nbytes / sizeof *m->how.fills : 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (m->how.fills[i] < low || m->how.fills[i] > high)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a zero point from %lld to %lld to pad with but found %d "
+                           "(compat=mli pads with code 0)", tn_quote_z(m->source->name).text, (long long)low, (long long)high,
+                           m->how.fills[i]);
+    return TN_OK;
+}
+
 /* The value in the elements' type; of a scaled tensor the code of zero. */
 static tn_status choose_fill(making *m, tn_error *err)
 {
@@ -587,9 +675,9 @@ static tn_status choose_fill(making *m, tn_error *err)
     tn_error why;
     m->how.axis = -1;
     if (m->made->tensor.scaling) {
-        m->how.fills = m->zero;
-        m->how.axis = m->zero ? m->made->tensor.scaling->axis : -1;
-        return value == 0 ? TN_OK : fail(m, TN_ERR_ARGUMENT, err, "padding of a scaled tensor has the value 0");
+        m->how.fills = m->rules->pad && m->rules->pad->raw_zero ? NULL : m->zero;
+        m->how.axis = m->how.fills ? m->made->tensor.scaling->axis : -1;
+        return value == 0 ? check_fills(m, err) : fail(m, TN_ERR_ARGUMENT, err, "padding of a scaled tensor has the value 0");
     }
     if (value == 0 && !signbit(value))
         return TN_OK;
@@ -618,11 +706,6 @@ static tn_status choose_padding(making *m, tn_error *err)
 static bool lies_crosswise(const tn_part *p)
 {
     return p->storage.stride && p->array.rank && p->storage.stride[p->array.rank - 1] != 1;
-}
-
-static bool has_padding(const tn_arrange *how)
-{
-    return how->rank && memcmp(how->shape, how->physical, how->rank * sizeof *how->shape) != 0;
 }
 
 static tn_status settle_shape(making *m, tn_error *err)

@@ -52,7 +52,7 @@ typedef struct tn_remade {
 /* Decides what becomes of `source` under the rules; everything is in the arena.
  * Cast plans are kept in `plans` by source type, one table a cast rule (NULL
  * where there is none yet).  For a new form the data is read: how many entries
- * there are must be known.  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED
+ * there are must be known; and so it is for a power of two that codes are to fit.  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED
  * with the tensor's name: a rule that cannot be honoured.  made->reformed and
  * made->rescale are to be freed after a failure too; *output_failed is set when it is the output's. */
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,

@@ -40,6 +40,14 @@ static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_par
     return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text) : TN_OK;
 }
 
+tn_status tn_read_scales(const tn_file *file, const tn_tensor *t, tn_arena *arena, const float **scale, tn_error *err)
+{
+    void *data = NULL;
+    tn_status status = read_part(file, t, &t->parts[1], arena, &data, err);
+    *scale = data;
+    return status;
+}
+
 tn_status tn_read_zeros(const tn_file *file, const tn_tensor *t, tn_arena *arena, const int32_t **zero, tn_error *err)
 {
     void *data = NULL;
@@ -52,14 +60,15 @@ tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const 
 {
     const tn_tensor *t = d->tensor;
     tn_dtype codes = t->parts[0].array.dtype;
-    tn_quantize_options o = { .size = sizeof o, .axis = d->axis, .range = { t->scaling->range[0], t->scaling->range[1] } };
+    tn_quantize_options o = { .size = sizeof o, .axis = d->axis, .range = { t->scaling->range[0], t->scaling->range[1] },
+                              .arithmetic = d->arithmetic };
     dequantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
     tn_scale_index index;
-    void *scale = NULL;
+    const float *scale = NULL;
     tn_error why;
     if (!k)
         return tn_fail_nomem(err);
-    tn_status status = read_part(d->file, t, &t->parts[1], arena, &scale, err);
+    tn_status status = tn_read_scales(d->file, t, arena, &scale, err);
     if (status)
         return status;
     status = tn_scale_index_for(d->rank, d->shape, d->axis, &index, &why);
@@ -115,7 +124,7 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
     if (strcmp(t->form, "scaled") != 0)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s has no values this version can read",
                        tn_quote_z(t->name).text, tn_quote_z(t->form).text);
-    tn_dequantizing d = { file, t, t->dtype, t->rank, t->shape, t->scaling->axis, NULL };
+    tn_dequantizing d = { .file = file, .tensor = t, .to = t->dtype, .rank = t->rank, .shape = t->shape, .axis = t->scaling->axis };
     plan->dtype = t->dtype;
     status = tn_read_zeros(file, t, arena, &d.zero, err);
     return status ? status : tn_dequantize_change(&d, arena, &plan->change, err);

@@ -5,6 +5,8 @@
 #include "container/stream.h"
 #include "made.h"
 
+#include <tenon/quantize.h>
+
 /* How codes of a scaled tensor become values. */
 typedef struct tn_dequantizing {
     const tn_file   *file;
@@ -14,12 +16,16 @@ typedef struct tn_dequantizing {
     const int64_t   *shape;     /* the order in which the change will see the codes... */
     int32_t          axis;      /* ...and where the scales go along it */
     const int32_t   *zero;      /* of the tensor, or NULL: see tn_read_zeros() */
+    tn_quant_arithmetic arithmetic;
 } tn_dequantizing;
 
 /* Makes the change, in the arena; reads the scales. */
 tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change, tn_error *err);
 
-/* The zero points of a scaled tensor, in the arena; NULL where it has none. */
+/* The scales of a scaled tensor without a datatype, in the arena. */
+tn_status tn_read_scales(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const float **scale, tn_error *err);
+
+/* Its zero points; NULL where it has none. */
 tn_status tn_read_zeros(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const int32_t **zero, tn_error *err);
 
 /* How to have the values of a tensor: by streams of its first part, or made of all of them. */

@@ -39,7 +39,8 @@ typedef struct tn_cast_rule {
     tn_dtype        dtype;
     tn_cast_options options;
     bool            quantized;  /* integer codes with a scale, as `quantize` says; else one element for one */
-    tn_quantize_options quantize;   /* its round, nan and seed are those of `options` */
+    tn_quantize_options quantize;   /* its round, nan and seed are those of `options`; where nothing is quantized, its
+                                 * arithmetic is that of values from codes */
     char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the last); "": per tensor */
     float           scale;      /* TN_SCALE_GIVEN: for all */
     int32_t         zero;
@@ -47,18 +48,30 @@ typedef struct tn_cast_rule {
     tn_scaled_options scaled;   /* its round, nan and seed are those of `options` */
     bool            is_virtual; /* values in the tensor's own type instead of codes */
     unsigned        keep, of;   /* N:M sparsity alone, in the tensor's own type; of 0: none */
+    bool            has_zeros;  /* codes have a part "zero" even where all of it is 0: affine ones as firmware knows them */
+    bool            round_given;    /* else codes that are made of codes round HALF_UP, whatever `options` say */
 } tn_cast_rule;
 
 /* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
  * seed, times (each value is multiplied by it first) and complex (real); and
  * for codes with a scale per (tensor, channel: this makes it one), axis, zero
- * (symmetric, asymmetric, or a number), percentile, scale.  TYPE may also be a
- * datatype (tn_datatype_load()) with the keys round, nan, seed, mode (max, floor,
- * auto, midmax, topbinade, option3, ceil, mse), store (packed, unpacked), dialect
- * (ocp, ggml), rotate (tn_rotation_parse()) and virtual (yes, no), or N:M: the N
- * largest of each M along the last dimension are kept.  A glob given so
- * has no comma.  What the text does not say is taken from
- * `defaults` (may be NULL; of it options, scaled and is_virtual count).
+ * (symmetric, asymmetric, or a number), percentile, scale; and compat (mli: the
+ * values of codes as embARC MLI computes them).
+ *
+ * TYPE may also be fx8 or fx16, codes of all 8 or 16 bits whose scale is 2^-N: keys
+ * frac (auto, least: TN_SCALE_POWER and TN_SCALE_LEAST; or N, -127 to 126), round,
+ * nan, seed, compat (mli).  Or sa8, sa32: codes of all 8 or 32 bits with zero points
+ * and scales of 15 bits: keys per (tensor), axis, zero, percentile, scale, round, nan,
+ * seed, compat.  Both are TN_QUANT_EXACT unless compat says MLI, round AWAY, and are made
+ * of float types or, with a scale that is given, of codes with scales.
+ *
+ * TYPE may also be a datatype (tn_datatype_load()) with the keys round, nan, seed, mode
+ * (max, floor, auto, midmax, topbinade, option3, ceil, mse), store (packed,
+ * unpacked), dialect (ocp, ggml), rotate (tn_rotation_parse()) and virtual (yes,
+ * no), or N:M: the N largest of each M along the last dimension are kept.
+ *
+ * A glob given so has no comma.  What the text does not say is taken from `defaults`
+ * (may be NULL; of it options, scaled, is_virtual and round_given count).
  * TN_ERR_ARGUMENT: the text says what and where.  The caller frees the rule. */
 TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule, tn_error *err);
 TN_API void tn_cast_rule_free(tn_cast_rule *rule);
@@ -83,9 +96,10 @@ typedef struct tn_pad_rule {
         int64_t multiple;       /* the extent becomes the next multiple of this */
     } dims[TN_MAX_RANK];
     double   value;             /* of the elements added; of a scaled tensor 0 only */
+    bool     raw_zero;          /* of a scaled tensor: they are code 0, as embARC MLI pads, not the code of 0 */
 } tn_pad_rule;
 
-/* Reads [GLOB=]DIM=N[,DIM=N...][,value=V]; DIM is a letter or a number. */
+/* Reads [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]; DIM is a letter or a number. */
 TN_API tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err);
 
 /* Which tensors get another form; the first rule that matches counts.  A tensor

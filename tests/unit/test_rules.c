@@ -1,4 +1,4 @@
-/* Rules: [GLOB=]TYPE[,KEY=VALUE...] of casts (those of datatypes: test_rules_datatype.c), [GLOB=]LAYOUT[,from=LAYOUT], [GLOB=]DIM=N[,DIM=N...][,value=V]. */
+/* Rules: [GLOB=]TYPE[,KEY=VALUE...] of casts (those of datatypes: test_rules_datatype.c, of MLI's types: test_rules_fixed.c), [GLOB=]LAYOUT[,from=LAYOUT], [GLOB=]DIM=N[,DIM=N...][,value=V]. */
 #include "support.h"
 
 #include <stdio.h>
@@ -89,8 +89,8 @@ static void messages_point_at_the_place(void)
     bad("f32,", "\"\" at character 5 is no KEY=VALUE");
     bad("f32,up", "\"up\" at character 5 is no KEY=VALUE");
     bad("f32,round=up,,nan=keep", "\"\" at character 14 is no KEY=VALUE");
-    bad("f32,rounds=up", "\"rounds\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
-    bad("f32,=up", "\"\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
+    bad("f32,rounds=up", "\"rounds\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale, compat)");
+    bad("f32,=up", "\"\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale, compat)");
     bad("f32,round=up,round=up", "\"round\" at character 14 is there a second time");
     bad("f32,round=nearest", "\"nearest\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
     bad("f32,round=", "\"\" at character 11 is no rounding (even, away, zero, half_up, trunc, up, down, stochastic)");
@@ -101,7 +101,7 @@ static void messages_point_at_the_place(void)
     bad("f32,seed=18446744073709551616", "\"18446744073709551616\" at character 10 is no number from 0 to 18446744073709551615");
     bad("f32,seed=", "\"\" at character 10 is no number from 0 to 18446744073709551615");
     bad("\x1b[2J=x", "\"x\" at character 6 is no type (see: tenon types, tenon datatypes)");
-    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale)");
+    bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, scale, compat)");
 }
 
 static void a_factor_is_a_float32_and_not_zero(void)
@@ -224,11 +224,13 @@ static void a_padding_rule_has_dimensions_and_a_value(void)
     CHECK(tn_pad_rule_parse("C=16", &rule, NULL) == TN_OK);
     CHECK(strcmp(rule.glob, "*") == 0 && rule.count == 1 && rule.dims[0].letter == 'C' && rule.dims[0].multiple == 16 && rule.value == 0);
     CHECK(tn_pad_rule_parse("a=b*=C=16,-1=8,0=4,value=-1.5", &rule, NULL) == TN_OK);
-    CHECK(strcmp(rule.glob, "a=b*") == 0 && rule.count == 3 && rule.value == -1.5);
+    CHECK(strcmp(rule.glob, "a=b*") == 0 && rule.count == 3 && rule.value == -1.5 && !rule.raw_zero);
     CHECK(rule.dims[0].letter == 'C' && !rule.dims[1].letter && rule.dims[1].dimension == -1 && rule.dims[1].multiple == 8);
     CHECK(rule.dims[2].dimension == 0 && rule.dims[2].multiple == 4);
+    CHECK(tn_pad_rule_parse("C=16,compat=mli", &rule, NULL) == TN_OK && rule.raw_zero && rule.count == 1 && rule.value == 0);
     static const char *const wrong[] = { "", "C", "C=", "C=0", "C=-1", "C=1099511627777", "CC=3", "C=1,", "C=1,value=", "value=1", "=C=1", "9999999999=1",
-                                        "C=2,C=3", "0=2,0=2", "C=2,value=1,value=1" };
+                                        "C=2,C=3", "0=2,0=2", "C=2,value=1,value=1", "C=2,compat=", "C=2,compat=raw", "C=2,compat=mli,compat=mli", "compat=mli",
+                                        "C=2,compat=mli,value=0" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_error err = { .text = "" };
         CHECK(tn_pad_rule_parse(wrong[i], &rule, &err) == TN_ERR_ARGUMENT && err.text[0]);

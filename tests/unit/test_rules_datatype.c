@@ -138,7 +138,7 @@ static void a_bad_key_of_a_datatype_is_pointed_at(void)
         bad(text, why);
     }
     bad("f32,mode=max", "\"mode\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, "
-        "percentile, scale)");
+        "percentile, scale, compat)");
     bad("mxfp4,mode=min", "\"min\" at character 12 is no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)");
     bad("mxfp4,store=dense", "\"dense\" at character 13 is neither packed nor unpacked");
     bad("mxfp4,dialect=", "\"\" at character 15 is no dialect (ocp, ggml)");

@@ -7,6 +7,7 @@
 #include "tensor/array.h"
 #include "tensor/form.h"
 
+#include <math.h>
 #include <string.h>
 
 /* One description being made.  Memory that runs out is seen once, at the end. */
@@ -108,6 +109,13 @@ double tn_raw_number(float value)
     return j.status || (float)number != value ? (double)value : number;
 }
 
+/* A power of two has all its digits: whoever reads it as a double can tell fixed point by it. */
+static double scale_number(float scale)
+{
+    int exponent;
+    return frexpf(scale, &exponent) == 0.5f ? (double)scale : tn_raw_number(scale);
+}
+
 static void describe_scaling(maker *m)
 {
     const tn_tensor *t = m->s->tensor;
@@ -117,7 +125,7 @@ static void describe_scaling(maker *m)
     double *scales = keep(m, tn_arena_zalloc(m->arena, n, sizeof *scales));
     int64_t *zeros = m->s->zero ? keep(m, tn_arena_zalloc(m->arena, n, sizeof *zeros)) : NULL;
     for (size_t i = 0; scales && i < n; i++)
-        scales[i] = tn_raw_number(m->s->scale[i]);
+        scales[i] = scale_number(m->s->scale[i]);
     for (size_t i = 0; zeros && i < n; i++)
         zeros[i] = m->s->zero[i];
     *q = (tn_quantization){ .scales = scales, .nscales = n, .zero_points = zeros, .nzero_points = zeros ? n : 0,
