@@ -153,6 +153,21 @@ static bool take_level(opts *o, const option_row *row, const char *value)
     return true;
 }
 
+static bool take_mli(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    static const struct { const char *name; tn_mli_version mli; } versions[] = {
+        { "1.0", TN_MLI_1_0 }, { "1.1", TN_MLI_1_1 }, { "2.0", TN_MLI_2_0 }
+    };
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        if (strcmp(value, versions[i].name) == 0) {
+            o->mli = versions[i].mli;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool take_io(opts *o, const option_row *row, const char *value)
 {
     (void)row;
@@ -205,6 +220,7 @@ static bool take_cast_default(opts *o, const option_row *row, const char *value)
     if (!read_default("bool", row->name, value, &o->cast, &read))
         return false;
     o->cast.options = read.options;
+    o->cast.round_given = read.round_given;
     o->cast_default = row->name;
     return true;
 }
@@ -278,7 +294,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_REPORT] = { "report", NULL, NULL, "datatypes: what they did to each tensor", take_flag, FIELD(report), 0 },
     [OPT_LAYOUT] = { "layout", "RULE", NULL, "new order: [GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
                      FIELD(layouts), 0 },
-    [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V]", take_list, FIELD(pads), 0 },
+    [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]", take_list, FIELD(pads), 0 },
     [OPT_FORM] = { "form", "RULE", NULL, "form: [GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_list, FIELD(forms), 0 },
     [OPT_MAX_BYTES] = { "max-bytes", "SIZE", A_SIZE, "--form: no tensor larger than this (default 1 GiB, or more)", take_size, FIELD(max_bytes), 0 },
     [OPT_COMPRESS] = { "compress", "zstd[:LEVEL]|none", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
@@ -302,6 +318,12 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_TYPES] = { "types", "LIST", NULL, "datatypes, separated by commas: mxfp4,nvfp4,int4_b32", take_text, FIELD(types), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },
+    [OPT_OUT] = { "out", "DIR", NULL, "the folder to write into; made if it is missing", take_text, FIELD(folder), 'o' },
+    [OPT_MLI] = { "mli", "1.0|1.1|2.0", NULL, "the version of MLI (default: 1.0)", take_mli, 0, 0 },
+    [OPT_SECTION] = { "section", "NAME", NULL, "the linker section of the data", take_text, FIELD(section), 0 },
+    [OPT_NAME] = { "name", "NAME", NULL, "of the files and identifiers (default: that of FILE)", take_text, FIELD(name), 0 },
+    [OPT_BINARY] = { "binary", NULL, NULL, "a flat image and a header of offsets, not C source", take_flag, FIELD(binary), 0 },
+    [OPT_PLAN] = { "plan", NULL, NULL, "say what takes how many bytes; without -o only that", take_flag, FIELD(plan), 0 },
     [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,
                       FIELD(dry_run), 'n' },
     [OPT_SIDECAR] = { "sidecar", NULL, NULL, "write FILE.wia.json beside FILE instead", take_flag, FIELD(sidecar), 0 },

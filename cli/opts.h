@@ -11,7 +11,7 @@ typedef enum opt_id {
     OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
     OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_MAX_BYTES, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
     OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC, OPT_OCP_NAMES, OPT_TYPES,
-    OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
+    OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
     OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
 } opt_id;
 _Static_assert(OPT_COUNT <= 64, "one bit each");
@@ -23,8 +23,9 @@ typedef struct text_list {
 } text_list;
 
 typedef struct opts {
-    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, report, ocp_names, help;
-    const char *from, *to, *slice, *tensor, *types;
+    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, report, ocp_names, binary, plan, help;
+    const char *from, *to, *slice, *tensor, *types, *folder, *section, *name;
+    tn_mli_version mli;
     tn_io       io;
     unsigned    jobs;
     int         btf_coo_code;
@@ -55,7 +56,7 @@ typedef struct command {
     int       (*run)(const opts *o);
 } command;
 
-extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check,
+extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_export_c, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check,
     cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or

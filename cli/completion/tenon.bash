@@ -32,6 +32,7 @@ _tenon_options() {
             "--layout --pad --form --max-bytes --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names" \
             "--dry-run --force --jobs --quiet $input $common"
         ;;
+    export-c) echo "-o --mli --section --align --name --binary --plan --only --force --quiet $input $common" ;;
     compare-types) echo "--types --only --nan --scale-mode --rotate --jobs $input $common" ;;
     diff) echo "--ignore-metadata --jobs $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
@@ -50,7 +51,7 @@ _tenon_values() {
     --compress) echo zstd zstd:1 zstd:3 zstd:9 zstd:19 none ;;
     --checksum) echo crc32c sha256 none ;;
     --io) echo mmap pread ;;
-    --cast) _tenon_types; _tenon_datatypes ;;
+    --cast) _tenon_types; echo "sa8 sa32"; _tenon_datatypes ;;
     --types) _tenon_datatypes ;;
     --sparse) echo 1:2 2:4 4:8 8:16 ;;
     --scale-mode) echo max floor auto midmax topbinade option3 ceil mse ;;
@@ -62,6 +63,7 @@ _tenon_values() {
     --complex) echo real ;;
     --layout) _tenon_layouts ;;
     --level) echo 1 2 3 ;;
+    --mli) echo 1.0 1.1 2.0 ;;
     --align) echo 64 4K 2M ;;
     --shard-size) echo 1G 5G ;;
     esac
@@ -69,7 +71,7 @@ _tenon_values() {
 
 _tenon() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands='ls show stats verify convert compare-types diff meta describe check compliance device formats types datatypes version help'
+    local commands='ls show stats verify convert export-c compare-types diff meta describe check compliance device formats types datatypes version help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
@@ -83,11 +85,16 @@ _tenon() {
     fi
     case $previous in
     --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | \
-        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --level)
+        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --level | --mli)
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --seed | --pad | --form | --max-bytes | --bind | --tensor | --set | --unset | --jobs | -j)
+    --slice | --only | --rename | --seed | --pad | --form | --max-bytes | --bind | --tensor | --set | --unset | --section | --name | --jobs | -j)
+        return
+        ;;
+    -o | --out)
+        compopt -o dirnames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -d -- "$current")
         return
         ;;
     esac

@@ -9,6 +9,7 @@
 #include <tenon/device.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
+#include <tenon/export.h>
 #include <tenon/file.h>
 #include <tenon/layout.h>
 #include <tenon/mli.h>
