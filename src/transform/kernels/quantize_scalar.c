@@ -2,6 +2,7 @@
  * loops, and the table of its kernels. */
 #include "transform/kernels/quantize.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static uint32_t bits_of(float x)
 INLINE int32_t nearest(float quotient, bool away)
 {
     if (away)
-        return (int32_t)(quotient + (quotient < 0 ? -ALMOST : ALMOST));
+        return (int32_t)(quotient + copysignf(ALMOST, quotient));
     return (int32_t)(bits_of(quotient + ROUNDER) - bits_of(ROUNDER));
 }
 
