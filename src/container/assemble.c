@@ -137,11 +137,11 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
     t->dtype = r->tensor_dtype;
     t->rank = r->tensor_rank;
     t->shape = r->tensor_shape;
-    t->scaling = r->scaling ? tn_scaling_keep(&f->arena, r->scaling) : NULL;
+    t->scaling = r->scaling ? tn_scaling_keep(&f->arena, r->scaling, &f->datatype) : NULL;
     t->parts = parts;
     t->nparts = r->nroles;
     tn_error why;
-    tn_status status = !r->scaling == !t->scaling ? tn_form_check(t, &why) : TN_ERR_NOMEM;
+    tn_status status = !r->scaling == !t->scaling ? tn_form_check_as(t, tn_scaling_datatype(t->scaling, &f->datatype), &why) : TN_ERR_NOMEM;
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (status && status != TN_ERR_UNSUPPORTED)     /* a form of a later version is kept as it is */

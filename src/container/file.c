@@ -227,7 +227,7 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     t->scaling = e->scaling;
     t->parts = parts;
     t->nparts = e->ncompanions + 1;
-    tn_status status = tn_form_check(t, &why);
+    tn_status status = tn_form_check_as(t, tn_scaling_datatype(t->scaling, &f->datatype), &why);
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     return status ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
@@ -491,6 +491,7 @@ void tn_close(tn_file *f)
     free(f->at);
     free(f->records);
     tn_names_free(&f->names);
+    tn_datatype_free(f->datatype.datatype);
     tn_arena_free(&f->arena);
     free(f);
 }

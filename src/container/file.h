@@ -7,6 +7,7 @@
 #include "bytes/source.h"
 #include "container/format.h"
 #include "container/names.h"
+#include "container/record.h"
 
 #define TN_MAX_WARNINGS 100
 
@@ -34,6 +35,7 @@ struct tn_file {
     uint32_t   last_shard;
     bool       disordered;      /* ...unless one lay before another's end */
 
+    tn_kept_datatype datatype;
     const tn_meta *meta;
     size_t         nmeta;
     const char    *left_out;    /* what the file says and no tensor of it can, for those who convert it; or NULL */

@@ -7,8 +7,6 @@
 #include "tensor/array.h"
 #include "tensor/form.h"
 
-#include <tenon/datatype.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -367,19 +365,33 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     return TN_OK;
 }
 
-const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *s)
+/* Its text in the arena; NULL without memory. */
+static const char *keep_datatype(tn_arena *arena, const char *text, tn_kept_datatype *last)
 {
-    tn_datatype *d = NULL;
+    if (last->text && strcmp(text, last->text) == 0)
+        return last->text;
+    tn_datatype_free(last->datatype);
+    *last = (tn_kept_datatype){ 0 };
+    if (tn_datatype_parse(text, &last->datatype, NULL) == TN_ERR_NOMEM)
+        return NULL;
+    if (last->datatype)
+        text = tn_datatype_text(last->datatype);
+    last->text = tn_arena_text(arena, text, strlen(text));
+    return last->text;
+}
+
+const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *s, tn_kept_datatype *last)
+{
     tn_scaling *copy = tn_arena_copy(arena, s, sizeof *s);
     if (!copy || !s->datatype)
         return copy;
-    tn_status status = tn_datatype_parse(s->datatype, &d, NULL);
-    if (status == TN_ERR_NOMEM)
-        return NULL;
-    const char *text = status ? s->datatype : tn_datatype_text(d);
-    copy->datatype = tn_arena_text(arena, text, strlen(text));
-    tn_datatype_free(d);
+    copy->datatype = keep_datatype(arena, s->datatype, last);
     return copy->datatype ? copy : NULL;
+}
+
+const tn_datatype *tn_scaling_datatype(const tn_scaling *s, const tn_kept_datatype *last)
+{
+    return s && s->datatype && s->datatype == last->text ? last->datatype : NULL;
 }
 
 void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *m)

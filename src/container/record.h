@@ -28,6 +28,8 @@
 #include "bytes/cbor.h"
 #include "container/format.h"
 
+#include <tenon/datatype.h>
+
 typedef struct tn_record {
     bool           has_array;
     const char    *type;        /* as read; dtype is TN_UNKNOWN for one of a later version */
@@ -69,8 +71,18 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
  * ignored; a wrong type is TN_ERR_CORRUPT at byte `at`. */
 tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record *record, tn_error *err);
 
+/* The datatype of the scaling that was kept last: others often have the same, and one with a table takes long to read.
+ * Zero-initialise to begin. */
+typedef struct tn_kept_datatype {
+    tn_datatype *datatype;      /* NULL: none, or it cannot be read; to be freed */
+    const char  *text;          /* in the arena */
+} tn_kept_datatype;
+
 /* A copy in the arena, its datatype as tn_datatype_text() spells it (one that cannot be read: as it is); NULL without memory. */
-const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *scaling);
+const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *scaling, tn_kept_datatype *last);
+
+/* What the datatype of a scaling was read as when it was kept; NULL: it has none, or was not the last. */
+const tn_datatype *tn_scaling_datatype(const tn_scaling *scaling, const tn_kept_datatype *last);
 
 /* The plain array in which a container keeps one of `dtype` and `shape`: the
  * same where it has a name for the type, else a type of the same bytes. */

@@ -406,7 +406,7 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as 
 {
     tn_tensor own = *t;
     tn_status status = check_tensor(w, t, err);
-    if (!status && t->scaling && !(own.scaling = tn_scaling_keep(&w->arena, t->scaling)))
+    if (!status && t->scaling && !(own.scaling = tn_scaling_keep(&w->arena, t->scaling, &w->datatype)))
         status = tn_fail_nomem(err);
     return settle(w, status ? status : add_parts(w, &own, how, err));
 }
@@ -736,6 +736,7 @@ void tn_writer_abandon(tn_writer *w)
     free(w->first_entry);
     free(w->meta);
     tn_names_free(&w->names);
+    tn_datatype_free(w->datatype.datatype);
     tn_arena_free(&w->arena);
     free(w);
 }

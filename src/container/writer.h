@@ -11,6 +11,7 @@
 #include "bytes/sink.h"
 #include "container/format.h"
 #include "container/names.h"
+#include "container/record.h"
 
 #define TN_UNPLACED UINT64_MAX
 
@@ -57,6 +58,7 @@ struct tn_writer {
     uint32_t     *first_entry;  /* of each tensor */
     size_t        ntensors, tensor_cap;
     tn_names      names;
+    tn_kept_datatype datatype;
     tn_meta      *meta;
     size_t        nmeta, meta_cap;
 

@@ -5,6 +5,7 @@
  * There are 2^M mappings of 2^(I-1) - 1 values each, which are positive numbers
  * of the compute type in ascending order. */
 #include "tensor/datatype_read.h"
+#include "tensor/decimal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +20,19 @@ static size_t digits_at(const char *p)
     return strspn(p, "0123456789");
 }
 
+/* Digits with or without a point among them; false: they are more than fit. */
+static bool take_digits(const char *p, const char *end, uint64_t *digits)
+{
+    for (*digits = 0; p < end; p++) {
+        if (*p == '.')
+            continue;
+        if (*digits > UINT64_MAX / 10 - 1)
+            return false;
+        *digits = *digits * 10 + (uint64_t)(*p - '0');
+    }
+    return true;
+}
+
 /* DIGITS[.DIGITS][e[+|-]DIGITS].  Digits go to the C library without a point,
  * so nothing depends on the locale. */
 static bool to_number(const char *text, double *value)
@@ -30,20 +44,31 @@ static bool to_number(const char *text, double *value)
         part = digits_at(rest + 1);
         rest += 1 + part;
     }
-    int exponent = 0;
+    const char *end = rest;
+    tn_decimal d = { 0 };
     if (tn_lower(*rest) == 'e') {
         bool sign = rest[1] == '-' || rest[1] == '+';
         size_t digits = digits_at(rest + 1 + sign);
         if (digits == 0 || digits > 4)
             return false;
-        exponent = atoi(rest + 1);
+        d.exponent = atoi(rest + 1);
         rest += 1 + sign + digits;
     }
     if (*rest || whole == 0 || (text[whole] == '.' && part == 0))
         return false;
-    snprintf(plain, sizeof plain, "%.*s%.*se%d", (int)whole, text, (int)part, text + whole + 1, exponent - (int)part);
+    d.exponent -= (int)part;
+    if (take_digits(text, end, &d.digits)) {
+        *value = tn_decimal_read(d);
+        return true;
+    }
+    snprintf(plain, sizeof plain, "%.*s%.*se%d", (int)whole, text, (int)part, text + whole + 1, d.exponent);
     *value = strtod(plain, NULL);
     return true;
+}
+
+static bool ends_value(char c)
+{
+    return c == ':' || c == ';' || c == ']';
 }
 
 static tn_status read_value(tn_reading *r, const tn_codebook *book, double before, double *value)
@@ -51,7 +76,7 @@ static tn_status read_value(tn_reading *r, const tn_codebook *book, double befor
     char text[MAX_NUMBER + 1];
     const char *begin = r->at;
     uint32_t index;
-    while (r->at < r->end && !strchr(":;]", *r->at))
+    while (r->at < r->end && !ends_value(*r->at))
         r->at++;
     size_t n = (size_t)(r->at - begin), shown = n < MAX_NUMBER ? n : MAX_NUMBER;
     memcpy(text, begin, shown);

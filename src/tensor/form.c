@@ -113,22 +113,26 @@ static tn_status check_scaled_parts(const tn_tensor *t, const tn_scaled_shapes *
 }
 
 /* By a datatype: every part is just what that says. */
-static tn_status check_datatype(const tn_tensor *t, tn_error *err)
+static tn_status check_datatype(const tn_tensor *t, const tn_datatype *d, tn_error *err)
+{
+    tn_scaled_shapes shapes;
+    tn_error why;
+    if (tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
+    tn_status status = check_scaled_parts(t, &shapes, err);
+    return status ? status : check_rotation(t, d, err);
+}
+
+static tn_status read_and_check_datatype(const tn_tensor *t, tn_error *err)
 {
     tn_datatype *d;
-    tn_scaled_shapes shapes;
     tn_error why;
     tn_status status = tn_datatype_parse(t->scaling->datatype, &d, &why);
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (status)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
-    if (tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why))
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
-    if (!status)
-        status = check_scaled_parts(t, &shapes, err);
-    if (!status)
-        status = check_rotation(t, d, err);
+    status = check_datatype(t, d, err);
     tn_datatype_free(d);
     return status;
 }
@@ -142,7 +146,7 @@ static tn_status check_scaled(const tn_tensor *t, tn_error *err)
                                                                   : NULL;
     if (wrong)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong);
-    return t->scaling->datatype ? check_datatype(t, err) : check_affine(t, err);
+    return t->scaling->datatype ? TN_OK : check_affine(t, err);
 }
 
 static bool is_index_type(tn_dtype dtype)
@@ -253,7 +257,7 @@ static tn_status check_roles(const tn_form *form, const tn_tensor *t, tn_error *
     return TN_OK;
 }
 
-tn_status tn_form_check(const tn_tensor *t, tn_error *err)
+tn_status tn_form_check_as(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
 {
     const tn_form *form = tn_form_find(t->form);
     if (!form)
@@ -264,5 +268,13 @@ tn_status tn_form_check(const tn_tensor *t, tn_error *err)
         return status;
     if (t->scaling && form->check != check_scaled)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has no scales", tn_quote_z(t->name).text, form->name);
-    return form->check(t, err);
+    status = form->check(t, err);
+    if (status || !tn_form_has_datatype(t))
+        return status;
+    return datatype ? check_datatype(t, datatype, err) : read_and_check_datatype(t, err);
+}
+
+tn_status tn_form_check(const tn_tensor *t, tn_error *err)
+{
+    return tn_form_check_as(t, NULL, err);
 }

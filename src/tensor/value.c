@@ -1,12 +1,12 @@
 /* tensor/value.c - one element: from bits to a value, from a value to text. */
 #include "tensor/code.h"
+#include "tensor/decimal.h"
 
 #include <tenon/tensor.h>
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- bits to value ------------------------------------------------------- */
@@ -91,95 +91,13 @@ tn_value tn_value_get(tn_dtype dtype, const void *data, uint64_t index)
 
 /* --- value to text -------------------------------------------------------
  *
- * A number is written with the fewest decimal digits that read back as it:
- * that, rounded to nearest with ties to even, give the same value of the type.
- * Of two texts of that length the one nearer to the value is taken.
- *
- * Digits travel as integers and "123e-4", never with a decimal point, between
- * here and the C library: so nothing depends on the locale. */
-
-typedef struct decimal {
-    uint64_t digits;            /* value = digits * 10^exponent */
-    int      exponent;
-} decimal;
-
-/* Gives `count` digits of x, correctly rounded. */
-static decimal to_decimal(double x, int count)
-{
-    char text[48];
-    snprintf(text, sizeof text, "%.*e", count - 1, x);      /* "1.2345e-67", or with the locale's point */
-    decimal d = { 0, 0 };
-    const char *p = text;
-    for (; *p && *p != 'e'; p++)
-        if (*p >= '0' && *p <= '9')
-            d.digits = d.digits * 10 + (uint64_t)(*p - '0');
-    if (*p == 'e')
-        d.exponent = (int)strtol(p + 1, NULL, 10) - (count - 1);
-    return d;
-}
-
-/* Whether `read` rounds to x among the values of a type that is narrower than
- * float32: then x, its neighbours and the points half-way are exact doubles.
- * (That strtod could round onto a half-way point a text that is only near it
- * does not occur for any code of any of these types; float32 has strtof.) */
-static bool rounds_to(const tn_dtype_info *type, double read, double x)
-{
-    int exponent;
-    bool power_of_two = frexp(x, &exponent) == 0.5;
-    /* Subnormals share the lowest exponent; e8m0 has none. */
-    int lowest = type->specials == TN_SPECIALS_E8M0 ? -type->bias - 1 : 1 - type->bias;
-    bool normal = exponent - 1 > lowest;
-    double above = ldexp(1.0, (normal ? exponent - 1 : lowest) - type->mantissa_bits);
-    double below = power_of_two && normal ? above / 2 : above;
-    double low = x - below / 2, high = x + above / 2;
-    bool even = fmod(x / above, 2) == 0;
-    return (low < read && read < high) || (even && (read == low || read == high));
-}
-
-static bool reads_back(const tn_dtype_info *type, decimal d, double x)
-{
-    char text[48];
-    snprintf(text, sizeof text, "%" PRIu64 "e%d", d.digits, d.exponent);
-    switch (type->mantissa_bits) {
-    case 52: return strtod(text, NULL) == x;
-    case 23: return strtof(text, NULL) == (float)x;
-    default: return rounds_to(type, strtod(text, NULL), x);
-    }
-}
-
-/* The best text with `count` digits.  Above a power of two values lie twice as
- * far apart as below it, so when the nearest decimal is just too low the next
- * one up may still do. */
-static bool try_digits(const tn_dtype_info *type, double x, int count, decimal *d)
-{
-    *d = to_decimal(x, count);
-    if (reads_back(type, *d, x))
-        return true;
-    d->digits++;
-    return reads_back(type, *d, x);
-}
-
-static decimal shortest(const tn_dtype_info *type, double x)
-{
-    int least = 1, most = type->mantissa_bits > 23 ? 17 : 9;    /* always enough */
-    decimal d;
-    while (least < most) {
-        int count = (least + most) / 2;
-        if (try_digits(type, x, count, &d))
-            most = count;
-        else
-            least = count + 1;
-    }
-    if (!try_digits(type, x, least, &d))
-        d = to_decimal(x, least);       /* only for an x that is no value of the type */
-    return d;
-}
+ * A number is written with the fewest decimal digits that read back as it. */
 
 /* Lays out digits as Python does: "0.0001", "1200.0", "1.5e-05", "1e+16".
  * Zeros are not made up: where the digits end before the units and are not the
  * number itself but only near it (448 in float8_e4m3fn is 45e1), an exponent
  * says so: "4.5e+02". */
-static void lay_out(char *text, size_t cap, decimal d, double x)
+static void lay_out(char *text, size_t cap, tn_decimal d, double x)
 {
     static const char zeros[] = "0000000000000000";
     char digits[24];
@@ -218,7 +136,7 @@ static void format_float(char *text, size_t cap, const tn_dtype_info *type, doub
     else if (x == 0)
         snprintf(text, cap, "0.0");
     else
-        lay_out(text, cap, shortest(type, x), x);
+        lay_out(text, cap, tn_decimal_shortest(type, x), x);
 }
 
 int tn_value_format(char *dst, size_t cap, tn_dtype dtype, tn_value value)

@@ -386,22 +386,6 @@ void tn_requantize_block(const tn_requant_plan *plan, void *dst, const void *src
 
 /* --- arrays ------------------------------------------------------------------------ */
 
-static tn_status check_dense(const tn_array *array, const void *data, const char *which, uint64_t *count, tn_error *err)
-{
-    int64_t dense[TN_MAX_RANK];
-    tn_status status = tn_array_check(array, which, count, err);
-    if (status != TN_OK)
-        return status;
-    if (*count && !data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data", which);
-    tn_dense_strides(array->rank, array->shape, dense);
-    for (uint32_t i = 0; array->stride && *count && i < array->rank; i++)
-        if (array->shape[i] > 1 && array->stride[i] != dense[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dense %s, with a stride of %" PRId64 " in dimension %"
-                           PRIu32 ", but found %" PRId64, which, dense[i], i, array->stride[i]);
-    return TN_OK;
-}
-
 typedef struct job {
     uint8_t        *dst;
     const uint8_t  *src;
@@ -427,9 +411,9 @@ tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to
     const tn_quantize_options o = tn_quantize_options_take(options);
     job j = { .dst = dst_data, .src = src_data };
     tn_pool *pool;
-    tn_status status = check_dense(dst, dst_data, "destination", &j.count, err);
+    tn_status status = tn_dense_check(dst, dst_data, "destination", &j.count, err);
     if (status == TN_OK)
-        status = check_dense(src, src_data, "source", &j.count, err);
+        status = tn_dense_check(src, src_data, "source", &j.count, err);
     if (status == TN_OK)
         status = tn_array_check_shapes(dst, src, err);
     if (status == TN_OK)

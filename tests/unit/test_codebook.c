@@ -394,6 +394,7 @@ static void spellings_of_a_table_are_one(void)
     static const char *const same[] = {
         "cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32", "CB31[0.50:1.0:15e-1;1:2E0:0.3e+1]_E2M3FNUZ|E8M0_T32",
         "cb31[00.5:01:1.5000000000;1e0:2e00:3]_e2m3b1fnuz|t32_e8m0",
+        "cb31[0.500000000000000000000000000000:10000000000000000000000e-22:1.5;1:2:3.0000000000000000000]_e2m3fnuz|e8m0_t32",
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         tn_datatype *d = read_text(same[i]);

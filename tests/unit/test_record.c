@@ -108,12 +108,37 @@ static void a_kept_scaling_has_the_usual_text(void)
         { "cb20[0.50]_e2m1fnuz|e8m0", "cb20[0.5]_e2m1fnuz|e8m0" },
     };
     tn_arena arena = { 0 };
+    tn_kept_datatype last = { 0 };
     for (size_t i = 0; i < sizeof spelled / sizeof *spelled; i++) {
         const tn_scaling given = { .axis = -1, .datatype = spelled[i][0], .unpacked = true };
-        const tn_scaling *kept = tn_scaling_keep(&arena, &given);
+        const tn_scaling *kept = tn_scaling_keep(&arena, &given, &last);
         CHECK(kept && kept->unpacked);
         assert_string_equal(kept->datatype, spelled[i][1]);
     }
+    tn_datatype_free(last.datatype);
+    tn_arena_free(&arena);
+}
+
+static void a_datatype_is_read_again_only_if_it_is_another(void)
+{
+    tn_arena arena = { 0 };
+    tn_kept_datatype last = { 0 };
+    const tn_scaling fp4 = { .axis = -1, .datatype = "e2m1fnuz|e8m0_t32" }, fp8 = { .axis = -1, .datatype = "e4m3fn|e8m0_t32" };
+    const tn_scaling unreadable = { .axis = -1, .datatype = "e9m3" }, affine = { .axis = 1 };
+    const tn_scaling *first = tn_scaling_keep(&arena, &fp4, &last);
+    const tn_datatype *read = tn_scaling_datatype(first, &last);
+    assert_string_equal(tn_datatype_text(read), fp4.datatype);
+    const tn_scaling *plain = tn_scaling_keep(&arena, &affine, &last), *same = tn_scaling_keep(&arena, &fp4, &last);
+    CHECK(same != first && same->datatype == first->datatype && tn_scaling_datatype(same, &last) == read);
+    CHECK(!plain->datatype && !tn_scaling_datatype(plain, &last) && !tn_scaling_datatype(NULL, &last));
+    const tn_scaling *other = tn_scaling_keep(&arena, &fp8, &last);
+    CHECK(!tn_scaling_datatype(first, &last));
+    assert_string_equal(tn_datatype_text(tn_scaling_datatype(other, &last)), fp8.datatype);
+    const tn_scaling *bad = tn_scaling_keep(&arena, &unreadable, &last), *bad_again = tn_scaling_keep(&arena, &unreadable, &last);
+    CHECK(!tn_scaling_datatype(other, &last) && !tn_scaling_datatype(bad, &last) && !tn_scaling_datatype(bad_again, &last));
+    assert_string_equal(bad_again->datatype, "e9m3");
+    assert_string_equal(first->datatype, fp4.datatype);
+    tn_datatype_free(last.datatype);
     tn_arena_free(&arena);
 }
 
@@ -303,6 +328,7 @@ int main(void)
         TEST(a_datatype_is_said_by_its_text),
         TEST(a_plain_datatype_has_one_field),
         TEST(a_kept_scaling_has_the_usual_text),
+        TEST(a_datatype_is_read_again_only_if_it_is_another),
         TEST(a_record_with_nothing_to_say_is_empty),
         TEST(unknown_keys_are_ignored),
         TEST(a_type_of_a_later_version_is_told_by_its_name),

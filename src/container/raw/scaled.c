@@ -244,7 +244,7 @@ tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_err
         return status;
     s->scaling.axis = -1;
     e->form = "scaled";
-    e->scaling = tn_scaling_keep(&f->arena, &s->scaling);
+    e->scaling = tn_scaling_keep(&f->arena, &s->scaling, &f->datatype);
     e->value_rank = s->rank;
     e->value_shape = s->shape;
     e->companions = tn_arena_copy(&f->arena, s->parts, s->nparts * sizeof *s->parts);

@@ -1,0 +1,119 @@
+/* tensor/decimal.c - decimal digits. */
+#include "tensor/decimal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void spell(char text[48], tn_decimal d)
+{
+    snprintf(text, 48, "%" PRIu64 "e%d", d.digits, d.exponent);
+}
+
+double tn_decimal_read(tn_decimal d)
+{
+    static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+    char text[48];
+    if (d.digits <= UINT64_C(1) << 53 && d.exponent >= -22 && d.exponent <= 22)     /* two exact doubles: one rounding */
+        return d.exponent < 0 ? (double)d.digits / tens[-d.exponent] : (double)d.digits * tens[d.exponent];
+    spell(text, d);
+    return strtod(text, NULL);
+}
+
+/* ---- the fewest ---- */
+
+/* Gives `count` digits of x, correctly rounded. */
+static tn_decimal to_decimal(double x, int count)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%.*e", count - 1, x);      /* "1.2345e-67", or with the locale's point */
+    tn_decimal d = { 0, 0 };
+    const char *p = text;
+    for (; *p && *p != 'e'; p++)
+        if (*p >= '0' && *p <= '9')
+            d.digits = d.digits * 10 + (uint64_t)(*p - '0');
+    if (*p == 'e')
+        d.exponent = (int)strtol(p + 1, NULL, 10) - (count - 1);
+    return d;
+}
+
+/* The first `count` of the `most` digits of x, correctly rounded: where what is cut off looks like a half, only x itself can say. */
+static tn_decimal first_digits(tn_decimal all, int most, int count, double x)
+{
+    uint64_t unit = 1;
+    for (int i = count; i < most; i++)
+        unit *= 10;
+    uint64_t rest = all.digits % unit;
+    if (unit > 1 && rest == unit / 2)
+        return to_decimal(x, count);
+    return (tn_decimal){ all.digits / unit + (rest > unit / 2), all.exponent + most - count };
+}
+
+/* Whether `read` rounds to x among the values of a type that is narrower than
+ * float32: then x, its neighbours and the points half-way are exact doubles.
+ * (That strtod could round onto a half-way point a text that is only near it
+ * does not occur for any code of any of these types; float32 has strtof.) */
+static bool rounds_to(const tn_dtype_info *type, double read, double x)
+{
+    int exponent;
+    bool power_of_two = frexp(x, &exponent) == 0.5;
+    /* Subnormals share the lowest exponent; e8m0 has none. */
+    int lowest = type->specials == TN_SPECIALS_E8M0 ? -type->bias - 1 : 1 - type->bias;
+    bool normal = exponent - 1 > lowest;
+    double above = ldexp(1.0, (normal ? exponent - 1 : lowest) - type->mantissa_bits);
+    double below = power_of_two && normal ? above / 2 : above;
+    double low = x - below / 2, high = x + above / 2;
+    bool even = fmod(x / above, 2) == 0;
+    return (low < read && read < high) || (even && (read == low || read == high));
+}
+
+static bool reads_back(const tn_dtype_info *type, tn_decimal d, double x)
+{
+    char text[48];
+    switch (type->mantissa_bits) {
+    case 52:
+        return tn_decimal_read(d) == x;
+    case 23:
+        spell(text, d);
+        return strtof(text, NULL) == (float)x;
+    default:
+        return rounds_to(type, tn_decimal_read(d), x);
+    }
+}
+
+/* Above a power of two values lie twice as far apart as below it, so when the
+ * nearest decimal is just too low the next one up may still do.  (So it may
+ * where x is no value of a narrow type, but only near one.) */
+static bool try_digits(const tn_dtype_info *type, double x, tn_decimal *d)
+{
+    int exponent;
+    if (reads_back(type, *d, x))
+        return true;
+    if (type->mantissa_bits == 52 && frexp(x, &exponent) != 0.5)
+        return false;
+    d->digits++;
+    return reads_back(type, *d, x);
+}
+
+/* So many digits, or fewer, are never nearest to the same value as others: where some are read as x, x is
+ * rounded to them.  Subnormal numbers lie further apart. */
+static int surely_different(const tn_dtype_info *type, double x)
+{
+    int n = type->mantissa_bits * 30103 / 100000;
+    return n > 1 && x >= ldexp(1.0, 1 - type->bias) ? n : 1;
+}
+
+tn_decimal tn_decimal_shortest(const tn_dtype_info *type, double x)
+{
+    int most = type->mantissa_bits > 23 ? 17 : 9, count = surely_different(type, x);    /* `most` are always enough */
+    tn_decimal all = to_decimal(x, most), d = all;
+    for (bool found = false; !found && count <= most; count++) {
+        d = first_digits(all, most, count, x);
+        found = count < most ? try_digits(type, x, &d) : true;
+    }
+    for (; d.digits % 10 == 0; d.exponent++)
+        d.digits /= 10;
+    return d;
+}
