@@ -15,6 +15,8 @@ typedef struct job {
 
 /* ---- tensors ---- */
 
+static bool is_fixed_point(const tn_exported *x) { return x->type[0] == 'f' && x->type[1] == 'x'; }
+
 static void json_row(const tn_exported *x)
 {
     json_open('{');
@@ -22,7 +24,7 @@ static void json_row(const tn_exported *x)
     json_text_field("identifier", x->identifier);
     json_text_field("type", x->type);
     json_shape_field("shape", x->rank, x->shape);
-    if (x->type[0] == 'f' && x->type[1] == 'x') {
+    if (is_fixed_point(x)) {
         json_key("frac_bits");
         json_int(x->frac_bits);
     }
@@ -41,7 +43,7 @@ static void json_row(const tn_exported *x)
 static void type_cell(table *t, const tn_exported *x)
 {
     char text[60];
-    if (x->type[0] == 'f' && x->type[1] == 'x')
+    if (is_fixed_point(x))
         snprintf(text, sizeof text, "%s frac %d", x->type, (int)x->frac_bits);
     else if (x->axis >= 0)
         snprintf(text, sizeof text, "%s axis %d", x->type, (int)x->axis);

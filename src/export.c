@@ -96,7 +96,7 @@ static tn_status fail_scale(const survey *s, float scale, int32_t frac_bits, tn_
     const char *type = s->c->type->name;
     bool shared = s->mli == TN_MLI_1_1 && s->c->axis >= 0;
     return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: "
-                   "\"tenon convert --cast %s%s\" chooses scales that are",
+                   "\"tenon convert --cast f32\" and, of that, --cast %s%s chooses scales that are",
                    tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index, s->mli == TN_MLI_2_0 ? 15 : 31,
                    frac_bits, shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
                    shared ? ",per=tensor" : "");
@@ -116,14 +116,21 @@ static tn_status check_scales(void *context, const uint8_t *bytes, size_t n, tn_
     return TN_OK;
 }
 
+/* What a tensor can be cast to where MLI has no structure for it as it is. */
+static const char *fixed_point_for(const tn_c_tensor *c)
+{
+    return c->type->dtype == TN_INT8 ? "fx8,frac=auto" : "fx16,frac=auto";
+}
+
 static tn_status check_zeros(void *context, const uint8_t *bytes, size_t n, tn_error *err)
 {
     survey *s = context;
     for (size_t i = 0; i < n / sizeof(int32_t); i++, s->index++) {
         memcpy(&s->c->zero, bytes + i * sizeof(int32_t), sizeof(int32_t));
         if (s->c->zero < INT16_MIN || s->c->zero > INT16_MAX)
-            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: zero point %d at %llu: MLI expects -32768 to 32767",
-                           tn_quote_z(s->c->source->name).text, s->c->zero, (unsigned long long)s->index);
+            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: zero point %d at %llu: MLI expects -32768 to 32767: "
+                           "\"tenon convert --cast %s\" makes fixed point of it", tn_quote_z(s->c->source->name).text, s->c->zero,
+                           (unsigned long long)s->index, fixed_point_for(s->c));
     }
     return TN_OK;
 }
@@ -154,10 +161,9 @@ static tn_status check_version(const job *j, const tn_c_tensor *c, tn_error *err
     const char *name = c->type->name, *mli = tn_c_versions[j->o.mli].name;
     if (c->type->ours[j->o.mli])
         return TN_OK;
-    bool fp = c->type->kind == TN_C_FP;
     return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: MLI %s has no %s: --mli %s has, and \"tenon convert --cast %s\" makes "
-                   "fixed point of it", tn_quote_z(c->source->name).text, mli, name, fp ? "2.0" : "1.1 or 2.0",
-                   fp || c->type->dtype == TN_INT32 ? "fx16,frac=auto" : "fx8,frac=auto");
+                   "fixed point of it", tn_quote_z(c->source->name).text, mli, name, c->type->kind == TN_C_FP ? "2.0" : "1.1 or 2.0",
+                   fixed_point_for(c));
 }
 
 static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
@@ -169,7 +175,8 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
     if (c->type)
         return check_version(j, c, err);
     snprintf(found, sizeof found, "plain %s", info ? info->name : "elements of a type this build does not know");
-    return fail_type(t, found, "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it", err);
+    return fail_type(t, found, info && info->kind == TN_KIND_FLOAT ? "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it"
+                     : "\"tenon convert --cast f32\" and, of that, --cast fx16,frac=auto makes fixed point", err);
 }
 
 static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *err)
@@ -177,9 +184,10 @@ static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *e
     int32_t least = j->o.mli == TN_MLI_2_0 ? INT8_MIN : 0, most = j->o.mli == TN_MLI_2_0 ? INT8_MAX : UINT8_MAX;
     if (c->frac_bits >= least && c->frac_bits <= most)
         return TN_OK;
+    bool below = c->frac_bits < least;
     return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: frac_bits is %d, MLI %s expects %d to %d: \"tenon convert --cast "
-                   "%s,frac=%d\" makes it so%s", tn_quote_z(c->source->name).text, c->frac_bits, tn_c_versions[j->o.mli].name, least, most,
-                   c->type->name, c->frac_bits < least ? least : most, j->o.mli == TN_MLI_2_0 ? "" : ", and --mli 2.0 has less than 0");
+                   "%s,frac=%s\" makes it so%s", tn_quote_z(c->source->name).text, c->frac_bits, tn_c_versions[j->o.mli].name, least, most,
+                   c->type->name, below ? "0" : "auto", below ? ", and --mli 2.0 has less than 0" : "");
 }
 
 static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
@@ -200,7 +208,7 @@ static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
         return fail_type(t, "int16 but with one scale that is a power of two and no zero points",
                          "\"tenon convert --cast fx16,frac=auto\" makes it so", err);
     if (!c->type)
-        return fail_type(t, tn_dtype_get(codes)->name, "\"tenon convert --cast sa8\" or --cast fx8,frac=auto makes int8 of it", err);
+        return fail_type(t, tn_dtype_get(codes)->name, "\"tenon convert --cast fx8,frac=auto\" makes int8 of it", err);
     status = check_version(j, c, err);
     return status ? status : plan_parameters(j, c, s.largest, err);
 }
@@ -568,8 +576,8 @@ static tn_status take_options(job *j, const tn_export_options *given, tn_error *
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an alignment that is a power of two from %d to %d but found %llu",
                        TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN, (unsigned long long)j->o.align);
     if (j->o.section && !is_section(j->o.section))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a section of letters, digits, '.', '_', '$' and '-' but found %s",
-                       tn_quote_z(j->o.section).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a section of letters, digits, '.', '_', '$' and '-', at most %d of "
+                       "them, but found %s", LONGEST_SECTION, tn_quote_z(j->o.section).text);
     if (j->o.name && !tn_c_is_prefix(j->o.name))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a name of letters, digits and single underscores, a letter first and at "
                        "most %d of them, but found %s", TN_C_PREFIX_MAX, tn_quote_z(j->o.name).text);

@@ -1,12 +1,11 @@
 /* recode.c - codes with scales that become codes of other scales. */
 #include "recode.h"
 #include "base/error.h"
+#include "transform/power.h"
 #include "transform/requantize.h"
 #include "values.h"
 
 #include <math.h>
-
-enum { LEAST_FRAC = -127, MOST_FRAC = 126 };    /* as TN_SCALE_POWER has them */
 
 /* The context of a change. */
 typedef struct recoder {
@@ -121,7 +120,7 @@ static tn_status try_scale(const tn_recoding *r, extremes *x, float scale, tn_ro
 static tn_status search(const tn_recoding *r, extremes *x, int *frac, tn_error *err)
 {
     bool either = r->options.round == TN_ROUND_STOCHASTIC;
-    int low = LEAST_FRAC, high = MOST_FRAC;
+    int low = TN_POWER_LEAST, high = TN_POWER_MOST;
     while (low < high) {
         int middle = high - (high - low) / 2;      /* above low */
         float scale = ldexpf(1, -middle);

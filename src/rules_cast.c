@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "transform/quantize.h"
+#include "transform/power.h"
 #include "transform/scaled_plan.h"
 
 #include <tenon/convert.h>
@@ -36,11 +36,7 @@ static const tn_rule_word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, {
 static const tn_rule_word fracs[] = { { "auto", TN_SCALE_POWER }, { "least", TN_SCALE_LEAST }, { NULL, 0 } };
 static const tn_rule_word compats[] = { { "mli", TN_QUANT_MLI }, { NULL, 0 } };
 
-enum {
-    LEAST_FRAC = -127,          /* 2^-frac is a float32... */
-    MOST_FRAC = 126,            /* ...and no subnormal one */
-    AFFINE_BITS = 15            /* of a scale: MLI has them as positive int16 with an exponent */
-};
+enum { AFFINE_BITS = 15 };      /* of a scale: MLI has them as positive int16 with an exponent */
 
 /* What a float32 can hold, other than 0.  A decimal between two
  * float32 is first taken as the nearest float64. */
@@ -101,7 +97,7 @@ static bool set_frac(tn_cast_rule *rule, tn_text value)
     int found = TN_SCALE_GIVEN;
     int32_t bits = 0;
     bool given = !tn_rule_word_take(fracs, value, &found);
-    if (given && (!tn_rule_int32(value, &bits) || bits < LEAST_FRAC || bits > MOST_FRAC))
+    if (given && (!tn_rule_int32(value, &bits) || bits < TN_POWER_LEAST || bits > TN_POWER_MOST))
         return false;
     rule->quantize.rule = (tn_scale_rule)found;
     rule->scale = given ? ldexpf(1, -bits) : 0;

@@ -110,6 +110,13 @@ static bool is_new(const old_file *old, const char *path)
     return stat(path, &now) == 0 && (!old->exists || now.st_ino != old->about.st_ino || now.st_dev != old->about.st_dev);
 }
 
+/* Links may lead both names to one file. */
+static bool are_one(const tn_c_files *files)
+{
+    struct stat a, b;
+    return stat(files->first.path, &a) == 0 && stat(files->second.path, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
 static void bring_back(old_file *old, const char *path)
 {
     if (!is_new(old, path))
@@ -136,7 +143,7 @@ tn_status tn_c_files_publish(tn_c_files *files, tn_error *err)
     tn_status status = publish(&files->first, err);
     if (!status)
         status = publish(&files->second, err);
-    if (status && !is_new(&second, files->second.path))     /* else both are there, though the folder could not be synced */
+    if (status && (!is_new(&second, files->second.path) || are_one(files)))      /* else both are there, though the folder could not be synced */
         bring_back(&first, files->first.path);
     forget_old(&first);
     forget_old(&second);

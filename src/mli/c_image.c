@@ -13,13 +13,9 @@ static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, t
     static const char *const old_places[] = { [TN_C_ZERO] = "el_params.asym.zero_point", [TN_C_SCALE] = "el_params.asym.scale" };
     tn_dtype dtype = tn_c_array_type(t, e->mli, array);
     unsigned long long at = t->at[array], size = tn_c_array_bytes(t, e->mli, array);
-    unsigned bits = tn_dtype_get(dtype)->bits;
-    char member[8], type[12];
-    snprintf(member, sizeof member, "p%c%u", dtype == TN_FLOAT32 ? 'f' : 'i', bits);
-    if (dtype == TN_FLOAT32)
-        snprintf(type, sizeof type, "float");
-    else
-        snprintf(type, sizeof type, "int%u_t", bits);
+    const char *type = tn_c_type_name(dtype);
+    char member[8];
+    snprintf(member, sizeof member, "p%c%u", dtype == TN_FLOAT32 ? 'f' : 'i', tn_dtype_get(dtype)->bits);
     const char *place = e->mli == TN_MLI_2_0 ? places[array] : array == TN_C_DATA ? "data" : old_places[array];
     if (e->mli == TN_MLI_2_0)
         tn_buf_printf(b, "    t.%s.capacity = %lluu;\n    t.%s.mem.%s = (%s *)", place, size, place, member, type);

@@ -126,7 +126,7 @@ static size_t stem_length(const char *name)
 void tn_c_prefix(const char *path, char to[TN_C_PREFIX_MAX + 1])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char stem[256], words[TN_C_PREFIX_MAX + 1];
+    char stem[256], words[TN_C_PREFIX_MAX + 1] = "";
     snprintf(stem, sizeof stem, "%.*s", (int)(stem_length(name) < sizeof stem ? stem_length(name) : sizeof stem - 1), name);
     tn_c_words(stem, words, sizeof words);
     if (is_letter(words[0]))

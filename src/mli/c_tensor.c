@@ -59,12 +59,10 @@ uint64_t tn_c_array_bytes(const tn_c_tensor *t, tn_mli_version mli, tn_c_array a
 
 /* ---- scales ---- */
 
-static bool is_scale(float scale) { return scale > 0 && isfinite(scale); }
-
 bool tn_c_frac_bits(float scale, int32_t *frac_bits)
 {
     int exponent;
-    if (!is_scale(scale) || frexpf(scale, &exponent) != 0.5f)
+    if (frexpf(scale, &exponent) != 0.5f)       /* also of what is negative, 0 or not finite */
         return false;
     *frac_bits = 1 - exponent;
     return true;
@@ -82,7 +80,7 @@ int32_t tn_c_scale_frac(tn_mli_version mli, float scale)
 
 bool tn_c_scale_integer(tn_mli_version mli, float scale, int32_t frac_bits, int32_t *integer)
 {
-    double whole = is_scale(scale) ? ldexp((double)scale, frac_bits) : 0;   /* exact: a float has less than half of a double's bits */
+    double whole = ldexp((double)scale, frac_bits);     /* exact: a float has less than half of a double's bits */
     if (whole < 1 || whole >= ldexp(1, scale_bits(mli)) || whole != floor(whole))
         return false;
     *integer = (int32_t)whole;
@@ -112,8 +110,7 @@ void tn_c_array_make(const tn_c_tensor *t, tn_mli_version mli, tn_c_array array,
 {
     unsigned bits = tn_dtype_get(tn_c_array_type(t, mli, array))->bits;
     for (size_t i = 0; i < n; i++) {
-        uint32_t code = array == TN_C_DATA || array == TN_C_ZERO ? (uint32_t)tn_code_get(in, i, array == TN_C_ZERO ? 32 : bits)
-                                                                 : (uint32_t)of_scale(t, mli, array, float_at(in, i));
+        uint32_t code = array == TN_C_ZERO ? (uint32_t)tn_code_get(in, i, 32) : (uint32_t)of_scale(t, mli, array, float_at(in, i));
         tn_code_put(out, i, bits, code);
     }
 }

@@ -34,7 +34,7 @@ void tn_c_put_id(tn_buf *b, const tn_c_export *e, const char *what, const tn_c_t
     tn_buf_printf(b, "%s_%s_%s", e->name, what, t->id);
 }
 
-static const char *c_type(tn_dtype dtype)
+const char *tn_c_type_name(tn_dtype dtype)
 {
     return dtype == TN_INT8 ? "int8_t" : dtype == TN_INT16 ? "int16_t" : dtype == TN_INT32 ? "int32_t" : "float";
 }
@@ -146,7 +146,7 @@ static void put_declarations(tn_buf *b, const tn_c_export *e)
             uint64_t n = tn_c_array_count(t, e->mli, a);
             if (!n)
                 continue;
-            tn_buf_printf(b, "extern const %s ", c_type(tn_c_array_type(t, e->mli, a)));
+            tn_buf_printf(b, "extern const %s ", tn_c_type_name(tn_c_array_type(t, e->mli, a)));
             tn_c_put_id(b, e, tn_c_array_word(a), t);
             tn_buf_printf(b, "[%llu];\n", (unsigned long long)n);
         }
@@ -234,7 +234,7 @@ void tn_c_put_array_begin(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t,
         tn_c_put_comment(b, t->source->name);
         tn_c_put(b, e, " */\n$_ALIGN $_SECTION ");
     }
-    tn_buf_printf(b, "const %s ", c_type(tn_c_array_type(t, e->mli, array)));
+    tn_buf_printf(b, "const %s ", tn_c_type_name(tn_c_array_type(t, e->mli, array)));
     tn_c_put_id(b, e, tn_c_array_word(array), t);
     tn_buf_printf(b, "[%llu] = {\n", (unsigned long long)tn_c_array_count(t, e->mli, array));
 }
@@ -276,7 +276,7 @@ static void put_container(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t,
     }
     tn_buf_printf(b, ".%s%s%u = ", points ? "p" : "", dtype == TN_FLOAT32 ? "f" : "i", tn_dtype_get(dtype)->bits);
     if (points) {
-        tn_buf_printf(b, "(%s *)", c_type(dtype));
+        tn_buf_printf(b, "(%s *)", tn_c_type_name(dtype));
         tn_c_put_id(b, e, tn_c_array_word(array), t);
     } else {
         tn_buf_printf(b, "%d", value);

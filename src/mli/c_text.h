@@ -28,6 +28,9 @@ void tn_c_put_id(tn_buf *b, const tn_c_export *e, const char *what, const tn_c_t
 /* "data", "zero", "scale", "frac". */
 const char *tn_c_array_word(tn_c_array array);
 
+/* "int16_t": what C calls an element. */
+const char *tn_c_type_name(tn_dtype dtype);
+
 /* NAME.h.  crc must be known. */
 void tn_c_put_header(tn_buf *b, const tn_c_export *e);
 

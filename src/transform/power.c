@@ -8,11 +8,7 @@
 
 #include "base/error.h"
 
-enum {
-    BLOCK = 1024,               /* elements at a time */
-    HIGHEST = 126,              /* 2^-126 is the smallest scale that is not subnormal */
-    LOWEST = -127
-};
+enum { BLOCK = 1024 };          /* elements at a time */
 
 /* --- making ------------------------------------------------------------------ */
 
@@ -74,8 +70,8 @@ static int power_for(const tn_power_search *s, float low, float high)
         return (int)s->bits - 1;
     uint64_t codes = (uint64_t)(-range[0] > range[1] ? -range[0] : range[1]);
     int n = 63 - __builtin_clzll(codes) - ilogbf(most);         /* one more, and it is beyond every code */
-    n = n > HIGHEST ? HIGHEST : n < LOWEST ? LOWEST : n;
-    while (n > LOWEST && !(fits(&s->plan, low, n) && fits(&s->plan, high, n)))
+    n = n > TN_POWER_MOST ? TN_POWER_MOST : n < TN_POWER_LEAST ? TN_POWER_LEAST : n;
+    while (n > TN_POWER_LEAST && !(fits(&s->plan, low, n) && fits(&s->plan, high, n)))
         n--;
     return n;
 }
@@ -89,11 +85,11 @@ static unsigned trials_for(const tn_power_search *s, float low, float high, int 
     bool nearest = s->plan.rules.round <= TN_ROUND_HALF_UP && s->plan.arithmetic != TN_QUANT_MLI;
     double most = (double)elements * (nearest ? 0x1p22 : 0x1p24), unit = unit_of(ldexpf(1, -n));
     unsigned k = 1;
-    for (; k < s->trials && n + (int)k <= HIGHEST; k++) {
+    for (; k < s->trials && n + (int)k <= TN_POWER_MOST; k++) {
         double step = ldexp(1, -n - (int)k);
         double below = (double)s->plan.range[0] * step - (double)low, above = (double)high - (double)s->plan.range[1] * step;
         double cut = below > above ? below : above;
-        if (n > LOWEST && cut > 0 && fmin(floor(cut * cut * unit), 0x1p53) > most)
+        if (n > TN_POWER_LEAST && cut > 0 && fmin(floor(cut * cut * unit), 0x1p53) > most)
             break;
     }
     return k;
@@ -109,7 +105,7 @@ void tn_power_search_begin(tn_power_search *s, const float *low, const float *hi
     for (uint64_t i = 0; i < count; i++) {
         int n = power_for(s, low[i], high[i]);
         for (unsigned k = 0; k < s->trials; k++)
-            s->scale[k * count + i] = ldexpf(1, n + (int)k < HIGHEST ? -n - (int)k : -HIGHEST);
+            s->scale[k * count + i] = ldexpf(1, n + (int)k < TN_POWER_MOST ? -n - (int)k : -TN_POWER_MOST);
         unsigned trials = trials_for(s, low[i], high[i], n, elements);
         s->tried = trials > s->tried ? trials : s->tried;
     }

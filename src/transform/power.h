@@ -8,6 +8,11 @@
 
 #include "transform/quantize.h"
 
+enum {                          /* of n in 2^-n */
+    TN_POWER_LEAST = -127,      /* a float32... */
+    TN_POWER_MOST = 126         /* ...and no subnormal one */
+};
+
 typedef struct tn_power_search {
     tn_quant_plan plan;         /* to codes of whole bytes, by the scales of one trial */
     unsigned      bits;         /* of a code */

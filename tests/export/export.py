@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import struct
@@ -408,17 +409,18 @@ def the_commands_of_the_page_work(folder):
 REFUSED = [     # tensors, options, what the message says
     ({"w": ([2], [1.0, 2.0], None)}, ["--mli", "1.0"], 'tensor "w": MLI 1.0 has no fp32: --mli 2.0 has, and "tenon convert --cast fx16,frac=auto"'),
     ({"w": ([2], [1.0, 2.0], "f16")}, ["--mli", "2.0"], 'tensor "w": MLI has no structure for plain float16: "tenon convert --cast fx16,frac=auto"'),
-    ({"w": ([2], [1.0, 2.0], "i16")}, [], 'tensor "w": MLI has no structure for plain int16: "tenon convert --cast fx16,frac=auto"'),
-    ({"w": ([2], [1.0, 2.0], "u8,per=tensor")}, ["--mli", "2.0"], 'tensor "w": MLI has no structure for uint8: "tenon convert --cast sa8"'),
+    ({"w": ([2], [1.0, 2.0], "i16")}, [], 'tensor "w": MLI has no structure for plain int16: "tenon convert --cast f32" and, of that, --cast fx16,frac=auto'),
+    ({"w": ([2], [1.0, 2.0], "u8,per=tensor")}, ["--mli", "2.0"], 'tensor "w": MLI has no structure for uint8: "tenon convert --cast fx8,frac=auto"'),
     ({"w": ([2], [1.0, 2.0], "i16,per=tensor,scale=0.75")}, ["--mli", "2.0"], "no structure for int16 but with one scale that is a power of two"),
     ({"w": ([2], [1.0, 2.0], "i16,per=channel,axis=0")}, ["--mli", "2.0"], "no structure for int16 but with one scale that is a power of two"),
     ({"w": ([2], [1.0, 2.0], "i8,per=tensor,scale=0.75")}, [], 'tensor "w": MLI 1.0 has no sa8: --mli 1.1 or 2.0 has'),
     ({"w": ([2], [1.0, 2.0], "i8,per=tensor,scale=0.1")}, ["--mli", "2.0"],
-     'tensor "w": scale 0.100000001 at 0 is no integer of 15 bits with 18 fractional bits: "tenon convert --cast sa8" chooses'),
+     'tensor "w": scale 0.100000001 at 0 is no integer of 15 bits with 18 fractional bits: "tenon convert --cast f32" and, of that, --cast sa8 chooses'),
     ({"w": ([2, 1], [1e-12, 1e6], "i8,per=channel,axis=0")}, ["--mli", "1.1"], 'is no integer of 31 bits with'),
     ({"w": ([2], [4.0, 8.0], "i8,per=tensor,scale=4")}, [],
      'tensor "w": frac_bits is -2, MLI 1.0 expects 0 to 255: "tenon convert --cast fx8,frac=0" makes it so, and --mli 2.0 has less than 0'),
-    ({"w": ([1], [0.0], f"i8,per=tensor,scale={2**-140!r}")}, ["--mli", "2.0"], "frac_bits is 140, MLI 2.0 expects -128 to 127"),
+    ({"w": ([1], [0.0], f"i8,per=tensor,scale={2**-140!r}")}, ["--mli", "2.0"],
+     'frac_bits is 140, MLI 2.0 expects -128 to 127: "tenon convert --cast fx8,frac=auto" makes it so'),
     ({"w": ([1, 1, 1, 1, 2], [1.0, 2.0], "i8,per=tensor,scale=0.5")}, [], 'tensor "w": has 5 dimensions, MLI at most 4: leave it out (--only)'),
     ({"w": ([2, 0], [], "i8,per=tensor,scale=0.5")}, [], 'tensor "w": is empty, MLI expects at least one element: leave it out (--only)'),
     ({"w": ([2, 2], [0.0, 1.0, 0.0, 0.0], "FORM=coo")}, ["--mli", "2.0"], 'no structure for form coo: "tenon convert --form dense"'),
@@ -427,6 +429,16 @@ REFUSED = [     # tensors, options, what the message says
     ({"x" * 1001: ([1], [0.5], "i8,per=tensor,scale=0.5")}, [], "a name of 1001 bytes, at most 1000 can be in a text"),
     ({"w": ([2], [1.0, float("nan")], None)}, ["--mli", "2.0"], 'tensor "w": element 1 is infinite or NaN, which C has no constant for (--binary takes it)'),
 ]
+
+
+def follow_advice(folder, path, casts, options):
+    """The casts that a message names, one after the other, lead to what can be exported."""
+    for cast in casts:
+        tenon("convert", "--quiet", "--force", path, path, "--cast", cast)
+    if casts:
+        out = os.path.join(folder, "advised")
+        tenon("export-c", "--quiet", "--force", path, "-o", out, *options)
+        shutil.rmtree(out)
 
 
 @test
@@ -444,6 +456,7 @@ def what_mli_has_no_structure_for_is_refused(folder):
         said = tenon("export-c", path, "-o", out, *options, code=1)
         assert said.startswith(f"tenon: {path}: ") and expected in said and said.count("\n") == 1, said
         assert not os.path.exists(out), "a folder was left behind"
+        follow_advice(folder, path, re.findall(r"--cast ([a-z0-9=,]+)", said), options)
     return f"{len(REFUSED)} files"
 
 

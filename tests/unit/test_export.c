@@ -195,6 +195,9 @@ static void only_some_may_be_chosen(void)
     o.only = globs;
     o.nonly = 1;
     CHECK(tn_export_c(f, NULL, &o, &r, &err) == TN_OK && r.tensors == 1);
+    globs[0] = "rows*";
+    CHECK(tn_export_c(f, NULL, &o, &r, &err) == TN_OK && r.tensors == 2);
+    CHECK(r.largest_bytes == 4 && strcmp(r.largest->name, "rows") == 0);        /* the first of equals */
     o.nonly = 2;
     CHECK(tn_export_c(f, NULL, &o, &r, &err) == TN_ERR_ARGUMENT && strstr(err.text, "no tensor matches \"none*\""));
     tn_close(f);
@@ -263,7 +266,7 @@ static void cancelling_leaves_nothing(void)
     tn_error err = { .text = "" };
     o.progress = count_bytes;
     o.context = &s;
-    CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_CANCELLED);
+    CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_CANCELLED && strcmp(err.text, "cancelled") == 0);
     CHECK(count_entries(folder) == 1);
     tn_close(f);
 }
