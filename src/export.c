@@ -187,7 +187,7 @@ static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *e
     bool below = c->frac_bits < least;
     return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: frac_bits is %d, MLI %s expects %d to %d: \"tenon convert --cast "
                    "%s,frac=%s\" makes it so%s", tn_quote_z(c->source->name).text, c->frac_bits, tn_c_versions[j->o.mli].name, least, most,
-                   c->type->name, below ? "0" : "auto", below ? ", and --mli 2.0 has less than 0" : "");
+                   c->type->name, below ? "0" : "auto", below ? ", cutting larger values; --mli 2.0 has numbers below 0" : "");
 }
 
 static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)

@@ -332,6 +332,8 @@ static tn_status requantize(making *m, tn_error *err)
                       .context = (void *)(uintptr_t)m->place };
     if (!rule->round_given)
         r.options.round = TN_ROUND_HALF_UP;
+    else if (r.options.arithmetic == TN_QUANT_MLI && r.options.round == TN_ROUND_AWAY)
+        return fail(m, TN_ERR_ARGUMENT, err, "of codes, compat=mli rounds half_up or even but found round=away");
     if (tn_code_range(u->codes, &u->options, scaling->range, &why))
         return fail(m, why.status, err, why.text);
     tn_status status = add_scales(m, u, err);

@@ -198,7 +198,7 @@ static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
                        tn_rule_word_for(rounds, (int)round));
     if (tn_code_range(rule->dtype, q, range, &why))
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text);
-    if (r->makes == AFFINE && range[1] > INT16_MAX) {       /* MLI's zero points have 16 bits */
+    if (r->makes == AFFINE) {               /* MLI's zero points have 16 bits, whatever codes have */
         range[0] = INT16_MIN;
         range[1] = INT16_MAX;
     }
@@ -221,12 +221,14 @@ static number number_text(float x)
 static tn_status check_affine_scale(const tn_rule_reading *r, const tn_cast_rule *rule)
 {
     int exponent;
-    float mantissa = ldexpf(frexpf(rule->scale, &exponent), AFFINE_BITS), low = floorf(mantissa);
-    if (mantissa == low)
+    frexpf(rule->scale, &exponent);
+    int last = exponent - AFFINE_BITS < TN_SHORT_SCALE_LEAST ? TN_SHORT_SCALE_LEAST : exponent - AFFINE_BITS;
+    float steps = ldexpf(rule->scale, -last), low = floorf(steps);
+    if (steps == low)
         return TN_OK;
-    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d significant bits but found %s: the nearest are "
-                   "%s and %s", AFFINE_BITS, number_text(rule->scale).text, number_text(ldexpf(low, exponent - AFFINE_BITS)).text,
-                   number_text(ldexpf(low + 1, exponent - AFFINE_BITS)).text);
+    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d significant bits, none below 2^%d, but found %s: "
+                   "the nearest are %s and %s", AFFINE_BITS, TN_SHORT_SCALE_LEAST, number_text(rule->scale).text,
+                   number_text(ldexpf(low, last)).text, number_text(ldexpf(low + 1, last)).text);
 }
 
 /* What the keys say about each other. */
@@ -244,6 +246,8 @@ static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
         wrong = "a scale is given or found by a percentile, not both";
     else if (seen(r, ZERO_BY_NUMBER) && !seen(r, KEY_SCALE))
         wrong = "a zero point by number needs a scale too";
+    else if (seen(r, KEY_ZERO) && seen(r, KEY_SCALE) && !rule->quantize.symmetric && !seen(r, ZERO_BY_NUMBER))
+        wrong = "zero=asymmetric finds zero points for scales that are found: beside a scale say zero=NUMBER";
     else if (r->makes == ELEMENTS && seen(r, KEY_COMPAT) && (rule->quantized || tn_dtype_get(rule->dtype)->kind != TN_KIND_FLOAT))
         wrong = "compat=mli is for fx8, fx16, sa8 and sa32, and for the float types that they become";
     else if (rule->dtype == TN_INT32 && r->makes == AFFINE && seen(r, KEY_ZERO) && !rule->quantize.symmetric && !seen(r, ZERO_BY_NUMBER))

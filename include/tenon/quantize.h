@@ -48,8 +48,8 @@ typedef struct tn_quantize_options {
     uint64_t      seed;
     unsigned      jobs;         /* threads; 0: one a core */
     tn_quant_arithmetic arithmetic;
-    unsigned      scale_bits;   /* RANGE, PERCENTILE: the mantissa of a scale has at most so many, for which it is rounded up;
-                                 * 0: 24, all that float32 has */
+    unsigned      scale_bits;   /* RANGE, PERCENTILE: the mantissa of a scale has at most so many, none of them below 2^-127,
+                                 * for which it is rounded up; 0: all that float32 has */
 } tn_quantize_options;          /* where they may be NULL: TN_PER_TENSOR and zeros */
 
 /* How many scales (and zeros) an array of this shape needs: 1 or the extent of
@@ -63,9 +63,10 @@ TN_API tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axi
  *
  * Symmetric: scale = largest magnitude / highest code, zero = 0.  Asymmetric,
  * with 0 in the range of the values: scale = (highest - lowest value) /
- * (highest - lowest code), zero = lowest code - lowest value / scale, rounded
- * and cut to the range.  A scale is at least 2^-126, the smallest that is not
- * subnormal; a range that holds zero alone, or nothing, gives scale 1.
+ * (highest - lowest code), zero = lowest code - lowest value / scale, rounded to
+ * the nearest (ties to even, whatever `round` says) and cut to the range.  A scale
+ * is at least 2^-126, the smallest that is not subnormal; a range that holds zero
+ * alone, or nothing, gives scale 1 and, where it is a code, zero 0.
  *
  * scale_bits rounds the quotient of a scale up from binary64 (symmetric: on to
  * the next until the codes of both ends, as the options round them, are not cut;

@@ -37,6 +37,10 @@ static inline void tn_scale_walk_on(tn_scale_walk *walk, tn_scale_index index, u
     walk->scale = walk->scale + 1 < index.count ? walk->scale + 1 : 0;
 }
 
+/* The exponent of the last bit that a scale of few bits may have: more fractional
+ * bits than 127 have no place in MLI's structures. */
+enum { TN_SHORT_SCALE_LEAST = -127 };
+
 /* Fewer elements in a row with one scale, or scales in a row with one element,
  * are not worth a kernel's call. */
 enum { TN_SCALE_RUN = 64 };

@@ -432,9 +432,10 @@ static float scale_between(float low, float high, float steps)
 static float rounded_up(double scale, unsigned bits)
 {
     int exponent;
-    double up = ceil(ldexp(frexp(fmax(scale, (double)FLT_MIN), &exponent), (int)bits));
-    double largest = ldexp(ldexp(1, (int)bits) - 1, FLT_MAX_EXP - (int)bits);
-    return (float)fmin(ldexp(up, exponent - (int)bits), largest);
+    double least = fmax(scale, (double)FLT_MIN), largest = ldexp(ldexp(1, (int)bits) - 1, FLT_MAX_EXP - (int)bits);
+    frexp(least, &exponent);
+    int last = exponent - (int)bits < TN_SHORT_SCALE_LEAST ? TN_SHORT_SCALE_LEAST : exponent - (int)bits;
+    return (float)fmin(ldexp(ceil(ldexp(least, -last)), last), largest);
 }
 
 /* From the quotient in binary64, so that it is rounded but once; and where the

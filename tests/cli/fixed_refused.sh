@@ -5,7 +5,8 @@ t convert s.safetensors o.zt --cast a.weight=fx16,frac=127
 t convert s.safetensors o.zt --cast a.weight=fx16,per=tensor
 t convert s.safetensors o.zt --cast a.weight=sa8,frac=3
 t convert s.safetensors o.zt --cast a.weight=sa8,scale=0.1
-t convert s.safetensors o.zt --cast a.weight=sa8,scale=1,zero=128
+t convert s.safetensors o.zt --cast a.weight=sa8,scale=1,zero=32768
+t convert s.safetensors o.zt --cast a.weight=sa8,scale=1,zero=asymmetric
 t convert s.safetensors o.zt --cast a.weight=sa32,zero=asymmetric
 t convert s.safetensors o.zt --cast a.weight=i8,compat=mli
 t convert s.safetensors o.zt --cast a.weight=fx8,compat=mli,round=up

@@ -418,7 +418,7 @@ REFUSED = [     # tensors, options, what the message says
      'tensor "w": scale 0.100000001 at 0 is no integer of 15 bits with 18 fractional bits: "tenon convert --cast f32" and, of that, --cast sa8 chooses'),
     ({"w": ([2, 1], [1e-12, 1e6], "i8,per=channel,axis=0")}, ["--mli", "1.1"], 'is no integer of 31 bits with'),
     ({"w": ([2], [4.0, 8.0], "i8,per=tensor,scale=4")}, [],
-     'tensor "w": frac_bits is -2, MLI 1.0 expects 0 to 255: "tenon convert --cast fx8,frac=0" makes it so, and --mli 2.0 has less than 0'),
+     'tensor "w": frac_bits is -2, MLI 1.0 expects 0 to 255: "tenon convert --cast fx8,frac=0" makes it so, cutting larger values; --mli 2.0 has numbers below 0'),
     ({"w": ([1], [0.0], f"i8,per=tensor,scale={2**-140!r}")}, ["--mli", "2.0"],
      'frac_bits is 140, MLI 2.0 expects -128 to 127: "tenon convert --cast fx8,frac=auto" makes it so'),
     ({"w": ([1, 1, 1, 1, 2], [1.0, 2.0], "i8,per=tensor,scale=0.5")}, [], 'tensor "w": has 5 dimensions, MLI at most 4: leave it out (--only)'),

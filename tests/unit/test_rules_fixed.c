@@ -79,9 +79,11 @@ static void affine_is_codes_with_zeros_and_scales_of_15_bits(void)
 static void a_given_scale_that_mli_cannot_hold_names_its_neighbours(void)
 {
     CHECK(good("sa8,scale=32767").scale == 32767 && good("sa8,scale=65534").scale == 65534 && good("sa8,scale=32768").scale == 32768);
-    bad("sa8,scale=32769", "expected a scale of at most 15 significant bits but found 32769.0: the nearest are 32768.0 and 32770.0");
-    bad("sa8,scale=65535", "expected a scale of at most 15 significant bits but found 65535.0: the nearest are 65534.0 and 65536.0");
-    bad("sa8,scale=0.1", "expected a scale of at most 15 significant bits but found 0.1: the nearest are 0.099998474 and 0.10000229");
+    bad("sa8,scale=32769", "expected a scale of at most 15 significant bits, none below 2^-127, but found 32769.0: the nearest are 32768.0 and 32770.0");
+    bad("sa8,scale=65535", "expected a scale of at most 15 significant bits, none below 2^-127, but found 65535.0: the nearest are 65534.0 and 65536.0");
+    bad("sa8,scale=1.3e-38", "expected a scale of at most 15 significant bits, none below 2^-127, but found 1.3e-38: "
+        "the nearest are 1.1754944e-38 and 1.7632415e-38");
+    bad("sa8,scale=0.1", "expected a scale of at most 15 significant bits, none below 2^-127, but found 0.1: the nearest are 0.099998474 and 0.10000229");
     CHECK(good("sa8,scale=0.099998474").scale == 26214 * 0x1p-18f && good("sa8,scale=0.10000229").scale == 26215 * 0x1p-18f);
     CHECK(good("int8,per=tensor,scale=0.1").scale == 0.1f);             /* no MLI */
 }
@@ -117,7 +119,8 @@ static void keys_of_affine_codes_must_go_together(void)
     bad("sa8,axis=0", "per=channel and axis=DIMENSION go together");
     bad("sa8,scale=1,percentile=9", "a scale is given or found by a percentile, not both");
     bad("sa8,zero=3", "a zero point by number needs a scale too");
-    bad("sa8,scale=1,zero=128", "expected a zero point from -128 to 127 but found 128");
+    bad("sa8,scale=1,zero=32768", "expected a zero point from -32768 to 32767 but found 32768");
+    bad("sa8,scale=1,zero=asymmetric", "zero=asymmetric finds zero points for scales that are found: beside a scale say zero=NUMBER");
     bad("sa32,scale=1,zero=32768", "expected a zero point from -32768 to 32767 but found 32768");
     bad("sa32,zero=asymmetric", "sa32 is symmetric or has a zero point by number: one that is found would not fit the 16 bits it has");
     CHECK(good("sa32,zero=symmetric").quantize.symmetric);
