@@ -15,9 +15,9 @@ typedef struct job {
 
 /* ---- tensors ---- */
 
-static bool is_fixed_point(const tn_exported *x) { return x->type[0] == 'f' && x->type[1] == 'x'; }
+static bool is_fixed_point(const tn_export_tensor *x) { return x->type[0] == 'f' && x->type[1] == 'x'; }
 
-static void json_row(const tn_exported *x)
+static void json_row(const tn_export_tensor *x)
 {
     json_open('{');
     json_text_field("name", x->source->name);
@@ -40,7 +40,7 @@ static void json_row(const tn_exported *x)
 }
 
 /* "fx16 frac 12", "sa8 axis 0" */
-static void type_cell(table *t, const tn_exported *x)
+static void type_cell(table *t, const tn_export_tensor *x)
 {
     char text[60];
     if (is_fixed_point(x))
@@ -52,7 +52,7 @@ static void type_cell(table *t, const tn_exported *x)
     table_cell(t, text);
 }
 
-static void row(void *context, const tn_exported *x)
+static void row(void *context, const tn_export_tensor *x)
 {
     job *j = context;
     if (j->o->json) {

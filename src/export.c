@@ -373,7 +373,7 @@ static void report(const job *j)
         const tn_c_tensor *c = &j->tensors[i];
         char identifier[TN_C_PREFIX_MAX + TN_C_WORDS_MAX + 40];
         snprintf(identifier, sizeof identifier, "%s_tensor_%s", j->name, c->id);
-        tn_exported one = { .source = c->source, .identifier = identifier, .type = c->type->name, .rank = c->rank, .shape = c->shape,
+        tn_export_tensor one = { .source = c->source, .identifier = identifier, .type = c->type->name, .rank = c->rank, .shape = c->shape,
                             .frac_bits = c->type->kind == TN_C_FX ? c->frac_bits : 0, .axis = c->axis,
                             .offset = j->o.binary ? c->at[TN_C_DATA] : 0, .structure_bytes = tn_c_versions[j->o.mli].bytes };
         one.data_bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA);

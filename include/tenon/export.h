@@ -33,7 +33,7 @@ typedef enum tn_mli_version {
 #define TN_EXPORT_MAX_ALIGN 4096
 
 /* One tensor as it is, or would be, written. */
-typedef struct tn_exported {
+typedef struct tn_export_tensor {
     const tn_tensor *source;
     const char      *identifier;    /* of its structure: "model_tensor_conv1_weight"; in an image, of the function that makes it */
     const char      *type;          /* "fx8", "fx16", "sa8", "sa32", "fp32" */
@@ -45,11 +45,11 @@ typedef struct tn_exported {
     uint64_t         data_bytes;
     uint64_t         parameter_bytes;   /* zero points and scales of an axis */
     uint64_t         structure_bytes;   /* on a 32-bit processor */
-} tn_exported;
+} tn_export_tensor;
 
 /* Called once a tensor, in the order of the file, when all of them are known
  * to have a structure and before anything is written. */
-typedef void (*tn_exported_fn)(void *context, const tn_exported *exported);
+typedef void (*tn_export_fn)(void *context, const tn_export_tensor *exported);
 
 typedef struct tn_export_options {
     size_t             size;
@@ -62,7 +62,7 @@ typedef struct tn_export_options {
     bool               replace;     /* existing files may be replaced */
     const char *const *only;        /* globs: a tensor is taken if one matches; NULL: all */
     size_t             nonly;
-    tn_exported_fn     report;      /* may be NULL */
+    tn_export_fn     report;      /* may be NULL */
     tn_progress_fn     progress;    /* may be NULL; bytes of data */
     void              *context;     /* for both callbacks */
 } tn_export_options;

@@ -109,7 +109,7 @@ typedef struct seen {
     int      stop;
 } seen;
 
-static void keep(void *context, const tn_exported *x)
+static void keep(void *context, const tn_export_tensor *x)
 {
     seen *s = context;
     size_t n = strlen(s->text);
