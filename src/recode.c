@@ -6,6 +6,9 @@
 #include "values.h"
 
 #include <math.h>
+#include <string.h>
+
+enum { PIECE = 1024 };          /* packed codes that are looked at at a time: a multiple of 8 */
 
 /* The context of a change. */
 typedef struct recoder {
@@ -54,22 +57,67 @@ typedef struct extremes {
     int32_t  *trial;            /* the same at another scale */
 } extremes;
 
-static void take_codes(extremes *x, tn_scale_index index, tn_dtype type, const uint8_t *bytes, uint64_t first, uint64_t n)
+/* Codes that have a scale in common and a type of whole bytes, in memory of any alignment. */
+#define TAKE_RUN(type)                                                  \
+    static void take_##type(int32_t ends[2], const uint8_t *bytes, uint64_t n)  \
+    {                                                                   \
+        int32_t low = ends[0], high = ends[1];                          \
+        for (uint64_t i = 0; i < n; i++) {                              \
+            type code;                                                  \
+            memcpy(&code, bytes + i * sizeof code, sizeof code);        \
+            low = code < low ? code : low;                              \
+            high = code > high ? code : high;                           \
+        }                                                               \
+        ends[0] = low;                                                  \
+        ends[1] = high;                                                 \
+    }
+
+TAKE_RUN(int8_t)
+TAKE_RUN(uint8_t)
+TAKE_RUN(int16_t)
+TAKE_RUN(uint16_t)
+TAKE_RUN(int32_t)
+
+static void take_run(int32_t ends[2], const tn_dtype_info *type, const uint8_t *bytes, uint64_t n)
+{
+    bool is_signed = type->kind == TN_KIND_INT;
+    if (type->bits == 32)
+        take_int32_t(ends, bytes, n);
+    else if (type->bits == 16)
+        (is_signed ? take_int16_t : take_uint16_t)(ends, bytes, n);
+    else
+        (is_signed ? take_int8_t : take_uint8_t)(ends, bytes, n);
+}
+
+/* Run by run; `type` has whole bytes. */
+static void take_codes(extremes *x, tn_scale_index index, const tn_dtype_info *type, const uint8_t *bytes, uint64_t first,
+                       uint64_t n)
 {
     tn_scale_walk walk = tn_scale_walk_at(index, first);
-    for (uint64_t i = 0; i < n; i++) {
-        tn_value v = tn_value_get(type, bytes, i);
-        int32_t code = (int32_t)(v.kind == TN_KIND_UINT ? (int64_t)v.u : v.i), *ends = &x->codes[2 * walk.scale];
-        ends[0] = code < ends[0] ? code : ends[0];
-        ends[1] = code > ends[1] ? code : ends[1];
-        tn_scale_walk_on(&walk, index, 1);
+    for (uint64_t i = 0, run; i < n; i += run) {
+        run = walk.left < n - i ? walk.left : n - i;
+        take_run(&x->codes[2 * walk.scale], type, bytes + i * (type->bits / 8), run);
+        tn_scale_walk_on(&walk, index, run);
+    }
+}
+
+/* Packed codes of less than a byte each: a piece of them at a time, unpacked. */
+static void take_packed(extremes *x, tn_scale_index index, const tn_dtype_info *type, const uint8_t *bytes, uint64_t first,
+                        uint64_t n)
+{
+    bool is_signed = type->kind == TN_KIND_INT;
+    uint8_t piece[PIECE];
+    for (uint64_t i = 0, count; i < n; i += count) {
+        count = n - i < PIECE ? n - i : PIECE;
+        tn_unpack_codes(piece, bytes + i * type->bits / 8, (size_t)count, type->bits, is_signed);
+        take_codes(x, index, tn_dtype_get(is_signed ? TN_INT8 : TN_UINT8), piece, first + i, count);
     }
 }
 
 static tn_status read_codes(const tn_recoding *r, tn_scale_index index, extremes *x, tn_error *err)
 {
     const tn_part *p = &r->tensor->parts[0];
-    unsigned bits = tn_dtype_get(p->array.dtype)->bits;
+    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     tn_stream stream = { 0 };
     uint64_t count = 0;
     tn_shape_count(r->tensor->rank, r->tensor->shape, &count);      /* cannot fail: its bytes were counted */
@@ -80,9 +128,9 @@ static tn_status read_codes(const tn_recoding *r, tn_scale_index index, extremes
         status = tn_stream_next(&stream, &bytes, &got, err);
         if (status || !got)
             break;
-        uint64_t n = (uint64_t)got * 8 / bits;
+        uint64_t n = (uint64_t)got * 8 / type->bits;
         n = n < count - done ? n : count - done;        /* the bits that fill the last byte are none */
-        take_codes(x, index, p->array.dtype, bytes, done, n);
+        (type->bits < 8 ? take_packed : take_codes)(x, index, type, bytes, done, n);
         done += n;
         status = r->tick(r->context, err);
     }

@@ -283,6 +283,23 @@ static tn_number exact_quotient(float x, float scale)
     return q;
 }
 
+/* x / scale rounded, before the zero is added.  Ties below 2^33 are numbers of
+ * binary64, so that rounding to these takes no quotient across one: only what
+ * comes out as a tie needs a closer look, or is NaN.  What is beyond 2^33 is cut,
+ * whatever the zero. */
+static uint64_t exact_integer(const tn_quant_plan *plan, float x, float scale, uint64_t index, unsigned *flags)
+{
+    const double far = 0x1p33, no_fraction = 0x1.8p52;
+    bool nearest = plan->rules.round <= TN_ROUND_HALF_UP;
+    double q = (double)x / (double)scale;
+    q = q < -far ? -far : q;
+    q = q > far ? far : q;
+    double whole = q + no_fraction - no_fraction;
+    if (nearest && fabs(q - whole) < 0.5)
+        return (uint64_t)(int64_t)whole;
+    return tn_number_encode(tn_dtype_get(TN_INT64), &plan->rules, exact_quotient(x, scale), index, flags);
+}
+
 /* As MLI's C does it; its conversion to an integer comes next. */
 static float mli_sum(float x, float scale)
 {
@@ -314,7 +331,6 @@ bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules,
 /* The integer of each element before its zero is added, from the one at `index` on; returns TN_ENCODED_* bits. */
 static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, const uint8_t *src, size_t n, uint64_t index)
 {
-    const tn_dtype_info *to = tn_dtype_get(TN_INT64);
     tn_scale_walk at = tn_scale_walk_at(plan->index, index);
     unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
@@ -322,13 +338,13 @@ static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, c
         if (plan->arithmetic == TN_QUANT_MLI)
             integers[i] = (uint64_t)mli_integer(x, scale);
         else if (plan->arithmetic == TN_QUANT_EXACT)
-            integers[i] = tn_number_encode(to, &plan->rules, exact_quotient(x, scale), index + i, &flags);
+            integers[i] = exact_integer(plan, x, scale, index + i, &flags);
         else
             integers[i] = bits_of(x / scale);
         tn_scale_walk_on(&at, plan->index, 1);
     }
     if (plan->arithmetic == TN_QUANT_BINARY32)
-        flags = tn_codes_cast(to, &plan->rules, tn_dtype_get(TN_FLOAT32), integers, n, index);
+        flags = tn_codes_cast(tn_dtype_get(TN_INT64), &plan->rules, tn_dtype_get(TN_FLOAT32), integers, n, index);
     return flags;
 }
 

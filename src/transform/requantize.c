@@ -1,8 +1,9 @@
-/* transform/requantize.c - codes of one scale to codes of another, in integers
- * alone: whole arrays, and blocks of dense elements. */
+/* transform/requantize.c - codes of one scale to codes of another, exactly or
+ * as MLI does it: whole arrays, and blocks of dense elements. */
 #include "transform/requantize.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@
 enum {
     BLOCK = 1024,               /* elements that are staged at a time: a multiple of 8 */
     CHUNK = 65536,              /* elements a thread takes at a time: a multiple of BLOCK */
+    PIECE = 256,                /* elements between looks for ties */
     NEAR = 1 << 20,             /* zeros up to here are added in 32 bits to codes of 16 */
     MANTISSA = 24,              /* bits of a scale */
     MLI_MANTISSA = 15           /* bits of one of MLI's, without its sign */
@@ -122,6 +124,37 @@ static int32_t exact_code(const tn_requant_plan *plan, const ratio *r, int32_t c
     return (int32_t)clamp(clamp(rounded, -far, far) + r->to_zero, plan->range[0], plan->range[1]);
 }
 
+static bool is_nearest(tn_round round)
+{
+    return round <= TN_ROUND_HALF_UP;
+}
+
+/* The same in binary64 where it is sure of the nearest, and that is nearly
+ * everywhere.  A difference has at most 33 bits and is exact; the ratio and the
+ * product are rounded to 53 bits each, so quotients below 2^33 are off by less
+ * than 2^33 * 2^-51 = 2^-18, and those further than 2^-16 from a tie have the
+ * nearest integer of the exact one.  Those beyond are cut, whatever the zero. */
+static void nearest_codes(const tn_requant_plan *plan, const ratio *r, int32_t *codes, size_t n, uint64_t first)
+{
+    const double far = 0x1p33, no_fraction = 0x1.8p52, sure = 0.5 - 0x1p-16;
+    const double by = ldexp((double)r->multiplier / r->divisor, r->exponent);
+    const double from_zero = (double)r->from_zero, to_zero = (double)r->to_zero;
+    const double low = plan->range[0], high = plan->range[1];
+    int32_t made[PIECE];
+    double rest[PIECE];
+    for (size_t i = 0; i < n; i++) {
+        double q = (codes[i] - from_zero) * by;
+        q = q > -far ? q : -far;
+        q = q < far ? q : far;
+        double whole = q + no_fraction - no_fraction, code = whole + to_zero;
+        rest[i] = q - whole;
+        code = code > low ? code : low;
+        made[i] = (int32_t)(code < high ? code : high);
+    }
+    for (size_t i = 0; i < n; i++)
+        codes[i] = fabs(rest[i]) < sure ? made[i] : exact_code(plan, r, codes[i], first + i);
+}
+
 /* Rounding x / 2^shift: x + base, and what is added to odd quotients and negative x, shifted. */
 typedef struct bias {
     int32_t base, odd, negative;
@@ -201,6 +234,9 @@ static void rescale_run(const tn_requant_plan *plan, const ratio *r, int32_t *co
     else if (plan->mli)
         for (size_t i = 0; i < n; i++)
             codes[i] = mli_code(plan, r, codes[i]);
+    else if (is_nearest(plan->rules.round))
+        for (size_t i = 0; i < n; i += PIECE)
+            nearest_codes(plan, r, codes + i, n - i < PIECE ? n - i : PIECE, first + i);
     else
         for (size_t i = 0; i < n; i++)
             codes[i] = exact_code(plan, r, codes[i], first + i);
@@ -271,7 +307,7 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_quantize_options *o, 
     return TN_OK;
 }
 
-/* Every code of at most 8 bits once, when all have one scale. */
+/* Every code of at most 8 bits once, when all have one scale; in integers: the floating-point environment is the caller's. */
 static void set_table(tn_requant_plan *plan)
 {
     bool is_signed = plan->from.codes->kind == TN_KIND_INT;
@@ -281,9 +317,10 @@ static void set_table(tn_requant_plan *plan)
     ratio r = ratio_at(plan, 0, 0);
     if (can_shift(plan, &r))
         return;
-    for (int i = 0; i < 256; i++)
-        plan->table[i] = is_signed ? (int8_t)i : i;
-    rescale_run(plan, &r, plan->table, 256, 0);
+    for (int i = 0; i < 256; i++) {
+        int32_t code = is_signed ? (int8_t)i : i;
+        plan->table[i] = plan->mli ? mli_code(plan, &r, code) : exact_code(plan, &r, code, 0);
+    }
     plan->tabled = true;
 }
 

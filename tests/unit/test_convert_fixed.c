@@ -6,6 +6,7 @@
 
 #include "convert.h"
 #include "files.h"
+#include "tensor/code.h"
 
 /* ---- what a file holds ---- */
 
@@ -68,18 +69,20 @@ static void write_floats(const char *name, const float *values, size_t n)
     write_values(name, TN_FLOAT32, values, 1, &(int64_t){ (int64_t)n });
 }
 
-/* A vector of codes with one scale, and a zero point where that is not NULL. */
-static void write_codes(const char *name, tn_dtype dtype, const void *data, size_t n, float scale, const int32_t *zero)
+/* Codes with a scale, or many along an axis, and as many zero points where that is not NULL. */
+static void write_scaled(const char *name, tn_dtype dtype, const void *data, uint32_t rank, const int64_t *shape, int32_t axis,
+                         const float *scale, const int32_t *zero)
 {
-    const int64_t shape[] = { (int64_t)n };
     unsigned bits = tn_dtype_get(dtype)->bits;
     bool sign = tn_dtype_get(dtype)->kind == TN_KIND_INT;
     int64_t high = (INT64_C(1) << (bits - sign)) - 1;
-    const tn_scaling scaling = { .axis = -1, .range = { sign ? -high - 1 : 0, high } };
-    const tn_part parts[] = { { .role = "data", .array = { dtype, 1, shape, NULL }, .data = data },
-                              { .role = "scale", .array = { .dtype = TN_FLOAT32 }, .data = &scale },
-                              { .role = "zero", .array = { .dtype = TN_INT32 }, .data = zero } };
-    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape, .parts = parts,
+    uint32_t scale_rank = axis < 0 ? 0 : 1;
+    const int64_t *scales = axis < 0 ? NULL : shape + axis;
+    const tn_scaling scaling = { .axis = axis, .range = { sign ? -high - 1 : 0, high } };
+    const tn_part parts[] = { { .role = "data", .array = { dtype, rank, shape, NULL }, .data = data },
+                              { .role = "scale", .array = { TN_FLOAT32, scale_rank, scales, NULL }, .data = scale },
+                              { .role = "zero", .array = { TN_INT32, scale_rank, scales, NULL }, .data = zero } };
+    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = rank, .shape = shape, .parts = parts,
                           .nparts = zero ? 3 : 2, .scaling = &scaling };
     tn_create_options o = { .size = sizeof o, .replace = true };
     tn_error err = { .text = "" };
@@ -87,6 +90,12 @@ static void write_codes(const char *name, tn_dtype dtype, const void *data, size
     CHECK(tn_create(in_folder(name).text, &o, &w, &err) == TN_OK);
     if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err))
         fail_msg("%s", err.text);
+}
+
+/* A vector of codes with one scale. */
+static void write_codes(const char *name, tn_dtype dtype, const void *data, size_t n, float scale, const int32_t *zero)
+{
+    write_scaled(name, dtype, data, 1, &(int64_t){ (int64_t)n }, -1, &scale, zero);
 }
 
 /* What a cast makes of a file. */
@@ -557,6 +566,46 @@ static void auto_is_found_from_codes_too(void)
     CHECK(frac == frac_of(codes_of("same.zt")));
 }
 
+/* The largest number of fractional bits at which an integer fits fx16, half up. */
+static int fitting(int64_t x)
+{
+    int frac = 20;
+    while (floor(ldexp((double)x, frac) + 0.5) != (double)shifted_code(x, frac, TN_INT16))
+        frac--;
+    return frac;
+}
+
+/* One code, the lowest or the highest, among zeros. */
+static void check_auto(tn_dtype dtype, bool lowest, size_t place, int32_t axis)
+{
+    static const int64_t shape[] = { 3, 700 };
+    static uint8_t bytes[4 * 3 * 700];
+    float scales[700];
+    unsigned bits = tn_dtype_get(dtype)->bits;
+    bool sign = tn_dtype_get(dtype)->kind == TN_KIND_INT;
+    int64_t high = (INT64_C(1) << (bits - sign)) - 1, code = lowest ? -high - 1 : high;
+    for (size_t i = 0; i < 700; i++)
+        scales[i] = ldexpf(1, (int)(i % 13));
+    memset(bytes, 0, sizeof bytes);
+    tn_code_put(bytes, place, bits, (uint64_t)code);
+    write_scaled("in.zt", dtype, bytes, 2, shape, axis, scales, NULL);
+    int64_t value = code * (int64_t)scales[axis < 0 ? 0 : axis ? place % 700 : place / 700];
+    const codes *c = made("in.zt", "fx16,frac=auto");
+    CHECK(frac_of(c) == fitting(value) && c->code[place] == shifted_code(value, fitting(value), TN_INT16));
+}
+
+static void auto_sees_the_one_code_that_counts_wherever_it_is(void)
+{
+    static const tn_dtype types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4, TN_INT2, TN_UINT2 };
+    static const struct { size_t place; int32_t axis; } cases[] = { { 0, -1 }, { 1024, -1 }, { 1023, 0 }, { 2099, 0 }, { 1024, 1 }, { 2099, 1 } };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+            check_auto(types[i], false, cases[k].place, cases[k].axis);
+            if (tn_dtype_get(types[i])->kind == TN_KIND_INT)
+                check_auto(types[i], true, cases[k].place, cases[k].axis);
+        }
+}
+
 static int stop(void *context, uint64_t done, uint64_t total)
 {
     (void)context, (void)done, (void)total;
@@ -718,6 +767,7 @@ int main(void)
         IN_FOLDER(affine_codes_move_exactly_or_as_mli_moves_them),
         IN_FOLDER(codes_of_any_integers_become_fixed_point),
         IN_FOLDER(auto_is_found_from_codes_too),
+        IN_FOLDER(auto_sees_the_one_code_that_counts_wherever_it_is),
         IN_FOLDER(codes_are_looked_at_in_any_encoding_until_somebody_cancels),
         IN_FOLDER(dimensions_without_an_index_have_no_scales),
         IN_FOLDER(compat_is_mlis_binary32_from_values_and_to_them),

@@ -149,6 +149,29 @@ static void make_ties(float *x, size_t n, float scale)
     }
 }
 
+/* a * 2^p / b with 2^(p + 1) * a = e modulo b is e / 2b away from a tie: 2^-25 at quotients of up to 2^31, where binary64 has ties alone. */
+static void make_next_to_ties(float *x, size_t n, uint32_t b)
+{
+    for (size_t i = 0; i < n; i++) {
+        int p = 23 + (int)(bits64() % 9);
+        uint32_t a = bits64() % 2 ? 1 : b - 1;
+        for (int k = 0; k <= p; k++)
+            a = (a % 2 ? a + b : a) / 2;
+        x[i] = ldexpf((float)a, p) * (i % 2 ? -1.0f : 1.0f);
+    }
+}
+
+static void quotients_next_to_ties_are_rounded_once(void)
+{
+    static float x[N];
+    for (int k = 0; k < 60; k++)
+        for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_DOWN; mode++) {
+            uint32_t b = 0x800001 | (uint32_t)(bits64() >> 41);
+            make_next_to_ties(x, 300, b);
+            check_exact(x, 300, (float)b, (int32_t)(bits64() % 300) - 150, (tn_round)mode);
+        }
+}
+
 static void make_any(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -340,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(quotients_are_rounded_once_in_every_mode),
+        TEST(quotients_next_to_ties_are_rounded_once),
         TEST(binary32_rounds_twice_where_exact_rounds_once),
         TEST(exact_nan_is_refused_or_the_zero),
         TEST(an_arithmetic_that_there_is_not_is_refused),

@@ -151,16 +151,22 @@ static void check_code(const trial *t, int64_t code, int64_t found, int64_t expe
                  (double)t->to_scale, (int)t->to_zero, (long long)expected, (long long)found);
 }
 
-static void check_exact(const trial *t, size_t n)
+static void check_exact_codes(const trial *t, const uint8_t *codes, size_t n)
 {
-    uint8_t *codes = random_codes(t->from, n), *out = requantize(t, TN_QUANT_EXACT, codes, n);
+    uint8_t *out = requantize(t, TN_QUANT_EXACT, codes, n);
     for (size_t i = 0; i < n; i++) {
         int64_t code = code_at(t->from, codes, i);
         int64_t exact = exact_code(code, t->from_scale, t->from_zero, t->to_scale, t->to_zero, t->round);
         check_code(t, code, code_at(t->to, out, i), cut(exact, lowest(t->to), highest(t->to)));
     }
-    free(codes);
     free(out);
+}
+
+static void check_exact(const trial *t, size_t n)
+{
+    uint8_t *codes = random_codes(t->from, n);
+    check_exact_codes(t, codes, n);
+    free(codes);
 }
 
 /* Any mantissa, few bits of it, or a power of two. */
@@ -192,6 +198,45 @@ static void every_type_rounding_and_ratio_is_exact(void)
                             random_zero(code_types[i % CODE_TYPES]), round };
                 check_exact(&t, 13);
             }
+}
+
+/* e / 2^24 modulo b, which is odd. */
+static uint32_t divided(uint32_t e, uint32_t b)
+{
+    for (int i = 0; i < 24; i++)
+        e = (e % 2 ? e + b : e) / 2;
+    return e;
+}
+
+/* d * 2^23 / b with 2^24 * d = e modulo b is e / 2b away from a tie: 2^-25 at quotients of up to 2^31, too near for binary64. */
+static void quotients_next_to_ties_are_exact(void)
+{
+    for (int k = 0; k < 4000; k++) {
+        uint32_t b = 0x800001 | (uint32_t)(bits64() >> 41), off = (uint32_t)below(3);
+        int32_t codes[400];
+        trial t = { TN_INT32, TN_INT32, 0x1p23F, (float)b, (int32_t)below(2000) - 1000, (int32_t)below(2000) - 1000,
+                    (tn_round)below(TN_ROUND_HALF_UP + 1) };
+        for (size_t i = 0; i < 400; i++) {
+            int64_t d = divided(i % 2 ? off : b - off, b) + (int64_t)below(120) * b;
+            codes[i] = (int32_t)((i % 4 < 2 ? d : -d) + t.from_zero);
+        }
+        check_exact_codes(&t, (const uint8_t *)codes, k % 40 ? 20 : 400);
+    }
+}
+
+/* Every other quotient is a tie, or nearly one: small d * a / b with a next to (2k + 1) b / 2d. */
+static void narrow_codes_next_to_ties_are_exact(void)
+{
+    static const tn_dtype types[] = { TN_INT16, TN_UINT16, TN_INT8 };
+    for (int k = 0; k < 20000; k++) {
+        uint64_t b = 0x800000 | bits64() >> 41, d = 1 + below(100), twice = 2 * below(100) + 1;
+        float a = (float)((twice * b + d) / (2 * d));
+        trial t = { types[k % 3], types[k / 3 % 2], a, (float)b, 0, (int32_t)below(200), (tn_round)(k / 6 % 4) };
+        uint8_t codes[40];
+        for (size_t i = 0; i < 20; i++)
+            tn_code_put(codes, i, tn_dtype_get(t.from)->bits, i % 2 ? d : i % 4 ? UINT64_C(0) - d : below(100));
+        check_exact_codes(&t, codes, 20);
+    }
 }
 
 static void scales_at_the_ends_of_float_are_exact(void)
@@ -449,17 +494,24 @@ static void the_callers_environment_does_not_matter(void)
     const float from_scale = 5 * FLT_TRUE_MIN, to_scale = 12 * FLT_TRUE_MIN;
     const tn_scales from = { TN_PER_TENSOR, &from_scale, NULL }, to = { TN_PER_TENSOR, &to_scale, NULL };
     const int64_t shape[] = { 5 };
-    const tn_array src = { .dtype = TN_INT32, .rank = 1, .shape = shape }, dst = { .dtype = TN_INT8, .rank = 1, .shape = shape };
-    const int32_t codes[] = { 6, 12, -6, 100, -300 };
-    static const int8_t expected[] = { 3, 5, -3, 42, -125 };
+    const struct { tn_dtype from; const void *codes; int8_t expected[5]; } cases[] = {
+        { TN_INT32, (const int32_t[]){ 6, 12, -6, 100, -300 }, { 3, 5, -3, 42, -125 } },
+        { TN_INT16, (const int16_t[]){ 6, 12, -6, 100, -300 }, { 3, 5, -3, 42, -125 } },
+        { TN_INT8, (const int8_t[]){ 6, 12, -6, 100, -128 }, { 3, 5, -3, 42, -53 } },         /* by a table, made on the way */
+    };
     const tn_quantize_options o = { .size = sizeof o, .round = TN_ROUND_AWAY };
-    for (environment e = 0; e < ENVIRONMENTS; e++) {
-        int8_t out[5] = { 0 };
-        enter_environment(e);
-        tn_status status = tn_requantize(&dst, out, &to, &src, codes, &from, &o, NULL);
-        leave_environment();
-        CHECK(status == TN_OK && memcmp(out, expected, sizeof out) == 0);
-    }
+    for (environment e = 0; e < ENVIRONMENTS; e++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const tn_array src = { .dtype = cases[i].from, .rank = 1, .shape = shape };
+            const tn_array dst = { .dtype = TN_INT8, .rank = 1, .shape = shape };
+            int8_t out[5] = { 0 };
+            enter_environment(e);
+            uint64_t before = environment_seen();
+            tn_status status = tn_requantize(&dst, out, &to, &src, cases[i].codes, &from, &o, NULL);
+            uint64_t after = environment_seen();
+            leave_environment();
+            CHECK(status == TN_OK && memcmp(out, cases[i].expected, sizeof out) == 0 && before == after);
+        }
 }
 
 /* ---- options ---- */
@@ -621,6 +673,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_type_rounding_and_ratio_is_exact),
+        TEST(quotients_next_to_ties_are_exact),
+        TEST(narrow_codes_next_to_ties_are_exact),
         TEST(scales_at_the_ends_of_float_are_exact),
         TEST(powers_of_two_shift_exactly),
         TEST(mlis_steps_are_followed_however_scales_are_written),
