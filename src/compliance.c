@@ -13,24 +13,23 @@
 typedef struct requirement {
     int         level;
     const char *text;           /* after which, for the trial of one type, its name stands */
-    tn_trial_fn try;            /* NULL: there is nothing to try */
+    tn_trial_fn try;
     tn_dtype    dtype;
-    const char *missing;        /* what this version does not do yet, or NULL */
 } requirement;
 
-#define TYPE(level, dtype) { level, "Support ", tn_try_type, dtype, NULL }
+#define TYPE(level, dtype) { level, "Support ", tn_try_type, dtype }
 
 static const requirement requirements[] = {
     TYPE(1, TN_FLOAT32),
     TYPE(1, TN_FLOAT16),
-    { 1, "Support NCHW or NHWC", tn_try_one_layout, TN_UNKNOWN, NULL },
-    { 1, "Minimum 64-byte alignment", tn_try_alignment, TN_UNKNOWN, NULL },
+    { 1, "Support NCHW or NHWC", tn_try_one_layout, TN_UNKNOWN },
+    { 1, "Minimum 64-byte alignment", tn_try_alignment, TN_UNKNOWN },
 
     TYPE(2, TN_BFLOAT16),
     TYPE(2, TN_INT8),
-    { 2, "Support both NCHW and NHWC", tn_try_both_layouts, TN_UNKNOWN, NULL },
-    { 2, "Stride-based layouts", tn_try_strides, TN_UNKNOWN, NULL },
-    { 2, "Quantization metadata", tn_try_quantization, TN_UNKNOWN, NULL },
+    { 2, "Support both NCHW and NHWC", tn_try_both_layouts, TN_UNKNOWN },
+    { 2, "Stride-based layouts", tn_try_strides, TN_UNKNOWN },
+    { 2, "Quantization metadata", tn_try_quantization, TN_UNKNOWN },
 
     TYPE(3, TN_FLOAT64),
     TYPE(3, TN_TF32),
@@ -45,10 +44,10 @@ static const requirement requirements[] = {
     TYPE(3, TN_UINT8),
     TYPE(3, TN_INT4),
     TYPE(3, TN_UINT4),
-    { 3, "All layouts", tn_try_all_layouts, TN_UNKNOWN, NULL },
-    { 3, "Sparse tensors", tn_try_sparse, TN_UNKNOWN, NULL },
-    { 3, "Zero-copy sharing", NULL, TN_UNKNOWN, "not in this version: no buffer is handed to another process" },
-    { 3, "Dynamic shapes", tn_try_dynamic_shapes, TN_UNKNOWN, NULL },
+    { 3, "All layouts", tn_try_all_layouts, TN_UNKNOWN },
+    { 3, "Sparse tensors", tn_try_sparse, TN_UNKNOWN },
+    { 3, "Zero-copy sharing", tn_try_sharing, TN_UNKNOWN },
+    { 3, "Dynamic shapes", tn_try_dynamic_shapes, TN_UNKNOWN },
 };
 
 enum { NREQUIREMENTS = sizeof requirements / sizeof *requirements };
@@ -103,7 +102,7 @@ static tn_status make_folder(tn_trial_path *folder, tn_error *err)
     return tn_fail_errno(err, errno, what);
 }
 
-/* Trials make plain files only. */
+/* Trials make files and sockets, no folders. */
 static void empty_folder(const char *path)
 {
     DIR *folder = opendir(path);
@@ -117,30 +116,21 @@ static void empty_folder(const char *path)
 
 /* ---- the run ---- */
 
-/* What is there and what is not, in one sentence. */
-static void add_missing(tn_trial *t, const char *missing)
-{
-    size_t used = strlen(t->evidence);
-    snprintf(t->evidence + used, sizeof t->evidence - used, "%s%s", used ? "; " : "", missing);
-}
-
 /* Tries one requirement; the result's evidence is the trial's. */
 static tn_status judge(const requirement *r, tn_trial *t, tn_compliance_state *state, tn_error *err)
 {
     tn_error why;
     t->dtype = r->dtype;
     tn_trial_saw(t, "%s", "");
-    tn_status status = r->try ? r->try(t, &why) : TN_OK;
+    tn_status status = r->try(t, &why);
     if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
         if (err)
             *err = why;
         return status;
     }
-    *state = status ? TN_NOT_COMPLIANT : r->missing ? TN_NOT_YET : TN_COMPLIANT;
+    *state = status ? TN_NOT_COMPLIANT : TN_COMPLIANT;
     if (status)
         tn_trial_saw(t, "%s", why.text);
-    else if (r->missing)
-        add_missing(t, r->missing);
     return TN_OK;
 }
 

@@ -1,5 +1,6 @@
 /* convert.c - a whole file into another: which tensors, under which names,
  * stored how.  remake.c says what becomes of each, transfer.c moves the bytes. */
+#include "convert.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "container/sparse.h"
@@ -15,6 +16,7 @@
 typedef struct conversion {
     const tn_file            *in;
     const char               *in_path, *out_path;
+    int                       out_fd;   /* or -1: out_path is where it goes */
     tn_convert_options        o;
     tn_create_options         create;
     tn_arena                  arena;
@@ -460,6 +462,7 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     tn_status status = in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err);
     if (status)
         return status;
+    c->writer->fd = c->out_fd;
     if (c->in->left_out && !c->create.drop_metadata)
         status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "it has %s, which the new file cannot hold (--drop-metadata)",
                          tn_quote_z(c->in->left_out).text);
@@ -485,10 +488,10 @@ static void free_all(conversion *c)
     tn_arena_free(&c->arena);
 }
 
-tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *given, tn_convert_result *result,
-                     tn_error *err)
+static tn_status convert(const tn_file *file, const char *path, int fd, const tn_convert_options *given, tn_convert_result *result,
+                         tn_error *err)
 {
-    conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path };
+    conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path, .out_fd = fd };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_convert_result ignored;
     tn_take_options(&c.o, sizeof c.o, given);
@@ -504,4 +507,15 @@ tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_opt
     if (status && err)
         *err = why;
     return status;
+}
+
+tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options, tn_convert_result *result,
+                     tn_error *err)
+{
+    return convert(file, path, -1, options, result, err);
+}
+
+tn_status tn_convert_into(const tn_file *file, int fd, const char *name, const tn_convert_options *options, tn_error *err)
+{
+    return convert(file, name, fd, options, NULL, err);
 }

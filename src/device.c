@@ -1,4 +1,5 @@
 /* device.c - what devices ask of memory.  So far there is the host. */
+#include <tenon/buffer.h>
 #include <tenon/device.h>
 #include <tenon/layout.h>
 
@@ -11,11 +12,17 @@
 #define RECOMMENDED_ALIGNMENT 256
 #define MAX_LAYOUTS           32
 
+/* Of tn_handle_query() those that hand over memory of the host.  cuda_ipc does
+ * not, and asking it would load its driver. */
+static const size_t host_handles[] = { 0, 1, 3 };
+enum { MAX_HANDLES = sizeof host_handles / sizeof *host_handles };
+
 static struct {
     pthread_once_t once;
     tn_device_info info;
     tn_dtype       types[TN_DTYPE_COUNT];
     const char    *layouts[MAX_LAYOUTS];
+    tn_handle_type handles[MAX_HANDLES];
 } host = { .once = PTHREAD_ONCE_INIT };
 
 static uint64_t system_number(int name)
@@ -68,6 +75,16 @@ static void list_layouts(tn_device_info *d)
     d->layouts = host.layouts;
 }
 
+static void list_handles(tn_device_info *d)
+{
+    for (size_t i = 0; i < MAX_HANDLES; i++) {
+        const tn_handle_info *handle = tn_handle_query(host_handles[i]);
+        if (handle->available)
+            host.handles[d->nhandles++] = handle->type;
+    }
+    d->handles = host.handles;
+}
+
 static void ask_host(void)
 {
     tn_device_info *d = &host.info;
@@ -84,6 +101,7 @@ static void ask_host(void)
     d->memory_bytes = memory_bytes(d->page_size);
     list_types(d);
     list_layouts(d);
+    list_handles(d);
 }
 
 const tn_device_info *tn_device_query(size_t i)

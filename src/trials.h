@@ -25,6 +25,7 @@ tn_status tn_try_alignment(tn_trial *trial, tn_error *err);
 tn_status tn_try_strides(tn_trial *trial, tn_error *err);
 tn_status tn_try_quantization(tn_trial *trial, tn_error *err);
 tn_status tn_try_sparse(tn_trial *trial, tn_error *err);
+tn_status tn_try_sharing(tn_trial *trial, tn_error *err);
 tn_status tn_try_dynamic_shapes(tn_trial *trial, tn_error *err);
 
 /* Writes what was seen as the evidence. */

@@ -43,7 +43,8 @@ typedef void (*tn_compliance_fn)(void *context, const tn_compliance *result);
 
 /* Runs the requirements of levels 1 to `level` against this library, one by
  * one, actually doing each: casts, files (in memory or in a temporary folder),
- * reorders.  *reached is the highest level with nothing missing (0: none).
+ * reorders.  Level 3 starts a second process with fork(), and a thread, and waits
+ * for both.  *reached is the highest level with nothing missing (0: none).
  * TN_ERR_NOMEM, TN_ERR_IO: could not be run. */
 TN_API tn_status tn_compliance_run(int level, tn_compliance_fn report, void *context, int *reached, tn_error *err);
 

@@ -2,11 +2,13 @@
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
+#include <tenon/buffer.h>
 #include <tenon/cast.h>
 #include <tenon/convert.h>
 #include <tenon/datatype.h>
 #include <tenon/descriptor.h>
 #include <tenon/device.h>
+#include <tenon/dlpack.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/export.h>
@@ -15,6 +17,7 @@
 #include <tenon/mli.h>
 #include <tenon/quantize.h>
 #include <tenon/scaled.h>
+#include <tenon/share.h>
 #include <tenon/sparse.h>
 #include <tenon/stats.h>
 #include <tenon/tensor.h>

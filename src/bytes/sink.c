@@ -1,4 +1,4 @@
-/* bytes/sink.c - a file that appears whole or not at all, and memory. */
+/* bytes/sink.c - a file that appears whole or not at all, a descriptor, and memory. */
 #include "bytes/sink.h"
 #include "bytes/sink_calls.h"
 
@@ -36,6 +36,7 @@ struct tn_sink {
     char            name[PATH_MAX];     /* how it will be called there */
     char            temp[TEMP_SIZE];    /* how it is called now: "" is not at all */
     bool            replace;
+    bool            nameless;   /* a descriptor that was given: publish names nothing */
 };
 
 static int open_tmpfile(int folder, mode_t mode)
@@ -286,6 +287,22 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     else
         *sink = s;
     return status;
+}
+
+tn_status tn_sink_open_fd(int fd, tn_sink **sink, tn_error *err)
+{
+    tn_sink *s = new_sink();
+    if (!s)
+        return tn_fail_nomem(err);
+    s->nameless = true;
+    s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (s->fd < 0) {
+        tn_status status = tn_fail_errno(err, errno, "cannot duplicate a descriptor");
+        tn_sink_abandon(s);
+        return status;
+    }
+    *sink = s;
+    return TN_OK;
 }
 
 tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err)
@@ -539,8 +556,10 @@ static int sync_fd(int fd)
 
 static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
 {
-    if (tn_sink_calls.ftruncate(s->fd, (off_t)size) != 0 || sync_fd(s->fd) != 0)
+    if (tn_sink_calls.ftruncate(s->fd, (off_t)size) != 0 || (!s->nameless && sync_fd(s->fd) != 0))
         return fail_write(err, errno);
+    if (s->nameless)
+        return TN_OK;
     tn_status status = give_name(s, err);
     if (status)
         return status;

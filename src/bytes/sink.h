@@ -1,4 +1,5 @@
-/* bytes/sink.h - where bytes go: a file that appears whole or not at all, or memory.
+/* bytes/sink.h - where bytes go: a file that appears whole or not at all, an open
+ * descriptor, or memory.
  *
  * A file sink writes into an unnamed file (O_TMPFILE) in the target's folder;
  * where the file system has none, into ".tenon-XXXXXX.tmp", which it holds
@@ -19,6 +20,11 @@ typedef struct tn_sink tn_sink;
  * TN_ERR_EXISTS: there is one and `replace` is false.  TN_ERR_IO: `path` is a
  * directory or another thing that is no regular file, or cannot be written. */
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err);
+
+/* An open file without a name to be had, a memfd: publish gives it its size, and
+ * that is all.  The descriptor is duplicated: the caller keeps its own, and with
+ * it what a sink that is abandoned has written. */
+tn_status tn_sink_open_fd(int fd, tn_sink **sink, tn_error *err);
 
 /* Memory: publish leaves the bytes in *out, which the caller frees. */
 tn_status tn_sink_open_memory(tn_buf *out, tn_sink **sink, tn_error *err);

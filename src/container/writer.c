@@ -81,6 +81,7 @@ tn_status tn_writer_new(const char *path, const tn_create_options *given, bool d
     tn_take_options(&w->options, sizeof w->options, given);
     w->options.jobs = w->options.jobs ? w->options.jobs : tn_core_count();
     w->dry_run = dry_run;
+    w->fd = -1;
     w->current = SIZE_MAX;
     w->path = tn_arena_text(&w->arena, path, strlen(path));
     tn_status status = w->path && tn_names_init(&w->names, 0) ? choose_format(w, err) : tn_fail_nomem(err);
@@ -432,7 +433,7 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     *f = (tn_out_file){ .path = tn_arena_text(&w->arena, path, strlen(path)) };
     if (!f->path)
         return tn_fail_nomem(err);
-    tn_status status = tn_sink_open(path, w->options.replace, &f->sink, err);
+    tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err) : tn_sink_open(path, w->options.replace, &f->sink, err);
     if (status)
         return status;
     if (w->dry_run) {           /* it could be written: that is all we wanted to know */

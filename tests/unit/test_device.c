@@ -1,6 +1,7 @@
 /* The device query: what the host says of itself. */
 #include "support.h"
 
+#include <tenon/buffer.h>
 #include <tenon/device.h>
 #include <tenon/layout.h>
 
@@ -59,7 +60,17 @@ static void layouts_are_all_that_have_a_name(void)
     for (size_t i = 0; i < host->nlayouts; i++)
         CHECK(strcmp(host->layouts[i], tn_layout_at(i)->name) == 0);
     CHECK(host->nlayouts > 0 && tn_layout_at(host->nlayouts) == NULL);
-    CHECK(host->nhandles == 0);
+}
+
+static void handles_are_those_of_host_memory_that_can_be_used_here(void)
+{
+    const tn_device_info *host = tn_device_query(0);
+    const tn_handle_info *handle;
+    size_t n = 0;
+    for (size_t i = 0; (handle = tn_handle_query(i)); i++)
+        if (handle->available && handle->type != TN_HANDLE_CUDA_IPC)
+            CHECK(n < host->nhandles && host->handles[n++] == handle->type);
+    CHECK(n == host->nhandles && n > 0 && host->handles[0] == TN_HANDLE_MEMFD);
 }
 
 static void *ask(void *answer)
@@ -90,6 +101,7 @@ int main(void)
         TEST(memory_is_what_the_system_says),
         TEST(every_type_is_listed_once_and_unknown_is_not),
         TEST(layouts_are_all_that_have_a_name),
+        TEST(handles_are_those_of_host_memory_that_can_be_used_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

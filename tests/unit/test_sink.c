@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -255,6 +256,27 @@ static void memory_takes_the_same_writes(void)
     CHECK(tn_sink_write(s, 5, "new text", 8, NULL) == TN_OK);
     tn_sink_abandon(s);
     CHECK(out.size == 0 && out.data == NULL);
+}
+
+static void a_descriptor_gets_its_bytes_and_its_size_and_stays_the_callers(void)
+{
+    char found[8] = "";
+    struct stat st;
+    tn_sink *s;
+    tn_error err = { .text = "" };
+    int fd = memfd_create("tenon-test", MFD_CLOEXEC), entries = count_entries(folder);
+    CHECK(fd >= 0 && write(fd, "what was there before", 21) == 21);
+    CHECK(tn_sink_open_fd(fd, &s, NULL) == TN_OK);
+    CHECK(tn_sink_fd(s) != fd && fcntl(tn_sink_fd(s), F_GETFD) & FD_CLOEXEC);
+    CHECK(tn_sink_reserve(s, 5, NULL) == TN_OK);
+    CHECK(tn_sink_write(s, 3, "de", 2, NULL) == TN_OK && tn_sink_write(s, 0, "abc", 3, NULL) == TN_OK);
+    CHECK(tn_sink_publish(s, 5, NULL) == TN_OK);
+    CHECK(fstat(fd, &st) == 0 && st.st_size == 5 && pread(fd, found, 8, 0) == 5 && memcmp(found, "abcde", 5) == 0);
+    CHECK(tn_sink_open_fd(fd, &s, NULL) == TN_OK);
+    tn_sink_abandon(s);
+    CHECK(fstat(fd, &st) == 0 && st.st_size == 5 && count_entries(folder) == entries);
+    CHECK(close(fd) == 0);
+    CHECK(tn_sink_open_fd(fd, &s, &err) == TN_ERR_IO && strstr(err.text, "cannot duplicate a descriptor"));
 }
 
 static void offsets_beyond_any_file_are_refused(void)
@@ -711,6 +733,7 @@ int main(void)
         IN_FOLDER(a_path_without_a_folder_is_in_the_present_one),
         IN_FOLDER(the_longest_names_are_possible),
         IN_FOLDER(memory_takes_the_same_writes),
+        IN_FOLDER(a_descriptor_gets_its_bytes_and_its_size_and_stays_the_callers),
         IN_FOLDER(offsets_beyond_any_file_are_refused),
         IN_FOLDER(threads_write_ranges_that_do_not_overlap),
         IN_FOLDER(sinks_in_one_folder_do_not_take_each_other_for_litter),

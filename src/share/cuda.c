@@ -1,0 +1,396 @@
+/* share/cuda.c - memory of a CUDA device, through the driver, which is loaded
+ * when somebody asks for it.
+ *
+ * The CPU does not see that memory.  tn_buffer_map() gives it a copy, which
+ * tn_buffer_begin() brings up to date and tn_buffer_end() writes back.
+ * TN_MEM_PINNED registers that copy with the driver, so that the device reaches
+ * it without another one.
+ *
+ * CUDA may cut small allocations from a larger block and hand over all of it:
+ * whole blocks are allocated, so that nothing else lies in what is handed over.
+ *
+ * It has been run against the tests' stand-in for the driver only. */
+#include "base/checked.h"
+#include "share/cuda_driver.h"
+#include "share/map.h"
+#include "share/provider.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define BLOCK             ((uint64_t)2 << 20)
+#define GRANTED_ALIGNMENT 256           /* of what cuMemAlloc() returns */
+#define MAX_ALIGNMENT     ((uint64_t)2 << 20)
+
+/* ---- the driver ---- */
+
+#define FIELD(name, parameters) CUresult (*name) parameters;
+static struct { TN_CUDA_ENTRIES(FIELD) } cuda;
+
+#define PLACE(name, parameters) { #name, &cuda.name },
+static const struct { const char *name; void *place; } entries[] = { TN_CUDA_ENTRIES(PLACE) };
+
+const char *tn_cuda_library = "libcuda.so.1";
+
+static struct {
+    pthread_once_t once;
+    const char    *why;         /* it cannot be used; NULL: it can */
+    char           text[160];
+    CUdevice       device;
+} driver = { .once = PTHREAD_ONCE_INIT };
+
+static const char *error_name(CUresult result)
+{
+    const char *name = NULL;
+    return cuda.cuGetErrorName(result, &name) == CUDA_SUCCESS && name ? name : "not a known error";
+}
+
+static const char *error_text(CUresult result)
+{
+    const char *text = NULL;
+    return cuda.cuGetErrorString(result, &text) == CUDA_SUCCESS && text ? text : "no more is known";
+}
+
+static tn_status fail(tn_error *err, CUresult result, const char *what)
+{
+    tn_status status = result == CUDA_ERROR_OUT_OF_MEMORY ? TN_ERR_NOMEM : result == CUDA_ERROR_NOT_SUPPORTED ? TN_ERR_UNSUPPORTED
+                                                                                                            : TN_ERR_IO;
+    return tn_fail(err, status, TN_NO_OFFSET, "%s: CUDA's error %d, %s: %s", what, result, error_name(result), error_text(result));
+}
+
+static bool load(void *library)
+{
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        void *symbol = dlsym(library, entries[i].name);
+        if (!symbol)
+            return false;
+        memcpy(entries[i].place, &symbol, sizeof symbol);       /* C has no cast from objects to functions */
+    }
+    return true;
+}
+
+static const char *find_device(void)
+{
+    int count = 0;
+    CUresult result = cuda.cuInit(0);
+    if (!result)
+        result = cuda.cuDeviceGetCount(&count);
+    if (!result && count > 0)
+        result = cuda.cuDeviceGet(&driver.device, 0);
+    if (!result)
+        return count > 0 ? NULL : "libcuda.so.1 finds no device";
+    snprintf(driver.text, sizeof driver.text, "libcuda.so.1 does not start: %s: %s", error_name(result), error_text(result));
+    return driver.text;
+}
+
+static void start(void)
+{
+    void *library = dlopen(tn_cuda_library, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        driver.why = "no libcuda.so.1 that can be loaded";
+    else if (!load(library))
+        driver.why = "libcuda.so.1 is too old: it lacks what is called";
+    else
+        driver.why = find_device();
+}
+
+static bool query(const char **why)
+{
+    pthread_once(&driver.once, start);
+    *why = driver.why ? driver.why : "nobody enforces read-only; the CPU sees a copy";
+    return !driver.why;
+}
+
+/* ---- a buffer's share of the device ---- */
+
+typedef struct memory {
+    CUcontext   context;        /* retained */
+    CUdeviceptr base;           /* of the whole allocation; 0: none */
+    bool        opened;         /* another process has allocated it */
+} memory;
+
+/* From here to leave(), calls of this thread mean the buffer's device. */
+static tn_status enter(const tn_buffer *b, tn_error *err)
+{
+    CUresult result = cuda.cuCtxPushCurrent_v2(((const memory *)b->own)->context);
+    return result ? fail(err, result, "cannot use the CUDA device") : TN_OK;
+}
+
+static void leave(void)
+{
+    CUcontext ignored;
+    cuda.cuCtxPopCurrent_v2(&ignored);
+}
+
+static tn_status acquire(tn_buffer *b, tn_error *err)
+{
+    const char *why;
+    if (!query(&why))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cuda_ipc is not available: %s", why);
+    memory *m = calloc(1, sizeof *m);
+    if (!m)
+        return tn_fail_nomem(err);
+    CUresult result = cuda.cuDevicePrimaryCtxRetain(&m->context, driver.device);
+    if (result) {
+        free(m);
+        return fail(err, result, "cannot use the CUDA device");
+    }
+    b->own = m;
+    return TN_OK;
+}
+
+/* ---- the CPU's copy; all but unstage() between enter() and leave() ---- */
+
+static tn_status stage(tn_buffer *b, tn_error *err)
+{
+    uint64_t aligned = b->device_address & (~b->device_address + 1);
+    tn_map_request r = {
+        .grain = tn_page_size(), .alignment = tn_min_u64(aligned, MAX_ALIGNMENT), .protection = PROT_READ | PROT_WRITE,
+        .flags = MAP_PRIVATE | MAP_ANONYMOUS, .fd = -1,
+    };
+    if (!tn_align_u64(b->size, r.grain, &r.extent))
+        return tn_fail_nomem(err);
+    void *base;
+    tn_status status = tn_map(&r, &base, err);
+    if (status)
+        return status;
+    CUresult result = b->flags & TN_MEM_PINNED ? cuda.cuMemHostRegister_v2(base, (size_t)r.extent, CU_MEMHOSTREGISTER_PORTABLE) : 0;
+    if (result) {
+        tn_unmap(base, r.extent);
+        return fail(err, result, "cannot pin by CUDA");
+    }
+    b->base = base;
+    b->extent = r.extent;
+    return TN_OK;
+}
+
+static void unstage(tn_buffer *b)
+{
+    if (b->base)
+        tn_unmap(b->base, b->extent);
+    b->base = NULL;
+}
+
+static tn_status fetch(const tn_buffer *b, tn_error *err)
+{
+    CUresult result = cuda.cuMemcpyDtoH_v2(b->base, b->device_address, (size_t)b->size);
+    return result ? fail(err, result, "cannot copy from the CUDA device") : TN_OK;
+}
+
+/* Waits for the device: another process may look at once. */
+static tn_status put_back(const tn_buffer *b, tn_error *err)
+{
+    CUresult result = cuda.cuMemcpyHtoD_v2(b->device_address, b->base, (size_t)b->size);
+    if (!result)
+        result = cuda.cuCtxSynchronize();
+    return result ? fail(err, result, "cannot copy to the CUDA device") : TN_OK;
+}
+
+static tn_status map(tn_buffer *b, tn_error *err)
+{
+    tn_status status = enter(b, err);
+    if (status)
+        return status;
+    if (!b->base)
+        status = stage(b, err);
+    if (!status)
+        status = fetch(b, err);
+    leave();
+    if (!status)
+        b->data = b->base;
+    else if (!(b->flags & TN_MEM_PINNED))
+        unstage(b);
+    return status;
+}
+
+static void unmap(tn_buffer *b)
+{
+    b->data = NULL;
+    if (!(b->flags & TN_MEM_PINNED))
+        unstage(b);
+}
+
+static tn_status sync_copy(tn_buffer *b, bool begin, bool write, tn_error *err)
+{
+    if (!b->data)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "memory of a CUDA device that is not mapped: tn_buffer_map() comes first");
+    if (!begin && !write)
+        return TN_OK;
+    tn_status status = enter(b, err);
+    if (status)
+        return status;
+    status = begin ? fetch(b, err) : put_back(b, err);
+    leave();
+    return status;
+}
+
+/* ---- making, freeing ---- */
+
+static void free_cuda(tn_buffer *b)
+{
+    memory *m = b->own;
+    if (enter(b, NULL) == TN_OK) {
+        if (b->base && b->flags & TN_MEM_PINNED)
+            cuda.cuMemHostUnregister(b->base);
+        if (m->base && m->opened)
+            cuda.cuIpcCloseMemHandle(m->base);
+        else if (m->base)
+            cuda.cuMemFree_v2(m->base);
+        leave();
+    }
+    unstage(b);
+    cuda.cuDevicePrimaryCtxRelease_v2(driver.device);
+    free(m);
+}
+
+/* The number in the specification's JSON: nothing but different for each. */
+static int64_t next_number(void)
+{
+    static atomic_int_least64_t last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+static tn_status allocate_cleared(memory *m, uint64_t extent, tn_error *err)
+{
+    CUresult result = cuda.cuMemAlloc_v2(&m->base, (size_t)extent);
+    if (result) {
+        m->base = 0;
+        return fail(err, result, "cannot allocate memory of the CUDA device");
+    }
+    result = cuda.cuMemsetD8_v2(m->base, 0, (size_t)extent);
+    if (!result)
+        result = cuda.cuCtxSynchronize();
+    return result ? fail(err, result, "cannot clear memory of the CUDA device") : TN_OK;
+}
+
+static tn_status fill(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
+{
+    memory *m = b->own;
+    uint64_t extent, room = options->alignment > GRANTED_ALIGNMENT ? options->alignment : 0;
+    if (!tn_add_u64(b->size, room, &extent) || !tn_align_u64(extent, BLOCK, &extent))
+        return tn_fail_nomem(err);
+    tn_status status = allocate_cleared(m, extent, err);
+    if (status)
+        return status;
+    if (!tn_align_u64(m->base, options->alignment, &b->device_address))
+        return tn_fail_nomem(err);
+    b->offset = b->device_address - m->base;
+    b->handle = next_number();
+    b->flags = TN_MEM_SHARED;
+    if (!(options->flags & TN_MEM_PINNED))
+        return TN_OK;
+    b->flags |= TN_MEM_PINNED;
+    return stage(b, err);
+}
+
+static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
+{
+    tn_status status = acquire(b, err);
+    if (status)
+        return status;
+    status = enter(b, err);
+    if (!status) {
+        status = fill(b, options, err);
+        leave();
+    }
+    if (status)
+        free_cuda(b);
+    return status;
+}
+
+/* ---- handing over ---- */
+
+static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_error *err)
+{
+    const memory *m = b->own;
+    CUipcMemHandle handle;
+    if (read_only)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "memory of a CUDA device cannot be exported read-only: nobody would enforce it; a memfd can");
+    if (m->opened)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "memory of a CUDA device can be exported only by the process that has allocated it");
+    tn_status status = enter(b, err);
+    if (status)
+        return status;
+    CUresult result = cuda.cuIpcGetMemHandle(&handle, m->base);
+    leave();
+    if (result)
+        return fail(err, result, "cannot export memory of the CUDA device");
+    _Static_assert(sizeof exported->opaque == sizeof handle, "the handle travels as it is");
+    memcpy(exported->opaque, &handle, sizeof handle);
+    return TN_OK;
+}
+
+static tn_status open_handle(memory *m, const tn_exported *e, tn_error *err)
+{
+    CUipcMemHandle handle;
+    memcpy(&handle, e->opaque, sizeof handle);
+    CUresult result = cuda.cuIpcOpenMemHandle_v2(&m->base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (!result) {
+        m->opened = true;
+        return TN_OK;
+    }
+    m->base = 0;
+    if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a handle of CUDA's but found one that its driver refuses: %s",
+                       error_name(result));
+    return fail(err, result, "cannot open a handle of CUDA's");
+}
+
+static tn_status check_length(const memory *m, const tn_exported *e, tn_error *err)
+{
+    CUdeviceptr start = 0;
+    size_t length = 0;
+    CUresult result = cuda.cuMemGetAddressRange_v2(&start, &length, m->base);
+    if (result)
+        return fail(err, result, "cannot ask for the size of CUDA memory");
+    uint64_t before = m->base - start, size = before <= length ? length - before : 0;
+    if (e->offset <= size && e->bytes <= size - e->offset)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the handle says %llu bytes at byte %llu but there are %llu in all",
+                   (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
+}
+
+static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_error *err)
+{
+    (void)allow_file;
+    if (e->fd >= 0)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a handle of CUDA's alone but found a descriptor with it");
+    tn_status status = acquire(b, err);
+    if (status)
+        return status;
+    memory *m = b->own;
+    status = enter(b, err);
+    if (!status) {
+        status = open_handle(m, e, err);
+        if (!status)
+            status = check_length(m, e, err);
+        leave();
+    }
+    if (status) {
+        free_cuda(b);
+        return status;
+    }
+    b->device_address = m->base + b->offset;
+    b->handle = next_number();
+    b->flags = TN_MEM_SHARED | (e->read_only ? TN_MEM_READ_ONLY : 0U);
+    return TN_OK;
+}
+
+const tn_provider tn_provider_cuda = {
+    .type = TN_HANDLE_CUDA_IPC,
+    .name = "cuda_ipc",
+    .query = query,
+    .allocate = allocate,
+    .export = export,
+    .import = import,
+    .map = map,
+    .unmap = unmap,
+    .sync = sync_copy,
+    .free = free_cuda,
+};

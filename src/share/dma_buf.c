@@ -1,0 +1,243 @@
+/* share/dma_buf.c - memory that device drivers hand to each other: made of a
+ * memfd by /dev/udmabuf, or taken from the system's dma-heap.
+ *
+ * The kernel keeps its pages where they are as long as anybody holds the
+ * dma-buf, and nobody can cut it.  But whoever holds it can write: a dma-buf has
+ * no seals. */
+#include "base/checked.h"
+#include "share/dma_buf_calls.h"
+#include "share/map.h"
+#include "share/memory_calls.h"
+#include "share/provider.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-heap.h>
+#include <linux/magic.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int open_device(const char *path, int flags)                 { return open(path, flags); }
+static int control(int fd, unsigned long request, void *argument)   { return ioctl(fd, request, argument); }
+
+struct tn_dma_buf_calls tn_dma_buf_calls = { .open = open_device, .ioctl = control, .lseek = lseek, .fstatfs = fstatfs };
+
+/* ---- where it comes from ---- */
+
+static tn_status size_and_seal(int memfd, uint64_t extent, tn_error *err)
+{
+    if (tn_memory_calls.ftruncate(memfd, (off_t)extent) != 0)
+        return tn_fail_errno(err, errno, "cannot size the memfd of a dma-buf");
+    if (tn_memory_calls.add_seals(memfd, F_SEAL_SHRINK) != 0)       /* udmabuf asks for it */
+        return tn_fail_errno(err, errno, "cannot seal the size of the memfd of a dma-buf");
+    return TN_OK;
+}
+
+static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn_error *err)
+{
+    struct udmabuf_create create = { .memfd = (uint32_t)memfd, .flags = UDMABUF_FLAGS_CLOEXEC, .size = extent };
+    *fd = tn_dma_buf_calls.ioctl(device, UDMABUF_CREATE, &create);
+    if (*fd >= 0)
+        return TN_OK;
+    if (errno == EINVAL)        /* everything else that it checks is as it should be */
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "udmabuf refuses %llu bytes: it gives as many MiB as "
+                       "/sys/module/udmabuf/parameters/size_limit_mb says (64 unless changed)", (unsigned long long)extent);
+    return tn_fail_errno(err, errno, "udmabuf makes no dma-buf");
+}
+
+/* The pages outlive the memfd, which nobody needs afterwards. */
+static tn_status from_udmabuf(int device, uint64_t extent, int *fd, tn_error *err)
+{
+    int memfd = tn_memfd_create(0);
+    if (memfd < 0)
+        return tn_fail_errno(err, errno, "cannot make a memfd");
+    tn_status status = size_and_seal(memfd, extent, err);
+    if (!status)
+        status = ask_udmabuf(device, memfd, extent, fd, err);
+    close(memfd);
+    return status;
+}
+
+static tn_status from_heap(int device, uint64_t extent, int *fd, tn_error *err)
+{
+    struct dma_heap_allocation_data data = { .len = extent, .fd_flags = O_RDWR | O_CLOEXEC };
+    if (tn_dma_buf_calls.ioctl(device, DMA_HEAP_IOCTL_ALLOC, &data) < 0)
+        return tn_fail_errno(err, errno, "the dma-heap gives no memory");
+    *fd = (int)data.fd;
+    return TN_OK;
+}
+
+typedef struct source {
+    const char *path;
+    int         mode;
+    tn_status (*make)(int device, uint64_t extent, int *fd, tn_error *err);
+    const char *note;
+} source;
+
+static const source sources[] = {
+    { "/dev/udmabuf", O_RDWR, from_udmabuf, "from /dev/udmabuf; the kernel does not enforce read-only" },
+    { "/dev/dma_heap/system", O_RDONLY, from_heap, "from /dev/dma_heap/system; the kernel does not enforce read-only" },
+};
+
+enum { SOURCES = sizeof sources / sizeof *sources };
+
+/* The first that can be opened; else NULL, and *why says why. */
+static const source *open_source(int *device, const char **why)
+{
+    *why = "no /dev/udmabuf and no /dev/dma_heap/system";
+    for (size_t i = 0; i < SOURCES; i++) {
+        *device = tn_dma_buf_calls.open(sources[i].path, sources[i].mode | O_CLOEXEC);
+        if (*device >= 0) {
+            *why = sources[i].note;
+            return &sources[i];
+        }
+        if (errno == EACCES || errno == EPERM)
+            *why = "not permitted to open /dev/udmabuf or /dev/dma_heap/system";
+        else if (errno != ENOENT && errno != ENODEV && errno != ENXIO)
+            *why = "/dev/udmabuf and /dev/dma_heap/system cannot be opened";
+    }
+    return NULL;
+}
+
+static bool query(const char **why)
+{
+    int device;
+    bool found = open_source(&device, why) != NULL;
+    if (found)
+        close(device);
+    return found;
+}
+
+/* ---- making, freeing ---- */
+
+static tn_status make(uint64_t extent, int *fd, tn_error *err)
+{
+    int device;
+    const char *why;
+    const source *from = open_source(&device, &why);
+    if (!from)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "dma_buf_fd is not available: %s", why);
+    tn_status status = from->make(device, extent, fd, err);
+    close(device);
+    return status;
+}
+
+static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
+{
+    tn_map_request r = {
+        .grain = tn_page_size(), .alignment = options->alignment, .protection = PROT_READ | PROT_WRITE, .flags = MAP_SHARED
+    };
+    if (!tn_align_u64(b->size, r.grain, &r.extent))
+        return tn_fail_nomem(err);
+    tn_status status = make(r.extent, &r.fd, err);
+    if (status)
+        return status;
+    status = tn_map(&r, &b->base, err);
+    if (status) {
+        close(r.fd);
+        return status;
+    }
+    b->fd = r.fd;
+    b->handle = r.fd;
+    b->extent = r.extent;
+    b->data = b->base;
+    b->flags = TN_MEM_SHARED | TN_MEM_PINNED;
+    return TN_OK;
+}
+
+static void free_dma_buf(tn_buffer *b)
+{
+    tn_unmap(b->base, b->extent);
+    close(b->fd);
+}
+
+/* ---- access ---- */
+
+static tn_status sync_dma_buf(tn_buffer *b, bool begin, bool write, tn_error *err)
+{
+    struct dma_buf_sync sync = {
+        .flags = (begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END) | (write ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ)
+    };
+    int done;
+    do
+        done = tn_dma_buf_calls.ioctl(b->fd, DMA_BUF_IOCTL_SYNC, &sync);
+    while (done < 0 && (errno == EINTR || errno == EAGAIN));
+    return done < 0 ? tn_fail_errno(err, errno, "cannot synchronize a dma-buf with the CPU") : TN_OK;
+}
+
+/* ---- handing over ---- */
+
+static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_error *err)
+{
+    if (read_only)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "a dma-buf cannot be exported read-only: the kernel would not enforce it; a memfd can");
+    exported->fd = tn_memory_calls.duplicate(b->fd);
+    return exported->fd < 0 ? tn_fail_errno(err, errno, "cannot duplicate a descriptor") : TN_OK;
+}
+
+/* Only a dma-buf: anything else might be cut while it is mapped. */
+static tn_status check_kind(int fd, tn_error *err)
+{
+    struct statfs fs;
+    if (fd < 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a dma-buf handle without a descriptor");
+    if (tn_dma_buf_calls.fstatfs(fd, &fs) != 0)
+        return tn_fail_errno(err, errno, "cannot look at a descriptor");
+    if (fs.f_type != DMA_BUF_MAGIC)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the descriptor of a dma-buf (0x%lx) but found 0x%lx",
+                       (unsigned long)DMA_BUF_MAGIC, (unsigned long)fs.f_type);
+    return TN_OK;
+}
+
+static tn_status check_length(const tn_exported *e, tn_error *err)
+{
+    off_t end = tn_dma_buf_calls.lseek(e->fd, 0, SEEK_END);
+    if (end < 0)
+        return tn_fail_errno(err, errno, "cannot ask a dma-buf for its size");
+    if (e->offset <= (uint64_t)end && e->bytes <= (uint64_t)end - e->offset)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the handle says %llu bytes at byte %llu but the dma-buf has %llu in all",
+                   (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)end);
+}
+
+static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_error *err)
+{
+    (void)allow_file;
+    tn_map_request r = {
+        .grain = tn_page_size(), .alignment = 1, .protection = e->read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+        .flags = MAP_SHARED, .fd = e->fd,
+    };
+    tn_status status = check_kind(e->fd, err);
+    if (!status)
+        status = check_length(e, err);
+    if (status)
+        return status;
+    uint64_t lead = b->offset & (r.grain - 1);
+    r.offset = b->offset - lead;
+    if (!tn_align_u64(lead + b->size, r.grain, &r.extent))
+        return tn_fail_nomem(err);
+    status = tn_map(&r, &b->base, err);
+    if (status)
+        return status;
+    b->fd = e->fd;
+    b->handle = e->fd;
+    b->extent = r.extent;
+    b->data = (uint8_t *)b->base + lead;
+    b->flags = TN_MEM_SHARED | TN_MEM_PINNED | (e->read_only ? TN_MEM_READ_ONLY : 0U);
+    return TN_OK;
+}
+
+const tn_provider tn_provider_dma_buf = {
+    .type = TN_HANDLE_DMA_BUF,
+    .name = "dma_buf_fd",
+    .query = query,
+    .allocate = allocate,
+    .export = export,
+    .import = import,
+    .sync = sync_dma_buf,
+    .free = free_dma_buf,
+};

@@ -1,0 +1,27 @@
+/* share/memory_calls.h - the system calls that make and hand over memory in one
+ * table, so that tests can make each of them fail. */
+#ifndef TN_SHARE_MEMORY_CALLS_H
+#define TN_SHARE_MEMORY_CALLS_H
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct tn_memory_calls {
+    void *(*mmap)(void *address, size_t n, int protection, int flags, int fd, off_t offset);
+    int   (*munmap)(void *address, size_t n);
+    int   (*madvise)(void *address, size_t n, int advice);
+    int   (*mlock)(const void *address, size_t n);
+    int   (*memfd_create)(const char *name, unsigned flags);
+    int   (*ftruncate)(int fd, off_t size);
+    int   (*fstat)(int fd, struct stat *st);
+    int   (*get_seals)(int fd);
+    int   (*add_seals)(int fd, int seals);
+    int   (*duplicate)(int fd);         /* close-on-exec */
+    int   (*sigaction)(int number, const struct sigaction *action, struct sigaction *old);
+};
+
+/* Changed by tests only, and only while nobody uses buffers. */
+extern struct tn_memory_calls tn_memory_calls;
+
+#endif

@@ -1,0 +1,146 @@
+/* share/metal.c - memory that Metal takes over without a copy: an IOSurface of
+ * one row of bytes, known to every process by its number.  Apple systems only.
+ *
+ * It has been compiled against the tests' stand-in for IOSurface only. */
+#include "share/provider.h"
+
+#ifdef __APPLE__
+
+#include <CoreFoundation/CoreFoundation.h>
+#include <IOSurface/IOSurface.h>
+
+#include <string.h>
+
+static bool query(const char **why)
+{
+    *why = "nobody enforces read-only; whoever knows the number can look it up";
+    return true;
+}
+
+/* ---- making, freeing ---- */
+
+static bool set_number(CFMutableDictionaryRef properties, CFStringRef key, int64_t value)
+{
+    CFNumberRef number = CFNumberCreate(kCFAllocatorDefault, kCFNumberSInt64Type, &value);
+    if (!number)
+        return false;
+    CFDictionarySetValue(properties, key, number);
+    CFRelease(number);
+    return true;
+}
+
+/* kIOSurfaceIsGlobal: found by other processes by its number.  Apple discourages it, and gives plain C no other way. */
+static IOSurfaceRef create(uint64_t bytes)
+{
+    IOSurfaceRef surface = NULL;
+    CFMutableDictionaryRef properties = CFDictionaryCreateMutable(kCFAllocatorDefault, 0, &kCFTypeDictionaryKeyCallBacks,
+                                                                  &kCFTypeDictionaryValueCallBacks);
+    if (!properties)
+        return NULL;
+    CFDictionarySetValue(properties, kIOSurfaceIsGlobal, kCFBooleanTrue);
+    if (set_number(properties, kIOSurfaceAllocSize, (int64_t)bytes) && set_number(properties, kIOSurfaceWidth, (int64_t)bytes) &&
+        set_number(properties, kIOSurfaceHeight, 1) && set_number(properties, kIOSurfaceBytesPerElement, 1) &&
+        set_number(properties, kIOSurfaceBytesPerRow, (int64_t)bytes))
+        surface = IOSurfaceCreate(properties);
+    CFRelease(properties);
+    return surface;
+}
+
+static void take(tn_buffer *b, IOSurfaceRef surface, unsigned flags)
+{
+    b->own = (void *)surface;
+    b->base = IOSurfaceGetBaseAddress(surface);
+    b->extent = IOSurfaceGetAllocSize(surface);
+    b->data = (uint8_t *)b->base + b->offset;
+    b->handle = IOSurfaceGetID(surface);
+    b->flags = TN_MEM_SHARED | flags;
+}
+
+static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
+{
+    if (options->flags & TN_MEM_PINNED)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "memory of type metal_shared cannot be pinned");
+    IOSurfaceRef surface = create(b->size);
+    if (!surface)
+        return tn_fail_nomem(err);
+    uint64_t address = (uintptr_t)IOSurfaceGetBaseAddress(surface);
+    if (address & (options->alignment - 1)) {
+        CFRelease(surface);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "alignment %llu: an IOSurface is where the system puts it",
+                       (unsigned long long)options->alignment);
+    }
+    take(b, surface, 0);
+    memset(b->data, 0, (size_t)b->size);
+    return TN_OK;
+}
+
+static void free_metal(tn_buffer *b)
+{
+    CFRelease((IOSurfaceRef)b->own);
+}
+
+/* ---- access ---- */
+
+static tn_status sync_surface(tn_buffer *b, bool begin, bool write, tn_error *err)
+{
+    IOSurfaceRef surface = (IOSurfaceRef)b->own;
+    IOSurfaceLockOptions how = write ? 0 : kIOSurfaceLockReadOnly;
+    long long result = begin ? IOSurfaceLock(surface, how, NULL) : IOSurfaceUnlock(surface, how, NULL);
+    return result ? tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot %s an IOSurface: result %lld", begin ? "lock" : "unlock", result)
+                  : TN_OK;
+}
+
+/* ---- handing over: the number, in the first four bytes of the handle ---- */
+
+static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_error *err)
+{
+    uint32_t id = (uint32_t)b->handle;
+    if (read_only)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "an IOSurface cannot be exported read-only: nobody would enforce it");
+    memcpy(exported->opaque, &id, sizeof id);
+    return TN_OK;
+}
+
+static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_error *err)
+{
+    (void)allow_file;
+    uint32_t id;
+    memcpy(&id, e->opaque, sizeof id);
+    if (e->fd >= 0)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected an IOSurface's number alone but found a descriptor with it");
+    IOSurfaceRef surface = IOSurfaceLookup(id);
+    if (!surface)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the number of an IOSurface but found %lu", (unsigned long)id);
+    uint64_t size = IOSurfaceGetAllocSize(surface);
+    if (e->offset > size || e->bytes > size - e->offset) {
+        CFRelease(surface);
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the handle says %llu bytes at byte %llu but there are %llu in all",
+                       (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
+    }
+    take(b, surface, e->read_only ? TN_MEM_READ_ONLY : 0);
+    return TN_OK;
+}
+
+#else
+
+static bool query(const char **why)
+{
+    *why = "not an Apple system";
+    return false;
+}
+
+#endif
+
+const tn_provider tn_provider_metal = {
+    .type = TN_HANDLE_METAL,
+    .name = "metal_shared",
+    .query = query,
+#ifdef __APPLE__
+    .allocate = allocate,
+    .export = export,
+    .import = import,
+    .sync = sync_surface,
+    .free = free_metal,
+#endif
+};

@@ -1,0 +1,296 @@
+/* share/server.c - one thread that answers many clients and waits for none.
+ *
+ * A client has so many milliseconds from its connection to its last packet; then
+ * it is forgotten.  Nothing is kept of those who have got everything.
+ *
+ * Descriptors that were sent and not read count as this user's, and the kernel
+ * allows only so many.  Therefore a client has one at most on its way: it asks
+ * for each item, having read the one before.  And another user that leaves one
+ * unread keeps its place, of which it has only a part, until it hangs up. */
+#include "share/server.h"
+#include "base/error.h"
+#include "share/wire.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STOP, LISTEN, FIRST_CLIENT,         /* of tn_offer.polls */
+    AT_A_TIME = 16,             /* clients taken in before others have their turn */
+    WHILE     = 20,             /* milliseconds until something that was short may be there */
+    SHARE     = 4               /* what part of the places another user can have */
+};
+
+void tn_offer_say(const tn_offer *o, const char *format, ...)
+{
+    char text[600];
+    va_list args;
+    if (!o->options.log)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    o->options.log(o->options.context, text);
+}
+
+static void forget(tn_offer *o, size_t i)
+{
+    close(o->clients[i].fd);
+    o->clients[i] = o->clients[--o->nclients];
+    o->no_room_until = 0;
+}
+
+/* ---- taking in ---- */
+
+static bool may_attach(const tn_offer *o, int fd, const tn_peer *peer)
+{
+    return peer->uid == o->uid || tn_is_among(peer->uid, o->uids, o->options.nuids) ||
+           tn_socket_peer_in(fd, peer, o->gids, o->options.ngids);
+}
+
+/* Whether another user has all places that it may have, or all others together have: some are the own user's. */
+static bool is_crowded(const tn_offer *o, const tn_peer *peer)
+{
+    size_t same = 0, others = 0, share = o->options.max_clients / SHARE;
+    for (size_t i = 0; i < o->nclients; i++) {
+        same += o->clients[i].peer.uid == peer->uid;
+        others += o->clients[i].peer.uid != o->uid;
+    }
+    return peer->uid != o->uid && (same > share || others >= o->options.max_clients - share);
+}
+
+/* Tells why, as far as the socket takes it at once.  What the client has said is
+ * read, for closing a socket with something unread would take the answer back. */
+static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *what)
+{
+    char why[100], ignored[64];
+    tn_buf packet = { 0 };
+    tn_moved moved;
+    size_t n;
+    snprintf(why, sizeof why, "user %" PRIu32 " %s", peer->uid, what);
+    if (!tn_wire_encode(&(tn_wire){ .kind = TN_WIRE_REFUSED, .why = why }, &packet, NULL))
+        tn_socket_send(fd, packet.data, packet.size, -1, &moved, NULL);
+    tn_buf_free(&packet);
+    shutdown(fd, SHUT_RD);
+    for (int i = 0; i < AT_A_TIME; i++)
+        if (tn_socket_receive(fd, ignored, sizeof ignored, &n, NULL, &moved, NULL) == TN_OK && moved != TN_MOVED_DONE)
+            break;
+    tn_offer_say(o, "refused process %" PRId32 ": %s", peer->pid, why);
+    close(fd);
+}
+
+static void take_in(tn_offer *o, int fd)
+{
+    tn_client c = { .fd = fd, .deadline = tn_clock() + o->options.patience };
+    if (tn_socket_peer(fd, &c.peer, NULL) != TN_OK) {
+        close(fd);
+    } else if (!may_attach(o, fd, &c.peer)) {
+        refuse(o, fd, &c.peer, "may not attach here");
+    } else if (is_crowded(o, &c.peer)) {
+        refuse(o, fd, &c.peer, "has, or others have, too many connections here");
+    } else {
+        o->clients[o->nclients++] = c;
+    }
+}
+
+static bool is_short(int problem)
+{
+    return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM;
+}
+
+static tn_status accept_some(tn_offer *o, tn_error *err)
+{
+    for (int i = 0; i < AT_A_TIME && o->nclients < o->options.max_clients; i++) {
+        int fd = tn_socket_calls.accept4(o->place.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            take_in(o, fd);
+        } else if (is_short(errno)) {
+            tn_offer_say(o, "nobody can be taken in for a while: %s", strerror(errno));
+            o->no_room_until = tn_clock() + WHILE;
+            return TN_OK;
+        } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
+            return tn_fail_errno(err, errno, "cannot accept");
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return TN_OK;       /* EAGAIN, or a connection that failed before it was one */
+        }
+    }
+    return TN_OK;
+}
+
+/* ---- answering ---- */
+
+/* A hello, later that it wants the next item.  false: this client is done with, one way or the other. */
+static bool listen_to(const tn_offer *o, tn_client *c)
+{
+    uint8_t bytes[256];
+    size_t n;
+    tn_moved moved;
+    tn_arena arena = { 0 };
+    tn_wire said = { 0 };
+    tn_wire_kind expected = c->greeted ? TN_WIRE_NEXT : TN_WIRE_HELLO;
+    tn_error err = { .text = "" };
+    tn_status status = tn_socket_receive(c->fd, bytes, sizeof bytes, &n, NULL, &moved, &err);
+    if (!status && moved == TN_MOVED_CLOSED)
+        return false;
+    if (!status && moved != TN_MOVED_DONE)
+        return true;
+    if (!status)
+        status = tn_wire_decode(bytes, n, 0, &arena, &said, &err);
+    if (!status && said.kind != expected)
+        status = tn_fail(&err, TN_ERR_CORRUPT, 6, "expected kind %d but found %d", (int)expected, (int)said.kind);
+    if (!status && tn_socket_unread(c->fd))
+        status = tn_fail(&err, TN_ERR_CORRUPT, TN_NO_OFFSET, "asks for more without having read the last packet");
+    if (status)
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " does not speak as it should: %s", c->peer.pid, c->peer.uid, err.text);
+    c->in_place |= said.in_place;
+    c->greeted = c->asked = true;
+    tn_wire_free(&said);
+    tn_arena_free(&arena);
+    return status == TN_OK;
+}
+
+static tn_status send_end(const tn_offer *o, const tn_client *c, tn_moved *moved, tn_error *err)
+{
+    tn_buf packet = { 0 };
+    tn_status status = tn_wire_encode(&(tn_wire){ .kind = TN_WIRE_END, .items = c->sent, .withheld = o->nitems - c->sent }, &packet, err);
+    if (!status)
+        status = tn_socket_send(c->fd, packet.data, packet.size, -1, moved, err);
+    tn_buf_free(&packet);
+    return status;
+}
+
+/* The next packet.  *done: it was the last. */
+static tn_status send_next(const tn_offer *o, tn_client *c, bool *done, tn_moved *moved, tn_error *err)
+{
+    while (c->next < o->nitems && o->items[c->next].in_place && !c->in_place)
+        c->next++;
+    *done = c->next == o->nitems;
+    if (*done)
+        return send_end(o, c, moved, err);
+    const tn_offered *item = &o->items[c->next];
+    tn_status status = tn_socket_send(c->fd, item->packet.data, item->packet.size, item->fd, moved, err);
+    if (!status && *moved == TN_MOVED_DONE) {
+        c->next++;
+        c->sent++;
+    }
+    return status;
+}
+
+/* false: this client is done with. */
+static bool answer(const tn_offer *o, tn_client *c)
+{
+    bool done;
+    tn_moved moved;
+    tn_error err = { .text = "" };
+    tn_status status = send_next(o, c, &done, &moved, &err);
+    if (status)
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 ": %s", c->peer.pid, c->peer.uid, err.text);
+    else if (moved == TN_MOVED_DONE && done)
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " attached: %zu item%s", c->peer.pid, c->peer.uid, c->sent, c->sent == 1 ? "" : "s");
+    c->asked = moved != TN_MOVED_DONE;
+    c->not_before = moved == TN_MOVED_SHORT ? tn_clock() + WHILE : 0;
+    return !status && moved != TN_MOVED_CLOSED && !(moved == TN_MOVED_DONE && done);
+}
+
+static bool serve(const tn_offer *o, tn_client *c, short events, int64_t now)
+{
+    if (c->debtor)
+        return !events;         /* it has hung up */
+    if (now >= c->deadline) {
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " has kept us waiting for %u ms: forgotten", c->peer.pid, c->peer.uid,
+                     o->options.patience);
+        return false;
+    }
+    if (!c->asked)
+        return !events || (listen_to(o, c) && (!c->asked || answer(o, c)));
+    return (!events && (!c->not_before || now < c->not_before)) || answer(o, c);
+}
+
+/* Done with: at once, unless it is another user's and owes us a descriptor. */
+static void dismiss(tn_offer *o, size_t i)
+{
+    tn_client *c = &o->clients[i];
+    if (c->debtor || c->peer.uid == o->uid || !c->sent || !tn_socket_unread(c->fd)) {
+        forget(o, i);
+        return;
+    }
+    c->debtor = true;
+    c->deadline = INT64_MAX;
+    c->not_before = 0;
+}
+
+/* ---- all ---- */
+
+static void sooner(int64_t *when, int64_t other)
+{
+    if (other < *when)
+        *when = other;
+}
+
+/* Fills o->polls; returns when something is due whatever happens. */
+static int64_t arrange(const tn_offer *o)
+{
+    int64_t due = INT64_MAX, now = tn_clock();
+    bool room = o->nclients < o->options.max_clients && now >= o->no_room_until;
+    if (o->nclients < o->options.max_clients && !room)
+        due = o->no_room_until;
+    o->polls[STOP] = (struct pollfd){ .fd = o->stop, .events = POLLIN };
+    o->polls[LISTEN] = (struct pollfd){ .fd = room ? o->place.fd : -1, .events = POLLIN };
+    for (size_t i = 0; i < o->nclients; i++) {
+        const tn_client *c = &o->clients[i];
+        sooner(&due, c->not_before ? c->not_before : c->deadline);
+        o->polls[FIRST_CLIENT + i] = (struct pollfd){ .fd = c->not_before ? -1 : c->fd,
+                                                      .events = c->debtor ? 0 : c->asked ? POLLOUT : POLLIN };
+    }
+    return due;
+}
+
+static int wait_until(const tn_offer *o, int64_t due)
+{
+    int64_t left = due == INT64_MAX ? -1 : due - tn_clock();
+    int timeout = due == INT64_MAX ? -1 : left < 0 ? 0 : left < INT_MAX ? (int)left : INT_MAX;
+    return tn_socket_calls.poll(o->polls, FIRST_CLIENT + o->nclients, timeout);
+}
+
+tn_status tn_offer_run(tn_offer *o, tn_error *err)
+{
+    tn_status status = TN_OK;
+    while (!status) {
+        int ready = wait_until(o, arrange(o));
+        if (ready < 0 && errno != EINTR && !is_short(errno)) {
+            status = tn_fail_errno(err, errno, "cannot wait for clients");
+            break;
+        }
+        if (ready < 0) {
+            if (errno != EINTR)
+                tn_socket_rest();
+            continue;
+        }
+        if (o->polls[STOP].revents)
+            break;
+        int64_t now = tn_clock();
+        for (size_t i = o->nclients; i-- > 0;)          /* from the last: forgetting moves only those behind */
+            if (!serve(o, &o->clients[i], o->polls[FIRST_CLIENT + i].revents, now))
+                dismiss(o, i);
+        if (o->polls[LISTEN].revents)
+            status = accept_some(o, err);
+    }
+    while (o->nclients)
+        forget(o, o->nclients - 1);
+    return status;
+}
+
+void tn_offer_stop(tn_offer *o)
+{
+    int before = errno;
+    uint64_t one = 1;
+    ssize_t told = write(o->stop, &one, sizeof one);
+    (void)told;                 /* fails only where it has been told 2^64 - 2 times */
+    errno = before;
+}

@@ -1,0 +1,248 @@
+/* share/socket.c - packets with descriptors, deadlines, credentials. */
+#include "share/socket.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SO_PEERGROUPS           /* Linux 4.13 */
+#define SO_PEERGROUPS 59
+#endif
+
+static int get_option(int fd, int level, int name, void *value, socklen_t *n)
+{
+    return getsockopt(fd, level, name, value, n);
+}
+
+static int accept_from(int fd, struct sockaddr *address, socklen_t *n, int flags)
+{
+    return accept4(fd, address, n, flags);
+}
+
+static int bind_to(int fd, const struct sockaddr *address, socklen_t n)
+{
+    return bind(fd, address, n);
+}
+
+static int connect_to(int fd, const struct sockaddr *address, socklen_t n)
+{
+    return connect(fd, address, n);
+}
+
+struct tn_socket_calls tn_socket_calls = {
+    .socket = socket,
+    .bind = bind_to,
+    .listen = listen,
+    .connect = connect_to,
+    .accept4 = accept_from,
+    .getsockopt = get_option,
+    .setsockopt = setsockopt,
+    .sendmsg = sendmsg,
+    .recvmsg = recvmsg,
+    .poll = poll,
+};
+
+int64_t tn_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- connecting ---- */
+
+/* How long a blocking connect() may wait for room in the listener's queue. */
+static bool set_patience(int fd, int64_t deadline)
+{
+    int64_t left = deadline - tn_clock();
+    left = left < 1 ? 1 : left;
+    struct timeval time = { .tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 };
+    return tn_socket_calls.setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) == 0;
+}
+
+static int connect_in_time(int fd, const struct sockaddr_un *address, int64_t deadline)
+{
+    int result;
+    do {
+        if (!set_patience(fd, deadline))
+            return -1;
+        result = tn_socket_calls.connect(fd, (const struct sockaddr *)address, sizeof *address);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
+tn_status tn_socket_connect(const char *path, int64_t deadline, int *fd, tn_error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof address.sun_path)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a path of %zu bytes: expected 1 to %zu for a socket", n,
+                       sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, n);
+    int own = tn_socket_calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (own < 0)
+        return tn_fail_errno(err, errno, "cannot make a socket");
+    if (connect_in_time(own, &address, deadline) != 0) {
+        int problem = errno;
+        close(own);
+        return problem == EAGAIN ? tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: nobody has taken us in")
+                                 : tn_fail_errno(err, problem, "cannot attach");
+    }
+    *fd = own;
+    return TN_OK;
+}
+
+/* ---- who it is ---- */
+
+tn_status tn_socket_peer(int fd, tn_peer *peer, tn_error *err)
+{
+    struct ucred who;
+    socklen_t n = sizeof who;
+    if (tn_socket_calls.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0 || n != sizeof who)
+        return tn_fail_errno(err, errno, "cannot see who is at the other end");
+    *peer = (tn_peer){ .uid = who.uid, .gid = who.gid, .pid = who.pid };
+    return TN_OK;
+}
+
+bool tn_socket_peer_in(int fd, const tn_peer *peer, const uint32_t *gids, size_t n)
+{
+    if (n == 0 || tn_is_among(peer->gid, gids, n))
+        return n != 0;
+    socklen_t size = NGROUPS_MAX * sizeof(gid_t);
+    gid_t *groups = malloc(size);
+    bool found = false;
+    if (groups && tn_socket_calls.getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
+        for (size_t i = 0; i < size / sizeof *groups && !found; i++)
+            found = tn_is_among(groups[i], gids, n);
+    free(groups);
+    return found;
+}
+
+bool tn_socket_unread(int fd)
+{
+    int bytes = 0;
+    return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
+/* ---- packets ---- */
+
+/* What a failed sendmsg() or recvmsg() means; an error where it is none of these. */
+static tn_status judge(int problem, const char *what, tn_moved *moved, tn_error *err)
+{
+    switch (problem) {
+    case EAGAIN:
+    case EINTR:
+        *moved = TN_MOVED_LATER;
+        return TN_OK;
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN:
+        *moved = TN_MOVED_CLOSED;
+        return TN_OK;
+    case ETOOMANYREFS:          /* more descriptors on their way than this user may have */
+    case ENOBUFS:
+    case ENOMEM:
+        *moved = TN_MOVED_SHORT;
+        return TN_OK;
+    default:
+        return tn_fail_errno(err, problem, what);
+    }
+}
+
+tn_status tn_socket_send(int fd, const void *bytes, size_t n, int descriptor, tn_moved *moved, tn_error *err)
+{
+    union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = { .bytes = { 0 } };
+    struct iovec part = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = n };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    if (descriptor >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof descriptor);
+        memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+    }
+    *moved = TN_MOVED_DONE;
+    if (tn_socket_calls.sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return judge(errno, "cannot send", moved, err);
+    return TN_OK;               /* a packet goes whole or not at all */
+}
+
+/* The first descriptor that came is *descriptor; any others are closed and counted. */
+static size_t take_descriptors(struct msghdr *message, int *descriptor)
+{
+    size_t count = 0;
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
+        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int one;
+            memcpy(&one, CMSG_DATA(head) + i * sizeof one, sizeof one);
+            if (count++ == 0)
+                *descriptor = one;
+            else
+                close(one);
+        }
+    }
+    return count;
+}
+
+tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved, tn_error *err)
+{
+    union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = { .bytes = { 0 } };
+    struct iovec part = { .iov_base = bytes, .iov_len = cap };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    int own = -1;
+    if (descriptor) {           /* without room the kernel gives us none, whatever was sent */
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+    }
+    *moved = TN_MOVED_DONE;
+    ssize_t got = tn_socket_calls.recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0)
+        return judge(errno, "cannot receive", moved, err);
+    size_t count = descriptor ? take_descriptors(&message, &own) : 0;
+    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || count > 1) {
+        if (own >= 0)
+            close(own);
+        return message.msg_flags & MSG_TRUNC
+            ? tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet of more than %zu bytes", cap)
+            : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet with more descriptors than the %d expected, or than this process can have",
+                      descriptor ? 1 : 0);
+    }
+    if (got == 0)
+        *moved = TN_MOVED_CLOSED;
+    if (descriptor)
+        *descriptor = own;
+    *n = (size_t)got;
+    return TN_OK;
+}
+
+tn_status tn_socket_wait(int fd, short events, int64_t deadline, tn_error *err)
+{
+    struct pollfd poll_fd = { .fd = fd, .events = events };
+    for (;;) {
+        int64_t left = deadline - tn_clock();
+        if (left <= 0)
+            return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the other end does not answer");
+        int ready = tn_socket_calls.poll(&poll_fd, 1, left < INT_MAX ? (int)left : INT_MAX);
+        if (ready > 0)
+            return TN_OK;
+        if (ready < 0 && errno != EINTR)
+            return tn_fail_errno(err, errno, "cannot wait for the other end");
+    }
+}
+
+void tn_socket_rest(void)
+{
+    tn_socket_calls.poll(NULL, 0, 5);
+}

@@ -1,0 +1,66 @@
+/* share/wire.h - what two processes say to each other while tensors are handed
+ * over: packets, as pure functions of bytes.  docs/sharing.md has the table.
+ *
+ *     client: HELLO, and NEXT when it has taken an item
+ *     server: to each of them FILE or TENSOR, in the end END          or: REFUSED */
+#ifndef TN_SHARE_WIRE_H
+#define TN_SHARE_WIRE_H
+
+#include "base/arena.h"
+#include "base/vector.h"
+
+#include <tenon/buffer.h>
+
+#define TN_WIRE_VERSION   1
+#define TN_WIRE_MAX       65536u        /* bytes of a packet, header and all */
+#define TN_WIRE_MAX_NAME  1024u         /* bytes */
+#define TN_WIRE_MAX_ITEMS 1024u         /* of one offer */
+
+typedef enum tn_wire_kind {
+    TN_WIRE_HELLO   = 1,
+    TN_WIRE_FILE    = 2,
+    TN_WIRE_TENSOR  = 3,
+    TN_WIRE_END     = 4,
+    TN_WIRE_REFUSED = 5,
+    TN_WIRE_NEXT    = 6
+} tn_wire_kind;
+
+/* One packet.  What a kind does not speak of is zero. */
+typedef struct tn_wire {
+    tn_wire_kind kind;
+    bool         in_place;      /* HELLO: plain files are welcome, too; FILE: it is one, else a sealed zTensor image; TENSOR: it
+                                 * lies in one, which the packet does not say: the receiver sees it */
+    const char  *name;          /* FILE */
+    const char  *format;        /* FILE: the container's name */
+    uint64_t     bytes;         /* FILE: from the beginning of what the descriptor stands for */
+    uint64_t     offset;        /* TENSOR: of the buffer in what the handle stands for */
+    uint8_t      opaque[64];    /* TENSOR of cuda_ipc */
+    const tn_descriptor *tensor;    /* TENSOR: has a buffer_handle, whose number means nothing */
+    tn_descriptors *set;        /* decoded: that `tensor` lives in, owned */
+    uint64_t     items;         /* END: how many came before */
+    uint64_t     withheld;      /* END: files in place that the client did not ask for */
+    const char  *why;           /* REFUSED */
+} tn_wire;
+
+/* How many descriptors go with a packet: none or one. */
+size_t tn_wire_descriptors(const tn_wire *packet);
+
+/* Appends a packet.  TN_ERR_LIMIT: it would be too long. */
+tn_status tn_wire_encode(const tn_wire *packet, tn_buf *out, tn_error *err);
+
+/* Reads a packet that came with so many descriptors.  Strings are in the arena;
+ * tn_wire_free() gives the rest back.  Every number is within the limits above
+ * and none has been compared with the world.
+ *
+ * TN_ERR_TRUNCATED, TN_ERR_CORRUPT, TN_ERR_LIMIT.  TN_ERR_UNSUPPORTED: another version, a
+ * handle that cannot be sent. */
+tn_status tn_wire_decode(const uint8_t *bytes, size_t n, size_t descriptors, tn_arena *arena, tn_wire *packet, tn_error *err);
+void      tn_wire_free(tn_wire *packet);
+
+/* The dense tensor that a packet describes, inside a buffer of `bytes` at `data`
+ * (NULL: not mapped), in the arena.  TN_ERR_CORRUPT: fields that contradict each
+ * other or the buffer.  TN_ERR_UNSUPPORTED: no dense tensor of a type and byte order
+ * that can be used here. */
+tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena, tn_tensor *tensor, tn_error *err);
+
+#endif

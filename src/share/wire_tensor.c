@@ -1,0 +1,100 @@
+/* share/wire_tensor.c - the tensor that a descriptor from another process speaks of. */
+#include "base/error.h"
+#include "descriptor/descriptor.h"
+#include "share/wire.h"
+#include "tensor/array.h"
+
+#include <string.h>
+
+static void keep_first(void *context, const tn_finding *f)
+{
+    tn_error *first = context;
+    if (!f->remark && !first->status)
+        tn_fail(first, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s: %s", f->path, f->text);
+}
+
+/* What the fields say about each other. */
+static tn_status check_fields(const tn_descriptor *d, tn_error *err)
+{
+    tn_error first = { .status = TN_OK };
+    tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &first };
+    size_t wrong;
+    tn_status status = tn_descriptor_check(d, &options, &wrong, err);
+    if (status || !wrong)
+        return status;
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(d->name).text, first.text);
+}
+
+static tn_status check_dense(const tn_descriptor *d, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(d->dtype);
+    const char *wrong = NULL;
+    if (!type || d->dtype == TN_UNKNOWN)
+        wrong = "its type is not one that this build knows";
+    else if (d->symbolic)
+        wrong = "its shape has symbols";
+    else if (d->sparse.format || d->quantization.scheme != TN_QUANT_NONE || tn_has_other_scheme(d) || d->physical_shape)
+        wrong = "expected a dense tensor, neither sparse nor quantized nor padded";
+    else if (type->swap_bytes > 1 && d->byte_order != TN_HOST_ORDER)
+        wrong = "its bytes are in the order of another machine";
+    return wrong ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(d->name).text, wrong) : TN_OK;
+}
+
+/* Shape and strides in the arena, and the bytes from the first element to the end of the last. */
+static tn_status take_array(const tn_descriptor *d, tn_arena *arena, tn_array *a, uint64_t *span, tn_error *err)
+{
+    int64_t *shape = tn_arena_zalloc(arena, d->rank, sizeof *shape);
+    int64_t *stride = d->strides ? tn_arena_zalloc(arena, d->rank, sizeof *stride) : NULL;
+    if (!shape || (d->strides && !stride))
+        return tn_fail_nomem(err);
+    for (uint32_t i = 0; i < d->rank; i++) {
+        shape[i] = d->dimensions[i].value;
+        if (stride)
+            stride[i] = d->strides[i].factor;
+    }
+    *a = (tn_array){ d->dtype, d->rank, shape, stride };
+    tn_status status = stride ? tn_strided_nbytes(d->dtype, d->rank, shape, stride, span) : tn_array_nbytes(a, span);
+    if (status)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its strides are negative, or it spans more than 2^63 bytes",
+                       tn_quote_z(d->name).text);
+    return TN_OK;
+}
+
+/* Strides that say what no strides say are none. */
+static void forget_dense_strides(tn_array *a)
+{
+    int64_t dense[TN_MAX_RANK];
+    uint64_t nbytes;
+    if (!a->stride || tn_shape_nbytes(a->dtype, a->rank, a->shape, &nbytes))
+        return;
+    tn_dense_strides(a->rank, a->shape, dense);
+    if (a->rank == 0 || memcmp(dense, a->stride, a->rank * sizeof *dense) == 0)
+        a->stride = NULL;
+}
+
+tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena, tn_tensor *tensor, tn_error *err)
+{
+    tn_part *part = tn_arena_zalloc(arena, 1, sizeof *part);
+    uint64_t span = 0;
+    tn_status status = part ? check_fields(d, err) : tn_fail_nomem(err);
+    if (!status)
+        status = check_dense(d, err);
+    if (!status)
+        status = take_array(d, arena, &part->array, &span, err);
+    if (status)
+        return status;
+    if (d->offset_bytes > bytes || span > bytes - d->offset_bytes)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: its elements take %llu bytes from byte %llu on but the buffer has "
+                       "%llu", tn_quote_z(d->name).text, (unsigned long long)span, (unsigned long long)d->offset_bytes,
+                       (unsigned long long)bytes);
+    if (tn_shape_nbytes(d->dtype, d->rank, part->array.shape, &part->nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: its shape takes more than 2^63 bytes", tn_quote_z(d->name).text);
+    forget_dense_strides(&part->array);
+    part->role = "data";
+    part->data = data ? (const uint8_t *)data + d->offset_bytes : NULL;
+    *tensor = (tn_tensor){
+        .name = d->name, .form = "dense", .dtype = d->dtype, .rank = d->rank, .shape = part->array.shape, .parts = part, .nparts = 1,
+        .layout = d->layout,
+    };
+    return TN_OK;
+}
