@@ -1,6 +1,6 @@
 /* cli/cmd_convert.c - writes the tensors of one file into another. */
 #include "json.h"
-#include "opts.h"
+#include "open_file.h"
 #include "progress.h"
 #include "report.h"
 #include "rules.h"
@@ -139,7 +139,7 @@ static void report_row(void *context, const tn_quantized *quantized)
     report_add(&j->done, quantized);
 }
 
-static tn_create_options create_options(const opts *o)
+tn_create_options create_options(const opts *o)
 {
     return (tn_create_options){
         .size = sizeof(tn_create_options),
@@ -189,7 +189,7 @@ static tn_convert_options convert_options(job *j, const tn_create_options *creat
     };
 }
 
-static int convert(const opts *o, const tn_file *file, const rule_list *rules)
+int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
 {
     job j = { .o = o, .rules = rules };
     tn_create_options create = create_options(o);
@@ -263,7 +263,7 @@ static int run(const opts *o)
     if (code == EXIT_DONE)
         code = open_input(o, o->files[0], &file);
     if (code == EXIT_DONE)
-        code = convert(o, file, &rules);
+        code = convert_file(o, file, &rules);
     tn_close(file);
     rules_free(&rules);
     return code;

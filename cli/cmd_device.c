@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define LABEL 22                /* characters: the words before the figures */
+#define LABEL       22          /* characters: the words before the figures */
+#define HANDLE_NAME 14
 
 static const char *device_type_name(tn_device_type type)
 {
@@ -17,12 +18,6 @@ static const char *space_name(tn_memory_space space)
 {
     static const char *const names[] = { "host", "device", "unified" };
     return names[space];
-}
-
-static const char *handle_name(tn_handle_type type)
-{
-    static const char *const names[] = { "none", "dma_buf_fd", "cuda_ipc", "metal_shared", "memfd" };
-    return names[type];
 }
 
 /* ---- text ---- */
@@ -94,6 +89,14 @@ static void out_device(const tn_device_info *d)
     out_lists(d);
 }
 
+static void out_handle_types(void)
+{
+    const tn_handle_info *h;
+    out("%shandle types%s\n", style_on_stdout(STYLE_BOLD), style_on_stdout(STYLE_PLAIN));
+    for (size_t i = 0; (h = tn_handle_query(i)); i++)
+        out("  %-*s%s%s%s\n", HANDLE_NAME, h->name, h->available ? "available" : "not available", *h->why ? ": " : "", h->why);
+}
+
 /* ---- JSON ---- */
 
 static void json_lists(const tn_device_info *d)
@@ -112,6 +115,21 @@ static void json_lists(const tn_device_info *d)
     json_open('[');
     for (size_t i = 0; i < d->nhandles; i++)
         json_text(handle_name(d->handles[i]));
+    json_close(']');
+}
+
+static void json_handle_types(void)
+{
+    const tn_handle_info *h;
+    json_key("handle_types");
+    json_open('[');
+    for (size_t i = 0; (h = tn_handle_query(i)); i++) {
+        json_open('{');
+        json_text_field("type", h->name);
+        json_bool_field("available", h->available);
+        json_text_field("why", h->why);
+        json_close('}');
+    }
     json_close(']');
 }
 
@@ -135,6 +153,7 @@ static void json_device(const tn_device_info *d)
     json_uint_field("memory_bytes", d->memory_bytes);
     json_uint_field("max_rank", d->max_rank);
     json_lists(d);
+    json_handle_types();
     json_close('}');
     json_end();
 }
@@ -148,6 +167,8 @@ static int run(const opts *o)
         else
             out_device(d);
     }
+    if (!o->json)
+        out_handle_types();
     return EXIT_DONE;
 }
 
@@ -157,7 +178,8 @@ const command cmd_device = {
     .summary = "Says what the devices here ask of memory.",
     .about = "The capability query of WIA-AI-011: alignment, pages, memory, element types,\n"
              "layouts.  \"pinned memory\" is how much of it this process may lock;\n"
-             "\"handles\" are the ways in which a buffer can be handed to another process.",
+             "\"handles\" are the ways in which its memory can be handed to another process,\n"
+             "\"handle types\" all that there are, and why one cannot be used here.",
     .example = "  $ tenon device --json | jq .recommended_alignment",
     .accepts = OPT(JSON),
     .run = run,

@@ -159,9 +159,9 @@ static void out_sections(const opts *o, const tn_export_result *r)
 
 static void say_result(const opts *o, const tn_export_result *r)
 {
-    if (o->quiet || !o->folder)
+    if (o->quiet || !o->out)
         return;
-    fprintf(stderr, "%s/%s.%s and .h: %s, %s of data\n", escaped(o->folder), r->name, o->binary ? "bin" : "c",
+    fprintf(stderr, "%s/%s.%s and .h: %s, %s of data\n", escaped(o->out), r->name, o->binary ? "bin" : "c",
             counted(r->tensors, "tensor").s, human_size(r->data_bytes).s);
 }
 
@@ -173,7 +173,7 @@ static void json_result(const opts *o, tn_status status, const tn_export_result 
         json_sections(o, r);
     json_key("files");
     json_open('[');
-    for (int i = 0; status == TN_OK && o->folder && i < 2; i++) {
+    for (int i = 0; status == TN_OK && o->out && i < 2; i++) {
         char name[sizeof r->name + 8];
         snprintf(name, sizeof name, "%s%s", r->name, (o->binary ? image : source)[i]);
         json_text(name);
@@ -197,11 +197,11 @@ static int export_file(const opts *o, const tn_file *file)
     progress_begin(&j.bar, o->quiet);
     if (o->json) {
         json_open('{');
-        json_text_field("folder", o->folder);
+        json_text_field("folder", o->out);
     }
     if (rows)
         rows_begin(&j);
-    tn_status status = tn_export_c(file, o->folder, &options, &result, &err);
+    tn_status status = tn_export_c(file, o->out, &options, &result, &err);
     progress_end(&j.bar);
     if (rows)
         rows_end(&j, status == TN_OK);
@@ -221,7 +221,7 @@ static int export_file(const opts *o, const tn_file *file)
 static int run(const opts *o)
 {
     tn_file *file = NULL;
-    if (!o->folder && !o->plan)
+    if (!o->out && !o->plan)
         return usage_error("export-c", "expected -o DIR to write into, or --plan");
     if (o->section && o->binary)
         return usage_error("export-c", "--section is of C source, and --binary writes none");

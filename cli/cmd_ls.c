@@ -1,6 +1,6 @@
 /* cli/cmd_ls.c - lists the tensors of files. */
 #include "json.h"
-#include "opts.h"
+#include "open_file.h"
 #include "table.h"
 #include "text.h"
 
@@ -302,6 +302,17 @@ static void list_json(const char *path, const tn_file *file)
     json_end();
 }
 
+void list_file(const opts *o, const char *path, const tn_file *file)
+{
+    if (o->json) {
+        list_json(path, file);
+        return;
+    }
+    if (o->long_list)
+        list_file_meta(file);
+    list_rows(file, o->long_list);
+}
+
 /* One file; *listed: another one stands above it. */
 static int list(const opts *o, const char *path, bool *listed)
 {
@@ -311,15 +322,9 @@ static int list(const opts *o, const char *path, bool *listed)
         return code;
     for (size_t i = 0; tn_file_warning(file, i); i++)
         say("%s: %s", escaped(path), tn_file_warning(file, i));
-    if (o->json) {
-        list_json(path, file);
-    } else {
-        if (o->nfiles > 1)
-            out("%s%s:\n", *listed ? "\n" : "", escaped(path));
-        if (o->long_list)
-            list_file_meta(file);
-        list_rows(file, o->long_list);
-    }
+    if (!o->json && o->nfiles > 1)
+        out("%s%s:\n", *listed ? "\n" : "", escaped(path));
+    list_file(o, path, file);
     *listed = true;
     tn_close(file);
     return EXIT_DONE;

@@ -1,7 +1,7 @@
 /* cli/cmd_show.c - the values of one tensor. */
 #include "array_text.h"
 #include "json.h"
-#include "opts.h"
+#include "open_file.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -142,7 +142,7 @@ static int show_part(const opts *o, const tn_file *file, const tn_tensor *tensor
     window w;
     char why[200];
     if (!window_make(&w, part ? &part->array : &values, o->slice, why, sizeof why))
-        return usage_error("show", "--slice \"%s\": %s", escaped(o->slice), why);
+        return usage_error(o->command, "--slice \"%s\": %s", escaped(o->slice), why);
     tn_status status = part ? elements_open(&e, file, part, &err) : elements_open_values(&e, file, tensor, &err);
     return status == TN_OK ? show_elements(o, &e, tensor, part, &w) : say_error(o->files[0], &err);
 }
@@ -163,8 +163,10 @@ static int show_parts(const opts *o, const tn_file *file, const tn_tensor *tenso
 }
 
 /* Codes of a datatype are packed: its values come first, and a slice is of them alone. */
-static int show(const opts *o, const tn_file *file, const tn_tensor *tensor)
+int show_tensor(const opts *o, const tn_file *file, const tn_tensor *tensor)
 {
+    if (o->slice && tensor->nparts > 1 && !has_datatype(tensor))
+        return usage_error(o->command, "--slice needs a tensor of one part, but \"%s\" has %u", escaped(tensor->name), tensor->nparts);
     int code = has_datatype(tensor) ? show_part(o, file, tensor, NULL) : EXIT_DONE;
     if (code == EXIT_DONE && !(o->slice && has_datatype(tensor)))
         code = show_parts(o, file, tensor);
@@ -186,10 +188,8 @@ static int run(const opts *o)
     if (!tensor) {
         say("%s: no tensor \"%s\"", escaped(path), escaped(name));
         code = EXIT_BAD;
-    } else if (o->slice && tensor->nparts > 1 && !has_datatype(tensor)) {
-        code = usage_error("show", "--slice needs a tensor of one part, but \"%s\" has %u", escaped(name), tensor->nparts);
     } else {
-        code = show(o, file, tensor);
+        code = show_tensor(o, file, tensor);
     }
     tn_close(file);
     return code;

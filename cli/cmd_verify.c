@@ -1,6 +1,6 @@
 /* cli/cmd_verify.c - checks structure and checksums. */
-#include "each_file.h"
 #include "json.h"
+#include "open_file.h"
 #include "progress.h"
 #include "text.h"
 
@@ -159,10 +159,9 @@ static int verify(const opts *o, const char *path, const tn_file *file, tn_error
     return status != TN_OK ? exit_code(status) : c.bad > 0 ? EXIT_BAD : EXIT_DONE;
 }
 
-static int run(const opts *o)
-{
-    return each_file(o, &(file_task){ .visit = verify, .judges = true });
-}
+const file_task verify_task = { .visit = verify, .judges = true };
+
+static int run(const opts *o) { return each_file(o, &verify_task); }
 
 const command cmd_verify = {
     .name = "verify",

@@ -19,14 +19,15 @@ static int open_and_visit(const opts *o, const file_task *task, const char *path
     return code;
 }
 
-static int one_file(const opts *o, const file_task *task, const char *path, bool *shown)
+/* Opens the file where none is given. */
+static int one_file(const opts *o, const file_task *task, const char *path, const tn_file *file, bool *shown)
 {
     tn_error err = { .status = TN_OK };
     if (o->json) {
         json_open('{');
         json_text_field("file", path);
     }
-    int code = open_and_visit(o, task, path, shown, &err);
+    int code = file ? task->visit(o, path, file, &err) : open_and_visit(o, task, path, shown, &err);
     if (o->json) {
         json_text_field("error", err.status != TN_OK ? err.text : NULL);
         if (task->judges)
@@ -40,12 +41,17 @@ static int one_file(const opts *o, const file_task *task, const char *path, bool
     return code;
 }
 
+int visit_open_file(const opts *o, const file_task *task, const char *name, const tn_file *file)
+{
+    return one_file(o, task, name, file, NULL);
+}
+
 int each_file(const opts *o, const file_task *task)
 {
     int code = EXIT_DONE;
     bool shown = false;
     signals_catch();
     for (size_t i = 0; i < o->nfiles && !signals_came(); i++)
-        code = worse(code, one_file(o, task, o->files[i], &shown));
+        code = worse(code, one_file(o, task, o->files[i], NULL, &shown));
     return code;
 }

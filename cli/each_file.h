@@ -19,4 +19,7 @@ typedef struct file_task {
  * cannot be opened: an object with its name, what visit() adds, and "error". */
 int each_file(const opts *o, const file_task *task);
 
+/* The same for one that is open already, without a heading. */
+int visit_open_file(const opts *o, const file_task *task, const char *name, const tn_file *file);
+
 #endif

@@ -143,6 +143,17 @@ static bool take_bind(opts *o, const option_row *row, const char *value)
     return equals && equals > value && parse_number(equals + 1, 0, LONG_MAX, &number) && take_list(o, row, value);
 }
 
+/* All numbers but the last, which the system takes for "nobody in particular". */
+static bool take_id(opts *o, const option_row *row, const char *value)
+{
+    id_list *list = (id_list *)((char *)o + row->field);
+    long id;
+    if (!parse_number(value, 0, UINT32_MAX - 1L, &id))
+        return false;
+    list->items[list->count++] = (uint32_t)id;
+    return true;
+}
+
 static bool take_level(opts *o, const option_row *row, const char *value)
 {
     (void)row;
@@ -261,6 +272,7 @@ static bool take_sparse(opts *o, const option_row *row, const char *value)
 #define FIELD(name) offsetof(opts, name)
 #define A_FORMAT "a name that \"tenon formats\" lists"
 #define A_SIZE   "a size such as 4096, 64K or 2GB"
+#define AN_ID    "a number from 0 to 4294967294"
 static const option_row rows[OPT_COUNT] = {
     [OPT_LONG] = { NULL, NULL, NULL, "also offsets, alignment, parts and metadata", take_flag, FIELD(long_list), 'l' },
     [OPT_FROM] = { "from", "FORMAT", A_FORMAT, "read as FORMAT, whatever the content looks like", take_format,
@@ -318,7 +330,7 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_TYPES] = { "types", "LIST", NULL, "datatypes, separated by commas: mxfp4,nvfp4,int4_b32", take_text, FIELD(types), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },
-    [OPT_OUT] = { "out", "DIR", NULL, "the folder to write into; made if it is missing", take_text, FIELD(folder), 'o' },
+    [OPT_OUT] = { "out", "PATH", NULL, "where to write: a new file, or (export-c) a folder", take_text, FIELD(out), 'o' },
     [OPT_MLI] = { "mli", "1.0|1.1|2.0", NULL, "the version of MLI (default: 1.0)", take_mli, 0, 0 },
     [OPT_SECTION] = { "section", "NAME", NULL, "the linker section of the data", take_text, FIELD(section), 0 },
     [OPT_NAME] = { "name", "NAME", NULL, "of the files and identifiers (default: that of FILE)", take_text, FIELD(name), 0 },
@@ -336,9 +348,15 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_BIND] = { "bind", "NAME=VALUE", "a symbol and a whole number, as in batch=32",
                    "give a symbol a value (repeatable)", take_bind, FIELD(binds), 0 },
     [OPT_LEVEL] = { "level", "1|2|3", NULL, "compliance level asked for", take_level, 0, 0 },
+    [OPT_SOCKET] = { "socket", "PATH", NULL, "where others attach (needed)", take_text, FIELD(socket), 0 },
+    [OPT_ALLOW_UID] = { "allow-uid", "N", AN_ID, "trust this user, too (repeatable)", take_id, FIELD(uids), 0 },
+    [OPT_ALLOW_GID] = { "allow-gid", "N", AN_ID, "trust members of this group, too (repeatable)", take_id, FIELD(gids), 0 },
+    [OPT_WRITABLE] = { "writable", NULL, NULL, "dense tensors in memory that all may write", take_flag, FIELD(writable), 0 },
+    [OPT_IN_PLACE] = { "in-place", NULL, NULL, "files themselves, not copies that nobody can change", take_flag, FIELD(in_place), 0 },
+    [OPT_VERIFY] = { "verify", NULL, NULL, "check every checksum", take_flag, FIELD(verify), 0 },
     [OPT_JOBS] = { "jobs", "N", "a number from 0 to 1024", "threads (default, and 0: one a core)", take_jobs, 0, 'j' },
     [OPT_JSON] = { "json", NULL, NULL, "for programs: one JSON object a line", take_flag, FIELD(json), 0 },
-    [OPT_QUIET] = { "quiet", NULL, NULL, "no progress, no closing line", take_flag, FIELD(quiet), 'q' },
+    [OPT_QUIET] = { "quiet", NULL, NULL, "say nothing but what is wrong", take_flag, FIELD(quiet), 'q' },
     [OPT_HELP] = { "help", NULL, NULL, "this text", take_flag, FIELD(help), 'h' },
 };
 
@@ -419,9 +437,11 @@ static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + 
 
 int opts_parse(opts *o, const command *c, int argc, char **argv)
 {
-    *o = (opts){ .cast = { .options.size = sizeof o->cast.options, .scaled.size = sizeof o->cast.scaled } };
+    *o = (opts){ .command = c->name, .cast = { .options.size = sizeof o->cast.options, .scaled.size = sizeof o->cast.scaled } };
     for (size_t i = 0; i < NLISTS; i++)
         list_at(o, i)->items = must_allocate((size_t)argc, sizeof(char *));
+    o->uids.items = must_allocate((size_t)argc, sizeof(uint32_t));
+    o->gids.items = must_allocate((size_t)argc, sizeof(uint32_t));
     int code = parse_options(o, c, argc, argv);
     if (code != EXIT_DONE || o->help)
         return code;
@@ -439,6 +459,8 @@ void opts_free(opts *o)
 {
     for (size_t i = 0; i < NLISTS; i++)
         free(list_at(o, i)->items);
+    free(o->uids.items);
+    free(o->gids.items);
 }
 
 static void out_option(const option_row *row)

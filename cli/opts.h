@@ -12,7 +12,8 @@ typedef enum opt_id {
     OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_MAX_BYTES, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
     OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC, OPT_OCP_NAMES, OPT_TYPES,
     OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
-    OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
+    OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE,
+    OPT_VERIFY, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
 } opt_id;
 _Static_assert(OPT_COUNT <= 64, "one bit each");
 #define OPT(id) (UINT64_C(1) << OPT_##id)
@@ -22,9 +23,16 @@ typedef struct text_list {
     size_t       count;
 } text_list;
 
+typedef struct id_list {        /* of users or groups */
+    uint32_t *items;
+    size_t    count;
+} id_list;
+
 typedef struct opts {
-    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, report, ocp_names, binary, plan, help;
-    const char *from, *to, *slice, *tensor, *types, *folder, *section, *name;
+    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, report, ocp_names, help;
+    bool binary, plan, writable, in_place, verify;
+    const char *command;        /* its name */
+    const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;
     tn_mli_version mli;
     tn_io       io;
     unsigned    jobs;
@@ -38,6 +46,7 @@ typedef struct opts {
     const char *cast_default;   /* the last of --round, --overflow ... that was given, or NULL */
     const char *datatype_default;   /* the same of those that only rules with a datatype have a use for */
     tn_cast_rule cast;          /* what they said */
+    id_list     uids, gids;
     text_list   binds;          /* "NAME=VALUE" */
     int         compliance;     /* level 1, 2 or 3; 0: not given */
     text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
@@ -57,7 +66,7 @@ typedef struct command {
 } command;
 
 extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_export_c, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check,
-    cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
+    cmd_serve, cmd_attach, cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
  * EXIT_USAGE after saying what is wrong. */

@@ -278,3 +278,9 @@ const char *meta_text(const tn_meta *meta)
     }
     return text;
 }
+
+const char *handle_name(tn_handle_type type)
+{
+    static const char *const names[] = { "none", "dma_buf_fd", "cuda_ipc", "metal_shared", "memfd" };
+    return names[type];
+}

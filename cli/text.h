@@ -49,6 +49,7 @@ short_text checksum_of(const tn_storage *storage);  /* "crc32c", "-" */
 
 const char *encoding_name(tn_encoding encoding);
 const char *checksum_name(tn_checksum checksum);
+const char *handle_name(tn_handle_type type);
 
 /* The largest power of two, at most 4096, that divides an offset. */
 unsigned alignment_of(uint64_t offset);

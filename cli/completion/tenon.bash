@@ -38,6 +38,11 @@ _tenon_options() {
     meta) echo "--tensor --set --unset --quiet $common" ;;
     describe) echo "--sidecar --force --quiet $input --help" ;;
     check) echo "--strict --bind --level $common" ;;
+    serve) echo "--socket --allow-uid --allow-gid --writable --in-place --quiet $input --help" ;;
+    attach)
+        echo "-l --slice --full --verify --out --to --only --compress --checksum --drop-metadata --drop-names --force --in-place --allow-uid" \
+            "--jobs --quiet $common"
+        ;;
     compliance) echo "--level $common" ;;
     device | formats | types | datatypes | version) echo "$common" ;;
     help) echo --help ;;
@@ -71,7 +76,7 @@ _tenon_values() {
 
 _tenon() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]}
-    local commands='ls show stats verify convert export-c compare-types diff meta describe check compliance device formats types datatypes version help'
+    local commands='ls show stats verify convert export-c compare-types diff meta describe check serve attach compliance device formats types datatypes version help'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
@@ -89,7 +94,7 @@ _tenon() {
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --seed | --pad | --form | --max-bytes | --bind | --tensor | --set | --unset | --section | --name | --jobs | -j)
+    --slice | --only | --rename | --seed | --pad | --form | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | -j)
         return
         ;;
     -o | --out)

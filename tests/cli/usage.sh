@@ -4,7 +4,7 @@ t nonsense
 t --nonsense
 t help nonsense
 t help ls ls
-for command in ls show stats verify convert compare-types diff meta describe check; do
+for command in ls show stats verify convert compare-types diff meta describe check serve attach; do
     t $command
     t $command --nonsense x y
     t $command -z x y
@@ -15,6 +15,7 @@ t convert one
 t convert one two three
 t diff one two three
 t meta one two
+t attach one two three
 t compliance one
 t device one
 t formats one

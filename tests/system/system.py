@@ -2,6 +2,7 @@
 
 Each script is run as SCRIPT TENON, prints one line a test and ends in "N passed, M failed".
 """
+import atexit
 import json
 import os
 import shutil
@@ -84,6 +85,23 @@ def noise(size, seed=1):
 def contents(path):
     with open(path, "rb") as f:
         return f.read()
+
+
+_copy = None
+
+
+def open_program():
+    """The tool for other users: the build's folder may be closed to them, a copy is not."""
+    global _copy
+    if not _copy:
+        _copy = tempfile.mkdtemp(prefix="tenon-program-")
+        atexit.register(shutil.rmtree, _copy, ignore_errors=True)
+        os.chmod(_copy, 0o755)
+        build = os.path.dirname(TENON)
+        for name in ["tenon"] + [name for name in os.listdir(build) if name.startswith("libtenon.so")]:
+            shutil.copy(os.path.join(build, name), os.path.join(_copy, name))
+            os.chmod(os.path.join(_copy, name), 0o755)
+    return os.path.join(_copy, "tenon")
 
 
 def is_sanitized():

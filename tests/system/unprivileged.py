@@ -4,15 +4,14 @@ import shutil
 import socket
 import subprocess
 
-import system
-from system import Skip, contents, run_tests, test, write_safetensors
+from system import Skip, contents, open_program, run_tests, test, write_safetensors
 
 NOBODY = 65534
 
 
 def tenon(*arguments, code=0, cwd="/"):
     """The tool as an unprivileged user; returns what it said on stderr."""
-    command = [program(), *arguments]
+    command = [open_program(), *arguments]
     if os.geteuid() == 0:
         if not shutil.which("setpriv"):
             raise Skip("root without setpriv cannot become somebody else")
@@ -20,25 +19,6 @@ def tenon(*arguments, code=0, cwd="/"):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=20, cwd=cwd)
     assert done.returncode == code, f"tenon {' '.join(arguments)}: exit {done.returncode}, expected {code}: {done.stderr}"
     return done.stderr
-
-
-_copy = None
-
-
-def program():
-    """The build's folder may be closed to others: a copy that is not."""
-    global _copy
-    if not _copy:
-        import atexit
-        import tempfile
-        _copy = tempfile.mkdtemp(prefix="tenon-program-")
-        atexit.register(shutil.rmtree, _copy, ignore_errors=True)
-        os.chmod(_copy, 0o755)
-        build = os.path.dirname(system.TENON)
-        for name in ["tenon"] + [name for name in os.listdir(build) if name.startswith("libtenon.so")]:
-            shutil.copy(os.path.join(build, name), os.path.join(_copy, name))
-            os.chmod(os.path.join(_copy, name), 0o755)
-    return os.path.join(_copy, "tenon")
 
 
 def owned(path, mode):
