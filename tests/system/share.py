@@ -132,7 +132,7 @@ def a_server_whose_log_is_full_goes_on_and_stops(folder):
         process = subprocess.Popen(command(None, "serve", server.file, "--socket", path), stderr=writing, env=CONFINED)
         try:
             said = b""
-            while b"offered to" not in said:
+            while b"offered to" not in said or not said.endswith(b"\n"):
                 said += os.read(reading, 4096)
             fill(writing)
             server.socket = path
