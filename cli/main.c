@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static int cmd_help(const opts *o);
 
@@ -84,8 +87,18 @@ static int dispatch(int argc, char **argv)
     return run(c, argc - 1, argv + 1);
 }
 
+/* glibc reserves 64 MiB of address space for each thread that allocates, when it can have them: where address
+ * space is limited, what is left is then too little for the work. */
+static void share_one_heap(void)
+{
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    share_one_heap();
     if (!isatty(STDOUT_FILENO))
         setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     signal(SIGXFSZ, SIG_IGN);   /* a file too large becomes an error with a name */
