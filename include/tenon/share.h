@@ -96,7 +96,7 @@ typedef struct tn_attach_options {
 typedef struct tn_attached {
     const char          *name;
     const tn_file       *file;          /* or NULL */
-    const tn_tensor     *tensor;        /* or NULL; its data is in the buffer */
+    const tn_tensor     *tensor;        /* or NULL; its data is in the buffer: NULL for a device's memory, which tn_buffer_map() maps */
     const tn_descriptor *descriptor;    /* of the tensor, with handle and mapping as they are in this process; or NULL */
     tn_buffer           *buffer;        /* that holds it */
 } tn_attached;

@@ -138,13 +138,6 @@ typedef struct encoder {
     const char          *name;
 } encoder;
 
-static tn_number number_of(double x)
-{
-    uint64_t code;
-    memcpy(&code, &x, sizeof code);
-    return tn_number_decode(tn_dtype_get(TN_FLOAT64), code);
-}
-
 /* The digits of a number without sign and point, and the exponent that makes up
  * for the point: the C library reads that the same in every locale.  `out` has
  * 24 bytes more than the number. */
@@ -195,7 +188,7 @@ static tn_number decimal_number(tn_wia_reader *r, tn_text number)
     double below = rounded(text, FE_DOWNWARD), above = rounded(text, FE_UPWARD);
     if (text != small)
         free(text);
-    tn_number x = number_of(below);
+    tn_number x = tn_number_of_double(below);
     x.negative = number.ptr[0] == '-';
     x.significand = x.significand << 1 | (below != above);
     x.exponent--;
@@ -219,7 +212,7 @@ static tn_number read_number(tn_wia_reader *r, const tn_dtype_info *type)
         break;
     }
     if (type->mantissa_bits == 52 || tn_json_peek(&r->j) == TN_JSON_STRING)
-        return number_of(tn_wia_f64(r));
+        return tn_number_of_double(tn_wia_f64(r));
     text = tn_json_number(&r->j);
     return r->j.status ? (tn_number){ 0 } : decimal_number(r, text);
 }

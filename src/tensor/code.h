@@ -10,6 +10,21 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The code of a float32, and the float32 of a code. */
+static inline uint32_t tn_float_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float tn_float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* The byte where element `i`, narrower than a byte, begins, and its first bit
  * there.  Eight elements take `bits` bytes. */
 static inline uint64_t tn_packed_byte(uint64_t i, unsigned bits) { return i / 8 * bits + i % 8 * bits / 8; }

@@ -28,6 +28,18 @@ typedef struct tn_number {
  * any non-zero code is 1.  MLI fixed point: the stored integer. */
 tn_number tn_number_decode(const tn_dtype_info *type, uint64_t code);
 
+static inline tn_number tn_number_of_float(float x)
+{
+    return tn_number_decode(tn_dtype_get(TN_FLOAT32), tn_float_bits(x));
+}
+
+static inline tn_number tn_number_of_double(double x)
+{
+    uint64_t code;
+    memcpy(&code, &x, sizeof code);
+    return tn_number_decode(tn_dtype_get(TN_FLOAT64), code);
+}
+
 /* What encoding did besides rounding. */
 enum {
     TN_ENCODED_OVERFLOW = 1,    /* beyond the largest of the type after rounding, or infinite where it has no infinity */

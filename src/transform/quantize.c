@@ -257,29 +257,18 @@ static float float_at(const uint8_t *floats, size_t i)
     return x;
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static tn_number number_of(float x)
-{
-    return tn_number_decode(tn_dtype_get(TN_FLOAT32), bits_of(x));
-}
-
-/* x / scale with at least 40 bits, the last of which stands for all that is
+/* x / scale with at least 63 bits, the last of which stands for all that is
  * finer: what rounds this to an integer of any code rounds the exact quotient. */
 static tn_number exact_quotient(float x, float scale)
 {
-    tn_number q = number_of(x), by = number_of(scale);
+    enum { MORE = 23 };         /* bits of the quotient after the first division */
+    tn_number q = tn_number_of_float(x), by = tn_number_of_float(scale);
     if (q.class != TN_NUMBER_FINITE || q.significand == 0)
         return q;
-    int up = __builtin_clzll(q.significand);
-    uint64_t all = q.significand << up;
-    q.significand = all / by.significand | (all % by.significand != 0);
-    q.exponent -= up + by.exponent;
+    int up = __builtin_clzll(q.significand), down = __builtin_clzll(by.significand) - 40;
+    uint64_t all = q.significand << up, d = by.significand << down, rest = all % d << MORE;     /* d has 24 bits */
+    q.significand = all / d << MORE | rest / d | (rest % d != 0);
+    q.exponent += down - up - MORE - by.exponent;
     return q;
 }
 
@@ -340,7 +329,7 @@ static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, c
         else if (plan->arithmetic == TN_QUANT_EXACT)
             integers[i] = exact_integer(plan, x, scale, index + i, &flags);
         else
-            integers[i] = bits_of(x / scale);
+            integers[i] = tn_float_bits(x / scale);
         tn_scale_walk_on(&at, plan->index, 1);
     }
     if (plan->arithmetic == TN_QUANT_BINARY32)
@@ -434,7 +423,7 @@ static float define_value(const tn_quant_plan *plan, int64_t difference, float s
 {
     if (plan->arithmetic == TN_QUANT_MLI)
         return (float)clamp(difference, INT32_MIN, INT32_MAX) * scale;
-    tn_number product = number_of(scale);
+    tn_number product = tn_number_of_float(scale);
     product.negative ^= difference < 0;
     product.significand *= (uint64_t)(difference < 0 ? -difference : difference);
     unsigned flags = 0;

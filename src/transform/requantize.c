@@ -50,16 +50,9 @@ typedef struct parts {
     int      exponent;
 } parts;
 
-static tn_number number_of(float scale)
-{
-    uint32_t code;
-    memcpy(&code, &scale, sizeof code);
-    return tn_number_decode(tn_dtype_get(TN_FLOAT32), code);
-}
-
 static parts parts_of(float scale, unsigned bits)
 {
-    tn_number x = number_of(scale);
+    tn_number x = tn_number_of_float(scale);
     int up = (int)bits - (64 - __builtin_clzll(x.significand));
     return (parts){ (uint32_t)(up < 0 ? x.significand >> -up : x.significand << up), x.exponent - up };
 }
@@ -248,7 +241,7 @@ static tn_status check_scales(const tn_requant_side *side, const char *which, bo
 {
     for (uint64_t i = 0; i < side->index.count; i++) {
         float scale = side->scale[i];
-        tn_number x = number_of(scale);         /* not compared as floats: the caller's environment may flush small ones */
+        tn_number x = tn_number_of_float(scale);         /* not compared as floats: the caller's environment may flush small ones */
         if (x.class != TN_NUMBER_FINITE || x.negative || x.significand == 0)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a finite scale above 0 but scale %" PRIu64
                            " of the %s is %.9g", i, which, (double)scale);

@@ -39,13 +39,6 @@ typedef struct desk {
     uint8_t  codes[FEWEST * LARGEST];
 } desk;
 
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* --- what kernels can do ------------------------------------------------------------ */
 
 /* Normal numbers that are normal in float32, too. */
@@ -188,7 +181,7 @@ static void round_up_for_ggml(const tn_scaled_plan *p, uint32_t *bits, size_t ti
 {
     const uint32_t mantissa = 0x7fffff, close = mantissa - 63;
     for (size_t i = 0; i < tiles; i++) {
-        float a = float_of(bits[i]);
+        float a = tn_float_of(bits[i]);
         if ((bits[i] & mantissa) >= close && isfinite(a) && tn_scale_exponent(p->d, &p->o, a) > ilogbf(a) - p->d->number.emax)
             bits[i] = (bits[i] | mantissa) + 1;
     }
@@ -265,7 +258,7 @@ static bool take_exponent(const recipe *r, const tn_tile_choice *choice, desk *w
 {
     int32_t field = r->exponent.inverse - (int32_t)choice->scale;
     bool is_normal = field >= 1 && field <= 254;
-    w->factor[0] = is_normal ? float_of((uint32_t)field << 23) : 0;
+    w->factor[0] = is_normal ? tn_float_of((uint32_t)field << 23) : 0;
     w->is_far = true;           /* there is no inverse */
     return is_normal;
 }
@@ -281,7 +274,7 @@ static bool encode_chosen(const recipe *r, const tn_tiles *tiles, desk *w)
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t some = n - i < BLOCK ? n - i : BLOCK;
         r->kernels->largest(w->high, tiles->x + i, 1, some);
-        float most = float_of(w->high[0]);
+        float most = tn_float_of(w->high[0]);
         if (!isfinite(most) || (most > 0 && !fits))
             return false;
         w->is_far = is_far || most > FAR;
@@ -351,7 +344,7 @@ tn_tile_range tn_scaled_range(const float *x, size_t n)
         size_t some = n - i < BLOCK ? n - i : BLOCK;
         uint32_t high, low;
         tn_encode_kernels_get()->ends(&high, &low, x + i, 1, some);
-        tn_tile_range one = { .low = low >> 31 ? float_of(low) : 0, .high = high >> 31 ? 0 : float_of(high) };
+        tn_tile_range one = { .low = low >> 31 ? tn_float_of(low) : 0, .high = high >> 31 ? 0 : tn_float_of(high) };
         if (!isfinite(one.low) || !isfinite(one.high))
             one = tn_tile_range_of(x + i, some);
         tn_tile_range_join(&all, &one);

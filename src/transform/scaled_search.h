@@ -60,20 +60,6 @@ typedef struct tn_search_trials {
     bool     relative;          /* to the tensor's scale */
 } tn_search_trials;
 
-static inline uint32_t tn_bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float tn_float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static inline bool tn_search_is_power(const tn_datatype *d)
 {
     return d->scale.kind == TN_NUMBER_EXPONENT;

@@ -54,7 +54,7 @@ static void set_rows(tn_search_book *b)
     uint32_t any = 0, least = TN_BITS_INFINITE, most = 0;
     for (uint32_t v = 1; v < TN_SEARCH_VALUES; v++)
         for (uint32_t m = 0; m < TN_SEARCH_MAPPINGS; m++) {
-            uint32_t bits = tn_bits_of(b->from[v][m]);
+            uint32_t bits = tn_float_bits(b->from[v][m]);
             if (bits == 0 || bits == TN_BITS_INFINITE)
                 continue;
             any |= bits;

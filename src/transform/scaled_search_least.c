@@ -15,7 +15,7 @@ static tn_search_float float_of(const tn_number_spec *n)
 static uint32_t code_near(const tn_search_float *f, float x, float *value)
 {
     const tn_search_number *n = &f->number;
-    uint32_t bits = tn_bits_of(x < n->most ? x : n->most), code;
+    uint32_t bits = tn_float_bits(x < n->most ? x : n->most), code;
     if (f->wide) {
         code = n->shift ? (bits + (UINT32_C(1) << (n->shift - 1)) - 1 + (bits >> n->shift & 1)) >> n->shift : bits;
         *value = tn_float_of(code << n->shift);
@@ -25,7 +25,7 @@ static uint32_t code_near(const tn_search_float *f, float x, float *value)
     exponent = exponent > n->lowest ? exponent : n->lowest;
     float magic = tn_float_of(exponent + n->above), sum = tn_float_of(bits) + magic;
     *value = sum - magic;
-    return tn_bits_of(sum) - tn_bits_of(magic) + ((exponent - n->lowest) >> n->shift);
+    return tn_float_bits(sum) - tn_float_bits(magic) + ((exponent - n->lowest) >> n->shift);
 }
 
 tn_search_trials tn_search_trials_of(const tn_scaled_plan *p, float tensor_scale)

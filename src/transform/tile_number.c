@@ -37,30 +37,18 @@ tn_coder tn_coder_exact(const tn_number_spec *spec, tn_round round, uint64_t see
     return (tn_coder){ spec, tn_encode_rules_for(&spec->type, &options), true };
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static tn_number number_of(float x)
-{
-    return tn_number_decode(tn_dtype_get(TN_FLOAT32), bits_of(x));
-}
-
 uint32_t tn_coder_float(const tn_coder *coder, float x, uint64_t index)
 {
     const tn_number_spec *spec = coder->spec;
     unsigned flags = 0;
     if (coder->exact)
-        return spec->dtype == TN_FLOAT32 ? bits_of(x)
-                                         : (uint32_t)tn_number_encode(&spec->type, &coder->rules, number_of(x), index, &flags);
+        return spec->dtype == TN_FLOAT32 ? tn_float_bits(x)
+                                         : (uint32_t)tn_number_encode(&spec->type, &coder->rules, tn_number_of_float(x), index, &flags);
     if (isnan(x))
         return is_inuz(spec) ? sign_of(spec) : (uint32_t)coder->rules.nan;
     if (fabsf(x) > spec->maxfloat)      /* not the largest code of the type, which may be beyond: a narrow ieee one */
         x = copysignf(spec->maxfloat, x);
-    uint32_t code = (uint32_t)tn_number_encode(&spec->type, &coder->rules, number_of(x), index, &flags);
+    uint32_t code = (uint32_t)tn_number_encode(&spec->type, &coder->rules, tn_number_of_float(x), index, &flags);
     return is_inuz(spec) && code == sign_of(spec) ? 0 : code;
 }
 
@@ -71,7 +59,7 @@ int32_t tn_coder_integer(const tn_coder *coder, float x, int32_t low, int32_t hi
         return low;
     if (x >= (float)high)
         return high;
-    uint64_t code = tn_number_encode(tn_dtype_get(TN_INT32), &coder->rules, number_of(x), index, &flags);
+    uint64_t code = tn_number_encode(tn_dtype_get(TN_INT32), &coder->rules, tn_number_of_float(x), index, &flags);
     return (int32_t)(uint32_t)code;
 }
 

@@ -1,16 +1,9 @@
 /* device.c - a program without a C library that prints a digest of every tensor of an export, for the host (x86-64) and
  * for ARM, emulated: both must print the same.  MLI is 10, 11 or 20. */
+#include "../mli/bare.h"
 #include "model.h"
 
 #include <tenon/mli.h>
-
-static uint32_t digest = 2166136261u;
-
-static void add(int32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        digest = (digest ^ ((uint32_t)value >> (8 * i) & 0xff)) * 16777619u;
-}
 
 static void add_shape(const model_mli_tensor *t)
 {
@@ -69,39 +62,12 @@ static void add_tensor(const tn_mli20_tensor *t)
 }
 #endif
 
-#if defined(__x86_64__)
-#define ENTRY __attribute__((force_align_arg_pointer))
-enum { WRITE = 1, EXIT = 60 };
-static void system_call(long number, long a, const char *b, long c)
-{
-    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-}
-#else
-#define ENTRY
-enum { WRITE = 4, EXIT = 1 };
-static void system_call(long number, long a, const char *b, long c)
-{
-    register long r7 __asm__("r7") = number;
-    register long r0 __asm__("r0") = a;
-    register const char *r1 __asm__("r1") = b;
-    register long r2 __asm__("r2") = c;
-    __asm__ volatile("svc 0" : "+r"(r0) : "r"(r7), "r"(r1), "r"(r2) : "memory");
-}
-#endif
-
 ENTRY void _start(void);
 ENTRY void _start(void)
 {
-    static char text[9];
     for (uint32_t i = 0; i < model_count; i++) {
         add_shape(model_tensors[i].tensor);
         add_tensor(model_tensors[i].tensor);
     }
-    for (int i = 0; i < 8; i++)
-        text[i] = "0123456789abcdef"[digest >> (28 - 4 * i) & 15];
-    text[8] = '\n';
-    system_call(WRITE, 1, text, sizeof text);
-    system_call(EXIT, 0, text, 0);
-    for (;;)
-        ;
+    print_digest_and_end();
 }

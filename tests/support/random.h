@@ -23,6 +23,12 @@ static inline uint32_t draw(void)
     return (uint32_t)(next_state() >> 33);
 }
 
+/* From 0 on, below 1. */
+static inline double uniform(void)
+{
+    return (double)(bits64() >> 11) * 0x1p-53;
+}
+
 /* 0 to n - 1. */
 static inline uint64_t below(uint64_t n)
 {

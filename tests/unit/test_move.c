@@ -7,18 +7,9 @@
 #include <zstd.h>
 
 #include "files.h"
+#include "side.h"
 
 #include <tenon/layout.h>
-
-enum { MAX_DIMS = 5 };
-
-static uint64_t state = 1;
-
-static uint64_t below(uint64_t n)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (state >> 33) % n;
-}
 
 static void check_text(const tn_error *err, const char *text)
 {
@@ -276,61 +267,11 @@ static void mlis_moves_are_met_byte_by_byte(void)
 
 /* --- index arithmetic --------------------------------------------------------- */
 
-typedef struct side {
-    tn_dtype dtype;
-    unsigned bits;
-    uint32_t rank;
-    int64_t  shape[MAX_DIMS], stride[MAX_DIMS];
-    bool     dense;             /* strides are not given */
-    size_t   size;              /* bytes of the buffer, which holds exactly what is described */
-    int64_t  first;             /* byte of element 0 */
-    uint8_t *buffer;
-} side;
-
 typedef struct task {
     int64_t  before[MAX_DIMS], after[MAX_DIMS], offset[MAX_DIMS], extent[MAX_DIMS], step[MAX_DIMS];
     uint32_t order[MAX_DIMS];
     uint8_t  fill[16];
 } task;
-
-static void shuffle(uint32_t *order, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = (uint32_t)below(i + 1);
-        order[i] = order[k];
-        order[k] = i;
-    }
-}
-
-/* In any order, with gaps, backwards; of a source also elements in one place. */
-static void make_side(side *s, bool source)
-{
-    uint32_t order[MAX_DIMS] = { 0 };
-    int64_t next = 1, low = 0, high = 0;
-    shuffle(order, s->rank);
-    s->dense = below(3) == 0;
-    for (uint32_t i = 0; i < s->rank; i++) {
-        uint32_t d = s->dense ? s->rank - 1 - i : order[i];
-        bool strange = !s->dense && below(2);
-        next += strange ? (int64_t)below(3) : 0;
-        s->stride[d] = next;
-        next *= s->shape[d] ? s->shape[d] : 1;
-        if (strange && s->bits >= 8 && below(2))
-            s->stride[d] = -s->stride[d];
-        if (strange && source && below(6) == 0)
-            s->stride[d] = 0;
-    }
-    for (uint32_t i = 0; i < s->rank; i++) {
-        int64_t reach = s->shape[i] ? (s->shape[i] - 1) * s->stride[i] : 0;
-        *(reach < 0 ? &low : &high) += reach;
-    }
-    s->size = (size_t)((high - low + 1) * s->bits + 7) / 8;
-    s->first = -low * (int64_t)s->bits / 8;
-    s->buffer = malloc(s->size);
-    assert_non_null(s->buffer);
-    for (size_t i = 0; i < s->size; i++)
-        s->buffer[i] = (uint8_t)below(256);
-}
 
 /* Elements of the result along dimension k of the source. */
 static int64_t count_of(const side *src, const task *t, uint32_t k)
@@ -344,7 +285,7 @@ static int64_t count_of(const side *src, const task *t, uint32_t k)
 static void make_task(side *dst, side *src, task *t)
 {
     bool pads = below(4), cuts = below(4), thins = below(3) == 0;
-    src->rank = dst->rank = (uint32_t)below(MAX_DIMS + 1);
+    src->rank = dst->rank = (uint32_t)below(MAX_DIMS);        /* more of them take long */
     shuffle(t->order, src->rank);
     for (uint32_t k = 0; k < src->rank; k++) {
         src->shape[k] = below(40) ? 1 + (int64_t)below(src->rank < 3 ? 40 : 7) : 0;
@@ -359,15 +300,6 @@ static void make_task(side *dst, side *src, task *t)
         dst->shape[i] = count_of(src, t, t->order[i]);
     for (size_t i = 0; i < sizeof t->fill; i++)
         t->fill[i] = (uint8_t)below(256);
-}
-
-/* Bit by bit, from a stream whose first bit is the lowest of its first byte. */
-static void copy_bits(uint8_t *dst, int64_t to, const uint8_t *src, int64_t from, unsigned bits)
-{
-    for (unsigned b = 0; b < bits; b++, to++, from++) {
-        unsigned bit = (unsigned)src[from / 8] >> (from % 8) & 1;
-        dst[to / 8] = (uint8_t)((dst[to / 8] & ~(1u << (to % 8))) | bit << (to % 8));
-    }
 }
 
 static bool is_empty(const side *s)
@@ -432,12 +364,13 @@ static bool check_case(tn_dtype dtype, unsigned jobs)
     tn_error err = { .text = "" };
     int64_t shape[MAX_DIMS] = { 0 };
     make_task(&dst, &src, &t);
-    make_side(&src, true);
-    make_side(&dst, false);
+    make_strides(&src, true);
+    make_buffer(&src);
+    make_strides(&dst, false);
+    make_buffer(&dst);
     uint8_t *wanted = exact_copy(dst.buffer, dst.size), *before = exact_copy(dst.buffer, dst.size);
     bool moves = expect(&dst, wanted, &src, &t) && leads_end_on_bytes(&dst, &t);
-    const tn_array to = { dtype, dst.rank, dst.shape, dst.dense ? NULL : dst.stride };
-    const tn_array from = { dtype, src.rank, src.shape, src.dense ? NULL : src.stride };
+    const tn_array to = array_of(&dst), from = array_of(&src);
     const tn_move_options o = { sizeof o, t.before, t.after, t.offset, t.extent, t.step, t.order, t.fill, jobs };
     CHECK(tn_move_shape(src.rank, src.shape, &o, shape, &err) == TN_OK && memcmp(shape, dst.shape, sizeof shape) == 0);
     tn_status status = tn_move(&to, dst.buffer + dst.first, &from, src.buffer + src.first, &o, &err);

@@ -1,6 +1,9 @@
 /* Quantization against a slow computation of its own: in double, by the words of tenon/quantize.h. */
 #include "support.h"
 
+#include "random.h"
+#include "rounding.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -14,15 +17,6 @@ enum { CODE_TYPES = sizeof code_types / sizeof code_types[0] };
 
 static const tn_dtype_info *row(tn_dtype dtype) { return tn_dtype_get(dtype); }
 static size_t size_of(tn_dtype dtype, size_t n) { return (n * row(dtype)->bits + 7) / 8; }
-
-static uint64_t state = 1;
-static uint64_t bits64(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state ^ state >> 29;
-}
-
-static double uniform(void) { return (double)(bits64() >> 11) * 0x1p-53; }
 
 static void make_floats(float *x, size_t n, double width)
 {
@@ -38,32 +32,13 @@ static int64_t code_at(tn_dtype dtype, const void *data, size_t i)
 
 /* ---- the slow computation ---- */
 
-static uint64_t hash(uint64_t seed, uint64_t index)
-{
-    uint64_t z = seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 static double rounded(double y, tn_round mode, uint64_t seed, uint64_t index)
 {
-    double magnitude = fabs(y), whole = floor(magnitude);
-    if (!isfinite(y))
-        return y;
-    switch (mode) {
-    case TN_ROUND_EVEN:    return nearbyint(y);
-    case TN_ROUND_AWAY:    return round(y);
-    case TN_ROUND_ZERO:    return copysign(magnitude - whole > 0.5 ? whole + 1 : whole, y);
-    case TN_ROUND_HALF_UP: return y - floor(y) >= 0.5 ? floor(y) + 1 : floor(y);
-    case TN_ROUND_TRUNC:   return trunc(y);
-    case TN_ROUND_UP:      return ceil(y);
-    case TN_ROUND_DOWN:    return floor(y);
-    default: break;
-    }
-    double fraction = ldexp(magnitude - whole, 64);
+    if (!isfinite(y) || mode != TN_ROUND_STOCHASTIC)
+        return isfinite(y) ? rounded_surely(y, mode) : y;
+    double magnitude = fabs(y), whole = floor(magnitude), fraction = ldexp(magnitude - whole, 64);
     uint64_t steps = (uint64_t)fraction | (fraction != floor(fraction));
-    return copysign(whole + (steps && hash(seed, index) < steps), y);
+    return copysign(whole + (steps && chance_of(seed, index) < steps), y);
 }
 
 static int64_t expected_code(float x, float scale, int32_t zero, const int64_t range[2], const tn_quantize_options *o,

@@ -1,6 +1,10 @@
 /* Exact quotients and products, and MLI's: against whole numbers of 128 bits and against the firmware's header. */
 #include "support.h"
 
+#include "random.h"
+#include "rounding.h"
+#include "tensor/code.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -13,29 +17,7 @@ __extension__ typedef unsigned __int128 wide;
 
 enum { N = 4096 };
 
-static uint64_t state = 11;
-static uint64_t bits64(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state ^ state >> 29;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* ---- the slow computation ---- */
-
-static uint64_t hash(uint64_t seed, uint64_t index)
-{
-    uint64_t z = seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
 
 /* 64 bits of rest / whole, bit by bit; the last one stands for what is finer. */
 static uint64_t fraction_of(wide rest, wide whole)
@@ -59,7 +41,7 @@ static bool goes_up(wide floor, wide rest, wide whole, bool negative, const tn_q
     case TN_ROUND_HALF_UP: return half > 0 || (half == 0 && !negative);
     case TN_ROUND_UP:      return rest && !negative;
     case TN_ROUND_DOWN:    return rest && negative;
-    case TN_ROUND_STOCHASTIC: return rest && hash(o->seed, index) < fraction_of(rest, whole);
+    case TN_ROUND_STOCHASTIC: return rest && chance_of(o->seed, index) < fraction_of(rest, whole);
     default:               return false;
     }
 }
@@ -175,7 +157,7 @@ static void quotients_next_to_ties_are_rounded_once(void)
 static void make_any(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        x[i] = float_of((uint32_t)bits64());
+        x[i] = tn_float_of((uint32_t)bits64());
         x[i] = isnan(x[i]) ? 0 : x[i];
     }
 }
@@ -194,7 +176,7 @@ static void quotients_are_rounded_once_in_every_mode(void)
     static const float special[] = { 0, -0.0f, 1e-45f, -1e-45f, FLT_MIN, -FLT_MIN, FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, 0.5f, -0.5f,
                                      1.5f, -1.5f, 2.5f, 0.49999997f, 8388609.0f, 16777217.0f, 0x1p31f, -0x1p31f, 0x1.fffffep30f };
     for (size_t k = 0; k < SCALES + 20; k++) {
-        float scale = k < SCALES ? telling_scales[k] : float_of((uint32_t)(bits64() % 0x7f7fffff) + 1);
+        float scale = k < SCALES ? telling_scales[k] : tn_float_of((uint32_t)(bits64() % 0x7f7fffff) + 1);
         for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
             size_t n = mode == TN_ROUND_STOCHASTIC ? 600 : 3000;
             memcpy(x, special, sizeof special);

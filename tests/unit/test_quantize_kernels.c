@@ -1,6 +1,8 @@
 /* Kernels of quantization: every level against the scalar one, and that against the definition of rounding. */
 #include "support.h"
 
+#include "random.h"
+
 #include <math.h>
 #include <stdbool.h>
 
@@ -8,15 +10,6 @@
 #include "transform/quantize.h"
 
 enum { LEVELS = 3, LONGEST = 333 };
-
-static uint64_t state = 1;
-static uint64_t bits64(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state ^ state >> 29;
-}
-
-static double uniform(void) { return (double)(bits64() >> 11) * 0x1p-53; }
 
 static unsigned make_levels(tn_quant_kernels *k)
 {

@@ -1,21 +1,15 @@
 /* Scales from data: against plain loops and sorted copies. */
 #include "support.h"
 
+#include "random.h"
+#include "tallies.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
 #include "tensor/array.h"
 #include "transform/quantize.h"
-
-static uint64_t state = 3;
-static uint64_t bits64(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state ^ state >> 29;
-}
-
-static double uniform(void) { return (double)(bits64() >> 11) * 0x1p-53; }
 
 /* Numbers of many magnitudes, or of one, with some that repeat. */
 static void make_floats(float *x, size_t n, bool wild)
@@ -291,39 +285,12 @@ static void many_scales_are_counted_in_more_rounds(void)
 
 static void windows_in_any_order_by_any_thread_find_the_same(void)
 {
-    enum { N = 3000, THREADS = 3, WINDOW = 200 };
-    static float x[N];
-    const int64_t shape[] = { 10, 15, 20 };
-    make_floats(x, N, true);
+    static float x[TALLIED];
+    make_floats(x, TALLIED, true);
     for (int32_t axis = TN_PER_TENSOR; axis < 3; axis++)
         for (int rule = 0; rule < 2; rule++) {
             const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule, .percentile = 95, .jobs = 1 };
-            tn_array a = { .dtype = TN_FLOAT32, .rank = 3, .shape = shape };
-            float scale[2][20] = { { 0 } };
-            int32_t zero[2][20] = { { 0 } };
-            tn_range_tally *tallies[THREADS];
-            tn_scale_index index;
-            unsigned rounds = 0;
-            CHECK(tn_scale_index_for(3, shape, axis, &index, NULL) == TN_OK);
-            for (int k = 0; k < THREADS; k++)
-                CHECK(tn_range_tally_new(TN_UINT8, TN_FLOAT32, index, &o, &tallies[k], NULL) == TN_OK);
-            for (bool again = true; again; rounds++) {
-                for (size_t i = 0; i < N / WINDOW; i++) {
-                    size_t window = (i * 7 + rounds) % (N / WINDOW);        /* 7 has nothing in common with 15 */
-                    tn_range_tally_add(tallies[bits64() % THREADS], x + window * WINDOW, window * WINDOW, WINDOW);
-                }
-                for (int k = 1; k < THREADS; k++)
-                    tn_range_tally_join(tallies[0], tallies[k]);
-                again = tn_range_tally_more(tallies[0]);
-                for (int k = 1; again && k < THREADS; k++)
-                    tn_range_tally_again(tallies[k], tallies[0]);
-            }
-            CHECK(rounds == (rule ? 3 : 1));
-            tn_range_tally_scales(tallies[0], scale[0], zero[0]);
-            CHECK(tn_choose_scales(TN_UINT8, &a, x, &o, scale[1], zero[1], NULL) == TN_OK);
-            CHECK(memcmp(scale[0], scale[1], sizeof scale[0]) == 0 && memcmp(zero[0], zero[1], sizeof zero[0]) == 0);
-            for (int k = 0; k < THREADS; k++)
-                tn_range_tally_free(tallies[k]);
+            check_tallies(x, TN_UINT8, &o, rule ? 3 : 1, true);
         }
 }
 

@@ -3,27 +3,7 @@
 
 #include <stdio.h>
 
-#include <tenon/convert.h>
-
-static tn_cast_rule good(const char *text)
-{
-    tn_cast_rule rule;
-    tn_error err = { .text = "" };
-    if (tn_cast_rule_parse(text, NULL, &rule, &err))
-        fail_msg("%s: %s", text, err.text);
-    return rule;
-}
-
-static void bad(const char *text, const char *why)
-{
-    tn_cast_rule rule = { .dtype = TN_UINT2 };
-    tn_error err = { .text = "" };
-    CHECK(tn_cast_rule_parse(text, NULL, &rule, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_cast_rule_parse(text, NULL, &rule, NULL) == TN_ERR_ARGUMENT);
-    CHECK(rule.dtype == TN_UINT2 && err.status == TN_ERR_ARGUMENT && err.offset == TN_NO_OFFSET);
-    if (strcmp(err.text, why) != 0)
-        fail_msg("%s: expected <%s> but found <%s>", text, why, err.text);
-}
+#include "rules.h"
 
 static void a_type_alone_is_for_all_names(void)
 {

@@ -2,30 +2,7 @@
 #include "support.h"
 
 #include "make.h"
-
-#include <tenon/convert.h>
-
-static tn_cast_rule good(const char *text)
-{
-    tn_cast_rule rule;
-    tn_error err = { .text = "" };
-    if (tn_cast_rule_parse(text, NULL, &rule, &err))
-        fail_msg("%s: %s", text, err.text);
-    return rule;
-}
-
-static void refused(const char *text, const tn_cast_rule *defaults, tn_status status, const char *why)
-{
-    tn_cast_rule rule = { .dtype = TN_UINT2 };
-    tn_error err = { .text = "" };
-    CHECK(tn_cast_rule_parse(text, defaults, &rule, NULL) == status);
-    CHECK(tn_cast_rule_parse(text, defaults, &rule, &err) == status);
-    CHECK(rule.dtype == TN_UINT2 && err.status == status);
-    if (strcmp(err.text, why) != 0)
-        fail_msg("%s: expected <%s> but found <%s>", text, why, err.text);
-}
-
-static void bad(const char *text, const char *why) { refused(text, NULL, TN_ERR_ARGUMENT, why); }
+#include "rules.h"
 
 /* The rule has this datatype for these names. */
 static void is_datatype(const char *text, const char *glob, const char *datatype)

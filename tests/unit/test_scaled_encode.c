@@ -28,7 +28,7 @@ static const char *const others[] = {
     "e4m3fn|multi_float32_e4m3_t128", "e2m3fnuz|multi_float32_float16_t32", "e6m1b32inuz", "e5m10", "e3m2fnuz",
 };
 
-static float uniform(void)              /* -1 to 1 */
+static float uniform_float(void)              /* -1 to 1 */
 {
     return (float)((double)(bits64() >> 11) * 0x1p-52 - 1);
 }
@@ -76,16 +76,16 @@ static float value(const tn_datatype *d, fill how, int e)
 {
     uint64_t r = bits64();
     switch (how) {
-    case NORMAL:    return ldexpf(uniform() + uniform() + uniform(), e);
+    case NORMAL:    return ldexpf(uniform_float() + uniform_float() + uniform_float(), e);
     case ZEROS:     return r & 1 ? -0.0f : 0;
-    case SPARSE:    return r % 7 ? r & 8 ? -0.0f : 0 : ldexpf(uniform(), e);
-    case OUTLIER:   return ldexpf(uniform(), r % 40 ? e - 9 : e);
-    case POSITIVE:  return ldexpf(fabsf(uniform()), e);
-    case NEGATIVE:  return ldexpf(-fabsf(uniform()) - 1, e);
+    case SPARSE:    return r % 7 ? r & 8 ? -0.0f : 0 : ldexpf(uniform_float(), e);
+    case OUTLIER:   return ldexpf(uniform_float(), r % 40 ? e - 9 : e);
+    case POSITIVE:  return ldexpf(fabsf(uniform_float()), e);
+    case NEGATIVE:  return ldexpf(-fabsf(uniform_float()) - 1, e);
     case POWERS:    return nextafterf(ldexpf(r & 1 ? -1 : 1, e - (int)(r >> 1 & 7)), r & 16 ? INFINITY : r & 32 ? -INFINITY : 1);
     case TIES:      return tie(d);
-    case DEEP:      return ldexpf(uniform(), -(int)(r % 150));
-    case TINY:      return ldexpf(uniform(), -100 - (int)(r % 30));
+    case DEEP:      return ldexpf(uniform_float(), -(int)(r % 150));
+    case TINY:      return ldexpf(uniform_float(), -100 - (int)(r % 30));
     case SUBNORMAL: return from_bits(((uint32_t)r & 0x007fffff) >> 2 * (e + 6) | ((uint32_t)r & 0x80000000));
     case HUGE_ONES: return from_bits((uint32_t)r & 0x807fffff) + (r & 1 ? FLT_MAX : -FLT_MAX) / (float)(1 + (r >> 32) % 9);
     default:        return from_bits((uint32_t)r & 0xff7fffff);         /* finite ones of all exponents */

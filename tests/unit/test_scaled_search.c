@@ -24,7 +24,7 @@ static float signed_by_chance(float x)
     return draw() % 2 ? -x : x;
 }
 
-static float uniform(void)
+static float uniform_float(void)
 {
     return (float)(draw() % 0x1000001) * 0x1p-24f;
 }
@@ -34,7 +34,7 @@ static float normal(void)
 {
     float sum = -3;
     for (int i = 0; i < 6; i++)
-        sum += uniform();
+        sum += uniform_float();
     return sum;
 }
 
@@ -70,7 +70,7 @@ static float value_of(kind what, int scale)
     case OUTLIERS:   return ldexpf(draw() % 40 ? normal() : normal() * 100, scale);
     case GRID:       return ldexpf(signed_by_chance((float)(draw() % 9)), scale);
     case HALVES:     return ldexpf(signed_by_chance((float)(draw() % 260) / 32), scale);
-    case WIDE:       return ldexpf(signed_by_chance(uniform()), scale - (int)(draw() % 60));
+    case WIDE:       return ldexpf(signed_by_chance(uniform_float()), scale - (int)(draw() % 60));
     case ZEROS:      return draw() % 60 ? signed_by_chance(0) : ldexpf(normal(), scale);
     case NEIGHBOURS: return ldexpf(signed_by_chance(neighbour()), scale);
     case SMALL:      return ldexpf(normal(), -100 - (int)(draw() % 50));
@@ -203,7 +203,7 @@ static bool is_ordinary(const tn_datatype *d, kind what)
 static void try_values(const tn_datatype *d, const tn_scaled_options *o, kind what, size_t count, size_t size)
 {
     float *x = block(count * size * sizeof *x, 0);
-    float tensor_scale = d->has_tensor_scale ? ldexpf(1 + uniform(), (int)(draw() % 30) - 20) : 1;
+    float tensor_scale = d->has_tensor_scale ? ldexpf(1 + uniform_float(), (int)(draw() % 30) - 20) : 1;
     parts expected;
     fill(x, count, size, what);
     make_parts(&expected, d, o, count * size, tensor_scale, 0);

@@ -186,13 +186,6 @@ static double read_text(const char *text, int direction)
     return x;
 }
 
-static tn_number number_of(double x)
-{
-    uint64_t code;
-    memcpy(&code, &x, sizeof code);
-    return tn_number_decode(tn_dtype_get(TN_FLOAT64), code);
-}
-
 /* For types narrower than float64: its first 53 bits, and one below them that
  * says whether anything follows.  Infinite where it is beyond every double. */
 static tn_number long_number(const decimal *d)
@@ -200,7 +193,7 @@ static tn_number long_number(const decimal *d)
     char text[TELLING + 32];
     spell(d, text);
     double below = read_text(text, FE_DOWNWARD), above = read_text(text, FE_UPWARD);
-    tn_number x = number_of(below);
+    tn_number x = tn_number_of_double(below);
     if (isinf(above))
         return (tn_number){ .class = TN_NUMBER_INFINITE };
     x.significand = x.significand << 1 | (below != above);

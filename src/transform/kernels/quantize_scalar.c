@@ -7,17 +7,11 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "tensor/code.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
 /* --- to codes -------------------------------------------------------------- */
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
 
 /* Added to a number of at most 2^22, this leaves no bits for a fraction: the
  * addition rounds, and the sum's bits count from there. */
@@ -29,7 +23,7 @@ INLINE int32_t nearest(float quotient, bool away)
 {
     if (away)
         return (int32_t)(quotient + copysignf(ALMOST, quotient));
-    return (int32_t)(bits_of(quotient + ROUNDER) - bits_of(ROUNDER));
+    return (int32_t)(tn_float_bits(quotient + ROUNDER) - tn_float_bits(ROUNDER));
 }
 
 /* A quotient that binary32 says is a tie.  It times the scale is exact in

@@ -11,20 +11,6 @@
 #include "base/cpu.h"
 #include "tensor/array.h"
 
-static float as_float(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t as_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* The last byte of a packed array may have bits that no element owns. */
 static void clear_last_byte(void *dst, size_t n, unsigned bits)
 {
@@ -39,7 +25,7 @@ static float value_as_f32(const tn_dtype_info *from, uint64_t code)
     const tn_dtype_info *f32 = tn_dtype_get(TN_FLOAT32);
     tn_encode_rules rules = tn_encode_rules_for(f32, NULL);
     unsigned flags = 0;
-    return as_float((uint32_t)tn_number_encode(f32, &rules, tn_number_decode(from, code), 0, &flags));
+    return tn_float_of((uint32_t)tn_number_encode(f32, &rules, tn_number_decode(from, code), 0, &flags));
 }
 
 /* Types of 8 bits or less, by code. */
@@ -71,7 +57,7 @@ static uint32_t f16_as_f32(uint16_t h)
         return sign | 0x7fc00000 | magnitude;
     if (magnitude == 0x7c00u << 13)
         return sign | 0x7f800000;
-    return sign | as_bits(as_float(magnitude) * 0x1p112f);
+    return sign | tn_float_bits(tn_float_of(magnitude) * 0x1p112f);
 }
 
 static uint32_t bf16_as_f32(uint16_t h)
@@ -80,8 +66,8 @@ static uint32_t bf16_as_f32(uint16_t h)
     return (uint32_t)(h | (nan ? 0x40 : 0)) << 16;
 }
 
-static uint32_t i16_as_f32(uint16_t h) { return as_bits((float)(int16_t)h); }
-static uint32_t u16_as_f32(uint16_t h) { return as_bits((float)h); }
+static uint32_t i16_as_f32(uint16_t h) { return tn_float_bits((float)(int16_t)h); }
+static uint32_t u16_as_f32(uint16_t h) { return tn_float_bits((float)h); }
 
 static uint32_t tf32_as_f32(uint32_t w)
 {
@@ -130,7 +116,7 @@ static unsigned any_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_
         for (size_t k = 0; k < count; k++)
             codes[k] = tn_code_get(src, i + k, from->bits);
         for (size_t k = 0; args->has_scale && k < count; k++)
-            codes[k] = as_bits(scaled(as_float((uint32_t)codes[k]), args));
+            codes[k] = tn_float_bits(scaled(tn_float_of((uint32_t)codes[k]), args));
         flags |= tn_codes_cast(to, &args->rules, from, codes, count, i);
         for (size_t k = 0; k < count; k++)
             tn_code_put(dst, i + k, to->bits, codes[k]);
@@ -206,7 +192,7 @@ static unsigned f32_to_narrow(uint8_t *dst, const uint8_t *src, size_t n, const 
     for (size_t i = 0; i < n; i++) {
         float x;
         memcpy(&x, src + 4 * i, 4);
-        tn_code_put(dst, i, bits, narrow_one(&t, type, args, as_bits(scaled(x, args)), &flags));
+        tn_code_put(dst, i, bits, narrow_one(&t, type, args, tn_float_bits(scaled(x, args)), &flags));
     }
     return flags;
 }
@@ -284,7 +270,7 @@ static unsigned f64_to_f32_odd(void *restrict dst, const void *restrict src, siz
         double x;
         memcpy(&x, (const uint8_t *)src + 8 * i, 8);
         uint32_t w = (uint32_t)tn_number_encode(f32, &rules, tn_number_decode(f64, tn_code_get(src, i, 64)), 0, &flags);
-        w |= x == x && (double)as_float(w) != x;
+        w |= x == x && (double)tn_float_of(w) != x;
         memcpy((uint8_t *)dst + 4 * i, &w, 4);
     }
     return 0;

@@ -11,20 +11,6 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-static float as_float(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t as_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* --- numbers --------------------------------------------------------------- */
 
 INLINE float float_value(uint32_t code, const tn_decode_number *c, tn_decode_kind kind)
@@ -32,14 +18,14 @@ INLINE float float_value(uint32_t code, const tn_decode_number *c, tn_decode_kin
     uint32_t magnitude = code & (c->sign - 1), sign = (code & c->sign) << c->up;
     uint32_t bits = (magnitude << c->shift) + c->rebias;
     if (magnitude < c->one)     /* read as if it had a leading one it is too large by the smallest normal number */
-        bits = as_bits(as_float(bits + (1u << 23)) - c->normal);
+        bits = tn_float_bits(tn_float_of(bits + (1u << 23)) - c->normal);
     if (kind == TN_DECODE_TOPPED && magnitude >= c->top)
-        bits |= as_bits(INFINITY);
+        bits |= tn_float_bits(INFINITY);
     if (kind == TN_DECODE_FLOAT && magnitude == c->infinite)
-        bits = as_bits(INFINITY);
+        bits = tn_float_bits(INFINITY);
     if (kind == TN_DECODE_FLOAT && code == c->nan)
-        bits = as_bits(NAN);
-    return as_float(bits | sign);
+        bits = tn_float_bits(NAN);
+    return tn_float_of(bits | sign);
 }
 
 INLINE float integer_value(uint32_t code, uint32_t sign)
@@ -52,7 +38,7 @@ INLINE float exponent_value(uint32_t code, const tn_decode_number *c)
     int32_t exponent = (int32_t)code - c->bias + 127;
     if (code == c->ones)
         return NAN;
-    return as_float(exponent > 0 ? (uint32_t)exponent << 23 : UINT32_C(1) << (22 + exponent));
+    return tn_float_of(exponent > 0 ? (uint32_t)exponent << 23 : UINT32_C(1) << (22 + exponent));
 }
 
 INLINE float codebook_value(uint32_t code, uint32_t mapping, const tn_decode_number *c)
@@ -69,7 +55,7 @@ INLINE float value_of(uint32_t code, size_t level, const tn_decode_number *c, co
     case TN_DECODE_UINT:     value = scale * (float)((int32_t)code - l->zero[level]); break;
     case TN_DECODE_SHIFTED:  value = scale * (float)code - l->shift[level]; break;
     case TN_DECODE_EXPONENT: value = exponent_value(code, c) * scale; break;
-    case TN_DECODE_HALVED:   value = as_float((127 - code) << 23) * scale; break;
+    case TN_DECODE_HALVED:   value = tn_float_of((127 - code) << 23) * scale; break;
     case TN_DECODE_CODEBOOK: value = codebook_value(code, l->mapping[level], c) * scale; break;
     default:                 value = float_value(code, c, kind) * scale;
     }
