@@ -8,6 +8,7 @@
 #include <string.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -196,6 +197,14 @@ static size_t take_descriptors(struct msghdr *message, int *descriptor)
     return count;
 }
 
+static tn_status none_left(tn_error *err)
+{
+    struct rlimit most = { 0 };
+    getrlimit(RLIMIT_NOFILE, &most);
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot take another descriptor: this process may have %llu (ulimit -n)",
+                   (unsigned long long)most.rlim_cur);
+}
+
 tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved, tn_error *err)
 {
     union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = { .bytes = { 0 } };
@@ -214,10 +223,11 @@ tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *des
     if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || count > 1) {
         if (own >= 0)
             close(own);
-        return message.msg_flags & MSG_TRUNC
-            ? tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet of more than %zu bytes", cap)
-            : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet with more descriptors than the %d expected, or than this process can have",
-                      descriptor ? 1 : 0);
+        if (message.msg_flags & MSG_TRUNC)
+            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet of more than %zu bytes", cap);
+        if (descriptor && own < 0)      /* there was room for one: the kernel could not give it to us */
+            return none_left(err);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet with more descriptors than the %d expected", descriptor ? 1 : 0);
     }
     if (got == 0)
         *moved = TN_MOVED_CLOSED;

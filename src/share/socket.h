@@ -89,8 +89,8 @@ tn_status tn_socket_send(int fd, const void *bytes, size_t n, int descriptor, tn
 
 /* Receives one packet of at most `cap` bytes.  `descriptor` NULL: none may come
  * with it; else it gets the one that did, or -1.  A packet without bytes counts as
- * the end, and may have a descriptor all the same.  TN_ERR_LIMIT: a packet that is longer;
- * more descriptors than one, or than this process can have: they are closed. */
+ * the end, and may have a descriptor all the same.  TN_ERR_LIMIT: a packet that is longer,
+ * or has more descriptors: they are closed.  TN_ERR_IO: this process can have no more. */
 tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved, tn_error *err);
 
 /* Waits for `events` until the deadline.  TN_ERR_IO: it passed. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "make.h"
 #include "offering.h"
@@ -75,6 +76,29 @@ static void what_is_too_long_or_not_wanted_is_refused_and_closed(void)
     close(pair[0]);
     close(pair[1]);
     close(fd);
+}
+
+static void who_can_have_no_more_descriptors_is_told_so(void)
+{
+    int pair[2], got = 77;
+    char bytes[4], said[64];
+    size_t n;
+    tn_moved moved;
+    tn_error err = { .text = "" };
+    struct rlimit usual, few;
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+    CHECK(tn_socket_send(pair[0], "abc", 3, pair[0], &moved, NULL) == TN_OK);
+    CHECK(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    few = usual;
+    few.rlim_cur = (rlim_t)dup(pair[0]);        /* the lowest that is free */
+    close((int)few.rlim_cur);
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    tn_status status = tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, &err);
+    CHECK(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    snprintf(said, sizeof said, "may have %llu (ulimit -n)", (unsigned long long)few.rlim_cur);
+    CHECK(status == TN_ERR_IO && strstr(err.text, said) && got == 77);
+    close(pair[0]);
+    close(pair[1]);
 }
 
 static void a_peer_that_does_not_read_fills_its_socket_only(void)
@@ -339,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HERE(a_packet_carries_a_descriptor_or_none),
         HERE(what_is_too_long_or_not_wanted_is_refused_and_closed),
+        HERE(who_can_have_no_more_descriptors_is_told_so),
         HERE(a_peer_that_does_not_read_fills_its_socket_only),
         HERE(a_peer_is_who_the_kernel_says),
         HERE(whatever_call_fails_attaching_says_so_and_leaves_nothing),
