@@ -614,10 +614,14 @@ static void sparse_codes_beside(const reader *r, desk *w, const spot *at, const 
         uint64_t column = p->o.unpacked ? at->column : group + s;
         run from = data_run(r, (at->outer * p->slots + column) * p->inner + at->inner, &index);
         const uint8_t *own = codes_at(r, &from, index, n, w->numbers);
+        if (s == 0) {
+            memcpy(w->codes, own, n * (word / 8));
+            continue;
+        }
         for (size_t i = 0; i < n && word == 8; i++)
-            w->codes[i] = pick((slots[i] == s) | (s == 0), own[i], w->codes[i]);
+            w->codes[i] = pick(slots[i] == s, own[i], w->codes[i]);
         for (size_t i = 0; i < n && word != 8; i++)
-            if (slots[i] == s || s == 0)
+            if (slots[i] == s)
                 tn_code_put(w->codes, i, word, tn_code_get(own, i, word));
     }
 }
