@@ -16,7 +16,8 @@
  *   eight(p)           8 floats, again and again
  *   eights(p, k)       the k[0]-th 8 floats, then the k[1]-th and so on
  *   gather(p, index)   floats of a table
- *   unpack, expand, stream     see tn_decode_kernels */
+ *   expand_word(y, slots, mask, step)      tn_decode_kernels.expand of 64 elements whose mask is full, `step` slots a 16
+ *   unpack, stream     see tn_decode_kernels */
 #include <string.h>
 
 #include "transform/kernels/scaled_decode.h"
@@ -234,6 +235,27 @@ INLINE void decode(float *restrict y, const uint8_t *restrict codes, size_t n, c
         memcpy(y + whole, out, rest * sizeof *out);
     }
 }
+
+/* ---- what was left out ---- */
+
+static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
+                   unsigned of)
+{
+    const size_t step = 16 / of * keep;
+    size_t i = 0;
+    for (; n - i >= 64; i += 64) {
+        uint64_t word;
+        memcpy(&word, mask + i / 8, sizeof word);
+        const float *from = slots + i / of * keep;
+        if (tn_mask_is_full(word, keep, of))
+            expand_word(y + i, from, word, step);
+        else
+            tn_expand_scalar(y + i, from, mask + i / 8, 64, keep, of);
+    }
+    tn_expand_scalar(y + i, slots + i / of * keep, mask + i / 8, n - i, keep, of);
+}
+
+/* ---- the table ---- */
 
 #define DECODE(name, kind, width)                                                                                   \
     static void name(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,    \

@@ -77,28 +77,17 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
 
 /* ---- what was left out ---- */
 
-static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
-                   unsigned of)
+static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
 {
-    size_t i = 0;
-    for (; n - i >= 64; i += 64) {
-        uint64_t all;
-        memcpy(&all, mask + i / 8, sizeof all);
-        const float *from = slots + i / of * keep;
-        if (!tn_mask_is_full(all, keep, of)) {
-            tn_expand_scalar(y + i, from, mask + i / 8, 64, keep, of);
-            continue;
-        }
-        for (size_t k = 0; k < 64; k += 8) {
-            uint64_t bits = all >> k & 255, bytes = _pdep_u64(bits, UINT64_C(0x0101010101010101)) * 255;
-            __m256i index = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)_pdep_u64(UINT64_C(0x0706050403020100), bytes)));
-            __m256i kept = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)bytes));
-            __m256 values = _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), index);
-            _mm256_storeu_ps(y + i + k, _mm256_and_ps(values, _mm256_castsi256_ps(kept)));
-            from += __builtin_popcountll(bits);
-        }
+    (void)step;         /* eight elements may have any number of slots */
+    for (size_t k = 0; k < 64; k += 8) {
+        uint64_t bits = mask >> k & 255, bytes = _pdep_u64(bits, UINT64_C(0x0101010101010101)) * 255;
+        __m256i index = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)_pdep_u64(UINT64_C(0x0706050403020100), bytes)));
+        __m256i kept = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)bytes));
+        __m256 values = _mm256_permutevar8x32_ps(_mm256_loadu_ps(slots), index);
+        _mm256_storeu_ps(y + k, _mm256_and_ps(values, _mm256_castsi256_ps(kept)));
+        slots += __builtin_popcountll(bits);
     }
-    tn_expand_scalar(y + i, slots + i / of * keep, mask + i / 8, n - i, keep, of);
 }
 
 /* ---- past the caches ---- */

@@ -71,23 +71,10 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
 
 /* ---- what was left out ---- */
 
-static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
-                   unsigned of)
+static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
 {
-    const size_t step = 16 / of * keep;
-    size_t i = 0;
-    for (; n - i >= 64; i += 64) {
-        uint64_t all;
-        memcpy(&all, mask + i / 8, sizeof all);
-        const float *from = slots + i / of * keep;
-        if (!tn_mask_is_full(all, keep, of)) {
-            tn_expand_scalar(y + i, from, mask + i / 8, 64, keep, of);
-            continue;
-        }
-        for (size_t k = 0; k < 4; k++)
-            _mm512_storeu_ps(y + i + 16 * k, _mm512_maskz_expand_ps((__mmask16)(all >> 16 * k), _mm512_loadu_ps(from + k * step)));
-    }
-    tn_expand_scalar(y + i, slots + i / of * keep, mask + i / 8, n - i, keep, of);
+    for (size_t k = 0; k < 4; k++)
+        _mm512_storeu_ps(y + 16 * k, _mm512_maskz_expand_ps((__mmask16)(mask >> 16 * k), _mm512_loadu_ps(slots + k * step)));
 }
 
 /* ---- past the caches ---- */

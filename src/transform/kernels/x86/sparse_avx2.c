@@ -126,8 +126,8 @@ ALWAYS size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t 
     return end;
 }
 
-ALWAYS size_t pick(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t room,
-                   size_t width)
+ALWAYS size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base,
+                         size_t room, size_t width)
 {
     const sieve256 s = sieve_of(sieve, width);
     size_t k = 0, i = 0;
@@ -152,11 +152,10 @@ ALWAYS size_t pick(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *v
 
 static const uint64_t together[256] = { SIXTYFOUR(0), SIXTYFOUR(64), SIXTYFOUR(128), SIXTYFOUR(192) };
 
-static size_t pick_4(const tn_sieve *sieve, const void *elements, size_t n, void *to, void *to_places, uint32_t base, size_t room)
+ALWAYS size_t pick_fours(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base,
+                         size_t room)
 {
     const sieve256 s = sieve_of(sieve, 4);
-    const uint8_t *p = elements;
-    uint8_t *values = to, *places = to_places;
     __m256i place = _mm256_add_epi32(_mm256_set1_epi32((int)base), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     size_t k = 0, i = 0;
     for (; n - i >= 8 && room - k >= 8; i += 8) {
@@ -171,39 +170,21 @@ static size_t pick_4(const tn_sieve *sieve, const void *elements, size_t n, void
         place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
         k += 8 - (size_t)_mm_popcnt_u32(out);
     }
-    return k + pick(sieve, p + i * 4, n - i, values ? values + k * 4 : NULL, places ? places + k * 4 : NULL, base + (uint32_t)i,
-                    room - k, 4);
+    return k + pick_words(sieve, p + i * 4, n - i, values ? values + k * 4 : NULL, places ? places + k * 4 : NULL,
+                          base + (uint32_t)i, room - k, 4);
 }
 
-/* --- the table ------------------------------------------------------------------------ */
+ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t room,
+                   size_t width)
+{
+    return width == 4 ? pick_fours(s, p, n, values, places, base, room)
+                      : pick_words(s, p, n, values, places, base, room, width);
+}
 
-#define COUNT(width)                                                                            \
-    static size_t count_##width(const tn_sieve *s, const void *p, size_t n)                     \
-    {                                                                                           \
-        return count(s, p, n, width);                                                           \
-    }
-#define PICK(width)                                                                                                       \
-    static size_t pick_##width(const tn_sieve *s, const void *p, size_t n, void *values, void *places, uint32_t base,     \
-                               size_t room)                                                                               \
-    {                                                                                                                     \
-        return pick(s, p, n, values, places, base, room, width);                                                          \
-    }
-
-COUNT(1)
-COUNT(2)
-COUNT(4)
-COUNT(8)
-PICK(1)
-PICK(2)
-PICK(8)
+#include "transform/kernels/sparse_template.h"
 
 void tn_sparse_kernels_init_avx2(tn_sparse_kernels *k)
 {
-    const tn_sieve_count_fn counts[] = { count_1, count_2, count_4, count_8 };
-    const tn_sieve_pick_fn picks[] = { pick_1, pick_2, pick_4, pick_8 };
-    for (unsigned i = 0; i < 4; i++) {
-        k->count[TN_SIEVE_1 + i] = counts[i];
-        k->pick[TN_SIEVE_1 + i] = picks[i];
-    }
+    set_kernels(k);
 }
 #endif

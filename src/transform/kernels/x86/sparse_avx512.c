@@ -147,11 +147,10 @@ ALWAYS __mmask8 words_below(size_t n)
     return (__mmask8)(n < 8 ? (1u << n) - 1 : 0xff);
 }
 
-static size_t pick_8(const tn_sieve *sieve, const void *elements, size_t n, void *to, void *to_places, uint32_t base, size_t room)
+ALWAYS size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base,
+                          size_t room)
 {
     const sieve512 s = sieve_of(sieve, 8);
-    const uint8_t *p = elements;
-    uint8_t *values = to, *places = to_places;
     __m256i place = _mm256_add_epi32(_mm256_set1_epi32((int)base), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     size_t k = 0;
     while (n) {
@@ -173,35 +172,17 @@ static size_t pick_8(const tn_sieve *sieve, const void *elements, size_t n, void
     return k;
 }
 
-/* --- the table ------------------------------------------------------------------------ */
+ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t room,
+                   size_t width)
+{
+    return width == 8 ? pick_eights(s, p, n, values, places, base, room)
+                      : pick_lanes(s, p, n, values, places, base, room, width);
+}
 
-#define COUNT(width)                                                                            \
-    static size_t count_##width(const tn_sieve *s, const void *p, size_t n)                     \
-    {                                                                                           \
-        return count(s, p, n, width);                                                           \
-    }
-#define PICK(width)                                                                                                       \
-    static size_t pick_##width(const tn_sieve *s, const void *p, size_t n, void *values, void *places, uint32_t base,     \
-                               size_t room)                                                                               \
-    {                                                                                                                     \
-        return pick_lanes(s, p, n, values, places, base, room, width);                                                    \
-    }
-
-COUNT(1)
-COUNT(2)
-COUNT(4)
-COUNT(8)
-PICK(1)
-PICK(2)
-PICK(4)
+#include "transform/kernels/sparse_template.h"
 
 void tn_sparse_kernels_init_avx512(tn_sparse_kernels *k)
 {
-    const tn_sieve_count_fn counts[] = { count_1, count_2, count_4, count_8 };
-    const tn_sieve_pick_fn picks[] = { pick_1, pick_2, pick_4, pick_8 };
-    for (unsigned i = 0; i < 4; i++) {
-        k->count[TN_SIEVE_1 + i] = counts[i];
-        k->pick[TN_SIEVE_1 + i] = picks[i];
-    }
+    set_kernels(k);
 }
 #endif
