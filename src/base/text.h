@@ -24,6 +24,19 @@ static inline bool tn_text_has_nul(tn_text t)
     return t.len && memchr(t.ptr, 0, t.len) != NULL;
 }
 
+/* ASCII only: the C library's would depend on the locale. */
+static inline char tn_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* The value of a hexadecimal digit, small or capital, or -1. */
+static inline int tn_hex_digit(char c)
+{
+    char small = tn_lower(c);
+    return c >= '0' && c <= '9' ? c - '0' : small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
+}
+
 /* The length of the longest prefix that is well-formed UTF-8 (no overlong
  * forms, no surrogates, at most U+10FFFF): n when all of it is. */
 size_t tn_utf8_valid(const void *text, size_t n);

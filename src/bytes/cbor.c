@@ -189,6 +189,18 @@ bool tn_cbor_done(tn_cbor *c)
     return !c->status;
 }
 
+const char *tn_cbor_keep(tn_cbor *c, tn_text text)
+{
+    if (tn_text_has_nul(text))
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected text without NUL characters");
+    if (c->status)
+        return NULL;
+    const char *copy = tn_arena_text(c->arena, text.ptr, text.len);
+    if (!copy)
+        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
+    return copy;
+}
+
 /* --- arrays and maps --- */
 
 /* Enters a container whose head was at `at`.  Its count is believed only if that many items can follow. */

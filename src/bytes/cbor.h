@@ -23,7 +23,7 @@ typedef enum tn_cbor_type {
 typedef struct tn_cbor {
     const uint8_t *data;
     size_t         pos, end;
-    tn_arena      *arena;       /* where chunked strings are joined */
+    tn_arena      *arena;       /* where chunked strings are joined and texts are kept */
     unsigned       depth;
     uint64_t       left[TN_CBOR_MAX_DEPTH];     /* items left at each depth; UINT64_MAX: until the break */
     tn_status      status;
@@ -51,6 +51,9 @@ void     tn_cbor_null(tn_cbor *c);
 void     tn_cbor_skip(tn_cbor *c);                  /* any item, fully checked (text is UTF-8, depth, counts) */
 tn_text  tn_cbor_raw(tn_cbor *c);                   /* any item with its tags, fully checked, as its bytes */
 bool     tn_cbor_done(tn_cbor *c);                  /* nothing is left; else fails */
+
+/* A text that was taken, without NUL, in the arena; NULL once the reader has failed. */
+const char *tn_cbor_keep(tn_cbor *c, tn_text text);
 
 __attribute__((format(printf, 3, 4)))
 void      tn_cbor_reject(tn_cbor *c, tn_status status, const char *format, ...);

@@ -1,6 +1,7 @@
 /* bytes/checksum.c - crc32c and crc32 (isa-l), SHA-256 (libcrypto), in pieces. */
 #include "bytes/checksum.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #include <isa-l/crc.h>
 #include <openssl/evp.h>
@@ -152,20 +153,12 @@ tn_checksum tn_checksum_kind(const char *text)
          : begins(text, sha_prefix) ? TN_CHECKSUM_SHA256 : TN_CHECKSUM_UNKNOWN;
 }
 
-/* The value of a hexadecimal digit, or -1; unlike isxdigit() the same in every locale. */
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static tn_status parse_crc(const char *digits, tn_digest *digest)
 {
     size_t n = 0;
     uint32_t crc = 0;
     for (; digits[n]; n++) {
-        int digit = hex_digit(digits[n]);
+        int digit = tn_hex_digit(digits[n]);
         if (digit < 0 || n == 8)
             return TN_ERR_CORRUPT;
         crc = crc << 4 | (uint32_t)digit;
@@ -179,7 +172,7 @@ static tn_status parse_sha256(const char *digits, tn_digest *digest)
     if (strlen(digits) != 2 * sizeof digest->sha256)
         return TN_ERR_CORRUPT;
     for (size_t i = 0; i < sizeof digest->sha256; i++) {
-        int high = hex_digit(digits[2 * i]), low = hex_digit(digits[2 * i + 1]);
+        int high = tn_hex_digit(digits[2 * i]), low = tn_hex_digit(digits[2 * i + 1]);
         if (high < 0 || low < 0)
             return TN_ERR_CORRUPT;
         digest->sha256[i] = (uint8_t)(high << 4 | low);

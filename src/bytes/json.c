@@ -214,15 +214,12 @@ static uint32_t take_hex4(tn_json *j, size_t p)
 {
     uint32_t value = 0;
     for (size_t i = 0; i < 4; i++, p++) {
-        char c = p < j->end ? j->text[p] : '\0';
-        if (c >= '0' && c <= '9')
-            value = value << 4 | (uint32_t)(c - '0');
-        else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
-            value = value << 4 | (uint32_t)((c & 7) + 9);
-        else {
+        int digit = p < j->end ? tn_hex_digit(j->text[p]) : -1;
+        if (digit < 0) {
             unexpected_char(j, p, "four hexadecimal digits after \\u");
             return UINT32_MAX;
         }
+        value = value << 4 | (uint32_t)digit;
     }
     return value;
 }
@@ -364,6 +361,19 @@ tn_text tn_json_string_unusual(tn_json *j)
     if (memchr(j->text + begin, '\\', close - begin))
         return unescape(j, begin, close);
     return (tn_text){ j->text + begin, close - begin };
+}
+
+const char *tn_json_kept(tn_json *j)
+{
+    tn_text text = tn_json_string(j);
+    if (tn_text_has_nul(text))
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected text without NUL characters");
+    if (j->status)
+        return NULL;
+    const char *copy = tn_arena_text(j->arena, text.ptr, text.len);
+    if (!copy)
+        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
+    return copy;
 }
 
 bool tn_json_colon_unusual(tn_json *j)

@@ -59,6 +59,7 @@ bool     tn_json_bool(tn_json *j);
 void     tn_json_null(tn_json *j);
 void     tn_json_skip(tn_json *j);                  /* any value, fully checked */
 tn_text  tn_json_raw(tn_json *j);                   /* any value, fully checked, as its text */
+const char *tn_json_kept(tn_json *j);               /* a string without NUL, in the arena; NULL once the reader has failed */
 bool     tn_json_done(tn_json *j);                  /* only white space is left; else fails */
 
 /* Fails the reader from outside (a duplicate key, say), at the current place. */

@@ -12,15 +12,10 @@
 
 /* --- reading --- */
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool is_hex(tn_text text)
 {
     for (size_t i = 0; i < text.len; i++)
-        if (hex_digit(text.ptr[i]) < 0)
+        if (tn_hex_digit(text.ptr[i]) < 0)
             return false;
     return text.len % 2 == 0;
 }
@@ -49,9 +44,9 @@ static tn_status unwrap(tn_meta *m, tn_arena *arena, tn_error *err)
     if (!bytes)
         return tn_fail_nomem(err);
     for (size_t i = 0; i < hex.len; i += 2)
-        bytes[i / 2] = (uint8_t)(hex_digit(hex.ptr[i]) << 4 | hex_digit(hex.ptr[i + 1]));
+        bytes[i / 2] = (uint8_t)(tn_hex_digit(hex.ptr[i]) << 4 | tn_hex_digit(hex.ptr[i + 1]));
     tn_cbor_init(&c, bytes, hex.len / 2, arena);
-    tn_meta_take(&c, arena, &item);
+    tn_meta_take(&c, &item);
     if (tn_cbor_done(&c))
         *m = item;
     return c.status == TN_ERR_NOMEM ? tn_fail_nomem(err) : TN_OK;

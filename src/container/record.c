@@ -176,7 +176,7 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
     return bad ? tn_fail_nomem(err) : cbor.len && c.status ? tn_cbor_fail(&c, TN_NO_OFFSET, err) : TN_OK;
 }
 
-const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, const int64_t *known, uint32_t *rank)
+const int64_t *tn_cbor_shape(tn_cbor *c, const int64_t *known, uint32_t *rank)
 {
     tn_dims dims;
     tn_error why;
@@ -185,37 +185,35 @@ const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, const int64_t *known, 
     while (tn_cbor_item(c))
         if (tn_dims_add(&dims, tn_cbor_u64(c), &why))
             tn_cbor_reject(c, why.status, "%s", why.text);
-    const int64_t *shape = c->status ? NULL : tn_dims_keep(&dims, arena, known, *rank);
+    const int64_t *shape = c->status ? NULL : tn_dims_keep(&dims, c->arena, known, *rank);
     if (!shape)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
     *rank = shape ? dims.rank : 0;
     return shape;
 }
 
-/* A NUL-free text in the arena. */
-static const char *take_text(tn_cbor *c, tn_arena *arena)
+static const char *take_text(tn_cbor *c)
 {
-    tn_text t = tn_cbor_text(c);
-    if (c->status)
-        return NULL;
-    if (tn_text_has_nul(t)) {
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected text without NUL characters");
-        return NULL;
-    }
-    const char *copy = tn_arena_text(arena, t.ptr, t.len);
-    if (!copy)
-        tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
-    return copy;
+    return tn_cbor_keep(c, tn_cbor_text(c));
 }
 
-static tn_dtype take_dtype(tn_cbor *c, tn_arena *arena, const char **name)
+static tn_dtype take_dtype(tn_cbor *c, const char **name)
 {
-    *name = take_text(c, arena);
+    *name = take_text(c);
     return *name ? tn_dtype_parse(*name) : TN_UNKNOWN;
 }
 
+tn_dtype tn_json_dtype(tn_json *j)
+{
+    const char *name = tn_json_kept(j);
+    tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
+    if (name && dtype == TN_UNKNOWN)
+        tn_json_reject(j, TN_ERR_UNSUPPORTED, "type %s is not known to this build", tn_quote_z(name).text);
+    return dtype;
+}
+
 /* An array of texts, one a part. */
-static const char **take_texts(tn_cbor *c, tn_arena *arena, uint32_t *n)
+static const char **take_texts(tn_cbor *c, uint32_t *n)
 {
     const char *texts[TN_MAX_PARTS];
     *n = 0;
@@ -225,9 +223,9 @@ static const char **take_texts(tn_cbor *c, tn_arena *arena, uint32_t *n)
             tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d parts but found more", TN_MAX_PARTS);
             return NULL;
         }
-        texts[(*n)++] = take_text(c, arena);
+        texts[(*n)++] = take_text(c);
     }
-    const char **copy = c->status ? NULL : tn_arena_copy(arena, texts, *n * sizeof *texts);
+    const char **copy = c->status ? NULL : tn_arena_copy(c->arena, texts, *n * sizeof *texts);
     if (!c->status && !copy)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
     return copy;
@@ -253,45 +251,45 @@ static void take_axis(tn_cbor *c, tn_scaling *s)
     s->axis = axis < TN_MAX_RANK ? (int32_t)axis : TN_MAX_RANK;     /* the form's check refuses what is too large */
 }
 
-static void take_rotation(tn_cbor *c, tn_arena *arena, tn_rotation *rotation)
+static void take_rotation(tn_cbor *c, tn_rotation *rotation)
 {
     tn_error why;
-    const char *text = take_text(c, arena);
+    const char *text = take_text(c);
     if (text && tn_rotation_parse(text, rotation, &why))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "%s", why.text);
 }
 
 /* A field of a scaled tensor; false: it is none. */
-static bool take_scaling(tn_cbor *c, tn_arena *arena, tn_text key, tn_scaling *s, bool *range)
+static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
 {
     if (tn_text_is(key, "axis"))
         take_axis(c, s);
     else if (tn_text_is(key, "range"))
         take_range(c, s->range), *range = true;
     else if (tn_text_is(key, "datatype"))
-        s->datatype = take_text(c, arena);
+        s->datatype = take_text(c);
     else if (tn_text_is(key, "unpacked"))
         s->unpacked = tn_cbor_bool(c);
     else if (tn_text_is(key, "rotation"))
-        take_rotation(c, arena, &s->rotation);
+        take_rotation(c, &s->rotation);
     else
         return false;
     return true;
 }
 
 /* What goes together of it; the rest means nothing. */
-static void settle_scaling(tn_cbor *c, tn_arena *arena, const tn_scaling *s, bool range, tn_record *r)
+static void settle_scaling(tn_cbor *c, const tn_scaling *s, bool range, tn_record *r)
 {
     const tn_scaling affine = { .axis = s->axis, .range = { s->range[0], s->range[1] } };
     const tn_scaling typed = { .axis = -1, .datatype = s->datatype, .unpacked = s->unpacked, .rotation = s->rotation };
     if (c->status || (!range && !s->datatype))
         return;
-    r->scaling = tn_arena_copy(arena, s->datatype ? &typed : &affine, sizeof *s);
+    r->scaling = tn_arena_copy(c->arena, s->datatype ? &typed : &affine, sizeof *s);
     if (!r->scaling)
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
 }
 
-static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
+static void take_tensor(tn_cbor *c, tn_record *r)
 {
     tn_text key;
     bool shape = false, range = false;
@@ -300,30 +298,30 @@ static void take_tensor(tn_cbor *c, tn_arena *arena, tn_record *r)
     tn_cbor_map(c);
     while (tn_cbor_key(c, &key)) {
         if (tn_text_is(key, "form"))
-            r->form = take_text(c, arena);
+            r->form = take_text(c);
         else if (tn_text_is(key, "dtype"))
-            r->tensor_dtype = take_dtype(c, arena, &r->tensor_type);
+            r->tensor_dtype = take_dtype(c, &r->tensor_type);
         else if (tn_text_is(key, "shape"))
-            r->tensor_shape = tn_cbor_shape(c, arena, NULL, &r->tensor_rank), shape = true;
+            r->tensor_shape = tn_cbor_shape(c, NULL, &r->tensor_rank), shape = true;
         else if (tn_text_is(key, "parts"))
-            r->roles = take_texts(c, arena, &r->nroles);
+            r->roles = take_texts(c, &r->nroles);
         else if (tn_text_is(key, "entries"))
-            r->entries = take_texts(c, arena, &nentries);
-        else if (!take_scaling(c, arena, key, &scaling, &range))
+            r->entries = take_texts(c, &nentries);
+        else if (!take_scaling(c, key, &scaling, &range))
             tn_cbor_skip(c);
     }
-    settle_scaling(c, arena, &scaling, range, r);
+    settle_scaling(c, &scaling, range, r);
     if (!c->status && (!r->form || !r->nroles || !shape || !r->tensor_type))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected form, dtype, shape and parts");
     if (!c->status && r->entries && nentries != r->nroles - 1)
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected %u entries, one for each part but the first, but found %u", r->nroles - 1, nentries);
 }
 
-static void take_meta(tn_cbor *c, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n)
+static void take_meta(tn_cbor *c, uint64_t at, const tn_meta **meta, size_t *n)
 {
     tn_error why;
     tn_text map = tn_cbor_raw(c);
-    if (!c->status && tn_meta_parse_map(map, at, arena, meta, n, &why))
+    if (!c->status && tn_meta_parse_map(map, at, c->arena, meta, n, &why))
         tn_cbor_reject(c, why.status, "%.80s", why.text);
 }
 
@@ -337,23 +335,23 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     tn_cbor_map(&c);
     while (tn_cbor_key(&c, &key)) {
         if (tn_text_is(key, "dtype"))
-            r->dtype = take_dtype(&c, arena, &r->type);
+            r->dtype = take_dtype(&c, &r->type);
         else if (tn_text_is(key, "shape"))
-            r->shape = tn_cbor_shape(&c, arena, NULL, &r->rank), shape = true;
+            r->shape = tn_cbor_shape(&c, NULL, &r->rank), shape = true;
         else if (tn_text_is(key, "tensor"))
-            take_tensor(&c, arena, r);
+            take_tensor(&c, r);
         else if (tn_text_is(key, "extents"))
-            r->extents = tn_cbor_shape(&c, arena, NULL, &r->extents_rank);
+            r->extents = tn_cbor_shape(&c, NULL, &r->extents_rank);
         else if (tn_text_is(key, "fill"))
             r->fill = tn_cbor_f64(&c);
         else if (tn_text_is(key, "layout"))
-            r->layout = take_text(&c, arena);
+            r->layout = take_text(&c);
         else if (tn_text_is(key, "tied"))
-            r->tied = take_text(&c, arena);
+            r->tied = take_text(&c);
         else if (tn_text_is(key, "file"))
-            take_meta(&c, at, arena, &r->file_meta, &r->nfile_meta);
+            take_meta(&c, at, &r->file_meta, &r->nfile_meta);
         else if (tn_text_is(key, "meta"))
-            take_meta(&c, at, arena, &r->meta, &r->nmeta);
+            take_meta(&c, at, &r->meta, &r->nmeta);
         else
             tn_cbor_skip(&c);
     }
@@ -394,13 +392,13 @@ const tn_datatype *tn_scaling_datatype(const tn_scaling *s, const tn_kept_dataty
     return s && s->datatype && s->datatype == last->text ? last->datatype : NULL;
 }
 
-void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *m)
+void tn_meta_take(tn_cbor *c, tn_meta *m)
 {
     if (c->pos < c->end && c->data[c->pos] >> 5 == 3) {     /* text without a tag */
-        m->text = take_text(c, arena);
+        m->text = take_text(c);
     } else {
         tn_text raw = tn_cbor_raw(c);
-        m->cbor = c->status ? NULL : tn_arena_copy(arena, raw.ptr, raw.len);
+        m->cbor = c->status ? NULL : tn_arena_copy(c->arena, raw.ptr, raw.len);
         m->cbor_size = raw.len;
         if (!c->status && !m->cbor)
             tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
@@ -432,7 +430,7 @@ tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_er
 }
 
 /* The next key and value of a map; false at its end or after a failure. */
-static bool next_meta(tn_cbor *c, tn_arena *arena, tn_meta *m)
+static bool next_meta(tn_cbor *c, tn_meta *m)
 {
     tn_text key;
     if (!tn_cbor_key(c, &key))
@@ -440,10 +438,10 @@ static bool next_meta(tn_cbor *c, tn_arena *arena, tn_meta *m)
     *m = (tn_meta){ 0 };
     if (tn_text_has_nul(key))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected a metadata key without NUL characters");
-    else if (!(m->key = tn_arena_text(arena, key.ptr, key.len)))
+    else if (!(m->key = tn_arena_text(c->arena, key.ptr, key.len)))
         tn_cbor_reject(c, TN_ERR_NOMEM, "out of memory");
     else
-        tn_meta_take(c, arena, m);
+        tn_meta_take(c, m);
     return !c->status;
 }
 
@@ -454,7 +452,7 @@ tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn
     tn_cbor c;
     tn_cbor_init(&c, cbor.ptr, cbor.len, arena);
     tn_cbor_map(&c);
-    while (next_meta(&c, arena, &m)) {
+    while (next_meta(&c, &m)) {
         tn_meta *grown = tn_grow(items, count, &cap, sizeof *items);
         if (!grown) {
             tn_cbor_reject(&c, TN_ERR_NOMEM, "out of memory");

@@ -26,6 +26,7 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "bytes/cbor.h"
+#include "bytes/json.h"
 #include "container/format.h"
 
 #include <tenon/datatype.h>
@@ -104,13 +105,16 @@ void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n);
 tn_status tn_meta_read_json(tn_text json, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err);
 
 /* Takes the next CBOR value as that of `meta`, whose key is set; failures are c's. */
-void tn_meta_take(tn_cbor *c, tn_arena *arena, tn_meta *meta);
+void tn_meta_take(tn_cbor *c, tn_meta *meta);
 
 /* TN_ERR_CORRUPT at byte `at` when two items have one key. */
 tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_error *err);
 
-/* Parses a CBOR array of dimensions: into the arena, unless they are those of
+/* Parses a CBOR array of dimensions: into the reader's arena, unless they are those of
  * `known`, of *rank dimensions, which is given back then. */
-const int64_t *tn_cbor_shape(tn_cbor *c, tn_arena *arena, const int64_t *known, uint32_t *rank);
+const int64_t *tn_cbor_shape(tn_cbor *c, const int64_t *known, uint32_t *rank);
+
+/* Takes a JSON string, the name of a type that this build knows; failures are j's. */
+tn_dtype tn_json_dtype(tn_json *j);
 
 #endif

@@ -2,6 +2,7 @@
 #include "descriptor/check.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,17 +80,12 @@ static void check_version(tn_checker *c)
         tn_find_wrong(c, "version", "expected \"" TN_WIA_VERSION "\" but found %s", quote(version).text);
 }
 
-static bool is_hex(char ch)
-{
-    return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'f') || (ch >= 'A' && ch <= 'F');
-}
-
 /* 8-4-4-4-12 hexadecimal digits, of any version. */
 static bool is_uuid(const char *text)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
     for (size_t i = 0; i < sizeof form; i++)        /* the NUL is compared too, and nothing is read beyond it */
-        if (form[i] == 'x' ? !is_hex(text[i]) : text[i] != form[i])
+        if (form[i] == 'x' ? tn_hex_digit(text[i]) < 0 : text[i] != form[i])
             return false;
     return true;
 }

@@ -97,13 +97,12 @@ static uint64_t read_address(tn_wia_reader *r)
     tn_text text = tn_wia_string(r, &at);
     uint64_t address = 0;
     for (size_t i = 2; i < text.len; i++, digits++) {
-        char c = text.ptr[i];
-        bool digit = c >= '0' && c <= '9', letter = (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-        if ((!digit && !letter) || address >> 60) {
+        int digit = tn_hex_digit(text.ptr[i]);
+        if (digit < 0 || address >> 60) {
             digits = 0;
             break;
         }
-        address = address << 4 | (uint64_t)(digit ? c - '0' : (c & 7) + 9);
+        address = address << 4 | (uint64_t)digit;
     }
     if (!digits || memcmp(text.ptr, "0x", 2) != 0)
         tn_wia_reject(r, at, "expected a hexadecimal address of 64 bits as \"0x1f00\" but found %s",

@@ -20,12 +20,6 @@ typedef struct tn_reading {
     tn_error   *err;
 } tn_reading;
 
-/* ASCII only: the C library's would depend on the locale. */
-static inline char tn_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* The next character in lower case; 0 at the end. */
 static inline char tn_next(const tn_reading *r)
 {

@@ -2,6 +2,8 @@
  * knows a type's width, its bit fields and its names. */
 #include <tenon/dtype.h>
 
+#include "base/text.h"
+
 #include <string.h>
 
 static const tn_dtype_info rows[TN_DTYPE_COUNT] = {
@@ -108,19 +110,13 @@ const tn_dtype_info *tn_dtype_get(tn_dtype dtype)
     return row < TN_DTYPE_COUNT && rows[row].name ? &rows[row] : NULL;
 }
 
-/* ASCII only: the C library's would depend on the locale. */
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Compares without regard to case; stops at the first difference, so neither
  * text is read beyond its NUL.  A type has no name where `name` is NULL. */
 static bool is_name(const char *text, const char *name)
 {
     if (!name)
         return false;
-    while (*text && lower(*text) == lower(*name)) {
+    while (*text && tn_lower(*text) == tn_lower(*name)) {
         text++;
         name++;
     }

@@ -39,34 +39,10 @@ tn_status tn_mtx_refuse_note(const tn_mtx_reader *r, tn_status status, size_t at
 enum { KEYS = 6 };
 static const char *const keys[KEYS] = { NAME, DTYPE, INDEX, LAYOUT, META, FILE_META };
 
-static const char *take_text(tn_mtx_reader *r, tn_json *j)
-{
-    tn_text text = tn_json_string(j);
-    if (j->status)
-        return NULL;
-    if (tn_text_has_nul(text)) {
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected text without NUL characters");
-        return NULL;
-    }
-    const char *copy = tn_arena_text(&r->file->arena, text.ptr, text.len);
-    if (!copy)
-        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
-    return copy;
-}
-
-static tn_dtype take_type(tn_mtx_reader *r, tn_json *j)
-{
-    const char *name = take_text(r, j);
-    tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
-    if (name && dtype == TN_UNKNOWN)
-        tn_json_reject(j, TN_ERR_UNSUPPORTED, "type %s is not known to this build", tn_quote_z(name).text);
-    return dtype;
-}
-
 static void take_layout(tn_mtx_reader *r, tn_json *j)
 {
     tn_error why;
-    r->layout = take_text(r, j);
+    r->layout = tn_json_kept(j);
     if (r->layout && tn_layout_check(r->layout, 2, &why))
         tn_json_reject(j, TN_ERR_CORRUPT, "%s", why.text);
 }
@@ -88,9 +64,9 @@ static void take_item(tn_mtx_reader *r, tn_json *j, tn_text key, unsigned *seen)
         tn_json_reject(j, TN_ERR_CORRUPT, "key %s is there twice", tn_quote(key.ptr, key.len).text);
     *seen |= 1u << which;
     switch (which) {
-    case 0:  r->name = take_text(r, j); break;
-    case 1:  r->dtype = take_type(r, j); break;
-    case 2:  r->index = take_type(r, j); break;
+    case 0:  r->name = tn_json_kept(j); break;
+    case 1:  r->dtype = tn_json_dtype(j); break;
+    case 2:  r->index = tn_json_dtype(j); break;
     case 3:  take_layout(r, j); break;
     case 4:  take_meta(r, j, &r->meta, &r->nmeta); break;
     case 5:  take_meta(r, j, &r->file->meta, &r->file->nmeta); break;

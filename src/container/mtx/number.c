@@ -6,6 +6,7 @@
  * enough, which it nearly always is; the C library does the rest.  Floating-point
  * numbers are not computed with: neither locale nor rounding mode count. */
 #include "container/mtx/mtx.h"
+#include "base/text.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -285,10 +286,10 @@ static const char *read_payload(const char *p, const char *end, uint64_t *payloa
     uint64_t n = 0;
     const char *first = end - p > 3 && p[0] == '(' && p[1] == '0' && (p[2] | 0x20) == 'x' ? p + 3 : end;
     for (p = first; p < end && n < UINT64_C(1) << 52; p++) {
-        char c = (char)(*p | 0x20);
-        if (!is_digit(*p) && (c < 'a' || c > 'f'))
+        int digit = tn_hex_digit(*p);
+        if (digit < 0)
             break;
-        n = n * 16 + (unsigned)(is_digit(*p) ? *p - '0' : c - 'a' + 10);
+        n = n * 16 + (unsigned)digit;
     }
     *payload = n;
     return p > first && p < end && *p == ')' ? p + 1 : NULL;

@@ -2,19 +2,17 @@
  * note says otherwise. */
 #include "container/mtx/mtx.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "tensor/array.h"
 #include "tensor/layout.h"
 
 #include <string.h>
 
-/* ASCII only, as the format is. */
 static bool same_letters(const char *a, const char *b, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        char x = a[i] >= 'A' && a[i] <= 'Z' ? (char)(a[i] + 32) : a[i], y = b[i] >= 'A' && b[i] <= 'Z' ? (char)(b[i] + 32) : b[i];
-        if (x != y)
+    for (size_t i = 0; i < n; i++)
+        if (tn_lower(a[i]) != tn_lower(b[i]))
             return false;
-    }
     return true;
 }
 

@@ -102,9 +102,6 @@ bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *scaled);
 /* Adds it to an entry that is complete but for this: that of the codes. */
 tn_status tn_raw_take_datatype(tn_file *file, tn_raw_scaled *scaled, tn_entry *entry, tn_error *err);
 
-/* The name of a type that this build knows. */
-tn_dtype tn_raw_take_type(tn_json *j);
-
 /* --- describe.c --- */
 
 /* A tensor and where the array of its first part lies in a buffer. */

@@ -318,9 +318,9 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
     tn_json_object(&j);
     while (tn_json_key(&j, &key)) {
         if (tn_text_is(key, TN_RAW_VALUE_TYPE))
-            s->value_dtype = tn_raw_take_type(&j);
+            s->value_dtype = tn_json_dtype(&j);
         else if (tn_text_is(key, TN_RAW_INDEX_TYPE))
-            s->index_dtype = tn_raw_take_type(&j);
+            s->index_dtype = tn_json_dtype(&j);
         else if (tn_text_is(key, TN_RAW_FILE_META))
             s->file_meta = tn_json_raw(&j);
         else if (!s->typed || !tn_raw_take_scaled_item(&j, key, &s->scaled))

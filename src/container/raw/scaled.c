@@ -112,18 +112,6 @@ bool tn_raw_has_datatype(const tn_descriptor *d)
     return false;
 }
 
-/* A NUL-free text in the arena. */
-static const char *take_text(tn_json *j)
-{
-    tn_text text = tn_json_string(j);
-    if (!j->status && tn_text_has_nul(text))
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected text without NUL characters");
-    const char *copy = j->status ? NULL : tn_arena_text(j->arena, text.ptr, text.len);
-    if (!j->status && !copy)
-        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
-    return copy;
-}
-
 static const int64_t *take_shape(tn_json *j, uint32_t *rank)
 {
     tn_dims dims;
@@ -140,15 +128,6 @@ static const int64_t *take_shape(tn_json *j, uint32_t *rank)
     return shape;
 }
 
-tn_dtype tn_raw_take_type(tn_json *j)
-{
-    const char *name = take_text(j);
-    tn_dtype dtype = name ? tn_dtype_parse(name) : TN_UNKNOWN;
-    if (name && dtype == TN_UNKNOWN)
-        tn_json_reject(j, TN_ERR_UNSUPPORTED, "type %s is not known to this build", tn_quote_z(name).text);
-    return dtype;
-}
-
 /* Only bytes as they are, in the data beside the descriptors, can be read. */
 static void take_part(tn_json *j, tn_part *p)
 {
@@ -157,9 +136,9 @@ static void take_part(tn_json *j, tn_part *p)
     tn_json_object(j);
     while (tn_json_key(j, &key)) {
         if (tn_text_is(key, "role"))
-            p->role = take_text(j);
+            p->role = tn_json_kept(j);
         else if (tn_text_is(key, "dtype"))
-            p->array.dtype = tn_raw_take_type(j);
+            p->array.dtype = tn_json_dtype(j);
         else if (tn_text_is(key, "shape"))
             p->array.shape = take_shape(j, &p->array.rank);
         else if (tn_text_is(key, "offset"))
@@ -192,7 +171,7 @@ static void take_parts(tn_json *j, tn_raw_scaled *s)
 static void take_rotation(tn_json *j, tn_rotation *rotation)
 {
     tn_error why;
-    const char *text = take_text(j);
+    const char *text = tn_json_kept(j);
     if (text && tn_rotation_parse(text, rotation, &why))
         tn_json_reject(j, TN_ERR_CORRUPT, "%s", why.text);
 }
@@ -200,7 +179,7 @@ static void take_rotation(tn_json *j, tn_rotation *rotation)
 bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *s)
 {
     if (tn_text_is(key, "datatype"))
-        s->scaling.datatype = take_text(j);
+        s->scaling.datatype = tn_json_kept(j);
     else if (tn_text_is(key, "unpacked"))
         s->scaling.unpacked = tn_json_bool(j);
     else if (tn_text_is(key, "rotation"))

@@ -94,19 +94,6 @@ typedef struct entry_reader {
     uint32_t  last_rank;
 } entry_reader;
 
-/* NULL once the reader has failed. */
-static const char *keep_text(entry_reader *r, tn_text text)
-{
-    if (!r->c->status && tn_text_has_nul(text))
-        tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected text without NUL characters");
-    if (r->c->status)
-        return NULL;
-    const char *copy = tn_arena_text(&r->file->arena, text.ptr, text.len);
-    if (!copy)
-        tn_cbor_reject(r->c, TN_ERR_NOMEM, "out of memory");
-    return copy;
-}
-
 static void take_dtype(entry_reader *r)
 {
     tn_text t = tn_cbor_text(r->c);
@@ -122,12 +109,12 @@ static void take_dtype(entry_reader *r)
         }
     }
     r->e.dtype = r->last_dtype;
-    r->e.storage.type = r->e.dtype == TN_UNKNOWN ? keep_text(r, t) : tn_dtype_get(r->e.dtype)->ztensor;
+    r->e.storage.type = r->e.dtype == TN_UNKNOWN ? tn_cbor_keep(r->c, t) : tn_dtype_get(r->e.dtype)->ztensor;
 }
 
 static void take_shape(entry_reader *r)
 {
-    r->last_shape = tn_cbor_shape(r->c, &r->file->arena, r->last_shape, &r->last_rank);
+    r->last_shape = tn_cbor_shape(r->c, r->last_shape, &r->last_rank);
     r->e.shape = r->last_shape;
     r->e.rank = r->last_rank;
 }
@@ -144,7 +131,7 @@ static void take_encoding(entry_reader *r)
         s->encoding_name = "zstd";
     } else {
         s->encoding = TN_ENCODING_UNKNOWN;
-        s->encoding_name = keep_text(r, t);
+        s->encoding_name = tn_cbor_keep(r->c, t);
     }
 }
 
@@ -167,7 +154,7 @@ static void take_checksum(entry_reader *r)
     tn_text t = tn_cbor_text(r->c);
     if (r->c->status)
         return;
-    r->e.storage.checksum_text = keep_text(r, t);
+    r->e.storage.checksum_text = tn_cbor_keep(r->c, t);
     if (!r->c->status)
         r->e.storage.checksum = tn_checksum_kind(r->e.storage.checksum_text);
 }
@@ -181,8 +168,8 @@ static void take_custom(entry_reader *r, tn_text key)
     }
     r->custom = grown;
     tn_meta *m = &r->custom[r->ncustom++];
-    *m = (tn_meta){ .key = keep_text(r, key) };
-    tn_meta_take(r->c, &r->file->arena, m);
+    *m = (tn_meta){ .key = tn_cbor_keep(r->c, key) };
+    tn_meta_take(r->c, m);
 }
 
 static void take_field(entry_reader *r, zt_field field, tn_text key)
@@ -193,7 +180,7 @@ static void take_field(entry_reader *r, zt_field field, tn_text key)
     }
     r->seen |= 1u << field;
     switch (field) {
-    case ZT_NAME:       r->e.name = keep_text(r, tn_cbor_text(r->c)); break;
+    case ZT_NAME:       r->e.name = tn_cbor_keep(r->c, tn_cbor_text(r->c)); break;
     case ZT_OFFSET:     r->e.storage.offset = tn_cbor_u64(r->c); break;
     case ZT_SIZE:       r->e.storage.size = tn_cbor_u64(r->c); break;
     case ZT_DTYPE:      take_dtype(r); break;
@@ -205,7 +192,7 @@ static void take_field(entry_reader *r, zt_field field, tn_text key)
     case ZT_CUSTOM:     take_custom(r, key); break;
     case ZT_LAYOUT: {
         tn_text t = tn_cbor_text(r->c);
-        r->e.storage.opaque = tn_text_is(t, "dense") ? NULL : keep_text(r, t);
+        r->e.storage.opaque = tn_text_is(t, "dense") ? NULL : tn_cbor_keep(r->c, t);
         break;
     }
     }
