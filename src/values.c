@@ -243,7 +243,6 @@ static tn_status read_range(void *context, uint64_t item, tn_seat seat, tn_error
 tn_status tn_values_read(const tn_values *v, uint64_t first, uint64_t n, void *buffer, size_t size, tn_error *err)
 {
     unsigned bits = tn_dtype_get(v->plan.dtype)->bits;
-    tn_pool *pool;
     if (first > v->plan.count || n > v->plan.count - first)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a range within %llu values but found %llu from %llu on",
                        (unsigned long long)v->plan.count, (unsigned long long)n, (unsigned long long)first);
@@ -255,12 +254,8 @@ tn_status tn_values_read(const tn_values *v, uint64_t first, uint64_t n, void *b
                        (unsigned long long)tn_packed_bytes(n, bits), size);
     if (!n)
         return TN_OK;
-    tn_status status = tn_pool_new(1, &pool, err);      /* for its floating-point environment */
-    if (status)
-        return status;
-    status = tn_pool_run(pool, 1, &(tn_ordered){ .work = read_range, .context = &(reading){ v, first, n, buffer } }, err);
-    tn_pool_free(pool);
-    return status;
+    /* For the floating-point environment of a pool. */
+    return tn_pool_once(1, 1, &(tn_ordered){ .work = read_range, .context = &(reading){ v, first, n, buffer } }, err);
 }
 
 void tn_values_close(tn_values *v)

@@ -189,3 +189,18 @@ void tn_pool_free(tn_pool *p)
 
 unsigned tn_pool_jobs(const tn_pool *p)  { return p->jobs; }
 unsigned tn_pool_slots(const tn_pool *p) { return p->nslots; }
+
+tn_status tn_pool_once(unsigned jobs, uint64_t n, const tn_ordered *task, tn_error *err)
+{
+    tn_pool *pool;
+    if (jobs == 0)
+        jobs = tn_core_count();
+    if (jobs > n)
+        jobs = n ? (unsigned)n : 1;
+    tn_status status = tn_pool_new(jobs, &pool, err);
+    if (status)
+        return status;
+    status = tn_pool_run(pool, n, task, err);
+    tn_pool_free(pool);
+    return status;
+}

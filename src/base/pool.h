@@ -46,4 +46,7 @@ typedef struct tn_ordered {
  * number of threads).  One run at a time. */
 tn_status tn_pool_run(tn_pool *pool, uint64_t n, const tn_ordered *task, tn_error *err);
 
+/* The same with a pool of its own, which has no more threads than there are items. */
+tn_status tn_pool_once(unsigned jobs, uint64_t n, const tn_ordered *task, tn_error *err);
+
 #endif

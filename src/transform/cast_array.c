@@ -115,14 +115,20 @@ static void copy_run(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t
     }
 }
 
+/* How many elements there are from a place to the end of its row, `most` at most. */
+static size_t run_from(const layout *l, const place *p, size_t most)
+{
+    uint64_t left = (uint64_t)(l->shape[l->rank - 1] - p->at[l->rank - 1]);
+    return left < most ? (size_t)left : most;
+}
+
 /* Elements first .. first+n-1 of a strided array into a dense block, or back. */
 static void gather(uint8_t *block, const layout *l, const uint8_t *data, uint64_t first, size_t n)
 {
     size_t size = l->bits / 8u;
     place p = place_of(l, first);
     for (size_t done = 0, run; done < n; done += run) {
-        uint64_t left = (uint64_t)(l->shape[l->rank - 1] - p.at[l->rank - 1]);
-        run = left < n - done ? (size_t)left : n - done;
+        run = run_from(l, &p, n - done);
         copy_run(block + done * size, 1, data + p.offset * (int64_t)size, l->stride[l->rank - 1], run, size);
         advance(l, &p, run);
     }
@@ -133,8 +139,7 @@ static void scatter(uint8_t *data, const layout *l, const uint8_t *block, uint64
     size_t size = l->bits / 8u;
     place p = place_of(l, first);
     for (size_t done = 0, run; done < n; done += run) {
-        uint64_t left = (uint64_t)(l->shape[l->rank - 1] - p.at[l->rank - 1]);
-        run = left < n - done ? (size_t)left : n - done;
+        run = run_from(l, &p, n - done);
         copy_run(data + p.offset * (int64_t)size, l->stride[l->rank - 1], block + done * size, 1, run, size);
         advance(l, &p, run);
     }
@@ -180,21 +185,9 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 
 static tn_status run(job *j, unsigned jobs, tn_error *err)
 {
-    uint64_t items = (j->count + CHUNK - 1) / CHUNK;
-    if (jobs == 0)
-        jobs = tn_core_count();
-    if (jobs > items)
-        jobs = (unsigned)items;
     if (j->in_place && j->to.bits != j->from.bits)
         jobs = 1;               /* a narrower output covers input that another thread still needs */
-    tn_pool *pool;
-    tn_status status = tn_pool_new(jobs, &pool, err);
-    if (status != TN_OK)
-        return status;
-    const tn_ordered task = { .work = work, .context = j };
-    status = tn_pool_run(pool, items, &task, err);
-    tn_pool_free(pool);
-    return status;
+    return tn_pool_once(jobs, (j->count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = j }, err);
 }
 
 /* --- arguments --------------------------------------------------------------- */

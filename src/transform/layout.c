@@ -165,16 +165,7 @@ static tn_status run(job *j, unsigned jobs, uint64_t nbytes, tn_error *err)
     if (jobs > most)
         jobs = most ? (unsigned)most : 1;
     uint64_t items = cut_pieces(j, jobs > 1 ? (uint64_t)jobs * PIECES_A_JOB : 1);
-    if (jobs > items)
-        jobs = (unsigned)items;
-    tn_pool *pool;
-    tn_status status = tn_pool_new(jobs, &pool, err);
-    if (status != TN_OK)
-        return status;
-    const tn_ordered task = { .work = work, .context = j };
-    status = tn_pool_run(pool, items, &task, err);
-    tn_pool_free(pool);
-    return status;
+    return tn_pool_once(jobs, items, &(tn_ordered){ .work = work, .context = j }, err);
 }
 
 /* --- the call ---------------------------------------------------------------- */

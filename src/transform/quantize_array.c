@@ -62,16 +62,7 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 
 static tn_status run(job *j, unsigned jobs, tn_error *err)
 {
-    uint64_t items = (j->count + CHUNK - 1) / CHUNK;
-    tn_pool *pool;
-    if (jobs == 0)
-        jobs = tn_core_count();
-    tn_status status = tn_pool_new(jobs < items ? jobs : (unsigned)items, &pool, err);
-    if (status != TN_OK)
-        return status;
-    status = tn_pool_run(pool, items, &(tn_ordered){ .work = work, .context = j }, err);
-    tn_pool_free(pool);
-    return status;
+    return tn_pool_once(jobs, (j->count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = j }, err);
 }
 
 static tn_status convert(job *j, bool dequantize, const float *scale, const int32_t *zero, const tn_quantize_options *options,

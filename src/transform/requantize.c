@@ -440,7 +440,6 @@ tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     job j = { .dst = dst_data, .src = src_data };
-    tn_pool *pool;
     tn_status status = tn_dense_check(dst, dst_data, "destination", &j.count, err);
     if (status == TN_OK)
         status = tn_dense_check(src, src_data, "source", &j.count, err);
@@ -450,12 +449,5 @@ tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to
         status = tn_requant_plan_make(&j.plan, dst->dtype, to, src->dtype, from, src->rank, src->shape, &o, err);
     if (status != TN_OK || j.count == 0)
         return status;
-    uint64_t items = (j.count + CHUNK - 1) / CHUNK;
-    unsigned jobs = o.jobs ? o.jobs : tn_core_count();
-    status = tn_pool_new(jobs < items ? jobs : (unsigned)items, &pool, err);
-    if (status != TN_OK)
-        return status;
-    status = tn_pool_run(pool, items, &(tn_ordered){ .work = work, .context = &j }, err);
-    tn_pool_free(pool);
-    return status;
+    return tn_pool_once(o.jobs, (j.count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = &j }, err);
 }
