@@ -270,12 +270,17 @@ static bool same_product(const tn_product *a, const tn_product *b)
     return true;
 }
 
+static tn_range physical_range(const tn_descriptor *d, const tn_symbols *symbols, uint32_t i)
+{
+    tn_extent extent = tn_physical_extent(d, i);
+    return tn_extent_range(symbols, &extent);
+}
+
 /* No element can exist. */
 static bool is_empty(const tn_descriptor *d, const tn_symbols *symbols)
 {
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_extent extent = tn_physical_extent(d, i);
-        tn_range range = tn_extent_range(symbols, &extent);
+        tn_range range = physical_range(d, symbols, i);
         if (!range.unbounded && range.high <= 0)
             return true;
     }
@@ -285,8 +290,7 @@ static bool is_empty(const tn_descriptor *d, const tn_symbols *symbols)
 bool tn_stride_is_dense(const tn_descriptor *d, const tn_symbols *symbols, uint32_t i)
 {
     const char *names[TN_MAX_RANK];
-    tn_extent extent = tn_physical_extent(d, i);
-    tn_range range = tn_extent_range(symbols, &extent);
+    tn_range range = physical_range(d, symbols, i);
     if (!d->strides || (!range.unbounded && range.high <= 1) || is_empty(d, symbols))
         return true;
     tn_product dense = tn_dense_stride(d, i, names);
@@ -308,8 +312,7 @@ static tn_range dense_count(const tn_descriptor *d, const tn_symbols *symbols)
 {
     tn_range count = { .high = 1 };
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_extent extent = tn_physical_extent(d, i);
-        tn_range range = tn_extent_range(symbols, &extent);
+        tn_range range = physical_range(d, symbols, i);
         if (range.unbounded)
             return range;
         count.high = tn_wide_mul(count.high, range.high);
@@ -322,8 +325,7 @@ static tn_range strided_span(const tn_descriptor *d, const tn_symbols *symbols)
 {
     tn_range span = { .high = 1 };
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_extent extent = tn_physical_extent(d, i);
-        tn_range steps = tn_extent_range(symbols, &extent);
+        tn_range steps = physical_range(d, symbols, i);
         tn_range stride = tn_product_range(symbols, &d->strides[i]);
         if (d->strides[i].factor == 0 || (!steps.unbounded && steps.high <= 1))
             continue;

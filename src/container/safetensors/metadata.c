@@ -58,17 +58,12 @@ static void take_record(tn_json *j, found *r, tn_buf *fields)
     tn_json_done(j);
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Appends the one CBOR item that `hex` spells. */
 static void put_hex(tn_json *j, tn_text hex, tn_buf *out)
 {
     size_t begin = out->size;
     for (size_t i = 0; i + 1 < hex.len; i += 2) {
-        int high = hex_digit(hex.ptr[i]), low = hex_digit(hex.ptr[i + 1]);
+        int high = tn_hex_digit(hex.ptr[i]), low = tn_hex_digit(hex.ptr[i + 1]);
         if (high < 0 || low < 0)
             break;
         tn_buf_putc(out, (char)(high << 4 | low));
@@ -138,6 +133,16 @@ static tn_status fail_record(const tn_json *j, const tn_buf *out, const char *ke
     return tn_fail(err, status, at, "metadata key %s: expected a record of Tenon: %s", tn_quote_z(key).text, j->why);
 }
 
+/* The pair of this key, which is no longer the file's own metadata; NULL: there is none. */
+static const tn_st_pair *claim_pair(tn_st_metadata *m, const char *key)
+{
+    size_t i = tn_names_find(&m->names, m, pair_key, key);
+    if (i >= m->count)
+        return NULL;
+    m->pairs[i].claimed = true;
+    return &m->pairs[i];
+}
+
 tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record, tn_error *err)
 {
     *record = (tn_text){ 0 };
@@ -148,11 +153,9 @@ tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *n
     tn_buf_put(&m->scratch, name, strlen(name) + 1);
     if (m->scratch.bad)
         return tn_fail_nomem(err);
-    size_t i = tn_names_find(&m->names, m, pair_key, (const char *)m->scratch.data);
-    if (i >= m->count)
+    const tn_st_pair *pair = claim_pair(m, (const char *)m->scratch.data);
+    if (!pair)
         return TN_OK;
-    tn_st_pair *pair = &m->pairs[i];
-    pair->claimed = true;
     tn_buf cbor = { 0 };
     found r = { 0 };
     tn_json j;
@@ -175,11 +178,9 @@ tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *n
 
 static tn_status read_file_record(tn_st_metadata *m, tn_file *file, tn_error *err)
 {
-    size_t i = tn_names_find(&m->names, m, pair_key, TN_ST_FILE_RECORD);
-    if (i >= m->count)
+    const tn_st_pair *pair = claim_pair(m, TN_ST_FILE_RECORD);
+    if (!pair)
         return TN_OK;
-    tn_st_pair *pair = &m->pairs[i];
-    pair->claimed = true;
     tn_buf cbor = { 0 };
     found r = { 0 };
     tn_json j;
