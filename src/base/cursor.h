@@ -35,6 +35,16 @@ static inline uint8_t tn_cur_u8(tn_cur *c)
     return p ? p[0] : 0;
 }
 
+/* An unsigned number of n bytes, 8 at most, little-endian. */
+static inline uint64_t tn_cur_le(tn_cur *c, unsigned n)
+{
+    const uint8_t *p = tn_cur_take(c, n);
+    uint64_t v = 0;
+    for (unsigned i = n; p && i-- > 0;)
+        v = v << 8 | p[i];
+    return v;
+}
+
 static inline uint64_t tn_load_u64le(const uint8_t *p)
 {
     uint64_t v = 0;

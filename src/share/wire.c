@@ -104,20 +104,12 @@ tn_status tn_wire_encode(const tn_wire *p, tn_buf *out, tn_error *err)
 
 /* ---- in: the header ---- */
 
-static uint32_t take_le(tn_cur *c, size_t bytes)
-{
-    const uint8_t *p = tn_cur_take(c, bytes);
-    uint32_t value = 0;
-    for (size_t i = bytes; p && i-- > 0;)
-        value = value << 8 | p[i];
-    return value;
-}
-
 static tn_status take_header(const uint8_t *bytes, size_t n, size_t descriptors, tn_wire *p, tn_error *err)
 {
     tn_cur c = { .base = bytes, .end = n };
     const uint8_t *magic = tn_cur_take(&c, 4);
-    uint32_t version = take_le(&c, 2), kind = take_le(&c, 2), length = take_le(&c, 4), count = take_le(&c, 4);
+    uint32_t version = (uint32_t)tn_cur_le(&c, 2), kind = (uint32_t)tn_cur_le(&c, 2);
+    uint32_t length = (uint32_t)tn_cur_le(&c, 4), count = (uint32_t)tn_cur_le(&c, 4);
     if (c.bad)
         return tn_fail(err, TN_ERR_TRUNCATED, n, "a packet of %zu bytes: expected a header of %u", n, HEADER_BYTES);
     if (n > TN_WIRE_MAX)

@@ -19,16 +19,6 @@ enum {
     DAY = 1 << 5 | 1            /* 1980-01-01: the same input gives the same bytes */
 };
 
-/* An unsigned number of n bytes, little-endian. */
-static uint64_t take(tn_cur *c, unsigned n)
-{
-    const uint8_t *p = tn_cur_take(c, n);
-    uint64_t v = 0;
-    for (unsigned i = n; p && i-- > 0;)
-        v = v << 8 | p[i];
-    return v;
-}
-
 /* The four bytes that were found instead of a mark. */
 static tn_quoted found_mark(const uint8_t *bytes)
 {
@@ -55,10 +45,10 @@ static bool find_end(const uint8_t *tail, size_t n, size_t *at)
 {
     for (size_t i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0;) {
         tn_cur c = cursor(tail + i, n - i);
-        if (tail[i] != 'P' || take(&c, 4) != END_MARK)
+        if (tail[i] != 'P' || tn_cur_le(&c, 4) != END_MARK)
             continue;
         tn_cur_take(&c, END_BYTES - 6);
-        if (take(&c, 2) == tn_cur_left(&c)) {
+        if (tn_cur_le(&c, 2) == tn_cur_left(&c)) {
             *at = i;
             return true;
         }
@@ -70,12 +60,12 @@ static void read_end(const uint8_t *bytes, ending *e)
 {
     tn_cur c = cursor(bytes, END_BYTES);
     tn_cur_take(&c, 4);
-    e->disk = take(&c, 2);
-    e->disk |= take(&c, 2);
-    e->count_here = take(&c, 2);
-    e->count = take(&c, 2);
-    e->size = take(&c, 4);
-    e->offset = take(&c, 4);
+    e->disk = tn_cur_le(&c, 2);
+    e->disk |= tn_cur_le(&c, 2);
+    e->count_here = tn_cur_le(&c, 2);
+    e->count = tn_cur_le(&c, 2);
+    e->size = tn_cur_le(&c, 4);
+    e->offset = tn_cur_le(&c, 4);
 }
 
 /* Numbers that do not fit are in another record, which a locator before this one points to. */
@@ -87,25 +77,25 @@ static tn_status read_end64(const tn_source *source, ending *e, tn_error *err)
     uint64_t locator = e->at - LOCATOR64_BYTES;
     tn_status status = tn_source_read(source, locator, bytes, LOCATOR64_BYTES, err);
     tn_cur c = cursor(bytes, LOCATOR64_BYTES);
-    if (status || take(&c, 4) != LOCATOR64_MARK)
+    if (status || tn_cur_le(&c, 4) != LOCATOR64_MARK)
         return status;
     tn_cur_take(&c, 4);
-    uint64_t at = take(&c, 8);
+    uint64_t at = tn_cur_le(&c, 8);
     if (at > locator || locator - at < END64_BYTES)
         return tn_fail(err, TN_ERR_CORRUPT, locator, "the zip64 end should be before byte %llu but is said to be at %llu",
                        (unsigned long long)locator, (unsigned long long)at);
     status = tn_source_read(source, at, bytes, END64_BYTES, err);
     c = cursor(bytes, END64_BYTES);
-    if (!status && take(&c, 4) != END64_MARK)
+    if (!status && tn_cur_le(&c, 4) != END64_MARK)
         return tn_fail(err, TN_ERR_CORRUPT, at, "expected the end of a zip64 archive, \"PK\\x06\\x06\", but found %s",
                        found_mark(bytes).text);
     tn_cur_take(&c, 12);
-    *e = (ending){ .at = at, .disk = take(&c, 4) };
-    e->disk |= take(&c, 4);
-    e->count_here = take(&c, 8);
-    e->count = take(&c, 8);
-    e->size = take(&c, 8);
-    e->offset = take(&c, 8);
+    *e = (ending){ .at = at, .disk = tn_cur_le(&c, 4) };
+    e->disk |= tn_cur_le(&c, 4);
+    e->count_here = tn_cur_le(&c, 8);
+    e->count = tn_cur_le(&c, 8);
+    e->size = tn_cur_le(&c, 8);
+    e->offset = tn_cur_le(&c, 8);
     return status;
 }
 
@@ -171,14 +161,14 @@ static bool take_zip64(tn_cur extra, tn_zip_member *m)
 {
     bool wide = m->decoded == MOST_32 || m->size == MOST_32 || m->local == MOST_32;
     while (wide && !extra.bad && tn_cur_left(&extra) >= 4) {
-        uint64_t id = take(&extra, 2), n = take(&extra, 2);
+        uint64_t id = tn_cur_le(&extra, 2), n = tn_cur_le(&extra, 2);
         const uint8_t *bytes = tn_cur_take(&extra, n);
         if (!bytes || id != EXTRA_ZIP64)
             continue;
         tn_cur c = cursor(bytes, (size_t)n);
-        m->decoded = m->decoded == MOST_32 ? take(&c, 8) : m->decoded;
-        m->size = m->size == MOST_32 ? take(&c, 8) : m->size;
-        m->local = m->local == MOST_32 ? take(&c, 8) : m->local;
+        m->decoded = m->decoded == MOST_32 ? tn_cur_le(&c, 8) : m->decoded;
+        m->size = m->size == MOST_32 ? tn_cur_le(&c, 8) : m->size;
+        m->local = m->local == MOST_32 ? tn_cur_le(&c, 8) : m->local;
         return !c.bad;
     }
     return !wide;
@@ -189,19 +179,19 @@ tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
     tn_cur *c = &d->entries;
     *m = (tn_zip_member){ .at = d->at + c->pos };
     const uint8_t *mark = tn_cur_left(c) < 4 ? NULL : c->base + c->pos;
-    if (take(c, 4) != ENTRY_MARK)
+    if (tn_cur_le(c, 4) != ENTRY_MARK)
         return tn_fail(err, TN_ERR_CORRUPT, m->at, "expected an entry of the archive's directory, \"PK\\x01\\x02\", but found %s",
                        mark ? found_mark(mark).text : "its end");
     tn_cur_take(c, 4);
-    m->encrypted = take(c, 2) & FLAG_ENCRYPTED;
-    m->method = (unsigned)take(c, 2);
+    m->encrypted = tn_cur_le(c, 2) & FLAG_ENCRYPTED;
+    m->method = (unsigned)tn_cur_le(c, 2);
     tn_cur_take(c, 4);
-    m->crc = (uint32_t)take(c, 4);
-    m->size = take(c, 4);
-    m->decoded = take(c, 4);
-    size_t name = (size_t)take(c, 2), extra = (size_t)take(c, 2), comment = (size_t)take(c, 2);
+    m->crc = (uint32_t)tn_cur_le(c, 4);
+    m->size = tn_cur_le(c, 4);
+    m->decoded = tn_cur_le(c, 4);
+    size_t name = (size_t)tn_cur_le(c, 2), extra = (size_t)tn_cur_le(c, 2), comment = (size_t)tn_cur_le(c, 2);
     tn_cur_take(c, 8);
-    m->local = take(c, 4);
+    m->local = tn_cur_le(c, 4);
     const uint8_t *text = tn_cur_take(c, name), *fields = tn_cur_take(c, extra);
     tn_cur_take(c, comment);
     if (c->bad)
@@ -242,13 +232,13 @@ tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_z
     if (status)
         return status;
     tn_cur c = cursor(bytes, sizeof bytes);
-    if (take(&c, 4) != LOCAL_MARK)
+    if (tn_cur_le(&c, 4) != LOCAL_MARK)
         return tn_fail(err, TN_ERR_CORRUPT, m->local, "expected the header of member %s, \"PK\\x03\\x04\", but found %s", name.text,
                        found_mark(bytes).text);
     tn_cur_take(&c, 4);
-    unsigned method = (unsigned)take(&c, 2);
+    unsigned method = (unsigned)tn_cur_le(&c, 2);
     tn_cur_take(&c, 16);
-    uint64_t length = take(&c, 2), extra = take(&c, 2), room = d->at - m->local - TN_ZIP_LOCAL_BYTES;
+    uint64_t length = tn_cur_le(&c, 2), extra = tn_cur_le(&c, 2), room = d->at - m->local - TN_ZIP_LOCAL_BYTES;
     if (method != m->method || length != m->name.len)
         return tn_fail(err, TN_ERR_CORRUPT, m->local, "member %s: expected method %u and a name of %zu bytes in its own header, as in "
                        "the directory, but found %u and %llu", name.text, m->method, m->name.len, method, (unsigned long long)length);
