@@ -5,10 +5,8 @@
  * and not from a double; what does not fit the type is refused. */
 #include "descriptor/reader.h"
 #include "tensor/code.h"
-#include "tensor/number.h"
+#include "tensor/decimal.h"
 
-#include <fenv.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -165,18 +163,7 @@ static void without_point(tn_text number, char *out)
     snprintf(out + n, 24, "e%lld", (negative ? -exponent : exponent) - (long long)after_point);
 }
 
-static double rounded(const char *text, int direction)
-{
-    int before = fegetround();
-    fesetround(direction);
-    double x = strtod(text, NULL);
-    fesetround(before);
-    return x;
-}
-
-/* A decimal number, for types narrower than float64: its first 53 bits, and
- * one bit below them that says whether anything follows.  Rounding that to at
- * most 24 bits rounds the decimal itself, once. */
+/* For types narrower than float64. */
 static tn_number decimal_number(tn_wia_reader *r, tn_text number)
 {
     char small[96], *text = small;
@@ -185,13 +172,10 @@ static tn_number decimal_number(tn_wia_reader *r, tn_text number)
         return (tn_number){ 0 };
     }
     without_point(number, text);
-    double below = rounded(text, FE_DOWNWARD), above = rounded(text, FE_UPWARD);
+    tn_number x = tn_decimal_number(text);
     if (text != small)
         free(text);
-    tn_number x = tn_number_of_double(below);
     x.negative = number.ptr[0] == '-';
-    x.significand = x.significand << 1 | (below != above);
-    x.exponent--;
     return x;
 }
 

@@ -1,6 +1,7 @@
 /* tensor/decimal.c - decimal digits. */
 #include "tensor/decimal.h"
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,6 +21,24 @@ double tn_decimal_read(tn_decimal d)
         return d.exponent < 0 ? (double)d.digits / tens[-d.exponent] : (double)d.digits * tens[d.exponent];
     spell(text, d);
     return strtod(text, NULL);
+}
+
+double tn_decimal_round(const char *text, int direction)
+{
+    int before = fegetround();
+    fesetround(direction);
+    double x = strtod(text, NULL);
+    fesetround(before);
+    return x;
+}
+
+tn_number tn_decimal_number(const char *text)
+{
+    double below = tn_decimal_round(text, FE_DOWNWARD), above = tn_decimal_round(text, FE_UPWARD);
+    tn_number x = tn_number_of_double(below);
+    x.significand = x.significand << 1 | (below != above);
+    x.exponent--;
+    return x;
 }
 
 /* ---- the fewest ---- */

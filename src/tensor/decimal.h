@@ -6,7 +6,7 @@
 #ifndef TN_TENSOR_DECIMAL_H
 #define TN_TENSOR_DECIMAL_H
 
-#include <tenon/dtype.h>
+#include "tensor/number.h"
 
 #include <stdint.h>
 
@@ -17,6 +17,14 @@ typedef struct tn_decimal {
 
 /* The double nearest to it, ties to even. */
 double tn_decimal_read(tn_decimal decimal);
+
+/* The double that "123e-4" is rounded to in a direction of <fenv.h>, whatever the caller's is. */
+double tn_decimal_round(const char *text, int direction);
+
+/* The same text for types narrower than float64: its first 53 bits, and one
+ * below them that says whether anything follows.  Rounding that to at most 24
+ * bits rounds the decimal itself, once.  Beyond every double: as the largest. */
+tn_number tn_decimal_number(const char *text);
 
 /* The fewest digits that, rounded to nearest with ties to even, give the same
  * value of the type; of two of that length those nearer to the value, which is

@@ -72,18 +72,16 @@ static inline bool at_word_end(const char *p, const char *end)
 typedef struct loop {
     tn_mtx_reader       *r;
     const char          *end;
-    const tn_dtype_info *type;          /* of an element; of half of one if it is complex */
-    unsigned             parts;         /* 2 for complex elements */
-    unsigned             bits;          /* of each */
+    tn_mtx_numbers       numbers;
+    unsigned             bits;          /* of each of them */
     unsigned             index_bits;
     uint64_t             most[2];       /* highest row and column, from 1 */
-    tn_mtx_real          real;
     const char        *(*take)(struct loop *l, const char *p, uint64_t *code);
 } loop;
 
 static const char *refuse_value(loop *l, const char *p, bool held)
 {
-    const tn_dtype_info *type = l->type;
+    const tn_dtype_info *type = l->numbers.type;
     uint64_t low = tn_dtype_limit(type, true), high = tn_dtype_limit(type, false);
     if (type->kind == TN_KIND_FLOAT)
         return held ? tn_mtx_refuse(l->r, p, "a number") : tn_mtx_refuse(l->r, p, "a number that %s holds", type->name);
@@ -97,7 +95,7 @@ static const char *take_real(loop *l, const char *p, uint64_t *code)
 {
     bool held;
     p = tn_mtx_skip_blanks(p, l->end);
-    const char *next = tn_mtx_read_real(&l->real, p, l->end, code, &held);
+    const char *next = tn_mtx_read_real(&l->numbers.real, p, l->end, code, &held);
     bool good = next && held && at_word_end(next, l->end);
     return good ? next : refuse_value(l, p, !next || held);
 }
@@ -112,7 +110,7 @@ static const char *take_integer(loop *l, const char *p, uint64_t *code)
 {
     bool held;
     p = tn_mtx_skip_blanks(p, l->end);
-    const char *next = tn_mtx_read_integer(l->type, p, l->end, code, &held);
+    const char *next = tn_mtx_read_integer(l->numbers.type, p, l->end, code, &held);
     bool good = next && held && at_word_end(next, l->end);
     return good ? next : refuse_value(l, p, true);
 }
@@ -126,29 +124,23 @@ static const char *take_nothing(loop *l, const char *p, uint64_t *code)
 
 static loop make_loop(tn_mtx_reader *r)
 {
-    const tn_dtype_info *type = tn_dtype_get(r->dtype), *index = tn_dtype_get(r->index);
-    loop l = { .r = r, .end = r->end, .type = type, .parts = 1, .bits = type->bits, .index_bits = index->bits };
+    const tn_dtype_info *index = tn_dtype_get(r->index);
+    loop l = { .r = r, .end = r->end, .numbers = tn_mtx_numbers_of(r->dtype), .index_bits = index->bits };
     uint64_t highest = tn_dtype_limit(index, false);
     for (int i = 0; i < 2; i++)
         l.most[i] = (uint64_t)r->shape[i] - 1 < highest || !r->shape[i] ? (uint64_t)r->shape[i] : highest + 1;
-    if (type->kind == TN_KIND_COMPLEX) {
-        l.parts = 2;
-        l.bits = type->bits / 2u;
-        l.type = tn_dtype_get(l.bits == 32 ? TN_FLOAT32 : TN_FLOAT64);
-    }
-    if (l.type->kind == TN_KIND_FLOAT)
-        l.real = tn_mtx_real_of(l.type->dtype);
-    l.take = r->field == TN_MTX_PATTERN ? take_nothing
-             : l.parts == 2             ? take_complex
-             : l.type->kind == TN_KIND_FLOAT ? take_real
-                                             : take_integer;
+    l.bits = l.numbers.type->bits;
+    l.take = r->field == TN_MTX_PATTERN              ? take_nothing
+             : l.numbers.count == 2                  ? take_complex
+             : l.numbers.type->kind == TN_KIND_FLOAT ? take_real
+                                                     : take_integer;
     return l;
 }
 
 static inline void store(const loop *l, uint64_t at, const uint64_t *code)
 {
-    for (unsigned k = 0; k < l->parts; k++)
-        tn_code_put(l->r->values, at * l->parts + k, l->bits, code[k]);
+    for (unsigned k = 0; k < l->numbers.count; k++)
+        tn_code_put(l->r->values, at * l->numbers.count + k, l->bits, code[k]);
 }
 
 /* --- symmetry --- */
@@ -158,7 +150,7 @@ static inline void store(const loop *l, uint64_t at, const uint64_t *code)
 static uint64_t negative(const loop *l, uint64_t code)
 {
     uint64_t sign = UINT64_C(1) << (l->bits - 1);
-    if (l->type->kind == TN_KIND_FLOAT)
+    if (l->numbers.type->kind == TN_KIND_FLOAT)
         return code & (sign - 1) ? code ^ sign : 0;
     return (0 - code) & (UINT64_MAX >> (64 - l->bits));
 }
@@ -168,11 +160,11 @@ static uint64_t negative(const loop *l, uint64_t code)
 static bool mirror(const loop *l, const char *at, uint64_t *code)
 {
     bool skew = l->r->symmetry == TN_MTX_SKEW;
-    if (skew && l->type->kind != TN_KIND_FLOAT && code[0] == UINT64_C(1) << (l->bits - 1))
-        return tn_mtx_refuse(l->r, at, "an integer whose negative %s holds too", l->type->name) != NULL;
+    if (skew && l->numbers.type->kind != TN_KIND_FLOAT && code[0] == UINT64_C(1) << (l->bits - 1))
+        return tn_mtx_refuse(l->r, at, "an integer whose negative %s holds too", l->numbers.type->name) != NULL;
     if (skew)
         code[0] = negative(l, code[0]);
-    if (l->parts == 2 && l->r->symmetry != TN_MTX_SYMMETRIC)
+    if (l->numbers.count == 2 && l->r->symmetry != TN_MTX_SYMMETRIC)
         code[1] = negative(l, code[1]);
     return true;
 }

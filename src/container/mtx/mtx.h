@@ -48,6 +48,15 @@ typedef struct tn_mtx_real {
 
 tn_mtx_real tn_mtx_real_of(tn_dtype dtype);
 
+/* The numbers of an element: itself, or the two halves of a complex one. */
+typedef struct tn_mtx_numbers {
+    unsigned             count;
+    const tn_dtype_info *type;          /* of each */
+    tn_mtx_real          real;          /* if that is a float */
+} tn_mtx_numbers;
+
+tn_mtx_numbers tn_mtx_numbers_of(tn_dtype dtype);
+
 /* Takes the number at p and returns its end.  NULL: there is none, or (*held
  * is false) it is none that the type holds. */
 const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char *end, uint64_t *code, bool *held);

@@ -7,6 +7,7 @@
  * numbers are not computed with: neither locale nor rounding mode count. */
 #include "container/mtx/mtx.h"
 #include "base/text.h"
+#include "tensor/decimal.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -91,6 +92,18 @@ tn_mtx_real tn_mtx_real_of(tn_dtype dtype)
         .digits_rules = tn_encode_rules_for(digits, NULL),
         .fewest = digits->mantissa_bits * 30103u / 100000, .most = (digits->mantissa_bits + 1) * 30103u / 100000 + 2,
     };
+}
+
+tn_mtx_numbers tn_mtx_numbers_of(tn_dtype dtype)
+{
+    tn_mtx_numbers n = { .count = 1, .type = tn_dtype_get(dtype) };
+    if (n.type->kind == TN_KIND_COMPLEX) {
+        n.count = 2;
+        n.type = tn_dtype_get(n.type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
+    }
+    if (n.type->kind == TN_KIND_FLOAT)
+        n.real = tn_mtx_real_of(n.type->dtype);
+    return n;
 }
 
 /* --- text to decimal --- */
@@ -178,28 +191,12 @@ static void spell(const decimal *d, char text[TELLING + 32])
     snprintf(text + n, 16, "e%d", (int)exponent);
 }
 
-static double read_text(const char *text, int direction)
-{
-    int before = fegetround();
-    fesetround(direction);
-    double x = strtod(text, NULL);
-    fesetround(before);
-    return x;
-}
-
-/* For types narrower than float64: its first 53 bits, and one below them that
- * says whether anything follows.  Infinite where it is beyond every double. */
+/* For types narrower than float64. */
 static tn_number long_number(const decimal *d)
 {
     char text[TELLING + 32];
     spell(d, text);
-    double below = read_text(text, FE_DOWNWARD), above = read_text(text, FE_UPWARD);
-    tn_number x = tn_number_of_double(below);
-    if (isinf(above))
-        return (tn_number){ .class = TN_NUMBER_INFINITE };
-    x.significand = x.significand << 1 | (below != above);
-    x.exponent--;
-    return x;
+    return tn_decimal_number(text);
 }
 
 static bool is_same(tn_number a, tn_number b)
@@ -253,7 +250,7 @@ static bool to_double(const decimal *d, uint64_t *code)
     }
     char text[TELLING + 32];
     spell(d, text);
-    double x = read_text(text, FE_TONEAREST);
+    double x = tn_decimal_round(text, FE_TONEAREST);
     memcpy(code, &x, sizeof *code);
     *code |= sign;
     return !isinf(x);

@@ -117,9 +117,7 @@ enum { PIECE = 256 << 10, LINE_MAX_BYTES = 2 * (20 + 1) + 2 * (TN_MTX_NUMBER_MAX
 typedef struct output {
     tn_writer           *w;
     const tn_mtx_matrix *m;
-    const tn_dtype_info *type;          /* of an element; of half of one if it is complex */
-    unsigned             parts, bits;
-    tn_mtx_real          real;
+    tn_mtx_numbers       numbers;
     char                *piece, *next;
     uint64_t             at;            /* where the piece belongs */
 } output;
@@ -136,12 +134,13 @@ static tn_status flush(output *o, tn_error *err)
 /* Element i and the end of its line, and a blank in front of it if it follows an index. */
 static tn_status put_value(output *o, uint64_t i, tn_error *err)
 {
+    const tn_mtx_numbers *n = &o->numbers;
     char *p = o->next;
-    for (unsigned k = 0; k < o->parts && o->m->field != TN_MTX_PATTERN; k++) {
-        uint64_t code = tn_code_get(o->m->values, i * o->parts + k, o->bits);
+    for (unsigned k = 0; k < n->count && o->m->field != TN_MTX_PATTERN; k++) {
+        uint64_t code = tn_code_get(o->m->values, i * n->count + k, n->type->bits);
         if (k || o->m->indices)
             *p++ = ' ';
-        p = o->type->kind == TN_KIND_FLOAT ? tn_mtx_put_real(&o->real, code, p) : tn_mtx_put_integer(o->type, code, p);
+        p = n->type->kind == TN_KIND_FLOAT ? tn_mtx_put_real(&n->real, code, p) : tn_mtx_put_integer(n->type, code, p);
     }
     *p++ = '\n';
     o->next = p;
@@ -212,15 +211,7 @@ static tn_status put_text(output *o, tn_error *err)
 
 static output make_output(tn_writer *w, const tn_mtx_matrix *m)
 {
-    const tn_dtype_info *type = tn_dtype_get(m->tensor->dtype);
-    output o = { .w = w, .m = m, .type = type, .parts = 1, .bits = type->bits, .piece = tn_arena_alloc(&w->arena, PIECE) };
-    if (type->kind == TN_KIND_COMPLEX) {
-        o.parts = 2;
-        o.bits = type->bits / 2u;
-        o.type = tn_dtype_get(o.bits == 32 ? TN_FLOAT32 : TN_FLOAT64);
-    }
-    if (o.type->kind == TN_KIND_FLOAT)
-        o.real = tn_mtx_real_of(o.type->dtype);
+    output o = { .w = w, .m = m, .numbers = tn_mtx_numbers_of(m->tensor->dtype), .piece = tn_arena_alloc(&w->arena, PIECE) };
     o.next = o.piece;
     return o;
 }
