@@ -9,6 +9,7 @@
  * holds the results against plain loops: a fast wrong answer is none.  Then
  * prints "ready ENTRIES" and for each line "ACTION THREADS" that it reads the
  * seconds that takes.  bench/sparse runs it in turn with SciPy and NumPy. */
+#include "add_up.h"
 #include "clock.h"
 
 #include <pthread.h>
@@ -72,20 +73,6 @@ typedef struct share {
     size_t   size;
     uint64_t sum;
 } share;
-
-/* Compilers make vectors of this, the widest that the machine has: it is as fast as memory. */
-#if defined(__x86_64__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-static uint64_t add_up(const uint8_t *bytes, size_t n)
-{
-    uint64_t sum = 0, word;
-    for (size_t i = 0; i < n / sizeof word; i++) {
-        memcpy(&word, bytes + i * sizeof word, sizeof word);
-        sum += word;
-    }
-    return sum;
-}
 
 static void *read_share(void *argument)
 {

@@ -4,27 +4,13 @@
  *
  * Prints the seconds of a pass that adds up all mapped bytes of the tensors
  * and those of tn_stats(), in turn, one pair a line. */
+#include "add_up.h"
 #include "clock.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <tenon/tenon.h>
-
-/* Compilers make vectors of this, the widest that the machine has: it is as fast as memory. */
-#if defined(__x86_64__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-static uint64_t add_up(const uint8_t *bytes, uint64_t n)
-{
-    uint64_t sum = 0, word;
-    for (uint64_t i = 0; i < n / sizeof word; i++) {
-        memcpy(&word, bytes + i * sizeof word, sizeof word);
-        sum += word;
-    }
-    return sum;
-}
 
 static double read_only(const tn_file *file)
 {
