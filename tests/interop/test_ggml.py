@@ -2,8 +2,6 @@
 
 Uses the tool only.  Codes and scales are compared one by one: ours lie in parts, ggml's in blocks of a scale and
 nibbles that belong to values i and i + 16.  bench/scaled compares with ggml's C code, powers of two included."""
-import subprocess
-import sys
 
 import gguf
 import numpy as np
@@ -11,14 +9,9 @@ import safetensors
 import safetensors.numpy
 
 import each
+from tool import tenon
 
-TOOL = sys.argv[1]
 MXFP4 = gguf.GGMLQuantizationType.MXFP4
-
-
-def tenon(*arguments):
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, f"tenon {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr}"
 
 
 def values():

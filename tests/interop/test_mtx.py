@@ -2,9 +2,6 @@
 
 Uses the tool only.  tests/interop/run makes the environment."""
 import itertools
-import pathlib
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
@@ -12,37 +9,17 @@ import scipy.io
 import scipy.sparse as sp
 
 import each
+from tool import convert, random_array, tenon
 
-TOOL = sys.argv[1]
 CODES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 SHAPES = [(1, 1), (1, 7), (7, 1), (5, 8), (3, 0)]      # mmread() of SciPy 1.17 dies of an array without rows
 RNG = np.random.default_rng(11)
 
 
-def random_array(dtype, shape):
-    """Any bits at all: NaN, infinities and subnormals among them."""
-    dtype = np.dtype(dtype)
-    data = RNG.bytes(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-    if dtype == bool:
-        data = bytes(byte & 1 for byte in data)
-    return np.frombuffer(data, dtype).reshape(shape)
-
-
 def random_coo(dtype, shape, entries):
     """Entries in any order, some at the same place."""
     where = tuple(RNG.integers(0, n, entries) for n in shape)
-    return sp.coo_array((random_array(dtype, (entries,)), where), shape)
-
-
-def tenon(*arguments, status=0):
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == status, f"tenon {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr}"
-    return done.stdout + done.stderr
-
-
-def convert(source, target, *options):
-    tenon("convert", "--force", source, target, *options)
-    return target
+    return sp.coo_array((random_array(dtype, (entries,), RNG), where), shape)
 
 
 def bits(array):
@@ -75,7 +52,7 @@ def same_entries(a, b):
 
 def every_array_is_read_by_scipy(folder):
     for code, shape in itertools.product(CODES, SHAPES):
-        array = random_array(code, shape)
+        array = random_array(code, shape, RNG)
         np.save(folder / "a.npy", array)
         found = scipy.io.mmread(convert(folder / "a.npy", folder / "a.mtx"))
         assert found.shape == shape and bits(plain(found.astype(array.dtype))) == bits(plain(array)), (code, shape)
@@ -83,7 +60,7 @@ def every_array_is_read_by_scipy(folder):
 
 def every_array_comes_back_bit_for_bit(folder):
     for code, shape in itertools.product(CODES, SHAPES + [(0, 0), (0, 4)]):
-        np.save(folder / "a.npy", random_array(code, shape))
+        np.save(folder / "a.npy", random_array(code, shape, RNG))
         convert(folder / "a.npy", folder / "a.mtx")
         convert(folder / "a.mtx", folder / "b.npy", "--drop-names")
         assert (folder / "a.npy").read_bytes() == (folder / "b.npy").read_bytes(), (code, shape)
@@ -133,7 +110,7 @@ def every_type_that_scipy_writes_is_read(folder):
     for code in CODES:
         if code == "f2":                # which SciPy writes as integers
             continue
-        for form in (random_array(code, (6, 5)), random_coo(code, (40, 70), 200)):
+        for form in (random_array(code, (6, 5), RNG), random_coo(code, (40, 70), 200)):
             scipy.io.mmwrite(folder / "a.mtx", form, symmetry="general")
             expected = scipy.io.mmread(folder / "a.mtx")
             found = scipy.io.mmread(convert(folder / "a.mtx", folder / "b.mtx"))

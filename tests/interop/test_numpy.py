@@ -3,9 +3,6 @@
 Uses the tool only.  tests/interop/run makes the environment."""
 import io
 import itertools
-import pathlib
-import subprocess
-import sys
 import unittest.mock
 import zipfile
 
@@ -13,31 +10,10 @@ import ml_dtypes
 import numpy as np
 
 import each
+from tool import convert, random_array, tenon
 
-TOOL = sys.argv[1]
 CODES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 SHAPES = [(), (1,), (7,), (0,), (3, 5), (5, 1), (3, 0, 2), (2, 3, 4), (2, 1, 3, 2)]
-
-
-def random_array(dtype, shape, seed=0):
-    """Any bits at all: NaN, infinities and subnormals among them."""
-    dtype = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    data = np.random.default_rng(seed).bytes(size)
-    if dtype == bool:
-        data = bytes(byte & 1 for byte in data)
-    return np.frombuffer(data, dtype).reshape(shape)
-
-
-def tenon(*arguments, status=0):
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == status, f"tenon {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr}"
-    return done.stdout + done.stderr
-
-
-def convert(source, target, *options):
-    tenon("convert", "--force", source, target, *options)
-    return target
 
 
 def same(a, b):

@@ -2,10 +2,7 @@
 
 Uses the tool only.  tests/interop/run makes the environment."""
 import json
-import pathlib
 import struct
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
@@ -13,8 +10,8 @@ import safetensors
 import safetensors.numpy
 
 import each
+from tool import random_array, run, tenon
 
-TOOL = sys.argv[1]
 FILLER = "__tenon_filler_"
 SMALL_FLOATS = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
 PLAIN = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8",
@@ -23,22 +20,6 @@ PLAIN = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "ui
 
 def dtype_of(name):
     return np.dtype(getattr(ml_dtypes, name) if name in SMALL_FLOATS else name)
-
-
-def random_array(dtype, shape, seed=0):
-    """Any bits at all: NaN, infinities and subnormals among them."""
-    dtype = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    data = np.random.default_rng(seed).bytes(size)
-    if dtype == bool:
-        data = bytes(byte & 1 for byte in data)
-    return np.frombuffer(data, dtype).reshape(shape)
-
-
-def tenon(*arguments, status=0):
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == status, f"tenon {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr}"
-    return done.stdout
 
 
 def content(path):
@@ -136,7 +117,7 @@ def many_tensors_survive(folder):
 def listing_agrees_with_numpy(folder):
     path, tensors = folder / "types.safetensors", every_type()
     safetensors.numpy.save_file(tensors, path)
-    listed = {t["name"]: (t["type"], tuple(t["shape"]), t["nbytes"]) for t in json.loads(tenon("ls", "--json", path))["tensors"]}
+    listed = {t["name"]: (t["type"], tuple(t["shape"]), t["nbytes"]) for t in json.loads(run("ls", "--json", path).stdout)["tensors"]}
     seen = {name: (t[0], t[1], len(t[2])) for name, t in content(path)[0].items()}
     assert listed == seen, f"{listed}\n{seen}"
 
@@ -159,7 +140,7 @@ def values_agree_with_numpy(folder):
     tensors["float16"] = np.arange(0, 65536, 5, dtype="uint16").view("float16")
     safetensors.numpy.save_file(tensors, path)
     for name, array in tensors.items():
-        shown = json.loads(tenon("show", "--json", path, name))["values"]
+        shown = json.loads(run("show", "--json", path, name).stdout)["values"]
         with np.errstate(invalid="ignore"):     # signalling NaN
             array = array.astype("float64") if name in SMALL_FLOATS else array
         expected = [plain(v) for v in array.reshape(-1).tolist()]

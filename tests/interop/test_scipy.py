@@ -3,17 +3,14 @@
 Uses the tool only.  tests/interop/run makes the environment."""
 import itertools
 import json
-import pathlib
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
 import scipy.sparse as sp
 
 import each
+from tool import convert, run, tenon
 
-TOOL = sys.argv[1]
 TYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
          "complex128"]
 SHAPES = [(0, 0), (0, 5), (5, 0), (1, 1), (3, 7), (40, 30), (300, 1)]
@@ -36,22 +33,6 @@ def random_matrix(form, dtype, shape, density=0.2, index="int32", seed=0):
         matrix.data[begin:end], matrix.indices[begin:end] = matrix.data[begin:end][::-1].copy(), matrix.indices[begin:end][::-1].copy()
     matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
     return matrix
-
-
-def run(*arguments, status=0):
-    done = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == status, f"tenon {' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr}"
-    return done
-
-
-def tenon(*arguments, status=0):
-    done = run(*arguments, status=status)
-    return done.stdout + done.stderr
-
-
-def convert(source, target, *options):
-    tenon("convert", "--force", source, target, *options)
-    return target
 
 
 def to_scipy(source, target):
