@@ -7,32 +7,17 @@
  * right before and after, every way to treat overflow and NaN.
  *
  *     check_kernels [LEVEL]       only that level
- *
- * A plain program, so that it also runs where there is no cmocka. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+ */
+#include "check.h"
 
-#include "base/cpu.h"
 #include "tensor/array.h"
 #include "transform/kernels/kernels.h"
 
-enum { MAX_VALUES = 1 << 17, ROOM = 1 << 14, CANARY = 0xa5 };
-
-static unsigned passed, failed;
+enum { MAX_VALUES = 1 << 17, ROOM = 1 << 14 };
 
 static const tn_dtype_info *info(tn_dtype type)
 {
     return tn_dtype_get(type);
-}
-
-static uint64_t random_bits(void)
-{
-    static uint64_t state = 1;
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state >> 32 | (state * UINT64_C(0x9e3779b97f4a7c15)) >> 32 << 32;
 }
 
 /* --- what is checked ----------------------------------------------------- */
@@ -113,7 +98,7 @@ static void add_boundaries(tn_dtype type, const tn_dtype_info *to)
 {
     unsigned above = to->bits > 11 ? to->bits - 11u : 0;
     for (uint64_t i = 0; i < (uint64_t)1 << (to->bits - above); i++) {
-        uint64_t code = i << above | (random_bits() & (((uint64_t)1 << above) - 1));
+        uint64_t code = i << above | (bits64() & (((uint64_t)1 << above) - 1));
         tn_number a = tn_number_decode(to, code), b = tn_number_decode(to, code + 1);
         if (a.class != TN_NUMBER_FINITE)
             continue;
@@ -131,7 +116,7 @@ static void add_specials(const tn_dtype_info *type)
     for (uint64_t sign = 0; sign < 2; sign++)
         for (uint64_t exponent = 0; exponent < (uint64_t)1 << e; exponent++) {
             uint64_t code = (sign << e | exponent) << m, last = ((uint64_t)1 << m) - 1;
-            const uint64_t mantissas[] = { 0, 1, last, last / 2, last / 2 + 1, last / 2 + 2, random_bits() & last };
+            const uint64_t mantissas[] = { 0, 1, last, last / 2, last / 2 + 1, last / 2 + 2, bits64() & last };
             for (unsigned i = 0; i < sizeof mantissas / sizeof mantissas[0]; i++)
                 add(type->dtype, code | mantissas[i]);
         }
@@ -148,37 +133,23 @@ static void make_values(const cast *c)
     }
     add_boundaries(c->from, c->from == TN_FLOAT64 ? info(TN_BFLOAT16) : info(c->to));
     for (unsigned i = 0; c->from == TN_FLOAT64 && i < 5000; i++) {     /* near float32 and its ties, normal or not */
-        uint64_t exponent = 1023 - 160 + random_bits() % 300, top = random_bits() >> 12 >> 29 << 29;
-        add(c->from, random_bits() << 63 | exponent << 52 | top);
+        uint64_t exponent = 1023 - 160 + bits64() % 300, top = bits64() >> 12 >> 29 << 29;
+        add(c->from, bits64() << 63 | exponent << 52 | top);
         add(c->from, exponent << 52 | top | 1 << 28);
         add(c->from, exponent << 52 | top | ((1 << 28) + 1));
-        add(c->from, exponent << 52 | (top >> (random_bits() % 24)));
+        add(c->from, exponent << 52 | (top >> (bits64() % 24)));
     }
     if (c->from == TN_TF32)
         add_specials(info(TN_FLOAT32));
     else
         add_specials(from);
     for (unsigned i = 0; i < 5000; i++)
-        add(c->from, random_bits());
+        add(c->from, bits64());
 }
-
-/* --- pages --------------------------------------------------------------- */
-
-/* ROOM bytes between two pages that must not be touched. */
-static uint8_t *guarded(void)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = ROOM < page ? page : ROOM;
-    uint8_t *p = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED || mprotect(p + page, size, PROT_READ | PROT_WRITE) != 0) {
-        perror("check_kernels: mmap");
-        exit(3);
-    }
-    return p + page + size - ROOM;
-}
-
-static uint8_t *src_room, *dst_room;
 
 /* --- comparing ----------------------------------------------------------- */
+
+static uint8_t *src_room, *dst_room;    /* ROOM bytes each */
 
 static bool complain(const cast *c, const tn_kernel_args *args, const char *what, uint64_t i, size_t n,
                      uint64_t source, uint64_t want, uint64_t got)
@@ -230,9 +201,9 @@ static bool run_lengths(const cast *c, const tn_kernel_args *args)
     for (size_t k = 0; k < 131 + sizeof longer / sizeof longer[0]; k++) {
         size_t n = k < 131 ? k : longer[k - 131];
         size_t dst_end = ROOM - bytes_of(c->to, n), src_end = ROOM - bytes_of(c->from, n);
-        uint64_t first = random_bits() % (nvalues - n) / 8 * 8;
-        size_t odd = 1 + random_bits() % 255;
-        a.stream = random_bits() & 1;
+        uint64_t first = bits64() % (nvalues - n) / 8 * 8;
+        size_t odd = 1 + bits64() % 255;
+        a.stream = bits64() & 1;
         if (!run_placed(c, &a, n, 0, 0, first) || !run_placed(c, &a, n, dst_end, src_end, first))
             return false;
         a.stream = !a.stream;
@@ -296,7 +267,7 @@ static bool check_swap(const tn_kernels *k)
                 uint8_t *dst = place == 0 ? dst_room + 3 : dst_room + ROOM - n;
                 memset(dst_room, CANARY, ROOM);
                 for (size_t i = 0; i < n; i++)
-                    src[i] = (uint8_t)random_bits();
+                    src[i] = (uint8_t)bits64();
                 if (place == 2)
                     memcpy(dst, src, n);
                 k->swap(dst, place == 2 ? dst : src, n, unit);
@@ -310,13 +281,6 @@ static bool check_swap(const tn_kernels *k)
 }
 
 /* --- levels -------------------------------------------------------------- */
-
-static void report(const char *level, const char *name, bool good)
-{
-    printf("%s %s: %s\n", good ? "[       OK ]" : "[  FAILED  ]", level, name);
-    fflush(stdout);
-    *(good ? &passed : &failed) += 1;
-}
 
 static void check(const char *level, tn_cast_fn kernel, tn_dtype to, tn_dtype from, way how)
 {
@@ -348,17 +312,12 @@ static void check_level(unsigned cpu)
 
 int main(int argc, char **argv)
 {
-    static const unsigned masks[] = { 0, TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512, TN_CPU_NEON };
-    unsigned here = tn_cpu_detect();
     values = malloc((size_t)MAX_VALUES * 8);
-    src_room = guarded();
-    dst_room = guarded();
+    src_room = guarded(ROOM);
+    dst_room = guarded(ROOM);
     if (!values)
         return 3;
-    for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++)
-        if ((masks[i] & here) == masks[i] && (argc < 2 || strcmp(argv[1], tn_cpu_name(masks[i])) == 0))
-            check_level(masks[i]);
+    int status = check_levels(argc, argv, check_level);
     free(values);
-    printf("%u passed, %u failed\n", passed, failed);
-    return failed != 0 || passed == 0;
+    return status;
 }

@@ -6,39 +6,14 @@
  * every length, at any address, up to a page that must not be touched; then
  * whole blocks, which weave, stage and stream.  A line a kernel; fails if one
  * does. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "check.h"
 
-#include "base/cpu.h"
 #include "tensor/code.h"
 #include "transform/layout.h"
 
-enum { ROOM = 320 << 10, CANARY = 0xa5, MOST = 130, BLOCKS = 6000, MAX_DIMS = 4 };
+enum { ROOM = 320 << 10, MOST = 130, BLOCKS = 6000, MAX_DIMS = 4 };
 
 static uint8_t *src_room, *dst_room, *want_room;
-static unsigned passed, failed;
-
-static uint64_t below(uint64_t n)
-{
-    static uint64_t state = 1;
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (state >> 33) % n;
-}
-
-/* ROOM bytes between two pages that must not be touched. */
-static uint8_t *guarded(void)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (ROOM + page - 1) / page * page;
-    uint8_t *p = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED || mprotect(p + page, size, PROT_READ | PROT_WRITE) != 0) {
-        perror("check_layout: mmap");
-        exit(3);
-    }
-    return p + page + size - ROOM;
-}
 
 /* Where `size` bytes go: the beginning or the end of a room, or a line or an odd place in it. */
 static size_t place(size_t size)
@@ -254,13 +229,6 @@ static bool check_blocks(const tn_layout_kernels *k)
 
 /* --- levels ------------------------------------------------------------------------------- */
 
-static void report(const char *level, const char *name, bool good)
-{
-    printf("%s %s: %s\n", good ? "[       OK ]" : "[  FAILED  ]", level, name);
-    fflush(stdout);
-    *(good ? &passed : &failed) += 1;
-}
-
 static void check_level(unsigned cpu)
 {
     tn_layout_kernels k;
@@ -278,16 +246,10 @@ static void check_level(unsigned cpu)
 
 int main(int argc, char **argv)
 {
-    static const unsigned masks[] = { 0, TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512 };
-    unsigned here = tn_cpu_detect();
-    src_room = guarded();
-    dst_room = guarded();
-    want_room = guarded();
+    src_room = guarded(ROOM);
+    dst_room = guarded(ROOM);
+    want_room = guarded(ROOM);
     for (size_t i = 0; i < ROOM; i++)
         src_room[i] = (uint8_t)below(256);
-    for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++)
-        if ((masks[i] & here) == masks[i] && (argc < 2 || strcmp(argv[1], tn_cpu_name(masks[i])) == 0))
-            check_level(masks[i]);
-    printf("%u passed, %u failed\n", passed, failed);
-    return failed != 0 || passed == 0;
+    return check_levels(argc, argv, check_level);
 }

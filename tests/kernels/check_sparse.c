@@ -6,41 +6,15 @@
  * values, thresholds of every shape, at any address up to a page that must not be
  * touched, with exactly the room that is needed and with more.  A line a
  * kernel; fails if one does. */
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "check.h"
 
-#include "base/cpu.h"
 #include "transform/kernels/sparse.h"
 
-enum { ROOM = 12 << 10, CANARY = 0xa5, MOST = 130, LONG = 700, TRIES = 4 };
+enum { ROOM = 12 << 10, MOST = 130, LONG = 700, TRIES = 4 };
 
 static uint8_t *src_room, *values_room, *places_room;
-static unsigned passed, failed;
 
 static const size_t widths[TN_SIEVE_KINDS] = { 1, 2, 4, 8, 1, 8, 16 };
-
-static uint64_t below(uint64_t n)
-{
-    static uint64_t state = 1;
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (state >> 33) % n;
-}
-
-/* ROOM bytes between two pages that must not be touched. */
-static uint8_t *guarded(void)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (ROOM + page - 1) / page * page;
-    uint8_t *p = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED || mprotect(p + page, size, PROT_READ | PROT_WRITE) != 0) {
-        perror("check_sparse: mmap");
-        exit(3);
-    }
-    return p + page + size - ROOM;
-}
 
 /* Where `size` bytes go: the beginning or the end of a room, or an odd place in it. */
 static size_t place(size_t size)
@@ -194,28 +168,19 @@ static bool check_kind(const tn_sparse_kernels *k, tn_sieve_kind kind)
 static void check_level(unsigned cpu)
 {
     static const char *const names[TN_SIEVE_KINDS] = {
-        "1 byte", "2 bytes", "4 bytes", "8 bytes", "fnuz", "pairs of 4 bytes", "pairs of 8 bytes",
+        "elements of 1 byte", "elements of 2 bytes", "elements of 4 bytes", "elements of 8 bytes", "elements of fnuz",
+        "elements of pairs of 4 bytes", "elements of pairs of 8 bytes",
     };
     tn_sparse_kernels k;
     tn_sparse_kernels_init(&k, cpu);
-    for (unsigned i = 0; i < TN_SIEVE_KINDS; i++) {
-        bool good = check_kind(&k, (tn_sieve_kind)i);
-        printf("%s %s: elements of %s\n", good ? "[       OK ]" : "[  FAILED  ]", tn_cpu_name(cpu), names[i]);
-        fflush(stdout);
-        *(good ? &passed : &failed) += 1;
-    }
+    for (unsigned i = 0; i < TN_SIEVE_KINDS; i++)
+        report(tn_cpu_name(cpu), names[i], check_kind(&k, (tn_sieve_kind)i));
 }
 
 int main(int argc, char **argv)
 {
-    static const unsigned masks[] = { 0, TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512 };
-    unsigned here = tn_cpu_detect();
-    src_room = guarded();
-    values_room = guarded();
-    places_room = guarded();
-    for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++)
-        if ((masks[i] & here) == masks[i] && (argc < 2 || strcmp(argv[1], tn_cpu_name(masks[i])) == 0))
-            check_level(masks[i]);
-    printf("%u passed, %u failed\n", passed, failed);
-    return failed != 0 || passed == 0;
+    src_room = guarded(ROOM);
+    values_room = guarded(ROOM);
+    places_room = guarded(ROOM);
+    return check_levels(argc, argv, check_level);
 }
