@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "datatype.h"
+#include "random.h"
 #include "tensor/datatype_read.h"
 #include "tensor/number.h"
 
@@ -470,13 +471,6 @@ static void the_page_lists_every_name(void)
 
 /* ---- any text ---- */
 
-static uint32_t random_below(uint32_t n)
-{
-    static uint64_t state = 1;
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(state >> 33) % n;
-}
-
 static void append(char *text, size_t cap, const char *more)
 {
     size_t n = strlen(text);
@@ -494,16 +488,16 @@ static void random_spec(char *text, size_t cap)
     static const char *const zeros[] = { "", "", "_int8", "_int4", "_float16", "_e5m6" };
     static const char *const tiles[] = { "", "_t32", "_t16", "_t0", "_t64s8", "_t32s4o1", "_t8d0", "_t16d1", "_t32n2m4", "_t16s4o2d2n1m8",
                                          "_t0n3m4", "_t8_t16", "_t32d0_t2d1", "_t16_t32s8", "_t8_t32s4o2" };
-    const char *first = numbers[random_below(16)];
+    const char *first = numbers[below(16)];
     text[0] = '\0';
     append(text, cap, first);
     append(text, cap, "|");
-    append(text, cap, random_below(8) ? "" : "multi_float32_");
-    append(text, cap, scales[random_below(9)]);
-    append(text, cap, zeros[random_below(first[0] == 'u' || !random_below(8) ? 6 : 2)]);
-    append(text, cap, tiles[random_below(15)]);
+    append(text, cap, below(8) ? "" : "multi_float32_");
+    append(text, cap, scales[below(9)]);
+    append(text, cap, zeros[below(first[0] == 'u' || !below(8) ? 6 : 2)]);
+    append(text, cap, tiles[below(15)]);
     for (char *p = text; *p; p++)
-        if (*p >= 'a' && *p <= 'z' && random_below(4) == 0)
+        if (*p >= 'a' && *p <= 'z' && below(4) == 0)
             *p = (char)(*p - 'a' + 'A');
 }
 

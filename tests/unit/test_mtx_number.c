@@ -8,17 +8,7 @@
 #include <stdio.h>
 
 #include "container/mtx/mtx.h"
-
-static uint64_t seed = 12345;
-
-static uint64_t random_bits(void)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    uint64_t x = seed;
-    x ^= x >> 33;
-    x *= UINT64_C(0xff51afd7ed558ccd);
-    return x ^ x >> 33;
-}
+#include "random.h"
 
 /* Reads all of a text that is in a heap block of its own. */
 static bool reads(const tn_mtx_real *real, const char *text, uint64_t *code)
@@ -80,7 +70,7 @@ static void codes_of_wide_types_come_back(void)
         check_code(&f32, (special[i] & 0x7fffffff) | UINT64_C(1) << 31);
     }
     for (int i = 0; i < 200000; i++) {
-        uint64_t bits = random_bits();
+        uint64_t bits = bits64();
         check_code(&f32, bits & UINT32_MAX);
         check_code(&tf32, bits & 0xffffe000);
         if (i % 10 == 0)
@@ -123,13 +113,13 @@ static void what_is_written_is_the_shortest_text(void)
     for (uint64_t exponent = 1023 - 40; exponent < 1023 + 140; exponent++) {
         check_shortest(&f64, exponent << 52);
         for (int i = 0; i < 20; i++)
-            check_shortest(&f64, exponent << 52 | random_bits() >> 12);
+            check_shortest(&f64, exponent << 52 | bits64() >> 12);
     }
     for (uint64_t exponent = 0; exponent < 255; exponent++) {
         check_shortest(&f32, exponent << 23 | (exponent == 0));
         for (int i = 0; i < 20; i++)
-            check_shortest(&f32, exponent << 23 | random_bits() >> 41 | 1);
-        check_shortest(&bf16, exponent << 7 | (random_bits() >> 57) | 1);
+            check_shortest(&f32, exponent << 23 | bits64() >> 41 | 1);
+        check_shortest(&bf16, exponent << 7 | (bits64() >> 57) | 1);
     }
     for (uint64_t code = 1; code < 0x7c00; code += 7)
         check_shortest(&f16, code);
@@ -183,7 +173,7 @@ static void any_decimal_is_read_as_the_c_library_reads_it(void)
 {
     char text[128];
     for (int i = 0; i < 300000; i++) {
-        uint64_t a = random_bits(), b = random_bits();
+        uint64_t a = bits64(), b = bits64();
         int digits = (int)(b % 25), exponent = (int)(b >> 8 & 127) - 64;
         if (i % 8 == 0)
             exponent *= 6;

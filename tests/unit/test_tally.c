@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "random.h"
 #include "transform/kernels/kernels.h"
 #include "transform/kernels/stats.h"
 
@@ -27,11 +28,9 @@ static size_t each_level(void (*use)(const tn_stats_kernels *k))
     return count;
 }
 
-static uint64_t seed = 1;
 static uint32_t bits32(void)
 {
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(seed >> 32);
+    return (uint32_t)(next_state() >> 32);
 }
 
 static float from_bits(uint32_t bits)
