@@ -98,6 +98,17 @@ static void items_are_emitted_in_order_and_once(void)
     }
 }
 
+static void a_pool_for_one_run_has_no_more_threads_than_items(void)
+{
+    for (size_t j = 0; j < JOB_COUNTS; j++)
+        for (uint64_t n = 0; n < 40; n++) {
+            unsigned jobs = n && n < job_counts[j] ? (unsigned)n : job_counts[j];
+            trial t = { .slots = 2 * jobs, .jobs = jobs, .fail_work = UINT64_MAX, .fail_emit = UINT64_MAX, .every = 1 };
+            CHECK(tn_pool_once(job_counts[j], n, &(tn_ordered){ work, emit, &t }, NULL) == TN_OK);
+            CHECK(t.emitted == n && t.worked == n && t.inside == 0);
+        }
+}
+
 static void there_are_never_more_items_than_slots(void)
 {
     for (size_t j = 0; j < JOB_COUNTS; j++) {
@@ -248,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(items_are_emitted_in_order_and_once),
+        TEST(a_pool_for_one_run_has_no_more_threads_than_items),
         TEST(there_are_never_more_items_than_slots),
         TEST(the_first_failure_in_order_is_the_one_reported),
         TEST(a_pool_works_again_after_a_failure),
