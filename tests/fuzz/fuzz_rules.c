@@ -1,11 +1,9 @@
 /* Rules of casts, layouts and padding: refused with a reason, or read into something that reads back the same. */
-#include <stdio.h>
-#include <stdlib.h>
+#include "require.h"
+
 #include <string.h>
 
 #include <tenon/convert.h>
-
-#define REQUIRE(property) do { if (!(property)) __builtin_trap(); } while (0)
 
 /* A rule with a datatype or with N:M as text again. */
 static void check_scaled(const tn_cast_rule *rule)

@@ -1,7 +1,7 @@
 /* The JSON reader and writer. */
 #include "support.h"
 
-#include "bytes/json.h"
+#include "walk_json.h"
 
 #include <fenv.h>
 #include <math.h>
@@ -33,35 +33,13 @@ static void end(fixture *f)
     free(f->copy);
 }
 
-/* Reads a value through the getters; the depth of recursion is the reader's. */
-static void walk(tn_json *j)
-{
-    tn_text key;
-    switch (tn_json_peek(j)) {
-    case TN_JSON_OBJECT:
-        tn_json_object(j);
-        while (tn_json_key(j, &key))
-            walk(j);
-        break;
-    case TN_JSON_ARRAY:
-        tn_json_array(j);
-        while (tn_json_item(j))
-            walk(j);
-        break;
-    case TN_JSON_STRING: tn_json_string(j); break;
-    case TN_JSON_NUMBER: tn_json_number(j); break;
-    case TN_JSON_NULL:   tn_json_null(j); break;
-    default:             tn_json_bool(j); break;
-    }
-}
-
 /* The verdict on a whole text; skipping and walking must agree about it. */
 static tn_status verdict(const void *text, size_t n)
 {
     fixture a, b;
     tn_json_skip(begin_n(&a, text, n));
     tn_json_done(&a.j);
-    walk(begin_n(&b, text, n));
+    walk_json(begin_n(&b, text, n));
     tn_json_done(&b.j);
     CHECK(a.j.status == b.j.status);
     CHECK(a.j.at == b.j.at);

@@ -1,9 +1,9 @@
 /* JSON to CBOR and back. */
 #include "support.h"
 
-#include "bytes/transcode.h"
+#include "hex.h"
 
-#include <stdio.h>
+#include "bytes/transcode.h"
 
 static tn_status encode(const void *json, size_t n, tn_buf *out)
 {
@@ -29,17 +29,6 @@ static bool decode(const void *item, size_t n, tn_buf *out)
     CHECK(!out->bad);
     free(copy);
     return exact;
-}
-
-static size_t from_hex(const char *hex, uint8_t *out)
-{
-    size_t n = 0;
-    for (unsigned value; *hex; hex += 2) {
-        hex += strspn(hex, " ");
-        CHECK(sscanf(hex, "%2x", &value) == 1);
-        out[n++] = (uint8_t)value;
-    }
-    return n;
 }
 
 static void json_becomes_the_shortest_cbor_and_comes_back(void)
