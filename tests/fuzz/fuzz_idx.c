@@ -6,11 +6,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    tn_open_options options = { .size = sizeof options, .format = "idx" };
-    tn_file *file = NULL;
-    if (walk_bytes(data, size, "idx"))
+    tn_file *file;
+    if (walk_open(data, size, "idx", &file))
         return 0;
-    REQUIRE(tn_open_memory(data, size, &options, &file, NULL) == TN_OK && tn_file_count(file) == 1);
+    REQUIRE(tn_file_count(file) == 1);
     const tn_tensor *t = tn_file_tensor(file, 0);
     REQUIRE(t->parts->nbytes == size - 4 - 4 * t->rank && !tn_file_warning(file, 0));
     tn_close(file);

@@ -68,6 +68,17 @@ static inline void must_convert(const char *in, const char *out, wish w)
                  w.layout ? w.layout : "-", w.pad ? w.pad : "-", err.text);
 }
 
+/* A dry run leaves nothing behind and says how many bytes the run takes, or less than `more` too many. */
+static inline void check_dry_run(const char *in, const char *out, uint64_t more)
+{
+    tn_convert_result dry, real;
+    int before = count_entries(folder);
+    must_convert(in, out, (wish){ .dry_run = true, .result = &dry });
+    CHECK(count_entries(folder) == before);
+    must_convert(in, out, (wish){ .result = &real });
+    CHECK(dry.bytes_out >= real.bytes_out && dry.bytes_out < real.bytes_out + more);
+}
+
 /* Refused with this status and a message that has `text` in it, and nothing is left. */
 static inline void must_fail(const char *in, wish w, tn_status status, const char *text)
 {

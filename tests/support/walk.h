@@ -120,22 +120,51 @@ static inline void walk_file(const tn_file *file)
 }
 
 /* Opens bytes as `format` (NULL: by content) and does everything with them.
- * Returns what opening said. */
-static inline tn_status walk_bytes(const void *data, size_t n, const char *format)
+ * Returns what opening said; after TN_OK the caller closes *file. */
+static inline tn_status walk_open(const void *data, size_t n, const char *format, tn_file **file)
 {
-    tn_file *file = NULL;
     tn_error err = { 0 };
     tn_open_options options = { .size = sizeof options, .format = format };
-    tn_status status = tn_open_memory(data, n, &options, &file, &err);
+    *file = NULL;
+    tn_status status = tn_open_memory(data, n, &options, file, &err);
     if (status) {
-        REQUIRE(file == NULL);
+        REQUIRE(*file == NULL);
         REQUIRE(err.offset <= n || err.offset == TN_NO_OFFSET);
         walk_error(&err, status);
         return status;
     }
-    walk_file(file);
-    tn_close(file);
+    walk_file(*file);
     return TN_OK;
+}
+
+static inline tn_status walk_bytes(const void *data, size_t n, const char *format)
+{
+    tn_file *file;
+    tn_status status = walk_open(data, n, format, &file);
+    tn_close(file);
+    return status;
+}
+
+/* Writing what a fuzzed size makes large takes time and teaches nothing. */
+static inline bool walk_is_small(const tn_file *file)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < tn_file_count(file); i++)
+        for (uint32_t k = 0; k < tn_file_tensor(file, i)->nparts; k++) {
+            uint64_t n = tn_file_tensor(file, i)->parts[k].nbytes;
+            if (n > WALK_READ_MAX || (total += n) > WALK_READ_MAX)
+                return false;
+        }
+    return true;
+}
+
+/* Both have the same tensors with the same values and metadata. */
+static inline void require_same_tensors(const tn_file *a, const tn_file *b)
+{
+    tn_compare_options options = { .size = sizeof options, .jobs = 1 };
+    size_t different = 1;
+    tn_error err;
+    REQUIRE(tn_compare(a, b, &options, NULL, &different, &err) == TN_OK && different == 0);
 }
 
 #endif

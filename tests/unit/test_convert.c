@@ -312,9 +312,8 @@ static void input_and_output_may_be_the_same_file(void)
         CHECK(tn_open(in_folder("in.zt").text, &how, &f, NULL) == TN_OK);
         must_convert(f, "in.zt", &(tn_convert_options){ .create = &create, .encoding = TN_CHOOSE });
         tn_file *after = open_file("in.zt");
-        size_t different = 99;
         CHECK(tn_file_tensor(after, 0)->parts[0].storage.encoding == TN_ENCODING_ZSTD);
-        CHECK(tn_compare(before, after, NULL, NULL, &different, NULL) == TN_OK && different == 0);
+        require_same_tensors(before, after);
         tn_close(after);
         tn_close(before);
         tn_close(f);

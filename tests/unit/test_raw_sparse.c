@@ -2,8 +2,8 @@
  * damaged. */
 #include "support.h"
 
+#include "convert.h"
 #include "files.h"
-#include "make.h"
 
 #include "container/file.h"
 #include "tensor/array.h"
@@ -539,24 +539,16 @@ static void sparse_tensors_stand_beside_others(void)
     tn_close(f);
 }
 
-static void convert(const char *from, const char *to)
-{
-    tn_file *f = open_file(from);
-    tn_error err = { .text = "" };
-    check_status(tn_convert(f, in_folder(to).text, NULL, NULL, &err), &err, TN_OK, "");
-    tn_close(f);
-}
-
 static void sparse_tensors_go_through_other_containers(void)
 {
     write_mixture("m.json");
-    convert("m.json", "m.zt");
-    convert("m.zt", "o.json");
+    must_convert("m.json", "m.zt", (wish){ 0 });
+    must_convert("m.zt", "o.json", (wish){ 0 });
     check_same_files(in_folder("m.json").text, in_folder("o.json").text);
     check_same_files(in_folder("m.bin").text, in_folder("o.bin").text);
     write_sparse("s.json", &some_csr);
-    convert("s.json", "s.safetensors");
-    convert("s.safetensors", "t.json");
+    must_convert("s.json", "s.safetensors", (wish){ 0 });
+    must_convert("s.safetensors", "t.json", (wish){ 0 });
     check_same_files(in_folder("s.json").text, in_folder("t.json").text);
 }
 
@@ -589,16 +581,8 @@ static void data_that_is_not_needed_is_left_alone(void)
 static void a_dry_run_tells_about_how_long_it_would_be(void)
 {
     write_mixture("m.json");
-    tn_file *f = open_file("m.json");
-    tn_create_options create = { .size = sizeof create, .format = "raw" };
-    tn_convert_options options = { .size = sizeof options, .create = &create, .dry_run = true };
-    tn_convert_result dry, real;
-    CHECK(tn_convert(f, in_folder("out.json").text, &options, &dry, NULL) == TN_OK);
-    CHECK(count_entries(folder) == 2);
-    options.dry_run = false;
-    CHECK(tn_convert(f, in_folder("out.json").text, &options, &real, NULL) == TN_OK);
-    CHECK(count_entries(folder) == 4 && dry.bytes_out >= real.bytes_out && dry.bytes_out < real.bytes_out + 200);
-    tn_close(f);
+    check_dry_run("m.json", "out.json", 200);
+    CHECK(count_entries(folder) == 4);
 }
 
 static void a_dry_run_knows_every_type(void)
