@@ -20,8 +20,18 @@ typedef struct simple {
     uint32_t       nmeta;
 } simple;
 
-/* Writes NAME in the test's folder with one tensor, in place of another file; the status of the first call that failed. */
-static inline tn_status try_write_tensor(const char *name, tn_create_options options, const tn_tensor *t, tn_error *err)
+/* The end of a file whose tensors were added with this status. */
+static inline tn_status finish_or_abandon(tn_writer *w, tn_status status, tn_error *err)
+{
+    if (!status)
+        return tn_writer_finish(w, err);
+    tn_writer_abandon(w);
+    return status;
+}
+
+/* Writes NAME in the test's folder in place of another file; the status of the first call that failed. */
+static inline tn_status try_write_tensors(const char *name, tn_create_options options, const tn_tensor *const *tensors, size_t n,
+                                          tn_error *err)
 {
     tn_writer *w;
     options.size = sizeof options;
@@ -29,11 +39,14 @@ static inline tn_status try_write_tensor(const char *name, tn_create_options opt
     tn_status status = tn_create(in_folder(name).text, &options, &w, err);
     if (status)
         return status;
-    status = tn_writer_add(w, t, err);
-    if (!status)
-        return tn_writer_finish(w, err);
-    tn_writer_abandon(w);
-    return status;
+    for (size_t i = 0; i < n && !status; i++)
+        status = tn_writer_add(w, tensors[i], err);
+    return finish_or_abandon(w, status, err);
+}
+
+static inline tn_status try_write_tensor(const char *name, tn_create_options options, const tn_tensor *t, tn_error *err)
+{
+    return try_write_tensors(name, options, &t, 1, err);
 }
 
 static inline tn_status add_simple(tn_writer *w, const simple *s, tn_error *err)
@@ -54,10 +67,7 @@ static inline tn_status try_write(const char *name, tn_create_options options, c
         return status;
     for (size_t i = 0; i < n && !status; i++)
         status = add_simple(w, &tensors[i], err);
-    if (!status)
-        return tn_writer_finish(w, err);
-    tn_writer_abandon(w);
-    return status;
+    return finish_or_abandon(w, status, err);
 }
 
 static inline void write_file(const char *name, tn_create_options options, const simple *tensors, size_t n)

@@ -38,18 +38,10 @@ static void drop(set *s)
 
 static tn_status try_set(const set *s, const char *name, tn_create_options options, tn_error *err)
 {
-    tn_writer *w;
-    options.size = sizeof options;
-    options.replace = true;
-    tn_status status = tn_create(in_folder(name).text, &options, &w, err);
-    if (status)
-        return status;
-    for (size_t i = 0; i < s->count && !status; i++)
-        status = tn_writer_add(w, &s->items[i]->t, err);
-    if (!status)
-        return tn_writer_finish(w, err);
-    tn_writer_abandon(w);
-    return status;
+    const tn_tensor *tensors[MOST];
+    for (size_t i = 0; i < s->count; i++)
+        tensors[i] = &s->items[i]->t;
+    return try_write_tensors(name, options, tensors, s->count, err);
 }
 
 static void write_set(const set *s, const char *name, tn_create_options options)

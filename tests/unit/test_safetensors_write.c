@@ -476,12 +476,18 @@ static void store_shard(const char *name, const char *json, size_t data_size)
     free(bytes);
 }
 
-static void bad_sets_are_refused_with_the_reason(void)
+/* Three with metadata, of which some agree, and one that is too short. */
+static void store_shards(void)
 {
     store_shard("1", "{\"__metadata__\":{\"k\":\"1\",\"s\":\"same\"}," U8("a", 0, 1, 1) "}", 1);
     store_shard("2", "{\"__metadata__\":{\"k\":\"2\",\"s\":\"same\"}," U8("b", 0, 1, 1) "}", 1);
     store_shard("3", "{\"__metadata__\":{\"k\":\"1\"}," U8("c", 0, 1, 1) "}", 1);
     store_shard("bad", "{" U8("d", 0, 2, 2) "}", 1);
+}
+
+static void bad_sets_are_refused_with_the_reason(void)
+{
+    store_shards();
     check_set_refused("{\"metadata\":{}, \"weight_maps\":{}, \"weight_map\" }", "expected ':'");
     check_set_refused("{\"metadata\":{}, \"weight_map\":{}, \"weight_map\":{}}", "weight_map is there twice");
     check_set_refused("{\"metadata\":[], \"weight_map\":{}}", "expected an object");
@@ -500,10 +506,7 @@ static void bad_sets_are_refused_with_the_reason(void)
 
 static void sets_disagreeing_with_their_shards_are_refused(void)
 {
-    store_shard("1", "{\"__metadata__\":{\"k\":\"1\",\"s\":\"same\"}," U8("a", 0, 1, 1) "}", 1);
-    store_shard("2", "{\"__metadata__\":{\"k\":\"2\",\"s\":\"same\"}," U8("b", 0, 1, 1) "}", 1);
-    store_shard("3", "{\"__metadata__\":{\"k\":\"1\"}," U8("c", 0, 1, 1) "}", 1);
-    store_shard("bad", "{" U8("d", 0, 2, 2) "}", 1);
+    store_shards();
     check_set_refused("{\"weight_map\":{\"c\":\"3\",\"a\":\"3\"}}", "tensor \"a\" is not in \"3\"");
     check_set_refused("{\"weight_map\":{\"c\":\"3\",\"a\":\"3\",\"x\":\"1\"}}", "tensor \"a\" is here but the index says it is in \"3\"");
     check_set_refused("{\"weight_map\":{\"a\":\"1\",\"b\":\"2\"}}", "metadata key \"k\" has one value in");

@@ -122,7 +122,8 @@ static tn_part part_of(const spaced *s)
     return p;
 }
 
-static void rows_that_lie_apart_are_gathered(void)
+/* Every part of all_spaced, read whichever way. */
+static void each_spaced(void (*check)(const tn_file *f, const tn_part *p, const uint8_t *expected))
 {
     fill_stored();
     for (size_t io = 0; io < 2; io++) {
@@ -130,32 +131,37 @@ static void rows_that_lie_apart_are_gathered(void)
         for (size_t i = 0; i < sizeof all_spaced / sizeof *all_spaced; i++) {
             tn_part p = part_of(&all_spaced[i]);
             uint8_t *expected = gather(&p);
-            check_stream(f, &p, expected, 0, p.nbytes);
-            check_rows(f, &p, expected);
-            CHECK(tn_part_splits(&p) && !tn_part_is_range(&p) && tn_file_view(f, &p) == NULL);
+            check(f, &p, expected);
             free(expected);
         }
         tn_close(f);
     }
 }
 
-/* Ranges begin and end on elements, inside a row too. */
+static void check_whole(const tn_file *f, const tn_part *p, const uint8_t *expected)
+{
+    check_stream(f, p, expected, 0, p->nbytes);
+    check_rows(f, p, expected);
+    CHECK(tn_part_splits(p) && !tn_part_is_range(p) && tn_file_view(f, p) == NULL);
+}
+
+static void rows_that_lie_apart_are_gathered(void)
+{
+    each_spaced(check_whole);
+}
+
+/* They begin and end on elements, inside a row too. */
+static void check_ranges(const tn_file *f, const tn_part *p, const uint8_t *expected)
+{
+    uint64_t element = tn_dtype_get(p->array.dtype)->bits / 8, elements = p->nbytes / element;
+    for (uint64_t from = 0; from <= elements; from = from * 3 + 1)
+        for (uint64_t n = 0; n <= elements - from; n = n * 5 + 1)
+            check_stream(f, p, expected, from * element, n * element);
+}
+
 static void any_range_of_them_can_be_had(void)
 {
-    fill_stored();
-    for (size_t io = 0; io < 2; io++) {
-        tn_file *f = open_stored(BYTES, ios[io]);
-        for (size_t i = 0; i < sizeof all_spaced / sizeof *all_spaced; i++) {
-            tn_part p = part_of(&all_spaced[i]);
-            uint8_t *expected = gather(&p);
-            uint64_t element = tn_dtype_get(p.array.dtype)->bits / 8, elements = p.nbytes / element;
-            for (uint64_t from = 0; from <= elements; from = from * 3 + 1)
-                for (uint64_t n = 0; n <= elements - from; n = n * 5 + 1)
-                    check_stream(f, &p, expected, from * element, n * element);
-            free(expected);
-        }
-        tn_close(f);
-    }
+    each_spaced(check_ranges);
 }
 
 /* ---- checksums ---- */

@@ -433,51 +433,54 @@ static void print_tally(const tally *t)
                       t->group[g].differ);
 }
 
-static void scaled_casts_give_tensorcasts_values_and_scales(void)
+/* Every line of a list that is no comment, with the numbers beside it. */
+static tally each_case(const char *list, const char *numbers, void (*check)(char *line, const blob *b, tally *t))
 {
-    blob b = read_blob(TEST_GOLDEN "/tensorcast/scaled.zst");
-    FILE *file = fopen(TEST_GOLDEN "/tensorcast/scaled.tsv", "r");
+    blob b = read_blob(numbers);
+    FILE *file = fopen(list, "r");
     char line[400];
     tally t = { 0 };
     assert_non_null(file);
-    while (fgets(line, sizeof line, file)) {
-        casting c = { 0 };
-        if (line[0] == '#')
-            continue;
-        read_case(&c, line, &b);
-        run(&c);
-        compare(&c, &b, &t);
-        clear(&c);
-    }
+    while (fgets(line, sizeof line, file))
+        if (line[0] != '#')
+            check(line, &b, &t);
     fclose(file);
     free(b.data);
     print_tally(&t);
+    return t;
+}
+
+static void check_scaled(char *line, const blob *b, tally *t)
+{
+    casting c = { 0 };
+    read_case(&c, line, b);
+    run(&c);
+    compare(&c, b, t);
+    clear(&c);
+}
+
+static void scaled_casts_give_tensorcasts_values_and_scales(void)
+{
+    tally t = each_case(TEST_GOLDEN "/tensorcast/scaled.tsv", TEST_GOLDEN "/tensorcast/scaled.zst", check_scaled);
     assert_int_equal(t.ran, 1394);
     assert_int_equal(t.matched, 1133);
 }
 
+static void check_unscaled(char *line, const blob *b, tally *t)
+{
+    casting c = { .mode = "max", .shape = { 1, 0 } };
+    size_t in, out;
+    CHECK(sscanf(line, "%19s %79s %11s %zu %zu %zu", c.id, c.datatype, c.rounding, &in, &c.count, &out) == 6);
+    c.shape[1] = (int64_t)c.count;
+    c.x = at(b, in * sizeof(float), c.count * sizeof(float));
+    c.expected = at(b, out * sizeof(float), c.count * sizeof(float));
+    run_unscaled(&c, t);
+    clear(&c);
+}
+
 static void unscaled_casts_give_tensorcasts_values(void)
 {
-    blob b = read_blob(TEST_GOLDEN "/tensorcast/unscaled.zst");
-    FILE *file = fopen(TEST_GOLDEN "/tensorcast/unscaled.tsv", "r");
-    char line[400];
-    tally t = { 0 };
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file)) {
-        casting c = { .mode = "max", .shape = { 1, 0 } };
-        size_t in, out;
-        if (line[0] == '#')
-            continue;
-        CHECK(sscanf(line, "%19s %79s %11s %zu %zu %zu", c.id, c.datatype, c.rounding, &in, &c.count, &out) == 6);
-        c.shape[1] = (int64_t)c.count;
-        c.x = at(&b, in * sizeof(float), c.count * sizeof(float));
-        c.expected = at(&b, out * sizeof(float), c.count * sizeof(float));
-        run_unscaled(&c, &t);
-        clear(&c);
-    }
-    fclose(file);
-    free(b.data);
-    print_tally(&t);
+    tally t = each_case(TEST_GOLDEN "/tensorcast/unscaled.tsv", TEST_GOLDEN "/tensorcast/unscaled.zst", check_unscaled);
     assert_int_equal(t.ran, 174);
     assert_int_equal(t.matched, 162);
 }
