@@ -39,15 +39,6 @@ typedef struct job {
 /* Takes the next n bytes of a part, whole elements. */
 typedef tn_status (*take_fn)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
 
-static tn_status check_digest(const tn_tensor *t, const tn_part *p, tn_stream *stream, tn_error *err)
-{
-    tn_digest found;
-    tn_status status = tn_stream_digest(stream, &found, err);
-    if (status || tn_part_checksum(p) == TN_CHECKSUM_NONE)
-        return status;
-    return tn_part_compare_digest(t, p, &found, err);
-}
-
 static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, take_fn take, void *context, tn_error *err)
 {
     tn_stream stream = { 0 };
@@ -62,7 +53,7 @@ static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_par
             status = take(context, bytes, n, err);
     }
     if (!status)
-        status = check_digest(t, p, &stream, err);
+        status = tn_stream_check(&stream, t, p, err);
     tn_stream_free(&stream);
     return status;
 }

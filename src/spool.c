@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-static tn_status check_digest(const tn_spooling *s, tn_stream *stream, tn_error *err)
-{
-    tn_digest found;
-    tn_status status = tn_stream_digest(stream, &found, err);
-    if (status || tn_part_checksum(s->part) == TN_CHECKSUM_NONE)
-        return status;
-    return tn_part_compare_digest(s->tensor, s->part, &found, err);
-}
-
 static tn_status tick(tn_spooling *s, tn_error *err)
 {
     tn_status status = s->tick ? s->tick(s->context, err) : TN_OK;
@@ -34,7 +25,7 @@ tn_status tn_spool_check(tn_spooling *s, tn_error *err)
             status = tick(s, err);
     }
     if (!status)
-        status = check_digest(s, &stream, err);
+        status = tn_stream_check(&stream, s->tensor, s->part, err);
     tn_stream_free(&stream);
     return status;
 }
@@ -68,7 +59,7 @@ tn_status tn_spool_part(tn_spooling *s, tn_room *room, tn_error *err)
     if (!status)
         status = fill(s, &stream, room, err);
     if (!status)
-        status = check_digest(s, &stream, err);
+        status = tn_stream_check(&stream, s->tensor, s->part, err);
     tn_stream_free(&stream);
     return status;
 }

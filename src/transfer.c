@@ -13,7 +13,6 @@
 #include "container/stream.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED, RESCALED } way;
 
@@ -88,11 +87,6 @@ static tn_status tell_progress(mover *m, uint64_t bytes, tn_error *err)
     return TN_OK;
 }
 
-static tn_status check_input(const tn_tensor *t, const tn_part *p, const tn_digest *stored, tn_error *err)
-{
-    return tn_part_checksum(p) == TN_CHECKSUM_NONE ? TN_OK : tn_part_compare_digest(t, p, stored, err);
-}
-
 /* ---- raw ---- */
 
 /* Makes the kernel map a window, and brings it near, before the write: there
@@ -121,7 +115,7 @@ static tn_status raw_done(void *context, size_t k, const tn_scanned *result, tn_
     if (status)
         *err = result->err;
     else
-        status = check_input(p->tensor, p->part, &result->stored, err);
+        status = tn_part_compare_digest(p->tensor, p->part, &result->stored, err);
     if (result->window_failed)
         return in_output(m, status, err);
     if (!status)
@@ -189,24 +183,12 @@ static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8
 {
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
-    tn_digest digest;
     tn_status status = tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err);
-    if (!status)
-        tn_stream_change(s, change_of(m, e));
-    while (!status) {
-        const uint8_t *bytes;
-        size_t n;
-        status = tn_stream_next(s, &bytes, &n, err);
-        if (status || !n)
-            break;
-        memcpy(to, bytes, n);
-        to += n;
-    }
-    if (!status)
-        status = tn_stream_digest(s, &digest, err);
-    if (!status)
-        status = check_input(t, p, &digest, err);
-    return status;
+    if (status)
+        return status;
+    tn_stream_change(s, change_of(m, e));
+    status = tn_stream_read(s, to, err);
+    return status ? status : tn_stream_check(s, t, p, err);
 }
 
 static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_digest *digest, tn_error *err)
@@ -341,7 +323,6 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
     uint64_t told = 0;
-    tn_digest digest;
     tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
     if (!status)
         tn_stream_change(s, change_of(m, e));
@@ -356,9 +337,7 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
             status = tell_progress(m, s->made - told, err);
         told = s->made;
     }
-    if (!status)
-        status = in_input(m, p, tn_stream_digest(s, &digest, err), err);
-    return status ? status : in_input(m, p, check_input(t, p, &digest, err), err);
+    return status ? status : in_input(m, p, tn_stream_check(s, t, p, err), err);
 }
 
 static tn_status move_large(mover *m, tn_error *err)

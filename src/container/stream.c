@@ -535,6 +535,19 @@ tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_erro
     return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
 }
 
+tn_status tn_stream_read(tn_stream *s, uint8_t *to, tn_error *err)
+{
+    for (;;) {
+        const uint8_t *bytes;
+        size_t n;
+        tn_status status = tn_stream_next(s, &bytes, &n, err);
+        if (status || !n)
+            return status;
+        memcpy(to, bytes, n);
+        to += n;
+    }
+}
+
 tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err)
 {
     return tn_hash_end(&s->hash, digest, err);
@@ -570,5 +583,12 @@ tn_status tn_digest_check(const tn_storage *s, const tn_digest *found, const cha
 
 tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
 {
-    return tn_digest_check(&p->storage, found, name_of(t).text, err);
+    return tn_part_checksum(p) == TN_CHECKSUM_NONE ? TN_OK : tn_digest_check(&p->storage, found, name_of(t).text, err);
+}
+
+tn_status tn_stream_check(tn_stream *s, const tn_tensor *t, const tn_part *p, tn_error *err)
+{
+    tn_digest found;
+    tn_status status = tn_stream_digest(s, &found, err);
+    return status ? status : tn_part_compare_digest(t, p, &found, err);
 }

@@ -105,15 +105,21 @@ void tn_stream_change(tn_stream *s, const tn_change *change);
  * next call; *n is 0 at the end. */
 tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
 
+/* All windows that follow, to one place. */
+tn_status tn_stream_read(tn_stream *s, uint8_t *to, tn_error *err);
+
 /* After the last window: the checksum. */
 tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err);
 
 void tn_stream_free(tn_stream *s);
 
-/* TN_ERR_CHECKSUM when `found` is not what the part's checksum text says. */
+/* TN_ERR_CHECKSUM when `found` is not what the part's checksum text says, if it has one. */
 tn_status tn_part_compare_digest(const tn_tensor *tensor, const tn_part *part, const tn_digest *found, tn_error *err);
 
-/* The same; the message begins with `who`. */
+/* After the last window of a part whose checksum was computed: the same. */
+tn_status tn_stream_check(tn_stream *s, const tn_tensor *tensor, const tn_part *part, tn_error *err);
+
+/* The same of a text that is there; the message begins with `who`. */
 tn_status tn_digest_check(const tn_storage *storage, const tn_digest *found, const char *who, tn_error *err);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct copier {
     bool      bad;
 } copier;
 
-static const void *copy(copier *c, const void *items, size_t n, size_t size)
+static void *copy(copier *c, const void *items, size_t n, size_t size)
 {
     if (!items)
         return NULL;
@@ -29,42 +29,36 @@ static const char *copy_text(copier *c, const char *text)
 
 static const tn_extent *copy_extents(copier *c, const tn_extent *given, uint32_t rank)
 {
-    tn_extent *own = given ? tn_arena_zalloc(c->arena, rank, sizeof *own) : NULL;
-    c->bad = c->bad || (given && !own);
+    tn_extent *own = copy(c, given, rank, sizeof *own);
     for (uint32_t i = 0; own && i < rank; i++)
-        own[i] = (tn_extent){ .value = given[i].value, .symbol = copy_text(c, given[i].symbol) };
+        own[i].symbol = copy_text(c, given[i].symbol);
     return own;
 }
 
 static const tn_product *copy_products(copier *c, const tn_product *given, uint32_t rank)
 {
-    tn_product *own = given ? tn_arena_zalloc(c->arena, rank, sizeof *own) : NULL;
-    c->bad = c->bad || (given && !own);
+    tn_product *own = copy(c, given, rank, sizeof *own);
     for (uint32_t i = 0; own && i < rank; i++) {
         const char **names = tn_arena_zalloc(c->arena, given[i].nsymbols, sizeof *names);
         c->bad = c->bad || !names;
         for (uint32_t k = 0; names && k < given[i].nsymbols; k++)
             names[k] = copy_text(c, given[i].symbols[k]);
-        own[i] = (tn_product){ .factor = given[i].factor, .symbols = names, .nsymbols = given[i].nsymbols };
+        own[i].symbols = names;
     }
     return own;
 }
 
 static const tn_constraint *copy_constraints(copier *c, const tn_constraint *given, size_t n)
 {
-    tn_constraint *own = given ? tn_arena_zalloc(c->arena, n, sizeof *own) : NULL;
-    c->bad = c->bad || (given && !own);
-    for (size_t i = 0; own && i < n; i++) {
-        own[i] = given[i];
+    tn_constraint *own = copy(c, given, n, sizeof *own);
+    for (size_t i = 0; own && i < n; i++)
         own[i].symbol = copy_text(c, given[i].symbol);
-    }
     return own;
 }
 
 static const tn_extra *copy_extra(copier *c, const tn_extra *given, size_t n)
 {
-    tn_extra *own = given ? tn_arena_zalloc(c->arena, n, sizeof *own) : NULL;
-    c->bad = c->bad || (given && !own);
+    tn_extra *own = copy(c, given, n, sizeof *own);
     for (size_t i = 0; own && i < n; i++)
         own[i] = (tn_extra){ .path = copy_text(c, given[i].path), .key = copy_text(c, given[i].key),
                              .json = copy_text(c, given[i].json) };

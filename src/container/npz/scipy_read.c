@@ -89,21 +89,11 @@ static size_t format_bytes(const tn_part *p)
 static tn_status load(const matrix *m, int k, const tn_part *p, uint8_t *to, tn_error *err)
 {
     tn_stream s = { 0 };
-    tn_digest digest;
     tn_status status = tn_stream_open(&s, m->file, m->array[k], p, 0, p->nbytes, tn_part_checksum(p), err);
-    while (!status) {
-        const uint8_t *bytes;
-        size_t n;
-        status = tn_stream_next(&s, &bytes, &n, err);
-        if (status || !n)
-            break;
-        memcpy(to, bytes, n);
-        to += n;
-    }
     if (!status)
-        status = tn_stream_digest(&s, &digest, err);
-    if (!status && tn_part_checksum(p) != TN_CHECKSUM_NONE)
-        status = tn_part_compare_digest(m->array[k], p, &digest, err);
+        status = tn_stream_read(&s, to, err);
+    if (!status)
+        status = tn_stream_check(&s, m->array[k], p, err);
     tn_stream_free(&s);
     return status;
 }
