@@ -320,8 +320,7 @@ static int list(const opts *o, const char *path, bool *listed)
     int code = open_input(o, path, &file);
     if (code != EXIT_DONE)
         return code;
-    for (size_t i = 0; tn_file_warning(file, i); i++)
-        say("%s: %s", escaped(path), tn_file_warning(file, i));
+    say_warnings(path, file);
     if (!o->json && o->nfiles > 1)
         out("%s%s:\n", *listed ? "\n" : "", escaped(path));
     list_file(o, path, file);

@@ -133,8 +133,7 @@ static int offer_file(const opts *o, tn_offer *offer, const char *path, size_t *
     int code = open_input(o, path, &file);
     if (code != EXIT_DONE)
         return code;
-    for (size_t i = 0; tn_file_warning(file, i); i++)
-        say("%s: %s", escaped(path), tn_file_warning(file, i));
+    say_warnings(path, file);
     if (o->writable) {
         code = offer_tensors(o, offer, path, file, tensors);
     } else {

@@ -143,8 +143,7 @@ static int verify(const opts *o, const char *path, const tn_file *file, tn_error
 {
     check c = { .o = o, .path = path };
     tn_verify_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = &c };
-    for (size_t i = 0; tn_file_warning(file, i); i++)
-        say("%s: %s", escaped(path), tn_file_warning(file, i));
+    say_warnings(path, file);
     if (o->json) {
         json_key("problems");
         json_open('[');

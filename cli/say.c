@@ -46,6 +46,12 @@ int say_error(const char *path, const tn_error *err)
     return exit_code(err->status);
 }
 
+void say_warnings(const char *path, const tn_file *file)
+{
+    for (size_t i = 0; tn_file_warning(file, i); i++)
+        say("%s: %s", escaped(path), tn_file_warning(file, i));
+}
+
 static int out_errno;           /* of the first write that failed */
 
 static void out_check(bool ok)

@@ -19,6 +19,9 @@ static inline int worse(int a, int b) { return a > b ? a : b; }
 __attribute__((format(printf, 1, 2)))
 void say(const char *format, ...);
 
+/* What is odd about a file that was opened, a line each. */
+void say_warnings(const char *path, const tn_file *file);
+
 /* "tenon: FILE: byte N: TEXT"; returns the exit code.  A cancelled operation
  * says nothing.  `path` is NULL where the text names the file itself. */
 int say_error(const char *path, const tn_error *err);
