@@ -68,6 +68,14 @@ static inline void must_convert(const char *in, const char *out, wish w)
                  w.layout ? w.layout : "-", w.pad ? w.pad : "-", err.text);
 }
 
+/* A wish's progress: cancels. */
+static inline int stop_at_once(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    REQUIRE(done <= total);
+    return 1;
+}
+
 /* A dry run leaves nothing behind and says how many bytes the run takes, or less than `more` too many. */
 static inline void check_dry_run(const char *in, const char *out, uint64_t more)
 {

@@ -293,13 +293,6 @@ static void the_file_beside_the_output_is_the_outputs(void)
     CHECK(strstr(err.text, "no/such/out.zt: ") && !strstr(err.text, "in.zt: "));
 }
 
-static int stop_at_once(void *context, uint64_t done, uint64_t total)
-{
-    (void)context;
-    CHECK(done <= total);
-    return 1;
-}
-
 static void decoding_for_another_form_can_be_cancelled(void)
 {
     make_values();

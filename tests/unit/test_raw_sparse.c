@@ -632,16 +632,9 @@ static void describe_all(const tn_file *f)
 
 static bool try_document(const uint8_t *json, size_t n)
 {
-    tn_file *f = NULL;
-    tn_error err = { .text = "" };
-    tn_open_options options = { .size = sizeof options, .format = "raw" };
-    tn_status status = tn_open_memory(json, n, &options, &f, &err);
-    if (status) {
-        CHECK(f == NULL && (err.offset <= n || err.offset == TN_NO_OFFSET));
-        walk_error(&err, status);
+    tn_file *f;
+    if (walk_open(json, n, "raw", &f))
         return false;
-    }
-    walk_file(f);
     describe_all(f);
     tn_close(f);
     return true;
