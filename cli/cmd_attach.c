@@ -342,14 +342,18 @@ static int save(const opts *o, const tn_attachment *a, choice *c)
 
 /* ---- the run ---- */
 
+#define SAVING  (OPT(TO) | OPT(ONLY) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(FORCE))
+#define SHOWING (OPT(SLICE) | OPT(FULL))
+
 static int check_options(const opts *o)
 {
     if (o->verify && o->out)
         return usage_error("attach", "--out checks every checksum, too: either it or --verify");
-    if ((o->only.count > 0 || o->to || o->force) && !o->out)
-        return usage_error("attach", "--%s needs --out", o->only.count > 0 ? "only" : o->to ? "to" : "force");
-    if (o->slice && (o->nfiles < 2 || o->verify || o->out))
-        return usage_error("attach", "--slice needs the NAME of a tensor to show");
+    const char *saving = first_given(o, SAVING), *showing = first_given(o, SHOWING);
+    if (saving && !o->out)
+        return usage_error("attach", "--%s needs --out", saving);
+    if (showing && (o->nfiles < 2 || o->verify || o->out))
+        return usage_error("attach", "--%s needs the NAME of a tensor to show", showing);
     return EXIT_DONE;
 }
 
@@ -365,8 +369,8 @@ static int act(const opts *o, const tn_attachment *a)
         return usage_error("attach", "--verify checks whole files: name \"%s\"", escaped(c.item->name));
     if (o->verify)
         return verify(o, a, &c);
-    if (o->slice && !c.tensor)
-        return usage_error("attach", "--slice needs the NAME of a tensor, and \"%s\" is a file", escaped(o->files[1]));
+    if (first_given(o, SHOWING) && !c.tensor)
+        return usage_error("attach", "--%s needs the NAME of a tensor, and \"%s\" is a file", first_given(o, SHOWING), escaped(o->files[1]));
     return c.tensor ? show(o, &c) : list(o, a, &c);
 }
 
@@ -396,7 +400,7 @@ static int run(const opts *o)
         return say_error(o->files[0], &err);
     if (tn_attached_withheld(attachment) > 0)
         say("%s: %s offered in place, for those who ask so: --in-place", escaped(o->files[0]),
-            counted(tn_attached_withheld(attachment), "more item").s);
+            counted(tn_attached_withheld(attachment), tn_attached_count(attachment) ? "more item" : "item").s);
     code = check_whole(o, attachment, act(o, attachment));
     tn_detach(attachment);
     return code;
@@ -410,15 +414,14 @@ const command cmd_attach = {
              "\"tenon show\" does.  A tensor that several files have is named FILE:NAME.  Nothing is\n"
              "copied: the memory of the server is mapped, and stays when the server goes.\n\n"
              "Only what your own processes, root, and users that are named offer is taken.\n"
-             "--in-place asks for files that are offered as they lie on the disk, too.  --json\n"
-             "has the WIA-AI-011 descriptor of each tensor that is offered by itself, with the\n"
-             "handle and the mapping that this process had.",
+             "--in-place asks for files that are offered as they lie on the disk, too.  A list\n"
+             "with --json has the WIA-AI-011 descriptor of each tensor that is offered by itself,\n"
+             "with the handle and the mapping that this process had.",
     .example = "  $ tenon attach /run/user/1000/model.sock\n"
                "  $ tenon attach /run/user/1000/model.sock h.0.attn.weight --slice 0:4,:\n"
                "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
     .min_files = 1,
     .max_files = 2,
-    .accepts = OPT(LONG) | OPT(SLICE) | OPT(FULL) | OPT(VERIFY) | OPT(OUT) | OPT(TO) | OPT(ONLY) | OPT(COMPRESS) | OPT(CHECKSUM) |
-               OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(FORCE) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(QUIET) | OPT(JSON),
+    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

@@ -425,6 +425,7 @@ static int parse_options(opts *o, const command *c, int argc, char **argv)
         if (!row->take(o, row, optarg))
             return usage_error(c->name, "option --%s takes %s, not \"%s\"", row->name,
                                row->wants ? row->wants : row->value, escaped(optarg));
+        o->given |= UINT64_C(1) << (row - rows);
     }
     return EXIT_DONE;
 }
@@ -434,6 +435,14 @@ static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(casts), FIELD(
 enum { NLISTS = sizeof lists / sizeof *lists };
 
 static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }
+
+const char *first_given(const opts *o, uint64_t options)
+{
+    for (size_t i = 0; i < OPT_COUNT; i++)
+        if (o->given & options & UINT64_C(1) << i)
+            return rows[i].name;
+    return NULL;
+}
 
 int opts_parse(opts *o, const command *c, int argc, char **argv)
 {

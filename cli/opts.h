@@ -32,6 +32,7 @@ typedef struct opts {
     bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, report, ocp_names, help;
     bool binary, plan, writable, in_place, verify;
     const char *command;        /* its name */
+    uint64_t    given;          /* options, as OPT() bits */
     const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;
     tn_mli_version mli;
     tn_io       io;
@@ -73,6 +74,9 @@ extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_e
 int  opts_parse(opts *o, const command *c, int argc, char **argv);
 void opts_free(opts *o);
 void command_help(const command *c);
+
+/* The name of the first of these options that was given, or NULL. */
+const char *first_given(const opts *o, uint64_t options);
 
 /* Says what is wrong with the command line and where help is; returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3)))

@@ -237,7 +237,7 @@ static tn_status check_owner(const visit *v, tn_error *err)
     if (status || peer.uid == geteuid() || peer.uid == 0 || tn_is_among(peer.uid, v->options.uids, v->options.nuids))
         return status;
     return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "offered by user %" PRIu32 ", who is not trusted: expected user %" PRIu32
-                   " or root, or one that was named", peer.uid, (uint32_t)geteuid());
+                   " or root, or one that was named (uids; tenon attach --allow-uid)", peer.uid, (uint32_t)geteuid());
 }
 
 /* One that hung up already may have said why. */

@@ -129,6 +129,12 @@ static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, 
 
 /* ---- files ---- */
 
+/* Conversions name the file that failed: so does everything else. */
+static tn_status of_file(const tn_file *file, tn_status status, tn_error *err)
+{
+    return status && err ? tn_error_in_file(err, tn_file_shard_name(file, 0)) : status;
+}
+
 /* The tensors of `file` in memory that nobody can change any more. */
 static tn_status make_image(const tn_file *file, int fd, uint64_t *bytes, tn_error *err)
 {
@@ -139,7 +145,7 @@ static tn_status make_image(const tn_file *file, int fd, uint64_t *bytes, tn_err
     if (status)
         return status;
     if (fcntl(fd, F_ADD_SEALS, SEALS) != 0 || fstat(fd, &st) != 0)
-        return tn_fail_errno(err, errno, "cannot seal shared memory");
+        return tn_fail_errno(err, errno, "shared memory: cannot seal it");
     *bytes = (uint64_t)st.st_size;
     return TN_OK;
 }
@@ -149,13 +155,13 @@ static tn_status offer_image(tn_offer *o, const char *name, const tn_file *file,
     tn_wire packet = { .kind = TN_WIRE_FILE, .name = name, .format = "ztensor" };
     int fd = tn_memfd_create(0);
     if (fd < 0)
-        return tn_fail_errno(err, errno, "cannot make a memfd");
+        return tn_fail_errno(err, errno, "shared memory: cannot make any");
     tn_status status = make_image(file, fd, &packet.bytes, err);
     if (status) {
         close(fd);
         return status;
     }
-    return add_item(o, name, &packet, fd, NULL, err);
+    return of_file(file, add_item(o, name, &packet, fd, NULL, err), err);
 }
 
 /* All of the file as one buffer, which knows how to be handed over. */
@@ -192,8 +198,8 @@ tn_status tn_offer_file(tn_offer *o, const char *name, const tn_file *file, bool
 {
     tn_status status = check_name(o, name, err);
     if (status)
-        return status;
-    return in_place ? offer_file_itself(o, name, file, err) : offer_image(o, name, file, err);
+        return of_file(file, status, err);
+    return in_place ? of_file(file, offer_file_itself(o, name, file, err), err) : offer_image(o, name, file, err);
 }
 
 /* ---- tensors ---- */

@@ -50,7 +50,7 @@ TN_API tn_status tn_share_offer(const char *path, const tn_offer_options *option
  * on the way; `file` is not needed afterwards.  `in_place`: nothing is copied; the file
  * itself (a single one, not sharded) is offered, read-only, to peers that ask
  * for it so, and to no others: whoever can write the file can change or cut it
- * under them.  Errors as of tn_convert(); TN_ERR_UNSUPPORTED: cannot be offered in place. */
+ * under them.  Errors as of tn_convert(), texts too; TN_ERR_UNSUPPORTED: cannot be offered in place. */
 TN_API tn_status tn_offer_file(tn_offer *offer, const char *name, const tn_file *file, bool in_place, tn_error *err);
 
 /* Offers a dense tensor (or one with strides that are not negative) whose data

@@ -79,6 +79,16 @@ static int connect_in_time(int fd, const struct sockaddr_un *address, int64_t de
     return result;
 }
 
+static tn_status fail_connect(const char *path, int problem, tn_error *err)
+{
+    struct stat st;
+    if (problem == EAGAIN)
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: nobody has taken us in");
+    if (problem == ECONNREFUSED && stat(path, &st) == 0)
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: %s", S_ISSOCK(st.st_mode) ? "nobody offers at this socket any more" : "it is no socket");
+    return tn_fail_errno(err, problem, "cannot attach");
+}
+
 tn_status tn_socket_connect(const char *path, int64_t deadline, int *fd, tn_error *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -93,8 +103,7 @@ tn_status tn_socket_connect(const char *path, int64_t deadline, int *fd, tn_erro
     if (connect_in_time(own, &address, deadline) != 0) {
         int problem = errno;
         close(own);
-        return problem == EAGAIN ? tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: nobody has taken us in")
-                                 : tn_fail_errno(err, problem, "cannot attach");
+        return fail_connect(path, problem, err);
     }
     *fd = own;
     return TN_OK;

@@ -97,6 +97,10 @@ mkdir folder
 cp sample.safetensors folder
 t serve sample.safetensors folder/sample.safetensors --socket s
 t serve nothing.zt --socket s
+t attach images.safetensors
+tenon convert sample.safetensors folder/bad.zt --checksum crc32c --quiet
+printf '\377' | dd of=folder/bad.zt bs=1 seek=70 conv=notrunc status=none
+t serve folder/bad.zt --socket s
 tenon convert packed.zt codes.zt --only '*.weight' --quiet
 t serve codes.zt --socket s --writable
 [ -e s ] && echo "the socket is still there"
@@ -108,5 +112,7 @@ t serve images.safetensors --socket s --allow-uid root
 t attach s --allow-uid 4294967295
 t attach s --only 'a*'
 t attach s --force
+t attach s --compress zstd
+t attach s --full
 t attach s --slice 0
 t attach s --verify -o x.zt
