@@ -247,7 +247,7 @@ const command cmd_export_c = {
              "to 4096.  NAME_ALIGN and NAME_SECTION may be defined to place the data otherwise.",
     .example = "  $ tenon convert model.safetensors fixed.zt --cast fx16,frac=auto\n"
                "  $ tenon export-c fixed.zt --plan\n"
-               "  $ tenon export-c fixed.zt -o firmware/weights --name weights --section .mli_data --align 8\n"
+               "  $ tenon export-c fixed.zt -o firmware --name weights --section .mli_data --align 8\n"
                "  $ tenon export-c fixed.zt -o flash --mli 2.0 --binary --only 'conv*'",
     .min_files = 1,
     .max_files = 1,

@@ -508,7 +508,7 @@ def a_write_that_fails_leaves_everything_as_it_was(folder):
     said = tenon("export-c", path, "-o", os.path.join(folder, "in.safetensors"), code=3)
     assert "Not a directory" in said, said
     said = tenon("export-c", path, "-o", os.path.join(folder, "missing", "out"), code=3)
-    assert "cannot make the folder: No such file or directory" in said, said
+    assert "cannot make the folder: expected its parent folder to exist" in said, said
 
 
 @test
