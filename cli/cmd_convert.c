@@ -306,9 +306,9 @@ const command cmd_convert = {
                "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
                "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
                "  $ tenon convert in.safetensors small.zt --cast '*.weight=mxfp4,mode=mse' --report\n"
-               "  $ tenon convert in.safetensors fixed.zt --cast fx16,frac=auto --layout 'conv*=HWCN,from=NCHW'\n"
+               "  $ tenon convert in.safetensors fixed.zt --cast fx16,frac=auto --layout 'conv*.weight=HWCN,from=NCHW'\n"
                "  $ tenon convert pruned.safetensors small.zt --form '*.weight=csr'\n"
-               "  $ tenon convert in.safetensors npu.json --layout 'conv*=NHWC,from=NCHW' --pad 'conv*=C=16'",
+               "  $ tenon convert in.safetensors npu.json --layout 'conv*.weight=NHWC,from=NCHW' --pad 'conv*.weight=C=16'",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
