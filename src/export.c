@@ -14,10 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LONGEST_NAME = 1000,        /* texts of that length every compiler takes */
-    LONGEST_SECTION = 200
-};
+enum { LONGEST_NAME = 1000 };   /* texts of that length every compiler takes */
 
 typedef struct job {
     const tn_file    *in;
@@ -25,7 +22,7 @@ typedef struct job {
     tn_export_result  result;
     tn_c_export       e;
     tn_c_tensor      *tensors;
-    char              name[TN_C_PREFIX_MAX + 1];
+    char              name[TN_EXPORT_MAX_NAME + 1];
     tn_arena          arena;
     tn_c_files        files;
     tn_buf            text;     /* on its way into a file */
@@ -362,7 +359,7 @@ static void report(const job *j)
 {
     for (size_t i = 0; j->o.report && i < j->result.tensors; i++) {
         const tn_c_tensor *c = &j->tensors[i];
-        char identifier[TN_C_PREFIX_MAX + TN_C_WORDS_MAX + 40];
+        char identifier[TN_EXPORT_MAX_NAME + TN_C_WORDS_MAX + 40];
         snprintf(identifier, sizeof identifier, "%s_tensor_%s", j->name, c->id);
         tn_export_tensor one = { .source = c->source, .identifier = identifier, .type = c->type->name, .rank = c->rank, .shape = c->shape,
                             .frac_bits = c->type->kind == TN_C_FX ? c->frac_bits : 0, .axis = c->axis,
@@ -553,7 +550,7 @@ static bool is_section(const char *text)
 {
     static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._$-";
     size_t n = strlen(text);
-    return n > 0 && n <= LONGEST_SECTION && strspn(text, taken) == n;
+    return n > 0 && n <= TN_EXPORT_MAX_SECTION && strspn(text, taken) == n;
 }
 
 static tn_status take_options(job *j, const tn_export_options *given, tn_error *err)
@@ -568,10 +565,10 @@ static tn_status take_options(job *j, const tn_export_options *given, tn_error *
                        TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN, (unsigned long long)j->o.align);
     if (j->o.section && !is_section(j->o.section))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a section of letters, digits, '.', '_', '$' and '-', at most %d of "
-                       "them, but found %s", LONGEST_SECTION, tn_quote_z(j->o.section).text);
+                       "them, but found %s", TN_EXPORT_MAX_SECTION, tn_quote_z(j->o.section).text);
     if (j->o.name && !tn_c_is_prefix(j->o.name))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a name of letters, digits and single underscores, a letter first and at "
-                       "most %d of them, but found %s", TN_C_PREFIX_MAX, tn_quote_z(j->o.name).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a name of letters, digits and single underscores between them, a letter "
+                       "first and at most %d of them, but found %s", TN_EXPORT_MAX_NAME, tn_quote_z(j->o.name).text);
     if (j->o.name)
         snprintf(j->name, sizeof j->name, "%s", j->o.name);
     else

@@ -32,6 +32,9 @@ typedef enum tn_mli_version {
 #define TN_EXPORT_ALIGN     4
 #define TN_EXPORT_MAX_ALIGN 4096
 
+#define TN_EXPORT_MAX_NAME    63        /* bytes of the names in tn_export_options */
+#define TN_EXPORT_MAX_SECTION 200
+
 /* One tensor as it is, or would be, written. */
 typedef struct tn_export_tensor {
     const tn_tensor *source;
@@ -54,8 +57,8 @@ typedef void (*tn_export_fn)(void *context, const tn_export_tensor *exported);
 typedef struct tn_export_options {
     size_t             size;
     tn_mli_version     mli;
-    const char        *name;        /* of the files, and in front of every identifier: letters, digits and single underscores,
-                                     * beginning with a letter, at most 63; NULL: the file's name, made so */
+    const char        *name;        /* of the files, and in front of every identifier: letters, digits and single underscores
+                                     * between them, beginning with a letter; NULL: the file's name, made so */
     const char        *section;     /* linker section of the data: letters, digits, '.', '_', '$', '-'; NULL: where constants go */
     uint64_t           align;       /* of each array of data: a power of two from TN_EXPORT_ALIGN, which 0 means, to TN_EXPORT_MAX_ALIGN */
     bool               binary;      /* NAME.bin and NAME.h, not NAME.c and NAME.h */
@@ -78,7 +81,7 @@ typedef struct tn_export_result {
     uint64_t         name_bytes;        /* the texts in that list */
     const tn_tensor *largest;           /* by bytes of data, the first of equals */
     uint64_t         largest_bytes;
-    char             name[64];          /* of the files, without folder and suffix */
+    char             name[TN_EXPORT_MAX_NAME + 1];    /* of the files, without folder and suffix */
 } tn_export_result;
 
 /* Writes NAME.c (or NAME.bin) and NAME.h into `folder`, which is made if it is

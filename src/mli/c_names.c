@@ -104,9 +104,9 @@ tn_status tn_c_identifiers(const char *const *names, size_t n, tn_arena *arena, 
 
 bool tn_c_is_prefix(const char *text)
 {
-    char words[TN_C_PREFIX_MAX + 2];
+    char words[TN_EXPORT_MAX_NAME + 2];
     tn_c_words(text, words, sizeof words);
-    return is_letter(text[0]) && strcmp(words, text) == 0 && strlen(text) <= TN_C_PREFIX_MAX;
+    return is_letter(text[0]) && strcmp(words, text) == 0 && strlen(text) <= TN_EXPORT_MAX_NAME;
 }
 
 /* Length of a file's name without what tells its format. */
@@ -123,16 +123,16 @@ static size_t stem_length(const char *name)
     return dot && dot > name ? (size_t)(dot - name) : n;
 }
 
-void tn_c_prefix(const char *path, char to[TN_C_PREFIX_MAX + 1])
+void tn_c_prefix(const char *path, char to[TN_EXPORT_MAX_NAME + 1])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char stem[256], words[TN_C_PREFIX_MAX + 1] = "";
+    char stem[256], words[TN_EXPORT_MAX_NAME + 1] = "";
     snprintf(stem, sizeof stem, "%.*s", (int)(stem_length(name) < sizeof stem ? stem_length(name) : sizeof stem - 1), name);
     tn_c_words(stem, words, sizeof words);
     if (is_letter(words[0]))
         memcpy(to, words, sizeof words);
     else
-        snprintf(to, TN_C_PREFIX_MAX + 1, "model%s%.*s", words[0] ? "_" : "", TN_C_PREFIX_MAX - 6, words);
+        snprintf(to, TN_EXPORT_MAX_NAME + 1, "model%s%.*s", words[0] ? "_" : "", TN_EXPORT_MAX_NAME - 6, words);
     for (size_t n = strlen(to); n && to[n - 1] == '_'; n--)     /* where it was cut */
         to[n - 1] = '\0';
 }

@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "base/vector.h"
 
-#define TN_C_PREFIX_MAX 63      /* bytes of the name in front of identifiers */
+#include <tenon/export.h>
+
 #define TN_C_WORDS_MAX  96      /* bytes that an identifier has of a tensor's name, without a number at its end */
 
 /* The letters and digits of a name, anything between them one underscore, none at the ends: what may stand behind
@@ -21,7 +22,7 @@ tn_status tn_c_identifiers(const char *const *names, size_t n, tn_arena *arena, 
 bool tn_c_is_prefix(const char *text);
 
 /* One made of a file's path; "model" where that has nothing. */
-void tn_c_prefix(const char *path, char to[TN_C_PREFIX_MAX + 1]);
+void tn_c_prefix(const char *path, char to[TN_EXPORT_MAX_NAME + 1]);
 
 /* A name in quotes for a comment, which it cannot end; a long one is cut. */
 void tn_c_put_comment(tn_buf *b, const char *name);

@@ -23,6 +23,9 @@ t export-c fixed.zt -o no --align 3
 t export-c fixed.zt -o no --align 2
 t export-c fixed.zt -o no --name 'my-model'
 t export-c fixed.zt -o no --section 'a b'
+t export-c fixed.zt -o no --name net_
+t export-c fixed.zt -o no --align 8K
+t export-c fixed.zt -o ''
 t export-c fixed.zt -o no --section .x --binary
 t export-c fixed.zt -o no --only 'c*'
 t export-c fixed.zt -o in.safetensors

@@ -34,7 +34,7 @@ static void prefixes_are_made_of_paths(void)
         { "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_63.zt", "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_63" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char prefix[TN_C_PREFIX_MAX + 1];
+        char prefix[TN_EXPORT_MAX_NAME + 1];
         tn_c_prefix(rows[i].path, prefix);
         assert_string_equal(prefix, rows[i].prefix);
         CHECK(tn_c_is_prefix(prefix));
