@@ -32,7 +32,7 @@ _tenon_options() {
             "--layout --pad --form --max-bytes --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names" \
             "--dry-run --force --jobs --quiet $input $common"
         ;;
-    export-c) echo "-o --mli --section --align --name --binary --plan --only --force --quiet $input $common" ;;
+    export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --quiet $input $common" ;;
     compare-types) echo "--types --only --nan --scale-mode --rotate --jobs $input $common" ;;
     diff) echo "--ignore-metadata --jobs $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
@@ -40,7 +40,7 @@ _tenon_options() {
     check) echo "--strict --bind --level $common" ;;
     serve) echo "--socket --allow-uid --allow-gid --writable --in-place --quiet $input --help" ;;
     attach)
-        echo "-l --slice --full --verify --out --to --only --compress --checksum --drop-metadata --drop-names --force --in-place --allow-uid" \
+        echo "-l --slice --full --verify -o --out --to --only --compress --checksum --drop-metadata --drop-names --force --in-place --allow-uid" \
             "--jobs --quiet $common"
         ;;
     compliance) echo "--level $common" ;;
@@ -49,7 +49,7 @@ _tenon_options() {
     esac
 }
 
-# Words for the value of an option; nothing: any text.
+# _tenon_values OPTION COMMAND - words for its value.
 _tenon_values() {
     case $1 in
     --to | --from) _tenon_formats ;;
@@ -67,9 +67,11 @@ _tenon_values() {
     --nan) echo keep zero error ;;
     --complex) echo real ;;
     --layout) _tenon_layouts ;;
+    --form) echo dense coo csr ;;
+    --btf-coo-code) echo 1 2 ;;
     --level) echo 1 2 3 ;;
     --mli) echo 1.0 1.1 2.0 ;;
-    --align) echo 64 4K 2M ;;
+    --align) if [ "$2" = export-c ]; then echo 4 8 64 4K; else echo 64 4K 2M; fi ;;
     --shard-size) echo 1G 5G ;;
     esac
 }
@@ -90,20 +92,18 @@ _tenon() {
     fi
     case $previous in
     --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | \
-        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --level | --mli)
-        mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous")" -- "$current")
+        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --form | --btf-coo-code | --level | --mli)
+        mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous" "$command")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --seed | --pad | --form | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | -j)
-        return
-        ;;
-    -o | --out)
-        compopt -o dirnames 2>/dev/null
-        mapfile -t COMPREPLY < <(compgen -d -- "$current")
+    --slice | --only | --rename | --seed | --pad | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | -j)
         return
         ;;
     esac
-    if [[ $current = -* ]]; then
+    if [[ $command = export-c && $previous =~ ^(-o|--out)$ ]]; then
+        compopt -o dirnames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -d -- "$current")
+    elif [[ $current = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_options "$command")" -- "$current")
     elif [ "$command" = help ]; then
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
