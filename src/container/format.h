@@ -20,6 +20,9 @@ typedef struct tn_format {
     /* 0 not mine .. 100 certain, from the first n bytes; n may be anything, 0 included. */
     int (*probe)(const uint8_t *head, size_t n);
 
+    /* Whether a path has one of the other suffixes that files of this format have; NULL: there are none. */
+    bool (*has_other_suffix)(const char *path);
+
     /* Parses and checks the index of file->shards[0]; reads no data. */
     tn_status (*open)(struct tn_file *file, tn_error *err);
 

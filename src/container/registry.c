@@ -39,9 +39,10 @@ static bool ends_with(const char *text, const char *end)
 const tn_format *tn_format_by_suffix(const char *path)
 {
     for (size_t i = 0; i < NFORMATS; i++) {
-        const tn_format_info *info = &formats[i]->info;
-        if (ends_with(path, info->suffix) || (info->index_suffix && ends_with(path, info->index_suffix)))
-            return formats[i];
+        const tn_format *f = formats[i];
+        if (ends_with(path, f->info.suffix) || (f->info.index_suffix && ends_with(path, f->info.index_suffix)) ||
+            (f->has_other_suffix && f->has_other_suffix(path)))
+            return f;
     }
     return NULL;
 }

@@ -18,4 +18,5 @@ t ls --from idx cut-idx3-ubyte
 t ls --from idx long.idx
 t ls --from idx other.idx
 t convert f.zt f.idx
+t convert f.zt f-idx3-ubyte
 ls

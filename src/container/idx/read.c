@@ -96,6 +96,8 @@ static const char *suffix_of(const char *path)
     return "";
 }
 
+static bool has_other_suffix(const char *path) { return *suffix_of(path) != '\0'; }
+
 static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
 {
     uint64_t nbytes;
@@ -133,5 +135,6 @@ static tn_status open_idx(tn_file *f, tn_error *err)
 const tn_format tn_format_idx = {
     .info = { .name = "idx", .suffix = ".idx", .title = "one array, big-endian, as MNIST and embARC MLI have them",
               .reads = true },
+    .has_other_suffix = has_other_suffix,
     .open = open_idx,
 };
