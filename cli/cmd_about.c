@@ -188,6 +188,8 @@ const command cmd_formats = {
     .name = "formats",
     .operands = "",
     .summary = "Lists the containers this build reads and writes.",
+    .about = "Compression and checksums are those that \"tenon convert\" has options for; the crc32\n"
+             "of each member of an .npz is always there, and \"tenon verify\" checks it.",
     .example = "  $ tenon formats",
     .accepts = OPT(JSON),
     .run = formats,
