@@ -215,6 +215,8 @@ static int export_file(const opts *o, const tn_file *file)
         say("%s (--force replaces it)", err.text);
         return EXIT_USAGE;
     }
+    if (status == TN_ERR_ARGUMENT)
+        return usage_error("export-c", "%s", err.text);
     return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }
 
@@ -225,9 +227,6 @@ static int run(const opts *o)
         return usage_error("export-c", "expected -o DIR to write into, or --plan");
     if (o->section && o->binary)
         return usage_error("export-c", "--section is of C source, and --binary writes none");
-    if (o->align && (o->align < TN_EXPORT_ALIGN || o->align > TN_EXPORT_MAX_ALIGN))
-        return usage_error("export-c", "option --align takes a power of two from %d to %d, not %llu", TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN,
-                           (unsigned long long)o->align);
     signals_catch();
     int code = open_input(o, o->files[0], &file);
     if (code == EXIT_DONE)

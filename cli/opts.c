@@ -42,27 +42,6 @@ static bool take_path(opts *o, const option_row *row, const char *value)
     return *value && take_text(o, row, value);
 }
 
-static bool is_made_of(const char *text, const char *letters, size_t most)
-{
-    size_t n = strlen(text);
-    return n > 0 && n <= most && strspn(text, letters) == n;
-}
-
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-#define DIGITS  "0123456789"
-
-/* The beginning of C identifiers. */
-static bool take_name(opts *o, const option_row *row, const char *value)
-{
-    return is_made_of(value, LETTERS DIGITS "_", TN_EXPORT_MAX_NAME) && strchr(LETTERS, *value) && !strstr(value, "__") &&
-           value[strlen(value) - 1] != '_' && take_text(o, row, value);
-}
-
-static bool take_section(opts *o, const option_row *row, const char *value)
-{
-    return is_made_of(value, LETTERS DIGITS "._$-", TN_EXPORT_MAX_SECTION) && take_text(o, row, value);
-}
-
 static bool take_list(opts *o, const option_row *row, const char *value)
 {
     text_list *list = (text_list *)((char *)o + row->field);
@@ -358,10 +337,8 @@ static const option_row rows[OPT_COUNT] = {
                             FIELD(drop_metadata), 0 },
     [OPT_OUT] = { "out", "PATH", "a path", "where to write: a new file, or (export-c) a folder", take_path, FIELD(out), 'o' },
     [OPT_MLI] = { "mli", "1.0|1.1|2.0", NULL, "the version of MLI (default: 1.0)", take_mli, 0, 0 },
-    [OPT_SECTION] = { "section", "NAME", "letters, digits, '.', '_', '$' and '-', at most 200 of them", "the linker section of the data",
-                      take_section, FIELD(section), 0 },
-    [OPT_NAME] = { "name", "NAME", "letters, digits and single underscores between them, a letter first and at most 63 of them",
-                   "of the files and identifiers (default: that of FILE)", take_name, FIELD(name), 0 },
+    [OPT_SECTION] = { "section", "NAME", NULL, "the linker section of the data", take_text, FIELD(section), 0 },
+    [OPT_NAME] = { "name", "NAME", NULL, "of the files and identifiers (default: that of FILE)", take_text, FIELD(name), 0 },
     [OPT_BINARY] = { "binary", NULL, NULL, "a flat image and a header of offsets, not C source", take_flag, FIELD(binary), 0 },
     [OPT_PLAN] = { "plan", NULL, NULL, "say what takes how many bytes; without -o only that", take_flag, FIELD(plan), 0 },
     [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,

@@ -561,14 +561,14 @@ static tn_status take_options(job *j, const tn_export_options *given, tn_error *
     if (j->o.mli > TN_MLI_2_0)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no MLI version %d", (int)j->o.mli);
     if (!tn_is_power_of_two(j->o.align) || j->o.align < TN_EXPORT_ALIGN || j->o.align > TN_EXPORT_MAX_ALIGN)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an alignment that is a power of two from %d to %d but found %llu",
-                       TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN, (unsigned long long)j->o.align);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "alignment %llu: expected a power of two from %d to %d",
+                       (unsigned long long)j->o.align, TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN);
     if (j->o.section && !is_section(j->o.section))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a section of letters, digits, '.', '_', '$' and '-', at most %d of "
-                       "them, but found %s", TN_EXPORT_MAX_SECTION, tn_quote_z(j->o.section).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "section %s: expected letters, digits, '.', '_', '$' and '-', at most %d of them",
+                       tn_quote_z(j->o.section).text, TN_EXPORT_MAX_SECTION);
     if (j->o.name && !tn_c_is_prefix(j->o.name))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a name of letters, digits and single underscores between them, a letter "
-                       "first and at most %d of them, but found %s", TN_EXPORT_MAX_NAME, tn_quote_z(j->o.name).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "name %s: expected letters, digits and single underscores between them, a letter "
+                       "first and at most %d of them", tn_quote_z(j->o.name).text, TN_EXPORT_MAX_NAME);
     if (j->o.name)
         snprintf(j->name, sizeof j->name, "%s", j->o.name);
     else
