@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "transform/power.h"
 #include "transform/scaled_plan.h"
+#include "transform/tile.h"
 
 #include <tenon/convert.h>
 
@@ -241,7 +242,7 @@ static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
     else if (channel != seen(r, KEY_AXIS))
         wrong = "per=channel and axis=DIMENSION go together";
     else if (rule->quantized && (seen(r, KEY_TIMES) || seen(r, KEY_OVERFLOW) || seen(r, KEY_COMPLEX)))
-        wrong = "times, overflow and complex are not for codes with scales, which always fit their range";
+        wrong = "times, overflow and complex are not for codes with scales, which saturate";
     else if (seen(r, KEY_PERCENTILE) && seen(r, KEY_SCALE))
         wrong = "a scale is given or found by a percentile, not both";
     else if (seen(r, ZERO_BY_NUMBER) && !seen(r, KEY_SCALE))
@@ -288,7 +289,21 @@ static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
     return tn_scaled_check(rule->datatype, o, r->err);
 }
 
-static tn_status settle_cast(const tn_rule_reading *r, tn_cast_rule *rule)
+/* What becomes of values beyond all codes that have scales is no choice: a default that asks for anything else is not
+ * passed over. */
+static tn_status check_overflow(const tn_rule_reading *r, const tn_cast_rule *rule)
+{
+    tn_overflow overflow = rule->options.overflow;
+    bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype), mli = rule->quantize.arithmetic == TN_QUANT_MLI;
+    const char *fact = exact ? "a float without scales overflows as casts do by default" : rule->datatype ? "a datatype saturates"
+                       : mli ? "compat=mli overflows as MLI does" : "codes with scales saturate";
+    if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli))
+        return TN_OK;
+    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s, and overflow %s is for element types only: say it in their rules, as in "
+                   "f16,overflow=%s", fact, tn_rule_word_for(overflows, (int)overflow), tn_rule_word_for(overflows, (int)overflow));
+}
+
+static tn_status settle_keys(const tn_rule_reading *r, tn_cast_rule *rule)
 {
     if (r->makes == DATATYPE)
         return settle_datatype(r, rule);
@@ -298,6 +313,12 @@ static tn_status settle_cast(const tn_rule_reading *r, tn_cast_rule *rule)
     if (r->makes & CODES && !rule->round_given)
         rule->options.round = TN_ROUND_AWAY;
     return r->makes == FIXED ? settle_codes(r, rule) : settle_elements(r, rule);
+}
+
+static tn_status settle_cast(const tn_rule_reading *r, tn_cast_rule *rule)
+{
+    tn_status status = settle_keys(r, rule);
+    return !status && (rule->quantized || rule->datatype) ? check_overflow(r, rule) : status;
 }
 
 /* Digits, a colon and digits. */

@@ -58,6 +58,35 @@ static void what_the_text_does_not_say_comes_from_the_defaults(void)
     CHECK(rule.options.size == sizeof rule.options);
 }
 
+static void codes_with_scales_take_no_default_for_overflow_but_what_they_do(void)
+{
+    static const tn_overflow all[] = { TN_OVERFLOW_DEFAULT, TN_OVERFLOW_SATURATE, TN_OVERFLOW_INF, TN_OVERFLOW_NAN, TN_OVERFLOW_ERROR };
+    static const char *const words[] = { "default", "saturate", "inf", "nan", "error" };
+    static const struct { const char *text, *fact; unsigned taken; } cases[] = {
+        { "fx8,frac=7", "codes with scales saturate", 2 },         { "fx16", "codes with scales saturate", 2 },
+        { "sa8", "codes with scales saturate", 2 },                { "sa32,scale=1", "codes with scales saturate", 2 },
+        { "int8,per=tensor,scale=0.5", "codes with scales saturate", 2 }, { "uint8,per=channel,axis=0", "codes with scales saturate", 2 },
+        { "fx8,compat=mli", "compat=mli overflows as MLI does", 1 }, { "mxfp4", "a datatype saturates", 2 },
+        { "mxfp4,virtual=yes", "a datatype saturates", 2 },        { "e4m3fn|n2m4", "a datatype saturates", 2 },
+        { "float16|n2m4", "a float without scales overflows as casts do by default", 1 },
+        { "f16", "", 5 },                                          { "2:4", "", 5 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (unsigned k = 0; k < 5; k++) {
+            const tn_cast_rule defaults = { .options = { .size = sizeof defaults.options, .overflow = all[k] } };
+            char why[200];
+            snprintf(why, sizeof why, "%s, and overflow %s is for element types only: say it in their rules, as in f16,overflow=%s",
+                     cases[i].fact, words[k], words[k]);
+            if (k >= cases[i].taken) {
+                refused(cases[i].text, &defaults, TN_ERR_ARGUMENT, why);
+                continue;
+            }
+            tn_cast_rule rule = good_with(cases[i].text, &defaults);
+            CHECK(rule.options.overflow == all[k]);
+            tn_cast_rule_free(&rule);
+        }
+}
+
 static void messages_point_at_the_place(void)
 {
     bad("*.bias=bf17", "\"bf17\" at character 8 is no type (see: tenon types, tenon datatypes)");
@@ -168,7 +197,7 @@ static void keys_of_scales_must_go_together(void)
     bad("int8,percentile=99", needs);
     bad("int8,per=channel", "per=channel and axis=DIMENSION go together");
     bad("int8,per=tensor,axis=0", "per=channel and axis=DIMENSION go together");
-    bad("int8,per=tensor,times=2", "times, overflow and complex are not for codes with scales, which always fit their range");
+    bad("int8,per=tensor,times=2", "times, overflow and complex are not for codes with scales, which saturate");
     bad("int8,per=tensor,scale=1,percentile=99", "a scale is given or found by a percentile, not both");
     bad("int8,per=tensor,zero=3", "a zero point by number needs a scale too");
     bad("int8,per=tensor,zero=0", "a zero point by number needs a scale too");
@@ -244,6 +273,7 @@ int main(void)
         TEST(a_glob_ends_at_the_last_equals_before_the_first_comma),
         TEST(every_key_sets_its_option),
         TEST(what_the_text_does_not_say_comes_from_the_defaults),
+        TEST(codes_with_scales_take_no_default_for_overflow_but_what_they_do),
         TEST(messages_point_at_the_place),
         TEST(a_factor_is_a_float32_and_not_zero),
         TEST(a_glob_has_room_for_255_bytes),
