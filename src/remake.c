@@ -1,6 +1,7 @@
 /* remake.c - what becomes of one tensor on its way into another file. */
 #include "remake.h"
 #include "base/error.h"
+#include "padding.h"
 #include "recode.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
@@ -617,91 +618,6 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
     return !cast ? TN_OK : cast->quantized ? quantize(m, err) : cast_elements(m, plans, err);
 }
 
-/* ---- padding ---- */
-
-static tn_status find_dimension(const making *m, size_t i, uint32_t *dimension, tn_error *err)
-{
-    const tn_pad_rule *rule = m->rules->pad;
-    const char *layout = m->made->tensor.layout;
-    char letter = rule->dims[i].letter;
-    if (letter) {
-        const char *at = layout ? strchr(layout, letter) : NULL;
-        if (!at)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension %c to pad but its layout is %s",
-                           tn_quote_z(m->source->name).text, letter, layout ? layout : "not known");
-        *dimension = (uint32_t)(at - layout);
-        return TN_OK;
-    }
-    int64_t number = rule->dims[i].dimension + (rule->dims[i].dimension < 0 ? (int64_t)m->how.rank : 0);
-    if (number < 0 || number >= m->how.rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension below %u to pad but found %d",
-                       tn_quote_z(m->source->name).text, m->how.rank, rule->dims[i].dimension);
-    *dimension = (uint32_t)number;
-    return TN_OK;
-}
-
-static tn_status pad_to(making *m, uint32_t dimension, int64_t multiple, tn_error *err)
-{
-    int64_t *extent = &m->how.physical[dimension], rest = *extent % multiple;
-    if (rest && __builtin_add_overflow(*extent, multiple - rest, extent))
-        return fail(m, TN_ERR_LIMIT, err, "too large with its padding");
-    return TN_OK;
-}
-
-static bool has_padding(const tn_arrange *how)
-{
-    return how->rank && memcmp(how->shape, how->physical, how->rank * sizeof *how->shape) != 0;
-}
-
-/* Zero points of a file may lie beyond the codes: then no code means zero. */
-static tn_status check_fills(const making *m, tn_error *err)
-{
-    const tn_dtype_info *type = tn_dtype_get(m->parts[0].array.dtype);
-    bool sign = type->kind == TN_KIND_INT;
-    int64_t high = (INT64_C(1) << (type->bits - sign)) - 1, low = sign ? -high - 1 : 0;
-    uint64_t count = m->how.fills && m->rules->pad && has_padding(&m->how) ? m->parts[2].nbytes / sizeof *m->how.fills : 0;
-    for (uint64_t i = 0; i < count; i++)
-        if (m->how.fills[i] < low || m->how.fills[i] > high)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a zero point from %lld to %lld to pad with but found %d "
-                           "(compat=mli pads with code 0)", tn_quote_z(m->source->name).text, (long long)low, (long long)high,
-                           m->how.fills[i]);
-    return TN_OK;
-}
-
-/* The value in the elements' type; of a scaled tensor the code of zero. */
-static tn_status choose_fill(making *m, tn_error *err)
-{
-    double value = m->rules->pad ? m->rules->pad->value : 0;
-    const tn_array one = { .dtype = TN_FLOAT64 }, to = { .dtype = m->parts[0].array.dtype };
-    const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_ERROR, .jobs = 1 };
-    tn_error why;
-    m->how.axis = -1;
-    if (m->made->tensor.scaling) {
-        m->how.fills = m->rules->pad && m->rules->pad->raw_zero ? NULL : m->zero;
-        m->how.axis = m->how.fills ? m->made->tensor.scaling->axis : -1;
-        return value == 0 ? check_fills(m, err) : fail(m, TN_ERR_ARGUMENT, err, "padding of a scaled tensor has the value 0");
-    }
-    if (value == 0 && !signbit(value))
-        return TN_OK;
-    return tn_cast(&to, m->how.fill, &one, &value, TN_HOST_ORDER, &o, &why) ? fail(m, why.status, err, why.text) : TN_OK;
-}
-
-static tn_status choose_padding(making *m, tn_error *err)
-{
-    const tn_pad_rule *rule = m->rules->pad;
-    unsigned bits = tn_dtype_get(m->parts[0].array.dtype)->bits;
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; rule && i < rule->count && !status; i++) {
-        uint32_t dimension = 0;
-        status = find_dimension(m, i, &dimension, err);
-        if (!status)
-            status = pad_to(m, dimension, rule->dims[i].multiple, err);
-    }
-    if (!status && m->made->tensor.scaling && bits < 8 && m->how.rank)     /* each row of codes begins on a byte */
-        status = pad_to(m, m->how.rank - 1, bits == 4 ? 2 : bits == 2 ? 4 : 8, err);
-    return status ? status : choose_fill(m, err);
-}
-
 /* ---- all ---- */
 
 /* Columns far apart are better taken many at a time. */
@@ -722,11 +638,11 @@ static tn_status settle_shape(making *m, tn_error *err)
     how->change = m->made->change;
     how->to_bits = tn_dtype_get(data->array.dtype)->bits;
     m->made->tensor.shape = data->array.shape = how->shape;
-    if (has_padding(how)) {
+    if (tn_arrange_has_padding(how)) {
         data->storage.physical = how->physical;
         data->storage.fill = m->rules->pad ? m->rules->pad->value : 0;
     }
-    m->made->arrange = moved || has_padding(how) ? how : NULL;
+    m->made->arrange = moved || tn_arrange_has_padding(how) ? how : NULL;
     if (tn_shape_nbytes(data->array.dtype, how->rank, how->physical, &data->nbytes))
         return fail(m, TN_ERR_LIMIT, err, "too large for its new type or padding");
     return TN_OK;
@@ -763,7 +679,7 @@ tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const
     if (status)
         return status;
     if (is_arranged(&m)) {
-        status = choose_padding(&m, err);
+        status = tn_choose_padding(&made->tensor, rules->pad, m.zero, &m.how, err);
         return status ? status : settle_shape(&m, err);
     }
     if (made->change && tn_array_nbytes(&m.parts[0].array, &m.parts[0].nbytes))

@@ -10,4 +10,5 @@ t convert i.safetensors o.zt --pad nothing=0=4
 tenon convert -q i.safetensors nhwc.zt --layout images=NHWC,from=NCHW
 t convert nhwc.zt o.zt --layout images=CHWN,from=NCHW
 t convert nhwc.zt o.zt --pad images=C=4,value=7 --cast images=i8,per=tensor
+t convert nhwc.zt o.zt --pad images=C=16,-1=5
 ls

@@ -179,6 +179,9 @@ static void rules_that_cannot_be_honoured_are_refused(void)
     must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCDW" }, TN_ERR_ARGUMENT, "has the letter H, which layout \"NCDW\" has not");
     must_fail("in.zt", (wish){ .pad = "x=C=16" }, TN_ERR_ARGUMENT, "expected a dimension C to pad but its layout is not known");
     must_fail("in.zt", (wish){ .pad = "x=4=16" }, TN_ERR_ARGUMENT, "expected a dimension below 4 to pad but found 4");
+    must_fail("in.zt", (wish){ .pad = "x=0=16,1=2,-4=5" }, TN_ERR_ARGUMENT, "tensor \"x\": 0 and -4 are the same dimension to pad: name it once");
+    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=C=16,-1=5" }, TN_ERR_ARGUMENT, "C and -1 are the same dimension");
+    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=0=16,N=16" }, TN_ERR_ARGUMENT, "0 and N are the same dimension");
     must_fail("in.zt", (wish){ .cast = "x=int8,per=channel,axis=4" }, TN_ERR_ARGUMENT, "expected a dimension below 4 but found \"4\"");
     must_fail("in.zt", (wish){ .cast = "x=int8,per=channel,axis=C" }, TN_ERR_ARGUMENT, "its layout (not known), but found \"C\"");
     must_fail("in.zt", (wish){ .pad = "x=1=16", .create = { .encoding = TN_ENCODING_ZSTD } }, TN_ERR_ARGUMENT, "cannot be compressed");
