@@ -27,8 +27,10 @@ static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, siz
     if (letter) {
         const char *at = t->layout ? strchr(t->layout, letter) : NULL;
         if (!at)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension %c to pad but its layout is %s",
-                           tn_quote_z(t->name).text, letter, t->layout ? t->layout : "not known");
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension %c to pad but its layout is %s (%spad by "
+                           "number, as in -1=N, or name fewer tensors)",
+                           tn_quote_z(t->name).text, letter, t->layout ? t->layout : "not known",
+                           t->layout ? "" : "say it with --layout, ");
         *dimension = (uint32_t)(at - t->layout);
         return TN_OK;
     }

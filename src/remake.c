@@ -68,6 +68,10 @@ static tn_status choose_order(making *m, tn_error *err)
     if (t->layout && strcmp(from, t->layout) != 0)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected layout %s but found %s",
                        tn_quote_z(t->name).text, from, t->layout);
+    if (strlen(from) != t->rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: it has %u dimension%s but layout %s has %zu letters: name the "
+                       "tensors that have as many, as in 'conv*.weight=%s,from=%s'", tn_quote_z(t->name).text, t->rank,
+                       t->rank == 1 ? "" : "s", from, strlen(from), rule->to, from);
     if (tn_layout_check_shape(from, t->rank, t->shape, &why) || tn_layout_order(from, rule->to, m->how.order, &why))
         return fail(m, TN_ERR_ARGUMENT, err, why.text);
     m->made->tensor.layout = rule->to;

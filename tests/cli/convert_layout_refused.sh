@@ -11,4 +11,6 @@ tenon convert -q i.safetensors nhwc.zt --layout images=NHWC,from=NCHW
 t convert nhwc.zt o.zt --layout images=CHWN,from=NCHW
 t convert nhwc.zt o.zt --pad images=C=4,value=7 --cast images=i8,per=tensor
 t convert nhwc.zt o.zt --pad images=C=16,-1=5
+t convert i.safetensors o.zt --layout NHWC,from=NCHW
+t convert nhwc.zt o.zt --pad images=D=4
 ls

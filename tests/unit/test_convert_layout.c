@@ -174,10 +174,13 @@ static void rules_that_cannot_be_honoured_are_refused(void)
     make_values();
     write_file("in.zt", (tn_create_options){ .replace = true }, two, 2);
     must_fail("in.zt", (wish){ .layout = "x=NHWC" }, TN_ERR_ARGUMENT, "its layout is not known: say it, as in NHWC,from=NCHW");
-    must_fail("in.zt", (wish){ .layout = "NHWC,from=NCHW" }, TN_ERR_ARGUMENT, "tensor \"bias\"");
+    must_fail("in.zt", (wish){ .layout = "NHWC,from=NCHW" }, TN_ERR_ARGUMENT, "tensor \"bias\": it has 1 dimension but layout NCHW has "
+              "4 letters: name the tensors that have as many, as in 'conv*.weight=NHWC,from=NCHW'");
+    must_fail("in.zt", (wish){ .layout = "x=HWC,from=CHW" }, TN_ERR_ARGUMENT, "it has 4 dimensions but layout CHW has 3 letters");
     must_fail("in.zt", (wish){ .layout = "y=NHWC,from=NCHW" }, TN_ERR_ARGUMENT, "no tensor matches \"y\"");
     must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCDW" }, TN_ERR_ARGUMENT, "has the letter H, which layout \"NCDW\" has not");
-    must_fail("in.zt", (wish){ .pad = "x=C=16" }, TN_ERR_ARGUMENT, "expected a dimension C to pad but its layout is not known");
+    must_fail("in.zt", (wish){ .pad = "x=C=16" }, TN_ERR_ARGUMENT, "expected a dimension C to pad but its layout is not known "
+              "(say it with --layout, pad by number, as in -1=N, or name fewer tensors)");
     must_fail("in.zt", (wish){ .pad = "x=4=16" }, TN_ERR_ARGUMENT, "expected a dimension below 4 to pad but found 4");
     must_fail("in.zt", (wish){ .pad = "x=0=16,1=2,-4=5" }, TN_ERR_ARGUMENT, "tensor \"x\": 0 and -4 are the same dimension to pad: name it once");
     must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=C=16,-1=5" }, TN_ERR_ARGUMENT, "C and -1 are the same dimension");
