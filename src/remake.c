@@ -178,7 +178,7 @@ static tn_status dequantize(making *m, tn_error *err)
     if (!shape)
         return tn_fail_nomem(err);
     tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero,
-                          m->rules->cast->quantize.arithmetic };
+                          m->rules->cast->quantize.arithmetic, &m->rules->cast->options };
     tn_status status = tn_dequantize_change(&d, m->arena, &m->made->change, err);
     m->made->tensor.form = "dense";
     m->made->tensor.scaling = NULL;

@@ -74,6 +74,8 @@ tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const 
     status = tn_scale_index_for(d->rank, d->shape, d->axis, &index, &why);
     if (!status)
         status = tn_quant_plan_make(&k->plan, codes, d->to, true, index, scale, d->zero, &o, &why);
+    if (!status && d->cast)
+        status = tn_quant_plan_cast(&k->plan, d->cast, &why);
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
     k->name = t->name;

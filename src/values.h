@@ -17,6 +17,7 @@ typedef struct tn_dequantizing {
     int32_t          axis;      /* ...and where the scales go along it */
     const int32_t   *zero;      /* of the tensor, or NULL: see tn_read_zeros() */
     tn_quant_arithmetic arithmetic;
+    const tn_cast_options *cast;    /* from float32, or NULL */
 } tn_dequantizing;
 
 /* Makes the change, in the arena; reads the scales. */

@@ -193,6 +193,13 @@ tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype value
     return tn_quant_plan_with(plan, tn_quant_kernels_get(), codes, values, dequantize, index, scale, zero, options, err);
 }
 
+tn_status tn_quant_plan_cast(tn_quant_plan *plan, const tn_cast_options *options, tn_error *err)
+{
+    tn_status status = tn_cast_plan_make(&plan->cast, plan->values->dtype, TN_FLOAT32, TN_HOST_ORDER, options, err);
+    plan->is_float32 &= plan->cast.route == TN_ROUTE_COPY;
+    return status;
+}
+
 /* --- stretches: elements for one call of a kernel ----------------------------- */
 
 /* Scales of elements that have neither one in common nor theirs in a row. */

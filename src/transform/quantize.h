@@ -88,7 +88,7 @@ typedef struct tn_quant_plan {
     tn_quantize_fn   quantize;          /* one of these, or none: by the definition */
     tn_dequantize_fn dequantize;
     tn_cast_plan     cast;              /* values to float32 or back, where they are of another type */
-    bool             is_float32;
+    bool             is_float32;        /* values are, and no cast changes any */
     bool             stream;            /* for the caller to set: the output is large and not read soon */
 } tn_quant_plan;
 
@@ -102,6 +102,9 @@ tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype value
 tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernels, tn_dtype codes, tn_dtype values,
                              bool dequantize, tn_scale_index index, const float *scale, const int32_t *zero,
                              const tn_quantize_options *options, tn_error *err);
+
+/* Dequantizing: values are cast from float32 with these options, which may be NULL. */
+tn_status tn_quant_plan_cast(tn_quant_plan *plan, const tn_cast_options *options, tn_error *err);
 
 /* Whether x / scale, both finite, rounded, is in the range and not cut: exactly, or as MLI does it; stochastic: away from zero. */
 bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2], float x, float scale);

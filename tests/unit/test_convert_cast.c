@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
+#include "convert.h"
 #include "environment.h"
-#include "make.h"
 
 /* More than a span of the widest types and several windows of all, and odd. */
 enum { MANY = 1200003, FEW = 5 };
@@ -177,6 +177,41 @@ static void options_count_for_tensors_that_have_the_type(void)
     tn_close(f);
 }
 
+static void holds(const char *name, const void *want, size_t n)
+{
+    tn_file *f = open_file(name);
+    const tn_part *p = tn_file_find(f, "t")->parts;
+    CHECK(p->nbytes == n);
+    assert_memory_equal(p->data, want, n);
+    tn_close(f);
+}
+
+static void values_of_codes_are_cast_as_the_rule_says(void)
+{
+    static const float some[] = { 1000, -3e6f, 77056, 256 };
+    static const struct { const char *cast; float want[4]; } floats[] = {
+        { "f32", { 1024, -3000064, 77056, 256 } },      { "f32,times=2", { 2048, -6000128, 154112, 512 } },
+        { "f32,times=2,compat=mli", { 2048, -6000128, 154112, 512 } },
+    };
+    static const struct { const char *cast; uint16_t want[4]; } halves[] = {
+        { "f16", { 0x6400, 0xfc00, 0x7c00, 0x5c00 } },  { "f16,overflow=saturate", { 0x6400, 0xfbff, 0x7bff, 0x5c00 } },
+        { "bf16,round=up", { 0x4480, 0xca37, 0x4797, 0x4380 } },    { "bf16,round=down", { 0x4480, 0xca38, 0x4796, 0x4380 } },
+    };
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 1, .shape = { 4 }, .data = some };
+    write_file("in.zt", (tn_create_options){ 0 }, &tensor, 1);
+    must_convert("in.zt", "codes.zt", (wish){ .cast = "fx16,frac=-8" });
+    must_fail("codes.zt", (wish){ .cast = "f16,overflow=error" }, TN_ERR_LOSS,
+              "tensor \"t\": element [1] is -3000064.0, beyond float16's lowest -65504.0");
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        must_convert("codes.zt", "out.zt", (wish){ .cast = floats[i].cast });
+        holds("out.zt", floats[i].want, sizeof floats[i].want);
+    }
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
+        must_convert("codes.zt", "out.zt", (wish){ .cast = halves[i].cast });
+        holds("out.zt", halves[i].want, sizeof halves[i].want);
+    }
+}
+
 /* More than what is compressed whole, so that no pool is at work: subnormal results are the same all the same. */
 static void the_callers_floating_point_environment_changes_nothing(void)
 {
@@ -221,6 +256,7 @@ int main(void)
         IN_FOLDER(rules_that_cannot_be_honoured_are_errors),
         IN_FOLDER(tied_tensors_that_end_differently_are_cast_apart),
         IN_FOLDER(options_count_for_tensors_that_have_the_type),
+        IN_FOLDER(values_of_codes_are_cast_as_the_rule_says),
         IN_FOLDER(the_callers_floating_point_environment_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
