@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "padding.h"
 #include "recode.h"
+#include "rules.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
 #include "tensor/layout.h"
@@ -315,6 +316,7 @@ static tn_status quantize(making *m, tn_error *err)
         status = check_tally(m, u, err);
     if (status)
         return status;
+    k->quant.name = tn_cast_rule_type(rule);
     k->change.apply = apply_quantize;
     declare_codes(m, scaling, &k->change);
     m->made->unknown = rule->quantize.rule == TN_SCALE_GIVEN ? NULL : u;

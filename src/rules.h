@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 
-#include <tenon/error.h>
+#include <tenon/convert.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +32,9 @@ bool tn_rule_number(tn_text value, uint64_t *number);       /* decimal digits */
 bool tn_rule_double(tn_text value, double *number);         /* as JSON spells it, which no locale changes */
 bool tn_rule_int32(tn_text value, int32_t *number);
 bool tn_rule_text(tn_text value, char *to, size_t cap);     /* not empty, with its NUL in `cap` bytes */
+
+/* What a cast rule makes, as its text has it: int8, or fx8 whose codes are int8 too. */
+const char *tn_cast_rule_type(const tn_cast_rule *rule);
 
 /* ---- the parts of a rule ---- */
 

@@ -420,6 +420,15 @@ static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
     return element ? TN_OK : read_datatype(r, type, rule);
 }
 
+const char *tn_cast_rule_type(const tn_cast_rule *rule)
+{
+    bool is_firmwares = rule->quantized && rule->quantize.arithmetic != TN_QUANT_BINARY32;
+    for (size_t i = 0; i < sizeof firmware / sizeof *firmware && is_firmwares; i++)
+        if (rule->dtype == firmware[i].codes && rule->has_zeros == (firmware[i].makes == AFFINE))
+            return firmware[i].name;
+    return tn_dtype_get(rule->dtype)->name;
+}
+
 static void take_defaults(tn_cast_rule *rule, const tn_cast_rule *defaults)
 {
     if (defaults) {

@@ -198,6 +198,7 @@ static tn_status make_plan(tn_cast_plan *plan, const tn_kernels *kernels, tn_dty
     *plan = (tn_cast_plan){
         .to = tn_dtype_get(half_type(to)),
         .from = tn_dtype_get(half_type(from)),
+        .to_name = tn_dtype_get(half_type(to))->name,
         .to_dtype = to,
         .from_dtype = from,
         .parts = parts_of(to, from),
@@ -419,10 +420,10 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
     bool zero = x.class == TN_NUMBER_FINITE && x.significand == 0;
     bool below = plan->to->specials == TN_SPECIALS_E8M0 && (x.negative || zero);
     write_value(value, sizeof value, plan->from_dtype, element);
+    if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, which the NaN mode refuses", where, value);
     if (flags & TN_ENCODED_NAN)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s%s%s%s", where, value,
-                       plan->refuses_every_nan ? ", which the NaN mode refuses" : ", and ",
-                       plan->refuses_every_nan ? "" : plan->to->name, plan->refuses_every_nan ? "" : " has no NaN");
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, and %s has no NaN (--nan zero makes it 0)", where, value, plan->to_name);
     if (plan->args.has_scale)
         snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
     tn_code_put(code, 0, plan->to->bits < 8 ? 8 : plan->to->bits, tn_dtype_limit(plan->to, x.negative || below));

@@ -24,6 +24,7 @@ typedef enum tn_cast_parts {
 
 typedef struct tn_cast_plan {
     const tn_dtype_info *to, *from;     /* of one real element: the half type of a complex one */
+    const char    *to_name;             /* for messages; the caller may set another one */
     tn_dtype       to_dtype, from_dtype;
     tn_cast_parts  parts;
     unsigned       swap;                /* unit of bytes to reverse in the source, or 0 */

@@ -169,7 +169,8 @@ tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernel
     if (status != TN_OK)
         return status;
     *plan = (tn_quant_plan){
-        .codes = tn_dtype_get(codes), .values = tn_dtype_get(values), .index = index, .scale = scale, .zero = zero,
+        .codes = tn_dtype_get(codes), .values = tn_dtype_get(values), .name = tn_dtype_get(codes)->name,
+        .index = index, .scale = scale, .zero = zero,
         .nan = o.nan, .arithmetic = o.arithmetic, .is_float32 = values == TN_FLOAT32,
     };
     status = check_arithmetic(o.arithmetic, err);
@@ -404,6 +405,7 @@ static tn_status refuse_nan(const tn_quant_plan *plan, void *dst, const void *sr
     const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_SATURATE, .nan = plan->nan };
     tn_cast_plan cast;
     tn_status status = tn_cast_plan_make(&cast, plan->codes->dtype, plan->values->dtype, TN_HOST_ORDER, &o, err);
+    cast.to_name = plan->name;
     return status ? status : tn_cast_block(&cast, dst, src, n, first, rank, shape, err);
 }
 

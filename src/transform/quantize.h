@@ -78,6 +78,7 @@ void      tn_range_tally_free(tn_range_tally *tally);
 
 typedef struct tn_quant_plan {
     const tn_dtype_info *codes, *values;
+    const char      *name;              /* of the codes, for messages; the caller may set another one */
     tn_scale_index   index;
     const float     *scale;             /* the caller's */
     const int32_t   *zero;              /* or NULL */

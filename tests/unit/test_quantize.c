@@ -328,7 +328,7 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape }, s = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1 };
     CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, and int8 has no NaN");
+    assert_string_equal(err.text, "element [2, 7] is nan, and int8 has no NaN (--nan zero makes it 0)");
     CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, NULL) == TN_ERR_LOSS);
     o.nan = TN_NAN_ERROR;
     CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
@@ -350,7 +350,7 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     for (size_t i = 0; i < 50; i++)
         scales[i] = 1;
     CHECK(tn_quantize(&d, nibbles, &s, x, scales, NULL, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, and int4 has no NaN");
+    assert_string_equal(err.text, "element [2, 7] is nan, and int4 has no NaN (--nan zero makes it 0)");
 }
 
 static void the_first_nan_is_named_by_any_number_of_threads(void)

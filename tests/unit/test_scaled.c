@@ -593,7 +593,7 @@ static void what_makes_no_sense_is_refused(void)
     const tn_array good = { TN_FLOAT32, 2, shape, NULL };
     float x[64] = { 0 };
     x[40] = NAN;
-    check_refused("mxfp4", &good, x, &one_job, TN_ERR_LOSS, "element [1, 8] is nan, and e2m1fnuz has no NaN");
+    check_refused("mxfp4", &good, x, &one_job, TN_ERR_LOSS, "element [1, 8] is nan, and e2m1fnuz has no NaN (--nan zero makes it 0)");
     check_refused("mxfp8", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .nan = TN_NAN_ERROR }, TN_ERR_LOSS,
                   "element [1, 8] is nan, which the NaN mode refuses");
     check_refused("int4|float16", &good, x, &one_job, TN_ERR_LOSS, "element [1, 8]");
