@@ -50,6 +50,15 @@ static tn_status tick(void *context, tn_error *err)
     return cancelled ? tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled") : TN_OK;
 }
 
+static tn_status check_floats(const making *m, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(m->source->dtype);
+    if (type && type->kind == TN_KIND_FLOAT)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a float type but found %s: cast it to f32 first",
+                   tn_quote_z(m->source->name).text, type ? type->name : "an unknown type");
+}
+
 /* ---- order ---- */
 
 static tn_status choose_order(making *m, tn_error *err)
@@ -309,7 +318,9 @@ static tn_status quantize(making *m, tn_error *err)
     maker *k = new_maker(m, m->source->dtype, rule->dtype);
     if (!u || !scaling || !k)
         return tn_fail_nomem(err);
-    tn_status status = add_scales(m, u, err);
+    tn_status status = check_floats(m, err);
+    if (!status)
+        status = add_scales(m, u, err);
     if (!status)
         status = plan_codes(m, u, k, scaling, err);
     if (!status)
@@ -466,12 +477,12 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
         task->datatype = cast->datatype;
         return TN_OK;
     }
-    if (!type || type->kind != TN_KIND_FLOAT)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a float type but found %s",
-                       tn_quote_z(m->source->name).text, type ? type->name : "an unknown type");
+    tn_status status = check_floats(m, err);
+    if (status)
+        return status;
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
     bool stored = tn_form_has_datatype(m->source);
-    tn_status status = tn_datatype_parse(stored ? m->source->scaling->datatype : text, &task->own, &why);
+    status = tn_datatype_parse(stored ? m->source->scaling->datatype : text, &task->own, &why);
     if (status == TN_ERR_ARGUMENT && !stored)   /* not every type is a number spec */
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits "
                        "but found %s (cast it first)", tn_quote_z(m->source->name).text, cast->keep, cast->of, type->name);

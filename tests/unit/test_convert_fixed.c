@@ -725,7 +725,8 @@ static void what_has_no_values_or_another_datatype_is_refused(void)
     static const char *const new_scale = "it has scales already: give the new one (frac=N, frac=auto, scale=S), or cast it to a float type first";
     make_values();
     write_values("in.zt", TN_INT32, integers, 1, &(int64_t){ 3 });
-    must_fail("in.zt", (wish){ .cast = "fx8" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32");
+    must_fail("in.zt", (wish){ .cast = "fx8" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32: "
+              "cast it to f32 first");
     must_fail("in.zt", (wish){ .cast = "sa8,scale=1" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32");
     write_values("in.zt", TN_FLOAT32, values, 1, &(int64_t){ 64 });
     must_fail("in.zt", (wish){ .cast = "sa8,per=channel,axis=1" }, TN_ERR_ARGUMENT, "expected a dimension below 1 but found \"1\"");

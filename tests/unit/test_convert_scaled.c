@@ -241,7 +241,7 @@ static void what_has_no_meaning_is_refused(void)
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
     write_file("ints.safetensors", (tn_create_options){ .replace = true }, &whole, 1);
     must_fail("ints.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a signed float type but found int32");
-    must_fail("ints.safetensors", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a float type but found int32");
+    must_fail("ints.safetensors", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a float type but found int32: cast it to f32 first");
     must_convert("in.safetensors", "double.zt", (wish){ .cast = "f64" });
     must_fail("double.zt", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"m\": 2:4 sparsity is of float32, float16, bfloat16 and signed floats of "
                                                                      "8 bits but found float64 (cast it first)");
