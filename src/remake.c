@@ -375,9 +375,12 @@ static tn_status cast_codes(making *m, tn_error *err)
         return dequantize(m, err);
     if (q->arithmetic == TN_QUANT_BINARY32)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
+    if (q->rule == TN_SCALE_LEAST)
+        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already, and frac=least is found from values only: say frac=N or frac=auto, or "
+                    "cast it to a float type first");
     if (q->rule != TN_SCALE_GIVEN && q->rule != TN_SCALE_POWER)
-        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: give the new one (frac=N, frac=auto, scale=S), or cast it to a float "
-                    "type first");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: it has scales already: give that of %s (scale=S), or cast it to a "
+                       "float type first", tn_quote_z(m->source->name).text, tn_cast_rule_type(rule));
     return requantize(m, err);
 }
 

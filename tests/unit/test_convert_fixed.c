@@ -722,7 +722,7 @@ static void values_of_fixed_point_are_exact(void)
 static void what_has_no_values_or_another_datatype_is_refused(void)
 {
     static const int32_t integers[64] = { 1, 2, 3 };
-    static const char *const new_scale = "it has scales already: give the new one (frac=N, frac=auto, scale=S), or cast it to a float type first";
+    static const char *const new_scale = "it has scales already: give that of sa8 (scale=S), or cast it to a float type first";
     make_values();
     write_values("in.zt", TN_INT32, integers, 1, &(int64_t){ 3 });
     must_fail("in.zt", (wish){ .cast = "fx8" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32: "
@@ -736,9 +736,11 @@ static void what_has_no_values_or_another_datatype_is_refused(void)
     must_convert("in.zt", "coo.zt", (wish){ .form = "coo" });
     must_fail("coo.zt", (wish){ .cast = "fx8,frac=3" }, TN_ERR_UNSUPPORTED, "a sparse tensor has no scales");
     must_convert("in.zt", "fx.zt", (wish){ .cast = "fx8" });
-    must_fail("fx.zt", (wish){ .cast = "fx8,frac=least" }, TN_ERR_ARGUMENT, new_scale);
+    must_fail("fx.zt", (wish){ .cast = "fx8,frac=least" }, TN_ERR_ARGUMENT, "it has scales already, and frac=least is found from values only: "
+              "say frac=N or frac=auto, or cast it to a float type first");
     must_fail("fx.zt", (wish){ .cast = "sa8" }, TN_ERR_ARGUMENT, new_scale);
     must_fail("fx.zt", (wish){ .cast = "sa8,percentile=99" }, TN_ERR_ARGUMENT, new_scale);
+    must_fail("fx.zt", (wish){ .cast = "sa32" }, TN_ERR_ARGUMENT, "give that of sa32 (scale=S)");
     must_fail("fx.zt", (wish){ .cast = "i8,per=tensor" }, TN_ERR_ARGUMENT, "it has scales already: cast it to a float type first");
     must_fail("fx.zt", (wish){ .cast = "i16" }, TN_ERR_ARGUMENT, "a scaled tensor becomes a float type, and from there any other");
     must_convert("in.zt", "codes.zt", (wish){ .cast = "i8,per=tensor" });
