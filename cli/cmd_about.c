@@ -199,6 +199,8 @@ const command cmd_types = {
     .name = "types",
     .operands = "",
     .summary = "Lists the element types and their names elsewhere.",
+    .about = "A cast also knows sa8 and sa32; these, and fx8 and fx16 there, are codes with scales\n"
+             "(\"tenon convert --help\").  \"tenon datatypes\" lists others.",
     .example = "  $ tenon types",
     .accepts = OPT(JSON),
     .run = types,

@@ -372,7 +372,7 @@ static tn_status read_datatype(const tn_rule_reading *r, tn_text type, tn_cast_r
     tn_status status = text ? tn_datatype_load(text, &rule->datatype, &why) : tn_fail_nomem(&why);
     tn_arena_free(&arena);
     if (status == TN_ERR_ARGUMENT && !looks_like_datatype(type))
-        return tn_rule_fail(r, type, "no type (see: tenon types, tenon datatypes)");
+        return tn_rule_fail(r, type, "no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
     if (status && r->err)
         *r->err = why;
     return status;

@@ -99,7 +99,7 @@ static void a_bad_datatype_is_pointed_at(void)
     bad("float33", "\"float33\": float has 9 to 32 bits but found 33 at character 6");
     bad("w=INT8_F", "\"INT8_F\" could be int8_F or int8_f: expected one of them, in its own case");
     bad("mxfp4|float32", "\"mxfp4|float32\": expected a number but found mxfp4, which has a scale already at character 1");
-    bad("*.bias=mxfp3", "\"mxfp3\" at character 8 is no type (see: tenon types, tenon datatypes)");
+    bad("*.bias=mxfp3", "\"mxfp3\" at character 8 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
     refused("e4m3fn|float32_t4n2m4_t4", NULL, TN_ERR_UNSUPPORTED, "\"e4m3fn|float32_t4n2m4_t4\": matrix sparsity is not supported: a 2D mask "
             "has to keep as many values along both axes, and data cannot be compressed along two at character 16");
 }
@@ -151,7 +151,7 @@ static void n_of_m_values_may_be_kept(void)
         bad(wrong[i], why);
     }
     bad("2:4,mode=max", "\"mode\" at character 5 is no key of N:M (virtual)");
-    bad("2:x", "\"2:x\" at character 1 is no type (see: tenon types, tenon datatypes)");
+    bad("2:x", "\"2:x\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
 }
 
 /* Every prefix, and every bit changed, on copies that end where the text does. */

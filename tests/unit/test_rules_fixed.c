@@ -85,8 +85,8 @@ static void keys_belong_to_their_type(void)
     bad("int8,frac=3", "\"frac\" at character 6 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, "
                        "percentile, scale, compat)");
     bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)");
-    bad("sa16", "\"sa16\" at character 1 is no type (see: tenon types, tenon datatypes)");
-    bad("fx32", "\"fx32\" at character 1 is no type (see: tenon types, tenon datatypes)");
+    bad("sa16", "\"sa16\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+    bad("fx32", "\"fx32\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
     bad("fx8,frac=1,frac=1", "\"frac\" at character 12 is there a second time");
 }
 
