@@ -127,13 +127,32 @@ static const char *rule_text(const tn_convert_options *o, size_t i)
     return o->forms[i - o->npads].glob;
 }
 
+/* The option that has rule i of all, and whether rules of its kind come before it that may take its tensors. */
+static const char *rule_option(const tn_convert_options *o, size_t i, bool *has_earlier)
+{
+    const struct { const char *option; size_t count; } kinds[] = {
+        { "--only", o->nonly },     { "--rename", o->nrename }, { "--cast, --sparse, --recipe", o->ncasts },
+        { "--layout", o->nlayouts }, { "--pad", o->npads },      { "--form", o->nforms },
+    };
+    size_t k = 0;
+    for (; i >= kinds[k].count; k++)
+        i -= kinds[k].count;
+    *has_earlier = k > 0 && i > 0;      /* of --only, every one that matches counts */
+    return kinds[k].option;
+}
+
 static tn_status check_used(const conversion *c, tn_error *err)
 {
-    for (size_t i = 0; i < rule_count(&c->o); i++)
-        if (!c->used[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s%s", tn_quote_z(rule_text(&c->o, i)).text,
-                           i < c->o.nonly + c->o.nrename ? "" : ", or earlier rules take them all");
-    return TN_OK;
+    size_t i = 0;
+    while (i < rule_count(&c->o) && c->used[i])
+        i++;
+    if (i == rule_count(&c->o))
+        return TN_OK;
+    bool is_rename = i >= c->o.nonly && i - c->o.nonly < c->o.nrename, has_earlier;
+    const char *option = rule_option(&c->o, i, &has_earlier), *text = rule_text(&c->o, i);
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s (%s)%s",
+                   tn_quote(text, is_rename ? strcspn(text, "=") : strlen(text)).text, option,
+                   has_earlier ? ", or earlier rules take them all" : "");
 }
 
 /* ---- what becomes of each ---- */

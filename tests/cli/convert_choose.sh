@@ -8,6 +8,7 @@ t convert -q s.safetensors new.zt --rename 'a.*=layer.0.*'
 t ls new.zt
 t convert -q s.safetensors bad.zt --only 'c.*'
 t convert -q s.safetensors bad.zt --rename nothing=x
+t convert -q s.safetensors bad.zt --rename 'a.*=x.*' --rename a.bias=y
 t convert -q s.safetensors bad.zt --rename a.weight=a.bias
 t convert -q s.safetensors bad.zt --rename 'a*b*=c'
 ls
