@@ -104,6 +104,14 @@ static int32_t new_axis(const making *m, int32_t axis)
     return -1;
 }
 
+static bool is_moved(const making *m)
+{
+    for (uint32_t i = 0; i < m->how.rank; i++)
+        if (m->how.order[i] != i)
+            return true;
+    return false;
+}
+
 /* ---- elements ---- */
 
 static tn_status named(const maker *k, tn_status status, const tn_error *why, tn_error *err)
@@ -134,8 +142,7 @@ static maker *new_maker(const making *m, tn_dtype from, tn_dtype to)
     k->name = m->source->name;
     k->rank = m->how.rank;
     memcpy(k->shape, m->how.shape, sizeof k->shape);
-    for (uint32_t i = 0; i < k->rank; i++)
-        k->moved |= m->how.order[i] != i;
+    k->moved = is_moved(m);
     k->change = (tn_change){ .context = k, .from_bits = tn_dtype_get(from)->bits, .to_bits = tn_dtype_get(to)->bits };
     return k;
 }
@@ -188,7 +195,7 @@ static tn_status dequantize(making *m, tn_error *err)
     if (!shape)
         return tn_fail_nomem(err);
     tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero,
-                          m->rules->cast->quantize.arithmetic, &m->rules->cast->options };
+                          m->rules->cast->quantize.arithmetic, &m->rules->cast->options, is_moved(m) };
     tn_status status = tn_dequantize_change(&d, m->arena, &m->made->change, err);
     m->made->tensor.form = "dense";
     m->made->tensor.scaling = NULL;
@@ -650,11 +657,9 @@ static tn_status settle_shape(making *m, tn_error *err)
 {
     tn_part *data = &m->parts[0];
     tn_arrange *how = tn_arena_copy(m->arena, &m->how, sizeof *how);
-    bool moved = lies_crosswise(&m->source->parts[0]);
+    bool moved = is_moved(m) || lies_crosswise(&m->source->parts[0]);
     if (!how)
         return tn_fail_nomem(err);
-    for (uint32_t i = 0; i < how->rank; i++)
-        moved |= how->order[i] != i;
     how->change = m->made->change;
     how->to_bits = tn_dtype_get(data->array.dtype)->bits;
     m->made->tensor.shape = data->array.shape = how->shape;

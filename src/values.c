@@ -18,6 +18,7 @@ typedef struct dequantizer {
     tn_change      change;
     tn_quant_plan  plan;
     const char    *name;
+    bool           moved;
     uint32_t       rank;
     const int64_t *shape;
 } dequantizer;
@@ -27,7 +28,8 @@ static tn_status apply(const void *context, uint64_t first, const uint8_t *in, s
     const dequantizer *d = context;
     tn_error why;
     tn_status status = tn_dequantize_block(&d->plan, out, in, n, first, d->rank, d->shape, &why);
-    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(d->name).text, why.text) : TN_OK;
+    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s%s", tn_quote_z(d->name).text, why.text,
+                            d->moved ? " (indices of the new layout)" : "") : TN_OK;
 }
 
 static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_arena *arena, void **data, tn_error *err)
@@ -79,6 +81,7 @@ tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const 
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
     k->name = t->name;
+    k->moved = d->moved;
     k->rank = d->rank;
     k->shape = d->shape;
     k->change = (tn_change){ apply, k, tn_dtype_get(codes)->bits, tn_dtype_get(d->to)->bits };

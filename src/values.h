@@ -18,6 +18,7 @@ typedef struct tn_dequantizing {
     const int32_t   *zero;      /* of the tensor, or NULL: see tn_read_zeros() */
     tn_quant_arithmetic arithmetic;
     const tn_cast_options *cast;    /* from float32, or NULL */
+    bool             moved;     /* indices are not those of the tensor */
 } tn_dequantizing;
 
 /* Makes the change, in the arena; reads the scales. */

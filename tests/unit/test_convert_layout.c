@@ -193,6 +193,8 @@ static void rules_that_cannot_be_honoured_are_refused(void)
     must_fail("q.zt", (wish){ .cast = "x=int8,per=tensor" }, TN_ERR_ARGUMENT, "it has scales already");
     must_fail("q.zt", (wish){ .cast = "x=int8" }, TN_ERR_ARGUMENT, "a scaled tensor becomes a float type");
     must_fail("q.zt", (wish){ .pad = "x=C=16,value=1" }, TN_ERR_ARGUMENT, "padding of a scaled tensor has the value 0");
+    must_fail("in.zt", (wish){ .cast = "x=int8,times=1e9,overflow=error", .layout = "x=NHWC,from=NCHW" }, TN_ERR_LOSS, " (indices of the new layout)");
+    must_fail("q.zt", (wish){ .cast = "x=f16,times=1e9,overflow=error", .layout = "x=NHWC" }, TN_ERR_LOSS, " (indices of the new layout)");
     must_fail("q.zt", (wish){ .layout = "x=NHWC,from=NCWH" }, TN_ERR_ARGUMENT, "expected layout NCWH but found NCHW");
     CHECK(count_entries(folder) == 2);
 }
