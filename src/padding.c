@@ -36,7 +36,7 @@ static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, siz
     }
     int64_t number = rule->dims[i].dimension + (rule->dims[i].dimension < 0 ? (int64_t)t->rank : 0);
     if (number < 0 || number >= t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension below %u to pad but found %d",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected one of its %u dimensions to pad but found %d",
                        tn_quote_z(t->name).text, t->rank, rule->dims[i].dimension);
     *dimension = (uint32_t)number;
     return TN_OK;
@@ -61,8 +61,17 @@ static tn_status pad_to(const tn_tensor *t, tn_arrange *how, uint32_t dimension,
     return TN_OK;
 }
 
+/* A multiple of both. */
+static bool multiply(int64_t multiple, int64_t by, int64_t *both)
+{
+    int64_t common = by;        /* a power of two */
+    while (multiple % common)
+        common /= 2;
+    return !__builtin_mul_overflow(multiple, by / common, both);
+}
+
 /* Only the tensor tells that two names are of one dimension, which can be a multiple of one number only. */
-static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, tn_arrange *how, tn_error *err)
+static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t row, tn_arrange *how, tn_error *err)
 {
     uint32_t dimensions[TN_MAX_RANK];
     tn_status status = TN_OK;
@@ -72,8 +81,13 @@ static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, tn_arrang
             if (dimensions[k] == dimensions[i])
                 return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s and %s are the same dimension to pad: name it once",
                                tn_quote_z(t->name).text, name_of(rule, k).text, name_of(rule, i).text);
+        int64_t multiple = rule->dims[i].multiple;
+        if (!status && multiple < 1)
+            status = fail(t, TN_ERR_ARGUMENT, err, "expected a multiple of 1 or more to pad to");
+        if (!status && dimensions[i] == how->rank - 1 && !multiply(multiple, row, &multiple))
+            status = fail(t, TN_ERR_LIMIT, err, "too large with its padding");
         if (!status)
-            status = pad_to(t, how, dimensions[i], rule->dims[i].multiple, err);
+            status = pad_to(t, how, dimensions[i], multiple, err);
     }
     return status;
 }
@@ -117,8 +131,9 @@ static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const 
 tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how, tn_error *err)
 {
     unsigned bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
-    tn_status status = rule ? pad_each(t, rule, how, err) : TN_OK;
-    if (!status && t->scaling && bits < 8 && how->rank)     /* each row of codes begins on a byte */
-        status = pad_to(t, how, how->rank - 1, bits == 4 ? 2 : bits == 2 ? 4 : 8, err);
+    int64_t row = !t->scaling || bits >= 8 ? 1 : bits == 4 ? 2 : bits == 2 ? 4 : 8;     /* each row of codes begins on a byte */
+    tn_status status = rule ? pad_each(t, rule, row, how, err) : TN_OK;
+    if (!status && how->rank)
+        status = pad_to(t, how, how->rank - 1, row, err);
     return status ? status : choose_fill(t, rule, zero, how, err);
 }

@@ -181,7 +181,7 @@ static void rules_that_cannot_be_honoured_are_refused(void)
     must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCDW" }, TN_ERR_ARGUMENT, "has the letter H, which layout \"NCDW\" has not");
     must_fail("in.zt", (wish){ .pad = "x=C=16" }, TN_ERR_ARGUMENT, "expected a dimension C to pad but its layout is not known "
               "(say it with --layout, pad by number, as in -1=N, or name fewer tensors)");
-    must_fail("in.zt", (wish){ .pad = "x=4=16" }, TN_ERR_ARGUMENT, "expected a dimension below 4 to pad but found 4");
+    must_fail("in.zt", (wish){ .pad = "x=4=16" }, TN_ERR_ARGUMENT, "expected one of its 4 dimensions to pad but found 4");
     must_fail("in.zt", (wish){ .pad = "x=0=16,1=2,-4=5" }, TN_ERR_ARGUMENT, "tensor \"x\": 0 and -4 are the same dimension to pad: name it once");
     must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=C=16,-1=5" }, TN_ERR_ARGUMENT, "C and -1 are the same dimension");
     must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=0=16,N=16" }, TN_ERR_ARGUMENT, "0 and N are the same dimension");
@@ -304,6 +304,25 @@ static void a_file_may_be_replaced_by_itself(void)
     CHECK(count_entries(folder) == 1);
 }
 
+/* Each row of codes begins on a byte, too. */
+static void padding_of_packed_codes_is_a_multiple_of_both(void)
+{
+    static const float some[15];
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = { 3, 5 }, .data = some };
+    static const struct { const char *cast, *pad; int64_t rows, columns; } cases[] = {
+        { "int4,per=tensor", "1=7", 3, 14 }, { "int4,per=tensor", "0=2,1=6", 4, 6 }, { "int2,per=tensor", "-1=6", 3, 12 },
+        { "int4,per=tensor", "0=5", 5, 6 },  { "int8,per=tensor", "1=7", 3, 7 },
+    };
+    write_file("in.zt", (tn_create_options){ 0 }, &tensor, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        must_convert("in.zt", "out.zt", (wish){ .cast = cases[i].cast, .pad = cases[i].pad });
+        tn_file *f = open_file("out.zt");
+        const int64_t *physical = tn_file_find(f, "t")->parts[0].storage.physical;
+        CHECK(physical && physical[0] == cases[i].rows && physical[1] == cases[i].columns);
+        tn_close(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +337,7 @@ int main(void)
         IN_FOLDER(tensors_tied_with_different_padding_keep_their_values),
         IN_FOLDER(empty_tensors_with_huge_extents_pass_through),
         IN_FOLDER(a_file_may_be_replaced_by_itself),
+        IN_FOLDER(padding_of_packed_codes_is_a_multiple_of_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
