@@ -352,7 +352,9 @@ static int check_options(const opts *o)
     const char *saving = first_given(o, SAVING), *showing = first_given(o, SHOWING);
     if (saving && !o->out)
         return usage_error("attach", "--%s needs --out", saving);
-    if (showing && (o->nfiles < 2 || o->verify || o->out))
+    if (showing && (o->verify || o->out))
+        return usage_error("attach", "--%s is for showing a tensor: not with --%s", showing, o->verify ? "verify" : "out");
+    if (showing && o->nfiles < 2)
         return usage_error("attach", "--%s needs the NAME of a tensor to show", showing);
     return EXIT_DONE;
 }

@@ -139,7 +139,7 @@ static int offer_file(const opts *o, tn_offer *offer, const char *path, size_t *
     } else {
         *tensors += tn_file_count(file);
         if (tn_offer_file(offer, base_name(path), file, o->in_place, &err) != TN_OK)
-            code = say_error(NULL, &err);       /* it names the file */
+            code = say_error(NULL, &err);       /* it says which file */
     }
     tn_close(file);
     return code;

@@ -87,7 +87,7 @@ typedef struct tn_export_result {
 /* Writes NAME.c (or NAME.bin) and NAME.h into `folder`, which is made if it is
  * missing (its parent must exist); NULL: checks and reports only, without
  * looking at data.  Both files appear or none does: if the second cannot, the
- * first is what it was before. The same input and options give the same
+ * first is what it was before.  The same input and options give the same
  * bytes.  Identifiers depend on nothing but the names of the file's tensors.
  * `options` and `result` may be NULL.  Memory does not grow with the tensors.
  * Error texts begin with the file concerned.

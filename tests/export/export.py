@@ -464,10 +464,10 @@ def what_mli_has_no_structure_for_is_refused(folder):
 def bad_options_are_refused(folder):
     path, _ = make_model(folder, FIXED)
     out = os.path.join(folder, "out")
-    for options, expected in ((["--name", "2x"], "--name takes letters"), (["--name", "a__b"], "--name takes"),
-                              (["--name", "x" * 64], "--name takes"), (["--name", ""], "--name takes"), (["--align", "2"], "from 4 to 4096"),
-                              (["--align", "8192"], "from 4 to 4096"), (["--align", "12"], "power of two"), (["--section", 'a" b'], "--section takes"),
-                              (["--section", ""], "--section takes"), (["--section", "x" * 201], "--section takes"),
+    for options, expected in ((["--name", "2x"], "expected letters"), (["--name", "a__b"], "at most 63"),
+                              (["--name", "x" * 64], "at most 63"), (["--name", ""], "at most 63"), (["--align", "2"], "from 4 to 4096"),
+                              (["--align", "8192"], "from 4 to 4096"), (["--align", "12"], "power of two"), (["--section", 'a" b'], "at most 200"),
+                              (["--section", ""], "at most 200"), (["--section", "x" * 201], "at most 200"),
                               (["--only", "nothing"], 'no tensor matches "nothing"'), (["--mli", "3"], "takes 1.0|1.1|2.0"), (["--binary", "--section", "x"], "--section")):
         said = tenon("export-c", path, "-o", out, *options, code=2)
         assert expected in said and not os.path.exists(out), said

@@ -12,7 +12,6 @@
 #include <fenv.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 __extension__ typedef unsigned __int128 wide;
@@ -228,7 +227,7 @@ static bool narrow(const tn_mtx_real *real, const decimal *d, uint64_t *code)
     *code = tn_number_encode(real->digits, &real->digits_rules, x, 0, &flags);
     tn_number made = tn_number_decode(real->digits, *code);
     bool more = d->count > real->most && (d->long_one || telling_digits(d) > real->most);
-    if (flags || x.class != TN_NUMBER_FINITE || ((more || !made.significand) && !is_same(made, x)))
+    if (flags || ((more || !made.significand) && !is_same(made, x)))
         return false;
     if (real->type == real->digits)
         return true;
