@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "container/sparse.h"
 #include "container/stream.h"
+#include "rules.h"
 #include "scales.h"
 #include "transfer.h"
 
@@ -103,7 +104,10 @@ static tn_status check_rules(const conversion *c, tn_error *err)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected at most one '*' on each side of %s, and on the left "
                            "if on the right", tn_quote_z(c->o.rename[i]).text);
     }
-    return TN_OK;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < c->o.ncasts && !status; i++)
+        status = tn_cast_rule_check(&c->o.casts[i], err);
+    return status;
 }
 
 static size_t rule_count(const tn_convert_options *o)

@@ -170,7 +170,7 @@ static tn_status quantize(rescaling *r, tn_error *err)
 /* ---- values ---- */
 
 /* float32 in a room: rotated back, in the type that is asked for. */
-static tn_status emit_values(rescaling *r, tn_room *room, tn_error *err)
+static tn_status emit_values(rescaling *r, tn_room *room, const tn_cast_options *cast, tn_error *err)
 {
     const float *x = (const float *)(const void *)room->bytes;
     unsigned size = tn_dtype_get(r->t->to)->bits / 8;
@@ -179,7 +179,7 @@ static tn_status emit_values(rescaling *r, tn_room *room, tn_error *err)
         return tn_fail_nomem(err);
     tn_status status = tn_scaled_rotate(&r->plan, true, (float *)(void *)room->bytes, r->o->pool, err);
     if (!status)
-        status = tn_cast_plan_make(&r->narrow, r->t->to, TN_FLOAT32, TN_HOST_ORDER, &r->t->cast, err);
+        status = tn_cast_plan_make(&r->narrow, r->t->to, TN_FLOAT32, TN_HOST_ORDER, cast, err);
     uint64_t at = 0;
     do {
         size_t n = (size_t)(r->plan.count - at < AT_ONCE ? r->plan.count - at : AT_ONCE);
@@ -193,10 +193,11 @@ static tn_status emit_values(rescaling *r, tn_room *room, tn_error *err)
     return status;
 }
 
-/* What codes would stand for. */
+/* What codes would stand for; the rule's other options were for making the codes. */
 static tn_status quantize_virtually(rescaling *r, tn_error *err)
 {
-    tn_scaled_work w = { .plan = &r->plan, .dst_type = r->t->to, .report = r->o->report, .pool = r->o->pool, .context = r };
+    const tn_cast_options cast = { .size = sizeof cast, .overflow = r->t->cast.overflow };
+    tn_scaled_work w = { .plan = &r->plan, .dst_type = r->t->to, .cast = &cast, .report = r->o->report, .pool = r->o->pool, .context = r };
     bool rotated = is_rotated_apart(r), streams = tn_scaled_streams(&r->plan);
     tn_status status = take_values(r, &w, err);
     if (!status && !rotated && !streams)
@@ -210,7 +211,7 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
     status = tn_scaled_encode_run(&w, err);
     if (status || w.emit)
         return status;
-    return rotated ? emit_values(r, &r->values, err) : emit_room(r, 0, &r->made, err);
+    return rotated ? emit_values(r, &r->values, &cast, err) : emit_room(r, 0, &r->made, err);
 }
 
 static tn_status dequantize(rescaling *r, tn_error *err)
@@ -230,9 +231,9 @@ static tn_status dequantize(rescaling *r, tn_error *err)
     if (status)
         return status;
     tn_scaled_work w = { .plan = &r->plan, .dst_type = rotated ? TN_FLOAT32 : r->t->to, .dst = rotated ? r->values.bytes : NULL,
-                         .cast = &r->t->cast, .pool = r->o->pool, .emit = rotated ? NULL : emit_first, .context = r };
+                         .cast = rotated ? NULL : &r->t->cast, .pool = r->o->pool, .emit = rotated ? NULL : emit_first, .context = r };
     status = tn_scaled_decode_run(&w, err);
-    return status || !rotated ? status : emit_values(r, &r->values, err);
+    return status || !rotated ? status : emit_values(r, &r->values, &r->t->cast, err);
 }
 
 /* ---- all ---- */

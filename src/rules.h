@@ -36,6 +36,9 @@ bool tn_rule_text(tn_text value, char *to, size_t cap);     /* not empty, with i
 /* What a cast rule makes, as its text has it: int8, or fx8 whose codes are int8 too. */
 const char *tn_cast_rule_type(const tn_cast_rule *rule);
 
+/* Whether the options of a rule, which may not come from a text, have a meaning for what it makes. */
+tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err);
+
 /* ---- the parts of a rule ---- */
 
 /* What comes before the first comma, and where a '=' makes a glob of its beginning. */

@@ -291,15 +291,17 @@ static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
 
 /* What becomes of values beyond all codes that have scales is no choice: a default that asks for anything else is not
  * passed over. */
-static tn_status check_overflow(const tn_rule_reading *r, const tn_cast_rule *rule)
+tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
 {
     tn_overflow overflow = rule->options.overflow;
+    if (!rule->quantized && !rule->datatype)
+        return TN_OK;
     bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype), mli = rule->quantize.arithmetic == TN_QUANT_MLI;
     const char *fact = exact ? "a float without scales overflows as casts do by default" : rule->datatype ? "a datatype saturates"
                        : mli ? "compat=mli overflows as MLI does" : "codes with scales saturate";
     if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli))
         return TN_OK;
-    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s, and overflow %s is for element types only: say it in their rules, as in "
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s, and overflow %s is for element types only: say it in their rules, as in "
                    "f16,overflow=%s", fact, tn_rule_word_for(overflows, (int)overflow), tn_rule_word_for(overflows, (int)overflow));
 }
 
@@ -318,7 +320,7 @@ static tn_status settle_keys(const tn_rule_reading *r, tn_cast_rule *rule)
 static tn_status settle_cast(const tn_rule_reading *r, tn_cast_rule *rule)
 {
     tn_status status = settle_keys(r, rule);
-    return !status && (rule->quantized || rule->datatype) ? check_overflow(r, rule) : status;
+    return status ? status : tn_cast_rule_check(rule, r->err);
 }
 
 /* Digits, a colon and digits. */

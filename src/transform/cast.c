@@ -419,6 +419,8 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
     uint8_t code[8];
     bool zero = x.class == TN_NUMBER_FINITE && x.significand == 0;
     bool below = plan->to->specials == TN_SPECIALS_E8M0 && (x.negative || zero);
+    /* Products are float32's. */
+    const tn_dtype_info *left = plan->args.has_scale && plan->to->dtype == TN_FLOAT64 ? tn_dtype_get(TN_FLOAT32) : plan->to;
     write_value(value, sizeof value, plan->from_dtype, element);
     if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, which the NaN mode refuses", where, value);
@@ -426,10 +428,10 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, and %s has no NaN (--nan zero makes it 0)", where, value, plan->to_name);
     if (plan->args.has_scale)
         snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
-    tn_code_put(code, 0, plan->to->bits < 8 ? 8 : plan->to->bits, tn_dtype_limit(plan->to, x.negative || below));
-    write_value(limit, sizeof limit, plan->to->dtype, code);
+    tn_code_put(code, 0, left->bits < 8 ? 8 : left->bits, tn_dtype_limit(left, x.negative || below));
+    write_value(limit, sizeof limit, left->dtype, code);
     return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, %s%s %s's %s %s", where, value, scale,
-                   below ? "below" : "beyond", plan->to->name,
+                   below ? "below" : "beyond", left->name,
                    below ? "smallest" : x.negative ? "lowest" : "largest", limit);
 }
 

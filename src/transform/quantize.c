@@ -197,7 +197,8 @@ tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype value
 tn_status tn_quant_plan_cast(tn_quant_plan *plan, const tn_cast_options *options, tn_error *err)
 {
     tn_status status = tn_cast_plan_make(&plan->cast, plan->values->dtype, TN_FLOAT32, TN_HOST_ORDER, options, err);
-    plan->is_float32 &= plan->cast.route == TN_ROUTE_COPY;
+    plan->refuses_infinite = options && options->overflow == TN_OVERFLOW_ERROR;
+    plan->is_float32 &= plan->cast.route == TN_ROUTE_COPY && !plan->refuses_infinite;
     return status;
 }
 
@@ -473,6 +474,20 @@ static void dequantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uin
 }
 
 /* At most BLOCK elements, through buffers. */
+/* Codes and scales are finite: an infinite product left float32, which the cast would take for infinite from the start. */
+static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first, uint32_t rank, const int64_t *shape, tn_error *err)
+{
+    char where[200];
+    for (size_t i = 0; i < n; i++) {
+        if (!isinf(float_at(floats, i)))
+            continue;
+        tn_element_text(where, sizeof where, first + i, rank, shape);
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is beyond float32's %s, in which codes are multiplied by their scales", where,
+                       float_at(floats, i) < 0 ? "lowest" : "largest");
+    }
+    return TN_OK;
+}
+
 static tn_status dequantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first,
                                    uint32_t rank, const int64_t *shape, tn_error *err)
 {
@@ -482,7 +497,8 @@ static tn_status dequantize_staged(const tn_quant_plan *plan, uint8_t *dst, cons
         src = codes;
     }
     dequantize_floats(plan, plan->is_float32 ? dst : floats, src, n, first);
-    return plan->is_float32 ? TN_OK : tn_cast_block(&plan->cast, dst, floats, n, first, rank, shape, err);
+    tn_status status = plan->refuses_infinite ? refuse_infinite(floats, n, first, rank, shape, err) : TN_OK;
+    return plan->is_float32 || status ? status : tn_cast_block(&plan->cast, dst, floats, n, first, rank, shape, err);
 }
 
 tn_status tn_dequantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first, uint32_t rank,

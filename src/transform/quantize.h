@@ -88,8 +88,9 @@ typedef struct tn_quant_plan {
     tn_encode_rules  rules;             /* of rounding a quotient to an integer, or a product to float32 */
     tn_quantize_fn   quantize;          /* one of these, or none: by the definition */
     tn_dequantize_fn dequantize;
-    tn_cast_plan     cast;              /* values to float32 or back, where they are of another type */
-    bool             is_float32;        /* values are, and no cast changes any */
+    tn_cast_plan     cast;              /* values to float32 or back */
+    bool             is_float32;        /* values are, and no cast changes or refuses any */
+    bool             refuses_infinite;  /* products beyond float32 */
     bool             stream;            /* for the caller to set: the output is large and not read soon */
 } tn_quant_plan;
 

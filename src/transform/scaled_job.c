@@ -181,8 +181,8 @@ static tn_status set_casts(job *j, tn_error *err)
     j->dst_type = j->turns ? TN_FLOAT32 : w->dst_type;
     j->dst_size = bytes_of(j->dst_type);
     j->given_size = bytes_of(w->dst_type);
-    status = tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
-    return status ? status : tn_cast_plan_make(&j->give, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
+    status = tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, j->turns ? NULL : w->cast, err);
+    return status ? status : tn_cast_plan_make(&j->give, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
 }
 
 /* Packed numbers that no item has for itself are put into bytes that are 0. */

@@ -125,7 +125,7 @@ typedef struct tn_scaled_work {
                                  * the parts are decoded */
     tn_dtype    dst_type;
     void       *dst;            /* what they become; NULL: nobody wants it */
-    const tn_cast_options *cast;        /* decoding: how values become dst_type; NULL: in the usual way */
+    const tn_cast_options *cast;        /* how values become dst_type; NULL: in the usual way */
     tn_scaled_report *report;   /* added to; or NULL */
     tn_pool    *pool;
     /* Takes the codes (where there is src and no dst_type: TN_UNKNOWN), or the

@@ -9,6 +9,7 @@
 typedef struct wish {
     const char        *form, *cast, *layout, *pad;  /* a rule each */
     bool               is_virtual;                  /* unless the cast says otherwise */
+    tn_overflow        overflow;                    /* the same */
     tn_create_options  create;                      /* an encoding or checksum given here is chosen */
     uint64_t           max_bytes;
     bool               dry_run;
@@ -27,7 +28,7 @@ typedef struct wish_rules {
 
 static inline tn_status parse_wish(const wish *w, wish_rules *r, tn_error *err)
 {
-    const tn_cast_rule defaults = { .is_virtual = w->is_virtual };
+    const tn_cast_rule defaults = { .is_virtual = w->is_virtual, .options = { .size = sizeof defaults.options, .overflow = w->overflow } };
     tn_status status = w->form ? tn_form_rule_parse(w->form, &r->form, err) : TN_OK;
     if (!status && w->layout)
         status = tn_layout_rule_parse(w->layout, &r->layout, err);

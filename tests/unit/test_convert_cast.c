@@ -1,6 +1,7 @@
 /* Casting on the way from file to file: the same bytes as one tn_cast() of the whole. */
 #include "support.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "convert.h"
@@ -212,6 +213,33 @@ static void values_of_codes_are_cast_as_the_rule_says(void)
     }
 }
 
+static void codes_whose_values_leave_float32_are_no_infinities_in_silence(void)
+{
+    static const double some[] = { 1e38, -1e40, 1e40, 2 };
+    static const float want[] = { 1e38f, -INFINITY, INFINITY, 0 };
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT64, .rank = 1, .shape = { 4 }, .data = some };
+    static const char *const casts[] = { "f32,overflow=error", "f64,overflow=error", "f32,times=1e-30,overflow=error" };
+    write_file("in.zt", (tn_create_options){ 0 }, &tensor, 1);
+    must_convert("in.zt", "codes.zt", (wish){ .cast = "int8,per=tensor,scale=1e38" });
+    for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
+        must_fail("codes.zt", (wish){ .cast = casts[i] }, TN_ERR_LOSS, "tensor \"t\": element [1] is beyond float32's lowest");
+    must_fail("in.zt", (wish){ .cast = "f64,times=2e-1,overflow=error" }, TN_ERR_LOSS, "times the scale 0.200000003 beyond float32's lowest");
+    must_convert("codes.zt", "out.zt", (wish){ .cast = "f32" });
+    holds("out.zt", want, sizeof want);
+}
+
+static void what_no_text_would_allow_no_rule_may_ask_for(void)
+{
+    tn_cast_rule rule;
+    tn_error err = { .text = "" };
+    CHECK(tn_cast_rule_parse("fx8,frac=0", NULL, &rule, &err) == TN_OK);
+    rule.options.overflow = TN_OVERFLOW_ERROR;
+    CHECK(convert_floats(&rule, 1, &err) == TN_ERR_ARGUMENT && strstr(err.text, "codes with scales saturate"));
+    CHECK(convert_floats(&rule, 1, NULL) == TN_ERR_ARGUMENT);
+    CHECK(access(in_folder("out.zt").text, F_OK) != 0);
+    tn_cast_rule_free(&rule);
+}
+
 /* More than what is compressed whole, so that no pool is at work: subnormal results are the same all the same. */
 static void the_callers_floating_point_environment_changes_nothing(void)
 {
@@ -257,6 +285,8 @@ int main(void)
         IN_FOLDER(tied_tensors_that_end_differently_are_cast_apart),
         IN_FOLDER(options_count_for_tensors_that_have_the_type),
         IN_FOLDER(values_of_codes_are_cast_as_the_rule_says),
+        IN_FOLDER(codes_whose_values_leave_float32_are_no_infinities_in_silence),
+        IN_FOLDER(what_no_text_would_allow_no_rule_may_ask_for),
         IN_FOLDER(the_callers_floating_point_environment_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

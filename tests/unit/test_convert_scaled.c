@@ -141,6 +141,38 @@ static void values_are_rotated_across_rows_too(void)
         must_convert("in.safetensors", "codes.zt", (wish){ .cast = casts[i] });
         must_convert("codes.zt", "back.zt", (wish){ .cast = "bfloat16" });
         same_data(casts[i], "virtual.zt", "back.zt");
+        must_convert("codes.zt", "once.zt", (wish){ .cast = "float32" });
+        must_convert("once.zt", "twice.zt", (wish){ .cast = "float32,times=2" });
+        must_convert("codes.zt", "back.zt", (wish){ .cast = "float32,times=2" });
+        same_data(casts[i], "twice.zt", "back.zt");
+    }
+}
+
+static bool has_infinite_halves(const char *name)
+{
+    bool found = false;
+    tn_file *f = open_file(name);
+    uint8_t *p = read_tensor(f, tn_file_tensor(f, 0));
+    for (uint64_t i = 0; i < tn_file_tensor(f, 0)->parts[0].nbytes; i += 2)
+        found |= (p[i + 1] & 0x7c) == 0x7c;
+    free(p);
+    tn_close(f);
+    return found;
+}
+
+static void values_beyond_their_type_saturate_where_they_are_asked_to(void)
+{
+    static const char *const casts[] = { "mxfp4,mode=ceil", "e2m1fnuz|e8m0_t4d0,mode=ceil", "mxfp4,mode=ceil,rotate=hadamard4",
+                                         "e2m1fnuz|e8m0_t4d0,mode=ceil,rotate=hadamard4" };
+    static uint16_t large[4 * 64];
+    static const simple tensor = { .name = "m", .dtype = TN_FLOAT16, .rank = 2, .shape = { 4, 64 }, .data = large };
+    for (size_t i = 0; i < 4 * 64; i++)
+        large[i] = i % 3 ? 0x7bff : 0xfbff;
+    write_file("in.safetensors", (tn_create_options){ .replace = true }, &tensor, 1);
+    for (size_t i = 0; i < sizeof casts / sizeof *casts; i++) {
+        must_convert("in.safetensors", "default.zt", (wish){ .cast = casts[i], .is_virtual = true });
+        must_convert("in.safetensors", "saturated.zt", (wish){ .cast = casts[i], .is_virtual = true, .overflow = TN_OVERFLOW_SATURATE });
+        CHECK(has_infinite_halves("default.zt") && !has_infinite_halves("saturated.zt"));
     }
 }
 
@@ -291,6 +323,7 @@ int main(void)
         IN_FOLDER(tiles_of_any_kind_come_back_as_their_virtual_cast),
         IN_FOLDER(options_reach_the_codes),
         IN_FOLDER(values_are_rotated_across_rows_too),
+        IN_FOLDER(values_beyond_their_type_saturate_where_they_are_asked_to),
         IN_FOLDER(elements_narrower_than_a_byte_are_values_too),
         IN_FOLDER(compressed_tensors_go_there_and_back),
         IN_FOLDER(a_report_says_what_was_lost),
