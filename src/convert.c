@@ -33,7 +33,7 @@ typedef struct conversion {
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
-    bool                     *used;     /* which rules matched something: all of them, in the order of rule_text() */
+    bool                     *used;     /* which rules matched something: all of them, in the order of rule_at() */
 } conversion;
 
 /* ---- which tensors, under which names ---- */
@@ -115,34 +115,26 @@ static size_t rule_count(const tn_convert_options *o)
     return o->nonly + o->nrename + o->ncasts + o->nlayouts + o->npads + o->nforms;
 }
 
-/* The pattern of rule i of all. */
-static const char *rule_text(const tn_convert_options *o, size_t i)
+typedef struct any_rule {
+    const char *option, *text;
+    size_t      earlier;        /* rules of its kind that may take its tensors first: of --only none, for all that match count */
+} any_rule;
+
+/* Rule i of all. */
+static any_rule rule_at(const tn_convert_options *o, size_t i)
 {
     if (i < o->nonly)
-        return o->only[i];
+        return (any_rule){ "--only", o->only[i], 0 };
     if ((i -= o->nonly) < o->nrename)
-        return o->rename[i];
+        return (any_rule){ "--rename", o->rename[i], i };
     if ((i -= o->nrename) < o->ncasts)
-        return o->casts[i].glob;
+        return (any_rule){ "--cast, --sparse, --recipe", o->casts[i].glob, i };
     if ((i -= o->ncasts) < o->nlayouts)
-        return o->layouts[i].glob;
+        return (any_rule){ "--layout", o->layouts[i].glob, i };
     if ((i -= o->nlayouts) < o->npads)
-        return o->pads[i].glob;
-    return o->forms[i - o->npads].glob;
-}
-
-/* The option that has rule i of all, and whether rules of its kind come before it that may take its tensors. */
-static const char *rule_option(const tn_convert_options *o, size_t i, bool *has_earlier)
-{
-    const struct { const char *option; size_t count; } kinds[] = {
-        { "--only", o->nonly },     { "--rename", o->nrename }, { "--cast, --sparse, --recipe", o->ncasts },
-        { "--layout", o->nlayouts }, { "--pad", o->npads },      { "--form", o->nforms },
-    };
-    size_t k = 0;
-    for (; i >= kinds[k].count; k++)
-        i -= kinds[k].count;
-    *has_earlier = k > 0 && i > 0;      /* of --only, every one that matches counts */
-    return kinds[k].option;
+        return (any_rule){ "--pad", o->pads[i].glob, i };
+    i -= o->npads;
+    return (any_rule){ "--form", o->forms[i].glob, i };
 }
 
 static tn_status check_used(const conversion *c, tn_error *err)
@@ -152,11 +144,11 @@ static tn_status check_used(const conversion *c, tn_error *err)
         i++;
     if (i == rule_count(&c->o))
         return TN_OK;
-    bool is_rename = i >= c->o.nonly && i - c->o.nonly < c->o.nrename, has_earlier;
-    const char *option = rule_option(&c->o, i, &has_earlier), *text = rule_text(&c->o, i);
+    bool is_rename = i >= c->o.nonly && i - c->o.nonly < c->o.nrename;
+    const any_rule rule = rule_at(&c->o, i);
     return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s (%s)%s",
-                   tn_quote(text, is_rename ? strcspn(text, "=") : strlen(text)).text, option,
-                   has_earlier ? ", or earlier rules take them all" : "");
+                   tn_quote(rule.text, is_rename ? strcspn(rule.text, "=") : strlen(rule.text)).text, rule.option,
+                   rule.earlier ? ", or earlier rules take them all" : "");
 }
 
 /* ---- what becomes of each ---- */
@@ -165,7 +157,7 @@ static tn_status check_used(const conversion *c, tn_error *err)
 static size_t first_match(conversion *c, size_t from, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {
-        if (fnmatch(rule_text(&c->o, from + i), name, 0) == 0) {
+        if (fnmatch(rule_at(&c->o, from + i).text, name, 0) == 0) {
             c->used[from + i] = true;
             return i;
         }
