@@ -180,7 +180,8 @@ typedef struct tn_mli20_tensor {
  * beyond the last address; strides that are negative (2.0: or 0) or shorter
  * than what lies inside of them; a size beyond 32 bits (2.0: a dimension or
  * capacity beyond 31); sa: dim not below rank, a scale of 0 or less, arrays
- * missing or (2.0) too short, an unknown type.
+ * missing or (2.0) too short, an unknown type; dim < 0 and (2.0) a parameter
+ * whose capacity is not 0.
  * TN_MLI_NOT_ENOUGH_MEM: shape and strides are right, but capacity is too small.
  * Parameters are looked at only if it is not: arrays of 1.1, which tell no
  * capacity, must then have an entry for each index of their dimension.

@@ -238,6 +238,13 @@ static bool holds(const tn_mli20_container *array, uint32_t entries, uint32_t si
     return bytes <= array->capacity && is_memory(array->mem.void_p, bytes);
 }
 
+/* Whether all three containers hold their value in the field itself. */
+static bool in_fields20(const tn_mli20_tensor *t)
+{
+    return t->el_params.sa.zero_point.capacity == 0 && t->el_params.sa.scale.capacity == 0 &&
+           t->el_params.sa.scale_frac_bits.capacity == 0;
+}
+
 static bool parameters20(const tn_mli20_tensor *t, view *v)
 {
     int32_t dim = t->el_params.sa.dim;
@@ -246,7 +253,7 @@ static bool parameters20(const tn_mli20_tensor *t, view *v)
     if (t->el_params.sa.type != 0)
         return false;
     if (dim < 0)
-        return t->el_params.sa.scale.mem.i16 > 0;
+        return in_fields20(t) && t->el_params.sa.scale.mem.i16 > 0;
     if ((uint32_t)dim >= v->rank)
         return false;
     v->axis = dim;

@@ -67,6 +67,18 @@ static tn_mli20_tensor per_axis20(void)
     return t;
 }
 
+static tn_mli20_tensor per_tensor20(void)
+{
+    tn_mli20_tensor t = sample20();
+    t.el_type = TN_MLI2_SA8;
+    t.el_params.sa.type = 0;
+    t.el_params.sa.zero_point = (tn_mli20_container){ .mem = { .i16 = -3 } };
+    t.el_params.sa.scale = (tn_mli20_container){ .mem = { .i16 = 7 } };
+    t.el_params.sa.dim = -1;
+    t.el_params.sa.scale_frac_bits = (tn_mli20_container){ .mem = { .i8 = 9 } };
+    return t;
+}
+
 /* ---- Checks ---- */
 
 /* One field of a good tensor changed, and the status that must follow. */
@@ -165,9 +177,21 @@ static void parameters_of_affine_types_are_checked(void)
     BROKEN(20, per_axis20, t.el_params.sa.scale_frac_bits.capacity--, TN_MLI_BAD_TENSOR);
     BROKEN(20, per_axis20, t.el_params.sa.scale_frac_bits.mem.pi8 = NULL, TN_MLI_BAD_TENSOR);
     BROKEN(20, per_axis20, t.el_params.sa.scale.mem.pi16 = bad_scales, TN_MLI_BAD_TENSOR);
-    BROKEN(20, per_axis20, { t.el_params.sa.dim = -1; t.el_params.sa.scale.mem.i16 = -1; }, TN_MLI_BAD_TENSOR);
-    BROKEN(20, per_axis20, { t.el_params.sa.dim = -7; t.el_params.sa.scale.mem.i16 = 1; }, TN_MLI_OK);
     BROKEN(20, per_axis20, t.el_type = TN_MLI2_SA32, TN_MLI_NOT_ENOUGH_MEM);
+    BROKEN(20, per_tensor20, t.el_params.sa.scale.mem.i16 = -1, TN_MLI_BAD_TENSOR);
+    BROKEN(20, per_tensor20, t.el_params.sa.dim = -7, TN_MLI_OK);
+}
+
+/* With dim < 0 the values are in the fields; a capacity says that they are elsewhere. */
+static void parameters_in_their_fields_have_no_capacity(void)
+{
+    BROKEN(20, per_tensor20, t.el_params.sa.zero_point.capacity = 2, TN_MLI_BAD_TENSOR);
+    BROKEN(20, per_tensor20, t.el_params.sa.scale.capacity = 2, TN_MLI_BAD_TENSOR);
+    BROKEN(20, per_tensor20, t.el_params.sa.scale_frac_bits.capacity = 1, TN_MLI_BAD_TENSOR);
+    BROKEN(20, per_tensor20, { t.el_type = TN_MLI2_SA32; t.data.capacity *= 4; }, TN_MLI_OK);
+    BROKEN(20, per_tensor20, { t.el_type = TN_MLI2_SA32; t.data.capacity *= 4; t.el_params.sa.zero_point.capacity = 2; },
+           TN_MLI_BAD_TENSOR);
+    BROKEN(20, per_tensor20, { t.el_type = TN_MLI2_FX8; t.el_params.sa.zero_point.capacity = 2; }, TN_MLI_OK);
 }
 
 static void parameters_of_a_shape_without_room_are_not_read(void)
@@ -494,6 +518,8 @@ static void any_container(tn_mli20_container *c, void *array, uint32_t size)
 {
     c->mem.void_p = next_random() % 8 ? array : NULL;
     c->capacity = next_random() % 4 ? size : next_random() % (size + 1);
+    if (next_random() % 4 == 0)
+        c->capacity = 0;
 }
 
 static void tensors_of_2_0_with_any_fields_are_answered(void)
@@ -753,6 +779,7 @@ int main(void)
         TEST(sizes_beyond_32_bits_are_refused),
         TEST(strides_step_over_what_lies_inside),
         TEST(parameters_of_affine_types_are_checked),
+        TEST(parameters_in_their_fields_have_no_capacity),
         TEST(parameters_of_a_shape_without_room_are_not_read),
         TEST(memory_ends_within_the_address_space),
         TEST(elements_are_counted_from_a_dimension_on),
