@@ -2,10 +2,9 @@
 #include "bytes/checksum.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "bytes/libcrypto.h"
 
 #include <isa-l/crc.h>
-#include <openssl/evp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,14 +75,6 @@ void tn_digest_join(tn_digest *a, const tn_digest *b, uint64_t size_b)
     a->crc = join(a->crc, b->crc, size_b, a->kind == TN_CHECKSUM_CRC32 ? ZIP : CASTAGNOLI);
 }
 
-static EVP_MD *sha256;          /* fetched once: a search through the providers each time costs more than a small tensor */
-static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
-
-static void fetch_sha256(void)
-{
-    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-}
-
 tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err)
 {
     *h = (tn_hash){ .kind = kind };
@@ -92,16 +83,10 @@ tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err)
     if (kind != TN_CHECKSUM_SHA256)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "checksum algorithm %d is not one this build computes",
                        (int)kind);
-    pthread_once(&sha256_once, fetch_sha256);
-    if (!sha256)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "libcrypto on this machine offers no SHA-256");
-    EVP_MD_CTX *sha = EVP_MD_CTX_new();
-    if (!sha || EVP_DigestInit_ex2(sha, sha256, NULL) != 1) {
-        EVP_MD_CTX_free(sha);
-        return tn_fail_nomem(err);
-    }
-    h->sha = sha;
-    return TN_OK;
+    EVP_MD_CTX *sha;
+    tn_status status = tn_crypto_begin(TN_CRYPTO_SHA256, &sha, err);
+    h->sha = status ? NULL : sha;
+    return status;
 }
 
 void tn_hash_update(tn_hash *h, const void *data, size_t n)

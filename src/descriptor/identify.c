@@ -1,9 +1,8 @@
 /* descriptor/identify.c - a tensor_id that is the same every time. */
 #include "descriptor/descriptor.h"
 #include "base/error.h"
+#include "bytes/libcrypto.h"
 
-#include <openssl/evp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,22 +15,16 @@ static const uint8_t namespace[16] = {
     0x7e, 0x7e, 0xb0, 0xf9, 0x0c, 0xb3, 0x43, 0x68, 0xa4, 0xcb, 0xa9, 0x15, 0x65, 0x89, 0x2a, 0x66
 };
 
-static EVP_MD *sha1;            /* fetched once: a search through the providers each time costs more than the digest */
-static pthread_once_t sha1_once = PTHREAD_ONCE_INIT;
-
-static void fetch_sha1(void)
+static tn_status digest_name(const tn_buf *name, uint8_t digest[EVP_MAX_MD_SIZE], tn_error *err)
 {
-    sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
-}
-
-static bool digest_name(const tn_buf *name, uint8_t digest[EVP_MAX_MD_SIZE])
-{
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool done = context && EVP_DigestInit_ex2(context, sha1, NULL) == 1 &&
-                EVP_DigestUpdate(context, namespace, sizeof namespace) == 1 &&
+    EVP_MD_CTX *context;
+    tn_status status = tn_crypto_begin(TN_CRYPTO_SHA1, &context, err);
+    if (status)
+        return status;
+    bool done = EVP_DigestUpdate(context, namespace, sizeof namespace) == 1 &&
                 EVP_DigestUpdate(context, name->data, name->size) == 1 && EVP_DigestFinal_ex(context, digest, NULL) == 1;
     EVP_MD_CTX_free(context);
-    return done;
+    return done ? TN_OK : tn_fail_nomem(err);
 }
 
 /* RFC 9562, version 5: the first 16 bytes of the digest, with the version and
@@ -55,16 +48,13 @@ tn_status tn_descriptor_identify(tn_descriptor *d, const char *content, tn_arena
     char text[37];
     tn_descriptor without = *d;
     without.tensor_id = NULL;
-    pthread_once(&sha1_once, fetch_sha1);
-    if (!sha1)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "libcrypto on this machine offers no SHA-1");
     tn_descriptor_put(&without, 0, &name);
     if (content)
         tn_buf_puts(&name, content);
-    bool done = !name.bad && digest_name(&name, digest);
+    tn_status status = name.bad ? tn_fail_nomem(err) : digest_name(&name, digest, err);
     tn_buf_free(&name);
-    if (!done)
-        return tn_fail_nomem(err);
+    if (status)
+        return status;
     format_uuid(text, digest);
     d->tensor_id = tn_arena_text(arena, text, sizeof text - 1);
     return d->tensor_id ? TN_OK : tn_fail_nomem(err);
