@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE_BYTES = 4096 };
+enum { PROBE_BYTES = 4096, PROBE_TEXT_BYTES = 128 << 20 };     /* of binary files; of JSON texts, longer than any format takes */
 
 /* Far beyond any machine, and small enough that a part's bits can be counted in 64 bits. */
 #define MAX_PART_BYTES (UINT64_C(1) << 59)
@@ -394,6 +394,44 @@ static tn_status seal(tn_file *f, tn_error *err)
     return status;
 }
 
+/* Whether these first bytes are those of a JSON text and not of a length that looks like its bracket. */
+static bool is_json(const uint8_t *head, size_t n)
+{
+    size_t i = 0;
+    while (i < n && memchr(" \t\r\n", head[i], 4))
+        i++;
+    return i < n && (head[i] == '{' || head[i] == '[') && !memchr(head, 0, n);
+}
+
+/* A JSON text may say what it is anywhere: all of it is looked at. */
+static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
+{
+    size_t n = size < PROBE_TEXT_BYTES ? (size_t)size : PROBE_TEXT_BYTES;
+    uint8_t *text = malloc(n);
+    if (!text)
+        return tn_fail_nomem(err);
+    tn_status status = tn_source_read(f->shards[0].source, 0, text, n, err);
+    if (!status)
+        f->format = tn_format_probe(text, n);
+    free(text);
+    return status;
+}
+
+static bool is_index_name(const tn_format *format, const char *path)
+{
+    const char *end = format->info.index_suffix;
+    return end && strlen(path) >= strlen(end) && strcmp(path + strlen(path) - strlen(end), end) == 0;
+}
+
+static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)
+{
+    if (named && !named->info.probes)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, 0, "%s cannot be recognised by its content: say so with --from %s",
+                       named->info.name, named->info.name);
+    return tn_fail(err, TN_ERR_UNSUPPORTED, 0, empty ? "the file is empty"
+                                                     : "not a container this build knows (see: tenon formats)");
+}
+
 static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
 {
     if (name) {
@@ -402,20 +440,23 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
                          : tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s", tn_quote_z(name).text);
     }
     uint8_t head[PROBE_BYTES];
+    const char *path = f->shards[0].path;
     uint64_t size = tn_source_size(f->shards[0].source);
     size_t n = size < sizeof head ? (size_t)size : sizeof head;
     tn_status status = tn_source_read(f->shards[0].source, 0, head, n, err);
     if (status)
         return status;
-    f->format = tn_format_probe(head, n);
-    const tn_format *named = tn_format_by_suffix(f->shards[0].path);
-    if (!f->format && named && !named->info.probes)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, 0, "%s cannot be recognised by its content: say so with --from %s",
-                       named->info.name, named->info.name);
-    if (!f->format)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, 0, n ? "not a container this build knows (see: tenon formats)"
-                                                     : "the file is empty");
-    return TN_OK;
+    bool json = is_json(head, n);
+    if (json && size > n)
+        status = probe_text(f, size, err);
+    else
+        f->format = tn_format_probe(head, n);
+    if (status)
+        return status;
+    const tn_format *named = tn_format_by_suffix(path);
+    if (!f->format && json && named && is_index_name(named, path))
+        f->format = named;      /* to say what is wrong with it */
+    return f->format ? TN_OK : not_recognised(n == 0, named, err);
 }
 
 /* Takes over the source whatever happens. */

@@ -545,6 +545,7 @@ static void descriptors_are_recognised(void)
     static const struct { const char *head, *format; } heads[] = {
         { HEAD, "raw" }, { " \n[" HEAD, "raw" }, { " [ ]\n", "raw" }, { "[1]", NULL }, { "[", NULL }, { "{\"version\":\"1\"}", NULL }, { "\"WIA-AI-011\"", NULL },
         { "{\"metadata\":{\"about\":\"WIA-AI-011\"},\"weight_map\":{}}", "safetensors" },
+        { "{\"version\":\"WIA-AI-011-v1.0\",\"metadata\":{\"weight_map\":{}}}", "raw" },
     };
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         const tn_format *found = tn_format_probe((const uint8_t *)heads[i].head, strlen(heads[i].head));

@@ -282,6 +282,21 @@ static void the_probe_knows_both_kinds_of_file(void)
     static const char index[] = " {\"metadata\":{},\"weight_map\":{}}";
     CHECK(f->probe((const uint8_t *)index, strlen(index)) > 50);
     CHECK(f->probe((const uint8_t *)"{\"weight\":1}", 12) == 0);
+    static const char inside[] = "{\"metadata\":{\"weight_map\":{}}}";
+    CHECK(f->probe((const uint8_t *)inside, strlen(inside)) < 50);
+}
+
+/* Wherever the bytes end, half a character included. */
+static void the_probe_of_an_index_needs_no_whole_text(void)
+{
+    static const char index[] = "{\"metadata\":{\"a\":\"\\u00e9\303\251\"},\"weight_map\":{\"\303\251\":\"f\"}}";
+    const tn_format *f = &tn_format_safetensors;
+    size_t key = (size_t)(strstr(index, "\"weight_map\":") - index) + strlen("\"weight_map\":");
+    for (size_t n = 0; n < sizeof index; n++) {
+        uint8_t *copy = exact_copy(index, n);
+        CHECK(n >= key ? f->probe(copy, n) == 80 : f->probe(copy, n) < 50);
+        free(copy);
+    }
 }
 
 static void an_index_in_memory_is_unsupported(void)
@@ -373,6 +388,7 @@ int main(void)
         TEST(every_truncation_is_refused),
         TEST(a_changed_byte_anywhere_does_no_harm),
         TEST(the_probe_knows_both_kinds_of_file),
+        TEST(the_probe_of_an_index_needs_no_whole_text),
         TEST(an_index_in_memory_is_unsupported),
         TEST(a_record_gives_type_and_metadata_back),
         TEST(a_record_of_no_tensor_is_plain_metadata),

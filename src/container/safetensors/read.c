@@ -29,8 +29,9 @@ typedef struct reader {
 
 static int probe(const uint8_t *head, size_t n)
 {
-    if (tn_st_probe_index(head, n))
-        return 80;
+    int index = tn_st_probe_index(head, n);
+    if (index)
+        return index;
     if (n <= LENGTH_BYTES || head[LENGTH_BYTES] != '{')
         return 0;
     return tn_load_u64le(head) <= TN_ST_HEADER_MAX ? 90 : 20;      /* too long: ours to explain */
@@ -364,9 +365,9 @@ static bool is_index(const tn_file *file)
     if (tn_source_size(source) < sizeof head || tn_source_read(source, 0, head, sizeof head, NULL))
         return false;
     size_t i = 0;
-    while (i < sizeof head - 1 && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
+    while (i < sizeof head && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
         i++;
-    return head[i] == '{' && tn_load_u64le(head) > TN_ST_HEADER_MAX;
+    return (i == sizeof head || head[i] == '{') && tn_load_u64le(head) > TN_ST_HEADER_MAX;
 }
 
 static tn_status open_any(tn_file *file, tn_error *err)

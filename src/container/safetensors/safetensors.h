@@ -106,7 +106,7 @@ tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *er
 
 /* --- shards.c --- */
 
-bool      tn_st_probe_index(const uint8_t *head, size_t n);
+int       tn_st_probe_index(const uint8_t *head, size_t n);
 tn_status tn_st_open_set(tn_file *file, tn_error *err);
 
 /* The index lists this tensor in this shard, else an error. */

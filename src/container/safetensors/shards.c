@@ -39,13 +39,35 @@ static const char *listed_file(const void *owner, size_t i)
     return ((const tn_st_index *)owner)->files[i];
 }
 
-bool tn_st_probe_index(const uint8_t *head, size_t n)
+/* Whether an object with a key weight_map begins here; the text may end anywhere. */
+static bool has_weight_map(const char *text, size_t n)
+{
+    tn_arena arena = { 0 };
+    tn_json j;
+    tn_text key;
+    bool found = false;
+    while (n && (text[n - 1] & 0x80))           /* half a character is no character */
+        n--;
+    tn_json_init(&j, text, n, &arena);
+    tn_json_object(&j);
+    while (!found && tn_json_key(&j, &key)) {
+        found = tn_text_is(key, "weight_map");
+        if (!found)
+            tn_json_skip(&j);
+    }
+    tn_arena_free(&arena);
+    return found;
+}
+
+int tn_st_probe_index(const uint8_t *head, size_t n)
 {
     static const char mark[] = "\"weight_map\"";
     size_t i = 0;
     while (i < n && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
         i++;
-    return i < n && head[i] == '{' && memmem(head + i, n - i, mark, strlen(mark));
+    if (i == n || head[i] != '{' || !memmem(head + i, n - i, mark, strlen(mark)))
+        return 0;
+    return has_weight_map((const char *)head, n) ? 80 : 30;     /* inside of something else, or damaged: ours to explain */
 }
 
 /* The path of a file beside the index. */
