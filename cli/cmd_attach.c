@@ -424,6 +424,6 @@ const command cmd_attach = {
                "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
     .min_files = 1,
     .max_files = 2,
-    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(QUIET) | OPT(JSON),
+    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(MEMORY) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

@@ -226,6 +226,6 @@ const command cmd_compare_types = {
     .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4,int4_b32 --only '*.weight'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -375,6 +375,6 @@ const command cmd_diff = {
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,
-    .accepts = OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(MEMORY) | OPT(FROM) | OPT(IO),
     .run = run,
 };

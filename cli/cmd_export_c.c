@@ -253,7 +253,7 @@ const command cmd_export_c = {
                "  $ tenon export-c fixed.zt -o flash --mli 2.0 --binary --only 'conv*'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) | OPT(ONLY) | OPT(FORCE) |
+    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) | OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) |
                OPT(FROM) | OPT(IO) | OPT(JSON) | OPT(QUIET),
     .run = run,
 };

@@ -249,6 +249,6 @@ const command cmd_serve = {
                "  $ tenon serve a.zt b.zt --socket /run/weights.sock --allow-gid 50 --quiet &",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) | OPT(QUIET) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -209,6 +209,6 @@ const command cmd_show = {
     .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
     .min_files = 2,
     .max_files = 2,
-    .accepts = OPT(SLICE) | OPT(FULL) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(SLICE) | OPT(FULL) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
     .run = run,
 };

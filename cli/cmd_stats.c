@@ -222,6 +222,6 @@ const command cmd_stats = {
     .example = "  $ tenon stats model.safetensors --only '*norm*'",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(ONLY) | OPT(JOBS) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(ONLY) | OPT(JOBS) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -171,6 +171,6 @@ const command cmd_verify = {
     .example = "  $ tenon verify *.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(JOBS) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(JOBS) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
     .run = run,
 };

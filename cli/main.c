@@ -66,7 +66,8 @@ static int run(const command *c, int argc, char **argv)
     int code = opts_parse(&o, c, argc, argv);
     if (code == EXIT_DONE && o.help)
         command_help(c);
-    else if (code == EXIT_DONE)
+    tn_set_window_memory(o.memory);
+    if (code == EXIT_DONE && !o.help)
         code = c->run(&o);
     opts_free(&o);
     return code;

@@ -360,6 +360,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_IN_PLACE] = { "in-place", NULL, NULL, "files themselves, not copies that nobody can change", take_flag, FIELD(in_place), 0 },
     [OPT_VERIFY] = { "verify", NULL, NULL, "check every checksum", take_flag, FIELD(verify), 0 },
     [OPT_JOBS] = { "jobs", "N", "a number from 0 to 1024", "threads (default, and 0: one a core)", take_jobs, 0, 'j' },
+    [OPT_MEMORY] = { "memory", "SIZE", A_SIZE, "for windows of zstd data, of all threads (default: 256M)", take_size,
+                     FIELD(memory), 0 },
     [OPT_JSON] = { "json", NULL, NULL, "for programs: one JSON object a line", take_flag, FIELD(json), 0 },
     [OPT_QUIET] = { "quiet", NULL, NULL, "say nothing but what is wrong", take_flag, FIELD(quiet), 'q' },
     [OPT_HELP] = { "help", NULL, NULL, "this text", take_flag, FIELD(help), 'h' },

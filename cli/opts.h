@@ -13,7 +13,7 @@ typedef enum opt_id {
     OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC, OPT_OCP_NAMES, OPT_TYPES,
     OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
     OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE,
-    OPT_VERIFY, OPT_JOBS, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
+    OPT_VERIFY, OPT_JOBS, OPT_MEMORY, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
 } opt_id;
 _Static_assert(OPT_COUNT <= 64, "one bit each");
 #define OPT(id) (UINT64_C(1) << OPT_##id)
@@ -38,7 +38,7 @@ typedef struct opts {
     tn_io       io;
     unsigned    jobs;
     int         btf_coo_code;
-    uint64_t    align, shard_size, max_bytes;
+    uint64_t    align, shard_size, max_bytes, memory;
     tn_keep     keep_encoding, keep_checksum;
     tn_encoding encoding;
     int         level;

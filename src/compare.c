@@ -158,12 +158,38 @@ static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const 
     return name_file(f, p, status, err);
 }
 
+/* One of the two. */
+static tn_status open_one(const comparison *c, const item *it, sides *s, bool b, tn_error *err)
+{
+    const pair *p = &c->pairs[it->pair];
+    return b ? open_side(&s->b, c->b, p->difference.b, it, type_b(c, it), p->by_value ? &p->b : NULL, err)
+             : open_side(&s->a, c->a, p->difference.a, it, type_a(c, it), p->by_value ? &p->a : NULL, err);
+}
+
+/* Sides whose values are made first, for they need windows only meanwhile; then the windows of the others
+ * at once. */
 static tn_status open_sides(const comparison *c, const item *it, sides *s, tn_error *err)
 {
     const pair *p = &c->pairs[it->pair];
+    const bool made[2] = { p->by_value && p->a.made, p->by_value && p->b.made };
+    const tn_stream_wish all[2] = { { &s->a.values.stream, c->a, p->difference.a, part_a(c, it) },
+                                    { &s->b.values.stream, c->b, p->difference.b, part_b(c, it) } };
+    tn_stream_wish wishes[2];
+    size_t n = 0;
+    tn_status status = TN_OK;
     s->left = it->n;
-    tn_status status = open_side(&s->a, c->a, p->difference.a, it, type_a(c, it), p->by_value ? &p->a : NULL, err);
-    return status ? status : open_side(&s->b, c->b, p->difference.b, it, type_b(c, it), p->by_value ? &p->b : NULL, err);
+    for (int b = 0; b < 2 && !status; b++) {
+        if (made[b])
+            status = open_one(c, it, s, b, err);
+        else
+            wishes[n++] = all[b];
+    }
+    if (!status && n)
+        status = name_file(wishes[0].file, wishes[0].part, tn_stream_reserve(wishes, n, err), err);
+    for (int b = 0; b < 2 && !status; b++)
+        if (!made[b])
+            status = open_one(c, it, s, b, err);
+    return status;
 }
 
 /* What the values of B can be at most; what was rotated cannot be held against a scale. */
@@ -255,6 +281,8 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
         add_chunks(c, it, x, y, at, n, found);
         at += n;
     }
+    tn_stream_close(&s->a.values.stream);
+    tn_stream_close(&s->b.values.stream);
     return status;
 }
 

@@ -277,7 +277,10 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
 static tn_status same_data(const conversion *c, const tn_part *a, const tn_part *b, bool *same, tn_error *err)
 {
     tn_stream x = { 0 }, y = { 0 };
-    tn_status status = tn_stream_open(&x, c->in, NULL, a, 0, a->nbytes, TN_CHECKSUM_NONE, err);
+    const tn_stream_wish both[] = { { &x, c->in, NULL, a }, { &y, c->in, NULL, b } };
+    tn_status status = tn_stream_reserve(both, 2, err);
+    if (!status)
+        status = tn_stream_open(&x, c->in, NULL, a, 0, a->nbytes, TN_CHECKSUM_NONE, err);
     if (!status)
         status = tn_stream_open(&y, c->in, NULL, b, 0, b->nbytes, TN_CHECKSUM_NONE, err);
     *same = a->nbytes == b->nbytes;

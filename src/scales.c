@@ -41,6 +41,7 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
         tn_range_tally_add(r->tallies[seat.worker], bytes, first, elements);
         first += elements;
     }
+    tn_stream_close(stream);
     return status;
 }
 

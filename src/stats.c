@@ -104,6 +104,7 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
     r->figures = tn_statistics_empty();
     r->err = (tn_error){ .offset = TN_NO_OFFSET };
     tn_status status = sum_up_item(s, it, stream, r);
+    tn_stream_close(&stream->stream);
     r->err.status = status;
     if (status != TN_ERR_NOMEM && status != TN_ERR_IO)
         return TN_OK;           /* a bad tensor is reported, and the others are gone through */

@@ -188,6 +188,7 @@ static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8
         return status;
     tn_stream_change(s, change_of(m, e));
     status = tn_stream_read(s, to, err);
+    tn_stream_close(s);
     return status ? status : tn_stream_check(s, t, p, err);
 }
 

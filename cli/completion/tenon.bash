@@ -24,24 +24,24 @@ _tenon_options() {
     local input='--from --io' common='--json --help'
     case $1 in
     ls) echo "-l $input $common" ;;
-    show) echo "--slice --full $input $common" ;;
-    stats) echo "--only --jobs $input $common" ;;
-    verify) echo "--jobs $input $common" ;;
+    show) echo "--slice --full --memory $input $common" ;;
+    stats) echo "--only --jobs --memory $input $common" ;;
+    verify) echo "--jobs --memory $input $common" ;;
     convert)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
             "--layout --pad --form --max-bytes --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names" \
-            "--dry-run --force --jobs --quiet $input $common"
+            "--dry-run --force --jobs --memory --quiet $input $common"
         ;;
-    export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --quiet $input $common" ;;
-    compare-types) echo "--types --only --nan --scale-mode --rotate --jobs $input $common" ;;
-    diff) echo "--ignore-metadata --jobs $input $common" ;;
+    export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --quiet $input $common" ;;
+    compare-types) echo "--types --only --nan --scale-mode --rotate --jobs --memory $input $common" ;;
+    diff) echo "--ignore-metadata --jobs --memory $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
     describe) echo "--sidecar --force --quiet $input --help" ;;
     check) echo "--strict --bind --level $common" ;;
-    serve) echo "--socket --allow-uid --allow-gid --writable --in-place --quiet $input --help" ;;
+    serve) echo "--socket --allow-uid --allow-gid --writable --in-place --memory --quiet $input --help" ;;
     attach)
         echo "-l --slice --full --verify -o --out --to --only --compress --checksum --drop-metadata --drop-names --force --in-place --allow-uid" \
-            "--jobs --quiet $common"
+            "--jobs --memory --quiet $common"
         ;;
     compliance) echo "--level $common" ;;
     device | formats | types | datatypes | version) echo "$common" ;;
@@ -96,7 +96,7 @@ _tenon() {
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous" "$command")" -- "$current")
         return
         ;;
-    --slice | --only | --rename | --seed | --pad | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | -j)
+    --slice | --only | --rename | --seed | --pad | --max-bytes | --bind | --allow-uid | --allow-gid | --tensor | --set | --unset | --section | --name | --jobs | --memory | -j)
         return
         ;;
     esac

@@ -14,6 +14,7 @@
 #include <tenon/export.h>
 #include <tenon/file.h>
 #include <tenon/layout.h>
+#include <tenon/memory.h>
 #include <tenon/mli.h>
 #include <tenon/quantize.h>
 #include <tenon/scaled.h>

@@ -1,5 +1,6 @@
 /* bytes/codec.c - zstd (libzstd), whole and in pieces. */
 #include "bytes/codec.h"
+#include "bytes/zstd_frame.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -10,8 +11,7 @@
  * output.  At level 3 half of it would save half of the 20 MB a thread takes
  * and cost 5 % of size on data that repeats itself (none on weights). */
 #define JOB_SIZE   (4 << 20)
-#define WINDOW_LOG 27           /* largest window we decode: 128 MiB */
-#define LARGE_DECODER ((size_t)16 << 20)
+#define LARGE_DECODER ((size_t)5 << 20)     /* is not kept from one part to the next: windows of 4 MiB are */
 
 struct tn_zstd {
     ZSTD_CCtx *compressor;
@@ -20,6 +20,10 @@ struct tn_zstd {
     size_t     out_size;
     uint64_t   left;            /* of a stream's announced size */
     bool       at_end;          /* decoding: the last byte taken was a frame's last */
+    uint64_t   largest;         /* window that a frame may have */
+    bool       in_frame;        /* its header was seen */
+    uint8_t    header[TN_ZSTD_HEADER_MAX];      /* of a frame: bytes that the decoder has not got yet */
+    size_t     nheader, given;  /* so many, of which so many went to it */
 };
 
 bool tn_zstd_level_ok(int level)
@@ -43,8 +47,7 @@ tn_status tn_zstd_new(tn_zstd **z, tn_error *err)
     if (!new)
         return tn_fail_nomem(err);
     new->compressor = ZSTD_createCCtx();
-    new->decompressor = ZSTD_createDCtx();
-    if (!new->compressor || !new->decompressor) {
+    if (!new->compressor) {
         tn_zstd_free(new);
         return tn_fail_nomem(err);
     }
@@ -160,28 +163,79 @@ tn_status tn_zstd_stream_end(tn_zstd *z, tn_emit_fn emit, void *context, tn_erro
     return pump(z, &in, ZSTD_e_end, emit, context, err);
 }
 
-tn_status tn_zstd_decode_begin(tn_zstd *z, tn_error *err)
+/* ---- decoding ---- */
+
+/* What libzstd could do: how much it may is up to the caller. */
+static int largest_log(void)
 {
-    z->at_end = false;
-    if (ZSTD_sizeof_DCtx(z->decompressor) > LARGE_DECODER) {        /* one hostile frame must not cost memory for good */
-        ZSTD_DCtx *small = ZSTD_createDCtx();
-        if (!small)
-            return tn_fail_nomem(err);
-        ZSTD_freeDCtx(z->decompressor);
-        z->decompressor = small;
-    }
+    return ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound;
+}
+
+tn_status tn_zstd_decode_begin(tn_zstd *z, uint64_t largest, tn_error *err)
+{
+    z->at_end = z->in_frame = false;
+    z->nheader = z->given = 0;
+    z->largest = largest;
+    if (!z->decompressor)
+        z->decompressor = ZSTD_createDCtx();
+    if (!z->decompressor)
+        return tn_fail_nomem(err);
     size_t code = ZSTD_DCtx_reset(z->decompressor, ZSTD_reset_session_and_parameters);
     if (!ZSTD_isError(code))
-        code = ZSTD_DCtx_setParameter(z->decompressor, ZSTD_d_windowLogMax, WINDOW_LOG);
+        code = ZSTD_DCtx_setParameter(z->decompressor, ZSTD_d_windowLogMax, largest_log());
     return ZSTD_isError(code) ? fail_zstd(err, TN_ERR_IO, "cannot decompress", code) : TN_OK;
+}
+
+void tn_zstd_decode_end(tn_zstd *z)
+{
+    if (z->decompressor && ZSTD_sizeof_DCtx(z->decompressor) > LARGE_DECODER) {
+        ZSTD_freeDCtx(z->decompressor);
+        z->decompressor = NULL;
+    }
 }
 
 static tn_status fail_decode(tn_error *err, size_t code)
 {
     if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "zstd data needs a larger window than %d MiB, the most this build decodes", 1 << (WINDOW_LOG - 20));
+                       "zstd data needs a larger window than %llu MiB, the most that libzstd decodes",
+                       1ull << (largest_log() - 20));
     return fail_zstd(err, TN_ERR_CORRUPT, "zstd data does not decode", code);
+}
+
+/* Sees to it that a frame's window is known: its header is looked at where it lies, and kept where it comes
+ * in pieces. */
+static tn_status look_at_header(tn_zstd *z, ZSTD_inBuffer *in, tn_error *err)
+{
+    const uint8_t *next = (const uint8_t *)in->src + in->pos;
+    tn_zstd_frame frame;
+    tn_zstd_look look = TN_ZSTD_NEEDS_MORE;
+    if (!z->nheader)
+        look = tn_zstd_frame_read(next, in->size - in->pos, &frame);
+    z->at_end = false;
+    for (; look == TN_ZSTD_NEEDS_MORE && in->pos < in->size; in->pos++) {
+        z->header[z->nheader++] = *next++;
+        look = tn_zstd_frame_read(z->header, z->nheader, &frame);
+    }
+    z->in_frame = look == TN_ZSTD_IS_FRAME;
+    if (look == TN_ZSTD_NO_FRAME)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "zstd data does not decode: expected a frame but found other bytes");
+    if (z->in_frame && frame.window > z->largest)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "zstd data needs a window of %llu bytes, more than the %llu it was said to need",
+                       (unsigned long long)frame.window, (unsigned long long)z->largest);
+    return TN_OK;
+}
+
+/* One call of the decoder, which stops at the end of a frame: first with what is left of its header. */
+static size_t decode_once(tn_zstd *z, ZSTD_inBuffer *in, ZSTD_outBuffer *out)
+{
+    ZSTD_inBuffer header = { z->header, z->nheader, z->given };
+    bool with_header = z->given < z->nheader;
+    size_t code = ZSTD_decompressStream(z->decompressor, out, with_header ? &header : in);
+    z->given = header.pos;
+    return code;
 }
 
 tn_status tn_zstd_decode(tn_zstd *z, const void *src, size_t n, size_t *used, void *dst, size_t cap, size_t *made,
@@ -189,17 +243,26 @@ tn_status tn_zstd_decode(tn_zstd *z, const void *src, size_t n, size_t *used, vo
 {
     ZSTD_inBuffer in = { src, n, 0 };
     ZSTD_outBuffer out = { dst, cap, 0 };
-    bool more = n > 0 || !z->at_end;
+    bool more = n > 0 || z->in_frame;
     while (more) {
-        size_t in_before = in.pos, out_before = out.pos;
-        size_t code = ZSTD_decompressStream(z->decompressor, &out, &in);
+        size_t in_before = in.pos, out_before = out.pos, given_before = z->given;
+        tn_status status = z->in_frame ? TN_OK : look_at_header(z, &in, err);
+        if (status)
+            return status;
+        if (!z->in_frame)
+            break;              /* half a header: all was taken */
+        size_t code = decode_once(z, &in, &out);
         if (ZSTD_isError(code))
             return fail_decode(err, code);
-        bool moved = in.pos > in_before || out.pos > out_before;
+        bool moved = in.pos > in_before || out.pos > out_before || z->given > given_before;
         z->at_end = code == 0;
+        if (z->at_end) {
+            z->in_frame = false;
+            z->nheader = z->given = 0;
+        }
         /* A full dst is no reason to stop: a frame may end in bytes that give
          * no output.  All taken and room left means that nothing is held back. */
-        more = moved && (in.pos < in.size || (out.pos == out.size && !z->at_end));
+        more = moved && (in.pos < in.size || z->given < z->nheader || (out.pos == out.size && !z->at_end));
     }
     *used = in.pos;
     *made = out.pos;

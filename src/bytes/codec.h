@@ -35,12 +35,14 @@ tn_status tn_zstd_stream_write(tn_zstd *z, const void *data, size_t n, tn_emit_f
 tn_status tn_zstd_stream_end(tn_zstd *z, tn_emit_fn emit, void *context, tn_error *err);
 
 /* A decompressing stream over frames that lie in pieces.  *used and *made say
- * how much was taken and given; bounded memory whatever the frame claims
- * (windows above 128 MiB are TN_ERR_LIMIT). */
-tn_status tn_zstd_decode_begin(tn_zstd *z, tn_error *err);
+ * how much was taken and given.  Bounded memory whatever a frame claims: one with
+ * a larger window than `largest` is TN_ERR_LIMIT before there is memory for it. */
+tn_status tn_zstd_decode_begin(tn_zstd *z, uint64_t largest, tn_error *err);
 tn_status tn_zstd_decode(tn_zstd *z, const void *src, size_t n, size_t *used, void *dst, size_t cap, size_t *made,
                          tn_error *err);
 /* True when the bytes decoded so far end at the end of a frame. */
 bool      tn_zstd_decode_at_end(const tn_zstd *z);
+/* Gives memory for a large window back; for a small one it is kept for the next stream. */
+void      tn_zstd_decode_end(tn_zstd *z);
 
 #endif

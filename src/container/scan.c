@@ -157,6 +157,7 @@ static void scan_part(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from
                                                  : scan_bytes(scan, s, k, from, n, out, &out->err);
     else if (p->stored_kind != TN_CHECKSUM_NONE && hash_stored(scan, s, p, out, &out->err))
         out->status = out->err.status;
+    tn_stream_close(s);
 }
 
 static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)

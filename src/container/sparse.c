@@ -26,7 +26,7 @@ typedef struct numbers {
 
 static tn_status open_numbers(numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *err)
 {
-    *s = (numbers){ .dtype = p->array.dtype };
+    s->dtype = p->array.dtype;
     return tn_stream_open(&s->stream, file, t, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
 }
 
@@ -169,30 +169,38 @@ static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers
     }
 }
 
-static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numbers *s, tn_error *why)
+static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers,
+                                   tn_error *why)
 {
-    numbers pointers;
     tn_error ignored;
-    tn_status status = open_numbers(&pointers, file, t, &t->parts[2], &ignored);
+    tn_status status = pointers ? open_numbers(pointers, file, t, &t->parts[2], &ignored) : TN_OK;
     if (is_fatal(status))
-        status = tn_fail(why, status, ignored.offset, "%s", ignored.text);
-    else
-        status = check_columns(t, s, status ? NULL : &pointers, why);
-    tn_stream_free(&pointers.stream);
-    return status;
+        return tn_fail(why, status, ignored.offset, "%s", ignored.text);
+    return check_columns(t, s, status ? NULL : pointers, why);
 }
 
 /* ---- all ---- */
 
+/* The windows of the indices and of the row pointers beside them; false: not both can be had. */
+static bool reserve_both(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers)
+{
+    const tn_stream_wish both[] = { { &s->stream, file, t, &t->parts[1] },
+                                    { &pointers->stream, file, t, &t->parts[2] } };
+    return tn_stream_reserve(both, 2, NULL) == TN_OK;
+}
+
 tn_status tn_sparse_check(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
 {
-    numbers s;
+    numbers s = { 0 }, pointers = { 0 };
+    bool columns = t->nparts > 2 && p == &t->parts[1], both = columns && reserve_both(file, t, &s, &pointers);
     *why = (tn_error){ .offset = TN_NO_OFFSET };
     tn_status status = open_numbers(&s, file, t, p, why);
-    if (!status)
-        status = t->nparts == 2       ? check_coo(t, &s, why)
-                 : p == &t->parts[1] ? check_csr_indices(file, t, &s, why)
-                                     : check_pointers(t, &s, why);
+    if (!status && t->nparts == 2)
+        status = check_coo(t, &s, why);
+    else if (!status)
+        status = !columns ? check_pointers(t, &s, why)
+                          : check_csr_indices(file, t, &s, both ? &pointers : NULL, why);
     tn_stream_free(&s.stream);
+    tn_stream_free(&pointers.stream);
     return status;
 }

@@ -1,6 +1,8 @@
 /* container/stream.c - the decoded bytes of a part, window by window. */
 #include "container/stream.h"
 #include "base/error.h"
+#include "bytes/windows.h"
+#include "bytes/zstd_frame.h"
 #include "container/gather.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
@@ -71,6 +73,8 @@ static tn_status need_buffer(uint8_t **buffer, tn_error *err)
 
 static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
 {
+    if (s->reserved != part)
+        tn_stream_close(s);
     tn_hash_free(&s->hash);
     s->file = file;
     s->part = part;
@@ -280,6 +284,59 @@ static tn_status cut_off(const tn_stream *s, tn_error *err)
                    name_of(s->tensor).text, is_deflated(s) ? "deflate" : "zstd", (unsigned long long)s->part->storage.size);
 }
 
+/* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or raw. */
+static tn_status find_window(const tn_stream_wish *w, tn_error *err)
+{
+    const tn_storage *storage = &w->part->storage;
+    tn_stream *s = w->stream;
+    uint64_t content = decoded_size(w->part);
+    tn_error why;
+    if (storage->encoding != TN_ENCODING_ZSTD)
+        return TN_OK;
+    const tn_source *source = w->file->shards[storage->shard].source;
+    tn_status status = tn_zstd_largest_window(source, storage->offset, storage->size, content, &s->window, &why);
+    if (!status)
+        status = tn_windows_check(s->window, &why);
+    if (status)
+        return tn_fail(err, status, storage->offset, "%s%s", name_of(w->tensor).text, why.text);
+    s->held = s->window < content ? s->window : content;        /* no more of it is ever written to */
+    return TN_OK;
+}
+
+tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *err)
+{
+    uint64_t all = 0;
+    tn_error why;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < n; i++)
+        tn_stream_close(wishes[i].stream);
+    for (size_t i = 0; i < n && !status; i++) {
+        status = find_window(&wishes[i], err);
+        all += wishes[i].stream->held;          /* of two or three, none of which has 2^62 bytes */
+    }
+    if (!status && all) {
+        status = tn_windows_take(all, &why);
+        if (status)
+            tn_fail(err, status, wishes->part->storage.offset, "%s%s", name_of(wishes->tensor).text, why.text);
+    }
+    for (size_t i = 0; i < n; i++) {
+        tn_stream *s = wishes[i].stream;
+        s->reserved = status ? NULL : wishes[i].part;
+        s->held = status ? 0 : s->held;
+    }
+    return status;
+}
+
+void tn_stream_close(tn_stream *s)
+{
+    if (s->zstd)
+        tn_zstd_decode_end(s->zstd);
+    if (s->held)
+        tn_windows_give(s->held);
+    s->held = s->window = 0;
+    s->reserved = NULL;
+}
+
 static tn_status begin_decoding(tn_stream *s, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -290,9 +347,11 @@ static tn_status begin_decoding(tn_stream *s, tn_error *err)
             tn_inflate_begin(s->inflate);
         return status;
     }
-    if (!s->zstd)
+    if (s->reserved != s->part)
+        status = tn_stream_reserve(&(tn_stream_wish){ s, s->file, s->tensor, s->part }, 1, err);
+    if (!status && !s->zstd)
         status = tn_zstd_new(&s->zstd, err);
-    return status ? status : tn_zstd_decode_begin(s->zstd, err);
+    return status ? status : tn_zstd_decode_begin(s->zstd, s->window, err);
 }
 
 static bool at_end(const tn_stream *s)
@@ -456,6 +515,7 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
 
 void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, uint64_t n)
 {
+    tn_stream_close(s);
     tn_hash_free(&s->hash);
     s->maker = maker;
     s->element = first;
@@ -556,6 +616,7 @@ tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err)
 void tn_stream_free(tn_stream *s)
 {
     tn_hash_free(&s->hash);
+    tn_stream_close(s);
     tn_zstd_free(s->zstd);
     tn_inflate_free(s->inflate);
     tn_scratch_free(&s->whole);

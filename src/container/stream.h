@@ -57,6 +57,8 @@ typedef struct tn_stream {
     uint8_t  *changed;
     const tn_maker *maker;          /* or NULL: then `element` and `elements` are the next one to make and where to stop */
     tn_zstd  *zstd;
+    const tn_part *reserved;        /* the part whose window was taken, or NULL */
+    uint64_t  window, held;         /* the largest one of its frames; bytes of it that must be given back */
     tn_inflate *inflate;
     tn_scratch whole;               /* all of a deflated part whose elements lie apart */
     uint8_t  *block;                /* of elements that lie apart, so many that those of a column are taken together */
@@ -81,12 +83,25 @@ bool tn_part_splits(const tn_part *part);
 /* Whether the part's bytes, in the file's byte order, are a range of its file: raw, dense, in one piece. */
 bool tn_part_is_range(const tn_part *part);
 
+/* A part that a stream is to be opened of. */
+typedef struct tn_stream_wish {
+    tn_stream     *stream;
+    const tn_file *file;
+    const tn_tensor *tensor;        /* for messages; may be NULL */
+    const tn_part *part;
+} tn_stream_wish;
+
+/* Takes the windows that streams of all these parts need (bytes/windows.h), at
+ * once: whoever will have several open at a time does so before it opens the first,
+ * and has none open then.  All or none; tn_stream_close() gives back. */
+tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *err);
+
 /* Begins bytes [from, from + n) of the decoded part, computing `kind` over the
  * stored bytes it takes, or over those that its checksum is of.  Only parts that
  * split may begin elsewhere than at 0 or end before their end, and of those
  * whose elements lie apart, or whose checksum is of more, only without a checksum.
  * Columns that are stored apart are held against their own checksums at the end:
- * TN_ERR_CHECKSUM. */
+ * TN_ERR_CHECKSUM.  May wait for a window, unless that was reserved. */
 tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
                          uint64_t n, tn_checksum kind, tn_error *err);
 
@@ -110,6 +125,10 @@ tn_status tn_stream_read(tn_stream *s, uint8_t *to, tn_error *err);
 
 /* After the last window: the checksum. */
 tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err);
+
+/* Gives the window back that the stream has, and the memory for it if that is large.  Every piece of work
+ * that a pool hands out ends so, for better or worse: others may be waiting.  The stream can be opened again. */
+void tn_stream_close(tn_stream *s);
 
 void tn_stream_free(tn_stream *s);
 
