@@ -3,6 +3,8 @@
 #ifndef TN_BYTES_SINK_CALLS_H
 #define TN_BYTES_SINK_CALLS_H
 
+#include "base/sealed.h"
+
 #include <linux/fs.h>
 #include <sys/types.h>
 
@@ -20,6 +22,6 @@ struct tn_sink_calls {
 };
 
 /* Changed by tests only, and only while no sink is open. */
-extern struct tn_sink_calls tn_sink_calls;
+extern TN_RELRO struct tn_sink_calls tn_sink_calls;
 
 #endif

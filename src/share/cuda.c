@@ -11,6 +11,7 @@
  *
  * It has been run against the tests' stand-in for the driver only. */
 #include "base/checked.h"
+#include "base/sealed.h"
 #include "share/cuda_driver.h"
 #include "share/map.h"
 #include "share/provider.h"
@@ -29,7 +30,7 @@
 /* ---- the driver ---- */
 
 #define FIELD(name, parameters) CUresult (*name) parameters;
-static struct { TN_CUDA_ENTRIES(FIELD) } cuda;
+static struct TN_OWN_PAGES { TN_CUDA_ENTRIES(FIELD) } cuda;
 
 #define PLACE(name, parameters) { #name, &cuda.name },
 static const struct { const char *name; void *place; } entries[] = { TN_CUDA_ENTRIES(PLACE) };
@@ -70,6 +71,7 @@ static bool load(void *library)
             return false;
         memcpy(entries[i].place, &symbol, sizeof symbol);       /* C has no cast from objects to functions */
     }
+    tn_seal(&cuda, sizeof cuda);
     return true;
 }
 

@@ -4,6 +4,8 @@
 #ifndef TN_SHARE_CUDA_DRIVER_H
 #define TN_SHARE_CUDA_DRIVER_H
 
+#include "base/sealed.h"
+
 #include <stddef.h>
 
 typedef int                  CUresult;
@@ -47,6 +49,6 @@ enum {
     ENTRY(cuIpcCloseMemHandle, (CUdeviceptr pointer))
 
 /* Which library it is.  Changed by tests only, before anybody asks for the driver. */
-extern const char *tn_cuda_library;
+extern TN_RELRO const char *tn_cuda_library;
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef TN_SHARE_DMA_BUF_CALLS_H
 #define TN_SHARE_DMA_BUF_CALLS_H
 
+#include "base/sealed.h"
+
 #include <sys/types.h>
 #include <sys/vfs.h>
 
@@ -14,6 +16,6 @@ struct tn_dma_buf_calls {
 };
 
 /* Changed by tests only, and only while nobody uses buffers. */
-extern struct tn_dma_buf_calls tn_dma_buf_calls;
+extern TN_RELRO struct tn_dma_buf_calls tn_dma_buf_calls;
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef TN_SHARE_MEMORY_CALLS_H
 #define TN_SHARE_MEMORY_CALLS_H
 
+#include "base/sealed.h"
+
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -22,6 +24,6 @@ struct tn_memory_calls {
 };
 
 /* Changed by tests only, and only while nobody uses buffers. */
-extern struct tn_memory_calls tn_memory_calls;
+extern TN_RELRO struct tn_memory_calls tn_memory_calls;
 
 #endif

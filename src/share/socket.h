@@ -7,6 +7,7 @@
 #define TN_SHARE_SOCKET_H
 
 #include "base/error.h"
+#include "base/sealed.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -28,7 +29,7 @@ struct tn_socket_calls {
 };
 
 /* Changed by tests only, and only while nobody uses sockets. */
-extern struct tn_socket_calls tn_socket_calls;
+extern TN_RELRO struct tn_socket_calls tn_socket_calls;
 
 /* Milliseconds of a clock that only goes forward. */
 int64_t tn_clock(void);

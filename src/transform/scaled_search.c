@@ -5,10 +5,8 @@
  * are tried for some tiles at a time, which stay in the first cache. */
 #include "transform/scaled_search.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "base/cpu.h"
 #include "transform/kernels/kernels.h"
 
 /* --- sparse ones ------------------------------------------------------------------------ */
@@ -183,31 +181,18 @@ bool tn_scaled_search_with(const tn_search_ways *w, const tn_scaled_plan *p, con
     }
 }
 
-static tn_search_kernels machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-
-static void make_machine(void)
-{
-    tn_search_kernels_init(&machine, tn_cpu_detect());
-}
-
-static const tn_search_kernels *kernels(void)
-{
-    pthread_once(&machine_once, make_machine);
-    return &machine;
-}
-
 static bool search(const tn_scaled_plan *p, const tn_tiles *t)
 {
-    return tn_scaled_search_with(&(tn_search_ways){ kernels(), tn_encode_kernels_get() }, p, t);
+    return tn_scaled_search_with(&(tn_search_ways){ tn_search_kernels_get(), tn_encode_kernels_get() }, p, t);
 }
 
 tn_tiles_encode_fn tn_scaled_searcher(const tn_scaled_plan *p)
 {
+    const tn_search_kernels *k = tn_search_kernels_get();
     tn_search_kind kind = tn_scaled_search_kind(p);
-    if (kind == TN_SEARCH_NONE || !kernels()->select)
+    if (kind == TN_SEARCH_NONE || !k->select)
         return NULL;
-    if (kind == TN_SEARCH_SPARSE && (p->d->of > kernels()->widest || !can_thin(p)))
+    if (kind == TN_SEARCH_SPARSE && (p->d->of > k->widest || !can_thin(p)))
         return NULL;
     return search;
 }

@@ -39,7 +39,7 @@ void tn_kernels_init_avx2(tn_kernels *k);       /* x86-64 */
 void tn_kernels_init_avx512(tn_kernels *k);
 void tn_kernels_init_neon(tn_kernels *k);       /* aarch64 */
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_kernels *tn_kernels_get(void);
 
 #endif

@@ -52,7 +52,7 @@ void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu);
 void tn_layout_kernels_init_avx2(tn_layout_kernels *k);     /* x86-64 */
 void tn_layout_kernels_init_avx512(tn_layout_kernels *k);
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_layout_kernels *tn_layout_kernels_get(void);
 
 #endif

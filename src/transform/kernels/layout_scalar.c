@@ -1,7 +1,6 @@
 /* transform/kernels/layout_scalar.c - reorders, the definition. */
 #include "transform/kernels/layout.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -67,18 +66,4 @@ void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu)
 #else
     (void)cpu;
 #endif
-}
-
-static tn_layout_kernels machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-
-static void make_machine(void)
-{
-    tn_layout_kernels_init(&machine, tn_cpu_detect());
-}
-
-const tn_layout_kernels *tn_layout_kernels_get(void)
-{
-    pthread_once(&machine_once, make_machine);
-    return &machine;
 }

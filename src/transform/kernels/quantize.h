@@ -58,7 +58,7 @@ void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu);
 void tn_quant_kernels_init_avx2(tn_quant_kernels *k);       /* x86-64 */
 void tn_quant_kernels_init_avx512(tn_quant_kernels *k);
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_quant_kernels *tn_quant_kernels_get(void);
 
 /* After streaming, before another thread may look. */

@@ -3,7 +3,6 @@
 #include "transform/kernels/quantize.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -250,18 +249,4 @@ void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu)
 #else
     (void)cpu;
 #endif
-}
-
-static tn_quant_kernels machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-
-static void make_machine(void)
-{
-    tn_quant_kernels_init(&machine, tn_cpu_detect());
-}
-
-const tn_quant_kernels *tn_quant_kernels_get(void)
-{
-    pthread_once(&machine_once, make_machine);
-    return &machine;
 }

@@ -46,7 +46,7 @@ void tn_rotate_kernels_init(tn_rotate_kernels *k, unsigned cpu);
 void tn_rotate_kernels_init_avx2(tn_rotate_kernels *k);         /* x86-64 */
 void tn_rotate_kernels_init_avx512(tn_rotate_kernels *k);
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_rotate_kernels *tn_rotate_kernels_get(void);
 
 /* The scalar level: what the others do with blocks that do not fill a vector. */

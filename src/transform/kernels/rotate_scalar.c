@@ -2,7 +2,6 @@
  * loops, and the table of their kernels. */
 #include "transform/kernels/rotate.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -71,18 +70,4 @@ void tn_rotate_kernels_init(tn_rotate_kernels *k, unsigned cpu)
 #else
     (void)cpu;
 #endif
-}
-
-static tn_rotate_kernels machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-
-static void make_machine(void)
-{
-    tn_rotate_kernels_init(&machine, tn_cpu_detect());
-}
-
-const tn_rotate_kernels *tn_rotate_kernels_get(void)
-{
-    pthread_once(&machine_once, make_machine);
-    return &machine;
 }

@@ -337,17 +337,3 @@ void tn_kernels_init(tn_kernels *k, unsigned cpu)
     (void)cpu;
 #endif
 }
-
-static tn_kernels chosen;
-static pthread_once_t chosen_once = PTHREAD_ONCE_INIT;
-
-static void choose(void)
-{
-    tn_kernels_init(&chosen, tn_cpu_detect());
-}
-
-const tn_kernels *tn_kernels_get(void)
-{
-    pthread_once(&chosen_once, choose);
-    return &chosen;
-}

@@ -90,7 +90,7 @@ void tn_decode_kernels_init(tn_decode_kernels *k, unsigned cpu);
 void tn_decode_kernels_init_avx2(tn_decode_kernels *k);     /* x86-64 */
 void tn_decode_kernels_init_avx512(tn_decode_kernels *k);
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_decode_kernels *tn_decode_kernels_get(void);
 
 /* After streaming, before another thread may look. */

@@ -3,7 +3,6 @@
 #include "transform/kernels/scaled_decode.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -150,18 +149,4 @@ void tn_decode_kernels_init(tn_decode_kernels *k, unsigned cpu)
 #else
     (void)cpu;
 #endif
-}
-
-static tn_decode_kernels machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-
-static void make_machine(void)
-{
-    tn_decode_kernels_init(&machine, tn_cpu_detect());
-}
-
-const tn_decode_kernels *tn_decode_kernels_get(void)
-{
-    pthread_once(&machine_once, make_machine);
-    return &machine;
 }

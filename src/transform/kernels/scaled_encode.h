@@ -111,7 +111,7 @@ void tn_encode_kernels_init(tn_encode_kernels *k, unsigned cpu);
 void tn_encode_kernels_init_avx2(tn_encode_kernels *k);     /* x86-64 */
 void tn_encode_kernels_init_avx512(tn_encode_kernels *k);
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_encode_kernels *tn_encode_kernels_get(void);
 
 /* What tn_scaled_encoder() gives, with these kernels (transform/scaled_encode.c). */

@@ -1,6 +1,5 @@
 /* transform/kernels/scaled_encode_scalar.c - encoding scaled tiles on any
  * machine: vectors that the compiler makes of what there is. */
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -84,18 +83,4 @@ void tn_encode_kernels_init(tn_encode_kernels *k, unsigned cpu)
 #else
     (void)cpu;
 #endif
-}
-
-static tn_encode_kernels machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-
-static void make_machine(void)
-{
-    tn_encode_kernels_init(&machine, tn_cpu_detect());
-}
-
-const tn_encode_kernels *tn_encode_kernels_get(void)
-{
-    pthread_once(&machine_once, make_machine);
-    return &machine;
 }

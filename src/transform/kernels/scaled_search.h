@@ -92,6 +92,9 @@ void tn_search_kernels_init(tn_search_kernels *k, unsigned cpu);
 void tn_search_kernels_init_avx2(tn_search_kernels *k);     /* x86-64 */
 void tn_search_kernels_init_avx512(tn_search_kernels *k);
 
+/* The table of this machine, made once (machine.c). */
+const tn_search_kernels *tn_search_kernels_get(void);
+
 /* What tn_scaled_searcher() gives, with these kernels (transform/scaled_search.c). */
 typedef struct tn_search_ways {
     const tn_search_kernels *search;

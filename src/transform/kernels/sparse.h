@@ -50,7 +50,7 @@ void tn_sparse_kernels_init(tn_sparse_kernels *k, unsigned cpu);
 void tn_sparse_kernels_init_avx2(tn_sparse_kernels *k);     /* x86-64 */
 void tn_sparse_kernels_init_avx512(tn_sparse_kernels *k);
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_sparse_kernels *tn_sparse_kernels_get(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* transform/kernels/sparse_scalar.c - which elements stay, the definition. */
 #include "transform/kernels/sparse.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -98,18 +97,4 @@ void tn_sparse_kernels_init(tn_sparse_kernels *k, unsigned cpu)
 #else
     (void)cpu;
 #endif
-}
-
-static tn_sparse_kernels machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-
-static void make_machine(void)
-{
-    tn_sparse_kernels_init(&machine, tn_cpu_detect());
-}
-
-const tn_sparse_kernels *tn_sparse_kernels_get(void)
-{
-    pthread_once(&machine_once, make_machine);
-    return &machine;
 }

@@ -55,7 +55,7 @@ typedef struct tn_stats_kernels {
 /* A pure function of the mask, so that a test can hold two tables side by side. */
 void tn_stats_kernels_init(tn_stats_kernels *k, unsigned cpu);
 
-/* The table of this machine, made once. */
+/* The table of this machine, made once (machine.c). */
 const tn_stats_kernels *tn_stats_kernels_get(void);
 
 /* Chooses the pivot unless there is one: 0 when the numbers that begin the span
