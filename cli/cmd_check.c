@@ -1,20 +1,19 @@
 /* cli/cmd_check.c - validates WIA-AI-011 descriptors, and gives symbols values. */
+#include "document.h"
 #include "json.h"
 #include "opts.h"
 #include "text.h"
-#include "whole_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LARGEST_DOCUMENT 100000000u     /* bytes */
 
 typedef struct document {
     const char     *path;
     tn_descriptors *set;        /* NULL: could not be read */
     bool            list;       /* an array: paths begin with [i] */
     size_t          wrong, remarks;
+    size_t          fragments;  /* descriptors of it that are only that */
     int             level;      /* the highest that a descriptor needs */
     size_t          level_of;   /* the first such descriptor */
     const char     *level_why;
@@ -146,22 +145,24 @@ static void out_bound(const place *p, const tn_descriptor *d)
     take_numbers(d, shape, stride);
     if (!d->has_total && tn_descriptor_max_bytes(d, &bytes, NULL) != TN_OK)
         bytes = 0;              /* not of a type this build knows: the check said so */
+    bool sized = !tn_descriptor_is_fragment(d);
     if (p->c->o->json) {
         json_key("bound");
         json_open('{');
         json_shape_field("shape", d->rank, shape);
         json_shape_field("strides", d->rank, d->strides ? stride : NULL);
-        json_uint_field("total_bytes", bytes);
+        if (sized)
+            json_uint_field("total_bytes", bytes);
         json_close('}');
         return;
     }
     out_place(p);
     out("%sshape %s, ", p->d->list ? ": " : "", shape_of(d->rank, shape).s);
     if (d->strides)
-        out("strides %s, ", shape_of(d->rank, stride).s);
+        out("strides %s", shape_of(d->rank, stride).s);
     else
-        out_text("dense, ");
-    out("%s\n", counted(bytes, "byte").s);
+        out_text("dense");
+    out("%s%s\n", sized ? ", " : "", sized ? counted(bytes, "byte").s : "");
 }
 
 /* The symbols that descriptors use, with what they leave of each together; free() them. */
@@ -230,7 +231,7 @@ static void out_most_bytes(const place *p, const tn_descriptor *d)
     }
 }
 
-/* Whether the buffer's size depends on symbols; data in the document has none. */
+/* Whether there are symbols to be bound; data in the document has none. */
 static bool has_symbols(const tn_descriptor *d)
 {
     for (uint32_t i = 0; i < d->rank && !d->sparse.format; i++) {
@@ -259,7 +260,7 @@ static tn_status check_descriptor(place *p, const tn_descriptor *d, tn_error *er
         json_close(']');        /* of the findings */
     if (status == TN_OK && bound)
         out_bound(p, tn_descriptors_at(bound, 0));
-    else if (status == TN_OK && right && !p->binding && has_symbols(d))
+    else if (status == TN_OK && right && !p->binding && has_symbols(d) && !tn_descriptor_is_fragment(d))
         out_most_bytes(p, d);
     tn_descriptors_free(bound);
     return status;
@@ -272,6 +273,7 @@ static void json_descriptor_begin(const tn_descriptor *d)
     const char *why;
     json_open('{');
     json_text_field("name", d->name);
+    json_bool_field("fragment", tn_descriptor_is_fragment(d));
     json_uint_field("level", (uint64_t)tn_descriptor_level(d, &why));
     json_text_field("why", why);
     json_key("findings");
@@ -284,6 +286,7 @@ static tn_status check_descriptors(const checking *c, document *d, tn_error *err
     for (size_t i = 0; i < tn_descriptors_count(d->set) && status == TN_OK; i++) {
         const tn_descriptor *descriptor = tn_descriptors_at(d->set, i);
         place p = { .c = c, .d = d, .index = i };
+        d->fragments += tn_descriptor_is_fragment(descriptor);
         if (c->o->json)
             json_descriptor_begin(descriptor);
         status = check_descriptor(&p, descriptor, err);
@@ -294,28 +297,23 @@ static tn_status check_descriptors(const checking *c, document *d, tn_error *err
     return status;
 }
 
-static tn_status read_document(document *d, tn_error *err)
+/* "3 descriptors and 1 fragment of a descriptor (no version, name or dtype)" */
+static void out_counts(const document *d)
 {
-    char *text;
-    size_t n;
-    tn_status status = whole_file_read(d->path, LARGEST_DOCUMENT, &text, &n, err);
-    if (status != TN_OK)
-        return status;
-    size_t first = 0;
-    while (first < n && strchr(" \t\r\n", text[first]) && text[first])
-        first++;
-    d->list = first < n && text[first] == '[';
-    status = tn_descriptors_parse(text, n, &d->set, err);
-    free(text);
-    return status;
+    size_t whole = tn_descriptors_count(d->set) - d->fragments;
+    if (whole > 0 || d->fragments == 0)
+        out("%s%s", counted(whole, "descriptor").s, d->fragments ? " and " : "");
+    if (d->fragments > 0)
+        out("%s of a descriptor (no version, name or dtype)", counted(d->fragments, "fragment").s);
 }
 
 /* "model.json: ok: 3 descriptors; level 2 is needed for [1]: quantization metadata" */
 static void out_verdict(const document *d)
 {
     bool bad = d->wrong > 0;
-    out("%s: %s%s%s: %s", escaped(d->path), bad ? style_on_stdout(STYLE_RED) : "", bad ? "BAD" : "ok",
-        bad ? style_on_stdout(STYLE_PLAIN) : "", counted(tn_descriptors_count(d->set), "descriptor").s);
+    out("%s: %s%s%s: ", escaped(d->path), bad ? style_on_stdout(STYLE_RED) : "", bad ? "BAD" : "ok",
+        bad ? style_on_stdout(STYLE_PLAIN) : "");
+    out_counts(d);
     if (bad)
         out(", %s wrong", counted(d->wrong, "thing").s);
     if (d->remarks > 0)
@@ -339,7 +337,7 @@ static int check_document(checking *c, document *d)
         json_key("descriptors");
         json_open('[');
     }
-    tn_status status = read_document(d, &err);
+    tn_status status = document_read(d->path, &d->set, &d->list, &err);
     if (status == TN_OK)
         status = check_descriptors(c, d, &err);
     if (json) {
@@ -496,8 +494,10 @@ const command cmd_check = {
     .operands = "DOC.json...",
     .summary = "Validates WIA-AI-011 descriptors and binds their symbols.",
     .about = "Everything the fields say about each other is checked; each thing that is wrong\n"
-             "gets a line with its JSON path.  Remarks are not wrong.  Then comes the\n"
-             "compliance level the document needs; with --level one that needs more is wrong.\n"
+             "gets a line with its JSON path.  Remarks are not wrong.  With --strict types,\n"
+             "layouts and schemes that the specification does not name are wrong.  A fragment (a\n"
+             "shape, a quantization or a handle alone) is checked as far as it goes.  Then comes\n"
+             "the compliance level the document needs; with --level one that needs more is wrong.\n"
              "Of symbolic shapes the most bytes they can need are shown, or with --bind the\n"
              "shape, strides and bytes under these values; then what all documents together\n"
              "leave of each symbol.  Exit status 1 if anything is wrong.",

@@ -1,4 +1,5 @@
 /* cli/cmd_ls.c - lists the tensors of files. */
+#include "document.h"
 #include "json.h"
 #include "open_file.h"
 #include "table.h"
@@ -313,18 +314,24 @@ void list_file(const opts *o, const char *path, const tn_file *file)
     list_rows(file, o->long_list);
 }
 
+void list_heading(const opts *o, const char *path, bool *listed)
+{
+    if (!o->json && o->nfiles > 1)
+        out("%s%s:\n", *listed ? "\n" : "", escaped(path));
+    *listed = true;
+}
+
 /* One file; *listed: another one stands above it. */
 static int list(const opts *o, const char *path, bool *listed)
 {
+    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
     tn_file *file;
-    int code = open_input(o, path, &file);
-    if (code != EXIT_DONE)
-        return code;
+    tn_error err = { .status = TN_OK };
+    if (tn_open(path, &options, &file, &err) != TN_OK)
+        return document_list(o, path, listed, &err);
     say_warnings(path, file);
-    if (!o->json && o->nfiles > 1)
-        out("%s%s:\n", *listed ? "\n" : "", escaped(path));
+    list_heading(o, path, listed);
     list_file(o, path, file);
-    *listed = true;
     tn_close(file);
     return EXIT_DONE;
 }
@@ -345,7 +352,8 @@ const command cmd_ls = {
     .about = "Only the index is read.  A type, encoding or checksum this build does not know\n"
              "is shown in question marks as the file spells it.  \"int8 scaled\" is a tensor of\n"
              "int8 codes with scales, \"bfloat16 mxfp4\" one of bfloat16 values as a datatype has\n"
-             "them, \"float32 csr 5%\" a sparse one that stores 5 % of its elements.",
+             "them, \"float32 csr 5%\" a sparse one that stores 5 % of its elements.  WIA-AI-011\n"
+             "descriptors whose data cannot be read are listed without it.",
     .example = "  $ tenon ls -l model.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,

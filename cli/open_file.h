@@ -6,6 +6,9 @@
 #include "each_file.h"
 #include "rules.h"
 
+/* The name of a file above its list, where several are listed; *listed: another list stands above it. */
+void list_heading(const opts *o, const char *path, bool *listed);
+
 /* Lists a file, without a heading. */
 void list_file(const opts *o, const char *name, const tn_file *file);
 

@@ -170,8 +170,9 @@ typedef struct tn_descriptors tn_descriptors;
 /* Parses a document; *set is written on success only.  What the JSON grammar
  * and the types of fields say is checked here (with the JSON path and the
  * byte), what fields say about each other in tn_descriptor_check().  A shape is
- * all that must be there; of a buffer_handle all four members, of a mapping all
- * but cpu_address.  Duplicate keys are an error.  TN_ERR_CORRUPT,
+ * all that must be there (and of a fragment, see tn_descriptor_is_fragment(), not
+ * even that); of a buffer_handle all four members, of a mapping all but
+ * cpu_address.  Duplicate keys are an error.  TN_ERR_CORRUPT,
  * TN_ERR_TRUNCATED, TN_ERR_LIMIT (nesting, numbers beyond their field). */
 TN_API tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err);
 TN_API void tn_descriptors_free(tn_descriptors *set);       /* NULL is allowed */
@@ -206,7 +207,9 @@ typedef void (*tn_finding_fn)(void *context, const tn_finding *finding);
 
 typedef struct tn_check_options {
     size_t        size;
-    bool          strict;       /* wrong: types outside the specification's 17, memfd, value_fill */
+    bool          strict;       /* wrong: what the specification does not name: types beyond its 17,
+        layouts but NCHW, NHWC
+                                 * and CHWN, schemes beyond the four of tn_quant_scheme, memfd, value_fill */
     tn_finding_fn report;       /* may be NULL; the finding lives for the call */
     void         *context;
 } tn_check_options;
@@ -215,6 +218,13 @@ typedef struct tn_check_options {
  * that are not remarks.  TN_ERR_NOMEM only. */
 TN_API tn_status tn_descriptor_check(const tn_descriptor *descriptor, const tn_check_options *options, size_t *wrong,
                                      tn_error *err);
+
+/* Whether it is a part of a descriptor only: without version, tensor_id, name
+ * and dtype, and not sparse, as most examples of the specification are.  A
+ * fragment has a shape (rank and dimensions, with what belongs to it), or a
+ * handle or mapping, or a quantization alone; without a shape `dimensions` is
+ * NULL.  It is checked as far as it goes, and speaks of no tensor. */
+TN_API bool tn_descriptor_is_fragment(const tn_descriptor *descriptor);
 
 /* The lowest compliance level (1, 2, 3) of an implementation that can use the
  * descriptor.  `why` (may be NULL) gets the requirement that decides it. */

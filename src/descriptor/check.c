@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
+#include "descriptor/descriptor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -76,6 +77,8 @@ static tn_quoted quote(const char *text)
 static void check_version(tn_checker *c)
 {
     const char *version = c->d->version;
+    if (c->fragment)
+        return;
     if (version ? strcmp(version, TN_WIA_VERSION) != 0 : !c->d->sparse.format)
         tn_find_wrong(c, "version", "expected \"" TN_WIA_VERSION "\" but found %s", quote(version).text);
 }
@@ -96,7 +99,7 @@ static void check_names(tn_checker *c)
     if (d->tensor_id && !is_uuid(d->tensor_id))
         tn_find_wrong(c, "tensor_id", "expected a UUID (8-4-4-4-12 hexadecimal digits) but found %s",
                       quote(d->tensor_id).text);
-    if (!d->name && !d->sparse.format)
+    if (!d->name && !d->sparse.format && !c->fragment)
         tn_find_wrong(c, "name", "expected a string but found none");
 }
 
@@ -107,6 +110,8 @@ static void check_type(tn_checker *c)
     bool inside = d->base_type || !d->sparse.format;
     const char *path = inside ? "dtype.base_type" : "values.dtype";
     const char *name = inside || !c->type ? d->base_type : c->type->name;
+    if (c->fragment)
+        return;
     if (!c->type)
         tn_find_wrong(c, path, "expected one of the specification's 17 types, or another after \"tenon:\", but found %s",
                       quote(name).text);
@@ -131,16 +136,18 @@ static tn_status check_all(tn_checker *c, tn_error *err)
     check_type(c);
     tn_check_quantization(c);
     check_gradient(c);
-    if (!c->d->sparse.format)
-        tn_check_memory(c);     /* else the data is in the document */
+    if (!c->d->sparse.format && !tn_has_no_shape(c->d))
+        tn_check_memory(c);     /* else the data is in the document, or there is none */
     tn_check_sharing(c);
     return tn_check_sparse(c, err);
 }
 
-tn_status tn_descriptor_check(const tn_descriptor *d, const tn_check_options *options, size_t *wrong, tn_error *err)
+static tn_status check(const tn_descriptor *d, const tn_check_options *options, bool opened, size_t *wrong,
+                       tn_error *err)
 {
     bool bare = d->sparse.format && !d->base_type;
-    tn_checker c = { .d = d, .type = tn_dtype_get(bare ? d->sparse.value_type : d->dtype) };
+    tn_checker c = { .d = d, .type = tn_dtype_get(bare ? d->sparse.value_type : d->dtype),
+                     .fragment = tn_descriptor_is_fragment(d), .opened = opened };
     tn_take_options(&c.options, sizeof c.options, options);
     if (d->rank > TN_MAX_RANK) {
         tn_find_wrong(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK, d->rank);
@@ -154,4 +161,16 @@ tn_status tn_descriptor_check(const tn_descriptor *d, const tn_check_options *op
     tn_symbols_free(&c.symbols);
     *wrong = c.wrong;
     return status;
+}
+
+tn_status tn_descriptor_check(const tn_descriptor *d, const tn_check_options *options, size_t *wrong,
+                              tn_error *err)
+{
+    return check(d, options, false, wrong, err);
+}
+
+tn_status tn_descriptor_check_opened(const tn_descriptor *d, const tn_check_options *options, size_t *wrong,
+                                     tn_error *err)
+{
+    return check(d, options, true, wrong, err);
 }

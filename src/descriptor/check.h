@@ -12,6 +12,8 @@ typedef struct tn_checker {
     tn_check_options     options;
     tn_symbols           symbols;
     const tn_dtype_info *type;      /* NULL: not known */
+    bool                 fragment;
+    bool                 opened;    /* tn_descriptor_check_opened() */
     size_t               wrong;
 } tn_checker;
 

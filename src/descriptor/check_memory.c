@@ -29,11 +29,33 @@ static tn_phrase dense_phrase(const tn_descriptor *d, uint32_t i)
     return p;
 }
 
-/* is_contiguous: row-major in the order of dimensions, without gaps; padding of the physical shape is no gap. */
+/* The first dimension that has padding: surely, or perhaps, where a symbol may be less than its maximum.
+ * d->rank: none. */
+static uint32_t padded_dimension(const tn_checker *c, bool perhaps)
+{
+    const tn_descriptor *d = c->d;
+    uint32_t i = 0;
+    for (; d->physical_shape && i < d->rank; i++) {
+        tn_range range = tn_extent_range(&c->symbols, &d->dimensions[i]);
+        if (perhaps && (range.unbounded || range.low < d->physical_shape[i]))
+            return i;
+        if (!range.unbounded && range.high < d->physical_shape[i])
+            return i;
+    }
+    return d->rank;
+}
+
+/* is_contiguous: row-major in the order of dimensions, without gaps. */
 static void check_contiguous(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
-    bool dense = true;
+    uint32_t padded = padded_dimension(c, false);
+    bool dense = padded_dimension(c, true) == d->rank;
+    if (d->is_contiguous && padded < d->rank && !c->opened)
+        tn_find_wrong(c, "properties.is_contiguous",
+                      "expected false for a tensor with padding, %s of %s in %" PRId64
+                      ", but found true", tn_dimension_phrase(d, padded).text,
+                      tn_extent_phrase(&d->dimensions[padded]).text, d->physical_shape[padded]);
     for (uint32_t i = 0; i < d->rank; i++) {
         const char *names[TN_MAX_RANK];
         if (tn_stride_is_dense(d, &c->symbols, i))

@@ -33,6 +33,11 @@ static void check_one(tn_checker *c, uint32_t i)
                       tn_quote_z(c->d->layout).text, tn_extent_phrase(e).text);
 }
 
+static bool is_named_layout(const char *layout)
+{
+    return strcmp(layout, "NCHW") == 0 || strcmp(layout, "NHWC") == 0 || strcmp(layout, "CHWN") == 0;
+}
+
 /* A letter a dimension, no letter twice.  Images and volumes (ranks 3 to 5) should say what their dimensions are; the
  * specification's own example of a sequence has three and does not. */
 static void check_layout(tn_checker *c)
@@ -43,7 +48,10 @@ static void check_layout(tn_checker *c)
         tn_find_wrong(c, "shape.layout", "%s", why.text);
     else if (d->layout && strchr(d->layout, '1'))
         check_one(c, (uint32_t)(strchr(d->layout, '1') - d->layout));
-    if (!d->layout && d->rank >= 3 && d->rank <= 5)
+    if (c->options.strict && d->layout && *d->layout && !is_named_layout(d->layout))
+        tn_find_wrong(c, "shape.layout", "expected NCHW, NHWC or CHWN, as in the specification, but found %s",
+                      tn_quote_z(d->layout).text);
+    if (!d->layout && d->rank >= 3 && d->rank <= 5 && !c->fragment)
         tn_find_remark(c, "shape.layout", "expected %u letters for %u dimensions but found none", d->rank, d->rank);
 }
 

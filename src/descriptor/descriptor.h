@@ -3,6 +3,7 @@
 #define TN_DESCRIPTOR_DESCRIPTOR_H
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "base/vector.h"
 
 #include <tenon/descriptor.h>
@@ -30,8 +31,21 @@ tn_status tn_descriptor_identify(tn_descriptor *d, const char *content, tn_arena
 /* Fails as tn_descriptors_parse() would of a document with this descriptor, alone or in a list. */
 tn_status tn_descriptor_readable(const char *json, size_t n, bool in_list, tn_error *err);
 
-/* Whether a scheme that the specification does not define is kept among the extra members. */
+/* The extra member that keeps a quantization of a scheme that the specification does not define; of a
+ * quantization alone, the one with the name of that scheme.  NULL: there is none. */
+const tn_extra *tn_other_scheme(const tn_descriptor *d);
 bool tn_has_other_scheme(const tn_descriptor *d);
+
+/* A fragment without a shape: a quantization alone, or a handle and its mapping. */
+bool tn_has_no_shape(const tn_descriptor *d);
+
+/* tn_descriptor_check() of a file that is being opened.  is_contiguous of a padded tensor is not looked at:
+ * it is true in files that earlier versions wrote. */
+tn_status tn_descriptor_check_opened(const tn_descriptor *d, const tn_check_options *options, size_t *wrong,
+                                     tn_error *err);
+
+/* Whether the specification has a member of this name in a descriptor itself, or in a quantization. */
+bool tn_wia_is_member(tn_text name);
 
 bool tn_is_per_channel(tn_quant_scheme scheme);
 

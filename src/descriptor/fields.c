@@ -235,6 +235,14 @@ void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
     r->extra[r->nextra++] = (tn_extra){ .path = path, .key = name, .json = json };
 }
 
+bool tn_wia_has_extra(const tn_wia_reader *r, const char *path, const char *key)
+{
+    for (size_t i = 0; i < r->nextra && !r->j.status; i++)
+        if (strcmp(r->extra[i].path, path) == 0 && strcmp(r->extra[i].key, key) == 0)
+            return true;
+    return false;
+}
+
 /* Documents mostly keep the specification's order: the field after the last one is tried first. */
 static size_t find_field(const tn_wia_field *fields, size_t n, size_t next, tn_text key)
 {
@@ -244,6 +252,11 @@ static size_t find_field(const tn_wia_field *fields, size_t n, size_t next, tn_t
             return next;
     }
     return n;
+}
+
+bool tn_wia_has_field(const tn_wia_field *fields, size_t n, tn_text name)
+{
+    return find_field(fields, n, 0, name) < n;
 }
 
 unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *fields, size_t n)
@@ -320,12 +333,25 @@ static void list_words(const tn_words *words, char *list, size_t cap)
     }
 }
 
+/* Words are letters of ASCII: a bit tells capitals from small letters. */
+static bool is_word(tn_text text, const char *word, bool any_case)
+{
+    enum { SMALL = 0x20 };
+    size_t n = strlen(word);
+    if (!any_case || text.len != n)
+        return tn_text_is(text, word);
+    for (size_t i = 0; i < n; i++)
+        if ((text.ptr[i] | SMALL) != (word[i] | SMALL))
+            return false;
+    return true;
+}
+
 int tn_wia_word(tn_wia_reader *r, const tn_words *words)
 {
     size_t at;
     tn_text text = tn_wia_string(r, &at);
     for (int i = 0; i < words->count && !r->j.status; i++)
-        if (words->words[i] && tn_text_is(text, words->words[i]))
+        if (words->words[i] && is_word(text, words->words[i], words->any_case))
             return i;
     char list[80];
     list_words(words, list, sizeof list);

@@ -14,9 +14,10 @@ static bool is_dense(const tn_descriptor *d)
     return true;
 }
 
-static bool is_basic_type(tn_dtype dtype)
+/* A fragment has none. */
+static bool is_basic_type(const tn_descriptor *d)
 {
-    return dtype == TN_FLOAT32 || dtype == TN_FLOAT16;
+    return d->dtype == TN_FLOAT32 || d->dtype == TN_FLOAT16 || tn_descriptor_is_fragment(d);
 }
 
 static bool is_basic_layout(const char *layout)
@@ -33,7 +34,7 @@ static const char *advanced(const tn_descriptor *d)
         return "dynamic shapes";
     if (d->buffer_handle.type != TN_HANDLE_NONE || d->mapping.present)
         return "zero-copy sharing";
-    if (!is_basic_type(d->dtype) && d->dtype != TN_BFLOAT16 && d->dtype != TN_INT8)
+    if (!is_basic_type(d) && d->dtype != TN_BFLOAT16 && d->dtype != TN_INT8)
         return "all data types";
     if (!is_basic_layout(d->layout))
         return "all layouts";
@@ -42,7 +43,7 @@ static const char *advanced(const tn_descriptor *d)
 
 static const char *standard(const tn_descriptor *d)
 {
-    if (!is_basic_type(d->dtype))
+    if (!is_basic_type(d))
         return "BFLOAT16 and INT8";
     if (d->quantization.scheme != TN_QUANT_NONE)
         return "quantization metadata";

@@ -161,7 +161,8 @@ static void read_name(tn_wia_reader *r)
     r->d->name = tn_wia_text(r);
 }
 
-enum { SHAPE = 3 };               /* its row */
+/* Rows of the table below, as bits. */
+enum { SHAPE = 1 << 3, PROPERTIES = 1 << 6, METADATA = 1 << 7, HANDLE = 1 << 10, MAPPING = 1 << 11 };
 
 static const tn_wia_field descriptor_fields[] = {
     TN_WIA_FIELD("version", read_version),
@@ -184,6 +185,12 @@ static const tn_wia_field descriptor_fields[] = {
     TN_WIA_FIELD("values", tn_wia_read_values),
 };
 
+bool tn_wia_is_member(tn_text name)
+{
+    return tn_wia_has_field(descriptor_fields, TN_WIA_COUNT(descriptor_fields), name) ||
+        tn_wia_is_quantization_member(name);
+}
+
 /* What only the rank, which may come last, can tell. */
 static void check_lists(tn_wia_reader *r)
 {
@@ -203,6 +210,16 @@ static void keep_extra(tn_wia_reader *r)
         tn_wia_nomem(r);
 }
 
+/* Of the specification's examples two have no shape: a quantization alone, and a handle with its mapping. */
+static void read_without_shape(tn_wia_reader *r, unsigned have)
+{
+    const unsigned sharing = HANDLE | MAPPING, beside = PROPERTIES | METADATA;
+    if (!have && tn_wia_has_extra(r, "", "scheme"))
+        tn_wia_read_quantization_alone(r, r->notes.at);
+    else if (!(have & sharing) || (have & ~(sharing | beside)))
+        tn_wia_reject(r, r->notes.at, "expected a shape but found none");
+}
+
 static void read_descriptor(tn_wia_reader *r)
 {
     r->d = tn_descriptors_add(r->set);
@@ -214,8 +231,8 @@ static void read_descriptor(tn_wia_reader *r)
     r->notes = (struct tn_wia_notes){ .at = r->j.pos };
     r->nextra = r->nconstraints = 0;
     unsigned have = tn_wia_object(r, "", descriptor_fields, TN_WIA_COUNT(descriptor_fields));
-    if (!(have >> SHAPE & 1))
-        tn_wia_reject(r, r->notes.at, "expected a shape but found none");
+    if (!(have & SHAPE))
+        read_without_shape(r, have);
     check_lists(r);
     tn_wia_finish_sparse(r);
     keep_extra(r);

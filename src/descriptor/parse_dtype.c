@@ -114,14 +114,31 @@ static bool has_known_scheme(tn_wia_reader *r)
     return known;
 }
 
+static const tn_wia_field quantization_fields[] = {
+    TN_WIA_FIELD("scheme", read_scheme), TN_WIA_FIELD("scale", read_scales),
+        TN_WIA_FIELD("scales", read_scales),
+    TN_WIA_FIELD("zero_point", read_zero_points), TN_WIA_FIELD("zero_points", read_zero_points),
+    TN_WIA_FIELD("range", read_range), TN_WIA_FIELD("channel_axis", read_axis)
+};
+
+bool tn_wia_is_quantization_member(tn_text name)
+{
+    return tn_wia_has_field(quantization_fields, TN_WIA_COUNT(quantization_fields), name);
+}
+
+void tn_wia_read_quantization_alone(tn_wia_reader *r, size_t at)
+{
+    r->j.pos = at;
+    if (!has_known_scheme(r) || r->j.status)
+        return;
+    r->j.pos = at;
+    r->nextra = 0;
+    tn_wia_object(r, "", quantization_fields, TN_WIA_COUNT(quantization_fields));
+}
+
 /* A scheme beyond the four is not lost: its object is kept as an extra member. */
 static void read_quantization(tn_wia_reader *r)
 {
-    static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("scheme", read_scheme), TN_WIA_FIELD("scale", read_scales), TN_WIA_FIELD("scales", read_scales),
-        TN_WIA_FIELD("zero_point", read_zero_points), TN_WIA_FIELD("zero_points", read_zero_points),
-        TN_WIA_FIELD("range", read_range), TN_WIA_FIELD("channel_axis", read_axis)
-    };
     tn_json_type type = tn_json_peek(&r->j);
     if (type == TN_JSON_NULL) {
         tn_json_null(&r->j);
@@ -137,7 +154,7 @@ static void read_quantization(tn_wia_reader *r)
         return;
     r->j = begin;
     if (known)
-        tn_wia_object(r, "dtype.quantization", fields, TN_WIA_COUNT(fields));
+        tn_wia_object(r, "dtype.quantization", quantization_fields, TN_WIA_COUNT(quantization_fields));
     else
         tn_wia_keep(r, "dtype", (tn_text){ "quantization", strlen("quantization") });
 }

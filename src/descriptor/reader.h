@@ -62,8 +62,13 @@ typedef struct tn_wia_field {
  * for fields[i]; at most 32 of them. */
 unsigned tn_wia_object(tn_wia_reader *r, const char *path, const tn_wia_field *fields, size_t n);
 
+bool tn_wia_has_field(const tn_wia_field *fields, size_t n, tn_text name);
+
 /* Keeps a member that nobody has a field for; takes its value. */
 void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key);
+
+/* Whether a member of this descriptor was kept so. */
+bool tn_wia_has_extra(const tn_wia_reader *r, const char *path, const char *key);
 
 /* Notes a key of the object that is open, and refuses those from `first` on
  * that are there twice, at its end; `first` is r->nkeys at its beginning. */
@@ -106,6 +111,12 @@ void tn_wia_read_memory(tn_wia_reader *r);
 void tn_wia_read_physical_shape(tn_wia_reader *r);
 void tn_wia_read_padding(tn_wia_reader *r);
 void tn_wia_read_dtype(tn_wia_reader *r);
+
+bool tn_wia_is_quantization_member(tn_text name);
+
+/* Reads the object at byte `at` once more, as a quantization.  One of a scheme
+ * beyond the four is left as the first reading kept it: extra members. */
+void tn_wia_read_quantization_alone(tn_wia_reader *r, size_t at);
 
 /* The sparse block: its members, and what is left to do when all were read. */
 void tn_wia_read_format(tn_wia_reader *r);

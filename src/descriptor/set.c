@@ -43,12 +43,36 @@ const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i)
 
 /* ---- what a descriptor's fields mean ---- */
 
-bool tn_has_other_scheme(const tn_descriptor *d)
+static const tn_extra *find_extra(const tn_descriptor *d, const char *path, const char *key)
 {
     for (size_t i = 0; i < d->nextra; i++)
-        if (strcmp(d->extra[i].path, "dtype") == 0 && strcmp(d->extra[i].key, "quantization") == 0)
-            return true;
-    return false;
+        if (strcmp(d->extra[i].path, path) == 0 && strcmp(d->extra[i].key, key) == 0)
+            return &d->extra[i];
+    return NULL;
+}
+
+const tn_extra *tn_other_scheme(const tn_descriptor *d)
+{
+    return tn_has_no_shape(d) ? find_extra(d, "", "scheme") : find_extra(d, "dtype", "quantization");
+}
+
+bool tn_has_other_scheme(const tn_descriptor *d)
+{
+    return tn_other_scheme(d) != NULL;
+}
+
+bool tn_descriptor_is_fragment(const tn_descriptor *d)
+{
+    return !d->version && !d->tensor_id && !d->name && !d->base_type && d->dtype == TN_UNKNOWN &&
+        !d->sparse.format;
+}
+
+bool tn_has_no_shape(const tn_descriptor *d)
+{
+    return !d->dimensions && tn_descriptor_is_fragment(d) &&
+           (d->buffer_handle.type != TN_HANDLE_NONE || d->mapping.present || d->quantization.scheme !=
+            TN_QUANT_NONE ||
+            find_extra(d, "", "scheme"));       /* else it is a scalar that a caller has made */
 }
 
 bool tn_is_per_channel(tn_quant_scheme scheme)

@@ -21,7 +21,7 @@ static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols,
                        tn_symbol_phrase(d->sparse.format).text);
     if (!type)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a type of known size but found %s",
-                       tn_quote_z(d->base_type ? d->base_type : "").text);
+                       d->base_type ? tn_quote_z(d->base_type).text : "none");
     tn_reach reach = tn_descriptor_reach(d, symbols, type->bits);
     if (reach.unbounded)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s: expected a largest value but found %s",
@@ -111,6 +111,8 @@ static tn_status resolve_shape(tn_descriptor *d, const tn_symbols *symbols, tn_a
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                            "%s: expected at most %" PRId64 ", physical_shape[%u], but found %" PRId64,
                            tn_symbol_phrase(symbol).text, d->physical_shape[i], i, own[i].value);
+        if (d->physical_shape && own[i].value < d->physical_shape[i])
+            d->is_contiguous = false;           /* there is padding, which was not sure before */
     }
     d->dimensions = own;
     return TN_OK;
@@ -165,6 +167,8 @@ static tn_status resolve(tn_descriptor *d, const tn_symbols *symbols, tn_arena *
     d->symbolic = false;
     d->constraints = NULL;
     d->nconstraints = 0;
+    if (tn_descriptor_is_fragment(d))
+        return TN_OK;           /* its elements have no size */
     d->has_memory = d->has_total = true;
     return buffer_bytes(d, symbols, &d->total_bytes, err);
 }

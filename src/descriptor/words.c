@@ -5,14 +5,15 @@
 
 #include <string.h>
 
-#define WORDS(name, ...)                                                        \
+#define WORDS_CASE(name, any_case, ...)                                         \
     static const char *const name##_list[] = { __VA_ARGS__ };                   \
-    const tn_words tn_##name##_words = { name##_list, sizeof name##_list / sizeof name##_list[0] }
+    const tn_words tn_##name##_words = { name##_list, sizeof name##_list / sizeof name##_list[0], any_case }
+#define WORDS(name, ...) WORDS_CASE(name, false, __VA_ARGS__)
 
 WORDS(quant_scheme, NULL, "per_tensor_symmetric", "per_tensor_asymmetric", "per_channel_symmetric",
       "per_channel_asymmetric");
 WORDS(handle_type, NULL, "dma_buf_fd", "cuda_ipc", "metal_shared", "memfd");
-WORDS(device_type, "CPU", "GPU", "NPU", "TPU");
+WORDS_CASE(device_type, true, "CPU", "GPU", "NPU", "TPU");
 WORDS(memory_space, "host", "device", "unified");
 WORDS(byte_order, "little_endian", "big_endian");
 WORDS(permission, "read_write", "read_only");           /* by tn_buffer_handle.read_only */

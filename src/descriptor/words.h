@@ -2,10 +2,13 @@
 #ifndef TN_DESCRIPTOR_WORDS_H
 #define TN_DESCRIPTOR_WORDS_H
 
+#include <stdbool.h>
+
 /* The word of value i is words[i]; a value without one has NULL. */
 typedef struct tn_words {
     const char *const *words;
     int                count;
+    bool               any_case;    /* "cpu" is read as "CPU" */
 } tn_words;
 
 extern const tn_words tn_quant_scheme_words, tn_handle_type_words, tn_device_type_words, tn_memory_space_words,

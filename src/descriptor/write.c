@@ -253,6 +253,8 @@ static void put_constraint(writer *w, const tn_constraint *c, tn_buf *path)
 static void put_shape(writer *w)
 {
     const tn_descriptor *d = w->d;
+    if (tn_has_no_shape(d))
+        return;
     put_key(w, "shape");
     open_object(w);
     put_list(w, "dimensions", d->rank, put_dimension);
@@ -287,12 +289,10 @@ static void put_range(tn_buf *out, const tn_descriptor *d, size_t i)
     put_integer(out, d->quantization.range[i]);
 }
 
-static void put_quantization(writer *w)
+static void put_quantization_members(writer *w)
 {
     const tn_quantization *q = &w->d->quantization;
     bool per_tensor = !tn_is_per_channel(q->scheme);
-    put_key(w, "quantization");
-    open_object(w);
     put_word(w, "scheme", &tn_quant_scheme_words, (int)q->scheme);
     if (q->scales && per_tensor && q->nscales == 1) {
         put_key(w, "scale");
@@ -308,6 +308,13 @@ static void put_quantization(writer *w)
         put_list(w, "range", 2, put_range);
     if (q->has_axis)
         put_int(w, "channel_axis", q->channel_axis);
+}
+
+static void put_quantization(writer *w)
+{
+    put_key(w, "quantization");
+    open_object(w);
+    put_quantization_members(w);
     close_object(w, "dtype.quantization");
 }
 
@@ -328,6 +335,8 @@ static void put_base_type(writer *w, const char *key, tn_dtype dtype, const char
 static void put_dtype(writer *w)
 {
     const tn_descriptor *d = w->d;
+    if (tn_has_no_shape(d) && d->quantization.scheme != TN_QUANT_NONE)
+        put_quantization_members(w);            /* that is all there is */
     if (!d->base_type && d->dtype == TN_UNKNOWN)
         return;
     put_key(w, "dtype");

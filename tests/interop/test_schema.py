@@ -131,9 +131,10 @@ def check_replaced(path, counts):
 def main():
     passed = failed = 0
     verdicts, counts = {}, {}
-    good, bad = sorted(GOLDEN.glob("good/*.json")), sorted(GOLDEN.glob("bad/*.json"))
-    tests = [(f"good/{p.stem}", check_good, (p,)) for p in good] + [(f"bad/{p.stem}", check_bad, (p, verdicts)) for p in bad] + \
-            [(f"good/{p.stem}, a member replaced", check_replaced, (p, counts)) for p in good]
+    good = sorted(GOLDEN.glob("good/*.json")) + sorted(GOLDEN.glob("specification/*.json"))
+    bad = sorted(GOLDEN.glob("bad/*.json"))
+    tests = [(f"{p.parent.name}/{p.stem}", check_good, (p,)) for p in good] + [(f"bad/{p.stem}", check_bad, (p, verdicts)) for p in bad] + \
+            [(f"{p.parent.name}/{p.stem}, a member replaced", check_replaced, (p, counts)) for p in good]
     for name, test, arguments in tests:
         try:
             test(*arguments)

@@ -115,7 +115,7 @@ static void strides_byte_order_and_padding_are_described(void)
     const tn_descriptor *d = tn_descriptors_at(set, 0);
     assert_string_equal(d->layout, "RC");
     CHECK(d->physical_shape[1] == 4 && d->padding.values[1] == 1 && d->padding.dims[1] && !d->padding.dims[0]);
-    CHECK(d->strides[0].factor == 4 && d->total_bytes == 8 && d->is_contiguous);
+    CHECK(d->strides[0].factor == 4 && d->total_bytes == 8 && !d->is_contiguous);
     tn_descriptors_free(set);
     tn_close(f);
 }
