@@ -370,7 +370,11 @@ static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
 {
     tn_tensor *t = &c->made[i].tensor;
     tn_status status = find_tie(c, i, &t->tied, err);
-    return status ? status : in_output(c, tn_writer_add_as(c->writer, t, c->how[i], err), err);
+    if (!status)
+        status = in_output(c, tn_writer_add_as(c->writer, t, c->how[i], err), err);
+    if (!status)
+        tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->source[i]));
+    return status;
 }
 
 /* ---- all ---- */
@@ -481,9 +485,12 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     if (status)
         return status;
     c->writer->fd = c->out_fd;
-    if (c->in->left_out && !c->create.drop_metadata)
+    const char *lost = c->in->left_out;
+    if (!lost && !c->writer->format->keeps_properties)
+        lost = c->in->left_out_property;
+    if (lost && !c->create.drop_metadata)
         status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "it has %s, which the new file cannot hold (--drop-metadata)",
-                         tn_quote_z(c->in->left_out).text);
+                         tn_quote_z(lost).text);
     if (!status)
         status = choose_tensors(c, err);
     if (status)

@@ -146,7 +146,8 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
 
 static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descriptors *set, tn_error *err)
 {
-    tn_raw_subject s = { .tensor = t, .meta = t->meta, .nmeta = t->nmeta };
+    tn_raw_subject s = { .tensor = t, .meta = t->meta, .nmeta = t->nmeta, .properties =
+                         tn_file_properties(file, t) };
     tn_descriptor *d = tn_descriptors_add(set);
     if (!d)
         return tn_fail_nomem(err);

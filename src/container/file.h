@@ -7,6 +7,7 @@
 #include "bytes/source.h"
 #include "container/format.h"
 #include "container/names.h"
+#include "container/properties.h"
 #include "container/record.h"
 
 #define TN_MAX_WARNINGS 100
@@ -39,6 +40,8 @@ struct tn_file {
     const tn_meta *meta;
     size_t         nmeta;
     const char    *left_out;    /* what the file says and no tensor of it can, for those who convert it; or NULL */
+    const tn_properties *properties;    /* of each tensor, or NULL: of none */
+    const char    *left_out_property;   /* the first of them that most containers cannot hold, or NULL */
 
     const char *warnings[TN_MAX_WARNINGS + 1];  /* the last: how many more there are */
     size_t      nwarnings, unsaid;
@@ -65,6 +68,13 @@ typedef struct tn_entry {
     const tn_part *companions;  /* the other parts, whose places the format has checked */
     uint32_t       ncompanions;
 } tn_entry;
+
+/* What the file says of the use of one of its tensors; NULL: nothing, or the tensor is a copy. */
+static inline const tn_properties *tn_file_properties(const tn_file *file, const tn_tensor *tensor)
+{
+    bool own = tensor >= file->tensors && tensor < file->tensors + file->count;
+    return own && file->properties ? &file->properties[tensor - file->tensors] : NULL;
+}
 
 /* Makes room for about n entries: a hint, bounded by the size of the index. */
 tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);

@@ -32,6 +32,7 @@ typedef struct tn_format {
     /* Elements narrower than a byte: the container wants whole bytes a tensor. */
     bool whole_bytes;
     bool shares;                /* two entries may name one range of bytes */
+    bool keeps_properties;      /* has a place for tn_properties */
     bool names_parts;           /* each part of a tensor is an entry with a name of its own */
     tn_dtype index_type;        /* of sparse tensors, where they have 64 bits, signed or not; TN_UNKNOWN: any */
     uint64_t min_align;         /* of each part's data... */

@@ -412,6 +412,11 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as 
     return settle(w, status ? status : add_parts(w, &own, how, err));
 }
 
+void tn_writer_set_properties(tn_writer *w, const tn_properties *properties)
+{
+    w->entries[w->first_entry[w->ntensors - 1]].properties = properties;
+}
+
 tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
 {
     tn_stored_as how[TN_MAX_PARTS];

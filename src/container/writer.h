@@ -11,6 +11,7 @@
 #include "bytes/sink.h"
 #include "container/format.h"
 #include "container/names.h"
+#include "container/properties.h"
 #include "container/record.h"
 
 #define TN_UNPLACED UINT64_MAX
@@ -25,6 +26,8 @@ typedef struct tn_out_entry {
     const tn_meta *meta;        /* of the tensor; first part only */
     uint32_t       nmeta;
     uint32_t       tensor, part;
+    const tn_properties *properties;    /* of the tensor, or NULL; first part only,
+        borrowed until the writer is done */
     const tn_tensor *whole;     /* what was declared: first part only; its metadata, ties and data are not there */
     uint64_t       nbytes;      /* decoded */
     const void    *data;        /* written by finish; NULL: streamed */
@@ -91,6 +94,9 @@ typedef struct tn_stored_as {
     tn_checksum checksum;
 } tn_stored_as;
 tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, const tn_stored_as *how, tn_error *err);
+
+/* What is to be said of the use of the tensor added last, where the format has a place for it. */
+void tn_writer_set_properties(tn_writer *w, const tn_properties *properties);
 
 /* No more tensors: lets the format plan.  Called by the first write otherwise. */
 tn_status tn_writer_plan(tn_writer *w, tn_error *err);

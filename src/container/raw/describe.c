@@ -51,11 +51,19 @@ static bool is_empty(const maker *m)
     return tn_shape_count(m->rank, m->shape, &count) || count == 0;
 }
 
+static bool is_padded(const maker *m)
+{
+    for (uint32_t i = 0; m->s->physical && i < m->rank; i++)
+        if (m->s->physical[i] != m->shape[i])
+            return true;
+    return false;
+}
+
 static void describe_strides(maker *m)
 {
     int64_t dense[TN_MAX_RANK];
     const int64_t *stride = m->s->stride ? m->s->stride : dense;
-    m->d->is_contiguous = true;
+    m->d->is_contiguous = !is_padded(m);
     if (is_empty(m))
         return;
     tn_dense_strides(m->rank, m->s->physical ? m->s->physical : m->shape, dense);
@@ -174,10 +182,36 @@ static void put_own(const maker *m, tn_buf *text)
     text->bad |= given && given->bad;
 }
 
+/* All of the object but is_contiguous, which is about the new bytes. */
+static void describe_properties(maker *m)
+{
+    tn_descriptor *d = m->d;
+    const tn_properties *p = m->s->properties;
+    if (!p || !p->given)
+        return;
+    d->has_properties = true;
+    d->requires_grad = p->requires_grad;
+    d->is_pinned = p->is_pinned;
+    d->zero_copy_compatible &= p->zero_copy_compatible;
+}
+
+/* Their other members; the descriptor may outlive the file that they come from. */
+static void put_other_properties(maker *m, tn_extra *extra)
+{
+    const tn_properties *p = m->s->properties;
+    for (size_t i = 0; p && p->given && i < p->nextra; i++) {
+        const char *key = keep(m, tn_arena_text(m->arena, p->extra[i].key, strlen(p->extra[i].key)));
+        const char *json = keep(m, tn_arena_text(m->arena, p->extra[i].json, strlen(p->extra[i].json)));
+        extra[m->d->nextra++] = (tn_extra){ .path = "properties", .key = key, .json = json };
+    }
+}
+
 static void describe_own(maker *m)
 {
+    enum { OWN = 2 };           /* the member, and the scheme */
     tn_buf text = { 0 };
-    tn_extra *extra = keep(m, tn_arena_zalloc(m->arena, 2, sizeof *extra));
+    size_t others = m->s->properties ? m->s->properties->nextra : 0;
+    tn_extra *extra = keep(m, tn_arena_zalloc(m->arena, OWN + others, sizeof *extra));
     tn_buf_putc(&text, '{');
     put_own(m, &text);
     tn_buf_putc(&text, '}');
@@ -185,6 +219,8 @@ static void describe_own(maker *m)
         extra[m->d->nextra++] = (tn_extra){ .path = "", .key = TN_RAW_OWN, .json = keep_text(m, &text) };
     if (extra && m->s->places)
         extra[m->d->nextra++] = tn_raw_scheme();
+    if (extra)
+        put_other_properties(m, extra);
     m->d->extra = extra;
     tn_buf_free(&text);
 }
@@ -209,6 +245,7 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
         describe_memory(&m);
     if (s->scale)
         describe_scaling(&m);
+    describe_properties(&m);
     describe_meta(&m);
     describe_own(&m);
     return m.nomem ? tn_fail_nomem(err) : tn_descriptor_identify(d, s->content, arena, err);

@@ -6,8 +6,10 @@
  * The numbers of a sparse tensor, scales and zero points stand in the document;
  * those of a tensor of a datatype are in the data.
  *
- * read.c turns descriptors into entries, and numbers.c what stands in them into parts; describe.c and sparse.c make the
- * descriptor of a tensor (for src/describe.c too), write.c plans and writes both files; scaled.c has all of datatypes. */
+ * probe.c recognises documents; read.c turns descriptors into entries, and
+ * numbers.c what stands in them into parts; describe.c and sparse.c make the
+ * descriptor of a tensor (for src/describe.c too), write.c plans and writes
+ * both files; scaled.c has all of datatypes. */
 #ifndef TN_CONTAINER_RAW_H
 #define TN_CONTAINER_RAW_H
 
@@ -28,6 +30,12 @@
 #define TN_RAW_VALUE_TYPE   "dtype"         /* of the values of a quantized tensor; float32 where it is missing */
 #define TN_RAW_INDEX_TYPE   "index"         /* of a CSR tensor; where it is missing int32, or int64 if an index needs it */
 #define TN_RAW_FILE_META    "file_metadata" /* of the file; in the first descriptor */
+
+/* --- probe.c --- */
+
+/* How sure the first bytes make. */
+enum { TN_RAW_POSSIBLE = 10, TN_RAW_LIKELY = 40, TN_RAW_SURE = 70 };
+int tn_raw_probe(const uint8_t *head, size_t n);
 
 /* --- read.c --- */
 
@@ -114,6 +122,7 @@ typedef struct tn_raw_subject {
     const int64_t   *stride;        /* in elements; NULL: dense, with the padding of... */
     const int64_t   *physical;      /* ...these extents, or NULL: no padding */
     bool             in_place;      /* the bytes can be used as they lie there */
+    const tn_properties *properties;    /* or NULL: nothing is known of its use */
     const float     *scale;         /* of a scaled tensor, one or one an index */
     const int32_t   *zero;          /* or NULL: symmetric */
     const tn_raw_place *places;     /* of a tensor of a datatype: where each part lies */

@@ -9,29 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t skip_space(const uint8_t *text, size_t i, size_t n)
-{
-    while (i < n && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
-        i++;
-    return i;
-}
-
-/* No descriptor at all: the whole text is []. */
-static bool is_empty_list(const uint8_t *text, size_t i, size_t n)
-{
-    i = text[i] == '[' ? skip_space(text, i + 1, n) : n;
-    return i < n && text[i] == ']' && skip_space(text, i + 1, n) == n;
-}
-
-static int probe(const uint8_t *head, size_t n)
-{
-    static const char mark[] = "\"WIA-AI-011";
-    size_t i = skip_space(head, 0, n);
-    if (i == n || (head[i] != '{' && head[i] != '['))
-        return 0;
-    return memmem(head + i, n - i, mark, strlen(mark)) ? 70 : is_empty_list(head, i, n) ? 10 : 0;
-}
-
 /* Whether there is one is all that is asked: every type has a name after "tenon:". */
 static const char *type_name(const tn_dtype_info *type)
 {
@@ -43,10 +20,11 @@ const tn_format tn_format_raw = {
         .name = "raw", .suffix = TN_RAW_SUFFIX, .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
         .reads = true, .writes = true, .probes = true,
     },
-    .probe = probe,
+    .probe = tn_raw_probe,
     .open = tn_raw_open,
     .type_name = type_name,
     .shares = true,
+    .keeps_properties = true,
     .min_align = 64,
     .usual_align = 256,
     .plan = tn_raw_plan,
@@ -60,6 +38,7 @@ typedef struct reader {
     const uint64_t *at;         /* byte where each descriptor stands */
     uint32_t        data;       /* shard of the .bin */
     tn_raw_numbers  numbers;
+    tn_properties  *properties; /* of each descriptor; NULL: none has any */
 } reader;
 
 /* The descriptor being read. */
@@ -107,7 +86,7 @@ tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, 
     complaint c = { .name = d->name, .at = at, .status = if_wrong };
     tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &c };
     size_t wrong;
-    tn_status status = tn_descriptor_check(d, &options, &wrong, err);
+    tn_status status = tn_descriptor_check_opened(d, &options, &wrong, err);
     if (status || !wrong)
         return status;
     if (err)
@@ -157,6 +136,10 @@ static tn_status check_all(reader *r, tn_error *err)
     tn_status status = TN_OK;
     for (size_t i = 0; i < r->set->count && !status; i++) {
         tn_descriptor *d = &r->set->items[i];
+        if (tn_descriptor_is_fragment(d))
+            return tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i],
+                           "a fragment of a descriptor, without version, name and dtype: "
+                           "it describes no tensor");
         d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : make_name(r, i);
         status = d->name ? tn_raw_check(d, r->at[i], TN_ERR_CORRUPT, err) : tn_fail_nomem(err);
         if (!status && d->symbolic)
@@ -382,6 +365,13 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
     return status ? status : check_inside(r, s, err);
 }
 
+#define PROPERTIES "properties"
+
+static bool is_property(const tn_extra *extra)
+{
+    return strcmp(extra->path, PROPERTIES) == 0;
+}
+
 /* A member that the tensor is made of. */
 static bool is_taken(const subject *s, const tn_extra *extra)
 {
@@ -394,21 +384,80 @@ static const char *left_out(const subject *s)
 {
     const tn_descriptor *d = s->d;
     for (size_t i = 0; i < d->nextra; i++)
-        if (!is_taken(s, &d->extra[i]))
+        if (!is_taken(s, &d->extra[i]) && !is_property(&d->extra[i]))
             return d->extra[i].key;
-    return d->requires_grad                                                            ? "properties.requires_grad"
-           : d->is_pinned                                                              ? "properties.is_pinned"
-           : d->device.type != TN_DEVICE_CPU || d->device.id || d->device.space != TN_SPACE_HOST ? "memory.device"
-           : d->buffer_handle.type != TN_HANDLE_NONE                                   ? "buffer_handle"
-           : d->mapping.present                                                        ? "mapping"
-                                                                                       : NULL;
+    if (d->device.type != TN_DEVICE_CPU || d->device.id || d->device.space != TN_SPACE_HOST)
+        return "memory.device";
+    if (d->buffer_handle.type != TN_HANDLE_NONE)
+        return "buffer_handle";
+    return d->mapping.present ? "mapping" : NULL;
 }
 
-static tn_status keep_left_out(reader *r, const char *what, tn_error *err)
+/* The same, which only descriptors have a place for.  zero_copy_compatible is no loss elsewhere. */
+static const char *left_out_property(const tn_descriptor *d)
 {
-    r->file->left_out = tn_arena_text(&r->file->arena, what, strlen(what));
-    return r->file->left_out ? TN_OK : tn_fail_nomem(err);
+    for (size_t i = 0; i < d->nextra; i++)
+        if (is_property(&d->extra[i]))
+            return d->extra[i].key;
+    if (d->requires_grad)
+        return "properties.requires_grad";
+    return d->is_pinned ? "properties.is_pinned" : NULL;
 }
+
+/* Notes the first of what is left out. */
+static tn_status keep_left_out(reader *r, const char *what, const char **left_out, tn_error *err)
+{
+    if (!what || *left_out)
+        return TN_OK;
+    *left_out = tn_arena_text(&r->file->arena, what, strlen(what));
+    return *left_out ? TN_OK : tn_fail_nomem(err);
+}
+
+/* --- properties --- */
+
+static tn_status keep_other_properties(reader *r, const tn_descriptor *d, tn_properties *p, tn_error *err)
+{
+    tn_arena *arena = &r->file->arena;
+    size_t n = 0;
+    for (size_t i = 0; i < d->nextra; i++)
+        n += is_property(&d->extra[i]);
+    tn_extra *extra = n ? tn_arena_zalloc(arena, n, sizeof *extra) : NULL;
+    if (n && !extra)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < d->nextra; i++) {
+        const tn_extra *from = &d->extra[i];
+        if (!is_property(from))
+            continue;
+        tn_extra *to = &extra[p->nextra++];
+        to->path = PROPERTIES;
+        to->key = tn_arena_text(arena, from->key, strlen(from->key));
+        to->json = tn_arena_text(arena, from->json, strlen(from->json));
+        if (!to->key || !to->json)
+            return tn_fail_nomem(err);
+    }
+    p->extra = extra;
+    return TN_OK;
+}
+
+/* What descriptor i says of the use of its tensor. */
+static tn_status take_properties(reader *r, size_t i, tn_error *err)
+{
+    const tn_descriptor *d = &r->set->items[i];
+    if (!d->has_properties)
+        return TN_OK;
+    if (!r->properties)
+        r->file->properties = r->properties = tn_arena_zalloc(&r->file->arena, r->set->count,
+                                                              sizeof *r->properties);
+    if (!r->properties)
+        return tn_fail_nomem(err);
+    r->properties[i] = (tn_properties){ .given = true, .requires_grad = d->requires_grad, .is_pinned =
+                                        d->is_pinned,
+                                        .zero_copy_compatible = d->zero_copy_compatible };
+    tn_status status = keep_other_properties(r, d, &r->properties[i], err);
+    return status ? status : keep_left_out(r, left_out_property(d), &r->file->left_out_property, err);
+}
+
+/* --- one descriptor --- */
 
 static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
 {
@@ -433,8 +482,10 @@ static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
         status = take_meta(r, &s, i == 0, err);
     if (!status && d->layout && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
         status = tn_fail_nomem(err);
-    if (!status && !r->file->left_out && left_out(&s))
-        status = keep_left_out(r, left_out(&s), err);
+    if (!status)
+        status = keep_left_out(r, left_out(&s), &r->file->left_out, err);
+    if (!status)
+        status = take_properties(r, i, err);
     return status ? status : tn_file_add(r->file, &s.e, err);
 }
 
