@@ -180,11 +180,22 @@ static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *
     return rules->form && !c->pool ? tn_pool_new(c->create.jobs, &c->pool, err) : TN_OK;
 }
 
+/* What cannot be read cannot be changed either: nothing behind this meets a type that has no row. */
+static tn_status check_parts(const tn_tensor *t, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < t->nparts && !status; k++)
+        status = tn_part_readable(t, &t->parts[k], err);
+    return status;
+}
+
 static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
 {
     size_t cast = 0;
     tn_remade *made = &c->made[i];
-    tn_status status = find_rules(c, t, &c->rules[i], &cast, err);
+    tn_status status = check_parts(t, err);
+    if (!status)
+        status = find_rules(c, t, &c->rules[i], &cast, err);
     c->place = (tn_remake_place){ c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes, c->writer->format->index_type,
                                   c->o.progress, c->o.context };
     if (!status)
@@ -221,7 +232,7 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
     if (how->checksum == TN_CHECKSUM_UNKNOWN)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: its checksum %s cannot be computed anew (choose one with "
                        "--checksum)", tn_quote_z(t->name).text, tn_quote_z(s.checksum_text).text);
-    return tn_part_readable(t, p, err);
+    return TN_OK;
 }
 
 static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_error *err)

@@ -162,8 +162,10 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
     c->type = tn_c_type_find(TN_C_FP, t->dtype);
     if (c->type)
         return check_version(j, c, err);
-    snprintf(found, sizeof found, "plain %s", info ? info->name : "elements of a type this build does not know");
-    return fail_type(t, found, info && info->kind == TN_KIND_FLOAT ? "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it"
+    if (!info)
+        return tn_part_readable(t, &t->parts[0], err);
+    snprintf(found, sizeof found, "plain %s", info->name);
+    return fail_type(t, found, info->kind == TN_KIND_FLOAT ? "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it"
                      : "\"tenon convert --cast f32\" and, of that, --cast fx16,frac=auto makes fixed point", err);
 }
 

@@ -38,8 +38,8 @@ static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o
 {
     const tn_dtype_info *t = tn_dtype_get(to), *f = tn_dtype_get(from);
     if (!t || !f)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a cast from type %d to type %d needs two known types",
-                       (int)from, (int)to);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a cast needs two known types but found one from %s to %s",
+                       f ? f->name : "an unknown type", t ? t->name : "an unknown type");
     tn_status status = check_options(o, err);
     if (status != TN_OK)
         return status;
