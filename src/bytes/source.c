@@ -141,6 +141,12 @@ static bool inside(const tn_source *s, uint64_t offset, uint64_t n)
     return offset <= s->size && n <= s->size - offset;
 }
 
+static tn_status outside(const tn_source *s, uint64_t offset, uint64_t n, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_TRUNCATED, offset, "expected %llu more bytes, found %llu", (unsigned long long)n,
+                   (unsigned long long)(offset < s->size ? s->size - offset : 0));
+}
+
 const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t n)
 {
     return source->base && inside(source, offset, n) ? source->base + offset : NULL;
@@ -167,13 +173,22 @@ static tn_status read_file(const tn_source *s, uint64_t offset, uint8_t *buffer,
 tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer, size_t n, tn_error *err)
 {
     if (!inside(source, offset, n))
-        return tn_fail(err, TN_ERR_TRUNCATED, offset, "expected %llu more bytes, found %llu", (unsigned long long)n,
-                       (unsigned long long)(offset < source->size ? source->size - offset : 0));
+        return outside(source, offset, n, err);
     if (!source->base || (source->mapped && n >= BY_THE_KERNEL))
         return read_file(source, offset, buffer, n, err);
     if (n)
         memcpy(buffer, source->base + offset, n);
     return TN_OK;
+}
+
+tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena, const uint8_t **bytes,
+                         tn_error *err)
+{
+    if (!inside(source, offset, n))
+        return outside(source, offset, n, err);
+    void *copy = n <= SIZE_MAX ? tn_arena_alloc(arena, (size_t)n) : NULL;
+    *bytes = copy;
+    return copy ? tn_source_read(source, offset, copy, (size_t)n, err) : tn_fail_nomem(err);
 }
 
 tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer, const uint8_t **bytes,

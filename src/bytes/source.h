@@ -3,6 +3,8 @@
 #ifndef TN_BYTES_SOURCE_H
 #define TN_BYTES_SOURCE_H
 
+#include "base/arena.h"
+
 #include <tenon/file.h>
 
 typedef struct tn_source tn_source;
@@ -25,6 +27,12 @@ const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t
  * is TN_ERR_TRUNCATED; a file that shrank meanwhile is too when it is read (a
  * mapped one raises SIGBUS: that is what TN_IO_PREAD is for). */
 tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer, size_t n, tn_error *err);
+
+/* A copy of the bytes in the arena.  What is parsed is read this way or by
+ * tn_source_read(), never in place: others may write to a mapped file, and a
+ * parser that looks twice must see the same bytes. */
+tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena, const uint8_t **bytes,
+                         tn_error *err);
 
 /* View if it can be had, else read into `buffer` (of n bytes). *bytes is where they are. */
 tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,

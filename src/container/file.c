@@ -293,6 +293,14 @@ const char *tn_file_stem(tn_file *f, const char *suffix)
     return tn_arena_text(&f->arena, good ? base : "tensor", good ? n : strlen("tensor"));
 }
 
+tn_status tn_index_check_size(uint64_t size, uint64_t at, tn_error *err)
+{
+    if (size <= TN_INDEX_MAX)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, at, "expected an index of at most %llu bytes but found %llu", (unsigned long long)TN_INDEX_MAX,
+                   (unsigned long long)size);
+}
+
 tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;
@@ -300,15 +308,10 @@ tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text,
     if (size > most)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected %s of at most %zu bytes but found %llu", what, most,
                        (unsigned long long)size);
-    const uint8_t *bytes = tn_source_view(source, 0, size);
-    if (!bytes) {
-        void *buffer = tn_arena_alloc(&f->arena, (size_t)size);
-        tn_status status = buffer ? tn_source_get(source, 0, (size_t)size, buffer, &bytes, err) : tn_fail_nomem(err);
-        if (status)
-            return status;
-    }
+    const uint8_t *bytes = NULL;
+    tn_status status = tn_source_copy(source, 0, size, &f->arena, &bytes, err);
     *text = (tn_text){ (const char *)bytes, (size_t)size };
-    return TN_OK;
+    return status;
 }
 
 tn_status tn_file_set_meta(tn_file *f, const tn_meta *meta, size_t n, tn_error *err)

@@ -103,13 +103,15 @@ static void take_checked(tn_stream *s)
     s->stored_end = s->stored + storage->sum_size;
 }
 
-/* The next stored bytes, hashed; *n is 0 at the end. */
+/* The next stored bytes, hashed; *n is 0 at the end.  Those to be decoded are
+ * copied: no decoder promises to bear with bytes that change while it reads. */
 static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     uint64_t left = s->stored_end - s->stored;
     *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
     const tn_source *source = s->file->shards[s->part->storage.shard].source;
-    *bytes = tn_source_view(source, s->stored, *n);
+    bool in_place = s->part->storage.encoding == TN_ENCODING_RAW;
+    *bytes = in_place ? tn_source_view(source, s->stored, *n) : NULL;
     if (!*bytes && *n) {
         tn_status status = need_buffer(&s->in, err);
         if (!status)

@@ -299,29 +299,36 @@ static tn_status add_tensor(tn_mtx_reader *r)
     return status ? status : tn_file_add(r->file, &e, r->err);
 }
 
+static tn_status take_all(tn_mtx_reader *r)
+{
+    const char *p = take_banner(r);
+    if (p)
+        p = tn_mtx_take_comments(r, p);
+    if (p)
+        p = take_sizes(r, p);
+    if (!p)
+        return r->err->status;
+    tn_status status = check_types(r);
+    if (!status)
+        status = check_layout(r);
+    if (!status)
+        status = make_room(r);
+    return status ? status : tn_mtx_take_entries(r, p);
+}
+
 tn_status tn_mtx_open(tn_file *file, tn_error *err)
 {
     tn_error own;
-    tn_text text = { 0 };
+    tn_arena copy = { 0 };      /* of the text: nobody needs it once it is read */
+    const tn_source *source = file->shards[0].source;
+    const uint8_t *text = NULL;
     tn_mtx_reader r = { .file = file, .err = err ? err : &own, .line = 1 };
-    tn_status status = tn_file_load(file, SIZE_MAX, "a matrix", &text, r.err);
-    if (status)
-        return status;
-    r.text = text.ptr;
-    r.end = text.ptr + text.len;
-    const char *p = take_banner(&r);
-    if (p)
-        p = tn_mtx_take_comments(&r, p);
-    if (p)
-        p = take_sizes(&r, p);
-    if (!p)
-        return r.err->status;
-    status = check_types(&r);
-    if (!status)
-        status = check_layout(&r);
-    if (!status)
-        status = make_room(&r);
-    if (!status)
-        status = tn_mtx_take_entries(&r, p);
+    tn_status status = tn_source_copy(source, 0, tn_source_size(source), &copy, &text, r.err);
+    r.text = (const char *)text;
+    if (!status) {
+        r.end = r.text + tn_source_size(source);
+        status = take_all(&r);
+    }
+    tn_arena_free(&copy);
     return status ? status : add_tensor(&r);
 }

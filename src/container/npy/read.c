@@ -94,22 +94,26 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
 
 /* --- a file of its own --- */
 
+/* What says how long the header is is read once: a second look could find another file. */
 static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;
     uint64_t size = tn_source_size(source);
     uint8_t head[TN_NPY_PREFIX_MAX];
-    size_t n = size < sizeof head ? (size_t)size : sizeof head;
-    tn_status status = tn_source_read(source, 0, head, n, err);
+    size_t have = size < sizeof head ? (size_t)size : sizeof head, n;
+    tn_status status = tn_source_read(source, 0, head, have, err);
     if (!status)
-        status = tn_npy_header_size(head, n, 0, &n, err);
+        status = tn_npy_header_size(head, have, 0, &n, err);
     if (status)
         return status;
     if (n > size)
         return tn_fail(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n, (unsigned long long)size);
-    const uint8_t *bytes;
-    void *buffer = tn_arena_alloc(&f->arena, n);
-    status = buffer ? tn_source_get(source, 0, n, buffer, &bytes, err) : tn_fail_nomem(err);
+    uint8_t *bytes = tn_arena_alloc(&f->arena, n);
+    if (!bytes)
+        return tn_fail_nomem(err);
+    have = have < n ? have : n;
+    memcpy(bytes, head, have);
+    status = tn_source_read(source, have, bytes + have, n - have, err);
     return status ? status : tn_npy_parse(bytes, n, 0, &f->arena, h, err);
 }
 

@@ -92,10 +92,9 @@ static tn_status inflate_head(reader *r, const tn_zip_member *m, size_t n, tn_er
     while (r->have < n && r->taken < m->size && !tn_inflate_at_end(r->inflate)) {
         uint64_t rest = m->size - r->taken;
         size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer, used, made;
-        const uint8_t *bytes;
-        tn_status status = tn_source_get(r->source, m->data + r->taken, left, buffer, &bytes, err);
+        tn_status status = tn_source_read(r->source, m->data + r->taken, buffer, left, err);
         if (!status)
-            status = tn_inflate_decode(r->inflate, bytes, left, &used, r->head + r->have, n - r->have, &made, err);
+            status = tn_inflate_decode(r->inflate, buffer, left, &used, r->head + r->have, n - r->have, &made, err);
         if (status || (!used && !made))
             return status;
         r->taken += used;

@@ -99,6 +99,8 @@ tn_status tn_npz_end(tn_writer *w, tn_npz_member *members, size_t n, tn_error *e
         status = put_headers(w, &members[i], err);
         tn_zip_put_entry(&b, &members[i].zip);
     }
+    if (!status)
+        status = tn_index_check_size(b.size, TN_NO_OFFSET, err);
     tn_zip_put_end(&b, n, at, b.size);
     if (!status)
         status = b.bad ? tn_fail_nomem(err) : tn_writer_put(w, 0, at, b.data, b.size, err);

@@ -104,15 +104,14 @@ static tn_status find_in_tail(const tn_source *source, size_t n, ending *e, tn_e
 {
     uint64_t size = tn_source_size(source);
     size_t at = 0;
-    uint8_t *buffer = malloc(n ? n : 1);
-    const uint8_t *tail = NULL;
-    tn_status status = buffer ? tn_source_get(source, size - n, n, buffer, &tail, err) : tn_fail_nomem(err);
+    uint8_t *tail = malloc(n ? n : 1);
+    tn_status status = tail ? tn_source_read(source, size - n, tail, n, err) : tn_fail_nomem(err);
     e->found = !status && find_end(tail, n, &at);
     if (e->found) {
         e->at = size - n + at;
         read_end(tail + at, e);
     }
-    free(buffer);
+    free(tail);
     return status;
 }
 
@@ -145,11 +144,10 @@ tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory
     if (e.count > e.size / ENTRY_BYTES)
         return tn_fail(err, TN_ERR_CORRUPT, e.at, "%llu members do not fit a directory of %llu bytes",
                        (unsigned long long)e.count, (unsigned long long)e.size);
-    const uint8_t *bytes = tn_source_view(source, e.offset, e.size);
-    if (!bytes) {
-        void *buffer = tn_arena_alloc(arena, (size_t)e.size);
-        status = buffer ? tn_source_get(source, e.offset, (size_t)e.size, buffer, &bytes, err) : tn_fail_nomem(err);
-    }
+    const uint8_t *bytes = NULL;
+    status = tn_index_check_size(e.size, e.at, err);
+    if (!status)
+        status = tn_source_copy(source, e.offset, e.size, arena, &bytes, err);
     *d = (tn_zip_directory){ .entries = cursor(bytes, (size_t)e.size), .at = e.offset, .count = e.count };
     return status;
 }
@@ -209,11 +207,10 @@ static tn_status check_name(const tn_source *source, const tn_zip_member *m, uin
     uint8_t buffer[256];
     for (size_t done = 0; done < m->name.len;) {
         size_t n = m->name.len - done < sizeof buffer ? m->name.len - done : sizeof buffer;
-        const uint8_t *bytes;
-        tn_status status = tn_source_get(source, at + done, n, buffer, &bytes, err);
+        tn_status status = tn_source_read(source, at + done, buffer, n, err);
         if (status)
             return status;
-        if (memcmp(bytes, m->name.ptr + done, n) != 0)
+        if (memcmp(buffer, m->name.ptr + done, n) != 0)
             return tn_fail(err, TN_ERR_CORRUPT, at, "member %s has another name in its own header",
                            tn_quote(m->name.ptr, m->name.len).text);
         done += n;

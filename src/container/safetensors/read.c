@@ -57,15 +57,10 @@ tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_t
     if (n > size - LENGTH_BYTES)
         return tn_fail(err, TN_ERR_TRUNCATED, 0, "the header takes %llu bytes but the file has %llu after its length",
                        (unsigned long long)n, (unsigned long long)(size - LENGTH_BYTES));
-    const uint8_t *text = tn_source_view(s->source, LENGTH_BYTES, n);
-    if (!text) {
-        void *buffer = tn_arena_alloc(arena, (size_t)n);
-        if (!buffer)
-            return tn_fail_nomem(err);
-        status = tn_source_get(s->source, LENGTH_BYTES, (size_t)n, buffer, &text, err);
-        if (status)
-            return status;
-    }
+    const uint8_t *text;
+    status = tn_source_copy(s->source, LENGTH_BYTES, n, arena, &text, err);
+    if (status)
+        return status;
     if (n == 0 || text[0] != '{')
         return tn_fail(err, TN_ERR_CORRUPT, LENGTH_BYTES, "expected the header to begin with '{' but found %s",
                        n ? tn_quote((const char *)text, 1).text : "a header of 0 bytes");

@@ -90,7 +90,7 @@ void tn_st_put_end(tn_st_put *p);
 
 /* --- read.c --- */
 
-/* The header's JSON text (mapped, or read into the arena), checked for its
+/* The header's JSON text (in the arena), checked for its
  * length and its first byte; the shard's data_begin is set. */
 tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_text *json, tn_error *err);
 

@@ -68,16 +68,12 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
     if (n > room)
         return tn_fail(err, TN_ERR_CORRUPT, size - sizeof tail, "expected an index of at most %llu bytes but found %llu",
                        (unsigned long long)room, (unsigned long long)n);
+    status = tn_index_check_size(n, size - sizeof tail, err);
+    if (status)
+        return status;
     index->at = size - sizeof tail - n;
     index->size = (size_t)n;
-    index->bytes = tn_source_view(source, index->at, n);
-    if (index->bytes)
-        return TN_OK;
-    uint8_t *copy = tn_arena_alloc(&f->arena, index->size);
-    if (!copy)
-        return tn_fail_nomem(err);
-    index->bytes = copy;
-    return tn_source_read(source, index->at, copy, index->size, err);
+    return tn_source_copy(source, index->at, n, &f->arena, &index->bytes, err);
 }
 
 /* What one pass over an entry's map has found. */

@@ -109,6 +109,8 @@ tn_status zt_finish(tn_writer *w, tn_error *err)
     if (!status && index.bad)
         status = tn_fail_nomem(err);
     if (!status)
+        status = tn_index_check_size(index.size, TN_NO_OFFSET, err);
+    if (!status)
         status = tn_writer_put(w, 0, 0, ZT_MAGIC, ZT_MAGIC_BYTES, err);
     if (!status)
         status = tn_writer_put(w, 0, w->files[0].end, index.data, index.size, err);
@@ -176,6 +178,8 @@ tn_status zt_rewrite(tn_file *f, tn_sink *sink, uint64_t *size, uint64_t *shared
     put_tail(&out);
     if (!status && (out.bad || c.status))
         status = out.bad ? tn_fail_nomem(err) : tn_cbor_fail(&c, index.at, err);
+    if (!status)
+        status = tn_index_check_size(out.size, TN_NO_OFFSET, err);
     if (!status)
         status = tn_sink_copy_range(sink, 0, f->shards[0].source, 0, index.at, shared, err);
     if (!status)
