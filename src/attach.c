@@ -4,7 +4,9 @@
 #include "base/arena.h"
 #include "base/options.h"
 #include "base/vector.h"
+#include "container/file.h"
 #include "descriptor/descriptor.h"
+#include "share/provider.h"
 #include "share/socket.h"
 #include "share/wire.h"
 
@@ -104,6 +106,8 @@ static tn_status open_file(const visit *v, item *it, tn_error *err)
     it->fd = exported.fd;
     if (!status)
         status = tn_open_memory(tn_buffer_data(it->shown.buffer), (size_t)p->bytes, &options, &it->file, err);
+    if (!status && p->in_place)
+        tn_source_watch(it->file->shards[0].source, it->shown.buffer->guard, it->shown.buffer->fd);
     it->shown.file = it->file;
     return status;
 }

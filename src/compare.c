@@ -539,6 +539,7 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
     tn_status status = plan(&c, &why);
     if (!status)
         status = run(&c, &why);
+    status = tn_file_settle_named(b, tn_file_settle_named(a, status, &why), &why);
     if (!status) {
         size_t count = report_pairs(&c, report);
         if (different)

@@ -480,6 +480,8 @@ static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *e
     if (status)
         return status;          /* its text names the file */
     status = in_output(c, tn_writer_seal(c->writer, err), err);
+    if (!status)
+        status = tn_file_settle_named(c->in, status, err);    /* before anything is published */
     if (status)
         return status;
     *result = (tn_convert_result){ .tensors = c->count, .bytes_in = bytes_read(c), .bytes_out = tn_writer_total(c->writer) };
@@ -537,6 +539,8 @@ static tn_status convert(const tn_file *file, const char *path, int fd, const tn
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);
     tn_status status = run(&c, result ? result : &ignored, &why);
+    if (status)
+        status = tn_file_settle_named(file, status, &why);
     fesetenv(&callers);
     tn_writer_abandon(c.writer);
     free_all(&c);

@@ -55,6 +55,7 @@ static tn_status write_edited(tn_file *f, const char *path, uint64_t *shared, tn
     if (status)
         return status;
     status = f->format->rewrite(f, sink, &size, shared, err);
+    status = tn_file_settle(f, status, err);
     if (!status)
         return tn_sink_publish(sink, size, err);
     tn_sink_abandon(sink);

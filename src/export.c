@@ -538,6 +538,10 @@ static tn_status write_files(job *j, const char *folder, tn_error *err)
         return status;
     j->output_failed = false;
     status = write_both(j, err);
+    if (tn_file_intact(j->in, NULL)) {
+        status = tn_file_settle(j->in, status, err);
+        j->output_failed = false;
+    }
     if (status) {
         tn_c_files_abandon(&j->files);
         return status;

@@ -87,6 +87,7 @@ static tn_status rate_loaded(rating *r, const tn_tensor *t, const void *data, tn
         double bits = 0;
         bool fits = false;
         status = rate_one(r, t, r->datatypes[i], data, &report, &bits, &fits, err);
+        status = tn_tensor_settle(r->file, t, status, err);
         if (!status)
             hand_over(r, t, r->datatypes[i], bits, fits ? &report : NULL);
         if (!status)

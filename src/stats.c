@@ -149,8 +149,12 @@ static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *e
     tn_statistics_join(&s->tensor.figures, &r->figures);
     if (!s->tensor.err.status)
         s->tensor.err = r->err;
-    if (it->last)
+    if (it->last) {
+        tn_status status = tn_tensor_settle(s->file, it->tensor, TN_OK, err);
+        if (status)
+            return status;
         report_tensor(s, it);
+    }
     s->progress += bytes_of(it);
     if (s->o.progress && s->o.progress(s->o.context, s->progress, s->to_do))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");

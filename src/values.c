@@ -164,6 +164,8 @@ void tn_value_stream_free(tn_value_stream *s)
 /* ---- any range ---- */
 
 struct tn_values {
+    const tn_file *file;
+    const tn_tensor *tensor;
     tn_value_plan plan;
     tn_made      *made;         /* where values are */
     tn_loaded     loaded;       /* else the first part... */
@@ -196,6 +198,8 @@ tn_status tn_values_open(const tn_file *file, const tn_tensor *t, tn_values **va
     tn_values *v = calloc(1, sizeof *v);
     if (!v)
         return tn_fail_nomem(err);
+    v->file = file;
+    v->tensor = t;
     tn_status status = tn_plan_values(file, t, &v->arena, &v->plan, err);
     if (!status && tn_form_is_sparse(t->form))
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected values at every place but found entries of form %s",
@@ -260,7 +264,8 @@ tn_status tn_values_read(const tn_values *v, uint64_t first, uint64_t n, void *b
     if (!n)
         return TN_OK;
     /* For the floating-point environment of a pool. */
-    return tn_pool_once(1, 1, &(tn_ordered){ .work = read_range, .context = &(reading){ v, first, n, buffer } }, err);
+    tn_status status = tn_pool_once(1, 1, &(tn_ordered){ .work = read_range, .context = &(reading){ v, first, n, buffer } }, err);
+    return tn_tensor_settle(v->file, v->tensor, status, err);
 }
 
 void tn_values_close(tn_values *v)

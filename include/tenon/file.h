@@ -3,7 +3,19 @@
  * Opening parses and checks the index and reads no data; a file that lies
  * about sizes is refused here.  One open file may be used by any number of
  * threads at once; only tn_close() must be alone.  Everything a file lends
- * (tensors, names, views) lives until tn_close(). */
+ * (tensors, names, views) lives until tn_close().
+ *
+ * A file that others write to while it is open gives values that nobody can
+ * foretell, but never overruns memory.  A mapped file that is cut, or whose disk
+ * fails, would end the process with SIGBUS: while files are mapped a handler
+ * makes zeros of what is missing, and every function that read some of it returns
+ * TN_ERR_TRUNCATED or TN_ERR_IO.  Who reads views (part->data) asks
+ * tn_file_intact() when done with them.
+ *
+ * The handler is installed when the first file is mapped and stays.  Every other
+ * SIGBUS goes to the handler that was there before.  A program that installs
+ * one of its own later must call the one it replaces; threads must not
+ * block SIGBUS.  TN_IO_PREAD maps nothing and installs nothing. */
 #ifndef TENON_FILE_H
 #define TENON_FILE_H
 
@@ -18,7 +30,7 @@ typedef struct tn_file tn_file;
 typedef enum tn_io {
     TN_IO_AUTO  = 0,            /* map; read where mapping is impossible */
     TN_IO_MMAP  = 1,            /* map or fail */
-    TN_IO_PREAD = 2             /* never map: for network file systems and files that may shrink */
+    TN_IO_PREAD = 2             /* never map: for network file systems, and for programs that keep SIGBUS to themselves */
 } tn_io;
 
 typedef struct tn_open_options {
@@ -66,6 +78,15 @@ TN_API const tn_meta *tn_file_meta(const tn_file *file, size_t *count);
  * the last one says how many more there are. */
 TN_API const char *tn_file_warning(const tn_file *file, size_t i);
 
+/* Whether everything that was seen of the file so far was there: to be asked
+ * after the last look at a view, before what came of it is used.  One or two
+ * system calls a file of a set; once it has failed for a cut within what was
+ * seen, it stays failed.
+ *
+ * TN_ERR_TRUNCATED: the file is shorter than it was when it was opened, or has
+ * been while it was read.  TN_ERR_IO: some of it could not be read. */
+TN_API tn_status tn_file_intact(const tn_file *file, tn_error *err);
+
 /* How a part is stored, in short: part->storage, but with the size of its own
  * bytes where others lie between them, with the encoding, checksum and size of
  * its columns where these are stored apart, and with the checksum of the first
@@ -77,7 +98,8 @@ TN_API tn_storage tn_part_stored(const tn_tensor *tensor, const tn_part *part);
  * checked: see tn_verify().
  *
  * TN_ERR_UNSUPPORTED: unknown type or encoding.  TN_ERR_CORRUPT: compressed
- * data that does not decode to nbytes. */
+ * data that does not decode to nbytes.  TN_ERR_TRUNCATED, TN_ERR_IO: the file
+ * has been cut, or cannot be read. */
 TN_API tn_status tn_part_read(const tn_file *file, const tn_part *part, void *buffer, size_t size, tn_error *err);
 
 /* Reads rows [first, first + count) along the first dimension.  The same
@@ -115,7 +137,8 @@ typedef struct tn_verify_options {
 /* Computes every checksum and decodes every compressed part, on all cores, and
  * goes through the indices of sparse tensors.
  * Bad parts are reported, not returned: TN_OK means every part got a verdict.
- * TN_ERR_IO, TN_ERR_NOMEM, TN_ERR_CANCELLED: stopped early. */
+ * TN_ERR_TRUNCATED (the file was cut), TN_ERR_IO, TN_ERR_NOMEM,
+ * TN_ERR_CANCELLED: stopped early. */
 TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options, tn_verify_fn report, tn_error *err);
 
 /* What containers this build has, in the order of probing. */

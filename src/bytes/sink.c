@@ -1,5 +1,6 @@
 /* bytes/sink.c - a file that appears whole or not at all, a descriptor, and memory. */
 #include "bytes/sink.h"
+#include "bytes/guard.h"
 #include "bytes/sink_calls.h"
 
 #include <dirent.h>
@@ -353,8 +354,11 @@ tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t
         ssize_t done = tn_sink_calls.pwrite(sink->fd, p, n, (off_t)offset);
         if (done < 0 && errno == EINTR)
             continue;
+        int problem = done < 0 ? errno : EIO;
+        if (done <= 0 && problem == EFAULT)
+            tn_guard_touch(p, n);       /* a mapped input that is gone: its own error is the one to tell */
         if (done <= 0)
-            return fail_write(err, done < 0 ? errno : EIO);
+            return fail_write(err, problem);
         p += done;
         offset += (size_t)done;
         n -= (size_t)done;

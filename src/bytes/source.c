@@ -1,6 +1,8 @@
 /* bytes/source.c - files, mapped or read, and memory. */
 #include "bytes/source.h"
+#include "base/checked.h"
 #include "base/error.h"
+#include "bytes/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +14,11 @@
 
 struct tn_source {
     int            fd;          /* -1: memory */
+    int            watched;     /* the file that is looked at: fd, or that of a memory, or -1 */
     uint64_t       size;
     const uint8_t *base;        /* all bytes in place, or NULL: not mapped */
-    bool           mapped;      /* base is ours to unmap */
+    const tn_guard *guard;      /* of what is mapped, or NULL */
+    tn_guard      *own;         /* the same if it was mapped here */
 };
 
 static const uint8_t nothing[1];    /* where zero bytes lie */
@@ -30,24 +34,30 @@ static tn_status check_regular(mode_t mode, tn_error *err)
     return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a %s: expected a regular file", kind);
 }
 
-/* Maps the whole file.  PRIVATE, because some file systems (FUSE with direct
+/* Maps the whole file, guarded.  PRIVATE, because some file systems (FUSE with direct
  * I/O) refuse SHARED; for reading there is no other difference.  No madvise:
  * neither SEQUENTIAL, WILLNEED nor POPULATE_READ moved a checksum over cached
  * or uncached files by a tenth. */
-static int map_whole(tn_source *s)
+static tn_status map_whole(tn_source *s, tn_error *err)
 {
+    tn_guarded what = { .grain = tn_guard_grain(s->fd), .fd = s->fd };
     if (s->size == 0) {
         s->base = nothing;
-        return 0;
+        return TN_OK;
     }
-    if (s->size > PTRDIFF_MAX)
-        return EFBIG;
-    void *map = mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, s->fd, 0);
-    if (map == MAP_FAILED)
-        return errno;
-    s->base = map;
-    s->mapped = true;
-    return 0;
+    if (s->size > PTRDIFF_MAX || !tn_align_u64(s->size, what.grain, &what.extent))
+        return tn_fail_errno(err, EFBIG, "cannot map");
+    what.base = mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, s->fd, 0);
+    if (what.base == MAP_FAILED)
+        return tn_fail_errno(err, errno, "cannot map");
+    tn_status status = tn_guard_add(&what, &s->own, err);
+    if (status) {
+        munmap(what.base, (size_t)s->size);
+        return status;
+    }
+    s->guard = s->own;
+    s->base = what.base;
+    return TN_OK;
 }
 
 /* Takes over fd, also when it fails. */
@@ -64,12 +74,13 @@ static tn_status open_taken(int fd, tn_io io, tn_source **source, tn_error *err)
         close(fd);
         return status ? status : tn_fail_nomem(err);
     }
-    s->fd = fd;
+    s->fd = s->watched = fd;
     s->size = (uint64_t)st.st_size;
-    int problem = io == TN_IO_PREAD ? 0 : map_whole(s);
-    if (problem && io == TN_IO_MMAP) {
+    if (io != TN_IO_PREAD)
+        status = map_whole(s, io == TN_IO_MMAP ? err : NULL);
+    if (status && io == TN_IO_MMAP) {
         tn_source_close(s);
-        return tn_fail_errno(err, problem, "cannot map");
+        return status;
     }
     *source = s;
     return TN_OK;
@@ -105,19 +116,27 @@ tn_status tn_source_open_memory(const void *data, size_t size, tn_source **sourc
     tn_source *s = calloc(1, sizeof *s);
     if (!s)
         return tn_fail_nomem(err);
-    s->fd = -1;
+    s->fd = s->watched = -1;
     s->size = size;
     s->base = size ? data : nothing;
     *source = s;
     return TN_OK;
 }
 
+void tn_source_watch(tn_source *source, const tn_guard *guard, int fd)
+{
+    source->guard = guard;
+    source->watched = fd;
+}
+
 void tn_source_close(tn_source *source)
 {
     if (!source)
         return;
-    if (source->mapped)
+    if (source->own) {
+        tn_guard_drop(source->own);
         munmap((void *)(uintptr_t)source->base, (size_t)source->size);
+    }
     if (source->fd >= 0)
         close(source->fd);
     free(source);
@@ -152,6 +171,38 @@ const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t
     return source->base && inside(source, offset, n) ? source->base + offset : NULL;
 }
 
+/* ---- what became of the file ---- */
+
+static tn_status fail_shrunk(const tn_source *s, uint64_t found, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_TRUNCATED, found, "the file has shrunk: expected %llu bytes, found %llu", (unsigned long long)s->size,
+                   (unsigned long long)found);
+}
+
+tn_status tn_source_check(const tn_source *s, tn_error *err)
+{
+    struct stat st;
+    uint64_t at = 0;
+    tn_harm harm = s->guard ? tn_guard_harm(s->guard, &at) : TN_HARM_NONE;
+    if (s->watched >= 0 && fstat(s->watched, &st) == 0 && (uint64_t)st.st_size < s->size)
+        return fail_shrunk(s, (uint64_t)st.st_size, err);
+    if (harm == TN_HARM_CUT)            /* and has grown again */
+        return fail_shrunk(s, at, err);
+    return harm ? tn_fail(err, TN_ERR_IO, at, "cannot read: %s", strerror(EIO)) : TN_OK;
+}
+
+/* A cut that raises no signal is one inside a page, whose rest is zeros: then so
+ * is the last byte that was seen. */
+tn_status tn_source_check_range(const tn_source *s, uint64_t offset, uint64_t n, tn_error *err)
+{
+    uint64_t at;
+    if (!s->guard || !n || (s->base[offset + n - 1] && tn_guard_harm(s->guard, &at) == TN_HARM_NONE))
+        return TN_OK;
+    return tn_source_check(s, err);
+}
+
+/* ---- reading ---- */
+
 static tn_status read_file(const tn_source *s, uint64_t offset, uint8_t *buffer, size_t n, tn_error *err)
 {
     size_t done = 0;
@@ -162,9 +213,7 @@ static tn_status read_file(const tn_source *s, uint64_t offset, uint8_t *buffer,
         if (got < 0)
             return tn_fail_errno(err, errno, "cannot read");
         if (got == 0)
-            return tn_fail(err, TN_ERR_TRUNCATED, offset + done,
-                           "the file has shrunk: expected %llu bytes, found %llu", (unsigned long long)s->size,
-                           (unsigned long long)(offset + done));
+            return fail_shrunk(s, offset + done, err);
         done += (size_t)got;
     }
     return TN_OK;
@@ -174,11 +223,11 @@ tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer,
 {
     if (!inside(source, offset, n))
         return outside(source, offset, n, err);
-    if (!source->base || (source->mapped && n >= BY_THE_KERNEL))
+    if (!source->base || (source->own && n >= BY_THE_KERNEL))
         return read_file(source, offset, buffer, n, err);
     if (n)
         memcpy(buffer, source->base + offset, n);
-    return TN_OK;
+    return tn_source_check_range(source, offset, n, err);
 }
 
 tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena, const uint8_t **bytes,

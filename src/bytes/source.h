@@ -1,5 +1,10 @@
 /* bytes/source.h - where bytes come from: a mapped file, a file that is read,
- * memory.  Thread-safe after opening. */
+ * memory.  Thread-safe after opening.
+ *
+ * A mapped file that is cut, or whose bytes cannot be read, gives zeros (see
+ * bytes/guard.h).  Whoever takes a view asks tn_source_check() or
+ * tn_source_check_range() when done with it, before anybody believes what came
+ * of it. */
 #ifndef TN_BYTES_SOURCE_H
 #define TN_BYTES_SOURCE_H
 
@@ -16,6 +21,12 @@ tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err)
 tn_status tn_source_open_memory(const void *data, size_t size, tn_source **source, tn_error *err);
 void      tn_source_close(tn_source *source);       /* NULL is allowed */
 
+/* The memory of a source is the beginning of a file that somebody else has
+ * mapped under this guard: what happens to it concerns the source, too.  Both
+ * stay until the source is closed. */
+struct tn_guard;
+void      tn_source_watch(tn_source *source, const struct tn_guard *guard, int fd);
+
 uint64_t tn_source_size(const tn_source *source);
 int      tn_source_fd(const tn_source *source);     /* -1 for memory */
 
@@ -23,9 +34,16 @@ int      tn_source_fd(const tn_source *source);     /* -1 for memory */
  * NULL when the source is not mapped or the range is outside. */
 const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t n);
 
-/* Copies the bytes into `buffer`, mapped or not.  A range outside the source
- * is TN_ERR_TRUNCATED; a file that shrank meanwhile is too when it is read (a
- * mapped one raises SIGBUS: that is what TN_IO_PREAD is for). */
+/* Whether all that was seen was in the file.  TN_ERR_TRUNCATED: it has been cut
+ * since it was opened; TN_ERR_IO: some of what is mapped could not be read. */
+tn_status tn_source_check(const tn_source *source, tn_error *err);
+
+/* The same of the bytes [offset, offset + n) of a view, at hardly any cost. */
+tn_status tn_source_check_range(const tn_source *source, uint64_t offset, uint64_t n, tn_error *err);
+
+/* Copies the bytes into `buffer`, mapped or not.  TN_ERR_TRUNCATED: a range
+ * outside the source, or a file that shrank meanwhile.  TN_ERR_IO: the
+ * system's reason. */
 tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer, size_t n, tn_error *err);
 
 /* A copy of the bytes in the arena.  What is parsed is read this way or by

@@ -484,6 +484,7 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
         status = f->format->open(f, err);
     if (!status)
         status = seal(f, err);
+    status = tn_file_settle(f, status, err);
     if (status) {
         tn_close(f);
         return status;
@@ -538,6 +539,61 @@ void tn_close(tn_file *f)
     tn_datatype_free(f->datatype.datatype);
     tn_arena_free(&f->arena);
     free(f);
+}
+
+/* ---- files that are cut ---- */
+
+tn_status tn_file_intact(const tn_file *f, tn_error *err)
+{
+    tn_error why;
+    for (size_t i = 0; i < f->nshards; i++) {
+        tn_status status = tn_source_check(f->shards[i].source, &why);
+        if (!status)
+            continue;
+        if (f->nshards > 1)
+            tn_error_in_file(&why, f->shards[i].path);
+        if (err)
+            *err = why;
+        return status;
+    }
+    return TN_OK;
+}
+
+/* Memory and patience say nothing of a file. */
+static bool is_settled(tn_status status)
+{
+    return status == TN_ERR_CANCELLED || status == TN_ERR_NOMEM;
+}
+
+tn_status tn_file_settle(const tn_file *f, tn_status status, tn_error *err)
+{
+    tn_status harm = is_settled(status) ? TN_OK : tn_file_intact(f, err);
+    return harm ? harm : status;
+}
+
+tn_status tn_file_settle_named(const tn_file *f, tn_status status, tn_error *err)
+{
+    tn_error why;
+    tn_status harm = is_settled(status) ? TN_OK : tn_file_intact(f, &why);
+    if (harm && f->nshards == 1)
+        tn_error_in_file(&why, f->shards[0].path);
+    if (harm && err)
+        *err = why;
+    return harm ? harm : status;
+}
+
+tn_status tn_tensor_settle(const tn_file *f, const tn_tensor *t, tn_status status, tn_error *err)
+{
+    const tn_source *last = NULL;
+    tn_status harm = TN_OK;
+    for (uint32_t k = 0; f && k < t->nparts && !harm && !is_settled(status); k++) {
+        const tn_storage *s = &t->parts[k].storage;
+        const tn_source *source = f->shards[s->columns ? s->columns[0].storage.shard : s->shard].source;
+        if (source != last)
+            harm = tn_source_check(source, err);
+        last = source;
+    }
+    return harm ? harm : status;
 }
 
 const char *tn_file_format(const tn_file *f) { return f->format->info.name; }

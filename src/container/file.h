@@ -127,6 +127,16 @@ static inline tn_range tn_entry_range(const tn_storage *first)
     return first->sum_size ? (tn_range){ first->sum_offset, first->sum_size } : (tn_range){ first->offset, first->size };
 }
 
+/* The end of work on a file that ended with `status`: if the file was cut meanwhile (see tn_file_intact()), that
+ * is the status to tell, whatever else went wrong.  To be asked before results are given to anybody. */
+tn_status tn_file_settle(const tn_file *file, tn_status status, tn_error *err);
+
+/* The same with the file's name before the text. */
+tn_status tn_file_settle_named(const tn_file *file, tn_status status, tn_error *err);
+
+/* The same of those files that the tensor's parts lie in; `file` may be NULL. */
+tn_status tn_tensor_settle(const tn_file *file, const tn_tensor *tensor, tn_status status, tn_error *err);
+
 /* How data ranges may lie to each other. */
 typedef enum tn_tiling {
     TN_TILING_SHARED,           /* ranges are identical or apart: identical ones are tied */

@@ -141,9 +141,10 @@ static tn_status copy_piece(const gathering *w, const box *piece, tn_error *err)
     uint64_t begin = tn_packed_byte(piece->at, w->bits), end = packed_end(piece->at + span_of(piece) - 1, w->bits);
     const uint8_t *from;
     tn_status status = tn_source_get(w->g->source, w->g->at + begin, (size_t)(end - begin), w->g->buffer, &from, err);
-    if (!status)
-        copy_lines(w, piece, from, begin);
-    return status;
+    if (status)
+        return status;
+    copy_lines(w, piece, from, begin);
+    return tn_source_check_range(w->g->source, w->g->at + begin, end - begin, err);
 }
 
 /* How many axes are read at once, the nearest ones, and how many indices of the next: *some. */

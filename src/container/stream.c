@@ -79,6 +79,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->file = file;
     s->part = part;
     s->npending = 0;
+    s->nseen = 0;
     s->made = 0;
     s->stored = part->storage.offset;
     s->stored_end = s->stored + part->storage.size;
@@ -111,9 +112,14 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
     *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
     const tn_source *source = s->file->shards[s->part->storage.shard].source;
     bool in_place = s->part->storage.encoding == TN_ENCODING_RAW;
+    tn_status status = tn_source_check_range(source, s->seen, s->nseen, err);
+    if (status)
+        return status;
     *bytes = in_place ? tn_source_view(source, s->stored, *n) : NULL;
+    s->seen = s->stored;
+    s->nseen = *bytes ? *n : 0;
     if (!*bytes && *n) {
-        tn_status status = need_buffer(&s->in, err);
+        status = need_buffer(&s->in, err);
         if (!status)
             status = tn_source_read(source, s->stored, s->in, *n, err);
         if (status)
@@ -155,14 +161,6 @@ static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_err
 }
 
 /* ---- apart ---- */
-
-/* Bytes [at, at + n) of a part's storage; n is small where they are not mapped. */
-static tn_status stored_bytes(tn_stream *s, uint64_t at, size_t n, const uint8_t **bytes, tn_error *err)
-{
-    const tn_source *source = s->file->shards[s->part->storage.shard].source;
-    tn_status status = need_buffer(&s->in, err);
-    return status ? status : tn_source_get(source, s->part->storage.offset + at, n, s->in, bytes, err);
-}
 
 /* Columns far apart are better taken many elements at a time. */
 static size_t block_size(const tn_part *p)
@@ -233,12 +231,17 @@ static tn_status gather_rows(tn_stream *s, uint64_t at, size_t most, uint8_t *to
         rows += (TN_WINDOW - row) / pitch;
         rows = rows < most / row ? rows : most / row;
     }
+    const tn_source *source = s->file->shards[p->storage.shard].source;
+    uint64_t place = p->storage.offset + at / row * pitch + inside;
+    size_t span = (size_t)((rows - 1) * pitch) + size;          /* small where it is not mapped */
     const uint8_t *from;
-    tn_status status = stored_bytes(s, at / row * pitch + inside, (size_t)((rows - 1) * pitch) + size, &from, err);
+    tn_status status = need_buffer(&s->in, err);
+    if (!status)
+        status = tn_source_get(source, place, span, s->in, &from, err);
     if (!status)
         tn_copy_apart(to, size, from, (size_t)pitch, size, (size_t)rows);
     *n = (size_t)rows * size;
-    return status;
+    return status ? status : tn_source_check_range(source, place, span, err);
 }
 
 static tn_status next_pitched(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)

@@ -46,6 +46,7 @@ typedef struct tn_stream {
     const tn_tensor *tensor;        /* for messages; may be NULL */
     const tn_part *part;
     uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
+    uint64_t  seen, nseen;          /* the last window that was a view, not yet checked */
     uint64_t  made, made_end;       /* decoded bytes so far, and in all; TN_TO_THE_END: as many as there are */
     tn_hash   hash;                 /* over stored bytes; of deflated data, over decoded ones in the order of the file */
     bool      hashed;               /* it went over them all before the first window */
@@ -117,7 +118,8 @@ void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, ui
 void tn_stream_change(tn_stream *s, const tn_change *change);
 
 /* The next window, at most TN_WINDOW bytes, host byte order, valid until the
- * next call; *n is 0 at the end. */
+ * next call; *n is 0 at the end.  TN_ERR_TRUNCATED, TN_ERR_IO: the file was cut
+ * or could not be read, perhaps within the window before. */
 tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
 
 /* All windows that follow, to one place. */

@@ -78,6 +78,11 @@ static tn_status done(void *context, size_t k, const tn_scanned *result, tn_erro
             return tn_fail(err, status, why.offset, "%s", why.text);
         verdict = status ? TN_VERDICT_BAD : verdict;
     }
+    if (verdict == TN_VERDICT_BAD) {
+        tn_status status = tn_tensor_settle(v->file, p->tensor, TN_OK, err);
+        if (status)
+            return status;              /* of the file, not of the part */
+    }
     if (v->report)
         v->report(v->context, p->tensor, p->part, verdict, &why);
     return TN_OK;

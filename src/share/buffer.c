@@ -1,7 +1,7 @@
 /* share/buffer.c - counting references, checking arguments, asking the provider. */
 #include "base/checked.h"
 #include "base/options.h"
-#include "share/guard.h"
+#include "bytes/guard.h"
 #include "share/provider.h"
 
 #include <tenon/device.h>
@@ -127,7 +127,8 @@ void    *tn_buffer_data(const tn_buffer *buffer)  { return buffer->data; }
 
 bool tn_buffer_broken(const tn_buffer *buffer)
 {
-    return buffer->guard && tn_guard_broken(buffer->guard);
+    uint64_t at;
+    return buffer->guard && tn_guard_harm(buffer->guard, &at) != TN_HARM_NONE;
 }
 
 tn_buffer_handle tn_buffer_handle_of(const tn_buffer *buffer)

@@ -19,7 +19,6 @@ static int lock(const void *address, size_t n) { return mlock2(address, n, 0); }
 struct tn_memory_calls tn_memory_calls = {
     .mmap = mmap, .munmap = munmap, .madvise = madvise, .mlock = lock, .memfd_create = memfd_create,
     .ftruncate = ftruncate, .fstat = fstat, .get_seals = get_seals, .add_seals = add_seals, .duplicate = duplicate,
-    .sigaction = sigaction,
 };
 
 uint64_t tn_page_size(void)

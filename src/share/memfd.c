@@ -7,7 +7,7 @@
  * the descriptor itself is open for writing, and one that is not can be opened
  * again through /proc. */
 #include "base/checked.h"
-#include "share/guard.h"
+#include "bytes/guard.h"
 #include "share/map.h"
 #include "share/memory_calls.h"
 #include "share/provider.h"
@@ -16,9 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL         /* Linux 6.3 */
@@ -242,14 +240,6 @@ static tn_status check_length(const found *f, const tn_exported *e, tn_error *er
                    (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)f->size);
 }
 
-/* What can be mapped is whole pages: huge ones in some file systems. */
-static uint64_t grain_of(int fd)
-{
-    struct statfs fs;
-    bool huge = fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC && fs.f_bsize > 0;
-    return huge && tn_is_power_of_two((uint64_t)fs.f_bsize) ? (uint64_t)fs.f_bsize : tn_page_size();
-}
-
 /* Guarded, sealed or not: no seal keeps a peer that may write from making holes, and where there is no page left to fill
  * one (huge pages; vm.overcommit_memory=2), touching it is SIGBUS, too.
  *
@@ -259,7 +249,7 @@ static uint64_t grain_of(int fd)
 static tn_status map_found(tn_buffer *b, int fd, const found *f, bool read_only, tn_error *err)
 {
     tn_map_request r = {
-        .grain = grain_of(fd), .alignment = 1, .protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+        .grain = tn_guard_grain(fd), .alignment = 1, .protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE,
         .flags = MAP_SHARED, .fd = fd,
     };
     uint64_t lead = b->offset & (r.grain - 1);

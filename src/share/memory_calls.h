@@ -5,7 +5,6 @@
 
 #include "base/sealed.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -20,7 +19,6 @@ struct tn_memory_calls {
     int   (*get_seals)(int fd);
     int   (*add_seals)(int fd, int seals);
     int   (*duplicate)(int fd);         /* close-on-exec */
-    int   (*sigaction)(int number, const struct sigaction *action, struct sigaction *old);
 };
 
 /* Changed by tests only, and only while nobody uses buffers. */

@@ -39,8 +39,8 @@ static inline tn_status parse_wish(const wish *w, wish_rules *r, tn_error *err)
     return status;
 }
 
-/* Writes OUT anew, or in its own place when it is IN; the status of the first call that failed, parsers included. */
-static inline tn_status try_convert(const char *in, const char *out, wish w, tn_error *err)
+/* Writes OUT anew; the status of the first call that failed, parsers included. */
+static inline tn_status convert_open(const tn_file *in, const char *out, wish w, tn_error *err)
 {
     wish_rules r = { .cast.glob = "" };
     tn_status status = parse_wish(&w, &r, err);
@@ -54,10 +54,17 @@ static inline tn_status try_convert(const char *in, const char *out, wish w, tn_
         .ncasts = w.cast != NULL, .layouts = &r.layout, .nlayouts = w.layout != NULL, .pads = &r.pad, .npads = w.pad != NULL,
         .max_bytes = w.max_bytes, .dry_run = w.dry_run, .quantized = w.quantized, .progress = w.progress, .context = w.context,
     };
-    tn_file *f = open_file(in);
-    status = tn_convert(f, in_folder(out).text, &o, w.result, err);
-    tn_close(f);
+    status = tn_convert(in, in_folder(out).text, &o, w.result, err);
     tn_cast_rule_free(&r.cast);
+    return status;
+}
+
+/* The same of a file; OUT may be IN. */
+static inline tn_status try_convert(const char *in, const char *out, wish w, tn_error *err)
+{
+    tn_file *f = open_file(in);
+    tn_status status = convert_open(f, out, w, err);
+    tn_close(f);
     return status;
 }
 

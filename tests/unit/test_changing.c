@@ -293,26 +293,6 @@ static void a_descriptor_and_its_data_may_change(void)
     open_while_it_changes("r.json", "r.bin", NULL);
 }
 
-/* ---- what an open file has is its own ---- */
-
-static void what_was_opened_in_memory_stays_as_it_was(void)
-{
-    write_file("m.zt", (tn_create_options){ 0 }, tensors, 2);
-    static uint8_t bytes[MOST];
-    FILE *f = fopen(in_folder("m.zt").text, "rb");
-    assert_non_null(f);
-    size_t n = fread(bytes, 1, sizeof bytes, f);
-    fclose(f);
-    tn_file *file;
-    CHECK(tn_open_memory(bytes, n, NULL, &file, NULL) == TN_OK);
-    memset(bytes, 0xff, n);
-    for (size_t i = 0; i < 2; i++) {
-        const tn_tensor *t = tn_file_find(file, tensors[i].name);
-        CHECK(t && t->rank == tensors[i].rank && t->shape[0] == tensors[i].shape[0] && t->dtype == TN_FLOAT32);
-    }
-    tn_close(file);
-}
-
 /* Copies cost memory: what only claims to be an index, in a file of holes, must not cost it. */
 static void an_index_has_a_limit(void)
 {
@@ -339,8 +319,7 @@ int main(void)
         IN_FOLDER(a_ztensor_index_may_change), IN_FOLDER(compressed_data_may_change),
         IN_FOLDER(entries_of_a_sparse_tensor_may_change), IN_FOLDER(parts_of_a_scaled_tensor_may_change),
         IN_FOLDER(numpy_files_may_change), IN_FOLDER(text_may_change), IN_FOLDER(files_without_names_may_change),
-        IN_FOLDER(a_descriptor_and_its_data_may_change), IN_FOLDER(what_was_opened_in_memory_stays_as_it_was),
-        IN_FOLDER(an_index_has_a_limit),
+        IN_FOLDER(a_descriptor_and_its_data_may_change), IN_FOLDER(an_index_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 #include "folder.h"
 #include "held.h"
 
-#include "share/guard.h"
+#include "bytes/guard.h"
 
 #include <tenon/buffer.h>
 
@@ -102,10 +102,35 @@ static void what_is_missed_by_writing_is_written_to_zeros(void)
     REQUIRE(tn_guard_add(&what, &guard, NULL) == TN_OK);
     cut(0, PAGE);
     ((volatile char *)map)[PAGE] = 'x';
-    CHECK(((volatile char *)map)[PAGE] == 'x' && map[PAGE + 1] == 0 && map[0] == 'a' && tn_guard_broken(guard));
+    uint64_t missed = 0;
+    CHECK(((volatile char *)map)[PAGE] == 'x' && map[PAGE + 1] == 0 && map[0] == 'a');
+    CHECK(tn_guard_harm(guard, &missed) == TN_HARM_CUT && missed == PAGE);
     tn_guard_drop(guard);
     munmap(map, BYTES);
     close(fd);
+}
+
+/* As where a disk fails: a page is missing that is not beyond the end of the file, here by the descriptor of another. */
+static void what_cannot_be_read_is_a_page_of_zeros(void)
+{
+    make_plain(0);
+    make_plain(1);
+    int fd = open_plain(0), other = open_plain(1);
+    const volatile char *map = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
+    tn_guard *guard;
+    uint64_t missed = 0;
+    REQUIRE(map != MAP_FAILED);
+    tn_guarded what = { .base = (void *)(uintptr_t)map, .extent = BYTES, .grain = PAGE, .fd = other };
+    REQUIRE(tn_guard_add(&what, &guard, NULL) == TN_OK);
+    CHECK(tn_guard_harm(guard, &missed) == TN_HARM_NONE);
+    cut(0, 2 * PAGE);
+    CHECK(map[3 * PAGE] == 0 && tn_guard_harm(guard, &missed) == TN_HARM_UNREADABLE && missed == 3 * PAGE);
+    make_plain(0);
+    CHECK(map[3 * PAGE] == 0 && map[4 * PAGE] == 'a');          /* the others stay as they are */
+    CHECK(tn_guard_harm(guard, &missed) == TN_HARM_UNREADABLE && missed == 3 * PAGE);
+    tn_guard_drop(guard);
+    munmap((void *)(uintptr_t)map, BYTES);
+    close(fd), close(other);
 }
 
 static void what_was_not_read_is_not_missed(void)
@@ -170,7 +195,10 @@ static void the_kernel_gets_an_error_instead(void)
     CHECK(pipe(pipes) == 0);
     tn_buffer *b = guarded(0, 0, BYTES);
     cut(0, 0);
-    CHECK(write(pipes[1], tn_buffer_data(b), 10) == -1 && errno == EFAULT);
+    CHECK(write(pipes[1], tn_buffer_data(b), 10) == -1 && errno == EFAULT && !tn_buffer_broken(b));
+    tn_guard_touch(tn_buffer_data(b), 10);
+    CHECK(tn_buffer_broken(b));
+    tn_guard_touch((void *)8, 10);      /* not ours */
     tn_buffer_unref(b);
     close(pipes[0]), close(pipes[1]);
 }
@@ -453,6 +481,7 @@ int main(void)
         HERE(handlers_that_were_put_over_ours_lie_under_it_with_the_next_guard),
         HERE(what_was_cut_reads_as_zero_and_the_buffer_is_broken),
         HERE(what_is_missed_by_writing_is_written_to_zeros),
+        HERE(what_cannot_be_read_is_a_page_of_zeros),
         HERE(what_was_not_read_is_not_missed),
         HERE(a_file_may_be_cut_again_and_again),
         HERE(what_was_cut_stays_zero_when_the_file_grows_again),

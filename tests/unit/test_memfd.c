@@ -11,6 +11,7 @@
 #include "folder.h"
 #include "held.h"
 
+#include "bytes/guard.h"
 #include "share/memory_calls.h"
 #include "share/provider.h"
 
@@ -596,13 +597,13 @@ static int failing_add_seals(int fd, int seals)                 { return fails(E
 static int failing_duplicate(int fd)                            { return fails(EMFILE) ? -1 : real.duplicate(fd); }
 static int failing_sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
-    return fails(EINVAL) ? -1 : real.sigaction(number, action, old);
+    return fails(EINVAL) ? -1 : sigaction(number, action, old);
 }
 
 static const struct tn_memory_calls failing_calls = {
     .mmap = failing_mmap, .madvise = failing_madvise, .mlock = failing_mlock, .memfd_create = failing_create,
     .ftruncate = failing_ftruncate, .fstat = failing_fstat, .get_seals = failing_get_seals, .add_seals = failing_add_seals,
-    .duplicate = failing_duplicate, .sigaction = failing_sigaction,
+    .duplicate = failing_duplicate,
 };
 
 /* Everything a buffer goes through; the first status that is not TN_OK. */
@@ -658,6 +659,7 @@ static void fail_each_call_once(void)
     size_t failures = 0;
     for (int way = 0; way < 10; way++) {
         tn_memory_calls = failing_calls;
+        tn_guard_sigaction = failing_sigaction;
         tn_memory_calls.munmap = real.munmap;
         held before = held_now();
         calls = 0;

@@ -246,9 +246,12 @@ static void a_file_in_place_goes_to_those_who_ask_for_it(void)
     const tn_attached *itself = attached_called(b, "as it is");
     const float *w = tn_file_find(itself->file, "w")->parts[0].data;
     CHECK(w && w[FLOATS - 1] == FLOATS);
-    CHECK(!tn_buffer_broken(itself->buffer));
+    CHECK(!tn_buffer_broken(itself->buffer) && tn_file_intact(itself->file, NULL) == TN_OK);
     CHECK(truncate(in_folder("plain.zt").text, 64) == 0);       /* by anybody who may write it */
+    CHECK(tn_convert(itself->file, in_folder("out.zt").text, NULL, NULL, NULL) == TN_ERR_TRUNCATED);
+    CHECK(access(in_folder("out.zt").text, F_OK) != 0);
     CHECK(w[FLOATS - 1] == 0 && tn_buffer_broken(itself->buffer));
+    CHECK(tn_file_intact(itself->file, NULL) == TN_ERR_TRUNCATED);
     const float *copy = tn_file_find(attached_called(b, "copied")->file, "w")->parts[0].data;
     CHECK(copy[FLOATS - 1] == FLOATS);
     tn_detach(b);

@@ -1,15 +1,15 @@
-/* share/guard.c - SIGBUS in a guarded mapping becomes pages of zeros. */
-#include "share/guard.h"
+/* bytes/guard.c - SIGBUS in a guarded mapping becomes pages of zeros. */
+#include "bytes/guard.h"
 #include "base/checked.h"
-#include "share/memory_calls.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,7 +27,8 @@ struct tn_guard {
     atomic_ullong    extent, grain, offset;
     atomic_int       fd;
     atomic_bool      writable;
-    atomic_bool      broken;
+    atomic_int       harm;      /* tn_harm */
+    atomic_ullong    missed;    /* where in the file, set before `harm` */
 };
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
@@ -50,6 +51,8 @@ static struct sigaction others[MAX_OTHERS];
 static int nothers;
 static atomic_int latest;
 
+int (*tn_guard_sigaction)(int number, const struct sigaction *action, struct sigaction *old) = sigaction;
+
 #define PASSED_ON 0x746e        /* in si_errno, which the kernel leaves 0 */
 
 /* ---- in the handler ---- */
@@ -70,9 +73,18 @@ static bool map_zeros(uint8_t *where, uint64_t n, bool writable)
     return syscall(SYS_mmap, where, (size_t)n, protection, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L) != -1;
 }
 
+/* Notes the first harm only: what follows may follow from it. */
+static void note(tn_guard *g, tn_harm harm, uint64_t at)
+{
+    if (atomic_load(&g->harm) != TN_HARM_NONE)
+        return;
+    atomic_store(&g->missed, at);
+    atomic_store(&g->harm, harm);
+}
+
 /* Zeros for all that lies beyond the end of the file; if the page that was
  * missed does not, for that page, which could not be read. */
-static bool mend(const tn_guarded *what, uint64_t missed)
+static bool mend(tn_guard *g, const tn_guarded *what, uint64_t missed)
 {
     struct stat st;
     uint64_t from = missed & ~(what->grain - 1), n = what->grain, end = what->extent;
@@ -81,6 +93,7 @@ static bool mend(const tn_guarded *what, uint64_t missed)
         if (!tn_align_u64(left, what->grain, &end))
             end = what->extent;
     }
+    note(g, from >= end ? TN_HARM_CUT : TN_HARM_UNREADABLE, what->offset + from);
     if (from >= end) {
         from = end;
         n = what->extent - end;
@@ -88,17 +101,21 @@ static bool mend(const tn_guarded *what, uint64_t missed)
     return map_zeros((uint8_t *)what->base + from, n, what->writable);
 }
 
-static bool mend_at(uintptr_t address)
+/* The guard of this address, or NULL. */
+static tn_guard *find_slot(uintptr_t address, tn_guarded *what)
 {
     for (slots *s = &first; s; s = atomic_load(&s->next))
-        for (int i = 0; i < SLOTS; i++) {
-            tn_guarded what;
-            if (!read_slot(&s->slot[i], &what) || address - (uintptr_t)what.base >= what.extent)
-                continue;
-            atomic_store(&s->slot[i].broken, true);
-            return mend(&what, address - (uintptr_t)what.base);
-        }
-    return false;
+        for (int i = 0; i < SLOTS; i++)
+            if (read_slot(&s->slot[i], what) && address - (uintptr_t)what->base < what->extent)
+                return &s->slot[i];
+    return NULL;
+}
+
+static bool mend_at(uintptr_t address)
+{
+    tn_guarded what;
+    tn_guard *g = find_slot(address, &what);
+    return g && mend(g, &what, address - (uintptr_t)what.base);
 }
 
 /* Whose turn it is.  A handler that was put over ours, and ours over it again,
@@ -149,7 +166,7 @@ static bool same_handler(const struct sigaction *a, const struct sigaction *b)
 static int install(void)
 {
     struct sigaction now, ours = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-    if (tn_memory_calls.sigaction(SIGBUS, NULL, &now) != 0)
+    if (tn_guard_sigaction(SIGBUS, NULL, &now) != 0)
         return errno;
     if (same_handler(&now, &ours))
         return 0;
@@ -163,7 +180,7 @@ static int install(void)
     atomic_store(&latest, i);
     ours.sa_mask = now.sa_mask;
     ours.sa_flags |= now.sa_flags & (SA_NODEFER | SA_RESTART);
-    return tn_memory_calls.sigaction(SIGBUS, &ours, NULL) == 0 ? 0 : errno;
+    return tn_guard_sigaction(SIGBUS, &ours, NULL) == 0 ? 0 : errno;
 }
 
 static tn_guard *free_slot(void)
@@ -190,7 +207,7 @@ static void change(tn_guard *g, const tn_guarded *what)
     atomic_store(&g->offset, what->offset);
     atomic_store(&g->fd, what->fd);
     atomic_store(&g->writable, what->writable);
-    atomic_store(&g->broken, false);
+    atomic_store(&g->harm, TN_HARM_NONE);
     atomic_fetch_add(&g->turn, 1);
 }
 
@@ -221,7 +238,27 @@ void tn_guard_drop(tn_guard *guard)
     pthread_mutex_unlock(&changing);
 }
 
-bool tn_guard_broken(const tn_guard *guard)
+tn_harm tn_guard_harm(const tn_guard *guard, uint64_t *at)
 {
-    return atomic_load(&guard->broken);
+    tn_harm harm = (tn_harm)atomic_load(&guard->harm);
+    *at = atomic_load(&guard->missed);
+    return harm;
+}
+
+void tn_guard_touch(const void *data, size_t n)
+{
+    const volatile uint8_t *bytes = data;
+    tn_guarded what;
+    if (!n || !find_slot((uintptr_t)data, &what) || !find_slot((uintptr_t)data + n - 1, &what))
+        return;
+    for (size_t i = 0; i < n; i += (size_t)what.grain)
+        (void)bytes[i];
+    (void)bytes[n - 1];
+}
+
+uint64_t tn_guard_grain(int fd)
+{
+    struct statfs fs;
+    bool huge = fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC && fs.f_bsize > 0;
+    return huge && tn_is_power_of_two((uint64_t)fs.f_bsize) ? (uint64_t)fs.f_bsize : (uint64_t)sysconf(_SC_PAGESIZE);
 }
