@@ -1,6 +1,7 @@
 /* bytes/sink.c - a file that appears whole or not at all, a descriptor, and memory. */
 #include "bytes/sink.h"
 #include "bytes/guard.h"
+#include "bytes/place.h"
 #include "bytes/sink_calls.h"
 
 #include <dirent.h>
@@ -24,7 +25,6 @@
 static const char temp_letters[] = "abcdefghijklmnopqrstuvwxyz234567";     /* 32: five bits each */
 
 #define MAX_TRIES 100           /* for a temporary name nobody has */
-#define MAX_LINKS 40            /* symbolic links in a row, as the kernel has it */
 #define COPY_SIZE ((size_t)256 << 10)
 #define SYNC_PIECE ((uint64_t)16 << 20)
 
@@ -150,46 +150,6 @@ static void remove_litter(int folder)
 
 /* ---- opening ---- */
 
-/* Takes one step along `path`: opens its folder, from the present one if it
- * is relative, and keeps its last name. */
-static int enter_folder(tn_sink *s, const char *path)
-{
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    if (strlen(path) >= sizeof folder)
-        return ENAMETOOLONG;
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
-    int fd = openat(s->folder, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
-    if (s->folder != AT_FDCWD)
-        close(s->folder);
-    s->folder = fd;
-    snprintf(s->name, sizeof s->name, "%s", name);
-    return 0;
-}
-
-/* Finds the folder and name `path` leads to.  Links are followed by hand
- * because the last one may lead to a file that does not exist yet. */
-static tn_status find_target(tn_sink *s, const char *path, tn_error *err)
-{
-    char link[PATH_MAX];
-    for (int i = 0; i < MAX_LINKS; i++) {
-        int problem = enter_folder(s, path);
-        if (problem)
-            return tn_fail_errno(err, problem, "cannot open its folder");
-        if (s->name[0] == '\0')
-            return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the path is empty: expected the name of a file");
-        ssize_t n = readlinkat(s->folder, s->name, link, sizeof link - 1);
-        if (n < 0)
-            return errno == EINVAL || errno == ENOENT ? TN_OK : fail_write(err, errno);
-        link[n] = '\0';
-        path = link;
-    }
-    return fail_write(err, ELOOP);
-}
-
 /* -1 where the file system has no unnamed files, and where there is no /proc,
  * without which an unnamed file cannot be named later. */
 static int create_unnamed(tn_sink *s, mode_t mode)
@@ -267,21 +227,22 @@ static tn_sink *new_sink(void)
 
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err)
 {
-    struct stat old;
-    bool exists = stat(path, &old) == 0;
-    if (!exists && errno != ENOENT)
-        return fail_write(err, errno);
-    tn_status status = exists ? check_old(&old, replace, err) : TN_OK;
+    tn_place place;
+    tn_status status = tn_place_find(path, &place, err);
     if (status)
         return status;
     tn_sink *s = new_sink();
-    if (!s)
+    if (!s) {
+        close(place.folder);
         return tn_fail_nomem(err);
+    }
     s->replace = replace;
-    status = find_target(s, path, err);
+    s->folder = place.folder;
+    memcpy(s->name, place.name, sizeof s->name);
+    status = place.exists ? check_old(&place.old, replace, err) : TN_OK;
     if (!status) {
         remove_litter(s->folder);
-        status = create(s, exists ? &old : NULL, err);
+        status = create(s, place.exists ? &place.old : NULL, err);
     }
     if (status)
         tn_sink_abandon(s);

@@ -16,7 +16,9 @@
 typedef struct tn_sink tn_sink;
 
 /* Nothing at `path` changes before tn_sink_publish().  An existing file keeps
- * its permission bits; a symbolic link is followed, and stays one.
+ * its permission bits; a symbolic link is followed, and stays one, unless it
+ * is not to be trusted (bytes/place.h).  The folder is found once: whatever
+ * becomes of the path later, the new file appears in that folder.
  * TN_ERR_EXISTS: there is one and `replace` is false.  TN_ERR_IO: `path` is a
  * directory or another thing that is no regular file, or cannot be written. */
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err);

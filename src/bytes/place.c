@@ -1,0 +1,171 @@
+/* bytes/place.c - the folder and the name that a path leads to. */
+#include "bytes/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#ifndef ST_NOSYMFOLLOW
+#define ST_NOSYMFOLLOW 0x2000   /* older headers than kernels */
+#endif
+
+enum {
+    MAX_LINKS = 40,             /* in a row, as the kernel has it */
+    MAX_TRIES = 100             /* while others replace what is there */
+};
+
+static tn_status fail_write(tn_error *err, int error_number)
+{
+    char reason[128];
+    return tn_fail(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO, TN_NO_OFFSET,
+                   "cannot write: %s (nothing was replaced)", strerror_r(error_number, reason, sizeof reason));
+}
+
+static tn_status fail_directory(tn_error *err)
+{
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a directory: expected a regular file or none");
+}
+
+/* Opens the folder of `path`, which starts from `from` if it is relative, and
+ * keeps the last name.  The kernel resolves the folder. */
+static tn_status enter_folder(tn_place *place, int from, const char *path, tn_error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    if (strlen(path) >= sizeof folder)
+        return tn_fail_errno(err, ENAMETOOLONG, "cannot open its folder");
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
+    int fd = openat(from, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return tn_fail_errno(err, errno, "cannot open its folder");
+    place->folder = fd;
+    snprintf(place->name, sizeof place->name, "%s", name);
+    return TN_OK;
+}
+
+/* The thing that has the name, itself; -1 without an error: there is none. */
+static tn_status look_at(tn_place *place, int *fd, tn_error *err)
+{
+    if (place->name[0] == '\0')
+        return fail_directory(err);
+    *fd = openat(place->folder, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    place->exists = *fd >= 0;
+    if (!place->exists)
+        return errno == ENOENT ? TN_OK : fail_write(err, errno);
+    if (fstat(*fd, &place->old) == 0)
+        return TN_OK;
+    int problem = errno;
+    close(*fd);
+    return fail_write(err, problem);
+}
+
+static bool is_link(const tn_place *place)
+{
+    return place->exists && S_ISLNK(place->old.st_mode);
+}
+
+/* The kernel's rules for links, asked of the very link that is read and of the
+ * folder it is in: it cannot be exchanged for another in between. */
+static tn_status check_link(const tn_place *place, tn_error *err)
+{
+    struct stat folder;
+    struct statvfs fs;
+    if (fstat(place->folder, &folder) != 0 || fstatvfs(place->folder, &fs) != 0)
+        return fail_write(err, errno);
+    if (fs.f_flag & ST_NOSYMFOLLOW)
+        return fail_write(err, ELOOP);
+    bool of_everybody = (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH);
+    if (of_everybody && place->old.st_uid != geteuid() && place->old.st_uid != folder.st_uid)
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a symbolic link of another user (%lu) in a folder that "
+                       "everybody may write to: it is not followed; give the path that it leads to",
+                       (unsigned long)place->old.st_uid);
+    return TN_OK;
+}
+
+/* Goes where the link `fd` leads, which is closed. */
+static tn_status follow_one(tn_place *place, int fd, tn_error *err)
+{
+    char text[PATH_MAX];
+    tn_status status = check_link(place, err);
+    ssize_t n = status ? 0 : readlinkat(fd, "", text, sizeof text - 1);
+    int problem = errno, from = place->folder;
+    close(fd);
+    if (status || n < 0)
+        return status ? status : fail_write(err, problem);
+    text[n] = '\0';
+    status = enter_folder(place, from, text, err);
+    if (!status)
+        close(from);
+    return status;
+}
+
+/* Whether two looks found one file, or both none. */
+static bool agrees(const tn_place *place, int seen)
+{
+    struct stat st;
+    if (seen < 0 || !place->exists)
+        return seen < 0 && !place->exists;
+    return fstat(seen, &st) == 0 && st.st_dev == place->old.st_dev && st.st_ino == place->old.st_ino;
+}
+
+/* Follows the link `fd`.  The kernel is asked first where it leads: it may
+ * refuse, and has the last word, so *found is false if the walk ended
+ * elsewhere.  The walk is needed because only it ends in a folder, and because
+ * there may be nothing yet at its end. */
+static tn_status follow(tn_place *place, int fd, bool *found, tn_error *err)
+{
+    int seen = openat(place->folder, place->name, O_PATH | O_CLOEXEC);
+    tn_status status = seen < 0 && errno != ENOENT ? fail_write(err, errno) : TN_OK;
+    if (status)
+        close(fd);
+    for (int i = 0; !status && is_link(place); i++) {
+        status = follow_one(place, fd, err);
+        if (!status)
+            status = look_at(place, &fd, err);
+        if (!status && i + 1 == MAX_LINKS && is_link(place)) {
+            close(fd);
+            status = fail_write(err, ELOOP);
+        }
+    }
+    if (!status && place->exists)
+        close(fd);
+    *found = !status && agrees(place, seen);
+    if (seen >= 0)
+        close(seen);
+    return status;
+}
+
+/* One try; *found is false when something was replaced meanwhile. */
+static tn_status find_once(const char *path, tn_place *place, bool *found, tn_error *err)
+{
+    int fd = -1;
+    tn_status status = enter_folder(place, AT_FDCWD, path, err);
+    if (status)
+        return status;
+    *found = true;
+    status = look_at(place, &fd, err);
+    if (!status && is_link(place))
+        status = follow(place, fd, found, err);
+    else if (!status && place->exists)
+        close(fd);
+    if (status || !*found)
+        close(place->folder);
+    return status;
+}
+
+tn_status tn_place_find(const char *path, tn_place *place, tn_error *err)
+{
+    if (!*path)
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the path is empty: expected the name of a file");
+    for (int i = 0; i < MAX_TRIES; i++) {
+        bool found;
+        tn_status status = find_once(path, place, &found, err);
+        if (status || found)
+            return status;
+    }
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the symbolic link changes all the time: it leads to no one place");
+}
