@@ -1,10 +1,9 @@
 /* room.c - memory to be filled in any order. */
 #include "room.h"
 #include "base/error.h"
+#include "bytes/temporary.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,27 +24,21 @@ static tn_status fill_holes(const tn_room *room, tn_error *err)
     return status;
 }
 
-/* A path in the folder for files that do not last; nothing of that name is made. */
-static tn_status find_temporary(char path[PATH_MAX], tn_error *err)
-{
-    const char *chosen = getenv("TMPDIR");
-    const char *folder = chosen && *chosen ? chosen : access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
-    int n = snprintf(path, PATH_MAX, "%s/tenon-%ld.room", folder, (long)getpid());
-    return n < PATH_MAX ? TN_OK : tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the path has %d bytes, more than the %d that the system takes", n, PATH_MAX - 1);
-}
-
 static tn_status open_file(tn_room *room, const char *beside, tn_error *err)
 {
-    char path[PATH_MAX];
+    int fd;
     tn_error why;
-    tn_status status = beside ? TN_OK : find_temporary(path, &why);
-    if (!status)
-        status = tn_sink_open(beside ? beside : path, true, &room->sink, &why);
+    tn_status status = beside ? tn_temporary_open_beside(beside, &fd, err) : tn_temporary_open(&fd, err);
+    if (status)
+        return status;
+    status = tn_sink_open_fd(fd, &room->sink, &why);
+    close(fd);
     if (!status)
         status = tn_sink_reserve(room->sink, room->size, &why);
     if (!status)
         status = fill_holes(room, &why);
-    return status ? tn_fail(err, status, TN_NO_OFFSET, "%s%s", beside ? "" : "a temporary file (TMPDIR says where): ", why.text) : TN_OK;
+    const char *where = beside ? "" : "a temporary file (TMPDIR says where): ";
+    return status ? tn_fail(err, status, TN_NO_OFFSET, "%s%s", where, why.text) : TN_OK;
 }
 
 tn_status tn_room_make(tn_room *room, const char *beside, uint64_t size, tn_error *err)

@@ -1,28 +1,12 @@
 /* bytes/scratch.c - bytes that are written once and then read in any order. */
 #include "bytes/scratch.h"
 #include "base/error.h"
+#include "bytes/temporary.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* A file without a name; where the file system has none, one that had a name for a moment. */
-static int open_unnamed(const char *folder)
-{
-    char name[PATH_MAX];
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd >= 0 || (size_t)snprintf(name, sizeof name, "%s/tenon-XXXXXX", folder) >= sizeof name)
-        return fd;
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(name);
-    return fd;
-}
 
 static tn_status fail_file(tn_error *err, int error_number)
 {
@@ -31,12 +15,9 @@ static tn_status fail_file(tn_error *err, int error_number)
 
 static tn_status open_file(tn_scratch *s, tn_error *err)
 {
-    const char *chosen = getenv("TMPDIR");
-    s->fd = open_unnamed(chosen && *chosen ? chosen : "/var/tmp");
-    if (s->fd < 0 && !(chosen && *chosen))
-        s->fd = open_unnamed("/tmp");
-    s->has_file = s->fd >= 0;
-    return s->has_file ? TN_OK : fail_file(err, errno);
+    tn_status status = tn_temporary_open(&s->fd, err);
+    s->has_file = !status;
+    return status;
 }
 
 static tn_status write_file(const tn_scratch *s, const uint8_t *bytes, size_t n, tn_error *err)

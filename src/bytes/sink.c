@@ -3,6 +3,7 @@
 #include "bytes/guard.h"
 #include "bytes/place.h"
 #include "bytes/sink_calls.h"
+#include "bytes/temporary.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,12 +19,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define TEMP_PREFIX ".tenon-"
-#define TEMP_RANDOM 6
-#define TEMP_SUFFIX ".tmp"
-#define TEMP_SIZE   sizeof(TEMP_PREFIX "XXXXXX" TEMP_SUFFIX)
-static const char temp_letters[] = "abcdefghijklmnopqrstuvwxyz234567";     /* 32: five bits each */
-
 #define MAX_TRIES 100           /* for a temporary name nobody has */
 #define COPY_SIZE ((size_t)256 << 10)
 #define SYNC_PIECE ((uint64_t)16 << 20)
@@ -35,7 +30,7 @@ struct tn_sink {
     int             fd;
     int             folder;     /* where the file will be */
     char            name[PATH_MAX];     /* how it will be called there */
-    char            temp[TEMP_SIZE];    /* how it is called now: "" is not at all */
+    char            temp[TN_TEMPORARY_NAME];    /* how it is called now: "" is not at all */
     bool            replace;
     bool            nameless;   /* a descriptor that was given: publish names nothing */
 };
@@ -88,25 +83,6 @@ static tn_status fail_range(tn_error *err, uint64_t offset, uint64_t n)
 
 /* ---- temporary names ---- */
 
-static bool make_temp_name(char name[TEMP_SIZE])
-{
-    uint8_t random[TEMP_RANDOM];
-    char middle[TEMP_RANDOM + 1] = "";
-    if (getentropy(random, sizeof random) != 0)
-        return false;
-    for (size_t i = 0; i < TEMP_RANDOM; i++)
-        middle[i] = temp_letters[random[i] & 31];
-    snprintf(name, TEMP_SIZE, "%s%s%s", TEMP_PREFIX, middle, TEMP_SUFFIX);
-    return true;
-}
-
-static bool is_temp_name(const char *name)
-{
-    return strlen(name) == TEMP_SIZE - 1 && strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) == 0 &&
-           strspn(name + strlen(TEMP_PREFIX), temp_letters) == TEMP_RANDOM &&
-           strcmp(name + strlen(TEMP_PREFIX) + TEMP_RANDOM, TEMP_SUFFIX) == 0;
-}
-
 /* Is `name` still the open file fd? */
 static bool is_named(int folder, const char *name, int fd)
 {
@@ -143,7 +119,7 @@ static void remove_litter(int folder)
         return;
     }
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        if (is_temp_name(entry->d_name))
+        if (tn_is_temporary_name(entry->d_name))
             remove_if_forgotten(folder, entry->d_name);
     closedir(dir);
 }
@@ -170,7 +146,7 @@ static int create_unnamed(tn_sink *s, mode_t mode)
 static int create_named(tn_sink *s, mode_t mode)
 {
     for (int i = 0; i < MAX_TRIES; i++) {
-        if (!make_temp_name(s->temp))
+        if (!tn_temporary_name(s->temp))
             break;
         int fd = openat(s->folder, s->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno == EEXIST)
@@ -464,9 +440,9 @@ static int link_unnamed(tn_sink *s, const char *name)
 
 static int link_as_temp(tn_sink *s)
 {
-    char temp[TEMP_SIZE];
+    char temp[TN_TEMPORARY_NAME];
     for (int i = 0; i < MAX_TRIES; i++) {
-        if (!make_temp_name(temp))
+        if (!tn_temporary_name(temp))
             return -1;
         if (link_unnamed(s, temp) == 0) {
             memcpy(s->temp, temp, sizeof temp);
