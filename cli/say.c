@@ -16,6 +16,7 @@ int exit_code(tn_status status)
     case TN_ERR_NOMEM:
     case TN_ERR_IO:
     case TN_ERR_CANCELLED:
+    case TN_ERR_CHANGED:
         return EXIT_SYSTEM;
     case TN_ERR_ARGUMENT:
     case TN_ERR_EXISTS:

@@ -498,6 +498,7 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     if (status)
         return status;
     c->writer->fd = c->out_fd;
+    c->writer->reading = c->in;
     const char *lost = c->in->left_out;
     if (!lost && !c->writer->format->keeps_properties)
         lost = c->in->left_out_property;

@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+enum {
+    MAX_TRIES    = 1000,        /* while others change the file between our reading it and our replacing it */
+    WAIT_SECONDS = 60           /* for others who are copying the data: one after the other they copy it once each */
+};
+
 /* A list with one key set, replaced or removed; in the file's arena. */
 static tn_status edit_list(tn_file *f, const tn_meta **list, size_t *n, const tn_meta_edit *edit, tn_error *err)
 {
@@ -49,12 +54,17 @@ static tn_status apply(tn_file *f, const tn_meta_edit *edit, tn_error *err)
 
 static tn_status write_edited(tn_file *f, const char *path, uint64_t *shared, tn_error *err)
 {
+    const tn_source *source = f->shards[0].source;
+    tn_lock lock = tn_identity_lock(tn_source_fd(source), WAIT_SECONDS);
     tn_sink *sink;
     uint64_t size;
     tn_status status = tn_sink_open(path, true, &sink, err);
     if (status)
         return status;
-    status = f->format->rewrite(f, sink, &size, shared, err);
+    tn_sink_expect(sink, tn_source_identity(source), lock == TN_LOCK_HELD);
+    status = tn_sink_check(sink, err);      /* it may have changed while we waited: then copying it is in vain */
+    if (!status)
+        status = f->format->rewrite(f, sink, &size, shared, err);
     status = tn_file_settle(f, status, err);
     if (!status)
         return tn_sink_publish(sink, size, err);
@@ -74,6 +84,7 @@ static tn_status check_editable(const tn_file *f, tn_error *err)
     return TN_OK;
 }
 
+/* The lock of the file goes when it is closed. */
 static tn_status run(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared, tn_error *err)
 {
     tn_file *f;
@@ -93,7 +104,9 @@ tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedit
 {
     tn_error why = { .offset = TN_NO_OFFSET };
     uint64_t shared = 0;
-    tn_status status = run(path, edits, nedits, &shared, &why);
+    tn_status status = TN_ERR_CHANGED;
+    for (int i = 0; i < MAX_TRIES && status == TN_ERR_CHANGED; i++)
+        status = run(path, edits, nedits, &shared, &why);
     if (status) {
         tn_error_in_file(&why, path);
         if (err)

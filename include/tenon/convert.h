@@ -168,7 +168,9 @@ typedef struct tn_convert_result {
  *
  * TN_ERR_ARGUMENT: a glob or an old name that matches nothing, two tensors of
  * one new name, a cast that has no meaning.  TN_ERR_LOSS: something the output cannot hold.
- * TN_ERR_CHECKSUM: the input is damaged; nothing was written. */
+ * TN_ERR_CHECKSUM: the input is damaged; nothing was written.
+ * TN_ERR_CHANGED: `path` is the input, which has changed since it was opened;
+ * nothing was replaced. */
 TN_API tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options,
                             tn_convert_result *result, tn_error *err);
 
@@ -182,8 +184,10 @@ typedef struct tn_meta_edit {
 /* Replaces the file at `path` by one whose metadata is changed and whose data
  * is the same bytes: shared with the old file where the file system can, else
  * copied in the kernel.  *shared_bytes (may be NULL) tells how many bytes are
- * shared.  TN_ERR_ARGUMENT: no such tensor or key, or the container has no
- * place for it. */
+ * shared.  Others may do the same at the same time: no change is lost.
+ * TN_ERR_ARGUMENT: no such tensor or key, or the container has no
+ * place for it.  TN_ERR_CHANGED: others have changed the file again and
+ * again, without end.  TN_ERR_IO also: another program keeps it locked. */
 TN_API tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
                               uint64_t *shared_bytes, tn_error *err);
 

@@ -30,7 +30,8 @@ typedef enum tn_status {
     TN_ERR_CHECKSUM    = 14,    /* the data does not match its checksum */
     TN_ERR_LOSS        = 15,    /* would lose something that no option allows to lose */
     TN_ERR_ARGUMENT    = 20,    /* the caller broke a documented promise */
-    TN_ERR_EXISTS      = 21     /* the output exists and replacing was not allowed */
+    TN_ERR_EXISTS      = 21,    /* the output exists and replacing was not allowed */
+    TN_ERR_CHANGED     = 22     /* the file has changed since it was read: it was not replaced */
 } tn_status;                    /* values are ABI: append, never renumber */
 
 #define TN_NO_OFFSET UINT64_MAX

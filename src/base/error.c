@@ -22,6 +22,7 @@ const char *tn_status_text(tn_status status)
     case TN_ERR_LOSS:        return "something would be lost";
     case TN_ERR_ARGUMENT:    return "wrong argument";
     case TN_ERR_EXISTS:      return "already exists";
+    case TN_ERR_CHANGED:     return "changed meanwhile";
     }
     return "unknown status";
 }

@@ -1,6 +1,7 @@
 /* bytes/sink.c - a file that appears whole or not at all, a descriptor, and memory. */
 #include "bytes/sink.h"
 #include "bytes/guard.h"
+#include "bytes/identity.h"
 #include "bytes/place.h"
 #include "bytes/sink_calls.h"
 #include "bytes/temporary.h"
@@ -33,6 +34,11 @@ struct tn_sink {
     char            temp[TN_TEMPORARY_NAME];    /* how it is called now: "" is not at all */
     bool            replace;
     bool            nameless;   /* a descriptor that was given: publish names nothing */
+    bool            exists;     /* there was a file of that name when the sink was opened: */
+    tn_identity     old;
+    bool            expects;    /* a file of that name was read: */
+    bool            locked;     /* it is, by the caller */
+    tn_identity     read;
 };
 
 static int open_tmpfile(int folder, mode_t mode)
@@ -215,6 +221,9 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     s->replace = replace;
     s->folder = place.folder;
     memcpy(s->name, place.name, sizeof s->name);
+    s->exists = place.exists;
+    if (place.exists)
+        s->old = tn_identity_of(&place.old);
     status = place.exists ? check_old(&place.old, replace, err) : TN_OK;
     if (!status) {
         remove_litter(s->folder);
@@ -225,6 +234,33 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     else
         *sink = s;
     return status;
+}
+
+void tn_sink_expect(tn_sink *sink, const tn_identity *read, bool locked)
+{
+    sink->expects = true;
+    sink->locked = locked;
+    sink->read = *read;
+}
+
+/* The file may be gone from the name already: then the name counts. */
+bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *path)
+{
+    struct stat ours, theirs;
+    tn_place place;
+    if (sink->exists && tn_identity_same_file(&sink->old, read))
+        return true;
+    if (sink->out || sink->nameless || !path || tn_place_find(path, &place, NULL) != TN_OK)
+        return false;
+    bool same = strcmp(sink->name, place.name) == 0 && fstat(sink->folder, &ours) == 0 &&
+                fstat(place.folder, &theirs) == 0 && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+    close(place.folder);
+    return same;
+}
+
+tn_status tn_sink_check(const tn_sink *sink, tn_error *err)
+{
+    return sink->expects ? tn_identity_check(sink->folder, sink->name, &sink->read, err) : TN_OK;
 }
 
 tn_status tn_sink_open_fd(int fd, tn_sink **sink, tn_error *err)
@@ -486,6 +522,22 @@ static tn_status give_name(tn_sink *s, tn_error *err)
     return TN_OK;
 }
 
+/* Gives it its name if nobody has changed what was read. */
+static tn_status take_place(tn_sink *s, tn_error *err)
+{
+    int lock = -1;
+    tn_status status = TN_OK;
+    if (s->expects && s->locked)
+        status = tn_sink_check(s, err);
+    else if (s->expects)
+        status = tn_identity_claim(s->folder, s->name, &s->read, &lock, err);
+    if (!status)
+        status = give_name(s, err);
+    if (lock >= 0)
+        close(lock);
+    return status;
+}
+
 static int sync_fd(int fd)
 {
     int result;
@@ -501,7 +553,7 @@ static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
         return fail_write(err, errno);
     if (s->nameless)
         return TN_OK;
-    tn_status status = give_name(s, err);
+    tn_status status = take_place(s, err);
     if (status)
         return status;
     /* Too late to undo, and a disk that fails here would not let us.  EINVAL:

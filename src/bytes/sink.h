@@ -23,6 +23,20 @@ typedef struct tn_sink tn_sink;
  * directory or another thing that is no regular file, or cannot be written. */
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err);
 
+/* The file that is to be replaced was read, as `read` says: publishing fails
+ * with TN_ERR_CHANGED and replaces nothing unless the name still leads to that
+ * file, unchanged.  Publishing locks it meanwhile, unless the caller has it
+ * locked (bytes/identity.h). */
+void tn_sink_expect(tn_sink *sink, const tn_identity *read, bool locked);
+
+/* Whether publishing would replace that file, which was found at `path`: it has
+ * the name, or has lost it to another since.  NULL: nobody knows where it was. */
+bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *path);
+
+/* Whether a sink with an expectation could be published now: for several that
+ * are to be published together, to be asked before the first is. */
+tn_status tn_sink_check(const tn_sink *sink, tn_error *err);
+
 /* An open file without a name to be had, a memfd: publish gives it its size, and
  * that is all.  The descriptor is duplicated: the caller keeps its own, and with
  * it what a sink that is abandoned has written. */

@@ -16,6 +16,7 @@ struct tn_source {
     int            fd;          /* -1: memory */
     int            watched;     /* the file that is looked at: fd, or that of a memory, or -1 */
     uint64_t       size;
+    tn_identity    identity;    /* of fd */
     const uint8_t *base;        /* all bytes in place, or NULL: not mapped */
     const tn_guard *guard;      /* of what is mapped, or NULL */
     tn_guard      *own;         /* the same if it was mapped here */
@@ -76,6 +77,7 @@ static tn_status open_taken(int fd, tn_io io, tn_source **source, tn_error *err)
     }
     s->fd = s->watched = fd;
     s->size = (uint64_t)st.st_size;
+    s->identity = tn_identity_of(&st);
     if (io != TN_IO_PREAD)
         status = map_whole(s, io == TN_IO_MMAP ? err : NULL);
     if (status && io == TN_IO_MMAP) {
@@ -150,6 +152,11 @@ uint64_t tn_source_size(const tn_source *source)
 int tn_source_fd(const tn_source *source)
 {
     return source->fd;
+}
+
+const tn_identity *tn_source_identity(const tn_source *source)
+{
+    return source->fd >= 0 ? &source->identity : NULL;
 }
 
 /* So many bytes are copied faster by the kernel, which maps nothing for it. */

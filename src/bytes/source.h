@@ -9,6 +9,7 @@
 #define TN_BYTES_SOURCE_H
 
 #include "base/arena.h"
+#include "bytes/identity.h"
 
 #include <tenon/file.h>
 
@@ -29,6 +30,9 @@ void      tn_source_watch(tn_source *source, const struct tn_guard *guard, int f
 
 uint64_t tn_source_size(const tn_source *source);
 int      tn_source_fd(const tn_source *source);     /* -1 for memory */
+
+/* Which file it is, as it was when it was opened; NULL for memory. */
+const tn_identity *tn_source_identity(const tn_source *source);
 
 /* The bytes [offset, offset + n) in place, valid until the source is closed;
  * NULL when the source is not mapped or the range is outside. */

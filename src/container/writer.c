@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "container/file.h"
 #include "container/record.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
@@ -428,6 +429,19 @@ tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
 
 /* ---- placing ---- */
 
+/* If the output takes the place of the input, it does so only while nobody has
+ * changed that.  Of a large set the first two paths are looked at, which are
+ * those of files that name others; of all, whether the file itself is there. */
+static void expect_input(const tn_writer *w, tn_sink *sink)
+{
+    for (size_t i = 0; w->reading && i < w->reading->nshards; i++) {
+        const tn_shard *shard = &w->reading->shards[i];
+        const tn_identity *read = tn_source_identity(shard->source);
+        if (read && tn_sink_replaces(sink, read, i < 2 ? shard->path : NULL))
+            tn_sink_expect(sink, read, false);
+    }
+}
+
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err)
 {
     tn_out_file *grown = realloc(w->files, (w->nfiles + 1) * sizeof *grown);
@@ -441,6 +455,7 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err) : tn_sink_open(path, w->options.replace, &f->sink, err);
     if (status)
         return status;
+    expect_input(w, f->sink);
     if (w->dry_run) {           /* it could be written: that is all we wanted to know */
         tn_sink_abandon(f->sink);
         f->sink = NULL;

@@ -53,6 +53,7 @@ struct tn_writer {
     tn_create_options options;  /* align filled in */
     const char       *path;
     bool              dry_run;
+    const tn_file    *reading;  /* where the tensors come from, which may be where they go to; or NULL */
     int               fd;       /* what the only file is written into instead of `path`; -1: nothing */
     tn_status         failed;   /* of the first call that failed: no later one succeeds */
     tn_arena          arena;
