@@ -157,6 +157,7 @@ tn_create_options create_options(const opts *o)
         .level = o->level,
         .checksum = o->checksum,
         .jobs = o->jobs,
+        .note = progress_note,
     };
 }
 
@@ -193,6 +194,7 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
 {
     job j = { .o = o, .rules = rules };
     tn_create_options create = create_options(o);
+    create.note_context = &j.bar;
     tn_convert_options options = convert_options(&j, &create);
     tn_convert_result result = { 0 };
     tn_error err;

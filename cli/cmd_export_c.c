@@ -190,7 +190,7 @@ static int export_file(const opts *o, const tn_file *file)
     tn_export_options options = {
         .size = sizeof options, .mli = o->mli, .name = o->name, .section = o->section, .align = o->align, .binary = o->binary,
         .replace = o->force, .only = o->only.items, .nonly = o->only.count, .report = rows ? row : NULL, .progress = progress_step,
-        .context = &j,
+        .context = &j, .note = progress_note,
     };
     tn_export_result result = { 0 };
     tn_error err;

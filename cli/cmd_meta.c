@@ -118,7 +118,8 @@ static int edit(const opts *o)
     uint64_t shared = 0;
     int code = EXIT_DONE;
     signals_catch();            /* an edit has no half: it ends, then the signal does its work */
-    if (tn_edit_meta(o->files[0], edits, n, &shared, &err) == TN_OK)
+    const tn_edit_options options = { .size = sizeof options, .note = progress_note };
+    if (tn_edit_meta_with(o->files[0], edits, n, &options, &shared, &err) == TN_OK)
         edit_done(o, shared);
     else
         code = say_error(NULL, &err);

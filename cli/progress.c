@@ -1,5 +1,6 @@
 /* cli/progress.c - the bar on stderr, and stopping when a signal asks. */
 #include "progress.h"
+#include "say.h"
 #include "text.h"
 
 #include <signal.h>
@@ -94,4 +95,11 @@ void progress_end(progress *p)
     if (p->drawn)
         fputs("\r\033[K", stderr);
     p->drawn = false;
+}
+
+void progress_note(void *context, const char *path, const char *text)
+{
+    if (context)
+        progress_end(context);
+    say("%s: %s", escaped(path), text);
 }

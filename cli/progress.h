@@ -22,6 +22,9 @@ void progress_end(progress *p);
 /* A tn_progress_fn whose context is a progress. */
 int progress_step(void *context, uint64_t done, uint64_t total);
 
+/* A tn_note_fn whose context is a progress, or NULL: says it, --quiet or not. */
+void progress_note(void *context, const char *path, const char *text);
+
 /* From now on SIGINT, SIGTERM and SIGHUP ask the work to stop, so that it can
  * clean up.  A second one ends the program at once. */
 void signals_catch(void);

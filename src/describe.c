@@ -1,5 +1,6 @@
 /* describe.c - descriptors of the tensors in any container. */
 #include "base/error.h"
+#include "base/options.h"
 #include "bytes/sink.h"
 #include "bytes/json.h"
 #include "container/file.h"
@@ -175,15 +176,17 @@ tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descripto
     return status;
 }
 
-tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool list, const char *path, bool replace, size_t *size,
-                              tn_error *err)
+tn_status tn_descriptors_save_with(const tn_descriptor *descriptors, size_t n, const char *path,
+                                   const tn_save_options *options, size_t *size, tn_error *err)
 {
+    tn_save_options o = { 0 };
     tn_sink *sink = NULL;
     char *json = NULL;
     size_t length = 0;
-    tn_status status = tn_descriptors_write(descriptors, n, list, &json, &length, err);
+    tn_take_options(&o, sizeof o, options);
+    tn_status status = tn_descriptors_write(descriptors, n, o.list, &json, &length, err);
     if (!status)
-        status = tn_sink_open(path, replace, &sink, err);
+        status = tn_sink_open(path, o.replace, &sink, err);
     if (!status)
         status = tn_sink_write(sink, 0, json, length, err);
     free(json);
@@ -193,5 +196,13 @@ tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool l
     }
     if (size)
         *size = length;
+    tn_sink_listen(sink, (tn_listener){ o.note, o.context, path });
     return tn_sink_publish(sink, length, err);
+}
+
+tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool list, const char *path, bool replace, size_t *size,
+                              tn_error *err)
+{
+    const tn_save_options options = { .size = sizeof options, .list = list, .replace = replace };
+    return tn_descriptors_save_with(descriptors, n, path, &options, size, err);
 }

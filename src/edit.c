@@ -1,5 +1,6 @@
 /* edit.c - new metadata, the same data. */
 #include "base/error.h"
+#include "base/options.h"
 #include "bytes/sink.h"
 #include "container/file.h"
 
@@ -52,15 +53,16 @@ static tn_status apply(tn_file *f, const tn_meta_edit *edit, tn_error *err)
     return status;
 }
 
-static tn_status write_edited(tn_file *f, const char *path, uint64_t *shared, tn_error *err)
+static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;
     tn_lock lock = tn_identity_lock(tn_source_fd(source), WAIT_SECONDS);
     tn_sink *sink;
     uint64_t size;
-    tn_status status = tn_sink_open(path, true, &sink, err);
+    tn_status status = tn_sink_open(listener.path, true, &sink, err);
     if (status)
         return status;
+    tn_sink_listen(sink, listener);
     tn_sink_expect(sink, tn_source_identity(source), lock == TN_LOCK_HELD);
     status = tn_sink_check(sink, err);      /* it may have changed while we waited: then copying it is in vain */
     if (!status)
@@ -85,28 +87,32 @@ static tn_status check_editable(const tn_file *f, tn_error *err)
 }
 
 /* The lock of the file goes when it is closed. */
-static tn_status run(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared, tn_error *err)
+static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t nedits, uint64_t *shared, tn_error *err)
 {
     tn_file *f;
-    tn_status status = tn_open(path, NULL, &f, err);
+    tn_status status = tn_open(listener.path, NULL, &f, err);
     if (status)
         return status;
     status = check_editable(f, err);
     for (size_t i = 0; i < nedits && !status; i++)
         status = apply(f, &edits[i], err);
     if (!status)
-        status = write_edited(f, path, shared, err);
+        status = write_edited(f, listener, shared, err);
     tn_close(f);
     return status;
 }
 
-tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared_bytes, tn_error *err)
+tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t nedits, const tn_edit_options *options,
+                            uint64_t *shared_bytes, tn_error *err)
 {
+    tn_edit_options o = { 0 };
+    tn_take_options(&o, sizeof o, options);
+    tn_listener listener = { o.note, o.context, path };
     tn_error why = { .offset = TN_NO_OFFSET };
     uint64_t shared = 0;
     tn_status status = TN_ERR_CHANGED;
     for (int i = 0; i < MAX_TRIES && status == TN_ERR_CHANGED; i++)
-        status = run(path, edits, nedits, &shared, &why);
+        status = run(listener, edits, nedits, &shared, &why);
     if (status) {
         tn_error_in_file(&why, path);
         if (err)
@@ -115,4 +121,9 @@ tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedit
         *shared_bytes = shared;
     }
     return status;
+}
+
+tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared_bytes, tn_error *err)
+{
+    return tn_edit_meta_with(path, edits, nedits, NULL, shared_bytes, err);
 }

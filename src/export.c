@@ -536,6 +536,8 @@ static tn_status write_files(job *j, const char *folder, tn_error *err)
     tn_status status = tn_c_files_open(&j->files, folder, j->name, j->o.binary ? ".bin" : ".c", ".h", j->o.replace, err);
     if (status)
         return status;
+    tn_sink_listen(j->files.first.sink, (tn_listener){ j->o.note, j->o.context, j->files.first.path });
+    tn_sink_listen(j->files.second.sink, (tn_listener){ j->o.note, j->o.context, j->files.second.path });
     j->output_failed = false;
     status = write_both(j, err);
     if (tn_file_intact(j->in, NULL)) {

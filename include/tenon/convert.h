@@ -191,6 +191,15 @@ typedef struct tn_meta_edit {
 TN_API tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
                               uint64_t *shared_bytes, tn_error *err);
 
+/* The same with options, which may be NULL. */
+typedef struct tn_edit_options {
+    size_t     size;
+    tn_note_fn note;            /* may be NULL */
+    void      *context;
+} tn_edit_options;
+TN_API tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t nedits,
+                                   const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err);
+
 enum {                          /* tn_difference.what */
     TN_DIFF_ONLY_A = 1,         /* b is NULL */
     TN_DIFF_ONLY_B = 2,         /* a is NULL */

@@ -196,6 +196,16 @@ TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n
 TN_API tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool list, const char *path, bool replace,
                                      size_t *size, tn_error *err);
 
+/* The same with options, which may be NULL. */
+typedef struct tn_save_options {
+    size_t     size;
+    bool       list, replace;
+    tn_note_fn note;            /* may be NULL */
+    void      *context;
+} tn_save_options;
+TN_API tn_status tn_descriptors_save_with(const tn_descriptor *descriptors, size_t n, const char *path,
+                                          const tn_save_options *options, size_t *size, tn_error *err);
+
 /* ---- checking ---- */
 
 typedef struct tn_finding {

@@ -67,7 +67,8 @@ typedef struct tn_export_options {
     size_t             nonly;
     tn_export_fn     report;      /* may be NULL */
     tn_progress_fn     progress;    /* may be NULL; bytes of data */
-    void              *context;     /* for both callbacks */
+    void              *context;     /* for all callbacks */
+    tn_note_fn         note;        /* may be NULL */
 } tn_export_options;
 
 /* Bytes by where they go, those that alignment takes included; on a 32-bit

@@ -112,6 +112,12 @@ TN_API tn_status tn_part_read_rows(const tn_file *file, const tn_part *part, uin
  * one thread at a time.  Returning non-zero stops with TN_ERR_CANCELLED. */
 typedef int (*tn_progress_fn)(void *context, uint64_t done, uint64_t total);
 
+/* What a user should know although nothing failed, one line: that a file which
+ * was replaced had an owner, a mode or attributes that the new one could not
+ * be given.  `path` is the file as the caller named it.  Called once a file,
+ * when it has its name. */
+typedef void (*tn_note_fn)(void *context, const char *path, const char *text);
+
 typedef enum tn_verdict {
     TN_VERDICT_OK          = 0, /* the checksum was computed and agrees */
     TN_VERDICT_NONE        = 1, /* the part has no checksum; what could be decoded was */

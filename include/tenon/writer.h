@@ -7,7 +7,11 @@
  *     tn_writer_finish()     only now does the file appear, whole
  *
  * The bytes go into an unnamed file in the target's folder; until finish
- * succeeds an existing file of that name stays as it was.  A writer is used by
+ * succeeds an existing file of that name stays as it was.  The new file has
+ * owner, group, mode, access list and extended attributes of the one that it
+ * replaces, where the system allows it; what it cannot have is told to
+ * tn_create_options.note, and nobody gets access who had none.  Other names
+ * (hard links) of the old file keep the old file.  A writer is used by
  * one thread at a time.  After an error every call fails: abandon it.  A set of
  * shards appears file by file, the index that names them last. */
 #ifndef TENON_WRITER_H
@@ -38,6 +42,8 @@ typedef struct tn_create_options {
     bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit for bit */
     bool        ocp_names;      /* safetensors, zTensor, npz: the scales of a scaled tensor are called NAME_scale and that of
                                  * the tensor beside them NAME_scale_2, as other software knows them; else NAME.ROLE */
+    tn_note_fn  note;           /* may be NULL */
+    void       *note_context;
 } tn_create_options;
 
 /* Begins a file.  `options` may be NULL.  The disk is not touched before the

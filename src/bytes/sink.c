@@ -1,5 +1,6 @@
 /* bytes/sink.c - a file that appears whole or not at all, a descriptor, and memory. */
 #include "bytes/sink.h"
+#include "bytes/attributes.h"
 #include "bytes/guard.h"
 #include "bytes/identity.h"
 #include "bytes/place.h"
@@ -35,7 +36,9 @@ struct tn_sink {
     bool            replace;
     bool            nameless;   /* a descriptor that was given: publish names nothing */
     bool            exists;     /* there was a file of that name when the sink was opened: */
-    tn_identity     old;
+    struct stat     old;
+    tn_lost         lost;       /* what the new file does not have of it */
+    tn_listener     listener;   /* who wants to know */
     bool            expects;    /* a file of that name was read: */
     bool            locked;     /* it is, by the caller */
     tn_identity     read;
@@ -171,20 +174,14 @@ static int create_named(tn_sink *s, mode_t mode)
     return -1;
 }
 
-/* `old` is the file that will be replaced, or NULL. */
-static tn_status create(tn_sink *s, const struct stat *old, tn_error *err)
+/* What takes the place of another is the owner's alone until it is published. */
+static tn_status create(tn_sink *s, tn_error *err)
 {
-    mode_t mode = old ? old->st_mode & 0777 : 0666;
+    mode_t mode = s->exists ? 0600 : 0666;
     s->fd = create_unnamed(s, mode);
     if (s->fd < 0)
         s->fd = create_named(s, mode);      /* says why if that is impossible too */
-    if (s->fd < 0)
-        return fail_write(err, errno);
-    /* What the umask took away comes back.  A file system without permission
-     * bits may refuse; the file is then no more open than the old one. */
-    if (old)
-        (void)fchmod(s->fd, mode);
-    return TN_OK;
+    return s->fd < 0 ? fail_write(err, errno) : TN_OK;
 }
 
 static tn_status check_old(const struct stat *old, bool replace, tn_error *err)
@@ -222,18 +219,22 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     s->folder = place.folder;
     memcpy(s->name, place.name, sizeof s->name);
     s->exists = place.exists;
-    if (place.exists)
-        s->old = tn_identity_of(&place.old);
+    s->old = place.old;
     status = place.exists ? check_old(&place.old, replace, err) : TN_OK;
     if (!status) {
         remove_litter(s->folder);
-        status = create(s, place.exists ? &place.old : NULL, err);
+        status = create(s, err);
     }
     if (status)
         tn_sink_abandon(s);
     else
         *sink = s;
     return status;
+}
+
+void tn_sink_listen(tn_sink *sink, tn_listener listener)
+{
+    sink->listener = listener;
 }
 
 void tn_sink_expect(tn_sink *sink, const tn_identity *read, bool locked)
@@ -248,7 +249,8 @@ bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *
 {
     struct stat ours, theirs;
     tn_place place;
-    if (sink->exists && tn_identity_same_file(&sink->old, read))
+    tn_identity old = tn_identity_of(&sink->old);
+    if (sink->exists && tn_identity_same_file(&old, read))
         return true;
     if (sink->out || sink->nameless || !path || tn_place_find(path, &place, NULL) != TN_OK)
         return false;
@@ -547,15 +549,42 @@ static int sync_fd(int fd)
     return result;
 }
 
+/* What has the name now, if anything has, is what is replaced: it may not be
+ * what was there when the sink was opened. */
+static tn_status keep_attributes(tn_sink *s, tn_error *err)
+{
+    struct stat now;
+    if (s->replace && fstatat(s->folder, s->name, &now, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(now.st_mode)) {
+        s->exists = true;
+        s->old = now;
+    }
+    if (!s->exists)
+        return TN_OK;
+    return tn_attributes_keep((tn_replaced){ s->folder, s->name, &s->old }, s->fd, &s->lost, err);
+}
+
+static void tell(const tn_sink *s)
+{
+    char text[sizeof s->lost.text + 80];
+    if (s->lost.length == 0 || !s->listener.note)
+        return;
+    snprintf(text, sizeof text, "replaced, but not all of the old file could be kept: %s", s->lost.text);
+    s->listener.note(s->listener.context, s->listener.path, text);
+}
+
 static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
 {
+    tn_status status = s->nameless ? TN_OK : keep_attributes(s, err);
+    if (status)
+        return status;
     if (tn_sink_calls.ftruncate(s->fd, (off_t)size) != 0 || (!s->nameless && sync_fd(s->fd) != 0))
         return fail_write(err, errno);
     if (s->nameless)
         return TN_OK;
-    tn_status status = take_place(s, err);
+    status = take_place(s, err);
     if (status)
         return status;
+    tell(s);
     /* Too late to undo, and a disk that fails here would not let us.  EINVAL:
      * a file system that does not sync folders. */
     if (sync_fd(s->folder) != 0 && errno != EINVAL)

@@ -15,13 +15,22 @@
 
 typedef struct tn_sink tn_sink;
 
-/* Nothing at `path` changes before tn_sink_publish().  An existing file keeps
- * its permission bits; a symbolic link is followed, and stays one, unless it
+/* Nothing at `path` changes before tn_sink_publish().  The new file gets owner,
+ * group, mode, access list and extended attributes of the one it replaces, as
+ * far as the system allows (bytes/attributes.h); a symbolic link is followed, and stays one, unless it
  * is not to be trusted (bytes/place.h).  The folder is found once: whatever
  * becomes of the path later, the new file appears in that folder.
  * TN_ERR_EXISTS: there is one and `replace` is false.  TN_ERR_IO: `path` is a
  * directory or another thing that is no regular file, or cannot be written. */
 tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error *err);
+
+/* Who hears what could not be kept of a file that was replaced. */
+typedef struct tn_listener {
+    tn_note_fn  note;           /* NULL: nobody */
+    void       *context;
+    const char *path;           /* as the caller knows the file; kept until the sink is gone */
+} tn_listener;
+void tn_sink_listen(tn_sink *sink, tn_listener listener);
 
 /* The file that is to be replaced was read, as `read` says: publishing fails
  * with TN_ERR_CHANGED and replaces nothing unless the name still leads to that

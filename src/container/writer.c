@@ -455,6 +455,7 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err) : tn_sink_open(path, w->options.replace, &f->sink, err);
     if (status)
         return status;
+    tn_sink_listen(f->sink, (tn_listener){ w->options.note, w->options.note_context, f->path });
     expect_input(w, f->sink);
     if (w->dry_run) {           /* it could be written: that is all we wanted to know */
         tn_sink_abandon(f->sink);
