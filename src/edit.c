@@ -8,7 +8,7 @@
 
 enum {
     MAX_TRIES    = 1000,        /* while others change the file between our reading it and our replacing it */
-    WAIT_SECONDS = 60           /* for others who are copying the data: one after the other they copy it once each */
+    WAIT_SECONDS = 60           /* for others who copy the data: so they copy it once each */
 };
 
 /* A list with one key set, replaced or removed; in the file's arena. */
@@ -64,7 +64,7 @@ static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared
         return status;
     tn_sink_listen(sink, listener);
     tn_sink_expect(sink, tn_source_identity(source), lock == TN_LOCK_HELD);
-    status = tn_sink_check(sink, err);      /* it may have changed while we waited: then copying it is in vain */
+    status = tn_sink_check(sink, err);      /* it may have changed while we waited: do not copy it in vain */
     if (!status)
         status = f->format->rewrite(f, sink, &size, shared, err);
     status = tn_file_settle(f, status, err);
@@ -87,7 +87,8 @@ static tn_status check_editable(const tn_file *f, tn_error *err)
 }
 
 /* The lock of the file goes when it is closed. */
-static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t nedits, uint64_t *shared, tn_error *err)
+static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t nedits, uint64_t *shared,
+                     tn_error *err)
 {
     tn_file *f;
     tn_status status = tn_open(listener.path, NULL, &f, err);
@@ -102,8 +103,8 @@ static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t ned
     return status;
 }
 
-tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t nedits, const tn_edit_options *options,
-                            uint64_t *shared_bytes, tn_error *err)
+tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t nedits,
+                            const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err)
 {
     tn_edit_options o = { 0 };
     tn_take_options(&o, sizeof o, options);
@@ -123,7 +124,8 @@ tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t 
     return status;
 }
 
-tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared_bytes, tn_error *err)
+tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared_bytes,
+                       tn_error *err)
 {
     return tn_edit_meta_with(path, edits, nedits, NULL, shared_bytes, err);
 }

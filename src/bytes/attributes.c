@@ -159,7 +159,8 @@ static bool begins(const char *name, const char *with)
 /* Of the content, not of the file; or the access list, which is done. */
 static bool is_left_out(const char *name)
 {
-    return strcmp(name, "security.ima") == 0 || strcmp(name, "security.evm") == 0 || begins(name, "system.posix_acl_");
+    return strcmp(name, "security.ima") == 0 || strcmp(name, "security.evm") == 0 ||
+           begins(name, "system.posix_acl_");
 }
 
 static void copy_one(const copying *c, const char *name)
@@ -188,8 +189,9 @@ static void copy_attributes(const copying *c, const char *names, ssize_t n, bool
 
 static void keep_all(const old_file *old, int to, char *buffer, tn_lost *lost)
 {
-    copying c = { .old = old, .to = to, .value = (uint8_t *)buffer, .there = (uint8_t *)buffer + MOST, .lost = lost };
+    uint8_t *value = (uint8_t *)buffer;
     char *names = buffer + 2 * MOST;
+    copying c = { .old = old, .to = to, .value = value, .there = value + MOST, .lost = lost };
     kept k = { 0 };
     ssize_t n = list_names(old, names, MOST);
     if (n < 0 && !has_none(errno))
@@ -197,7 +199,7 @@ static void keep_all(const old_file *old, int to, char *buffer, tn_lost *lost)
     (void)fchmod(to, S_IRUSR | S_IWUSR);    /* nobody else, until all is as it should be */
     keep_owner(old, to, &k, lost);
     copy_attributes(&c, names, n, false);
-    keep_acl(old, to, &k, c.value, lost);
+    keep_acl(old, to, &k, value, lost);
     keep_mode(old, to, &k, lost);
     copy_attributes(&c, names, n, true);
 }

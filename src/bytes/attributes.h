@@ -1,4 +1,5 @@
-/* bytes/attributes.h - what a file is besides its bytes: owner, group, mode, access list, extended attributes. */
+/* bytes/attributes.h - what a file is besides its bytes: owner, group, mode,
+ * access list, extended attributes. */
 #ifndef TN_BYTES_ATTRIBUTES_H
 #define TN_BYTES_ATTRIBUTES_H
 

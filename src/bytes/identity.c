@@ -16,8 +16,10 @@ enum {
 
 tn_identity tn_identity_of(const struct stat *st)
 {
-    return (tn_identity){ .device = st->st_dev, .inode = st->st_ino, .size = st->st_size, .modified = st->st_mtim,
-                          .changed = st->st_ctim };
+    return (tn_identity){
+        .device = st->st_dev, .inode = st->st_ino, .size = st->st_size,
+        .modified = st->st_mtim, .changed = st->st_ctim,
+    };
 }
 
 static bool same_time(struct timespec a, struct timespec b)
@@ -84,8 +86,8 @@ tn_status tn_identity_claim(int folder, const char *name, const tn_identity *rea
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     tn_lock got = fd >= 0 ? tn_identity_lock(fd, WAIT_SECONDS) : TN_LOCK_NONE;
     if (got == TN_LOCK_BUSY)
-        status = tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is locked by another program, for more than %d seconds: it is "
-                         "not replaced", WAIT_SECONDS);
+        status = tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is locked by another program, for more than %d "
+                         "seconds: it is not replaced", WAIT_SECONDS);
     else                        /* again: it may have changed while we waited */
         status = tn_identity_check(folder, name, read, err);
     if (status && fd >= 0)

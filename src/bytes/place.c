@@ -19,9 +19,10 @@ enum {
 
 static tn_status fail_write(tn_error *err, int error_number)
 {
-    char reason[128];
+    char buffer[128];
+    const char *reason = strerror_r(error_number, buffer, sizeof buffer);
     return tn_fail(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO, TN_NO_OFFSET,
-                   "cannot write: %s (nothing was replaced)", strerror_r(error_number, reason, sizeof reason));
+                   "cannot write: %s (nothing was replaced)", reason);
 }
 
 static tn_status fail_directory(tn_error *err)
@@ -80,8 +81,8 @@ static tn_status check_link(const tn_place *place, tn_error *err)
         return fail_write(err, ELOOP);
     bool of_everybody = (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH);
     if (of_everybody && place->old.st_uid != geteuid() && place->old.st_uid != folder.st_uid)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a symbolic link of another user (%lu) in a folder that "
-                       "everybody may write to: it is not followed; give the path that it leads to",
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a symbolic link of another user (%lu) in a folder "
+                       "that everybody may write to: it is not followed; give the path that it leads to",
                        (unsigned long)place->old.st_uid);
     return TN_OK;
 }
@@ -167,5 +168,6 @@ tn_status tn_place_find(const char *path, tn_place *place, tn_error *err)
         if (status || found)
             return status;
     }
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the symbolic link changes all the time: it leads to no one place");
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+                   "is a symbolic link that changes all the time: nothing was replaced");
 }

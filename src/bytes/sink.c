@@ -255,7 +255,8 @@ bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *
     if (sink->out || sink->nameless || !path || tn_place_find(path, &place, NULL) != TN_OK)
         return false;
     bool same = strcmp(sink->name, place.name) == 0 && fstat(sink->folder, &ours) == 0 &&
-                fstat(place.folder, &theirs) == 0 && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+                fstat(place.folder, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+                ours.st_ino == theirs.st_ino;
     close(place.folder);
     return same;
 }

@@ -33,7 +33,8 @@ bool tn_temporary_name(char name[TN_TEMPORARY_NAME])
 bool tn_is_temporary_name(const char *name)
 {
     return strlen(name) == TN_TEMPORARY_NAME - 1 && strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
-           strspn(name + strlen(PREFIX), letters) == RANDOM && strcmp(name + strlen(PREFIX) + RANDOM, SUFFIX) == 0;
+           strspn(name + strlen(PREFIX), letters) == RANDOM &&
+           strcmp(name + strlen(PREFIX) + RANDOM, SUFFIX) == 0;
 }
 
 /* O_EXCL takes no link and no file that is there already. */

@@ -1,4 +1,4 @@
-"""A file that is replaced keeps its owner, group, mode, access list and attributes; what it cannot keep is said."""
+"""A file that is replaced keeps what it is besides its bytes; what it cannot keep is said."""
 import errno
 import os
 import shutil
@@ -15,8 +15,8 @@ def as_another(*arguments):
     """The tool as a user without privileges; what it said."""
     if not shutil.which("setpriv"):
         raise Skip("root without setpriv cannot become somebody else")
-    command = ["setpriv", f"--reuid={WRITER}", f"--regid={WRITER}", "--clear-groups", "--", open_program(), *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=20)
+    become = ["setpriv", f"--reuid={WRITER}", f"--regid={WRITER}", "--clear-groups", "--"]
+    done = subprocess.run([*become, open_program(), *arguments], capture_output=True, text=True, timeout=20)
     assert done.returncode == 0, f"tenon {' '.join(arguments)}: exit {done.returncode}: {done.stderr}"
     return done.stderr
 
@@ -40,9 +40,8 @@ def access_list(*entries):
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, who) for tag, bits, who in entries)
 
 
-NOBODY_IN_PARTICULAR = 0xffffffff
-LIST = access_list((1, 6, NOBODY_IN_PARTICULAR), (2, 4, 65531), (4, 4, NOBODY_IN_PARTICULAR),
-                   (16, 4, NOBODY_IN_PARTICULAR), (32, 0, NOBODY_IN_PARTICULAR))
+NO_ID = 0xffffffff
+LIST = access_list((1, 6, NO_ID), (2, 4, 65531), (4, 4, NO_ID), (16, 4, NO_ID), (32, 0, NO_ID))
 
 
 def write_npy(path):
@@ -50,7 +49,8 @@ def write_npy(path):
     header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }"
     header = header.ljust(117) + "\n"
     with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<4f", 1, 2, 3, 4))
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        f.write(struct.pack("<4f", 1, 2, 3, 4))
 
 
 def make(folder):
@@ -122,8 +122,7 @@ def a_list_that_cannot_be_kept_gives_nobody_access(folder):
         os.chown(path, OWNER, GROUP)
         os.chmod(path, 0o644)
         set_attribute(path, "system.posix_acl_access", access_list(
-            (1, 6, NOBODY_IN_PARTICULAR), (2, 0, 65531), (4, 4, NOBODY_IN_PARTICULAR), (16, 4, NOBODY_IN_PARTICULAR),
-            (32, 4, NOBODY_IN_PARTICULAR)))
+            (1, 6, NO_ID), (2, 0, 65531), (4, 4, NO_ID), (16, 4, NO_ID), (32, 4, NO_ID)))
         said = as_another(*command)
         assert f"{SAID}: owner {OWNER}, group {GROUP}, access list, mode 0644 (now 0600)" in said, said
         assert os.stat(path).st_mode & 0o7777 == 0o600 and "system.posix_acl_access" not in os.listxattr(path)

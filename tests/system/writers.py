@@ -1,4 +1,4 @@
-"""Several programs change one file at once: no change is lost, and a file that was not read is not replaced."""
+"""Several programs change one file at once: no change is lost."""
 import json
 import os
 import subprocess
@@ -34,9 +34,10 @@ def edit_at_once(folder, suffix):
     took = time.monotonic() - began
     assert codes == [0] * WRITERS, list(zip(codes, said))
     found = keys(made)
-    assert found == {f"key{i}": f"value{i}" for i in range(WRITERS)}, f"{len(found)} of {WRITERS} changes are there"
+    expected = {f"key{i}": f"value{i}" for i in range(WRITERS)}
+    assert found == expected, f"{len(found)} of {WRITERS} changes are there"
     tenon("diff", "--ignore-metadata", source, made)
-    assert sorted(os.listdir(folder)) == sorted([os.path.basename(made), "source.safetensors"]), os.listdir(folder)
+    assert sorted(os.listdir(folder)) == [os.path.basename(made), "source.safetensors"], os.listdir(folder)
     return f"{WRITERS} of {WRITERS} in {took:.1f} s"
 
 
@@ -52,7 +53,7 @@ def twenty_edits_of_a_safetensors_file_at_once_are_all_kept(folder):
 
 @test
 def a_conversion_into_its_input_does_not_undo_an_edit(folder):
-    """Whenever the edit comes: either the conversion is refused, or it came first and the edit is made of its file."""
+    """Whenever it comes: either the conversion is refused, or it came first and its file is edited."""
     refused = 0
     for i in range(12):
         source, made = make(folder, "zt", 16 * MIB)
@@ -63,7 +64,8 @@ def a_conversion_into_its_input_does_not_undo_an_edit(folder):
         assert running.returncode in (0, 3), said
         if running.returncode == 3:
             refused += 1
-            assert said == f"tenon: {made}: has changed since it was read: it is not replaced; try again\n", said
+            text = "has changed since it was read: it is not replaced; try again"
+            assert said == f"tenon: {made}: {text}\n", said
         assert keys(made) == {"k": "v"}, f"the edit is lost, {10 * i} ms after the start"
         tenon("diff", "--ignore-metadata", source, made)
         os.remove(made)

@@ -112,7 +112,8 @@ static void the_input_is_known_by_every_name(void)
     tn_sink *s;
     put_file("in", "old");
     put_file("new", "not read");
-    CHECK(link(in_folder("in").text, in_folder("hard").text) == 0 && symlink("in", in_folder("soft").text) == 0);
+    CHECK(link(in_folder("in").text, in_folder("hard").text) == 0);
+    CHECK(symlink("in", in_folder("soft").text) == 0);
     tn_identity read = identity("in");
     static const char *const names[] = { "in", "hard", "soft", "./in", "none", "new" };
     for (size_t i = 0; i < 6; i++) {
@@ -121,10 +122,11 @@ static void the_input_is_known_by_every_name(void)
         CHECK(tn_sink_replaces(s, &read, in_folder("in").text) == (i < 4));
         tn_sink_abandon(s);
     }
-    CHECK(rename(in_folder("new").text, in_folder("in").text) == 0);    /* it has lost its name before we looked */
+    CHECK(rename(in_folder("new").text, in_folder("in").text) == 0);    /* it loses its name before we look */
     CHECK(tn_sink_open(in_folder("in").text, true, &s, NULL) == TN_OK);
     CHECK(!tn_sink_replaces(s, &read, NULL));
-    CHECK(tn_sink_replaces(s, &read, in_folder("in").text) && tn_sink_replaces(s, &read, in_folder("soft").text));
+    CHECK(tn_sink_replaces(s, &read, in_folder("in").text));
+    CHECK(tn_sink_replaces(s, &read, in_folder("soft").text));
     tn_sink_abandon(s);
 }
 
@@ -175,7 +177,8 @@ static void without_locks_changes_are_seen_all_the_same(void)
 {
     put_file("file", "old");
     tn_sink_calls.flock = no_locks;
-    tn_sink *first = open_expecting("file", identity("file")), *second = open_expecting("file", identity("file"));
+    tn_sink *first = open_expecting("file", identity("file"));
+    tn_sink *second = open_expecting("file", identity("file"));
     CHECK(tn_sink_publish(first, 8, NULL) == TN_OK && file_is("file", "new text"));
     CHECK(tn_sink_publish(second, 8, NULL) == TN_ERR_CHANGED);
 }
@@ -183,7 +186,9 @@ static void without_locks_changes_are_seen_all_the_same(void)
 /* ---- whole files ---- */
 
 static const uint8_t bytes[12] = { 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2 };
-static const simple tensors[] = { { .name = "a", .dtype = TN_UINT8, .rank = 1, .shape = { 12 }, .data = bytes } };
+static const simple tensors[] = {
+    { .name = "a", .dtype = TN_UINT8, .rank = 1, .shape = { 12 }, .data = bytes },
+};
 
 static void a_conversion_into_its_input_is_refused_if_that_has_changed(void)
 {
@@ -192,12 +197,13 @@ static void a_conversion_into_its_input_is_refused_if_that_has_changed(void)
         for (int late = 0; late < 2; late++) {
             tn_create_options create = { .size = sizeof create, .replace = true };
             tn_convert_options options = { .size = sizeof options, .create = &create };
+            const tn_meta_edit edit = { NULL, "k", "v" };
             tn_error err = { .text = "" };
             write_file(names[i], (tn_create_options){ .replace = true }, tensors, 1);
             tn_file *f = open_file(names[i]);
             CHECK(tn_convert(f, in_folder(names[i]).text, &options, NULL, &err) == TN_OK);
             if (late)           /* the conversion above has changed it already */
-                CHECK(tn_edit_meta(in_folder(names[i]).text, &(tn_meta_edit){ NULL, "k", "v" }, 1, NULL, NULL) == TN_OK);
+                CHECK(tn_edit_meta(in_folder(names[i]).text, &edit, 1, NULL, NULL) == TN_OK);
             CHECK(tn_convert(f, in_folder(names[i]).text, &options, NULL, &err) == TN_ERR_CHANGED);
             CHECK(strstr(err.text, names[i]) && strstr(err.text, "has changed since it was read"));
             CHECK(tn_convert(f, in_folder("elsewhere.zt").text, &options, NULL, &err) == TN_OK);
@@ -248,7 +254,8 @@ static void no_edit_is_lost(void)
 }
 
 #undef IN_FOLDER
-#define IN_FOLDER(function) { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
+#define IN_FOLDER(function) \
+    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
 
 int main(void)
 {

@@ -79,7 +79,8 @@ static void a_folder_that_cannot_be_had_is_said_so(void)
     assert_string_equal(err.text, "cannot open its folder: No such file or directory");
     CHECK(setenv("TMPDIR", in_folder("none").text, 1) == 0);
     CHECK(tn_temporary_open(&fd, &err) == TN_ERR_IO);
-    assert_string_equal(err.text, "cannot write a temporary file (TMPDIR says where): No such file or directory");
+    assert_string_equal(err.text,
+                        "cannot write a temporary file (TMPDIR says where): No such file or directory");
 }
 
 static void names_are_random_and_known(void)
@@ -119,7 +120,8 @@ static void nothing_that_is_put_in_the_folder_leads_elsewhere(void)
     }
 }
 
-#define IN_FOLDER(function) { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
+#define IN_FOLDER(function) \
+    { #function, (CMUnitTestFunction)(void (*)(void))function, set_up, tear_down, NULL }
 
 int main(void)
 {
