@@ -265,7 +265,7 @@ static int replace_as_another(const char *const *names, size_t n)
         }
         _exit(good ? 0 : 1);
     }
-    int how;
+    int how = 0;
     CHECK(child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how));
     return WEXITSTATUS(how);
 }

@@ -239,7 +239,7 @@ static void a_mount_without_links_has_none_at_any_moment(void)
         make_shared();
         _exit(race(0, 0) ? 0 : 1);
     }
-    int how;
+    int how = 0;
     CHECK(child > 0 && waitpid(child, &how, 0) == child && WIFEXITED(how));
     if (WEXITSTATUS(how) == 77) {
         print_message("SKIPPED: the system lets nobody mount with nosymfollow\n");
