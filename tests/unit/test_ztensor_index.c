@@ -84,7 +84,7 @@ static void a_field_twice_is_refused(void)
         tn_cbor_put_map(&z.file, ZT_FIELDS + 1);
         zt_fields(&z, "t", 64, 4);
         zt_field_put(&z, twice, "t", 64, 4);
-        expect_refused(&z, TN_ERR_CORRUPT, "once but found it twice");
+        expect_refused(&z, TN_ERR_CORRUPT, "\": expected once but found it twice");
     }
     static const char *const optional[][2] = {
         { "layout", "dense" }, { "data_endianness", "little" }, { "checksum", "crc32c:0x00000000" },
@@ -96,8 +96,75 @@ static void a_field_twice_is_refused(void)
         zt_fields(&z, "t", 64, 4);
         zt_text_field(&z, optional[i][0], optional[i][1]);
         zt_text_field(&z, optional[i][0], optional[i][1]);
-        expect_refused(&z, TN_ERR_CORRUPT, "once but found it twice");
+        expect_refused(&z, TN_ERR_CORRUPT, "\": expected once but found it twice");
     }
+}
+
+/* One item of each CBOR type, and what the reader calls it. */
+static const struct { const char *bytes, *found; size_t n; } items[] = {
+    { "\x07", "an integer", 1 },
+    { "\x1b\xff\xff\xff\xff\xff\xff\xff\xff", "an integer", 9 },
+    { "\x26", "a negative integer", 1 },
+    { "\x41\0", "bytes", 2 },
+    { "\x5f\x41\0\xff", "bytes", 4 },
+    { "\x61t", "text", 2 },
+    { "\x7f\x61t\xff", "text", 4 },
+    { "\x81\x04", "an array", 2 },
+    { "\x9f\x04\xff", "an array", 3 },
+    { "\xa0", "a map", 1 },
+    { "\xbf\xff", "a map", 2 },
+    { "\xf4", "false", 1 },
+    { "\xf5", "true", 1 },
+    { "\xf6", "null", 1 },
+    { "\xf7", "a simple value", 1 },
+    { "\xf9\x44\0", "a float", 3 },
+    { "\xfa\x40\x80\0\0", "a float", 5 },
+    { "\xfb\x40\x10\0\0\0\0\0\0", "a float", 9 },
+    { "\xc1\x07", "an integer", 2 },        /* a tag says nothing about the type */
+    { "\xc1\x61t", "text", 3 },
+};
+
+/* An entry whose field `wrong` has the item; in a shape, `inside` it. */
+static zt_bytes entry_with_item(int wrong, size_t item, bool inside)
+{
+    zt_bytes z = zt_begin(4);
+    tn_cbor_put_array(&z.file, 1);
+    tn_cbor_put_map(&z.file, ZT_FIELDS);
+    for (int i = 0; i < ZT_FIELDS; i++) {
+        if (i != wrong) {
+            zt_field_put(&z, i, "t", 64, 4);
+            continue;
+        }
+        zt_text(&z, zt_field_names[i]);
+        if (inside)
+            tn_cbor_put_array(&z.file, 1);
+        tn_buf_put(&z.file, items[item].bytes, items[item].n);
+    }
+    return z;
+}
+
+static void a_required_field_of_the_wrong_type_is_named(void)
+{
+    static const struct { const char *expected, *taken; bool inside; } fields[] = {
+        { "text", "text", false }, { "an integer that is not negative", "an integer", false },
+        { "an integer that is not negative", "an integer", false }, { "text", "text", false },
+        { "an array", "an array", false }, { "text", "text", false },
+        { "an integer that is not negative", "an integer", true },      /* a dimension of the shape */
+    };
+    size_t refused = 0;
+    for (int k = 0; k < ZT_FIELDS + 1; k++)
+        for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+            int field = fields[k].inside ? 4 : k;
+            char text[160];
+            if (strcmp(items[i].found, fields[k].taken) == 0)
+                continue;
+            zt_bytes z = entry_with_item(field, i, fields[k].inside);
+            snprintf(text, sizeof text, "index entry 0%s: field \"%s\": expected %s but found %s", field ? ", \"t\"" : "",
+                     zt_field_names[field], fields[k].expected, items[i].found);
+            expect_refused(&z, TN_ERR_CORRUPT, text);
+            refused++;
+        }
+    CHECK(refused == 3 * 17 + 3 * 17 + 18);
 }
 
 static void a_custom_field_twice_is_refused(void)
@@ -381,6 +448,7 @@ int main(void)
         TEST(fields_may_come_in_any_order),
         TEST(a_missing_field_is_named),
         TEST(a_field_twice_is_refused),
+        TEST(a_required_field_of_the_wrong_type_is_named),
         TEST(a_custom_field_twice_is_refused),
         TEST(unknown_fields_become_metadata_in_their_order),
         TEST(indefinite_lengths_are_read),

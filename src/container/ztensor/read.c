@@ -5,6 +5,7 @@
 #include "container/record.h"
 #include "container/ztensor/ztensor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,7 @@ typedef struct entry_reader {
     tn_cbor  *c;
     tn_entry  e;
     unsigned  seen;             /* one bit a zt_field */
+    tn_text   field;            /* whose value is being read; none between two fields */
     tn_meta  *custom;           /* reused from entry to entry */
     size_t    ncustom, custom_cap;
     tn_text   last_type;        /* entries of a file mostly repeat each other */
@@ -137,7 +139,7 @@ static void take_endianness(entry_reader *r)
     if (tn_text_is(t, "big"))
         r->e.storage.order = TN_BIG_ENDIAN;
     else if (!tn_text_is(t, "little") && !r->c->status)
-        tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected data_endianness \"little\" or \"big\" but found %s",
+        tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected \"little\" or \"big\" but found %s",
                        tn_quote(t.ptr, t.len < 20 ? t.len : 20).text);
 }
 
@@ -171,7 +173,7 @@ static void take_custom(entry_reader *r, tn_text key)
 static void take_field(entry_reader *r, zt_field field, tn_text key)
 {
     if (field != ZT_CUSTOM && r->seen & 1u << field) {
-        tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected field %s once but found it twice", tn_quote(key.ptr, key.len).text);
+        tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected once but found it twice");
         return;
     }
     r->seen |= 1u << field;
@@ -214,18 +216,37 @@ static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error 
     return tn_meta_check_unique(e->meta, e->nmeta, e->at, err);
 }
 
-static tn_status read_entry(entry_reader *r, const zt_index *index, size_t number, tn_error *err)
+static void take_fields(entry_reader *r)
 {
     tn_text key;
-    r->e = (tn_entry){ .at = index->at + r->c->pos };
     r->seen = 0;
     r->ncustom = 0;
+    r->field = (tn_text){ 0 };
     tn_cbor_map(r->c);
-    while (tn_cbor_key(r->c, &key))
+    while (tn_cbor_key(r->c, &key)) {
+        r->field = key;
         take_field(r, zt_field_of(key), key);
+        if (!r->c->status)
+            r->field = (tn_text){ 0 };
+    }
+}
+
+/* What the reader says of a value, with the entry and the field it stands in. */
+static tn_status fail_entry(const entry_reader *r, const zt_index *index, size_t number, tn_error *err)
+{
+    char field[120] = "";
+    if (r->field.ptr)
+        snprintf(field, sizeof field, "field %s: ", tn_quote(r->field.ptr, r->field.len).text);
+    return tn_fail(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s%s", number, r->e.name ? ", " : "",
+                   r->e.name ? tn_quote_z(r->e.name).text : "", field, r->c->why);
+}
+
+static tn_status read_entry(entry_reader *r, const zt_index *index, size_t number, tn_error *err)
+{
+    r->e = (tn_entry){ .at = index->at + r->c->pos };
+    take_fields(r);
     if (r->c->status)
-        return tn_fail(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s", number, r->e.name ? ", " : "",
-                       r->e.name ? tn_quote_z(r->e.name).text : "", r->c->why);
+        return fail_entry(r, index, number, err);
     if (r->ncustom) {
         r->e.meta = tn_arena_copy(&r->file->arena, r->custom, r->ncustom * sizeof *r->custom);
         r->e.nmeta = (uint32_t)r->ncustom;
