@@ -5,6 +5,20 @@
 
 #include <stdio.h>
 
+static void json_format_keys(const tn_format_key *k)
+{
+    json_key("options");
+    json_open('[');
+    for (; k && k->name; k++) {
+        json_open('{');
+        json_text_field("key", k->name);
+        json_text_field("values", k->values);
+        json_text_field("title", k->title);
+        json_close('}');
+    }
+    json_close(']');
+}
+
 static void json_formats(void)
 {
     const tn_format_info *f;
@@ -19,9 +33,20 @@ static void json_formats(void)
         json_bool_field("compresses", f->compresses);
         json_bool_field("checksums", f->checksums);
         json_bool_field("shards", f->shards);
+        json_format_keys(f->keys);
         json_close('}');
         json_end();
     }
+}
+
+/* Below the table, for no format has many. */
+static void list_format_keys(void)
+{
+    const tn_format_info *f;
+    out_text("\nOptions of one format (--option FORMAT.KEY=VALUE; the first value is the default):\n");
+    for (size_t i = 0; (f = tn_format_at(i)); i++)
+        for (const tn_format_key *k = f->keys; k && k->name; k++)
+            out("  %s.%s=%s  %s\n", f->name, k->name, k->values, k->title);
 }
 
 static int formats(const opts *o)
@@ -45,6 +70,7 @@ static int formats(const opts *o)
         table_cell(&t, f->title);
     }
     table_end(&t);
+    list_format_keys();
     return EXIT_DONE;
 }
 

@@ -150,6 +150,8 @@ tn_create_options create_options(const opts *o)
         .btf_coo_code = o->btf_coo_code,
         .mtx_symmetric = o->mtx_symmetric,
         .ocp_names = o->ocp_names,
+        .format_options = o->format_options,
+        .nformat_options = o->nformat_options,
         .filler = o->filler,
         .align = o->align,
         .shard_size = o->shard_size,
@@ -317,6 +319,7 @@ const command cmd_convert = {
                OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) |
                OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) |
                OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) |
-               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | OPT(QUIET) | OPT(JSON),
+               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) |
+               OPT(OPTION) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

@@ -54,6 +54,21 @@ static bool take_rename(opts *o, const option_row *row, const char *value)
     return strchr(value, '=') && take_list(o, row, value);
 }
 
+/* FORMAT.KEY=VALUE, cut into the three; the library knows which there are. */
+static bool take_format_option(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    size_t format = strcspn(value, "."), equals = strcspn(value, "=");
+    if (!format || equals <= format + 1 || !value[equals] || !value[equals + 1])
+        return false;
+    size_t n = strlen(value) + 1;
+    char *copy = must_allocate(n, 1);
+    memcpy(copy, value, n);
+    copy[format] = copy[equals] = '\0';
+    o->format_options[o->nformat_options++] = (tn_format_option){ copy, copy + format + 1, copy + equals + 1 };
+    return true;
+}
+
 static bool take_set(opts *o, const option_row *row, const char *value)
 {
     return strchr(value, '=') && *value != '=' && take_list(o, row, value);
@@ -332,6 +347,8 @@ static const option_row rows[OPT_COUNT] = {
                             FIELD(mtx_symmetric), 0 },
     [OPT_OCP_NAMES] = { "ocp-names", NULL, NULL, "scales of datatypes as NAME_scale, not NAME.scale", take_flag,
                         FIELD(ocp_names), 0 },
+    [OPT_OPTION] = { "option", "FORMAT.KEY=VALUE", NULL, "option of one format, as \"tenon formats\" lists them", take_format_option,
+                     0, 0 },
     [OPT_TYPES] = { "types", "LIST", NULL, "datatypes, separated by commas: mxfp4,nvfp4,int4_b32", take_text, FIELD(types), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },
@@ -457,6 +474,7 @@ int opts_parse(opts *o, const command *c, int argc, char **argv)
     *o = (opts){ .command = c->name, .cast = { .options.size = sizeof o->cast.options, .scaled.size = sizeof o->cast.scaled } };
     for (size_t i = 0; i < NLISTS; i++)
         list_at(o, i)->items = must_allocate((size_t)argc, sizeof(char *));
+    o->format_options = must_allocate((size_t)argc, sizeof *o->format_options);
     o->uids.items = must_allocate((size_t)argc, sizeof(uint32_t));
     o->gids.items = must_allocate((size_t)argc, sizeof(uint32_t));
     int code = parse_options(o, c, argc, argv);
@@ -476,6 +494,9 @@ void opts_free(opts *o)
 {
     for (size_t i = 0; i < NLISTS; i++)
         free(list_at(o, i)->items);
+    for (size_t i = 0; i < o->nformat_options; i++)
+        free((char *)o->format_options[i].format);
+    free(o->format_options);
     free(o->uids.items);
     free(o->gids.items);
 }

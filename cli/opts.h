@@ -10,7 +10,7 @@
 typedef enum opt_id {
     OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
     OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT, OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_MAX_BYTES, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
-    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC, OPT_OCP_NAMES, OPT_TYPES,
+    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC, OPT_OCP_NAMES, OPT_OPTION, OPT_TYPES,
     OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
     OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE,
     OPT_VERIFY, OPT_JOBS, OPT_MEMORY, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
@@ -49,6 +49,8 @@ typedef struct opts {
     tn_cast_rule cast;          /* what they said */
     id_list     uids, gids;
     text_list   binds;          /* "NAME=VALUE" */
+    tn_format_option *format_options;       /* their texts are one piece of memory, that of `format` */
+    size_t      nformat_options;
     int         compliance;     /* level 1, 2 or 3; 0: not given */
     text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
     char      **files;          /* operands */

@@ -2,7 +2,15 @@
 
 # The names after "name" in `tenon formats`; asked, so that it is never out of date.
 _tenon_formats() {
-    tenon formats 2>/dev/null | sed -n '2,$s/ .*//p'
+    tenon formats 2>/dev/null | sed -n '2,/^$/s/ .*//p'
+}
+
+# The options of one format, FORMAT.KEY=VALUE: below the table of `tenon formats`.
+_tenon_format_options() {
+    local key values value
+    tenon formats 2>/dev/null | sed -n 's/^  \([a-z-]*\.[a-z-]*\)=\([^ ]*\).*/\1 \2/p' | while read -r key values; do
+        for value in ${values//|/ }; do echo "$key=$value"; done
+    done
 }
 
 # The layouts with a name.
@@ -29,7 +37,7 @@ _tenon_options() {
     verify) echo "--jobs --memory $input $common" ;;
     convert)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
-            "--layout --pad --form --max-bytes --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names" \
+            "--layout --pad --form --max-bytes --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names --option" \
             "--dry-run --force --jobs --memory --quiet $input $common"
         ;;
     export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --quiet $input $common" ;;
@@ -69,6 +77,7 @@ _tenon_values() {
     --layout) _tenon_layouts ;;
     --form) echo dense coo csr ;;
     --btf-coo-code) echo 1 2 ;;
+    --option) _tenon_format_options ;;
     --level) echo 1 2 3 ;;
     --mli) echo 1.0 1.1 2.0 ;;
     --align) if [ "$2" = export-c ]; then echo 4 8 64 4K; else echo 64 4K 2M; fi ;;
@@ -92,7 +101,7 @@ _tenon() {
     fi
     case $previous in
     --to | --from | --compress | --checksum | --io | --align | --shard-size | --cast | --round | --overflow | --nan | \
-        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --form | --btf-coo-code | --level | --mli)
+        --complex | --sparse | --types | --scale-mode | --rotate | --dialect | --layout | --form | --btf-coo-code | --option | --level | --mli)
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_values "$previous" "$command")" -- "$current")
         return
         ;;

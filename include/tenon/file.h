@@ -147,6 +147,13 @@ typedef struct tn_verify_options {
  * TN_ERR_CANCELLED: stopped early. */
 TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options, tn_verify_fn report, tn_error *err);
 
+/* An option that only one container has, for writing it. */
+typedef struct tn_format_key {
+    const char *name;           /* "byte-order" */
+    const char *values;         /* "little|big": the first holds where none is given */
+    const char *title;          /* one line for a person */
+} tn_format_key;
+
 /* What containers this build has, in the order of probing. */
 typedef struct tn_format_info {
     const char *name;           /* "safetensors", for --to and --from */
@@ -156,6 +163,7 @@ typedef struct tn_format_info {
     bool        reads, writes;
     bool        probes;         /* recognised by content; else --from is needed */
     bool        compresses, checksums, shards;
+    const tn_format_key *keys;  /* its own options, up to one whose name is NULL; NULL: it has none */
 } tn_format_info;
 
 /* NULL when i is out of range. */

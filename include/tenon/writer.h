@@ -25,6 +25,12 @@ extern "C" {
 
 typedef struct tn_writer tn_writer;
 
+/* An option that only one container has; tn_format_info lists them. */
+typedef struct tn_format_option {
+    const char *format;         /* "ztensor": the one that is written, or TN_ERR_ARGUMENT */
+    const char *key, *value;    /* "byte-order", "big" */
+} tn_format_option;
+
 typedef struct tn_create_options {
     size_t      size;
     const char *format;         /* NULL: by the path's suffix */
@@ -44,6 +50,8 @@ typedef struct tn_create_options {
                                  * the tensor beside them NAME_scale_2, as other software knows them; else NAME.ROLE */
     tn_note_fn  note;           /* may be NULL */
     void       *note_context;
+    const tn_format_option *format_options;     /* looked at by tn_create() only */
+    size_t      nformat_options;
 } tn_create_options;
 
 /* Begins a file.  `options` may be NULL.  The disk is not touched before the

@@ -14,6 +14,8 @@ struct tn_file;
 struct tn_writer;
 struct tn_sink;
 
+enum { TN_MAX_FORMAT_KEYS = 8 };        /* of one format */
+
 typedef struct tn_format {
     tn_format_info info;
 

@@ -88,7 +88,7 @@ static bool plan_spans(run *r)
 static bool same_bytes(const tn_scan_part *p)
 {
     const tn_storage *s = &p->part->storage;
-    return p->stored_kind == p->decoded_kind && !p->change && tn_part_is_range(p->part) && !s->sum_size &&
+    return p->stored_kind == p->decoded_kind && !p->change && p->swap <= 1 && tn_part_is_range(p->part) && !s->sum_size &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->part->array.dtype)->swap_bytes == 1);
 }
 
@@ -99,8 +99,10 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
     bool same = same_bytes(p);
     tn_hash decoded = { 0 };
     tn_status status = tn_stream_open(s, scan->file, p->tensor, p->part, from, n, p->stored_kind, err);
-    if (!status)
+    if (!status) {
         tn_stream_change(s, p->change);
+        tn_stream_swap(s, p->swap);
+    }
     from = p->change ? from / p->change->from_bits * p->change->to_bits : from;     /* eight elements are never cut */
     out->made = 0;
     if (!status)

@@ -13,8 +13,9 @@ typedef struct tn_scan_part {
     const tn_tensor *tensor;
     const tn_part   *part;
     tn_checksum      stored_kind;   /* to compute over the bytes as stored */
-    tn_checksum      decoded_kind;  /* to compute over the bytes as decoded and changed */
+    tn_checksum      decoded_kind;  /* to compute over the bytes as window() gets them */
     const tn_change *change;        /* on the way to window(), or NULL */
+    unsigned         swap;          /* after that: unit of bytes to reverse; 0: none */
 } tn_scan_part;
 
 /* What became of a part. */

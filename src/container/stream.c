@@ -86,6 +86,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->hashed = false;
     s->as_stored = false;
     s->change = NULL;
+    s->swap = 0;
     s->maker = NULL;
     s->nunchanged = 0;
     s->block_size = 0;
@@ -526,6 +527,7 @@ void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, ui
     s->element = first;
     s->elements = first + n;
     s->change = NULL;
+    s->swap = 0;
 }
 
 void tn_stream_change(tn_stream *s, const tn_change *change)
@@ -536,6 +538,11 @@ void tn_stream_change(tn_stream *s, const tn_change *change)
         s->element = s->made * 8 / change->from_bits;
         tn_shape_count(s->part->array.rank, s->part->array.shape, &s->elements);    /* cannot fail: its bytes were counted */
     }
+}
+
+void tn_stream_swap(tn_stream *s, unsigned unit)
+{
+    s->swap = unit;
 }
 
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
@@ -593,11 +600,24 @@ static tn_status next_made(tn_stream *s, const uint8_t **bytes, size_t *n, tn_er
     return status;
 }
 
-tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+static tn_status next_in_host_order(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     if (s->maker)
         return next_made(s, bytes, n, err);
     return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
+}
+
+tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    tn_status status = next_in_host_order(s, bytes, n, err);
+    if (status || s->swap <= 1 || !*n)
+        return status;
+    status = need_buffer(&s->swapped, err);
+    if (status)
+        return status;
+    tn_swap_bytes(s->swapped, *bytes, *n, s->swap);     /* a window has whole elements, and may be a view of the file */
+    *bytes = s->swapped;
+    return TN_OK;
 }
 
 tn_status tn_stream_read(tn_stream *s, uint8_t *to, tn_error *err)
@@ -630,6 +650,7 @@ void tn_stream_free(tn_stream *s)
     free(s->in);
     free(s->out);
     free(s->changed);
+    free(s->swapped);
     *s = (tn_stream){ 0 };
 }
 

@@ -56,6 +56,8 @@ typedef struct tn_stream {
     const uint8_t *unchanged;       /* decoded bytes still to be changed */
     size_t    nunchanged;
     uint8_t  *changed;
+    unsigned  swap;                 /* unit of bytes to reverse in windows, at last; 0: none */
+    uint8_t  *swapped;
     const tn_maker *maker;          /* or NULL: then `element` and `elements` are the next one to make and where to stop */
     tn_zstd  *zstd;
     const tn_part *reserved;        /* the part whose window was taken, or NULL */
@@ -117,7 +119,10 @@ void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, ui
 /* From here on windows hold what `change` makes of the elements. */
 void tn_stream_change(tn_stream *s, const tn_change *change);
 
-/* The next window, at most TN_WINDOW bytes, host byte order, valid until the
+/* From here on windows are in the other byte order: each `unit` bytes of them in reverse; 0: none. */
+void tn_stream_swap(tn_stream *s, unsigned unit);
+
+/* The next window, at most TN_WINDOW bytes, host byte order unless swapped, valid until the
  * next call; *n is 0 at the end.  TN_ERR_TRUNCATED, TN_ERR_IO: the file was cut
  * or could not be read, perhaps within the window before. */
 tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);

@@ -59,7 +59,7 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an alignment that is a power of two from %llu to 2^30 "
                        "but found %llu", (unsigned long long)w->format->min_align, (unsigned long long)o->align);
-    return TN_OK;
+    return tn_writer_take_format_options(w, err);
 }
 
 static tn_status choose_format(tn_writer *w, tn_error *err)
@@ -544,6 +544,26 @@ static tn_status append_stored(void *context, const void *data, size_t n, tn_err
     return status;
 }
 
+/* The same of raw data whose elements are stored in reverse; the data may be cut anywhere. */
+static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data, size_t n, tn_error *err)
+{
+    enum { ROOM = 64 << 10 };   /* whole elements of every type */
+    tn_status status = TN_OK;
+    if (!w->swapped && !(w->swapped = malloc(ROOM)))
+        return tn_fail_nomem(err);
+    while (n && !status) {
+        size_t room = ROOM - w->unswapped, taken = n < room ? n : room, have = w->unswapped + taken, rest = have % unit;
+        memcpy(w->swapped + w->unswapped, data, taken);
+        tn_swap_bytes(w->swapped, w->swapped, have - rest, unit);
+        status = append_stored(w, w->swapped, have - rest, err);
+        memmove(w->swapped, w->swapped + have - rest, rest);
+        w->unswapped = rest;
+        data += taken;
+        n -= taken;
+    }
+    return status;
+}
+
 static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
 {
     tn_out_entry *e = &w->entries[entry];
@@ -556,6 +576,7 @@ static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
         status = tn_zstd_stream_begin(w->zstd, w->options.level, e->nbytes, w->options.jobs, err);
     w->whole.size = 0;
     w->written = 0;
+    w->unswapped = 0;
     w->current = entry;
     return status;
 }
@@ -606,7 +627,7 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     else if (e->encoding == TN_ENCODING_ZSTD)
         status = tn_zstd_stream_write(w->zstd, data, n, append_stored, w, err);
     else
-        status = append_stored(w, data, n, err);
+        status = e->swap > 1 ? append_swapped(w, e->swap, data, n, err) : append_stored(w, data, n, err);
     w->written += n;
     return status || w->written < e->nbytes ? status : end_part(w, err);
 }
@@ -753,6 +774,7 @@ void tn_writer_abandon(tn_writer *w)
     tn_hash_free(&w->hash);
     tn_zstd_free(w->zstd);
     tn_buf_free(&w->whole);
+    free(w->swapped);
     free(w->files);
     free(w->entries);
     free(w->first_entry);

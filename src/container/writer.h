@@ -30,6 +30,7 @@ typedef struct tn_out_entry {
         borrowed until the writer is done */
     const tn_tensor *whole;     /* what was declared: first part only; its metadata, ties and data are not there */
     uint64_t       nbytes;      /* decoded */
+    unsigned       swap;        /* unit of bytes that are stored in reverse, raw data only; 0: none.  Set by plan() */
     const void    *data;        /* written by finish; NULL: streamed */
     size_t         tied;        /* earlier entry with the same bytes, or SIZE_MAX */
     tn_encoding    encoding;
@@ -52,6 +53,7 @@ struct tn_writer {
     const tn_format  *format;
     tn_create_options options;  /* align filled in */
     const char       *path;
+    uint8_t           choices[TN_MAX_FORMAT_KEYS];      /* of the format's own options, in their order: which value */
     bool              dry_run;
     const tn_file    *reading;  /* where the tensors come from, which may be where they go to; or NULL */
     int               fd;       /* what the only file is written into instead of `path`; -1: nothing */
@@ -79,12 +81,17 @@ struct tn_writer {
     tn_hash  hash;
     tn_zstd *zstd;
     tn_buf   whole;             /* small parts to be compressed, until complete */
+    uint8_t *swapped;           /* bytes of raw data to be stored in reverse... */
+    size_t   unswapped;         /* ...and how many of them begin an element that is not complete yet */
 };
 
 /* For formats. */
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);  /* opens its sink unless dry */
 tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);   /* zeroed; never appears anywhere */
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err);
+
+/* Checks the options of the format's own and keeps what they choose. */
+tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);
 
 /* For the pipeline.  tn_create() without touching the disk when dry_run. */
 tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w, tn_error *err);

@@ -24,6 +24,8 @@ complete_line export-c --align ''
 complete_line convert --align ''
 complete_line convert --align = 4
 complete_line convert --btf-coo-code ''
+complete_line convert --option ''
+complete_line convert --to ''
 complete_line convert --form ''
 complete_line convert --form = c
 complete_line convert --only f

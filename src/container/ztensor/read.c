@@ -19,10 +19,16 @@ static const char *type_name(const tn_dtype_info *type)
     return type->ztensor;
 }
 
+static const tn_format_key keys[] = {
+    [ZT_BYTE_ORDER] = { "byte-order", "little|big", "byte order of raw elements of several bytes" },
+    { 0 },
+};
+
 const tn_format tn_format_ztensor = {
     .info = {
         .name = "ztensor", .suffix = ".zt", .title = "zTensor 0.1: aligned, compressed, checksummed",
         .reads = true, .writes = true, .probes = true, .compresses = true, .checksums = true,
+        .keys = keys,
     },
     .probe = probe,
     .open = zt_open,

@@ -16,10 +16,17 @@ static tn_status check_keys(const char *name, const tn_meta *meta, size_t n, tn_
     return TN_OK;
 }
 
+/* The byte order of an entry is said, and chosen, only where it has a meaning: compressed data has none. */
+static bool has_order(const tn_out_entry *e)
+{
+    return e->encoding == TN_ENCODING_RAW && tn_dtype_get(e->dtype)->bits > 8;
+}
+
 tn_status zt_plan(tn_writer *w, tn_error *err)
 {
     for (size_t i = 0; i < w->count; i++) {
-        const tn_out_entry *e = &w->entries[i];
+        tn_out_entry *e = &w->entries[i];
+        e->swap = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e) ? tn_dtype_get(e->dtype)->swap_bytes : 0;
         tn_status status = w->options.drop_metadata ? TN_OK : check_keys(e->name, e->meta, e->nmeta, TN_ERR_LOSS, err);
         if (status)
             return status;
@@ -74,8 +81,8 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
     for (uint32_t i = 0; i < e->rank; i++)
         tn_cbor_put_u64(b, (uint64_t)e->shape[i]);
     put_text(b, "encoding", e->encoding == TN_ENCODING_ZSTD ? "zstd" : "raw");
-    if (e->encoding == TN_ENCODING_RAW && type->bits > 8)
-        put_text(b, "data_endianness", "little");
+    if (has_order(e))
+        put_text(b, "data_endianness", e->swap ? "big" : "little");
     if (e->checksum != TN_CHECKSUM_NONE) {
         char text[TN_CHECKSUM_TEXT_MAX];
         tn_digest_format(&e->digest, text);

@@ -21,6 +21,10 @@ typedef enum zt_field {
 } zt_field;
 zt_field zt_field_of(tn_text key);
 
+/* The options of the format's own; the first value of each is 0. */
+enum { ZT_BYTE_ORDER };
+enum { ZT_LITTLE, ZT_BIG };
+
 /* Where the index lies; its bytes. */
 typedef struct zt_index {
     uint64_t       at;
