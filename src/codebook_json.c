@@ -7,37 +7,62 @@
 
 #define FILE_SUFFIX ".json"
 
-enum { MAX_MAPPINGS = 256, MAX_VALUES = 127, MAX_FILE = 4 << 20 };
+enum { MAX_MAPPINGS = 256, MAX_VALUES = 127, ROW = MAX_VALUES + 1, MAX_FILE = 4 << 20 };
 
 typedef struct table {
     tn_json   j;
-    bool      has_compute, has_mappings;
+    bool      has_compute, has_mappings, has_positive;
     uint32_t  mappings, values;         /* values: of each, without the zero */
-    double   *value;                    /* [MAX_MAPPINGS][MAX_VALUES] */
+    double   *value;                    /* [MAX_MAPPINGS][ROW] */
     tn_number_spec compute;
     tn_error *err;
 } table;
 
-/* One mapping: as many positive values as the first, in ascending order. */
-static void read_mapping(table *t)
+static void too_many_values(table *t)
+{
+    tn_json_reject(&t->j, TN_ERR_LIMIT, "expected at most %d values in a mapping but found more", MAX_VALUES);
+}
+
+/* The values of one mapping, n of them: zeros, then ever larger ones. */
+static uint32_t read_values(table *t, double *row)
 {
     uint32_t n = 0;
     double before = 0;
-    if (t->mappings == MAX_MAPPINGS)
-        tn_json_reject(&t->j, TN_ERR_LIMIT, "expected at most %d mappings but found more", MAX_MAPPINGS);
     tn_json_array(&t->j);
     for (; tn_json_item(&t->j); n++) {
+        size_t from = t->j.pos;
         double value = tn_json_f64(&t->j);
-        if (n == MAX_VALUES)
-            tn_json_reject(&t->j, TN_ERR_LIMIT, "expected at most %d values in a mapping but found more", MAX_VALUES);
-        else if (!t->j.status && !(value > before))
+        bool zero = value == 0 && before == 0 && tn_digits_are_zero(t->j.text + from, t->j.pos - from);
+        if (n == ROW)
+            too_many_values(t);
+        else if (!t->j.status && !(value > before) && !zero)
             tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected a value above %.9g but found %.9g", before, value);
         if (t->j.status)
-            return;
-        t->value[t->mappings * MAX_VALUES + n] = before = value;
+            return 0;
+        row[n] = before = value == 0 ? 0 : value;       /* -0 is 0 */
     }
+    t->has_positive |= before > 0;
+    return n;
+}
+
+/* One mapping: as many values as the first, the zero before them said or not.
+ * Those of 0 among them are codes that stand for 0 once more. */
+static void read_mapping(table *t)
+{
+    double *row = t->value + (size_t)t->mappings * ROW;
+    if (t->mappings == MAX_MAPPINGS)
+        tn_json_reject(&t->j, TN_ERR_LIMIT, "expected at most %d mappings but found more", MAX_MAPPINGS);
     if (t->j.status)
         return;
+    uint32_t n = read_values(t, row);
+    if (t->j.status)
+        return;
+    if (n > 1 && !(n & (n - 1)) && row[0] == 0) {           /* 2, 4, 8 ... values: the first is the zero that all mappings have */
+        memmove(row, row + 1, --n * sizeof *row);
+    } else if (n > MAX_VALUES) {
+        too_many_values(t);
+        return;
+    }
     if (n & (n + 1) || !n)
         tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found %u", n);
     else if (t->mappings && n != t->values)
@@ -51,8 +76,12 @@ static void read_mappings(table *t)
     tn_json_array(&t->j);
     while (tn_json_item(&t->j))
         read_mapping(t);
-    if (!t->j.status && (!t->mappings || (t->mappings & (t->mappings - 1))))
+    if (t->j.status)
+        return;
+    if (!t->mappings || (t->mappings & (t->mappings - 1)))
         tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected 1, 2, 4, 8, 16, 32, 64, 128 or 256 mappings but found %u", t->mappings);
+    else if (!t->has_positive)
+        tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected a value above 0 in one of the mappings but found none");
 }
 
 /* The compute type; what is wrong with its text is said of that text. */
@@ -118,7 +147,7 @@ static tn_status make_book(const table *t, tn_codebook *book)
     for (uint32_t i = 0; i < t->mappings; i++) {
         for (uint32_t k = 0; k < t->values; k++) {
             uint32_t index;
-            double v = t->value[i * MAX_VALUES + k];
+            double v = t->value[(size_t)i * ROW + k];
             if (!tn_number_find(&t->compute, v, &index)) {
                 free(value);
                 return tn_fail(t->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mapping %u, value %u: expected a number of %s but found %.9g",
@@ -135,7 +164,7 @@ static tn_status make_book(const table *t, tn_codebook *book)
 static tn_status read_book(const char *json, size_t n, tn_codebook *book, tn_error *err)
 {
     tn_arena arena = { 0 };
-    table t = { .value = malloc(sizeof(double) * MAX_MAPPINGS * MAX_VALUES), .err = err };
+    table t = { .value = malloc(sizeof(double) * MAX_MAPPINGS * ROW), .err = err };
     if (!t.value)
         return tn_fail_nomem(err);
     tn_json_init(&t.j, json, n, &arena);

@@ -27,8 +27,10 @@ typedef struct tn_datatype tn_datatype;
 TN_API tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *err);
 
 /* The same with a codebook of the caller's own: `json` is
- * {"compute":"e2m3fnuz","mappings":[[0.5,1,1.5,2,3,4,6],...]}, the positive
- * values of each mapping in ascending order; `scale` is a SCALE. */
+ * {"compute":"e2m3fnuz","mappings":[[0.5,1,1.5,2,3,4,6],...]}, the
+ * values of each mapping: 2^n - 1 of them, zeros first if there are any, then
+ * positive ones in ascending order; one 0 more may stand before them.  `scale`
+ * is a SCALE. */
 TN_API tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype, tn_error *err);
 
 /* As tn_datatype_parse(), but where a codebook stands there may be the path of

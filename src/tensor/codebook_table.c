@@ -2,8 +2,8 @@
  *
  *     cb<I><M>[V:V:...;V:V:...;...]_COMPUTE
  *
- * There are 2^M mappings of 2^(I-1) - 1 values each, which are positive numbers
- * of the compute type in ascending order. */
+ * There are 2^M mappings of 2^(I-1) - 1 values each, which are numbers of the
+ * compute type: any number of zeros, then ever larger ones.  Not all of them are 0. */
 #include "tensor/datatype_read.h"
 #include "tensor/decimal.h"
 
@@ -83,7 +83,8 @@ static tn_status read_value(tn_reading *r, const tn_codebook *book, double befor
     text[shown] = '\0';
     if (n > MAX_NUMBER || !to_number(text, value))
         return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a number but found %s", n ? tn_quote(begin, shown).text : "none");
-    if (!(*value > before))
+    bool zero = *value == 0 && before == 0 && tn_digits_are_zero(text, shown);
+    if (!(*value > before) && !zero)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a value above %.9g but found %s", before, text);
     if (!tn_number_find(&book->compute, *value, &index))
         return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a number of %s but found %s", book->compute.text, text);
@@ -111,9 +112,18 @@ static tn_status read_mapping(tn_reading *r, const tn_codebook *book, float *map
     return TN_OK;
 }
 
+static bool has_positive(const tn_codebook *book, const float *value)
+{
+    size_t n = (size_t)book->mappings * book->values, i = 0;
+    while (i < n && value[i] == 0)
+        i++;
+    return i < n;
+}
+
 tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *value)
 {
     uint32_t n = 0;
+    const char *begin = r->at;
     tn_take_word(r, "[");
     do {
         if (n == book->mappings)
@@ -129,6 +139,8 @@ tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *
     if (n < book->mappings)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "%u bits choose among %u mappings but found %u", book->meta_bits,
                                book->mappings, n);
+    if (!has_positive(book, value))
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a value above 0 in one of the mappings but found none");
     return TN_OK;
 }
 

@@ -75,4 +75,13 @@ tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale, tn_datat
  * spelled, or else in any case. */
 unsigned tn_datatype_find(tn_text text, const tn_datatype_name *found[2]);
 
+/* Whether a decimal number is 0 as it is written: one that is merely too small for a double is not. */
+static inline bool tn_digits_are_zero(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n && text[i] != 'e' && text[i] != 'E'; i++)
+        if (text[i] >= '1' && text[i] <= '9')
+            return false;
+    return true;
+}
+
 #endif

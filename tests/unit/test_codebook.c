@@ -186,6 +186,15 @@ static tn_status from_json(const char *json, size_t n, const char *scale, tn_dat
     return status;
 }
 
+static tn_datatype *read_text(const char *text)
+{
+    tn_datatype *d = NULL;
+    tn_error err = { .text = "" };
+    if (tn_datatype_parse(text, &d, &err))
+        fail_msg("%s", err.text);
+    return d;
+}
+
 static void a_table_of_values_is_a_codebook(void)
 {
     static const char json[] = "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,1.5,2,3,4,6],[1,2.0,3e0,4,5,6,7]]}";
@@ -214,6 +223,81 @@ static void one_mapping_needs_no_choice(void)
     CHECK(tn_scaled_shapes_for(d, 2, shape, &s, NULL) == TN_OK && s.count == 2);        /* data and scale, no meta */
     CHECK(tn_datatype_bits(d) == 3.5);
     tn_datatype_free(d);
+}
+
+/* With zeros among its values, or with the zero that stands before them. */
+static void a_mapping_may_hold_zeros(void)
+{
+    static const struct { const char *mappings, *text; } cases[] = {
+        { "[[0,0.5,1,1.5,2,3,4],[0.5,1,1.5,2,3,4,6]]", "cb41[0:0.5:1:1.5:2:3:4;0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
+        { "[[0,0,0,0,0,0,7.5]]", "cb40[0:0:0:0:0:0:7.5]_e2m3fnuz|e8m0_t32" },
+        { "[[0,0.5,1,1.5,2,3,4,6]]", "cb40[0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
+        { "[[0,0.5,1,1.5,2,3,4,6],[0.5,1,1.5,2,3,4,6]]", "cb41[0.5:1:1.5:2:3:4:6;0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
+        { "[[0,0,0.5,1,1.5,2,3,4]]", "cb40[0:0.5:1:1.5:2:3:4]_e2m3fnuz|e8m0_t32" },
+        { "[[0,0,0],[0,0,1]]", "cb31[0:0:0;0:0:1]_e2m3fnuz|e8m0_t32" },
+        { "[[-0.0,1]]", "cb20[1]_e2m3fnuz|e8m0_t32" },
+        { "[[-0.0,1,2]]", "cb30[0:1:2]_e2m3fnuz|e8m0_t32" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char json[160];
+        tn_datatype *d = NULL;
+        tn_error err = { .text = "" };
+        snprintf(json, sizeof json, "{\"compute\":\"e2m3fnuz\",\"mappings\":%s}", cases[i].mappings);
+        if (from_json(json, strlen(json), "e8m0_t32", &d, &err))
+            fail_msg("%s: %s", cases[i].mappings, err.text);
+        assert_string_equal(tn_datatype_text(d), cases[i].text);
+        tn_datatype *again = NULL;
+        CHECK(tn_datatype_parse(cases[i].text, &again, &err) == TN_OK);
+        assert_memory_equal(again->codebook.value, d->codebook.value, d->codebook.mappings * d->codebook.values * sizeof(float));
+        tn_datatype_free(again);
+        tn_datatype_free(d);
+    }
+}
+
+static void write_mapping(tn_buf *json, const tn_codebook *b, uint32_t mapping)
+{
+    for (uint32_t k = 1; k < b->values; k++)
+        tn_buf_printf(json, "%s%.9g", k > 1 ? "," : mapping ? "],[" : "[", (double)b->value[mapping * b->values + k]);
+}
+
+/* TensorCast's own codebooks, some of whose mappings begin with zeros, said as tables: codes and values are the same. */
+static void a_table_casts_as_the_name_of_the_same_mappings(void)
+{
+    static const char *const names[] = { "icb44fi_e2m3fnuz", "icb44fi_e3m2fnuz", "icb44fi_e4m3fn", "icb44p36s_e2m1fnuz" };
+    static const char *const scales[] = { "e8m0_t32s8", "float16_t32", "e8m0_t16n2m4" };
+    enum { COUNT = 4 * 96 };
+    float x[COUNT];
+    const int64_t shape[] = { 4, 96 };
+    const tn_array array = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
+    size_t zeros = 0;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i % 11 ? (float)(i * 7919 % 1009 - 504) / (float)(1 << i % 9) : 0;
+    for (size_t i = 0; i < 12; i++) {
+        char text[80];
+        tn_buf json = { 0 };
+        tn_datatype *table = NULL;
+        tn_error err = { .text = "" };
+        uint8_t codes[2][4][1024] = { 0 };      /* of each, four parts: more than they take */
+        snprintf(text, sizeof text, "%s|%s", names[i / 3], scales[i % 3]);
+        tn_datatype *name = read_text(text);
+        tn_buf_printf(&json, "{\"compute\":\"%s\",\"mappings\":[", name->codebook.compute.text);
+        for (uint32_t m = 0; m < name->codebook.mappings; m++) {
+            zeros += name->codebook.value[m * name->codebook.values + 1] == 0;
+            write_mapping(&json, &name->codebook, m);
+        }
+        tn_buf_puts(&json, "]]}");
+        if (tn_datatype_codebook((const char *)json.data, json.size, scales[i % 3], &table, &err))
+            fail_msg("%s: %s", text, err.text);
+        for (int k = 0; k < 2; k++) {
+            void *parts[] = { codes[k][0], codes[k][1], codes[k][2], codes[k][3] };
+            CHECK(tn_scaled_quantize(k ? table : name, &array, x, parts, NULL, NULL, &err) == TN_OK);
+        }
+        assert_memory_equal(codes[0], codes[1], sizeof codes[0]);
+        tn_datatype_free(name);
+        tn_datatype_free(table);
+        tn_buf_free(&json);
+    }
+    CHECK(zeros >= 3);
 }
 
 static void eight_bits_of_choice_a_subtile_are_not_packed(void)
@@ -287,7 +371,19 @@ static void a_bad_table_is_refused_with_its_reason(void)
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1],[1,2,3]]}", "e8m0", TN_ERR_ARGUMENT,
               "expected 1 values in a mapping, as in the first, but found 3");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,3,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 3 but found 2");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[0]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 but found 0");
+    static const char *const none[] = { "0", "0,0,0", "-0", "0,0", "0.0, -0.0, 0e5, 0", "0,0,0,0,0,0,0" };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char json[100];
+        snprintf(json, sizeof json, "{\"compute\":\"e2m1fnuz\",\"mappings\":[[%s]]}", none[i]);
+        bad_table(json, "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 in one of the mappings but found none");
+    }
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[ 1e-400,1,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 but found 0");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,0,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 1 but found 0");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,1,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 1 but found 1");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[0,1,2,3,4,6]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found 6");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[0.5,1,2,3]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found 4");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[-1]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 but found -1");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,2,5]]}", "e8m0", TN_ERR_ARGUMENT,
               "mapping 0, value 2: expected a number of e2m1fnuz but found 5");
@@ -336,15 +432,6 @@ static void check_same_book(const tn_datatype *a, const tn_datatype *b)
     assert_string_equal(x->compute.text, y->compute.text);
     assert_memory_equal(x->value, y->value, (size_t)x->mappings * x->values * sizeof *x->value);
     assert_string_equal(tn_datatype_text(a), tn_datatype_text(b));
-}
-
-static tn_datatype *read_text(const char *text)
-{
-    tn_datatype *d = NULL;
-    tn_error err = { .text = "" };
-    if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s", err.text);
-    return d;
 }
 
 /* Numbers of a few digits, of many, and the smallest and largest there are. */
@@ -422,7 +509,14 @@ static void a_bad_table_is_refused_at_its_character(void)
             "found more at character 12");
     refused("cb30[1:3:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:3:2]_e2m3fnuz|e8m0\": expected a value above 3 but found 2 at "
             "character 10");
-    refused("cb20[0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[0]_e2m3fnuz|e8m0\": expected a value above 0 but found 0 at character 6");
+    refused("cb20[0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[0]_e2m3fnuz|e8m0\": expected a value above 0 in one of the "
+            "mappings but found none at character 5");
+    refused("cb31[0:0:0;0:0:0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[0:0:0;0:0:0]_e2m3fnuz|e8m0\": expected a value above 0 in one "
+            "of the mappings but found none at character 5");
+    refused("cb30[1e-400:1:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1e-400:1:2]_e2m3fnuz|e8m0\": expected a value above 0 but found "
+            "1e-400 at character 6");
+    refused("cb30[1:0:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:0:2]_e2m3fnuz|e8m0\": expected a value above 1 but found 0 at "
+            "character 8");
     refused("cb20[5]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[5]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 5 at character 6");
     refused("cb20[1e9]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1e9]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 1e9 at "
             "character 6");
@@ -510,6 +604,8 @@ int main(void)
         TEST(a_bad_codebook_is_refused_at_its_character),
         TEST(a_table_of_values_is_a_codebook),
         TEST(one_mapping_needs_no_choice),
+        TEST(a_mapping_may_hold_zeros),
+        TEST(a_table_casts_as_the_name_of_the_same_mappings),
         TEST(eight_bits_of_choice_a_subtile_are_not_packed),
         TEST(a_mapping_has_at_most_127_values),
         TEST(a_bad_table_is_refused_with_its_reason),
