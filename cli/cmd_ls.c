@@ -89,7 +89,7 @@ static void datatype_note(table *t, const tn_tensor *tensor)
         tn_rotation_format(rotation, sizeof rotation, &s->rotation);
     table_note(t, "codes of %s values: %s%s%s%s, %.6g bits a value", type_of(tensor->dtype, NULL).s,
                strlen(s->datatype) < 200 ? escaped(s->datatype) : datatype_name(s->datatype).s,
-               s->unpacked ? ", unpacked" : "", *rotation ? ", rotated by " : "", rotation, tensor_bits(tensor));
+               stored_as(s).s, *rotation ? ", rotated by " : "", rotation, tensor_bits(tensor));
 }
 
 static void scaling_note(table *t, const tn_tensor *tensor)
@@ -220,6 +220,7 @@ static void json_datatype(const tn_scaling *s)
     json_text_field("datatype", s->datatype);
     json_bool_field("unpacked", s->unpacked);
     json_text_field("rotation", *rotation ? rotation : NULL);
+    json_text_field("store", s->store ? type_of(s->store, NULL).s : NULL);
     json_close('}');
 }
 

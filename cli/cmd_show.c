@@ -19,7 +19,7 @@ static void out_datatype(const tn_tensor *tensor)
     char rotation[64] = "";
     if (s->rotation.size)
         tn_rotation_format(rotation, sizeof rotation, &s->rotation);
-    out("codes of %s values: %s%s%s%s\n", type_of(tensor->dtype, NULL).s, escaped(s->datatype), s->unpacked ? ", unpacked" : "",
+    out("codes of %s values: %s%s%s%s\n", type_of(tensor->dtype, NULL).s, escaped(s->datatype), stored_as(s).s,
         *rotation ? ", rotated by " : "", rotation);
 }
 

@@ -152,6 +152,16 @@ form_text datatype_name(const char *datatype)
     return text;
 }
 
+short_text stored_as(const tn_scaling *s)
+{
+    short_text text = { "" };
+    if (s->store)
+        snprintf(text.s, sizeof text.s, ", stored as %.48s", type_of(s->store, NULL).s);
+    else if (s->unpacked)
+        snprintf(text.s, sizeof text.s, ", unpacked");
+    return text;
+}
+
 form_text type_and_datatype(tn_dtype values, const char *datatype)
 {
     form_text text, name = datatype_name(datatype);

@@ -152,7 +152,7 @@ static tn_status begin(const tn_tensor *t, tn_made **made, tn_error *err)
     m->tensor = t;
     tn_status status = check_type(t, &why);
     if (!status)
-        status = tn_datatype_parse(t->scaling->datatype, &m->datatype, &why);
+        status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &m->datatype, &why);
     if (!status)
         status = tn_cast_plan_make(&m->narrow, t->dtype, TN_FLOAT32, TN_HOST_ORDER, NULL, &why);
     if (!status)

@@ -5,6 +5,7 @@
 #include "recode.h"
 #include "rules.h"
 #include "tensor/array.h"
+#include "tensor/datatype.h"
 #include "tensor/form.h"
 #include "tensor/layout.h"
 #include "values.h"
@@ -492,7 +493,8 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
         return status;
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
     bool stored = tn_form_has_datatype(m->source);
-    status = tn_datatype_parse(stored ? m->source->scaling->datatype : text, &task->own, &why);
+    status = stored ? tn_datatype_parse_stored(m->source->scaling->datatype, m->source->scaling->store, &task->own, &why)
+                    : tn_datatype_parse(text, &task->own, &why);
     if (status == TN_ERR_ARGUMENT && !stored)   /* not every type is a number spec */
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits "
                        "but found %s (cast it first)", tn_quote_z(m->source->name).text, cast->keep, cast->of, type->name);
@@ -528,6 +530,7 @@ static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn
     scaling->axis = -1;
     scaling->unpacked = task->options.unpacked;
     scaling->rotation = task->options.rotation;
+    scaling->store = task->options.store;
     for (uint32_t i = 0; i < shapes->count; i++) {
         const tn_scaled_part *p = &shapes->parts[i];
         bool plain = i == 0 && scaling->unpacked;
@@ -535,6 +538,8 @@ static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn
         if (!shape)
             return tn_fail_nomem(err);
         m->parts[i] = (tn_part){ .role = p->role, .array = { plain ? p->plain_dtype : p->dtype, p->rank, shape, NULL } };
+        if (plain && scaling->store != TN_UNKNOWN)
+            m->parts[i].array.dtype = scaling->store;
         if (tn_array_nbytes(&m->parts[i].array, &m->parts[i].nbytes))
             return fail(m, TN_ERR_LIMIT, err, "too large for its datatype");
     }

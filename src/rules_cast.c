@@ -30,7 +30,8 @@ static const tn_rule_word modes[] = {
     { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "ceil", TN_SCALE_CEIL }, { "mse", TN_SCALE_MSE },
     { NULL, 0 }
 };
-static const tn_rule_word stores[] = { { "packed", 0 }, { "unpacked", 1 }, { NULL, 0 } };
+static const tn_rule_word stores[] = { { "packed", 0 }, { "unpacked", 1 }, { "e4m3fn", TN_FLOAT8_E4M3FN },
+    { "float8_e4m3fn", TN_FLOAT8_E4M3FN }, { "e5m2", TN_FLOAT8_E5M2 }, { "float8_e5m2", TN_FLOAT8_E5M2 }, { NULL, 0 } };
 static const tn_rule_word dialects[] = { { "ocp", 0 }, { "ggml", 1 }, { NULL, 0 } };
 static const tn_rule_word answers[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
 static const tn_rule_word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, { NULL, 0 } };
@@ -78,7 +79,7 @@ static const struct { const char *name; unsigned of; const tn_rule_word *words; 
     [KEY_PERCENTILE] = { "percentile", ELEMENTS | AFFINE, NULL, "no percentage above 0 and up to 100" },
     [KEY_SCALE] = { "scale", ELEMENTS | AFFINE, NULL, "no positive number that float32 holds" },
     [KEY_MODE] = { "mode", DATATYPE, modes, "no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)" },
-    [KEY_STORE] = { "store", DATATYPE, stores, "neither packed nor unpacked" },
+    [KEY_STORE] = { "store", DATATYPE, stores, "no way to store codes (packed, unpacked, e4m3fn, e5m2)" },
     [KEY_DIALECT] = { "dialect", DATATYPE, dialects, "no dialect (ocp, ggml)" },
     [KEY_ROTATE] = { "rotate", DATATYPE, NULL, "no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 ... 128)" },
     [KEY_VIRTUAL] = { "virtual", DATATYPE | SPARSE, answers, "neither yes nor no" },
@@ -111,6 +112,13 @@ static bool set_rotation(tn_cast_rule *rule, tn_text value)
     return tn_rule_text(value, text, sizeof text) && tn_rotation_parse(text, &rule->scaled.rotation, NULL) == TN_OK;
 }
 
+/* Packed codes, codes a byte each, or the numbers that they are, in a type of a byte. */
+static void set_store(tn_cast_rule *rule, int found)
+{
+    rule->scaled.unpacked = found != 0;
+    rule->scaled.store = found > 1 ? (tn_dtype)found : TN_UNKNOWN;
+}
+
 static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
 {
     tn_cast_options *o = &rule->options;
@@ -128,7 +136,7 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     case KEY_AXIS:     return tn_rule_text(value, rule->axis, sizeof rule->axis);
     case KEY_ZERO:     return set_zero(rule, value);
     case KEY_MODE:     rule->scaled.mode = (tn_scale_mode)found; return true;
-    case KEY_STORE:    rule->scaled.unpacked = found; return true;
+    case KEY_STORE:    set_store(rule, found); return true;
     case KEY_DIALECT:  rule->scaled.ggml = found; return true;
     case KEY_ROTATE:   return set_rotation(rule, value);
     case KEY_VIRTUAL:  rule->is_virtual = found; return true;

@@ -103,6 +103,29 @@ static void get(void *context, uint64_t first, size_t n, double *low, double *hi
 
 /* ---- beginning ---- */
 
+/* The last numbers are those of the tensor's datatype, whichever type its numbers are stored as. */
+static tn_status find_codes(tn_limiter *l, tn_error *err)
+{
+    const tn_scaling *s = l->made->tensor->scaling;
+    tn_datatype *own;
+    uint8_t stored[256];
+    if (s->store == TN_UNKNOWN) {
+        tn_last_codes(l->made->datatype, l->codes);
+        return TN_OK;
+    }
+    tn_status status = tn_datatype_parse(s->datatype, &own, err);
+    if (status)
+        return status;
+    status = tn_datatype_store_codes(own, s->store, stored, err);
+    if (!status) {
+        tn_last_codes(own, l->codes);
+        l->codes[0] = stored[l->codes[0]];
+        l->codes[1] = stored[l->codes[1]];
+    }
+    tn_datatype_free(own);
+    return status;
+}
+
 tn_status tn_limiter_begin(tn_limiter *l, const tn_made *made, tn_error *err)
 {
     const tn_datatype *d = made->datatype;
@@ -122,8 +145,7 @@ tn_status tn_limiter_begin(tn_limiter *l, const tn_made *made, tn_error *err)
     l->tile.mask = l->tile.meta + n;
     l->made = made;
     l->limits = (tn_limits){ get, l };
-    tn_last_codes(l->made->datatype, l->codes);
-    return TN_OK;
+    return find_codes(l, err);
 }
 
 void tn_limiter_free(tn_limiter *l)

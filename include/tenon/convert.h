@@ -67,7 +67,7 @@ typedef struct tn_cast_rule {
  *
  * TYPE may also be a datatype (tn_datatype_load()) with the keys round, nan, seed, mode
  * (max, floor, auto, midmax, topbinade, option3, ceil, mse), store (packed,
- * unpacked), dialect (ocp, ggml), rotate (tn_rotation_parse()) and virtual (yes,
+ * unpacked, e4m3fn, e5m2), dialect (ocp, ggml), rotate (tn_rotation_parse()) and virtual (yes,
  * no), or N:M: the N largest of each M along the last dimension are kept.
  *
  * A glob given so has no comma.  What the text does not say is taken from `defaults`

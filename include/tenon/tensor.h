@@ -107,6 +107,7 @@ typedef struct tn_scaling {
     const char *datatype;       /* tn_datatype_text(), or NULL */
     bool        unpacked;       /* one code a byte */
     tn_rotation rotation;       /* to be undone on the values */
+    tn_dtype    store;          /* data has numbers of this float8 type, not codes; TN_UNKNOWN: codes */
 } tn_scaling;
 
 typedef struct tn_tensor {

@@ -5,6 +5,7 @@
 #include "container/dims.h"
 #include "container/names.h"
 #include "tensor/array.h"
+#include "tensor/datatype.h"
 #include "tensor/form.h"
 
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static uint64_t scaling_fields(const tn_scaling *s)
 {
     if (!s)
         return 0;
-    return s->datatype ? 1u + s->unpacked + (s->rotation.size > 0) : 1u + (s->axis >= 0);
+    return s->datatype ? 1u + s->unpacked + (s->rotation.size > 0) + (s->store != TN_UNKNOWN) : 1u + (s->axis >= 0);
 }
 
 static void put_datatype(tn_buf *out, const tn_scaling *s)
@@ -59,6 +60,8 @@ static void put_datatype(tn_buf *out, const tn_scaling *s)
         tn_rotation_format(rotation, sizeof rotation, &s->rotation);
         put_text(out, "rotation", rotation);
     }
+    if (s->store != TN_UNKNOWN)
+        put_text(out, "store", tn_dtype_get(s->store)->name);
 }
 
 static void put_scaling(tn_buf *out, const tn_scaling *s)
@@ -259,6 +262,16 @@ static void take_rotation(tn_cbor *c, tn_rotation *rotation)
         tn_cbor_reject(c, TN_ERR_CORRUPT, "%s", why.text);
 }
 
+/* A type that this build does not know could be anything: its numbers must not be taken for codes. */
+static void take_store(tn_cbor *c, tn_scaling *s)
+{
+    const char *name = NULL;
+    s->store = take_dtype(c, &name);
+    if (!c->status && s->store == TN_UNKNOWN)
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected float8_e4m3fn or float8_e5m2 to store numbers as but found %.40s",
+                       tn_quote_z(name).text);
+}
+
 /* A field of a scaled tensor; false: it is none. */
 static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
 {
@@ -272,6 +285,8 @@ static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
         s->unpacked = tn_cbor_bool(c);
     else if (tn_text_is(key, "rotation"))
         take_rotation(c, &s->rotation);
+    else if (tn_text_is(key, "store"))
+        take_store(c, s);
     else
         return false;
     return true;
@@ -281,7 +296,8 @@ static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
 static void settle_scaling(tn_cbor *c, const tn_scaling *s, bool range, tn_record *r)
 {
     const tn_scaling affine = { .axis = s->axis, .range = { s->range[0], s->range[1] } };
-    const tn_scaling typed = { .axis = -1, .datatype = s->datatype, .unpacked = s->unpacked, .rotation = s->rotation };
+    const tn_scaling typed = { .axis = -1, .datatype = s->datatype, .unpacked = s->unpacked, .rotation = s->rotation,
+                               .store = s->store };
     if (c->status || (!range && !s->datatype))
         return;
     r->scaling = tn_arena_copy(c->arena, s->datatype ? &typed : &affine, sizeof *s);
@@ -363,18 +379,33 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
     return TN_OK;
 }
 
-/* Its text in the arena; NULL without memory. */
-static const char *keep_datatype(tn_arena *arena, const char *text, tn_kept_datatype *last)
+/* What is read by another datatype than the one it has is kept as that. */
+static tn_status replace_by_stored(tn_kept_datatype *last)
 {
-    if (last->text && strcmp(text, last->text) == 0)
+    tn_datatype *stored = NULL;
+    if (!last->datatype || last->store == TN_UNKNOWN)
+        return TN_OK;
+    tn_status status = tn_datatype_parse_stored(tn_datatype_text(last->datatype), last->store, &stored, NULL);
+    tn_datatype_free(last->datatype);
+    last->datatype = status ? NULL : stored;
+    return status;
+}
+
+/* Its text in the arena; NULL without memory. */
+static const char *keep_datatype(tn_arena *arena, const tn_scaling *s, tn_kept_datatype *last)
+{
+    const char *text = s->datatype;
+    if (last->text && last->store == s->store && strcmp(text, last->text) == 0)
         return last->text;
     tn_datatype_free(last->datatype);
-    *last = (tn_kept_datatype){ 0 };
+    *last = (tn_kept_datatype){ .store = s->store };
     if (tn_datatype_parse(text, &last->datatype, NULL) == TN_ERR_NOMEM)
         return NULL;
     if (last->datatype)
         text = tn_datatype_text(last->datatype);
     last->text = tn_arena_text(arena, text, strlen(text));
+    if (replace_by_stored(last) == TN_ERR_NOMEM)
+        last->text = NULL;
     return last->text;
 }
 
@@ -383,13 +414,13 @@ const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *s, tn_kept_
     tn_scaling *copy = tn_arena_copy(arena, s, sizeof *s);
     if (!copy || !s->datatype)
         return copy;
-    copy->datatype = keep_datatype(arena, s->datatype, last);
+    copy->datatype = keep_datatype(arena, s, last);
     return copy->datatype ? copy : NULL;
 }
 
 const tn_datatype *tn_scaling_datatype(const tn_scaling *s, const tn_kept_datatype *last)
 {
-    return s && s->datatype && s->datatype == last->text ? last->datatype : NULL;
+    return s && s->datatype && s->datatype == last->text && s->store == last->store ? last->datatype : NULL;
 }
 
 void tn_meta_take(tn_cbor *c, tn_meta *m)

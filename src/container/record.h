@@ -11,7 +11,7 @@
  *                     `entries` has the names of all of these.  A scaled
  *                     tensor: also { axis, range } of its codes, without axis if
  *                     there is one scale for all; or its datatype, and of
- *                     { unpacked, rotation } what it has
+ *                     { unpacked, rotation, store } what it has
  *     extents         the array's shape without the padding that `shape` (or the entry's own) has
  *     fill            the value that the padding consists of, if not 0
  *     layout          the letters of the tensor's dimensions
@@ -77,6 +77,7 @@ tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record 
 typedef struct tn_kept_datatype {
     tn_datatype *datatype;      /* NULL: none, or it cannot be read; to be freed */
     const char  *text;          /* in the arena */
+    tn_dtype     store;         /* of the scaling: it is read by */
 } tn_kept_datatype;
 
 /* A copy in the arena, its datatype as tn_datatype_text() spells it (one that cannot be read: as it is); NULL without memory. */

@@ -5,6 +5,7 @@
  * datatype_number.c number specs
  * datatype_names.c  the predefined names
  * datatype_shapes.c part shapes
+ * datatype_store.c  codes stored as the numbers they are
  * codebook.c        the mappings that a codebook's name stands for
  * codebook_table.c  those that stand in its text */
 #ifndef TN_TENSOR_DATATYPE_H
@@ -64,5 +65,15 @@ struct tn_datatype {
     unsigned       offset_bits;         /* of a subtile's exponent, 0: none */
     unsigned       keep, of;            /* N:M sparsity; of 0: none */
 };
+
+/* Codes of small floats may be stored, one a byte, as the numbers of
+ * float8_e4m3fn or float8_e5m2 that they are: codes[c] is that of code c.
+ * TN_ERR_ARGUMENT: another type, another number than a float of at most 8 bits,
+ * or one with values that the type does not have. */
+tn_status tn_datatype_store_codes(const tn_datatype *d, tn_dtype store, uint8_t codes[256], tn_error *err);
+
+/* The datatype by which what is so stored is read: that of the text with another
+ * number.  TN_UNKNOWN as `store`: the text's own. */
+tn_status tn_datatype_parse_stored(const char *text, tn_dtype store, tn_datatype **datatype, tn_error *err);
 
 #endif

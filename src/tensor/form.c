@@ -119,6 +119,9 @@ static tn_status check_datatype(const tn_tensor *t, const tn_datatype *d, tn_err
     tn_error why;
     if (tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
+    if (t->scaling->store != TN_UNKNOWN && !t->scaling->unpacked)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its data is said to be numbers of %s, and packed",
+                       tn_quote_z(t->name).text, tn_dtype_get(t->scaling->store)->name);
     tn_status status = check_scaled_parts(t, &shapes, err);
     return status ? status : check_rotation(t, d, err);
 }
@@ -127,7 +130,7 @@ static tn_status read_and_check_datatype(const tn_tensor *t, tn_error *err)
 {
     tn_datatype *d;
     tn_error why;
-    tn_status status = tn_datatype_parse(t->scaling->datatype, &d, &why);
+    tn_status status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &d, &why);
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (status)

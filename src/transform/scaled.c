@@ -38,9 +38,21 @@ static tn_status check_ggml(const tn_datatype *d, const tn_scaled_options *o, tn
     return TN_OK;
 }
 
+static tn_status check_store(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+{
+    uint8_t codes[256];
+    if (o->store == TN_UNKNOWN)
+        return TN_OK;
+    if (!o->unpacked)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "numbers are not packed: expected `unpacked` beside `store`");
+    return tn_datatype_store_codes(d, o->store, codes, err);
+}
+
 tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
 {
     tn_status status = check_mode(o, err);
+    if (!status)
+        status = check_store(d, o, err);
     return status || !o->ggml ? status : check_ggml(d, o, err);
 }
 
@@ -202,8 +214,8 @@ tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const 
     return go(&plan, array, true, src, NULL, report, err);
 }
 
-tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
-                               const tn_scaled_options *options, tn_error *err)
+static tn_status dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
+                            const tn_scaled_options *options, tn_error *err)
 {
     tn_scaled_plan plan;
     void *own[sizeof ((tn_scaled_shapes *)0)->parts / sizeof ((tn_scaled_shapes *)0)->parts[0]] = { NULL };
@@ -217,4 +229,25 @@ tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, cons
     if (status != TN_OK)
         return status;
     return go(&plan, array, false, NULL, dst, NULL, err);
+}
+
+tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
+                               const tn_scaled_options *options, tn_error *err)
+{
+    tn_scaled_options o = { .size = sizeof o };
+    tn_datatype *stored;
+    tn_take_options(&o, sizeof o, options);
+    o.size = sizeof o;
+    if (!d || o.store == TN_UNKNOWN)
+        return dequantize(d, array, parts, dst, options, err);
+    tn_status status = tn_scaled_check(d, &o, err);
+    if (!status)
+        status = tn_datatype_parse_stored(d->text, o.store, &stored, err);
+    if (status)
+        return status;
+    o.store = TN_UNKNOWN;
+    o.ggml = false;             /* a way to choose codes */
+    status = dequantize(stored, array, parts, dst, &o, err);
+    tn_datatype_free(stored);
+    return status;
 }

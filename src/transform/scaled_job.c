@@ -207,6 +207,9 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **made, tn_error *er
     j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
     j->encode = j->decode ? tn_scaled_encoder(p) : NULL;
     clear_parts(j);
-    tn_status status = set_casts(j, err);
+    j->stores = p->o.store != TN_UNKNOWN;
+    tn_status status = j->stores ? tn_datatype_store_codes(p->d, p->o.store, j->stored, err) : TN_OK;
+    if (status == TN_OK)
+        status = set_casts(j, err);
     return status ? status : set_up(j, err);
 }

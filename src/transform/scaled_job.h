@@ -53,6 +53,8 @@ typedef struct tn_scaled_job {
     tn_cast_plan   take, give;                  /* the same, where items are rotated */
     tn_tiles_encode_fn encode;  /* the fast ways, or NULL both */
     tn_tiles_decode_fn decode;
+    bool           stores;      /* codes are handed on as... */
+    uint8_t        stored[256]; /* ...the codes of the numbers that they are in another type */
     uint8_t       *last[2];     /* nothing but codes of the last numbers on both sides, for reports */
     bool           windows;     /* what is missing of the parts is there while an item is worked on */
     bool           gives_values;

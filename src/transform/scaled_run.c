@@ -469,6 +469,12 @@ static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bund
     return status ? status : step_through(j, w, f, bundle, piece, done, tiles, err);
 }
 
+static void replace_codes(const job *j, uint8_t *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        codes[i] = j->stored[codes[i]];
+}
+
 static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     const job *j = context;
@@ -486,9 +492,12 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     open_values(j, w, f, own.first, own.n);
     for (uint64_t b = s.first; b < s.end && status == TN_OK; b++)
         status = work_on_bundle(j, w, f, b, s.piece, err);
-    if (status == TN_OK && (j->step == encode_whole || j->step == encode_piece))
-        close_values(j, w, f, own.first, own.n);
-    return status;
+    if (status || (j->step != encode_whole && j->step != encode_piece))
+        return status;
+    close_values(j, w, f, own.first, own.n);
+    if (j->stores && j->work->emit && !j->gives_values)
+        replace_codes(j, f->bytes, f->nbytes);
+    return TN_OK;
 }
 
 /* Adds what was found in a piece to its group. */
@@ -594,6 +603,24 @@ static tn_status find_tensor_scale(job *j, tn_error *err)
     return status;
 }
 
+enum { REPLACED = 1 << 20 };    /* bytes at a time */
+
+static tn_status replace_some(void *context, uint64_t item, tn_seat seat, tn_error *err)
+{
+    const job *j = context;
+    uint64_t at = item * REPLACED, left = j->plan.data.nbytes - at;
+    (void)seat;
+    (void)err;
+    replace_codes(j, j->plan.data.data + at, (size_t)tn_min_u64(left, REPLACED));
+    return TN_OK;
+}
+
+static tn_status replace_all(job *j, tn_error *err)
+{
+    return tn_pool_run(j->work->pool, tn_div_up_u64(j->plan.data.nbytes, REPLACED), &(tn_ordered){ .work = replace_some, .context = j },
+                       err);
+}
+
 /* No values: there may be a scale of the tensor still. */
 static tn_status run_empty(const tn_scaled_work *work, tn_error *err)
 {
@@ -614,6 +641,8 @@ tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err)
         status = find_tensor_scale(j, err);
     if (status == TN_OK)
         status = run_rounds(j, err);
+    if (status == TN_OK && j->stores && p->data.data)          /* at the end: what reads codes back is done then */
+        status = replace_all(j, err);
     tn_scaled_job_free(j);
     return status;
 }

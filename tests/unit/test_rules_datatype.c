@@ -53,6 +53,16 @@ static void every_key_of_a_datatype_sets_its_option(void)
     rule = good("mxfp4,store=packed,rotate=none");
     CHECK(!rule.scaled.unpacked && rule.scaled.rotation.size == 0);
     tn_cast_rule_free(&rule);
+    static const struct { const char *rule; bool unpacked; tn_dtype store; } stores[] = {
+        { "mxfp4,store=packed", false, TN_UNKNOWN }, { "mxfp4,store=unpacked", true, TN_UNKNOWN },
+        { "mxfp6,store=e4m3fn", true, TN_FLOAT8_E4M3FN }, { "mxfp6,store=float8_e4m3fn", true, TN_FLOAT8_E4M3FN },
+        { "mxbf6,store=e5m2", true, TN_FLOAT8_E5M2 }, { "mxbf6,store=float8_e5m2", true, TN_FLOAT8_E5M2 },
+    };
+    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
+        rule = good(stores[i].rule);
+        CHECK(rule.scaled.unpacked == stores[i].unpacked && rule.scaled.store == stores[i].store);
+        tn_cast_rule_free(&rule);
+    }
     static const struct { const char *word; tn_scale_mode mode; } modes[] = {
         { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },         { "auto", TN_SCALE_MIDMAX },     { "midmax", TN_SCALE_MIDMAX },
         { "ceil", TN_SCALE_CEIL },   { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "mse", TN_SCALE_MSE },
@@ -117,13 +127,14 @@ static void a_bad_key_of_a_datatype_is_pointed_at(void)
     bad("f32,mode=max", "\"mode\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, "
         "percentile, scale, compat)");
     bad("mxfp4,mode=min", "\"min\" at character 12 is no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)");
-    bad("mxfp4,store=dense", "\"dense\" at character 13 is neither packed nor unpacked");
+    bad("mxfp4,store=dense", "\"dense\" at character 13 is no way to store codes (packed, unpacked, e4m3fn, e5m2)");
     bad("mxfp4,dialect=", "\"\" at character 15 is no dialect (ocp, ggml)");
     bad("mxfp4,virtual=true", "\"true\" at character 15 is neither yes nor no");
     bad("mxfp4,rotate=hadamard3", "\"hadamard3\" at character 14 is no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 "
         "... 128)");
     bad("mxfp4,mode=max,mode=max", "\"mode\" at character 16 is there a second time");
     bad("mxfp4,round=half_up", "a datatype rounds even, away, zero or stochastic but found half_up");
+    bad("mxfp6,store=e5m2", "e2m3fnuz has 1.125, which float8_e5m2 has not: it cannot be stored so");
     bad("mxfp4,virtual=yes,store=unpacked", "store says how codes are stored, but a virtual cast has none");
     bad("mxfp4,dialect=ggml,mode=mse", "dialect=ggml has ties and a scale rule of its own, but found round=even and mode=mse");
     bad("mxfp4,dialect=ggml,round=away", "dialect=ggml has ties and a scale rule of its own, but found round=away and mode=max");
@@ -159,7 +170,7 @@ static void damaged_datatype_rules_are_refused_or_read(void)
 {
     static const char *const wholes[] = {
         "h.*=e2m1fnuz|multi_float32_e4m3fn_t16,round=stochastic,seed=12,mode=mse,nan=zero,rotate=walsh16:3,virtual=yes",
-        "cb41fi_e2m2fnuz|e8m0_t32s4,store=unpacked,dialect=ggml", "w=2:4,virtual=no",
+        "cb41fi_e2m2fnuz|e8m0_t32s4,store=unpacked,dialect=ggml", "mxfp4,store=float8_e4m3fn", "w=2:4,virtual=no",
     };
     for (size_t w = 0; w < sizeof wholes / sizeof *wholes; w++) {
         size_t length = strlen(wholes[w]);

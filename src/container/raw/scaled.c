@@ -73,6 +73,10 @@ void tn_raw_put_scaled(tn_buf *out, const tn_tensor *t, const tn_raw_place *plac
         tn_buf_putc(out, ',');
         put_string(out, "rotation", rotation);
     }
+    if (s->store != TN_UNKNOWN) {
+        tn_buf_putc(out, ',');
+        put_string(out, "store", tn_dtype_get(s->store)->name);
+    }
     tn_buf_putc(out, ',');
     put_shape(out, t->rank, t->shape);
     tn_buf_puts(out, ",\"parts\":[");
@@ -184,6 +188,8 @@ bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *s)
         s->scaling.unpacked = tn_json_bool(j);
     else if (tn_text_is(key, "rotation"))
         take_rotation(j, &s->scaling.rotation);
+    else if (tn_text_is(key, "store"))
+        s->scaling.store = tn_json_dtype(j);
     else if (tn_text_is(key, "shape"))
         s->shape = take_shape(j, &s->rank);
     else if (tn_text_is(key, "parts"))
