@@ -305,7 +305,7 @@ tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
     if (!rule->quantized && !rule->datatype)
         return TN_OK;
     bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype), mli = rule->quantize.arithmetic == TN_QUANT_MLI;
-    const char *fact = exact ? "a float without scales overflows as casts do by default" : rule->datatype ? "a datatype saturates"
+    const char *fact = exact ? "N:M without scales overflows as casts do by default" : rule->datatype ? "a datatype saturates"
                        : mli ? "compat=mli overflows as MLI does" : "codes with scales saturate";
     if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli))
         return TN_OK;

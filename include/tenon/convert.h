@@ -73,7 +73,7 @@ typedef struct tn_cast_rule {
  * A glob given so has no comma.  What the text does not say is taken from `defaults`
  * (may be NULL; of it options, scaled, is_virtual and round_given count).
  * Codes with scales and datatypes saturate: other defaults for overflow are refused, and
- * `saturate` too where they do not (compat=mli, floats without scales).
+ * `saturate` too where they do not (compat=mli, N:M of float32, float16 and bfloat16 without scales).
  * TN_ERR_ARGUMENT: the text says what and where.  The caller frees the rule. */
 TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule, tn_error *err);
 TN_API void tn_cast_rule_free(tn_cast_rule *rule);

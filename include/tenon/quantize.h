@@ -64,8 +64,11 @@ TN_API tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axi
  * Symmetric: scale = largest magnitude / highest code, zero = 0.  Asymmetric,
  * with 0 in the range of the values: scale = (highest - lowest value) /
  * (highest - lowest code), zero = lowest code - lowest value / scale, rounded to
- * the nearest (ties to even, whatever `round` says) and cut to the range.  A scale
- * is at least 2^-126, the smallest that is not subnormal; a range that holds zero
+ * the nearest (ties to even, whatever `round` says) and cut to the range.  All of
+ * this is computed in binary32, each difference and each quotient rounded for
+ * itself, so that a scale can be a unit in the last place beside the rounded
+ * quotient of the exact difference; where highest - lowest value would be infinite,
+ * of the halves of both.  A scale is at least 2^-126, the smallest that is not subnormal; a range that holds zero
  * alone, or nothing, gives scale 1 and, where it is a code, zero 0.
  *
  * scale_bits rounds the quotient of a scale up from binary64 (symmetric: on to

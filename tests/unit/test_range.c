@@ -198,6 +198,24 @@ static void tiny_and_huge_ranges_have_usable_scales(void)
     CHECK(tn_choose_scales(TN_UINT8, &a, huge, &o, &p.scale, &p.zero, NULL) == TN_OK && p.scale == FLT_MAX && p.zero == 1);
 }
 
+/* Each difference and each quotient is rounded to float32: not what one rounding of the exact quotient gives. */
+static void asymmetric_scales_are_computed_in_binary32(void)
+{
+    const int64_t shape[] = { 2 };
+    const tn_array array = { TN_FLOAT32, 1, shape, NULL };
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR };
+    size_t others = 0;
+    for (int i = 0; i < 20000; i++) {
+        float x[] = { (float)-uniform(), (float)(uniform() * 9) }, scale;
+        int32_t zero;
+        CHECK(tn_choose_scales(TN_UINT8, &array, x, &o, &scale, &zero, NULL) == TN_OK);
+        float width = x[1] - x[0], expected = width / 255.0f, below = x[0] / expected, at = 0 - below;
+        CHECK(scale == expected && (float)zero == rintf(at));
+        others += scale != (float)(((double)x[1] - (double)x[0]) / 255);
+    }
+    CHECK(others > 1000);
+}
+
 static void zero_points_round_to_even_and_stay_in_the_range(void)
 {
     const float positive[] = { 1, 255 }, negative[] = { -255, -1 }, tie[] = { -0.5f, 254.5f }, odd_tie[] = { -1.5f, 253.5f };
@@ -347,6 +365,7 @@ int main(void)
         TEST(scales_hold_all_values_or_that_percentage),
         TEST(ranges_without_numbers_have_scale_one),
         TEST(tiny_and_huge_ranges_have_usable_scales),
+        TEST(asymmetric_scales_are_computed_in_binary32),
         TEST(zero_points_round_to_even_and_stay_in_the_range),
         TEST(values_of_other_float_types_are_looked_at_as_float32),
         TEST(threads_do_not_change_scales),

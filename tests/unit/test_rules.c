@@ -68,7 +68,7 @@ static void codes_with_scales_take_no_default_for_overflow_but_what_they_do(void
         { "int8,per=tensor,scale=0.5", "codes with scales saturate", 2 }, { "uint8,per=channel,axis=0", "codes with scales saturate", 2 },
         { "fx8,compat=mli", "compat=mli overflows as MLI does", 1 }, { "mxfp4", "a datatype saturates", 2 },
         { "mxfp4,virtual=yes", "a datatype saturates", 2 },        { "e4m3fn|n2m4", "a datatype saturates", 2 },
-        { "float16|n2m4", "a float without scales overflows as casts do by default", 1 },
+        { "float16|n2m4", "N:M without scales overflows as casts do by default", 1 },
         { "f16", "", 5 },                                          { "2:4", "", 5 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -1,6 +1,8 @@
 /* Cast rules with a datatype, [GLOB=]DATATYPE[,KEY=VALUE...], and with N:M. */
 #include "support.h"
 
+#include <math.h>
+
 #include "make.h"
 #include "rules.h"
 
@@ -165,6 +167,36 @@ static void n_of_m_values_may_be_kept(void)
     bad("2:x", "\"2:x\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
 }
 
+/* docs/datatypes.md on --overflow: a float without scales saturates, but for sparsity alone of the types that casts have. */
+static void floats_without_scales_saturate_or_refuse_to(void)
+{
+    static const struct { const char *datatype; bool saturates; float largest; } cases[] = {
+        { "e3m2fnuz", true, 28 }, { "e5m6", true, 65024 }, { "e5m3|n2m4", true, 61440 }, { "e4m3fn|n2m4", true, 448 },
+        { "e5m2|n2m4", true, 57344 }, { "e3m2fnuz|n2m4", true, 28 }, { "float24", true, 3.40277175e38f }, { "float16|n2m4", false, INFINITY },
+        { "bfloat16|n2m4", false, INFINITY }, { "float32|n2m4", false, INFINITY },
+    };
+    static const float x[] = { 3.4028234e38f, -3.4028234e38f, 0, 0, INFINITY, -INFINITY, 0, 0 };
+    const int64_t shape[] = { 8 };
+    const tn_array array = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape };
+    const tn_cast_rule defaults = { .options = { .size = sizeof defaults.options, .overflow = TN_OVERFLOW_SATURATE } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tn_cast_rule rule, strict;
+        tn_error err = { .text = "" };
+        float y[8], most = cases[i].largest, first = strncmp(cases[i].datatype, "float32", 7) == 0 ? x[0] : most;
+        CHECK(tn_cast_rule_parse(cases[i].datatype, NULL, &rule, &err) == TN_OK);
+        CHECK(tn_quantize_virtual(rule.datatype, &array, x, y, &rule.scaled, NULL, &err) == TN_OK);
+        CHECK(y[0] == first && y[1] == -first && y[4] == most && y[5] == -most);
+        tn_status status = tn_cast_rule_parse(cases[i].datatype, &defaults, &strict, &err);
+        if (status != (cases[i].saturates ? TN_OK : TN_ERR_ARGUMENT))
+            fail_msg("%s: %d %s", cases[i].datatype, status, err.text);
+        if (cases[i].saturates)
+            tn_cast_rule_free(&strict);
+        else
+            CHECK(strstr(err.text, "N:M without scales overflows as casts do by default, and overflow saturate is for element types only"));
+        tn_cast_rule_free(&rule);
+    }
+}
+
 /* Every prefix, and every bit changed, on copies that end where the text does. */
 static void damaged_datatype_rules_are_refused_or_read(void)
 {
@@ -224,6 +256,7 @@ int main(void)
         TEST(a_bad_datatype_is_pointed_at),
         TEST(a_bad_key_of_a_datatype_is_pointed_at),
         TEST(n_of_m_values_may_be_kept),
+        TEST(floats_without_scales_saturate_or_refuse_to),
         TEST(damaged_datatype_rules_are_refused_or_read),
         IN_FOLDER(a_codebook_may_come_from_a_file),
         TEST(freeing_nothing_is_allowed),
