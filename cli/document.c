@@ -79,15 +79,6 @@ static bool has_shape(const tn_descriptor *d)
     return d->dimensions || !tn_descriptor_is_fragment(d);
 }
 
-static bool any_has_shape(const tn_descriptors *set)
-{
-    for (size_t i = 0; i < tn_descriptors_count(set); i++) {
-        if (has_shape(tn_descriptors_at(set, i)))
-            return true;
-    }
-    return false;
-}
-
 /* ---- one descriptor in words ---- */
 
 static const char *form_of(const tn_descriptor *d)
@@ -164,6 +155,14 @@ static void long_notes(table *t, const tn_descriptor *d)
     }
 }
 
+/* What a fragment is of, where it has no shape to say it. */
+static const char *kind_of(const tn_descriptor *d)
+{
+    if (has_shape(d))
+        return "-";
+    return d->buffer_handle.type || d->mapping.present ? "sharing" : "quantization";
+}
+
 static void list_rows(const tn_descriptors *set, bool long_list)
 {
     static const char *const headings[] = { "name", "type", "shape", "size", NULL };
@@ -176,7 +175,7 @@ static void list_rows(const tn_descriptors *set, bool long_list)
         const tn_part part = { .storage.type = d->base_type };
         put_shape(shape, ROOM, d);
         table_name(&t, d->name ? d->name : "-");
-        table_cell(&t, tn_descriptor_is_fragment(d) ? "-" : type_and_form(type_in(d), form_of(d), &part).s);
+        table_cell(&t, tn_descriptor_is_fragment(d) ? kind_of(d) : type_and_form(type_in(d), form_of(d), &part).s);
         table_cell(&t, has_shape(d) ? shape : "-");
         size_cell(&t, d);
         if (long_list)
@@ -246,19 +245,13 @@ int document_list(const opts *o, const char *path, bool *listed, const tn_error 
     tn_descriptors *set = o->from && strcmp(o->from, "raw") != 0 ? NULL : read_right(path);
     if (!set)
         return say_error(path, why);
-    bool any = any_has_shape(set);
-    if (!any) {
-        say("%s: nothing to list: a fragment of a descriptor, without a shape (tenon check says what it is)",
-            escaped(path));
-    } else if (o->json) {
+    if (o->json) {
         list_json(path, set, why);
     } else {
         list_heading(o, path, listed);
         list_rows(set, o->long_list);
     }
     tn_descriptors_free(set);
-    if (!any)
-        return EXIT_BAD;
     if (why->status != TN_ERR_UNSUPPORTED && why->status != TN_ERR_IO)
         return say_error(path, why);        /* data that contradicts its descriptor stays bad */
     say("%s: listed without data: %s", escaped(path), why->text);

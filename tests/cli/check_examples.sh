@@ -15,6 +15,10 @@ t ls mixed.json
 printf '%s' '{"scheme": "per_channel_asymmetric", "scales": [1, 0], "zero_points": [1, 2, 3], "range": [4, -4]}' >wrong.json
 t check wrong.json
 t ls wrong.json
+printf '%s' '{"scheme": "per_planet", "scale": 1}' >beyond.json
+t check beyond.json
+t check --strict beyond.json
+t ls beyond.json
 printf '%s' '{"name": "w", "scheme": "per_tensor_symmetric", "scale": 1}' >named.json
 t check named.json
 printf '%s' '{"shape": ["n"], "memory": {"device": {"type": "abacus"}}}' >device.json
