@@ -19,8 +19,8 @@ static void out_datatype(const tn_tensor *tensor)
     char rotation[64] = "";
     if (s->rotation.size)
         tn_rotation_format(rotation, sizeof rotation, &s->rotation);
-    out("codes of %s values: %s%s%s%s\n", type_of(tensor->dtype, NULL).s, escaped(s->datatype), stored_as(s).s,
-        *rotation ? ", rotated by " : "", rotation);
+    out("codes of %s values: %s%s%s%s\n", type_of(tensor->dtype, NULL).s, escaped(s->datatype),
+        stored_as(s).s, *rotation ? ", rotated by " : "", rotation);
 }
 
 /* What the parts of a scaled tensor mean. */

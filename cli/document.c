@@ -175,7 +175,10 @@ static void list_rows(const tn_descriptors *set, bool long_list)
         const tn_part part = { .storage.type = d->base_type };
         put_shape(shape, ROOM, d);
         table_name(&t, d->name ? d->name : "-");
-        table_cell(&t, tn_descriptor_is_fragment(d) ? kind_of(d) : type_and_form(type_in(d), form_of(d), &part).s);
+        if (tn_descriptor_is_fragment(d))
+            table_cell(&t, kind_of(d));
+        else
+            table_cell(&t, type_and_form(type_in(d), form_of(d), &part).s);
         table_cell(&t, has_shape(d) ? shape : "-");
         size_cell(&t, d);
         if (long_list)

@@ -65,7 +65,8 @@ static bool take_format_option(opts *o, const option_row *row, const char *value
     char *copy = must_allocate(n, 1);
     memcpy(copy, value, n);
     copy[format] = copy[equals] = '\0';
-    o->format_options[o->nformat_options++] = (tn_format_option){ copy, copy + format + 1, copy + equals + 1 };
+    const tn_format_option option = { .format = copy, .key = copy + format + 1, .value = copy + equals + 1 };
+    o->format_options[o->nformat_options++] = option;
     return true;
 }
 
@@ -347,8 +348,9 @@ static const option_row rows[OPT_COUNT] = {
                             FIELD(mtx_symmetric), 0 },
     [OPT_OCP_NAMES] = { "ocp-names", NULL, NULL, "scales of datatypes as NAME_scale, not NAME.scale", take_flag,
                         FIELD(ocp_names), 0 },
-    [OPT_OPTION] = { "option", "FORMAT.KEY=VALUE", NULL, "option of one format, as \"tenon formats\" lists them", take_format_option,
-                     0, 0 },
+    [OPT_OPTION] = { "option", "FORMAT.KEY=VALUE", NULL,
+                     "option of one format, as \"tenon formats\" lists them",
+                     take_format_option, 0, 0 },
     [OPT_TYPES] = { "types", "LIST", NULL, "datatypes, separated by commas: mxfp4,nvfp4,int4_b32", take_text, FIELD(types), 0 },
     [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
                             FIELD(drop_metadata), 0 },

@@ -32,7 +32,8 @@ bool is_sparse(const tn_tensor *tensor, uint64_t *entries);
  * "mxfp4", "cb41[...]_e2m3fnuz|e8m0_t32s8". */
 form_text datatype_name(const char *datatype);
 
-/* How the codes of a datatype are stored, where they are not packed: ", unpacked", ", stored as float8_e4m3fn"; or "". */
+/* How the codes of a datatype are stored, where they are not packed: ", unpacked",
+ * ", stored as float8_e4m3fn"; or "". */
 short_text stored_as(const tn_scaling *scaling);
 
 /* The type of values that a datatype stores, and it: "bfloat16 mxfp4", but "bfloat16|n2m4" alone. */

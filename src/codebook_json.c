@@ -57,7 +57,8 @@ static void read_mapping(table *t)
     uint32_t n = read_values(t, row);
     if (t->j.status)
         return;
-    if (n > 1 && !(n & (n - 1)) && row[0] == 0) {           /* 2, 4, 8 ... values: the first is the zero that all mappings have */
+    bool says_zero = n > 1 && !(n & (n - 1)) && row[0] == 0;    /* 2, 4, 8 ...: with that of all mappings */
+    if (says_zero) {
         memmove(row, row + 1, --n * sizeof *row);
     } else if (n > MAX_VALUES) {
         too_many_values(t);
@@ -81,7 +82,8 @@ static void read_mappings(table *t)
     if (!t->mappings || (t->mappings & (t->mappings - 1)))
         tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected 1, 2, 4, 8, 16, 32, 64, 128 or 256 mappings but found %u", t->mappings);
     else if (!t->has_positive)
-        tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected a value above 0 in one of the mappings but found none");
+        tn_json_reject(&t->j, TN_ERR_ARGUMENT,
+                       "expected a value above 0 in one of the mappings but found none");
 }
 
 /* The compute type; what is wrong with its text is said of that text. */

@@ -493,7 +493,8 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
         return status;
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
     bool stored = tn_form_has_datatype(m->source);
-    status = stored ? tn_datatype_parse_stored(m->source->scaling->datatype, m->source->scaling->store, &task->own, &why)
+    status = stored ? tn_datatype_parse_stored(m->source->scaling->datatype, m->source->scaling->store,
+                                               &task->own, &why)
                     : tn_datatype_parse(text, &task->own, &why);
     if (status == TN_ERR_ARGUMENT && !stored)   /* not every type is a number spec */
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits "

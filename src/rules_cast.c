@@ -30,8 +30,15 @@ static const tn_rule_word modes[] = {
     { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "ceil", TN_SCALE_CEIL }, { "mse", TN_SCALE_MSE },
     { NULL, 0 }
 };
-static const tn_rule_word stores[] = { { "packed", 0 }, { "unpacked", 1 }, { "e4m3fn", TN_FLOAT8_E4M3FN },
-    { "float8_e4m3fn", TN_FLOAT8_E4M3FN }, { "e5m2", TN_FLOAT8_E5M2 }, { "float8_e5m2", TN_FLOAT8_E5M2 }, { NULL, 0 } };
+static const tn_rule_word stores[] = {
+    { "packed", 0 },
+    { "unpacked", 1 },
+    { "e4m3fn", TN_FLOAT8_E4M3FN },
+    { "float8_e4m3fn", TN_FLOAT8_E4M3FN },
+    { "e5m2", TN_FLOAT8_E5M2 },
+    { "float8_e5m2", TN_FLOAT8_E5M2 },
+    { NULL, 0 },
+};
 static const tn_rule_word dialects[] = { { "ocp", 0 }, { "ggml", 1 }, { NULL, 0 } };
 static const tn_rule_word answers[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
 static const tn_rule_word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, { NULL, 0 } };
@@ -305,8 +312,13 @@ tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
     if (!rule->quantized && !rule->datatype)
         return TN_OK;
     bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype), mli = rule->quantize.arithmetic == TN_QUANT_MLI;
-    const char *fact = exact ? "N:M without scales overflows as casts do by default" : rule->datatype ? "a datatype saturates"
-                       : mli ? "compat=mli overflows as MLI does" : "codes with scales saturate";
+    const char *fact = "codes with scales saturate";
+    if (exact)
+        fact = "N:M without scales overflows as casts do by default";
+    else if (rule->datatype)
+        fact = "a datatype saturates";
+    else if (mli)
+        fact = "compat=mli overflows as MLI does";
     if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli))
         return TN_OK;
     return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s, and overflow %s is for element types only: say it in their rules, as in "

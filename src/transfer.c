@@ -133,7 +133,8 @@ static tn_status move_raw(mover *m, tn_error *err)
         tn_status status = in_output(m, tn_writer_place(w, m->entries[i], e->nbytes, err), err);
         if (status)
             return status;
-        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, e), e->swap };
+        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, e),
+                                      e->swap };
         bytes += p->nbytes;
     }
     tn_scan scan = {

@@ -8,9 +8,10 @@ _tenon_formats() {
 # The options of one format, FORMAT.KEY=VALUE: below the table of `tenon formats`.
 _tenon_format_options() {
     local key values value
-    tenon formats 2>/dev/null | sed -n 's/^  \([a-z-]*\.[a-z-]*\)=\([^ ]*\).*/\1 \2/p' | while read -r key values; do
-        for value in ${values//|/ }; do echo "$key=$value"; done
-    done
+    tenon formats 2>/dev/null | sed -n 's/^  \([a-z-]*\.[a-z-]*\)=\([^ ]*\).*/\1 \2/p' |
+        while read -r key values; do
+            for value in ${values//|/ }; do echo "$key=$value"; done
+        done
 }
 
 # The layouts with a name.

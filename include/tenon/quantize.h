@@ -68,8 +68,9 @@ TN_API tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axi
  * this is computed in binary32, each difference and each quotient rounded for
  * itself, so that a scale can be a unit in the last place beside the rounded
  * quotient of the exact difference; where highest - lowest value would be infinite,
- * of the halves of both.  A scale is at least 2^-126, the smallest that is not subnormal; a range that holds zero
- * alone, or nothing, gives scale 1 and, where it is a code, zero 0.
+ * of the halves of both.  A scale is at least 2^-126, the smallest that is not
+ * subnormal; a range that holds zero alone, or nothing, gives scale 1 and, where it
+ * is a code, zero 0.
  *
  * scale_bits rounds the quotient of a scale up from binary64 (symmetric: on to
  * the next until the codes of both ends, as the options round them, are not cut;

@@ -33,8 +33,9 @@ typedef struct tn_scaled_options {
     unsigned      jobs;         /* threads; 0: one a core */
     tn_rotation   rotation;     /* before quantizing; dequantizing and virtual casts undo it.  The tiled dimension is a
                                  * multiple of its size */
-    tn_dtype      store;        /* TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2: with `unpacked`, data has the numbers themselves, of
-                                 * this type, instead of codes.  Floats of at most 8 bits all of whose values it has */
+    tn_dtype      store;        /* TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2: with `unpacked`, data has the numbers
+                                 * themselves, of this type, instead of codes.  For floats of at most 8 bits
+                                 * if the type has all of their values */
 } tn_scaled_options;
 
 /* What quantizing did, for reports. */
@@ -55,7 +56,8 @@ TN_API tn_status tn_quantize_virtual(const tn_datatype *datatype, const tn_array
                                      const tn_scaled_options *options, tn_scaled_report *report, tn_error *err);
 
 /* Codes and scales of a dense float array: parts[k] receives part k of
- * tn_scaled_shapes_for(), compressed (with `unpacked`: data as plain, of the type `store` if there is one).  The
+ * tn_scaled_shapes_for(), compressed (with `unpacked`: data as plain, of the type
+ * `store` if there is one).  The
  * values they stand for are those of tn_quantize_virtual(), bit for bit. */
 TN_API tn_status tn_scaled_quantize(const tn_datatype *datatype, const tn_array *array, const void *src, void *const *parts,
                                     const tn_scaled_options *options, tn_scaled_report *report, tn_error *err);

@@ -10,7 +10,9 @@ typedef struct words { char text[200]; size_t used, count; } words;
 
 static void add_word(words *w, const char *word, size_t n, bool last)
 {
-    const char *before = w->count == 0 ? "" : last ? " or " : ", ";
+    const char *before = last ? " or " : ", ";
+    if (w->count == 0)
+        before = "";
     int added = snprintf(w->text + w->used, sizeof w->text - w->used, "%s%.*s", before, (int)n, word);
     w->used += (size_t)added < sizeof w->text - w->used ? (size_t)added : 0;
     w->count++;
@@ -55,16 +57,18 @@ static int value_number(const char *values, const char *word)
     return -1;
 }
 
-static tn_status find_key(const tn_format *format, const tn_format_option *o, const char *who, size_t *k, tn_error *err)
+static tn_status find_key(const tn_format *format, const tn_format_option *o, const char *who, size_t *k,
+                          tn_error *err)
 {
     const tn_format_key *keys = format->info.keys;
     for (*k = 0; keys && keys[*k].name; ++*k)
         if (strcmp(keys[*k].name, o->key) == 0)
             return TN_OK;
     if (!keys)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: %s has no options of its own", who, o->format);
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: expected %s of %s but found %s", who, known_keys(keys).text,
-                   o->format, tn_quote_z(o->key).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: %s has no options of its own", who,
+                       o->format);
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: expected %s of %s but found %s", who,
+                   known_keys(keys).text, o->format, tn_quote_z(o->key).text);
 }
 
 static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *given, tn_error *err)
@@ -72,7 +76,8 @@ static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *
     char name[100];
     size_t k;
     if (!o->format || !o->key || !o->value)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "an option of a format has a format, a key and a value");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "an option of a format has a format, a key and a value");
     snprintf(name, sizeof name, "%s.%s", o->format, o->key);
     tn_quoted who = tn_quote_z(name);
     const tn_format *format = tn_format_find(o->format);
@@ -83,8 +88,8 @@ static tn_status take_option(tn_writer *w, const tn_format_option *o, unsigned *
     if (status)
         return status;
     if (format != w->format)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: it is for %s and the output is %s", who.text, o->format,
-                       w->format->info.name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "option %s: it is for %s and the output is %s",
+                       who.text, o->format, w->format->info.name);
     const char *values = format->info.keys[k].values;
     int value = value_number(values, o->value);
     if (value < 0)

@@ -45,7 +45,9 @@ static uint64_t scaling_fields(const tn_scaling *s)
 {
     if (!s)
         return 0;
-    return s->datatype ? 1u + s->unpacked + (s->rotation.size > 0) + (s->store != TN_UNKNOWN) : 1u + (s->axis >= 0);
+    if (!s->datatype)
+        return 1u + (s->axis >= 0);
+    return 1u + s->unpacked + (s->rotation.size > 0) + (s->store != TN_UNKNOWN);
 }
 
 static void put_datatype(tn_buf *out, const tn_scaling *s)
@@ -268,8 +270,8 @@ static void take_store(tn_cbor *c, tn_scaling *s)
     const char *name = NULL;
     s->store = take_dtype(c, &name);
     if (!c->status && s->store == TN_UNKNOWN)
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected float8_e4m3fn or float8_e5m2 to store numbers as but found %.40s",
-                       tn_quote_z(name).text);
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected float8_e4m3fn or float8_e5m2 to store numbers as but "
+                       "found %.40s", tn_quote_z(name).text);
 }
 
 /* A field of a scaled tensor; false: it is none. */
@@ -296,8 +298,8 @@ static bool take_scaling(tn_cbor *c, tn_text key, tn_scaling *s, bool *range)
 static void settle_scaling(tn_cbor *c, const tn_scaling *s, bool range, tn_record *r)
 {
     const tn_scaling affine = { .axis = s->axis, .range = { s->range[0], s->range[1] } };
-    const tn_scaling typed = { .axis = -1, .datatype = s->datatype, .unpacked = s->unpacked, .rotation = s->rotation,
-                               .store = s->store };
+    const tn_scaling typed = { .axis = -1, .datatype = s->datatype, .unpacked = s->unpacked,
+                               .rotation = s->rotation, .store = s->store };
     if (c->status || (!range && !s->datatype))
         return;
     r->scaling = tn_arena_copy(c->arena, s->datatype ? &typed : &affine, sizeof *s);

@@ -88,7 +88,9 @@ static bool plan_spans(run *r)
 static bool same_bytes(const tn_scan_part *p)
 {
     const tn_storage *s = &p->part->storage;
-    return p->stored_kind == p->decoded_kind && !p->change && p->swap <= 1 && tn_part_is_range(p->part) && !s->sum_size &&
+    if (p->stored_kind != p->decoded_kind || p->change || p->swap > 1)
+        return false;
+    return tn_part_is_range(p->part) && !s->sum_size &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->part->array.dtype)->swap_bytes == 1);
 }
 

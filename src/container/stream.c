@@ -615,7 +615,8 @@ tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_erro
     status = need_buffer(&s->swapped, err);
     if (status)
         return status;
-    tn_swap_bytes(s->swapped, *bytes, *n, s->swap);     /* a window has whole elements, and may be a view of the file */
+    /* A window has whole elements, and may be a view of the file. */
+    tn_swap_bytes(s->swapped, *bytes, *n, s->swap);
     *bytes = s->swapped;
     return TN_OK;
 }

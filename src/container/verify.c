@@ -100,7 +100,8 @@ static tn_status list_parts(const tn_file *f, verification *v, uint64_t *total, 
     for (size_t i = 0; i < f->count; i++) {
         for (uint32_t k = 0; k < f->tensors[i].nparts; k++) {
             const tn_part *p = &f->tensors[i].parts[k];
-            v->parts[v->count++] = (tn_scan_part){ .tensor = &f->tensors[i], .part = p, .stored_kind = tn_part_checksum(p) };
+            v->parts[v->count++] = (tn_scan_part){ .tensor = &f->tensors[i], .part = p,
+                                                   .stored_kind = tn_part_checksum(p) };
             *total += p->nbytes;
         }
     }

@@ -552,7 +552,8 @@ static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data
     if (!w->swapped && !(w->swapped = malloc(ROOM)))
         return tn_fail_nomem(err);
     while (n && !status) {
-        size_t room = ROOM - w->unswapped, taken = n < room ? n : room, have = w->unswapped + taken, rest = have % unit;
+        size_t room = ROOM - w->unswapped, taken = n < room ? n : room;
+        size_t have = w->unswapped + taken, rest = have % unit;
         memcpy(w->swapped + w->unswapped, data, taken);
         tn_swap_bytes(w->swapped, w->swapped, have - rest, unit);
         status = append_stored(w, w->swapped, have - rest, err);

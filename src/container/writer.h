@@ -30,7 +30,7 @@ typedef struct tn_out_entry {
         borrowed until the writer is done */
     const tn_tensor *whole;     /* what was declared: first part only; its metadata, ties and data are not there */
     uint64_t       nbytes;      /* decoded */
-    unsigned       swap;        /* unit of bytes that are stored in reverse, raw data only; 0: none.  Set by plan() */
+    unsigned       swap;        /* raw data: unit of bytes to store in reverse, set by plan(); 0: none */
     const void    *data;        /* written by finish; NULL: streamed */
     size_t         tied;        /* earlier entry with the same bytes, or SIZE_MAX */
     tn_encoding    encoding;
@@ -53,7 +53,7 @@ struct tn_writer {
     const tn_format  *format;
     tn_create_options options;  /* align filled in */
     const char       *path;
-    uint8_t           choices[TN_MAX_FORMAT_KEYS];      /* of the format's own options, in their order: which value */
+    uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* which value each of the format's own options has */
     bool              dry_run;
     const tn_file    *reading;  /* where the tensors come from, which may be where they go to; or NULL */
     int               fd;       /* what the only file is written into instead of `path`; -1: nothing */

@@ -140,7 +140,8 @@ tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *
         return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "%u bits choose among %u mappings but found %u", book->meta_bits,
                                book->mappings, n);
     if (!has_positive(book, value))
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a value above 0 in one of the mappings but found none");
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a value above 0 in one of the mappings "
+                               "but found none");
     return TN_OK;
 }
 

@@ -15,12 +15,18 @@
 /* As a number spec spells the type; NULL: nothing is stored as such. */
 static const char *store_name(tn_dtype store)
 {
-    return store == TN_FLOAT8_E4M3FN ? "e4m3fn" : store == TN_FLOAT8_E5M2 ? "e5m2" : NULL;
+    if (store == TN_FLOAT8_E4M3FN)
+        return "e4m3fn";
+    return store == TN_FLOAT8_E5M2 ? "e5m2" : NULL;
 }
 
 static double value_of(tn_number n)
 {
-    double value = n.class == TN_NUMBER_NAN ? NAN : n.class == TN_NUMBER_INFINITE ? HUGE_VAL : ldexp((double)n.significand, n.exponent);
+    double value = ldexp((double)n.significand, n.exponent);
+    if (n.class == TN_NUMBER_NAN)
+        value = NAN;
+    else if (n.class == TN_NUMBER_INFINITE)
+        value = HUGE_VAL;
     return n.negative ? -value : value;
 }
 
@@ -33,11 +39,11 @@ static tn_status check_kinds(const tn_datatype *d, tn_dtype store, tn_error *err
 {
     const tn_dtype_info *type = tn_dtype_get(store);
     if (!store_name(store))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected float8_e4m3fn or float8_e5m2 to store numbers as but found %s",
-                       type ? type->name : "an unknown type");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected float8_e4m3fn or float8_e5m2 to store "
+                       "numbers as but found %s", type ? type->name : "an unknown type");
     if (d->number.kind != TN_NUMBER_FLOAT || d->number.bits > 8)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "floats of at most 8 bits can be stored as numbers of %s but found %s",
-                       type->name, d->number.text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "floats of at most 8 bits can be stored as "
+                       "numbers of %s but found %s", type->name, d->number.text);
     return TN_OK;
 }
 
@@ -56,7 +62,8 @@ tn_status tn_datatype_store_codes(const tn_datatype *d, tn_dtype store, uint8_t 
         codes[code] = (uint8_t)tn_number_encode(type, &rules, number, 0, &flags);
         bool unused = isfinite(value) && fabs(value) > (double)n->maxfloat;     /* inuz */
         if (!unused && !is_same(value, value_of(tn_number_decode(type, codes[code]))))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has %.9g, which %s has not: it cannot be stored so", n->text,
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "%s has %.9g, which %s has not: it cannot be stored so", n->text,
                            value, type->name);
     }
     return TN_OK;

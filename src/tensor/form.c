@@ -120,8 +120,8 @@ static tn_status check_datatype(const tn_tensor *t, const tn_datatype *d, tn_err
     if (tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
     if (t->scaling->store != TN_UNKNOWN && !t->scaling->unpacked)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its data is said to be numbers of %s, and packed",
-                       tn_quote_z(t->name).text, tn_dtype_get(t->scaling->store)->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its data is said to be numbers of "
+                       "%s, and packed", tn_quote_z(t->name).text, tn_dtype_get(t->scaling->store)->name);
     tn_status status = check_scaled_parts(t, &shapes, err);
     return status ? status : check_rotation(t, d, err);
 }

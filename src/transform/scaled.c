@@ -44,7 +44,8 @@ static tn_status check_store(const tn_datatype *d, const tn_scaled_options *o, t
     if (o->store == TN_UNKNOWN)
         return TN_OK;
     if (!o->unpacked)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "numbers are not packed: expected `unpacked` beside `store`");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "numbers are not packed: expected `unpacked` beside `store`");
     return tn_datatype_store_codes(d, o->store, codes, err);
 }
 
@@ -231,8 +232,8 @@ static tn_status dequantize(const tn_datatype *d, const tn_array *array, const v
     return go(&plan, array, false, NULL, dst, NULL, err);
 }
 
-tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
-                               const tn_scaled_options *options, tn_error *err)
+tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts,
+                               void *dst, const tn_scaled_options *options, tn_error *err)
 {
     tn_scaled_options o = { .size = sizeof o };
     tn_datatype *stored;

@@ -617,8 +617,8 @@ static tn_status replace_some(void *context, uint64_t item, tn_seat seat, tn_err
 
 static tn_status replace_all(job *j, tn_error *err)
 {
-    return tn_pool_run(j->work->pool, tn_div_up_u64(j->plan.data.nbytes, REPLACED), &(tn_ordered){ .work = replace_some, .context = j },
-                       err);
+    const tn_ordered task = { .work = replace_some, .context = j };
+    return tn_pool_run(j->work->pool, tn_div_up_u64(j->plan.data.nbytes, REPLACED), &task, err);
 }
 
 /* No values: there may be a scale of the tensor still. */
@@ -641,7 +641,7 @@ tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err)
         status = find_tensor_scale(j, err);
     if (status == TN_OK)
         status = run_rounds(j, err);
-    if (status == TN_OK && j->stores && p->data.data)          /* at the end: what reads codes back is done then */
+    if (status == TN_OK && j->stores && p->data.data)   /* at the end: nobody reads codes back then */
         status = replace_all(j, err);
     tn_scaled_job_free(j);
     return status;

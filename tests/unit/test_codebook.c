@@ -229,10 +229,12 @@ static void one_mapping_needs_no_choice(void)
 static void a_mapping_may_hold_zeros(void)
 {
     static const struct { const char *mappings, *text; } cases[] = {
-        { "[[0,0.5,1,1.5,2,3,4],[0.5,1,1.5,2,3,4,6]]", "cb41[0:0.5:1:1.5:2:3:4;0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
+        { "[[0,0.5,1,1.5,2,3,4],[0.5,1,1.5,2,3,4,6]]",
+          "cb41[0:0.5:1:1.5:2:3:4;0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
         { "[[0,0,0,0,0,0,7.5]]", "cb40[0:0:0:0:0:0:7.5]_e2m3fnuz|e8m0_t32" },
         { "[[0,0.5,1,1.5,2,3,4,6]]", "cb40[0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
-        { "[[0,0.5,1,1.5,2,3,4,6],[0.5,1,1.5,2,3,4,6]]", "cb41[0.5:1:1.5:2:3:4:6;0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
+        { "[[0,0.5,1,1.5,2,3,4,6],[0.5,1,1.5,2,3,4,6]]",
+          "cb41[0.5:1:1.5:2:3:4:6;0.5:1:1.5:2:3:4:6]_e2m3fnuz|e8m0_t32" },
         { "[[0,0,0.5,1,1.5,2,3,4]]", "cb40[0:0.5:1:1.5:2:3:4]_e2m3fnuz|e8m0_t32" },
         { "[[0,0,0],[0,0,1]]", "cb31[0:0:0;0:0:1]_e2m3fnuz|e8m0_t32" },
         { "[[-0.0,1]]", "cb20[1]_e2m3fnuz|e8m0_t32" },
@@ -248,7 +250,8 @@ static void a_mapping_may_hold_zeros(void)
         assert_string_equal(tn_datatype_text(d), cases[i].text);
         tn_datatype *again = NULL;
         CHECK(tn_datatype_parse(cases[i].text, &again, &err) == TN_OK);
-        assert_memory_equal(again->codebook.value, d->codebook.value, d->codebook.mappings * d->codebook.values * sizeof(float));
+        assert_memory_equal(again->codebook.value, d->codebook.value,
+                            d->codebook.mappings * d->codebook.values * sizeof(float));
         tn_datatype_free(again);
         tn_datatype_free(d);
     }
@@ -257,13 +260,15 @@ static void a_mapping_may_hold_zeros(void)
 static void write_mapping(tn_buf *json, const tn_codebook *b, uint32_t mapping)
 {
     for (uint32_t k = 1; k < b->values; k++)
-        tn_buf_printf(json, "%s%.9g", k > 1 ? "," : mapping ? "],[" : "[", (double)b->value[mapping * b->values + k]);
+        tn_buf_printf(json, "%s%.9g", k > 1 ? "," : mapping ? "],[" : "[",
+                      (double)b->value[mapping * b->values + k]);
 }
 
-/* TensorCast's own codebooks, some of whose mappings begin with zeros, said as tables: codes and values are the same. */
+/* TensorCast's own codebooks, some of whose mappings begin with zeros, said as tables: codes are the same. */
 static void a_table_casts_as_the_name_of_the_same_mappings(void)
 {
-    static const char *const names[] = { "icb44fi_e2m3fnuz", "icb44fi_e3m2fnuz", "icb44fi_e4m3fn", "icb44p36s_e2m1fnuz" };
+    static const char *const names[] = { "icb44fi_e2m3fnuz", "icb44fi_e3m2fnuz", "icb44fi_e4m3fn",
+                                         "icb44p36s_e2m1fnuz" };
     static const char *const scales[] = { "e8m0_t32s8", "float16_t32", "e8m0_t16n2m4" };
     enum { COUNT = 4 * 96 };
     float x[COUNT];
@@ -375,11 +380,15 @@ static void a_bad_table_is_refused_with_its_reason(void)
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         char json[100];
         snprintf(json, sizeof json, "{\"compute\":\"e2m1fnuz\",\"mappings\":[[%s]]}", none[i]);
-        bad_table(json, "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 in one of the mappings but found none");
+        bad_table(json, "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 in one of the mappings but found "
+                  "none");
     }
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[ 1e-400,1,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 but found 0");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,0,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 1 but found 0");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,1,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 1 but found 1");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[ 1e-400,1,2]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected a value above 0 but found 0");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,0,2]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected a value above 1 but found 0");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,1,2]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected a value above 1 but found 1");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[0,1,2,3,4,6]]}", "e8m0", TN_ERR_ARGUMENT,
               "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found 6");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[0.5,1,2,3]]}", "e8m0", TN_ERR_ARGUMENT,
@@ -509,13 +518,17 @@ static void a_bad_table_is_refused_at_its_character(void)
             "found more at character 12");
     refused("cb30[1:3:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:3:2]_e2m3fnuz|e8m0\": expected a value above 3 but found 2 at "
             "character 10");
-    refused("cb20[0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[0]_e2m3fnuz|e8m0\": expected a value above 0 in one of the "
+    refused("cb20[0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[0]_e2m3fnuz|e8m0\": expected a value above 0 "
+            "in one of the "
             "mappings but found none at character 5");
-    refused("cb31[0:0:0;0:0:0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[0:0:0;0:0:0]_e2m3fnuz|e8m0\": expected a value above 0 in one "
+    refused("cb31[0:0:0;0:0:0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb31[0:0:0;0:0:0]_e2m3fnuz|e8m0\": expected a value above 0 in one "
             "of the mappings but found none at character 5");
-    refused("cb30[1e-400:1:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1e-400:1:2]_e2m3fnuz|e8m0\": expected a value above 0 but found "
+    refused("cb30[1e-400:1:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb30[1e-400:1:2]_e2m3fnuz|e8m0\": expected a value above 0 but found "
             "1e-400 at character 6");
-    refused("cb30[1:0:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:0:2]_e2m3fnuz|e8m0\": expected a value above 1 but found 0 at "
+    refused("cb30[1:0:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:0:2]_e2m3fnuz|e8m0\": expected a value "
+            "above 1 but found 0 at "
             "character 8");
     refused("cb20[5]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[5]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 5 at character 6");
     refused("cb20[1e9]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1e9]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 1e9 at "

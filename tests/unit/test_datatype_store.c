@@ -24,21 +24,31 @@ static tn_datatype *datatype_of(const char *text)
 static void only_floats_whose_values_the_type_has_are_stored_so(void)
 {
     static const struct { const char *datatype, *text[2]; } cases[] = {
-        { "e2m1fnuz|e8m0_t32", { NULL, NULL } }, { "e3m2fnuz|e8m0_t32", { NULL, NULL } }, { "e2m2fnuz|e8m0_t32", { NULL, NULL } },
-        { "e2m3fnuz|e8m0_t32", { NULL, "e2m3fnuz has 1.125, which float8_e5m2 has not: it cannot be stored so" } },
+        { "e2m1fnuz|e8m0_t32", { NULL, NULL } },
+        { "e3m2fnuz|e8m0_t32", { NULL, NULL } },
+        { "e2m2fnuz|e8m0_t32", { NULL, NULL } },
+        { "e2m3fnuz|e8m0_t32", { NULL, "e2m3fnuz has 1.125, which float8_e5m2 has not: it cannot be stored "
+                                 "so" } },
         { "e3m3fnuz|e8m0_t32", { NULL, "e3m3fnuz has 0.28125, which float8_e5m2 has not" } },
         { "e4m3fn|e8m0_t32", { NULL, "e4m3fn has 0.017578125, which float8_e5m2 has not" } },
         { "e5m2|e8m0_t32", { "e5m2 has 1.52587891e-05, which float8_e4m3fn has not", NULL } },
         { "e4m2fnuz|e8m0_t32", { NULL, NULL } },
-        { "e4m3fnuz|e8m0_t32", { "e4m3fnuz has 480, which float8_e4m3fn has not", "which float8_e5m2 has not" } },
-        { "e5m1fnuz|e8m0_t32", { "which float8_e4m3fn has not", "e5m1fnuz has 65536, which float8_e5m2 has not" } },
+        { "e4m3fnuz|e8m0_t32", { "e4m3fnuz has 480, which float8_e4m3fn has not",
+                                 "which float8_e5m2 has not" } },
+        { "e5m1fnuz|e8m0_t32", { "which float8_e4m3fn has not",
+                                 "e5m1fnuz has 65536, which float8_e5m2 has not" } },
         { "e3m2|e8m0_t32", { "e3m2 has inf, which float8_e4m3fn has not", NULL } },
-        { "e3m0fnuz|e8m0_t32", { NULL, NULL } }, { "e2m1fnuz", { NULL, NULL } }, { "e2m1fnuz|n2m4", { NULL, NULL } },
+        { "e3m0fnuz|e8m0_t32", { NULL, NULL } },
+        { "e2m1fnuz", { NULL, NULL } },
+        { "e2m1fnuz|n2m4", { NULL, NULL } },
         { "e2m3fnuz|float32_t0", { NULL, "e2m3fnuz has 1.125" } }, { "nvfp4", { NULL, NULL } },
-        { "int4|e8m0_t32", { "floats of at most 8 bits can be stored as numbers of float8_e4m3fn but found int4", "but found int4" } },
+        { "int4|e8m0_t32", { "floats of at most 8 bits can be stored as numbers of float8_e4m3fn but found "
+                             "int4", "but found int4" } },
         { "uint4|float16_int8_t32", { "but found uint4", "but found uint4" } },
         { "icb44fi_e2m3fnuz|e8m0_t32", { "but found icb44fi_e2m3fnuz", "but found icb44fi_e2m3fnuz" } },
-        { "e5m3|e8m0_t32", { "but found e5m3", "but found e5m3" } }, { "float16|n2m4", { "but found float16", "but found float16" } },
+        { "e5m3|e8m0_t32", { "but found e5m3", "but found e5m3" } }, { "float16|n2m4", { "but found float16",
+                                                                                         "but found "
+                                                                                             "float16" } },
     };
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i / 2].text[i % 2];
@@ -47,7 +57,8 @@ static void only_floats_whose_values_the_type_has_are_stored_so(void)
         tn_error err = { .text = "" };
         tn_status status = tn_datatype_store_codes(d, stores[i % 2], codes, &err);
         if (status != (text ? TN_ERR_ARGUMENT : TN_OK) || !strstr(err.text, text ? text : ""))
-            fail_msg("%s in type %d: expected \"%s\" but found %d: %s", cases[i / 2].datatype, stores[i % 2], text ? text : "", status, err.text);
+            fail_msg("%s in type %d: expected \"%s\" but found %d: %s", cases[i / 2].datatype, stores[i % 2],
+                     text ? text : "", status, err.text);
         CHECK(tn_datatype_parse_stored(cases[i / 2].datatype, stores[i % 2], &stored, NULL) == status);
         tn_datatype_free(stored);
         tn_datatype_free(d);
@@ -62,7 +73,8 @@ static void other_types_store_nothing(void)
         tn_error err = { .text = "" };
         bool good = type == TN_FLOAT8_E4M3FN || type == TN_FLOAT8_E5M2;
         CHECK(tn_datatype_store_codes(d, (tn_dtype)type, codes, &err) == (good ? TN_OK : TN_ERR_ARGUMENT));
-        CHECK(good || strstr(err.text, "expected float8_e4m3fn or float8_e5m2 to store numbers as but found"));
+        CHECK(good || strstr(err.text, "expected float8_e4m3fn or float8_e5m2 to store numbers as but "
+                             "found"));
     }
     tn_datatype_free(d);
 }
@@ -70,8 +82,10 @@ static void other_types_store_nothing(void)
 /* e2m1: 0 0.5 1 1.5 2 3 4 6, then the same with a sign; by hand. */
 static void the_codes_of_e2m1_are_those_of_its_numbers(void)
 {
-    static const uint8_t e4m3fn[] = { 0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c, 0x80, 0xb0, 0xb8, 0xbc, 0xc0, 0xc4, 0xc8, 0xcc };
-    static const uint8_t e5m2[] = { 0x00, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6 };
+    static const uint8_t e4m3fn[] = { 0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c, 0x80, 0xb0, 0xb8, 0xbc,
+                                      0xc0, 0xc4, 0xc8, 0xcc };
+    static const uint8_t e5m2[] = { 0x00, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe,
+                                    0xc0, 0xc2, 0xc4, 0xc6 };
     tn_datatype *d = datatype_of("mxfp4");
     uint8_t codes[256];
     CHECK(tn_datatype_store_codes(d, TN_FLOAT8_E4M3FN, codes, NULL) == TN_OK);
@@ -120,7 +134,8 @@ static void free_parts(parts *p)
         free(p->data[i]);
 }
 
-/* The data must be, byte by byte, the numbers that unpacked codes are, and its values those of any other way to store them. */
+/* The data must be, byte by byte, the numbers that unpacked codes are, and its values those of any other way
+ * to store them. */
 static void check_stored(const tn_datatype *d, tn_dtype store, tn_scaled_options o)
 {
     parts plain = new_parts(), stored = new_parts();
@@ -155,8 +170,10 @@ static void check_stored(const tn_datatype *d, tn_dtype store, tn_scaled_options
 static void every_datatype_that_can_be_stored_so_keeps_its_values(void)
 {
     static const char *const more[] = {
-        "e2m1fnuz|e8m0_t32n2m4", "e3m2fnuz|e8m0_t16d0n1m4", "e2m3fnuz|e8m0_t4_t8", "e2m1fnuz|e8m0_t32d0", "e2m1fnuz|float32", "e3m2fnuz",
-        "e2m1fnuz|n2m4", "e2m1fnuz|e8m0_t16s4o2", "e3m3fnuz|e8m0", "e3m2|e8m0_t32", "e2m1fnuz|multi_float32_e4m3fn_t16", "e2m1fnuz|e8m0_t0d0",
+        "e2m1fnuz|e8m0_t32n2m4", "e3m2fnuz|e8m0_t16d0n1m4", "e2m3fnuz|e8m0_t4_t8", "e2m1fnuz|e8m0_t32d0",
+            "e2m1fnuz|float32", "e3m2fnuz",
+        "e2m1fnuz|n2m4", "e2m1fnuz|e8m0_t16s4o2", "e3m3fnuz|e8m0", "e3m2|e8m0_t32",
+            "e2m1fnuz|multi_float32_e4m3fn_t16", "e2m1fnuz|e8m0_t0d0",
         "e3m3inuz|e8m0_t32",
     };
     enum { MORE = sizeof more / sizeof *more };
@@ -169,7 +186,8 @@ static void every_datatype_that_can_be_stored_so_keeps_its_values(void)
             uint8_t codes[256];
             if (tn_datatype_store_codes(d, stores[s], codes, NULL) == TN_OK) {
                 check_stored(d, stores[s], (tn_scaled_options){ .jobs = 1 + (unsigned)(i % 3) });
-                check_stored(d, stores[s], (tn_scaled_options){ .round = TN_ROUND_STOCHASTIC, .mode = TN_SCALE_CEIL, .jobs = 2 });
+                check_stored(d, stores[s], (tn_scaled_options){ .round = TN_ROUND_STOCHASTIC,
+                                                                .mode = TN_SCALE_CEIL, .jobs = 2 });
                 checked++;
             }
             tn_datatype_free(d);
@@ -182,8 +200,10 @@ static void every_datatype_that_can_be_stored_so_keeps_its_values(void)
 static void nan_stays_nan(void)
 {
     static const struct { const char *datatype; tn_dtype store; } cases[] = {
-        { "e3m3fnuz|e8m0_t32", TN_FLOAT8_E4M3FN }, { "e3m3inuz|e8m0", TN_FLOAT8_E4M3FN }, { "e3m2|e8m0_t32", TN_FLOAT8_E5M2 },
-        { "e4m3fn|e8m0_t32", TN_FLOAT8_E4M3FN }, { "e5m2|e8m0_t32", TN_FLOAT8_E5M2 }, { "e4m2fnuz|float32", TN_FLOAT8_E5M2 },
+        { "e3m3fnuz|e8m0_t32", TN_FLOAT8_E4M3FN }, { "e3m3inuz|e8m0", TN_FLOAT8_E4M3FN }, { "e3m2|e8m0_t32",
+                                                                                            TN_FLOAT8_E5M2 },
+        { "e4m3fn|e8m0_t32", TN_FLOAT8_E4M3FN }, { "e5m2|e8m0_t32", TN_FLOAT8_E5M2 }, { "e4m2fnuz|float32",
+                                                                                        TN_FLOAT8_E5M2 },
     };
     make_values();
     values[3] = NAN;
@@ -202,11 +222,14 @@ static void what_makes_no_sense_is_refused(void)
     parts p = new_parts();
     tn_error err = { .text = "" };
     tn_scaled_options o = { .size = sizeof o, .store = TN_FLOAT8_E4M3FN };
-    check_status(tn_scaled_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err, TN_ERR_ARGUMENT, "numbers are not packed");
+    check_status(tn_scaled_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err,
+                 TN_ERR_ARGUMENT, "numbers are not packed");
     o.unpacked = true;
     o.store = TN_FLOAT8_E5M2;
-    check_status(tn_scaled_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err, TN_ERR_ARGUMENT, "which float8_e5m2 has not");
-    check_status(tn_scaled_dequantize(d, &array, (const void *const *)p.data, values, &o, &err), &err, TN_ERR_ARGUMENT,
+    check_status(tn_scaled_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err,
+                 TN_ERR_ARGUMENT, "which float8_e5m2 has not");
+    check_status(tn_scaled_dequantize(d, &array, (const void *const *)p.data, values, &o, &err), &err,
+                 TN_ERR_ARGUMENT,
                  "which float8_e5m2 has not");
     free_parts(&p);
     tn_datatype_free(d);
@@ -214,7 +237,8 @@ static void what_makes_no_sense_is_refused(void)
 
 /* ---- files ---- */
 
-static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLS }, .data = values };
+static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLS },
+                               .data = values };
 
 static void check_same_values(const char *a, const char *b, const char *what)
 {
@@ -232,15 +256,18 @@ static void check_file(const char *name, tn_dtype store)
 {
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_tensor(f, 0);
-    CHECK(t->scaling && t->scaling->store == store && t->scaling->unpacked && strchr(t->scaling->datatype, 'e'));
-    CHECK(t->parts[0].array.dtype == store && t->parts[0].array.rank == 2 && t->parts[0].array.shape[1] == COLS);
+    CHECK(t->scaling && t->scaling->store == store && t->scaling->unpacked && strchr(t->scaling->datatype,
+                                                                                     'e'));
+    CHECK(t->parts[0].array.dtype == store && t->parts[0].array.rank == 2 &&
+          t->parts[0].array.shape[1] == COLS);
     tn_close(f);
 }
 
 static void every_container_keeps_them(void)
 {
     static const char *const files[] = { "q.zt", "q.safetensors", "q.npz", "q.json" };
-    static const char *const types[] = { "mxfp4", "mxfp6", "mxbf6", "mxfp8", "nvfp4", "e2m1fnuz|e8m0_t32n2m4", "e2m1_e32s8o2", "mxbf8" };
+    static const char *const types[] = { "mxfp4", "mxfp6", "mxbf6", "mxfp8", "nvfp4", "e2m1fnuz|e8m0_t32n2m4",
+                                         "e2m1_e32s8o2", "mxbf8" };
     make_values();
     write_file("in.safetensors", (tn_create_options){ 0 }, &matrix, 1);
     for (size_t i = 0; i < 2 * sizeof types / sizeof *types; i++) {
@@ -261,7 +288,7 @@ static void every_container_keeps_them(void)
             size_t different = 1;
             must_convert("in.safetensors", files[k], (wish){ .cast = cast });
             check_file(files[k], stores[i % 2]);
-            must_convert(files[k], files[(k + 1) % 4], (wish){ .cast = NULL });         /* from one to the next as it is */
+            must_convert(files[k], files[(k + 1) % 4], (wish){ .cast = NULL });     /* from one to the next */
             check_file(files[(k + 1) % 4], stores[i % 2]);
             must_convert(files[(k + 1) % 4], "back.zt", (wish){ .cast = "f32" });
             check_same_values("virtual.zt", "back.zt", cast);
@@ -282,10 +309,13 @@ static void data_times_scale_is_the_value(void)
     must_convert("in.safetensors", "q.safetensors", (wish){ .cast = "mxfp6,store=e4m3fn" });
     tn_file *f = open_file("q.safetensors"), *v = open_file("virtual.zt");
     const tn_tensor *t = tn_file_tensor(f, 0);
-    uint8_t *data = read_part(f, &t->parts[0]), *scale = read_part(f, &t->parts[1]), *expected = read_tensor(v, tn_file_tensor(v, 0));
+    uint8_t *data = read_part(f, &t->parts[0]), *scale = read_part(f, &t->parts[1]),
+        *expected = read_tensor(v, tn_file_tensor(v, 0));
     CHECK(strcmp(t->parts[1].role, "scale") == 0 && t->parts[1].array.dtype == TN_FLOAT8_E8M0);
     for (size_t i = 0; i < COUNT; i++) {
-        double number = tn_value_get(TN_FLOAT8_E4M3FN, data, i).re, by = tn_value_get(TN_FLOAT8_E8M0, scale, i / COLS * (COLS / 32) + i % COLS / 32).re;
+        size_t tile = i / COLS * (COLS / 32) + i % COLS / 32;
+        double number = tn_value_get(TN_FLOAT8_E4M3FN, data, i).re;
+        double by = tn_value_get(TN_FLOAT8_E8M0, scale, tile).re;
         float y;
         memcpy(&y, expected + i * sizeof y, sizeof y);
         if ((float)(number * by) != y)
@@ -310,12 +340,15 @@ static void replace(uint8_t *bytes, size_t n, const char *from, const char *to)
 static void records_that_lie_are_refused(void)
 {
     static const struct { const char *from, *to, *text; tn_status status; } cases[] = {
-        { "float8_e4m3fn\"", "float8_e5m2\"  ", "its part \"data\" does not have the type float8_e5m2", TN_ERR_CORRUPT },
+        { "float8_e4m3fn\"", "float8_e5m2\"  ", "its part \"data\" does not have the type float8_e5m2",
+          TN_ERR_CORRUPT },
         { "float8_e4m3fn\"", "float8_later1\"", "float8_later1", TN_ERR_UNSUPPORTED },
-        { "float8_e4m3fn\"", "float32\"      ", "expected float8_e4m3fn or float8_e5m2 to store numbers as but found float32", TN_ERR_CORRUPT },
+        { "float8_e4m3fn\"", "float32\"      ", "expected float8_e4m3fn or float8_e5m2 to store numbers as "
+          "but found float32", TN_ERR_CORRUPT },
         { "\"float8_e4m3fn\"", "4              ", "expected a string", TN_ERR_CORRUPT },
         { "\"store\"", "\"storf\"", "its part \"data\" does not have the type uint8", TN_ERR_CORRUPT },
-        { "\"unpacked\":true", "\"unpackee\":true", "its data is said to be numbers of float8_e4m3fn, and packed", TN_ERR_CORRUPT },
+        { "\"unpacked\":true", "\"unpackee\":true", "its data is said to be numbers of float8_e4m3fn, and "
+          "packed", TN_ERR_CORRUPT },
         { "e2m1fnuz", "int4    ", "its datatype", TN_ERR_CORRUPT },
         { "e2m1fnuz|e8m0_t32", "int4|e8m0_t32    ", "its datatype", TN_ERR_CORRUPT },
         { "e2m1fnuz", "e5m2fnuz", "which float8_e4m3fn has not", TN_ERR_CORRUPT },

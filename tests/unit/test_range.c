@@ -198,7 +198,7 @@ static void tiny_and_huge_ranges_have_usable_scales(void)
     CHECK(tn_choose_scales(TN_UINT8, &a, huge, &o, &p.scale, &p.zero, NULL) == TN_OK && p.scale == FLT_MAX && p.zero == 1);
 }
 
-/* Each difference and each quotient is rounded to float32: not what one rounding of the exact quotient gives. */
+/* Each difference and each quotient is rounded to float32: rounding the exact quotient gives others. */
 static void asymmetric_scales_are_computed_in_binary32(void)
 {
     const int64_t shape[] = { 2 };

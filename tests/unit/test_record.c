@@ -101,40 +101,45 @@ static void a_plain_datatype_has_one_field(void)
     tn_buf_free(&out);
 }
 
-/* A type that numbers are stored as is said by its name, and one that this build does not know is not passed over. */
+/* A type that numbers are stored as is said by its name; one that this build does not know is an error. */
 static void what_numbers_are_stored_as_is_said(void)
 {
     static const tn_dtype types[] = { TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2 };
     for (int i = 0; i < 2; i++) {
-        const tn_scaling stored = { .axis = -1, .datatype = "e2m1fnuz|e8m0_t32", .unpacked = true, .store = types[i] };
+        const tn_scaling stored = { .axis = -1, .datatype = "e2m1fnuz|e8m0_t32", .unpacked = true,
+                                    .store = types[i] };
         tn_record r = of_datatype;
         tn_buf out = { 0 };
         tn_arena arena = { 0 };
         tn_error err = { .text = "" };
         r.scaling = &stored;
         tn_record_put(&r, &out);
-        CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && r.scaling && r.scaling->store == types[i] && r.scaling->unpacked);
+        CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && r.scaling &&
+              r.scaling->store == types[i] && r.scaling->unpacked);
         uint8_t *name = memmem(out.data, out.size, "float8_e", 8);
         assert_non_null(name);
         name[7] = 'x';
         CHECK(parse(out.data, out.size, &arena, &r, &err) == TN_ERR_CORRUPT);
-        CHECK(strstr(err.text, "expected float8_e4m3fn or float8_e5m2 to store numbers as but found \"float8_x"));
+        CHECK(strstr(err.text, "expected float8_e4m3fn or float8_e5m2 to store numbers as but found "
+                     "\"float8_x"));
         tn_arena_free(&arena);
         tn_buf_free(&out);
     }
 }
 
-/* The datatype that is kept is the one by which it is read, and that of another way to store it is another. */
+/* The datatype that is kept is the one by which it is read: another for each way to store it. */
 static void a_kept_datatype_is_that_of_its_store(void)
 {
     tn_arena arena = { 0 };
     tn_kept_datatype last = { 0 };
     static const struct { const char *datatype; tn_dtype store; const char *read_as; } cases[] = {
         { "mxfp4", TN_UNKNOWN, "e2m1fnuz|e8m0_t32" }, { "mxfp4", TN_FLOAT8_E4M3FN, "e4m3fn|e8m0_t32" },
-        { "mxfp4", TN_FLOAT8_E5M2, "e5m2|e8m0_t32" },  { "mxfp4", TN_UNKNOWN, "e2m1fnuz|e8m0_t32" }, { "mxint8", TN_FLOAT8_E5M2, NULL },
+        { "mxfp4", TN_FLOAT8_E5M2, "e5m2|e8m0_t32" },  { "mxfp4", TN_UNKNOWN, "e2m1fnuz|e8m0_t32" },
+            { "mxint8", TN_FLOAT8_E5M2, NULL },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const tn_scaling given = { .axis = -1, .datatype = cases[i].datatype, .unpacked = true, .store = cases[i].store };
+        const tn_scaling given = { .axis = -1, .datatype = cases[i].datatype, .unpacked = true,
+                                   .store = cases[i].store };
         const tn_scaling *kept = tn_scaling_keep(&arena, &given, &last);
         CHECK(kept && kept->store == cases[i].store);
         const tn_datatype *d = tn_scaling_datatype(kept, &last);

@@ -57,7 +57,8 @@ static void every_key_of_a_datatype_sets_its_option(void)
     tn_cast_rule_free(&rule);
     static const struct { const char *rule; bool unpacked; tn_dtype store; } stores[] = {
         { "mxfp4,store=packed", false, TN_UNKNOWN }, { "mxfp4,store=unpacked", true, TN_UNKNOWN },
-        { "mxfp6,store=e4m3fn", true, TN_FLOAT8_E4M3FN }, { "mxfp6,store=float8_e4m3fn", true, TN_FLOAT8_E4M3FN },
+        { "mxfp6,store=e4m3fn", true, TN_FLOAT8_E4M3FN }, { "mxfp6,store=float8_e4m3fn", true,
+                                                            TN_FLOAT8_E4M3FN },
         { "mxbf6,store=e5m2", true, TN_FLOAT8_E5M2 }, { "mxbf6,store=float8_e5m2", true, TN_FLOAT8_E5M2 },
     };
     for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
@@ -129,7 +130,8 @@ static void a_bad_key_of_a_datatype_is_pointed_at(void)
     bad("f32,mode=max", "\"mode\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, "
         "percentile, scale, compat)");
     bad("mxfp4,mode=min", "\"min\" at character 12 is no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)");
-    bad("mxfp4,store=dense", "\"dense\" at character 13 is no way to store codes (packed, unpacked, e4m3fn, e5m2)");
+    bad("mxfp4,store=dense", "\"dense\" at character 13 is no way to store codes (packed, unpacked, e4m3fn, "
+        "e5m2)");
     bad("mxfp4,dialect=", "\"\" at character 15 is no dialect (ocp, ggml)");
     bad("mxfp4,virtual=true", "\"true\" at character 15 is neither yes nor no");
     bad("mxfp4,rotate=hadamard3", "\"hadamard3\" at character 14 is no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 "
@@ -167,22 +169,26 @@ static void n_of_m_values_may_be_kept(void)
     bad("2:x", "\"2:x\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
 }
 
-/* docs/datatypes.md on --overflow: a float without scales saturates, but for sparsity alone of the types that casts have. */
+/* docs/datatypes.md on --overflow: floats without scales saturate, but for N:M of those that casts have. */
 static void floats_without_scales_saturate_or_refuse_to(void)
 {
     static const struct { const char *datatype; bool saturates; float largest; } cases[] = {
-        { "e3m2fnuz", true, 28 }, { "e5m6", true, 65024 }, { "e5m3|n2m4", true, 61440 }, { "e4m3fn|n2m4", true, 448 },
-        { "e5m2|n2m4", true, 57344 }, { "e3m2fnuz|n2m4", true, 28 }, { "float24", true, 3.40277175e38f }, { "float16|n2m4", false, INFINITY },
+        { "e3m2fnuz", true, 28 }, { "e5m6", true, 65024 }, { "e5m3|n2m4", true, 61440 }, { "e4m3fn|n2m4",
+                                                                                           true, 448 },
+        { "e5m2|n2m4", true, 57344 }, { "e3m2fnuz|n2m4", true, 28 }, { "float24", true, 3.40277175e38f },
+            { "float16|n2m4", false, INFINITY },
         { "bfloat16|n2m4", false, INFINITY }, { "float32|n2m4", false, INFINITY },
     };
     static const float x[] = { 3.4028234e38f, -3.4028234e38f, 0, 0, INFINITY, -INFINITY, 0, 0 };
     const int64_t shape[] = { 8 };
     const tn_array array = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape };
-    const tn_cast_rule defaults = { .options = { .size = sizeof defaults.options, .overflow = TN_OVERFLOW_SATURATE } };
+    const tn_cast_rule defaults = { .options = { .size = sizeof defaults.options,
+                                                 .overflow = TN_OVERFLOW_SATURATE } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_cast_rule rule, strict;
         tn_error err = { .text = "" };
-        float y[8], most = cases[i].largest, first = strncmp(cases[i].datatype, "float32", 7) == 0 ? x[0] : most;
+        float y[8], most = cases[i].largest, first = strncmp(cases[i].datatype, "float32",
+                                                             7) == 0 ? x[0] : most;
         CHECK(tn_cast_rule_parse(cases[i].datatype, NULL, &rule, &err) == TN_OK);
         CHECK(tn_quantize_virtual(rule.datatype, &array, x, y, &rule.scaled, NULL, &err) == TN_OK);
         CHECK(y[0] == first && y[1] == -first && y[4] == most && y[5] == -most);
@@ -192,7 +198,8 @@ static void floats_without_scales_saturate_or_refuse_to(void)
         if (cases[i].saturates)
             tn_cast_rule_free(&strict);
         else
-            CHECK(strstr(err.text, "N:M without scales overflows as casts do by default, and overflow saturate is for element types only"));
+            CHECK(strstr(err.text, "N:M without scales overflows as casts do by default, and overflow "
+                         "saturate is for element types only"));
         tn_cast_rule_free(&rule);
     }
 }
@@ -202,7 +209,8 @@ static void damaged_datatype_rules_are_refused_or_read(void)
 {
     static const char *const wholes[] = {
         "h.*=e2m1fnuz|multi_float32_e4m3fn_t16,round=stochastic,seed=12,mode=mse,nan=zero,rotate=walsh16:3,virtual=yes",
-        "cb41fi_e2m2fnuz|e8m0_t32s4,store=unpacked,dialect=ggml", "mxfp4,store=float8_e4m3fn", "w=2:4,virtual=no",
+        "cb41fi_e2m2fnuz|e8m0_t32s4,store=unpacked,dialect=ggml", "mxfp4,store=float8_e4m3fn",
+            "w=2:4,virtual=no",
     };
     for (size_t w = 0; w < sizeof wholes / sizeof *wholes; w++) {
         size_t length = strlen(wholes[w]);

@@ -150,7 +150,8 @@ static unsigned store(casting *c, const tn_scaled_options *given)
             tn_scaled_dequantize(c->d, &array, (const void *const *)own, back, &o, &err))
             fail_msg("%s: %s", c->id, err.text);
         if (memcmp(back, c->y, c->count * sizeof *back))
-            fail_msg("%s: %s: the values of the numbers are not those of the virtual cast", c->id, c->datatype);
+            fail_msg("%s: %s: the values of the numbers are not those of the virtual cast", c->id,
+                     c->datatype);
         free(back);
         free(own[0]);
         stored++;

@@ -159,7 +159,8 @@ static void a_required_field_of_the_wrong_type_is_named(void)
             if (strcmp(items[i].found, fields[k].taken) == 0)
                 continue;
             zt_bytes z = entry_with_item(field, i, fields[k].inside);
-            snprintf(text, sizeof text, "index entry 0%s: field \"%s\": expected %s but found %s", field ? ", \"t\"" : "",
+            snprintf(text, sizeof text, "index entry 0%s: field \"%s\": expected %s but found %s",
+                     field ? ", \"t\"" : "",
                      zt_field_names[field], fields[k].expected, items[i].found);
             expect_refused(&z, TN_ERR_CORRUPT, text);
             refused++;

@@ -29,7 +29,8 @@ static void check_stored(const char *name, const tn_file *f, const tn_part *p)
     free(bytes);
 }
 
-static void count_good(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+static void count_good(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict,
+                       const tn_error *why)
 {
     (void)t;
     (void)why;
@@ -61,7 +62,8 @@ static void write_in_pieces(tn_dtype dtype, tn_create_options options, const uin
     static const size_t pieces[] = { 1, 3, 2, 7, 1000, 5, 65536, 8 };
     const int64_t shape[] = { ODD };
     const tn_part part = { .role = "data", .array = { .dtype = dtype, .rank = 1, .shape = shape } };
-    const tn_tensor t = { .name = "t", .form = "dense", .dtype = dtype, .rank = 1, .shape = shape, .parts = &part, .nparts = 1 };
+    const tn_tensor t = { .name = "t", .form = "dense", .dtype = dtype, .rank = 1, .shape = shape,
+                          .parts = &part, .nparts = 1 };
     tn_writer *w;
     tn_error err = { .text = "" };
     options.size = sizeof options;
@@ -89,7 +91,8 @@ static void every_type_and_encoding_comes_back(void)
         size_t n = ((size_t)ODD * tn_dtype_get(dtype)->bits + 7) / 8;
         if (tn_dtype_get(dtype)->bits < 8)
             data[n - 1] = 0;            /* the bits that fill the last byte */
-        write_in_pieces(dtype, (tn_create_options){ .encoding = encodings[i % 2], .checksum = sums[i / 2 % 3], BIG }, data, n);
+        write_in_pieces(dtype, (tn_create_options){ .encoding = encodings[i % 2], .checksum = sums[i / 2 % 3],
+                                                    BIG }, data, n);
         check_all_stored("t.zt");
         tn_file *f = open_file("t.zt");
         uint8_t *found = read_tensor(f, tn_file_tensor(f, 0));
@@ -116,12 +119,18 @@ static void check_no_difference(const char *a, const char *b, const char *what)
 static void every_way_into_a_file_swaps(void)
 {
     static const wish ways[] = {
-        { .cast = NULL }, { .cast = "f64" }, { .cast = "f16" }, { .cast = "c64" }, { .cast = "tf32" }, { .cast = "e4m3fn" },
-        { .cast = "mxfp4" }, { .cast = "nvfp4" }, { .cast = "int8_f" }, { .cast = "uint4_ff32" }, { .cast = "float32|n2m4" },
-        { .cast = "int4_f32" }, { .cast = "bf16" }, { .cast = "mxfp8,virtual=yes" }, { .cast = "i8,per=channel,axis=0" },
-        { .cast = "i16,per=tensor,zero=asymmetric" }, { .cast = "fx16" }, { .cast = "sa8,per=channel,axis=1" }, { .form = "coo" },
-        { .form = "csr" }, { .form = "csr", .cast = "f64" }, { .form = "csr,index=i32" }, { .layout = "BA,from=AB" },
-        { .layout = "BA,from=AB", .cast = "f64" }, { .pad = "1=128" }, { .pad = "1=128", .layout = "BA,from=AB" },
+        { .cast = NULL }, { .cast = "f64" }, { .cast = "f16" }, { .cast = "c64" }, { .cast = "tf32" },
+            { .cast = "e4m3fn" },
+        { .cast = "mxfp4" }, { .cast = "nvfp4" }, { .cast = "int8_f" }, { .cast = "uint4_ff32" },
+            { .cast = "float32|n2m4" },
+        { .cast = "int4_f32" }, { .cast = "bf16" }, { .cast = "mxfp8,virtual=yes" },
+            { .cast = "i8,per=channel,axis=0" },
+        { .cast = "i16,per=tensor,zero=asymmetric" }, { .cast = "fx16" },
+            { .cast = "sa8,per=channel,axis=1" }, { .form = "coo" },
+        { .form = "csr" }, { .form = "csr", .cast = "f64" }, { .form = "csr,index=i32" },
+            { .layout = "BA,from=AB" },
+        { .layout = "BA,from=AB", .cast = "f64" }, { .pad = "1=128" }, { .pad = "1=128",
+                                                                         .layout = "BA,from=AB" },
     };
     enum { ROWS = 96, COLS = 100, COUNT = ROWS * COLS };
     static float values[COUNT];
@@ -134,7 +143,8 @@ static void every_way_into_a_file_swaps(void)
             wish w = ways[i];
             if (w.pad && encoding)
                 continue;               /* padding is never compressed */
-            const char *what = w.cast ? w.cast : w.form ? w.form : w.layout ? w.layout : w.pad ? w.pad : "as it is";
+            char what[60];
+            snprintf(what, sizeof what, "way %zu, encoding %u", i, encoding);
             w.create = (tn_create_options){ .encoding = encoding ? TN_ENCODING_ZSTD : TN_ENCODING_RAW,
                                             .checksum = TN_CHECKSUM_CRC32C };
             must_convert("in.safetensors", "little.zt", w);
@@ -161,8 +171,10 @@ static void large_parts_are_the_same_for_any_number_of_threads(void)
         values[i] = (uint16_t)(i * 2654435761u >> 13);
     const simple t = { .name = "t", .dtype = TN_UINT16, .rank = 1, .shape = { COUNT }, .data = values };
     write_file("in.safetensors", (tn_create_options){ 0 }, &t, 1);
-    must_convert("in.safetensors", "1.zt", (wish){ .create = { .checksum = TN_CHECKSUM_CRC32C, .jobs = 1, BIG } });
-    must_convert("in.safetensors", "4.zt", (wish){ .create = { .checksum = TN_CHECKSUM_CRC32C, .jobs = 4, BIG } });
+    must_convert("in.safetensors", "1.zt", (wish){ .create = { .checksum = TN_CHECKSUM_CRC32C, .jobs = 1,
+                                                               BIG } });
+    must_convert("in.safetensors", "4.zt", (wish){ .create = { .checksum = TN_CHECKSUM_CRC32C, .jobs = 4,
+                                                               BIG } });
     must_convert("1.zt", "again.zt", (wish){ .create = { .checksum = TN_CHECKSUM_CRC32C, .jobs = 4, BIG } });
     check_same_files(in_folder("1.zt").text, in_folder("4.zt").text);
     check_same_files(in_folder("1.zt").text, in_folder("again.zt").text);
@@ -191,10 +203,12 @@ static void data_is_stored_as_the_format_s_own_library_does(void)
     tn_file *theirs = open_at(TEST_GOLDEN "/ztensor/good", "raw_big.zt", NULL, TN_IO_MMAP);
     if (convert_open(theirs, "ours.zt", (wish){ .create = { BIG } }, &err))
         fail_msg("%s", err.text);
-    uint8_t *a = load_file(TEST_GOLDEN "/ztensor/good/raw_big.zt", &n), *b = load_file(in_folder("ours.zt").text, &m);
+    uint8_t *a = load_file(TEST_GOLDEN "/ztensor/good/raw_big.zt", &n),
+        *b = load_file(in_folder("ours.zt").text, &m);
     tn_file *ours = open_file("ours.zt");
     for (size_t i = 0; i < tn_file_count(theirs); i++) {
-        const tn_storage *x = &tn_file_tensor(theirs, i)->parts[0].storage, *y = &tn_file_tensor(ours, i)->parts[0].storage;
+        const tn_storage *x = &tn_file_tensor(theirs, i)->parts[0].storage;
+        const tn_storage *y = &tn_file_tensor(ours, i)->parts[0].storage;
         CHECK(x->size == y->size && memcmp(a + x->offset, b + y->offset, (size_t)x->size) == 0);
         compared += x->order == TN_BIG_ENDIAN && y->order == TN_BIG_ENDIAN;
     }
@@ -210,14 +224,20 @@ static void data_is_stored_as_the_format_s_own_library_does(void)
 static void options_that_are_not_known_are_refused_with_those_that_are(void)
 {
     static const struct { const char *out; tn_format_option option; const char *text; } cases[] = {
-        { "o.zt", { "ztensor", "byte-order", "middle" }, "option \"ztensor.byte-order\": expected little or big but found \"middle\"" },
+        { "o.zt", { "ztensor", "byte-order", "middle" }, "option \"ztensor.byte-order\": expected little or "
+          "big but found \"middle\"" },
         { "o.zt", { "ztensor", "byte-order", "" }, "expected little or big but found \"\"" },
         { "o.zt", { "ztensor", "byte-order", "bi" }, "expected little or big but found \"bi\"" },
-        { "o.zt", { "ztensor", "byte-order", "little|big" }, "expected little or big but found \"little|big\"" },
-        { "o.zt", { "ztensor", "order", "big" }, "option \"ztensor.order\": expected byte-order of ztensor but found \"order\"" },
-        { "o.zt", { "zt", "byte-order", "big" }, "expected ztensor, safetensors, raw, btf, npy, npz, scipy-npz, mtx or idx but found \"zt\"" },
-        { "o.npz", { "npz", "byte-order", "big" }, "option \"npz.byte-order\": npz has no options of its own" },
-        { "o.npz", { "ztensor", "byte-order", "big" }, "option \"ztensor.byte-order\": it is for ztensor and the output is npz" },
+        { "o.zt", { "ztensor", "byte-order", "little|big" },
+          "expected little or big but found \"little|big\"" },
+        { "o.zt", { "ztensor", "order", "big" }, "option \"ztensor.order\": expected byte-order of ztensor "
+          "but found \"order\"" },
+        { "o.zt", { "zt", "byte-order", "big" }, "expected ztensor, safetensors, raw, btf, npy, npz, "
+          "scipy-npz, mtx or idx but found \"zt\"" },
+        { "o.npz", { "npz", "byte-order", "big" }, "option \"npz.byte-order\": npz has no options of its "
+          "own" },
+        { "o.npz", { "ztensor", "byte-order", "big" }, "option \"ztensor.byte-order\": it is for ztensor "
+          "and the output is npz" },
         { "o.zt", { NULL, "byte-order", "big" }, "has a format, a key and a value" },
         { "o.zt", { "ztensor", NULL, "big" }, "has a format, a key and a value" },
         { "o.zt", { "ztensor", "byte-order", NULL }, "has a format, a key and a value" },
@@ -226,8 +246,10 @@ static void options_that_are_not_known_are_refused_with_those_that_are(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_writer *w = NULL;
         tn_error err = { .text = "" };
-        const tn_create_options o = { .size = sizeof o, .format_options = &cases[i].option, .nformat_options = 1 };
-        check_status(tn_create(in_folder(cases[i].out).text, &o, &w, &err), &err, TN_ERR_ARGUMENT, cases[i].text);
+        const tn_create_options o = { .size = sizeof o, .format_options = &cases[i].option,
+                                      .nformat_options = 1 };
+        check_status(tn_create(in_folder(cases[i].out).text, &o, &w, &err), &err, TN_ERR_ARGUMENT,
+                     cases[i].text);
         CHECK(!w && tn_create(in_folder(cases[i].out).text, &o, &w, NULL) == TN_ERR_ARGUMENT);
     }
     const tn_format_option twice[] = { big, { "ztensor", "byte-order", "little" } };

@@ -243,8 +243,8 @@ static tn_status fail_entry(const entry_reader *r, const zt_index *index, size_t
     char field[120] = "";
     if (r->field.ptr)
         snprintf(field, sizeof field, "field %s: ", tn_quote(r->field.ptr, r->field.len).text);
-    return tn_fail(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s%s", number, r->e.name ? ", " : "",
-                   r->e.name ? tn_quote_z(r->e.name).text : "", field, r->c->why);
+    return tn_fail(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s%s", number,
+                   r->e.name ? ", " : "", r->e.name ? tn_quote_z(r->e.name).text : "", field, r->c->why);
 }
 
 static tn_status read_entry(entry_reader *r, const zt_index *index, size_t number, tn_error *err)

@@ -26,7 +26,8 @@ tn_status zt_plan(tn_writer *w, tn_error *err)
 {
     for (size_t i = 0; i < w->count; i++) {
         tn_out_entry *e = &w->entries[i];
-        e->swap = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e) ? tn_dtype_get(e->dtype)->swap_bytes : 0;
+        bool big = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e);
+        e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
         tn_status status = w->options.drop_metadata ? TN_OK : check_keys(e->name, e->meta, e->nmeta, TN_ERR_LOSS, err);
         if (status)
             return status;
