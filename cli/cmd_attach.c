@@ -201,8 +201,11 @@ static int list(const opts *o, const tn_attachment *a, const choice *c)
 static int show(const opts *o, const choice *c)
 {
     dense d;
+    tn_error err;
     if (c->item->file)
         return show_tensor(o, c->item->file, c->tensor);
+    if (tn_check_decoded(&c->item->tensor, 1, o->max_bytes, &err) != TN_OK)
+        return say_error(o->files[0], &err);
     int code = dense_make(o, c->item, &d);
     if (code == EXIT_DONE)
         code = show_tensor(o, NULL, &d.tensor);
@@ -284,7 +287,7 @@ static int say_saved(const opts *o, size_t n, tn_status status, const tn_error *
     if (o->json) {
         json_open('{');
         json_text_field("file", o->out);
-        json_text_field("error", status == TN_OK ? NULL : err->text);
+        json_text_field("error", status == TN_OK ? NULL : error_text(err));
         json_uint_field("tensors", n);
         json_close('}');
         json_end();
@@ -298,25 +301,33 @@ static int say_saved(const opts *o, size_t n, tn_status status, const tn_error *
     return status == TN_OK ? EXIT_DONE : say_error(o->out, err);
 }
 
+/* Elements that lie on top of each other take more room in a file: the peer says how much. */
+static int check_sizes(const opts *o, const tn_attached *const *items, size_t n)
+{
+    const tn_tensor **tensors = must_allocate(n, sizeof *tensors);
+    tn_error err;
+    for (size_t i = 0; i < n; i++)
+        tensors[i] = items[i]->tensor;
+    tn_status status = tn_check_decoded(tensors, n, o->max_bytes, &err);
+    free(tensors);
+    return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
+}
+
 static int save_tensors(const opts *o, const tn_attachment *a, const choice *c)
 {
-    size_t n = 0, count = tn_attached_count(a);
+    size_t n = 0, made = 0, count = tn_attached_count(a);
     dense *tensors = must_allocate(count, sizeof *tensors);
     const tn_attached **items = must_allocate(count, sizeof *items);
     tn_error err;
-    int code = EXIT_DONE;
-    for (size_t i = 0; i < count && code == EXIT_DONE; i++) {
-        if (is_wanted(o, c, tn_attached_at(a, i))) {
-            items[n] = tn_attached_at(a, i);
-            code = dense_make(o, items[n], &tensors[n]);
-            n++;
-        }
-    }
-    if (n == 0)
-        code = usage_error("attach", "nothing that is offered matches --only");
+    for (size_t i = 0; i < count; i++)
+        if (is_wanted(o, c, tn_attached_at(a, i)))
+            items[n++] = tn_attached_at(a, i);
+    int code = n ? check_sizes(o, items, n) : usage_error("attach", "nothing that is offered matches --only");
+    for (; made < n && code == EXIT_DONE; made++)
+        code = dense_make(o, items[made], &tensors[made]);
     if (code == EXIT_DONE)
         code = say_saved(o, n, write_tensors(o, tensors, n, &err), &err);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < made; i++)
         dense_free(items[i], &tensors[i]);
     free(items);
     free(tensors);
@@ -391,7 +402,8 @@ static int check_whole(const opts *o, const tn_attachment *a, int code)
 
 static int run(const opts *o)
 {
-    const tn_attach_options options = { .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .in_place = o->in_place };
+    const tn_attach_options options = { .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .in_place = o->in_place,
+                                        .max_bytes = o->max_bytes };
     tn_attachment *attachment;
     tn_error err;
     int code = check_options(o);
@@ -424,6 +436,6 @@ const command cmd_attach = {
                "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
     .min_files = 1,
     .max_files = 2,
-    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(MEMORY) | OPT(QUIET) | OPT(JSON),
+    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

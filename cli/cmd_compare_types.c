@@ -160,7 +160,7 @@ static void json_results(const contest *c, const tn_error *err)
 {
     json_open('{');
     json_text_field("file", c->o->files[0]);
-    json_text_field("error", err ? err->text : NULL);
+    json_text_field("error", err ? error_text(err) : NULL);
     json_key("types");
     json_open('[');
     for (size_t i = 0; i < c->count && !err; i++)
@@ -226,6 +226,6 @@ const command cmd_compare_types = {
     .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4,int4_b32 --only '*.weight'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
     .run = run,
 };

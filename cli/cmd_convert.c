@@ -217,7 +217,7 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     if (o->report)
         report_end(&j.done, status == TN_OK);
     if (o->json) {
-        json_text_field("error", status == TN_OK ? NULL : err.text);
+        json_text_field("error", status == TN_OK ? NULL : error_text(&err));
         json_result(o, &result, seconds);
         json_close('}');
         json_end();
@@ -235,8 +235,6 @@ static int check_options(const opts *o)
 {
     if (o->filler && o->align == 0)
         return usage_error("convert", "--filler needs --align SIZE");
-    if (o->max_bytes && o->forms.count == 0)
-        return usage_error("convert", "--max-bytes needs --form");
     if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
         return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
     if (o->report && o->dry_run)

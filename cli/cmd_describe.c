@@ -126,6 +126,6 @@ const command cmd_describe = {
                "  $ tenon describe model.zt --sidecar",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(SIDECAR) | OPT(FORCE) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(SIDECAR) | OPT(MAX_BYTES) | OPT(FORCE) | OPT(QUIET) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -191,7 +191,7 @@ static void out_difference(const comparison *c, const tn_difference *d)
         separator = "; ";
     }
     if (d->what & TN_DIFF_UNREAD)
-        out("%snot compared: %s", separator, d->why ? d->why : "cannot be read");
+        out("%snot compared: %s", separator, d->why ? with_options(d->why) : "cannot be read");
     out_text("\n");
 }
 
@@ -273,7 +273,7 @@ static void json_difference(const comparison *c, const tn_difference *d)
         json_close(']');
     }
     if (d->what & TN_DIFF_UNREAD)
-        json_text_field("why", d->why);
+        json_text_field("why", d->why ? with_options(d->why) : NULL);
     json_close('}');
 }
 
@@ -332,7 +332,7 @@ static int compare(comparison *c)
     progress_end(&c->bar);
     if (c->o->json) {
         json_close(']');
-        json_text_field("error", status == TN_OK ? NULL : err.text);
+        json_text_field("error", status == TN_OK ? NULL : error_text(&err));
     }
     if (status == TN_OK)
         summary(c, different);
@@ -375,6 +375,6 @@ const command cmd_diff = {
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,
-    .accepts = OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(MEMORY) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO),
     .run = run,
 };

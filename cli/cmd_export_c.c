@@ -168,7 +168,7 @@ static void say_result(const opts *o, const tn_export_result *r)
 static void json_result(const opts *o, tn_status status, const tn_export_result *r, const tn_error *err)
 {
     static const char *const source[] = { ".c", ".h" }, *const image[] = { ".bin", ".h" };
-    json_text_field("error", status == TN_OK ? NULL : err->text);
+    json_text_field("error", status == TN_OK ? NULL : error_text(err));
     if (status == TN_OK)
         json_sections(o, r);
     json_key("files");
@@ -253,7 +253,7 @@ const command cmd_export_c = {
                "  $ tenon export-c fixed.zt -o flash --mli 2.0 --binary --only 'conv*'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) | OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) |
+    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) | OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) | OPT(MAX_BYTES) |
                OPT(FROM) | OPT(IO) | OPT(JSON) | OPT(QUIET),
     .run = run,
 };

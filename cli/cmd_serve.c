@@ -110,12 +110,30 @@ static int check_file(const char *path, const tn_file *file)
     return bad.status == TN_OK ? EXIT_DONE : say_error(path, &bad);
 }
 
+static bool is_dense(const tn_tensor *tensor) { return strcmp(tensor->form, "dense") == 0 && tensor->nparts == 1; }
+
+/* All that is dense will be in memory. */
+static int check_sizes(const opts *o, const char *path, const tn_file *file)
+{
+    const tn_tensor **tensors = must_allocate(tn_file_count(file), sizeof *tensors);
+    size_t n = 0;
+    tn_error err;
+    for (size_t i = 0; i < tn_file_count(file); i++)
+        if (is_dense(tn_file_tensor(file, i)))
+            tensors[n++] = tn_file_tensor(file, i);
+    tn_status status = tn_check_decoded(tensors, n, o->max_bytes, &err);
+    free(tensors);
+    return status == TN_OK ? EXIT_DONE : say_error(path, &err);
+}
+
 static int offer_tensors(const opts *o, tn_offer *offer, const char *path, const tn_file *file, size_t *tensors)
 {
-    int code = check_file(path, file);
+    int code = check_sizes(o, path, file);
+    if (code == EXIT_DONE)
+        code = check_file(path, file);
     for (size_t i = 0; i < tn_file_count(file) && code == EXIT_DONE && !stopped; i++) {
         const tn_tensor *tensor = tn_file_tensor(file, i);
-        if (strcmp(tensor->form, "dense") != 0 || tensor->nparts != 1) {
+        if (!is_dense(tensor)) {
             say("%s: tensor \"%s\" is %s and not offered: --writable is for dense ones", escaped(path), escaped(tensor->name),
                 escaped(tensor->form));
             continue;
@@ -249,6 +267,6 @@ const command cmd_serve = {
                "  $ tenon serve a.zt b.zt --socket /run/weights.sock --allow-gid 50 --quiet &",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -150,7 +150,7 @@ static void json_tensor(const tn_tensor *tensor, const tn_statistics *s, const t
     json_text_field("name", tensor->name);
     json_text_field("dtype", info ? info->name : NULL);
     json_shape_field("shape", tensor->rank, tensor->shape);
-    json_text_field("error", why ? why->text : NULL);
+    json_text_field("error", why ? error_text(why) : NULL);
     if (!why)
         json_figures(s);
     json_close('}');
@@ -222,6 +222,6 @@ const command cmd_stats = {
     .example = "  $ tenon stats model.safetensors --only '*norm*'",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(ONLY) | OPT(JOBS) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(ONLY) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -6,7 +6,7 @@
 /* Returns the exit code; *shown: something stands above. */
 static int open_and_visit(const opts *o, const file_task *task, const char *path, bool *shown, tn_error *err)
 {
-    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
+    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io, .max_bytes = o->max_bytes };
     tn_file *file;
     tn_status status = tn_open(path, &options, &file, err);
     if (status != TN_OK)
@@ -29,7 +29,7 @@ static int one_file(const opts *o, const file_task *task, const char *path, cons
     }
     int code = file ? task->visit(o, path, file, &err) : open_and_visit(o, task, path, shown, &err);
     if (o->json) {
-        json_text_field("error", err.status != TN_OK ? err.text : NULL);
+        json_text_field("error", err.status != TN_OK ? error_text(&err) : NULL);
         if (task->judges)
             json_bool_field("ok", code == EXIT_DONE);
         json_close('}');

@@ -329,7 +329,6 @@ static const option_row rows[OPT_COUNT] = {
                      FIELD(layouts), 0 },
     [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]", take_list, FIELD(pads), 0 },
     [OPT_FORM] = { "form", "RULE", NULL, "form: [GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_list, FIELD(forms), 0 },
-    [OPT_MAX_BYTES] = { "max-bytes", "SIZE", A_SIZE, "--form: no tensor larger than this (default 1 GiB, or more)", take_size, FIELD(max_bytes), 0 },
     [OPT_COMPRESS] = { "compress", "zstd[:LEVEL]|none", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
                        "compress, level 1 to 22, or not (default: as in IN)", take_compress, 0, 0 },
     [OPT_CHECKSUM] = { "checksum", "crc32c|sha256|none", NULL, "checksum each tensor so (default: as in IN)",
@@ -382,6 +381,8 @@ static const option_row rows[OPT_COUNT] = {
     [OPT_JOBS] = { "jobs", "N", "a number from 0 to 1024", "threads (default, and 0: one a core)", take_jobs, 0, 'j' },
     [OPT_MEMORY] = { "memory", "SIZE", A_SIZE, "for windows of zstd data, of all threads (default: 256M)", take_size,
                      FIELD(memory), 0 },
+    [OPT_MAX_BYTES] = { "max-bytes", "SIZE", A_SIZE, "most decoded data to keep (default: 1G, or 1000 x stored)", take_size,
+                        FIELD(max_bytes), 0 },
     [OPT_JSON] = { "json", NULL, NULL, "for programs: one JSON object a line", take_flag, FIELD(json), 0 },
     [OPT_QUIET] = { "quiet", NULL, NULL, "say nothing but what is wrong", take_flag, FIELD(quiet), 'q' },
     [OPT_HELP] = { "help", NULL, NULL, "this text", take_flag, FIELD(help), 'h' },
@@ -530,7 +531,7 @@ void command_help(const command *c)
 
 int open_input(const opts *o, const char *path, tn_file **file)
 {
-    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
+    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io, .max_bytes = o->max_bytes };
     tn_error err;
     *file = NULL;
     return tn_open(path, &options, file, &err) == TN_OK ? EXIT_DONE : say_error(path, &err);

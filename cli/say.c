@@ -37,13 +37,26 @@ void say(const char *format, ...)
     va_end(args);
 }
 
+const char *with_options(const char *text)
+{
+    static const char field[] = "(max_bytes)", option[] = "(--max-bytes)";
+    static char changed[sizeof ((tn_error *)0)->text + sizeof option];
+    size_t n = strlen(text), end = sizeof field - 1;
+    if (n < end || strcmp(text + n - end, field) != 0)
+        return text;
+    snprintf(changed, sizeof changed, "%.*s%s", (int)(n - end), text, option);
+    return changed;
+}
+
+const char *error_text(const tn_error *err) { return with_options(err->text); }
+
 int say_error(const char *path, const tn_error *err)
 {
     char place[40] = "";
     if (err->offset != TN_NO_OFFSET)
         snprintf(place, sizeof place, "byte %llu: ", (unsigned long long)err->offset);
     if (err->status != TN_ERR_CANCELLED)
-        say("%s%s%s%s", path ? escaped(path) : "", path ? ": " : "", place, err->text);
+        say("%s%s%s%s", path ? escaped(path) : "", path ? ": " : "", place, error_text(err));
     return exit_code(err->status);
 }
 

@@ -22,6 +22,11 @@ void say(const char *format, ...);
 /* What is odd about a file that was opened, a line each. */
 void say_warnings(const char *path, const tn_file *file);
 
+/* A text of the library; where it ends in the field that raises a limit, the option is named instead.  Good until the
+ * next call. */
+const char *with_options(const char *text);
+const char *error_text(const tn_error *err);
+
 /* "tenon: FILE: byte N: TEXT"; returns the exit code.  A cancelled operation
  * says nothing.  `path` is NULL where the text names the file itself. */
 int say_error(const char *path, const tn_error *err);

@@ -97,7 +97,8 @@ static tn_status open_file(const visit *v, item *it, tn_error *err)
 {
     const tn_wire *p = &it->wire;
     tn_exported exported = { .type = TN_HANDLE_MEMFD, .bytes = p->bytes, .read_only = true, .fd = it->fd };
-    tn_open_options options = { .size = sizeof options, .format = p->in_place ? p->format : "ztensor" };
+    tn_open_options options = { .size = sizeof options, .format = p->in_place ? p->format : "ztensor",
+                                .max_bytes = v->options.max_bytes };
     if (p->in_place && !v->options.in_place)
         return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "a plain file, which was not asked for");
     tn_status status = p->in_place ? TN_OK : check_seals(it->fd, F_SEAL_SHRINK | F_SEAL_WRITE, err);

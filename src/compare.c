@@ -65,6 +65,7 @@ typedef struct comparison {
     outcome       *found;       /* one a slot */
     uint64_t       progress, total;     /* the total grows with what is to be read again */
     tn_arena       arena;
+    tn_kept        held[2];     /* scales of a and of b in it */
 } comparison;
 
 /* ---- metadata ---- */
@@ -385,7 +386,7 @@ static bool unlike(pair *p, const tn_part *a, const tn_part *b)
 }
 
 /* Whether the parts can be set against each other; UNREAD with the reason if not readable. */
-static bool comparable(pair *p)
+static bool comparable(const comparison *c, pair *p)
 {
     const tn_tensor *x = p->difference.a, *y = p->difference.b;
     tn_error err;
@@ -395,7 +396,8 @@ static bool comparable(pair *p)
         const tn_part *a = &x->parts[k], *b = &y->parts[k];
         if (strcmp(a->role, b->role) != 0 || !same_shape(&a->array, &b->array))
             return unlike(p, a, b);
-        if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err))
+        if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) || tn_kept_check_spooled(c->a, x, a, &err) ||
+            tn_kept_check_spooled(c->b, y, b, &err))
             return unread(p, &err);
     }
     return true;
@@ -408,6 +410,10 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     tn_error why = { .status = TN_OK };
     p->by_value = strcmp(a->form, "scaled") == 0 || strcmp(b->form, "scaled") == 0;
     *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) && !tn_form_is_sparse(b->form);
+    if (*found && tn_keep_scales(&c->held[0], a, err))
+        return tn_error_in_file(err, tn_file_shard_name(c->a, 0));
+    if (*found && tn_keep_scales(&c->held[1], b, err))
+        return tn_error_in_file(err, tn_file_shard_name(c->b, 0));
     if (*found && (tn_plan_values(c->a, a, &c->arena, &p->a, &why) || tn_plan_values(c->b, b, &c->arena, &p->b, &why)))
         *found = unread(p, &why);
     if (why.status == TN_ERR_NOMEM && err)
@@ -436,7 +442,7 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
             status = find_values(c, p, &values, err);
         if (values && !status)
             status = push_values(c, number, err);
-        else if (!p->by_value && comparable(p))
+        else if (!p->by_value && comparable(c, p))
             for (uint32_t k = 0; k < a->nparts && !status; k++)
                 status = push_part(c, number, k, err);
     }
@@ -533,7 +539,7 @@ static size_t report_pairs(comparison *c, tn_compare_fn report)
 tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *given, tn_compare_fn report,
                      size_t *different, tn_error *err)
 {
-    comparison c = { .a = a, .b = b };
+    comparison c = { .a = a, .b = b, .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_take_options(&c.o, sizeof c.o, given);
     tn_status status = plan(&c, &why);

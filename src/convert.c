@@ -3,11 +3,13 @@
 #include "convert.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "container/kept.h"
 #include "container/sparse.h"
 #include "container/stream.h"
 #include "rules.h"
 #include "scales.h"
 #include "transfer.h"
+#include "values.h"
 
 #include <fenv.h>
 #include <fnmatch.h>
@@ -29,6 +31,7 @@ typedef struct conversion {
     tn_remade                *made;     /* what becomes of each */
     tn_pool                  *pool;     /* once one is needed */
     tn_remake_place           place;
+    tn_kept                   held;     /* scales and zero points that are read while tensors are chosen */
     bool                      output_failed;    /* while tensors were chosen: the error is the output's */
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;
@@ -195,6 +198,8 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
     tn_remade *made = &c->made[i];
     tn_status status = check_parts(t, err);
     if (!status)
+        status = tn_keep_scales(&c->held, t, err);
+    if (!status)
         status = find_rules(c, t, &c->rules[i], &cast, err);
     c->place = (tn_remake_place){ c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes, c->writer->format->index_type,
                                   c->o.progress, c->o.context };
@@ -253,6 +258,44 @@ static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_
     return status;
 }
 
+/* ---- how much is kept ---- */
+
+/* What compressed data is decoded into, where that is written or lies beside the output meanwhile. */
+static void add_decoded(const conversion *c, size_t i, tn_kept *kept)
+{
+    const tn_tensor *t = c->source[i];
+    const tn_remade *made = &c->made[i];
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        bool compressed = k < made->tensor.nparts && c->how[i][k].encoding != TN_ENCODING_RAW;
+        if (!compressed || made->rescale || (made->arrange && k == 0))
+            tn_kept_add_part(kept, t, &t->parts[k]);
+    }
+}
+
+/* What becomes of a tensor in another form, which may be sparse and compressed at once. */
+static void add_reformed(const conversion *c, size_t i, tn_kept *kept)
+{
+    const tn_tensor *t = c->source[i], *made = &c->made[i].tensor;
+    uint64_t stored = 0, decoded = 0;
+    for (uint32_t k = 0; k < t->nparts; k++)
+        stored += tn_part_stored(t, &t->parts[k]).size;
+    for (uint32_t k = 0; k < made->nparts; k++)
+        decoded += made->parts[k].nbytes;
+    tn_kept_add(kept, t, stored, decoded);
+}
+
+static tn_status check_kept(const conversion *c, tn_error *err)
+{
+    tn_kept kept = { .max_bytes = c->o.max_bytes };
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->made[i].reform)
+            add_reformed(c, i, &kept);
+        else
+            add_decoded(c, i, &kept);
+    }
+    return tn_kept_check(&kept, err);
+}
+
 static tn_status choose_tensors(conversion *c, tn_error *err)
 {
     size_t n = tn_file_count(c->in);
@@ -280,7 +323,9 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
         if (!status)
             status = choose_storage(c, t, c->count++, err);
     }
-    return status ? status : check_used(c, err);
+    if (!status)
+        status = check_used(c, err);
+    return status ? status : check_kept(c, err);
 }
 
 /* ---- ties ---- */
@@ -536,6 +581,8 @@ static tn_status convert(const tn_file *file, const char *path, int fd, const tn
     tn_take_options(&c.o, sizeof c.o, given);
     tn_take_options(&c.create, sizeof c.create, c.o.create);
     c.create.size = sizeof c.create;
+    c.o.max_bytes = c.o.max_bytes ? c.o.max_bytes : file->max_bytes;
+    c.held.max_bytes = c.o.max_bytes;
     fenv_t callers;             /* not all of the work is done by a pool, which would see to it */
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);

@@ -3,7 +3,7 @@
 #include "base/options.h"
 #include "bytes/sink.h"
 #include "bytes/json.h"
-#include "container/file.h"
+#include "container/kept.h"
 #include "container/raw/raw.h"
 #include "container/stream.h"
 #include "descriptor/descriptor.h"
@@ -85,6 +85,12 @@ static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *p
     }
 }
 
+/* The parts whose numbers a description holds. */
+static bool is_described(const tn_tensor *t, uint32_t part)
+{
+    return tn_form_is_sparse(t->form) || (part > 0 && !tn_raw_of_datatype(t));
+}
+
 /* `least` is the text of the sparse tensors so far, which stand in their descriptions whole. */
 static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 {
@@ -159,10 +165,18 @@ tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descripto
 {
     tn_descriptors *made;
     uint64_t least = 0;
+    tn_kept kept = { .max_bytes = file->max_bytes };
     size_t count = tensor ? 1 : tn_file_count(file);
     tn_status status = TN_OK;
-    for (size_t i = 0; i < count && !status; i++)       /* all of them, before anything is read */
-        status = check_form(tensor ? tensor : tn_file_tensor(file, i), &least, err);
+    for (size_t i = 0; i < count && !status; i++) {     /* all of them, before anything is read */
+        const tn_tensor *t = tensor ? tensor : tn_file_tensor(file, i);
+        status = check_form(t, &least, err);
+        for (uint32_t k = 0; k < t->nparts; k++)
+            if (is_described(t, k))
+                tn_kept_add_part(&kept, t, &t->parts[k]);
+    }
+    if (!status)
+        status = tn_kept_check(&kept, err);
     if (!status)
         status = tn_descriptors_new(&made, err);
     if (status)

@@ -1,6 +1,7 @@
 /* export.c - tensors of a file as C source or as a flat image. */
 #include "base/checked.h"
 #include "base/options.h"
+#include "container/kept.h"
 #include "container/stream.h"
 #include "mli/c_files.h"
 #include "mli/c_names.h"
@@ -302,6 +303,16 @@ static tn_status plan_tensors(job *j, bool *used, tn_error *err)
     return status;
 }
 
+/* Everything is written, as text or as it is. */
+static tn_status check_kept(const job *j, tn_error *err)
+{
+    tn_kept kept = { .max_bytes = j->in->max_bytes };
+    for (size_t i = 0; i < j->result.tensors; i++)
+        for (uint32_t k = 0; k < j->tensors[i].source->nparts; k++)
+            tn_kept_add_part(&kept, j->tensors[i].source, &j->tensors[i].source->parts[k]);
+    return tn_kept_check(&kept, err);
+}
+
 static tn_status plan(job *j, tn_error *err)
 {
     bool *used = tn_arena_zalloc(&j->arena, j->o.nonly + 1, sizeof *used);
@@ -311,7 +322,7 @@ static tn_status plan(job *j, tn_error *err)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(j->o.only[i]).text);
     if (!status && j->result.tensors == 0)
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "there is no tensor to export");
-    return status;
+    return status ? status : check_kept(j, err);
 }
 
 /* In an image everything is aligned alike; in source only data is, and the rest as its elements are. */

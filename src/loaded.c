@@ -1,19 +1,12 @@
 /* loaded.c - the parts of a tensor of a file as memory. */
 #include "loaded.h"
-#include "base/error.h"
+#include "container/kept.h"
 
-/* A few bytes that are decoded into very many would fill the disk. */
 static tn_status check_limit(const tn_loading *l, const tn_part *p, tn_error *err)
 {
-    uint64_t stored = tn_part_stored(l->tensor, p).size, most = l->limit;
-    if (!most && __builtin_mul_overflow(stored, 1000, &most))
-        most = UINT64_MAX;
-    if (!l->limit && most < UINT64_C(1) << 30)
-        most = UINT64_C(1) << 30;
-    if (p->nbytes <= most)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: part %s is decoded into %llu bytes, more than the %llu allowed (--max-bytes)",
-                   tn_quote_z(l->tensor->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)most);
+    tn_kept k = { .max_bytes = l->limit ? l->limit : l->in->max_bytes };
+    tn_kept_add_part(&k, l->tensor, p);
+    return tn_kept_check(&k, err);
 }
 
 static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_error *err)

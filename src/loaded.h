@@ -10,7 +10,7 @@ typedef struct tn_loading {
     const tn_file   *in;
     const tn_tensor *tensor;
     const char      *beside;    /* for unnamed files: see tn_room_make() */
-    uint64_t         limit;     /* bytes that one part may be decoded into; 0: 1 GiB, or 1000 times what is stored */
+    uint64_t         limit;     /* bytes that one part may be decoded into; 0: the file's, see tn_open_options */
     tn_status      (*tick)(void *context, tn_error *err);   /* now and then: a chance to cancel; may be NULL */
     void            *context;
     bool             output_failed;     /* set: the error is tick()'s, or of the unnamed file */

@@ -24,7 +24,7 @@ typedef struct tn_remake_place {
     const char    *beside;          /* the output's path */
     tn_pool       *pool;
     tn_arena      *arena;
-    uint64_t       max_bytes;       /* of a tensor in another form; 0: see tn_sparse_options.limit */
+    uint64_t       max_bytes;       /* of a tensor in another form or by a datatype; 0: see tn_loading and tn_sparse_options */
     tn_dtype       index_type;      /* the only one that the output has for coordinates, or TN_UNKNOWN */
     tn_progress_fn progress;        /* may be NULL: a chance to cancel while data is decoded */
     void          *context;

@@ -40,6 +40,7 @@ typedef struct survey {
     tn_statistics    total;
     uint64_t         progress, to_do;
     tn_arena         arena;     /* how values are had */
+    tn_kept          held;      /* in it */
 } survey;
 
 /* ---- working ---- */
@@ -180,7 +181,10 @@ static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
     uint64_t from = 0;
     tn_value_plan *values = tn_arena_zalloc(&s->arena, 1, sizeof *values);
     tn_error why;
-    tn_status status = values ? tn_plan_values(s->file, t, &s->arena, values, &why) : tn_fail_nomem(&why);
+    tn_status status = tn_keep_scales(&s->held, t, err);
+    if (status)
+        return status;
+    status = values ? tn_plan_values(s->file, t, &s->arena, values, &why) : tn_fail_nomem(&why);
     if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
         if (err)
             *err = why;
@@ -244,7 +248,7 @@ static tn_status run(survey *s, tn_error *err)
 
 tn_status tn_stats(const tn_file *file, const tn_stats_options *given, tn_stats_fn report, tn_error *err)
 {
-    survey s = { .file = file, .report = report };
+    survey s = { .file = file, .report = report, .held.max_bytes = file->max_bytes };
     tn_take_options(&s.o, sizeof s.o, given);
     tn_status status = plan(&s, err);
     if (!status)

@@ -35,11 +35,21 @@ static tn_status apply(const void *context, uint64_t first, const uint8_t *in, s
 static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_arena *arena, void **data, tn_error *err)
 {
     tn_error why;
+    tn_status status = tn_kept_check_part(file, t, p, err);
+    if (status)
+        return status;
     *data = tn_arena_alloc(arena, (size_t)p->nbytes);
     if (!*data)
         return tn_fail_nomem(err);
-    tn_status status = tn_part_read(file, p, *data, (size_t)p->nbytes, &why);
+    status = tn_part_read(file, p, *data, (size_t)p->nbytes, &why);
     return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text) : TN_OK;
+}
+
+tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
+{
+    for (uint32_t k = 1; k < t->nparts && t->scaling && !t->scaling->datatype; k++)
+        tn_kept_add_part(kept, t, &t->parts[k]);
+    return tn_kept_check(kept, err);
 }
 
 tn_status tn_read_scales(const tn_file *file, const tn_tensor *t, tn_arena *arena, const float **scale, tn_error *err)
@@ -115,6 +125,8 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
         return plan_made(t, plan, err);
     const tn_part *p = &t->parts[0];
     tn_status status = tn_part_readable(t, p, err);
+    if (!status)
+        status = tn_kept_check_spooled(file, t, p, err);
     if (status)
         return status;
     *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p), .bits = tn_dtype_get(p->array.dtype)->bits };

@@ -33,24 +33,24 @@ _tenon_options() {
     local input='--from --io' common='--json --help'
     case $1 in
     ls) echo "-l $input $common" ;;
-    show) echo "--slice --full --memory $input $common" ;;
-    stats) echo "--only --jobs --memory $input $common" ;;
+    show) echo "--slice --full --memory --max-bytes $input $common" ;;
+    stats) echo "--only --jobs --memory --max-bytes $input $common" ;;
     verify) echo "--jobs --memory $input $common" ;;
     convert)
         echo "--to --only --rename --cast --recipe --round --overflow --nan --seed --complex --sparse --virtual --scale-mode --rotate --dialect --report" \
-            "--layout --pad --form --max-bytes --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names --option" \
-            "--dry-run --force --jobs --memory --quiet $input $common"
+            "--layout --pad --form --compress --checksum --align --filler --shard-size --drop-metadata --drop-names --btf-coo-code --mtx-symmetric --ocp-names --option" \
+            "--dry-run --force --jobs --memory --max-bytes --quiet $input $common"
         ;;
-    export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --quiet $input $common" ;;
-    compare-types) echo "--types --only --nan --scale-mode --rotate --jobs --memory $input $common" ;;
-    diff) echo "--ignore-metadata --jobs --memory $input $common" ;;
+    export-c) echo "-o --out --mli --section --align --name --binary --plan --only --force --memory --max-bytes --quiet $input $common" ;;
+    compare-types) echo "--types --only --nan --scale-mode --rotate --jobs --memory --max-bytes $input $common" ;;
+    diff) echo "--ignore-metadata --jobs --memory --max-bytes $input $common" ;;
     meta) echo "--tensor --set --unset --quiet $common" ;;
-    describe) echo "--sidecar --force --quiet $input --help" ;;
+    describe) echo "--sidecar --max-bytes --force --quiet $input --help" ;;
     check) echo "--strict --bind --level $common" ;;
-    serve) echo "--socket --allow-uid --allow-gid --writable --in-place --memory --quiet $input --help" ;;
+    serve) echo "--socket --allow-uid --allow-gid --writable --in-place --memory --max-bytes --quiet $input --help" ;;
     attach)
         echo "-l --slice --full --verify -o --out --to --only --compress --checksum --drop-metadata --drop-names --force --in-place --allow-uid" \
-            "--jobs --memory --quiet $common"
+            "--jobs --memory --max-bytes --quiet $common"
         ;;
     compliance) echo "--level $common" ;;
     device | formats | types | datatypes | version) echo "$common" ;;

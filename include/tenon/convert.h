@@ -151,7 +151,8 @@ typedef struct tn_convert_options {
     size_t             npads;
     const tn_form_rule *forms;
     size_t             nforms;
-    uint64_t           max_bytes;   /* of a tensor that gets another form; 0: as tn_sparse_options.limit */
+    uint64_t           max_bytes;   /* what data may be decoded into, of all tensors together and of each that gets
+                                     * another form; 0: the file's, see tn_open_options */
     tn_quantized_fn    quantized;   /* called for each tensor that a rule with a datatype made, after it; may be NULL */
 } tn_convert_options;
 
@@ -168,9 +169,10 @@ typedef struct tn_convert_result {
  *
  * TN_ERR_ARGUMENT: a glob or an old name that matches nothing, two tensors of
  * one new name, a cast that has no meaning.  TN_ERR_LOSS: something the output cannot hold.
- * TN_ERR_CHECKSUM: the input is damaged; nothing was written.
- * TN_ERR_CHANGED: `path` is the input, which has changed since it was opened;
- * nothing was replaced. */
+ * TN_ERR_LIMIT: compressed or sparse data would be decoded into more than
+ * max_bytes.  TN_ERR_CHECKSUM: the input is damaged.  TN_ERR_CHANGED: `path` is
+ * the input, which has changed since it was opened.  In all cases nothing was
+ * written or replaced. */
 TN_API tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options,
                             tn_convert_result *result, tn_error *err);
 

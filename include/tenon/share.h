@@ -90,6 +90,7 @@ typedef struct tn_attach_options {
     size_t          nuids;
     bool            in_place;   /* files as they are, see tn_offer_file(); tn_buffer_broken() tells when one was cut */
     unsigned        patience;   /* milliseconds that it may take to receive all; 0: 5000 */
+    uint64_t        max_bytes;  /* of files: see tn_open_options */
 } tn_attach_options;
 
 /* What was offered: all tensors of a file, or one. */

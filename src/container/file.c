@@ -475,6 +475,7 @@ static tn_status open_source(tn_source *source, const char *path, const tn_open_
         return tn_fail_nomem(err);
     }
     f->io = options->io;
+    f->max_bytes = options->max_bytes;
     f->shards = shards;
     f->nshards = 1;
     shards[0].source = source;

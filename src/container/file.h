@@ -22,6 +22,7 @@ typedef struct tn_shard {
 struct tn_file {
     const tn_format *format;
     tn_io            io;
+    uint64_t         max_bytes;     /* see tn_open_options */
     tn_arena         arena;
     tn_shard        *shards;
     size_t           nshards;

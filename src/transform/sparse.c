@@ -7,17 +7,14 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/kept.h"
 #include "base/options.h"
 #include "base/pages.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
 #include "transform/sparse_plan.h"
 
-enum {
-    EXPANSION   = 1000,         /* a result of so many times the bytes of its source is no surprise */
-    PIECE_BYTES = 1 << 20       /* less is not worth another thread */
-};
-#define USUAL_LIMIT ((uint64_t)1 << 30)
+enum { PIECE_BYTES = 1 << 20 };         /* less is not worth another thread */
 
 /* --- arguments -------------------------------------------------------------------- */
 
@@ -191,7 +188,7 @@ static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned in
     const char *as = r->to == TN_FORM_DENSE ? "dense" : r->to == TN_FORM_COO ? "as coo" : "as csr";
     if (!fits)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take 2^63 bytes or more: no limit allows that", as);
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (--max-bytes)",
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (max_bytes)",
                    as, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
 }
 
@@ -353,11 +350,7 @@ static tn_status start(const tn_tensor *source, const char *form, const tn_spars
     r->kernels = tn_sparse_kernels_get();
     r->sifted = o.drop || (r->items.form == TN_FORM_DENSE && r->to != TN_FORM_DENSE);
     r->sieve = tn_sieve_for(tn_dtype_get(source->dtype), o.drop, o.threshold);
-    r->limit = o.limit;
-    if (!r->limit && !tn_mul_u64(nbytes, EXPANSION, &r->limit))
-        r->limit = UINT64_MAX;
-    if (!o.limit && r->limit < USUAL_LIMIT)
-        r->limit = USUAL_LIMIT;
+    r->limit = tn_kept_limit(o.limit, nbytes);
     status = begin(r, source, &o, whole, pool, err);
     if (status == TN_OK)
         *reforming = r;

@@ -7,7 +7,6 @@ t convert s.safetensors o.zt --form csr,sum
 t convert s.safetensors o.zt --form nobody=csr
 t convert s.safetensors o.zt --form csr
 t convert s.safetensors o.zt --form w=csr --layout w=BA,from=AB
-t convert s.safetensors o.zt --max-bytes 3
 t convert s.safetensors o.zt --form w=csr --max-bytes 20
 t convert s.safetensors o.npy --only w --form csr
 t convert s.safetensors o.btf --only w --form csr --drop-names
