@@ -11,8 +11,9 @@
 typedef struct collection {
     tn_descriptors **sets;
     size_t           nsets;
-    tn_descriptor   *items;
+    const tn_descriptor *items;
     size_t           count;
+    tn_descriptor   *copies;    /* of the items, where they are of several sets */
 } collection;
 
 static int add_set(collection *c, const char *path, const tn_file *file, const tn_tensor *tensor)
@@ -21,12 +22,20 @@ static int add_set(collection *c, const char *path, const tn_file *file, const t
     tn_error err;
     if (tn_describe(file, tensor, &set, &err) != TN_OK)
         return say_error(path, &err);
-    size_t n = tn_descriptors_count(set);
-    c->items = must_resize(c->items, (c->count + n) * sizeof *c->items);
-    for (size_t i = 0; i < n; i++)
-        c->items[c->count++] = *tn_descriptors_at(set, i);
     c->sets[c->nsets++] = set;
+    c->count += tn_descriptors_count(set);
     return EXIT_DONE;
+}
+
+/* One behind the other. */
+static void join_sets(collection *c)
+{
+    size_t n = 0;
+    c->copies = must_allocate(c->count, sizeof *c->copies);
+    c->items = c->copies;
+    for (size_t i = 0; i < c->nsets; i++)
+        for (size_t k = 0; k < tn_descriptors_count(c->sets[i]); k++)
+            c->copies[n++] = *tn_descriptors_at(c->sets[i], k);
 }
 
 /* The tensors that are named, or all. */
@@ -35,8 +44,11 @@ static int collect(collection *c, const opts *o, const tn_file *file)
     const char *path = o->files[0];
     int code = EXIT_DONE;
     c->sets = must_allocate(o->nfiles, sizeof *c->sets);
-    if (o->nfiles == 1)
-        return add_set(c, path, file, NULL);
+    if (o->nfiles == 1) {
+        code = add_set(c, path, file, NULL);
+        c->items = code == EXIT_DONE ? tn_descriptors_at(c->sets[0], 0) : NULL;
+        return code;
+    }
     for (size_t i = 1; i < o->nfiles && code == EXIT_DONE; i++) {
         const tn_tensor *tensor = tn_file_find(file, o->files[i]);
         if (!tensor) {
@@ -45,6 +57,7 @@ static int collect(collection *c, const opts *o, const tn_file *file)
         }
         code = add_set(c, path, file, tensor);
     }
+    join_sets(c);
     return code;
 }
 
@@ -53,7 +66,7 @@ static void collection_free(collection *c)
     for (size_t i = 0; i < c->nsets; i++)
         tn_descriptors_free(c->sets[i]);
     free(c->sets);
-    free(c->items);
+    free(c->copies);
 }
 
 static int write_sidecar(const opts *o, const collection *c)

@@ -19,7 +19,6 @@ typedef struct pair {
     bool          by_value;     /* one has scales: values are compared, not parts */
     tn_value_plan a, b;         /* by value: how it is had */
     uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are to be read again */
-    char          why[200];     /* for UNREAD */
 } pair;
 
 /* Elements [from, from + n) of part `part` of a pair. */
@@ -365,16 +364,15 @@ static bool same_shape(const tn_array *a, const tn_array *b)
     return a->rank == b->rank && (!a->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
 }
 
-static bool unread(pair *p, const tn_error *err)
+static bool unread(comparison *c, pair *p, const tn_error *err)
 {
     p->difference.what |= TN_DIFF_UNREAD;
-    memcpy(p->why, err->text, sizeof p->why - 1);
-    p->difference.why = p->why;
+    p->difference.why = tn_arena_text(&c->arena, err->text, strlen(err->text));
     return false;
 }
 
 /* Tensors of one form and shape whose parts are not alike. */
-static bool unlike(pair *p, const tn_part *a, const tn_part *b)
+static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
 {
     tn_error err;
     if (p->difference.what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
@@ -382,11 +380,11 @@ static bool unlike(pair *p, const tn_part *a, const tn_part *b)
     tn_fail(&err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "part %s has %lld and %lld entries: --form dense makes them comparable",
             tn_quote_z(a->role).text, (long long)(a->array.rank ? a->array.shape[0] : 1),
             (long long)(b->array.rank ? b->array.shape[0] : 1));
-    return unread(p, &err);
+    return unread(c, p, &err);
 }
 
 /* Whether the parts can be set against each other; UNREAD with the reason if not readable. */
-static bool comparable(const comparison *c, pair *p)
+static bool comparable(comparison *c, pair *p)
 {
     const tn_tensor *x = p->difference.a, *y = p->difference.b;
     tn_error err;
@@ -395,10 +393,10 @@ static bool comparable(const comparison *c, pair *p)
     for (uint32_t k = 0; k < x->nparts; k++) {
         const tn_part *a = &x->parts[k], *b = &y->parts[k];
         if (strcmp(a->role, b->role) != 0 || !same_shape(&a->array, &b->array))
-            return unlike(p, a, b);
+            return unlike(c, p, a, b);
         if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) || tn_kept_check_spooled(c->a, x, a, &err) ||
             tn_kept_check_spooled(c->b, y, b, &err))
-            return unread(p, &err);
+            return unread(c, p, &err);
     }
     return true;
 }
@@ -415,7 +413,7 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     if (*found && tn_keep_scales(&c->held[1], b, err))
         return tn_error_in_file(err, tn_file_shard_name(c->b, 0));
     if (*found && (tn_plan_values(c->a, a, &c->arena, &p->a, &why) || tn_plan_values(c->b, b, &c->arena, &p->b, &why)))
-        *found = unread(p, &why);
+        *found = unread(c, p, &why);
     if (why.status == TN_ERR_NOMEM && err)
         *err = why;
     return why.status == TN_ERR_NOMEM ? TN_ERR_NOMEM : TN_OK;

@@ -19,11 +19,11 @@
 typedef struct maker {
     tn_change           change;
     const tn_cast_plan *cast;
-    tn_quant_plan       quant;
+    tn_quant_plan      *quant;      /* or NULL: it is large, and a cast needs none */
     const char         *name;
     bool                moved;      /* indices are not those of the input */
     uint32_t            rank;
-    int64_t             shape[TN_MAX_RANK];     /* in the output's order */
+    const int64_t      *shape;      /* in the output's order */
 } maker;
 
 /* One tensor in the making. */
@@ -132,17 +132,18 @@ static tn_status apply_quantize(const void *context, uint64_t first, const uint8
 {
     const maker *k = context;
     tn_error why;
-    return named(k, tn_quantize_block(&k->quant, out, in, n, first, k->rank, k->shape, &why), &why, err);
+    return named(k, tn_quantize_block(k->quant, out, in, n, first, k->rank, k->shape, &why), &why, err);
 }
 
 static maker *new_maker(const making *m, tn_dtype from, tn_dtype to)
 {
     maker *k = tn_arena_zalloc(m->arena, 1, sizeof *k);
-    if (!k)
+    const int64_t *shape = tn_arena_copy(m->arena, m->how.shape, m->how.rank * sizeof *shape);
+    if (!k || !shape)
         return NULL;
     k->name = m->source->name;
     k->rank = m->how.rank;
-    memcpy(k->shape, m->how.shape, sizeof k->shape);
+    k->shape = shape;
     k->moved = is_moved(m);
     k->change = (tn_change){ .context = k, .from_bits = tn_dtype_get(from)->bits, .to_bits = tn_dtype_get(to)->bits };
     return k;
@@ -190,7 +191,7 @@ static tn_status dequantize(making *m, tn_error *err)
 {
     const tn_tensor *t = m->source;
     tn_dtype to = m->rules->cast->dtype;
-    int64_t *shape = tn_arena_copy(m->arena, m->how.shape, sizeof m->how.shape);
+    int64_t *shape = tn_arena_copy(m->arena, m->how.shape, m->how.rank * sizeof *shape);
     if (tn_dtype_get(to)->kind != TN_KIND_FLOAT)
         return fail(m, TN_ERR_ARGUMENT, err, "a scaled tensor becomes a float type, and from there any other");
     if (!shape)
@@ -297,7 +298,7 @@ static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_
     if (!status)
         status = tn_scale_index_for(m->how.rank, m->how.shape, o.axis, &index, &why);
     if (!status)
-        status = tn_quant_plan_make(&k->quant, u->codes, m->source->dtype, false, index, u->scale, u->zero, &o, &why);
+        status = tn_quant_plan_make(k->quant, u->codes, m->source->dtype, false, index, u->scale, u->zero, &o, &why);
     return status ? fail(m, status, err, why.text) : TN_OK;
 }
 
@@ -324,7 +325,7 @@ static tn_status quantize(making *m, tn_error *err)
     tn_unknown_scales *u = new_scales(m);
     tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
     maker *k = new_maker(m, m->source->dtype, rule->dtype);
-    if (!u || !scaling || !k)
+    if (!u || !scaling || !k || !(k->quant = tn_arena_zalloc(m->arena, 1, sizeof *k->quant)))
         return tn_fail_nomem(err);
     tn_status status = check_floats(m, err);
     if (!status)
@@ -335,7 +336,7 @@ static tn_status quantize(making *m, tn_error *err)
         status = check_tally(m, u, err);
     if (status)
         return status;
-    k->quant.name = tn_cast_rule_type(rule);
+    k->quant->name = tn_cast_rule_type(rule);
     k->change.apply = apply_quantize;
     declare_codes(m, scaling, &k->change);
     m->made->unknown = rule->quantize.rule == TN_SCALE_GIVEN ? NULL : u;
@@ -348,7 +349,7 @@ static tn_status requantize(making *m, tn_error *err)
     const tn_cast_rule *rule = m->rules->cast;
     tn_unknown_scales *u = new_scales(m);
     tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
-    int64_t *shape = tn_arena_copy(m->arena, m->how.shape, sizeof m->how.shape);
+    int64_t *shape = tn_arena_copy(m->arena, m->how.shape, m->how.rank * sizeof *shape);
     const tn_change *change = NULL;
     tn_error why;
     if (!u || !scaling || !shape)
@@ -659,11 +660,11 @@ static bool lies_crosswise(const tn_part *p)
     return p->storage.stride && p->array.rank && p->storage.stride[p->array.rank - 1] != 1;
 }
 
-static tn_status settle_shape(making *m, tn_error *err)
+/* Elements that get other places. */
+static tn_status arrange(making *m, tn_error *err)
 {
     tn_part *data = &m->parts[0];
     tn_arrange *how = tn_arena_copy(m->arena, &m->how, sizeof *how);
-    bool moved = is_moved(m) || lies_crosswise(&m->source->parts[0]);
     if (!how)
         return tn_fail_nomem(err);
     how->change = m->made->change;
@@ -673,8 +674,19 @@ static tn_status settle_shape(making *m, tn_error *err)
         data->storage.physical = how->physical;
         data->storage.fill = m->rules->pad ? m->rules->pad->value : 0;
     }
-    m->made->arrange = moved || tn_arrange_has_padding(how) ? how : NULL;
-    if (tn_shape_nbytes(data->array.dtype, how->rank, how->physical, &data->nbytes))
+    m->made->arrange = how;
+    return TN_OK;
+}
+
+/* Most tensors stay where they are: what says where to is large. */
+static tn_status settle_shape(making *m, tn_error *err)
+{
+    tn_part *data = &m->parts[0];
+    bool stays = !is_moved(m) && !lies_crosswise(&m->source->parts[0]) && !tn_arrange_has_padding(&m->how);
+    tn_status status = stays ? TN_OK : arrange(m, err);
+    if (status)
+        return status;
+    if (tn_shape_nbytes(data->array.dtype, m->how.rank, m->how.physical, &data->nbytes))
         return fail(m, TN_ERR_LIMIT, err, "too large for its new type or padding");
     return TN_OK;
 }
@@ -687,13 +699,20 @@ static bool is_arranged(const making *m)
            tn_dtype_get(m->parts[0].array.dtype) != NULL;
 }
 
+/* Parts that a tensor may come to have. */
+static uint32_t room_for(const tn_tensor *source, const tn_remake_rules *rules)
+{
+    const tn_cast_rule *cast = rules->cast;
+    bool more = rules->form || (cast && (cast->quantized || cast->datatype || cast->of));
+    return more && source->nparts < TN_MAX_PARTS ? TN_MAX_PARTS : source->nparts;
+}
+
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
                     const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
 {
     making m = { .place = place, .source = source, .rules = rules, .arena = place->arena, .made = made };
-    uint32_t room = source->nparts > TN_MAX_PARTS ? source->nparts : TN_MAX_PARTS;
     *made = (tn_remade){ .tensor = *source };
-    made->tensor.parts = m.parts = tn_arena_zalloc(m.arena, room, sizeof *m.parts);
+    made->tensor.parts = m.parts = tn_arena_zalloc(m.arena, room_for(source, rules), sizeof *m.parts);
     if (!m.parts)
         return tn_fail_nomem(err);
     for (uint32_t k = 0; k < source->nparts; k++)       /* streamed, so that checksums are seen; stored as the new file says */

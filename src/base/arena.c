@@ -14,7 +14,8 @@ struct tn_arena_block {
     alignas(max_align_t) uint8_t bytes[];
 };
 
-enum { FIRST_BLOCK = 4 << 10, LARGEST_STEP = 4 << 20 };
+/* With its head the largest is two huge pages: one byte more would be a third one. */
+enum { FIRST_BLOCK = 4 << 10, LARGEST_STEP = (4 << 20) - (int)sizeof(struct tn_arena_block) };
 
 /* Makes room for `size` bytes in a new block, which is aligned. */
 static bool add_block(tn_arena *a, size_t size)

@@ -395,7 +395,7 @@ static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as 
         status = describe_part(w, t, k, &e, err);
         if (!status && k == 0)
             status = copy_tensor_meta(w, t, &e, err);
-        if (!status && k == 0)
+        if (!status && k == 0 && !w->format->names_parts)
             status = keep_whole(w, t, &e, err);
         if (!status)
             status = add_entry(w, &e, err);

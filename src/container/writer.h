@@ -28,7 +28,8 @@ typedef struct tn_out_entry {
     uint32_t       tensor, part;
     const tn_properties *properties;    /* of the tensor, or NULL; first part only,
         borrowed until the writer is done */
-    const tn_tensor *whole;     /* what was declared: first part only; its metadata, ties and data are not there */
+    const tn_tensor *whole;     /* what was declared, for formats that do not name each part: first part only; its
+        metadata, ties and data are not there */
     uint64_t       nbytes;      /* decoded */
     unsigned       swap;        /* raw data: unit of bytes to store in reverse, set by plan(); 0: none */
     const void    *data;        /* written by finish; NULL: streamed */

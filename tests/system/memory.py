@@ -1,6 +1,8 @@
 """Files several times larger than the address space that is allowed, and how much memory of its own the tool takes."""
+import json
 import os
 import resource
+import struct
 import subprocess
 import time
 
@@ -147,6 +149,38 @@ def compressing_takes_no_more_for_a_larger_tensor(folder):
         peaks.append(peak_of([TENON, "convert", "--quiet", "--force", "--io", "pread", "--compress", "zstd", source, out]))
     assert peaks[1] < peaks[0] * 1.2 + 4 * MIB, f"peaks {[f'{peak / MIB:.1f} MiB' for peak in peaks]}"
     return f"{peaks[0] / MIB:.1f} and {peaks[1] / MIB:.1f} MiB"
+
+
+# ---- the index ----
+
+MANY = 100_000                  # tensors without a byte of data: all memory is what is known of them
+BASE = 12 * MIB                 # of a run with none
+
+
+def write_many(path):
+    header = json.dumps({f"t{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(MANY)}, separators=(",", ":"))
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header.encode())
+    return path
+
+
+@test
+def memory_for_each_tensor_is_bounded(folder):
+    """In bytes, by command, with a fifth to spare."""
+    if is_sanitized():
+        raise Skip("sanitizers take memory of their own")
+    most = {"convert": 1800, "cast": 1900, "describe": 2300, "ls": 850, "verify": 850, "stats": 1050, "diff": 1400}
+    source, packed, out = (os.path.join(folder, name) for name in ("in.safetensors", "in.zt", "out.zt"))
+    tenon("convert", "-q", write_many(source), packed)
+    found = []
+    for path in (source, packed):
+        runs = {"convert": ["convert", "-q", "-f", path, out], "cast": ["convert", "-q", "-f", "--cast", "bf16", path, out],
+                "diff": ["diff", path, path]}
+        for name, limit in most.items():
+            each = (peak_of([TENON, *runs.get(name, [name, path])]) - BASE) // MANY
+            found.append(f"{name} {each}")
+            assert each < limit, f"{name}: {each} bytes a tensor, expected below {limit}"
+    return ", ".join(found)
 
 
 run_tests()
