@@ -6,6 +6,7 @@ import time
 import zlib
 
 from system import MIB, TENON, Skip, is_sanitized, run_tests, tenon, test, write_safetensors
+from zt import write_zt
 
 BLOCK = 128 * 1024              # the most that a block of zstd data decodes to
 ALL = (1, 2, 8)                 # numbers of threads
@@ -13,42 +14,11 @@ ALL = (1, 2, 8)                 # numbers of threads
 
 # ---- files ----
 
-def cbor(value):
-    def head(major, n):
-        if n < 24:
-            return bytes([major << 5 | n])
-        return bytes([major << 5 | 27]) + struct.pack(">Q", n)
-    if isinstance(value, int):
-        return head(0, value)
-    if isinstance(value, str):
-        return head(3, len(value)) + value.encode()
-    if isinstance(value, list):
-        return head(4, len(value)) + b"".join(map(cbor, value))
-    return head(5, len(value)) + b"".join(cbor(key) + cbor(item) for key, item in value.items())
-
-
 def frame(size, exponent, known=False, byte=0):
     """A zstd frame of `size` equal bytes, a multiple of BLOCK, with a window of 2^exponent."""
     header = b"\x28\xb5\x2f\xfd" + (bytes([0xc0, exponent - 10 << 3]) + struct.pack("<Q", size) if known else bytes([0, exponent - 10 << 3]))
     count = size // BLOCK
     return header + b"".join(struct.pack("<I", BLOCK << 3 | 2 | (i == count - 1))[:3] + bytes([byte]) for i in range(count))
-
-
-def write_zt(path, tensors, dtype="uint8", shape=None, hole=0):
-    """tensors: name -> (bytes that are stored, bytes they decode to); a hole may lie before them."""
-    data, entries = b"ZTEN0001" + b"\0" * 56, []
-    width = 4 if dtype == "float32" else 1
-    for name, (stored, size) in tensors.items():
-        data += b"\0" * (-len(data) % 64)
-        entries.append({"name": name, "offset": hole + len(data), "size": len(stored), "dtype": dtype,
-                        "shape": shape or [size // width], "encoding": "zstd"})
-        data += stored
-    index = cbor(entries)
-    with open(path, "wb") as f:
-        f.write(data[:64])
-        f.seek(hole, os.SEEK_CUR)
-        f.write(data[64:] + index + struct.pack("<Q", len(index)))
-    return path
 
 
 # ---- windows ----
