@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PIECE = 1000 };          /* descriptors that are printed at a time */
+
 /* Descriptors from several calls, in one row. */
 typedef struct collection {
     tn_descriptors **sets;
@@ -95,11 +97,35 @@ static int write_sidecar(const opts *o, const collection *c)
     return code;
 }
 
+/* Items [from, from + n) of a list that goes on after them: all of its text, but for brackets that are not theirs. */
+static int print_piece(const opts *o, const collection *c, size_t from, size_t n)
+{
+    static const char end[] = "\n]\n";
+    char *json;
+    size_t size;
+    tn_error err;
+    if (tn_descriptors_write(c->items + from, n, true, &json, &size, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    bool first = from == 0, last = from + n == c->count;
+    if (!first)
+        out_text(",");
+    out_bytes(json + !first, size - !first - (last ? 0 : strlen(end)));
+    free(json);
+    return EXIT_DONE;
+}
+
+/* Very many are not all in memory as text. */
 static int print(const opts *o, const collection *c)
 {
     char *json;
     size_t size;
     tn_error err;
+    if (c->count > PIECE) {
+        int code = EXIT_DONE;
+        for (size_t from = 0; from < c->count && code == EXIT_DONE; from += PIECE)
+            code = print_piece(o, c, from, c->count - from < PIECE ? c->count - from : PIECE);
+        return code;
+    }
     if (tn_descriptors_write(c->items, c->count, c->count != 1, &json, &size, &err) != TN_OK)
         return say_error(o->files[0], &err);
     out_bytes(json, size);
