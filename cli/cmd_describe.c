@@ -97,7 +97,7 @@ static int write_sidecar(const opts *o, const collection *c)
     return code;
 }
 
-/* Items [from, from + n) of a list that goes on after them: all of its text, but for brackets that are not theirs. */
+/* Items [from, from + n) of the list: without its brackets where they are not the first or the last. */
 static int print_piece(const opts *o, const collection *c, size_t from, size_t n)
 {
     static const char end[] = "\n]\n";

@@ -110,7 +110,7 @@ static int check_file(const char *path, const tn_file *file)
     return bad.status == TN_OK ? EXIT_DONE : say_error(path, &bad);
 }
 
-static bool is_dense(const tn_tensor *tensor) { return strcmp(tensor->form, "dense") == 0 && tensor->nparts == 1; }
+static bool is_dense(const tn_tensor *t) { return strcmp(t->form, "dense") == 0 && t->nparts == 1; }
 
 /* All that is dense will be in memory. */
 static int check_sizes(const opts *o, const char *path, const tn_file *file)

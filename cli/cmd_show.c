@@ -144,7 +144,7 @@ static int show_part(const opts *o, const tn_file *file, const tn_tensor *tensor
     if (!window_make(&w, part ? &part->array : &values, o->slice, why, sizeof why))
         return usage_error(o->command, "--slice \"%s\": %s", escaped(o->slice), why);
     bool apart = part && part->storage.stride && part->storage.encoding != TN_ENCODING_RAW;
-    if (apart && tn_check_decoded(&tensor, 1, o->max_bytes, &err) != TN_OK)     /* there is no way to one but through all */
+    if (apart && tn_check_decoded(&tensor, 1, o->max_bytes, &err) != TN_OK)     /* all of it is to be decoded */
         return say_error(o->files[0], &err);
     tn_status status = part ? elements_open(&e, file, part, &err) : elements_open_values(&e, file, tensor, &err);
     return status == TN_OK ? show_elements(o, &e, tensor, part, &w) : say_error(o->files[0], &err);

@@ -22,8 +22,8 @@ void say(const char *format, ...);
 /* What is odd about a file that was opened, a line each. */
 void say_warnings(const char *path, const tn_file *file);
 
-/* A text of the library; where it ends in the field that raises a limit, the option is named instead.  Good until the
- * next call. */
+/* A text of the library; where it ends in the field that raises a limit, the option is named instead.  Good
+ * until the next call. */
 const char *with_options(const char *text);
 const char *error_text(const tn_error *err);
 

@@ -25,8 +25,8 @@ typedef struct tn_dequantizing {
 /* Makes the change, in the arena; reads the scales. */
 tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change, tn_error *err);
 
-/* Counts the scales and zero points that one of the functions below will read of the tensor, for whoever has those
- * of many tensors in memory at once.  TN_ERR_LIMIT: too much. */
+/* Counts the scales and zero points that one of the functions below will read of the tensor, for whoever
+ * has those of many tensors in memory at once.  TN_ERR_LIMIT: too much. */
 tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *tensor, tn_error *err);
 
 /* The scales of a scaled tensor without a datatype, in the arena. */

@@ -151,8 +151,8 @@ typedef struct tn_convert_options {
     size_t             npads;
     const tn_form_rule *forms;
     size_t             nforms;
-    uint64_t           max_bytes;   /* what data may be decoded into, of all tensors together and of each that gets
-                                     * another form; 0: the file's, see tn_open_options */
+    uint64_t           max_bytes;   /* what data may be decoded into, of all tensors together and of each that
+                                     * gets another form; 0: the file's, see tn_open_options */
     tn_quantized_fn    quantized;   /* called for each tensor that a rule with a datatype made, after it; may be NULL */
 } tn_convert_options;
 

@@ -177,7 +177,9 @@ typedef struct tn_descriptors tn_descriptors;
 TN_API tn_status tn_descriptors_parse(const char *json, size_t n, tn_descriptors **set, tn_error *err);
 TN_API void tn_descriptors_free(tn_descriptors *set);       /* NULL is allowed */
 TN_API size_t tn_descriptors_count(const tn_descriptors *set);
-TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i);     /* NULL when out of range; an array from the first on */
+
+/* NULL when out of range; from the first on they are an array. */
+TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i);
 
 /* Writes one descriptor as JSON, or n of them as an array (`list`), indented
  * by two spaces, keys in the specification's order.  *json is malloc()ed,

@@ -37,8 +37,8 @@ typedef struct tn_open_options {
     size_t      size;           /* sizeof(tn_open_options); begins the struct so that it can grow */
     const char *format;         /* a name from tn_format_at(); NULL: by content */
     tn_io       io;
-    uint64_t    max_bytes;      /* what data of this file may be decoded into where the result is kept, in a file or
-                                 * in memory; 0: 1 GiB, or 1000 times what is stored if that is more */
+    uint64_t    max_bytes;      /* what data of this file may be decoded into where the result is kept, in a
+                                 * file or in memory; 0: 1 GiB, or 1000 times what is stored if that is more */
 } tn_open_options;
 
 /* Opens a file by path.  `options` may be NULL.  *file is written on success
@@ -117,7 +117,8 @@ TN_API tn_status tn_part_read_rows(const tn_file *file, const tn_part *part, uin
  * What does not grow when it is decoded is not counted.  max_bytes: see tn_open_options.
  *
  * TN_ERR_LIMIT: no; the text ends in "(max_bytes)", which can be raised. */
-TN_API tn_status tn_check_decoded(const tn_tensor *const *tensors, size_t count, uint64_t max_bytes, tn_error *err);
+TN_API tn_status tn_check_decoded(const tn_tensor *const *tensors, size_t count, uint64_t max_bytes,
+                                  tn_error *err);
 
 /* Progress of a long operation: bytes done of the bytes to do.  Called from
  * one thread at a time.  Returning non-zero stops with TN_ERR_CANCELLED. */

@@ -48,10 +48,12 @@ tn_status tn_kept_check(const tn_kept *k, tn_error *err)
     unsigned long long stored = k->stored, decoded = k->decoded, limit = most;
     const tn_quoted name = tn_quote_z(k->largest);
     if (k->tensors == 1)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: %llu stored bytes would be decoded into %llu, more than the %llu "
-                       "allowed (max_bytes)", name.text, stored, decoded, limit);
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into "
-                   "%llu, more than the %llu allowed (max_bytes)", k->tensors, name.text, stored, decoded, limit);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "tensor %s: %llu stored bytes would be decoded into %llu, more than the %llu allowed (max_bytes)",
+                       name.text, stored, decoded, limit);
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                   "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, more than "
+                   "the %llu allowed (max_bytes)", k->tensors, name.text, stored, decoded, limit);
 }
 
 tn_status tn_kept_check_part(const tn_file *f, const tn_tensor *t, const tn_part *p, tn_error *err)

@@ -26,9 +26,12 @@ void tn_kept_add_part(tn_kept *kept, const tn_tensor *tensor, const tn_part *par
 tn_status tn_kept_check(const tn_kept *kept, tn_error *err);
 
 /* The same of one part alone, under the limit of its file. */
-tn_status tn_kept_check_part(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_error *err);
+tn_status tn_kept_check_part(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+                             tn_error *err);
 
-/* The same where the part can be read from a whole copy only, in a temporary file: compressed elements that lie apart. */
-tn_status tn_kept_check_spooled(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_error *err);
+/* The same where the part can be read from a whole copy only, in a temporary file: compressed elements that
+ * lie apart. */
+tn_status tn_kept_check_spooled(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+                                tn_error *err);
 
 #endif

@@ -131,7 +131,8 @@ def convert_does_not_write_a_bomb(folder):
         for out in ("o.safetensors", "o.npz", "o.json"):
             refused(folder, "convert", source, os.path.join(folder, out), "--drop-metadata")
         refused(folder, "convert", "--compress", "none", source, os.path.join(folder, "o.zt"))
-        tenon("convert", "-q", "--dry-run", "--max-bytes", "2G", source, os.path.join(folder, "o.safetensors"))
+        out = os.path.join(folder, "o.safetensors")
+        tenon("convert", "-q", "--dry-run", "--max-bytes", "2G", source, out)
 
 
 @test
@@ -162,7 +163,8 @@ def bombs_can_be_looked_at(folder):
 
 @test
 def export_c_does_not_write_a_bomb(folder):
-    source = write_zt(os.path.join(folder, "f.zt"), {"t": (frame(5 * GIB // 4, 20), 5 * GIB // 4)}, dtype="float32")
+    size = 5 * GIB // 4
+    source = write_zt(os.path.join(folder, "f.zt"), {"t": (frame(size, 20), size)}, dtype="float32")
     refused(folder, "export-c", "--mli", "2.0", "-o", os.path.join(folder, "c"), "--binary", source)
     tenon("export-c", "--mli", "2.0", "--plan", "--max-bytes", "2G", source)
 
@@ -186,7 +188,8 @@ def what_other_commands_keep_has_the_limit_too(folder):
     limited("stats", scales)
     limited("describe", scales)
     limited("convert", "-q", "-f", "--compress", "zstd", scales, os.path.join(folder, "o.zt"))
-    limited("convert", "-q", "-f", "--compress", "zstd", "--layout", "BA,from=AB", plain, os.path.join(folder, "o.zt"))
+    limited("convert", "-q", "-f", "--compress", "zstd", "--layout", "BA,from=AB", plain,
+            os.path.join(folder, "o.zt"))
     said = tenon("diff", "--max-bytes", "1000", scales, plain, code=1)
     assert "more than the 1000 allowed (--max-bytes)" in said, said
     write_zt(plain, {"t": (frame(MIB, 20, byte=1), MIB)}, dtype="uint8", shape=[1024, 1024])

@@ -158,7 +158,8 @@ BASE = 12 * MIB                 # of a run with none
 
 
 def write_many(path):
-    header = json.dumps({f"t{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(MANY)}, separators=(",", ":"))
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({f"t{i}": empty for i in range(MANY)}, separators=(",", ":"))
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(header)) + header.encode())
     return path
@@ -169,13 +170,14 @@ def memory_for_each_tensor_is_bounded(folder):
     """In bytes, by command, with a fifth to spare."""
     if is_sanitized():
         raise Skip("sanitizers take memory of their own")
-    most = {"convert": 1800, "cast": 1900, "describe": 1400, "ls": 850, "verify": 850, "stats": 1050, "diff": 1400}
+    most = {"convert": 1800, "cast": 1900, "describe": 1400, "ls": 850, "verify": 850, "stats": 1050,
+            "diff": 1400}
     source, packed, out = (os.path.join(folder, name) for name in ("in.safetensors", "in.zt", "out.zt"))
     tenon("convert", "-q", write_many(source), packed)
     found = []
     for path in (source, packed):
-        runs = {"convert": ["convert", "-q", "-f", path, out], "cast": ["convert", "-q", "-f", "--cast", "bf16", path, out],
-                "diff": ["diff", path, path]}
+        runs = {"convert": ["convert", "-q", "-f", path, out], "diff": ["diff", path, path],
+                "cast": ["convert", "-q", "-f", "--cast", "bf16", path, out]}
         for name, limit in most.items():
             each = (peak_of([TENON, *runs.get(name, [name, path])]) - BASE) // MANY
             found.append(f"{name} {each}")

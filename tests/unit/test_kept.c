@@ -25,7 +25,8 @@ static void the_usual_limit_is_a_gigabyte_or_a_thousand_times(void)
 {
     CHECK(tn_kept_limit(0, 0) == GIB);
     CHECK(tn_kept_limit(0, 1073741) == GIB && tn_kept_limit(0, 1073742) == 1073742000);
-    CHECK(tn_kept_limit(0, UINT64_MAX) == UINT64_MAX && tn_kept_limit(0, UINT64_MAX / 1000 + 1) == UINT64_MAX);
+    CHECK(tn_kept_limit(0, UINT64_MAX) == UINT64_MAX);
+    CHECK(tn_kept_limit(0, UINT64_MAX / 1000 + 1) == UINT64_MAX);
     CHECK(tn_kept_limit(7, GIB) == 7);
 }
 
@@ -34,7 +35,8 @@ static void one_tensor_is_held_against_the_limit(void)
     tn_error err;
     CHECK(check_one(10, GIB, 0, &err) == TN_OK);
     CHECK(check_one(10, GIB + 1, 0, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"t\": 10 stored bytes would be decoded into 1073741825, more than the 1073741824 allowed (max_bytes)");
+    assert_string_equal(err.text, "tensor \"t\": 10 stored bytes would be decoded into 1073741825, more than the "
+                        "1073741824 allowed (max_bytes)");
     CHECK(check_one(10, GIB + 1, GIB + 1, &err) == TN_OK);
     CHECK(check_one(2 * GIB, 2000 * GIB, 0, &err) == TN_OK);
     CHECK(check_one(2 * GIB, 2000 * GIB + 1, 0, &err) == TN_ERR_LIMIT);
@@ -51,14 +53,15 @@ static void what_does_not_grow_has_no_limit(void)
 static void tensors_are_added_up(void)
 {
     tn_part parts[2] = { part_of(10, GIB / 2), part_of(10, GIB / 2) }, one = part_of(10, GIB / 2 + 1);
-    tn_tensor a = { .name = "a", .parts = parts, .nparts = 2 }, b = { .name = "b", .parts = &one, .nparts = 1 };
+    tn_tensor a = { .name = "a", .parts = parts, .nparts = 2 };
+    tn_tensor b = { .name = "b", .parts = &one, .nparts = 1 };
     const tn_tensor *all[] = { &a, &b };
     tn_error err;
     CHECK(tn_check_decoded(all, 1, 0, &err) == TN_OK);
     CHECK(tn_check_decoded(all + 1, 1, 0, &err) == TN_OK);
     CHECK(tn_check_decoded(all, 2, 0, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "2 tensors, of which \"b\" is the largest: 30 stored bytes would be decoded into 1610612737, more than the "
-               "1073741824 allowed (max_bytes)");
+    assert_string_equal(err.text, "2 tensors, of which \"b\" is the largest: 30 stored bytes would be decoded into "
+                        "1610612737, more than the 1073741824 allowed (max_bytes)");
     CHECK(tn_check_decoded(NULL, 0, 1, &err) == TN_OK);
 }
 
@@ -74,12 +77,14 @@ static void sums_beyond_64_bits_stay_the_largest_number(void)
 static void elements_in_memory_that_lie_on_each_other_are_a_bomb(void)
 {
     const int64_t shape[2] = { 1 << 20, 1 << 18 }, none[2] = { 0, 0 }, dense[2] = { 1 << 18, 1 };
-    tn_part p = { .role = "data", .array = { TN_FLOAT32, 2, shape, none }, .nbytes = UINT64_C(1) << 40, .data = "abc" };
+    tn_part p = { .role = "data", .array = { TN_FLOAT32, 2, shape, none }, .nbytes = UINT64_C(1) << 40,
+                  .data = "abc" };
     tn_tensor t = { .name = "t", .form = "dense", .parts = &p, .nparts = 1 };
     const tn_tensor *all[] = { &t };
     tn_error err;
     CHECK(tn_check_decoded(all, 1, 0, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"t\": 4 stored bytes would be decoded into 1099511627776, more than the 1073741824 allowed (max_bytes)");
+    assert_string_equal(err.text, "tensor \"t\": 4 stored bytes would be decoded into 1099511627776, more than the "
+                        "1073741824 allowed (max_bytes)");
     p.array.stride = dense;
     CHECK(tn_check_decoded(all, 1, 0, &err) == TN_OK);
     p.array.stride = NULL;
