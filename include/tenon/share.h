@@ -30,7 +30,8 @@ typedef struct tn_offer_options {
     const uint32_t *gids;       /* members of these groups may, too */
     size_t          ngids;
     unsigned        max_clients;        /* at a time; 0: 256; more wait */
-    unsigned        patience;           /* milliseconds that a client has, from its connection to its last packet; 0: 5000 */
+    unsigned        patience;           /* milliseconds that a client has, from its connection to its last packet; 0: 5000.
+                                           To its first it has 1000 at most */
     void          (*log)(void *context, const char *text);      /* who came and what was odd; may be NULL */
     void           *context;
 } tn_offer_options;

@@ -1,7 +1,11 @@
 /* share/server.c - one thread that answers many clients and waits for none.
  *
- * A client has so many milliseconds from its connection to its last packet; then
- * it is forgotten.  Nothing is kept of those who have got everything.
+ * A client has so many milliseconds from its connection to its last packet, and
+ * fewer to its first; then it is forgotten.  Nothing is kept of those who have got everything.
+ *
+ * An honest client speaks as soon as it is connected.  So of each user's
+ * connections only a few may be silent at a time: beyond that the oldest of
+ * them go, and whoever comes behind thousands of them waits a second at most.
  *
  * Descriptors that were sent and not read count as this user's, and the kernel
  * allows only so many.  Therefore a client has one at most on its way: it asks
@@ -24,7 +28,11 @@ enum {
     STOP, LISTEN, FIRST_CLIENT,         /* of tn_offer.polls */
     AT_A_TIME = 16,             /* clients taken in before others have their turn */
     WHILE     = 20,             /* milliseconds until something that was short may be there */
-    SHARE     = 4               /* what part of the places another user can have */
+    SHARE     = 4,              /* what part of the places another user can have */
+    SILENT    = 8,              /* what part of the places any user's silent connections can have... */
+    SPELL     = 10,             /* ...and milliseconds that each of them is left in peace */
+    FIRST     = 1000,           /* milliseconds to the first packet */
+    A_SECOND  = 1000            /* between two lines of the log about silent connections */
 };
 
 void tn_offer_say(const tn_offer *o, const char *format, ...)
@@ -67,13 +75,12 @@ static bool is_crowded(const tn_offer *o, const tn_peer *peer)
 
 /* Tells why, as far as the socket takes it at once.  What the client has said is
  * read, for closing a socket with something unread would take the answer back. */
-static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *what)
+static void tell_refused(int fd, const char *why)
 {
-    char why[100], ignored[64];
+    char ignored[64];
     tn_buf packet = { 0 };
     tn_moved moved;
     size_t n;
-    snprintf(why, sizeof why, "user %" PRIu32 " %s", peer->uid, what);
     if (!tn_wire_encode(&(tn_wire){ .kind = TN_WIRE_REFUSED, .why = why }, &packet, NULL))
         tn_socket_send(fd, packet.data, packet.size, -1, &moved, NULL);
     tn_buf_free(&packet);
@@ -81,13 +88,79 @@ static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *w
     for (int i = 0; i < AT_A_TIME; i++)
         if (tn_socket_receive(fd, ignored, sizeof ignored, &n, NULL, &moved, NULL) == TN_OK && moved != TN_MOVED_DONE)
             break;
+}
+
+static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *what)
+{
+    char why[100];
+    snprintf(why, sizeof why, "user %" PRIu32 " %s", peer->uid, what);
+    tell_refused(fd, why);
     tn_offer_say(o, "refused process %" PRId32 ": %s", peer->pid, why);
     close(fd);
 }
 
+static bool has_spoken(int fd)
+{
+    struct pollfd heard = { .fd = fd, .events = POLLIN };
+    return tn_socket_calls.poll(&heard, 1, 0) > 0;
+}
+
+/* There may be thousands of them, and a log is not to be filled by others. */
+static void evict(tn_offer *o, size_t i, int64_t now)
+{
+    char why[100];
+    uint32_t uid = o->clients[i].peer.uid;
+    snprintf(why, sizeof why, "user %" PRIu32 " has too many connections here that say nothing", uid);
+    tell_refused(o->clients[i].fd, why);
+    forget(o, i);
+    o->evicted++;
+    if (now - o->told < A_SECOND)
+        return;
+    tn_offer_say(o, "%s: %zu closed", why, o->evicted);
+    o->evicted = 0;
+    o->told = now;
+}
+
+static bool is_silent(const tn_client *c) { return !c->greeted && !c->debtor; }
+
+/* How many connections of this user have said nothing yet, and which is the oldest. */
+static size_t count_silent(const tn_offer *o, uint32_t uid, size_t *oldest)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < o->nclients; i++) {
+        const tn_client *c = &o->clients[i];
+        if (is_silent(c) && c->peer.uid == uid && (n++ == 0 || c->since < o->clients[*oldest].since))
+            *oldest = i;
+    }
+    return n;
+}
+
+/* Leaves this user as many silent connections as it may have.  Where the oldest has
+ * come just now, or has spoken just now, nobody else is taken in for that long. */
+static void thin_out(tn_offer *o, uint32_t uid)
+{
+    size_t share = o->options.max_clients / SILENT, oldest = 0;
+    int64_t now = tn_clock();
+    while (count_silent(o, uid, &oldest) > (share ? share : 1)) {
+        const tn_client *c = &o->clients[oldest];
+        bool young = now - c->since < SPELL;
+        if (young || has_spoken(c->fd)) {
+            o->no_room_until = young ? c->since + SPELL : now + 1;
+            return;
+        }
+        evict(o, oldest, now);
+    }
+}
+
+static int64_t first_deadline(const tn_offer *o, int64_t since)
+{
+    return since + (o->options.patience < FIRST ? o->options.patience : FIRST);
+}
+
 static void take_in(tn_offer *o, int fd)
 {
-    tn_client c = { .fd = fd, .deadline = tn_clock() + o->options.patience };
+    tn_client c = { .fd = fd, .since = tn_clock() };
+    c.deadline = first_deadline(o, c.since);
     if (tn_socket_peer(fd, &c.peer, NULL) != TN_OK) {
         close(fd);
     } else if (!may_attach(o, fd, &c.peer)) {
@@ -96,6 +169,7 @@ static void take_in(tn_offer *o, int fd)
         refuse(o, fd, &c.peer, "has, or others have, too many connections here");
     } else {
         o->clients[o->nclients++] = c;
+        thin_out(o, c.peer.uid);
     }
 }
 
@@ -106,7 +180,7 @@ static bool is_short(int problem)
 
 static tn_status accept_some(tn_offer *o, tn_error *err)
 {
-    for (int i = 0; i < AT_A_TIME && o->nclients < o->options.max_clients; i++) {
+    for (int i = 0; i < AT_A_TIME && o->nclients < o->options.max_clients && tn_clock() >= o->no_room_until; i++) {
         int fd = tn_socket_calls.accept4(o->place.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             take_in(o, fd);
@@ -150,6 +224,7 @@ static bool listen_to(const tn_offer *o, tn_client *c)
         tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " does not speak as it should: %s", c->peer.pid, c->peer.uid, err.text);
     c->in_place |= said.in_place;
     c->greeted = c->asked = true;
+    c->deadline = c->since + o->options.patience;
     tn_wire_free(&said);
     tn_arena_free(&arena);
     return status == TN_OK;
@@ -203,8 +278,8 @@ static bool serve(const tn_offer *o, tn_client *c, short events, int64_t now)
     if (c->debtor)
         return !events;         /* it has hung up */
     if (now >= c->deadline) {
-        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " has kept us waiting for %u ms: forgotten", c->peer.pid, c->peer.uid,
-                     o->options.patience);
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " has %s for %" PRId64 " ms: forgotten", c->peer.pid, c->peer.uid,
+                     c->greeted ? "kept us waiting" : "said nothing", now - c->since);
         return false;
     }
     if (!c->asked)

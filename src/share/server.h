@@ -19,6 +19,7 @@ typedef struct tn_offered {
 typedef struct tn_client {
     int      fd;
     tn_peer  peer;
+    int64_t  since;             /* it was taken in */
     int64_t  deadline;
     int64_t  not_before;        /* the system was short of something: 0, or when to try again */
     bool     greeted;           /* has said what it wants... */
@@ -41,7 +42,9 @@ struct tn_offer {
     tn_client       *clients;   /* options.max_clients of them */
     struct pollfd   *polls;     /* two more */
     size_t           nclients;
-    int64_t          no_room_until;     /* descriptors are short: when to take in clients again */
+    int64_t          no_room_until;     /* when to take in clients again, after descriptors or silent places were short */
+    size_t           evicted;   /* silent ones, since the log was told last... */
+    int64_t          told;      /* ...at this time */
 };
 
 /* Tells the log, if there is one. */

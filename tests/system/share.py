@@ -1,8 +1,11 @@
 """A server and those who attach: other users, signals, a log that nobody reads, a file that is cut."""
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 from system import MIB, Skip, noise, open_program, run_tests, test, write_safetensors
@@ -154,6 +157,82 @@ def a_file_that_is_cut_under_those_who_have_it_in_place_is_an_error(folder):
         os.truncate(server.file, MIB // 2)
         said = server.attach("--in-place", "--verify", code=1)
         assert "file.safetensors" in said, said
+
+
+SILENT = 3000
+
+
+class Crowd:
+    """So many connections that say nothing, made while the block runs; all stay open to its end."""
+
+    def __init__(self, path):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most[1] != resource.RLIM_INFINITY and most[1] < SILENT + 100:
+            raise Skip(f"this process may have {most[1]} descriptors only (ulimit -Hn)")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (SILENT + 100, most[1]))
+        self.path, self.sockets, self.refused = path, [], None
+        self.thread = threading.Thread(target=self.come)
+
+    def come(self):
+        try:
+            for _ in range(SILENT):
+                self.sockets.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                self.sockets[-1].settimeout(60)
+                self.sockets[-1].connect(self.path)
+        except OSError as problem:
+            self.refused = problem
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join()
+        for each in self.sockets:
+            each.close()
+
+
+def attach_among(server, crowd, user=None, options=()):
+    """Attaches again and again until all have come, and some times more; returns how often and how long the longest took."""
+    times, most = [], 0
+    while crowd.thread.is_alive() or len(times) < 5:
+        began = time.monotonic()
+        assert "1 tensor," in server.attach(*options, user=user)
+        times.append(time.monotonic() - began)
+        most = max(most, len(os.listdir(f"/proc/{server.process.pid}/fd")))
+    assert not crowd.refused and len(crowd.sockets) == SILENT, f"{len(crowd.sockets)} came: {crowd.refused}"
+    assert most < 300, f"the server had {most} descriptors open"
+    return f"{len(times)} attached among {SILENT}, within {max(times):.2f} s; {most} descriptors"
+
+
+@test
+def three_thousand_silent_connections_of_the_same_user_keep_nobody_out(folder):
+    with Server(folder) as server, Crowd(server.socket) as crowd:
+        return attach_among(server, crowd)
+
+
+@test
+def three_thousand_silent_connections_of_the_same_user_keep_no_other_user_out(folder):
+    with Server(folder, "--allow-uid", str(NOBODY)) as server, Crowd(server.socket) as crowd:
+        return attach_among(server, crowd, user=NOBODY)
+
+
+@test
+def three_thousand_silent_connections_of_another_user_keep_nobody_of_that_user_out(folder):
+    with Server(folder, "--allow-uid", str(os.geteuid()), user=NOBODY) as server, Crowd(server.socket) as crowd:
+        return attach_among(server, crowd, options=["--allow-uid", str(NOBODY)])
+
+
+@test
+def a_connection_that_says_nothing_is_closed_after_a_second(folder):
+    with Server(folder) as server, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+        began = time.monotonic()
+        silent.connect(server.socket)
+        silent.settimeout(60)
+        assert silent.recv(100) == b""
+        took = time.monotonic() - began
+        assert 0.9 < took < 4, took         # the patience for those who speak is 5
+        assert "said nothing" in server.said(), server.said()
 
 
 for number in (signal.SIGINT, signal.SIGHUP):           # a background job may have been told to ignore them, and the tool would too
