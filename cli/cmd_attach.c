@@ -400,10 +400,23 @@ static int check_whole(const opts *o, const tn_attachment *a, int code)
     return code;
 }
 
+/* Before a byte of the other end's is looked at.  Where it cannot be done that is said, as "serve" does. */
+static tn_status confine(void *context, tn_error *err)
+{
+    const opts *o = context;
+    tn_error why;
+    (void)err;
+    if (tn_attach_confine(o->out, o->in_place, NULL, &why) != TN_OK)
+        say("%s: not confined: %s", escaped(o->files[0]), why.text);
+    return TN_OK;
+}
+
 static int run(const opts *o)
 {
-    const tn_attach_options options = { .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .in_place = o->in_place,
-                                        .max_bytes = o->max_bytes };
+    const tn_attach_options options = {
+        .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .in_place = o->in_place,
+        .max_bytes = o->max_bytes, .connected = confine, .context = (void *)(uintptr_t)o,
+    };
     tn_attachment *attachment;
     tn_error err;
     int code = check_options(o);
@@ -430,7 +443,9 @@ const command cmd_attach = {
              "Only what your own processes, root, and users that are named offer is taken.\n"
              "--in-place asks for files that are offered as they lie on the disk, too.  A list\n"
              "with --json has the WIA-AI-011 descriptor of each tensor that is offered by itself,\n"
-             "with the handle and the mapping that this process had.",
+             "with the handle and the mapping that this process had.\n\n"
+             "Before it reads what the server says, this process gives up executing programs,\n"
+             "connecting anywhere and opening files but OUT and temporary ones.",
     .example = "  $ tenon attach /run/user/1000/model.sock\n"
                "  $ tenon attach /run/user/1000/model.sock h.0.attn.weight --slice 0:4,:\n"
                "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",

@@ -267,6 +267,8 @@ static tn_status converse(visit *v, tn_error *err)
 {
     bool end = false;
     tn_status status = check_owner(v, err);
+    if (!status && v->options.connected)
+        status = v->options.connected(v->options.context, err);
     while (!status && !end) {
         status = say(v, v->a->count ? TN_WIRE_NEXT : TN_WIRE_HELLO, err);
         if (!status)

@@ -92,6 +92,11 @@ typedef struct tn_attach_options {
     bool            in_place;   /* files as they are, see tn_offer_file(); tn_buffer_broken() tells when one was cut */
     unsigned        patience;   /* milliseconds that it may take to receive all; 0: 5000 */
     uint64_t        max_bytes;  /* of files: see tn_open_options */
+
+    /* Called when the connection is there, before anything that the other end says
+     * is read: tn_attach_confine() belongs here.  An error ends the attaching; may be NULL. */
+    tn_status     (*connected)(void *context, tn_error *err);
+    void           *context;
 } tn_attach_options;
 
 /* What was offered: all tensors of a file, or one. */
@@ -111,6 +116,20 @@ typedef struct tn_attached {
  * what is not there.  TN_ERR_UNSUPPORTED: a later version's words, or a handle that
  * cannot be had here. */
 TN_API tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment, tn_error *err);
+
+/* Gives up what looking at, checking and saving offered tensors does not need
+ * (seccomp): from here on no thread of the process can execute a program, begin a
+ * process or connect anywhere; what is not on the list in docs/sharing.md fails
+ * with EPERM.  There is no way back, and nobody is confined who does not call this.
+ *
+ * Files can be opened only where there is an `out`, which is to be written afterwards,
+ * or where `temporary` files may be needed (for compressed files that are taken in
+ * place).  Where the kernel has Landlock (Linux 5.13) this thread, and those it
+ * begins, can open, make and remove files in the folder of `out` and in $TMPDIR (or
+ * /var/tmp and /tmp), and beneath them, and nowhere else; *how (may be NULL) says
+ * what was done.  Memory of CUDA can no longer be attached to.  TN_ERR_UNSUPPORTED:
+ * this build or kernel cannot. */
+TN_API tn_status tn_attach_confine(const char *out, bool temporary, const char **how, tn_error *err);
 
 TN_API size_t             tn_attached_count(const tn_attachment *attachment);
 TN_API const tn_attached *tn_attached_at(const tn_attachment *attachment, size_t i);    /* NULL when out of range */

@@ -1,34 +1,73 @@
-/* share/confine.c - what is left to a process that only answers: a list of system
- * calls that may be made, by all its threads; any other fails with EPERM.
+/* share/confine.c - what is left to a process that answers strangers, or listens
+ * to one: a list of system calls that may be made, by all its threads; any
+ * other fails with EPERM.
  *
  * Not death but EPERM: what a thread of the same program does besides should
  * fail as it would for want of a permission, and somebody who has taken over the
  * process gains nothing by being told no. */
-#include "base/error.h"
+#include "share/confine.h"
 
 #include <tenon/share.h>
 
 #ifdef TN_SECCOMP
+#include "bytes/libcrypto.h"
+
 #include <errno.h>
+#include <linux/dma-buf.h>
+#include <linux/fs.h>
 #include <linux/sockios.h>
+#include <sched.h>
 #include <seccomp.h>
-#include <sys/ioctl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Packets and clients; memory; time; being stopped, and ending with the socket removed. */
-static const int allowed[] = {
-    SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(accept4), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(getsockopt),
-    SCMP_SYS(shutdown), SCMP_SYS(close), SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev),
+/* What both need.  Packets; memory; time; being stopped, and ending. */
+static const int usual[] = {
+    SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(getsockopt), SCMP_SYS(shutdown), SCMP_SYS(close),
+    SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(lseek),
     SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(sched_yield),
     SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(time),
     SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(rt_sigsuspend),
     SCMP_SYS(sigaltstack), SCMP_SYS(restart_syscall), SCMP_SYS(signalfd4),
     SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
-    SCMP_SYS(getrandom), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(lseek), SCMP_SYS(unlinkat),
-    SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+    SCMP_SYS(getrandom), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
 };
+
+/* Taking clients in, and the end with the socket removed. */
+static const int serving[] = { SCMP_SYS(accept4), SCMP_SYS(unlinkat) };
+
+/* Reading what was received with several threads, and writing where a descriptor is open already. */
+static const int attaching[] = {
+    SCMP_SYS(fcntl), SCMP_SYS(pread64), SCMP_SYS(pwrite64), SCMP_SYS(fstatfs), SCMP_SYS(fadvise64), SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(getcpu), SCMP_SYS(sysinfo), SCMP_SYS(uname),
+};
+
+/* Making a file, giving it its name, replacing another: which ones is Landlock's affair. */
+static const int saving[] = {
+    SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(getdents64), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx),
+    SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd),
+    SCMP_SYS(linkat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(flock),
+    SCMP_SYS(ftruncate), SCMP_SYS(fallocate), SCMP_SYS(copy_file_range), SCMP_SYS(sync_file_range), SCMP_SYS(fsync), SCMP_SYS(fdatasync),
+    SCMP_SYS(umask), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(fgetxattr), SCMP_SYS(fsetxattr), SCMP_SYS(flistxattr),
+    SCMP_SYS(fremovexattr),
+};
+
+#define ALLOW(filter, list) allow((filter), (list), sizeof(list) / sizeof *(list))
+
+static int allow(scmp_filter_ctx filter, const int *calls, size_t n)
+{
+    int problem = 0;
+    for (size_t i = 0; i < n && !problem; i++)
+        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+    return problem;
+}
+
+static int allow_ioctl(scmp_filter_ctx filter, unsigned long request)
+{
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, request, 0));
+}
 
 /* New memory is nobody's program: never to be executed. */
 static int allow_memory(scmp_filter_ctx filter)
@@ -38,42 +77,133 @@ static int allow_memory(scmp_filter_ctx filter)
     return problem ? problem : seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, &data);
 }
 
-static int load(scmp_filter_ctx filter)
+/* Threads and no processes.  What clone3() is to make lies in memory, which a
+ * filter cannot look at; told that there is no such call, the C library takes clone(). */
+static int allow_threads(scmp_filter_ctx filter)
+{
+    int problem = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    return problem ? problem : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+                                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+}
+
+/* Its own limits are asked for, and not set. */
+static int allow_limits(scmp_filter_ctx filter)
+{
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0, 0), SCMP_A2(SCMP_CMP_EQ, 0, 0));
+}
+
+static int add_usual(scmp_filter_ctx filter)
 {
     int problem = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed && !problem; i++)
-        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+    if (!problem)
+        problem = ALLOW(filter, usual);
     if (!problem)
         problem = allow_memory(filter);
-    if (!problem)               /* tn_socket_unread() */
-        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, SIOCOUTQ, 0));
     if (!problem)               /* abort(), but of nobody else */
         problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (uint64_t)getpid(), 0));
-    return problem ? problem : seccomp_load(filter);
+    return problem;
+}
+
+static int add_serving(scmp_filter_ctx filter)
+{
+    int problem = ALLOW(filter, serving);
+    return problem ? problem : allow_ioctl(filter, SIOCOUTQ);           /* tn_socket_unread() */
+}
+
+static int add_attaching(scmp_filter_ctx filter)
+{
+    static const unsigned long requests[] = { TCGETS, TIOCGWINSZ, DMA_BUF_IOCTL_SYNC };         /* of a terminal, of a dma-buf */
+    int problem = ALLOW(filter, attaching);
+    for (size_t i = 0; i < sizeof requests / sizeof *requests && !problem; i++)
+        problem = allow_ioctl(filter, requests[i]);
+    if (!problem)
+        problem = allow_threads(filter);
+    return problem ? problem : allow_limits(filter);
+}
+
+static int add_saving(scmp_filter_ctx filter)
+{
+    int problem = ALLOW(filter, saving);
+    return problem ? problem : allow_ioctl(filter, FICLONERANGE);
+}
+
+/* The filter with what each of these adds to it, up to NULL. */
+static tn_status confine(int (*const *add)(scmp_filter_ctx), tn_error *err)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    int problem = 0;
+    if (!filter)
+        return tn_fail_nomem(err);
+    for (; *add && !problem; add++)
+        problem = (*add)(filter);
+    if (!problem)
+        problem = seccomp_load(filter);
+    seccomp_release(filter);
+    if (problem)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "seccomp is not to be had here: %s", strerror(-problem));
+    return TN_OK;
 }
 
 tn_status tn_offer_confine(tn_offer *offer, const char **how, tn_error *err)
 {
+    static int (*const all[])(scmp_filter_ctx) = { add_usual, add_serving, NULL };
     (void)offer;
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    if (!filter)
-        return tn_fail_nomem(err);
-    int problem = load(filter);
-    seccomp_release(filter);
-    if (problem)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "seccomp is not to be had here: %s", strerror(-problem));
-    if (how)
+    tn_status status = confine(all, err);
+    if (!status && how)
         *how = "seccomp: no files, no programs, no connections of its own";
+    return status;
+}
+
+/* libcrypto reads its configuration when a digest is first asked for. */
+static void fetch_digests(void)
+{
+    for (int kind = 0; kind < TN_CRYPTO_DIGESTS; kind++) {
+        EVP_MD_CTX *context = NULL;
+        if (tn_crypto_begin((tn_crypto_digest)kind, &context, NULL) == TN_OK)
+            EVP_MD_CTX_free(context);
+    }
+}
+
+tn_status tn_attach_confine(const char *out, bool temporary, const char **how, tn_error *err)
+{
+    static int (*const without_files[])(scmp_filter_ctx) = { add_usual, add_attaching, NULL };
+    static int (*const with_files[])(scmp_filter_ctx) = { add_usual, add_attaching, add_saving, NULL };
+    bool files = out || temporary;
+    if (files)
+        fetch_digests();
+    bool restricted = files && tn_landlock(out);
+    tn_status status = confine(files ? with_files : without_files, err);
+    if (status || !how)
+        return status;
+    if (!files)
+        *how = "seccomp: no files, no programs, no connections";
+    else if (restricted)
+        *how = "seccomp and Landlock: no files but in the output's folder and temporary ones, no programs, no connections";
+    else
+        *how = "seccomp without Landlock: no programs, no connections";
     return TN_OK;
 }
 
 #else
 
+static tn_status fail_missing(tn_error *err)
+{
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "this build has no libseccomp");
+}
+
 tn_status tn_offer_confine(tn_offer *offer, const char **how, tn_error *err)
 {
     (void)offer;
     (void)how;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "this build has no libseccomp");
+    return fail_missing(err);
+}
+
+tn_status tn_attach_confine(const char *out, bool temporary, const char **how, tn_error *err)
+{
+    (void)out;
+    (void)temporary;
+    (void)how;
+    return fail_missing(err);
 }
 
 #endif

@@ -2,11 +2,13 @@
 sample sample.safetensors
 images images.safetensors
 
-# serve OPTION... - in the background, until it is ready.  LeakSanitizer needs what a confined process has given up.
+export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer needs what a confined process has given up
+
+# serve OPTION... - in the background, until it is ready.
 serve() {
     echo "$ tenon serve $* &"
     rm -f log                   # that of the server before is not to be taken for this one's
-    ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" tenon serve "$@" 2>log &
+    tenon serve "$@" 2>log &
     server=$!
     for _ in $(seq 600); do
         [ -e log ] && grep -q "offered to" log && check_confined && return

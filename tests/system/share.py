@@ -43,7 +43,8 @@ class Server:
             return log.read()
 
     def attach(self, *options, user=None, code=0):
-        done = subprocess.run(command(user, "attach", self.socket, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(command(user, "attach", self.socket, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                              env=CONFINED)
         assert done.returncode == code, f"exit {done.returncode}, expected {code}: {done.stderr}"
         return done.stdout if code == 0 else done.stderr
 
@@ -233,6 +234,28 @@ def a_connection_that_says_nothing_is_closed_after_a_second(folder):
         took = time.monotonic() - began
         assert 0.9 < took < 4, took         # the patience for those who speak is 5
         assert "said nothing" in server.said(), server.said()
+
+
+def confinement_of(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return next((line.split()[1] for line in status if line.startswith("Seccomp:")), None)
+
+
+@test
+def who_attaches_is_confined_before_the_first_byte_is_read(folder):
+    built = subprocess.run([open_program(), "version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    if "confinement: libseccomp" not in built or confinement_of("self") is None:
+        raise Skip("this build or kernel has no seccomp")
+    path = os.path.join(folder, "socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.bind(path)
+        server.listen()
+        for options in ([], ["--verify"], ["--in-place"], ["-o", os.path.join(folder, "new.zt")]):
+            client = subprocess.Popen(command(None, "attach", path, *options), stderr=subprocess.PIPE, env=CONFINED, text=True)
+            with server.accept()[0] as connection:
+                assert connection.recv(4096)[:4] == b"TNSH"         # it has said hello and waits for an answer
+                assert confinement_of(client.pid) == "2", confinement_of(client.pid)
+            assert "hung up" in client.communicate(timeout=60)[1] and client.returncode == 1, client.returncode
 
 
 for number in (signal.SIGINT, signal.SIGHUP):           # a background job may have been told to ignore them, and the tool would too
