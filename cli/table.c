@@ -86,16 +86,16 @@ void table_number(table *t, uint64_t number)
 
 void table_note(table *t, const char *format, ...)
 {
-    char *text;
-    va_list args;
+    va_list args, again;
     va_start(args, format);
-    int length = vasprintf(&text, format, args);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length >= 0) {
+        vsnprintf(reserve(t, (size_t)length), (size_t)length + 1, format, again);
+        keep(t, (size_t)length, NOTE);
+    }
+    va_end(again);
     va_end(args);
-    if (length < 0)
-        return;
-    memcpy(reserve(t, (size_t)length), text, (size_t)length + 1);
-    keep(t, (size_t)length, NOTE);
-    free(text);
 }
 
 static void out_spaces(size_t n)
