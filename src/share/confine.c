@@ -13,6 +13,7 @@
 #include "bytes/libcrypto.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/dma-buf.h>
 #include <linux/fs.h>
 #include <linux/sockios.h>
@@ -25,14 +26,16 @@
 
 /* What both need.  Packets; memory; time; being stopped, and ending. */
 static const int usual[] = {
-    SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(getsockopt), SCMP_SYS(shutdown), SCMP_SYS(close),
-    SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(lseek),
-    SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(sched_yield),
-    SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(time),
-    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigtimedwait), SCMP_SYS(rt_sigsuspend),
-    SCMP_SYS(sigaltstack), SCMP_SYS(restart_syscall), SCMP_SYS(signalfd4),
-    SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
-    SCMP_SYS(getrandom), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+    SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(getsockopt),
+    SCMP_SYS(shutdown), SCMP_SYS(close), SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(fstat),
+    SCMP_SYS(newfstatat), SCMP_SYS(lseek), SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap),
+    SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(sched_yield), SCMP_SYS(clock_gettime),
+    SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigtimedwait),
+    SCMP_SYS(rt_sigsuspend), SCMP_SYS(sigaltstack), SCMP_SYS(restart_syscall), SCMP_SYS(signalfd4),
+    SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid),
+    SCMP_SYS(getegid), SCMP_SYS(getrandom), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(set_robust_list),
+    SCMP_SYS(rseq),
 };
 
 /* Taking clients in, and the end with the socket removed. */
@@ -40,18 +43,19 @@ static const int serving[] = { SCMP_SYS(accept4), SCMP_SYS(unlinkat) };
 
 /* Reading what was received with several threads, and writing where a descriptor is open already. */
 static const int attaching[] = {
-    SCMP_SYS(fcntl), SCMP_SYS(pread64), SCMP_SYS(pwrite64), SCMP_SYS(fstatfs), SCMP_SYS(fadvise64), SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(getcpu), SCMP_SYS(sysinfo), SCMP_SYS(uname),
+    SCMP_SYS(pread64), SCMP_SYS(pwrite64), SCMP_SYS(fstatfs), SCMP_SYS(fadvise64),
+    SCMP_SYS(sched_getaffinity), SCMP_SYS(getcpu), SCMP_SYS(sysinfo), SCMP_SYS(uname),
 };
 
 /* Making a file, giving it its name, replacing another: which ones is Landlock's affair. */
 static const int saving[] = {
-    SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(getdents64), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(statx),
-    SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd),
-    SCMP_SYS(linkat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(flock),
-    SCMP_SYS(ftruncate), SCMP_SYS(fallocate), SCMP_SYS(copy_file_range), SCMP_SYS(sync_file_range), SCMP_SYS(fsync), SCMP_SYS(fdatasync),
-    SCMP_SYS(umask), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(fgetxattr), SCMP_SYS(fsetxattr), SCMP_SYS(flistxattr),
-    SCMP_SYS(fremovexattr),
+    SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(getdents64), SCMP_SYS(stat),
+    SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
+    SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd), SCMP_SYS(linkat), SCMP_SYS(rename),
+    SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(flock),
+    SCMP_SYS(ftruncate), SCMP_SYS(fallocate), SCMP_SYS(copy_file_range), SCMP_SYS(sync_file_range),
+    SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(umask), SCMP_SYS(fchmod), SCMP_SYS(fchown),
+    SCMP_SYS(fgetxattr), SCMP_SYS(fsetxattr), SCMP_SYS(flistxattr), SCMP_SYS(fremovexattr),
 };
 
 #define ALLOW(filter, list) allow((filter), (list), sizeof(list) / sizeof *(list))
@@ -67,6 +71,19 @@ static int allow(scmp_filter_ctx filter, const int *calls, size_t n)
 static int allow_ioctl(scmp_filter_ctx filter, unsigned long request)
 {
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, request, 0));
+}
+
+/* Not the owner of a socket and the signal that he gets: any process could be sent one so. */
+static int allow_fcntl(scmp_filter_ctx filter)
+{
+    static const unsigned commands[] = {
+        F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_GET_SEALS, F_ADD_SEALS,
+    };
+    int problem = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && !problem; i++)
+        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+                                   SCMP_A1(SCMP_CMP_EQ, commands[i], 0));
+    return problem;
 }
 
 /* New memory is nobody's program: never to be executed. */
@@ -89,7 +106,8 @@ static int allow_threads(scmp_filter_ctx filter)
 /* Its own limits are asked for, and not set. */
 static int allow_limits(scmp_filter_ctx filter)
 {
-    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0, 0), SCMP_A2(SCMP_CMP_EQ, 0, 0));
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0, 0),
+                            SCMP_A2(SCMP_CMP_EQ, 0, 0));
 }
 
 static int add_usual(scmp_filter_ctx filter)
@@ -100,7 +118,8 @@ static int add_usual(scmp_filter_ctx filter)
     if (!problem)
         problem = allow_memory(filter);
     if (!problem)               /* abort(), but of nobody else */
-        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (uint64_t)getpid(), 0));
+        problem = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                                   SCMP_A0(SCMP_CMP_EQ, (uint64_t)getpid(), 0));
     return problem;
 }
 
@@ -112,10 +131,14 @@ static int add_serving(scmp_filter_ctx filter)
 
 static int add_attaching(scmp_filter_ctx filter)
 {
-    static const unsigned long requests[] = { TCGETS, TIOCGWINSZ, DMA_BUF_IOCTL_SYNC };         /* of a terminal, of a dma-buf */
+    static const unsigned long of_terminals[] = { TCGETS, TIOCGWINSZ };
     int problem = ALLOW(filter, attaching);
-    for (size_t i = 0; i < sizeof requests / sizeof *requests && !problem; i++)
-        problem = allow_ioctl(filter, requests[i]);
+    for (size_t i = 0; i < sizeof of_terminals / sizeof *of_terminals && !problem; i++)
+        problem = allow_ioctl(filter, of_terminals[i]);
+    if (!problem)
+        problem = allow_ioctl(filter, DMA_BUF_IOCTL_SYNC);
+    if (!problem)
+        problem = allow_fcntl(filter);
     if (!problem)
         problem = allow_threads(filter);
     return problem ? problem : allow_limits(filter);
@@ -140,7 +163,8 @@ static tn_status confine(int (*const *add)(scmp_filter_ctx), tn_error *err)
         problem = seccomp_load(filter);
     seccomp_release(filter);
     if (problem)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "seccomp is not to be had here: %s", strerror(-problem));
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "seccomp is not to be had here: %s",
+                       strerror(-problem));
     return TN_OK;
 }
 
@@ -178,7 +202,8 @@ tn_status tn_attach_confine(const char *out, bool temporary, const char **how, t
     if (!files)
         *how = "seccomp: no files, no programs, no connections";
     else if (restricted)
-        *how = "seccomp and Landlock: no files but in the output's folder and temporary ones, no programs, no connections";
+        *how = "seccomp and Landlock: no files but in the output's folder and temporary ones, no programs, "
+               "no connections";
     else
         *how = "seccomp without Landlock: no programs, no connections";
     return TN_OK;

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446,          /* system calls: the same number everywhere */
+    CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446,  /* calls: the same number everywhere */
     ASK_VERSION    = 1,
     PATH_BENEATH   = 1,
     MAX_LINKS      = 40         /* symbolic links in a row, as the kernel has it */
@@ -95,7 +95,9 @@ static bool allow_all(int ruleset, uint64_t rights, const char *out)
     bool is_chosen = chosen && *chosen;
     if (out && !allow_out(ruleset, rights, out))
         return false;
-    return allow_in(ruleset, rights, is_chosen ? chosen : "/var/tmp") && (is_chosen || allow_in(ruleset, rights, "/tmp"));
+    if (is_chosen)
+        return allow_in(ruleset, rights, chosen);
+    return allow_in(ruleset, rights, "/var/tmp") && allow_in(ruleset, rights, "/tmp");
 }
 
 bool tn_landlock(const char *out)
@@ -107,8 +109,9 @@ bool tn_landlock(const char *out)
     int fd = (int)syscall(CREATE_RULESET, &rules, sizeof rules, 0);
     if (fd < 0)
         return false;
-    uint64_t granted = (WRITE_FILE | READ_FILE | READ_DIR | REMOVE_FILE | MAKE_REG | TRUNCATE) & rules.handled;
-    bool done = allow_all(fd, granted, out) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(RESTRICT_SELF, fd, 0) == 0;
+    uint64_t granted = WRITE_FILE | READ_FILE | READ_DIR | REMOVE_FILE | MAKE_REG | TRUNCATE;
+    bool done = allow_all(fd, granted & rules.handled, out) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                syscall(RESTRICT_SELF, fd, 0) == 0;
     close(fd);
     return done;
 }

@@ -20,7 +20,8 @@ static full_path place(void)
 static void make_good(void)
 {
     static float data[1000];
-    write_file("good.zt", (tn_create_options){ .replace = true }, &(simple){ "w", TN_FLOAT32, 1, { 1000 }, data, NULL, NULL, 0 }, 1);
+    const simple w = { "w", TN_FLOAT32, 1, { 1000 }, data, NULL, NULL, 0 };
+    write_file("good.zt", (tn_create_options){ .replace = true }, &w, 1);
 }
 
 static void offer_good(tn_offer *offer)
@@ -63,8 +64,11 @@ static void try_programs_and_connections(void)
     REQUIRE(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM);
     REQUIRE(kill(getppid(), 0) < 0 && errno == EPERM);
     REQUIRE(ioctl(0, FIONBIO, &(int){ 0 }) < 0 && errno == EPERM);
-    REQUIRE(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EPERM);
-    REQUIRE(pthread_create(&thread, NULL, add_one, &number) == 0 && pthread_join(thread, NULL) == 0 && number == 2);
+    REQUIRE(fcntl(0, F_SETOWN, getppid()) < 0 && errno == EPERM && fcntl(0, F_GETFL) >= 0);
+    REQUIRE(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
+    REQUIRE(errno == EPERM);
+    REQUIRE(pthread_create(&thread, NULL, add_one, &number) == 0 && pthread_join(thread, NULL) == 0);
+    REQUIRE(number == 2);
 }
 
 static tn_status confine_to_nothing(void *context, tn_error *err)
@@ -95,7 +99,9 @@ static void in_a_process(void (*run)(void))
 static void attach_without_files(void)
 {
     bool called = false;
-    tn_attach_options options = { .size = sizeof options, .patience = LONG, .connected = confine_to_nothing, .context = &called };
+    tn_attach_options options = {
+        .size = sizeof options, .patience = LONG, .connected = confine_to_nothing, .context = &called,
+    };
     tn_attachment *a = attach_so(place().text, &options);
     const tn_attached *item = attached_called(a, "good.zt");
     tn_verify_options verify = { .size = sizeof verify };
@@ -131,17 +137,21 @@ static tn_status confine_to_folder(void *context, tn_error *err)
 static void attach_and_save(void)
 {
     bool restricted = false;
-    tn_attach_options options = { .size = sizeof options, .patience = LONG, .connected = confine_to_folder, .context = &restricted };
+    tn_attach_options options = {
+        .size = sizeof options, .patience = LONG, .connected = confine_to_folder, .context = &restricted,
+    };
     tn_convert_options convert = { .size = sizeof convert, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
     tn_error err = { .text = "" };
     REQUIRE(setenv("TMPDIR", in_folder("temporary").text, 1) == 0);
     tn_attachment *a = attach_so(place().text, &options);
-    tn_status status = tn_convert(attached_called(a, "good.zt")->file, in_folder("link.zt").text, &convert, NULL, &err);
+    const tn_file *file = attached_called(a, "good.zt")->file;
+    tn_status status = tn_convert(file, in_folder("link.zt").text, &convert, NULL, &err);
     if (status)
         fprintf(stderr, "%s\n", err.text);
     REQUIRE(!status);
     int fd = open(in_folder("temporary/file").text, O_WRONLY | O_CREAT, 0600);
-    REQUIRE(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0 && unlink(in_folder("temporary/file").text) == 0);
+    REQUIRE(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
+    REQUIRE(unlink(in_folder("temporary/file").text) == 0);
     try_programs_and_connections();
     if (!restricted) {
         print_message("this kernel has no Landlock\n");
