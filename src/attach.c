@@ -245,8 +245,8 @@ static tn_status check_owner(const visit *v, tn_error *err)
                    " or root, or one that was named (uids; tenon attach --allow-uid)", peer.uid, (uint32_t)geteuid());
 }
 
-/* One that hung up already may have said why. */
-static tn_status say(const visit *v, tn_wire_kind kind, tn_error *err)
+/* *heard: the other end has not hung up.  One that did may have said why. */
+static tn_status say(const visit *v, tn_wire_kind kind, bool *heard, tn_error *err)
 {
     tn_buf packet = { 0 };
     tn_moved moved = TN_MOVED_DONE;
@@ -260,17 +260,35 @@ static tn_status say(const visit *v, tn_wire_kind kind, tn_error *err)
             status = tn_socket_send(v->fd, packet.data, packet.size, -1, &moved, err);
     } while (!status && (moved == TN_MOVED_LATER || moved == TN_MOVED_SHORT));
     tn_buf_free(&packet);
+    *heard = moved != TN_MOVED_CLOSED;
     return status;
 }
 
-static tn_status converse(visit *v, tn_error *err)
+/* Connects and says hello.  A server with too many silent connections closes the
+ * oldest of them: who was too slow to be heard comes again, as long as there is time. */
+static tn_status greet(visit *v, const char *path, tn_error *err)
 {
-    bool end = false;
-    tn_status status = check_owner(v, err);
-    if (!status && v->options.connected)
-        status = v->options.connected(v->options.context, err);
+    for (;;) {
+        bool heard = false;
+        tn_status status = tn_socket_connect(path, v->deadline, &v->fd, err);
+        if (!status)
+            status = check_owner(v, err);
+        if (!status)
+            status = say(v, TN_WIRE_HELLO, &heard, err);
+        if (status || heard || tn_socket_has_packet(v->fd) || tn_clock() >= v->deadline)
+            return status;
+        close(v->fd);
+        v->fd = -1;
+        tn_socket_rest();
+    }
+}
+
+static tn_status converse(const visit *v, tn_error *err)
+{
+    bool end = false, heard;
+    tn_status status = next_packet(v, &end, err);
     while (!status && !end) {
-        status = say(v, v->a->count ? TN_WIRE_NEXT : TN_WIRE_HELLO, err);
+        status = say(v, TN_WIRE_NEXT, &heard, err);
         if (!status)
             status = next_packet(v, &end, err);
     }
@@ -294,11 +312,13 @@ tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn
     visit v = { .fd = -1, .bytes = malloc(TN_WIRE_MAX), .a = new_attachment() };
     tn_take_options(&v.options, sizeof v.options, options);
     v.deadline = tn_clock() + (v.options.patience ? v.options.patience : USUAL_PATIENCE);
-    tn_status status = v.bytes && v.a ? tn_socket_connect(path, v.deadline, &v.fd, err) : tn_fail_nomem(err);
-    if (!status) {
+    tn_status status = v.bytes && v.a ? greet(&v, path, err) : tn_fail_nomem(err);
+    if (!status && v.options.connected)
+        status = v.options.connected(v.options.context, err);
+    if (!status)
         status = converse(&v, err);
+    if (v.fd >= 0)
         close(v.fd);
-    }
     if (!status)
         status = open_all(&v, err);
     free(v.bytes);

@@ -30,8 +30,8 @@ typedef struct tn_offer_options {
     const uint32_t *gids;       /* members of these groups may, too */
     size_t          ngids;
     unsigned        max_clients;        /* at a time; 0: 256; more wait */
-    unsigned        patience;           /* milliseconds that a client has, from its connection to its last packet; 0: 5000.
-                                           To its first it has 1000 at most */
+    unsigned        patience;           /* milliseconds that a client has, from its connection to its last
+                                           packet; 0: 5000.  To its first it has 1000 at most */
     void          (*log)(void *context, const char *text);      /* who came and what was odd; may be NULL */
     void           *context;
 } tn_offer_options;
@@ -93,8 +93,8 @@ typedef struct tn_attach_options {
     unsigned        patience;   /* milliseconds that it may take to receive all; 0: 5000 */
     uint64_t        max_bytes;  /* of files: see tn_open_options */
 
-    /* Called when the connection is there, before anything that the other end says
-     * is read: tn_attach_confine() belongs here.  An error ends the attaching; may be NULL. */
+    /* Called when the connection is there and hello was said, before anything that
+     * the other end says is read: tn_attach_confine() belongs here.  An error ends the attaching; may be NULL. */
     tn_status     (*connected)(void *context, tn_error *err);
     void           *context;
 } tn_attach_options;

@@ -75,12 +75,13 @@ static bool is_crowded(const tn_offer *o, const tn_peer *peer)
 
 /* Tells why, as far as the socket takes it at once.  What the client has said is
  * read, for closing a socket with something unread would take the answer back. */
-static void tell_refused(int fd, const char *why)
+static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *what)
 {
-    char ignored[64];
+    char why[100], ignored[64];
     tn_buf packet = { 0 };
     tn_moved moved;
     size_t n;
+    snprintf(why, sizeof why, "user %" PRIu32 " %s", peer->uid, what);
     if (!tn_wire_encode(&(tn_wire){ .kind = TN_WIRE_REFUSED, .why = why }, &packet, NULL))
         tn_socket_send(fd, packet.data, packet.size, -1, &moved, NULL);
     tn_buf_free(&packet);
@@ -88,13 +89,6 @@ static void tell_refused(int fd, const char *why)
     for (int i = 0; i < AT_A_TIME; i++)
         if (tn_socket_receive(fd, ignored, sizeof ignored, &n, NULL, &moved, NULL) == TN_OK && moved != TN_MOVED_DONE)
             break;
-}
-
-static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *what)
-{
-    char why[100];
-    snprintf(why, sizeof why, "user %" PRIu32 " %s", peer->uid, what);
-    tell_refused(fd, why);
     tn_offer_say(o, "refused process %" PRId32 ": %s", peer->pid, why);
     close(fd);
 }
@@ -105,18 +99,16 @@ static bool has_spoken(int fd)
     return tn_socket_calls.poll(&heard, 1, 0) > 0;
 }
 
-/* There may be thousands of them, and a log is not to be filled by others. */
+/* Without a word: whoever meant to speak, and was too slow, comes again.  There
+ * may be thousands of them, and a log is not to be filled by others. */
 static void evict(tn_offer *o, size_t i, int64_t now)
 {
-    char why[100];
     uint32_t uid = o->clients[i].peer.uid;
-    snprintf(why, sizeof why, "user %" PRIu32 " has too many connections here that say nothing", uid);
-    tell_refused(o->clients[i].fd, why);
     forget(o, i);
     o->evicted++;
     if (now - o->told < A_SECOND)
         return;
-    tn_offer_say(o, "%s: %zu closed", why, o->evicted);
+    tn_offer_say(o, "user %" PRIu32 " has too many connections here that say nothing: %zu closed", uid, o->evicted);
     o->evicted = 0;
     o->told = now;
 }
@@ -178,9 +170,14 @@ static bool is_short(int problem)
     return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM;
 }
 
+static bool has_room(const tn_offer *o, int64_t now)
+{
+    return o->nclients < o->options.max_clients && now >= o->no_room_until;
+}
+
 static tn_status accept_some(tn_offer *o, tn_error *err)
 {
-    for (int i = 0; i < AT_A_TIME && o->nclients < o->options.max_clients && tn_clock() >= o->no_room_until; i++) {
+    for (int i = 0; i < AT_A_TIME && has_room(o, tn_clock()); i++) {
         int fd = tn_socket_calls.accept4(o->place.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             take_in(o, fd);
@@ -278,8 +275,9 @@ static bool serve(const tn_offer *o, tn_client *c, short events, int64_t now)
     if (c->debtor)
         return !events;         /* it has hung up */
     if (now >= c->deadline) {
-        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " has %s for %" PRId64 " ms: forgotten", c->peer.pid, c->peer.uid,
-                     c->greeted ? "kept us waiting" : "said nothing", now - c->since);
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " has %s for %" PRId64 " ms: forgotten",
+                     c->peer.pid, c->peer.uid, c->greeted ? "kept us waiting" : "said nothing",
+                     now - c->since);
         return false;
     }
     if (!c->asked)
@@ -312,7 +310,7 @@ static void sooner(int64_t *when, int64_t other)
 static int64_t arrange(const tn_offer *o)
 {
     int64_t due = INT64_MAX, now = tn_clock();
-    bool room = o->nclients < o->options.max_clients && now >= o->no_room_until;
+    bool room = has_room(o, now);
     if (o->nclients < o->options.max_clients && !room)
         due = o->no_room_until;
     o->polls[STOP] = (struct pollfd){ .fd = o->stop, .events = POLLIN };

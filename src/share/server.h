@@ -42,7 +42,7 @@ struct tn_offer {
     tn_client       *clients;   /* options.max_clients of them */
     struct pollfd   *polls;     /* two more */
     size_t           nclients;
-    int64_t          no_room_until;     /* when to take in clients again, after descriptors or silent places were short */
+    int64_t          no_room_until;     /* something is short: when to take in clients again */
     size_t           evicted;   /* silent ones, since the log was told last... */
     int64_t          told;      /* ...at this time */
 };

@@ -246,6 +246,14 @@ tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *des
     return TN_OK;
 }
 
+bool tn_socket_has_packet(int fd)
+{
+    char ignored;
+    struct iovec part = { .iov_base = &ignored, .iov_len = 1 };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    return tn_socket_calls.recvmsg(fd, &message, MSG_DONTWAIT | MSG_PEEK) > 0;
+}
+
 tn_status tn_socket_wait(int fd, short events, int64_t deadline, tn_error *err)
 {
     struct pollfd poll_fd = { .fd = fd, .events = events };

@@ -94,6 +94,9 @@ tn_status tn_socket_send(int fd, const void *bytes, size_t n, int descriptor, tn
  * or has more descriptors: they are closed.  TN_ERR_IO: this process can have no more. */
 tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved, tn_error *err);
 
+/* Whether a packet is there that can be received.  Nothing of it is. */
+bool tn_socket_has_packet(int fd);
+
 /* Waits for `events` until the deadline.  TN_ERR_IO: it passed. */
 tn_status tn_socket_wait(int fd, short events, int64_t deadline, tn_error *err);
 

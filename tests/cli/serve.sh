@@ -2,7 +2,8 @@
 sample sample.safetensors
 images images.safetensors
 
-export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer needs what a confined process has given up
+# LeakSanitizer needs what a confined process has given up.
+export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 
 # serve OPTION... - in the background, until it is ready.
 serve() {

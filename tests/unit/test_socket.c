@@ -348,6 +348,33 @@ static int no_longer_polled(struct pollfd *p, nfds_t n, int timeout)
     return -1;
 }
 
+/* ---- coming again ---- */
+
+enum { SHORT = 600 };           /* milliseconds that the server waits */
+
+static int connections;
+
+static int connect_and_dawdle(int fd, const struct sockaddr *address, socklen_t n)
+{
+    int result = real.connect(fd, address, n);
+    if (connections++ == 0)
+        usleep(2 * SHORT * 1000);
+    return result;
+}
+
+static void who_was_too_slow_to_be_heard_comes_again(void)
+{
+    tn_offer_options options = { .size = sizeof options, .patience = SHORT };
+    make_good();
+    pid_t server = start_offering(place().text, &options, offer_three);
+    connections = 0;
+    tn_socket_calls.connect = connect_and_dawdle;
+    tn_attachment *a = attach_so(place().text, NULL);
+    CHECK(connections >= 2 && tn_attached_count(a) == 3);
+    tn_detach(a);
+    end_offering(server);
+}
+
 static void a_socket_that_fails_for_good_ends_the_server(void)
 {
     tn_offer *offer;
@@ -370,6 +397,7 @@ int main(void)
         HERE(whatever_call_fails_an_offer_says_so_and_leaves_nothing),
         HERE(troubles_that_pass_keep_no_client_from_its_answer),
         HERE(whoever_meets_a_shortage_rests_before_the_next_try),
+        HERE(who_was_too_slow_to_be_heard_comes_again),
         HERE(a_socket_that_fails_for_good_ends_the_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
