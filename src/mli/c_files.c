@@ -97,12 +97,17 @@ static void link_old(old_file *old, const char *path)
         old->link[0] = '\0';    /* a file system without links: then it cannot be had back */
 }
 
-static void forget_old(old_file *old)
+/* An error: its second name cannot be removed, and stays until somebody writes to the folder again. */
+static tn_status forget_old(old_file *old, tn_error *err)
 {
-    if (old->link[0])
-        unlink(old->link);
+    int problem = old->link[0] && unlink(old->link) != 0 ? errno : 0;
     if (old->fd >= 0)
         close(old->fd);
+    if (!problem)
+        return TN_OK;
+    tn_status status = tn_fail_errno(err, problem, "the new files are in their place, but the old one is still "
+                                     "here and cannot be removed");
+    return in_file(err, status, old->link);
 }
 
 /* Whether the name leads elsewhere now. */
@@ -147,10 +152,11 @@ tn_status tn_c_files_publish(tn_c_files *files, tn_error *err)
         status = publish(&files->second, err);
     if (status && (!is_new(&second, files->second.path) || are_one(files)))      /* else both are there, though the folder could not be synced */
         bring_back(&first, files->first.path);
-    forget_old(&first);
-    forget_old(&second);
     if (!status)
         files->folder[0] = '\0';
+    tn_status left = forget_old(&first, status ? NULL : err);
+    forget_old(&second, NULL);          /* has no second name */
+    status = status ? status : left;
     tn_c_files_abandon(files);
     return status;
 }
