@@ -94,7 +94,8 @@ typedef struct tn_attach_options {
     uint64_t        max_bytes;  /* of files: see tn_open_options */
 
     /* Called when the connection is there and hello was said, before anything that
-     * the other end says is read: tn_attach_confine() belongs here.  An error ends the attaching; may be NULL. */
+     * the other end says is read: tn_attach_confine() belongs here.  An error ends
+     * the attaching; may be NULL. */
     tn_status     (*connected)(void *context, tn_error *err);
     void           *context;
 } tn_attach_options;

@@ -105,8 +105,8 @@ static tn_status forget_old(old_file *old, tn_error *err)
         close(old->fd);
     if (!problem)
         return TN_OK;
-    tn_status status = tn_fail_errno(err, problem, "the new files are in their place, but the old one is still "
-                                     "here and cannot be removed");
+    tn_status status = tn_fail_errno(err, problem, "the new files are in their place, but the old one is "
+                                     "still here and cannot be removed");
     return in_file(err, status, old->link);
 }
 

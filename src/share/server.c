@@ -108,7 +108,8 @@ static void evict(tn_offer *o, size_t i, int64_t now)
     o->evicted++;
     if (now - o->told < A_SECOND)
         return;
-    tn_offer_say(o, "user %" PRIu32 " has too many connections here that say nothing: %zu closed", uid, o->evicted);
+    tn_offer_say(o, "user %" PRIu32 " has too many connections here that say nothing: %zu closed", uid,
+                 o->evicted);
     o->evicted = 0;
     o->told = now;
 }

@@ -54,7 +54,7 @@ def make_inputs(folder):
     packed = ["--compress", "zstd", "--checksum", "sha256", "-q"]
     fixed = ["--cast", "fx16,frac=auto", "--only", "bias", "-q", "--only"]
     tenon("convert", NEW, "in/new.zt", *packed, cwd=folder)
-    tenon("convert", OLD, "in/old-fx.zt", *fixed, "b.weight", cwd=folder)        # so that the headers differ, too
+    tenon("convert", OLD, "in/old-fx.zt", *fixed, "b.weight", cwd=folder)       # so that the headers differ
     tenon("convert", NEW, "in/new-fx.zt", *fixed, "a.weight", cwd=folder)
 
 
