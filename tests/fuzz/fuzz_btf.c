@@ -1,6 +1,8 @@
 /* BTF: any bytes are opened or refused, everything that can be done with an
  * open file keeps its promises, and what can be written again is equal and
  * gives no warning. */
+#include "mutate.h"
+#include "scarce_open.h"
 #include "scratch.h"
 #include "walk.h"
 
@@ -22,11 +24,17 @@ static void write_again(const tn_file *file, int coo_code)
     tn_close(copy);
 }
 
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_btf(data, size, max_size, seed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_file *file;
+    scarce_open(data, size, "btf");
     if (walk_open(data, size, "btf", &file))
         return 0;
     for (size_t i = 0; tn_file_warning(file, i); i++)

@@ -1,4 +1,5 @@
 /* CBOR: skipping and reading agree, and what is written as JSON comes back as the same bytes. */
+#include "mutate.h"
 #include "walk_cbor.h"
 
 #include "bytes/transcode.h"
@@ -45,6 +46,15 @@ static void check_transcoding(const uint8_t *data, size_t n, tn_arena *arena)
     }
     tn_buf_free(&json);
     tn_buf_free(&again);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    mutant m = { .data = data, .size = size, .cap = max_size, .random = seed };
+    if (mutant_pick(&m, 3) == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    mutate_cbor(&m, 0, size);
+    return m.size;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,6 @@
 /* Descriptors: refused with a reason, or written so that they read back the
  * same; and whatever was read can be checked. */
+#include "mutate.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,11 @@ static void check_written(const tn_descriptors *set)
     free(json);
     free(again);
     tn_descriptors_free(read);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_text(data, size, max_size, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

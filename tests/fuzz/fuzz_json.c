@@ -1,4 +1,5 @@
 /* JSON: skipping and reading agree, and a text becomes CBOR and comes back. */
+#include "mutate.h"
 #include "walk_json.h"
 
 #include "bytes/transcode.h"
@@ -34,6 +35,11 @@ static void check_transcoding(const char *text, size_t n, tn_arena *arena)
     tn_buf_free(&cbor);
     tn_buf_free(&json);
     tn_buf_free(&again);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_text(data, size, max_size, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

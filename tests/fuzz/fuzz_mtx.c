@@ -1,6 +1,7 @@
 /* MatrixMarket: any text is opened or refused in memory that does not grow
  * beyond what the text could be worth, and what is opened can be written again
  * and is the same, as symmetric too where it is. */
+#include "scarce_open.h"
 #include "scratch.h"
 #include "walk.h"
 
@@ -57,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_file *file;
+    scarce_open(data, size, "mtx");
     if (walk_open(data, size, "mtx", &file))
         return 0;
     check_worth(file, size);

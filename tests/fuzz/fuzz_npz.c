@@ -1,9 +1,16 @@
 /* .npz: whatever the bytes, an archive is refused with a reason or lists
  * tensors that can be read or are refused one by one; together they are no
  * larger than deflate can make them, because no byte is used twice. */
+#include "mutate_npz.h"
+#include "scarce_open.h"
 #include "walk.h"
 
 #include "bytes/inflate.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_npz(data, size, max_size, seed);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -11,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_file *file;
     uint64_t total = 0;
+    scarce_open(data, size, "npz");
     if (walk_open(data, size, "npz", &file))
         return 0;
     for (size_t i = 0; i < tn_file_count(file); i++)

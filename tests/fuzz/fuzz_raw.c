@@ -1,6 +1,7 @@
 /* Descriptors beside 256 bytes of data, or with sparse data in them: whatever
  * the document says, it is refused with a reason or lists tensors that can be
  * read, and described again, in bounded memory. */
+#include "mutate.h"
 #include "scratch.h"
 #include "walk.h"
 
@@ -44,6 +45,11 @@ static void check_described(const tn_file *file)
     REQUIRE(tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), tn_descriptors_count(set) != 1, &json, &n, &err) == TN_OK);
     free(json);
     tn_descriptors_free(set);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_text(data, size, max_size, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,6 @@
 /* Packets of those who offer and attach: refused with a reason, or written so that
  * they read back the same; a tensor lies inside its buffer or is none. */
+#include "mutate.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,11 @@ static void check_tensor(const tn_descriptor *d, tn_arena *arena)
     REQUIRE(data >= memory && data <= memory + bytes);
     REQUIRE(t.parts[0].array.stride || t.parts[0].nbytes <= (uint64_t)(memory + bytes - data));
     REQUIRE(t.rank <= TN_MAX_RANK && t.name[0]);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_wire(data, size, max_size, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

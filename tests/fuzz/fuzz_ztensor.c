@@ -1,5 +1,7 @@
 /* zTensor: any bytes are opened or refused, everything that can be done with an
  * open file keeps its promises, and what can be converted is equal afterwards. */
+#include "mutate.h"
+#include "scarce_open.h"
 #include <limits.h>
 #include <unistd.h>
 
@@ -24,11 +26,17 @@ static void convert(const tn_file *file, const char *format)
     tn_close(copy);
 }
 
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_ztensor(data, size, max_size, seed);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_file *file;
+    scarce_open(data, size, "ztensor");
     if (walk_open(data, size, "ztensor", &file))
         return 0;
     if (walk_is_small(file)) {

@@ -1,0 +1,203 @@
+/* Conversion: the bytes choose tensors, two containers and rules.  Refused with a
+ * reason, or written so that the new file can be read and verified; where nothing is
+ * asked for but another container, both files are the same.  Memory may run out. */
+#include "memory_file.h"
+#include "model.h"
+#include "scarce.h"
+#include "scratch.h"
+#include "walk.h"
+
+static const char *const format_names[] = { "ztensor", "safetensors", "npz", "btf", "npy", "scipy-npz", "mtx", "raw" };
+
+static const char *const casts[] = {
+    "float32", "bfloat16", "float16", "float64", "int8", "uint4", "bool", "complex64", "complex128,complex=real", "int32,overflow=error",
+    "float8_e4m3fn,overflow=saturate", "float8_e5m2,round=stochastic,seed=3", "tf32", "int64,nan=zero", "float32,times=0.5", "float6_e2m3",
+    "float4_e2m1", "int8,per=tensor", "int8,per=channel,axis=0", "uint8,per=tensor,zero=asymmetric", "int4,per=channel,axis=-1",
+    "int16,per=tensor,percentile=99", "int8,per=tensor,scale=0.5", "uint8,per=tensor,scale=0.25,zero=7", "fx8", "fx16,frac=least",
+    "fx8,frac=3,compat=mli", "sa8", "sa32", "sa8,per=channel,axis=0", "sa8,compat=mli", "mxfp4", "mxfp8", "mxint8", "nvfp4", "mxfp6,store=unpacked",
+    "mxfp4,mode=mse", "mxfp4,rotate=walsh32:5", "mxfp8,virtual=yes", "mxfp4,dialect=ggml", "mxfp4f4", "mxfp4e", "int4|float16_t32",
+    "uint4|float16_int8_t32", "uint4|float16_bfloat16_t16", "int4|e5m2_t32n2m4", "e4m3fn|float32", "int8|float16_t0", "2:4", "1:2,virtual=no", "4:8",
+    "float16,round=up", "float32,compat=mli", "int2|e8m0_t4_t4", "e2m1fnuz|e4m3fn_t16", "multi", "bf16,round=away",
+};
+static const char *const forms[] = { "dense", "coo", "csr", "coo,index=int32", "csr,index=uint64", "coo,threshold=0.5",
+                                     "coo,duplicates=sum", "dense,duplicates=sum" };
+static const char *const layouts[] = { "NHWC,from=NCHW", "CN,from=NC", "NC", "HWNC,from=NCHW", "WN,from=NW" };
+static const char *const pads[] = { "0=4", "-1=8", "0=3,1=5,value=2", "1=32,value=nan", "0=2,compat=mli", "-1=16,value=-1" };
+
+#define PICK(c, list) ((list)[choose((c), sizeof (list) / sizeof *(list))])
+
+typedef struct plan {
+    tn_file           *file;
+    tn_create_options  create;
+    tn_convert_options options;
+    tn_cast_rule       cast;
+    tn_form_rule       form;
+    tn_layout_rule     layout;
+    tn_pad_rule        pad;
+    const char        *only;
+    bool               by_path;         /* two files: no descriptor will do */
+    int                fd;
+} plan;
+
+/* Weights rather than noise, so that scales, sparsity and layouts have something to do. */
+static void add_weights(model *m, chooser *c)
+{
+    static const char *const names[] = { "w", "conv.weight", "bias" };
+    for (size_t i = 0; i < 3 && m->count < MODEL_TENSORS; i++) {
+        tn_tensor *t = &m->tensors[m->count];
+        tn_part *p = &m->parts[m->count];
+        int64_t *shape = tn_arena_zalloc(&m->arena, 4, sizeof *shape);
+        REQUIRE(shape);
+        *p = (tn_part){ .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 1 + (uint32_t)choose(c, 4), .shape = shape } };
+        for (uint32_t k = 0; k < p->array.rank; k++)
+            shape[k] = k + 1 == p->array.rank ? 4 << choose(c, 5) : 1 + (int64_t)choose(c, 4);
+        REQUIRE(tn_array_nbytes(&p->array, &p->nbytes) == TN_OK);
+        float *data = tn_arena_alloc(&m->arena, (size_t)p->nbytes + 1);
+        REQUIRE(data);
+        uint64_t zeros = choose(c, 4), seed = choose_bits(c);
+        chooser noise = { .seed = 2 * seed + 1 };
+        for (size_t k = 0; k < p->nbytes / 4; k++)
+            data[k] = choose(&noise, 4) < zeros ? 0 : (float)((int64_t)choose(&noise, 4096) - 2048) / 256;
+        p->data = data;
+        *t = (tn_tensor){ .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = p->array.rank, .shape = shape, .parts = p, .nparts = 1,
+                          .layout = p->array.rank == 4 ? "NCHW" : NULL };
+        m->count += !model_has(m, names[i]);
+    }
+}
+
+/* The first file: as a model is written, then perhaps in another container. */
+static tn_file *make_file(chooser *c)
+{
+    model m;
+    tn_create_options create = { .size = sizeof create, .format = "ztensor", .replace = true, .jobs = 1 };
+    tn_error err = { .text = "" };
+    tn_file *file = NULL, *other = NULL;
+    memset(&m, 0, sizeof m);
+    if (choose(c, 2))
+        add_weights(&m, c);
+    else
+        model_make(&m, c);
+    if (m.count && choose(c, 2))
+        m.count = 1;            /* what holds one tensor only */
+    REQUIRE(model_write(&m, c, scratch_file("made.zt"), &create, &err) == TN_OK);
+    model_free(&m);
+    REQUIRE(tn_open(scratch_file("made.zt"), NULL, &file, &err) == TN_OK);
+    create.format = format_names[choose(c, 7)];
+    create.drop_metadata = create.drop_names = true;
+    tn_convert_options options = { .size = sizeof options, .create = &create };
+    tn_form_rule form;
+    if (choose(c, 4) == 0 && tn_form_rule_parse(PICK(c, forms), &form, &err) == TN_OK) {
+        options.forms = &form;
+        options.nforms = 1;
+    }
+    int fd = memory_file(0);
+    tn_open_options how = { .size = sizeof how, .format = create.format };
+    if (tn_convert_into(file, fd, "first", &options, &err))
+        return file;
+    REQUIRE(tn_open_fd(fd, &how, &other, &err) == TN_OK);
+    tn_close(file);
+    return other;
+}
+
+/* False: a rule that cannot be read. */
+static bool choose_rules(plan *p, chooser *c)
+{
+    tn_convert_options *o = &p->options;
+    tn_error err = { .text = "" };
+    uint64_t which = choose_bits(c);
+    if (which & 1) {
+        if (tn_cast_rule_parse(PICK(c, casts), NULL, &p->cast, &err))
+            return false;
+        o->casts = &p->cast;
+        o->ncasts = 1;
+    }
+    if (which & 2 && tn_form_rule_parse(PICK(c, forms), &p->form, &err) == TN_OK) {
+        o->forms = &p->form;
+        o->nforms = 1;
+    }
+    if (which & 4 && tn_layout_rule_parse(PICK(c, layouts), &p->layout, &err) == TN_OK) {
+        o->layouts = &p->layout;
+        o->nlayouts = 1;
+    }
+    if (which & 8 && tn_pad_rule_parse(PICK(c, pads), &p->pad, &err) == TN_OK) {
+        o->pads = &p->pad;
+        o->npads = 1;
+    }
+    p->only = which & 16 ? "w" : "*";
+    o->only = &p->only;
+    o->nonly = which & 48 ? 1 : 0;
+    return true;
+}
+
+static void choose_output(plan *p, chooser *c)
+{
+    tn_create_options *create = &p->create;
+    *create = (tn_create_options){ .size = sizeof *create, .format = PICK(c, format_names), .replace = true,
+                                   .jobs = 1 + (unsigned)(choose(c, 16) == 0) };
+    uint64_t flags = choose_bits(c);
+    bool zt = strcmp(create->format, "ztensor") == 0;
+    create->encoding = zt && flags & 1 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
+    create->checksum = zt ? (tn_checksum)(flags >> 1 & 1 ? 1 + (flags >> 2 & 1) : 0) : TN_CHECKSUM_NONE;
+    create->drop_metadata = flags & 8;
+    create->drop_names = flags & 16;
+    create->ocp_names = flags & 32;
+    p->fd = memory_file(1);
+    p->by_path = strcmp(create->format, "raw") == 0;
+    p->options.create = create;
+    p->options.encoding = flags & 64 ? TN_CHOOSE : TN_KEEP;
+    p->options.checksum = flags & 128 ? TN_CHOOSE : TN_KEEP;
+}
+
+static tn_status convert(const plan *p, tn_error *err)
+{
+    if (p->by_path)
+        return tn_convert(p->file, scratch_file("out.json"), &p->options, NULL, err);
+    return tn_convert_into(p->file, p->fd, "out", &p->options, err);
+}
+
+static tn_status convert_scarcely(const void *context)
+{
+    return convert(context, NULL);
+}
+
+static void check_output(const plan *p)
+{
+    tn_open_options how = { .size = sizeof how, .format = p->create.format };
+    tn_error err = { .text = "" };
+    tn_file *copy;
+    tn_status status = convert(p, &err);
+    if (status) {
+        walk_error(&err, status);
+        REQUIRE(status != TN_ERR_IO && status != TN_ERR_NOMEM);
+        return;
+    }
+    status = p->by_path ? tn_open(scratch_file("out.json"), &how, &copy, &err) : tn_open_fd(p->fd, &how, &copy, &err);
+    snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
+    REQUIRE(status == TN_OK);
+    walk_file(copy);
+    const tn_convert_options *o = &p->options;
+    bool same = !o->ncasts && !o->nforms && !o->nlayouts && !o->npads && !o->nonly;
+    if (same && !p->create.drop_metadata && !p->create.drop_names)
+        require_same_tensors(p->file, copy);
+    require_note[0] = '\0';
+    tn_close(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    chooser c = { .bytes = data, .left = size };
+    plan p = { .options = { .size = sizeof p.options } };
+    choose_output(&p, &c);
+    bool good = choose_rules(&p, &c);
+    p.file = good ? make_file(&c) : NULL;
+    if (p.file) {
+        check_output(&p);
+        if (size % 4 == 0)
+            scarce_check(convert_scarcely, &p, scarce_choice(data, size));
+    }
+    tn_close(p.file);
+    tn_cast_rule_free(&p.cast);
+    return 0;
+}

@@ -1,0 +1,95 @@
+/* Recipes and the codebooks they name: a file of rules is refused with its line and
+ * a reason, or read into rules.  The command line's own reader is what is tested. */
+#include "../../cli/rules.c"
+
+#include <fcntl.h>
+#include <stdarg.h>
+
+#include "mutate.h"
+#include "scratch.h"
+
+static unsigned said;           /* messages since the last input */
+
+void say(const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    REQUIRE(n > 0);
+    for (size_t i = 0; text[i]; i++)
+        REQUIRE((unsigned char)text[i] >= 0x20 && text[i] != 0x7f);
+    said++;
+}
+
+const char *escaped(const char *text)
+{
+    static char kept[4][512];
+    static unsigned next;
+    char *to = kept[next++ % 4];
+    tn_escape(to, sizeof kept[0], text, strlen(text));
+    return to;
+}
+
+int exit_code(tn_status status)
+{
+    return status == TN_ERR_IO || status == TN_ERR_NOMEM ? EXIT_SYSTEM : EXIT_BAD;
+}
+
+void *must_resize(void *old, size_t size)
+{
+    void *p = realloc(old, size);
+    REQUIRE(p);
+    return p;
+}
+
+void *must_allocate(size_t count, size_t size)
+{
+    void *p = calloc(count, size);
+    REQUIRE(p);
+    return p;
+}
+
+static void put_file(const char *name, const uint8_t *bytes, size_t n)
+{
+    FILE *f = fopen(scratch_file(name), "wb");
+    REQUIRE(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* The codebook stands behind a byte that no text has. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    mutant m = { .data = data, .size = size, .cap = max_size, .random = seed };
+    const uint8_t *mark = size ? memchr(data, 0xff, size) : NULL;
+    if (!mark || mutant_pick(&m, 2))
+        return LLVMFuzzerMutate(data, size, max_size);
+    size_t from = (size_t)(mark - data) + 1;
+    mutate_json(&m, from, size - from);
+    return m.size;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *mark = size ? memchr(data, 0xff, size) : NULL;
+    size_t n = mark ? (size_t)(mark - data) : size;
+    const char *path = "recipe";
+    opts o = { .recipes = { .items = &path, .count = 1 } };
+    rule_list rules;
+    static int home;
+    put_file("recipe", data, n);
+    put_file("table.json", mark ? mark + 1 : data, mark ? size - n - 1 : 0);
+    if (!home)
+        home = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    REQUIRE(home > 0 && chdir(scratch_folder) == 0);        /* where a recipe finds table.json */
+    said = 0;
+    int code = rules_read(&rules, &o);
+    REQUIRE(fchdir(home) == 0);
+    REQUIRE(code == EXIT_DONE ? said == 0 && rules.ncasts > 0 : said == 1);
+    for (size_t i = 0; i < rules.ncasts; i++)
+        REQUIRE(rules.casts[i].glob[0] && (rules.casts[i].datatype || rules.casts[i].of || rules.casts[i].dtype != TN_UNKNOWN));
+    rules_free(&rules);
+    return 0;
+}
