@@ -27,6 +27,8 @@ static void check_keys(const uint8_t *data, size_t n, tn_arena *arena)
     tn_cbor_map(&c);
     while (tn_cbor_key(&c, &key)) {
         REQUIRE(tn_utf8_valid(key.ptr, key.len) == key.len);
+        const char *kept = tn_cbor_keep(&c, key);
+        REQUIRE(kept ? strlen(kept) == key.len : c.status != TN_OK);
         tn_cbor_skip(&c);
     }
 }

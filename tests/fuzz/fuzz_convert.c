@@ -5,7 +5,6 @@
 #include "model.h"
 #include "scarce.h"
 #include "scratch.h"
-#include "walk.h"
 
 static const char *const format_names[] = { "ztensor", "safetensors", "npz", "btf", "npy", "scipy-npz", "mtx", "raw" };
 

@@ -5,6 +5,7 @@
 #include <tenon/datatype.h>
 
 #include "require.h"
+#include "scarce.h"
 
 /* Shapes of every kind, each refused or cut into parts of sizes that make sense. */
 static void check_shapes(const tn_datatype *d)
@@ -70,6 +71,22 @@ static void check_json(const char *json, size_t n)
     tn_datatype_free(d);
 }
 
+static tn_status parse_scarcely(const void *text)
+{
+    tn_datatype *d = NULL;
+    tn_status status = tn_datatype_parse(text, &d, NULL);
+    tn_datatype_free(d);
+    return status;
+}
+
+static tn_status read_scarcely(const void *json)
+{
+    tn_datatype *d = NULL;
+    tn_status status = tn_datatype_codebook(json, strlen(json), "e8m0_t32s4", &d, NULL);
+    tn_datatype_free(d);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -81,6 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     check_text(text);
     check_json(text, size);
+    scarce_check(parse_scarcely, text, scarce_choice(data, size));
+    scarce_check(read_scarcely, text, scarce_choice(data, size));
     free(text);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <tenon/descriptor.h>
 
 #include "require.h"
+#include "scarce.h"
 
 static void check_all(const tn_descriptors *set)
 {
@@ -42,12 +43,34 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return mutate_text(data, size, max_size, seed);
 }
 
+typedef struct text {
+    const char *ptr;
+    size_t      size;
+} text;
+
+static tn_status parse_scarcely(const void *context)
+{
+    const text *t = context;
+    tn_descriptors *set = NULL;
+    char *json;
+    size_t n;
+    tn_status status = tn_descriptors_parse(t->ptr, t->size, &set, NULL);
+    if (status)
+        return status;
+    status = tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), tn_descriptors_count(set) != 1, &json, &n, NULL);
+    if (!status)
+        free(json);
+    tn_descriptors_free(set);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_descriptors *set;
     tn_error err = { .text = "" };
+    scarce_check(parse_scarcely, &(text){ (const char *)data, size }, scarce_choice(data, size));
     tn_status status = tn_descriptors_parse((const char *)data, size, &set, &err);
     if (status) {
         REQUIRE(status == TN_ERR_CORRUPT || status == TN_ERR_LIMIT || status == TN_ERR_TRUNCATED);

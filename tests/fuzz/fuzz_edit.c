@@ -87,7 +87,8 @@ static void check_edited(const edits *e, const tn_file *before, tn_status status
     tn_file *after;
     tn_error err = { .text = "" };
     REQUIRE(tn_open(scratch_file("edited"), NULL, &after, &err) == TN_OK);
-    REQUIRE(tn_compare(before, after, &options, NULL, &different, &err) == TN_OK && different == 0);
+    if (tn_compare(before, before, &options, NULL, &different, &err) == TN_OK && different == 0)        /* not damaged */
+        REQUIRE(tn_compare(before, after, &options, NULL, &different, &err) == TN_OK && different == 0);
     for (size_t i = 0; i < e->count && status == TN_OK; i++)
         check_edit(after, e, i);
     tn_close(after);
@@ -112,7 +113,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status)
         walk_error(&err, status);
     REQUIRE(!readable || status);
-    if (!readable && walk_is_small(before))
+    bool editable = !readable && (strcmp(tn_file_format(before), "ztensor") == 0 || strcmp(tn_file_format(before), "safetensors") == 0);
+    REQUIRE(readable || editable || status == TN_ERR_UNSUPPORTED);
+    if (editable && walk_is_small(before))
         check_edited(&e, before, status);
     tn_close(before);
     return 0;

@@ -1,5 +1,6 @@
 /* JSON: skipping and reading agree, and a text becomes CBOR and comes back. */
 #include "mutate.h"
+#include "scarce.h"
 #include "walk_json.h"
 
 #include "bytes/transcode.h"
@@ -42,12 +43,35 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return mutate_text(data, size, max_size, seed);
 }
 
+typedef struct text {
+    const char *ptr;
+    size_t      size;
+} text;
+
+static tn_status read_scarcely(const void *context)
+{
+    const text *t = context;
+    tn_arena arena = { 0 };
+    tn_buf cbor = { 0 }, json = { 0 };
+    tn_json j;
+    tn_json_init(&j, t->ptr, t->size, &arena);
+    tn_json_to_cbor(&j, &cbor);
+    bool back = !j.status && !cbor.bad && tn_cbor_to_json(cbor.data, cbor.size, &json);
+    tn_status status = cbor.bad || json.bad ? TN_ERR_NOMEM : j.status;
+    REQUIRE(status || back || scarce_failed());
+    tn_buf_free(&cbor);
+    tn_buf_free(&json);
+    tn_arena_free(&arena);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tn_arena arena = { 0 };
     check_readers_agree((const char *)data, size, &arena);
+    scarce_check(read_scarcely, &(text){ (const char *)data, size }, scarce_choice(data, size));
     check_transcoding((const char *)data, size, &arena);
     tn_arena_free(&arena);
     return 0;

@@ -2,6 +2,7 @@
  * the document says, it is refused with a reason or lists tensors that can be
  * read, and described again, in bounded memory. */
 #include "mutate.h"
+#include "scarce.h"
 #include "scratch.h"
 #include "walk.h"
 
@@ -52,6 +53,16 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return mutate_text(data, size, max_size, seed);
 }
 
+static tn_status open_scarcely(const void *context)
+{
+    tn_open_options options = { .size = sizeof options, .format = "raw" };
+    tn_file *file = NULL;
+    (void)context;
+    tn_status status = tn_open(scratch_file("d.json"), &options, &file, NULL);
+    tn_close(file);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -67,6 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put("d.bin", bytes, sizeof bytes);
     ready = true;
     put("d.json", data, size);
+    scarce_check(open_scarcely, NULL, scarce_choice(data, size));
+    walk_bytes(data, size, NULL);               /* by content, and without the data beside it */
     tn_status status = tn_open(scratch_file("d.json"), &options, &file, &err);
     if (status) {
         REQUIRE(file == NULL && (err.offset <= size || err.offset == TN_NO_OFFSET));

@@ -75,8 +75,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *mark = size ? memchr(data, 0xff, size) : NULL;
     size_t n = mark ? (size_t)(mark - data) : size;
-    const char *path = "recipe";
+    static char line[256];
+    const char *path = size % 32 ? "recipe" : "missing", *text = line;
     opts o = { .recipes = { .items = &path, .count = 1 } };
+    text_list *const lists[] = { &o.casts, &o.layouts, &o.pads, &o.forms };
+    if (size % 4 == 0)          /* the first line as an option, too */
+        *lists[size / 4 % 4] = (text_list){ .items = &text, .count = 1 };
+    snprintf(line, sizeof line, "%.*s", (int)(n < 255 ? n : 255), (const char *)data);
+    line[strcspn(line, "\n")] = '\0';
     rule_list rules;
     static int home;
     put_file("recipe", data, n);
@@ -88,6 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int code = rules_read(&rules, &o);
     REQUIRE(fchdir(home) == 0);
     REQUIRE(code == EXIT_DONE ? said == 0 && rules.ncasts > 0 : said == 1);
+    if (code == EXIT_DONE)
+        (void)rules_have_datatypes(&rules);
     for (size_t i = 0; i < rules.ncasts; i++)
         REQUIRE(rules.casts[i].glob[0] && (rules.casts[i].datatype || rules.casts[i].of || rules.casts[i].dtype != TN_UNKNOWN));
     rules_free(&rules);

@@ -1,5 +1,6 @@
 /* Rules of casts, layouts and padding: refused with a reason, or read into something that reads back the same. */
 #include "require.h"
+#include "scarce.h"
 
 #include <string.h>
 
@@ -69,6 +70,36 @@ static void check_padding(const char *text)
         REQUIRE(rule.dims[i].multiple > 0);
 }
 
+static void check_form(const char *text)
+{
+    tn_form_rule rule;
+    tn_error err = { .text = "" };
+    tn_status status = tn_form_rule_parse(text, &rule, &err);
+    REQUIRE(status ? err.text[0] != '\0' : rule.glob[0] && rule.form[0]);
+}
+
+/* What the text does not say comes from elsewhere. */
+static void check_defaults(const char *text)
+{
+    const tn_cast_rule defaults = { .is_virtual = true, .options = { .size = sizeof defaults.options, .overflow = TN_OVERFLOW_INF,
+                                    .round = TN_ROUND_UP }, .scaled = { .size = sizeof defaults.scaled } };
+    tn_cast_rule rule;
+    tn_error err = { .text = "" };
+    tn_status status = tn_cast_rule_parse(text, &defaults, &rule, &err);
+    REQUIRE(status == TN_OK || err.text[0]);
+    if (status == TN_OK)
+        tn_cast_rule_free(&rule);
+}
+
+static tn_status parse_scarcely(const void *text)
+{
+    tn_cast_rule rule;
+    tn_status status = tn_cast_rule_parse(text, NULL, &rule, NULL);
+    if (status == TN_OK)
+        tn_cast_rule_free(&rule);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -90,8 +121,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_spelled_out(&rule);
     if (status == TN_OK)
         tn_cast_rule_free(&rule);
+    check_defaults(text);
+    check_form(text);
     check_layout(text);
     check_padding(text);
+    scarce_check(parse_scarcely, text, scarce_choice(data, size));
     free(text);
     return 0;
 }

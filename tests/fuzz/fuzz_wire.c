@@ -7,6 +7,7 @@
 #include "share/wire.h"
 
 #include "require.h"
+#include "scarce.h"
 
 enum { BYTES = 4096 };
 
@@ -55,10 +56,35 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return mutate_wire(data, size, max_size, seed);
 }
 
+typedef struct packet {
+    const uint8_t *bytes;
+    size_t         size;
+} packet;
+
+static tn_status decode_scarcely(const void *context)
+{
+    static uint8_t memory[BYTES];
+    const packet *p = context;
+    tn_arena arena = { 0 };
+    tn_wire w = { .set = NULL };
+    tn_tensor t;
+    tn_buf again = { 0 };
+    tn_status status = tn_wire_decode(p->bytes, p->size, p->size > 12 ? p->bytes[12] : 0, &arena, &w, NULL);
+    if (!status && w.tensor)
+        status = tn_wire_tensor(w.tensor, memory, sizeof memory, &arena, &t, NULL);
+    if (!status)
+        status = tn_wire_encode(&w, &again, NULL);
+    tn_wire_free(&w);
+    tn_buf_free(&again);
+    tn_arena_free(&arena);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    scarce_check(decode_scarcely, &(packet){ data, size }, scarce_choice(data, size));
     for (size_t descriptors = 0; descriptors < 2; descriptors++) {
         tn_arena arena = { 0 };
         tn_wire w;

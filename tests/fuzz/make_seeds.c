@@ -242,6 +242,16 @@ static void note_small(const char *target, const uint8_t *bytes, size_t n)
     small_size[nsmall++] = n;
 }
 
+/* The indices of zTensor files, as items of CBOR. */
+static void write_indices(void)
+{
+    for (size_t i = 0; i < nsmall; i++) {
+        size_t n = small_size[i], index = n > 16 ? (size_t)small[i][n - 8] | (size_t)small[i][n - 7] << 8 : 0;
+        if (memcmp(small[i], "ZTEN0001", 8) == 0 && index && index <= n - 16)
+            put_seed("cbor", small[i] + n - 8 - index, index);
+    }
+}
+
 static void write_edits(void)
 {
     static const char *const edits[] = { "\nkey\ntext\n", "r\nnote\n", "t\nw\na\nother\n", "rt\nw\na\n", "\nnote\n\n\nodd\nx\nr\nnote\n",
@@ -256,6 +266,26 @@ static void write_edits(void)
         memcpy(input + n + 1, small[i], small_size[i]);
         put_seed("edit", input, n + 1 + small_size[i]);
     }
+    static const char text[] = "\nk\nv\n\xff%%MatrixMarket matrix array real general\n1 1\n1\n";
+    static const char document[] = "\nk\nv\n\xff{\"format\":\"COO\",\"shape\":[2],\"nnz\":1,\"indices\":{\"data\":[[1]],\"dtype\":\"INT32\"},"
+                                   "\"values\":{\"data\":[1.5],\"dtype\":\"FLOAT32\"}}";
+    static const char bad[] = "\n\x80\xc0k\nv\n\xffZTEN0001\x80\1\0\0\0\0\0\0\0";
+    put_seed("edit", text, sizeof text - 1);
+    put_seed("edit", document, sizeof document - 1);
+    put_seed("edit", bad, sizeof bad - 1);
+}
+
+/* Names that become the same words, long ones, and those that C reads as something else. */
+static void write_names(void)
+{
+    static const char *const lists[] = { "a.b\na_b\na b\na..b\n_a_b_\na_b_2\na.b.2\n", "?\?/\n*/\n/*\n\"\\\n%s\n\x01\x7f\n\xc3\xa9\n", "1\n2.\n_\n.\n" };
+    char longest[3001];
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        put_seed("export", lists[i], strlen(lists[i]));
+    for (size_t i = 0; i < sizeof longest - 1; i++)
+        longest[i] = i == 1000 || i == 1200 ? '\n' : i % 13 == 0 ? '.' : (char)('a' + i % 7);
+    put_seed("export", longest, sizeof longest - 1);
+    put_seed("export", longest, 1200);
 }
 
 static void write_pairs(void)
@@ -304,7 +334,7 @@ static void write_conversations(const char *packets)
         snprintf(path, sizeof path, "%s/%s", packets, tensors[i]);
         size_t at = put_piece(input, 0, i == 0 ? 2 : 0, bytes, load(path, bytes));
         if (i == 0)
-            at = put_piece(input, at, 0, (const uint8_t *)small, SMALL_FILE);
+            at = put_piece(input, at, 0, (const uint8_t *)small, 4096);         /* as its handle says */
         packet.size = 0;
         REQUIRE(tn_wire_encode(&(tn_wire){ .kind = TN_WIRE_END, .items = 1 }, &packet, NULL) == TN_OK);
         at = put_piece(input, at, 0, packet.data, packet.size);
@@ -338,6 +368,29 @@ static void put_le(uint8_t *p, uint64_t value, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         p[i] = (uint8_t)(value >> 8 * i);
+}
+
+static int hex_value(char c)
+{
+    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 32) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Bytes spelled in hexadecimal, with spaces. */
+static void put_hex(const char *target, const char *text, size_t n)
+{
+    uint8_t bytes[LITERAL_MAX];
+    size_t size = 0;
+    for (size_t i = 0; i + 1 < n; i += 2) {
+        while (i + 1 < n && text[i] == ' ')
+            i++;
+        int high = hex_value(text[i]), low = hex_value(text[i + 1]);
+        if (high < 0 || low < 0)
+            return;
+        bytes[size++] = (uint8_t)(high << 4 | low);
+    }
+    if (size)
+        put_seed(target, bytes, size);
 }
 
 /* A codebook as the file that a recipe names. */
@@ -419,8 +472,8 @@ static const struct { const char *file, *target; literal_fn put; } texts[] = {
     { "test_rules", "recipe", put_text }, { "test_rules_datatype", "recipe", put_text },
     { "test_codebook", "recipe", put_codebook }, { "test_datatype_files", "recipe", put_codebook },
     { "test_datatype", "datatype", put_text }, { "test_datatype_files", "datatype", put_text }, { "test_codebook", "datatype", put_text },
-    { "test_json", "json", put_text }, { "test_transcode", "json", put_text }, { "test_cbor", "cbor", put_text },
-    { "test_transcode", "cbor", put_text }, { "test_descriptor_parse", "descriptor", put_text },
+    { "test_json", "json", put_text }, { "test_transcode", "json", put_text }, { "test_cbor", "cbor", put_hex },
+    { "test_transcode", "cbor", put_hex }, { "test_json", "cbor", put_hex }, { "test_descriptor_parse", "descriptor", put_text },
     { "test_descriptor_refuse", "descriptor", put_text }, { "test_descriptor_check", "descriptor", put_text },
     { "test_symbols", "descriptor", put_text }, { "test_raw", "raw", put_text }, { "test_raw_damage", "raw", put_text },
     { "test_raw_sparse", "raw", put_text }, { "test_raw_datatype", "raw", put_text }, { "test_raw_properties", "raw", put_text },
@@ -440,7 +493,9 @@ int main(int argc, char **argv)
     convert_all();
     write_models();
     write_sets();
+    write_indices();
     write_edits();
+    write_names();
     write_pairs();
     write_choices();
     snprintf(path, sizeof path, "%s/fuzz/corpus/wire", argv[2]);

@@ -488,8 +488,8 @@ static inline void resize_tail(mutant *m, size_t at, uint64_t n)
 static inline size_t mutate_safetensors(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     mutant m = { .data = data, .size = size, .cap = max_size, .random = seed };
-    uint64_t header = size >= 8 ? get_le(data, 8) : UINT64_MAX;
-    if (header > size - 8 || mutant_pick(&m, 8) == 0)
+    uint64_t header = size >= 8 ? get_le(data, 8) : 0;
+    if (size < 8 || header > size - 8 || mutant_pick(&m, 8) == 0)
         return LLVMFuzzerMutate(data, size, max_size);
     size_t before = m.size;
     if (mutant_pick(&m, 8) == 0 && size - 8 - header)
@@ -551,8 +551,8 @@ static inline void zt_checksums(mutant *m, size_t index_at, size_t index_size)
 static inline size_t mutate_ztensor(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     mutant m = { .data = data, .size = size, .cap = max_size, .random = seed };
-    uint64_t index = size >= 16 ? get_le(data + size - 8, 8) : UINT64_MAX;
-    if (index > size - 16 || mutant_pick(&m, 8) == 0)
+    uint64_t index = size >= 16 ? get_le(data + size - 8, 8) : 0;
+    if (size < 16 || index > size - 16 || mutant_pick(&m, 8) == 0)
         return LLVMFuzzerMutate(data, size, max_size);
     size_t at = size - 8 - (size_t)index;
     m.size -= 8;                /* put back below */
@@ -589,8 +589,8 @@ static inline size_t mutate_npy_bytes(mutant *m)
 {
     unsigned width = m->size > 6 && m->data[6] > 1 ? 4 : 2;
     size_t text = 8 + width;
-    uint64_t n = m->size >= text ? get_le(m->data + 8, width) : UINT64_MAX;
-    if (n > m->size - text || mutant_pick(m, 8) == 0)
+    uint64_t n = m->size >= text ? get_le(m->data + 8, width) : 0;
+    if (m->size < text || n > m->size - text || mutant_pick(m, 8) == 0)
         return LLVMFuzzerMutate(m->data, m->size, m->cap);
     size_t before = m->size;
     const uint8_t *note = n > 8 ? memmem(m->data + text, (size_t)n, "# tenon ", 8) : NULL;
@@ -626,7 +626,7 @@ static inline size_t mutate_btf(uint8_t *data, size_t size, size_t max_size, uns
     static const uint64_t words[] = { 0, 1, 2, 3, 4, 5, 7, 8, 16, 64, 65, UINT64_C(1) << 32, UINT64_C(1) << 62, INT64_MAX, UINT64_MAX };
     static const uint8_t none[8];
     mutant m = { .data = data, .size = size, .cap = max_size, .random = seed };
-    uint64_t n = size >= 8 ? get_le(data, 8) : UINT64_MAX;
+    uint64_t n = size >= 16 ? get_le(data, 8) : 0;
     if (size < 16 || n > (size - 8) / 8 || mutant_pick(&m, 6) == 0)
         return LLVMFuzzerMutate(data, size, max_size);
     size_t records = 8 + 8 * (size_t)n, at = records + 8 * mutant_pick(&m, (size - records) / 8);
