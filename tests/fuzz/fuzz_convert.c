@@ -2,6 +2,7 @@
  * reason, or written so that the new file can be read and verified; where nothing is
  * asked for but another container, both files are the same.  Memory may run out. */
 #include "memory_file.h"
+#define MODEL_SMALL
 #include "model.h"
 #include "scarce.h"
 #include "scratch.h"

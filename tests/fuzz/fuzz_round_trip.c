@@ -1,8 +1,10 @@
 /* The bytes choose tensors, types, metadata and options: what is written is
  * what is read, in every container, and still is after a conversion. */
+#include "container/writer.h"
+#include "memory_file.h"
+#define MODEL_SMALL
 #include "model.h"
 #include "scratch.h"
-#include "walk.h"
 
 static tn_create_options choose_options(chooser *c)
 {
@@ -21,13 +23,38 @@ static tn_create_options choose_options(chooser *c)
     return options;
 }
 
-static tn_file *open_checked(const char *name, chooser *c)
+/* Where a file goes: into memory, or (a folder takes most of the time) into one. */
+typedef struct place {
+    const char *path;           /* or NULL */
+    int         fd;
+} place;
+
+static place choose_place(chooser *c, const char *name, unsigned number)
+{
+    static char paths[MEMORY_FILES][120];
+    if (choose(c, 16))
+        return (place){ .fd = memory_file(number) };
+    snprintf(paths[number], sizeof paths[number], "%s", scratch_file(name));
+    return (place){ .path = paths[number], .fd = -1 };
+}
+
+static tn_file *open_checked(const place *at, const char *format, chooser *c)
 {
     tn_file *file = NULL;
     tn_error err = { 0 };
-    tn_open_options how = { .size = sizeof how, .io = choose(c, 2) ? TN_IO_PREAD : TN_IO_MMAP };
-    REQUIRE(tn_open(scratch_file(name), &how, &file, &err) == TN_OK);
+    tn_open_options how = { .size = sizeof how, .format = choose(c, 2) ? format : NULL, .io = choose(c, 2) ? TN_IO_PREAD : TN_IO_MMAP };
+    REQUIRE((at->path ? tn_open(at->path, &how, &file, &err) : tn_open_fd(at->fd, &how, &file, &err)) == TN_OK);
     return file;
+}
+
+static tn_status write_model(const model *m, chooser *c, const place *at, const tn_create_options *options, tn_error *err)
+{
+    tn_writer *w;
+    tn_status status = tn_create(at->path ? at->path : "memory", options, &w, err);
+    if (status)
+        return status;
+    w->fd = at->fd;
+    return model_put(m, c, w, err);
 }
 
 /* From one container to another and back, by options of its own. */
@@ -36,11 +63,13 @@ static void check_conversion(const model *m, const tn_file *file, chooser *c)
     tn_create_options create = choose_options(c);
     tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
     tn_error err = { 0 };
-    if (tn_convert(file, scratch_file("converted"), &options, NULL, &err)) {
+    place at = choose_place(c, "converted", 1);
+    tn_status status = at.path ? tn_convert(file, at.path, &options, NULL, &err) : tn_convert_into(file, at.fd, "converted", &options, &err);
+    if (status) {
         REQUIRE(err.status == TN_ERR_ARGUMENT && create.align && create.align < 64);
         return;
     }
-    tn_file *copy = open_checked("converted", c);
+    tn_file *copy = open_checked(&at, create.format, c);
     model_check(m, copy, create.checksum);
     require_same_tensors(file, copy);
     tn_close(copy);
@@ -54,13 +83,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     chooser c = { .bytes = data, .left = size };
     tn_error err = { 0 };
     tn_create_options options = choose_options(&c);
+    place at = choose_place(&c, "made", 0);
     model_make(&m, &c);
-    tn_status status = model_write(&m, &c, scratch_file("made"), &options, &err);
+    tn_status status = write_model(&m, &c, &at, &options, &err);
     if (status) {
         snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
         REQUIRE(status == TN_ERR_ARGUMENT && options.align && options.align < 64);      /* less than a container's own */
     } else {
-        tn_file *file = open_checked("made", &c);
+        tn_file *file = open_checked(&at, options.format, &c);
         model_check(&m, file, options.checksum);
         walk_file(file);
         check_conversion(&m, file, &c);

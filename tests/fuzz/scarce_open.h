@@ -35,7 +35,9 @@ static inline tn_status scarce_open_bytes(const void *context)
     tn_file *file = NULL;
     tn_status status = tn_open_memory(b->data, b->size, &options, &file, &err);
     if (status) {
+        snprintf(require_note, sizeof require_note, "(status %d, error %d: %.150s)", (int)status, (int)err.status, err.text);
         REQUIRE(!file && err.status == status);
+        require_note[0] = '\0';
         return status;
     }
     status = scarce_read(file);

@@ -44,7 +44,11 @@ static inline uint64_t choose(chooser *c, uint64_t n)
 
 /* ---- the model ---- */
 
+#ifndef MODEL_SMALL
 enum { MODEL_TENSORS = 12, MODEL_META = 4, MODEL_BYTES = 20000 };
+#else                           /* for fuzzing: many models, not large ones */
+enum { MODEL_TENSORS = 6, MODEL_META = 4, MODEL_BYTES = 1500 };
+#endif
 
 typedef struct model {
     tn_arena  arena;
@@ -282,18 +286,13 @@ static inline tn_status model_declare(const model *m, const bool *streamed, tn_w
     return status;
 }
 
-/* Some tensors are given whole, some streamed, as `c` chooses. */
-static inline tn_status model_write(const model *m, chooser *c, const char *file, const tn_create_options *options,
-                                    tn_error *err)
+/* Some tensors are given whole, some streamed, as `c` chooses.  Finishes the writer or abandons it. */
+static inline tn_status model_put(const model *m, chooser *c, tn_writer *w, tn_error *err)
 {
     bool streamed[MODEL_TENSORS];
-    tn_writer *w;
     for (size_t i = 0; i < m->count; i++)
         streamed[i] = choose(c, 2) && !m->tensors[i].tied;
-    tn_status status = tn_create(file, options, &w, err);
-    if (status)
-        return status;
-    status = model_declare(m, streamed, w, err);
+    tn_status status = model_declare(m, streamed, w, err);
     for (size_t i = 0; i < m->count && !status; i++)
         if (streamed[i])
             status = model_stream(m, c, w, i, err);
@@ -301,6 +300,14 @@ static inline tn_status model_write(const model *m, chooser *c, const char *file
         return tn_writer_finish(w, err);
     tn_writer_abandon(w);
     return status;
+}
+
+static inline tn_status model_write(const model *m, chooser *c, const char *file, const tn_create_options *options,
+                                    tn_error *err)
+{
+    tn_writer *w;
+    tn_status status = tn_create(file, options, &w, err);
+    return status ? status : model_put(m, c, w, err);
 }
 
 /* ---- comparing ---- */

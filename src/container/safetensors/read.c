@@ -329,9 +329,10 @@ static tn_status check_tiling(tn_file *file, tn_error *err)
     tn_status status = tn_file_check_ranges(file, TN_TILING_EXACT, begin, end, err);
     free(begin);
     tn_error twice;
-    if (status && tn_file_index_names(file, &twice) == TN_ERR_CORRUPT)
-        *err = twice;           /* a name twice explains ranges that overlap, not the other way round */
-    return status;
+    if (!status || tn_file_index_names(file, &twice) != TN_ERR_CORRUPT)
+        return status;
+    *err = twice;               /* a name twice explains ranges that overlap, not the other way round */
+    return TN_ERR_CORRUPT;
 }
 
 tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *err)
