@@ -67,12 +67,12 @@ static bool compare(const tn_file *a, const tn_file *b, tally *t)
 
 typedef struct pair { const tn_file *a, *b; } pair;
 
-static tn_status compare_scarcely(const void *context)
+static tn_status compare_scarcely(const void *context, tn_error *err)
 {
     const pair *p = context;
     tn_compare_options options = { .size = sizeof options, .jobs = 1 };
     size_t different;
-    return tn_compare(p->a, p->b, &options, NULL, &different, NULL);
+    return tn_compare(p->a, p->b, &options, NULL, &different, err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,12 @@
-/* Conversion: the bytes choose tensors, two containers and rules.  Refused with a
+/* Conversion: the bytes choose tensors, containers and rules, twice.  Refused with a
  * reason, or written so that the new file can be read and verified; where nothing is
  * asked for but another container, both files are the same.  Memory may run out. */
+#include <math.h>
+
+#include <tenon/descriptor.h>
+#include <tenon/stats.h>
+
+#include "container/writer.h"
 #include "memory_file.h"
 #define MODEL_SMALL
 #include "model.h"
@@ -17,7 +23,7 @@ static const char *const casts[] = {
     "fx8,frac=3,compat=mli", "sa8", "sa32", "sa8,per=channel,axis=0", "sa8,compat=mli", "mxfp4", "mxfp8", "mxint8", "nvfp4", "mxfp6,store=unpacked",
     "mxfp4,mode=mse", "mxfp4,rotate=walsh32:5", "mxfp8,virtual=yes", "mxfp4,dialect=ggml", "mxfp4f4", "mxfp4e", "int4|float16_t32",
     "uint4|float16_int8_t32", "uint4|float16_bfloat16_t16", "int4|e5m2_t32n2m4", "e4m3fn|float32", "int8|float16_t0", "2:4", "1:2,virtual=no", "4:8",
-    "float16,round=up", "float32,compat=mli", "int2|e8m0_t4_t4", "e2m1fnuz|e4m3fn_t16", "multi", "bf16,round=away",
+    "float16,round=up", "float32,compat=mli", "int2|e8m0_t4_t4", "e2m1fnuz|e4m3fn_t16", "bf16,round=away",
 };
 static const char *const forms[] = { "dense", "coo", "csr", "coo,index=int32", "csr,index=uint64", "coo,threshold=0.5",
                                      "coo,duplicates=sum", "dense,duplicates=sum" };
@@ -43,6 +49,8 @@ typedef struct plan {
 static void add_weights(model *m, chooser *c)
 {
     static const char *const names[] = { "w", "conv.weight", "bias" };
+    static const float odd[] = { NAN, INFINITY, -INFINITY, 3.4e38f, 1e-45f, -0.0f };
+    static const float scales[] = { 1.0f / 256, 1, 0x1p100f, 0x1p-140f, 0x1.8p-8f };
     for (size_t i = 0; i < 3 && m->count < MODEL_TENSORS; i++) {
         tn_tensor *t = &m->tensors[m->count];
         tn_part *p = &m->parts[m->count];
@@ -56,47 +64,16 @@ static void add_weights(model *m, chooser *c)
         REQUIRE(data);
         uint64_t zeros = choose(c, 4), seed = choose_bits(c);
         chooser noise = { .seed = 2 * seed + 1 };
+        float unit = scales[choose(c, sizeof scales / sizeof *scales)];
         for (size_t k = 0; k < p->nbytes / 4; k++)
-            data[k] = choose(&noise, 4) < zeros ? 0 : (float)((int64_t)choose(&noise, 4096) - 2048) / 256;
+            data[k] = choose(&noise, 4) < zeros ? 0 : (float)((int64_t)choose(&noise, 4096) - 2048) * unit;
+        if (p->nbytes && choose(c, 4) == 0)
+            data[choose(c, 256) % (p->nbytes / 4)] = odd[choose(c, sizeof odd / sizeof *odd)];
         p->data = data;
         *t = (tn_tensor){ .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = p->array.rank, .shape = shape, .parts = p, .nparts = 1,
                           .layout = p->array.rank == 4 ? "NCHW" : NULL };
         m->count += !model_has(m, names[i]);
     }
-}
-
-/* The first file: as a model is written, then perhaps in another container. */
-static tn_file *make_file(chooser *c)
-{
-    model m;
-    tn_create_options create = { .size = sizeof create, .format = "ztensor", .replace = true, .jobs = 1 };
-    tn_error err = { .text = "" };
-    tn_file *file = NULL, *other = NULL;
-    memset(&m, 0, sizeof m);
-    if (choose(c, 2))
-        add_weights(&m, c);
-    else
-        model_make(&m, c);
-    if (m.count && choose(c, 2))
-        m.count = 1;            /* what holds one tensor only */
-    REQUIRE(model_write(&m, c, scratch_file("made.zt"), &create, &err) == TN_OK);
-    model_free(&m);
-    REQUIRE(tn_open(scratch_file("made.zt"), NULL, &file, &err) == TN_OK);
-    create.format = format_names[choose(c, 7)];
-    create.drop_metadata = create.drop_names = true;
-    tn_convert_options options = { .size = sizeof options, .create = &create };
-    tn_form_rule form;
-    if (choose(c, 4) == 0 && tn_form_rule_parse(PICK(c, forms), &form, &err) == TN_OK) {
-        options.forms = &form;
-        options.nforms = 1;
-    }
-    int fd = memory_file(0);
-    tn_open_options how = { .size = sizeof how, .format = create.format };
-    if (tn_convert_into(file, fd, "first", &options, &err))
-        return file;
-    REQUIRE(tn_open_fd(fd, &how, &other, &err) == TN_OK);
-    tn_close(file);
-    return other;
 }
 
 /* False: a rule that cannot be read. */
@@ -129,7 +106,7 @@ static bool choose_rules(plan *p, chooser *c)
     return true;
 }
 
-static void choose_output(plan *p, chooser *c)
+static void choose_output(plan *p, chooser *c, unsigned number)
 {
     tn_create_options *create = &p->create;
     *create = (tn_create_options){ .size = sizeof *create, .format = PICK(c, format_names), .replace = true,
@@ -141,11 +118,36 @@ static void choose_output(plan *p, chooser *c)
     create->drop_metadata = flags & 8;
     create->drop_names = flags & 16;
     create->ocp_names = flags & 32;
-    p->fd = memory_file(1);
-    p->by_path = strcmp(create->format, "raw") == 0;
+    p->by_path = strcmp(create->format, "raw") == 0 && number;         /* the first result must not lie where the second goes */
+    if (!number && strcmp(create->format, "raw") == 0)
+        create->format = "ztensor";
+    p->fd = memory_file(number);
     p->options.create = create;
     p->options.encoding = flags & 64 ? TN_CHOOSE : TN_KEEP;
     p->options.checksum = flags & 128 ? TN_CHOOSE : TN_KEEP;
+}
+
+/* A model as zTensor has it. */
+static tn_file *make_file(chooser *c)
+{
+    model m;
+    tn_create_options create = { .size = sizeof create, .format = "ztensor", .replace = true, .jobs = 1 };
+    tn_error err = { .text = "" };
+    tn_writer *w;
+    tn_file *file = NULL;
+    int fd = memory_file(2);
+    memset(&m, 0, sizeof m);
+    if (choose(c, 3))
+        add_weights(&m, c);
+    else
+        model_make(&m, c);
+    if (m.count && choose(c, 2))
+        m.count = 1;            /* what holds one tensor only */
+    REQUIRE(tn_create("memory", &create, &w, &err) == TN_OK);
+    w->fd = fd;
+    REQUIRE(model_put(&m, c, w, &err) == TN_OK && tn_open_fd(fd, NULL, &file, &err) == TN_OK);
+    model_free(&m);
+    return file;
 }
 
 static tn_status convert(const plan *p, tn_error *err)
@@ -155,49 +157,88 @@ static tn_status convert(const plan *p, tn_error *err)
     return tn_convert_into(p->file, p->fd, "out", &p->options, err);
 }
 
-static tn_status convert_scarcely(const void *context)
+/* Into another file: what came of the first time is still open. */
+static tn_status convert_scarcely(const void *context, tn_error *err)
 {
-    return convert(context, NULL);
+    plan p = *(const plan *)context;
+    if (p.by_path)
+        return tn_convert(p.file, scratch_file("scarce.json"), &p.options, NULL, err);
+    p.fd = memory_file(3);
+    return convert(&p, err);
 }
 
-static void check_output(const plan *p)
+/* Looks at everything in it; that something cannot be said is no matter. */
+static void use(const tn_file *file)
+{
+    tn_descriptors *set = NULL;
+    tn_stats_options options = { .size = sizeof options, .jobs = 1 };
+    tn_error err = { .text = "" };
+    walk_file(file);
+    if (tn_describe(file, NULL, &set, &err))
+        walk_error(&err, err.status);
+    tn_descriptors_free(set);
+    if (tn_stats(file, &options, NULL, &err))
+        walk_error(&err, err.status);
+}
+
+/* What came of it, or NULL where it was refused. */
+static tn_file *run(const plan *p)
 {
     tn_open_options how = { .size = sizeof how, .format = p->create.format };
     tn_error err = { .text = "" };
-    tn_file *copy;
+    tn_file *copy = NULL;
     tn_status status = convert(p, &err);
     if (status) {
         walk_error(&err, status);
         REQUIRE(status != TN_ERR_IO && status != TN_ERR_NOMEM);
-        return;
+        return NULL;
     }
     status = p->by_path ? tn_open(scratch_file("out.json"), &how, &copy, &err) : tn_open_fd(p->fd, &how, &copy, &err);
     snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
     REQUIRE(status == TN_OK);
-    walk_file(copy);
+    require_note[0] = '\0';
+    return copy;
+}
+
+static void check_same(const plan *p, const tn_file *copy)
+{
     const tn_convert_options *o = &p->options;
     bool same = !o->ncasts && !o->nforms && !o->nlayouts && !o->npads && !o->nonly;
     if (same && !p->create.drop_metadata && !p->create.drop_names)
         require_same_tensors(p->file, copy);
-    require_note[0] = '\0';
-    tn_close(copy);
+}
+
+/* One conversion by rules of its own, into file `number`.  Takes the input, and gives what came of it, if anything did. */
+static tn_file *step(tn_file *file, chooser *c, unsigned number, bool scarce)
+{
+    plan p = { .file = file, .options = { .size = sizeof p.options } };
+    tn_file *copy = NULL;
+    choose_output(&p, c, number);
+    if (choose_rules(&p, c)) {
+        uint64_t choice = choose_bits(c) << 8 | choose_bits(c);
+        copy = run(&p);
+        if (copy) {
+            use(copy);
+            check_same(&p, copy);
+        }
+        if (scarce)
+            scarce_check(convert_scarcely, &p, choice * UINT64_C(0x9e3779b97f4a7c15) >> 20);
+    }
+    tn_cast_rule_free(&p.cast);
+    tn_close(file);
+    return copy;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Two conversions, one of what the other has made. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     chooser c = { .bytes = data, .left = size };
-    plan p = { .options = { .size = sizeof p.options } };
-    choose_output(&p, &c);
-    bool good = choose_rules(&p, &c);
-    p.file = good ? make_file(&c) : NULL;
-    if (p.file) {
-        check_output(&p);
-        if (size % 4 == 0)
-            scarce_check(convert_scarcely, &p, scarce_choice(data, size));
-    }
-    tn_close(p.file);
-    tn_cast_rule_free(&p.cast);
+    tn_file *file = make_file(&c);
+    file = step(file, &c, 0, size % 8 == 0);
+    if (file)
+        file = step(file, &c, 1, size % 4 == 1);
+    tn_close(file);
     return 0;
 }

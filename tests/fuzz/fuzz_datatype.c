@@ -71,18 +71,18 @@ static void check_json(const char *json, size_t n)
     tn_datatype_free(d);
 }
 
-static tn_status parse_scarcely(const void *text)
+static tn_status parse_scarcely(const void *text, tn_error *err)
 {
     tn_datatype *d = NULL;
-    tn_status status = tn_datatype_parse(text, &d, NULL);
+    tn_status status = tn_datatype_parse(text, &d, err);
     tn_datatype_free(d);
     return status;
 }
 
-static tn_status read_scarcely(const void *json)
+static tn_status read_scarcely(const void *json, tn_error *err)
 {
     tn_datatype *d = NULL;
-    tn_status status = tn_datatype_codebook(json, strlen(json), "e8m0_t32s4", &d, NULL);
+    tn_status status = tn_datatype_codebook(json, strlen(json), "e8m0_t32s4", &d, err);
     tn_datatype_free(d);
     return status;
 }

@@ -48,16 +48,16 @@ typedef struct text {
     size_t      size;
 } text;
 
-static tn_status parse_scarcely(const void *context)
+static tn_status parse_scarcely(const void *context, tn_error *err)
 {
     const text *t = context;
     tn_descriptors *set = NULL;
     char *json;
     size_t n;
-    tn_status status = tn_descriptors_parse(t->ptr, t->size, &set, NULL);
+    tn_status status = tn_descriptors_parse(t->ptr, t->size, &set, err);
     if (status)
         return status;
-    status = tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), tn_descriptors_count(set) != 1, &json, &n, NULL);
+    status = tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), tn_descriptors_count(set) != 1, &json, &n, err);
     if (!status)
         free(json);
     tn_descriptors_free(set);

@@ -41,12 +41,12 @@ static void check_identifier(const char *id)
     REQUIRE(!n || (id[0] != '_' && id[n - 1] != '_'));
 }
 
-static tn_status make_identifiers(const void *context)
+static tn_status make_identifiers(const void *context, tn_error *err)
 {
     const char *ids[NAMES_MAX];
     tn_arena arena = { 0 };
     (void)context;
-    tn_status status = tn_c_identifiers(names, nnames, &arena, ids, NULL);
+    tn_status status = tn_c_identifiers(names, nnames, &arena, ids, err);
     for (size_t i = 0; i < nnames && !status; i++) {
         check_identifier(ids[i]);
         for (size_t k = 0; k < i; k++)

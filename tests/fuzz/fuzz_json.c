@@ -48,7 +48,7 @@ typedef struct text {
     size_t      size;
 } text;
 
-static tn_status read_scarcely(const void *context)
+static tn_status read_scarcely(const void *context, tn_error *err)
 {
     const text *t = context;
     tn_arena arena = { 0 };
@@ -57,7 +57,9 @@ static tn_status read_scarcely(const void *context)
     tn_json_init(&j, t->ptr, t->size, &arena);
     tn_json_to_cbor(&j, &cbor);
     bool back = !j.status && !cbor.bad && tn_cbor_to_json(cbor.data, cbor.size, &json);
-    tn_status status = cbor.bad || json.bad ? TN_ERR_NOMEM : j.status;
+    tn_status status = cbor.bad || json.bad ? tn_fail_nomem(err) : j.status;
+    if (status && !cbor.bad && !json.bad)
+        tn_json_fail(&j, 0, err);
     REQUIRE(status || back || scarce_failed());
     tn_buf_free(&cbor);
     tn_buf_free(&json);

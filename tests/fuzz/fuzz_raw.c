@@ -53,12 +53,12 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return mutate_text(data, size, max_size, seed);
 }
 
-static tn_status open_scarcely(const void *context)
+static tn_status open_scarcely(const void *context, tn_error *err)
 {
     tn_open_options options = { .size = sizeof options, .format = "raw" };
     tn_file *file = NULL;
     (void)context;
-    tn_status status = tn_open(scratch_file("d.json"), &options, &file, NULL);
+    tn_status status = tn_open(scratch_file("d.json"), &options, &file, err);
     tn_close(file);
     return status;
 }

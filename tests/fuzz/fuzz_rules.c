@@ -91,10 +91,10 @@ static void check_defaults(const char *text)
         tn_cast_rule_free(&rule);
 }
 
-static tn_status parse_scarcely(const void *text)
+static tn_status parse_scarcely(const void *text, tn_error *err)
 {
     tn_cast_rule rule;
-    tn_status status = tn_cast_rule_parse(text, NULL, &rule, NULL);
+    tn_status status = tn_cast_rule_parse(text, NULL, &rule, err);
     if (status == TN_OK)
         tn_cast_rule_free(&rule);
     return status;

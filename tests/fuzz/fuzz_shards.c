@@ -67,15 +67,14 @@ static unsigned put_files(const uint8_t *data, size_t size)
     return before = count;
 }
 
-static tn_status open_set(const void *context)
+static tn_status open_set(const void *context, tn_error *err)
 {
     tn_open_options options = { .size = sizeof options, .format = "safetensors" };
-    tn_error err = { .text = "" };
     tn_file *file = NULL;
     (void)context;
-    tn_status status = tn_open(scratch_file(SET_INDEX), &options, &file, &err);
+    tn_status status = tn_open(scratch_file(SET_INDEX), &options, &file, err);
     if (!status)
-        status = scarce_read(file);
+        status = scarce_read(file, err);
     tn_close(file);
     return status;
 }

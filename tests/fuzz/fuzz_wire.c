@@ -61,7 +61,7 @@ typedef struct packet {
     size_t         size;
 } packet;
 
-static tn_status decode_scarcely(const void *context)
+static tn_status decode_scarcely(const void *context, tn_error *err)
 {
     static uint8_t memory[BYTES];
     const packet *p = context;
@@ -69,11 +69,11 @@ static tn_status decode_scarcely(const void *context)
     tn_wire w = { .set = NULL };
     tn_tensor t;
     tn_buf again = { 0 };
-    tn_status status = tn_wire_decode(p->bytes, p->size, p->size > 12 ? p->bytes[12] : 0, &arena, &w, NULL);
+    tn_status status = tn_wire_decode(p->bytes, p->size, p->size > 12 ? p->bytes[12] : 0, &arena, &w, err);
     if (!status && w.tensor)
-        status = tn_wire_tensor(w.tensor, memory, sizeof memory, &arena, &t, NULL);
+        status = tn_wire_tensor(w.tensor, memory, sizeof memory, &arena, &t, err);
     if (!status)
-        status = tn_wire_encode(&w, &again, NULL);
+        status = tn_wire_encode(&w, &again, err);
     tn_wire_free(&w);
     tn_buf_free(&again);
     tn_arena_free(&arena);

@@ -28,21 +28,24 @@ static inline uint64_t scarce_choice(const uint8_t *data, size_t size)
 }
 
 /* What must come out whichever allocation fails: the same as before, or TN_ERR_NOMEM.  The input chooses which ones. */
-typedef tn_status (*scarce_fn)(const void *context);
+typedef tn_status (*scarce_fn)(const void *context, tn_error *err);
 
 static inline void scarce_check(scarce_fn run, const void *context, uint64_t choice)
 {
+    tn_error err = { .text = "" };
     scarce_from(0);
-    tn_status plain = run(context);
+    tn_status plain = run(context, &err);
     long n = scarce_from(0);
     for (int i = 0; i < 2 && n; i++) {
+        err = (tn_error){ .text = "" };
         scarce_from(1 + (long)(choice % (uint64_t)n));
-        tn_status status = run(context);
+        tn_status status = run(context, &err);
         bool failed = scarce_failed();
         scarce_from(0);
-        snprintf(require_note, sizeof require_note, "(allocation %ld of %ld, status %d, not %d)", 1 + (long)(choice % (uint64_t)n), n,
-                 (int)status, (int)plain);
+        snprintf(require_note, sizeof require_note, "(allocation %ld of %ld: status %d, not %d; the error says %d: %.100s)",
+                 1 + (long)(choice % (uint64_t)n), n, (int)status, (int)plain, (int)err.status, err.text);
         REQUIRE(status == plain || (failed && status == TN_ERR_NOMEM));
+        REQUIRE(!status || (err.status == status && err.text[0]));
         require_note[0] = '\0';
         choice /= (uint64_t)n;
     }
