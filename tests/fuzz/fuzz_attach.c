@@ -15,8 +15,8 @@
 
 enum { PACKETS_MAX = 8 };
 
-/* The input: for each packet its size (two bytes, little-endian), what kind of descriptor goes with it, and its bytes; the
- * content of that descriptor follows in the same way, with a byte that means nothing. */
+/* The input: for each packet its size (two bytes, little-endian), what kind of descriptor goes with it, and
+ * its bytes; the content of that descriptor follows in the same way, with a byte that means nothing. */
 typedef enum kind { NONE, SEALED, SHRINK_ONLY, UNSEALED, PIPE, DEVICE, TWO, KINDS } kind;
 
 typedef struct piece {
@@ -51,7 +51,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     REQUIRE(copy);
     memcpy(copy, data + p->at, p->n);
     bool packet = p->n > 4 && memcmp(copy, "TNSH", 4) == 0;
-    size_t n = packet ? mutate_wire(copy, p->n, p->n + 400, seed) : mutate_ztensor(copy, p->n, p->n + 400, seed);
+    size_t n = packet ? mutate_wire(copy, p->n, p->n + 400, seed)
+            : mutate_ztensor(copy, p->n, p->n + 400, seed);
     if (n <= UINT16_MAX && replace_range(&m, p->at, p->n, copy, n))
         set_le(m.data + p->at - 3, n, 2);
     free(copy);

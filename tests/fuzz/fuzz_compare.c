@@ -58,7 +58,8 @@ static bool compare(const tn_file *a, const tn_file *b, tally *t)
     tn_status status = tn_compare(a, b, &options, note, &t->different, &err);
     if (status) {
         walk_error(&err, status);
-        REQUIRE(status == TN_ERR_CORRUPT || status == TN_ERR_CHECKSUM || status == TN_ERR_UNSUPPORTED || status == TN_ERR_LIMIT);
+        REQUIRE(status == TN_ERR_CORRUPT || status == TN_ERR_CHECKSUM || status == TN_ERR_UNSUPPORTED ||
+                status == TN_ERR_LIMIT);
         return false;
     }
     REQUIRE(t->called == t->equal + t->different);
@@ -85,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2 || first > size - 2)
         return 0;
     if (tn_open_memory(data + 2, first, NULL, &a, NULL) == TN_OK &&
-        tn_open_memory(data + 2 + first, size - 2 - first, NULL, &b, NULL) == TN_OK && walk_is_small(a) && walk_is_small(b)) {
+        tn_open_memory(data + 2 + first, size - 2 - first, NULL, &b, NULL) == TN_OK &&
+        walk_is_small(a) && walk_is_small(b)) {
         bool good = compare(a, b, &there);
         REQUIRE(compare(b, a, &back) == good);
         REQUIRE(there.different == back.different);

@@ -13,22 +13,32 @@
 #include "scarce.h"
 #include "scratch.h"
 
-static const char *const format_names[] = { "ztensor", "safetensors", "npz", "btf", "npy", "scipy-npz", "mtx", "raw" };
+static const char *const format_names[] = { "ztensor", "safetensors", "npz", "btf", "npy", "scipy-npz", "mtx",
+                                            "raw" };
 
 static const char *const casts[] = {
-    "float32", "bfloat16", "float16", "float64", "int8", "uint4", "bool", "complex64", "complex128,complex=real", "int32,overflow=error",
-    "float8_e4m3fn,overflow=saturate", "float8_e5m2,round=stochastic,seed=3", "tf32", "int64,nan=zero", "float32,times=0.5", "float6_e2m3",
-    "float4_e2m1", "int8,per=tensor", "int8,per=channel,axis=0", "uint8,per=tensor,zero=asymmetric", "int4,per=channel,axis=-1",
-    "int16,per=tensor,percentile=99", "int8,per=tensor,scale=0.5", "uint8,per=tensor,scale=0.25,zero=7", "fx8", "fx16,frac=least",
-    "fx8,frac=3,compat=mli", "sa8", "sa32", "sa8,per=channel,axis=0", "sa8,compat=mli", "mxfp4", "mxfp8", "mxint8", "nvfp4", "mxfp6,store=unpacked",
-    "mxfp4,mode=mse", "mxfp4,rotate=walsh32:5", "mxfp8,virtual=yes", "mxfp4,dialect=ggml", "mxfp4f4", "mxfp4e", "int4|float16_t32",
-    "uint4|float16_int8_t32", "uint4|float16_bfloat16_t16", "int4|e5m2_t32n2m4", "e4m3fn|float32", "int8|float16_t0", "2:4", "1:2,virtual=no", "4:8",
+    "float32", "bfloat16", "float16", "float64", "int8", "uint4", "bool", "complex64",
+    "complex128,complex=real", "int32,overflow=error",
+    "float8_e4m3fn,overflow=saturate", "float8_e5m2,round=stochastic,seed=3", "tf32", "int64,nan=zero",
+    "float32,times=0.5", "float6_e2m3",
+    "float4_e2m1", "int8,per=tensor", "int8,per=channel,axis=0", "uint8,per=tensor,zero=asymmetric",
+    "int4,per=channel,axis=-1",
+    "int16,per=tensor,percentile=99", "int8,per=tensor,scale=0.5", "uint8,per=tensor,scale=0.25,zero=7",
+    "fx8", "fx16,frac=least",
+    "fx8,frac=3,compat=mli", "sa8", "sa32", "sa8,per=channel,axis=0", "sa8,compat=mli", "mxfp4", "mxfp8",
+    "mxint8", "nvfp4", "mxfp6,store=unpacked",
+    "mxfp4,mode=mse", "mxfp4,rotate=walsh32:5", "mxfp8,virtual=yes", "mxfp4,dialect=ggml", "mxfp4f4",
+    "mxfp4e", "int4|float16_t32",
+    "uint4|float16_int8_t32", "uint4|float16_bfloat16_t16", "int4|e5m2_t32n2m4", "e4m3fn|float32",
+    "int8|float16_t0", "2:4", "1:2,virtual=no", "4:8",
     "float16,round=up", "float32,compat=mli", "int2|e8m0_t4_t4", "e2m1fnuz|e4m3fn_t16", "bf16,round=away",
 };
-static const char *const forms[] = { "dense", "coo", "csr", "coo,index=int32", "csr,index=uint64", "coo,threshold=0.5",
+static const char *const forms[] = { "dense", "coo", "csr", "coo,index=int32", "csr,index=uint64",
+                                     "coo,threshold=0.5",
                                      "coo,duplicates=sum", "dense,duplicates=sum" };
 static const char *const layouts[] = { "NHWC,from=NCHW", "CN,from=NC", "NC", "HWNC,from=NCHW", "WN,from=NW" };
-static const char *const pads[] = { "0=4", "-1=8", "0=3,1=5,value=2", "1=32,value=nan", "0=2,compat=mli", "-1=16,value=-1" };
+static const char *const pads[] = { "0=4", "-1=8", "0=3,1=5,value=2", "1=32,value=nan", "0=2,compat=mli",
+                                    "-1=16,value=-1" };
 
 #define PICK(c, list) ((list)[choose((c), sizeof (list) / sizeof *(list))])
 
@@ -56,7 +66,9 @@ static void add_weights(model *m, chooser *c)
         tn_part *p = &m->parts[m->count];
         int64_t *shape = tn_arena_zalloc(&m->arena, 4, sizeof *shape);
         REQUIRE(shape);
-        *p = (tn_part){ .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 1 + (uint32_t)choose(c, 4), .shape = shape } };
+        *p = (tn_part){ .role = "data",
+                        .array = { .dtype = TN_FLOAT32, .rank = 1 + (uint32_t)choose(c, 4),
+                                   .shape = shape } };
         for (uint32_t k = 0; k < p->array.rank; k++)
             shape[k] = k + 1 == p->array.rank ? 4 << choose(c, 5) : 1 + (int64_t)choose(c, 4);
         REQUIRE(tn_array_nbytes(&p->array, &p->nbytes) == TN_OK);
@@ -70,7 +82,8 @@ static void add_weights(model *m, chooser *c)
         if (p->nbytes && choose(c, 4) == 0)
             data[choose(c, 256) % (p->nbytes / 4)] = odd[choose(c, sizeof odd / sizeof *odd)];
         p->data = data;
-        *t = (tn_tensor){ .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = p->array.rank, .shape = shape, .parts = p, .nparts = 1,
+        *t = (tn_tensor){ .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = p->array.rank,
+                          .shape = shape, .parts = p, .nparts = 1,
                           .layout = p->array.rank == 4 ? "NCHW" : NULL };
         m->count += !model_has(m, names[i]);
     }
@@ -118,7 +131,8 @@ static void choose_output(plan *p, chooser *c, unsigned number)
     create->drop_metadata = flags & 8;
     create->drop_names = flags & 16;
     create->ocp_names = flags & 32;
-    p->by_path = strcmp(create->format, "raw") == 0 && number;         /* the first result must not lie where the second goes */
+    /* The first result must not lie where the second goes. */
+    p->by_path = strcmp(create->format, "raw") == 0 && number;
     if (!number && strcmp(create->format, "raw") == 0)
         create->format = "ztensor";
     p->fd = memory_file(number);
@@ -193,7 +207,8 @@ static tn_file *run(const plan *p)
         REQUIRE(status != TN_ERR_IO && status != TN_ERR_NOMEM);
         return NULL;
     }
-    status = p->by_path ? tn_open(scratch_file("out.json"), &how, &copy, &err) : tn_open_fd(p->fd, &how, &copy, &err);
+    status = p->by_path ? tn_open(scratch_file("out.json"), &how, &copy, &err)
+            : tn_open_fd(p->fd, &how, &copy, &err);
     snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
     REQUIRE(status == TN_OK);
     require_note[0] = '\0';
@@ -208,7 +223,8 @@ static void check_same(const plan *p, const tn_file *copy)
         require_same_tensors(p->file, copy);
 }
 
-/* One conversion by rules of its own, into file `number`.  Takes the input, and gives what came of it, if anything did. */
+/* One conversion by rules of its own, into file `number`. Takes the input, and gives what came of it, if
+ * anything did. */
 static tn_file *step(tn_file *file, chooser *c, unsigned number, bool scarce)
 {
     plan p = { .file = file, .options = { .size = sizeof p.options } };

@@ -57,7 +57,8 @@ static tn_status parse_scarcely(const void *context, tn_error *err)
     tn_status status = tn_descriptors_parse(t->ptr, t->size, &set, err);
     if (status)
         return status;
-    status = tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), tn_descriptors_count(set) != 1, &json, &n, err);
+    status = tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set),
+                                  tn_descriptors_count(set) != 1, &json, &n, err);
     if (!status)
         free(json);
     tn_descriptors_free(set);

@@ -53,7 +53,8 @@ static void read_edits(const uint8_t *at, const uint8_t *end, edits *e)
         at = take_text(at, end, e->key[i]);
         if (!strchr(what, 'r'))
             at = take_text(at, end, e->text[i]);
-        e->at[i] = (tn_meta_edit){ .tensor = tensor ? e->tensor[i] : NULL, .key = e->key[i], .text = strchr(what, 'r') ? NULL : e->text[i] };
+        e->at[i] = (tn_meta_edit){ .tensor = tensor ? e->tensor[i] : NULL, .key = e->key[i],
+                                   .text = strchr(what, 'r') ? NULL : e->text[i] };
     }
 }
 
@@ -87,7 +88,8 @@ static void check_edited(const edits *e, const tn_file *before, tn_status status
     tn_file *after;
     tn_error err = { .text = "" };
     REQUIRE(tn_open(scratch_file("edited"), NULL, &after, &err) == TN_OK);
-    if (tn_compare(before, before, &options, NULL, &different, &err) == TN_OK && different == 0)        /* not damaged */
+    /* Not damaged. */
+    if (tn_compare(before, before, &options, NULL, &different, &err) == TN_OK && different == 0)
         REQUIRE(tn_compare(before, after, &options, NULL, &different, &err) == TN_OK && different == 0);
     for (size_t i = 0; i < e->count && status == TN_OK; i++)
         check_edit(after, e, i);
@@ -113,7 +115,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status)
         walk_error(&err, status);
     REQUIRE(!readable || status);
-    bool editable = !readable && (strcmp(tn_file_format(before), "ztensor") == 0 || strcmp(tn_file_format(before), "safetensors") == 0);
+    bool editable = !readable && (strcmp(tn_file_format(before), "ztensor") == 0 ||
+                                  strcmp(tn_file_format(before), "safetensors") == 0);
     REQUIRE(readable || editable || status == TN_ERR_UNSUPPORTED);
     if (editable && walk_is_small(before))
         check_edited(&e, before, status);

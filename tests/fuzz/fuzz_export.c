@@ -64,7 +64,8 @@ static void check_texts(const char *name)
     char prefix[TN_EXPORT_MAX_NAME + 1];
     tn_c_put_comment(&b, name);
     tn_buf_putc(&b, '\0');
-    REQUIRE(!b.bad && !strstr((const char *)b.data, "*/") && !strstr((const char *)b.data, "/*") && !strchr((const char *)b.data, '\n'));
+    REQUIRE(!b.bad && !strstr((const char *)b.data, "*/") && !strstr((const char *)b.data, "/*") &&
+            !strchr((const char *)b.data, '\n'));
     b.size = 0;
     tn_c_put_literal(&b, name, "    ");
     tn_buf_putc(&b, '\0');
@@ -83,20 +84,23 @@ static void check_export(void)
     static const int64_t shape[] = { 2 };
     tn_create_options create = { .size = sizeof create, .format = "ztensor", .replace = true, .jobs = 1 };
     tn_export_options options = { .size = sizeof options, .mli = TN_MLI_2_0, .name = "n", .replace = true };
-    tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape }, .nbytes = sizeof one, .data = one };
+    tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape },
+                     .nbytes = sizeof one, .data = one };
     tn_writer *w;
     tn_file *file;
     tn_error err = { .text = "" };
     char folder[100];
     REQUIRE(tn_create(scratch_file("named.zt"), &create, &w, &err) == TN_OK);
     for (size_t i = 0; i < nnames; i++) {
-        const tn_tensor t = { .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = 1, .shape = shape, .parts = &part, .nparts = 1 };
+        const tn_tensor t = { .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = 1,
+                              .shape = shape, .parts = &part, .nparts = 1 };
         if (tn_writer_add(w, &t, &err)) {
             tn_writer_abandon(w);
             return;
         }
     }
-    REQUIRE(tn_writer_finish(w, &err) == TN_OK && tn_open(scratch_file("named.zt"), NULL, &file, &err) == TN_OK);
+    REQUIRE(tn_writer_finish(w, &err) == TN_OK &&
+            tn_open(scratch_file("named.zt"), NULL, &file, &err) == TN_OK);
     snprintf(folder, sizeof folder, "%s", scratch_file("c"));
     tn_status status = tn_export_c(file, folder, &options, NULL, &err);
     REQUIRE(status == TN_OK || status == TN_ERR_LIMIT || (!nnames && status));

@@ -7,7 +7,8 @@
 /* Recognised by its name where content cannot tell. */
 static void open_named(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = { "a.idx", "a-idx3-ubyte", "a.idx3-ubyte", "a.idx1-float32", "idx3", "a-idx-ubyte", "a.idx3-" };
+    static const char *const names[] = { "a.idx", "a-idx3-ubyte", "a.idx3-ubyte", "a.idx1-float32", "idx3",
+                                         "a-idx-ubyte", "a.idx3-" };
     const char *name = scratch_file(names[size % (sizeof names / sizeof *names)]);
     tn_open_options options = { .size = sizeof options, .format = "idx" };
     tn_error err = { .text = "" };

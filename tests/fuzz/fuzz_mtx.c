@@ -27,7 +27,8 @@ static bool same_parts(const tn_tensor *a, const tn_tensor *b)
 
 static void write_again(const tn_file *file, bool symmetric)
 {
-    tn_create_options create = { .size = sizeof create, .format = "mtx", .jobs = 1, .mtx_symmetric = symmetric };
+    tn_create_options create = { .size = sizeof create, .format = "mtx", .jobs = 1,
+                                 .mtx_symmetric = symmetric };
     tn_status status;
     tn_file *copy = memory_again(file, &create, &status);
     REQUIRE(copy || (symmetric && status == TN_ERR_LOSS));

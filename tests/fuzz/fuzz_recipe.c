@@ -97,7 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (code == EXIT_DONE)
         (void)rules_have_datatypes(&rules);
     for (size_t i = 0; i < rules.ncasts; i++)
-        REQUIRE(rules.casts[i].glob[0] && (rules.casts[i].datatype || rules.casts[i].of || rules.casts[i].dtype != TN_UNKNOWN));
+        REQUIRE(rules.casts[i].glob[0] &&
+                (rules.casts[i].datatype || rules.casts[i].of || rules.casts[i].dtype != TN_UNKNOWN));
     rules_free(&rules);
     return 0;
 }

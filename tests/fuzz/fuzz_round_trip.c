@@ -42,12 +42,15 @@ static tn_file *open_checked(const place *at, const char *format, chooser *c)
 {
     tn_file *file = NULL;
     tn_error err = { 0 };
-    tn_open_options how = { .size = sizeof how, .format = choose(c, 2) ? format : NULL, .io = choose(c, 2) ? TN_IO_PREAD : TN_IO_MMAP };
-    REQUIRE((at->path ? tn_open(at->path, &how, &file, &err) : tn_open_fd(at->fd, &how, &file, &err)) == TN_OK);
+    tn_open_options how = { .size = sizeof how, .format = choose(c, 2) ? format : NULL };
+    how.io = choose(c, 2) ? TN_IO_PREAD : TN_IO_MMAP;
+    REQUIRE((at->path ? tn_open(at->path, &how, &file, &err)
+             : tn_open_fd(at->fd, &how, &file, &err)) == TN_OK);
     return file;
 }
 
-static tn_status write_model(const model *m, chooser *c, const place *at, const tn_create_options *options, tn_error *err)
+static tn_status write_model(const model *m, chooser *c, const place *at, const tn_create_options *options,
+                             tn_error *err)
 {
     tn_writer *w;
     tn_status status = tn_create(at->path ? at->path : "memory", options, &w, err);
@@ -64,7 +67,8 @@ static void check_conversion(const model *m, const tn_file *file, chooser *c)
     tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
     tn_error err = { 0 };
     place at = choose_place(c, "converted", 1);
-    tn_status status = at.path ? tn_convert(file, at.path, &options, NULL, &err) : tn_convert_into(file, at.fd, "converted", &options, &err);
+    tn_status status = at.path ? tn_convert(file, at.path, &options, NULL, &err)
+            : tn_convert_into(file, at.fd, "converted", &options, &err);
     if (status) {
         REQUIRE(err.status == TN_ERR_ARGUMENT && create.align && create.align < 64);
         return;

@@ -81,7 +81,8 @@ static void check_form(const char *text)
 /* What the text does not say comes from elsewhere. */
 static void check_defaults(const char *text)
 {
-    const tn_cast_rule defaults = { .is_virtual = true, .options = { .size = sizeof defaults.options, .overflow = TN_OVERFLOW_INF,
+    const tn_cast_rule defaults = { .is_virtual = true,
+                                    .options = { .size = sizeof defaults.options, .overflow = TN_OVERFLOW_INF,
                                     .round = TN_ROUND_UP }, .scaled = { .size = sizeof defaults.scaled } };
     tn_cast_rule rule;
     tn_error err = { .text = "" };

@@ -20,7 +20,8 @@ static void check_sizes(const tn_file *file)
             const tn_array stored = { .dtype = p->array.dtype, .rank = p->array.rank,
                                       .shape = p->storage.physical ? p->storage.physical : p->array.shape };
             uint64_t nbytes;
-            REQUIRE(stored.dtype == TN_UNKNOWN || (tn_array_nbytes(&stored, &nbytes) == TN_OK && p->storage.size == nbytes));
+            REQUIRE(stored.dtype == TN_UNKNOWN ||
+                    (tn_array_nbytes(&stored, &nbytes) == TN_OK && p->storage.size == nbytes));
         }
     }
 }
@@ -35,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     check_sizes(file);
     bool filler = size % 4 == 0;
-    tn_create_options create = { .size = sizeof create, .format = "safetensors", .jobs = 1, .filler = filler, .align = filler ? 64 : 0 };
+    tn_create_options create = { .size = sizeof create, .format = "safetensors", .jobs = 1, .filler = filler,
+                                 .align = filler ? 64 : 0 };
     if (walk_is_small(file))
         memory_same(file, &create);
     tn_close(file);

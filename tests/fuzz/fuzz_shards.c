@@ -87,7 +87,8 @@ static void remove_set(const tn_file *set)
 
 static void write_again(const tn_file *file, uint64_t shard_size)
 {
-    tn_create_options create = { .size = sizeof create, .format = "safetensors", .replace = true, .jobs = 1, .shard_size = shard_size };
+    tn_create_options create = { .size = sizeof create, .format = "safetensors", .replace = true, .jobs = 1,
+                                 .shard_size = shard_size };
     tn_convert_options options = { .size = sizeof options, .create = &create };
     tn_file *copy;
     tn_error err = { .text = "" };

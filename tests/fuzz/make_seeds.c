@@ -61,24 +61,30 @@ static void write_source(const char *path)
     tn_writer *w;
     char name[40];
     for (size_t i = 0; i < sizeof data; i++)
-        data[i] = (uint8_t)(i % 5 == 3 ? 0x3f : i % 3 == 0 ? 0 : i);
+        data[i] = i % 5 == 3 ? 0x3f : (uint8_t)(i * (i % 3 != 0));
     REQUIRE(tn_create(path, &options, &w, NULL) == TN_OK);
     REQUIRE(tn_writer_add_meta(w, &(tn_meta){ .key = "note", .text = "f\xc3\xbcr \"alle\"" }, NULL) == TN_OK);
-    REQUIRE(tn_writer_add_meta(w, &(tn_meta){ .key = "odd", .cbor = (const uint8_t *)"\xf9\x7e\x00", .cbor_size = 3 }, NULL) == TN_OK);
-    static const tn_meta meta[] = { { .key = "a", .text = "b" }, { .key = "n", .cbor = (const uint8_t *)"\x82\x01\xf6", .cbor_size = 3 },
+    REQUIRE(tn_writer_add_meta(w, &(tn_meta){ .key = "odd", .cbor = (const uint8_t *)"\xf9\x7e\x00",
+                                              .cbor_size = 3 }, NULL) == TN_OK);
+    static const tn_meta meta[] = { { .key = "a", .text = "b" },
+                                    { .key = "n", .cbor = (const uint8_t *)"\x82\x01\xf6", .cbor_size = 3 },
                                     { .key = "x", .cbor = (const uint8_t *)"\x41\x01", .cbor_size = 2 } };
-    for (unsigned i = 0; i < TN_DTYPE_COUNT + 2; i++) {
+    for (unsigned i = 0; i <= TN_DTYPE_COUNT; i++) {
         bool typed = i > 0 && i < TN_DTYPE_COUNT;
-        tn_array array = { .dtype = typed ? (tn_dtype)i : TN_FLOAT32, .rank = 1, .shape = i % 7 ? few : none };
+        tn_array array = { .dtype = (tn_dtype)i, .rank = 1, .shape = i % 7 ? few : none };
         if (!typed)
             array = (tn_array){ .dtype = TN_FLOAT32, .rank = i ? 4 : 2, .shape = i ? picture : matrix };
         if (i % 11 == 5)
             array.rank = 0;
         tn_part part = { .role = "data", .array = array, .data = data };
         REQUIRE(tn_array_nbytes(&array, &part.nbytes) == TN_OK);
-        snprintf(name, sizeof name, i == 0 ? "w" : i == TN_DTYPE_COUNT ? "nchw" : "t.%u", i);
-        const tn_tensor t = { .name = name, .form = "dense", .dtype = array.dtype, .rank = array.rank, .shape = array.shape,
-                              .parts = &part, .nparts = 1, .meta = meta, .nmeta = i % 4, .layout = i == TN_DTYPE_COUNT ? "NCHW" : NULL };
+        snprintf(name, sizeof name, "t.%u", i);
+        if (!typed)
+            strcpy(name, i ? "nchw" : "w");
+        const tn_tensor t = { .name = name, .form = "dense", .dtype = array.dtype, .rank = array.rank,
+                              .shape = array.shape,
+                              .parts = &part, .nparts = 1, .meta = meta, .nmeta = i % 4,
+                                  .layout = i == TN_DTYPE_COUNT ? "NCHW" : NULL };
         REQUIRE(tn_writer_add(w, &t, NULL) == TN_OK);
     }
     REQUIRE(tn_writer_finish(w, NULL) == TN_OK);
@@ -91,23 +97,37 @@ typedef struct recipe {
 } recipe;
 
 static const recipe recipes[] = {
-    { .only = NULL }, { .only = "w" }, { .only = "t.1*" }, { .only = "nchw" }, { .only = "t.7" }, { .only = "t.?" },
-    { .only = "w", .cast = "int8,per=tensor" }, { .only = "w", .cast = "int8,per=channel,axis=0,zero=asymmetric" },
-    { .only = "w", .cast = "uint8,per=tensor,zero=asymmetric" }, { .only = "w", .cast = "int4,per=channel,axis=1" },
-    { .only = "w", .cast = "fx8" }, { .only = "w", .cast = "sa8,per=channel,axis=0" }, { .only = "w", .cast = "sa32" },
-    { .only = "w", .cast = "mxfp4" }, { .only = "w", .cast = "mxfp6,store=unpacked" }, { .only = "w", .cast = "nvfp4" },
-    { .only = "w", .cast = "mxfp8,rotate=walsh32:7" }, { .only = "w", .cast = "mxfp4f4" }, { .only = "w", .cast = "2:4" },
-    { .only = "w", .cast = "int4|e5m2_t32n2m4" }, { .only = "w", .cast = "uint4|float16_int8_t8" }, { .only = "w", .cast = "bfloat16" },
-    { .only = "w", .form = "coo" }, { .only = "w", .form = "csr" }, { .only = "w", .form = "coo,index=uint64" },
-    { .only = "nchw", .form = "coo,index=int32" }, { .only = "w", .form = "csr,index=int32" }, { .only = "w", .form = "csr,index=uint64" },
-    { .only = "nchw", .layout = "NHWC" }, { .only = "nchw", .layout = "NHWC", .pad = "C=4" }, { .only = "w", .pad = "0=8,1=64,value=2" },
-    { .only = "w", .cast = "int8,per=tensor", .pad = "1=48" }, { .only = "w", .cast = "complex64", .form = "csr" },
-    { .only = "w", .cast = "int4", .form = "coo" }, { .only = "w", .cast = "bool", .form = "coo" }, { .only = "w", .cast = "uint8" },
+    { .only = NULL }, { .only = "w" }, { .only = "t.1*" }, { .only = "nchw" }, { .only = "t.7" },
+    { .only = "t.?" },
+    { .only = "w", .cast = "int8,per=tensor" },
+    { .only = "w", .cast = "int8,per=channel,axis=0,zero=asymmetric" },
+    { .only = "w", .cast = "uint8,per=tensor,zero=asymmetric" },
+    { .only = "w", .cast = "int4,per=channel,axis=1" },
+    { .only = "w", .cast = "fx8" }, { .only = "w", .cast = "sa8,per=channel,axis=0" },
+    { .only = "w", .cast = "sa32" },
+    { .only = "w", .cast = "mxfp4" }, { .only = "w", .cast = "mxfp6,store=unpacked" },
+    { .only = "w", .cast = "nvfp4" },
+    { .only = "w", .cast = "mxfp8,rotate=walsh32:7" }, { .only = "w", .cast = "mxfp4f4" },
+    { .only = "w", .cast = "2:4" },
+    { .only = "w", .cast = "int4|e5m2_t32n2m4" }, { .only = "w", .cast = "uint4|float16_int8_t8" },
+    { .only = "w", .cast = "bfloat16" },
+    { .only = "w", .form = "coo" }, { .only = "w", .form = "csr" },
+    { .only = "w", .form = "coo,index=uint64" },
+    { .only = "nchw", .form = "coo,index=int32" }, { .only = "w", .form = "csr,index=int32" },
+    { .only = "w", .form = "csr,index=uint64" },
+    { .only = "nchw", .layout = "NHWC" }, { .only = "nchw", .layout = "NHWC", .pad = "C=4" },
+    { .only = "w", .pad = "0=8,1=64,value=2" },
+    { .only = "w", .cast = "int8,per=tensor", .pad = "1=48" },
+    { .only = "w", .cast = "complex64", .form = "csr" },
+    { .only = "w", .cast = "int4", .form = "coo" }, { .only = "w", .cast = "bool", .form = "coo" },
+    { .only = "w", .cast = "uint8" },
 };
 
 static const struct { const char *format, *target, *suffix; } formats[] = {
-    { "ztensor", "ztensor", ".zt" }, { "safetensors", "safetensors", ".safetensors" }, { "npy", "npy", ".npy" }, { "npz", "npz", ".npz" },
-    { "scipy-npz", "npz", ".npz" }, { "btf", "btf", ".btf" }, { "mtx", "mtx", ".mtx" }, { "raw", "raw", ".json" },
+    { "ztensor", "ztensor", ".zt" }, { "safetensors", "safetensors", ".safetensors" },
+    { "npy", "npy", ".npy" }, { "npz", "npz", ".npz" },
+    { "scipy-npz", "npz", ".npz" }, { "btf", "btf", ".btf" }, { "mtx", "mtx", ".mtx" },
+    { "raw", "raw", ".json" },
 };
 
 static void convert(const tn_file *file, const recipe *r, size_t format, unsigned variant)
@@ -119,7 +139,8 @@ static void convert(const tn_file *file, const recipe *r, size_t format, unsigne
     tn_cast_rule cast = { .glob = "" };
     tn_error err = { .text = "" };
     bool zt = format == 0;
-    tn_create_options create = { .size = sizeof create, .format = formats[format].format, .replace = true, .jobs = 1,
+    tn_create_options create = { .size = sizeof create, .format = formats[format].format, .replace = true,
+                                 .jobs = 1,
                                  .drop_metadata = formats[format].format[0] == 'b', .drop_names = true };
     create.encoding = zt && variant % 2 && !r->pad ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
     create.checksum = zt ? (tn_checksum)(variant % 3) : TN_CHECKSUM_NONE;
@@ -137,9 +158,12 @@ static void convert(const tn_file *file, const recipe *r, size_t format, unsigne
     if (status)
         fprintf(stderr, "make_seeds: %s\n", err.text);
     REQUIRE(status == TN_OK);
-    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE,
-                                   .only = &r->only, .nonly = r->only != NULL, .forms = &form, .nforms = r->form != NULL,
-                                   .layouts = &layout, .nlayouts = r->layout != NULL, .pads = &pad, .npads = r->pad != NULL,
+    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE,
+                                   .checksum = TN_CHOOSE,
+                                   .only = &r->only, .nonly = r->only != NULL, .forms = &form,
+                                       .nforms = r->form != NULL,
+                                   .layouts = &layout, .nlayouts = r->layout != NULL, .pads = &pad,
+                                       .npads = r->pad != NULL,
                                    .casts = &cast, .ncasts = r->cast != NULL };
     snprintf(path, sizeof path, "%s", scratch_file("seed"));
     strcat(path, formats[format].suffix);
@@ -172,7 +196,8 @@ static void write_models(void)
         char path[120];
         chooser c = { .seed = seed };
         model m;
-        tn_create_options options = { .size = sizeof options, .format = zt ? "ztensor" : "safetensors", .replace = true, .jobs = 1 };
+        tn_create_options options = { .size = sizeof options, .format = zt ? "ztensor" : "safetensors",
+                                      .replace = true, .jobs = 1 };
         options.encoding = zt && seed % 3 == 0 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
         options.checksum = zt ? (tn_checksum)(seed % 3) : TN_CHECKSUM_NONE;
         snprintf(path, sizeof path, "%s", scratch_file("model"));
@@ -191,7 +216,8 @@ static void write_models(void)
 
 static void write_set(const tn_file *file, const char *only, uint64_t shard_size)
 {
-    tn_create_options create = { .size = sizeof create, .format = "safetensors", .replace = true, .jobs = 1, .shard_size = shard_size };
+    tn_create_options create = { .size = sizeof create, .format = "safetensors", .replace = true, .jobs = 1,
+                                 .shard_size = shard_size };
     tn_convert_options options = { .size = sizeof options, .create = &create, .only = &only, .nonly = 1 };
     char path[120];
     uint8_t bytes[LARGEST], input[LARGEST];
@@ -254,8 +280,10 @@ static void write_indices(void)
 
 static void write_edits(void)
 {
-    static const char *const edits[] = { "\nkey\ntext\n", "r\nnote\n", "t\nw\na\nother\n", "rt\nw\na\n", "\nnote\n\n\nodd\nx\nr\nnote\n",
-                                         "\ntenon\n1\n", "\ntenon:w\n1\n", "t\nnchw\nk\nv\n", "t\nnone\nk\nv\n", "t\nw\nname\nv\n",
+    static const char *const edits[] = { "\nkey\ntext\n", "r\nnote\n", "t\nw\na\nother\n", "rt\nw\na\n",
+                                         "\nnote\n\n\nodd\nx\nr\nnote\n",
+                                         "\ntenon\n1\n", "\ntenon:w\n1\n", "t\nnchw\nk\nv\n",
+                                         "t\nnone\nk\nv\n", "t\nw\nname\nv\n",
                                          "t\nt.5\ndtype\nv\n", "rt\nt.5\nn\n" };
     for (size_t i = 0; i < nsmall; i++) {
         uint8_t input[SMALL_FILE + 100];
@@ -267,7 +295,8 @@ static void write_edits(void)
         put_seed("edit", input, n + 1 + small_size[i]);
     }
     static const char text[] = "\nk\nv\n\xff%%MatrixMarket matrix array real general\n1 1\n1\n";
-    static const char document[] = "\nk\nv\n\xff{\"format\":\"COO\",\"shape\":[2],\"nnz\":1,\"indices\":{\"data\":[[1]],\"dtype\":\"INT32\"},"
+    static const char document[] = "\nk\nv\n\xff{\"format\":\"COO\","
+                                   "\"shape\":[2],\"nnz\":1,\"indices\":{\"data\":[[1]],\"dtype\":\"INT32\"},"
                                    "\"values\":{\"data\":[1.5],\"dtype\":\"FLOAT32\"}}";
     static const char bad[] = "\n\x80\xc0k\nv\n\xffZTEN0001\x80\1\0\0\0\0\0\0\0";
     put_seed("edit", text, sizeof text - 1);
@@ -278,12 +307,14 @@ static void write_edits(void)
 /* Names that become the same words, long ones, and those that C reads as something else. */
 static void write_names(void)
 {
-    static const char *const lists[] = { "a.b\na_b\na b\na..b\n_a_b_\na_b_2\na.b.2\n", "?\?/\n*/\n/*\n\"\\\n%s\n\x01\x7f\n\xc3\xa9\n", "1\n2.\n_\n.\n" };
+    static const char *const lists[] = { "a.b\na_b\na b\na..b\n_a_b_\na_b_2\na.b.2\n",
+                                         "?\?/\n*/\n/*\n\"\\\n%s\n\x01\x7f\n\xc3\xa9\n", "1\n2.\n_\n.\n" };
     char longest[3001];
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         put_seed("export", lists[i], strlen(lists[i]));
     for (size_t i = 0; i < sizeof longest - 1; i++)
-        longest[i] = i == 1000 || i == 1200 ? '\n' : i % 13 == 0 ? '.' : (char)('a' + i % 7);
+        longest[i] = i % 13 == 0 ? '.' : (char)('a' + i % 7);
+    longest[1000] = longest[1200] = '\n';
     put_seed("export", longest, sizeof longest - 1);
     put_seed("export", longest, 1200);
 }
@@ -319,7 +350,8 @@ static void write_conversations(const char *packets)
     for (size_t i = 0; i < nsmall; i += 4) {
         packet.size = 0;
         bool in_place = memcmp(small[i], "ZTEN", 4) != 0;
-        const tn_wire file = { .kind = TN_WIRE_FILE, .name = "f", .format = in_place ? "safetensors" : "ztensor", .bytes = small_size[i],
+        const char *format = in_place ? "safetensors" : "ztensor";
+        const tn_wire file = { .kind = TN_WIRE_FILE, .name = "f", .format = format, .bytes = small_size[i],
                                .in_place = in_place };
         REQUIRE(tn_wire_encode(&file, &packet, NULL) == TN_OK);
         size_t at = put_piece(input, 0, in_place ? 3 : 1, packet.data, packet.size);
@@ -396,7 +428,8 @@ static void put_hex(const char *target, const char *text, size_t n)
 /* A codebook as the file that a recipe names. */
 static void put_codebook(const char *target, const char *text, size_t n)
 {
-    static const char recipe[] = "# codes\n*.w=table.json|e8m0_t32s4,round=even  # a rule\n\nbias=float16\n\xff";
+    static const char recipe[] = "# codes\n"
+                                 "*.w=table.json|e8m0_t32s4,round=even  # a rule\n\nbias=float16\n\xff";
     uint8_t input[LARGEST];
     if (n < 2 || text[0] != '{')
         return;
@@ -430,7 +463,8 @@ static void put_header(const char *target, const char *text, size_t n)
 /* An index without shards, as fuzz_shards takes it. */
 static void put_index(const char *target, const char *text, size_t n)
 {
-    static const char shard[] = "\x3e\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}          \1";
+    static const char shard[] = "\x3e\0\0\0\0\0\0\0"
+                                "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}          \1";
     uint8_t input[LARGEST];
     if (n < 2 || text[0] != '{')
         return;
@@ -468,18 +502,27 @@ static void put_packet(const char *target, const char *text, size_t n)
 }
 
 static const struct { const char *file, *target; literal_fn put; } texts[] = {
-    { "test_rules", "rules", put_text }, { "test_rules_datatype", "rules", put_text }, { "test_rules_fixed", "rules", put_text },
+    { "test_rules", "rules", put_text }, { "test_rules_datatype", "rules", put_text },
+    { "test_rules_fixed", "rules", put_text },
     { "test_rules", "recipe", put_text }, { "test_rules_datatype", "recipe", put_text },
     { "test_codebook", "recipe", put_codebook }, { "test_datatype_files", "recipe", put_codebook },
-    { "test_datatype", "datatype", put_text }, { "test_datatype_files", "datatype", put_text }, { "test_codebook", "datatype", put_text },
-    { "test_json", "json", put_text }, { "test_transcode", "json", put_text }, { "test_cbor", "cbor", put_hex },
-    { "test_transcode", "cbor", put_hex }, { "test_json", "cbor", put_hex }, { "test_descriptor_parse", "descriptor", put_text },
+    { "test_datatype", "datatype", put_text }, { "test_datatype_files", "datatype", put_text },
+    { "test_codebook", "datatype", put_text },
+    { "test_json", "json", put_text }, { "test_transcode", "json", put_text },
+    { "test_cbor", "cbor", put_hex },
+    { "test_transcode", "cbor", put_hex }, { "test_json", "cbor", put_hex },
+    { "test_descriptor_parse", "descriptor", put_text },
     { "test_descriptor_refuse", "descriptor", put_text }, { "test_descriptor_check", "descriptor", put_text },
-    { "test_symbols", "descriptor", put_text }, { "test_raw", "raw", put_text }, { "test_raw_damage", "raw", put_text },
-    { "test_raw_sparse", "raw", put_text }, { "test_raw_datatype", "raw", put_text }, { "test_raw_properties", "raw", put_text },
-    { "test_mtx", "mtx", put_text }, { "test_mtx_number", "mtx", put_text }, { "test_safetensors", "safetensors", put_header },
-    { "test_shards_hostile", "shards", put_index }, { "test_safetensors", "shards", put_index }, { "test_npy", "npy", put_array },
-    { "test_wire", "wire", put_packet }, { "test_share_hostile", "wire", put_packet }, { "test_c_names", "export", put_text },
+    { "test_symbols", "descriptor", put_text }, { "test_raw", "raw", put_text },
+    { "test_raw_damage", "raw", put_text },
+    { "test_raw_sparse", "raw", put_text }, { "test_raw_datatype", "raw", put_text },
+    { "test_raw_properties", "raw", put_text },
+    { "test_mtx", "mtx", put_text }, { "test_mtx_number", "mtx", put_text },
+    { "test_safetensors", "safetensors", put_header },
+    { "test_shards_hostile", "shards", put_index }, { "test_safetensors", "shards", put_index },
+    { "test_npy", "npy", put_array },
+    { "test_wire", "wire", put_packet }, { "test_share_hostile", "wire", put_packet },
+    { "test_c_names", "export", put_text },
 };
 
 int main(int argc, char **argv)

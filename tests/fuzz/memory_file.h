@@ -22,7 +22,8 @@ static inline int memory_file(unsigned number)
     return fds[number];
 }
 
-/* Writes a file again as `create` says and opens what came of it; NULL: refused with a reason, and *status says why. */
+/* Writes a file again as `create` says and opens what came of it; NULL: refused with a reason, and *status
+ * says why. */
 static inline tn_file *memory_again(const tn_file *file, const tn_create_options *create, tn_status *status)
 {
     int fd = memory_file(0);

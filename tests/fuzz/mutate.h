@@ -50,7 +50,8 @@ static inline size_t mutant_pick(mutant *m, size_t n)
     return n ? (size_t)(mutant_random(m) % n) : 0;
 }
 
-/* `n` bytes instead of `gone` at `at`; nothing happens where they do not fit.  They may be the mutant's own. */
+/* `n` bytes instead of `gone` at `at`; nothing happens where they do not fit. They may be the mutant's
+ * own. */
 static inline bool replace_range(mutant *m, size_t at, size_t gone, const void *bytes, size_t n)
 {
     if (at > m->size || gone > m->size - at || m->size - gone + n > m->cap)
@@ -161,7 +162,8 @@ static inline size_t scan_json(spans *s, size_t at, size_t from, int parent, int
     if (first == '"') {
         at = skip_string(s, at);
     } else if (first == '{' || first == '[') {
-        for (at = skip_space(s, at + 1); at < s->size && s->text[at] != '}' && s->text[at] != ']'; at = skip_space(s, at)) {
+        at = skip_space(s, at + 1);
+        for (; at < s->size && !memchr("]}", s->text[at], 2); at = skip_space(s, at)) {
             size_t member = at;
             if (first == '{' && s->text[at] == '"') {
                 int key = add_span(s, at, at, own);
@@ -188,10 +190,14 @@ static inline size_t scan_json(spans *s, size_t at, size_t from, int parent, int
 static inline const char *odd_json(mutant *m)
 {
     static const char *const odd[] = {
-        "0", "1", "2", "3", "4", "8", "16", "-1", "-0", "0.5", "1.5", "1e999", "1e-999", "255", "4294967296", "9007199254740993",
-        "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "18446744073709551616",
-        "1e3", "01", "null", "true", "false", "[]", "{}", "[1]", "[2,3]", "[1,1,1]", "[null]", "{\"a\":1}", "\"\"", "\"a\"",
-        "\"\\u0000\"", "\"\\ud83d\\ude42\"", "\"\\ud800\"", "\"\xc3\xa9\"", "\"\xff\"", "\"0\"", "\"*\"", "\"..\"", "\"a/b\"",
+        "0", "1", "2", "3", "4", "8", "16", "-1", "-0", "0.5", "1.5", "1e999", "1e-999", "255", "4294967296",
+        "9007199254740993",
+        "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615",
+        "18446744073709551616",
+        "1e3", "01", "null", "true", "false", "[]", "{}", "[1]", "[2,3]", "[1,1,1]", "[null]", "{\"a\":1}",
+        "\"\"", "\"a\"",
+        "\"\\u0000\"", "\"\\ud83d\\ude42\"", "\"\\ud800\"", "\"\xc3\xa9\"", "\"\xff\"", "\"0\"", "\"*\"",
+        "\"..\"", "\"a/b\"",
     };
     return odd[mutant_pick(m, sizeof odd / sizeof *odd)];
 }
@@ -251,7 +257,8 @@ static inline void mutate_json(mutant *m, size_t begin, size_t n)
     span v = own->at[mutant_pick(m, (size_t)own->count)], w = own->at[mutant_pick(m, (size_t)own->count)];
     const char *odd = odd_json(m);
     free(own);
-    bool nested = v.end - v.begin > 3 && m->data[v.begin] == '"' && (m->data[v.begin + 1] == '{' || m->data[v.begin + 1] == '[');
+    bool nested = v.end - v.begin > 3 && m->data[v.begin] == '"' &&
+                  (m->data[v.begin + 1] == '{' || m->data[v.begin + 1] == '[');
     switch (mutant_pick(m, 8)) {
     case 0: delete_json(m, &v); break;
     case 1: double_json(m, &v); break;
@@ -321,9 +328,14 @@ static inline size_t scan_cbor(spans *s, size_t at, size_t from, int parent, int
 
 static inline size_t put_head(uint8_t *to, unsigned major, uint64_t value)
 {
-    unsigned width = value < 24 ? 0 : value < 256 ? 1 : value < 65536 ? 2 : value >> 32 ? 8 : 4;
-    static const uint8_t info[] = { 0, 24, 25, 0, 26, 0, 0, 0, 27 };
-    to[0] = (uint8_t)(major << 5 | (width ? info[width] : (unsigned)value));
+    unsigned width = 8, info = 27;
+    for (; width > 1 && value >> 4 * width == 0; info--)
+        width /= 2;
+    if (value < 24) {
+        width = 0;
+        info = (unsigned)value;
+    }
+    to[0] = (uint8_t)(major << 5 | info);
     for (unsigned i = 0; i < width; i++)
         to[1 + i] = (uint8_t)(value >> 8 * (width - 1 - i));
     return 1 + width;
@@ -362,12 +374,18 @@ static inline void mutate_string(mutant *m, const span *v)
 static inline void odd_cbor(mutant *m, const span *v)
 {
     static const struct { const char *bytes; size_t n; } odd[] = {
-        { "\x00", 1 }, { "\x01", 1 }, { "\x02", 1 }, { "\x03", 1 }, { "\x08", 1 }, { "\x18\x40", 2 }, { "\x18\x80", 2 }, { "\x19\x01\x00", 3 },
-        { "\x20", 1 }, { "\x1b\xff\xff\xff\xff\xff\xff\xff\xff", 9 }, { "\x1b\x7f\xff\xff\xff\xff\xff\xff\xff", 9 }, { "\xf4", 1 },
-        { "\xf5", 1 }, { "\xf6", 1 }, { "\xf7", 1 }, { "\xe0", 1 }, { "\x60", 1 }, { "\x40", 1 }, { "\x41\x00", 2 }, { "\x61" "a", 2 },
-        { "\x61\x00", 2 }, { "\x80", 1 }, { "\xa0", 1 }, { "\x81\x01", 2 }, { "\x82\x02\x03", 3 }, { "\x9f\xff", 2 }, { "\xbf\xff", 2 },
-        { "\x7f\x61" "a\xff", 4 }, { "\x5f\x41\x01\xff", 4 }, { "\xc1\x01", 2 }, { "\xf9\x7e\x00", 3 }, { "\xfa\x3f\x80\x00\x00", 5 },
-        { "\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00", 9 }, { "\x3b\x7f\xff\xff\xff\xff\xff\xff\xff", 9 }, { "\xa1\x61" "a\x01", 4 },
+        { "\x00", 1 }, { "\x01", 1 }, { "\x02", 1 }, { "\x03", 1 }, { "\x08", 1 }, { "\x18\x40", 2 },
+        { "\x18\x80", 2 }, { "\x19\x01\x00", 3 },
+        { "\x20", 1 }, { "\x1b\xff\xff\xff\xff\xff\xff\xff\xff", 9 },
+        { "\x1b\x7f\xff\xff\xff\xff\xff\xff\xff", 9 }, { "\xf4", 1 },
+        { "\xf5", 1 }, { "\xf6", 1 }, { "\xf7", 1 }, { "\xe0", 1 }, { "\x60", 1 }, { "\x40", 1 },
+        { "\x41\x00", 2 }, { "\x61" "a", 2 },
+        { "\x61\x00", 2 }, { "\x80", 1 }, { "\xa0", 1 }, { "\x81\x01", 2 }, { "\x82\x02\x03", 3 },
+        { "\x9f\xff", 2 }, { "\xbf\xff", 2 },
+        { "\x7f\x61" "a\xff", 4 }, { "\x5f\x41\x01\xff", 4 }, { "\xc1\x01", 2 }, { "\xf9\x7e\x00", 3 },
+        { "\xfa\x3f\x80\x00\x00", 5 },
+        { "\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00", 9 }, { "\x3b\x7f\xff\xff\xff\xff\xff\xff\xff", 9 },
+        { "\xa1\x61" "a\x01", 4 },
     };
     size_t i = mutant_pick(m, sizeof odd / sizeof *odd);
     replace_range(m, v->begin, v->end - v->begin, odd[i].bytes, odd[i].n);
@@ -384,7 +402,9 @@ static inline void mutate_cbor(mutant *m, size_t begin, size_t n)
     if (n)
         scan_cbor(s, begin, begin, -1, 0);
     span none = { .begin = begin, .end = begin, .from = begin, .body = begin, .parent = -1 };
-    span v = s->count ? s->at[mutant_pick(m, (size_t)s->count)] : none, w = s->count ? s->at[mutant_pick(m, (size_t)s->count)] : none;
+    if (!s->count)
+        s->at[s->count++] = none;
+    span v = s->at[mutant_pick(m, (size_t)s->count)], w = s->at[mutant_pick(m, (size_t)s->count)];
     bool string = v.end > v.begin && (m->data[v.begin] >> 5 == 2 || m->data[v.begin] >> 5 == 3);
     switch (mutant_pick(m, 7)) {
     case 0:
@@ -426,7 +446,8 @@ static inline uint64_t st_bytes(const spans *s, const span *dtype, const span *s
     uint64_t bits = 0;
     for (unsigned i = 1; i < TN_DTYPE_COUNT; i++) {
         const char *name = tn_dtype_get((tn_dtype)i)->safetensors;
-        if (name && dtype->end - dtype->begin == strlen(name) + 2 && memcmp(s->text + dtype->begin + 1, name, strlen(name)) == 0)
+        if (name && dtype->end - dtype->begin == strlen(name) + 2 &&
+            memcmp(s->text + dtype->begin + 1, name, strlen(name)) == 0)
             bits = tn_dtype_get((tn_dtype)i)->bits;
     }
     bool digits = false;
@@ -513,7 +534,8 @@ static inline const span *find_item(const spans *s, int map, const char *key)
 {
     for (int i = 1; i < s->count; i++)
         if (s->at[i].parent == map && !s->at[i].is_key && s->at[i].from != s->at[i].begin &&
-            s->at[i].begin - s->at[i].from == 1 + strlen(key) && memcmp(s->text + s->at[i].from + 1, key, strlen(key)) == 0)
+            s->at[i].begin - s->at[i].from == 1 + strlen(key) &&
+            memcmp(s->text + s->at[i].from + 1, key, strlen(key)) == 0)
             return &s->at[i];
     return NULL;
 }
@@ -526,7 +548,8 @@ static inline void zt_checksums(mutant *m, size_t index_at, size_t index_size)
     *s = (spans){ .text = m->data, .size = index_at + index_size };
     scan_cbor(s, index_at, index_at, -1, 0);
     for (int i = 1; i < s->count; i++) {
-        const span *offset = find_item(s, i, "offset"), *size = find_item(s, i, "size"), *sum = find_item(s, i, "checksum");
+        const span *offset = find_item(s, i, "offset"), *size = find_item(s, i, "size");
+        const span *sum = find_item(s, i, "checksum");
         size_t body;
         if (!offset || !size || !sum || sum->end - sum->body < 10)
             continue;
@@ -536,7 +559,8 @@ static inline void zt_checksums(mutant *m, size_t index_at, size_t index_size)
         tn_checksum kind = tn_checksum_kind(prefix);
         tn_digest digest;
         tn_hash hash;
-        if (at > index_at || n > index_at - at || kind == TN_CHECKSUM_UNKNOWN || tn_hash_begin(&hash, kind, NULL))
+        if (at > index_at || n > index_at - at || kind == TN_CHECKSUM_UNKNOWN ||
+            tn_hash_begin(&hash, kind, NULL))
             continue;
         tn_hash_update(&hash, m->data + at, (size_t)n);
         if (tn_hash_end(&hash, &digest, NULL))
@@ -570,7 +594,8 @@ static inline size_t mutate_ztensor(uint8_t *data, size_t size, size_t max_size,
 
 /* ---- .npy ---- */
 
-/* Elements that the header asks for: numbers behind 'shape' times those behind 'descr'; as far as they are simple. */
+/* Elements that the header asks for: numbers behind 'shape' times those behind 'descr'; as far as they are
+ * simple. */
 static inline uint64_t npy_bytes(const char *header)
 {
     const char *descr = strstr(header, "'descr'"), *shape = strstr(header, "'shape'");
@@ -623,7 +648,8 @@ static inline size_t mutate_npy(uint8_t *data, size_t size, size_t max_size, uns
 /* Eight bytes come or go, or a word becomes another; the table of offsets follows. */
 static inline size_t mutate_btf(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    static const uint64_t words[] = { 0, 1, 2, 3, 4, 5, 7, 8, 16, 64, 65, UINT64_C(1) << 32, UINT64_C(1) << 62, INT64_MAX, UINT64_MAX };
+    static const uint64_t words[] = { 0, 1, 2, 3, 4, 5, 7, 8, 16, 64, 65, UINT64_C(1) << 32,
+                                      UINT64_C(1) << 62, INT64_MAX, UINT64_MAX };
     static const uint8_t none[8];
     mutant m = { .data = data, .size = size, .cap = max_size, .random = seed };
     uint64_t n = size >= 16 ? get_le(data, 8) : 0;

@@ -33,7 +33,8 @@ static inline void zip_free(zip_parts *z)
 
 static inline bool inflate_raw(const uint8_t *bytes, size_t n, uint8_t *out, size_t *size)
 {
-    z_stream z = { .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (unsigned)n, .next_out = out, .avail_out = MEMBER_BYTES };
+    z_stream z = { .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (unsigned)n, .next_out = out,
+                   .avail_out = MEMBER_BYTES };
     if (inflateInit2(&z, -15) != Z_OK)
         return false;
     bool done = inflate(&z, Z_FINISH) == Z_STREAM_END;
@@ -45,8 +46,10 @@ static inline bool inflate_raw(const uint8_t *bytes, size_t n, uint8_t *out, siz
 /* The member whose entry stands at `entry`; false if it cannot be taken apart. */
 static inline bool zip_take(zip_parts *z, const uint8_t *data, size_t size, const uint8_t *entry)
 {
-    size_t name = (size_t)get_le(entry + 28, 2), at = (size_t)get_le(entry + ENTRY_PLACE, 4), n = (size_t)get_le(entry + ENTRY_SIZE, 4);
-    if (z->count == MEMBERS_MAX || name >= MEMBER_NAME || entry + ENTRY_NAME + name > data + size || size < LOCAL_NAME ||
+    size_t name = (size_t)get_le(entry + 28, 2), n = (size_t)get_le(entry + ENTRY_SIZE, 4);
+    size_t at = (size_t)get_le(entry + ENTRY_PLACE, 4);
+    if (z->count == MEMBERS_MAX || name >= MEMBER_NAME || entry + ENTRY_NAME + name > data + size ||
+        size < LOCAL_NAME ||
         at > size - LOCAL_NAME)
         return false;
     size_t from = at + LOCAL_NAME + (size_t)get_le(data + at + 26, 2) + (size_t)get_le(data + at + 28, 2);
@@ -58,7 +61,8 @@ static inline bool zip_take(zip_parts *z, const uint8_t *data, size_t size, cons
     z->at[z->count].size = n;
     if (z->at[z->count].method == TN_ZIP_STORED)
         memcpy(bytes, data + from, n);
-    else if (z->at[z->count].method != TN_ZIP_DEFLATED || !inflate_raw(data + from, n, bytes, &z->at[z->count].size)) {
+    else if (z->at[z->count].method != TN_ZIP_DEFLATED ||
+             !inflate_raw(data + from, n, bytes, &z->at[z->count].size)) {
         free(bytes);
         return false;
     }
@@ -79,7 +83,8 @@ static inline bool zip_read(zip_parts *z, const uint8_t *data, size_t size)
     for (size_t i = 0; i < count; i++) {
         if (at > size || size - at < ENTRY_NAME || !zip_take(z, data, size, data + at))
             return false;
-        at += ENTRY_NAME + (size_t)(get_le(data + at + 28, 2) + get_le(data + at + 30, 2) + get_le(data + at + 32, 2));
+        const uint8_t *sizes = data + at + 28;          /* of its name, extra field and comment */
+        at += ENTRY_NAME + (size_t)(get_le(sizes, 2) + get_le(sizes + 2, 2) + get_le(sizes + 4, 2));
     }
     return count > 0;
 }
@@ -88,7 +93,8 @@ static inline void zip_change(zip_parts *z, mutant *m)
 {
     size_t i = mutant_pick(m, z->count), k = mutant_pick(m, z->count), n;
     char name[MEMBER_NAME];
-    mutant member = { .data = z->at[i].bytes, .size = z->at[i].size, .cap = MEMBER_BYTES, .random = mutant_random(m) };
+    mutant member = { .data = z->at[i].bytes, .size = z->at[i].size, .cap = MEMBER_BYTES,
+                      .random = mutant_random(m) };
     switch (mutant_pick(m, 8)) {
     case 0:
         memcpy(name, z->at[i].name, sizeof name);

@@ -27,7 +27,11 @@ static bool must_fail(void)
 void *__wrap_malloc(size_t n) { return must_fail() ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return must_fail() ? NULL : __real_calloc(n, size); }
 void *__wrap_realloc(void *old, size_t n) { return must_fail() ? NULL : __real_realloc(old, n); }
-void *__wrap_aligned_alloc(size_t align, size_t n) { return must_fail() ? NULL : __real_aligned_alloc(align, n); }
+
+void *__wrap_aligned_alloc(size_t align, size_t n)
+{
+    return must_fail() ? NULL : __real_aligned_alloc(align, n);
+}
 
 long scarce_from(long n)
 {
@@ -41,7 +45,8 @@ bool scarce_failed(void)
     return atomic_load(&failed);
 }
 
-/* Freed memory is used again soon: keeping it costs a page fault for every large buffer, a third of the time of an input. */
+/* Freed memory is used again soon: keeping it costs a page fault for every large buffer, a third of the time
+ * of an input. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

@@ -27,7 +27,8 @@ static inline uint64_t scarce_choice(const uint8_t *data, size_t size)
     return h ^ h >> 29;
 }
 
-/* What must come out whichever allocation fails: the same as before, or TN_ERR_NOMEM.  The input chooses which ones. */
+/* What must come out whichever allocation fails: the same as before, or TN_ERR_NOMEM. The input chooses which
+ * ones. */
 typedef tn_status (*scarce_fn)(const void *context, tn_error *err);
 
 static inline void scarce_check(scarce_fn run, const void *context, uint64_t choice)
@@ -42,7 +43,8 @@ static inline void scarce_check(scarce_fn run, const void *context, uint64_t cho
         tn_status status = run(context, &err);
         bool failed = scarce_failed();
         scarce_from(0);
-        snprintf(require_note, sizeof require_note, "(allocation %ld of %ld: status %d, not %d; the error says %d: %.100s)",
+        snprintf(require_note, sizeof require_note,
+                 "(allocation %ld of %ld: status %d, not %d; the error says %d: %.100s)",
                  1 + (long)(choice % (uint64_t)n), n, (int)status, (int)plain, (int)err.status, err.text);
         REQUIRE(status == plain || (failed && status == TN_ERR_NOMEM));
         REQUIRE(!status || (err.status == status && err.text[0]));

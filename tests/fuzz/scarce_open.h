@@ -21,7 +21,8 @@ static inline tn_status scarce_read(const tn_file *file, tn_error *err)
         for (uint32_t k = 0; k < tn_file_tensor(file, i)->nparts; k++) {
             const tn_part *part = &tn_file_tensor(file, i)->parts[k];
             tn_error why = { .text = "" };
-            tn_status status = part->nbytes <= sizeof room ? tn_part_read(file, part, room, part->nbytes, &why) : TN_OK;
+            tn_status status = part->nbytes <= sizeof room
+                    ? tn_part_read(file, part, room, part->nbytes, &why) : TN_OK;
             if (!status || (first && status != TN_ERR_NOMEM))
                 continue;
             first = status;
