@@ -54,10 +54,11 @@ static tn_status tick(void *context, tn_error *err)
 static tn_status check_floats(const making *m, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(m->source->dtype);
-    if (type && type->kind == TN_KIND_FLOAT)
+    bool is_float = type && type->kind == TN_KIND_FLOAT;
+    if (is_float && type->specials != TN_SPECIALS_E8M0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a float type but found %s: cast it to f32 first",
-                   tn_quote_z(m->source->name).text, type ? type->name : "an unknown type");
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a %s type but found %s: cast it to f32 first",
+                   tn_quote_z(m->source->name).text, is_float ? "signed float" : "float", type ? type->name : "an unknown type");
 }
 
 /* ---- order ---- */

@@ -728,6 +728,11 @@ static void what_has_no_values_or_another_datatype_is_refused(void)
     must_fail("in.zt", (wish){ .cast = "fx8" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32: "
               "cast it to f32 first");
     must_fail("in.zt", (wish){ .cast = "sa8,scale=1" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32");
+    static const char *const unsigned_casts[] = { "fx8", "fx16,frac=3", "sa8", "sa32,scale=1", "int8,per=tensor", "mxfp4" };
+    write_values("in.zt", TN_FLOAT8_E8M0, integers, 1, &(int64_t){ 3 });
+    for (size_t i = 0; i < sizeof unsigned_casts / sizeof *unsigned_casts; i++)     /* no scaled tensor has such values */
+        must_fail("in.zt", (wish){ .cast = unsigned_casts[i] }, TN_ERR_ARGUMENT,
+                  "tensor \"t\": expected values of a signed float type but found float8_e8m0");
     write_values("in.zt", TN_FLOAT32, values, 1, &(int64_t){ 64 });
     must_fail("in.zt", (wish){ .cast = "sa8,per=channel,axis=1" }, TN_ERR_ARGUMENT, "expected a dimension below 1 but found \"1\"");
     must_fail("in.zt", (wish){ .cast = "fx8", .form = "coo" }, TN_ERR_ARGUMENT, "take two conversions");
