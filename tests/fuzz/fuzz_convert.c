@@ -50,7 +50,7 @@ typedef struct plan {
     tn_form_rule       form;
     tn_layout_rule     layout;
     tn_pad_rule        pad;
-    const char        *only;
+    const char        *only, *rename;
     bool               by_path;         /* two files: no descriptor will do */
     int                fd;
 } plan;
@@ -89,34 +89,43 @@ static void add_weights(model *m, chooser *c)
     }
 }
 
-/* False: a rule that cannot be read. */
+/* What is asked for: mostly one thing, for most pairs of them are refused. */
+enum { CAST = 1, FORM = 2, LAYOUT = 4, PAD = 8, ONLY = 16, RENAME = 32 };
+static const uint8_t wanted[] = { 0, CAST, CAST, CAST, CAST, CAST, FORM, FORM, LAYOUT, PAD, CAST | PAD,
+                                  CAST | LAYOUT,
+                                  LAYOUT | PAD, CAST | LAYOUT | PAD, FORM | CAST, ONLY | CAST, RENAME,
+                                      ONLY | RENAME | FORM };
+
 static bool choose_rules(plan *p, chooser *c)
 {
+    static const char *const renames[] = { "*=x.*", "w=v", "*.weight=*", "*=same", "none=x", "a*b=c",
+                                           "**=x" };
     tn_convert_options *o = &p->options;
-    tn_error err = { .text = "" };
-    uint64_t which = choose_bits(c);
-    if (which & 1) {
-        if (tn_cast_rule_parse(PICK(c, casts), NULL, &p->cast, &err))
-            return false;
-        o->casts = &p->cast;
-        o->ncasts = 1;
-    }
-    if (which & 2 && tn_form_rule_parse(PICK(c, forms), &p->form, &err) == TN_OK) {
-        o->forms = &p->form;
-        o->nforms = 1;
-    }
-    if (which & 4 && tn_layout_rule_parse(PICK(c, layouts), &p->layout, &err) == TN_OK) {
-        o->layouts = &p->layout;
-        o->nlayouts = 1;
-    }
-    if (which & 8 && tn_pad_rule_parse(PICK(c, pads), &p->pad, &err) == TN_OK) {
-        o->pads = &p->pad;
-        o->npads = 1;
-    }
-    p->only = which & 16 ? "w" : "*";
+    unsigned which = PICK(c, wanted);
+    const char *cast = PICK(c, casts), *form = PICK(c, forms), *layout = PICK(c, layouts),
+        *pad = PICK(c, pads);
+    tn_status status = which & CAST ? tn_cast_rule_parse(cast, NULL, &p->cast, NULL) : TN_OK;
+    if (!status && which & FORM)
+        status = tn_form_rule_parse(form, &p->form, NULL);
+    if (!status && which & LAYOUT)
+        status = tn_layout_rule_parse(layout, &p->layout, NULL);
+    if (!status && which & PAD)
+        status = tn_pad_rule_parse(pad, &p->pad, NULL);
+    p->only = choose(c, 4) ? "*w*" : "w";
+    p->rename = PICK(c, renames);
+    o->casts = &p->cast;
+    o->ncasts = (which & CAST) != 0;
+    o->forms = &p->form;
+    o->nforms = (which & FORM) != 0;
+    o->layouts = &p->layout;
+    o->nlayouts = (which & LAYOUT) != 0;
+    o->pads = &p->pad;
+    o->npads = (which & PAD) != 0;
     o->only = &p->only;
-    o->nonly = which & 48 ? 1 : 0;
-    return true;
+    o->nonly = (which & ONLY) != 0;
+    o->rename = &p->rename;
+    o->nrename = (which & RENAME) != 0;
+    return status == TN_OK;
 }
 
 static void choose_output(plan *p, chooser *c, unsigned number)
@@ -137,6 +146,7 @@ static void choose_output(plan *p, chooser *c, unsigned number)
         create->format = "ztensor";
     p->fd = memory_file(number);
     p->options.create = create;
+    p->options.dry_run = choose(c, 32) == 0;
     p->options.encoding = flags & 64 ? TN_CHOOSE : TN_KEEP;
     p->options.checksum = flags & 128 ? TN_CHOOSE : TN_KEEP;
 }
@@ -205,8 +215,9 @@ static tn_file *run(const plan *p)
     if (status) {
         walk_error(&err, status);
         REQUIRE(status != TN_ERR_IO && status != TN_ERR_NOMEM);
-        return NULL;
     }
+    if (status || p->options.dry_run)
+        return NULL;
     status = p->by_path ? tn_open(scratch_file("out.json"), &how, &copy, &err)
             : tn_open_fd(p->fd, &how, &copy, &err);
     snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
@@ -215,11 +226,18 @@ static tn_file *run(const plan *p)
     return copy;
 }
 
+/* A text has numbers, not the bits that a type ignores. */
+static bool loses_bits(const plan *p)
+{
+    const tn_tensor *t = tn_file_tensor(p->file, 0);
+    return strcmp(p->create.format, "mtx") == 0 && t && (t->dtype == TN_TF32 || t->dtype == TN_BOOL);
+}
+
 static void check_same(const plan *p, const tn_file *copy)
 {
     const tn_convert_options *o = &p->options;
-    bool same = !o->ncasts && !o->nforms && !o->nlayouts && !o->npads && !o->nonly;
-    if (same && !p->create.drop_metadata && !p->create.drop_names)
+    bool rules = o->ncasts || o->nforms || o->nlayouts || o->npads || o->nonly || o->nrename;
+    if (!rules && !p->create.drop_metadata && !p->create.drop_names && !loses_bits(p))
         require_same_tensors(p->file, copy);
 }
 

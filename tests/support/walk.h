@@ -158,13 +158,27 @@ static inline bool walk_is_small(const tn_file *file)
     return true;
 }
 
+/* The first difference, for the message. */
+static inline void walk_note(void *context, const tn_difference *d)
+{
+    (void)context;
+    const tn_tensor *t = d->a ? d->a : d->b;
+    if (d->what && !require_note[0])
+        snprintf(require_note, sizeof require_note, "(%.50s %s %s, difference 0x%x: %.50s)", t ? t->name : "the file's metadata",
+                 t ? t->form : "", t && tn_dtype_get(t->dtype) ? tn_dtype_get(t->dtype)->name : "", d->what, d->why ? d->why : "");
+}
+
 /* Both have the same tensors with the same values and metadata. */
 static inline void require_same_tensors(const tn_file *a, const tn_file *b)
 {
     tn_compare_options options = { .size = sizeof options, .jobs = 1 };
     size_t different = 1;
     tn_error err;
-    REQUIRE(tn_compare(a, b, &options, NULL, &different, &err) == TN_OK && different == 0);
+    require_note[0] = '\0';
+    tn_status status = tn_compare(a, b, &options, walk_note, &different, &err);
+    if (status)
+        snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
+    REQUIRE(status == TN_OK && different == 0);
 }
 
 #endif
