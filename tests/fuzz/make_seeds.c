@@ -332,6 +332,19 @@ static void write_pairs(void)
     }
 }
 
+/* Files to be converted, behind bytes that choose how. */
+static void write_remakes(void)
+{
+    for (size_t i = 0; i < 3 * nsmall; i++) {
+        uint8_t input[SMALL_FILE + 12];
+        chooser c = { .seed = 1 + i };
+        for (size_t k = 0; k < 12; k++)
+            input[k] = (uint8_t)choose_bits(&c);
+        memcpy(input + 12, small[i % nsmall], small_size[i % nsmall]);
+        put_seed("remake", input, 12 + small_size[i % nsmall]);
+    }
+}
+
 static size_t put_piece(uint8_t *input, size_t at, uint8_t kind, const uint8_t *bytes, size_t n)
 {
     at = set_put(input, LARGEST, at, bytes, n);
@@ -540,6 +553,7 @@ int main(int argc, char **argv)
     write_edits();
     write_names();
     write_pairs();
+    write_remakes();
     write_choices();
     snprintf(path, sizeof path, "%s/fuzz/corpus/wire", argv[2]);
     write_conversations(path);
