@@ -85,10 +85,10 @@ static void remove_set(const tn_file *set)
         unlink(tn_file_shard_name(set, i));
 }
 
-static void write_again(const tn_file *file, uint64_t shard_size)
+static void write_again(const tn_file *file, uint64_t shard_size, bool filler)
 {
     tn_create_options create = { .size = sizeof create, .format = "safetensors", .replace = true, .jobs = 1,
-                                 .shard_size = shard_size };
+                                 .shard_size = shard_size, .filler = filler, .align = filler ? 64 : 0 };
     tn_convert_options options = { .size = sizeof options, .create = &create };
     tn_file *copy;
     tn_error err = { .text = "" };
@@ -112,6 +112,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_open_options options = { .size = sizeof options, .format = size % 2 ? "safetensors" : NULL };
     tn_error err = { .text = "" };
     tn_file *file = NULL;
+    const uint8_t *bytes;
+    size_t left = size;
     put_files(data, size);
     scarce_check(open_set, NULL, scarce_choice(data, size));
     tn_status status = tn_open(scratch_file(SET_INDEX), &options, &file, &err);
@@ -121,8 +123,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     walk_file(file);
+    size_t n = set_take(&data, &left, &bytes);
+    if (tn_file_shards(file) > 1)       /* without a path nobody finds the shards */
+        REQUIRE(walk_bytes(bytes, n, "safetensors") == TN_ERR_UNSUPPORTED);
     if (walk_is_small(file) && tn_file_count(file) < 40)
-        write_again(file, 8 + size % 100);
+        write_again(file, 8 + size % 100, size % 5 == 0);
     tn_close(file);
     return 0;
 }

@@ -61,7 +61,9 @@ static inline void each_literal(const char *path, const char *target, literal_fn
 {
     static char source[1 << 20], text[LITERAL_MAX];
     FILE *f = fopen(path, "r");
+    snprintf(require_note, sizeof require_note, "(%.150s)", path);
     REQUIRE(f);
+    require_note[0] = '\0';
     source[fread(source, 1, sizeof source - 1, f)] = '\0';
     fclose(f);
     for (const char *at = source; *at; ) {
