@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "mutate.h"
+#include "scarce.h"
 #include "walk.h"
 
 #include "share/socket.h"
@@ -176,30 +177,45 @@ static void check_item(const tn_attached *item)
         sum = (uint8_t)(sum + data[i]);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+typedef struct conversation {
+    const uint8_t *data;
+    size_t         size;
+    bool           look;        /* at what came */
+} conversation;
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static tn_status attach(const void *context, tn_error *err)
 {
-    tn_attach_options options = { .size = sizeof options, .in_place = size % 8 == 0, .patience = 1000 };
+    const conversation *c = context;
+    tn_attach_options options = { .size = sizeof options, .in_place = c->size % 8 == 0, .patience = 1000 };
     tn_attachment *a = NULL;
-    tn_error err = { .text = "" };
-    tn_socket_calls.socket = give_socket;
-    tn_socket_calls.connect = connected;
-    int before = open_descriptors(), peer = speak(data, size);
-    tn_status status = tn_share_attach("/peer", &options, &a, &err);
-    if (status) {
-        REQUIRE(!a);
-        walk_error(&err, status);
-    } else {
-        for (size_t i = 0; i < tn_attached_count(a); i++)
-            check_item(tn_attached_at(a, i));
-        REQUIRE(!tn_attached_at(a, tn_attached_count(a)));
-        tn_detach(a);
-    }
+    int before = open_descriptors(), peer = speak(c->data, c->size);
+    tn_status status = tn_share_attach("/peer", &options, &a, err);
+    REQUIRE(status ? !a : a != NULL);
+    for (size_t i = 0; a && c->look && i < tn_attached_count(a); i++)
+        check_item(tn_attached_at(a, i));
+    REQUIRE(!a || (!tn_attached_at(a, tn_attached_count(a)) && tn_attached_withheld(a) < SIZE_MAX));
+    tn_detach(a);
     close(peer);
     if (ours >= 0)
         close(ours);
     ours = -1;
     REQUIRE(open_descriptors() == before);
+    return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    conversation c = { data, size, .look = true };
+    tn_error err = { .text = "" };
+    tn_socket_calls.socket = give_socket;
+    tn_socket_calls.connect = connected;
+    tn_status status = attach(&c, &err);
+    if (status)
+        walk_error(&err, status);
+    c.look = false;
+    if (size % 4 == 0)
+        scarce_check(attach, &c, scarce_choice(data, size));
     return 0;
 }

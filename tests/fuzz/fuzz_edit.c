@@ -1,6 +1,7 @@
 /* Metadata: edits of any file are refused with a reason, and then the file is what
  * it was, or made, and then nothing else has changed. */
 #include "mutate.h"
+#include "scarce.h"
 #include "scratch.h"
 #include "walk.h"
 
@@ -96,6 +97,26 @@ static void check_edited(const edits *e, const tn_file *before, tn_status status
     tn_close(after);
 }
 
+typedef struct task {
+    const uint8_t *file;
+    size_t         size;
+    const edits   *edits;
+} task;
+
+/* The file is put there anew each time. */
+static tn_status edit(const void *context, tn_error *err)
+{
+    const task *t = context;
+    FILE *f = fopen(scratch_file("edited"), "wb");
+    REQUIRE(f && fwrite(t->file, 1, t->size, f) == t->size && fclose(f) == 0);
+    return tn_edit_meta(scratch_file("edited"), t->edits->at, t->edits->count, NULL, err);
+}
+
+static bool is_editable(const tn_file *file)
+{
+    return strcmp(tn_file_format(file), "ztensor") == 0 || strcmp(tn_file_format(file), "safetensors") == 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -107,19 +128,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!mark)
         return 0;
     read_edits(data, mark, &e);
-    size_t n = size - (size_t)(mark + 1 - data);
-    FILE *f = fopen(scratch_file("edited"), "wb");
-    REQUIRE(f && fwrite(mark + 1, 1, n, f) == n && fclose(f) == 0);
-    tn_status readable = tn_open_memory(mark + 1, n, NULL, &before, NULL);
-    tn_status status = tn_edit_meta(scratch_file("edited"), e.at, e.count, NULL, &err);
+    task t = { mark + 1, size - (size_t)(mark + 1 - data), &e };
+    tn_status readable = tn_open_memory(t.file, t.size, NULL, &before, NULL), status = edit(&t, &err);
     if (status)
         walk_error(&err, status);
     REQUIRE(!readable || status);
-    bool editable = !readable && (strcmp(tn_file_format(before), "ztensor") == 0 ||
-                                  strcmp(tn_file_format(before), "safetensors") == 0);
-    REQUIRE(readable || editable || status == TN_ERR_UNSUPPORTED);
-    if (editable && walk_is_small(before))
+    REQUIRE(readable || is_editable(before) || status == TN_ERR_UNSUPPORTED);
+    if (!readable && is_editable(before) && walk_is_small(before))
         check_edited(&e, before, status);
+    if (size % 4 == 0)
+        scarce_check(edit, &t, scarce_choice(data, size));
     tn_close(before);
     return 0;
 }
