@@ -16,6 +16,7 @@ typedef struct check {
     uint64_t    none, not_checked, unreadable, bad;
     uint64_t    decoded;        /* of `none`: compressed, so at least that was checked */
     uint64_t    indexed;        /* of `none`: indices of sparse tensors, which were checked */
+    uint64_t    doubtful;       /* files beside this one that may be taken for it */
 } check;
 
 /* Of a part that something is to be said of. */
@@ -88,6 +89,34 @@ static void report(void *context, const tn_tensor *tensor, const tn_part *part, 
         out_problem(c, tensor, part, verdict, why);
 }
 
+/* What lies beside the file. */
+static void report_beside(void *context, const char *text, bool doubtful)
+{
+    check *c = context;
+    const char *verdict = doubtful ? "AMBIGUOUS" : "warning";
+    c->doubtful += doubtful;
+    progress_end(&c->bar);
+    if (c->o->json) {
+        json_open('{');
+        json_text_field("verdict", verdict);
+        json_text_field("why", text);
+        json_close('}');
+    } else {
+        out("%s: %s%s%s: %s\n", escaped(c->path), doubtful ? style_on_stdout(STYLE_RED) : "", verdict,
+            doubtful ? style_on_stdout(STYLE_PLAIN) : "", text);
+    }
+}
+
+/* The file in one or a few words. */
+static const char *judgement(const check *c)
+{
+    if (c->bad)
+        return "BAD";
+    if (c->doubtful)
+        return "AMBIGUOUS";
+    return c->not_checked || c->unreadable ? "not fully checked" : "ok";
+}
+
 /* What was checked where there is no checksum at all. */
 static const char *checked_text(const check *c)
 {
@@ -99,10 +128,9 @@ static const char *checked_text(const check *c)
 /* What was checked, in one line, and plainly what was not. */
 static void out_summary(const check *c, size_t tensors)
 {
-    bool bad = c->bad > 0, partly = c->not_checked > 0 || c->unreadable > 0;
-    out("%s: %s%s%s: %s", escaped(c->path), bad ? style_on_stdout(STYLE_RED) : "",
-        bad ? "BAD" : partly ? "not fully checked" : "ok", bad ? style_on_stdout(STYLE_PLAIN) : "",
-        counted(tensors, "tensor").s);
+    bool bad = c->bad > 0 || c->doubtful > 0;
+    out("%s: %s%s%s: %s", escaped(c->path), bad ? style_on_stdout(STYLE_RED) : "", judgement(c),
+        bad ? style_on_stdout(STYLE_PLAIN) : "", counted(tensors, "tensor").s);
     if (c->parts != tensors)
         out(", %s", counted(c->parts, "part").s);
     if (tensors > 0 && c->none == c->parts) {
@@ -137,12 +165,15 @@ static void json_summary(const check *c, size_t tensors)
     json_uint_field("not_checked", c->not_checked);
     json_uint_field("unreadable", c->unreadable);
     json_uint_field("bad", c->bad);
+    json_uint_field("ambiguous", c->doubtful);
 }
 
 static int verify(const opts *o, const char *path, const tn_file *file, tn_error *err)
 {
     check c = { .o = o, .path = path };
-    tn_verify_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = &c };
+    tn_verify_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step,
+                                  .context = &c,
+                                  .beside = report_beside };
     say_warnings(path, file);
     if (o->json) {
         json_key("problems");
@@ -155,7 +186,9 @@ static int verify(const opts *o, const char *path, const tn_file *file, tn_error
         json_summary(&c, tn_file_count(file));
     else if (status == TN_OK)
         out_summary(&c, tn_file_count(file));
-    return status != TN_OK ? exit_code(status) : c.bad > 0 ? EXIT_BAD : EXIT_DONE;
+    if (status != TN_OK)
+        return exit_code(status);
+    return c.bad > 0 || c.doubtful > 0 ? EXIT_BAD : EXIT_DONE;
 }
 
 const file_task verify_task = { .visit = verify, .judges = true };
@@ -166,8 +199,9 @@ const command cmd_verify = {
     .name = "verify",
     .operands = "FILE...",
     .summary = "Checks structure, compressed data, indices and every checksum.",
-    .about = "Says for each file what was checked and what had no checksum.  Exit status 1\n"
-             "if anything is bad.",
+    .about = "Says for each file what was checked and what had no checksum, and what lies\n"
+             "beside it that a run which was interrupted may have left.  Exit status 1 if\n"
+             "anything is bad, or another file can be taken for this one.",
     .example = "  $ tenon verify *.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,

@@ -53,10 +53,10 @@ static tn_status apply(tn_file *f, const tn_meta_edit *edit, tn_error *err)
     return status;
 }
 
-static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared, tn_error *err)
+static tn_status write_locked(tn_file *f, int fd, tn_listener listener, uint64_t *shared, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;
-    tn_lock lock = tn_identity_lock(tn_source_fd(source), WAIT_SECONDS);
+    tn_lock lock = tn_identity_lock(fd, WAIT_SECONDS);
     tn_sink *sink;
     uint64_t size;
     tn_status status = tn_sink_open(listener.path, true, &sink, err);
@@ -71,6 +71,19 @@ static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared
     if (!status)
         return tn_sink_publish(sink, size, err);
     tn_sink_abandon(sink);
+    return status;
+}
+
+/* The lock is that of the descriptor, which therefore stays. */
+static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared, tn_error *err)
+{
+    const tn_source *source = f->shards[0].source;
+    int fd;
+    tn_status status = tn_source_hold(source, &fd, err);
+    if (status)
+        return status;
+    status = write_locked(f, fd, listener, shared, err);
+    tn_source_release(source);
     return status;
 }
 

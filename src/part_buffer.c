@@ -25,7 +25,11 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "part %s cannot be mapped: expected bytes that are raw, dense and in host order, in a mapped file",
                        tn_quote_z(part->role).text);
-    int fd = tn_source_fd(file->shards[part->storage.shard].source);
+    const tn_source *source = file->shards[part->storage.shard].source;
+    int fd;
+    tn_status status = tn_source_hold(source, &fd, err);
+    if (status)
+        return status;
     if (fd < 0)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "part %s cannot be mapped: it is in memory, not in a file",
                        tn_quote_z(part->role).text);
@@ -33,9 +37,11 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
         .type = TN_HANDLE_MEMFD, .bytes = part->storage.size, .offset = part->storage.offset, .read_only = true,
         .fd = read_only_copy(fd)
     };
+    int problem = errno;
+    tn_source_release(source);
     if (whole.fd < 0)
-        return tn_fail_errno(err, errno, "cannot duplicate a descriptor");
-    tn_status status = tn_buffer_import(&whole, true, buffer, err);
+        return tn_fail_errno(err, problem, "cannot duplicate a descriptor");
+    status = tn_buffer_import(&whole, true, buffer, err);
     tn_exported_close(&whole);
     if (status != TN_ERR_CORRUPT)
         return status;

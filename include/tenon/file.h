@@ -145,11 +145,17 @@ typedef enum tn_verdict {
 typedef void (*tn_verify_fn)(void *context, const tn_tensor *tensor, const tn_part *part,
                              tn_verdict verdict, const tn_error *why);
 
+/* Something beside a file that concerns it.  doubtful: other programs may take it for this file. */
+typedef void (*tn_beside_fn)(void *context, const char *text, bool doubtful);
+
 typedef struct tn_verify_options {
     size_t         size;
     unsigned       jobs;        /* threads; 0: one a core */
     tn_progress_fn progress;    /* may be NULL */
-    void          *context;     /* for both callbacks */
+    void          *context;     /* for all callbacks */
+    tn_beside_fn   beside;      /* may be NULL; told, before any part is checked, of what lies
+                                 * beside the file: files of another set of the same name,
+                                 * members that no set names */
 } tn_verify_options;
 
 /* Computes every checksum and decodes every compressed part, on all cores, and

@@ -12,8 +12,11 @@
  * replaces, where the system allows it; what it cannot have is told to
  * tn_create_options.note, and nobody gets access who had none.  Other names
  * (hard links) of the old file keep the old file.  A writer is used by
- * one thread at a time.  After an error every call fails: abandon it.  A set of
- * shards appears file by file, the index that names them last. */
+ * one thread at a time.  After an error every call fails: abandon it.
+ *
+ * Several files appear as one: all of them under names that nobody had, and
+ * then the one that names the others (the index of a sharded set, the
+ * descriptors of raw data).  Old files that it named are removed after that. */
 #ifndef TENON_WRITER_H
 #define TENON_WRITER_H
 
@@ -48,7 +51,8 @@ typedef struct tn_create_options {
     bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit for bit */
     bool        ocp_names;      /* safetensors, zTensor, npz: the scales of a scaled tensor are called NAME_scale and that of
                                  * the tensor beside them NAME_scale_2, as other software knows them; else NAME.ROLE */
-    tn_note_fn  note;           /* may be NULL */
+    tn_note_fn  note;           /* may be NULL; told also of old files that could not be removed,
+                                 * and of others beside the new ones that nobody needs */
     void       *note_context;
     const tn_format_option *format_options;     /* looked at by tn_create() only */
     size_t      nformat_options;

@@ -238,6 +238,11 @@ void tn_guard_drop(tn_guard *guard)
     pthread_mutex_unlock(&changing);
 }
 
+void tn_guard_look_at(tn_guard *guard, int fd)
+{
+    atomic_store(&guard->fd, fd);
+}
+
 tn_harm tn_guard_harm(const tn_guard *guard, uint64_t *at)
 {
     tn_harm harm = (tn_harm)atomic_load(&guard->harm);

@@ -38,6 +38,10 @@ typedef enum tn_harm {
 tn_status tn_guard_add(const tn_guarded *what, tn_guard **guard, tn_error *err);
 void      tn_guard_drop(tn_guard *guard);       /* NULL is allowed */
 
+/* From now on the file is looked at by this descriptor.  -1: by none; then what is missing counts as
+ * unreadable, and whoever is told of it finds out whether the file was cut. */
+void tn_guard_look_at(tn_guard *guard, int fd);
+
 /* The first thing that was missing when it was read; *at is its page, counted from the beginning of the file. */
 tn_harm tn_guard_harm(const tn_guard *guard, uint64_t *at);
 

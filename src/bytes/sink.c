@@ -5,13 +5,12 @@
 #include "bytes/identity.h"
 #include "bytes/place.h"
 #include "bytes/sink_calls.h"
-#include "bytes/temporary.h"
+#include "bytes/sink_inside.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,28 +20,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define MAX_TRIES 100           /* for a temporary name nobody has */
+#define MAX_TRIES TN_TEMP_TRIES
 #define COPY_SIZE ((size_t)256 << 10)
 #define SYNC_PIECE ((uint64_t)16 << 20)
-
-struct tn_sink {
-    tn_buf         *out;        /* memory: where publish leaves the bytes; NULL for a file */
-    tn_buf          bytes;      /* memory: the bytes until then */
-    pthread_mutex_t lock;       /* memory: around `bytes` */
-    int             fd;
-    int             folder;     /* where the file will be */
-    char            name[PATH_MAX];     /* how it will be called there */
-    char            temp[TN_TEMPORARY_NAME];    /* how it is called now: "" is not at all */
-    bool            replace;
-    bool            nameless;   /* a descriptor that was given: publish names nothing */
-    bool            exists;     /* there was a file of that name when the sink was opened: */
-    struct stat     old;
-    tn_lost         lost;       /* what the new file does not have of it */
-    tn_listener     listener;   /* who wants to know */
-    bool            expects;    /* a file of that name was read: */
-    bool            locked;     /* it is, by the caller */
-    tn_identity     read;
-};
 
 static int open_tmpfile(int folder, mode_t mode)
 {
@@ -107,6 +87,10 @@ static void remove_if_forgotten(int folder, const char *name)
 {
     int flags = O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY;
     int fd = openat(folder, name, O_RDWR | flags);      /* NFS locks only what can be written */
+    if (fd < 0 && errno == EISDIR) {
+        tn_sink_remove_parking(folder, name);
+        return;
+    }
     if (fd < 0 && errno == EACCES)
         fd = openat(folder, name, O_RDONLY | flags);
     if (fd < 0)
@@ -198,7 +182,7 @@ static tn_sink *new_sink(void)
     tn_sink *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
-    s->fd = -1;
+    s->fd = s->place.turn.fd = -1;
     s->folder = AT_FDCWD;
     pthread_mutex_init(&s->lock, NULL);
     return s;
@@ -319,12 +303,8 @@ static bool fits_file(uint64_t offset, uint64_t n)
     return offset <= INT64_MAX && n <= INT64_MAX - offset;
 }
 
-tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err)
+tn_status tn_sink_write_open(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err)
 {
-    if (!fits_file(offset, n))
-        return fail_range(err, offset, n);
-    if (sink->out)
-        return write_memory(sink, offset, data, n, err);
     const uint8_t *p = data;
     while (n) {
         ssize_t done = tn_sink_calls.pwrite(sink->fd, p, n, (off_t)offset);
@@ -342,21 +322,36 @@ tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t
     return TN_OK;
 }
 
-void tn_sink_begin_sync(const tn_sink *sink, uint64_t offset, size_t n)
+tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t n, tn_error *err)
+{
+    int fd;
+    if (!fits_file(offset, n))
+        return fail_range(err, offset, n);
+    if (sink->out)
+        return write_memory(sink, offset, data, n, err);
+    tn_status status = tn_sink_hold(sink, &fd, err);
+    if (status)
+        return status;
+    status = tn_sink_write_open(sink, offset, data, n, err);
+    tn_sink_release(sink);
+    return status;
+}
+
+void tn_sink_begin_sync(tn_sink *sink, uint64_t offset, size_t n)
 {
     uint64_t from = offset / SYNC_PIECE * SYNC_PIECE, to = (offset + n) / SYNC_PIECE * SYNC_PIECE;
-    if (!sink->out && to > from)
-        (void)sync_file_range(sink->fd, (off_t)from, (off_t)(to - from), SYNC_FILE_RANGE_WRITE);    /* fsync() will say what went wrong */
+    int fd;
+    if (sink->out || to <= from || tn_sink_hold(sink, &fd, NULL) != TN_OK)
+        return;
+    /* fsync() will say what went wrong */
+    (void)sync_file_range(fd, (off_t)from, (off_t)(to - from), SYNC_FILE_RANGE_WRITE);
+    tn_sink_release(sink);
 }
 
 /* On tmpfs allocating first costs 3 % with one writing thread and nothing with
  * two; on ext4 it saves 10 % or more.  So it is done everywhere. */
-tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err)
+tn_status tn_sink_reserve_open(tn_sink *sink, uint64_t size, tn_error *err)
 {
-    if (!fits_file(0, size))
-        return fail_range(err, 0, size);
-    if (sink->out || size == 0)
-        return TN_OK;
     int result;
     do
         result = tn_sink_calls.fallocate(sink->fd, 0, 0, (off_t)size);
@@ -366,21 +361,37 @@ tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err)
     return TN_OK;
 }
 
+tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err)
+{
+    int fd;
+    if (!fits_file(0, size))
+        return fail_range(err, 0, size);
+    if (sink->out || size == 0 || tn_sink_set_postpones(sink, size))
+        return TN_OK;
+    tn_status status = tn_sink_hold(sink, &fd, err);
+    if (status)
+        return status;
+    status = tn_sink_reserve_open(sink, size, err);
+    tn_sink_release(sink);
+    return status;
+}
+
 /* ---- copying ---- */
 
 typedef struct copy {
     tn_sink         *sink;
     const tn_source *source;
     uint64_t         to, from;
+    int              to_fd, from_fd;    /* -1: memory */
 } copy;
 
 /* Shares whole blocks; false when the file system cannot. */
 static bool share(const copy *c, uint64_t n)
 {
     struct file_clone_range range = {
-        .src_fd = tn_source_fd(c->source), .src_offset = c->from, .src_length = n, .dest_offset = c->to
+        .src_fd = c->from_fd, .src_offset = c->from, .src_length = n, .dest_offset = c->to
     };
-    return tn_sink_calls.clone_range(c->sink->fd, &range) == 0;
+    return tn_sink_calls.clone_range(c->to_fd, &range) == 0;
 }
 
 /* Copies in the kernel; *n is what is left when that is impossible. */
@@ -389,7 +400,7 @@ static tn_status copy_in_kernel(copy *c, uint64_t *n, tn_error *err)
     while (*n) {
         off_t from = (off_t)c->from, to = (off_t)c->to;
         size_t piece = *n < (1u << 30) ? (size_t)*n : 1u << 30;
-        ssize_t done = tn_sink_calls.copy_file_range(tn_source_fd(c->source), &from, c->sink->fd, &to, piece, 0);
+        ssize_t done = tn_sink_calls.copy_file_range(c->from_fd, &from, c->to_fd, &to, piece, 0);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0 && errno != EXDEV && errno != ENOSYS && errno != EINVAL && errno != EOPNOTSUPP)
@@ -424,7 +435,7 @@ static tn_status copy_by_hand(copy *c, uint64_t n, tn_error *err)
 static tn_status copy_plain(copy *c, uint64_t n, tn_error *err)
 {
     tn_status status = TN_OK;
-    if (!c->sink->out && tn_source_fd(c->source) >= 0)
+    if (c->to_fd >= 0 && c->from_fd >= 0)
         status = copy_in_kernel(c, &n, err);
     return status || n == 0 ? status : copy_by_hand(c, n, err);
 }
@@ -435,7 +446,7 @@ static void find_blocks(const copy *c, uint64_t n, uint64_t *before, uint64_t *b
 {
     struct statvfs fs;
     *before = *blocks = 0;
-    if (c->sink->out || tn_source_fd(c->source) < 0 || fstatvfs(c->sink->fd, &fs) != 0 || fs.f_frsize == 0)
+    if (c->to_fd < 0 || c->from_fd < 0 || fstatvfs(c->to_fd, &fs) != 0 || fs.f_frsize == 0)
         return;
     uint64_t block = fs.f_frsize;
     if (c->from % block != c->to % block)
@@ -447,34 +458,49 @@ static void find_blocks(const copy *c, uint64_t n, uint64_t *before, uint64_t *b
     }
 }
 
+static tn_status copy_open(copy *c, uint64_t n, uint64_t *shared, tn_error *err)
+{
+    uint64_t before, blocks;
+    find_blocks(c, n, &before, &blocks);
+    tn_status status = copy_plain(c, before, err);
+    if (!status && blocks && share(c, blocks)) {
+        c->from += blocks;
+        c->to += blocks;
+        *shared += blocks;
+        before += blocks;
+    }
+    return status ? status : copy_plain(c, n - before, err);
+}
+
 tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from, uint64_t n,
                              uint64_t *shared, tn_error *err)
 {
-    uint64_t size = tn_source_size(source), before, blocks;
+    uint64_t size = tn_source_size(source);
     if (from > size || n > size - from)
         return tn_fail(err, TN_ERR_TRUNCATED, from, "expected %llu more bytes, found %llu", (unsigned long long)n,
                        (unsigned long long)(from < size ? size - from : 0));
     if (!fits_file(offset, n))
         return fail_range(err, offset, n);
     copy c = { .sink = sink, .source = source, .to = offset, .from = from };
-    find_blocks(&c, n, &before, &blocks);
-    tn_status status = copy_plain(&c, before, err);
-    if (!status && blocks && share(&c, blocks)) {
-        c.from += blocks;
-        c.to += blocks;
-        *shared += blocks;
-        before += blocks;
+    tn_status status = tn_sink_hold(sink, &c.to_fd, err);
+    if (status)
+        return status;
+    status = tn_source_hold(source, &c.from_fd, err);
+    if (!status) {
+        status = copy_open(&c, n, shared, err);
+        tn_source_release(source);
     }
-    return status ? status : copy_plain(&c, n - before, err);
+    tn_sink_release(sink);
+    return status;
 }
 
 /* ---- the end ---- */
 
-static int link_unnamed(tn_sink *s, const char *name)
+int tn_sink_link(tn_sink *s, int folder, const char *name)
 {
     char self[40];
     snprintf(self, sizeof self, "/proc/self/fd/%d", s->fd);
-    return tn_sink_calls.linkat(AT_FDCWD, self, s->folder, name, AT_SYMLINK_FOLLOW);
+    return tn_sink_calls.linkat(AT_FDCWD, self, folder, name, AT_SYMLINK_FOLLOW);
 }
 
 static int link_as_temp(tn_sink *s)
@@ -483,7 +509,7 @@ static int link_as_temp(tn_sink *s)
     for (int i = 0; i < MAX_TRIES; i++) {
         if (!tn_temporary_name(temp))
             return -1;
-        if (link_unnamed(s, temp) == 0) {
+        if (tn_sink_link(s, s->folder, temp) == 0) {
             memcpy(s->temp, temp, sizeof temp);
             return 0;
         }
@@ -495,15 +521,15 @@ static int link_as_temp(tn_sink *s)
 
 /* Moves the temporary name to the final one, which must be free.  NFS knows no
  * such rename but has links; FAT has no links but knows the rename. */
-static int rename_if_free(tn_sink *s)
+int tn_rename_if_free(int from_folder, const char *from, int folder, const char *name)
 {
-    if (tn_sink_calls.renameat2(s->folder, s->temp, s->folder, s->name, RENAME_NOREPLACE) == 0)
+    if (tn_sink_calls.renameat2(from_folder, from, folder, name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    if (tn_sink_calls.linkat(s->folder, s->temp, s->folder, s->name, 0) != 0)
+    if (tn_sink_calls.linkat(from_folder, from, folder, name, 0) != 0)
         return -1;
-    unlinkat(s->folder, s->temp, 0);
+    unlinkat(from_folder, from, 0);
     return 0;
 }
 
@@ -511,14 +537,15 @@ static int rename_if_free(tn_sink *s)
 static tn_status give_name(tn_sink *s, tn_error *err)
 {
     if (s->temp[0] == '\0') {
-        if (link_unnamed(s, s->name) == 0)
+        if (tn_sink_link(s, s->folder, s->name) == 0)
             return TN_OK;
         if (errno == EEXIST && !s->replace)
             return fail_exists(err);
         if (errno != EEXIST || link_as_temp(s) != 0)
             return fail_write(err, errno);
     }
-    int result = s->replace ? tn_sink_calls.renameat2(s->folder, s->temp, s->folder, s->name, 0) : rename_if_free(s);
+    int result = s->replace ? tn_sink_calls.renameat2(s->folder, s->temp, s->folder, s->name, 0)
+                            : tn_rename_if_free(s->folder, s->temp, s->folder, s->name);
     if (result != 0)
         return errno == EEXIST && !s->replace ? fail_exists(err) : fail_write(err, errno);
     s->temp[0] = '\0';
@@ -526,7 +553,7 @@ static tn_status give_name(tn_sink *s, tn_error *err)
 }
 
 /* Gives it its name if nobody has changed what was read. */
-static tn_status take_place(tn_sink *s, tn_error *err)
+tn_status tn_sink_take_place(tn_sink *s, tn_error *err)
 {
     int lock = -1;
     tn_status status = TN_OK;
@@ -541,7 +568,7 @@ static tn_status take_place(tn_sink *s, tn_error *err)
     return status;
 }
 
-static int sync_fd(int fd)
+int tn_sync_fd(int fd)
 {
     int result;
     do
@@ -573,24 +600,37 @@ static void tell(const tn_sink *s)
     s->listener.note(s->listener.context, s->listener.path, text);
 }
 
-static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
+tn_status tn_sink_settle_file(tn_sink *s, uint64_t size, tn_error *err)
 {
-    tn_status status = s->nameless ? TN_OK : keep_attributes(s, err);
+    tn_status status = TN_OK;
+    if (!fits_file(0, size))
+        return fail_range(err, 0, size);
+    if (!s->nameless && !s->place.set)          /* members have them since they were made */
+        status = keep_attributes(s, err);
     if (status)
         return status;
-    if (tn_sink_calls.ftruncate(s->fd, (off_t)size) != 0 || (!s->nameless && sync_fd(s->fd) != 0))
+    if (tn_sink_calls.ftruncate(s->fd, (off_t)size) != 0 || (!s->nameless && tn_sync_fd(s->fd) != 0))
         return fail_write(err, errno);
-    if (s->nameless)
-        return TN_OK;
-    status = take_place(s, err);
-    if (status)
-        return status;
+    return TN_OK;
+}
+
+/* Too late to undo, and a disk that fails here would not let us.  EINVAL: a file system that does not sync
+ * folders. */
+tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
+{
     tell(s);
-    /* Too late to undo, and a disk that fails here would not let us.  EINVAL:
-     * a file system that does not sync folders. */
-    if (sync_fd(s->folder) != 0 && errno != EINVAL)
+    if (tn_sync_fd(s->folder) != 0 && errno != EINVAL)
         return tn_fail_errno(err, errno, "the new file is in its place, but its folder cannot be made durable");
     return TN_OK;
+}
+
+static tn_status publish_file(tn_sink *s, uint64_t size, tn_error *err)
+{
+    tn_status status = tn_sink_settle_file(s, size, err);
+    if (status || s->nameless)
+        return status;
+    status = tn_sink_take_place(s, err);
+    return status ? status : tn_sink_sync_folder(s, err);
 }
 
 static tn_status publish_memory(tn_sink *s, uint64_t size, tn_error *err)
@@ -608,6 +648,29 @@ int tn_sink_fd(const tn_sink *sink)
     return sink->fd;
 }
 
+/* ---- for sink_set.c ---- */
+
+tn_sink *tn_sink_new(void) { return new_sink(); }
+
+bool tn_is_named(int folder, const char *name, int fd) { return is_named(folder, name, fd); }
+
+void tn_sink_remove_litter(int folder) { remove_litter(folder); }
+
+tn_status tn_sink_make(tn_sink *sink, tn_error *err) { return create(sink, err); }
+
+tn_status tn_sink_fail_write(tn_error *err, int error_number) { return fail_write(err, error_number); }
+
+tn_status tn_sink_fail_exists(tn_error *err) { return fail_exists(err); }
+
+void tn_sink_free(tn_sink *sink)
+{
+    tn_buf_free(&sink->bytes);
+    pthread_mutex_destroy(&sink->lock);
+    free(sink);
+}
+
+/* ---- the end of all ---- */
+
 tn_status tn_sink_publish(tn_sink *sink, uint64_t size, tn_error *err)
 {
     tn_status status = !fits_file(0, size) ? fail_range(err, 0, size)
@@ -620,13 +683,15 @@ void tn_sink_abandon(tn_sink *sink)
 {
     if (!sink)
         return;
+    if (sink->place.set) {
+        tn_sink_drop_member(sink);
+        return;
+    }
     if (sink->temp[0] != '\0')
         unlinkat(sink->folder, sink->temp, 0);      /* while it is locked */
     if (sink->fd >= 0)
         close(sink->fd);
     if (sink->folder != AT_FDCWD)
         close(sink->folder);
-    tn_buf_free(&sink->bytes);
-    pthread_mutex_destroy(&sink->lock);
-    free(sink);
+    tn_sink_free(sink);
 }

@@ -58,7 +58,7 @@ tn_status tn_sink_write(tn_sink *sink, uint64_t offset, const void *data, size_t
 
 /* Lets the disk begin with what was written: for each of the pieces of 16 MiB
  * that a write which is done reached the end of.  Publishing waits less. */
-void tn_sink_begin_sync(const tn_sink *sink, uint64_t offset, size_t n);
+void tn_sink_begin_sync(tn_sink *sink, uint64_t offset, size_t n);
 
 /* Tells how large the file will be, so that a full disk is seen before the
  * work and blocks lie together.  Not an error where the file system cannot. */
@@ -70,8 +70,12 @@ tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err);
 tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from, uint64_t n,
                              uint64_t *shared, tn_error *err);
 
-/* The unnamed file, for reading back what was written; -1 for memory. */
+/* The unnamed file, for reading back what was written; -1 for memory.  Not of a member of a set. */
 int tn_sink_fd(const tn_sink *sink);
+
+/* The same of any sink: it stays until it is released. */
+tn_status tn_sink_hold(tn_sink *sink, int *fd, tn_error *err);
+void      tn_sink_release(tn_sink *sink);
 
 /* Cuts or extends to exactly `size`, makes it durable, and gives it its name.
  * Frees the sink whether it succeeds or fails.  A failure leaves all as it

@@ -3,17 +3,29 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "bytes/guard.h"
+#include "bytes/turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A file that can be opened again by its path: files take turns in having a descriptor. */
+typedef struct named {
+    tn_turn   turn;             /* first: one is found by the other */
+    tn_guard *guard;            /* that looks at the descriptor, or NULL */
+    dev_t     dev;
+    ino_t     ino;
+    char      path[];
+} named;
+
 struct tn_source {
-    int            fd;          /* -1: memory */
+    int            fd;          /* that it was opened with, without a path; -1: none */
+    named         *named;       /* or NULL: no path */
     int            watched;     /* the file that is looked at: fd, or that of a memory, or -1 */
     uint64_t       size;
     tn_identity    identity;    /* of fd */
@@ -23,6 +35,60 @@ struct tn_source {
 };
 
 static const uint8_t nothing[1];    /* where zero bytes lie */
+
+/* ---- descriptors ---- */
+
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+static tn_status fail_other(tn_error *err)
+{
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+                   "cannot be opened again: its name leads to another file now");
+}
+
+static tn_status wake(tn_turn *turn, tn_error *err)
+{
+    named *n = (named *)turn;
+    struct stat st;
+    int fd = open(n->path, OPEN_FLAGS);
+    if (fd < 0)
+        return tn_fail_errno(err, errno, "cannot open it again");
+    if (fstat(fd, &st) != 0 || st.st_dev != n->dev || st.st_ino != n->ino) {
+        close(fd);
+        return fail_other(err);
+    }
+    turn->fd = fd;
+    if (n->guard)
+        tn_guard_look_at(n->guard, fd);
+    return TN_OK;
+}
+
+static bool put_to_sleep(tn_turn *turn)
+{
+    named *n = (named *)turn;
+    if (n->guard)
+        tn_guard_look_at(n->guard, -1);
+    close(turn->fd);
+    return true;
+}
+
+/* Of all sources of the process. */
+static tn_awake awake = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static const tn_turns turns = { &awake, wake, put_to_sleep };
+
+tn_status tn_source_hold(const tn_source *s, int *fd, tn_error *err)
+{
+    *fd = s->fd;
+    return s->named ? tn_turns_hold(&turns, &s->named->turn, fd, err) : TN_OK;
+}
+
+void tn_source_release(const tn_source *s)
+{
+    if (s->named)
+        tn_turns_release(&turns, &s->named->turn);
+}
+
+/* ---- opening ---- */
 
 static tn_status check_regular(mode_t mode, tn_error *err)
 {
@@ -61,8 +127,26 @@ static tn_status map_whole(tn_source *s, tn_error *err)
     return TN_OK;
 }
 
-/* Takes over fd, also when it fails. */
-static tn_status open_taken(int fd, tn_io io, tn_source **source, tn_error *err)
+/* From here on others may have the descriptor in its turn.  The path is made absolute: a program may
+ * change its folder. */
+static tn_status share_descriptor(tn_source *s, const char *path, const struct stat *st, tn_error *err)
+{
+    char whole[PATH_MAX];
+    const char *kept = realpath(path, whole) ? whole : path;
+    size_t n = strlen(kept) + 1;
+    named *name = malloc(sizeof *name + n);
+    if (name) {
+        *name = (named){ .turn = { .fd = s->fd }, .guard = s->own, .dev = st->st_dev, .ino = st->st_ino };
+        memcpy(name->path, kept, n);
+        s->named = name;
+        s->fd = s->watched = -1;
+        tn_turns_join(&turns, &name->turn);
+    }
+    return name ? TN_OK : tn_fail_nomem(err);
+}
+
+/* Takes over fd, also when it fails; `path` may be NULL. */
+static tn_status open_taken(int fd, const char *path, tn_io io, tn_source **source, tn_error *err)
 {
     struct stat st;
     tn_status status = TN_OK;
@@ -80,7 +164,11 @@ static tn_status open_taken(int fd, tn_io io, tn_source **source, tn_error *err)
     s->identity = tn_identity_of(&st);
     if (io != TN_IO_PREAD)
         status = map_whole(s, io == TN_IO_MMAP ? err : NULL);
-    if (status && io == TN_IO_MMAP) {
+    if (io != TN_IO_MMAP)
+        status = TN_OK;
+    if (!status && path)
+        status = share_descriptor(s, path, &st, err);
+    if (status) {
         tn_source_close(s);
         return status;
     }
@@ -99,10 +187,10 @@ tn_status tn_source_open(const char *path, tn_io io, tn_source **source, tn_erro
     tn_status status = check_regular(st.st_mode, err);
     if (status)
         return status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open(path, OPEN_FLAGS);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot open");
-    return open_taken(fd, io, source, err);
+    return open_taken(fd, path, io, source, err);
 }
 
 tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err)
@@ -110,7 +198,7 @@ tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err)
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0)
         return tn_fail_errno(err, errno, "cannot open");
-    return open_taken(own, io, source, err);
+    return open_taken(own, NULL, io, source, err);
 }
 
 tn_status tn_source_open_memory(const void *data, size_t size, tn_source **source, tn_error *err)
@@ -135,12 +223,15 @@ void tn_source_close(tn_source *source)
 {
     if (!source)
         return;
+    if (source->named)
+        tn_turns_leave(&turns, &source->named->turn);   /* before the guard is gone */
     if (source->own) {
         tn_guard_drop(source->own);
         munmap((void *)(uintptr_t)source->base, (size_t)source->size);
     }
     if (source->fd >= 0)
         close(source->fd);
+    free(source->named);
     free(source);
 }
 
@@ -149,17 +240,11 @@ uint64_t tn_source_size(const tn_source *source)
     return source->size;
 }
 
-int tn_source_fd(const tn_source *source)
-{
-    return source->fd;
-}
-
 const tn_identity *tn_source_identity(const tn_source *source)
 {
-    return source->fd >= 0 ? &source->identity : NULL;
+    return source->fd >= 0 || source->named ? &source->identity : NULL;
 }
 
-/* So many bytes are copied faster by the kernel, which maps nothing for it. */
 enum { BY_THE_KERNEL = 256 << 10 };
 
 static bool inside(const tn_source *s, uint64_t offset, uint64_t n)
@@ -186,12 +271,28 @@ static tn_status fail_shrunk(const tn_source *s, uint64_t found, tn_error *err)
                    (unsigned long long)found);
 }
 
+/* What the file is now.  Of one that is asleep its name is asked: if that leads elsewhere by now nobody
+ * can tell, and the file has no name by which it could be cut. */
+static bool look(const tn_source *s, struct stat *st)
+{
+    int fd = s->watched;
+    named *n = s->named;
+    if (!n)
+        return fd >= 0 && fstat(fd, st) == 0;
+    if (tn_turns_hold_awake(&turns, &n->turn, &fd)) {
+        bool seen = fstat(fd, st) == 0;
+        tn_turns_release(&turns, &n->turn);
+        return seen;
+    }
+    return stat(n->path, st) == 0 && st->st_dev == n->dev && st->st_ino == n->ino;
+}
+
 tn_status tn_source_check(const tn_source *s, tn_error *err)
 {
     struct stat st;
     uint64_t at = 0;
     tn_harm harm = s->guard ? tn_guard_harm(s->guard, &at) : TN_HARM_NONE;
-    if (s->watched >= 0 && fstat(s->watched, &st) == 0 && (uint64_t)st.st_size < s->size)
+    if (look(s, &st) && (uint64_t)st.st_size < s->size)
         return fail_shrunk(s, (uint64_t)st.st_size, err);
     if (harm == TN_HARM_CUT)            /* and has grown again */
         return fail_shrunk(s, at, err);
@@ -210,11 +311,12 @@ tn_status tn_source_check_range(const tn_source *s, uint64_t offset, uint64_t n,
 
 /* ---- reading ---- */
 
-static tn_status read_file(const tn_source *s, uint64_t offset, uint8_t *buffer, size_t n, tn_error *err)
+static tn_status read_open(const tn_source *s, int fd, uint64_t offset, uint8_t *buffer, size_t n,
+                           tn_error *err)
 {
     size_t done = 0;
     while (done < n) {
-        ssize_t got = pread(s->fd, buffer + done, n - done, (off_t)(offset + done));
+        ssize_t got = pread(fd, buffer + done, n - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -226,12 +328,37 @@ static tn_status read_file(const tn_source *s, uint64_t offset, uint8_t *buffer,
     return TN_OK;
 }
 
+static tn_status read_file(const tn_source *s, uint64_t offset, uint8_t *buffer, size_t n, tn_error *err)
+{
+    int fd;
+    tn_status status = tn_source_hold(s, &fd, err);
+    if (status)
+        return status;
+    status = read_open(s, fd, offset, buffer, n, err);
+    tn_source_release(s);
+    return status;
+}
+
+/* So many bytes are copied faster by the kernel, which maps nothing for it; not if the file had to be
+ * opened again for that. */
+static bool hold_for_kernel(const tn_source *s, size_t n, int *fd)
+{
+    *fd = s->fd;
+    return s->own && n >= BY_THE_KERNEL && (!s->named || tn_turns_hold_awake(&turns, &s->named->turn, fd));
+}
+
 tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer, size_t n, tn_error *err)
 {
+    int fd;
     if (!inside(source, offset, n))
         return outside(source, offset, n, err);
-    if (!source->base || (source->own && n >= BY_THE_KERNEL))
+    if (!source->base)
         return read_file(source, offset, buffer, n, err);
+    if (hold_for_kernel(source, n, &fd)) {
+        tn_status status = read_open(source, fd, offset, buffer, n, err);
+        tn_source_release(source);
+        return status;
+    }
     if (n)
         memcpy(buffer, source->base + offset, n);
     return tn_source_check_range(source, offset, n, err);

@@ -29,7 +29,12 @@ struct tn_guard;
 void      tn_source_watch(tn_source *source, const struct tn_guard *guard, int fd);
 
 uint64_t tn_source_size(const tn_source *source);
-int      tn_source_fd(const tn_source *source);     /* -1 for memory */
+
+/* The descriptor, which stays until it is released; -1 for memory.  Files that
+ * were opened by path take turns (see bytes/turns.h): one may have to be opened
+ * again.  TN_ERR_IO: it cannot, or its name leads to another file now. */
+tn_status tn_source_hold(const tn_source *source, int *fd, tn_error *err);
+void      tn_source_release(const tn_source *source);
 
 /* Which file it is, as it was when it was opened; NULL for memory. */
 const tn_identity *tn_source_identity(const tn_source *source);

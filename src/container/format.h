@@ -13,6 +13,7 @@
 struct tn_file;
 struct tn_writer;
 struct tn_sink;
+struct tn_beside;
 
 enum { TN_MAX_FORMAT_KEYS = 8 };        /* of one format */
 
@@ -46,6 +47,10 @@ typedef struct tn_format {
 
     /* All data is written: write the index (and header); sets each file's end. */
     tn_status (*finish)(struct tn_writer *writer, tn_error *err);
+
+    /* Tells what lies beside a file and may be taken for it, or was left of it by a crash; NULL: nothing
+     * can. */
+    void (*look_beside)(const struct tn_beside *beside);
 
     /* Writes the index of `file` again with its present metadata into `sink`,
      * with the data copied in the kernel; *size is that of the new file. */

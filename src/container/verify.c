@@ -1,6 +1,7 @@
 /* container/verify.c - every checksum, every compressed part, every index of a sparse tensor. */
 #include "base/error.h"
 #include "base/options.h"
+#include "container/publish.h"
 #include "container/scan.h"
 #include "container/sparse.h"
 
@@ -108,6 +109,20 @@ static tn_status list_parts(const tn_file *f, verification *v, uint64_t *total, 
     return TN_OK;
 }
 
+static const char *path_of_shard(const void *owner, size_t i)
+{
+    return ((const tn_file *)owner)->shards[i].path;
+}
+
+static void look_beside(const tn_file *f, const tn_verify_options *o)
+{
+    tn_beside beside = { .path = f->shards[0].path, .owner = f, .count = f->nshards, .used = path_of_shard,
+                         .tell = o->beside,
+                         .context = o->context };
+    if (o->beside && f->format->look_beside && *beside.path)
+        f->format->look_beside(&beside);
+}
+
 tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_fn report, tn_error *err)
 {
     tn_verify_options options = { 0 };
@@ -115,6 +130,7 @@ tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_
     verification v = { .file = f, .report = report, .context = options.context };
     uint64_t total = 0;
     tn_pool *pool = NULL;
+    look_beside(f, &options);
     tn_status status = list_parts(f, &v, &total, err);
     if (!status)
         status = tn_pool_new(options.jobs, &pool, err);

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "bytes/sink_set.h"
 #include "container/file.h"
 #include "container/record.h"
 #include "tensor/array.h"
@@ -11,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Every container is written little-endian, straight from memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "writing on a big-endian machine needs swapping here");
@@ -429,6 +429,16 @@ tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
 
 /* ---- placing ---- */
 
+tn_out_file *tn_writer_next_file(tn_writer *w)
+{
+    tn_out_file *grown = tn_grow(w->files, w->nfiles, &w->files_cap, sizeof *grown);
+    if (!grown)
+        return NULL;
+    w->files = grown;
+    w->files[w->nfiles] = (tn_out_file){ .path = NULL };
+    return &w->files[w->nfiles];
+}
+
 /* If the output takes the place of the input, it does so only while nobody has
  * changed that.  Of a large set the first two paths are looked at, which are
  * those of files that name others; of all, whether the file itself is there. */
@@ -444,13 +454,8 @@ static void expect_input(const tn_writer *w, tn_sink *sink)
 
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err)
 {
-    tn_out_file *grown = realloc(w->files, (w->nfiles + 1) * sizeof *grown);
-    if (!grown)
-        return tn_fail_nomem(err);
-    w->files = grown;
-    tn_out_file *f = &w->files[w->nfiles];
-    *f = (tn_out_file){ .path = tn_arena_text(&w->arena, path, strlen(path)) };
-    if (!f->path)
+    tn_out_file *f = tn_writer_next_file(w);
+    if (!f || !(f->path = tn_arena_text(&w->arena, path, strlen(path))))
         return tn_fail_nomem(err);
     tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err) : tn_sink_open(path, w->options.replace, &f->sink, err);
     if (status)
@@ -467,13 +472,11 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
 
 tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err)
 {
-    tn_out_file *grown = realloc(w->files, (w->nfiles + 1) * sizeof *grown);
-    if (!grown)
+    tn_out_file *f = tn_writer_next_file(w);
+    if (!f || !(f->memory = tn_arena_zalloc(&w->arena, size, 1)))
         return tn_fail_nomem(err);
-    w->files = grown;
-    w->files[w->nfiles] = (tn_out_file){ .memory = tn_arena_zalloc(&w->arena, size, 1) };
-    *file = (uint32_t)w->nfiles;
-    return w->files[w->nfiles++].memory ? TN_OK : tn_fail_nomem(err);
+    *file = (uint32_t)w->nfiles++;
+    return TN_OK;
 }
 
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err)
@@ -660,9 +663,15 @@ tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *
 /* The bytes of an entry that is in its file already, once more. */
 static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_out_entry *to, tn_error *err)
 {
+    tn_sink *sink = w->files[from->file].sink;
     tn_source *written;
     uint64_t shared = 0;
-    tn_status status = tn_source_open_fd(tn_sink_fd(w->files[from->file].sink), TN_IO_PREAD, &written, err);
+    int fd;
+    tn_status status = tn_sink_hold(sink, &fd, err);
+    if (status)
+        return status;
+    status = tn_source_open_fd(fd, TN_IO_PREAD, &written, err);
+    tn_sink_release(sink);
     if (status)
         return status;
     status = tn_sink_copy_range(w->files[to->file].sink, to->offset, written, from->offset, from->size, &shared, err);
@@ -730,33 +739,6 @@ uint64_t tn_writer_total(const tn_writer *w)
     return total;
 }
 
-/* Files appear in order, the one that names the others last.  When one of
- * several cannot appear, new ones that did are taken back. */
-static tn_status publish(tn_writer *w, tn_error *err)
-{
-    tn_status status = TN_OK;
-    size_t i;
-    for (i = 0; i < w->nfiles && !status; i++) {
-        tn_sink *sink = w->files[i].sink;
-        w->files[i].sink = NULL;
-        status = sink ? tn_sink_publish(sink, w->files[i].end, err) : TN_OK;
-    }
-    if (status && !w->options.replace)
-        while (i-- > 1)
-            if (w->files[i - 1].path)
-                unlink(w->files[i - 1].path);
-    if (!status && w->obsolete)
-        unlink(w->obsolete);
-    return status;
-}
-
-tn_status tn_writer_publish(tn_writer *w, tn_error *err)
-{
-    tn_status status = publish(w, err);
-    tn_writer_abandon(w);
-    return status;
-}
-
 tn_status tn_writer_finish(tn_writer *w, tn_error *err)
 {
     tn_status status = tn_writer_seal(w, err);
@@ -772,6 +754,8 @@ void tn_writer_abandon(tn_writer *w)
         return;
     for (size_t i = 0; i < w->nfiles; i++)
         tn_sink_abandon(w->files[i].sink);
+    tn_sink_set_close(w->set);
+    free(w->obsolete);
     tn_hash_free(&w->hash);
     tn_zstd_free(w->zstd);
     tn_buf_free(&w->whole);

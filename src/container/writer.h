@@ -45,7 +45,8 @@ typedef struct tn_out_entry {
 
 typedef struct tn_out_file {
     tn_sink    *sink;           /* NULL in a dry run */
-    const char *path;
+    const char *path;           /* of a member its name, once it has one */
+    bool        member;         /* of the writer's set: see container/publish.h */
     uint8_t    *memory;         /* bytes that the format keeps to itself, instead of a sink; NULL otherwise */
     uint64_t    end;            /* first byte not yet given away; after finish(): the size */
 } tn_out_file;
@@ -71,8 +72,13 @@ struct tn_writer {
     size_t        nmeta, meta_cap;
 
     tn_out_file  *files;
-    size_t        nfiles;
-    const char   *obsolete;     /* a file that the new ones replace together, or NULL */
+    size_t        nfiles, files_cap;
+    struct tn_sink_set *set;    /* of the members, or NULL */
+    const char   *like;         /* what the members replace, for their permissions; or NULL */
+    const char  **obsolete;     /* names of files that are removed when the new ones are in place */
+    size_t        nobsolete, obsolete_cap;
+    bool          obsolete_head;    /* the first of them names the others */
+    bool          left;         /* one of them could not be removed */
     void         *state;        /* the format's, in the arena */
     bool          planned;
 
@@ -86,7 +92,8 @@ struct tn_writer {
     size_t   unswapped;         /* ...and how many of them begin an element that is not complete yet */
 };
 
-/* For formats. */
+/* For formats, as is container/publish.h. */
+tn_out_file *tn_writer_next_file(tn_writer *w);     /* zeroed, not counted as yet; NULL: no memory */
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);  /* opens its sink unless dry */
 tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);   /* zeroed; never appears anywhere */
 tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err);

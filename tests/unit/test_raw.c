@@ -11,7 +11,15 @@
 
 #include <tenon/descriptor.h>
 
+#include <dirent.h>
+#include <unistd.h>
+
 /* ---- files ---- */
+
+static bool there_is(const char *name)
+{
+    return access(in_folder(name).text, F_OK) == 0;
+}
 
 static void check_refused(const char *name, tn_status expected, const char *text)
 {
@@ -651,9 +659,93 @@ static void data_is_never_written_through_a_link(void)
     const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = data };
     tn_error err = { .text = "" };
     CHECK(symlink("q.json", in_folder("q.bin").text) == 0);
-    for (int replace = 0; replace < 2; replace++)
-        check_status(try_write("q.json", (tn_create_options){ .replace = replace }, &t, 1, &err), &err, TN_ERR_IO, "is a symbolic link");
+    check_status(try_write("q.json", (tn_create_options){ 0 }, &t, 1, &err), &err, TN_ERR_EXISTS,
+                 "q.bin: exists already");
     CHECK(count_entries(folder) == 1);
+    write_file("q.json", (tn_create_options){ .replace = true }, &t, 1);
+    CHECK(count_entries(folder) == 3);          /* the link, the descriptors, and data of another name */
+    tn_file *f = open_file("q.json");
+    uint8_t back[4];
+    CHECK(tn_part_read(f, tn_file_tensor(f, 0)->parts, back, 4, NULL) == TN_OK && memcmp(back, data, 4) == 0);
+    tn_close(f);
+}
+
+/* The name of the only file that begins and ends so. */
+static full_path find_name(const char *begin, const char *end)
+{
+    full_path found = { "" };
+    DIR *dir = opendir(folder);
+    CHECK(dir != NULL);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+        if (strncmp(e->d_name, begin, strlen(begin)) == 0 && strlen(e->d_name) > strlen(end) &&
+            strcmp(e->d_name + strlen(e->d_name) - strlen(end), end) == 0) {
+            CHECK(!found.text[0]);
+            snprintf(found.text, sizeof found.text, "%s", e->d_name);
+        }
+    closedir(dir);
+    return found;
+}
+
+static void a_pair_that_replaces_another_has_data_of_another_name(void)
+{
+    uint8_t data[4] = { 1, 2, 3, 4 };
+    const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = data };
+    full_path names[4];
+    write_file("p.json", (tn_create_options){ 0 }, &t, 1);
+    CHECK(there_is("p.bin") && count_entries(folder) == 2);
+    for (int i = 0; i < 4; i++) {               /* 0 and 1: the same again */
+        data[0] = i < 2 ? 1 : (uint8_t)i;
+        write_file("p.json", (tn_create_options){ .replace = true }, &t, 1);
+        CHECK(count_entries(folder) == 2);      /* the old data is gone */
+        names[i] = find_name("p-", ".bin");
+        CHECK(strlen(names[i].text) == strlen("p-01234567.bin"));
+        for (int k = 0; k < i; k++)
+            CHECK(strcmp(names[i].text, names[k].text) != 0);
+        tn_file *f = open_file("p.json");
+        uint8_t back[4];
+        CHECK(tn_part_read(f, tn_file_tensor(f, 0)->parts, back, 4, NULL) == TN_OK &&
+              memcmp(back, data, 4) == 0);
+        tn_close(f);
+    }
+}
+
+static void the_name_of_the_data_stays_in_the_folder(void)
+{
+    static const char *const bad[] = { "\"../x.bin\"", "\"/etc/passwd\"", "\"\"", "\".\"", "\"..\"", "7",
+                                       "\"a\\u0000b\"" };
+    char document[400];
+    put_file("d.bin", "1234");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(document, sizeof document,
+                 "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"w\",\"shape\":[4],\"dtype\":"
+                 "{\"base_type\":\"UINT8\"},\"tenon\":{\"data\":%s}}", bad[i]);
+        put_file("d.json", document);
+        check_refused("d.json", TN_ERR_CORRUPT, "tenon.data: expected the plain name of a file");
+    }
+}
+
+/* A document may name any file: only what can have been written for it is removed. */
+static void only_data_of_the_pair_is_removed(void)
+{
+    static const uint8_t data[4] = { 1, 2, 3, 4 };
+    const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = data };
+    static const char *const names[] = { "precious.bin", "d-0123456g.bin", "d-01234567.bin~",
+                                         "e-01234567.bin", "d-01234567.bin" };
+    enum { COUNT = sizeof names / sizeof *names };
+    char document[400];
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(document, sizeof document,
+                 "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"w\",\"shape\":[4],\"dtype\":"
+                 "{\"base_type\":\"UINT8\"},\"tenon\":{\"data\":\"%s\"}}", names[i]);
+        put_file("d.json", document);
+        put_file(names[i], "1234");
+        write_file("d.json", (tn_create_options){ .replace = true }, &t, 1);
+        CHECK(there_is(names[i]) == (i < COUNT - 1));
+    }
+    put_file("f.json", "{\"not\": \"a descriptor\"}");
+    put_file("f.bin", "1234");
+    write_file("f.json", (tn_create_options){ .replace = true }, &t, 1);
+    CHECK(file_is("f.bin", "1234"));
 }
 
 static void tensors_of_other_values_have_other_ids(void)
@@ -715,6 +807,9 @@ int main(void)
         IN_FOLDER(every_type_comes_back),
         IN_FOLDER(members_that_would_be_lost_stop_a_conversion),
         IN_FOLDER(data_is_never_written_through_a_link),
+        IN_FOLDER(a_pair_that_replaces_another_has_data_of_another_name),
+        IN_FOLDER(the_name_of_the_data_stays_in_the_folder),
+        IN_FOLDER(only_data_of_the_pair_is_removed),
         IN_FOLDER(tensors_of_other_values_have_other_ids),
         IN_FOLDER(many_scaled_tensors_keep_their_scales),
         IN_FOLDER(a_sidecar_says_which_file_has_the_data),

@@ -396,6 +396,8 @@ static void temporary_files_in_use_and_other_names_are_left_alone(void)
     for (int i = 0; i < COUNT; i++)
         put_file(others[i], "");
     CHECK(mkdir(in_folder(".tenon-folder.tmp").text, 0755) == 0);
+    put_file(".tenon-folder.tmp/1", "of a set");
+    put_file(".tenon-folder.tmp/other", "of somebody else");
     CHECK(mkfifo(in_folder(".tenon-aafifo.tmp").text, 0600) == 0);
     CHECK(symlink(others[0], in_folder(".tenon-aalink.tmp").text) == 0);
     put_file(".tenon-locked.tmp", "in use");
@@ -404,6 +406,7 @@ static void temporary_files_in_use_and_other_names_are_left_alone(void)
     CHECK(tn_sink_open(in_folder("file").text, true, &s, NULL) == TN_OK);
     tn_sink_abandon(s);
     CHECK(file_is(".tenon-locked.tmp", "in use") && count_entries(folder) == COUNT + 4);
+    CHECK(!there_is(".tenon-folder.tmp/1") && file_is(".tenon-folder.tmp/other", "of somebody else"));
     close(fd);
     CHECK(tn_sink_open(in_folder("file").text, true, &s, NULL) == TN_OK);
     tn_sink_abandon(s);

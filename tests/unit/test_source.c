@@ -98,7 +98,9 @@ static void a_file_is_the_same_mapped_and_read(void)
         tn_source *s = open_source((tn_io)io);
         check_bytes(s, SIZE, io != TN_IO_PREAD);
         check_outside(s);
-        CHECK(tn_source_fd(s) >= 0);
+        int fd;
+        CHECK(tn_source_hold(s, &fd, NULL) == TN_OK && fd >= 0);
+        tn_source_release(s);
         tn_source_close(s);
     }
 }
@@ -112,7 +114,9 @@ static void a_descriptor_is_duplicated(void)
     for (int io = TN_IO_AUTO; io <= TN_IO_PREAD; io++) {
         tn_source *s;
         CHECK(tn_source_open_fd(fd, (tn_io)io, &s, NULL) == TN_OK);
-        CHECK(tn_source_fd(s) != fd);
+        int own;
+        CHECK(tn_source_hold(s, &own, NULL) == TN_OK && own >= 0 && own != fd);
+        tn_source_release(s);
         check_bytes(s, SIZE, io != TN_IO_PREAD);
         tn_source_close(s);
     }
@@ -131,7 +135,9 @@ static void memory_is_seen_in_place(void)
     check_bytes(s, SIZE, true);
     check_outside(s);
     CHECK(tn_source_view(s, 0, SIZE) == copy);
-    CHECK(tn_source_fd(s) == -1);
+    int fd;
+    CHECK(tn_source_hold(s, &fd, NULL) == TN_OK && fd == -1);
+    tn_source_release(s);
     tn_source_close(s);
     free(copy);
     CHECK(tn_source_open_memory(NULL, 0, &s, NULL) == TN_OK);
@@ -239,8 +245,124 @@ static void what_cannot_be_mapped_is_read(void)
     tn_source_close(read);
 }
 
+/* ---- many files ---- */
+
+enum { MANY = 120, DESCRIPTORS = 64 };  /* of which a quarter is for sources */
+
+static void many_path(int i, char *to)
+{
+    snprintf(to, 64, "%s/%d", folder, i);
+}
+
+static void write_many(int i, const char *text)
+{
+    char name[64];
+    many_path(i, name);
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    CHECK(fwrite(text, 1, strlen(text), f) == strlen(text) && fclose(f) == 0);
+}
+
+static void open_many(tn_io io, tn_source *sources[MANY])
+{
+    for (int i = 0; i < MANY; i++) {
+        char name[64], text[16];
+        snprintf(text, sizeof text, "number %04d", i);
+        write_many(i, text);
+        many_path(i, name);
+        CHECK(tn_source_open(name, io, &sources[i], NULL) == TN_OK);
+    }
+}
+
+static void close_many(tn_source *sources[MANY])
+{
+    for (int i = 0; i < MANY; i++) {
+        char name[64];
+        tn_source_close(sources[i]);
+        many_path(i, name);
+        unlink(name);
+    }
+}
+
+static void check_many(tn_source *sources[MANY])
+{
+    for (int i = 0; i < 2 * MANY; i++) {
+        int k = i * 7 % MANY, fd;
+        char expected[16], found[16] = "";
+        snprintf(expected, sizeof expected, "number %04d", k);
+        CHECK(tn_source_read(sources[k], 0, found, 11, NULL) == TN_OK);
+        assert_string_equal(found, expected);
+        CHECK(tn_source_check(sources[k], NULL) == TN_OK);
+        CHECK(tn_source_hold(sources[k], &fd, NULL) == TN_OK && fd >= 0 && fd < DESCRIPTORS);
+        CHECK(pread(fd, found, 11, 0) == 11 && strcmp(found, expected) == 0);
+        tn_source_release(sources[k]);
+    }
+}
+
+static void many_files_take_turns_with_few_descriptors(void)
+{
+    struct rlimit old, few;
+    CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+    few = old;
+    few.rlim_cur = DESCRIPTORS;
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    for (int io = TN_IO_AUTO; io <= TN_IO_PREAD; io++) {
+        tn_source *sources[MANY];
+        open_many((tn_io)io, sources);
+        check_many(sources);
+        close_many(sources);
+    }
+    CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+}
+
+/* The first files are asleep when the last are open. */
+static void a_file_that_cannot_be_opened_again_is_an_error(void)
+{
+    tn_source *sources[MANY];
+    char name[64], other[64], found[16];
+    tn_error err;
+    open_many(TN_IO_PREAD, sources);
+    many_path(0, name);
+    CHECK(unlink(name) == 0);
+    CHECK(tn_source_read(sources[0], 0, found, 11, &err) == TN_ERR_IO && strstr(err.text, "open it again"));
+    many_path(1, name);
+    snprintf(other, sizeof other, "%s/other", folder);
+    CHECK(rename(name, other) == 0);
+    write_many(1, "number 0001");       /* the same bytes, but another file */
+    CHECK(tn_source_read(sources[1], 0, found, 11, &err) == TN_ERR_IO && strstr(err.text, "another file now"));
+    CHECK(unlink(other) == 0);
+    many_path(2, name);
+    CHECK(truncate(name, 5) == 0);
+    CHECK(tn_source_check(sources[2], &err) == TN_ERR_TRUNCATED && strstr(err.text, "has shrunk"));
+    CHECK(tn_source_read(sources[2], 0, found, 11, &err) == TN_ERR_TRUNCATED);
+    close_many(sources);
+}
+
+/* A mapping needs no descriptor: what becomes of the name does not matter. */
+static void a_mapped_file_that_is_asleep_is_still_seen_and_still_guarded(void)
+{
+    tn_source *sources[MANY];
+    char name[64], found[16] = "";
+    tn_error err;
+    open_many(TN_IO_MMAP, sources);
+    many_path(0, name);
+    CHECK(unlink(name) == 0);
+    CHECK(tn_source_read(sources[0], 0, found, 11, NULL) == TN_OK && strcmp(found, "number 0000") == 0);
+    CHECK(tn_source_check(sources[0], NULL) == TN_OK);
+    many_path(1, name);
+    CHECK(truncate(name, 0) == 0);
+    CHECK(tn_source_read(sources[1], 0, found, 11, &err) == TN_ERR_TRUNCATED &&
+          strstr(err.text, "has shrunk"));
+    close_many(sources);
+}
+
 int main(void)
 {
+    struct rlimit old, few;             /* chosen once, by the first source */
+    getrlimit(RLIMIT_NOFILE, &old);
+    few = old;
+    few.rlim_cur = DESCRIPTORS;
+    setrlimit(RLIMIT_NOFILE, &few);
     const struct CMUnitTest tests[] = {
         TEST(a_file_is_the_same_mapped_and_read),
         TEST(a_descriptor_is_duplicated),
@@ -250,6 +372,9 @@ int main(void)
         TEST(only_regular_files_are_opened),
         TEST(descriptors_of_other_things_are_refused),
         TEST(what_cannot_be_mapped_is_read),
+        TEST(many_files_take_turns_with_few_descriptors),
+        TEST(a_file_that_cannot_be_opened_again_is_an_error),
+        TEST(a_mapped_file_that_is_asleep_is_still_seen_and_still_guarded),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -9,7 +9,8 @@
  * probe.c recognises documents; read.c turns descriptors into entries, and
  * numbers.c what stands in them into parts; describe.c and sparse.c make the
  * descriptor of a tensor (for src/describe.c too), write.c plans and writes
- * both files; scaled.c has all of datatypes. */
+ * both files, pair.c knows their names and what they replace; scaled.c has all
+ * of datatypes. */
 #ifndef TN_CONTAINER_RAW_H
 #define TN_CONTAINER_RAW_H
 
@@ -30,6 +31,8 @@
 #define TN_RAW_VALUE_TYPE   "dtype"         /* of the values of a quantized tensor; float32 where it is missing */
 #define TN_RAW_INDEX_TYPE   "index"         /* of a CSR tensor; where it is missing int32, or int64 if an index needs it */
 #define TN_RAW_FILE_META    "file_metadata" /* of the file; in the first descriptor */
+#define TN_RAW_DATA         "data"          /* name of the file beside the descriptors that has the data,
+                                             * where it is not NAME.bin; in the first descriptor */
 
 /* --- probe.c --- */
 
@@ -39,8 +42,14 @@ int tn_raw_probe(const uint8_t *head, size_t n);
 
 /* --- read.c --- */
 
-/* The path of the data beside the descriptors at `path`, in the arena; NULL without memory. */
-const char *tn_raw_data_path(const char *path, tn_arena *arena);
+/* The name that the first descriptor gives the data, in the arena; NULL: none.  TN_ERR_CORRUPT: one that
+ * leads out of the folder. */
+tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *arena, const char **name,
+                           tn_error *err);
+
+/* The path of the data beside the descriptors at `path`, in the arena; NULL without memory.  `name` may be
+ * NULL: what the path says. */
+const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena);
 
 /* `if_wrong` with the first thing that is wrong in a descriptor, at byte `at`. */
 tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err);
@@ -154,5 +163,15 @@ tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena,
 
 tn_status tn_raw_plan(tn_writer *w, tn_error *err);
 tn_status tn_raw_finish(tn_writer *w, tn_error *err);
+
+/* --- pair.c --- */
+
+/* The name of the data: with an id, or NULL: NAME.bin; NULL without memory. */
+const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id);
+
+/* Finds out whether the new files replace others, and which are to be removed. */
+tn_status tn_raw_plan_old(tn_writer *w, bool *replaces, tn_error *err);
+
+void tn_raw_look_beside(const struct tn_beside *beside);
 
 #endif

@@ -27,6 +27,7 @@ const tn_format tn_format_raw = {
     .keeps_properties = true,
     .min_align = 64,
     .usual_align = 256,
+    .look_beside = tn_raw_look_beside,
     .plan = tn_raw_plan,
     .finish = tn_raw_finish,
 };
@@ -54,17 +55,64 @@ typedef struct subject {
 
 /* --- for writing too --- */
 
-const char *tn_raw_data_path(const char *path, tn_arena *arena)
+const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena)
 {
+    const char *slash = strrchr(path, '/');
     size_t n = strlen(path), suffix = strlen(TN_RAW_SUFFIX);
-    if (n > suffix && strcmp(path + n - suffix, TN_RAW_SUFFIX) == 0)
+    if (name)
+        n = slash ? (size_t)(slash - path) + 1 : 0;
+    else if (n > suffix && strcmp(path + n - suffix, TN_RAW_SUFFIX) == 0)
         n -= suffix;
-    char *data = tn_arena_alloc(arena, n + sizeof TN_RAW_DATA_SUFFIX);
+    const char *behind = name ? name : TN_RAW_DATA_SUFFIX;
+    char *data = tn_arena_alloc(arena, n + strlen(behind) + 1);
     if (data) {
         memcpy(data, path, n);
-        memcpy(data + n, TN_RAW_DATA_SUFFIX, sizeof TN_RAW_DATA_SUFFIX);
+        strcpy(data + n, behind);
     }
     return data;
+}
+
+/* What Tenon wrote beside the fields of the specification, or NULL. */
+static const char *own_json(const tn_descriptor *d)
+{
+    for (size_t i = 0; i < d->nextra; i++)
+        if (!*d->extra[i].path && strcmp(d->extra[i].key, TN_RAW_OWN) == 0)
+            return d->extra[i].json;
+    return NULL;
+}
+
+static bool is_plain_name(tn_text name)
+{
+    return name.len && !memchr(name.ptr, '/', name.len) && !memchr(name.ptr, '\0', name.len) &&
+           !tn_text_is(name, ".") && !tn_text_is(name, "..");
+}
+
+tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *arena, const char **name,
+                           tn_error *err)
+{
+    const char *json = own_json(first);
+    tn_text key, text;
+    tn_json j;
+    *name = NULL;
+    tn_json_init(&j, json ? json : "{}", json ? strlen(json) : 2, arena);
+    tn_json_object(&j);
+    while (tn_json_key(&j, &key)) {
+        if (!tn_text_is(key, TN_RAW_DATA)) {
+            tn_json_skip(&j);
+            continue;
+        }
+        text = tn_json_string(&j);
+        if (j.status == TN_ERR_NOMEM)
+            return tn_fail_nomem(err);
+        if (j.status || !is_plain_name(text))
+            return tn_fail(err, TN_ERR_CORRUPT, at, TN_RAW_OWN "." TN_RAW_DATA
+                           ": expected the plain name of a file in the same folder but found %s",
+                           j.status ? "something else" : tn_quote(text.ptr, text.len).text);
+        *name = tn_arena_text(arena, text.ptr, text.len);
+        if (!*name)
+            return tn_fail_nomem(err);
+    }
+    return TN_OK;               /* what else is wrong with it is said where it is taken */
 }
 
 typedef struct complaint {
@@ -160,10 +208,14 @@ static tn_status open_data(reader *r, tn_error *err)
     if (!*f->shards[0].path)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "these are descriptors, whose data is in the .bin beside them: open them by path");
-    const char *path = tn_raw_data_path(f->shards[0].path, &f->arena);
+    const char *name = NULL, *path;
+    tn_status status = tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err);
+    if (status)
+        return status;
+    path = tn_raw_data_path(f->shards[0].path, name, &f->arena);
     if (!path)
         return tn_fail_nomem(err);
-    tn_status status = tn_file_add_shard(f, path, &r->data, err);
+    status = tn_file_add_shard(f, path, &r->data, err);
     size_t n = strlen(f->shards[0].path), suffix = strlen(SIDECAR);
     if (status == TN_ERR_IO && n > suffix && strcmp(f->shards[0].path + n - suffix, SIDECAR) == 0)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "it describes the tensors of %s, which has the data: open that",
@@ -288,13 +340,10 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
 
 static tn_status take_own(reader *r, subject *s, tn_error *err)
 {
-    const char *json = NULL;
+    const char *json = own_json(s->d);
     tn_text key;
     tn_json j;
     s->value_dtype = TN_FLOAT32;
-    for (size_t i = 0; i < s->d->nextra; i++)
-        if (!*s->d->extra[i].path && strcmp(s->d->extra[i].key, TN_RAW_OWN) == 0)
-            json = s->d->extra[i].json;
     if (!json)
         return TN_OK;
     tn_json_init(&j, json, strlen(json), &r->file->arena);

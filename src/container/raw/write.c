@@ -5,6 +5,7 @@
 #include "container/raw/raw.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "container/publish.h"
 #include "container/record.h"
 #include "bytes/json.h"
 #include "tensor/code.h"
@@ -13,7 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* --- planning --- */
 
@@ -120,21 +120,6 @@ static tn_status plan_numbers(tn_writer *w, tn_error *err)
     return status;
 }
 
-/* Data goes to the first of the writer's files.  A link could lead to the descriptors themselves. */
-static tn_status add_data_file(tn_writer *w, tn_error *err)
-{
-    uint32_t file;
-    struct stat s;
-    const char *path = tn_raw_data_path(w->path, &w->arena);
-    if (!path)
-        return tn_fail_nomem(err);
-    if (lstat(path, &s) == 0 && S_ISLNK(s.st_mode))
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "%s is a symbolic link: the data is written under its own name only",
-                       tn_quote_z(path).text);
-    tn_status status = tn_writer_add_file(w, path, &file, err);
-    return status ? tn_error_in_file(err, path) : TN_OK;
-}
-
 /* Entries whose bytes stand in the document. */
 static size_t count_numbers(const tn_writer *w)
 {
@@ -144,12 +129,26 @@ static size_t count_numbers(const tn_writer *w)
     return n;
 }
 
+/* What the writer keeps for this format. */
+typedef struct pair {
+    bool replaces;              /* others: the data gets an id in its name */
+    bool data;                  /* there is some */
+} pair;
+
+/* Data goes to the first of the writer's files. */
 tn_status tn_raw_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
-    tn_status status = check_plan(w, err);
-    if (!status && (w->count == 0 || count_numbers(w) < w->count))
-        status = add_data_file(w, err);
+    pair *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
+    tn_status status = p ? check_plan(w, err) : tn_fail_nomem(err);
+    w->state = p;
+    if (!status)
+        status = tn_raw_plan_old(w, &p->replaces, err);
+    /* Without a tensor there is no descriptor to name it by. */
+    if (!status && (w->count == 0 ? !p->replaces : count_numbers(w) < w->count)) {
+        p->data = true;
+        status = tn_writer_add_member(w, &file, err);
+    }
     for (size_t i = 0; i < w->count; i++)
         w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the tensor's id */
     if (!status)
@@ -206,6 +205,40 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
     return status || w->dry_run ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_UNSUPPORTED, err);
 }
 
+/* Adds the name of the data, where it is not the usual one, to the member of Tenon's own.  Afterwards: a
+ * tensor's id does not depend on how its file is called. */
+static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d, tn_error *err)
+{
+    tn_extra *extra = tn_arena_zalloc(&w->arena, d->nextra + 1, sizeof *extra);
+    size_t own = 0;
+    tn_buf json = { 0 };
+    if (!extra)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < d->nextra; i++)
+        extra[i] = d->extra[i];
+    while (own < d->nextra && (*extra[own].path || strcmp(extra[own].key, TN_RAW_OWN) != 0))
+        own++;
+    bool new = own == d->nextra;
+    tn_buf_puts(&json, "{\"" TN_RAW_DATA "\":");
+    tn_json_put_string(&json, name, strlen(name));
+    tn_buf_puts(&json, new ? "}" : ",");
+    if (!new)
+        tn_buf_puts(&json, extra[own].json + 1);        /* it has an item, or it would not be there */
+    const char *text = json.bad ? NULL : tn_arena_text(&w->arena, (const char *)json.data, json.size);
+    tn_buf_free(&json);
+    extra[own] = (tn_extra){ .path = "", .key = TN_RAW_OWN, .json = text };
+    d->extra = extra;
+    d->nextra += new;
+    return text ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status name_data(tn_writer *w, tn_descriptor *all, tn_error *err)
+{
+    const pair *p = w->state;
+    tn_status status = p->data ? tn_writer_name_members(w, tn_raw_member_name, p->replaces, err) : TN_OK;
+    return status || !p->data || !p->replaces ? status : add_data_name(w, w->files[0].path, &all[0], err);
+}
+
 static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)
 {
     tn_buf own = { 0 };
@@ -218,7 +251,7 @@ static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)
         if (w->entries[i].part == 0)
             status = describe(w, i, &own, &all[n++], err);
     tn_buf_free(&own);
-    return status;
+    return status ? status : name_data(w, all, err);
 }
 
 tn_status tn_raw_finish(tn_writer *w, tn_error *err)

@@ -390,6 +390,7 @@ const tn_format tn_format_safetensors = {
     .whole_bytes = true,
     .names_parts = true,
     .min_align = 64,
+    .look_beside = tn_st_look_beside,
     .plan = tn_st_plan,
     .finish = tn_st_finish,
     .rewrite = tn_st_rewrite,

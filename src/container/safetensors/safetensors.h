@@ -2,7 +2,8 @@
  *
  * read.c finds the header and its entries, metadata.c turns `__metadata__`
  * into metadata and records and back, write.c plans and writes one file or
- * several, shards.c knows the index of a sharded set. */
+ * several, shards.c knows the index of a sharded set, set.c the names of its
+ * files and what they replace. */
 #ifndef TN_CONTAINER_SAFETENSORS_H
 #define TN_CONTAINER_SAFETENSORS_H
 
@@ -119,7 +120,7 @@ typedef struct tn_st_out_file {
     size_t   first_filler, fillers;
     uint32_t file;              /* of writer->files */
     uint64_t data_size;
-    tn_text  header;            /* padded */
+    tn_text  header;            /* its length, and its text, padded */
 } tn_st_out_file;
 
 typedef struct tn_st_out {
@@ -127,8 +128,8 @@ typedef struct tn_st_out {
     size_t          nfiles, fillers;
     const tn_meta  *meta;       /* the file's; key NULL: dropped */
     size_t          nmeta;
-    tn_text         index;      /* text of the index, or len 0 */
-    uint32_t        index_file;
+    uint32_t        index_file; /* where there are several files */
+    bool            replaces;   /* a set: the new files get an id in their names */
 } tn_st_out;
 
 /* Where an array of `nbytes` begins after `at` bytes of data. */
@@ -137,8 +138,24 @@ uint64_t tn_st_place(const tn_writer *w, uint64_t at, uint64_t nbytes);
 /* Chooses the files of the output and opens them. */
 tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err);
 
-/* Builds the text of the index and opens its file; nothing when there is one file only. */
+/* Opens the file of the index; nothing when there is one file only. */
 tn_status tn_st_plan_index(tn_writer *w, tn_st_out *out, tn_error *err);
+
+/* Names all files and writes the index. */
+tn_status tn_st_put_index(tn_writer *w, tn_st_out *out, tn_error *err);
+
+/* --- set.c --- */
+
+bool tn_st_is_index_path(const char *path);
+
+/* The writer's path with this in place of its suffix, and the name of file i; NULL without memory. */
+const char *tn_st_path_with(tn_writer *w, const char *behind);
+const char *tn_st_member_name(tn_writer *w, size_t i, const char *id);
+
+/* Finds out what the new files replace, and what of it is to be removed. */
+tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err);
+
+void tn_st_look_beside(const struct tn_beside *beside);
 
 /* --- write.c --- */
 

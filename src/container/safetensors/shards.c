@@ -4,10 +4,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "bytes/transcode.h"
+#include "container/publish.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* --- reading --- */
 
@@ -352,53 +352,9 @@ static size_t cut(const tn_writer *w, tn_st_out_file *files)
     return n + 1;
 }
 
-static size_t ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && memcmp(text + n - m, end, m) == 0 ? m : 0;
-}
-
-/* The path without what makes it a file or an index of this format. */
-static int stem_length(const char *path)
-{
-    size_t n = strlen(path), suffix = ends_with(path, TN_ST_INDEX_SUFFIX);
-    if (!suffix)
-        suffix = ends_with(path, TN_ST_SUFFIX);
-    return (int)(n - suffix);
-}
-
-static const char *file_path(tn_writer *w, size_t i, size_t n)
-{
-    if (n == 1 && !ends_with(w->path, TN_ST_INDEX_SUFFIX))
-        return w->path;
-    size_t room = strlen(w->path) + 96;
-    char *path = tn_arena_alloc(&w->arena, room);
-    if (path && n == 1)
-        snprintf(path, room, "%.*s%s", stem_length(w->path), w->path, TN_ST_SUFFIX);
-    else if (path)
-        snprintf(path, room, "%.*s-%05zu-of-%05zu%s", stem_length(w->path), w->path, i + 1, n, TN_ST_SUFFIX);
-    return path;
-}
-
-/* Loaders take STEM.safetensors before the index of the same stem: an old one must not stay beside a new set. */
-static tn_status check_single(tn_writer *w, tn_error *err)
-{
-    const char *path = file_path(w, 0, 1);
-    struct stat old;
-    if (!path)
-        return tn_fail_nomem(err);
-    if (w->dry_run || lstat(path, &old) != 0)
-        return TN_OK;
-    if (!w->options.replace)
-        return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s exists and would be taken for the new set",
-                       tn_quote_z(path).text);
-    w->obsolete = path;
-    return TN_OK;
-}
-
 tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
 {
-    if (!w->options.shard_size && ends_with(w->path, TN_ST_INDEX_SUFFIX))
+    if (!w->options.shard_size && tn_st_is_index_path(w->path))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "the index of a sharded set is written with --shard-size only: give one, or end the name in %s",
                        TN_ST_SUFFIX);
@@ -407,27 +363,16 @@ tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
     if (!out->files)
         return tn_fail_nomem(err);
     cut(w, out->files);
-    if (out->nfiles > 1) {
-        tn_status status = check_single(w, err);
-        if (status)
-            return status;
-    }
-    for (size_t i = 0; i < out->nfiles; i++) {
-        const char *path = file_path(w, i, out->nfiles);
-        tn_status status = path ? tn_writer_add_file(w, path, &out->files[i].file, err) : tn_fail_nomem(err);
-        if (status)
-            return status;
-    }
-    return TN_OK;
+    tn_status status = tn_st_plan_old(w, out, err);
+    for (size_t i = 0; i < out->nfiles && out->nfiles > 1 && !status; i++)
+        status = tn_writer_add_member(w, &out->files[i].file, err);
+    if (status || out->nfiles > 1)
+        return status;
+    const char *path = tn_st_is_index_path(w->path) ? tn_st_path_with(w, TN_ST_SUFFIX) : w->path;
+    return path ? tn_writer_add_file(w, path, &out->files[0].file, err) : tn_fail_nomem(err);
 }
 
 /* --- writing: the index --- */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static void put_text(tn_buf *b, const char *text)
 {
@@ -478,7 +423,7 @@ static void put_weight_map(const tn_writer *w, const tn_st_out *out, tn_buf *b)
     tn_buf_puts(b, "},\"weight_map\":{");
     for (size_t k = 0; k < out->nfiles; k++) {
         const tn_st_out_file *f = &out->files[k];
-        const char *name = base_name(w->files[f->file].path);
+        const char *name = w->files[f->file].path;
         for (size_t i = f->first; i < f->last; i++)
             put_weight(b, w->entries[i].name, name, &any);
         for (size_t i = 0; i < f->fillers; i++) {
@@ -490,24 +435,50 @@ static void put_weight_map(const tn_writer *w, const tn_st_out *out, tn_buf *b)
     tn_buf_puts(b, "}}\n");
 }
 
+static tn_status build_index(const tn_writer *w, const tn_st_out *out, tn_buf *b, tn_error *err)
+{
+    put_index_metadata(out, b);
+    put_weight_map(w, out, b);
+    if (b->bad)
+        return tn_fail_nomem(err);
+    if (b->size > TN_ST_HEADER_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "the index would take %zu bytes but at most %u can be read back", b->size,
+                       TN_ST_HEADER_MAX);
+    return TN_OK;
+}
+
+/* The id is not known as yet, but how long it is: an index that is too long is refused before any data is
+ * written. */
+static tn_status check_index(tn_writer *w, const tn_st_out *out, tn_error *err)
+{
+    tn_buf b = { 0 };
+    for (size_t i = 0; i < out->nfiles; i++)
+        if (!(w->files[out->files[i].file].path = tn_st_member_name(w, i, out->replaces ? "00000000" : NULL)))
+            return tn_fail_nomem(err);
+    tn_status status = build_index(w, out, &b, err);
+    tn_buf_free(&b);
+    return status;
+}
+
 tn_status tn_st_plan_index(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     if (out->nfiles == 1)
         return TN_OK;
-    size_t room = strlen(w->path) + sizeof TN_ST_INDEX_SUFFIX;
-    char *path = tn_arena_alloc(&w->arena, room);
-    if (!path)
-        return tn_fail_nomem(err);
-    snprintf(path, room, "%.*s%s", stem_length(w->path), w->path, TN_ST_INDEX_SUFFIX);
+    const char *path = tn_st_path_with(w, TN_ST_INDEX_SUFFIX);
+    tn_status status = path ? check_index(w, out, err) : tn_fail_nomem(err);
+    return status ? status : tn_writer_add_file(w, path, &out->index_file, err);
+}
+
+tn_status tn_st_put_index(tn_writer *w, tn_st_out *out, tn_error *err)
+{
     tn_buf b = { 0 };
-    put_index_metadata(out, &b);
-    put_weight_map(w, out, &b);
-    out->index = (tn_text){ b.bad ? NULL : tn_arena_copy(&w->arena, b.data, b.size), b.size };
+    tn_status status = tn_writer_name_members(w, tn_st_member_name, out->replaces, err);
+    if (!status)
+        status = build_index(w, out, &b, err);
+    if (!status)
+        status = tn_writer_put(w, out->index_file, 0, b.data, b.size, err);
+    w->files[out->index_file].end = b.size;
     tn_buf_free(&b);
-    if (!out->index.ptr)
-        return tn_fail_nomem(err);
-    if (out->index.len > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the index would take %zu bytes but at most %u can be read back",
-                       out->index.len, TN_ST_HEADER_MAX);
-    return tn_writer_add_file(w, path, &out->index_file, err);
+    return status;
 }

@@ -8,10 +8,17 @@
 #include "container/safetensors/safetensors.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "bytes/sink_set.h"
 
 #include <stdlib.h>
 
 enum { LENGTH_BYTES = 8, WIDEST_ELEMENT = 8, BLOCK = 4096 };
+
+static void store_u64le(uint8_t *p, uint64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        p[i] = (uint8_t)(v >> 8 * i);
+}
 
 /* --- planning --- */
 
@@ -134,9 +141,14 @@ static tn_status settle(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *er
                        "the header would take %zu bytes but safetensors allows %u: use zTensor, or --shard-size", b->size,
                        TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', (size_t)(begin - LENGTH_BYTES - b->size));
-    f->header = (tn_text){ b->bad ? NULL : tn_arena_copy(&w->arena, b->data, b->size), b->size };
-    if (!f->header.ptr)
+    char *header = b->bad ? NULL : tn_arena_alloc(&w->arena, (size_t)begin);
+    if (!header)
         return tn_fail_nomem(err);
+    store_u64le((uint8_t *)header, b->size);
+    memcpy(header + LENGTH_BYTES, b->data, b->size);
+    f->header = (tn_text){ header, (size_t)begin };
+    if (w->files[f->file].member && w->files[f->file].sink)
+        tn_sink_set_head(w->files[f->file].sink, header, (size_t)begin);
     if (!tn_add_u64(begin, f->data_size, &end) || end > INT64_MAX)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would take more than 2^63 bytes");
     for (size_t i = f->first; i < f->last; i++) {
@@ -185,30 +197,16 @@ tn_status tn_st_plan(tn_writer *w, tn_error *err)
 
 /* --- finishing --- */
 
-static void store_u64le(uint8_t *p, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        p[i] = (uint8_t)(v >> 8 * i);
-}
-
+/* The files of a set have had their headers since they were made. */
 tn_status tn_st_finish(tn_writer *w, tn_error *err)
 {
     tn_st_out *out = w->state;
-    for (size_t i = 0; i < out->nfiles; i++) {
-        tn_st_out_file *f = &out->files[i];
-        uint8_t length[LENGTH_BYTES];
-        store_u64le(length, f->header.len);
-        tn_status status = tn_writer_put(w, f->file, 0, length, sizeof length, err);
-        if (!status)
-            status = tn_writer_put(w, f->file, LENGTH_BYTES, f->header.ptr, f->header.len, err);
-        if (status)
-            return status;
-        w->files[f->file].end = LENGTH_BYTES + f->header.len + f->data_size;
-    }
-    if (!out->index.len)
-        return TN_OK;
-    w->files[out->index_file].end = out->index.len;
-    return tn_writer_put(w, out->index_file, 0, out->index.ptr, out->index.len, err);
+    for (size_t i = 0; i < out->nfiles; i++)
+        w->files[out->files[i].file].end = out->files[i].header.len + out->files[i].data_size;
+    if (out->nfiles > 1)
+        return tn_st_put_index(w, out, err);
+    const tn_st_out_file *f = &out->files[0];
+    return tn_writer_put(w, f->file, 0, f->header.ptr, f->header.len, err);
 }
 
 /* --- rewriting with other metadata --- */

@@ -1,0 +1,454 @@
+/* bytes/sink_set.c - several files that appear as one. */
+#include "bytes/sink_set.h"
+#include "bytes/sink_calls.h"
+#include "bytes/sink_inside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { NUMBER_SIZE = 24, PARKING_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+struct tn_sink_set {
+    tn_awake    awake;
+    int         folder;         /* where the members will be */
+    int         parking;        /* where they are while they are asleep; -1: none is */
+    char        parking_name[TN_TEMPORARY_NAME];
+    struct stat old;            /* a file that is replaced... */
+    const char *old_name;       /* ...or NULL */
+    tn_lost     lost;           /* what the members do not have of it */
+    tn_listener listener;
+    tn_sink   **members;        /* NULL: it is gone */
+    size_t      count, cap;
+};
+
+/* ---- the folder of those that are asleep ---- */
+
+static void number_name(const tn_sink *s, char name[NUMBER_SIZE])
+{
+    snprintf(name, NUMBER_SIZE, "%zu", s->place.number);
+}
+
+static bool is_number(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 0 && n < NUMBER_SIZE && strspn(name, "0123456789") == n;
+}
+
+/* Another sink may take it for litter before it is locked; then another is made. */
+static bool open_parking(tn_sink_set *set)
+{
+    char name[TN_TEMPORARY_NAME];
+    for (int i = 0; i < TN_TEMP_TRIES && tn_temporary_name(name); i++) {
+        if (mkdirat(set->folder, name, 0700) != 0) {
+            if (errno == EEXIST)
+                continue;
+            return false;
+        }
+        int fd = openat(set->folder, name, PARKING_FLAGS);
+        bool lost = fd < 0 || (tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+        if (!lost && tn_is_named(set->folder, name, fd)) {
+            set->parking = fd;
+            memcpy(set->parking_name, name, sizeof name);
+            return true;
+        }
+        if (fd >= 0)
+            close(fd);
+    }
+    return false;
+}
+
+/* Only what a set puts there: numbers that are files. */
+static void empty_parking(int parking)
+{
+    int fd = openat(parking, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        struct stat st;
+        if (is_number(entry->d_name) && fstatat(parking, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode))
+            unlinkat(parking, entry->d_name, 0);
+    }
+    closedir(dir);
+}
+
+void tn_sink_remove_parking(int folder, const char *name)
+{
+    int fd = openat(folder, name, PARKING_FLAGS);
+    if (fd < 0)
+        return;
+    if (tn_sink_calls.flock(fd, LOCK_EX | LOCK_NB) == 0 && tn_is_named(folder, name, fd)) {
+        empty_parking(fd);
+        unlinkat(folder, name, AT_REMOVEDIR);
+    }
+    close(fd);
+}
+
+/* ---- turns ---- */
+
+static tn_sink *sink_of(tn_turn *turn)
+{
+    return (tn_sink *)(void *)((char *)turn - offsetof(tn_sink, place.turn));
+}
+
+static tn_status make_member(tn_sink *s, tn_error *err)
+{
+    tn_sink_set *set = s->place.set;
+    tn_lost lost = { .length = 0 };
+    struct stat st;
+    s->folder = set->folder;
+    s->exists = set->old_name != NULL;
+    tn_status status = tn_sink_make(s, err);
+    if (status)
+        return status;
+    s->place.made = true;
+    s->place.dirty = true;
+    if (set->old_name)
+        status = tn_attributes_keep((tn_replaced){ set->folder, set->old_name, &set->old }, s->fd, &lost,
+                                    err);
+    if (status)
+        return status;
+    if (lost.length)
+        set->lost = lost;
+    if (fstat(s->fd, &st) != 0)
+        return tn_sink_fail_write(err, errno);
+    s->place.dev = st.st_dev;
+    s->place.ino = st.st_ino;
+    if (s->place.size)
+        status = tn_sink_reserve_open(s, s->place.size, err);
+    if (!status && s->place.head_size)
+        status = tn_sink_write_open(s, 0, s->place.head, s->place.head_size, err);
+    return status;
+}
+
+static tn_status wake(tn_turn *turn, tn_error *err)
+{
+    tn_sink *s = sink_of(turn);
+    char name[NUMBER_SIZE];
+    tn_status status = TN_OK;
+    if (!s->place.made) {
+        status = make_member(s, err);
+        if (status && s->fd >= 0) {     /* it exists, but not whole: the end of the set removes it */
+            close(s->fd);
+            s->fd = -1;
+        }
+    } else {
+        number_name(s, name);
+        s->fd = openat(s->place.set->parking, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (s->fd < 0)
+            status = tn_sink_fail_write(err, errno);
+    }
+    turn->fd = s->fd;
+    return status;
+}
+
+/* A name for a file that is about to be closed. */
+static bool park(tn_sink *s)
+{
+    tn_sink_set *set = s->place.set;
+    char name[NUMBER_SIZE];
+    if (s->place.parked || s->place.named)
+        return true;
+    if (set->parking < 0 && !open_parking(set))
+        return false;
+    number_name(s, name);
+    s->place.parked = s->temp[0] ? tn_rename_if_free(set->folder, s->temp, set->parking, name) == 0
+                                 : tn_sink_link(s, set->parking, name) == 0;
+    if (s->place.parked)
+        s->temp[0] = '\0';
+    return s->place.parked;
+}
+
+/* Synced first: once it is closed nobody may be told what went wrong. */
+static bool put_to_sleep(tn_turn *turn)
+{
+    tn_sink *s = sink_of(turn);
+    if (!park(s))
+        return false;
+    if (atomic_exchange(&s->place.dirty, false) && tn_sync_fd(s->fd) != 0 && !s->place.problem)
+        s->place.problem = errno;
+    close(s->fd);
+    s->fd = -1;
+    return true;
+}
+
+/* Not kept in memory that can be written: it has pointers to functions. */
+static tn_turns turns_of(tn_sink_set *set)
+{
+    return (tn_turns){ &set->awake, wake, put_to_sleep };
+}
+
+tn_status tn_sink_hold(tn_sink *sink, int *fd, tn_error *err)
+{
+    *fd = sink->fd;
+    if (!sink->place.set)
+        return TN_OK;
+    tn_turns turns = turns_of(sink->place.set);
+    tn_status status = tn_turns_hold(&turns, &sink->place.turn, fd, err);
+    if (!status)
+        sink->place.dirty = true;
+    return status;
+}
+
+void tn_sink_release(tn_sink *sink)
+{
+    if (!sink->place.set)
+        return;
+    tn_turns turns = turns_of(sink->place.set);
+    tn_turns_release(&turns, &sink->place.turn);
+}
+
+bool tn_sink_set_postpones(tn_sink *sink, uint64_t size)
+{
+    if (!sink->place.set || sink->place.made)
+        return false;
+    tn_turns turns = turns_of(sink->place.set);
+    if (tn_turns_have_room(&turns))
+        return false;
+    sink->place.size = size;
+    return true;
+}
+
+/* ---- opening ---- */
+
+static int open_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 1;
+    if (n >= sizeof folder) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(folder, slash ? path : ".", n);
+    folder[n] = '\0';
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set, tn_error *err)
+{
+    tn_sink_set *s = calloc(1, sizeof *s);
+    if (!s)
+        return tn_fail_nomem(err);
+    s->parking = -1;
+    s->folder = open_folder_of(path);
+    if (s->folder < 0) {
+        tn_status status = tn_fail_errno(err, errno, "cannot open its folder");
+        free(s);
+        return status;
+    }
+    const char *slash = like ? strrchr(like, '/') : NULL, *name = slash ? slash + 1 : like;
+    if (like && fstatat(s->folder, name, &s->old, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s->old.st_mode))
+        s->old_name = name;
+    pthread_mutex_init(&s->awake.lock, NULL);
+    tn_sink_remove_litter(s->folder);
+    *set = s;
+    return TN_OK;
+}
+
+void tn_sink_set_listen(tn_sink_set *set, tn_listener listener)
+{
+    set->listener = listener;
+}
+
+void tn_sink_set_limit(tn_sink_set *set, size_t limit)
+{
+    set->awake.limit = limit;
+}
+
+tn_status tn_sink_set_add(tn_sink_set *set, tn_sink **sink, tn_error *err)
+{
+    tn_sink **grown = tn_grow(set->members, set->count, &set->cap, sizeof *grown);
+    if (grown)
+        set->members = grown;
+    tn_sink *s = grown ? tn_sink_new() : NULL;
+    if (!s)
+        return tn_fail_nomem(err);
+    s->place.set = set;
+    s->place.number = set->count;
+    set->members[set->count++] = s;
+    *sink = s;
+    return TN_OK;
+}
+
+void tn_sink_set_head(tn_sink *member, const void *head, size_t n)
+{
+    member->place.head = head;
+    member->place.head_size = n;
+}
+
+bool tn_sink_set_taken(const tn_sink_set *set, const char *name)
+{
+    struct stat st;
+    return fstatat(set->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* ---- publishing ---- */
+
+static tn_status settle_member(const tn_sink_member *m, tn_error *err)
+{
+    tn_sink *s = m->sink;
+    int fd;
+    tn_status status = TN_OK;
+    struct stat st;
+    bool asleep = s->place.made && !atomic_load(&s->place.dirty);
+    if (s->place.problem)
+        return tn_sink_fail_write(err, s->place.problem);
+    if (asleep) {               /* and durable: nothing to do, unless it has another size */
+        char name[NUMBER_SIZE];
+        number_name(s, name);
+        if (fstatat(s->place.set->parking, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (uint64_t)st.st_size == m->size)
+            return TN_OK;
+    }
+    status = tn_sink_hold(s, &fd, err);
+    if (status)
+        return status;
+    status = tn_sink_settle_file(s, m->size, err);
+    s->place.dirty = false;
+    tn_sink_release(s);
+    return status;
+}
+
+/* Under the lock, for the file may be put to sleep any time otherwise; nobody else is at work any more. */
+static tn_status name_member(const tn_sink_member *m, tn_error *err)
+{
+    tn_sink *s = m->sink;
+    tn_sink_set *set = s->place.set;
+    char number[NUMBER_SIZE];
+    int result;
+    number_name(s, number);
+    if (s->place.parked)
+        result = tn_rename_if_free(set->parking, number, set->folder, m->name);
+    else if (s->temp[0])
+        result = tn_rename_if_free(set->folder, s->temp, set->folder, m->name);
+    else
+        result = tn_sink_link(s, set->folder, m->name);
+    if (result != 0) {
+        tn_status status = errno == EEXIST ? tn_sink_fail_exists(err) : tn_sink_fail_write(err, errno);
+        return err ? tn_error_in_file(err, m->name) : status;
+    }
+    s->place.named = true;
+    s->place.parked = false;
+    s->temp[0] = '\0';
+    return TN_OK;
+}
+
+/* A member that has its name loses it again, unless somebody has put another file there. */
+static void take_back(const tn_sink_member *m)
+{
+    const tn_sink *s = m->sink;
+    struct stat st;
+    int folder = s->place.set->folder;
+    if (s->place.named && fstatat(folder, m->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_dev == s->place.dev &&
+        st.st_ino == s->place.ino)
+        unlinkat(folder, m->name, 0);
+}
+
+static tn_status settle_all(const tn_sink_member *members, size_t n, tn_sink *last, uint64_t last_size,
+                            tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = settle_member(&members[i], err);
+    return status ? status : tn_sink_settle_file(last, last_size, err);
+}
+
+static tn_status name_all(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
+                          tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = name_member(&members[i], err);
+    if (!status && tn_sync_fd(set->folder) != 0 && errno != EINVAL)
+        status = tn_sink_fail_write(err, errno);
+    return status ? status : tn_sink_take_place(last, err);
+}
+
+static void tell(const tn_sink_set *set)
+{
+    char text[sizeof set->lost.text + 80];
+    if (set->lost.length == 0 || !set->listener.note)
+        return;
+    snprintf(text, sizeof text, "replaced, but not all of the old files could be kept: %s", set->lost.text);
+    set->listener.note(set->listener.context, set->listener.path, text);
+}
+
+tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
+                              uint64_t last_size,
+                              tn_error *err)
+{
+    tn_status status = settle_all(members, n, last, last_size, err);
+    if (!status)
+        status = name_all(set, members, n, last, err);
+    for (size_t i = 0; status && i < n; i++)
+        take_back(&members[i]);
+    if (!status) {
+        tell(set);
+        status = tn_sink_sync_folder(last, err);
+    }
+    tn_sink_abandon(last);
+    for (size_t i = 0; i < n; i++)
+        tn_sink_abandon(members[i].sink);
+    return status;
+}
+
+void tn_sink_set_remove(tn_sink_set *set, const char *const *names, size_t n, tn_not_removed failed,
+                        void *context)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (unlinkat(set->folder, names[i], 0) != 0 && errno != ENOENT && !failed(context, names[i], errno))
+            return;
+        if (i == 0 || i == n - 1)
+            (void)tn_sync_fd(set->folder);
+    }
+}
+
+/* ---- the end ---- */
+
+void tn_sink_drop_member(tn_sink *s)
+{
+    tn_sink_set *set = s->place.set;
+    char number[NUMBER_SIZE];
+    if (s->temp[0])
+        unlinkat(set->folder, s->temp, 0);
+    if (s->place.parked) {
+        number_name(s, number);
+        unlinkat(set->parking, number, 0);
+    }
+    s->temp[0] = '\0';
+    s->place.named = true;      /* it needs no other name when it is closed */
+    s->place.dirty = false;
+    tn_turns turns = turns_of(set);
+    tn_turns_leave(&turns, &s->place.turn);
+    set->members[s->place.number] = NULL;
+    tn_sink_free(s);
+}
+
+void tn_sink_set_close(tn_sink_set *set)
+{
+    if (!set)
+        return;
+    for (size_t i = 0; i < set->count; i++)
+        tn_sink_abandon(set->members[i]);
+    if (set->parking >= 0) {
+        unlinkat(set->folder, set->parking_name, AT_REMOVEDIR);
+        close(set->parking);
+    }
+    close(set->folder);
+    pthread_mutex_destroy(&set->awake.lock);
+    free(set->members);
+    free(set);
+}

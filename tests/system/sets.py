@@ -1,0 +1,386 @@
+"""Several files that belong together are old or new, whole, wherever a run is killed or a call fails; thousands of them
+need few descriptors."""
+import atexit
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+
+from system import TENON, Skip, contents, is_sanitized, run_tests, tenon, test, write_safetensors
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LITTER = re.compile(r"^\.tenon-[a-z2-7]{6}\.tmp$")
+EIO, ENOSPC = 5, 28
+_shim = None
+if os.access("/dev/shm", os.W_OK):
+    tempfile.tempdir = "/dev/shm"       # thousands of files are synced
+
+
+def shim():
+    """fault.c, compiled."""
+    global _shim
+    if not _shim:
+        folder = tempfile.mkdtemp(prefix="tenon-shim-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = os.path.join(folder, "fault.so")
+        try:
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", path, os.path.join(HERE, "fault.c"), "-ldl"], check=True)
+        except FileNotFoundError:
+            raise Skip("there is no C compiler")
+        _shim = path
+    return _shim
+
+
+def faulty(command, at, error=None):
+    """Runs a command that is killed at its call number `at`, or in which that call fails."""
+    environment = {**os.environ, "LD_PRELOAD": shim(), "FAULT_AT": str(at),
+                   "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+    if error:
+        environment["FAULT_ERRNO"] = str(error)
+    return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def same(a, b):
+    """Whether both can be read and hold the same."""
+    return subprocess.run([TENON, "diff", a, b], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def read_folder(folder):
+    return {name: contents(os.path.join(folder, name)) for name in os.listdir(folder) if not LITTER.match(name)}
+
+
+class Scenario:
+    """Files in `old`, a command that replaces them, and what loaders may open afterwards."""
+
+    def __init__(self, folder, old, command, heads):
+        self.folder = folder
+        self.old = os.path.join(folder, "old")
+        self.work = os.path.join(folder, "work")
+        self.command = [TENON, *command]
+        self.heads = heads              # in the order in which loaders look for them
+        os.mkdir(self.old)
+        for line in old:
+            tenon(*line, cwd=self.old)
+
+    def begin(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        shutil.copytree(self.old, self.work)
+        os.chdir(self.work)
+
+    def is_whole(self, references):
+        """Which of the references each head is; None where one is neither, or there is no head at all."""
+        found = []
+        for head in self.heads:
+            if os.path.lexists(head):
+                matches = [name for name, path in references.items() if same(path, head)]
+                found.append(matches[0] if matches else None)
+        return found if found and None not in found else None
+
+    def strays_are_told(self):
+        """What lies there and nobody needs is named by verify."""
+        head = [head for head in self.heads if os.path.exists(head)][0]
+        told = subprocess.run([TENON, "verify", head], stdout=subprocess.PIPE, text=True).stdout
+        return set(re.findall(r'"([^"]+)" beside', told)), told
+
+    def run(self, references, errors=(EIO, ENOSPC)):
+        states = mixed = faults = lies = 0
+        notes = []
+        for error in (None, *errors):
+            for at in range(1, self.calls()):
+                self.begin()
+                done = faulty(self.command, at, error)
+                states += error is None
+                faults += error is not None
+                whole = self.is_whole(references)
+                if not whole:
+                    mixed += 1
+                    notes.append(f"{'killed' if error is None else error} at {at}: {sorted(os.listdir('.'))}")
+                if error and "(nothing was replaced)" in done.stderr:
+                    lies += read_folder(".") != read_folder(self.old)
+        assert not mixed and not lies, f"{mixed} mixed of {states} kills and {faults} faults, {lies} untrue messages: {notes[:3]}"
+        return f"{states} kills, {faults} faults"
+
+    def calls(self):
+        """How many calls the command makes."""
+        if not hasattr(self, "_calls"):
+            at = 1
+            while True:
+                self.begin()
+                if faulty(self.command, at).returncode == 0:
+                    break
+                at += 1
+            self._calls = at
+            self.begin()
+        return self._calls
+
+
+def sources(folder):
+    """Two files of the same tensors with other bytes, and a third with fewer."""
+    for seed, name in enumerate(["a", "b"]):
+        write_safetensors(os.path.join(folder, name + ".safetensors"), {f"t{i}": bytes([seed, i]) * 20 for i in range(6)})
+    return {name: os.path.join(folder, name + ".safetensors") for name in ("a", "b")}
+
+
+INDEX, SINGLE = "m.safetensors.index.json", "m.safetensors"
+
+
+def replace_set(folder, old_size, new_size):
+    """A set of shards of old_size over one of new_size; None: a single file."""
+    refs = sources(folder)
+    def cut(size):
+        return ["--shard-size", str(size)] if size else []
+    scenario = Scenario(folder, [["convert", "--quiet", refs["a"], SINGLE, *cut(old_size)]],
+                        ["convert", "--quiet", "--force", refs["b"], SINGLE, *cut(new_size)], [SINGLE, INDEX])
+    note = scenario.run(refs)
+    scenario.begin()
+    subprocess.run(scenario.command, check=True)
+    assert scenario.is_whole(refs) == ["b"], os.listdir(".")
+    count = len(os.listdir("."))
+    expected = 6 * 40 // new_size + 1 if new_size else 1
+    assert count == expected, f"expected {expected} files, found {os.listdir('.')}"
+    return note
+
+
+@test
+def a_set_over_a_set_with_as_many_shards(folder):
+    return replace_set(folder, 80, 80)
+
+
+@test
+def a_set_over_a_set_with_more_shards(folder):
+    return replace_set(folder, 40, 120)
+
+
+@test
+def a_set_over_a_set_with_fewer_shards(folder):
+    return replace_set(folder, 120, 40)
+
+
+@test
+def a_set_over_a_single_file(folder):
+    return replace_set(folder, None, 80)
+
+
+@test
+def a_single_file_over_a_set(folder):
+    return replace_set(folder, 80, None)
+
+
+@test
+def a_set_over_one_that_was_replaced_already(folder):
+    refs = sources(folder)
+    scenario = Scenario(folder, [["convert", "--quiet", refs["b"], SINGLE, "--shard-size", "80"],
+                                 ["convert", "--quiet", "--force", refs["a"], SINGLE, "--shard-size", "80"]],
+                        ["convert", "--quiet", "--force", refs["b"], SINGLE, "--shard-size", "80"], [SINGLE, INDEX])
+    return scenario.run(refs)
+
+
+@test
+def raw_data_and_its_descriptors(folder):
+    refs = sources(folder)
+    write_safetensors(refs["a"], {"t0": b"A" * 300, "t1": b"a" * 20})       # of other sizes: they lie elsewhere
+    write_safetensors(refs["b"], {"t0": b"B" * 20, "t1": b"b" * 300})
+    scenario = Scenario(folder, [["convert", "--quiet", refs["a"], "m.json"]],
+                        ["convert", "--quiet", "--force", refs["b"], "m.json"], ["m.json"])
+    note = scenario.run(refs)
+    scenario.begin()
+    subprocess.run(scenario.command, check=True)
+    assert len(os.listdir(".")) == 2, os.listdir(".")
+    return note
+
+
+@test
+def what_a_kill_leaves_is_told_by_verify_and_by_the_next_run(folder):
+    refs = sources(folder)
+    scenario = Scenario(folder, [["convert", "--quiet", refs["a"], SINGLE, "--shard-size", "80"]],
+                        ["convert", "--quiet", "--force", refs["b"], SINGLE, "--shard-size", "120"], [SINGLE, INDEX])
+    found = 0
+    for at in range(1, scenario.calls()):
+        scenario.begin()
+        faulty(scenario.command, at)
+        used = set(json.load(open(INDEX))["weight_map"].values()) | {INDEX}
+        strays = {name for name in os.listdir(".") if name not in used and not LITTER.match(name)}
+        told, text = scenario.strays_are_told()
+        assert told == strays, f"killed at {at}: {strays} but told {told}"
+        found += bool(strays)
+        if strays:
+            said = tenon("convert", "--quiet", "--force", refs["b"], SINGLE, "--shard-size", "120")
+            for name in strays - set(json.load(open(INDEX))["weight_map"].values()):
+                assert name in said or not os.path.exists(name), f"{name} was not told of: {said}"
+            assert same(refs["b"], INDEX)
+    assert found >= 3, f"only {found} states with something left"
+    return f"{found} states with something left"
+
+
+@test
+def two_that_can_be_taken_for_each_other_are_not_ok(folder):
+    refs = sources(folder)
+    os.chdir(folder)
+    tenon("convert", "--quiet", refs["a"], SINGLE, "--shard-size", "80")
+    assert "could be taken" in tenon("convert", "--quiet", refs["b"], SINGLE, code=2)
+    shutil.copy(refs["b"], SINGLE)
+    for head in (SINGLE, INDEX):
+        done = subprocess.run([TENON, "verify", head], stdout=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and ": ok" not in done.stdout and "AMBIGUOUS" in done.stdout, done.stdout
+    tenon("convert", "--quiet", "--force", refs["b"], SINGLE)
+    assert sorted(os.listdir(".")) == ["a.safetensors", "b.safetensors", SINGLE], os.listdir(".")
+
+
+@test
+def an_index_cannot_have_other_files_removed(folder):
+    refs = sources(folder)
+    os.chdir(folder)
+    tenon("convert", "--quiet", refs["a"], SINGLE, "--shard-size", "80")
+    names = ["precious", "../precious", "m-1-of-2.safetensors", "m-00001-of-00003.safetensors~", "n-00001-of-00003.safetensors",
+             "m-0123456-00001-of-00003.safetensors", "m-00001-of-00003.safetensors", "m-0123abcd-00001-of-00003.safetensors"]
+    os.mkdir("sub")
+    os.chdir("sub")
+    for name in names:
+        with open(name, "w") as f:
+            f.write("kept")
+    with open(INDEX, "w") as f:
+        json.dump({"weight_map": {str(i): name for i, name in enumerate(names)}}, f)
+    tenon("convert", "--quiet", "--force", refs["b"], SINGLE, "--shard-size", "120")
+    there = [name for name in names if os.path.exists(name)]
+    assert there == names[:6], there
+    assert same(refs["b"], INDEX)
+
+
+@test
+def an_old_file_that_cannot_be_removed_is_told(folder):
+    refs = sources(folder)
+    os.chdir(folder)
+    tenon("convert", "--quiet", refs["a"], SINGLE, "--shard-size", "80")
+    os.unlink("m-00001-of-00003.safetensors")
+    os.mkdir("m-00001-of-00003.safetensors")    # a folder cannot be unlinked
+    said = tenon("convert", "--quiet", "--force", refs["b"], SINGLE, "--shard-size", "80")
+    assert '"m-00001-of-00003.safetensors", which the new file replaces, cannot be removed' in said, said
+    assert same(refs["b"], INDEX)
+
+
+def write_floats(path, seed):
+    header = json.dumps({"w": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}}).encode()
+    header += b" " * (-len(header) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(header)) + header + struct.pack("<8f", *[(i + seed) / 16 for i in range(8)]))
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def compiles():
+    include = os.path.join(HERE, "..", "..", "include")
+    for compiler in (["cc", "-std=c99"], ["c++", "-x", "c++", "-std=c++11"]):
+        if not shutil.which(compiler[0]):
+            raise Skip(f"{compiler[0]} is not installed")
+    results = [subprocess.run([*compiler, "-fsyntax-only", "-I", include, "model.c"], stderr=subprocess.DEVNULL).returncode
+               for compiler in (["cc", "-std=c99"], ["c++", "-x", "c++", "-std=c++11"])]
+    assert results[0] == results[1] or 0 not in results, results
+    return results[0] == 0
+
+
+def export(folder, options, is_good):
+    """Kills export-c over an old export; is_good() says whether the two files are taken for a pair."""
+    for seed, name in enumerate(["a", "b"]):
+        write_floats(os.path.join(folder, "floats.safetensors"), seed)
+        tenon("convert", "--quiet", os.path.join(folder, "floats.safetensors"), os.path.join(folder, name + ".zt"), "--cast",
+              "fx8,frac=auto")
+    def command(name):
+        return ["export-c", os.path.join(folder, name + ".zt"), "-o", ".", "--name", "model", "--force", *options]
+    scenario = Scenario(folder, [command("a")], command("b"), [])
+    scenario.begin()
+    subprocess.run(scenario.command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    old, new = read_folder(scenario.old), read_folder(".")
+    assert is_good() and set(old) == set(new) and all(old[name] != new[name] for name in old)
+    kills = mixed = 0
+    for error in (None, EIO):
+        for at in range(1, scenario.calls()):
+            scenario.begin()
+            done = faulty(scenario.command, at, error)
+            found = read_folder(".")
+            kills += 1
+            if found in (old, new):
+                assert is_good()
+                continue
+            mixed += 1
+            assert not is_good(), f"{'killed' if error is None else 'fault'} at {at}: a mixture is taken for good"
+            assert set(found) == set(old), f"at {at}: {sorted(found)}"
+            assert "(nothing was replaced)" not in done.stderr, done.stderr
+    return f"{kills} kills and faults, {mixed} mixtures, all recognised"
+
+
+@test
+def c_source_and_its_header(folder):
+    return export(folder, [], compiles)
+
+
+@test
+def an_image_and_its_header(folder):
+    def is_good():
+        header = contents("model.h").decode()
+        image = contents("model.bin")
+        return int(re.search(r"image_crc32c (0x[0-9a-f]+)u", header)[1], 16) == crc32c(image)
+    return export(folder, ["--binary"], is_good)
+
+
+COUNT = 10000
+
+
+@test
+def ten_thousand_shards_need_few_descriptors(folder):
+    if not folder.startswith("/dev/shm"):
+        raise Skip("there is no /dev/shm, and to sync so many files takes minutes")
+    os.chdir(folder)
+    write_safetensors("in.safetensors", {f"t{i}": struct.pack("<I", i) for i in range(COUNT)})
+    few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)), "timeout": 300}
+    for command in (["convert", "--quiet", "in.safetensors", SINGLE, "--shard-size", "4"],
+                    ["diff", "in.safetensors", INDEX],
+                    ["diff", "--io", "pread", "in.safetensors", INDEX],
+                    ["verify", INDEX],
+                    ["convert", "--quiet", "--force", INDEX, SINGLE, "--shard-size", "4"],
+                    ["convert", "--quiet", "--force", "--io", "pread", INDEX, SINGLE, "--shard-size", "4"],
+                    ["diff", "in.safetensors", INDEX]):
+        tenon(*command, **few)
+    assert len(os.listdir(".")) == COUNT + 2, len(os.listdir("."))
+    # Killed among ten thousand: the next run takes everything away.
+    environment = {**os.environ, "LD_PRELOAD": shim(), "FAULT_AT": str(COUNT),
+                   "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
+    done = subprocess.run([TENON, "convert", "--quiet", "in.safetensors", "n.safetensors", "--shard-size", "4"],
+                          env=environment, preexec_fn=few["preexec_fn"])
+    assert done.returncode == -signal.SIGKILL
+    litter = [name for name in os.listdir(".") if LITTER.match(name)]
+    assert len(litter) == 1 and len(os.listdir(litter[0])) > 1000, "nothing was parked"
+    tenon("convert", "--quiet", "in.safetensors", "out.zt", **few)
+    assert len(os.listdir(".")) == COUNT + 3, "litter was left"
+
+
+@test
+def a_full_disk_leaves_the_old_set(folder):
+    """Room for the first shards only."""
+    if is_sanitized():
+        raise Skip("a limit on the size of files concerns the sanitizers, too")
+    refs = sources(folder)
+    os.chdir(folder)
+    tenon("convert", "--quiet", refs["a"], SINGLE, "--shard-size", "80")
+    before = read_folder(".")
+    write_safetensors("large.safetensors", {"t0": bytes(100), "t1": bytes(1 << 20)})
+    before["large.safetensors"] = contents("large.safetensors")
+    said = tenon("convert", "--quiet", "--force", "large.safetensors", SINGLE, "--shard-size", "1K", code=3,
+                 preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))))
+    assert "(nothing was replaced)" in said, said
+    assert read_folder(".") == before
+
+
+run_tests()
