@@ -266,7 +266,7 @@ static void write_many(int i, const char *text)
 static void open_many(tn_io io, tn_source *sources[MANY])
 {
     for (int i = 0; i < MANY; i++) {
-        char name[64], text[16];
+        char name[64], text[32];
         snprintf(text, sizeof text, "number %04d", i);
         write_many(i, text);
         many_path(i, name);
@@ -288,7 +288,7 @@ static void check_many(tn_source *sources[MANY])
 {
     for (int i = 0; i < 2 * MANY; i++) {
         int k = i * 7 % MANY, fd;
-        char expected[16], found[16] = "";
+        char expected[32], found[16] = "";
         snprintf(expected, sizeof expected, "number %04d", k);
         CHECK(tn_source_read(sources[k], 0, found, 11, NULL) == TN_OK);
         assert_string_equal(found, expected);
