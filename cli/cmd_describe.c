@@ -83,7 +83,7 @@ static int write_sidecar(const opts *o, const collection *c)
     const tn_save_options options = {
         .size = sizeof options, .list = c->count != 1, .replace = o->force, .note = progress_note,
     };
-    tn_status status = tn_descriptors_save_with(c->items, c->count, path, &options, &size, &err);
+    tn_status status = tn_descriptors_save(c->items, c->count, path, &options, &size, &err);
     int code = EXIT_DONE;
     if (status == TN_ERR_EXISTS) {
         say("%s: exists (--force replaces it)", escaped(path));

@@ -119,7 +119,7 @@ static int edit(const opts *o)
     int code = EXIT_DONE;
     signals_catch();            /* an edit has no half: it ends, then the signal does its work */
     const tn_edit_options options = { .size = sizeof options, .note = progress_note };
-    if (tn_edit_meta_with(o->files[0], edits, n, &options, &shared, &err) == TN_OK)
+    if (tn_edit_meta(o->files[0], edits, n, &options, &shared, &err) == TN_OK)
         edit_done(o, shared);
     else
         code = say_error(NULL, &err);

@@ -190,8 +190,8 @@ tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descripto
     return status;
 }
 
-tn_status tn_descriptors_save_with(const tn_descriptor *descriptors, size_t n, const char *path,
-                                   const tn_save_options *options, size_t *size, tn_error *err)
+tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, const char *path,
+                              const tn_save_options *options, size_t *size, tn_error *err)
 {
     tn_save_options o = { 0 };
     tn_sink *sink = NULL;
@@ -212,11 +212,4 @@ tn_status tn_descriptors_save_with(const tn_descriptor *descriptors, size_t n, c
         *size = length;
     tn_sink_listen(sink, (tn_listener){ o.note, o.context, path });
     return tn_sink_publish(sink, length, err);
-}
-
-tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool list, const char *path, bool replace, size_t *size,
-                              tn_error *err)
-{
-    const tn_save_options options = { .size = sizeof options, .list = list, .replace = replace };
-    return tn_descriptors_save_with(descriptors, n, path, &options, size, err);
 }

@@ -116,8 +116,8 @@ static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t ned
     return status;
 }
 
-tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t nedits,
-                            const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err)
+tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
+                       const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err)
 {
     tn_edit_options o = { 0 };
     tn_take_options(&o, sizeof o, options);
@@ -135,10 +135,4 @@ tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t 
         *shared_bytes = shared;
     }
     return status;
-}
-
-tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits, uint64_t *shared_bytes,
-                       tn_error *err)
-{
-    return tn_edit_meta_with(path, edits, nedits, NULL, shared_bytes, err);
 }

@@ -183,24 +183,22 @@ typedef struct tn_meta_edit {
     const char *text;
 } tn_meta_edit;
 
-/* Replaces the file at `path` by one whose metadata is changed and whose data
- * is the same bytes: shared with the old file where the file system can, else
- * copied in the kernel.  *shared_bytes (may be NULL) tells how many bytes are
- * shared.  Others may do the same at the same time: no change is lost.
- * TN_ERR_ARGUMENT: no such tensor or key, or the container has no
- * place for it.  TN_ERR_CHANGED: others have changed the file again and
- * again, without end.  TN_ERR_IO also: another program keeps it locked. */
-TN_API tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
-                              uint64_t *shared_bytes, tn_error *err);
-
-/* The same with options, which may be NULL. */
 typedef struct tn_edit_options {
     size_t     size;
     tn_note_fn note;            /* may be NULL */
     void      *context;
 } tn_edit_options;
-TN_API tn_status tn_edit_meta_with(const char *path, const tn_meta_edit *edits, size_t nedits,
-                                   const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err);
+
+/* Replaces the file at `path` by one whose metadata is changed and whose data
+ * is the same bytes: shared with the old file where the file system can, else
+ * copied in the kernel.  `options` may be NULL.  *shared_bytes (may be NULL)
+ * tells how many bytes are shared.  Others may do the same at the same time:
+ * no change is lost.
+ * TN_ERR_ARGUMENT: no such tensor or key, or the container has no place for
+ * it.  TN_ERR_CHANGED: others have changed the file again and again, without
+ * end.  TN_ERR_IO also: another program keeps it locked. */
+TN_API tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
+                              const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err);
 
 enum {                          /* tn_difference.what */
     TN_DIFF_ONLY_A = 1,         /* b is NULL */

@@ -192,21 +192,19 @@ TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t 
 TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json, size_t *size,
                                       tn_error *err);
 
-/* The same into a file, which appears whole or not at all.  TN_ERR_EXISTS: there
- * is one and `replace` is false.  TN_ERR_IO: nothing was replaced.  *size (may be
- * NULL) is that of the file. */
-TN_API tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, bool list, const char *path, bool replace,
-                                     size_t *size, tn_error *err);
-
-/* The same with options, which may be NULL. */
 typedef struct tn_save_options {
     size_t     size;
-    bool       list, replace;
+    bool       list;            /* as a list, also where there is one only */
+    bool       replace;
     tn_note_fn note;            /* may be NULL */
     void      *context;
 } tn_save_options;
-TN_API tn_status tn_descriptors_save_with(const tn_descriptor *descriptors, size_t n, const char *path,
-                                          const tn_save_options *options, size_t *size, tn_error *err);
+
+/* The same into a file, which appears whole or not at all.  `options` may be
+ * NULL.  TN_ERR_EXISTS: there is one and `replace` is false.  TN_ERR_IO:
+ * nothing was replaced.  *size (may be NULL) is that of the file. */
+TN_API tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, const char *path,
+                                     const tn_save_options *options, size_t *size, tn_error *err);
 
 /* ---- checking ---- */
 

@@ -109,7 +109,7 @@ static tn_status edit(const void *context, tn_error *err)
     const task *t = context;
     FILE *f = fopen(scratch_file("edited"), "wb");
     REQUIRE(f && fwrite(t->file, 1, t->size, f) == t->size && fclose(f) == 0);
-    return tn_edit_meta(scratch_file("edited"), t->edits->at, t->edits->count, NULL, err);
+    return tn_edit_meta(scratch_file("edited"), t->edits->at, t->edits->count, NULL, NULL, err);
 }
 
 static bool is_editable(const tn_file *file)

@@ -18,7 +18,7 @@ static void edit(const char *name, const tn_meta_edit *edits, size_t n)
 {
     tn_error err = { .text = "" };
     uint64_t shared = UINT64_MAX;
-    if (tn_edit_meta(in_folder(name).text, edits, n, &shared, &err))
+    if (tn_edit_meta(in_folder(name).text, edits, n, NULL, &shared, &err))
         fail_msg("%s", err.text);
     CHECK(shared != UINT64_MAX);
 }
@@ -106,7 +106,7 @@ static void wrong_edits_change_nothing(void)
         uint8_t *before = load_file(in_folder(names[k]).text, &n);
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             tn_error err = { .text = "" };
-            CHECK(tn_edit_meta(in_folder(names[k]).text, &wrong[i], 1, NULL, &err) == TN_ERR_ARGUMENT);
+            CHECK(tn_edit_meta(in_folder(names[k]).text, &wrong[i], 1, NULL, NULL, &err) == TN_ERR_ARGUMENT);
             CHECK(strstr(err.text, names[k]) != NULL);
             uint8_t *after = load_file(in_folder(names[k]).text, &m);
             CHECK(n == m && memcmp(before, after, n) == 0);
@@ -126,7 +126,7 @@ static void fields_of_the_format_cannot_be_edited(void)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         tn_error err = { .text = "" };
         const tn_meta_edit wrong = { "a", keys[i], "x" };
-        if (tn_edit_meta(in_folder("f.zt").text, &wrong, 1, NULL, &err) == TN_OK)
+        if (tn_edit_meta(in_folder("f.zt").text, &wrong, 1, NULL, NULL, &err) == TN_OK)
             fail_msg("\"%s\" was accepted (and is %s)", keys[i], "dropped silently");
     }
 }
@@ -135,7 +135,7 @@ static void a_file_without_tensors_has_no_place_for_metadata(void)
 {
     const tn_meta_edit set = { NULL, "k", "v" };
     write_file("e.zt", (tn_create_options){ 0 }, NULL, 0);
-    CHECK(tn_edit_meta(in_folder("e.zt").text, &set, 1, NULL, NULL) != TN_OK);
+    CHECK(tn_edit_meta(in_folder("e.zt").text, &set, 1, NULL, NULL, NULL) != TN_OK);
     write_file("e.safetensors", (tn_create_options){ 0 }, NULL, 0);
     edit("e.safetensors", &set, 1);
     tn_file *f = open_file("e.safetensors");
@@ -153,7 +153,7 @@ static void other_formats_are_edited_by_converting(void)
         char expected[200];
         tn_error err = { .text = "" };
         write_file(files[i / 3].name, (tn_create_options){ .replace = true }, &t, 1);
-        CHECK(tn_edit_meta(in_folder(files[i / 3].name).text, &edits[i % 3], 1, NULL, &err) == TN_ERR_UNSUPPORTED);
+        CHECK(tn_edit_meta(in_folder(files[i / 3].name).text, &edits[i % 3], 1, NULL, NULL, &err) == TN_ERR_UNSUPPORTED);
         snprintf(expected, sizeof expected, "the metadata of format %s cannot be edited in place: convert the file to ztensor or "
                  "safetensors, edit it there, and convert it back", files[i / 3].format);
         CHECK(strstr(err.text, expected) != NULL);

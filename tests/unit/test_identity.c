@@ -203,7 +203,7 @@ static void a_conversion_into_its_input_is_refused_if_that_has_changed(void)
             tn_file *f = open_file(names[i]);
             CHECK(tn_convert(f, in_folder(names[i]).text, &options, NULL, &err) == TN_OK);
             if (late)           /* the conversion above has changed it already */
-                CHECK(tn_edit_meta(in_folder(names[i]).text, &edit, 1, NULL, NULL) == TN_OK);
+                CHECK(tn_edit_meta(in_folder(names[i]).text, &edit, 1, NULL, NULL, NULL) == TN_OK);
             CHECK(tn_convert(f, in_folder(names[i]).text, &options, NULL, &err) == TN_ERR_CHANGED);
             CHECK(strstr(err.text, names[i]) && strstr(err.text, "has changed since it was read"));
             CHECK(tn_convert(f, in_folder("elsewhere.zt").text, &options, NULL, &err) == TN_OK);
@@ -224,7 +224,7 @@ static void *edit_again_and_again(void *key)
     for (int i = 0; i < 40; i++) {
         char own[16];
         snprintf(own, sizeof own, "%s%d", (const char *)key, i);
-        if (tn_edit_meta(in_folder("m.zt").text, &(tn_meta_edit){ NULL, own, "v" }, 1, NULL, NULL) != TN_OK)
+        if (tn_edit_meta(in_folder("m.zt").text, &(tn_meta_edit){ NULL, own, "v" }, 1, NULL, NULL, NULL) != TN_OK)
             return "failed";
     }
     return NULL;

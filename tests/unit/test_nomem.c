@@ -160,7 +160,7 @@ static tn_status use(const char *name, tn_error *err)
 static tn_status edit(const char *name, tn_error *err)
 {
     static const tn_meta_edit edits[] = { { .key = "new", .text = "value" }, { .key = "new" } };
-    return tn_edit_meta(in_folder(name).text, edits, 2, NULL, err);
+    return tn_edit_meta(in_folder(name).text, edits, 2, NULL, NULL, err);
 }
 
 static tn_status remake(const tn_file *f, const char *name, const char *cast, const char *layout, const char *pad, tn_error *err)

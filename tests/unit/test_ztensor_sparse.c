@@ -402,7 +402,7 @@ static void editing_metadata_leaves_a_sparse_tensor_what_it_is(void)
     for (int i = 0; i < 2; i++) {
         copy_golden(names[i]);
         const tn_meta_edit edits[] = { { .key = "a", .text = "1" }, { .tensor = i ? "csr" : "coo", .key = "b", .text = "2" } };
-        CHECK(tn_edit_meta(in_folder("golden.zt").text, edits, 2, NULL, NULL) == TN_OK);
+        CHECK(tn_edit_meta(in_folder("golden.zt").text, edits, 2, NULL, NULL, NULL) == TN_OK);
         tn_file *f = open_file("golden.zt");
         CHECK(strcmp(tn_file_tensor(f, 0)->form, i ? "csr" : "coo") == 0 && tn_file_tensor(f, 0)->nmeta == 1);
         CHECK(verify_file(f).verdict[1] == TN_VERDICT_OK);
