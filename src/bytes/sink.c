@@ -195,13 +195,15 @@ tn_status tn_sink_open(const char *path, bool replace, tn_sink **sink, tn_error 
     if (status)
         return status;
     tn_sink *s = new_sink();
-    if (!s) {
+    size_t n = strlen(place.name) + 1;
+    if (!s || !(s->name = malloc(n))) {
+        tn_sink_abandon(s);
         close(place.folder);
         return tn_fail_nomem(err);
     }
+    memcpy(s->name, place.name, n);
     s->replace = replace;
     s->folder = place.folder;
-    memcpy(s->name, place.name, sizeof s->name);
     s->exists = place.exists;
     s->old = place.old;
     status = place.exists ? check_old(&place.old, replace, err) : TN_OK;
@@ -238,7 +240,7 @@ bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *
         return true;
     if (sink->out || sink->nameless || !path || tn_place_find(path, &place, NULL) != TN_OK)
         return false;
-    bool same = strcmp(sink->name, place.name) == 0 && fstat(sink->folder, &ours) == 0 &&
+    bool same = sink->name && strcmp(sink->name, place.name) == 0 && fstat(sink->folder, &ours) == 0 &&
                 fstat(place.folder, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
                 ours.st_ino == theirs.st_ino;
     close(place.folder);
@@ -664,6 +666,7 @@ tn_status tn_sink_fail_exists(tn_error *err) { return fail_exists(err); }
 
 void tn_sink_free(tn_sink *sink)
 {
+    free(sink->name);
     tn_buf_free(&sink->bytes);
     pthread_mutex_destroy(&sink->lock);
     free(sink);

@@ -38,7 +38,7 @@ struct tn_sink {
     pthread_mutex_t lock;       /* memory: around `bytes` */
     int             fd;
     int             folder;     /* where the file will be */
-    char            name[PATH_MAX];     /* how it will be called there */
+    char           *name;       /* how it will be called there; NULL: of a member the set knows */
     char            temp[TN_TEMPORARY_NAME];    /* how it is called now: "" is not at all */
     bool            replace;
     bool            nameless;   /* a descriptor that was given: publish names nothing */

@@ -195,11 +195,13 @@ typedef struct strays {
 static void keep_stray(strays *all, const char *name)
 {
     char **grown = tn_grow(all->names, all->count, &all->cap, sizeof *grown);
+    size_t n = strlen(name) + 1;
     if (!grown)
         return;                 /* one less to tell of */
     all->names = grown;
-    all->names[all->count] = strdup(name);
-    all->count += all->names[all->count] != NULL;
+    char *copy = malloc(n);
+    if (copy)
+        all->names[all->count++] = memcpy(copy, name, n);
 }
 
 static int by_name(const void *a, const void *b)
