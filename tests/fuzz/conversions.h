@@ -98,7 +98,7 @@ static inline void choose_output(plan *p, chooser *c, unsigned number)
 {
     tn_create_options *create = &p->create;
     *create = (tn_create_options){ .size = sizeof *create, .format = PICK(c, format_names), .replace = true,
-                                   .jobs = 1 + (unsigned)(choose(c, 16) == 0) };
+                                   .jobs = 1 + (unsigned)(choose(c, 16) == 1) };
     uint64_t flags = choose_bits(c);
     bool zt = strcmp(create->format, "ztensor") == 0;
     create->encoding = zt && flags & 1 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
@@ -112,7 +112,7 @@ static inline void choose_output(plan *p, chooser *c, unsigned number)
         create->format = "ztensor";
     p->fd = memory_file(number);
     p->options.create = create;
-    p->options.dry_run = choose(c, 32) == 0;
+    p->options.dry_run = choose(c, 32) == 1;
     p->options.encoding = flags & 64 ? TN_CHOOSE : TN_KEEP;
     p->options.checksum = flags & 128 ? TN_CHOOSE : TN_KEEP;
 }

@@ -10,9 +10,9 @@ static tn_create_options choose_options(chooser *c)
 {
     bool ztensor = choose(c, 2) == 0;
     tn_create_options options = { .size = sizeof options, .format = ztensor ? "ztensor" : "safetensors", .replace = true,
-                                  .jobs = 1 + (unsigned)(choose(c, 8) == 0) };
+                                  .jobs = 1 + (unsigned)(choose(c, 16) == 1) };
     if (ztensor) {
-        options.encoding = choose(c, 2) ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
+        options.encoding = choose(c, 4) == 3 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
         options.checksum = (tn_checksum)choose(c, 3);
         options.level = (int)choose(c, 6) - 2;
         options.align = choose(c, 2) ? 0 : UINT64_C(64) << choose(c, 7);
@@ -32,7 +32,7 @@ typedef struct place {
 static place choose_place(chooser *c, const char *name, unsigned number)
 {
     static char paths[MEMORY_FILES][120];
-    if (choose(c, 16))
+    if (choose(c, 16) != 1)
         return (place){ .fd = memory_file(number) };
     snprintf(paths[number], sizeof paths[number], "%s", scratch_file(name));
     return (place){ .path = paths[number], .fd = -1 };
