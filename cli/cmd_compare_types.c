@@ -51,8 +51,10 @@ static int add_candidate(contest *c, const char *list, const char *at, size_t n)
     *one = (candidate){ .text = copy_text(at, n) };
     c->count++;
     if (tn_datatype_load(one->text, &one->datatype, &err) != TN_OK) {
-        say("--types \"%s\": the type at character %zu: %s", escaped(list), character(list, at), err.text);
-        return worse(EXIT_USAGE, exit_code(err.status));
+        int code = worse(EXIT_USAGE, exit_code(err.status));
+        say("--types \"%s\": the type at character %zu: %s%s", escaped(list), character(list, at), err.text,
+            code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
+        return code;
     }
     for (const candidate *other = c->candidates; other < one; other++) {
         if (strcmp(tn_datatype_text(other->datatype), tn_datatype_text(one->datatype)) == 0) {
