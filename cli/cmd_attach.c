@@ -376,6 +376,9 @@ static int act(const opts *o, const tn_attachment *a)
     int code = find(o, a, &c);
     if (code != EXIT_DONE)
         return code;
+    if (c.tensor && o->only.count > 0)
+        return usage_error("attach", "--only chooses among the tensors of a file, and \"%s\" is a tensor",
+                           escaped(o->files[1]));
     if (o->out)
         return save(o, a, &c);
     if (o->verify && c.item && c.item->file && c.tensor)

@@ -49,6 +49,7 @@ t ls weight.npz
 t attach s a.bias -o bias.zt --quiet
 t attach s a.bias -o bias.zt
 t ls bias.zt
+t attach s a.bias -o other.zt --only b.flag
 t attach s nothing
 t attach s sample.safetensors:images
 t attach s images.safetensors --slice 0
