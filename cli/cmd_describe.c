@@ -159,8 +159,9 @@ const command cmd_describe = {
     .summary = "Prints WIA-AI-011 descriptors of tensors.",
     .about = "One tensor gives a JSON object, several give an array of them.  A tensor that\n"
              "lies in FILE raw, in the host's byte order and aligned to 64 bytes is described\n"
-             "where it lies: offset_bytes counts from the beginning of FILE.  Any other is\n"
-             "described as a dense buffer of its own; a sparse one with its entries.",
+             "where it lies: offset_bytes counts from the beginning of FILE, or of that file\n"
+             "of a sharded set that the member tenon names.  Any other is described as a\n"
+             "dense buffer of its own; a sparse one with its entries.",
     .example = "  $ tenon describe model.zt conv1.weight\n"
                "  $ tenon describe model.zt --sidecar",
     .min_files = 1,
