@@ -275,13 +275,11 @@ static void add_decoded(const conversion *c, size_t i, tn_kept *kept)
 /* What becomes of a tensor in another form, which may be sparse and compressed at once. */
 static void add_reformed(const conversion *c, size_t i, tn_kept *kept)
 {
-    const tn_tensor *t = c->source[i], *made = &c->made[i].tensor;
-    uint64_t stored = 0, decoded = 0;
-    for (uint32_t k = 0; k < t->nparts; k++)
-        stored += tn_part_stored(t, &t->parts[k]).size;
+    const tn_tensor *made = &c->made[i].tensor;
+    uint64_t decoded = 0;
     for (uint32_t k = 0; k < made->nparts; k++)
         decoded += made->parts[k].nbytes;
-    tn_kept_add(kept, t, stored, decoded);
+    tn_kept_add_as(kept, c->source[i], decoded);
 }
 
 static tn_status check_kept(const conversion *c, tn_error *err)

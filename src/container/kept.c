@@ -11,8 +11,15 @@ static uint64_t add(uint64_t a, uint64_t b)
     return tn_add_u64(a, b, &sum) ? sum : UINT64_MAX;
 }
 
-void tn_kept_add(tn_kept *k, const tn_tensor *t, uint64_t stored, uint64_t decoded)
+static uint64_t mul(uint64_t a, uint64_t b)
 {
+    uint64_t product;
+    return tn_mul_u64(a, b, &product) ? product : UINT64_MAX;
+}
+
+static void add_bytes(tn_kept *k, const tn_tensor *t, uint64_t stored, uint64_t decoded)
+{
+    k->all = add(k->all, decoded);
     if (decoded <= stored)
         return;
     k->stored = add(k->stored, stored);
@@ -35,25 +42,71 @@ static uint64_t stored_bytes(const tn_tensor *t, const tn_part *p)
     return a->stride && !tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, &span) ? span : p->nbytes;
 }
 
-void tn_kept_add_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
+static bool is_text(const tn_storage *s) { return s->encoding_name && strcmp(s->encoding_name, "text") == 0; }
+
+static void see_range(tn_kept *k, const tn_storage *s)
 {
-    tn_kept_add(k, t, stored_bytes(t, p), p->nbytes);
+    k->files = s->shard >= k->files ? s->shard + UINT64_C(1) : k->files;
+    uint64_t end = add(s->offset, s->size);
+    k->reach = end > k->reach ? end : k->reach;
 }
 
-tn_status tn_kept_check(const tn_kept *k, tn_error *err)
+/* Notes where a part lies. */
+static void see_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
 {
-    uint64_t most = tn_kept_limit(k->max_bytes, k->stored);
-    if (k->decoded <= most)
-        return TN_OK;
-    unsigned long long stored = k->stored, decoded = k->decoded, limit = most;
+    const tn_storage *s = &p->storage;
+    for (int64_t i = 0; s->columns && i < p->array.shape[1]; i++)
+        see_range(k, &s->columns[i].storage);
+    if (is_text(s) || (p->data && !s->size))
+        k->elsewhere = add(k->elsewhere, stored_bytes(t, p));
+    else if (!s->columns)
+        see_range(k, s);
+}
+
+void tn_kept_add_as(tn_kept *k, const tn_tensor *t, uint64_t decoded)
+{
+    uint64_t stored = 0;
+    for (uint32_t i = 0; i < t->nparts; i++) {
+        see_part(k, t, &t->parts[i]);
+        stored = add(stored, stored_bytes(t, &t->parts[i]));
+    }
+    add_bytes(k, t, stored, decoded);
+}
+
+void tn_kept_add_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
+{
+    see_part(k, t, p);
+    add_bytes(k, t, stored_bytes(t, p), p->nbytes);
+}
+
+static tn_status fail_grown(const tn_kept *k, uint64_t stored, uint64_t most, tn_error *err)
+{
+    unsigned long long from = stored, decoded = k->decoded, limit = most;
     const tn_quoted name = tn_quote_z(k->largest);
     if (k->tensors == 1)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "tensor %s: %llu stored bytes would be decoded into %llu, more than the %llu allowed (max_bytes)",
-                       name.text, stored, decoded, limit);
+                       "tensor %s: %llu stored bytes would be decoded into %llu, more than the %llu allowed "
+                       "(max_bytes)", name.text, from, decoded, limit);
     return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
                    "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, more than "
-                   "the %llu allowed (max_bytes)", k->tensors, name.text, stored, decoded, limit);
+                   "the %llu allowed (max_bytes)", k->tensors, name.text, from, decoded, limit);
+}
+
+/* Tensors may share stored bytes, and no ranges are kept here to tell which.  But
+ * there are no more bytes than the files have up to the furthest end. */
+tn_status tn_kept_check(const tn_kept *k, tn_error *err)
+{
+    uint64_t there = add(k->elsewhere, mul(k->files, k->reach));
+    uint64_t stored = k->stored < there ? k->stored : there;
+    uint64_t again = k->all > there ? k->all - there : 0;
+    uint64_t most = tn_kept_limit(k->max_bytes, stored), most_again = tn_kept_limit(k->max_bytes, there);
+    if (k->decoded > most)
+        return fail_grown(k, stored, most, err);
+    if (again <= most_again)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                   "tensors share stored bytes: their copies would take %llu bytes, more than the %llu allowed "
+                   "(max_bytes)", (unsigned long long)again, (unsigned long long)most_again);
 }
 
 tn_status tn_kept_check_part(const tn_file *f, const tn_tensor *t, const tn_part *p, tn_error *err)

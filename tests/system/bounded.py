@@ -213,6 +213,23 @@ def attach_does_not_save_a_bomb(folder):
 
 
 @test
+def bytes_that_tensors_share_count_once(folder):
+    source, out = os.path.join(folder, "tied.zt"), os.path.join(folder, "o.safetensors")
+    ones = b"\1" * MIB
+    write_zt(source, {f"t{i}": (ones, MIB) for i in range(3000)}, encoding="raw", shared=True)
+    assert os.path.getsize(source) < 2 * MIB
+    refused(folder, "convert", source, out)
+    refused(folder, "convert", source, os.path.join(folder, "o.npz"), "--drop-metadata")
+    tenon("convert", "-q", "--dry-run", "--max-bytes", "3G", source, out)
+    tenon("convert", "-q", "--dry-run", "--only", "t1??", source, out)
+    size, skippable = 225 * BLOCK, bytes.fromhex("502a4d18") + struct.pack("<I", BLOCK // 4) + bytes(BLOCK // 4)
+    stored = frame(size, 20) + skippable        # less than 1000 times as much, each
+    write_zt(source, {f"t{i}": (stored, size) for i in range(100)}, shared=True)
+    assert size < 1000 * len(stored) and os.path.getsize(source) < 50_000
+    refused(folder, "convert", source, out)
+
+
+@test
 def zeros_below_a_gigabyte_are_written(folder):
     source = write_zt(os.path.join(folder, "honest.zt"), {"t": (frame(900 * MIB, 20), 900 * MIB)})
     out = os.path.join(folder, "o.safetensors")

@@ -13,6 +13,13 @@ static tn_part part_of(uint64_t stored, uint64_t decoded)
                       .storage = { .size = stored, .encoding = TN_ENCODING_ZSTD } };
 }
 
+static tn_part part_at(uint64_t offset, uint64_t stored, uint64_t decoded)
+{
+    tn_part p = part_of(stored, decoded);
+    p.storage.offset = offset;
+    return p;
+}
+
 static tn_status check_one(uint64_t stored, uint64_t decoded, uint64_t max_bytes, tn_error *err)
 {
     tn_part p = part_of(stored, decoded);
@@ -52,7 +59,7 @@ static void what_does_not_grow_has_no_limit(void)
 
 static void tensors_are_added_up(void)
 {
-    tn_part parts[2] = { part_of(10, GIB / 2), part_of(10, GIB / 2) }, one = part_of(10, GIB / 2 + 1);
+    tn_part parts[2] = { part_at(0, 10, GIB / 2), part_at(10, 10, GIB / 2) }, one = part_at(20, 10, GIB / 2 + 1);
     tn_tensor a = { .name = "a", .parts = parts, .nparts = 2 };
     tn_tensor b = { .name = "b", .parts = &one, .nparts = 1 };
     const tn_tensor *all[] = { &a, &b };
@@ -63,6 +70,36 @@ static void tensors_are_added_up(void)
     assert_string_equal(err.text, "2 tensors, of which \"b\" is the largest: 30 stored bytes would be decoded into "
                         "1610612737, more than the 1073741824 allowed (max_bytes)");
     CHECK(tn_check_decoded(NULL, 0, 1, &err) == TN_OK);
+}
+
+/* 4 MiB that 2000 tensors have in common, and 4 MiB of their own each. */
+static void shared_bytes_count_once(void)
+{
+    enum { N = 2000 };
+    static tn_tensor tensors[N];
+    static tn_part shared[N], apart[N];
+    static const tn_tensor *all[N];
+    const uint64_t size = UINT64_C(4) << 20;
+    tn_error err;
+    for (size_t i = 0; i < N; i++) {
+        shared[i] = part_at(64, size, size);
+        apart[i] = part_at(64 + i * size, size, size);
+        tensors[i] = (tn_tensor){ .name = "t", .form = "dense", .parts = &shared[i], .nparts = 1 };
+        all[i] = &tensors[i];
+    }
+    CHECK(tn_check_decoded(all, N / 2, 0, &err) == TN_OK);
+    CHECK(tn_check_decoded(all, 2, size, &err) == TN_OK);
+    CHECK(tn_check_decoded(all, N, 0, &err) == TN_ERR_LIMIT);
+    assert_string_equal(err.text, "tensors share stored bytes: their copies would take 8384413632 bytes, more than "
+                        "the 4194368000 allowed (max_bytes)");
+    CHECK(tn_check_decoded(all, N, 2000 * size, &err) == TN_OK);
+    for (size_t i = 0; i < N; i++)
+        shared[i].nbytes = 999 * size;          /* each of them alone is within the limit */
+    CHECK(tn_check_decoded(all, 1, 0, &err) == TN_OK);
+    CHECK(tn_check_decoded(all, N, 0, &err) == TN_ERR_LIMIT);
+    for (size_t i = 0; i < N; i++)
+        tensors[i].parts = &apart[i];
+    CHECK(tn_check_decoded(all, N, 1, &err) == TN_OK);
 }
 
 static void sums_beyond_64_bits_stay_the_largest_number(void)
@@ -98,6 +135,7 @@ int main(void)
         TEST(one_tensor_is_held_against_the_limit),
         TEST(what_does_not_grow_has_no_limit),
         TEST(tensors_are_added_up),
+        TEST(shared_bytes_count_once),
         TEST(sums_beyond_64_bits_stay_the_largest_number),
         TEST(elements_in_memory_that_lie_on_each_other_are_a_bomb),
     };
