@@ -303,7 +303,8 @@ class Place:
         else:
             run = self.run((failure if failure == "short" else getattr(errno, failure), number, name))
         try:
-            if kind == "call" and not run.spoiled and run.end != "hang":
+            missed = run.end != "signal 9" if kind == "kill" else kind == "call" and not run.spoiled
+            if missed and run.end != "hang":
                 raise Bad("the call did not come: nothing was tried")
             self.check(point, run)
         except Bad as problem:
