@@ -448,7 +448,8 @@ const command cmd_attach = {
              "with --json has the WIA-AI-011 descriptor of each tensor that is offered by itself,\n"
              "with the handle and the mapping that this process had.\n\n"
              "Before it reads what the server says, this process gives up executing programs,\n"
-             "connecting anywhere and opening files but OUT and temporary ones.",
+             "connecting anywhere and opening files.  With --out or --in-place it keeps those in the\n"
+             "folders of OUT and of temporary files; all, where the kernel has no Landlock.",
     .example = "  $ tenon attach /run/user/1000/model.sock\n"
                "  $ tenon attach /run/user/1000/model.sock h.0.attn.weight --slice 0:4,:\n"
                "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
