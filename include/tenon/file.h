@@ -114,7 +114,8 @@ TN_API tn_status tn_part_read_rows(const tn_file *file, const tn_part *part, uin
  * bytes can be decoded into very many, so whoever allocates for tn_part_read(),
  * which itself writes as much as it is given room for, may want to ask first;
  * tn_convert(), tn_offer_file() and all others that keep what they decode do.
- * What does not grow when it is decoded is not counted.  max_bytes: see tn_open_options.
+ * What does not grow when it is decoded is not counted, and stored bytes that several
+ * of them share are stored once.  All are of one file.  max_bytes: see tn_open_options.
  *
  * TN_ERR_LIMIT: no; the text ends in "(max_bytes)", which can be raised. */
 TN_API tn_status tn_check_decoded(const tn_tensor *const *tensors, size_t count, uint64_t max_bytes,

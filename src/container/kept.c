@@ -88,8 +88,8 @@ static tn_status fail_grown(const tn_kept *k, uint64_t stored, uint64_t most, tn
                        "tensor %s: %llu stored bytes would be decoded into %llu, more than the %llu allowed "
                        "(max_bytes)", name.text, from, decoded, limit);
     return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, more "
-                   "than the %llu allowed (max_bytes)", k->tensors, name.text, from, decoded, limit);
+                   "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, "
+                   "more than the %llu allowed (max_bytes)", k->tensors, name.text, from, decoded, limit);
 }
 
 /* Tensors may share stored bytes, and no ranges are kept here to tell which.  But

@@ -19,8 +19,8 @@ def cbor(value):
 
 def write_zt(path, tensors, dtype="uint8", shape=None, hole=0, encoding="zstd",
              shared=False):
-    """tensors: name -> (bytes that are stored, bytes they decode to); a hole may lie before them.  shared: the
-    bytes of the first are those of all."""
+    """tensors: name -> (bytes that are stored, bytes they decode to); a hole may lie before them.
+    shared: the bytes of the first are those of all."""
     data, entries = b"ZTEN0001" + b"\0" * 56, []
     width = 4 if dtype == "float32" else 1
     for name, (stored, size) in tensors.items():

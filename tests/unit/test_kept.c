@@ -59,7 +59,8 @@ static void what_does_not_grow_has_no_limit(void)
 
 static void tensors_are_added_up(void)
 {
-    tn_part parts[2] = { part_at(0, 10, GIB / 2), part_at(10, 10, GIB / 2) }, one = part_at(20, 10, GIB / 2 + 1);
+    tn_part parts[2] = { part_at(0, 10, GIB / 2), part_at(10, 10, GIB / 2) };
+    tn_part one = part_at(20, 10, GIB / 2 + 1);
     tn_tensor a = { .name = "a", .parts = parts, .nparts = 2 };
     tn_tensor b = { .name = "b", .parts = &one, .nparts = 1 };
     const tn_tensor *all[] = { &a, &b };
@@ -90,8 +91,8 @@ static void shared_bytes_count_once(void)
     CHECK(tn_check_decoded(all, N / 2, 0, &err) == TN_OK);
     CHECK(tn_check_decoded(all, 2, size, &err) == TN_OK);
     CHECK(tn_check_decoded(all, N, 0, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensors share stored bytes: their copies would take 8384413632 bytes, more than "
-                        "the 4194368000 allowed (max_bytes)");
+    assert_string_equal(err.text, "tensors share stored bytes: their copies would take 8384413632 bytes, "
+                        "more than the 4194368000 allowed (max_bytes)");
     CHECK(tn_check_decoded(all, N, 2000 * size, &err) == TN_OK);
     for (size_t i = 0; i < N; i++)
         shared[i].nbytes = 999 * size;          /* each of them alone is within the limit */
