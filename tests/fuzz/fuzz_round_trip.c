@@ -8,13 +8,17 @@
 
 static tn_create_options choose_options(chooser *c)
 {
+    static const tn_format_option big = { "ztensor", "byte-order", "big" };
     bool ztensor = choose(c, 2) == 0;
     tn_create_options options = { .size = sizeof options, .format = ztensor ? "ztensor" : "safetensors", .replace = true,
                                   .jobs = 1 + (unsigned)(choose(c, 16) == 1) };
     if (ztensor) {
         options.encoding = choose(c, 4) == 3 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
         options.checksum = (tn_checksum)choose(c, 3);
-        options.level = (int)choose(c, 6) - 2;
+        uint64_t more = choose(c, 12);
+        options.level = (int)(more % 6) - 2;
+        options.format_options = &big;
+        options.nformat_options = more >= 6;
         options.align = choose(c, 2) ? 0 : UINT64_C(64) << choose(c, 7);
     } else {
         options.filler = choose(c, 2);
