@@ -405,11 +405,29 @@ tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, s
     return status;
 }
 
-void tn_sink_set_remove(tn_sink_set *set, const char *const *names, size_t n, tn_not_removed failed,
+tn_status tn_sink_set_check_old(const tn_sink_set *set, const tn_obsolete *old, tn_error *err)
+{
+    if (!tn_sink_set_taken(set, old->name))
+        return TN_OK;
+    tn_status status = tn_identity_check(set->folder, old->name, &old->seen, err);
+    return status && err ? tn_error_in_file(err, old->name) : status;
+}
+
+/* 0, or -1 with errno: 0 for a file that somebody has put there or written to since. */
+static int remove_old(const tn_sink_set *set, const tn_obsolete *old)
+{
+    if (tn_sink_set_check_old(set, old, NULL) != TN_OK) {
+        errno = 0;
+        return -1;
+    }
+    return unlinkat(set->folder, old->name, 0) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+void tn_sink_set_remove(tn_sink_set *set, const tn_obsolete *files, size_t n, tn_not_removed failed,
                         void *context)
 {
     for (size_t i = 0; i < n; i++) {
-        if (unlinkat(set->folder, names[i], 0) != 0 && errno != ENOENT && !failed(context, names[i], errno))
+        if (remove_old(set, &files[i]) != 0 && !failed(context, files[i].name, errno))
             return;
         if (i == 0 || i == n - 1)
             (void)tn_sync_fd(set->folder);

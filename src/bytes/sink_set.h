@@ -52,12 +52,22 @@ tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, s
                               uint64_t last_size,
                               tn_error *err);
 
-/* Told of a file that cannot be removed, and why; false: the others stay, too. */
+/* A file in the folder of the set that the new ones make obsolete, as it was when that was found out. */
+typedef struct tn_obsolete {
+    const char *name;
+    tn_identity seen;
+} tn_obsolete;
+
+/* TN_ERR_CHANGED: the name leads to another file by now, or that has changed.  A file that is gone is no
+ * failure. */
+tn_status tn_sink_set_check_old(const tn_sink_set *set, const tn_obsolete *old, tn_error *err);
+
+/* Told of a file that is not removed, and why; 0: it has changed.  false: the others stay, too. */
 typedef bool (*tn_not_removed)(void *context, const char *name, int error_number);
 
-/* Removes files that the new ones have made obsolete, in this order: the first one for good before the
- * others.  What is not there is no failure. */
-void tn_sink_set_remove(tn_sink_set *set, const char *const *names, size_t n, tn_not_removed failed,
+/* Removes files, in this order: the first one for good before the others.  What is not there is no
+ * failure. */
+void tn_sink_set_remove(tn_sink_set *set, const tn_obsolete *files, size_t n, tn_not_removed failed,
                         void *context);
 
 /* Frees the set and its members, which leave no trace.  NULL is allowed. */

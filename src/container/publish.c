@@ -2,6 +2,7 @@
 #include "container/publish.h"
 #include "base/error.h"
 #include "bytes/sink_set.h"
+#include "container/file.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -24,12 +25,17 @@ bool tn_is_set_id(const char *text, size_t n)
     return n == TN_SET_ID && strspn(text, "0123456789abcdef") >= TN_SET_ID;
 }
 
+static bool look_beside(const char *path, const char *name, struct stat *st)
+{
+    char full[PATH_MAX];        /* a longer one does not exist */
+    int n = snprintf(full, sizeof full, "%.*s%s", (int)(tn_base_name(path) - path), path, name);
+    return n > 0 && (size_t)n < sizeof full && lstat(full, st) == 0;
+}
+
 bool tn_exists_beside(const char *path, const char *name)
 {
     struct stat st;
-    char full[PATH_MAX];        /* a longer one does not exist */
-    int n = snprintf(full, sizeof full, "%.*s%s", (int)(tn_base_name(path) - path), path, name);
-    return n > 0 && (size_t)n < sizeof full && lstat(full, &st) == 0;
+    return look_beside(path, name, &st);
 }
 
 /* ---- members ---- */
@@ -146,15 +152,46 @@ tn_status tn_writer_name_members(tn_writer *w, tn_member_name name, bool with_id
     return status;
 }
 
+static bool is_beside(const char *path, const char *other)
+{
+    struct stat a, b;
+    return look_beside(path, ".", &a) && look_beside(other, ".", &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* As it was read, if it is of the input: it may have changed, or got another file in its place, before it
+ * was looked at here.  The files of an old set come in the order of the input's, if they are the same. */
+static tn_identity identity_of_old(tn_writer *w, const char *name, const struct stat *st)
+{
+    tn_identity seen = tn_identity_of(st);
+    size_t n = w->reading && !S_ISLNK(st->st_mode) ? w->reading->nshards : 0;      /* only a link would go */
+    for (size_t i = 0; i < n; i++) {
+        size_t k = (w->old_shard + i) % n;
+        const tn_shard *shard = &w->reading->shards[k];
+        const tn_identity *read = tn_source_identity(shard->source);
+        bool same = read && tn_identity_same_file(read, &seen);
+        if (read && !same && i < 2)
+            same = strcmp(tn_base_name(shard->path), name) == 0 && is_beside(w->path, shard->path);
+        if (same) {
+            w->old_shard = k + 1;
+            return *read;
+        }
+    }
+    return seen;
+}
+
 tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err)
 {
-    const char **grown = tn_grow(w->obsolete, w->nobsolete, &w->obsolete_cap, sizeof *grown);
+    struct stat st;
+    if (!look_beside(w->path, name, &st))
+        return TN_OK;
+    tn_obsolete *grown = tn_grow(w->obsolete, w->nobsolete, &w->obsolete_cap, sizeof *grown);
     const char *copy = tn_arena_text(&w->arena, name, strlen(name));
     if (grown)
         w->obsolete = grown;
     if (!grown || !copy)
         return tn_fail_nomem(err);
-    w->obsolete[w->nobsolete++] = copy;
+    w->obsolete[w->nobsolete++] = (tn_obsolete){ copy, identity_of_old(w, name, &st) };
     return TN_OK;
 }
 
@@ -255,11 +292,12 @@ static bool not_removed(void *context, const char *name, int error_number)
 {
     tn_writer *w = context;
     char text[400];
-    snprintf(text, sizeof text, "%s, which the new file replaces, cannot be removed: %s",
-             tn_quote_z(name).text, strerror(error_number));
+    snprintf(text, sizeof text, "%s, which the new file replaces, %s%s", tn_quote_z(name).text,
+             error_number ? "cannot be removed: " : "has changed meanwhile and is left as it is",
+             error_number ? strerror(error_number) : "");
     note(w, text, false);
     w->left = true;
-    return !w->obsolete_head || strcmp(name, w->obsolete[0]) != 0;
+    return !w->obsolete_head || strcmp(name, w->obsolete[0].name) != 0;
 }
 
 static const char *path_of_file(const void *owner, size_t i)
@@ -279,6 +317,15 @@ static void clean_up(tn_writer *w, const char *head)
         w->format->look_beside(&beside);
 }
 
+/* What would be removed must be what was seen: somebody may have changed it since. */
+static tn_status check_obsolete(tn_writer *w, tn_error *err)
+{
+    tn_status status = w->nobsolete ? open_set(w, err) : TN_OK;     /* a single file has none as yet */
+    for (size_t i = 0; i < w->nobsolete && !status; i++)
+        status = tn_sink_set_check_old(w->set, &w->obsolete[i], err);
+    return status;
+}
+
 /* All files but the last are members of a set, or in memory. */
 static tn_status publish(tn_writer *w, tn_error *err)
 {
@@ -288,8 +335,8 @@ static tn_status publish(tn_writer *w, tn_error *err)
     uint64_t end = 0;
     size_t n = 0;
     tn_status status = members ? TN_OK : tn_fail_nomem(err);
-    if (!status && w->nobsolete)
-        status = open_set(w, err);      /* a single file has none as yet, and old ones are removed by it */
+    if (!status)
+        status = check_obsolete(w, err);
     if (status) {
         free(members);
         return status;

@@ -75,8 +75,9 @@ struct tn_writer {
     size_t        nfiles, files_cap;
     struct tn_sink_set *set;    /* of the members, or NULL */
     const char   *like;         /* what the members replace, for their permissions; or NULL */
-    const char  **obsolete;     /* names of files that are removed when the new ones are in place */
+    struct tn_obsolete *obsolete;       /* files that are removed when the new ones are in place */
     size_t        nobsolete, obsolete_cap;
+    size_t        old_shard;    /* of `reading`: the next one that is likely to be obsolete */
     bool          obsolete_head;    /* the first of them names the others */
     bool          left;         /* one of them could not be removed */
     void         *state;        /* the format's, in the arena */

@@ -312,18 +312,58 @@ static bool stop(void *context, const char *removed, int error_number)
     return false;
 }
 
+static void look_at(tn_obsolete *old)
+{
+    struct stat st;
+    if (lstat(in_folder(old->name).text, &st) == 0)
+        old->seen = tn_identity_of(&st);
+}
+
 static void what_cannot_be_removed_is_told(void)
 {
-    static const char *const names[] = { "a", "gone", "b", "c" };
+    tn_obsolete old[] = { { .name = "a" }, { .name = "gone" }, { .name = "b" }, { .name = "c" } };
     tn_sink_set *set;
     put_file("a", "");
     put_file("c", "");
     CHECK(mkdir(in_folder("b").text, 0755) == 0);
+    for (size_t i = 0; i < 4; i++)
+        look_at(&old[i]);
     CHECK(tn_sink_set_open(in_folder("index").text, NULL, &set, NULL) == TN_OK);
     static char b[] = "b";
-    tn_sink_set_remove(set, names, 4, stop, b);
+    tn_sink_set_remove(set, old, 4, stop, b);
     tn_sink_set_close(set);
     CHECK(told == 1 && count_entries(folder) == 2 && file_is("c", ""));
+}
+
+static bool go_on(void *context, const char *left, int error_number)
+{
+    CHECK(error_number == 0);
+    strcat(strcat(context, " "), left);
+    return true;
+}
+
+/* Somebody else's work is not removed in place of the file that was obsolete. */
+static void what_has_changed_is_left(void)
+{
+    tn_obsolete old[] = { { .name = "kept" }, { .name = "replaced" }, { .name = "written" }, { .name = "new" } };
+    char left[64] = "";
+    tn_sink_set *set;
+    for (size_t i = 0; i < 3; i++) {
+        put_file(old[i].name, "old");
+        look_at(&old[i]);
+    }
+    CHECK(rename(in_folder("replaced").text, in_folder("elsewhere").text) == 0);
+    put_file("replaced", "new");
+    put_file("written", "longer");
+    put_file("new", "new");
+    CHECK(tn_sink_set_open(in_folder("index").text, NULL, &set, NULL) == TN_OK);
+    CHECK(tn_sink_set_check_old(set, &old[0], NULL) == TN_OK);
+    CHECK(tn_sink_set_check_old(set, &old[1], NULL) == TN_ERR_CHANGED);
+    tn_sink_set_remove(set, old, 4, go_on, left);
+    tn_sink_set_close(set);
+    assert_string_equal(left, " replaced written new");
+    CHECK(file_is("replaced", "new") && file_is("written", "longer") && file_is("new", "new"));
+    CHECK(count_entries(folder) == 4);
 }
 
 int main(void)
@@ -336,6 +376,7 @@ int main(void)
         IN_FOLDER(another_sink_leaves_a_set_that_is_being_written),
         IN_FOLDER(members_are_like_the_file_they_replace),
         IN_FOLDER(what_cannot_be_removed_is_told),
+        IN_FOLDER(what_has_changed_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
