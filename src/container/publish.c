@@ -20,9 +20,9 @@ const char *tn_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-bool tn_is_set_id(const char *text, size_t n)
+bool tn_is_set_id(const char *text)
 {
-    return n == TN_SET_ID && strspn(text, "0123456789abcdef") >= TN_SET_ID;
+    return strspn(text, "0123456789abcdef") >= TN_SET_ID;
 }
 
 static bool look_beside(const char *path, const char *name, struct stat *st)
@@ -36,6 +36,13 @@ bool tn_exists_beside(const char *path, const char *name)
 {
     struct stat st;
     return look_beside(path, name, &st);
+}
+
+bool tn_is_others_id(const char *path, size_t stem, const char *id, const char *suffix)
+{
+    char name[NAME_MAX + 1];    /* a longer one does not exist */
+    int n = snprintf(name, sizeof name, "%.*s-%.*s%s", (int)stem, tn_base_name(path), TN_SET_ID, id, suffix);
+    return n > 0 && (size_t)n < sizeof name && tn_exists_beside(path, name);
 }
 
 /* ---- members ---- */

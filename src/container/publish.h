@@ -33,8 +33,13 @@ bool tn_exists_beside(const char *path, const char *name);
 
 const char *tn_base_name(const char *path);
 
-/* `n` characters that an id can be. */
-bool tn_is_set_id(const char *text, size_t n);
+/* Whether the text begins with what an id can be. */
+bool tn_is_set_id(const char *text);
+
+/* Whether the files of `path` with this id are those of another output, whose name ends in what looks like
+ * one: "model-20240101" beside "model".  There is a file STEM-ID with `suffix` then; the path's last name
+ * begins with STEM. */
+bool tn_is_others_id(const char *path, size_t stem, const char *id, const char *suffix);
 
 /* --- what else lies there --- */
 

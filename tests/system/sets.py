@@ -252,6 +252,35 @@ def an_index_cannot_have_other_files_removed(folder):
 
 
 @test
+def another_set_whose_name_ends_like_an_id_is_left_alone(folder):
+    """model-20240101 beside model: neither removed, whatever an index says, nor taken for something left."""
+    refs = sources(folder)
+    os.mkdir(os.path.join(folder, "both"))
+    os.chdir(os.path.join(folder, "both"))
+    tenon("convert", "--quiet", refs["a"], "m-20240101.safetensors", "--shard-size", "80")
+    said = tenon("convert", "--quiet", refs["a"], SINGLE, "--shard-size", "80")
+    assert said == "", said
+    with open(INDEX) as f:
+        index = json.load(f)
+    index["weight_map"]["more"] = "m-20240101-00001-of-00003.safetensors"
+    with open(INDEX, "w") as f:
+        json.dump(index, f)
+    said = tenon("convert", "--quiet", "--force", refs["b"], SINGLE, "--shard-size", "80")
+    assert said == "", said
+    assert same(refs["b"], INDEX) and same(refs["a"], "m-20240101.safetensors.index.json")
+    tenon("convert", "--quiet", refs["a"], "m-20240101.json")
+    tenon("convert", "--quiet", refs["a"], "m.json")
+    with open("m.json") as f:
+        document = json.load(f)
+    document[0]["tenon"] = {"data": "m-20240101.bin"}
+    with open("m.json", "w") as f:
+        json.dump(document, f)
+    said = tenon("convert", "--quiet", "--force", refs["b"], "m.json")
+    assert "m-20240101" not in said, said
+    assert same(refs["b"], "m.json") and same(refs["a"], "m-20240101.json")
+
+
+@test
 def an_old_file_that_cannot_be_removed_is_told(folder):
     refs = sources(folder)
     os.chdir(folder)

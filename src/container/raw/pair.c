@@ -27,8 +27,9 @@ static bool is_member(const char *path, const char *name)
         return false;
     name += stem;
     return strcmp(name, TN_RAW_DATA_SUFFIX) == 0 ||
-           (n - stem > 1 + TN_SET_ID && name[0] == '-' && tn_is_set_id(name + 1, TN_SET_ID) &&
-            strcmp(name + 1 + TN_SET_ID, TN_RAW_DATA_SUFFIX) == 0);
+           (name[0] == '-' && tn_is_set_id(name + 1) &&
+            strcmp(name + 1 + TN_SET_ID, TN_RAW_DATA_SUFFIX) == 0 &&
+            !tn_is_others_id(path, stem, name + 1, TN_RAW_SUFFIX));
 }
 
 const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id)

@@ -91,10 +91,10 @@ static bool is_member(const char *path, const char *name)
     if (n <= stem + 1 || memcmp(name, base, stem) != 0 || name[stem] != '-')
         return false;
     name += stem + 1;
-    if (n - stem - 1 > TN_SET_ID && tn_is_set_id(name, TN_SET_ID) && name[TN_SET_ID] == '-' &&
-        is_numbered(name + TN_SET_ID + 1))
+    if (is_numbered(name))
         return true;
-    return is_numbered(name);
+    return tn_is_set_id(name) && name[TN_SET_ID] == '-' && is_numbered(name + TN_SET_ID + 1) &&
+           !tn_is_others_id(path, stem, name, TN_ST_INDEX_SUFFIX);
 }
 
 /* --- the old set --- */
