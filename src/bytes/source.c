@@ -16,11 +16,10 @@
 
 /* A file that can be opened again by its path: files take turns in having a descriptor. */
 typedef struct named {
-    tn_turn   turn;             /* first: one is found by the other */
-    tn_guard *guard;            /* that looks at the descriptor, or NULL */
-    dev_t     dev;
-    ino_t     ino;
-    char      path[];
+    tn_turn     turn;           /* first: one is found by the other */
+    tn_guard   *guard;          /* that looks at the descriptor, or NULL */
+    tn_identity opened;         /* the file */
+    char        path[];
 } named;
 
 struct tn_source {
@@ -40,10 +39,32 @@ static const uint8_t nothing[1];    /* where zero bytes lie */
 
 enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
-static tn_status fail_other(tn_error *err)
+static tn_status fail_shrunk(uint64_t size, uint64_t found, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
-                   "cannot be opened again: its name leads to another file now");
+    return tn_fail(err, TN_ERR_TRUNCATED, found, "the file has shrunk: expected %llu bytes, found %llu",
+                   (unsigned long long)size, (unsigned long long)found);
+}
+
+static bool is_file_of(const named *n, const struct stat *st)
+{
+    tn_identity now = tn_identity_of(st);
+    return tn_identity_same_file(&now, &n->opened);
+}
+
+/* A new file may have got the number of one that was removed: so it must be unchanged, too.  Its mode and
+ * its links do not matter. */
+static tn_status check_same(const named *n, const struct stat *st, tn_error *err)
+{
+    tn_identity now = tn_identity_of(st);
+    now.changed = n->opened.changed;
+    if (!is_file_of(n, st))
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+                       "cannot be opened again: its name leads to another file now");
+    if (now.size < n->opened.size)
+        return fail_shrunk((uint64_t)n->opened.size, (uint64_t)now.size, err);
+    if (!tn_identity_unchanged(&now, &n->opened))
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "has changed while it was read");
+    return TN_OK;
 }
 
 static tn_status wake(tn_turn *turn, tn_error *err)
@@ -53,9 +74,11 @@ static tn_status wake(tn_turn *turn, tn_error *err)
     int fd = open(n->path, OPEN_FLAGS);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot open it again");
-    if (fstat(fd, &st) != 0 || st.st_dev != n->dev || st.st_ino != n->ino) {
+    tn_status status = fstat(fd, &st) == 0 ? check_same(n, &st, err)
+                                           : tn_fail_errno(err, errno, "cannot open it again");
+    if (status) {
         close(fd);
-        return fail_other(err);
+        return status;
     }
     turn->fd = fd;
     if (n->guard)
@@ -129,14 +152,14 @@ static tn_status map_whole(tn_source *s, tn_error *err)
 
 /* From here on others may have the descriptor in its turn.  The path is made absolute: a program may
  * change its folder. */
-static tn_status share_descriptor(tn_source *s, const char *path, const struct stat *st, tn_error *err)
+static tn_status share_descriptor(tn_source *s, const char *path, tn_error *err)
 {
     char whole[PATH_MAX];
     const char *kept = realpath(path, whole) ? whole : path;
     size_t n = strlen(kept) + 1;
     named *name = malloc(sizeof *name + n);
     if (name) {
-        *name = (named){ .turn = { .fd = s->fd }, .guard = s->own, .dev = st->st_dev, .ino = st->st_ino };
+        *name = (named){ .turn = { .fd = s->fd }, .guard = s->own, .opened = s->identity };
         memcpy(name->path, kept, n);
         s->named = name;
         s->fd = s->watched = -1;
@@ -167,7 +190,7 @@ static tn_status open_taken(int fd, const char *path, tn_io io, tn_source **sour
     if (io != TN_IO_MMAP)
         status = TN_OK;
     if (!status && path)
-        status = share_descriptor(s, path, &st, err);
+        status = share_descriptor(s, path, err);
     if (status) {
         tn_source_close(s);
         return status;
@@ -265,12 +288,6 @@ const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t
 
 /* ---- what became of the file ---- */
 
-static tn_status fail_shrunk(const tn_source *s, uint64_t found, tn_error *err)
-{
-    return tn_fail(err, TN_ERR_TRUNCATED, found, "the file has shrunk: expected %llu bytes, found %llu", (unsigned long long)s->size,
-                   (unsigned long long)found);
-}
-
 /* What the file is now.  Of one that is asleep its name is asked: if that leads elsewhere by now nobody
  * can tell, and the file has no name by which it could be cut. */
 static bool look(const tn_source *s, struct stat *st)
@@ -284,7 +301,7 @@ static bool look(const tn_source *s, struct stat *st)
         tn_turns_release(&turns, &n->turn);
         return seen;
     }
-    return stat(n->path, st) == 0 && st->st_dev == n->dev && st->st_ino == n->ino;
+    return stat(n->path, st) == 0 && is_file_of(n, st);
 }
 
 tn_status tn_source_check(const tn_source *s, tn_error *err)
@@ -293,9 +310,9 @@ tn_status tn_source_check(const tn_source *s, tn_error *err)
     uint64_t at = 0;
     tn_harm harm = s->guard ? tn_guard_harm(s->guard, &at) : TN_HARM_NONE;
     if (look(s, &st) && (uint64_t)st.st_size < s->size)
-        return fail_shrunk(s, (uint64_t)st.st_size, err);
+        return fail_shrunk(s->size, (uint64_t)st.st_size, err);
     if (harm == TN_HARM_CUT)            /* and has grown again */
-        return fail_shrunk(s, at, err);
+        return fail_shrunk(s->size, at, err);
     return harm ? tn_fail(err, TN_ERR_IO, at, "cannot read: %s", strerror(EIO)) : TN_OK;
 }
 
@@ -322,7 +339,7 @@ static tn_status read_open(const tn_source *s, int fd, uint64_t offset, uint8_t 
         if (got < 0)
             return tn_fail_errno(err, errno, "cannot read");
         if (got == 0)
-            return fail_shrunk(s, offset + done, err);
+            return fail_shrunk(s->size, offset + done, err);
         done += (size_t)got;
     }
     return TN_OK;

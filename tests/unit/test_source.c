@@ -335,6 +335,12 @@ static void a_file_that_cannot_be_opened_again_is_an_error(void)
     CHECK(truncate(name, 5) == 0);
     CHECK(tn_source_check(sources[2], &err) == TN_ERR_TRUNCATED && strstr(err.text, "has shrunk"));
     CHECK(tn_source_read(sources[2], 0, found, 11, &err) == TN_ERR_TRUNCATED);
+    many_path(3, name);
+    write_many(3, "NUMBER 0003");       /* as a new file does that got the number of the old one */
+    CHECK(utimensat(AT_FDCWD, name, (struct timespec[2]){ { .tv_sec = 1 }, { .tv_sec = 1 } }, 0) == 0);
+    CHECK(tn_source_read(sources[3], 0, found, 11, &err) == TN_ERR_IO && strstr(err.text, "has changed"));
+    many_path(4, name);
+    CHECK(chmod(name, 0600) == 0 && tn_source_read(sources[4], 0, found, 11, &err) == TN_OK);
     close_many(sources);
 }
 
