@@ -1,5 +1,6 @@
 /* bytes/sink_set.c - several files that appear as one. */
 #include "bytes/sink_set.h"
+#include "bytes/place.h"
 #include "bytes/sink_calls.h"
 #include "bytes/sink_inside.h"
 
@@ -20,8 +21,7 @@ struct tn_sink_set {
     int         folder;         /* where the members will be */
     int         parking;        /* where they are while they are asleep; -1: none is */
     char        parking_name[TN_TEMPORARY_NAME];
-    struct stat old;            /* a file that is replaced... */
-    const char *old_name;       /* ...or NULL */
+    tn_place    like;           /* a file that is replaced, if it exists */
     tn_lost     lost;           /* what the members do not have of it */
     tn_listener listener;
     tn_sink   **members;        /* NULL: it is gone */
@@ -108,15 +108,15 @@ static tn_status make_member(tn_sink *s, tn_error *err)
     tn_lost lost = { .length = 0 };
     struct stat st;
     s->folder = set->folder;
-    s->exists = set->old_name != NULL;
+    s->exists = set->like.exists;
     tn_status status = tn_sink_make(s, err);
     if (status)
         return status;
     s->place.made = true;
     s->place.dirty = true;
-    if (set->old_name)
-        status = tn_attributes_keep((tn_replaced){ set->folder, set->old_name, &set->old }, s->fd, &lost,
-                                    err);
+    if (set->like.exists)
+        status = tn_attributes_keep((tn_replaced){ set->like.folder, set->like.name, &set->like.old }, s->fd,
+                                    &lost, err);
     if (status)
         return status;
     if (lost.length)
@@ -132,10 +132,28 @@ static tn_status make_member(tn_sink *s, tn_error *err)
     return status;
 }
 
+/* A member of a set of read-only files cannot be opened for writing as it is. */
+static int open_parked(const tn_sink *s)
+{
+    char name[NUMBER_SIZE];
+    struct stat st;
+    int parking = s->place.set->parking, flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    number_name(s, name);
+    int fd = openat(parking, name, flags);
+    if (fd >= 0 || errno != EACCES || fstatat(parking, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        fchmodat(parking, name, (st.st_mode & 07777) | S_IRUSR | S_IWUSR, 0) != 0)
+        return fd;
+    fd = openat(parking, name, flags);
+    if (fd >= 0 && fchmod(fd, st.st_mode & 07777) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
 static tn_status wake(tn_turn *turn, tn_error *err)
 {
     tn_sink *s = sink_of(turn);
-    char name[NUMBER_SIZE];
     tn_status status = TN_OK;
     if (!s->place.made) {
         status = make_member(s, err);
@@ -144,8 +162,7 @@ static tn_status wake(tn_turn *turn, tn_error *err)
             s->fd = -1;
         }
     } else {
-        number_name(s, name);
-        s->fd = openat(s->place.set->parking, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        s->fd = open_parked(s);
         if (s->fd < 0)
             status = tn_sink_fail_write(err, errno);
     }
@@ -236,6 +253,18 @@ static int open_folder_of(const char *path)
     return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The old name may be a link: what it leads to has the attributes. */
+static void find_like(tn_sink_set *set, const char *like)
+{
+    if (!like || tn_place_find(like, &set->like, NULL) != TN_OK) {
+        set->like.exists = false;
+        return;
+    }
+    set->like.exists = set->like.exists && S_ISREG(set->like.old.st_mode);
+    if (!set->like.exists)
+        close(set->like.folder);
+}
+
 tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set, tn_error *err)
 {
     tn_sink_set *s = calloc(1, sizeof *s);
@@ -248,9 +277,7 @@ tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set
         free(s);
         return status;
     }
-    const char *slash = like ? strrchr(like, '/') : NULL, *name = slash ? slash + 1 : like;
-    if (like && fstatat(s->folder, name, &s->old, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s->old.st_mode))
-        s->old_name = name;
+    find_like(s, like);
     pthread_mutex_init(&s->awake.lock, NULL);
     tn_sink_remove_litter(s->folder);
     *set = s;
@@ -465,6 +492,8 @@ void tn_sink_set_close(tn_sink_set *set)
         unlinkat(set->folder, set->parking_name, AT_REMOVEDIR);
         close(set->parking);
     }
+    if (set->like.exists)
+        close(set->like.folder);
     close(set->folder);
     pthread_mutex_destroy(&set->awake.lock);
     free(set->members);

@@ -17,8 +17,8 @@
 
 typedef struct tn_sink_set tn_sink_set;
 
-/* A set whose members will lie in the folder of `path`.  `like` is a file of that folder whose owner,
- * group, mode, access list and extended attributes they get, as far as the system allows
+/* A set whose members will lie in the folder of `path`.  `like` is the path of a file, or of a link to one,
+ * whose owner, group, mode, access list and extended attributes they get, as far as the system allows
  * (bytes/attributes.h), or NULL. */
 tn_status tn_sink_set_open(const char *path, const char *like, tn_sink_set **set, tn_error *err);
 

@@ -24,8 +24,8 @@ typedef const char *(*tn_member_name)(tn_writer *w, size_t i, const char *id);
  * that is taken. */
 tn_status tn_writer_name_members(tn_writer *w, tn_member_name name, bool with_id, tn_error *err);
 
-/* A file beside the output that is to be removed when the new files are in place.  The first one goes for
- * good before the others. */
+/* A file beside the output that is to be removed when the new files are in place, if there is one of this
+ * name.  The first one goes for good before the others. */
 tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err);
 
 /* Whether the folder of `path` has a file of this name, whatever it is. */

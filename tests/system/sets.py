@@ -252,6 +252,25 @@ def an_index_cannot_have_other_files_removed(folder):
 
 
 @test
+def new_files_give_nobody_more_access_than_the_old(folder):
+    """Also where one of the old files is missing, or is a link."""
+    refs = sources(folder)
+    for name in ("missing", "link"):
+        os.mkdir(os.path.join(folder, name))
+        os.chdir(os.path.join(folder, name))
+        tenon("convert", "--quiet", refs["a"], SINGLE, "--shard-size", "80")
+        for file in os.listdir("."):
+            os.chmod(file, 0o600)
+        os.rename("m-00001-of-00003.safetensors", "../elsewhere")
+        if name == "link":
+            os.symlink("../elsewhere", "m-00001-of-00003.safetensors")
+        tenon("convert", "--quiet", "--force", refs["b"], SINGLE, "--shard-size", "80")
+        modes = {file: oct(os.stat(file).st_mode & 0o7777) for file in os.listdir(".")}
+        assert len(modes) == 4 and set(modes.values()) == {"0o600"}, modes
+    os.remove("../elsewhere")
+
+
+@test
 def another_set_whose_name_ends_like_an_id_is_left_alone(folder):
     """model-20240101 beside model: neither removed, whatever an index says, nor taken for something left."""
     refs = sources(folder)

@@ -61,6 +61,8 @@ static tn_status write_members(tn_sink_set *set, tn_sink *sinks[MEMBERS], int mo
     return status;
 }
 
+static const char *like;        /* what the new members are to be like, or NULL */
+
 static tn_status publish_new(bool replace, tn_error *err)
 {
     tn_sink_set *set = NULL;
@@ -68,7 +70,7 @@ static tn_status publish_new(bool replace, tn_error *err)
     tn_sink_member members[MEMBERS];
     name names[MEMBERS];
     int before = open_descriptors();
-    tn_status status = tn_sink_set_open(in_folder("index").text, NULL, &set, err);
+    tn_status status = tn_sink_set_open(in_folder("index").text, like ? in_folder(like).text : NULL, &set, err);
     if (status)
         return status;
     tn_sink_set_limit(set, LIMIT);
@@ -301,6 +303,47 @@ static void members_are_like_the_file_they_replace(void)
     CHECK(stat(in_folder("new").text, &st) == 0 && (st.st_mode & 0777) == 0640 && st.st_size == 3);
 }
 
+static mode_t mode_of_new(int i)
+{
+    struct stat st;
+    CHECK(stat(in_folder(member_name(i).text).text, &st) == 0);
+    return st.st_mode & 07777;
+}
+
+static void members_are_like_the_file_that_a_link_leads_to(void)
+{
+    put_file("secret", "old");
+    CHECK(chmod(in_folder("secret").text, 0600) == 0 && symlink("secret", in_folder("link").text) == 0);
+    like = "link";
+    CHECK(publish_new(false, NULL) == TN_OK);
+    like = NULL;
+    CHECK(mode_of_new(0) == 0600 && mode_of_new(MEMBERS - 1) == 0600);
+}
+
+/* Those that were asleep are opened again, though their owner may only read them. */
+static void members_of_a_set_of_read_only_files_are_written(void)
+{
+    enum { WRITER = 12345 };
+    tn_error err = { .text = "" };
+    bool root = geteuid() == 0;
+    for (int kind = 0; kind < 3; kind++) {
+        use_file_system(kind);
+        clear();
+        CHECK(!root || (chown(folder, WRITER, WRITER) == 0 && setegid(WRITER) == 0 && seteuid(WRITER) == 0));
+        put_file("old", "old");
+        CHECK(chmod(in_folder("old").text, 0440) == 0);
+        like = "old";
+        tn_status status = publish_new(false, &err);
+        like = NULL;
+        CHECK(!root || (seteuid(0) == 0 && setegid(0) == 0));
+        assert_string_equal(err.text, "");
+        CHECK(status == TN_OK && unlink(in_folder("old").text) == 0);
+        check_state(true, NULL);
+        for (int i = 0; i < MEMBERS; i++)
+            CHECK(mode_of_new(i) == 0440);
+    }
+}
+
 /* ---- removing ---- */
 
 static int told;
@@ -375,6 +418,8 @@ int main(void)
         IN_FOLDER(a_name_that_is_taken_stops_the_set),
         IN_FOLDER(another_sink_leaves_a_set_that_is_being_written),
         IN_FOLDER(members_are_like_the_file_they_replace),
+        IN_FOLDER(members_are_like_the_file_that_a_link_leads_to),
+        IN_FOLDER(members_of_a_set_of_read_only_files_are_written),
         IN_FOLDER(what_cannot_be_removed_is_told),
         IN_FOLDER(what_has_changed_is_left),
     };

@@ -180,8 +180,9 @@ static tn_status give_up_shards(tn_writer *w, const char *index, tn_error *err)
     for (size_t i = 0; i < all.count && !status; i++) {
         if (!is_member(w->path, all.items[i]))
             continue;
+        size_t before = w->nobsolete;
         status = tn_writer_add_obsolete(w, all.items[i], err);
-        if (!status && !w->like &&
+        if (!status && !w->like && w->nobsolete > before &&
             !(w->like = tn_st_path_with(w, all.items[i] + stem_length(tn_base_name(w->path)))))
             status = tn_fail_nomem(err);
     }
