@@ -42,6 +42,9 @@ void tn_sink_expect(tn_sink *sink, const tn_identity *read, bool locked);
  * the name, or has lost it to another since.  NULL: nobody knows where it was. */
 bool tn_sink_replaces(const tn_sink *sink, const tn_identity *read, const char *path);
 
+/* Whether the file will lie in the folder of `path`: a link at the end of that may lead elsewhere. */
+bool tn_sink_is_beside(const tn_sink *sink, const char *path);
+
 /* Whether a sink with an expectation could be published now: for several that
  * are to be published together, to be asked before the first is. */
 tn_status tn_sink_check(const tn_sink *sink, tn_error *err);

@@ -452,6 +452,16 @@ static void expect_input(const tn_writer *w, tn_sink *sink)
     }
 }
 
+/* The members are found beside the file that names them, whichever way one gets there. */
+static tn_status check_beside(const tn_writer *w, const tn_out_file *f, tn_error *err)
+{
+    if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_beside(f->sink, f->path))
+        return TN_OK;
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "%s is a symbolic link into another folder, but its data "
+                   "would lie beside the link: remove it, or give the path that it leads to",
+                   tn_quote_z(f->path).text);
+}
+
 tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err)
 {
     tn_out_file *f = tn_writer_next_file(w);
@@ -460,6 +470,11 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err) : tn_sink_open(path, w->options.replace, &f->sink, err);
     if (status)
         return status;
+    status = check_beside(w, f, err);
+    if (status) {
+        tn_sink_abandon(f->sink);
+        return status;
+    }
     tn_sink_listen(f->sink, (tn_listener){ w->options.note, w->options.note_context, f->path });
     expect_input(w, f->sink);
     if (w->dry_run) {           /* it could be written: that is all we wanted to know */

@@ -271,6 +271,33 @@ def new_files_give_nobody_more_access_than_the_old(folder):
 
 
 @test
+def a_link_to_an_index_elsewhere_is_not_followed(folder):
+    """The set over there would name files that lie here; so would descriptors."""
+    refs = sources(folder)
+    os.chdir(folder)
+    for name in ("there", "here"):
+        os.mkdir(name)
+    for head, made, options in ((INDEX, SINGLE, ["--shard-size", "80"]), ("m.json", "m.json", [])):
+        tenon("convert", "--quiet", refs["a"], "there/" + made, *options)
+        os.symlink("../there/" + head, "here/" + head)
+        before = read_folder("there")
+        for dry in ([], ["--dry-run"]):
+            said = tenon("convert", "--quiet", "--force", *dry, refs["b"], "here/" + made, *options, code=3)
+            assert f'"here/{head}" is a symbolic link into another folder' in said, said
+        assert read_folder("there") == before and same(refs["a"], "there/" + head)
+        os.remove("here/" + head)
+        assert os.listdir("here") == []
+        os.symlink("over.json" if head == "m.json" else "over.safetensors.index.json", "here/" + head)
+        tenon("convert", "--quiet", "--force", refs["b"], "here/" + made, *options)     # in the same folder
+        assert os.path.islink("here/" + head) and same(refs["b"], "here/" + head)
+        shutil.rmtree("here")
+        os.mkdir("here")
+    os.symlink("there", "away")
+    tenon("convert", "--quiet", "--force", refs["b"], "away/" + SINGLE, "--shard-size", "80")   # folders are followed
+    assert same(refs["b"], "there/" + INDEX)
+
+
+@test
 def another_set_whose_name_ends_like_an_id_is_left_alone(folder):
     """model-20240101 beside model: neither removed, whatever an index says, nor taken for something left."""
     refs = sources(folder)
