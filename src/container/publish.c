@@ -5,6 +5,7 @@
 #include "container/file.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ static bool look_beside(const char *path, const char *name, struct stat *st)
 {
     char full[PATH_MAX];        /* a longer one does not exist */
     int n = snprintf(full, sizeof full, "%.*s%s", (int)(tn_base_name(path) - path), path, name);
+    errno = ENAMETOOLONG;
     return n > 0 && (size_t)n < sizeof full && lstat(full, st) == 0;
 }
 
@@ -36,6 +38,15 @@ bool tn_exists_beside(const char *path, const char *name)
 {
     struct stat st;
     return look_beside(path, name, &st);
+}
+
+tn_status tn_writer_check_name(const tn_writer *w, const char *name, tn_error *err)
+{
+    struct stat st;
+    if (w->fd >= 0 || look_beside(w->path, name, &st) || errno != ENAMETOOLONG)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "the files beside it would have names of %zu bytes, which "
+                   "is too long for this folder: choose a shorter name", strlen(name));
 }
 
 bool tn_is_others_id(const char *path, size_t stem, const char *id, const char *suffix)

@@ -24,6 +24,12 @@ typedef const char *(*tn_member_name)(tn_writer *w, size_t i, const char *id);
  * that is taken. */
 tn_status tn_writer_name_members(tn_writer *w, tn_member_name name, bool with_id, tn_error *err);
 
+/* The length of an id, for names before there is one. */
+#define TN_SET_NO_ID "00000000"
+
+/* TN_ERR_IO: no file in the folder of the writer's path can have a name so long. */
+tn_status tn_writer_check_name(const tn_writer *w, const char *name, tn_error *err);
+
 /* A file beside the output that is to be removed when the new files are in place, if there is one of this
  * name.  The first one goes for good before the others. */
 tn_status tn_writer_add_obsolete(tn_writer *w, const char *name, tn_error *err);

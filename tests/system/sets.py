@@ -298,6 +298,19 @@ def a_link_to_an_index_elsewhere_is_not_followed(folder):
 
 
 @test
+def a_name_that_has_no_room_for_an_id_is_refused_before_the_work(folder):
+    refs = sources(folder)
+    os.mkdir(os.path.join(folder, "long"))
+    os.chdir(os.path.join(folder, "long"))
+    for made, options in (("x" * 222 + ".safetensors", ["--shard-size", "80"]), ("x" * 249 + ".json", [])):
+        tenon("convert", "--quiet", refs["a"], made, *options)
+        before = read_folder(".")
+        said = tenon("convert", "--quiet", "--force", refs["b"], made, *options, code=3)
+        assert "too long for this folder: choose a shorter name" in said, said
+        assert read_folder(".") == before
+
+
+@test
 def another_set_whose_name_ends_like_an_id_is_left_alone(folder):
     """model-20240101 beside model: neither removed, whatever an index says, nor taken for something left."""
     refs = sources(folder)

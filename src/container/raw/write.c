@@ -136,6 +136,14 @@ typedef struct pair {
 } pair;
 
 /* Data goes to the first of the writer's files. */
+static tn_status add_data(tn_writer *w, const pair *p, tn_error *err)
+{
+    uint32_t file;
+    const char *name = tn_raw_member_name(w, 0, p->replaces ? TN_SET_NO_ID : NULL);
+    tn_status status = name ? tn_writer_check_name(w, name, err) : tn_fail_nomem(err);
+    return status ? status : tn_writer_add_member(w, &file, err);
+}
+
 tn_status tn_raw_plan(tn_writer *w, tn_error *err)
 {
     uint32_t file;
@@ -147,7 +155,7 @@ tn_status tn_raw_plan(tn_writer *w, tn_error *err)
     /* Without a tensor there is no descriptor to name it by. */
     if (!status && (w->count == 0 ? !p->replaces : count_numbers(w) < w->count)) {
         p->data = true;
-        status = tn_writer_add_member(w, &file, err);
+        status = add_data(w, p, err);
     }
     for (size_t i = 0; i < w->count; i++)
         w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the tensor's id */

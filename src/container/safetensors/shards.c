@@ -448,15 +448,18 @@ static tn_status build_index(const tn_writer *w, const tn_st_out *out, tn_buf *b
     return TN_OK;
 }
 
-/* The id is not known as yet, but how long it is: an index that is too long is refused before any data is
- * written. */
+/* The id is not known as yet, but how long it is: an index or a name that is too long is refused before
+ * any data is written. */
 static tn_status check_index(tn_writer *w, const tn_st_out *out, tn_error *err)
 {
     tn_buf b = { 0 };
+    const char *id = out->replaces ? TN_SET_NO_ID : NULL, *name = NULL;
     for (size_t i = 0; i < out->nfiles; i++)
-        if (!(w->files[out->files[i].file].path = tn_st_member_name(w, i, out->replaces ? "00000000" : NULL)))
+        if (!(w->files[out->files[i].file].path = name = tn_st_member_name(w, i, id)))
             return tn_fail_nomem(err);
-    tn_status status = build_index(w, out, &b, err);
+    tn_status status = tn_writer_check_name(w, name, err);      /* the last one: none is longer */
+    if (!status)
+        status = build_index(w, out, &b, err);
     tn_buf_free(&b);
     return status;
 }
