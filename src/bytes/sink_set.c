@@ -348,8 +348,17 @@ static tn_status settle_member(const tn_sink_member *m, tn_error *err)
     return status;
 }
 
-/* Under the lock, for the file may be put to sleep any time otherwise; nobody else is at work any more. */
-static tn_status name_member(const tn_sink_member *m, tn_error *err)
+/* Who replaces a set has chosen names that were free a moment ago. */
+static tn_status fail_taken(bool replace, tn_error *err)
+{
+    if (!replace)
+        return tn_sink_fail_exists(err);
+    return tn_fail(err, TN_ERR_CHANGED, TN_NO_OFFSET, "was made by another program at the same moment: nothing "
+                   "was replaced; try again");
+}
+
+/* Nobody else is at work any more: whether the file is awake does not change. */
+static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *err)
 {
     tn_sink *s = m->sink;
     tn_sink_set *set = s->place.set;
@@ -363,7 +372,7 @@ static tn_status name_member(const tn_sink_member *m, tn_error *err)
     else
         result = tn_sink_link(s, set->folder, m->name);
     if (result != 0) {
-        tn_status status = errno == EEXIST ? tn_sink_fail_exists(err) : tn_sink_fail_write(err, errno);
+        tn_status status = errno == EEXIST ? fail_taken(replace, err) : tn_sink_fail_write(err, errno);
         return err ? tn_error_in_file(err, m->name) : status;
     }
     s->place.named = true;
@@ -398,7 +407,7 @@ static tn_status name_all(tn_sink_set *set, const tn_sink_member *members, size_
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < n && !status; i++)
-        status = name_member(&members[i], err);
+        status = name_member(&members[i], last->replace, err);
     if (!status && tn_sync_fd(set->folder) != 0 && errno != EINVAL)
         status = tn_sink_fail_write(err, errno);
     return status ? status : tn_sink_take_place(last, err);

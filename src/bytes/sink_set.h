@@ -46,8 +46,8 @@ typedef struct tn_sink_member {
 
 /* Makes all files durable, gives the members their names, and then `last` its own; all sinks are freed,
  * the set is not. A failure leaves all as it was, but for one: when the folder cannot be synced at the
- * very end all new files are in their places, and the error's text says so.  TN_ERR_EXISTS: a name is
- * taken. */
+ * very end all new files are in their places, and the error's text says so.  A name that is taken is
+ * TN_ERR_EXISTS, or TN_ERR_CHANGED if `last` may replace its file. */
 tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, size_t n, tn_sink *last,
                               uint64_t last_size,
                               tn_error *err);

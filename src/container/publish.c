@@ -288,8 +288,8 @@ void tn_note_strays(const tn_beside *b, tn_is_member is_member)
     if (all.count)
         qsort(all.names, all.count, sizeof *all.names, by_name);
     for (size_t i = 0; i < all.count; i++) {
-        tn_note(b, false, "%s beside it belongs to no set: it was left by a run that was interrupted, or "
-                "its index is lost", tn_quote_z(all.names[i]).text);
+        tn_note(b, false, "%s beside it belongs to no set: a run that was interrupted has left it, one is "
+                "writing it now, or the file that names it is lost", tn_quote_z(all.names[i]).text);
         free(all.names[i]);
     }
     free(all.names);

@@ -311,6 +311,28 @@ def a_name_that_has_no_room_for_an_id_is_refused_before_the_work(folder):
 
 
 @test
+def a_set_that_several_programs_write_at_once_is_whole(folder):
+    """Each removes the files it replaces, never those that another has put in their place."""
+    refs = sources(folder)
+    os.mkdir(os.path.join(folder, "set"))
+    os.chdir(os.path.join(folder, "set"))
+    refused = 0
+    for i in range(40):
+        running = [subprocess.Popen([TENON, "convert", "--quiet", "--force", refs["ab"[k // 2 % 2]], SINGLE,
+                                     "--shard-size", "80" if i % 2 else "120"], stderr=subprocess.PIPE, text=True)
+                   for k in range(8)]
+        for process in running:
+            said = process.communicate(timeout=60)[1]
+            refused += process.returncode != 0
+            assert process.returncode in (0, 3), said
+            assert process.returncode == 0 or said.endswith("try again\n"), said
+        assert any(same(path, INDEX) for path in refs.values()), f"after {i + 1} times: {sorted(os.listdir('.'))}"
+        for name in set(os.listdir(".")) - set(json.load(open(INDEX))["weight_map"].values()) - {INDEX}:
+            os.remove(name)     # of those that others have replaced
+    return f"{refused} of 320 refused"
+
+
+@test
 def another_set_whose_name_ends_like_an_id_is_left_alone(folder):
     """model-20240101 beside model: neither removed, whatever an index says, nor taken for something left."""
     refs = sources(folder)

@@ -253,10 +253,12 @@ static void a_name_that_is_taken_stops_the_set(void)
         clear();
         put_file("index", "old");
         put_file(member_name(i).text, "another's");
-        CHECK(publish_new(true, &err) == TN_ERR_EXISTS);
+        CHECK(publish_new(true, &err) == TN_ERR_CHANGED && strstr(err.text, "try again"));
         CHECK(strstr(err.text, member_name(i).text) && file_is(member_name(i).text, "another's") &&
               file_is("index", "old"));
         CHECK(count_entries(folder) == 2);
+        CHECK(unlink(in_folder("index").text) == 0 && publish_new(false, &err) == TN_ERR_EXISTS);
+        CHECK(count_entries(folder) == 1);
     }
     clear();
     put_file("index", "old");
