@@ -1,6 +1,7 @@
 /* mli/c_files.c - two files that appear together or not at all. */
 #include "mli/c_files.h"
 #include "bytes/checksum.h"
+#include "bytes/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,16 +84,12 @@ static void note_old(old_file *old, const char *path)
 /* A name that later sinks take for litter if this process dies before it is gone. */
 static void link_old(old_file *old, const char *path)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
-    uint8_t random[6];
-    char middle[7] = "";
+    char name[TN_TEMPORARY_NAME];
     const char *slash = old->exists && realpath(path, old->target) ? strrchr(old->target, '/') : NULL;
-    if (old->fd < 0 || !slash || getentropy(random, sizeof random) != 0)
+    if (old->fd < 0 || !slash || !tn_temporary_name(name))
         return;
-    for (size_t i = 0; i < sizeof random; i++)
-        middle[i] = letters[random[i] & 31];
     flock(old->fd, LOCK_EX | LOCK_NB);
-    int n = snprintf(old->link, sizeof old->link, "%.*s/.tenon-%s.tmp", (int)(slash - old->target), old->target, middle);
+    int n = snprintf(old->link, sizeof old->link, "%.*s/%s", (int)(slash - old->target), old->target, name);
     if (n < 0 || (size_t)n >= sizeof old->link || link(old->target, old->link) != 0)
         old->link[0] = '\0';    /* a file system without links: then it cannot be had back */
 }

@@ -274,12 +274,10 @@ void tn_st_look_beside(const tn_beside *b)
         return;
     if (set && has_beside(b, TN_ST_SUFFIX, name, sizeof name))
         tn_note(b, true, "%s beside the index is a file of the same name, which programs take in place of "
-                         "this set: remove one of the "
-                "two", tn_quote_z(name).text);
+                "this set: remove one of the two", tn_quote_z(name).text);
     else if (!set && has_beside(b, TN_ST_INDEX_SUFFIX, name, sizeof name)) {
         tn_note(b, true, "%s beside it is the index of a set of the same name, which programs may take in "
-                         "place of this file: remove "
-                "one of the two", tn_quote_z(name).text);
+                "place of this file: remove one of the two", tn_quote_z(name).text);
         return;                 /* whose files these are the index says */
     }
     tn_note_strays(b, is_member);
