@@ -1,6 +1,7 @@
-/* mli/c_files.c - two files that appear together or not at all. */
+/* mli/c_files.c - two files that appear together or not at all, unless the process is killed in between. */
 #include "mli/c_files.h"
 #include "bytes/checksum.h"
+#include "bytes/sink_calls.h"
 #include "bytes/temporary.h"
 
 #include <errno.h>
@@ -90,7 +91,8 @@ static void link_old(old_file *old, const char *path)
         return;
     flock(old->fd, LOCK_EX | LOCK_NB);
     int n = snprintf(old->link, sizeof old->link, "%.*s/%s", (int)(slash - old->target), old->target, name);
-    if (n < 0 || (size_t)n >= sizeof old->link || link(old->target, old->link) != 0)
+    if (n < 0 || (size_t)n >= sizeof old->link ||
+        tn_sink_calls.linkat(AT_FDCWD, old->target, AT_FDCWD, old->link, 0) != 0)
         old->link[0] = '\0';    /* a file system without links: then it cannot be had back */
 }
 
@@ -131,6 +133,16 @@ static void bring_back(old_file *old, const char *path)
         old->link[0] = '\0';
 }
 
+/* The first file is new and cannot be had back: what was said of the second is not true of both. */
+static void tell_half(const tn_c_files *files, tn_error *err)
+{
+    static const char untrue[] = " (nothing was replaced)";
+    char *end = strstr(err->text, untrue);
+    size_t n = end ? (size_t)(end - err->text) : strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, "; %s is new already: the two do not belong together, write "
+             "them again", tn_quote_z(files->first.path).text);
+}
+
 static tn_status publish(tn_c_file *file, tn_error *err)
 {
     tn_sink *sink = file->sink;
@@ -147,8 +159,12 @@ tn_status tn_c_files_publish(tn_c_files *files, tn_error *err)
     tn_status status = publish(&files->first, err);
     if (!status)
         status = publish(&files->second, err);
-    if (status && (!is_new(&second, files->second.path) || are_one(files)))      /* else both are there, though the folder could not be synced */
+    if (status && (!is_new(&second, files->second.path) || are_one(files))) {
+        /* else both are there, though the folder could not be synced */
         bring_back(&first, files->first.path);
+        if (err && is_new(&first, files->first.path))
+            tell_half(files, err);
+    }
     if (!status)
         files->folder[0] = '\0';
     tn_status left = forget_old(&first, status ? NULL : err);

@@ -363,6 +363,35 @@ static void a_failure_anywhere_leaves_both_files_or_none(void)
     tn_close(f);
 }
 
+static int no_link(int from_folder, const char *from, int to, const char *name, int flags)
+{
+    (void)from_folder, (void)from, (void)to, (void)name, (void)flags;
+    errno = EPERM;
+    return -1;
+}
+
+/* A file system without links: the old source cannot be had back. */
+static void half_a_pair_is_told(void)
+{
+    tn_file *f = coded_file(fixed, 2);
+    CHECK(mkdir(in_folder("out").text, 0777) == 0);
+    put_file("out/m.c", "old source");
+    put_file("out/m.h", "old header");
+    tn_export_options o = replacing(TN_MLI_1_0);
+    tn_error err = { .text = "" };
+    o.name = "m";
+    real = tn_sink_calls;
+    set_failing(4);
+    tn_sink_calls.open_tmpfile = no_tmpfile;
+    tn_sink_calls.linkat = no_link;
+    left = 1;                   /* the source's */
+    CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_IO);
+    tn_sink_calls = real;
+    CHECK(has("out/m.c", "m_data_b") && file_is("out/m.h", "old header"));
+    CHECK(!strstr(err.text, "nothing was replaced") && strstr(err.text, "m.c\" is new already"));
+    tn_close(f);
+}
+
 static void a_link_to_a_source_stays_one(void)
 {
     tn_file *f = coded_file(fixed, 2);
@@ -396,6 +425,7 @@ int main(void)
         IN_FOLDER(bad_options_are_arguments),
         IN_FOLDER(cancelling_leaves_nothing),
         IN_FOLDER(a_failure_anywhere_leaves_both_files_or_none),
+        IN_FOLDER(half_a_pair_is_told),
         IN_FOLDER(a_link_to_a_source_stays_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
