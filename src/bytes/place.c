@@ -30,6 +30,13 @@ static tn_status fail_directory(tn_error *err)
     return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a directory: expected a regular file or none");
 }
 
+bool tn_folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    int n = snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return n > 0 && n < PATH_MAX;
+}
+
 /* Opens the folder of `path`, which starts from `from` if it is relative, and
  * keeps the last name.  The kernel resolves the folder. */
 static tn_status enter_folder(tn_place *place, int from, const char *path, tn_error *err)
@@ -37,9 +44,8 @@ static tn_status enter_folder(tn_place *place, int from, const char *path, tn_er
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    if (strlen(path) >= sizeof folder)
+    if (!tn_folder_of(path, folder) || strlen(name) >= sizeof place->name)
         return tn_fail_errno(err, ENAMETOOLONG, "cannot open its folder");
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
     int fd = openat(from, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return tn_fail_errno(err, errno, "cannot open its folder");

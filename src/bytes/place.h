@@ -15,6 +15,9 @@ typedef struct tn_place {
     struct stat old;            /* what has the name, if it exists */
 } tn_place;
 
+/* The path of the folder that the last name of `path` is in; false: it is too long. */
+bool tn_folder_of(const char *path, char folder[PATH_MAX]);
+
 /* Finds the folder and name that `path` leads to, as the kernel leads there.
  * Symbolic links are followed, those to files that do not exist yet too, but
  * for links of other users in a folder with the sticky bit that everybody may

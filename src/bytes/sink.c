@@ -251,10 +251,8 @@ bool tn_sink_is_beside(const tn_sink *sink, const char *path)
 {
     struct stat ours, theirs;
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    return n > 0 && (size_t)n < sizeof folder && fstat(sink->folder, &ours) == 0 &&
-           stat(folder, &theirs) == 0 && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+    return tn_folder_of(path, folder) && fstat(sink->folder, &ours) == 0 && stat(folder, &theirs) == 0 &&
+           ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
 tn_status tn_sink_check(const tn_sink *sink, tn_error *err)

@@ -242,14 +242,10 @@ bool tn_sink_set_postpones(tn_sink *sink, uint64_t size)
 static int open_folder_of(const char *path)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t n = slash ? (size_t)(slash - path) + 1 : 1;
-    if (n >= sizeof folder) {
+    if (!tn_folder_of(path, folder)) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    memcpy(folder, slash ? path : ".", n);
-    folder[n] = '\0';
     return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
