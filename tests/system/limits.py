@@ -125,8 +125,8 @@ def a_path_is_as_long_as_the_system_takes(folder):
     source, long = os.path.join(folder, "in.safetensors"), "/".join(["d" * 200] * 22)
     write_safetensors(source, {"t": b"x"})
     refused("cannot open: File name too long", "ls", long, code=3)
-    for out in (long + "/o.zt", "n" * 300 + ".zt"):
-        refused("cannot write: File name too long (nothing was replaced)", "convert", source, out, code=3)
+    refused("cannot open its folder: File name too long", "convert", source, long + "/o.zt", code=3)
+    refused("cannot write: File name too long (nothing was replaced)", "convert", source, "n" * 300 + ".zt", code=3)
 
 
 @test
