@@ -14,11 +14,12 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { NUMBER_SIZE = 24, PARKING_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum { NUMBER_SIZE = 24, LOCK_SECONDS = 30, PARKING_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
 struct tn_sink_set {
     tn_awake    awake;
     int         folder;         /* where the members will be */
+    bool        locked;         /* it is, or cannot be */
     int         parking;        /* where they are while they are asleep; -1: none is */
     char        parking_name[TN_TEMPORARY_NAME];
     tn_place    like;           /* a file that is replaced, if it exists */
@@ -319,6 +320,16 @@ bool tn_sink_set_taken(const tn_sink_set *set, const char *name)
 
 /* ---- publishing ---- */
 
+/* Until the set is closed.  While one program removes old files no other gives new ones their names: between
+ * the look at a file and its removal another could take its place.  Who cannot have the lock goes on without;
+ * then only the look protects. */
+static void lock_folder(tn_sink_set *set)
+{
+    if (!set->locked)
+        (void)tn_identity_lock(set->folder, LOCK_SECONDS);
+    set->locked = true;
+}
+
 static tn_status settle_member(const tn_sink_member *m, tn_error *err)
 {
     tn_sink *s = m->sink;
@@ -423,6 +434,7 @@ tn_status tn_sink_set_publish(tn_sink_set *set, const tn_sink_member *members, s
                               tn_error *err)
 {
     tn_status status = settle_all(members, n, last, last_size, err);
+    lock_folder(set);
     if (!status)
         status = name_all(set, members, n, last, err);
     for (size_t i = 0; status && i < n; i++)
@@ -458,6 +470,7 @@ static int remove_old(const tn_sink_set *set, const tn_obsolete *old)
 void tn_sink_set_remove(tn_sink_set *set, const tn_obsolete *files, size_t n, tn_not_removed failed,
                         void *context)
 {
+    lock_folder(set);
     for (size_t i = 0; i < n; i++) {
         if (remove_old(set, &files[i]) != 0 && !failed(context, files[i].name, errno))
             return;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 
 enum { MEMBERS = 7, LIMIT = 3 };
 
@@ -411,6 +412,39 @@ static void what_has_changed_is_left(void)
     CHECK(count_entries(folder) == 4);
 }
 
+static bool named_before, there_before;     /* a member, and the old file, when the folder was locked */
+static int locks;
+
+static int watch_lock(int fd, int how)
+{
+    struct stat st, ours;
+    CHECK(fstat(fd, &st) == 0 && stat(folder, &ours) == 0);
+    if (st.st_ino == ours.st_ino && st.st_dev == ours.st_dev) {
+        locks++;
+        named_before = access(in_folder(member_name(0).text).text, F_OK) == 0;
+        there_before = access(in_folder("old").text, F_OK) == 0;
+    }
+    return real.flock(fd, how);
+}
+
+/* Else of three programs one could remove what the second has named after the third had removed it. */
+static void the_folder_is_locked_while_names_are_given_and_removed(void)
+{
+    tn_obsolete old = { .name = "old" };
+    tn_sink_set *set;
+    tn_sink_calls.flock = watch_lock;
+    CHECK(publish_new(false, NULL) == TN_OK && locks == 1 && !named_before);
+    put_file("old", "old");
+    look_at(&old);
+    CHECK(tn_sink_set_open(in_folder("index").text, NULL, &set, NULL) == TN_OK);
+    tn_sink_set_remove(set, &old, 1, go_on, NULL);
+    CHECK(locks == 2 && there_before && access(in_folder("old").text, F_OK) != 0);
+    int other = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(other >= 0 && real.flock(other, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+    tn_sink_set_close(set);
+    CHECK(real.flock(other, LOCK_EX | LOCK_NB) == 0 && close(other) == 0);
+}
+
 int main(void)
 {
 #define IN_FOLDER(test) { #test, (CMUnitTestFunction)(void (*)(void))test, set_up, tear_down, NULL }
@@ -424,6 +458,7 @@ int main(void)
         IN_FOLDER(members_of_a_set_of_read_only_files_are_written),
         IN_FOLDER(what_cannot_be_removed_is_told),
         IN_FOLDER(what_has_changed_is_left),
+        IN_FOLDER(the_folder_is_locked_while_names_are_given_and_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
