@@ -139,8 +139,8 @@ static void tell_half(const tn_c_files *files, tn_error *err)
     static const char untrue[] = " (nothing was replaced)";
     char *end = strstr(err->text, untrue);
     size_t n = end ? (size_t)(end - err->text) : strlen(err->text);
-    snprintf(err->text + n, sizeof err->text - n, "; %s is new already: the two do not belong together, write "
-             "them again", tn_quote_z(files->first.path).text);
+    snprintf(err->text + n, sizeof err->text - n, "; %s is new already: the two do not belong together, "
+             "write them again", tn_quote_z(files->first.path).text);
 }
 
 static tn_status publish(tn_c_file *file, tn_error *err)

@@ -1,4 +1,4 @@
-/* An input of several files that is replaced by the output: what others change in it meanwhile is not lost. */
+/* An input of several files is replaced by the output: what others change in it meanwhile is not lost. */
 #include "safetensors_bytes.h"
 #include "folder.h"
 #include "convert.h"
@@ -48,7 +48,8 @@ static tn_status convert_while(const char *in, const char *out, uint64_t shard_s
     tn_file *f;
     changed = who;
     CHECK(tn_open(in_folder(in).text, NULL, &f, NULL) == TN_OK);
-    tn_status status = convert_open(f, out, (wish){ .create.shard_size = shard_size, .progress = change }, err);
+    wish w = { .create.shard_size = shard_size, .progress = change };
+    tn_status status = convert_open(f, out, w, err);
     tn_close(f);
     CHECK(!changed);
     return status;
@@ -105,7 +106,8 @@ static void raw_data_that_was_written_to_meanwhile_is_not_removed(void)
 /* The names of an input may be links: they go, what they lead to stays. */
 static void links_to_shards_are_replaced(void)
 {
-    static const char *const names[] = { "m-00001-of-00003.safetensors", SECOND, "m-00003-of-00003.safetensors" };
+    static const char *const names[] = { "m-00001-of-00003.safetensors", SECOND,
+                                         "m-00003-of-00003.safetensors" };
     tn_file *f;
     make("m.safetensors", 4);
     CHECK(mkdir(in_folder("blobs").text, 0755) == 0);

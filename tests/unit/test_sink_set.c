@@ -71,7 +71,8 @@ static tn_status publish_new(bool replace, tn_error *err)
     tn_sink_member members[MEMBERS];
     name names[MEMBERS];
     int before = open_descriptors();
-    tn_status status = tn_sink_set_open(in_folder("index").text, like ? in_folder(like).text : NULL, &set, err);
+    full_path old = in_folder(like ? like : "");
+    tn_status status = tn_sink_set_open(in_folder("index").text, like ? old.text : NULL, &set, err);
     if (status)
         return status;
     tn_sink_set_limit(set, LIMIT);
@@ -391,7 +392,8 @@ static bool go_on(void *context, const char *left, int error_number)
 /* Somebody else's work is not removed in place of the file that was obsolete. */
 static void what_has_changed_is_left(void)
 {
-    tn_obsolete old[] = { { .name = "kept" }, { .name = "replaced" }, { .name = "written" }, { .name = "new" } };
+    tn_obsolete old[] = { { .name = "kept" }, { .name = "replaced" }, { .name = "written" },
+                          { .name = "new" } };
     char left[64] = "";
     tn_sink_set *set;
     for (size_t i = 0; i < 3; i++) {
