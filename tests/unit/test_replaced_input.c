@@ -22,7 +22,7 @@ static int change(void *context, uint64_t done, uint64_t total)
     if (!changed)
         return 0;
     if (strstr(changed, ".safetensors") && !strstr(changed, ".json"))
-        CHECK(tn_edit_meta(in_folder(changed).text, &edit, 1, NULL, NULL) == TN_OK);
+        CHECK(tn_edit_meta(in_folder(changed).text, &edit, 1, NULL, NULL, NULL) == TN_OK);
     else
         append(changed);
     changed = NULL;
