@@ -1,4 +1,5 @@
 /* cli/cmd_compliance.c - what of WIA-AI-011 this library does, tried out. */
+#include "compliance/compliance.h"
 #include "json.h"
 #include "opts.h"
 #include "progress.h"
@@ -9,33 +10,21 @@ typedef struct review {
     table       rows;
 } review;
 
-static const char *state_word(tn_compliance_state state)
-{
-    static const char *const words[] = { "yes", "NO", "not yet" };
-    return words[state];
-}
-
-static const char *state_key(tn_compliance_state state)
-{
-    static const char *const keys[] = { "compliant", "not_compliant", "not_yet" };
-    return keys[state];
-}
-
-static void report(void *context, const tn_compliance *result)
+static void report(void *context, const compliance *result)
 {
     review *r = context;
     if (r->o->json) {
         json_open('{');
         json_uint_field("level", (uint64_t)result->level);
         json_text_field("requirement", result->requirement);
-        json_text_field("state", state_key(result->state));
+        json_text_field("state", result->met ? "compliant" : "not_compliant");
         json_text_field("evidence", result->evidence);
         json_close('}');
         return;
     }
     table_number(&r->rows, (uint64_t)result->level);
     table_cell(&r->rows, result->requirement);
-    table_cell(&r->rows, state_word(result->state));
+    table_cell(&r->rows, result->met ? "yes" : "NO");
     table_name(&r->rows, result->evidence);
 }
 
@@ -80,7 +69,7 @@ static int run(const opts *o)
     tn_error err;
     signals_catch();            /* the temporary files are removed before the signal does its work */
     begin(&r);
-    tn_status status = tn_compliance_run(asked, report, &r, &reached, &err);
+    tn_status status = compliance_run(asked, report, &r, &reached, &err);
     end(&r, status, asked, reached, status == TN_OK ? NULL : err.text);
     if (status != TN_OK)
         return say_error(NULL, &err);
@@ -93,8 +82,7 @@ const command cmd_compliance = {
     .summary = "Tries out each requirement of WIA-AI-011 on this library.",
     .about = "Levels 1 (basic), 2 (standard) and 3 (advanced) of the specification, up to the\n"
              "one asked for (default: 3): values are cast, stored, loaded, reordered and\n"
-             "compared now, in a temporary folder.  \"not yet\" is not met: exit status 1 if\n"
-             "the level is not reached.",
+             "compared now, in a temporary folder.  Exit status 1 if the level is not reached.",
     .example = "  $ tenon compliance --level 2",
     .accepts = OPT(LEVEL) | OPT(JSON),
     .run = run,

@@ -1,7 +1,6 @@
-/* trials.c - types, layouts, alignment and strides, tried out. */
+/* cli/compliance/types.c - types, layouts, alignment and strides, tried out. */
 #include "trials.h"
-#include "base/error.h"
-#include "tensor/array.h"
+#include "say.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HOST_ORDER TN_BIG_ENDIAN
+#else
+#define HOST_ORDER TN_LITTLE_ENDIAN
+#endif
 #define VALUES 4096             /* of a type's trial */
 
 /* Numbers that look random and are the same every time. */
@@ -78,17 +82,17 @@ static tn_status try_casts(type_case *c, size_t nbytes, tn_error *err)
     const tn_array codes = { .dtype = c->type->dtype, .rank = 1, .shape = &count };
     const tn_array values = { .dtype = TN_FLOAT64, .rank = 1, .shape = &count };
     const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_SATURATE };
-    tn_status status = tn_cast(&codes, c->codes, &values, c->values, TN_HOST_ORDER, &o, err);
+    tn_status status = tn_cast(&codes, c->codes, &values, c->values, HOST_ORDER, &o, err);
     if (!status)
-        status = tn_cast(&values, c->rounded, &codes, c->codes, TN_HOST_ORDER, &o, err);
+        status = tn_cast(&values, c->rounded, &codes, c->codes, HOST_ORDER, &o, err);
     if (!status)
-        status = tn_cast(&codes, c->again, &values, c->rounded, TN_HOST_ORDER, &o, err);
+        status = tn_cast(&codes, c->again, &values, c->rounded, HOST_ORDER, &o, err);
     if (!status && memcmp(c->codes, c->again, nbytes) != 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "codes cast to float64 and back came out as other codes");
+        return trial_error(err, TN_ERR_CORRUPT, "codes cast to float64 and back came out as other codes");
     for (int i = 0; i < VALUES && !status; i++)
         if (!is_near(c->type, c->values[i], c->rounded[i]))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "value %d: expected %.17g within %g but found %.17g", i, c->values[i],
-                           step_at(c->type, c->values[i]), c->rounded[i]);
+            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %.17g within %g but found %.17g", i, c->values[i],
+                               step_at(c->type, c->values[i]), c->rounded[i]);
     return status;
 }
 
@@ -97,18 +101,18 @@ static tn_status compare_loaded(const tn_file *file, type_case *c, size_t nbytes
 {
     const tn_tensor *t = tn_file_find(file, "values");
     if (!t || t->dtype != c->type->dtype || t->parts[0].nbytes != nbytes)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the file written does not have the tensor that was put into it");
+        return trial_error(err, TN_ERR_CORRUPT, "the file written does not have the tensor that was put into it");
     if (!t->parts[0].storage.type || strcmp(t->parts[0].storage.type, c->type->wia) != 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the type %s in the file but found %s", c->type->wia,
-                       tn_quote_z(t->parts[0].storage.type ? t->parts[0].storage.type : "").text);
+        return trial_error(err, TN_ERR_CORRUPT, "expected the type %s in the file but found \"%s\"", c->type->wia,
+                           escaped(t->parts[0].storage.type ? t->parts[0].storage.type : ""));
     memset(c->again, 0, nbytes);
     tn_status status = tn_part_read(file, &t->parts[0], c->again, nbytes, err);
     for (int i = 0; i < VALUES && !status; i++)
         if (number_of(tn_value_get(t->dtype, c->again, (uint64_t)i)) != c->rounded[i])
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "value %d: expected %.17g from the file but found %.17g", i,
-                           c->rounded[i], number_of(tn_value_get(t->dtype, c->again, (uint64_t)i)));
+            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %.17g from the file but found %.17g", i,
+                               c->rounded[i], number_of(tn_value_get(t->dtype, c->again, (uint64_t)i)));
     if (!status && memcmp(c->codes, c->again, nbytes) != 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the bytes read are not those written");
+        return trial_error(err, TN_ERR_CORRUPT, "the bytes read are not those written");
     return status;
 }
 
@@ -120,7 +124,7 @@ static tn_status store_and_load(type_case *c, size_t nbytes, tn_error *err)
     const tn_tensor tensor = { .name = "values", .form = "dense", .dtype = c->type->dtype, .rank = 1, .shape = &count,
                                .parts = &part, .nparts = 1 };
     tn_file *file;
-    tn_status status = tn_trial_store(c->path, "raw", &tensor, err);
+    tn_status status = store_tensor(c->path, "raw", &tensor, err);
     if (!status)
         status = tn_open(c->path, NULL, &file, err);
     if (status)
@@ -130,12 +134,12 @@ static tn_status store_and_load(type_case *c, size_t nbytes, tn_error *err)
     return status;
 }
 
-tn_status tn_try_type(tn_trial *t, tn_error *err)
+tn_status try_type(trial *t, tn_error *err)
 {
-    tn_trial_path path = tn_trial_file(t, "type.json");
+    file_path path = file_in(t, "type.json");
     type_case *c = calloc(1, sizeof *c);
     if (!c)
-        return tn_fail_nomem(err);
+        return trial_nomem(err);
     c->type = tn_dtype_get(t->dtype);
     c->path = path.s;
     size_t nbytes = (size_t)VALUES * c->type->bits / 8;
@@ -143,7 +147,7 @@ tn_status tn_try_type(tn_trial *t, tn_error *err)
     tn_status status = try_casts(c, nbytes, err);
     if (!status)
         status = store_and_load(c, nbytes, err);
-    tn_trial_saw(t, "%d values cast, stored (%zu bytes) and loaded: every bit the same", VALUES, nbytes);
+    saw(t, "%d values cast, stored (%zu bytes) and loaded: every bit the same", VALUES, nbytes);
     free(c);
     return status;
 }
@@ -202,34 +206,34 @@ static tn_status try_reorder(tn_dtype dtype, const char *from, const char *to, u
     for (const char *letter = from; *letter; letter++)
         count *= (uint64_t)extent_of(*letter);
     if (count * bits > sizeof there * 8)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s has %" PRIu64 " elements, more than a trial has room for", from, count);
+        return trial_error(err, TN_ERR_LIMIT, "%s has %" PRIu64 " elements, more than a trial has room for", from, count);
     memset(there, 0, sizeof there);
     for (size_t i = 0; i < sizeof original; i++)
         original[i] = (uint8_t)(next_random(&state) & 63);     /* as a float's byte: never NaN, which equals nothing */
     tn_status status = reorder(dtype, from, to, original, there, err);
     for (uint64_t i = 0; i < count && !status; i++)
         if (number_of(tn_value_get(dtype, there, i)) != number_of(tn_value_get(dtype, original, place_in(from, to, i))))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s from %s to %s: element %" PRIu64 " is not the one that belongs there",
-                           tn_dtype_get(dtype)->name, from, to, i);
+            return trial_error(err, TN_ERR_CORRUPT, "%s from %s to %s: element %" PRIu64 " is not the one that belongs there",
+                               tn_dtype_get(dtype)->name, from, to, i);
     if (!status)
         status = reorder(dtype, to, from, there, back, err);
     for (uint64_t i = 0; i < count && !status; i++)
         if (number_of(tn_value_get(dtype, back, i)) != number_of(tn_value_get(dtype, original, i)))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s from %s to %s and back: element %" PRIu64 " is another",
-                           tn_dtype_get(dtype)->name, from, to, i);
+            return trial_error(err, TN_ERR_CORRUPT, "%s from %s to %s and back: element %" PRIu64 " is another",
+                               tn_dtype_get(dtype)->name, from, to, i);
     *elements += count;
     return status;
 }
 
-tn_status tn_try_one_layout(tn_trial *t, tn_error *err)
+tn_status try_one_layout(trial *t, tn_error *err)
 {
     uint64_t elements = 0;
     tn_status status = try_reorder(TN_FLOAT32, "NCHW", "NHWC", &elements, err);
-    tn_trial_saw(t, "%" PRIu64 " float32 elements from NCHW to NHWC and back: each found by index arithmetic", elements);
+    saw(t, "%" PRIu64 " float32 elements from NCHW to NHWC and back: each found by index arithmetic", elements);
     return status;
 }
 
-tn_status tn_try_both_layouts(tn_trial *t, tn_error *err)
+tn_status try_both_layouts(trial *t, tn_error *err)
 {
     static const tn_dtype types[] = { TN_FLOAT32, TN_FLOAT16, TN_BFLOAT16, TN_INT8 };
     uint64_t elements = 0;
@@ -239,7 +243,7 @@ tn_status tn_try_both_layouts(tn_trial *t, tn_error *err)
         if (!status)
             status = try_reorder(types[i], "NHWC", "NCHW", &elements, err);
     }
-    tn_trial_saw(t, "%" PRIu64 " elements of 4 types between NCHW and NHWC, both ways: each found by index arithmetic", elements);
+    saw(t, "%" PRIu64 " elements of 4 types between NCHW and NHWC, both ways: each found by index arithmetic", elements);
     return status;
 }
 
@@ -249,7 +253,7 @@ static bool same_letters(const char *a, const char *b)
 }
 
 /* Every layout with a name into every other of the same letters, and letters that have no name. */
-tn_status tn_try_all_layouts(tn_trial *t, tn_error *err)
+tn_status try_all_layouts(trial *t, tn_error *err)
 {
     const tn_layout_info *from, *to;
     uint64_t elements = 0;
@@ -268,7 +272,7 @@ tn_status tn_try_all_layouts(tn_trial *t, tn_error *err)
     }
     if (!status)
         status = try_reorder(TN_FLOAT32, "abXQzP", "QaPzbX", &elements, err);
-    tn_trial_saw(t, "%u layouts in %u pairs and custom letters, %" PRIu64 " elements of 8, 4 and 32 bits: each found by index "
+    saw(t, "%u layouts in %u pairs and custom letters, %" PRIu64 " elements of 8, 4 and 32 bits: each found by index "
                  "arithmetic", layouts, pairs, elements);
     return status;
 }
@@ -283,8 +287,8 @@ static tn_status check_alignment(const tn_file *file, uint64_t *least, tn_error 
         const tn_part *part = &tn_file_tensor(file, i)->parts[0];
         uint64_t offset = part->storage.offset, alignment = offset & (0 - offset);
         if (offset % wanted || (uintptr_t)part->data % wanted)
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected data aligned to %" PRIu64 " bytes but found it at %" PRIu64,
-                           wanted, offset);
+            return trial_error(err, TN_ERR_CORRUPT, "expected data aligned to %" PRIu64 " bytes but found it at %" PRIu64,
+                               wanted, offset);
         if (offset && alignment < *least)
             *least = alignment;
     }
@@ -315,13 +319,13 @@ static tn_status store_odd_sizes(const char *path, const char *format, tn_error 
     return status;
 }
 
-tn_status tn_try_alignment(tn_trial *t, tn_error *err)
+tn_status try_alignment(trial *t, tn_error *err)
 {
     static const struct { const char *format, *name; } files[] = { { "ztensor", "aligned.zt" }, { "raw", "aligned.json" } };
     uint64_t least[2] = { UINT64_MAX, UINT64_MAX };
     tn_status status = TN_OK;
     for (size_t i = 0; i < 2 && !status; i++) {
-        tn_trial_path path = tn_trial_file(t, files[i].name);
+        file_path path = file_in(t, files[i].name);
         tn_file *file = NULL;
         status = store_odd_sizes(path.s, files[i].format, err);
         if (!status)
@@ -330,7 +334,7 @@ tn_status tn_try_alignment(tn_trial *t, tn_error *err)
             status = check_alignment(file, &least[i], err);
         tn_close(file);
     }
-    tn_trial_saw(t, "tensors of 5, 77 and 3 bytes begin at multiples of %" PRIu64 " in a zTensor file and of %" PRIu64
+    saw(t, "tensors of 5, 77 and 3 bytes begin at multiples of %" PRIu64 " in a zTensor file and of %" PRIu64
                  " in a raw one, and so in memory", least[0], least[1]);
     return status;
 }
@@ -346,7 +350,7 @@ static tn_status write_bytes(const char *path, const void *bytes, size_t n, tn_e
         good = false;
         error_number = errno;
     }
-    return good ? TN_OK : tn_fail_errno(err, error_number, "cannot write a temporary file");
+    return good ? TN_OK : trial_errno(err, error_number, "cannot write a temporary file");
 }
 
 #define ROWS 5
@@ -379,26 +383,26 @@ static tn_status compare_dump(const tn_file *file, const float *dump, tn_error *
     const tn_tensor *t = tn_file_find(file, "dump");
     float values[ROWS * COLUMNS];
     if (!t || t->parts[0].nbytes != sizeof values)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the dump is not read as a tensor of %dx%d", ROWS, COLUMNS);
+        return trial_error(err, TN_ERR_CORRUPT, "the dump is not read as a tensor of %dx%d", ROWS, COLUMNS);
     tn_status status = tn_part_read(file, &t->parts[0], values, sizeof values, err);
     for (int r = 0; r < ROWS && !status; r++) {
         for (int c = 0; c < COLUMNS; c++) {
             float expected = dump[DUMP_OFFSET / (int)sizeof *dump + r * ROW_STRIDE + c * COLUMN_STRIDE];
             if (values[r * COLUMNS + c] != expected)
-                return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "element [%d, %d]: expected %g but found %g", r, c,
-                               (double)expected, (double)values[r * COLUMNS + c]);
+                return trial_error(err, TN_ERR_CORRUPT, "element [%d, %d]: expected %g but found %g", r, c,
+                                   (double)expected, (double)values[r * COLUMNS + c]);
         }
     }
     return status;
 }
 
-tn_status tn_try_strides(tn_trial *t, tn_error *err)
+tn_status try_strides(trial *t, tn_error *err)
 {
     enum { FLOATS = DUMP_OFFSET / sizeof(float) + (COLUMNS - 1) * COLUMN_STRIDE + ROWS };
     float dump[FLOATS];
     for (int i = 0; i < FLOATS; i++)
         dump[i] = (float)i;
-    tn_trial_path json = tn_trial_file(t, "dump.json"), data = tn_trial_file(t, "dump.bin");
+    file_path json = file_in(t, "dump.json"), data = file_in(t, "dump.bin");
     tn_file *file;
     tn_status status = write_dump(json.s, data.s, dump, FLOATS, err);
     if (!status)
@@ -407,7 +411,7 @@ tn_status tn_try_strides(tn_trial *t, tn_error *err)
         return status;
     status = compare_dump(file, dump, err);
     tn_close(file);
-    tn_trial_saw(t, "%d values with strides [%d, %d] from byte %d on of a dump of %zu bytes: each read where the formula says",
+    saw(t, "%d values with strides [%d, %d] from byte %d on of a dump of %zu bytes: each read where the formula says",
                  ROWS * COLUMNS, ROW_STRIDE, COLUMN_STRIDE, DUMP_OFFSET, sizeof dump);
     return status;
 }

@@ -1,6 +1,5 @@
-/* trials_share.c - memory handed to a second process, tried out. */
+/* cli/compliance/sharing.c - memory handed to a second process, tried out. */
 #include "trials.h"
-#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +37,7 @@ static float shared_value(int i) { return 0.5f * (float)i - 7; }
 
 static tn_status not_as_offered(tn_error *err, const char *name, const char *text)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "a tensor offered as \"%s\" to another process %s", name, text);
+    return trial_error(err, TN_ERR_CORRUPT, "a tensor offered as \"%s\" to another process %s", name, text);
 }
 
 /* ---- the second process ---- */
@@ -123,16 +122,16 @@ static _Noreturn void second_process(const sharing *s)
 /* ---- the first ---- */
 
 /* A short path, wherever the folder is. */
-static tn_status choose_path(sharing *s, const tn_trial *t, int *folder, tn_error *err)
+static tn_status choose_path(sharing *s, const trial *t, int *folder, tn_error *err)
 {
-    tn_trial_path path = tn_trial_file(t, "share");
+    file_path path = file_in(t, "share");
     if (strlen(path.s) < sizeof s->path) {
         memcpy(s->path, path.s, strlen(path.s) + 1);
         return TN_OK;
     }
     *folder = open(t->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (*folder < 0)
-        return tn_fail_errno(err, errno, "cannot open the folder of the trial");
+        return trial_errno(err, errno, "cannot open the folder of the trial");
     snprintf(s->path, sizeof s->path, "/proc/self/fd/%d/share", *folder);
     return TN_OK;
 }
@@ -170,7 +169,7 @@ static tn_status answer_until_it_ends(sharing *s, pid_t child, tn_error *err)
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)       /* or somebody else has waited for it */
         ;
     if (problem)
-        return tn_fail_errno(err, problem, "cannot start a thread");
+        return trial_errno(err, problem, "cannot start a thread");
     tn_offer_stop(s->offer);
     pthread_join(thread, NULL);
     if (s->answered && err)
@@ -183,7 +182,7 @@ static tn_status compare_both(const sharing *s, tn_error *err)
 {
     const float *written = tn_buffer_data(s->open), *kept = tn_buffer_data(s->closed);
     if (!s->seen->finished)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the process that attached has ended before it was done");
+        return trial_error(err, TN_ERR_CORRUPT, "the process that attached has ended before it was done");
     if (s->seen->err.status) {
         if (err)
             *err = s->seen->err;
@@ -191,8 +190,8 @@ static tn_status compare_both(const sharing *s, tn_error *err)
     }
     for (int i = 0; i < SHARED; i++)
         if (written[i] != -shared_value(i) || kept[i] != shared_value(i))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "value %d: expected %g as the other process wrote it but found %g", i,
-                           (double)-shared_value(i), (double)written[i]);
+            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %g as the other process wrote it but found %g", i,
+                               (double)-shared_value(i), (double)written[i]);
     return TN_OK;
 }
 
@@ -207,20 +206,20 @@ static tn_status share(sharing *s, tn_error *err)
         return status;
     pid_t child = fork();
     if (child < 0)
-        return tn_fail_errno(err, errno, "cannot start a second process");
+        return trial_errno(err, errno, "cannot start a second process");
     if (child == 0)
         second_process(s);
     status = answer_until_it_ends(s, child, err);
     return status ? status : compare_both(s, err);
 }
 
-tn_status tn_try_sharing(tn_trial *t, tn_error *err)
+tn_status try_sharing(trial *t, tn_error *err)
 {
     sharing s = { .answered = TN_OK };
     int folder = -1;
     s.seen = mmap(NULL, sizeof *s.seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s.seen == MAP_FAILED)
-        return tn_fail_nomem(err);
+        return trial_nomem(err);
     tn_status status = choose_path(&s, t, &folder, err);
     if (!status)
         status = share(&s, err);
@@ -230,7 +229,7 @@ tn_status tn_try_sharing(tn_trial *t, tn_error *err)
     if (folder >= 0)
         close(folder);
     munmap(s.seen, sizeof *s.seen);
-    tn_trial_saw(t, "2 tensors of %d values handed to a second process over a socket: it found every value; what it wrote into one was "
+    saw(t, "2 tensors of %d values handed to a second process over a socket: it found every value; what it wrote into one was "
                  "seen here; the kernel did not let it write the other", SHARED);
     return status;
 }

@@ -1,6 +1,5 @@
-/* trials_descriptor.c - quantization, sparse tensors and dynamic shapes, tried out. */
+/* cli/compliance/descriptors.c - quantization, sparse tensors and dynamic shapes, tried out. */
 #include "trials.h"
-#include "base/error.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +9,7 @@
 
 static tn_status seen(tn_error *err, const char *text)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s", text);
+    return trial_error(err, TN_ERR_CORRUPT, "%s", text);
 }
 
 /* ---- quantization ---- */
@@ -67,7 +66,7 @@ static tn_status store_codes(const quant_case *c, const char *path, tn_error *er
     const tn_scaling scaling = { .axis = c->options.axis, .range = { c->options.symmetric ? -127 : -128, 127 } };
     const tn_tensor tensor = { .name = "codes", .form = "scaled", .dtype = TN_FLOAT32, .rank = 2, .shape = quant_shape,
                                .parts = parts, .nparts = c->options.symmetric ? 2 : 3, .scaling = &scaling };
-    return tn_trial_store(path, "raw", &tensor, err);
+    return store_tensor(path, "raw", &tensor, err);
 }
 
 /* What the descriptor says of the scales. */
@@ -112,8 +111,8 @@ static tn_status check_values(const quant_case *c, const tn_file *file, tn_error
     for (int i = 0; i < VALUES && !status; i++) {
         double step = (double)scale[c->options.axis == 0 ? i / WIDTH : 0], off = fabs((double)back[i] - (double)c->values[i]);
         if (off > 0.501 * step)
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "value %d: expected %g within half a step of %g but found %g", i,
-                           (double)c->values[i], step, (double)back[i]);
+            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %g within half a step of %g but found %g", i,
+                               (double)c->values[i], step, (double)back[i]);
     }
     return status;
 }
@@ -137,13 +136,13 @@ static tn_status try_scheme(const char *path, tn_quant_scheme scheme, tn_error *
     return status;
 }
 
-tn_status tn_try_quantization(tn_trial *t, tn_error *err)
+tn_status try_quantization(trial *t, tn_error *err)
 {
-    tn_trial_path path = tn_trial_file(t, "codes.json");
+    file_path path = file_in(t, "codes.json");
     tn_status status = TN_OK;
     for (int scheme = TN_QUANT_PER_TENSOR_SYMMETRIC; scheme <= TN_QUANT_PER_CHANNEL_ASYMMETRIC && !status; scheme++)
         status = try_scheme(path.s, (tn_quant_scheme)scheme, err);
-    tn_trial_saw(t, "%d values by 4 schemes (per tensor and per channel, symmetric and asymmetric), stored with descriptors: the same "
+    saw(t, "%d values by 4 schemes (per tensor and per channel, symmetric and asymmetric), stored with descriptors: the same "
                  "scales and zero points, values within half a step", VALUES);
     return status;
 }
@@ -233,7 +232,7 @@ static bool same_parts(const tn_tensor *a, const tn_tensor *b)
 static tn_status try_stored(const char *path, const tn_tensor *t, tn_error *err)
 {
     tn_file *file;
-    tn_status status = tn_trial_store(path, "raw", t, err);
+    tn_status status = store_tensor(path, "raw", t, err);
     if (!status)
         status = tn_open(path, NULL, &file, err);
     if (status)
@@ -294,9 +293,9 @@ static tn_status try_sparse_tensors(const char *path, tn_error *err)
     return status;
 }
 
-tn_status tn_try_sparse(tn_trial *t, tn_error *err)
+tn_status try_sparse(trial *t, tn_error *err)
 {
-    tn_trial_path path = tn_trial_file(t, "sparse.json");
+    file_path path = file_in(t, "sparse.json");
     tn_status status = try_sparse_document(coo, err);
     if (!status)
         status = try_sparse_document(csr, err);
@@ -306,7 +305,7 @@ tn_status tn_try_sparse(tn_trial *t, tn_error *err)
         status = expect_wrong(csr_descending, err);
     if (!status)
         status = try_sparse_tensors(path.s, err);
-    tn_trial_saw(t, "COO and CSR descriptors with 3 values were read, checked, written and read again, 2 wrong ones found; each was "
+    saw(t, "COO and CSR descriptors with 3 values were read, checked, written and read again, 2 wrong ones found; each was "
                  "made dense, sparse again and the other form, and stored: every bit the same");
     return status;
 }
@@ -359,12 +358,12 @@ static tn_status try_constraints(const tn_descriptor *d, const tn_descriptor *ot
     if (status)
         return status;
     if (most != MOST_BYTES)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected at most %" PRIu64 " bytes but found %" PRIu64, MOST_BYTES, most);
+        return trial_error(err, TN_ERR_CORRUPT, "expected at most %" PRIu64 " bytes but found %" PRIu64, MOST_BYTES, most);
     bool right = n == 2 && left[0].min == 4 && left[0].max == 64 && left[1].multiple_of == 8 && left[1].max == 2048;
     return right ? TN_OK : seen(err, "two descriptors leave other values of a symbol than their constraints say");
 }
 
-tn_status tn_try_dynamic_shapes(tn_trial *t, tn_error *err)
+tn_status try_dynamic_shapes(trial *t, tn_error *err)
 {
     tn_descriptors *set, *other;
     size_t wrong = 0, wrong_other = 0;
@@ -379,7 +378,7 @@ tn_status tn_try_dynamic_shapes(tn_trial *t, tn_error *err)
         tn_descriptors_free(other);
     }
     tn_descriptors_free(set);
-    tn_trial_saw(t, "[batch, sequence_length, 768] bound to 32 and 128: %" PRIu64 " bytes, at most %" PRIu64
+    saw(t, "[batch, sequence_length, 768] bound to 32 and 128: %" PRIu64 " bytes, at most %" PRIu64
                  "; 2 forbidden values refused, 2 descriptors unified", BOUND_BYTES, MOST_BYTES);
     return status;
 }

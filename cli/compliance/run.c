@@ -1,5 +1,6 @@
-/* compliance.c - the requirements of WIA-AI-011, tried one by one. */
-#include "base/error.h"
+/* cli/compliance/run.c - the requirements of WIA-AI-011, tried one by one. */
+#include "compliance.h"
+#include "say.h"
 #include "trials.h"
 
 #include <dirent.h>
@@ -13,23 +14,23 @@
 typedef struct requirement {
     int         level;
     const char *text;           /* after which, for the trial of one type, its name stands */
-    tn_trial_fn try;
+    trial_fn try;
     tn_dtype    dtype;
 } requirement;
 
-#define TYPE(level, dtype) { level, "Support ", tn_try_type, dtype }
+#define TYPE(level, dtype) { level, "Support ", try_type, dtype }
 
 static const requirement requirements[] = {
     TYPE(1, TN_FLOAT32),
     TYPE(1, TN_FLOAT16),
-    { 1, "Support NCHW or NHWC", tn_try_one_layout, TN_UNKNOWN },
-    { 1, "Minimum 64-byte alignment", tn_try_alignment, TN_UNKNOWN },
+    { 1, "Support NCHW or NHWC", try_one_layout, TN_UNKNOWN },
+    { 1, "Minimum 64-byte alignment", try_alignment, TN_UNKNOWN },
 
     TYPE(2, TN_BFLOAT16),
     TYPE(2, TN_INT8),
-    { 2, "Support both NCHW and NHWC", tn_try_both_layouts, TN_UNKNOWN },
-    { 2, "Stride-based layouts", tn_try_strides, TN_UNKNOWN },
-    { 2, "Quantization metadata", tn_try_quantization, TN_UNKNOWN },
+    { 2, "Support both NCHW and NHWC", try_both_layouts, TN_UNKNOWN },
+    { 2, "Stride-based layouts", try_strides, TN_UNKNOWN },
+    { 2, "Quantization metadata", try_quantization, TN_UNKNOWN },
 
     TYPE(3, TN_FLOAT64),
     TYPE(3, TN_TF32),
@@ -44,17 +45,39 @@ static const requirement requirements[] = {
     TYPE(3, TN_UINT8),
     TYPE(3, TN_INT4),
     TYPE(3, TN_UINT4),
-    { 3, "All layouts", tn_try_all_layouts, TN_UNKNOWN },
-    { 3, "Sparse tensors", tn_try_sparse, TN_UNKNOWN },
-    { 3, "Zero-copy sharing", tn_try_sharing, TN_UNKNOWN },
-    { 3, "Dynamic shapes", tn_try_dynamic_shapes, TN_UNKNOWN },
+    { 3, "All layouts", try_all_layouts, TN_UNKNOWN },
+    { 3, "Sparse tensors", try_sparse, TN_UNKNOWN },
+    { 3, "Zero-copy sharing", try_sharing, TN_UNKNOWN },
+    { 3, "Dynamic shapes", try_dynamic_shapes, TN_UNKNOWN },
 };
 
 enum { NREQUIREMENTS = sizeof requirements / sizeof *requirements };
 
 /* ---- what trials share ---- */
 
-void tn_trial_saw(tn_trial *t, const char *format, ...)
+tn_status trial_error(tn_error *err, tn_status status, const char *format, ...)
+                      {
+    va_list args;
+    if (!err)
+        return status;
+    *err = (tn_error){ .status = status, .offset = TN_NO_OFFSET };
+    va_start(args, format);
+    vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    return status;
+}
+
+tn_status trial_errno(tn_error *err, int error_number, const char *what)
+{
+    return trial_error(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO, "%s: %s", what, strerror(error_number));
+}
+
+tn_status trial_nomem(tn_error *err)
+{
+    return trial_error(err, TN_ERR_NOMEM, "out of memory");
+}
+
+void saw(trial *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -62,14 +85,14 @@ void tn_trial_saw(tn_trial *t, const char *format, ...)
     va_end(args);
 }
 
-tn_trial_path tn_trial_file(const tn_trial *t, const char *name)
+file_path file_in(const trial *t, const char *name)
 {
-    tn_trial_path path;
+    file_path path;
     snprintf(path.s, sizeof path.s, "%s/%s", t->folder, name);
     return path;
 }
 
-tn_status tn_trial_store(const char *path, const char *format, const tn_tensor *tensor, tn_error *err)
+tn_status store_tensor(const char *path, const char *format, const tn_tensor *tensor, tn_error *err)
 {
     const tn_create_options options = { .size = sizeof options, .format = format, .replace = true };
     tn_writer *writer;
@@ -86,20 +109,17 @@ tn_status tn_trial_store(const char *path, const char *format, const tn_tensor *
 /* ---- the folder for files ---- */
 
 /* $TMPDIR/tenon-XXXXXX, or in /tmp. */
-static tn_status make_folder(tn_trial_path *folder, tn_error *err)
+static tn_status make_folder(file_path *folder, tn_error *err)
 {
     const char *where = getenv("TMPDIR");
     if (!where || !*where)
         where = "/tmp";
     int n = snprintf(folder->s, sizeof folder->s, "%s/tenon-XXXXXX", where);
     if (n < 0 || n >= (int)sizeof folder->s - 256)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot use %s for temporary files: its name is too long",
-                       tn_quote_z(where).text);
+        return trial_error(err, TN_ERR_IO, "cannot use \"%s\" for temporary files: its name is too long", escaped(where));
     if (mkdtemp(folder->s))
         return TN_OK;
-    char what[160];
-    snprintf(what, sizeof what, "cannot make a temporary folder in %s", tn_quote_z(where).text);
-    return tn_fail_errno(err, errno, what);
+    return trial_error(err, TN_ERR_IO, "cannot make a temporary folder in \"%s\": %s", escaped(where), strerror(errno));
 }
 
 /* Trials make files and sockets, no folders. */
@@ -117,48 +137,48 @@ static void empty_folder(const char *path)
 /* ---- the run ---- */
 
 /* Tries one requirement; the result's evidence is the trial's. */
-static tn_status judge(const requirement *r, tn_trial *t, tn_compliance_state *state, tn_error *err)
+static tn_status judge(const requirement *r, trial *t, bool *met, tn_error *err)
 {
     tn_error why;
     t->dtype = r->dtype;
-    tn_trial_saw(t, "%s", "");
+    saw(t, "%s", "");
     tn_status status = r->try(t, &why);
     if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
         if (err)
             *err = why;
         return status;
     }
-    *state = status ? TN_NOT_COMPLIANT : TN_COMPLIANT;
+    *met = !status;
     if (status)
-        tn_trial_saw(t, "%s", why.text);
+        saw(t, "%s", why.text);
     return TN_OK;
 }
 
-static void tell(const requirement *r, const tn_trial *t, tn_compliance_state state, tn_compliance_fn report, void *context)
+static void tell(const requirement *r, const trial *t, bool met, compliance_fn report, void *context)
 {
     char text[80];
     const tn_dtype_info *type = tn_dtype_get(r->dtype);
     snprintf(text, sizeof text, "%s%s", r->text, type ? type->wia : "");
     if (report)
-        report(context, &(tn_compliance){ .level = r->level, .requirement = text, .state = state, .evidence = t->evidence });
+        report(context, &(compliance){ .level = r->level, .requirement = text, .met = met, .evidence = t->evidence });
 }
 
-static tn_status run_all(int level, const char *folder, tn_compliance_fn report, void *context, int *reached, tn_error *err)
+static tn_status run_all(int level, const char *folder, compliance_fn report, void *context, int *reached, tn_error *err)
 {
-    tn_trial trial = { .folder = folder };
+    trial t = { .folder = folder };
     tn_status status = TN_OK;
     int most = level;
     for (size_t i = 0; i < NREQUIREMENTS && !status; i++) {
         const requirement *r = &requirements[i];
-        tn_compliance_state state = TN_NOT_COMPLIANT;
+        bool met = false;
         if (r->level > level)
             break;
-        status = judge(r, &trial, &state, err);
+        status = judge(r, &t, &met, err);
         empty_folder(folder);
         if (status)
             break;
-        tell(r, &trial, state, report, context);
-        if (state != TN_COMPLIANT && most >= r->level)
+        tell(r, &t, met, report, context);
+        if (!met && most >= r->level)
             most = r->level - 1;
     }
     if (!status)
@@ -166,11 +186,11 @@ static tn_status run_all(int level, const char *folder, tn_compliance_fn report,
     return status;
 }
 
-tn_status tn_compliance_run(int level, tn_compliance_fn report, void *context, int *reached, tn_error *err)
+tn_status compliance_run(int level, compliance_fn report, void *context, int *reached, tn_error *err)
 {
-    tn_trial_path folder;
+    file_path folder;
     if (level < 1 || level > 3)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a level from 1 to 3 but found %d", level);
+        return trial_error(err, TN_ERR_ARGUMENT, "expected a level from 1 to 3 but found %d", level);
     tn_status status = make_folder(&folder, err);
     if (status)
         return status;
