@@ -22,7 +22,7 @@
 #include <tenon/cast.h>
 
 #include "base/cpu.h"
-#include "transform/kernels/kernels.h"
+#include "kernels/kernels.h"
 
 enum { MAX_LEVELS = 3 };
 enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, KERNELS, MAX_TIMED = KERNELS + MAX_LEVELS };   /* what is timed, in turn */

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "transform/layout.h"
+#include "reorder/layout.h"
 
 enum { MAX_LEVELS = 3, MAX_DIMS = 4 };
 

@@ -23,7 +23,7 @@
 #include <tenon/tenon.h>
 
 #include "base/pool.h"
-#include "transform/rotate.h"
+#include "quant/rotate.h"
 
 enum { COLUMNS = 4096, PATIENCE = 20 /* seconds for a line, after two rounds */ };
 enum { COPY, QUANTIZE, DEQUANTIZE, ACTS };

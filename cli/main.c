@@ -1,6 +1,6 @@
 /* cli/main.c - chooses the command. */
-#include "opts.h"
-#include "progress.h"
+#include "ui/opts.h"
+#include "ui/progress.h"
 
 #include <signal.h>
 #include <stdio.h>

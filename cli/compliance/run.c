@@ -1,6 +1,6 @@
 /* cli/compliance/run.c - the requirements of WIA-AI-011, tried one by one. */
 #include "compliance.h"
-#include "say.h"
+#include "ui/say.h"
 #include "trials.h"
 
 #include <dirent.h>

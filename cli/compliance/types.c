@@ -1,6 +1,6 @@
 /* cli/compliance/types.c - types, layouts, alignment and strides, tried out. */
 #include "trials.h"
-#include "say.h"
+#include "ui/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

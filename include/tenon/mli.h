@@ -1,6 +1,6 @@
 /* tenon/mli.h - the tensors of embARC MLI 1.0, 1.1 and 2.0, for firmware and host.
  *
- * This header and src/mli/mli.c are all there is: C99 (or C++11), freestanding,
+ * This header and src/firmware/mli.c are all there is: C99 (or C++11), freestanding,
  * no heap, no stdio, no libm, no floating-point arithmetic, no global state.
  * Add both to a firmware project, or link libtenon on the host.
  *

@@ -2,7 +2,7 @@
 #include "tensor/form.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "tensor/datatype.h"
+#include "quant/grammar/datatype.h"
 
 #include <string.h>
 

@@ -138,7 +138,7 @@ def run_values(out, mli, language, standard, embarc=False):
     """What values.c prints of an export: name -> (shape, values)."""
     compiler, program = {"c": "gcc", "c++": "g++"}[language], os.path.join(out, "values")
     image = os.path.exists(os.path.join(out, "model.bin"))
-    sources = [HERE / "values.c", *([] if image else [os.path.join(out, "model.c")]), ROOT / "src/mli/mli.c"]
+    sources = [HERE / "values.c", *([] if image else [os.path.join(out, "model.c")]), ROOT / "src/firmware/mli.c"]
     compile_with([compiler], "-x", language, f"-std={standard}", *WARNINGS, *headers(mli, embarc), "-I", out,
                  f"-DMLI={mli.replace('.', '')}", *(["-DIMAGE"] if image else []), *sources, "-lm", "-o", program)
     printed = subprocess.run([program, os.path.join(out, "model.bin")] if image else [program], capture_output=True, text=True)
@@ -263,7 +263,7 @@ def tensors_are_the_same_on_a_32_bit_processor(folder):
         for command, runner in ((["gcc"], []), (arm, ["qemu-arm"])):
             program = os.path.join(out, "device")
             compile_with(command, *bare, f"-DMLI={mli.replace('.', '')}", *headers(mli, False), "-I", out, HERE / "device.c",
-                         os.path.join(out, "model.c"), ROOT / "src/mli/mli.c", *(["-lgcc"] if runner else []), "-o", program)
+                         os.path.join(out, "model.c"), ROOT / "src/firmware/mli.c", *(["-lgcc"] if runner else []), "-o", program)
             digests.append(subprocess.run([*runner, program], capture_output=True, text=True, check=True).stdout)
         assert digests[0] == digests[1] and len(digests[0]) == 9, digests
 

@@ -3,7 +3,7 @@
  * asked for but another container, both files are the same.  Memory may run out. */
 #include <math.h>
 
-#include "container/writer.h"
+#include "store/writer.h"
 #include "conversions.h"
 
 /* Weights rather than noise, so that scales, sparsity and layouts have something to do. */

@@ -5,7 +5,7 @@
 #include "scarce.h"
 #include "scratch.h"
 
-#include "mli/c_names.h"
+#include "firmware/c_names.h"
 
 #include <tenon/export.h>
 #include <tenon/writer.h>

@@ -1,6 +1,6 @@
 /* Recipes and the codebooks they name: a file of rules is refused with its line and
  * a reason, or read into rules.  The command line's own reader is what is tested. */
-#include "../../cli/rules.c"
+#include "../../cli/ui/rules.c"
 
 #include <fcntl.h>
 #include <stdarg.h>

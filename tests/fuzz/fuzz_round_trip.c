@@ -1,6 +1,6 @@
 /* The bytes choose tensors, types, metadata and options: what is written is
  * what is read, in every container, and still is after a conversion. */
-#include "container/writer.h"
+#include "store/writer.h"
 #include "memory_file.h"
 #define MODEL_SMALL
 #include "model.h"

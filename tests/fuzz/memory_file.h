@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../src/convert.h"  /* tn_convert_into(); tests/support has a convert.h too */
+#include "../../src/verbs/convert.h"  /* tn_convert_into(); tests/support has a convert.h too */
 #include "walk.h"
 
 enum { MEMORY_FILES = 4 };

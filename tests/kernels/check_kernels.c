@@ -11,7 +11,7 @@
 #include "check.h"
 
 #include "tensor/array.h"
-#include "transform/kernels/kernels.h"
+#include "kernels/kernels.h"
 
 enum { MAX_VALUES = 1 << 17, ROOM = 1 << 14 };
 

@@ -9,7 +9,7 @@
 #include "check.h"
 
 #include "tensor/code.h"
-#include "transform/layout.h"
+#include "reorder/layout.h"
 
 enum { ROOM = 320 << 10, MOST = 130, BLOCKS = 6000, MAX_DIMS = 4 };
 

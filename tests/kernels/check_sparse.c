@@ -8,7 +8,7 @@
  * kernel; fails if one does. */
 #include "check.h"
 
-#include "transform/kernels/sparse.h"
+#include "kernels/sparse/table.h"
 
 enum { ROOM = 12 << 10, MOST = 130, LONG = 700, TRIES = 4 };
 

@@ -3,7 +3,7 @@
 #define TN_TESTS_NPZ_BYTES_H
 
 #include "bytes/checksum.h"
-#include "container/npz/npz.h"
+#include "formats/npz/npz.h"
 
 #include <zlib.h>
 

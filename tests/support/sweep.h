@@ -9,7 +9,7 @@
 
 #include "base/cpu.h"
 #include "tensor/array.h"
-#include "transform/cast.h"
+#include "cast/cast.h"
 
 /* Everything that float32 is narrowed to and that can be swept in minutes. */
 static const tn_dtype sweep_types[] = {

@@ -3,7 +3,7 @@
 #define TN_TESTS_TALLIES_H
 
 #include "random.h"
-#include "transform/quantize.h"
+#include "quant/quantize.h"
 
 enum { TALLIED = 3000 };
 

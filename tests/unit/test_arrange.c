@@ -1,12 +1,12 @@
 /* Data in another order and with padding, slab by slab: every element against index arithmetic. */
 #include "support.h"
 
-#include "arrange.h"
+#include "pipeline/arrange.h"
 #include "files.h"
 #include "make.h"
 #include "random.h"
 #include "tensor/code.h"
-#include "transform/cast.h"
+#include "cast/cast.h"
 
 typedef struct sample {
     simple     tensor;

@@ -1,7 +1,7 @@
 /* From flat entries to tensors: records applied, right and wrong. */
 #include "support.h"
 
-#include "container/record.h"
+#include "store/record.h"
 #include "files.h"
 #include "make.h"
 #include "zt_bytes.h"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "mli/c_names.h"
-#include "mli/c_tensor.h"
+#include "firmware/c_names.h"
+#include "firmware/c_tensor.h"
 
 static void words_are_letters_and_digits_with_single_underscores(void)
 {

@@ -4,7 +4,7 @@
 #include "environment.h"
 #include "support.h"
 #include "tensor/array.h"
-#include "transform/cast.h"
+#include "cast/cast.h"
 
 enum { MANY = 4096 };
 

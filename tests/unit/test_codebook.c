@@ -7,7 +7,7 @@
 
 #include "base/vector.h"
 #include "make.h"
-#include "tensor/datatype.h"
+#include "quant/grammar/datatype.h"
 
 static tn_datatype *parse(const char *number)
 {

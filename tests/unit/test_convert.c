@@ -1,7 +1,7 @@
 /* Whole files: which tensors, under which names, stored how, and what is refused. */
 #include "support.h"
 
-#include "container/record.h"
+#include "store/record.h"
 #include "files.h"
 #include "make.h"
 #include "zt_bytes.h"

@@ -7,7 +7,7 @@
 
 #include "datatype.h"
 #include "random.h"
-#include "tensor/datatype_read.h"
+#include "quant/grammar/datatype_read.h"
 #include "tensor/number.h"
 
 static void refused(const char *text, tn_status status, const char *why)

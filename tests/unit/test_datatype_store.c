@@ -6,7 +6,7 @@
 
 #include "convert.h"
 #include "files.h"
-#include "tensor/datatype.h"
+#include "quant/grammar/datatype.h"
 
 static const tn_dtype stores[] = { TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2 };
 

@@ -4,7 +4,7 @@
 #include "files.h"
 #include "make.h"
 
-#include "container/file.h"
+#include "store/file.h"
 
 #include <tenon/descriptor.h>
 

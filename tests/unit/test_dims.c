@@ -1,7 +1,7 @@
 /* Shapes as files tell them: limits, and one copy for neighbours. */
 #include "support.h"
 
-#include "container/dims.h"
+#include "store/dims.h"
 
 static void dimensions_are_kept_in_order(void)
 {

@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "distance.h"
+#include "verbs/distance.h"
 
 static tn_distance between(tn_dtype type_a, const void *a, tn_dtype type_b, const void *b, size_t n)
 {

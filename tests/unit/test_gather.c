@@ -1,7 +1,7 @@
 /* Elements that lie apart, by every way of reading them, against one at a time. */
 #include "support.h"
 
-#include "container/gather.h"
+#include "store/gather.h"
 #include "make.h"
 #include "tensor/array.h"
 #include "tensor/code.h"

@@ -4,7 +4,7 @@
 #include "files.h"
 #include "make.h"
 
-#include "container/format.h"
+#include "store/format.h"
 
 #define GOLDEN TEST_GOLDEN "/idx"
 

@@ -1,7 +1,7 @@
-/* Tests of container/kept.c: how much decoded data may be kept. */
+/* Tests of store/kept.c: how much decoded data may be kept. */
 #include "support.h"
 
-#include "container/kept.h"
+#include "store/kept.h"
 
 #define GIB (UINT64_C(1) << 30)
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "environment.h"
-#include "made.h"
+#include "pipeline/made.h"
 #include "scaled_tensor.h"
 
 #include <tenon/values.h>

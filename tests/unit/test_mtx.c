@@ -5,7 +5,7 @@
 #include "files.h"
 #include "make.h"
 
-#include "container/file.h"
+#include "store/file.h"
 #include "tensor/code.h"
 
 #include <math.h>

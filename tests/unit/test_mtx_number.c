@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "container/mtx/mtx.h"
+#include "formats/mtx/mtx.h"
 #include "random.h"
 
 /* Reads all of a text that is in a heap block of its own. */

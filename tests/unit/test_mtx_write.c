@@ -5,7 +5,7 @@
 #include "make.h"
 
 #include "bytes/cbor.h"
-#include "container/file.h"
+#include "store/file.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "container/names.h"
+#include "store/names.h"
 
 typedef struct list { char name[40]; } list;
 

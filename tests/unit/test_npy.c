@@ -6,7 +6,7 @@
 #include "make.h"
 
 #include "bytes/cbor.h"
-#include "container/npy/npy.h"
+#include "formats/npy/npy.h"
 #include "tensor/array.h"
 
 /* ---- files by hand ---- */

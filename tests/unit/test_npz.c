@@ -4,7 +4,7 @@
 
 #include "npz_samples.h"
 
-#include "container/stream.h"
+#include "store/stream.h"
 #include "tensor/array.h"
 
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "tensor/array.h"
-#include "transform/power.h"
+#include "quant/power.h"
 
 __extension__ typedef unsigned __int128 wide;
 

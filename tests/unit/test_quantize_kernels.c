@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/cpu.h"
-#include "transform/quantize.h"
+#include "quant/quantize.h"
 
 enum { LEVELS = 3, LONGEST = 333 };
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "tensor/array.h"
-#include "transform/quantize.h"
+#include "quant/quantize.h"
 
 /* Numbers of many magnitudes, or of one, with some that repeat. */
 static void make_floats(float *x, size_t n, bool wild)

@@ -5,8 +5,8 @@
 #include "files.h"
 
 #include "bytes/cbor.h"
-#include "container/file.h"
-#include "container/format.h"
+#include "store/file.h"
+#include "store/format.h"
 #include "tensor/array.h"
 
 #include <tenon/descriptor.h>

@@ -6,7 +6,7 @@
 #include "documents.h"
 #include "files.h"
 
-#include "container/raw/raw.h"
+#include "formats/raw/raw.h"
 
 #define VERSION "{\"version\":\"WIA-AI-011-v1.0\","
 #define TYPE "\"dtype\":{\"base_type\":\"UINT8\"}"

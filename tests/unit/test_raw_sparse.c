@@ -5,7 +5,7 @@
 #include "convert.h"
 #include "files.h"
 
-#include "container/file.h"
+#include "store/file.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 #include "tensor/number.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "container/record.h"
+#include "store/record.h"
 
 static const int64_t shape[] = { 2, 0, 300 };
 static const char *roles[] = { "data", "scale" };

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "environment.h"
 #include "random.h"
-#include "transform/requantize.h"
+#include "quant/requantize.h"
 
 static const tn_dtype code_types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4, TN_INT2, TN_UINT2 };
 enum { CODE_TYPES = sizeof code_types / sizeof code_types[0] };

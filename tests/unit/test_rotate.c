@@ -7,8 +7,8 @@
 
 #include "base/cpu.h"
 #include "base/random.h"
-#include "transform/kernels/rotate.h"
-#include "transform/rotate.h"
+#include "kernels/rotate/table.h"
+#include "quant/rotate.h"
 
 enum { LARGEST = 128 };
 

@@ -1,7 +1,7 @@
 /* Reading safetensors: headers, metadata, records, fillers. */
 #include "safetensors_bytes.h"
 
-#include "container/format.h"
+#include "store/format.h"
 
 #include <stdio.h>
 

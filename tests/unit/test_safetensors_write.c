@@ -1,9 +1,9 @@
 /* Writing safetensors, sharded sets, rewriting with other metadata. */
 #include "safetensors_bytes.h"
 
-#include "container/file.h"
-#include "container/format.h"
-#include "container/writer.h"
+#include "store/file.h"
+#include "store/format.h"
+#include "store/writer.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "random.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
-#include "transform/tile.h"
+#include "quant/tile.h"
 
 /* Whole tensors: what tiles they are cut into, where codes lie, and that the
  * values of the codes are those of the virtual cast, for every datatype. */

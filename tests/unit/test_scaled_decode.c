@@ -9,8 +9,8 @@
 #include "datatype.h"
 #include "random.h"
 #include "tensor/array.h"
-#include "transform/kernels/scaled_decode.h"
-#include "transform/scaled_fast.h"
+#include "kernels/scaled_decode/table.h"
+#include "quant/scaled_fast.h"
 
 enum { PARTS = 7, LEVELS = 3 };
 

@@ -8,8 +8,8 @@
 
 #include "base/cpu.h"
 #include "random.h"
-#include "transform/kernels/scaled_encode.h"
-#include "transform/scaled_fast.h"
+#include "kernels/scaled_encode/table.h"
+#include "quant/scaled_fast.h"
 
 enum { LEVELS = 3, LARGEST = 9001, GUARD = 32, PARTS = 7 };
 

@@ -7,8 +7,8 @@
 #include "support.h"
 #include "datatype.h"
 #include "tensor/array.h"
-#include "transform/kernels/scaled_search.h"
-#include "transform/scaled_fast.h"
+#include "kernels/scaled_search/table.h"
+#include "quant/scaled_fast.h"
 
 /* Whole tiles with every level's kernels: their parts are those of the
  * definition, byte for byte, and nothing beyond them is written. */

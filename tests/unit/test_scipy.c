@@ -6,7 +6,7 @@
 #include "make.h"
 #include "npz_bytes.h"
 
-#include "container/stream.h"
+#include "store/stream.h"
 
 #include <stdio.h>
 

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "base/sealed.h"
-#include "transform/kernels/kernels.h"
-#include "transform/kernels/layout.h"
-#include "transform/kernels/quantize.h"
-#include "transform/kernels/rotate.h"
-#include "transform/kernels/scaled_decode.h"
-#include "transform/kernels/scaled_encode.h"
-#include "transform/kernels/scaled_search.h"
-#include "transform/kernels/sparse.h"
-#include "transform/kernels/stats.h"
+#include "kernels/kernels.h"
+#include "kernels/reorder/table.h"
+#include "kernels/quantize/table.h"
+#include "kernels/rotate/table.h"
+#include "kernels/scaled_decode/table.h"
+#include "kernels/scaled_encode/table.h"
+#include "kernels/scaled_search/table.h"
+#include "kernels/sparse/table.h"
+#include "kernels/stats/table.h"
 
 static volatile char *place;
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "transform/sparse.h"
+#include "sparse/sparse.h"
 
 /* --- memory ---------------------------------------------------------------------------- */
 

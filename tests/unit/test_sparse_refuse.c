@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "transform/sparse.h"
+#include "sparse/sparse.h"
 
 /* --- index types ---------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "random.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
-#include "transform/sparse_sort.h"
+#include "sparse/sparse_sort.h"
 
 #include <tenon/cast.h>
 

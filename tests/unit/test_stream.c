@@ -4,7 +4,7 @@
 #include <zstd.h>
 
 #include "bytes/checksum.h"
-#include "container/stream.h"
+#include "store/stream.h"
 #include "files.h"
 #include "make.h"
 

@@ -5,7 +5,7 @@
 #include <zlib.h>
 
 #include "bytes/checksum.h"
-#include "container/stream.h"
+#include "store/stream.h"
 #include "make.h"
 #include "tensor/array.h"
 

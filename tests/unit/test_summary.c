@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "random.h"
-#include "transform/summary.h"
+#include "cast/summary.h"
 
 static double as_double(tn_value v, bool imaginary)
 {

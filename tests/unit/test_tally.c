@@ -8,8 +8,8 @@
 
 #include "base/cpu.h"
 #include "random.h"
-#include "transform/kernels/kernels.h"
-#include "transform/kernels/stats.h"
+#include "kernels/kernels.h"
+#include "kernels/stats/table.h"
 
 static const unsigned levels[] = { TN_CPU_AVX2, TN_CPU_AVX2 | TN_CPU_AVX512, TN_CPU_NEON };
 

@@ -4,7 +4,7 @@
 
 #include "bytes/sink_calls.h"
 #include "bytes/temporary.h"
-#include "room.h"
+#include "pipeline/room.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "support.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
-#include "transform/tile.h"
+#include "quant/tile.h"
 
 /* TensorCast's own answers for casts with scales, and for those without once
  * more: golden/README.md.  What is not followed is listed there with the number

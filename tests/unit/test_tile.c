@@ -4,7 +4,7 @@
 
 #include "support.h"
 #include "datatype.h"
-#include "transform/tile.h"
+#include "quant/tile.h"
 
 /* One tile at a time, by hand. */
 

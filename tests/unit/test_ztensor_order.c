@@ -1,7 +1,7 @@
 /* zTensor 0.1: data in the other byte order, every way it can take into a file; options of one format. */
 #include "support.h"
 
-#include "container/format.h"
+#include "store/format.h"
 #include "convert.h"
 #include "files.h"
 #include "tensor/array.h"

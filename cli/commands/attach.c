@@ -1,0 +1,460 @@
+/* cli/commands/attach.c - looks at what another process offers, and saves it. */
+#include "ui/json.h"
+#include "ui/open_file.h"
+#include "ui/progress.h"
+#include "ui/table.h"
+#include "ui/text.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the command line speaks of. */
+typedef struct choice {
+    const tn_attached *item;    /* NULL: everything */
+    const tn_tensor   *tensor;  /* of it; NULL: all of its file */
+} choice;
+
+static bool is_meant(const choice *c, const tn_attached *item) { return !c->item || c->item == item; }
+
+/* ---- finding ---- */
+
+/* By its name or as FILE:NAME. */
+static const tn_tensor *find_in_file(const tn_attached *item, const char *name)
+{
+    size_t n = strlen(item->name);
+    const tn_tensor *tensor = tn_file_find(item->file, name);
+    return !tensor && strncmp(name, item->name, n) == 0 && name[n] == ':' ? tn_file_find(item->file, name + n + 1) : tensor;
+}
+
+static int find_in_files(const opts *o, const tn_attachment *a, choice *c)
+{
+    const char *name = o->files[1];
+    const tn_attached *item;
+    for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
+        const tn_tensor *tensor = item->file ? find_in_file(item, name) : NULL;
+        if (tensor && c->tensor)
+            return usage_error("attach", "tensor \"%s\" is in \"%s\" and in \"%s\": name one as FILE:NAME", escaped(name),
+                               escaped(c->item->name), escaped(item->name));
+        if (tensor)
+            *c = (choice){ item, tensor };
+    }
+    if (c->tensor)
+        return EXIT_DONE;
+    say("%s: nothing is offered as \"%s\"", escaped(o->files[0]), escaped(name));
+    return EXIT_BAD;
+}
+
+/* What is offered under the name itself comes first. */
+static int find(const opts *o, const tn_attachment *a, choice *c)
+{
+    const tn_attached *item;
+    *c = (choice){ NULL, NULL };
+    if (o->nfiles < 2)
+        return EXIT_DONE;
+    for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
+        if (strcmp(item->name, o->files[1]) == 0) {
+            *c = (choice){ item, item->tensor };
+            return EXIT_DONE;
+        }
+    }
+    return find_in_files(o, a, c);
+}
+
+/* ---- tensors that are offered one by one ---- */
+
+/* The tensor as a dense one, whose data is to be freed where it is a copy. */
+typedef struct dense {
+    tn_part   part;
+    tn_tensor tensor;
+    void     *copy;
+} dense;
+
+static int dense_make(const opts *o, const tn_attached *item, dense *d)
+{
+    tn_error err;
+    *d = (dense){ .part = item->tensor->parts[0], .tensor = *item->tensor };
+    d->tensor.parts = &d->part;
+    tn_status status = tn_buffer_begin(item->buffer, false, &err);
+    if (status != TN_OK)
+        return say_error(o->files[0], &err);
+    if (!d->part.data && d->part.nbytes > 0) {
+        say("%s: tensor \"%s\" lies where the CPU does not see it", escaped(o->files[0]), escaped(item->name));
+        return EXIT_BAD;
+    }
+    if (!d->part.array.stride)
+        return EXIT_DONE;
+    d->part.array.stride = NULL;
+    d->part.data = d->copy = must_allocate((size_t)d->part.nbytes, 1);
+    status = tn_reorder(&d->part.array, d->copy, &item->tensor->parts[0].array, item->tensor->parts[0].data, NULL, &err);
+    return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
+}
+
+static void dense_free(const tn_attached *item, dense *d)
+{
+    tn_buffer_end(item->buffer, false, NULL);
+    free(d->copy);
+}
+
+/* A document is pretty over many lines; a text in it has no line breaks. */
+static void json_on_one_line(char *json)
+{
+    char *to = json;
+    for (const char *from = json; *from; from++) {
+        if (*from != '\n') {
+            *to++ = *from;
+            continue;
+        }
+        while (from[1] == ' ')
+            from++;
+        if (from[1] && to > json && to[-1] == ',')
+            *to++ = ' ';
+    }
+    *to = '\0';
+}
+
+static int json_tensor(const opts *o, const tn_attached *item)
+{
+    char *json;
+    size_t size;
+    tn_error err;
+    if (tn_descriptors_write(item->descriptor, 1, false, &json, &size, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    json_on_one_line(json);
+    json_open('{');
+    json_text_field("tensor", item->name);
+    json_key("descriptor");
+    json_word(json);
+    json_close('}');
+    json_end();
+    free(json);
+    return EXIT_DONE;
+}
+
+static int json_tensors(const opts *o, const tn_attachment *a)
+{
+    const tn_attached *item;
+    int code = EXIT_DONE;
+    for (size_t i = 0; (item = tn_attached_at(a, i)); i++)
+        if (item->tensor)
+            code = worse(code, json_tensor(o, item));
+    return code;
+}
+
+static void out_tensors(const tn_attachment *a)
+{
+    static const char *const headings[] = { "name", "type", "shape", "size", "handle", "access", NULL };
+    const tn_attached *item;
+    uint64_t count = 0, elements = 0, bytes = 0;
+    table t;
+    table_begin(&t, headings, 1u << 3);
+    for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
+        if (!item->tensor)
+            continue;
+        count++;
+        elements += tensor_elements(item->tensor);
+        bytes += tensor_nbytes(item->tensor);
+        table_name(&t, item->name);
+        table_cell(&t, tensor_type(item->tensor).s);
+        table_cell(&t, shape_of(item->tensor->rank, item->tensor->shape).s);
+        table_cell(&t, human_size(tensor_nbytes(item->tensor)).s);
+        table_cell(&t, handle_name(item->descriptor->buffer_handle.type));
+        table_cell(&t, item->descriptor->buffer_handle.read_only ? "read" : "read, write");
+    }
+    table_end(&t);
+    out("%s, %s, %s\n", counted(count, "tensor").s, counted(elements, "element").s, human_size(bytes).s);
+}
+
+/* ---- listing ---- */
+
+static void heading(const opts *o, const choice *c, const tn_attachment *a, const char *text, bool *listed)
+{
+    if (!o->json && !c->item && tn_attached_count(a) > 1)
+        out("%s%s:\n", *listed ? "\n" : "", text);
+    *listed = true;
+}
+
+static int list(const opts *o, const tn_attachment *a, const choice *c)
+{
+    const tn_attached *item;
+    bool listed = false, loose = false;
+    for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
+        loose = loose || item->tensor;
+        if (!item->file || !is_meant(c, item))
+            continue;
+        heading(o, c, a, escaped(item->name), &listed);
+        list_file(o, item->name, item->file);
+    }
+    if (c->item || !loose)
+        return EXIT_DONE;
+    if (o->json)
+        return json_tensors(o, a);
+    if (listed)
+        heading(o, c, a, "tensors", &listed);
+    out_tensors(a);
+    return EXIT_DONE;
+}
+
+/* ---- one tensor ---- */
+
+static int show(const opts *o, const choice *c)
+{
+    dense d;
+    tn_error err;
+    if (c->item->file)
+        return show_tensor(o, c->item->file, c->tensor);
+    if (tn_check_decoded(&c->item->tensor, 1, o->max_bytes, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    int code = dense_make(o, c->item, &d);
+    if (code == EXIT_DONE)
+        code = show_tensor(o, NULL, &d.tensor);
+    dense_free(c->item, &d);
+    return code;
+}
+
+/* ---- checking ---- */
+
+static int verify(const opts *o, const tn_attachment *a, const choice *c)
+{
+    const tn_attached *item;
+    uint64_t loose = 0;
+    int code = EXIT_DONE;
+    for (size_t i = 0; (item = tn_attached_at(a, i)) && !signals_came(); i++) {
+        loose += is_meant(c, item) && item->tensor;
+        if (is_meant(c, item) && item->file)
+            code = worse(code, visit_open_file(o, &verify_task, item->name, item->file));
+    }
+    if (loose)
+        say("%s: %s without checksums, offered one by one", escaped(o->files[0]), counted(loose, "tensor").s);
+    return code;
+}
+
+/* ---- saving ---- */
+
+/* A glob that matches this name and no other. */
+static char *glob_of(const char *name)
+{
+    char *glob = must_allocate(2 * strlen(name) + 1, 1), *to = glob;
+    for (; *name; name++) {
+        if (strchr("*?[]\\", *name))
+            *to++ = '\\';
+        *to++ = *name;
+    }
+    return glob;
+}
+
+static int save_file(const opts *o, const choice *c)
+{
+    const rule_list none = { 0 };
+    char *files[] = { o->files[0], (char *)(uintptr_t)o->out };
+    char *glob = c->tensor ? glob_of(c->tensor->name) : NULL;
+    const char *only[] = { glob };
+    opts save = *o;
+    save.files = files;
+    if (glob)
+        save.only = (text_list){ only, 1 };
+    int code = convert_file(&save, c->item->file, &none);
+    free(glob);
+    return code;
+}
+
+static bool is_wanted(const opts *o, const choice *c, const tn_attached *item)
+{
+    bool wanted = o->only.count == 0;
+    for (size_t i = 0; i < o->only.count && !wanted; i++)
+        wanted = fnmatch(o->only.items[i], item->name, 0) == 0;
+    return wanted && item->tensor && is_meant(c, item);
+}
+
+static tn_status write_tensors(const opts *o, const dense *tensors, size_t n, tn_error *err)
+{
+    tn_create_options options = create_options(o);
+    tn_writer *writer;
+    tn_status status = tn_create(o->out, &options, &writer, err);
+    if (status != TN_OK)
+        return status;
+    for (size_t i = 0; i < n && status == TN_OK; i++)
+        status = tn_writer_add(writer, &tensors[i].tensor, err);
+    if (status == TN_OK)
+        return tn_writer_finish(writer, err);
+    tn_writer_abandon(writer);
+    return status;
+}
+
+static int say_saved(const opts *o, size_t n, tn_status status, const tn_error *err)
+{
+    if (o->json) {
+        json_open('{');
+        json_text_field("file", o->out);
+        json_text_field("error", status == TN_OK ? NULL : error_text(err));
+        json_uint_field("tensors", n);
+        json_close('}');
+        json_end();
+    } else if (status == TN_OK && !o->quiet) {
+        fprintf(stderr, "%s: %s\n", escaped(o->out), counted(n, "tensor").s);
+    }
+    if (status == TN_ERR_EXISTS) {
+        say("%s: %s (--force replaces it)", escaped(o->out), err->text);
+        return EXIT_USAGE;
+    }
+    return status == TN_OK ? EXIT_DONE : say_error(o->out, err);
+}
+
+/* Elements that lie on top of each other take more room in a file: the peer says how much. */
+static int check_sizes(const opts *o, const tn_attached *const *items, size_t n)
+{
+    const tn_tensor **tensors = must_allocate(n, sizeof *tensors);
+    tn_error err;
+    for (size_t i = 0; i < n; i++)
+        tensors[i] = items[i]->tensor;
+    tn_status status = tn_check_decoded(tensors, n, o->max_bytes, &err);
+    free(tensors);
+    return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
+}
+
+static int save_tensors(const opts *o, const tn_attachment *a, const choice *c)
+{
+    size_t n = 0, made = 0, count = tn_attached_count(a);
+    dense *tensors = must_allocate(count, sizeof *tensors);
+    const tn_attached **items = must_allocate(count, sizeof *items);
+    tn_error err;
+    for (size_t i = 0; i < count; i++)
+        if (is_wanted(o, c, tn_attached_at(a, i)))
+            items[n++] = tn_attached_at(a, i);
+    int code = n ? check_sizes(o, items, n) : usage_error("attach", "nothing that is offered matches --only");
+    for (; made < n && code == EXIT_DONE; made++)
+        code = dense_make(o, items[made], &tensors[made]);
+    if (code == EXIT_DONE)
+        code = say_saved(o, n, write_tensors(o, tensors, n, &err), &err);
+    for (size_t i = 0; i < made; i++)
+        dense_free(items[i], &tensors[i]);
+    free(items);
+    free(tensors);
+    return code;
+}
+
+/* One file, or tensors that are offered one by one: what can stand in one new file. */
+static int save(const opts *o, const tn_attachment *a, choice *c)
+{
+    size_t count = tn_attached_count(a), files = 0;
+    for (size_t i = 0; i < count; i++)
+        files += tn_attached_at(a, i)->file != NULL;
+    if (!c->item && files > 0 && count > 1)
+        return usage_error("attach", "--out saves one file, and %zu are offered: name one", count);
+    if (!c->item && count == 0) {
+        say("%s: nothing is offered", escaped(o->files[0]));
+        return EXIT_BAD;
+    }
+    if (!c->item && files == 1)
+        c->item = tn_attached_at(a, 0);
+    return c->item && c->item->file ? save_file(o, c) : save_tensors(o, a, c);
+}
+
+/* ---- the run ---- */
+
+#define SAVING  (OPT(TO) | OPT(ONLY) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(FORCE))
+#define SHOWING (OPT(SLICE) | OPT(FULL))
+
+static int check_options(const opts *o)
+{
+    if (o->verify && o->out)
+        return usage_error("attach", "--out checks every checksum, too: either it or --verify");
+    const char *saving = first_given(o, SAVING), *showing = first_given(o, SHOWING);
+    if (saving && !o->out)
+        return usage_error("attach", "--%s needs --out", saving);
+    if (showing && (o->verify || o->out))
+        return usage_error("attach", "--%s is for showing a tensor: not with --%s", showing, o->verify ? "verify" : "out");
+    if (showing && o->nfiles < 2)
+        return usage_error("attach", "--%s needs the NAME of a tensor to show", showing);
+    return EXIT_DONE;
+}
+
+static int act(const opts *o, const tn_attachment *a)
+{
+    choice c;
+    int code = find(o, a, &c);
+    if (code != EXIT_DONE)
+        return code;
+    if (c.tensor && o->only.count > 0)
+        return usage_error("attach", "--only chooses among the tensors of a file, and \"%s\" is a tensor",
+                           escaped(o->files[1]));
+    if (o->out)
+        return save(o, a, &c);
+    if (o->verify && c.item && c.item->file && c.tensor)
+        return usage_error("attach", "--verify checks whole files: name \"%s\"", escaped(c.item->name));
+    if (o->verify)
+        return verify(o, a, &c);
+    if (first_given(o, SHOWING) && !c.tensor)
+        return usage_error("attach", "--%s needs the NAME of a tensor, and \"%s\" is a file", first_given(o, SHOWING), escaped(o->files[1]));
+    return c.tensor ? show(o, &c) : list(o, a, &c);
+}
+
+/* Only a file that is offered as it is can be cut; what was read of it then is not to be believed. */
+static int check_whole(const opts *o, const tn_attachment *a, int code)
+{
+    const tn_attached *item;
+    for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
+        if (tn_buffer_broken(item->buffer)) {
+            say("%s: %s: somebody has cut the file while it was read", escaped(o->files[0]), escaped(item->name));
+            code = worse(code, EXIT_BAD);
+        }
+    }
+    return code;
+}
+
+/* Before a byte of the other end's is looked at.  Where it cannot be done that is said, as "serve" does. */
+static tn_status confine(void *context, tn_error *err)
+{
+    const opts *o = context;
+    tn_error why;
+    (void)err;
+    if (tn_attach_confine(o->out, o->in_place, NULL, &why) != TN_OK)
+        say("%s: not confined: %s", escaped(o->files[0]), why.text);
+    return TN_OK;
+}
+
+static int run(const opts *o)
+{
+    const tn_attach_options options = {
+        .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .in_place = o->in_place,
+        .max_bytes = o->max_bytes, .connected = confine, .context = (void *)(uintptr_t)o,
+    };
+    tn_attachment *attachment;
+    tn_error err;
+    int code = check_options(o);
+    if (code != EXIT_DONE)
+        return code;
+    signals_catch();
+    if (tn_share_attach(o->files[0], &options, &attachment, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    if (tn_attached_withheld(attachment) > 0)
+        say("%s: %s offered in place, for those who ask so: --in-place", escaped(o->files[0]),
+            counted(tn_attached_withheld(attachment), tn_attached_count(attachment) ? "more item" : "item").s);
+    code = check_whole(o, attachment, act(o, attachment));
+    tn_detach(attachment);
+    return code;
+}
+
+const command cmd_attach = {
+    .name = "attach",
+    .operands = "SOCKET [NAME]",
+    .summary = "Lists, shows, checks or saves what \"tenon serve\" offers.",
+    .about = "Lists everything, or what the file NAME has; of a tensor NAME shows the values, as\n"
+             "\"tenon show\" does.  A tensor that several files have is named FILE:NAME.  Nothing is\n"
+             "copied: the memory of the server is mapped, and stays when the server goes.\n\n"
+             "Only what your own processes, root, and users that are named offer is taken.\n"
+             "--in-place asks for files that are offered as they lie on the disk, too.  A list\n"
+             "with --json has the WIA-AI-011 descriptor of each tensor that is offered by itself,\n"
+             "with the handle and the mapping that this process had.\n\n"
+             "Before it reads what the server says, this process gives up executing programs,\n"
+             "connecting anywhere and opening files.  With --out or --in-place it keeps those in the\n"
+             "folders of OUT and of temporary files; all, where the kernel has no Landlock.",
+    .example = "  $ tenon attach /run/user/1000/model.sock\n"
+               "  $ tenon attach /run/user/1000/model.sock h.0.attn.weight --slice 0:4,:\n"
+               "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
+    .min_files = 1,
+    .max_files = 2,
+    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(JSON),
+    .run = run,
+};

@@ -1,0 +1,233 @@
+/* cli/commands/compare_types.c - what several datatypes would do to the tensors of a file. */
+#include "ui/json.h"
+#include "ui/opts.h"
+#include "ui/progress.h"
+#include "ui/rating.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One datatype and what it did to all tensors. */
+typedef struct candidate {
+    char        *text;          /* as it was given */
+    tn_datatype *datatype;
+    rating       total;
+    uint64_t     tensors;
+    char        *worst;         /* the name of the tensor with the least SQNR, or NULL */
+    double       worst_sqnr;
+} candidate;
+
+typedef struct contest {
+    progress    bar;            /* first: progress_step() takes the context as its own */
+    const opts *o;
+    candidate  *candidates;
+    size_t      count, next;    /* next: whose report comes next */
+    bool        fits;           /* the tensor whose reports are coming: one of the datatypes */
+    uint64_t    tensors, left_out;      /* left out: by all of them */
+} contest;
+
+/* ---- the list of types ---- */
+
+static char *copy_text(const char *text, size_t n)
+{
+    char *copy = must_allocate(n + 1, 1);
+    memcpy(copy, text, n);
+    return copy;
+}
+
+/* Characters before a place, and that one: what a person counts. */
+static size_t character(const char *text, const char *at)
+{
+    size_t n = 1;
+    for (; text < at; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static int add_candidate(contest *c, const char *list, const char *at, size_t n)
+{
+    candidate *one = &c->candidates[c->count];
+    tn_error err;
+    *one = (candidate){ .text = copy_text(at, n) };
+    c->count++;
+    if (tn_datatype_load(one->text, &one->datatype, &err) != TN_OK) {
+        int code = worse(EXIT_USAGE, exit_code(err.status));
+        say("--types \"%s\": the type at character %zu: %s%s", escaped(list), character(list, at), err.text,
+            code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
+        return code;
+    }
+    for (const candidate *other = c->candidates; other < one; other++) {
+        if (strcmp(tn_datatype_text(other->datatype), tn_datatype_text(one->datatype)) == 0) {
+            say("--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it", escaped(list), escaped(one->text),
+                character(list, at), escaped(other->text));
+            return EXIT_USAGE;
+        }
+    }
+    return EXIT_DONE;
+}
+
+static int read_types(contest *c, const char *list)
+{
+    size_t most = 1;
+    for (const char *p = list; *p; p++)
+        most += *p == ',';
+    c->candidates = must_allocate(most, sizeof *c->candidates);
+    for (const char *at = list;;) {
+        size_t n = strcspn(at, ",");
+        int code = add_candidate(c, list, at, n);
+        if (code != EXIT_DONE || !at[n])
+            return code;
+        at += n + 1;
+    }
+}
+
+static void free_types(contest *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        free(c->candidates[i].text);
+        free(c->candidates[i].worst);
+        tn_datatype_free(c->candidates[i].datatype);
+    }
+    free(c->candidates);
+}
+
+/* ---- reports ---- */
+
+static void add_report(candidate *one, const tn_quantized *q)
+{
+    double sqnr = rating_sqnr(q->report);
+    rating_add(&one->total, q);
+    one->tensors++;
+    if (!q->report->values || (one->worst && !(sqnr < one->worst_sqnr)))
+        return;
+    free(one->worst);
+    one->worst = copy_text(q->name, strlen(q->name));
+    one->worst_sqnr = sqnr;
+}
+
+/* Called tensor after tensor and, for each, datatype after datatype. */
+static void take_report(void *context, const tn_quantized *q)
+{
+    contest *c = context;
+    if (q->report)
+        add_report(&c->candidates[c->next], q);
+    c->fits |= q->report != NULL;
+    c->next = (c->next + 1) % c->count;
+    if (c->next)
+        return;
+    c->tensors += c->fits;
+    c->left_out += !c->fits;
+    c->fits = false;
+}
+
+static void out_results(const contest *c)
+{
+    static const char *const headings[] = { "type", RATING_HEADINGS, "worst tensor", "its SQNR", NULL };
+    table t;
+    table_begin(&t, headings, 0xbe);
+    for (size_t i = 0; i < c->count; i++) {
+        const candidate *one = &c->candidates[i];
+        table_name(&t, one->text);
+        rating_cells(&t, &one->total);
+        table_name(&t, one->worst ? one->worst : "-");
+        table_cell(&t, one->worst ? sqnr_text(one->worst_sqnr).s : "-");
+        if (one->tensors < c->tensors)
+            table_note(&t, "without %s, whose shape it does not fit", counted(c->tensors - one->tensors, "tensor").s);
+    }
+    table_end(&t);
+    out("%s rated", counted(c->tensors, "tensor").s);
+    if (c->left_out)
+        out(", %s left out: not a dense tensor of floats, or of a shape that fits none", grouped(c->left_out).s);
+    out_text("\n");
+}
+
+static void json_candidate(const contest *c, const candidate *one)
+{
+    json_open('{');
+    json_text_field("type", one->text);
+    json_text_field("datatype", tn_datatype_text(one->datatype));
+    rating_fields(&one->total);
+    json_uint_field("tensors", one->tensors);
+    json_uint_field("left_out", c->tensors - one->tensors);
+    json_text_field("worst", one->worst);
+    json_key("worst_sqnr");
+    if (one->worst)
+        json_double(one->worst_sqnr);
+    else
+        json_word("null");
+    json_close('}');
+}
+
+static void json_results(const contest *c, const tn_error *err)
+{
+    json_open('{');
+    json_text_field("file", c->o->files[0]);
+    json_text_field("error", err ? error_text(err) : NULL);
+    json_key("types");
+    json_open('[');
+    for (size_t i = 0; i < c->count && !err; i++)
+        json_candidate(c, &c->candidates[i]);
+    json_close(']');
+    json_uint_field("tensors", c->tensors);
+    json_uint_field("left_out", c->left_out);
+    json_close('}');
+    json_end();
+}
+
+/* ---- the run ---- */
+
+static int rate(contest *c, const tn_file *file)
+{
+    const opts *o = c->o;
+    tn_scaled_options scaled = o->cast.scaled;
+    tn_rate_options options = { .size = sizeof options, .scaled = &scaled, .only = o->only.items, .nonly = o->only.count, .jobs = o->jobs,
+                                .progress = progress_step, .context = c };
+    const tn_datatype **datatypes = must_allocate(c->count, sizeof *datatypes);
+    tn_error err;
+    for (size_t i = 0; i < c->count; i++)
+        datatypes[i] = c->candidates[i].datatype;
+    scaled.nan = o->cast.options.nan;
+    progress_begin(&c->bar, false);
+    tn_status status = tn_rate_datatypes(file, datatypes, c->count, &options, take_report, &err);
+    progress_end(&c->bar);
+    free(datatypes);
+    if (o->json)
+        json_results(c, status == TN_OK ? NULL : &err);
+    else if (status == TN_OK)
+        out_results(c);
+    return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
+}
+
+static int run(const opts *o)
+{
+    contest c = { .o = o };
+    tn_file *file = NULL;
+    if (!o->types)
+        return usage_error("compare-types", "expected --types LIST, such as mxfp4,nvfp4,int4_b32");
+    signals_catch();
+    int code = read_types(&c, o->types);
+    if (code == EXIT_DONE)
+        code = open_input(o, o->files[0], &file);
+    if (code == EXIT_DONE)
+        code = rate(&c, file);
+    tn_close(file);
+    free_types(&c);
+    return code;
+}
+
+const command cmd_compare_types = {
+    .name = "compare-types",
+    .operands = "FILE",
+    .summary = "Says what datatypes would do to the values.",
+    .about = "One line a datatype, over all dense tensors of floats: the bits that a value takes\n"
+             "with its share of scales, the signal to quantization noise ratio (SQNR, of sums of\n"
+             "squares of values and of errors; more is better), the largest error, the share of\n"
+             "values beyond the largest number of their scale, the share of those other than 0\n"
+             "that become 0, and the tensor with the least SQNR.  Nothing is written.\n"
+             "\"tenon datatypes\" lists the names; a recipe may be spelled out too.",
+    .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4,int4_b32 --only '*.weight'",
+    .min_files = 1,
+    .max_files = 1,
+    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .run = run,
+};

@@ -1,0 +1,323 @@
+/* cli/commands/convert.c - writes the tensors of one file into another. */
+#include "ui/json.h"
+#include "ui/open_file.h"
+#include "ui/progress.h"
+#include "ui/report.h"
+#include "ui/rules.h"
+#include "ui/table.h"
+#include "ui/text.h"
+
+#include <stdio.h>
+
+typedef struct job {
+    progress    bar;            /* first: progress_step() takes the context as its own */
+    const opts *o;
+    const rule_list *rules;
+    table       plan;           /* of a dry run */
+    const char *headings[9];    /* of the plan, NULL-terminated */
+    report      done;           /* --report */
+} job;
+
+/* ---- a dry run ---- */
+
+static void json_plan_row(const tn_planned *planned)
+{
+    const tn_tensor *source = planned->source;
+    const tn_dtype_info *from = tn_dtype_get(source->scaling ? source->parts[0].array.dtype : source->dtype);
+    const tn_dtype_info *info = tn_dtype_get(planned->dtype);
+    json_open('{');
+    json_text_field("name", planned->name);
+    json_text_field("source", source->name);
+    json_text_field("from", from ? from->name : NULL);
+    json_text_field("dtype", info ? info->name : NULL);
+    json_text_field("form", planned->form);
+    json_text_field("datatype", planned->datatype);
+    json_shape_field("shape", planned->rank, planned->shape);
+    json_shape_field("physical_shape", planned->rank, planned->physical);
+    json_text_field("layout", planned->layout);
+    json_uint_field("nbytes", planned->nbytes);
+    json_text_field("encoding", encoding_name(planned->encoding));
+    json_text_field("checksum", checksum_name(planned->checksum));
+    json_close('}');
+}
+
+/* "[2, 11, 4, 4]", and with padding "[2, 11, 4, 4] in [2, 16, 4, 4]". */
+static void shape_cell(table *t, const tn_planned *planned)
+{
+    char text[2 * sizeof(shape_text) + 8];
+    if (planned->physical)
+        snprintf(text, sizeof text, "%s in %s", shape_of(planned->rank, planned->shape).s,
+                 shape_of(planned->rank, planned->physical).s);
+    table_cell(t, planned->physical ? text : shape_of(planned->rank, planned->shape).s);
+}
+
+static bool shows_layout(const job *j) { return j->rules->nlayouts > 0 || j->rules->npads > 0; }
+
+static void plan_row(void *context, const tn_planned *planned)
+{
+    job *j = context;
+    if (j->o->json) {
+        json_plan_row(planned);
+        return;
+    }
+    table_name(&j->plan, planned->name);
+    if (j->rules->casts)
+        table_cell(&j->plan, tensor_type(planned->source).s);
+    table_cell(&j->plan, planned->datatype ? type_and_datatype(planned->source->dtype, planned->datatype).s
+                                           : type_and_form(planned->dtype, planned->form, &planned->source->parts[0]).s);
+    if (shows_layout(j))
+        table_cell(&j->plan, planned->layout ? planned->layout : "-");
+    shape_cell(&j->plan, planned);
+    table_cell(&j->plan, human_size(planned->nbytes).s);
+    table_cell(&j->plan, encoding_name(planned->encoding) ? encoding_name(planned->encoding) : "?");
+    table_cell(&j->plan, planned->checksum == TN_CHECKSUM_NONE ? "-" :
+                         checksum_name(planned->checksum) ? checksum_name(planned->checksum) : "?");
+}
+
+static void plan_begin(job *j)
+{
+    static const char *const all[] = { "name", "from", "type", "layout", "shape", "size", "encoding", "checksum" };
+    size_t n = 0;
+    uint32_t right = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if ((i == 1 && !j->rules->casts) || (i == 3 && !shows_layout(j)))
+            continue;
+        right |= i == 5 ? 1u << n : 0;
+        j->headings[n++] = all[i];
+    }
+    if (j->o->json) {
+        json_key("plan");
+        json_open('[');
+    } else {
+        table_begin(&j->plan, j->headings, right);
+    }
+}
+
+static void plan_end(job *j, tn_status status)
+{
+    if (j->o->json)
+        json_close(']');
+    else if (status == TN_OK)
+        table_end(&j->plan);
+    else
+        table_drop(&j->plan);
+}
+
+/* ---- the run ---- */
+
+static void json_result(const opts *o, const tn_convert_result *result, double seconds)
+{
+    json_uint_field("tensors", result->tensors);
+    json_uint_field("bytes_in", result->bytes_in);
+    json_uint_field("bytes_out", result->bytes_out);
+    if (!o->dry_run) {
+        json_key("seconds");
+        json_double(seconds);
+    }
+}
+
+static void say_result(const opts *o, const tn_convert_result *result, double seconds)
+{
+    const char *path = escaped(o->files[1]);
+    if (o->dry_run) {
+        out("%s: %s, %s%s would be written\n", path, counted(result->tensors, "tensor").s,
+            o->encoding == TN_ENCODING_ZSTD ? "at most " : "", human_size(result->bytes_out).s);
+        return;
+    }
+    if (o->quiet)
+        return;
+    double most = (double)(result->bytes_in > result->bytes_out ? result->bytes_in : result->bytes_out);
+    fprintf(stderr, "%s: %s, %s -> %s in %.2f s (%s/s)\n", path, counted(result->tensors, "tensor").s,
+            human_size(result->bytes_in).s, human_size(result->bytes_out).s, seconds,
+            human_size((uint64_t)(most / (seconds > 1e-6 ? seconds : 1e-6))).s);
+}
+
+static void report_row(void *context, const tn_quantized *quantized)
+{
+    job *j = context;
+    progress_end(&j->bar);
+    report_add(&j->done, quantized);
+}
+
+tn_create_options create_options(const opts *o)
+{
+    return (tn_create_options){
+        .size = sizeof(tn_create_options),
+        .format = o->to,
+        .replace = o->force,
+        .drop_metadata = o->drop_metadata,
+        .drop_names = o->drop_names,
+        .btf_coo_code = o->btf_coo_code,
+        .mtx_symmetric = o->mtx_symmetric,
+        .ocp_names = o->ocp_names,
+        .format_options = o->format_options,
+        .nformat_options = o->nformat_options,
+        .filler = o->filler,
+        .align = o->align,
+        .shard_size = o->shard_size,
+        .encoding = o->encoding,
+        .level = o->level,
+        .checksum = o->checksum,
+        .jobs = o->jobs,
+        .note = progress_note,
+    };
+}
+
+static tn_convert_options convert_options(job *j, const tn_create_options *create)
+{
+    const opts *o = j->o;
+    return (tn_convert_options){
+        .size = sizeof(tn_convert_options),
+        .create = create,
+        .encoding = o->keep_encoding,
+        .checksum = o->keep_checksum,
+        .only = o->only.count > 0 ? o->only.items : NULL,
+        .nonly = o->only.count,
+        .rename = o->rename.count > 0 ? o->rename.items : NULL,
+        .nrename = o->rename.count,
+        .casts = j->rules->casts,
+        .ncasts = j->rules->ncasts,
+        .layouts = j->rules->layouts,
+        .nlayouts = j->rules->nlayouts,
+        .pads = j->rules->pads,
+        .npads = j->rules->npads,
+        .forms = j->rules->forms,
+        .nforms = j->rules->nforms,
+        .max_bytes = o->max_bytes,
+        .dry_run = o->dry_run,
+        .plan = o->dry_run ? plan_row : NULL,
+        .quantized = o->report ? report_row : NULL,
+        .progress = progress_step,
+        .context = j,
+    };
+}
+
+int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
+{
+    job j = { .o = o, .rules = rules };
+    tn_create_options create = create_options(o);
+    create.note_context = &j.bar;
+    tn_convert_options options = convert_options(&j, &create);
+    tn_convert_result result = { 0 };
+    tn_error err;
+    progress_begin(&j.bar, o->quiet);
+    if (o->json) {
+        json_open('{');
+        json_text_field("file", o->files[1]);
+    }
+    if (o->dry_run)
+        plan_begin(&j);
+    if (o->report)
+        report_begin(&j.done, o->json);
+    tn_status status = tn_convert(file, o->files[1], &options, &result, &err);
+    double seconds = now() - j.bar.began;
+    progress_end(&j.bar);
+    if (o->dry_run)
+        plan_end(&j, status);
+    if (o->report)
+        report_end(&j.done, status == TN_OK);
+    if (o->json) {
+        json_text_field("error", status == TN_OK ? NULL : error_text(&err));
+        json_result(o, &result, seconds);
+        json_close('}');
+        json_end();
+    } else if (status == TN_OK) {
+        say_result(o, &result, seconds);
+    }
+    if (status == TN_ERR_EXISTS) {
+        say("%s (--force replaces it)", err.text);
+        return EXIT_USAGE;
+    }
+    return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
+}
+
+static int check_options(const opts *o)
+{
+    if (o->filler && o->align == 0)
+        return usage_error("convert", "--filler needs --align SIZE");
+    if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
+        return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
+    if (o->report && o->dry_run)
+        return usage_error("convert", "--report is of what was written, and --dry-run writes nothing (\"tenon compare-types\" rates only)");
+    return EXIT_DONE;
+}
+
+/* What only a datatype has a use for. */
+static int check_rules(const opts *o, const rule_list *rules)
+{
+    const char *option = o->datatype_default ? o->datatype_default : o->report ? "report" : NULL;
+    if (!option || rules_have_datatypes(rules))
+        return EXIT_DONE;
+    return usage_error("convert", "--%s needs a rule for --cast with a datatype, such as mxfp4", option);
+}
+
+static int run(const opts *o)
+{
+    tn_file *file = NULL;
+    rule_list rules;
+    int code = check_options(o);
+    if (code != EXIT_DONE)
+        return code;
+    signals_catch();
+    code = rules_read(&rules, o);
+    if (code == EXIT_DONE)
+        code = check_rules(o, &rules);
+    if (code == EXIT_DONE)
+        code = open_input(o, o->files[0], &file);
+    if (code == EXIT_DONE)
+        code = convert_file(o, file, &rules);
+    tn_close(file);
+    rules_free(&rules);
+    return code;
+}
+
+const command cmd_convert = {
+    .name = "convert",
+    .operands = "IN OUT",
+    .summary = "Writes the tensors and metadata of IN into a new file OUT.",
+    .about = "OUT's format is that of its suffix unless --to names one.  IN and OUT may be\n"
+             "the same file.  OUT appears whole or not at all.  What OUT cannot hold is an\n"
+             "error unless an option allows its loss.  SIZE is a number of bytes; K, M, G\n"
+             "and KiB, MiB, GiB are powers of 1024, KB, MB, GB powers of 1000.\n\n"
+             "Of the rules of one kind the first that matches a tensor's name counts; one that\n"
+             "none matches stays as it is.  The keys of --cast, and the options that set their\n"
+             "defaults: round (even, away, zero, half_up, trunc, up, down, stochastic), overflow\n"
+             "(default, saturate, inf, nan, error), nan (keep, zero, error), seed, complex\n"
+             "(real).  The key times multiplies each value first.  \"tenon types\" lists the types.\n\n"
+             "With per=tensor or per=channel,axis=DIM the elements become integer codes with\n"
+             "scales, (code - zero) * scale: zero=symmetric, asymmetric or N; percentile=P\n"
+             "fits the range to P percent of the values; scale=S is given, not found.\n"
+             "A cast to a float type gives the values back.  DIM is a letter or a number.\n\n"
+             "fx8 and fx16 are such codes as microcontrollers have them, code / 2^frac: frac=N,\n"
+             "auto (as many bits as no value is cut at; the default) or least (those with the least\n"
+             "squared error).  sa8 and sa32 have zero points and scales of 15 bits, with the keys\n"
+             "above.  Both round away, or half_up where codes become other codes; compat=mli\n"
+             "computes as embARC MLI does, also in a cast back to a float type.\n\n"
+             "TYPE may also be a datatype, small codes that share scales (\"tenon datatypes\"):\n"
+             "mxfp4, or spelled out 'e2m1fnuz|e8m0_t32', or with a codebook of your own\n"
+             "'table.json|e8m0_t32'.  Keys: round, nan, seed, mode (--scale-mode), store (packed,\n"
+             "unpacked; e4m3fn, e5m2: numbers of float8), dialect, rotate, virtual (yes, no).  2:4\n"
+             "keeps the 2 largest of each 4 values.  Again, a cast to a float type gives the values back.\n\n"
+             "--layout puts the dimensions into another order, the data with them; from= says\n"
+             "what the file does not.  --pad fills each DIM up to a multiple of N with zeros or\n"
+             "value=V, codes with their zero point or with compat=mli with 0; the shape stays.\n\n"
+             "--form stores only what is not zero (coo, csr), or all of it (dense): threshold=T\n"
+             "leaves out values of at most that magnitude, duplicates=sum adds up entries with\n"
+             "the same indices (default: refuse), index=TYPE is that of the indices.",
+    .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n"
+               "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
+               "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
+               "  $ tenon convert in.safetensors small.zt --cast '*.weight=mxfp4,mode=mse' --report\n"
+               "  $ tenon convert in.safetensors fixed.zt --cast fx16,frac=auto --layout 'conv*.weight=HWCN,from=NCHW'\n"
+               "  $ tenon convert pruned.safetensors small.zt --form '*.weight=csr'\n"
+               "  $ tenon convert in.safetensors npu.json --layout 'conv*.weight=NHWC,from=NCHW' --pad 'conv*.weight=C=16'",
+    .min_files = 2,
+    .max_files = 2,
+    .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
+               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) |
+               OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) |
+               OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) |
+               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) |
+               OPT(MTX_SYMMETRIC) | OPT(OPTION) | OPT(QUIET) | OPT(JSON),
+    .run = run,
+};

@@ -1,0 +1,171 @@
+/* cli/commands/describe.c - the WIA-AI-011 descriptors of tensors. */
+#include "ui/opts.h"
+#include "ui/progress.h"
+#include "ui/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 1000 };          /* descriptors that are printed at a time */
+
+/* Descriptors from several calls, in one row. */
+typedef struct collection {
+    tn_descriptors **sets;
+    size_t           nsets;
+    const tn_descriptor *items;
+    size_t           count;
+    tn_descriptor   *copies;    /* of the items, where they are of several sets */
+} collection;
+
+static int add_set(collection *c, const char *path, const tn_file *file, const tn_tensor *tensor)
+{
+    tn_descriptors *set;
+    tn_error err;
+    if (tn_describe(file, tensor, &set, &err) != TN_OK)
+        return say_error(path, &err);
+    c->sets[c->nsets++] = set;
+    c->count += tn_descriptors_count(set);
+    return EXIT_DONE;
+}
+
+/* One behind the other. */
+static void join_sets(collection *c)
+{
+    size_t n = 0;
+    c->copies = must_allocate(c->count, sizeof *c->copies);
+    c->items = c->copies;
+    for (size_t i = 0; i < c->nsets; i++)
+        for (size_t k = 0; k < tn_descriptors_count(c->sets[i]); k++)
+            c->copies[n++] = *tn_descriptors_at(c->sets[i], k);
+}
+
+/* The tensors that are named, or all. */
+static int collect(collection *c, const opts *o, const tn_file *file)
+{
+    const char *path = o->files[0];
+    int code = EXIT_DONE;
+    c->sets = must_allocate(o->nfiles, sizeof *c->sets);
+    if (o->nfiles == 1) {
+        code = add_set(c, path, file, NULL);
+        c->items = code == EXIT_DONE ? tn_descriptors_at(c->sets[0], 0) : NULL;
+        return code;
+    }
+    for (size_t i = 1; i < o->nfiles && code == EXIT_DONE; i++) {
+        const tn_tensor *tensor = tn_file_find(file, o->files[i]);
+        if (!tensor) {
+            say("%s: no tensor \"%s\"", escaped(path), escaped(o->files[i]));
+            return EXIT_BAD;
+        }
+        code = add_set(c, path, file, tensor);
+    }
+    join_sets(c);
+    return code;
+}
+
+static void collection_free(collection *c)
+{
+    for (size_t i = 0; i < c->nsets; i++)
+        tn_descriptors_free(c->sets[i]);
+    free(c->sets);
+    free(c->copies);
+}
+
+static int write_sidecar(const opts *o, const collection *c)
+{
+    static const char suffix[] = ".wia.json";
+    size_t n = strlen(o->files[0]);
+    char *path = must_allocate(n + sizeof suffix, 1);
+    memcpy(path, o->files[0], n);
+    memcpy(path + n, suffix, sizeof suffix);
+    tn_error err;
+    size_t size = 0;
+    const tn_save_options options = {
+        .size = sizeof options, .list = c->count != 1, .replace = o->force, .note = progress_note,
+    };
+    tn_status status = tn_descriptors_save(c->items, c->count, path, &options, &size, &err);
+    int code = EXIT_DONE;
+    if (status == TN_ERR_EXISTS) {
+        say("%s: exists (--force replaces it)", escaped(path));
+        code = EXIT_USAGE;
+    } else if (status != TN_OK) {
+        code = say_error(path, &err);
+    } else if (!o->quiet) {
+        fprintf(stderr, "%s: %s, %s\n", escaped(path), counted(c->count, "descriptor").s, human_size(size).s);
+    }
+    free(path);
+    return code;
+}
+
+/* Items [from, from + n) of the list: without its brackets where they are not the first or the last. */
+static int print_piece(const opts *o, const collection *c, size_t from, size_t n)
+{
+    static const char end[] = "\n]\n";
+    char *json;
+    size_t size;
+    tn_error err;
+    if (tn_descriptors_write(c->items + from, n, true, &json, &size, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    bool first = from == 0, last = from + n == c->count;
+    if (!first)
+        out_text(",");
+    out_bytes(json + !first, size - !first - (last ? 0 : strlen(end)));
+    free(json);
+    return EXIT_DONE;
+}
+
+/* Very many are not all in memory as text. */
+static int print(const opts *o, const collection *c)
+{
+    char *json;
+    size_t size;
+    tn_error err;
+    if (c->count > PIECE) {
+        int code = EXIT_DONE;
+        for (size_t from = 0; from < c->count && code == EXIT_DONE; from += PIECE)
+            code = print_piece(o, c, from, c->count - from < PIECE ? c->count - from : PIECE);
+        return code;
+    }
+    if (tn_descriptors_write(c->items, c->count, c->count != 1, &json, &size, &err) != TN_OK)
+        return say_error(o->files[0], &err);
+    out_bytes(json, size);
+    if (size == 0 || json[size - 1] != '\n')
+        out_text("\n");
+    free(json);
+    return EXIT_DONE;
+}
+
+static int run(const opts *o)
+{
+    if (o->force && !o->sidecar)
+        return usage_error("describe", "--force needs --sidecar");
+    tn_file *file;
+    signals_catch();            /* a sidecar has no half: it is written, then the signal does its work */
+    int code = open_input(o, o->files[0], &file);
+    if (code != EXIT_DONE)
+        return code;
+    collection c = { 0 };
+    code = collect(&c, o, file);
+    if (code == EXIT_DONE)
+        code = o->sidecar ? write_sidecar(o, &c) : print(o, &c);
+    collection_free(&c);
+    tn_close(file);
+    return code;
+}
+
+const command cmd_describe = {
+    .name = "describe",
+    .operands = "FILE [NAME]...",
+    .summary = "Prints WIA-AI-011 descriptors of tensors.",
+    .about = "One tensor gives a JSON object, several give an array of them.  A tensor that\n"
+             "lies in FILE raw, in the host's byte order and aligned to 64 bytes is described\n"
+             "where it lies: offset_bytes counts from the beginning of FILE, or of that file\n"
+             "of a sharded set that the member tenon names.  Any other is described as a\n"
+             "dense buffer of its own; a sparse one with its entries.",
+    .example = "  $ tenon describe model.zt conv1.weight\n"
+               "  $ tenon describe model.zt --sidecar",
+    .min_files = 1,
+    .max_files = SIZE_MAX,
+    .accepts = OPT(SIDECAR) | OPT(MAX_BYTES) | OPT(FORCE) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .run = run,
+};

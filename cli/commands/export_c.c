@@ -1,0 +1,259 @@
+/* cli/commands/export_c.c - writes the tensors of a file as C source or as a flat image, for firmware. */
+#include "ui/json.h"
+#include "ui/opts.h"
+#include "ui/progress.h"
+#include "ui/table.h"
+#include "ui/text.h"
+
+#include <stdio.h>
+
+typedef struct job {
+    progress    bar;            /* first: progress_step() takes the context as its own */
+    const opts *o;
+    table       plan;
+} job;
+
+/* ---- tensors ---- */
+
+static bool is_fixed_point(const tn_export_tensor *x) { return x->type[0] == 'f' && x->type[1] == 'x'; }
+
+static void json_row(const tn_export_tensor *x)
+{
+    json_open('{');
+    json_text_field("name", x->source->name);
+    json_text_field("identifier", x->identifier);
+    json_text_field("type", x->type);
+    json_shape_field("shape", x->rank, x->shape);
+    if (is_fixed_point(x)) {
+        json_key("frac_bits");
+        json_int(x->frac_bits);
+    }
+    if (x->axis >= 0) {
+        json_key("axis");
+        json_int(x->axis);
+    }
+    json_uint_field("offset", x->offset);
+    json_uint_field("data_bytes", x->data_bytes);
+    json_uint_field("parameter_bytes", x->parameter_bytes);
+    json_uint_field("structure_bytes", x->structure_bytes);
+    json_close('}');
+}
+
+/* "fx16 frac 12", "sa8 axis 0" */
+static void type_cell(table *t, const tn_export_tensor *x)
+{
+    char text[60];
+    if (is_fixed_point(x))
+        snprintf(text, sizeof text, "%s frac %d", x->type, (int)x->frac_bits);
+    else if (x->axis >= 0)
+        snprintf(text, sizeof text, "%s axis %d", x->type, (int)x->axis);
+    else
+        snprintf(text, sizeof text, "%s", x->type);
+    table_cell(t, text);
+}
+
+static void row(void *context, const tn_export_tensor *x)
+{
+    job *j = context;
+    if (j->o->json) {
+        json_row(x);
+        return;
+    }
+    table_name(&j->plan, x->source->name);
+    table_cell(&j->plan, x->identifier);
+    type_cell(&j->plan, x);
+    table_cell(&j->plan, shape_of(x->rank, x->shape).s);
+    if (j->o->binary)
+        table_number(&j->plan, x->offset);
+    table_number(&j->plan, x->data_bytes);
+    table_number(&j->plan, x->parameter_bytes);
+    table_number(&j->plan, x->structure_bytes);
+}
+
+static void rows_begin(job *j)
+{
+    static const char *const in_source[] = { "name", "identifier", "type", "shape", "data", "parameters", "structure", NULL };
+    static const char *const in_image[] = { "name", "identifier", "type", "shape", "offset", "data", "parameters", "structure", NULL };
+    if (j->o->json) {
+        json_key("tensors");
+        json_open('[');
+    } else {
+        table_begin(&j->plan, j->o->binary ? in_image : in_source, 0xf0);
+    }
+}
+
+static void rows_end(job *j, bool good)
+{
+    if (j->o->json)
+        json_close(']');
+    else if (good)
+        table_end(&j->plan);
+    else
+        table_drop(&j->plan);
+}
+
+/* ---- sections ---- */
+
+/* What goes where: three or four lines. */
+typedef struct section { const char *where, *what; uint64_t bytes; } section;
+
+static size_t sections_of(const opts *o, const tn_export_result *r, section s[4])
+{
+    const char *data = o->binary ? "image" : o->section ? o->section : ".rodata", *rest = o->binary ? "image" : ".rodata";
+    s[0] = (section){ data, "data", r->data_bytes };
+    s[1] = (section){ rest, "parameters", r->parameter_bytes };
+    s[2] = (section){ o->binary ? "memory" : ".rodata", "structures", r->structure_bytes };
+    s[3] = (section){ ".rodata", "names", r->name_bytes };
+    return o->binary ? 3 : 4;
+}
+
+static uint64_t total_of(const tn_export_result *r)
+{
+    return r->data_bytes + r->parameter_bytes + r->structure_bytes + r->name_bytes;
+}
+
+static void json_sections(const opts *o, const tn_export_result *r)
+{
+    section s[4];
+    size_t n = sections_of(o, r, s);
+    json_key("sections");
+    json_open('[');
+    for (size_t i = 0; i < n; i++) {
+        json_open('{');
+        json_text_field("section", s[i].where);
+        json_text_field("what", s[i].what);
+        json_uint_field("bytes", s[i].bytes);
+        json_close('}');
+    }
+    json_close(']');
+    json_key("largest");
+    json_open('{');
+    json_text_field("name", r->largest->name);
+    json_uint_field("bytes", r->largest_bytes);
+    json_close('}');
+    json_uint_field("total", total_of(r));
+}
+
+static void out_sections(const opts *o, const tn_export_result *r)
+{
+    static const char *const headings[] = { "section", "what", "bytes", NULL };
+    section s[4];
+    table t = { 0 };
+    size_t n = sections_of(o, r, s);
+    table_begin(&t, headings, 4);
+    for (size_t i = 0; i < n; i++) {
+        table_cell(&t, escaped(s[i].where));
+        table_cell(&t, s[i].what);
+        table_number(&t, s[i].bytes);
+    }
+    table_cell(&t, "all");
+    table_cell(&t, counted(r->tensors, "tensor").s);
+    table_number(&t, total_of(r));
+    out_text("\n");
+    table_end(&t);
+    out("\nThe largest is \"%s\" with %s bytes of data.  Structures are those of a 32-bit processor.\n", escaped(r->largest->name),
+        grouped(r->largest_bytes).s);
+}
+
+/* ---- the run ---- */
+
+static void say_result(const opts *o, const tn_export_result *r)
+{
+    if (o->quiet || !o->out)
+        return;
+    fprintf(stderr, "%s/%s.%s and .h: %s, %s of data\n", escaped(o->out), r->name, o->binary ? "bin" : "c",
+            counted(r->tensors, "tensor").s, human_size(r->data_bytes).s);
+}
+
+static void json_result(const opts *o, tn_status status, const tn_export_result *r, const tn_error *err)
+{
+    static const char *const source[] = { ".c", ".h" }, *const image[] = { ".bin", ".h" };
+    json_text_field("error", status == TN_OK ? NULL : error_text(err));
+    if (status == TN_OK)
+        json_sections(o, r);
+    json_key("files");
+    json_open('[');
+    for (int i = 0; status == TN_OK && o->out && i < 2; i++) {
+        char name[sizeof r->name + 8];
+        snprintf(name, sizeof name, "%s%s", r->name, (o->binary ? image : source)[i]);
+        json_text(name);
+    }
+    json_close(']');
+    json_close('}');
+    json_end();
+}
+
+static int export_file(const opts *o, const tn_file *file)
+{
+    job j = { .o = o };
+    bool rows = o->plan || o->json;
+    tn_export_options options = {
+        .size = sizeof options, .mli = o->mli, .name = o->name, .section = o->section, .align = o->align, .binary = o->binary,
+        .replace = o->force, .only = o->only.items, .nonly = o->only.count, .report = rows ? row : NULL, .progress = progress_step,
+        .context = &j, .note = progress_note,
+    };
+    tn_export_result result = { 0 };
+    tn_error err;
+    progress_begin(&j.bar, o->quiet);
+    if (o->json) {
+        json_open('{');
+        json_text_field("folder", o->out);
+    }
+    if (rows)
+        rows_begin(&j);
+    tn_status status = tn_export_c(file, o->out, &options, &result, &err);
+    progress_end(&j.bar);
+    if (rows)
+        rows_end(&j, status == TN_OK);
+    if (o->json)
+        json_result(o, status, &result, &err);
+    else if (status == TN_OK && o->plan)
+        out_sections(o, &result);
+    if (status == TN_OK && !o->json)
+        say_result(o, &result);
+    if (status == TN_ERR_EXISTS) {
+        say("%s (--force replaces it)", err.text);
+        return EXIT_USAGE;
+    }
+    if (status == TN_ERR_ARGUMENT)
+        return usage_error("export-c", "%s", err.text);
+    return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
+}
+
+static int run(const opts *o)
+{
+    tn_file *file = NULL;
+    if (!o->out && !o->plan)
+        return usage_error("export-c", "expected -o DIR to write into, or --plan");
+    if (o->section && o->binary)
+        return usage_error("export-c", "--section is of C source, and --binary writes none");
+    signals_catch();
+    int code = open_input(o, o->files[0], &file);
+    if (code == EXIT_DONE)
+        code = export_file(o, file);
+    tn_close(file);
+    return code;
+}
+
+const command cmd_export_c = {
+    .name = "export-c",
+    .operands = "FILE",
+    .summary = "Writes tensors as C arrays and mli_tensor structures, for firmware.",
+    .about = "Writes NAME.c and NAME.h into the folder of -o: constant arrays and, for each tensor,\n"
+             "a structure of embARC MLI; \"tenon convert --cast fx16,frac=auto\" (or fx8, sa8, sa32)\n"
+             "makes tensors that have one.  The structures are those of <tenon/mli.h> or, where\n"
+             "TENON_USE_EMBARC is defined, of embARC's own header.  Both files appear or none does.\n\n"
+             "With --binary they are NAME.bin, one flat little-endian image, for flash that is read\n"
+             "in place, and NAME.h, with functions that make structures from its address.\n\n"
+             "--align is a power of two from 4, which is what MLI's kernels ask for and the default,\n"
+             "to 4096.  NAME_ALIGN and NAME_SECTION may be defined to place the data otherwise.",
+    .example = "  $ tenon convert model.safetensors fixed.zt --cast fx16,frac=auto\n"
+               "  $ tenon export-c fixed.zt --plan\n"
+               "  $ tenon export-c fixed.zt -o firmware --name weights --section .mli_data --align 8\n"
+               "  $ tenon export-c fixed.zt -o flash --mli 2.0 --binary --only 'conv*'",
+    .min_files = 1,
+    .max_files = 1,
+    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) | OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) | OPT(MAX_BYTES) |
+               OPT(FROM) | OPT(IO) | OPT(JSON) | OPT(QUIET),
+    .run = run,
+};

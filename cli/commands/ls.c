@@ -1,0 +1,363 @@
+/* cli/commands/ls.c - lists the tensors of files. */
+#include "ui/document.h"
+#include "ui/json.h"
+#include "ui/open_file.h"
+#include "ui/table.h"
+#include "ui/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct totals {
+    uint64_t elements, nbytes, stored;
+    const char *compressed;     /* how, or NULL */
+} totals;
+
+/* Two names for one range of the file: its bytes are counted once. */
+static bool shares_bytes(const tn_file *file, const tn_tensor *tensor)
+{
+    const tn_tensor *other = tensor->tied ? tn_file_find(file, tensor->tied) : NULL;
+    return other && other->parts[0].storage.offset == tensor->parts[0].storage.offset &&
+           other->parts[0].storage.shard == tensor->parts[0].storage.shard;
+}
+
+static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *tensor)
+{
+    sum->elements += tensor_elements(tensor);
+    if (shares_bytes(file, tensor))
+        return;
+    sum->nbytes += tensor_nbytes(tensor);
+    for (uint32_t i = 0; i < tensor->nparts; i++) {
+        tn_storage stored = tn_part_stored(tensor, &tensor->parts[i]);
+        sum->stored += stored.size;
+        tn_encoding encoding = stored.encoding;
+        if (encoding == TN_ENCODING_ZSTD || encoding == TN_ENCODING_DEFLATE)
+            sum->compressed = encoding_name(encoding);
+    }
+}
+
+static void out_totals(const tn_file *file, const totals *sum)
+{
+    out("%s, %s, %s", counted(tn_file_count(file), "tensor").s, counted(sum->elements, "element").s,
+        human_size(sum->nbytes).s);
+    if (sum->compressed)
+        out(" (%s: %s stored)", sum->compressed, human_size(sum->stored).s);
+    out(", %s", tn_file_format(file));
+    if (tn_file_shards(file) > 1)
+        out(" in %s files", grouped(tn_file_shards(file)).s);
+    out_text("\n");
+}
+
+static const char *alignment_text(unsigned alignment, char buffer[16])
+{
+    if (alignment >= 1024)
+        snprintf(buffer, 16, "%uK", alignment / 1024);
+    else
+        snprintf(buffer, 16, "%u", alignment);
+    return buffer;
+}
+
+static void place_cells(table *t, const tn_file *file, const tn_part *part)
+{
+    char buffer[16];
+    if (is_text(&part->storage)) {
+        table_cell(t, "-");
+        table_cell(t, "-");
+    } else {
+        table_number(t, part->storage.offset);
+        table_cell(t, alignment_text(alignment_of(part->storage.offset), buffer));
+    }
+    if (tn_file_shards(file) > 1)
+        table_name(t, tn_file_shard_name(file, part->storage.shard));
+}
+
+/* How the elements lie, where they are not simply dense. */
+static void place_note(table *t, const tn_part *part)
+{
+    uint32_t rank = part->array.rank;
+    if (part->storage.physical)
+        table_note(t, "padded to %s", shape_of(rank, part->storage.physical).s);
+    else if (part->storage.stride)
+        table_note(t, "strides %s", shape_of(rank, part->storage.stride).s);
+}
+
+static void datatype_note(table *t, const tn_tensor *tensor)
+{
+    const tn_scaling *s = tensor->scaling;
+    char rotation[64] = "";
+    if (s->rotation.size)
+        tn_rotation_format(rotation, sizeof rotation, &s->rotation);
+    table_note(t, "codes of %s values: %s%s%s%s, %.6g bits a value", type_of(tensor->dtype, NULL).s,
+               strlen(s->datatype) < 200 ? escaped(s->datatype) : datatype_name(s->datatype).s,
+               stored_as(s).s, *rotation ? ", rotated by " : "", rotation, tensor_bits(tensor));
+}
+
+static void scaling_note(table *t, const tn_tensor *tensor)
+{
+    const tn_scaling *s = tensor->scaling;
+    if (s->datatype) {
+        datatype_note(t, tensor);
+        return;
+    }
+    char scales[60] = "one scale";
+    if (s->axis >= 0)
+        snprintf(scales, sizeof scales, "a scale for each index of dimension %d", s->axis);
+    table_note(t, "codes of %s values: %s, codes %lld to %lld", type_of(tensor->dtype, NULL).s, scales, (long long)s->range[0],
+               (long long)s->range[1]);
+}
+
+static void part_notes(table *t, const tn_tensor *tensor)
+{
+    for (uint32_t i = 0; tensor->nparts > 1 && i < tensor->nparts; i++) {
+        const tn_part *part = &tensor->parts[i];
+        tn_storage stored = tn_part_stored(tensor, part);
+        char offset[40] = "";
+        if (!is_text(&stored) && !stored.columns)
+            snprintf(offset, sizeof offset, ", offset %llu", (unsigned long long)stored.offset);
+        table_note(t, "part %s: %s %s, %s, %s%s", escaped(part->role), type_of(part->array.dtype, part).s,
+                   shape_of(part->array.rank, part->array.shape).s, human_size(part->nbytes).s, encoding_of(&stored, part->nbytes).s, offset);
+    }
+}
+
+static void long_notes(table *t, const tn_tensor *tensor)
+{
+    if (tensor->layout)
+        table_note(t, "layout %s", escaped(tensor->layout));
+    place_note(t, &tensor->parts[0]);
+    if (tensor->scaling)
+        scaling_note(t, tensor);
+    part_notes(t, tensor);
+    if (tensor->tied)
+        table_note(t, "tied to %s", escaped(tensor->tied));
+    for (uint32_t i = 0; i < tensor->nmeta; i++)
+        table_note(t, "%s = %s", escaped(tensor->meta[i].key), meta_text(&tensor->meta[i]));
+}
+
+static void list_rows(const tn_file *file, bool long_list)
+{
+    static const char *const brief[] = { "name", "type", "shape", "size", "encoding", "checksum", NULL };
+    static const char *const full[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align", NULL };
+    static const char *const sharded[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align",
+                                           "file", NULL };
+    const char *const *headings = !long_list ? brief : tn_file_shards(file) > 1 ? sharded : full;
+    table t;
+    totals sum = { 0 };
+    table_begin(&t, headings, 1u << 3 | 1u << 6 | 1u << 7);
+    for (size_t i = 0; i < tn_file_count(file); i++) {
+        const tn_tensor *tensor = tn_file_tensor(file, i);
+        const tn_part *part = &tensor->parts[0];
+        add_to_totals(&sum, file, tensor);
+        table_name(&t, tensor->name);
+        table_cell(&t, tensor_type(tensor).s);
+        table_cell(&t, shape_of(tensor->rank, tensor->shape).s);
+        table_cell(&t, human_size(tensor_nbytes(tensor)).s);
+        table_cell(&t, encoding_of(&part->storage, part->nbytes).s);
+        table_cell(&t, checksum_of(&part->storage).s);
+        if (long_list) {
+            place_cells(&t, file, part);
+            long_notes(&t, tensor);
+        }
+    }
+    table_end(&t);
+    out_totals(file, &sum);
+}
+
+static void list_file_meta(const tn_file *file)
+{
+    size_t count;
+    const tn_meta *meta = tn_file_meta(file, &count);
+    for (size_t i = 0; i < count; i++)
+        out("%s = %s\n", escaped(meta[i].key), meta_text(&meta[i]));
+    if (count > 0)
+        out_text("\n");
+}
+
+static void json_part(const tn_file *file, const tn_tensor *tensor, const tn_part *part)
+{
+    const tn_dtype_info *info = tn_dtype_get(part->array.dtype);
+    const tn_storage stored = tn_part_stored(tensor, part), *storage = &stored;
+    const char *encoding = is_text(storage) ? "text" : encoding_name(storage->encoding);
+    json_text_field("dtype", info ? info->name : NULL);
+    json_text_field("type", storage->type);
+    json_shape_field("shape", part->array.rank, part->array.shape);
+    json_uint_field("nbytes", part->nbytes);
+    json_uint_field("stored", storage->size);
+    json_text_field("encoding", encoding ? encoding : storage->encoding_name);
+    json_text_field("byteorder", storage->order == TN_BIG_ENDIAN ? "big" : "little");
+    json_text_field("checksum", storage->checksum_text);
+    if (!is_text(storage) && !storage->columns) {
+        json_uint_field("offset", storage->offset);
+        json_uint_field("align", alignment_of(storage->offset));
+    }
+    json_shape_field("physical_shape", part->array.rank, storage->physical);
+    json_shape_field("strides", part->array.rank, storage->stride);
+    if (tn_file_shards(file) > 1)
+        json_text_field("file", tn_file_shard_name(file, storage->shard));
+}
+
+static void json_parts(const tn_file *file, const tn_tensor *tensor)
+{
+    const tn_dtype_info *info = tn_dtype_get(tensor->dtype);
+    json_text_field("dtype", info ? info->name : NULL);
+    json_shape_field("shape", tensor->rank, tensor->shape);
+    json_key("parts");
+    json_open('[');
+    for (uint32_t i = 0; i < tensor->nparts; i++) {
+        json_open('{');
+        json_text_field("role", tensor->parts[i].role);
+        json_part(file, tensor, &tensor->parts[i]);
+        json_close('}');
+    }
+    json_close(']');
+}
+
+static void json_datatype(const tn_scaling *s)
+{
+    char rotation[64] = "";
+    if (s->rotation.size)
+        tn_rotation_format(rotation, sizeof rotation, &s->rotation);
+    json_open('{');
+    json_text_field("datatype", s->datatype);
+    json_bool_field("unpacked", s->unpacked);
+    json_text_field("rotation", *rotation ? rotation : NULL);
+    json_text_field("store", s->store ? type_of(s->store, NULL).s : NULL);
+    json_close('}');
+}
+
+static void json_scaling(const tn_scaling *s)
+{
+    json_key("scaling");
+    if (!s) {
+        json_word("null");
+        return;
+    }
+    if (s->datatype) {
+        json_datatype(s);
+        return;
+    }
+    json_open('{');
+    json_key("axis");
+    if (s->axis >= 0)
+        json_int(s->axis);
+    else
+        json_word("null");
+    json_shape_field("range", 2, s->range);
+    json_close('}');
+}
+
+static void json_density(const tn_tensor *tensor)
+{
+    uint64_t entries, all = tensor_elements(tensor);
+    if (!is_sparse(tensor, &entries))
+        return;
+    json_uint_field("entries", entries);
+    json_key("density");
+    json_double(all ? (double)entries / (double)all : 0);
+}
+
+static void json_tensor(const tn_file *file, const tn_tensor *tensor)
+{
+    bool dense = strcmp(tensor->form, "dense") == 0 && tensor->nparts == 1;
+    json_open('{');
+    json_text_field("name", tensor->name);
+    json_text_field("form", tensor->form);
+    json_density(tensor);
+    if (dense)
+        json_part(file, tensor, &tensor->parts[0]);
+    else
+        json_parts(file, tensor);
+    json_text_field("layout", tensor->layout);
+    json_scaling(tensor->scaling);
+    json_text_field("tied", tensor->tied);
+    json_key("metadata");
+    json_meta(tensor->meta, tensor->nmeta);
+    json_close('}');
+}
+
+static void json_warnings(const tn_file *file)
+{
+    json_key("warnings");
+    json_open('[');
+    for (size_t i = 0; tn_file_warning(file, i); i++)
+        json_text(tn_file_warning(file, i));
+    json_close(']');
+}
+
+static void list_json(const char *path, const tn_file *file)
+{
+    size_t count;
+    const tn_meta *meta = tn_file_meta(file, &count);
+    json_open('{');
+    json_text_field("file", path);
+    json_text_field("format", tn_file_format(file));
+    json_uint_field("size", tn_file_size(file));
+    json_uint_field("files", tn_file_shards(file));
+    json_warnings(file);
+    json_key("metadata");
+    json_meta(meta, count);
+    json_key("tensors");
+    json_open('[');
+    for (size_t i = 0; i < tn_file_count(file); i++)
+        json_tensor(file, tn_file_tensor(file, i));
+    json_close(']');
+    json_close('}');
+    json_end();
+}
+
+void list_file(const opts *o, const char *path, const tn_file *file)
+{
+    if (o->json) {
+        list_json(path, file);
+        return;
+    }
+    if (o->long_list)
+        list_file_meta(file);
+    list_rows(file, o->long_list);
+}
+
+void list_heading(const opts *o, const char *path, bool *listed)
+{
+    if (!o->json && o->nfiles > 1)
+        out("%s%s:\n", *listed ? "\n" : "", escaped(path));
+    *listed = true;
+}
+
+/* One file; *listed: another one stands above it. */
+static int list(const opts *o, const char *path, bool *listed)
+{
+    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };
+    tn_file *file;
+    tn_error err = { .status = TN_OK };
+    if (tn_open(path, &options, &file, &err) != TN_OK)
+        return document_list(o, path, listed, &err);
+    say_warnings(path, file);
+    list_heading(o, path, listed);
+    list_file(o, path, file);
+    tn_close(file);
+    return EXIT_DONE;
+}
+
+static int run(const opts *o)
+{
+    int code = EXIT_DONE;
+    bool listed = false;
+    for (size_t i = 0; i < o->nfiles; i++)
+        code = worse(code, list(o, o->files[i], &listed));
+    return code;
+}
+
+const command cmd_ls = {
+    .name = "ls",
+    .operands = "FILE...",
+    .summary = "Lists tensors: name, type, shape, size, encoding, checksum.",
+    .about = "Only the index is read.  A type, encoding or checksum this build does not know\n"
+             "is shown in question marks as the file spells it.  \"int8 scaled\" is a tensor of\n"
+             "int8 codes with scales, \"bfloat16 mxfp4\" one of bfloat16 values as a datatype has\n"
+             "them, \"float32 csr 5%\" a sparse one that stores 5 % of its elements.  WIA-AI-011\n"
+             "descriptors whose data cannot be read are listed without it.",
+    .example = "  $ tenon ls -l model.zt",
+    .min_files = 1,
+    .max_files = SIZE_MAX,
+    .accepts = OPT(LONG) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .run = run,
+};

@@ -1,0 +1,272 @@
+/* cli/commands/serve.c - offers the tensors of files to other processes. */
+#include "ui/opts.h"
+#include "ui/text.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static tn_offer *offered;       /* what a signal stops; set before one can come */
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int signal_number)
+{
+    (void)signal_number;
+    stopped = 1;
+    tn_offer_stop(offered);
+}
+
+/* A second one ends the program at once. */
+static void stop_on_signals(void)
+{
+    static const int stops[] = { SIGINT, SIGTERM, SIGHUP };
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        struct sigaction old, new = { .sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND };
+        sigemptyset(&new.sa_mask);
+        if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(stops[i], &new, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN);   /* whoever reads what is said here may go */
+}
+
+/* Each tensor that others may write takes descriptors, and so does each client. */
+static void allow_many_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* ---- what is offered ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int check_names(const opts *o)
+{
+    for (size_t i = 1; i < o->nfiles; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(base_name(o->files[i]), base_name(o->files[k])) == 0)
+                return usage_error("serve", "\"%s\" and \"%s\" would both be offered as \"%s\"", escaped(o->files[k]),
+                                   escaped(o->files[i]), escaped(base_name(o->files[i])));
+    return EXIT_DONE;
+}
+
+static tn_status offer_buffer(tn_offer *offer, const char *name, const tn_file *file, const tn_tensor *tensor, tn_buffer *buffer, tn_error *err)
+{
+    const tn_part *stored = &tensor->parts[0];
+    const tn_part part = { .role = "data", .array = stored->array, .nbytes = stored->nbytes, .data = tn_buffer_data(buffer) };
+    const tn_tensor shared = {
+        .name = name, .form = "dense", .dtype = tensor->dtype, .rank = tensor->rank, .shape = tensor->shape, .parts = &part, .nparts = 1,
+        .meta = tensor->meta, .nmeta = tensor->nmeta, .layout = tensor->layout,
+    };
+    tn_status status = tn_part_read(file, stored, tn_buffer_data(buffer), (size_t)stored->nbytes, err);
+    return status == TN_OK ? tn_offer_tensor(offer, &shared, buffer, 0, true, err) : status;
+}
+
+/* Several files may have tensors of one name. */
+static int offer_tensor(const opts *o, tn_offer *offer, const char *path, const tn_file *file, const tn_tensor *tensor)
+{
+    const tn_buffer_options options = { .size = sizeof options, .type = TN_HANDLE_MEMFD };
+    uint64_t bytes = tensor->parts[0].nbytes;
+    size_t size = strlen(base_name(path)) + strlen(tensor->name) + 2;
+    char *name = must_allocate(size, 1);
+    snprintf(name, size, "%s%s%s", o->nfiles > 1 ? base_name(path) : "", o->nfiles > 1 ? ":" : "", tensor->name);
+    tn_buffer *buffer = NULL;
+    tn_error err;
+    tn_status status = tn_buffer_new(bytes ? bytes : 1, &options, &buffer, &err);
+    if (status == TN_OK)
+        status = offer_buffer(offer, name, file, tensor, buffer, &err);
+    tn_buffer_unref(buffer);
+    free(name);
+    return status == TN_OK ? EXIT_DONE : say_error(path, &err);
+}
+
+static void keep_first_bad(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+{
+    (void)tensor;
+    (void)part;
+    tn_error *first = context;
+    if (verdict == TN_VERDICT_BAD && first->status == TN_OK)
+        *first = *why;
+}
+
+/* What is wrong in the file is not handed on. */
+static int check_file(const char *path, const tn_file *file)
+{
+    tn_error err, bad = { .status = TN_OK };
+    const tn_verify_options options = { .size = sizeof options, .context = &bad };
+    if (tn_verify(file, &options, keep_first_bad, &err) != TN_OK)
+        return say_error(path, &err);
+    return bad.status == TN_OK ? EXIT_DONE : say_error(path, &bad);
+}
+
+static bool is_dense(const tn_tensor *t) { return strcmp(t->form, "dense") == 0 && t->nparts == 1; }
+
+/* All that is dense will be in memory. */
+static int check_sizes(const opts *o, const char *path, const tn_file *file)
+{
+    const tn_tensor **tensors = must_allocate(tn_file_count(file), sizeof *tensors);
+    size_t n = 0;
+    tn_error err;
+    for (size_t i = 0; i < tn_file_count(file); i++)
+        if (is_dense(tn_file_tensor(file, i)))
+            tensors[n++] = tn_file_tensor(file, i);
+    tn_status status = tn_check_decoded(tensors, n, o->max_bytes, &err);
+    free(tensors);
+    return status == TN_OK ? EXIT_DONE : say_error(path, &err);
+}
+
+static int offer_tensors(const opts *o, tn_offer *offer, const char *path, const tn_file *file, size_t *tensors)
+{
+    int code = check_sizes(o, path, file);
+    if (code == EXIT_DONE)
+        code = check_file(path, file);
+    for (size_t i = 0; i < tn_file_count(file) && code == EXIT_DONE && !stopped; i++) {
+        const tn_tensor *tensor = tn_file_tensor(file, i);
+        if (!is_dense(tensor)) {
+            say("%s: tensor \"%s\" is %s and not offered: --writable is for dense ones", escaped(path), escaped(tensor->name),
+                escaped(tensor->form));
+            continue;
+        }
+        code = offer_tensor(o, offer, path, file, tensor);
+        *tensors += code == EXIT_DONE;
+    }
+    return code;
+}
+
+static int offer_file(const opts *o, tn_offer *offer, const char *path, size_t *tensors)
+{
+    tn_file *file;
+    tn_error err;
+    int code = open_input(o, path, &file);
+    if (code != EXIT_DONE)
+        return code;
+    say_warnings(path, file);
+    if (o->writable) {
+        code = offer_tensors(o, offer, path, file, tensors);
+    } else {
+        *tensors += tn_file_count(file);
+        if (tn_offer_file(offer, base_name(path), file, o->in_place, &err) != TN_OK)
+            code = say_error(NULL, &err);       /* it says which file */
+    }
+    tn_close(file);
+    return code;
+}
+
+/* ---- answering ---- */
+
+/* Whether a line can be said at once.  Others decide how many there are, and a
+ * pipe that nobody reads from must not keep us: what it has no room for is left out. */
+static bool can_say(void)
+{
+    struct pollfd messages = { .fd = STDERR_FILENO, .events = POLLOUT };
+    return poll(&messages, 1, 0) == 1 && messages.revents & POLLOUT;
+}
+
+static void log_text(void *context, const char *text)
+{
+    const opts *o = context;
+    if (can_say())
+        say("%s: %s", escaped(o->socket), text);
+}
+
+/* "3 tensors of 2 files offered to user 1000, group 50". */
+static void say_ready(const opts *o, size_t tensors, uid_t self, const char *how)
+{
+    char *who;
+    size_t size;
+    FILE *f = open_memstream(&who, &size);
+    if (!f)
+        return;
+    for (size_t i = 0; i < o->uids.count; i++)
+        fprintf(f, ", user %lu", (unsigned long)o->uids.items[i]);
+    for (size_t i = 0; i < o->gids.count; i++)
+        fprintf(f, ", group %lu", (unsigned long)o->gids.items[i]);
+    if (fclose(f) == 0)
+        say("%s: %s of %s offered to user %lu%s%s; %s", escaped(o->socket), counted(tensors, "tensor").s, counted(o->nfiles, "file").s,
+            (unsigned long)self, who, o->writable ? ", who may write" : o->in_place ? ", in place" : "", how);
+    free(who);
+}
+
+static int answer(const opts *o, tn_offer *offer, size_t tensors)
+{
+    tn_error err, why;
+    const char *how = "not confined";
+    uid_t self = geteuid();     /* once confined, this is no longer told */
+    if (tn_offer_confine(offer, &how, &why) != TN_OK)
+        say("%s: not confined: %s", escaped(o->socket), why.text);
+    if (!o->quiet)
+        say_ready(o, tensors, self, how);
+    if (tn_offer_run(offer, &err) != TN_OK)
+        return say_error(o->socket, &err);
+    if (!o->quiet && can_say())
+        say("%s: stopped", escaped(o->socket));
+    return EXIT_DONE;
+}
+
+static int serve(const opts *o, tn_offer *offer)
+{
+    size_t tensors = 0;
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < o->nfiles && code == EXIT_DONE && !stopped; i++)
+        code = offer_file(o, offer, o->files[i], &tensors);
+    if (code == EXIT_DONE && o->writable && tensors == 0 && !stopped) {
+        say("%s: no dense tensor to offer", escaped(o->files[0]));
+        code = EXIT_BAD;
+    }
+    return code == EXIT_DONE && !stopped ? answer(o, offer, tensors) : code;
+}
+
+static int run(const opts *o)
+{
+    const tn_offer_options options = {
+        .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .gids = o->gids.items, .ngids = o->gids.count,
+        .log = o->quiet ? NULL : log_text, .context = (void *)(uintptr_t)o,
+    };
+    tn_error err;
+    if (!o->socket)
+        return usage_error("serve", "expected --socket PATH");
+    if (o->writable && o->in_place)
+        return usage_error("serve", "--writable copies what others may write, and --in-place copies nothing");
+    int code = check_names(o);
+    if (code != EXIT_DONE)
+        return code;
+    if (tn_share_offer(o->socket, &options, &offered, &err) != TN_OK)
+        return say_error(o->socket, &err);
+    allow_many_descriptors();
+    stop_on_signals();
+    code = serve(o, offered);
+    tn_offer_close(offered);
+    return code;
+}
+
+const command cmd_serve = {
+    .name = "serve",
+    .operands = "FILE...",
+    .summary = "Offers the tensors of files to other processes, without a copy each.",
+    .about = "Tensors are decoded and checked once, into memory that nobody can change any more;\n"
+             "whoever attaches (\"tenon attach\", tn_share_attach()) maps that memory.  Then the\n"
+             "server gives up opening files, executing programs and connecting anywhere, and\n"
+             "answers until SIGTERM or SIGINT: exit status 0, and the socket is gone.\n\n"
+             "Only your own processes may attach, and those of users and groups that are named.\n"
+             "Each FILE is offered under its name without folders.  --writable offers each dense\n"
+             "tensor by itself, in memory that all who attach may write (of several files as\n"
+             "FILE:NAME); nothing is written back.  --in-place offers a FILE as it lies on the\n"
+             "disk, to those who ask for it so: whoever can write it can change it under them.",
+    .example = "  $ tenon serve model.zt --socket /run/user/1000/model.sock\n"
+               "  $ tenon serve a.zt b.zt --socket /run/weights.sock --allow-gid 50 --quiet &",
+    .min_files = 1,
+    .max_files = SIZE_MAX,
+    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .run = run,
+};

@@ -1,0 +1,57 @@
+/* cli/ui/each_file.c - commands that do one thing with each file they are given. */
+#include "ui/each_file.h"
+#include "ui/json.h"
+#include "ui/progress.h"
+
+/* Returns the exit code; *shown: something stands above. */
+static int open_and_visit(const opts *o, const file_task *task, const char *path, bool *shown, tn_error *err)
+{
+    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io, .max_bytes = o->max_bytes };
+    tn_file *file;
+    tn_status status = tn_open(path, &options, &file, err);
+    if (status != TN_OK)
+        return exit_code(status);
+    if (task->headed && !o->json && o->nfiles > 1)
+        out("%s%s:\n", *shown ? "\n" : "", escaped(path));
+    *shown = true;
+    int code = task->visit(o, path, file, err);
+    tn_close(file);
+    return code;
+}
+
+/* Opens the file where none is given. */
+static int one_file(const opts *o, const file_task *task, const char *path, const tn_file *file, bool *shown)
+{
+    tn_error err = { .status = TN_OK };
+    if (o->json) {
+        json_open('{');
+        json_text_field("file", path);
+    }
+    int code = file ? task->visit(o, path, file, &err) : open_and_visit(o, task, path, shown, &err);
+    if (o->json) {
+        json_text_field("error", err.status != TN_OK ? error_text(&err) : NULL);
+        if (task->judges)
+            json_bool_field("ok", code == EXIT_DONE);
+        json_close('}');
+        json_end();
+    }
+    if (err.status != TN_OK)
+        say_error(path, &err);
+    out_flush();
+    return code;
+}
+
+int visit_open_file(const opts *o, const file_task *task, const char *name, const tn_file *file)
+{
+    return one_file(o, task, name, file, NULL);
+}
+
+int each_file(const opts *o, const file_task *task)
+{
+    int code = EXIT_DONE;
+    bool shown = false;
+    signals_catch();
+    for (size_t i = 0; i < o->nfiles && !signals_came(); i++)
+        code = worse(code, one_file(o, task, o->files[i], NULL, &shown));
+    return code;
+}

@@ -1,0 +1,25 @@
+/* cli/ui/each_file.h - commands that do one thing with each file they are given. */
+#ifndef TENON_CLI_UI_EACH_FILE_H
+#define TENON_CLI_UI_EACH_FILE_H
+
+#include "ui/opts.h"
+
+/* What to do with an open file.  Returns the exit code; if the library failed,
+ * *err says how.  With --json an object is open: add fields to it. */
+typedef int (*file_fn)(const opts *o, const char *path, const tn_file *file, tn_error *err);
+
+typedef struct file_task {
+    file_fn visit;
+    bool    headed;             /* text about several files: the name of each stands above it */
+    bool    judges;             /* --json: "ok" closes each object */
+} file_task;
+
+/* Goes through the files until a signal comes, says what failed and returns
+ * the worst exit code.  With --json every file gets one line, also one that
+ * cannot be opened: an object with its name, what visit() adds, and "error". */
+int each_file(const opts *o, const file_task *task);
+
+/* The same for one that is open already, without a heading. */
+int visit_open_file(const opts *o, const file_task *task, const char *name, const tn_file *file);
+
+#endif

@@ -1,0 +1,538 @@
+/* cli/ui/opts.c - the option table, parsing, help. */
+#include "ui/opts.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Takes one option's value; false: not what the option wants. */
+struct option_row;
+typedef bool (*take_fn)(opts *o, const struct option_row *row, const char *value);
+
+typedef struct option_row {
+    const char *name;
+    const char *value;          /* what --help calls the value; NULL: a flag */
+    const char *wants;          /* what it must be, where its name does not say it */
+    const char *help;
+    take_fn     take;
+    size_t      field;          /* offset in opts, for the general ones */
+    char        letter;
+} option_row;
+
+static bool take_flag(opts *o, const option_row *row, const char *value)
+{
+    (void)value;
+    *(bool *)((char *)o + row->field) = true;
+    return true;
+}
+
+static bool take_text(opts *o, const option_row *row, const char *value)
+{
+    *(const char **)((char *)o + row->field) = value;
+    return true;
+}
+
+static bool take_path(opts *o, const option_row *row, const char *value)
+{
+    return *value && take_text(o, row, value);
+}
+
+static bool take_list(opts *o, const option_row *row, const char *value)
+{
+    text_list *list = (text_list *)((char *)o + row->field);
+    list->items[list->count++] = value;
+    return true;
+}
+
+static bool take_rename(opts *o, const option_row *row, const char *value)
+{
+    return strchr(value, '=') && take_list(o, row, value);
+}
+
+/* FORMAT.KEY=VALUE, cut into the three; the library knows which there are. */
+static bool take_format_option(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    size_t format = strcspn(value, "."), equals = strcspn(value, "=");
+    if (!format || equals <= format + 1 || !value[equals] || !value[equals + 1])
+        return false;
+    size_t n = strlen(value) + 1;
+    char *copy = must_allocate(n, 1);
+    memcpy(copy, value, n);
+    copy[format] = copy[equals] = '\0';
+    const tn_format_option option = { .format = copy, .key = copy + format + 1, .value = copy + equals + 1 };
+    o->format_options[o->nformat_options++] = option;
+    return true;
+}
+
+static bool take_set(opts *o, const option_row *row, const char *value)
+{
+    return strchr(value, '=') && *value != '=' && take_list(o, row, value);
+}
+
+static bool take_unset(opts *o, const option_row *row, const char *value)
+{
+    return *value && !strchr(value, '=') && take_list(o, row, value);
+}
+
+static bool take_format(opts *o, const option_row *row, const char *value)
+{
+    const tn_format_info *format;
+    for (size_t i = 0; (format = tn_format_at(i)); i++) {
+        if (strcmp(format->name, value) == 0)
+            return take_text(o, row, format->name);
+    }
+    return false;
+}
+
+/* Digits and a unit: K, M, G, T and KiB ... are powers of 1024, KB ... of 1000. */
+static bool parse_size(const char *text, uint64_t *size)
+{
+    if (*text < '0' || *text > '9')
+        return false;
+    char *unit;
+    errno = 0;
+    unsigned long long number = strtoull(text, &unit, 10);
+    if (errno)
+        return false;
+    static const char letters[] = "KMGT";
+    const char *letter = *unit ? strchr(letters, *unit == 'k' ? 'K' : *unit) : NULL;
+    uint64_t base = letter && strcasecmp(unit + 1, "B") == 0 ? 1000 : 1024;
+    bool spelled = letter ? unit[1] == '\0' || base == 1000 || strcasecmp(unit + 1, "iB") == 0
+                          : *unit == '\0' || strcmp(unit, "B") == 0;
+    for (; letter && letter >= letters; letter--) {
+        if (number > UINT64_MAX / base)
+            return false;
+        number *= base;
+    }
+    *size = number;
+    return spelled;
+}
+
+static bool take_size(opts *o, const option_row *row, const char *value)
+{
+    uint64_t size;
+    if (!parse_size(value, &size) || size == 0)
+        return false;
+    *(uint64_t *)((char *)o + row->field) = size;
+    return true;
+}
+
+static bool take_align(opts *o, const option_row *row, const char *value)
+{
+    return take_size(o, row, value) && (o->align & (o->align - 1)) == 0;
+}
+
+static bool parse_number(const char *text, long least, long most, long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtol(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *number >= least && *number <= most;
+}
+
+static bool take_coo_code(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    long code;
+    if (!parse_number(value, 1, 2, &code))
+        return false;
+    o->btf_coo_code = (int)code;
+    return true;
+}
+
+static bool take_jobs(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    long jobs;
+    if (!parse_number(value, 0, 1024, &jobs))
+        return false;
+    o->jobs = (unsigned)jobs;
+    return true;
+}
+
+/* NAME=VALUE with a value that is a whole number. */
+static bool take_bind(opts *o, const option_row *row, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    long number;
+    return equals && equals > value && parse_number(equals + 1, 0, LONG_MAX, &number) && take_list(o, row, value);
+}
+
+/* All numbers but the last, which the system takes for "nobody in particular". */
+static bool take_id(opts *o, const option_row *row, const char *value)
+{
+    id_list *list = (id_list *)((char *)o + row->field);
+    long id;
+    if (!parse_number(value, 0, UINT32_MAX - 1L, &id))
+        return false;
+    list->items[list->count++] = (uint32_t)id;
+    return true;
+}
+
+static bool take_level(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    long level;
+    if (!parse_number(value, 1, 3, &level))
+        return false;
+    o->compliance = (int)level;
+    return true;
+}
+
+static bool take_mli(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    static const struct { const char *name; tn_mli_version mli; } versions[] = {
+        { "1.0", TN_MLI_1_0 }, { "1.1", TN_MLI_1_1 }, { "2.0", TN_MLI_2_0 }
+    };
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        if (strcmp(value, versions[i].name) == 0) {
+            o->mli = versions[i].mli;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_io(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    o->io = strcmp(value, "mmap") == 0 ? TN_IO_MMAP : TN_IO_PREAD;
+    return o->io == TN_IO_MMAP || strcmp(value, "pread") == 0;
+}
+
+static bool take_compress(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    long level = 0;
+    bool zstd = strncmp(value, "zstd", 4) == 0;
+    o->keep_encoding = TN_CHOOSE;
+    o->encoding = zstd ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
+    if (!zstd || value[4] == '\0')
+        return zstd || strcmp(value, "none") == 0;
+    bool good = value[4] == ':' && parse_number(value + 5, 1, 22, &level);
+    o->level = (int)level;
+    return good;
+}
+
+static bool take_checksum(opts *o, const option_row *row, const char *value)
+{
+    (void)row;
+    static const struct { const char *name; tn_checksum checksum; } kinds[] = {
+        { "crc32c", TN_CHECKSUM_CRC32C }, { "sha256", TN_CHECKSUM_SHA256 }, { "none", TN_CHECKSUM_NONE }
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(value, kinds[i].name) == 0) {
+            o->keep_checksum = TN_CHOOSE;
+            o->checksum = kinds[i].checksum;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* KEY=VALUE as a rule would say it of a type. */
+static bool read_default(const char *type, const char *key, const char *value, const tn_cast_rule *before, tn_cast_rule *after)
+{
+    char rule[80];
+    int n = snprintf(rule, sizeof rule, "%s,%s=%s", type, key, value);
+    return n < (int)sizeof rule && !strchr(value, ',') && tn_cast_rule_parse(rule, before, after, NULL) == TN_OK;
+}
+
+/* "bool,round=up" takes what --round up takes. */
+static bool take_cast_default(opts *o, const option_row *row, const char *value)
+{
+    tn_cast_rule read;
+    if (!read_default("bool", row->name, value, &o->cast, &read))
+        return false;
+    o->cast.options = read.options;
+    o->cast.round_given = read.round_given;
+    o->cast_default = row->name;
+    return true;
+}
+
+/* And "mxfp4,mode=ceil" what --scale-mode ceil takes. */
+static bool take_datatype_default(opts *o, const option_row *row, const char *value)
+{
+    const char *key = strcmp(row->name, "scale-mode") == 0 ? "mode" : row->name;
+    const tn_cast_rule before = { .scaled = o->cast.scaled };
+    tn_cast_rule read;
+    if (!read_default("mxfp4", key, value, &before, &read))
+        return false;
+    o->cast.scaled = read.scaled;
+    o->datatype_default = row->name;
+    tn_cast_rule_free(&read);
+    return true;
+}
+
+static bool take_virtual(opts *o, const option_row *row, const char *value)
+{
+    (void)value;
+    o->cast.is_virtual = true;
+    o->datatype_default = row->name;
+    return true;
+}
+
+/* One rule among those of --cast, as the first that matches counts. */
+static bool take_sparse(opts *o, const option_row *row, const char *value)
+{
+    tn_cast_rule read;
+    if (tn_cast_rule_parse(value, NULL, &read, NULL) != TN_OK)
+        return false;
+    bool sparse = read.of > 0;
+    tn_cast_rule_free(&read);
+    return sparse && take_list(o, row, value);
+}
+
+#define FIELD(name) offsetof(opts, name)
+#define A_FORMAT "a name that \"tenon formats\" lists"
+#define A_SIZE   "a size such as 4096, 64K or 2GB"
+#define AN_ID    "a number from 0 to 4294967294"
+static const option_row rows[OPT_COUNT] = {
+    [OPT_LONG] = { NULL, NULL, NULL, "also offsets, alignment, parts and metadata", take_flag, FIELD(long_list), 'l' },
+    [OPT_FROM] = { "from", "FORMAT", A_FORMAT, "read as FORMAT, whatever the content looks like", take_format,
+                   FIELD(from), 0 },
+    [OPT_IO] = { "io", "mmap|pread", NULL, "map the input, or read it (network file systems)", take_io, 0, 0 },
+    [OPT_SLICE] = { "slice", "I,A:B,...", NULL, "only these indices, as in Python: 0:4,:,-1", take_text, FIELD(slice), 0 },
+    [OPT_FULL] = { "full", NULL, NULL, "every value, however many", take_flag, FIELD(full), 0 },
+    [OPT_TO] = { "to", "FORMAT", A_FORMAT, "write FORMAT, whatever OUT's suffix says", take_format, FIELD(to), 0 },
+    [OPT_ONLY] = { "only", "GLOB", NULL, "only tensors whose name matches (repeatable)", take_list, FIELD(only), 0 },
+    [OPT_RENAME] = { "rename", "OLD=NEW", NULL, "rename a tensor, or many: a.*=b.* (repeatable)", take_rename,
+                     FIELD(rename), 0 },
+    [OPT_CAST] = { "cast", "RULE", NULL, "types: [GLOB=]TYPE[,KEY=VALUE...] (repeatable)", take_list,
+                   FIELD(casts), 0 },
+    [OPT_RECIPE] = { "recipe", "FILE", NULL, "more rules for --cast, one a line; # begins a comment", take_list, FIELD(recipes), 0 },
+    [OPT_ROUND] = { "round", "HOW", "even, away, zero, half_up, trunc, up, down or stochastic",
+                    "rounding of casts (default: even)", take_cast_default, 0, 0 },
+    [OPT_OVERFLOW] = { "overflow", "HOW", "default, saturate, inf, nan or error",
+                       "values too large (default: inf, or saturate)", take_cast_default, 0, 0 },
+    [OPT_NAN] = { "nan", "keep|zero|error", NULL, "what a NaN becomes (default: keep)", take_cast_default, 0, 0 },
+    [OPT_SEED] = { "seed", "N", "a number from 0 to 18446744073709551615", "of stochastic rounding (default: 0)",
+                   take_cast_default, 0, 0 },
+    [OPT_COMPLEX] = { "complex", "real", NULL, "complex to real takes the real part", take_cast_default, 0, 0 },
+    [OPT_SPARSE] = { "sparse", "RULE", "[GLOB=]N:M with M of 2, 4, 8 or 16 and N below M", "[GLOB=]N:M: of each M values the N largest (repeatable)",
+                     take_sparse, FIELD(casts), 0 },
+    [OPT_VIRTUAL] = { "virtual", NULL, NULL, "datatypes: the values codes would have, not codes", take_virtual, 0, 0 },
+    [OPT_SCALE_MODE] = { "scale-mode", "MODE", "max, floor, auto, midmax, topbinade, option3, ceil or mse",
+                         "datatypes: how scales are found (default: max)", take_datatype_default, 0, 0 },
+    [OPT_ROTATE] = { "rotate", "ROTATION", "none, hadamardN, walshN, hadamardN:SEED or walshN:SEED with N of 4, 8 ... 128",
+                     "datatypes: spread outliers: hadamardN[:SEED], walshN...", take_datatype_default, 0, 0 },
+    [OPT_DIALECT] = { "dialect", "ocp|ggml", NULL, "mxfp4: codes and scales as OCP or ggml has them", take_datatype_default, 0, 0 },
+    [OPT_REPORT] = { "report", NULL, NULL, "datatypes: what they did to each tensor", take_flag, FIELD(report), 0 },
+    [OPT_LAYOUT] = { "layout", "RULE", NULL, "new order: [GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
+                     FIELD(layouts), 0 },
+    [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]", take_list, FIELD(pads), 0 },
+    [OPT_FORM] = { "form", "RULE", NULL, "form: [GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_list, FIELD(forms), 0 },
+    [OPT_COMPRESS] = { "compress", "zstd[:LEVEL]|none", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
+                       "compress, level 1 to 22, or not (default: as in IN)", take_compress, 0, 0 },
+    [OPT_CHECKSUM] = { "checksum", "crc32c|sha256|none", NULL, "checksum each tensor so (default: as in IN)",
+                       take_checksum, 0, 0 },
+    [OPT_ALIGN] = { "align", "SIZE", "a power of two such as 64 or 4K", "align data to SIZE bytes, a power of two",
+                    take_align, FIELD(align), 0 },
+    [OPT_FILLER] = { "filler", NULL, NULL, "safetensors: align each tensor, with filler tensors", take_flag,
+                     FIELD(filler), 0 },
+    [OPT_SHARD_SIZE] = { "shard-size", "SIZE", A_SIZE, "safetensors: at most SIZE of data a file", take_size,
+                         FIELD(shard_size), 0 },
+    [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "names that OUT has no place for may be lost (BTF, .npy)", take_flag,
+                         FIELD(drop_names), 0 },
+    [OPT_BTF_COO_CODE] = { "btf-coo-code", "1|2", NULL, "BTF: layout code of sparse tensors (default 2; TensorFlow Runtime: 1)",
+                           take_coo_code, 0, 0 },
+    [OPT_MTX_SYMMETRIC] = { "mtx-symmetric", NULL, NULL, "MatrixMarket: one triangle of a symmetric matrix", take_flag,
+                            FIELD(mtx_symmetric), 0 },
+    [OPT_OCP_NAMES] = { "ocp-names", NULL, NULL, "scales of datatypes as NAME_scale, not NAME.scale", take_flag,
+                        FIELD(ocp_names), 0 },
+    [OPT_OPTION] = { "option", "FORMAT.KEY=VALUE", NULL,
+                     "option of one format, as \"tenon formats\" lists them",
+                     take_format_option, 0, 0 },
+    [OPT_TYPES] = { "types", "LIST", NULL, "datatypes, separated by commas: mxfp4,nvfp4,int4_b32", take_text, FIELD(types), 0 },
+    [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost", take_flag,
+                            FIELD(drop_metadata), 0 },
+    [OPT_OUT] = { "out", "PATH", "a path", "where to write: a new file, or (export-c) a folder", take_path, FIELD(out), 'o' },
+    [OPT_MLI] = { "mli", "1.0|1.1|2.0", NULL, "the version of MLI (default: 1.0)", take_mli, 0, 0 },
+    [OPT_SECTION] = { "section", "NAME", NULL, "the linker section of the data", take_text, FIELD(section), 0 },
+    [OPT_NAME] = { "name", "NAME", NULL, "of the files and identifiers (default: that of FILE)", take_text, FIELD(name), 0 },
+    [OPT_BINARY] = { "binary", NULL, NULL, "a flat image and a header of offsets, not C source", take_flag, FIELD(binary), 0 },
+    [OPT_PLAN] = { "plan", NULL, NULL, "say what takes how many bytes; without -o only that", take_flag, FIELD(plan), 0 },
+    [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,
+                      FIELD(dry_run), 'n' },
+    [OPT_SIDECAR] = { "sidecar", NULL, NULL, "write FILE.wia.json beside FILE instead", take_flag, FIELD(sidecar), 0 },
+    [OPT_FORCE] = { "force", NULL, NULL, "replace the output if it exists", take_flag, FIELD(force), 'f' },
+    [OPT_TENSOR] = { "tensor", "NAME", NULL, "that tensor's metadata, not the file's", take_text, FIELD(tensor), 0 },
+    [OPT_SET] = { "set", "KEY=VALUE", NULL, "set a key to a text (repeatable)", take_set, FIELD(changes), 0 },
+    [OPT_UNSET] = { "unset", "KEY", "a key without \"=\"", "remove a key (repeatable)", take_unset, FIELD(changes), 0 },
+    [OPT_IGNORE_METADATA] = { "ignore-metadata", NULL, NULL, "compare tensors only", take_flag, FIELD(ignore_metadata), 0 },
+    [OPT_STRICT] = { "strict", NULL, NULL, "what the specification does not name is wrong", take_flag,
+                     FIELD(strict), 0 },
+    [OPT_BIND] = { "bind", "NAME=VALUE", "a symbol and a whole number, as in batch=32",
+                   "give a symbol a value (repeatable)", take_bind, FIELD(binds), 0 },
+    [OPT_LEVEL] = { "level", "1|2|3", NULL, "compliance level asked for", take_level, 0, 0 },
+    [OPT_SOCKET] = { "socket", "PATH", NULL, "where others attach (needed)", take_text, FIELD(socket), 0 },
+    [OPT_ALLOW_UID] = { "allow-uid", "N", AN_ID, "trust this user, too (repeatable)", take_id, FIELD(uids), 0 },
+    [OPT_ALLOW_GID] = { "allow-gid", "N", AN_ID, "trust members of this group, too (repeatable)", take_id, FIELD(gids), 0 },
+    [OPT_WRITABLE] = { "writable", NULL, NULL, "dense tensors in memory that all may write", take_flag, FIELD(writable), 0 },
+    [OPT_IN_PLACE] = { "in-place", NULL, NULL, "files themselves, not copies that nobody can change", take_flag, FIELD(in_place), 0 },
+    [OPT_VERIFY] = { "verify", NULL, NULL, "check every checksum", take_flag, FIELD(verify), 0 },
+    [OPT_JOBS] = { "jobs", "N", "a number from 0 to 1024", "threads (default, and 0: one a core)", take_jobs, 0, 'j' },
+    [OPT_MEMORY] = { "memory", "SIZE", A_SIZE, "for windows of zstd data, of all threads (default: 256M)", take_size,
+                     FIELD(memory), 0 },
+    [OPT_MAX_BYTES] = { "max-bytes", "SIZE", A_SIZE, "most decoded data to keep (default: 1G, or 1000 x stored)", take_size,
+                        FIELD(max_bytes), 0 },
+    [OPT_JSON] = { "json", NULL, NULL, "for programs: one JSON object a line", take_flag, FIELD(json), 0 },
+    [OPT_QUIET] = { "quiet", NULL, NULL, "say nothing but what is wrong", take_flag, FIELD(quiet), 'q' },
+    [OPT_HELP] = { "help", NULL, NULL, "this text", take_flag, FIELD(help), 'h' },
+};
+
+int usage_error(const char *command_name, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const char *colon = *command_name ? ": " : "", *space = *command_name ? " " : "";
+    say("%s%s%s (see \"tenon %s%s--help\")", command_name, colon, text, command_name, space);
+    return EXIT_USAGE;
+}
+
+static bool accepted(const command *c, size_t id) { return ((c->accepts | OPT(HELP)) >> id & 1) != 0; }
+
+/* getopt's own tables, made from ours; a long option's code is 256 + its row. */
+static void make_getopt_tables(const command *c, struct option *longs, char *shorts)
+{
+    *shorts++ = ':';            /* tell a missing value from an unknown option */
+    for (size_t id = 0; id < OPT_COUNT; id++) {
+        if (!accepted(c, id))
+            continue;
+        int argument = rows[id].value ? required_argument : no_argument;
+        if (rows[id].name)
+            *longs++ = (struct option){ rows[id].name, argument, NULL, 256 + (int)id };
+        if (rows[id].letter) {
+            *shorts++ = rows[id].letter;
+            if (rows[id].value)
+                *shorts++ = ':';
+        }
+    }
+    *longs = (struct option){ 0 };
+    *shorts = '\0';
+}
+
+static size_t row_of(int code)
+{
+    if (code >= 256)
+        return (size_t)code - 256;
+    size_t id = 0;
+    while (rows[id].letter != code)
+        id++;
+    return id;
+}
+
+static int parse_options(opts *o, const command *c, int argc, char **argv)
+{
+    struct option longs[OPT_COUNT + 1];
+    char shorts[2 * OPT_COUNT + 2];
+    make_getopt_tables(c, longs, shorts);
+    opterr = 0;
+    optind = 1;
+    for (int code; (code = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
+        const char *word = argv[optind - 1];
+        if (code == ':')
+            return usage_error(c->name, "option %s needs a value", escaped(word));
+        if (code == '?' && optopt >= 256)
+            return usage_error(c->name, "option --%s takes no value", rows[row_of(optopt)].name);
+        if (code == '?' && optopt != 0)
+            return usage_error(c->name, "unknown option -%c", optopt > ' ' && optopt < 127 ? optopt : '?');
+        if (code == '?')
+            return usage_error(c->name, "unknown option %s", escaped(word));
+        const option_row *row = &rows[row_of(code)];
+        if (!row->take(o, row, optarg))
+            return usage_error(c->name, "option --%s takes %s, not \"%s\"", row->name,
+                               row->wants ? row->wants : row->value, escaped(optarg));
+        o->given |= UINT64_C(1) << (row - rows);
+    }
+    return EXIT_DONE;
+}
+
+static const size_t lists[] = { FIELD(only), FIELD(rename), FIELD(casts), FIELD(recipes), FIELD(layouts), FIELD(pads), FIELD(forms),
+                                FIELD(binds), FIELD(changes) };
+enum { NLISTS = sizeof lists / sizeof *lists };
+
+static text_list *list_at(opts *o, size_t i) { return (text_list *)((char *)o + lists[i]); }
+
+const char *first_given(const opts *o, uint64_t options)
+{
+    for (size_t i = 0; i < OPT_COUNT; i++)
+        if (o->given & options & UINT64_C(1) << i)
+            return rows[i].name;
+    return NULL;
+}
+
+int opts_parse(opts *o, const command *c, int argc, char **argv)
+{
+    *o = (opts){ .command = c->name, .cast = { .options.size = sizeof o->cast.options, .scaled.size = sizeof o->cast.scaled } };
+    for (size_t i = 0; i < NLISTS; i++)
+        list_at(o, i)->items = must_allocate((size_t)argc, sizeof(char *));
+    o->format_options = must_allocate((size_t)argc, sizeof *o->format_options);
+    o->uids.items = must_allocate((size_t)argc, sizeof(uint32_t));
+    o->gids.items = must_allocate((size_t)argc, sizeof(uint32_t));
+    int code = parse_options(o, c, argc, argv);
+    if (code != EXIT_DONE || o->help)
+        return code;
+    o->files = argv + optind;
+    o->nfiles = (size_t)(argc - optind);
+    if (o->nfiles < c->min_files)
+        return usage_error(c->name, "expected %s", c->operands);
+    if (o->nfiles > c->max_files)
+        return usage_error(c->name, "expected %s but found \"%s\" too", c->max_files ? c->operands : "no operand",
+                           escaped(o->files[c->max_files]));
+    return EXIT_DONE;
+}
+
+void opts_free(opts *o)
+{
+    for (size_t i = 0; i < NLISTS; i++)
+        free(list_at(o, i)->items);
+    for (size_t i = 0; i < o->nformat_options; i++)
+        free((char *)o->format_options[i].format);
+    free(o->format_options);
+    free(o->uids.items);
+    free(o->gids.items);
+}
+
+static void out_option(const option_row *row)
+{
+    char left[60] = "";
+    size_t n = 0;
+    if (row->letter)
+        n += (size_t)snprintf(left, sizeof left, "-%c%s", row->letter, row->name ? ", " : "");
+    if (row->name)
+        snprintf(left + n, sizeof left - n, "%s--%s%s%s", row->letter ? "" : "    ", row->name, row->value ? " " : "",
+                 row->value ? row->value : "");
+    out("  %-33s  %s\n", left, row->help);
+}
+
+void command_help(const command *c)
+{
+    out("Usage: tenon %s [OPTION]...%s%s\n%s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
+    if (c->about)
+        out("\n%s\n", c->about);
+    out_text("\nOptions:\n");
+    for (size_t id = 0; id < OPT_COUNT; id++) {
+        if (accepted(c, id))
+            out_option(&rows[id]);
+    }
+    out("\nExample:\n%s\n", c->example);
+}
+
+int open_input(const opts *o, const char *path, tn_file **file)
+{
+    tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io, .max_bytes = o->max_bytes };
+    tn_error err;
+    *file = NULL;
+    return tn_open(path, &options, file, &err) == TN_OK ? EXIT_DONE : say_error(path, &err);
+}

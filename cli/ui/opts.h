@@ -1,0 +1,93 @@
+/* cli/ui/opts.h - commands, and the options they share.
+ *
+ * One table in opts.c says what each option is called, takes and does; each
+ * command lists the options it accepts.  Parsing and --help both read it. */
+#ifndef TENON_CLI_UI_OPTS_H
+#define TENON_CLI_UI_OPTS_H
+
+#include "ui/say.h"
+
+typedef enum opt_id {
+    OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
+    OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT,
+    OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
+    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC, OPT_OCP_NAMES,
+    OPT_OPTION, OPT_TYPES,
+    OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
+    OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE,
+    OPT_VERIFY, OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
+} opt_id;
+_Static_assert(OPT_COUNT <= 64, "one bit each");
+#define OPT(id) (UINT64_C(1) << OPT_##id)
+
+typedef struct text_list {
+    const char **items;
+    size_t       count;
+} text_list;
+
+typedef struct id_list {        /* of users or groups */
+    uint32_t *items;
+    size_t    count;
+} id_list;
+
+typedef struct opts {
+    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, report, ocp_names, help;
+    bool binary, plan, writable, in_place, verify;
+    const char *command;        /* its name */
+    uint64_t    given;          /* options, as OPT() bits */
+    const char *from, *to, *slice, *tensor, *types, *out, *section, *name, *socket;
+    tn_mli_version mli;
+    tn_io       io;
+    unsigned    jobs;
+    int         btf_coo_code;
+    uint64_t    align, shard_size, max_bytes, memory;
+    tn_keep     keep_encoding, keep_checksum;
+    tn_encoding encoding;
+    int         level;
+    tn_checksum checksum;
+    text_list   only, rename, casts, recipes, layouts, pads, forms;
+    const char *cast_default;   /* the last of --round, --overflow ... that was given, or NULL */
+    const char *datatype_default;   /* the same of those that only rules with a datatype have a use for */
+    tn_cast_rule cast;          /* what they said */
+    id_list     uids, gids;
+    text_list   binds;          /* "NAME=VALUE" */
+    tn_format_option *format_options;       /* their texts are one piece of memory, that of `format` */
+    size_t      nformat_options;
+    int         compliance;     /* level 1, 2 or 3; 0: not given */
+    text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
+    char      **files;          /* operands */
+    size_t      nfiles;
+} opts;
+
+typedef struct command {
+    const char *name;
+    const char *operands;       /* "FILE..." */
+    const char *summary;        /* one line */
+    const char *about;          /* more for --help, or NULL */
+    const char *example;        /* lines after "$ " */
+    size_t      min_files, max_files;
+    uint64_t    accepts;        /* OPT(...) | OPT(...); --help always */
+    int       (*run)(const opts *o);
+} command;
+
+extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_export_c, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check,
+    cmd_serve, cmd_attach, cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
+
+/* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
+ * EXIT_USAGE after saying what is wrong. */
+int  opts_parse(opts *o, const command *c, int argc, char **argv);
+void opts_free(opts *o);
+void command_help(const command *c);
+
+/* The name of the first of these options that was given, or NULL. */
+const char *first_given(const opts *o, uint64_t options);
+
+/* Says what is wrong with the command line and where help is; returns EXIT_USAGE. */
+__attribute__((format(printf, 2, 3)))
+int usage_error(const char *command_name, const char *format, ...);
+
+/* Opens an input as --from and --io say.  On failure says why, leaves *file
+ * NULL and returns the exit code. */
+int open_input(const opts *o, const char *path, tn_file **file);
+
+#endif

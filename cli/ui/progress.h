@@ -1,0 +1,36 @@
+/* cli/ui/progress.h - the bar on stderr, and stopping when a signal asks.
+ *
+ * The bar appears only on a terminal, only when the work takes a while, and
+ * is gone when the work is done. */
+#ifndef TENON_CLI_UI_PROGRESS_H
+#define TENON_CLI_UI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct progress {
+    bool   shown;               /* may be drawn at all */
+    bool   drawn;
+    double began, last;         /* seconds */
+} progress;
+
+double now(void);               /* seconds of a clock that only goes forward */
+
+void progress_begin(progress *p, bool quiet);
+void progress_end(progress *p);
+
+/* A tn_progress_fn whose context is a progress. */
+int progress_step(void *context, uint64_t done, uint64_t total);
+
+/* A tn_note_fn whose context is a progress, or NULL: says it, --quiet or not. */
+void progress_note(void *context, const char *path, const char *text);
+
+/* From now on SIGINT, SIGTERM and SIGHUP ask the work to stop, so that it can
+ * clean up.  A second one ends the program at once. */
+void signals_catch(void);
+bool signals_came(void);
+
+/* If one came: ends the program by it, so that the shell sees what happened. */
+void signals_pass_on(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* cli/ui/say.h - what the tool says: results on stdout, talk on stderr. */
+#ifndef TENON_CLI_UI_SAY_H
+#define TENON_CLI_UI_SAY_H
+
+#include <stdbool.h>
+#include <tenon/tenon.h>
+
+enum {
+    EXIT_DONE   = 0,
+    EXIT_BAD    = 1,            /* the input is bad, or differs */
+    EXIT_USAGE  = 2,
+    EXIT_SYSTEM = 3             /* the system failed */
+};
+
+int exit_code(tn_status status);
+static inline int worse(int a, int b) { return a > b ? a : b; }
+
+/* "tenon: TEXT" on stderr, after everything that stdout already has. */
+__attribute__((format(printf, 1, 2)))
+void say(const char *format, ...);
+
+/* What is odd about a file that was opened, a line each. */
+void say_warnings(const char *path, const tn_file *file);
+
+/* A text of the library; where it ends in the field that raises a limit, the option is named instead.  Good
+ * until the next call. */
+const char *with_options(const char *text);
+const char *error_text(const tn_error *err);
+
+/* "tenon: FILE: byte N: TEXT"; returns the exit code.  A cancelled operation
+ * says nothing.  `path` is NULL where the text names the file itself. */
+int say_error(const char *path, const tn_error *err);
+
+/* The same on stdout.  A write that fails is remembered, said and returned by
+ * out_finish(): the exit code of what was asked for, or EXIT_SYSTEM. */
+__attribute__((format(printf, 1, 2)))
+void out(const char *format, ...);
+void out_text(const char *text);
+void out_bytes(const char *bytes, size_t n);
+void out_flush(void);
+int  out_finish(int code);
+
+/* Untrusted text as a terminal may show it.  Good until the fourth call after
+ * this one: enough for one message. */
+const char *escaped(const char *text);
+
+/* The escape sequence for a style, or "" where colour is not wanted. */
+typedef enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_RED } style;
+const char *style_on_stdout(style s);
+
+/* Memory, or a message and EXIT_SYSTEM. */
+void *must_resize(void *old, size_t size);
+void *must_allocate(size_t count, size_t size);
+
+#endif

@@ -1,0 +1,20 @@
+/* cli/ui/worst.h - the ten tensors of which a cast left least, by SQNR. */
+#ifndef TENON_CLI_UI_WORST_H
+#define TENON_CLI_UI_WORST_H
+
+#include <stddef.h>
+
+enum { WORST = 10 };
+
+/* Zero-initialise to begin. */
+typedef struct worst_list {
+    struct { char *name; double sqnr; } items[WORST];   /* the worst first; of equal ones, in the order added */
+    size_t count;
+} worst_list;
+
+void worst_add(worst_list *w, const char *name, double sqnr);
+void worst_out(const worst_list *w);    /* nothing where there are fewer than two */
+void worst_json(const worst_list *w);   /* an array */
+void worst_free(worst_list *w);
+
+#endif

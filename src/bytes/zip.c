@@ -1,0 +1,356 @@
+/* bytes/zip.c - the parts of zip (APPNOTE 6.3) that archives of arrays
+ * use: one disk, zip64, no encryption. */
+#include "formats/npz/npz.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+
+#define LOCAL_MARK     0x04034b50u
+#define ENTRY_MARK     0x02014b50u
+#define END_MARK       0x06054b50u
+#define END64_MARK     0x06064b50u
+#define LOCATOR64_MARK 0x07064b50u
+#define MOST_32        0xffffffffu      /* "see zip64", and the first size that needs it */
+#define MOST_16        0xffffu
+
+enum {
+    ENTRY_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR64_BYTES = 20, COMMENT_MAX = 65535,
+    FLAG_ENCRYPTED = 1, FLAG_UTF8 = 0x800, EXTRA_ZIP64 = 1, VERSION = 20, VERSION64 = 45,
+    DAY = 1 << 5 | 1            /* 1980-01-01: the same input gives the same bytes */
+};
+
+/* The four bytes that were found instead of a mark. */
+static tn_quoted found_mark(const uint8_t *bytes)
+{
+    return tn_quote((const char *)bytes, 4);
+}
+
+static tn_cur cursor(const uint8_t *bytes, size_t n)
+{
+    return (tn_cur){ .base = bytes, .end = n };
+}
+
+/* --- finding the directory --- */
+
+/* What the end of an archive says. */
+typedef struct ending {
+    bool     found;
+    uint64_t at;                /* where it stands: the directory ends there */
+    uint64_t disk, count, count_here, size, offset;
+} ending;
+
+/* The last place in the file's tail where an end could be: it is followed by
+ * a comment up to the end of the file. */
+static bool find_end(const uint8_t *tail, size_t n, size_t *at)
+{
+    for (size_t i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0;) {
+        tn_cur c = cursor(tail + i, n - i);
+        if (tail[i] != 'P' || tn_cur_le(&c, 4) != END_MARK)
+            continue;
+        tn_cur_take(&c, END_BYTES - 6);
+        if (tn_cur_le(&c, 2) == tn_cur_left(&c)) {
+            *at = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_end(const uint8_t *bytes, ending *e)
+{
+    tn_cur c = cursor(bytes, END_BYTES);
+    tn_cur_take(&c, 4);
+    e->disk = tn_cur_le(&c, 2);
+    e->disk |= tn_cur_le(&c, 2);
+    e->count_here = tn_cur_le(&c, 2);
+    e->count = tn_cur_le(&c, 2);
+    e->size = tn_cur_le(&c, 4);
+    e->offset = tn_cur_le(&c, 4);
+}
+
+/* Numbers that do not fit are in another record, which a locator before this one points to. */
+static tn_status read_end64(const tn_source *source, ending *e, tn_error *err)
+{
+    uint8_t bytes[END64_BYTES];
+    if (e->at < LOCATOR64_BYTES)
+        return TN_OK;
+    uint64_t locator = e->at - LOCATOR64_BYTES;
+    tn_status status = tn_source_read(source, locator, bytes, LOCATOR64_BYTES, err);
+    tn_cur c = cursor(bytes, LOCATOR64_BYTES);
+    if (status || tn_cur_le(&c, 4) != LOCATOR64_MARK)
+        return status;
+    tn_cur_take(&c, 4);
+    uint64_t at = tn_cur_le(&c, 8);
+    if (at > locator || locator - at < END64_BYTES)
+        return tn_fail(err, TN_ERR_CORRUPT, locator, "the zip64 end should be before byte %llu but is said to be at %llu",
+                       (unsigned long long)locator, (unsigned long long)at);
+    status = tn_source_read(source, at, bytes, END64_BYTES, err);
+    c = cursor(bytes, END64_BYTES);
+    if (!status && tn_cur_le(&c, 4) != END64_MARK)
+        return tn_fail(err, TN_ERR_CORRUPT, at, "expected the end of a zip64 archive, \"PK\\x06\\x06\", but found %s",
+                       found_mark(bytes).text);
+    tn_cur_take(&c, 12);
+    *e = (ending){ .at = at, .disk = tn_cur_le(&c, 4) };
+    e->disk |= tn_cur_le(&c, 4);
+    e->count_here = tn_cur_le(&c, 8);
+    e->count = tn_cur_le(&c, 8);
+    e->size = tn_cur_le(&c, 8);
+    e->offset = tn_cur_le(&c, 8);
+    return status;
+}
+
+/* An end in the last n bytes, if there is one: e->found. */
+static tn_status find_in_tail(const tn_source *source, size_t n, ending *e, tn_error *err)
+{
+    uint64_t size = tn_source_size(source);
+    size_t at = 0;
+    uint8_t *tail = malloc(n ? n : 1);
+    tn_status status = tail ? tn_source_read(source, size - n, tail, n, err) : tn_fail_nomem(err);
+    e->found = !status && find_end(tail, n, &at);
+    if (e->found) {
+        e->at = size - n + at;
+        read_end(tail + at, e);
+    }
+    free(tail);
+    return status;
+}
+
+static tn_status find_ending(const tn_source *source, ending *e, tn_error *err)
+{
+    static const size_t tail_max = END_BYTES + COMMENT_MAX;
+    uint64_t size = tn_source_size(source);
+    size_t n = size < tail_max ? (size_t)size : tail_max;
+    tn_status status = find_in_tail(source, n < END_BYTES ? n : END_BYTES, e, err);     /* there is hardly ever a comment */
+    if (!status && !e->found)
+        status = find_in_tail(source, n, e, err);
+    if (!status && !e->found)
+        status = tn_fail(err, TN_ERR_TRUNCATED, size, "expected the end of a zip archive in the last %zu bytes but found none", n);
+    /* Some writers have a zip64 end where there is no need for it: then something is between the directory and this one. */
+    bool wide = !status && (e->count == MOST_16 || e->size == MOST_32 || e->offset == MOST_32 || e->offset + e->size != e->at);
+    return wide ? read_end64(source, e, err) : status;
+}
+
+tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory *d, tn_error *err)
+{
+    ending e = { 0 };
+    tn_status status = find_ending(source, &e, err);
+    if (status)
+        return status;
+    if (e.disk || e.count != e.count_here)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, e.at, "an archive on several disks is not read");
+    if (e.size > e.at || e.offset != e.at - e.size)
+        return tn_fail(err, TN_ERR_CORRUPT, e.at, "expected a directory that ends here but it has %llu bytes at %llu",
+                       (unsigned long long)e.size, (unsigned long long)e.offset);
+    if (e.count > e.size / ENTRY_BYTES)
+        return tn_fail(err, TN_ERR_CORRUPT, e.at, "%llu members do not fit a directory of %llu bytes",
+                       (unsigned long long)e.count, (unsigned long long)e.size);
+    const uint8_t *bytes = NULL;
+    status = tn_index_check_size(e.size, e.at, err);
+    if (!status)
+        status = tn_source_copy(source, e.offset, e.size, arena, &bytes, err);
+    *d = (tn_zip_directory){ .entries = cursor(bytes, (size_t)e.size), .at = e.offset, .count = e.count };
+    return status;
+}
+
+/* --- members --- */
+
+/* Takes what did not fit 32 bits from the extra field; false when it is not there. */
+static bool take_zip64(tn_cur extra, tn_zip_member *m)
+{
+    bool wide = m->decoded == MOST_32 || m->size == MOST_32 || m->local == MOST_32;
+    while (wide && !extra.bad && tn_cur_left(&extra) >= 4) {
+        uint64_t id = tn_cur_le(&extra, 2), n = tn_cur_le(&extra, 2);
+        const uint8_t *bytes = tn_cur_take(&extra, n);
+        if (!bytes || id != EXTRA_ZIP64)
+            continue;
+        tn_cur c = cursor(bytes, (size_t)n);
+        m->decoded = m->decoded == MOST_32 ? tn_cur_le(&c, 8) : m->decoded;
+        m->size = m->size == MOST_32 ? tn_cur_le(&c, 8) : m->size;
+        m->local = m->local == MOST_32 ? tn_cur_le(&c, 8) : m->local;
+        return !c.bad;
+    }
+    return !wide;
+}
+
+tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err)
+{
+    tn_cur *c = &d->entries;
+    *m = (tn_zip_member){ .at = d->at + c->pos };
+    const uint8_t *mark = tn_cur_left(c) < 4 ? NULL : c->base + c->pos;
+    if (tn_cur_le(c, 4) != ENTRY_MARK)
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "expected an entry of the archive's directory, \"PK\\x01\\x02\", but found %s",
+                       mark ? found_mark(mark).text : "its end");
+    tn_cur_take(c, 4);
+    m->encrypted = tn_cur_le(c, 2) & FLAG_ENCRYPTED;
+    m->method = (unsigned)tn_cur_le(c, 2);
+    tn_cur_take(c, 4);
+    m->crc = (uint32_t)tn_cur_le(c, 4);
+    m->size = tn_cur_le(c, 4);
+    m->decoded = tn_cur_le(c, 4);
+    size_t name = (size_t)tn_cur_le(c, 2), extra = (size_t)tn_cur_le(c, 2), comment = (size_t)tn_cur_le(c, 2);
+    tn_cur_take(c, 8);
+    m->local = tn_cur_le(c, 4);
+    const uint8_t *text = tn_cur_take(c, name), *fields = tn_cur_take(c, extra);
+    tn_cur_take(c, comment);
+    if (c->bad)
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "an entry reaches beyond the archive's directory");
+    m->name = (tn_text){ (const char *)text, name };
+    if (!take_zip64(cursor(fields, extra), m))
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "member %s: expected its sizes as zip64 but they are not there",
+                       tn_quote(m->name.ptr, name).text);
+    return TN_OK;
+}
+
+/* The local header repeats the name: where it does not, two readers could see two archives. */
+static tn_status check_name(const tn_source *source, const tn_zip_member *m, uint64_t at, tn_error *err)
+{
+    uint8_t buffer[256];
+    for (size_t done = 0; done < m->name.len;) {
+        size_t n = m->name.len - done < sizeof buffer ? m->name.len - done : sizeof buffer;
+        tn_status status = tn_source_read(source, at + done, buffer, n, err);
+        if (status)
+            return status;
+        if (memcmp(buffer, m->name.ptr + done, n) != 0)
+            return tn_fail(err, TN_ERR_CORRUPT, at, "member %s has another name in its own header",
+                           tn_quote(m->name.ptr, m->name.len).text);
+        done += n;
+    }
+    return TN_OK;
+}
+
+tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_zip_member *m, tn_error *err)
+{
+    uint8_t bytes[TN_ZIP_LOCAL_BYTES];
+    tn_quoted name = tn_quote(m->name.ptr, m->name.len);
+    if (m->local > d->at || d->at - m->local < TN_ZIP_LOCAL_BYTES)
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "member %s is said to be at %llu but the directory begins at %llu", name.text,
+                       (unsigned long long)m->local, (unsigned long long)d->at);
+    tn_status status = tn_source_read(source, m->local, bytes, sizeof bytes, err);
+    if (status)
+        return status;
+    tn_cur c = cursor(bytes, sizeof bytes);
+    if (tn_cur_le(&c, 4) != LOCAL_MARK)
+        return tn_fail(err, TN_ERR_CORRUPT, m->local, "expected the header of member %s, \"PK\\x03\\x04\", but found %s", name.text,
+                       found_mark(bytes).text);
+    tn_cur_take(&c, 4);
+    unsigned method = (unsigned)tn_cur_le(&c, 2);
+    tn_cur_take(&c, 16);
+    uint64_t length = tn_cur_le(&c, 2), extra = tn_cur_le(&c, 2), room = d->at - m->local - TN_ZIP_LOCAL_BYTES;
+    if (method != m->method || length != m->name.len)
+        return tn_fail(err, TN_ERR_CORRUPT, m->local, "member %s: expected method %u and a name of %zu bytes in its own header, as in "
+                       "the directory, but found %u and %llu", name.text, m->method, m->name.len, method, (unsigned long long)length);
+    if (length + extra > room || m->size > room - length - extra)
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "member %s: its header and its %llu bytes do not fit the %llu before the directory",
+                       name.text, (unsigned long long)m->size, (unsigned long long)(d->at - m->local));
+    m->data = m->local + TN_ZIP_LOCAL_BYTES + length + extra;
+    return check_name(source, m, m->local + TN_ZIP_LOCAL_BYTES, err);
+}
+
+/* --- writing --- */
+
+static void put(tn_buf *b, uint64_t v, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        tn_buf_putc(b, (char)(v >> 8 * i & 0xff));
+}
+
+static void put_at_most_32(tn_buf *b, uint64_t v)
+{
+    put(b, v < MOST_32 ? v : MOST_32, 4);
+}
+
+static bool is_far(const tn_zip_member *m)
+{
+    return m->local >= MOST_32;
+}
+
+static unsigned version_of(const tn_zip_member *m)
+{
+    return m->wide || is_far(m) ? VERSION64 : VERSION;
+}
+
+static unsigned flags_of(tn_text name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if ((uint8_t)name.ptr[i] & 0x80)
+            return FLAG_UTF8;
+    return 0;
+}
+
+/* From the version needed to the sizes: the same in both headers. */
+static void put_common(tn_buf *b, const tn_zip_member *m)
+{
+    put(b, version_of(m), 2);
+    put(b, flags_of(m->name), 2);
+    put(b, TN_ZIP_STORED, 2);
+    put(b, 0, 2);
+    put(b, DAY, 2);
+    put(b, m->crc, 4);
+    put_at_most_32(b, m->wide ? MOST_32 : m->size);
+    put_at_most_32(b, m->wide ? MOST_32 : m->size);
+    put(b, m->name.len, 2);
+}
+
+uint64_t tn_zip_local_size(size_t name, bool wide)
+{
+    return TN_ZIP_LOCAL_BYTES + name + (wide ? 4 + 2 * 8 : 0);
+}
+
+void tn_zip_put_local(tn_buf *b, const tn_zip_member *m)
+{
+    put(b, LOCAL_MARK, 4);
+    put_common(b, m);
+    put(b, m->wide ? 4 + 2 * 8 : 0, 2);
+    tn_buf_put(b, m->name.ptr, m->name.len);
+    if (!m->wide)
+        return;
+    put(b, EXTRA_ZIP64, 2);
+    put(b, 2 * 8, 2);
+    put(b, m->size, 8);
+    put(b, m->size, 8);
+}
+
+void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m)
+{
+    unsigned extra = (m->wide ? 16u : 0) + (is_far(m) ? 8u : 0);
+    put(b, ENTRY_MARK, 4);
+    put(b, version_of(m), 2);
+    put_common(b, m);
+    put(b, extra ? 4 + extra : 0, 2);
+    tn_buf_fill(b, 0, 2 + 2 + 2 + 4);   /* no comment, first disk, no attributes */
+    put_at_most_32(b, m->local);
+    tn_buf_put(b, m->name.ptr, m->name.len);
+    if (!extra)
+        return;
+    put(b, EXTRA_ZIP64, 2);
+    put(b, extra, 2);
+    put(b, m->size, m->wide ? 8 : 0);
+    put(b, m->size, m->wide ? 8 : 0);
+    put(b, m->local, is_far(m) ? 8 : 0);
+}
+
+void tn_zip_put_end(tn_buf *b, uint64_t count, uint64_t at, uint64_t size)
+{
+    if (count >= MOST_16 || at >= MOST_32 || size >= MOST_32) {
+        put(b, END64_MARK, 4);
+        put(b, END64_BYTES - 12, 8);
+        put(b, VERSION64, 2);
+        put(b, VERSION64, 2);
+        put(b, 0, 4 + 4);
+        put(b, count, 8);
+        put(b, count, 8);
+        put(b, size, 8);
+        put(b, at, 8);
+        put(b, LOCATOR64_MARK, 4);
+        put(b, 0, 4);
+        put(b, at + size, 8);
+        put(b, 1, 4);
+    }
+    put(b, END_MARK, 4);
+    put(b, 0, 2 + 2);
+    put(b, count < MOST_16 ? count : MOST_16, 2);
+    put(b, count < MOST_16 ? count : MOST_16, 2);
+    put_at_most_32(b, size);
+    put_at_most_32(b, at);
+    put(b, 0, 2);
+}

@@ -1,0 +1,462 @@
+/* cast/cast.c - chooses the way from one type to another and runs it on
+ * blocks of dense elements. */
+#include "cast/cast.h"
+
+#include <fenv.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "tensor/array.h"
+
+/* Elements that are staged at a time: a multiple of 8, so that packed types
+ * are cut on a byte, and few enough for the first cache. */
+enum { BLOCK = 1024, CODES = 256, MAX_ELEMENT = 16 };
+
+/* --- what is allowed ----------------------------------------------------- */
+
+static tn_status check_options(const tn_cast_options *o, tn_error *err)
+{
+    if ((unsigned)o->round > TN_ROUND_STOCHASTIC)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rounding mode of 0 to %d but found %d",
+                       TN_ROUND_STOCHASTIC, (int)o->round);
+    if ((unsigned)o->overflow > TN_OVERFLOW_ERROR)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an overflow mode of 0 to %d but found %d",
+                       TN_OVERFLOW_ERROR, (int)o->overflow);
+    if ((unsigned)o->nan > TN_NAN_ERROR)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
+                       TN_NAN_ERROR, (int)o->nan);
+    if (!isfinite(o->scale))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a finite scale but found %f", (double)o->scale);
+    return TN_OK;
+}
+
+static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o, tn_error *err)
+{
+    const tn_dtype_info *t = tn_dtype_get(to), *f = tn_dtype_get(from);
+    if (!t || !f)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a cast needs two known types but found one from %s to %s",
+                       f ? f->name : "an unknown type", t ? t->name : "an unknown type");
+    tn_status status = check_options(o, err);
+    if (status != TN_OK)
+        return status;
+    if (f->kind == TN_KIND_COMPLEX && t->kind != TN_KIND_COMPLEX && !o->drop_imaginary)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s to %s would lose the imaginary parts", f->name, t->name);
+    return TN_OK;
+}
+
+tn_status tn_cast_check(tn_dtype to, tn_dtype from, const tn_cast_options *options, tn_error *err)
+{
+    tn_cast_options own = { 0 };
+    tn_take_options(&own, sizeof own, options);
+    return check_pair(to, from, &own, err);
+}
+
+/* The flags that the options turn into errors. */
+static unsigned refused_flags(const tn_dtype_info *to, const tn_cast_options *o)
+{
+    bool inf = tn_dtype_has_infinity(to), nan = tn_dtype_has_nan(to);
+    unsigned refused = 0;
+    if (o->overflow == TN_OVERFLOW_ERROR || (o->overflow == TN_OVERFLOW_INF && !inf) ||
+        (o->overflow == TN_OVERFLOW_NAN && !inf && !nan))
+        refused |= TN_ENCODED_OVERFLOW;
+    if (o->nan == TN_NAN_ERROR || (o->nan == TN_NAN_KEEP && !nan && to->kind != TN_KIND_BOOL))
+        refused |= TN_ENCODED_NAN;
+    return refused;
+}
+
+/* --- one element, by the definition -------------------------------------- */
+
+/* The value as float32, times the scale, in float32. */
+static tn_number scaled(tn_number x, float scale)
+{
+    const tn_dtype_info *f32 = tn_dtype_get(TN_FLOAT32);
+    const tn_encode_rules rules = tn_encode_rules_for(f32, NULL);
+    unsigned ignored = 0;
+    uint32_t bits = (uint32_t)tn_number_encode(f32, &rules, x, 0, &ignored);
+    float y;
+    memcpy(&y, &bits, sizeof y);
+    if (x.class != TN_NUMBER_NAN)
+        y *= scale;
+    memcpy(&bits, &y, sizeof bits);
+    if (x.class == TN_NUMBER_FINITE && isinf(y))        /* no infinity, but beyond the largest of every type */
+        return (tn_number){ .negative = signbit(y), .significand = 1, .exponent = 2000 };
+    return tn_number_decode(f32, bits);
+}
+
+/* What is to be encoded. */
+static tn_number number_of(const tn_cast_plan *plan, uint64_t code)
+{
+    tn_number x = tn_number_decode(plan->from, code);
+    return plan->args.has_scale ? scaled(x, plan->args.scale) : x;
+}
+
+static uint64_t define(const tn_cast_plan *plan, uint64_t code, uint64_t index, unsigned *flags)
+{
+    return tn_number_encode(plan->to, &plan->args.rules, number_of(plan, code), index, flags);
+}
+
+/* --- the plan ------------------------------------------------------------ */
+
+static tn_dtype half_type(tn_dtype dtype)
+{
+    return dtype == TN_COMPLEX64 ? TN_FLOAT32 : dtype == TN_COMPLEX128 ? TN_FLOAT64 : dtype;
+}
+
+static tn_cast_parts parts_of(tn_dtype to, tn_dtype from)
+{
+    bool t = half_type(to) != to, f = half_type(from) != from;
+    return t && f ? TN_PARTS_BOTH : f ? TN_PARTS_DROP : t ? TN_PARTS_ADD : TN_PARTS_REAL;
+}
+
+/* Whether rounding a float64 to odd in float32 first leaves this type's own
+ * rounding as it was: float32 has at least two bits more at every magnitude. */
+static bool narrow_enough(const tn_dtype_info *to)
+{
+    if (to->kind == TN_KIND_FLOAT)
+        return to->exponent_bits <= 8 && to->mantissa_bits <= 21;
+    return to->bits <= 16;
+}
+
+static bool use(tn_cast_plan *plan, tn_cast_fn kernel, tn_cast_fn second, bool needs_second)
+{
+    if (!kernel || (needs_second && !second))
+        return false;
+    plan->kernel = kernel;
+    plan->second = second;
+    plan->route = needs_second ? TN_ROUTE_FLOAT32 : TN_ROUTE_KERNEL;
+    return true;
+}
+
+/* To a type that has every value of the source: any rounding will do, but the
+ * kernels know no options. */
+static bool choose_exact(tn_cast_plan *plan, const tn_kernels *k)
+{
+    tn_dtype to = plan->to->dtype, from = plan->from->dtype;
+    if (to == TN_FLOAT32)
+        return use(plan, k->to_f32[from], NULL, false);
+    if (to == TN_FLOAT64 && from == TN_FLOAT32)
+        return use(plan, k->f32_to_f64, NULL, false);
+    if (to == TN_FLOAT64)
+        return use(plan, k->to_f32[from], k->f32_to_f64, true);
+    return false;
+}
+
+static bool choose_rounding(tn_cast_plan *plan, const tn_kernels *k)
+{
+    tn_dtype to = plan->to->dtype, from = plan->from->dtype;
+    bool scale = plan->args.has_scale;
+    if (!scale && from == TN_FLOAT16 && to == TN_BFLOAT16 && use(plan, k->f16_to_bf16, NULL, false))
+        return true;
+    if (!scale && from == TN_BFLOAT16 && to == TN_FLOAT16 && use(plan, k->bf16_to_f16, NULL, false))
+        return true;
+    if (from == TN_FLOAT32)
+        return use(plan, k->from_f32[to], NULL, false);
+    if (from != TN_FLOAT64)
+        return use(plan, k->to_f32[from], k->from_f32[to], true);
+    if (scale)
+        return use(plan, k->f64_to_f32, k->from_f32[to], true);
+    if (to == TN_FLOAT32)
+        return use(plan, k->f64_to_f32, NULL, false);
+    return narrow_enough(plan->to) && use(plan, k->f64_to_f32_odd, k->from_f32[to], true);
+}
+
+static void choose_route(tn_cast_plan *plan, const tn_kernels *k, const tn_cast_options *o)
+{
+    /* Every code that both types have stays what it is. */
+    bool plain = !plan->args.has_scale && (o->nan == TN_NAN_KEEP || !tn_dtype_has_nan(plan->from)) &&
+                 (o->overflow != TN_OVERFLOW_SATURATE || !tn_dtype_has_infinity(plan->from));
+    /* A product that is infinite in float32 looks like an infinity to a kernel. */
+    bool watched = plan->args.has_scale && plan->refused & TN_ENCODED_OVERFLOW && tn_dtype_has_infinity(plan->to);
+
+    plan->route = TN_ROUTE_COPY;
+    if (plain && plan->to == plan->from)
+        return;
+    if (plain && choose_exact(plan, k))
+        return;
+    if (o->round == TN_ROUND_EVEN && !watched && choose_rounding(plan, k))
+        return;
+    plan->route = plan->from->bits <= 8 && o->round != TN_ROUND_STOCHASTIC ? TN_ROUTE_TABLE : TN_ROUTE_DEFINITION;
+    for (unsigned code = 0; plan->route == TN_ROUTE_TABLE && code < 1u << plan->from->bits; code++) {
+        unsigned flags = 0;
+        plan->table[code] = define(plan, code, 0, &flags);
+        plan->table_flags[code] = (uint8_t)flags;
+    }
+}
+
+static tn_status make_plan(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
+                           tn_byte_order order, const tn_cast_options *options, tn_error *err)
+{
+    tn_cast_options own = { 0 };
+    tn_take_options(&own, sizeof own, options);
+    tn_status status = check_pair(to, from, &own, err);
+    if (status != TN_OK)
+        return status;
+    *plan = (tn_cast_plan){
+        .to = tn_dtype_get(half_type(to)),
+        .from = tn_dtype_get(half_type(from)),
+        .to_name = tn_dtype_get(half_type(to))->name,
+        .to_dtype = to,
+        .from_dtype = from,
+        .parts = parts_of(to, from),
+        .swapper = kernels->swap,
+        .first = own.first,
+        .refuses_every_nan = own.nan == TN_NAN_ERROR,
+    };
+    if (order != TN_LITTLE_ENDIAN && order != TN_BIG_ENDIAN)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%d is no byte order", (int)order);
+    if (order != TN_HOST_ORDER && plan->from->swap_bytes > 1)
+        plan->swap = plan->from->swap_bytes;
+    plan->refused = refused_flags(plan->to, &own);
+    plan->args = (tn_kernel_args){
+        .rules = tn_encode_rules_for(plan->to, &own), .scale = own.scale, .has_scale = own.scale != 0,
+    };
+    plan->first_args.rules = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
+    choose_route(plan, kernels, &own);
+    return TN_OK;
+}
+
+/* A table is made of products: in the default floating-point environment, as in the work of a pool. */
+tn_status tn_cast_plan_with(tn_cast_plan *plan, const tn_kernels *kernels, tn_dtype to, tn_dtype from,
+                            tn_byte_order order, const tn_cast_options *options, tn_error *err)
+{
+    fenv_t callers;
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
+    tn_status status = make_plan(plan, kernels, to, from, order, options, err);
+    fesetenv(&callers);
+    return status;
+}
+
+tn_status tn_cast_plan_make(tn_cast_plan *plan, tn_dtype to, tn_dtype from, tn_byte_order order,
+                            const tn_cast_options *options, tn_error *err)
+{
+    return tn_cast_plan_with(plan, tn_kernels_get(), to, from, order, options, err);
+}
+
+/* --- real elements in host order ------------------------------------------ */
+
+static unsigned cast_through_float32(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n)
+{
+    float middle[BLOCK];
+    unsigned flags = 0;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t count = n - i < BLOCK ? n - i : BLOCK;
+        plan->kernel(middle, src + tn_dense_offset(i, plan->from->bits), count, &plan->first_args);
+        flags |= plan->second(dst + tn_dense_offset(i, plan->to->bits), middle, count, &plan->args);
+    }
+    return flags;
+}
+
+static unsigned cast_codes(const tn_cast_plan *plan, uint64_t *codes, size_t n, uint64_t index)
+{
+    unsigned flags = 0;
+    if (plan->route == TN_ROUTE_TABLE)
+        for (size_t i = 0; i < n; i++) {
+            flags |= plan->table_flags[codes[i]];
+            codes[i] = plan->table[codes[i]];
+        }
+    else if (!plan->args.has_scale)
+        return tn_codes_cast(plan->to, &plan->args.rules, plan->from, codes, n, index);
+    else
+        for (size_t i = 0; i < n; i++)
+            codes[i] = define(plan, codes[i], index + i, &flags);
+    return flags;
+}
+
+/* The last byte may have bits that no element owns. */
+static void clear_unused_bits(uint8_t *dst, size_t n, unsigned bits)
+{
+    unsigned used = (unsigned)(n % 8 * bits % 8);
+    if (used)
+        dst[tn_dense_bytes(n, bits) - 1] &= (uint8_t)((1u << used) - 1);
+}
+
+static unsigned cast_by_code(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
+{
+    uint64_t codes[CODES];
+    unsigned flags = 0, to = plan->to->bits, from = plan->from->bits;
+    for (size_t i = 0; i < n; i += CODES) {
+        size_t count = n - i < CODES ? n - i : CODES;
+        for (size_t k = 0; k < count; k++)
+            codes[k] = tn_code_get(src, i + k, from);
+        flags |= cast_codes(plan, codes, count, index + i);
+        for (size_t k = 0; k < count; k++)
+            tn_code_put(dst, i + k, to, codes[k]);
+    }
+    clear_unused_bits(dst, n, to);
+    return flags;
+}
+
+static void copy_codes(uint8_t *dst, const uint8_t *src, size_t n, unsigned bits)
+{
+    if (n)
+        memcpy(dst, src, tn_dense_bytes(n, bits));
+    clear_unused_bits(dst, n, bits);
+}
+
+static unsigned cast_real(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
+{
+    switch (plan->route) {
+    case TN_ROUTE_COPY:
+        copy_codes(dst, src, n, plan->to->bits);
+        return 0;
+    case TN_ROUTE_KERNEL:
+        return plan->kernel(dst, src, n, &plan->args);
+    case TN_ROUTE_FLOAT32:
+        return cast_through_float32(plan, dst, src, n);
+    default:
+        return cast_by_code(plan, dst, src, n, index);
+    }
+}
+
+/* --- byte order and complex numbers --------------------------------------- */
+
+/* Every other element of `size` bytes. */
+static void take_real_parts(uint8_t *dst, const uint8_t *src, size_t n, size_t size)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy(dst + i * size, src + 2 * i * size, size);
+}
+
+static void add_imaginary_parts(uint8_t *dst, const uint8_t *src, size_t n, size_t size)
+{
+    for (size_t i = 0; i < n; i++) {
+        memcpy(dst + 2 * i * size, src + i * size, size);
+        memset(dst + (2 * i + 1) * size, 0, size);
+    }
+}
+
+/* At most BLOCK elements. */
+static unsigned cast_staged(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
+{
+    uint8_t host[BLOCK * MAX_ELEMENT], half[BLOCK * MAX_ELEMENT / 2];
+    unsigned flags;
+    if (plan->swap) {
+        plan->swapper(host, src, tn_dense_bytes(n, tn_dtype_get(plan->from_dtype)->bits), plan->swap);
+        src = host;
+    }
+    switch (plan->parts) {
+    case TN_PARTS_DROP:
+        take_real_parts(half, src, n, plan->from->bits / 8u);
+        return cast_real(plan, dst, half, n, index);
+    case TN_PARTS_ADD:
+        flags = cast_real(plan, half, src, n, index);
+        add_imaginary_parts(dst, half, n, plan->to->bits / 8u);
+        return flags;
+    case TN_PARTS_BOTH:
+        return cast_real(plan, dst, src, 2 * n, 2 * index);
+    default:
+        return cast_real(plan, dst, src, n, index);
+    }
+}
+
+static unsigned cast_any(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
+{
+    if (!plan->swap && plan->parts == TN_PARTS_REAL)
+        return cast_real(plan, dst, src, n, index);
+    if (!plan->swap && plan->parts == TN_PARTS_BOTH)
+        return cast_real(plan, dst, src, 2 * n, 2 * index);
+    unsigned to = tn_dtype_get(plan->to_dtype)->bits, from = tn_dtype_get(plan->from_dtype)->bits, flags = 0;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t count = n - i < BLOCK ? n - i : BLOCK;
+        flags |= cast_staged(plan, dst + tn_dense_offset(i, to), src + tn_dense_offset(i, from), count, index + i);
+    }
+    return flags;
+}
+
+/* --- what was refused ------------------------------------------------------ */
+
+/* Element `i` in host order at the start of `element`, the number that was to be encoded, and its flags. */
+static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, uint64_t index, uint8_t *element,
+                        tn_number *x)
+{
+    const tn_dtype_info *whole = tn_dtype_get(plan->from_dtype);
+    unsigned bits = plan->from->bits, flags = 0;
+    if (whole->bits < 8)
+        element[0] = (uint8_t)tn_code_get(src, i, whole->bits);
+    else if (plan->swap)
+        plan->swapper(element, src + tn_dense_offset(i, whole->bits), whole->bits / 8u, plan->swap);
+    else
+        memcpy(element, src + tn_dense_offset(i, whole->bits), whole->bits / 8u);
+
+    unsigned parts = plan->parts == TN_PARTS_BOTH ? 2 : 1;
+    for (unsigned k = 0; k < parts && !(flags & plan->refused); k++) {
+        uint64_t code = tn_code_get(element, k, bits);
+        define(plan, code, parts * index + k, &flags);
+        *x = number_of(plan, code);
+    }
+    return flags & plan->refused;
+}
+
+void tn_element_text(char *text, size_t cap, uint64_t index, uint32_t rank, const int64_t *shape)
+{
+    uint64_t at_dim[TN_MAX_RANK];
+    for (uint32_t i = rank; i-- > 0; index /= (uint64_t)shape[i])
+        at_dim[i] = index % (uint64_t)shape[i];
+    size_t length = (size_t)snprintf(text, cap, rank ? "element [" : "the element");
+    for (uint32_t i = 0; i < rank && length < cap; i++)
+        length += (size_t)snprintf(text + length, cap - length, "%s%" PRIu64, i ? ", " : "", at_dim[i]);
+    if (rank && length < cap)
+        snprintf(text + length, cap - length, "]");
+}
+
+/* Enough digits to see that a value is beyond a limit: those of float32 at least. */
+static void write_value(char *text, size_t cap, tn_dtype dtype, const void *element)
+{
+    const tn_dtype_info *type = tn_dtype_get(dtype);
+    bool short_float = type->kind == TN_KIND_FLOAT && type->mantissa_bits < 23;
+    tn_value_format(text, cap, short_float ? TN_FLOAT32 : dtype, tn_value_get(dtype, element, 0));
+}
+
+static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_number x, unsigned flags, const char *where,
+                        tn_error *err)
+{
+    char value[100], limit[100], scale[100] = "";
+    uint8_t code[8];
+    bool zero = x.class == TN_NUMBER_FINITE && x.significand == 0;
+    bool below = plan->to->specials == TN_SPECIALS_E8M0 && (x.negative || zero);
+    /* Products are float32's. */
+    const tn_dtype_info *left = plan->args.has_scale && plan->to->dtype == TN_FLOAT64 ? tn_dtype_get(TN_FLOAT32) : plan->to;
+    write_value(value, sizeof value, plan->from_dtype, element);
+    if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, which the NaN mode refuses", where, value);
+    if (flags & TN_ENCODED_NAN)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, and %s has no NaN (--nan zero makes it 0)", where, value, plan->to_name);
+    if (plan->args.has_scale)
+        snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
+    tn_code_put(code, 0, left->bits < 8 ? 8 : left->bits, tn_dtype_limit(left, x.negative || below));
+    write_value(limit, sizeof limit, left->dtype, code);
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, %s%s %s's %s %s", where, value, scale,
+                   below ? "below" : "beyond", left->name,
+                   below ? "smallest" : x.negative ? "lowest" : "largest", limit);
+}
+
+static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t n, uint64_t first, uint32_t rank,
+                              const int64_t *shape, tn_error *err)
+{
+    uint8_t element[MAX_ELEMENT];
+    tn_number x = { 0 };
+    char where[200];
+    for (size_t i = 0; i < n; i++) {
+        unsigned flags = look_at(plan, src, i, plan->first + first + i, element, &x);
+        if (flags) {
+            tn_element_text(where, sizeof where, first + i, rank, shape);
+            return refuse(plan, element, x, flags, where, err);
+        }
+    }
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "a kernel refused an element of %s that the definition allows",
+                   plan->from->name);
+}
+
+tn_status tn_cast_block(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+                        uint32_t rank, const int64_t *shape, tn_error *err)
+{
+    unsigned flags = cast_any(plan, dst, src, n, plan->first + first);
+    if (flags & plan->refused)
+        return refuse_first(plan, src, n, first, rank, shape, err);
+    return TN_OK;
+}

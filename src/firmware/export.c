@@ -1,0 +1,631 @@
+/* firmware/export.c - tensors of a file as C source or as a flat image. */
+#include "base/checked.h"
+#include "base/options.h"
+#include "store/kept.h"
+#include "store/stream.h"
+#include "firmware/c_files.h"
+#include "firmware/c_names.h"
+#include "firmware/c_text.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_NAME = 1000 };   /* texts of that length every compiler takes */
+
+typedef struct job {
+    const tn_file    *in;
+    tn_export_options o;
+    tn_export_result  result;
+    tn_c_export       e;
+    tn_c_tensor      *tensors;
+    char              name[TN_EXPORT_MAX_NAME + 1];
+    tn_arena          arena;
+    tn_c_files        files;
+    tn_buf            text;     /* on its way into a file */
+    uint8_t          *made;     /* a window of elements that are not the source's own */
+    uint64_t          done, to_do;      /* bytes of data */
+    bool              output_failed;    /* the error's text names its file already */
+} job;
+
+/* ---- reading ---- */
+
+/* Takes the next n bytes of a part, whole elements. */
+typedef tn_status (*take_fn)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
+
+static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, take_fn take, void *context, tn_error *err)
+{
+    tn_stream stream = { 0 };
+    const uint8_t *bytes;
+    size_t n = 1;
+    tn_status status = tn_part_readable(t, p, err);
+    if (!status)
+        status = tn_stream_open(&stream, file, t, p, 0, p->nbytes, tn_part_checksum(p), err);
+    while (!status && n) {
+        status = tn_stream_next(&stream, &bytes, &n, err);
+        if (!status && n)
+            status = take(context, bytes, n, err);
+    }
+    if (!status)
+        status = tn_stream_check(&stream, t, p, err);
+    tn_stream_free(&stream);
+    return status;
+}
+
+/* ---- scales and zero points ---- */
+
+/* Going through the parameters of one tensor. */
+typedef struct survey {
+    tn_mli_version mli;
+    tn_c_tensor   *c;
+    uint64_t       index;
+    float          largest;     /* scale; before it is known 0 */
+} survey;
+
+static tn_status find_largest(void *context, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    survey *s = context;
+    for (size_t i = 0; i < n / sizeof(float); i++, s->index++) {
+        float scale;
+        memcpy(&scale, bytes + i * sizeof scale, sizeof scale);
+        if (!(scale > 0) || isinf(scale))
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scale %.9g at %llu: MLI expects a finite one above 0",
+                           tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index);
+        s->largest = scale > s->largest ? scale : s->largest;
+    }
+    return TN_OK;
+}
+
+static tn_status fail_scale(const survey *s, float scale, int32_t frac_bits, tn_error *err)
+{
+    const char *type = s->c->type->name;
+    bool shared = s->mli == TN_MLI_1_1 && s->c->axis >= 0;
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: "
+                   "\"tenon convert --cast f32\" and, of that, --cast %s%s chooses scales that are",
+                   tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index, s->mli == TN_MLI_2_0 ? 15 : 31,
+                   frac_bits, shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
+                   shared ? ",per=tensor" : "");
+}
+
+/* All fit as integers; the last one is kept. */
+static tn_status check_scales(void *context, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    survey *s = context;
+    for (size_t i = 0; i < n / sizeof(float); i++, s->index++) {
+        float scale;
+        memcpy(&scale, bytes + i * sizeof scale, sizeof scale);
+        int32_t frac_bits = s->mli == TN_MLI_2_0 ? tn_c_scale_frac(s->mli, scale) : s->c->frac_bits;
+        if (!tn_c_scale_integer(s->mli, scale, frac_bits, &s->c->scale))
+            return fail_scale(s, scale, frac_bits, err);
+    }
+    return TN_OK;
+}
+
+/* What a tensor can be cast to where MLI has no structure for it as it is. */
+static const char *fixed_point_for(const tn_c_tensor *c)
+{
+    return c->type->dtype == TN_INT8 ? "fx8,frac=auto" : "fx16,frac=auto";
+}
+
+static tn_status check_zeros(void *context, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    survey *s = context;
+    for (size_t i = 0; i < n / sizeof(int32_t); i++, s->index++) {
+        memcpy(&s->c->zero, bytes + i * sizeof(int32_t), sizeof(int32_t));
+        if (s->c->zero < INT16_MIN || s->c->zero > INT16_MAX)
+            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: zero point %d at %llu: MLI expects -32768 to 32767: "
+                           "\"tenon convert --cast %s\" makes fixed point of it", tn_quote_z(s->c->source->name).text, s->c->zero,
+                           (unsigned long long)s->index, fixed_point_for(s->c));
+    }
+    return TN_OK;
+}
+
+static tn_status plan_parameters(const job *j, tn_c_tensor *c, float largest, tn_error *err)
+{
+    const tn_tensor *t = c->source;
+    survey s = { .mli = j->o.mli, .c = c };
+    c->axis = t->scaling->axis;
+    c->frac_bits = tn_c_scale_frac(s.mli, largest);
+    tn_status status = read_part(j->in, t, &t->parts[1], check_scales, &s, err);
+    s.index = 0;
+    if (!status && t->nparts > 2)
+        status = read_part(j->in, t, &t->parts[2], check_zeros, &s, err);
+    return status;
+}
+
+/* ---- what a tensor becomes ---- */
+
+static tn_status fail_type(const tn_tensor *t, const char *found, const char *advice, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: MLI has no structure for %s: %s, or leave it out (--only)",
+                   tn_quote_z(t->name).text, found, advice);
+}
+
+static tn_status check_version(const job *j, const tn_c_tensor *c, tn_error *err)
+{
+    const char *name = c->type->name, *mli = tn_c_versions[j->o.mli].name;
+    if (c->type->ours[j->o.mli])
+        return TN_OK;
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: MLI %s has no %s: --mli %s has, and \"tenon convert --cast %s\" makes "
+                   "fixed point of it", tn_quote_z(c->source->name).text, mli, name, c->type->kind == TN_C_FP ? "2.0" : "1.1 or 2.0",
+                   fixed_point_for(c));
+}
+
+static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
+{
+    const tn_tensor *t = c->source;
+    const tn_dtype_info *info = tn_dtype_get(t->dtype);
+    char found[80];
+    c->type = tn_c_type_find(TN_C_FP, t->dtype);
+    if (c->type)
+        return check_version(j, c, err);
+    if (!info)
+        return tn_part_readable(t, &t->parts[0], err);
+    snprintf(found, sizeof found, "plain %s", info->name);
+    return fail_type(t, found, info->kind == TN_KIND_FLOAT ? "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it"
+                     : "\"tenon convert --cast f32\" and, of that, --cast fx16,frac=auto makes fixed point", err);
+}
+
+static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *err)
+{
+    int32_t least = j->o.mli == TN_MLI_2_0 ? INT8_MIN : 0, most = j->o.mli == TN_MLI_2_0 ? INT8_MAX : UINT8_MAX;
+    if (c->frac_bits >= least && c->frac_bits <= most)
+        return TN_OK;
+    bool below = c->frac_bits < least;
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: frac_bits is %d, MLI %s expects %d to %d: \"tenon convert --cast "
+                   "%s,frac=%s\" makes it so%s", tn_quote_z(c->source->name).text, c->frac_bits, tn_c_versions[j->o.mli].name, least, most,
+                   c->type->name, below ? "0" : "auto", below ? ", cutting larger values; --mli 2.0 has numbers below 0" : "");
+}
+
+static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
+{
+    const tn_tensor *t = c->source;
+    tn_dtype codes = t->parts[0].array.dtype;
+    survey s = { .mli = j->o.mli, .c = c };
+    tn_status status = read_part(j->in, t, &t->parts[1], find_largest, &s, err);
+    if (status)
+        return status;
+    if (t->nparts == 2 && t->scaling->axis < 0 && tn_c_frac_bits(s.largest, &c->frac_bits)) {
+        c->type = tn_c_type_find(TN_C_FX, codes);
+        if (c->type)
+            return check_frac_bits(j, c, err);
+    }
+    c->type = tn_c_type_find(TN_C_SA, codes);
+    if (!c->type && codes == TN_INT16)
+        return fail_type(t, "int16 but with one scale that is a power of two and no zero points",
+                         "\"tenon convert --cast fx16,frac=auto\" makes it so", err);
+    if (!c->type)
+        return fail_type(t, tn_dtype_get(codes)->name, "\"tenon convert --cast fx8,frac=auto\" makes int8 of it", err);
+    status = check_version(j, c, err);
+    return status ? status : plan_parameters(j, c, s.largest, err);
+}
+
+static tn_status plan_type(const job *j, tn_c_tensor *c, tn_error *err)
+{
+    const tn_tensor *t = c->source;
+    char found[160];
+    if (tn_form_is_sparse(t->form)) {
+        snprintf(found, sizeof found, "form %s", t->form);
+        return fail_type(t, found, "\"tenon convert --form dense\" makes all elements of it", err);
+    }
+    if (tn_form_has_datatype(t)) {
+        snprintf(found, sizeof found, "codes of datatype %s", tn_quote_z(t->scaling->datatype).text);
+        return fail_type(t, found, "\"tenon convert --cast f32\" makes values of it", err);
+    }
+    if (strcmp(t->form, "dense") == 0)
+        return plan_dense(j, c, err);
+    if (strcmp(t->form, "scaled") == 0 && t->scaling)
+        return plan_scaled(j, c, err);
+    snprintf(found, sizeof found, "form %s", tn_quote_z(t->form).text);
+    return fail_type(t, found, "\"tenon convert\" has no other for it", err);
+}
+
+static tn_status plan_shape(const job *j, tn_c_tensor *c, tn_error *err)
+{
+    const tn_tensor *t = c->source;
+    const tn_quoted quoted = tn_quote_z(t->name);
+    const char *name = quoted.text;
+    if (t->rank > TN_MLI_MAX_RANK)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: has %u dimensions, MLI at most %d: leave it out (--only)", name,
+                       t->rank, TN_MLI_MAX_RANK);
+    c->rank = t->rank ? t->rank : 1;
+    c->shape[0] = 1;
+    for (uint32_t i = 0; i < t->rank; i++)
+        c->shape[i] = t->shape[i];
+    tn_status status = tn_shape_count(c->rank, c->shape, &c->count);
+    if (status)
+        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no number of elements", name);
+    if (c->count == 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: is empty, MLI expects at least one element: leave it out (--only)",
+                       name);
+    uint64_t most = tn_c_versions[j->o.mli].most;
+    if (c->count > most || tn_c_array_bytes(c, j->o.mli, TN_C_DATA) > most)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: %llu elements of type %s, MLI %s counts at most %llu bytes: "
+                       "leave it out (--only)", name, (unsigned long long)c->count, c->type->name, tn_c_versions[j->o.mli].name,
+                       (unsigned long long)most);
+    return TN_OK;
+}
+
+static tn_status plan_tensor(const job *j, tn_c_tensor *c, tn_error *err)
+{
+    size_t length = strlen(c->source->name);
+    if (length > LONGEST_NAME)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: a name of %zu bytes, at most %d can be in a text: \"tenon convert "
+                       "--rename\" gives it another", tn_quote_z(c->source->name).text, length, LONGEST_NAME);
+    tn_status status = plan_type(j, c, err);
+    return status ? status : plan_shape(j, c, err);
+}
+
+/* ---- which tensors, and where they go ---- */
+
+static bool is_chosen(const job *j, const char *name, bool *used)
+{
+    bool chosen = j->o.nonly == 0;
+    for (size_t i = 0; i < j->o.nonly; i++)
+        if (fnmatch(j->o.only[i], name, 0) == 0)
+            chosen = used[i] = true;
+    return chosen;
+}
+
+/* Identifiers are of all tensors, so that they do not depend on which are chosen. */
+static tn_status name_tensors(job *j, const char ***ids, tn_error *err)
+{
+    size_t n = tn_file_count(j->in);
+    const char **names = tn_arena_zalloc(&j->arena, n, sizeof *names);
+    *ids = tn_arena_zalloc(&j->arena, n, sizeof **ids);
+    if (!names || !*ids)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        names[i] = tn_file_tensor(j->in, i)->name;
+    return tn_c_identifiers(names, n, &j->arena, *ids, err);
+}
+
+static tn_status plan_tensors(job *j, bool *used, tn_error *err)
+{
+    const char **ids;
+    size_t n = tn_file_count(j->in);
+    tn_status status = name_tensors(j, &ids, err);
+    j->tensors = tn_arena_zalloc(&j->arena, n, sizeof *j->tensors);
+    if (!status && !j->tensors)
+        status = tn_fail_nomem(err);
+    for (size_t i = 0; i < n && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(j->in, i);
+        if (!is_chosen(j, t->name, used))
+            continue;
+        tn_c_tensor *c = &j->tensors[j->result.tensors++];
+        *c = (tn_c_tensor){ .source = t, .id = ids[i], .axis = -1 };
+        status = plan_tensor(j, c, err);
+    }
+    return status;
+}
+
+/* Everything is written, as text or as it is. */
+static tn_status check_kept(const job *j, tn_error *err)
+{
+    tn_kept kept = { .max_bytes = j->in->max_bytes };
+    for (size_t i = 0; i < j->result.tensors; i++)
+        for (uint32_t k = 0; k < j->tensors[i].source->nparts; k++)
+            tn_kept_add_part(&kept, j->tensors[i].source, &j->tensors[i].source->parts[k]);
+    return tn_kept_check(&kept, err);
+}
+
+static tn_status plan(job *j, tn_error *err)
+{
+    bool *used = tn_arena_zalloc(&j->arena, j->o.nonly + 1, sizeof *used);
+    tn_status status = used ? plan_tensors(j, used, err) : tn_fail_nomem(err);
+    for (size_t i = 0; i < j->o.nonly && !status; i++)
+        if (!used[i])
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(j->o.only[i]).text);
+    if (!status && j->result.tensors == 0)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "there is no tensor to export");
+    return status ? status : check_kept(j, err);
+}
+
+/* In an image everything is aligned alike; in source only data is, and the rest as its elements are. */
+static void place_array(job *j, tn_c_tensor *c, tn_c_array array, uint64_t end[2])
+{
+    uint64_t bytes = tn_c_array_bytes(c, j->o.mli, array), begin = 0;
+    bool with_data = array == TN_C_DATA || j->o.binary;
+    uint64_t align = with_data ? j->o.align : tn_dtype_get(tn_c_array_type(c, j->o.mli, array))->bits / 8;
+    if (!bytes)
+        return;
+    tn_align_u64(end[!with_data], align, &begin);       /* cannot wrap: so much is in no file */
+    c->at[array] = begin;
+    uint64_t grown = begin + bytes - end[!with_data];
+    end[!with_data] = begin + bytes;
+    if (array == TN_C_DATA)
+        j->result.data_bytes += grown;
+    else
+        j->result.parameter_bytes += grown;
+}
+
+static tn_status place(job *j, tn_error *err)
+{
+    tn_export_result *r = &j->result;
+    uint64_t end[2] = { 0, 0 };
+    for (size_t i = 0; i < r->tensors; i++) {
+        tn_c_tensor *c = &j->tensors[i];
+        uint64_t bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA);
+        for (tn_c_array a = TN_C_DATA; a < TN_C_ARRAYS; a++)
+            place_array(j, c, a, end);
+        r->structure_bytes += tn_c_versions[j->o.mli].bytes + (j->o.binary ? 0 : 8);    /* two pointers in the list */
+        r->name_bytes += j->o.binary ? 0 : strlen(c->source->name) + 1;
+        if (bytes > r->largest_bytes) {
+            r->largest = c->source;
+            r->largest_bytes = bytes;
+        }
+        j->to_do += bytes;
+    }
+    if (j->o.binary && end[0] > UINT32_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "an image of %llu bytes: expected at most 4294967295 (--only leaves tensors out)",
+                       (unsigned long long)end[0]);
+    j->e = (tn_c_export){ .name = j->name, .mli = j->o.mli, .align = j->o.align, .section = j->o.section, .binary = j->o.binary,
+                          .tensors = j->tensors, .count = r->tensors, .image_bytes = end[0] };
+    return TN_OK;
+}
+
+static void report(const job *j)
+{
+    for (size_t i = 0; j->o.report && i < j->result.tensors; i++) {
+        const tn_c_tensor *c = &j->tensors[i];
+        char identifier[TN_EXPORT_MAX_NAME + TN_C_WORDS_MAX + 40];
+        snprintf(identifier, sizeof identifier, "%s_tensor_%s", j->name, c->id);
+        tn_export_tensor one = { .source = c->source, .identifier = identifier, .type = c->type->name, .rank = c->rank, .shape = c->shape,
+                            .frac_bits = c->type->kind == TN_C_FX ? c->frac_bits : 0, .axis = c->axis,
+                            .offset = j->o.binary ? c->at[TN_C_DATA] : 0, .structure_bytes = tn_c_versions[j->o.mli].bytes };
+        one.data_bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA);
+        for (tn_c_array a = TN_C_ZERO; a < TN_C_ARRAYS; a++)
+            one.parameter_bytes += tn_c_array_bytes(c, j->o.mli, a);
+        j->o.report(j->o.context, &one);
+    }
+}
+
+/* ---- writing ---- */
+
+static tn_status put(job *j, tn_c_file *file, const void *data, size_t n, tn_error *err)
+{
+    tn_status status = tn_c_file_write(file, data, n, err);
+    j->output_failed |= status != TN_OK;
+    return status;
+}
+
+/* What has gathered in the text. */
+static tn_status flush(job *j, tn_c_file *file, tn_error *err)
+{
+    tn_status status = j->text.bad ? tn_fail_nomem(err) : put(j, file, j->text.data, j->text.size, err);
+    j->text.size = 0;
+    return status;
+}
+
+/* An array on its way. */
+typedef struct writing {
+    job         *j;
+    tn_c_tensor *c;
+    tn_c_array   array;
+    unsigned     column;
+    uint64_t     index;         /* of the next element */
+} writing;
+
+static tn_status step(job *j, size_t n, tn_error *err)
+{
+    j->done += n;
+    if (j->o.progress && j->o.progress(j->o.context, j->done, j->to_do))
+        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
+    return TN_OK;
+}
+
+static tn_status put_image_elements(job *j, tn_dtype dtype, const uint8_t *elements, size_t n, tn_error *err)
+{
+    unsigned unit = tn_dtype_get(dtype)->bits / 8;
+    if (TN_HOST_ORDER != TN_LITTLE_ENDIAN) {
+        tn_swap_bytes(j->made, elements, n * unit, unit);
+        elements = j->made;
+    }
+    return put(j, &j->files.first, elements, n * unit, err);
+}
+
+static tn_status put_elements(writing *w, const uint8_t *elements, size_t n, tn_error *err)
+{
+    job *j = w->j;
+    tn_dtype dtype = tn_c_array_type(w->c, j->o.mli, w->array);
+    size_t bad;
+    if (j->o.binary)
+        return put_image_elements(j, dtype, elements, n, err);
+    if (!tn_c_put_elements(&j->text, dtype, elements, n, &w->column, &bad))
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: element %llu is infinite or NaN, which C has no constant for "
+                       "(--binary takes it)", tn_quote_z(w->c->source->name).text, (unsigned long long)(w->index + bad));
+    return flush(j, &j->files.first, err);
+}
+
+static tn_status take_elements(void *context, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    writing *w = context;
+    size_t from = w->array == TN_C_DATA ? tn_dtype_get(w->c->type->dtype)->bits / 8 : sizeof(float);
+    const uint8_t *elements = bytes;
+    if (w->array != TN_C_DATA) {
+        tn_c_array_make(w->c, w->j->o.mli, w->array, bytes, n / from, w->j->made);
+        elements = w->j->made;
+    }
+    tn_status status = put_elements(w, elements, n / from, err);
+    w->index += n / from;
+    if (!status && w->array == TN_C_DATA)
+        status = step(w->j, n, err);
+    return status;
+}
+
+/* Zero points that the source does not have. */
+static tn_status put_zeros(writing *w, uint64_t count, tn_error *err)
+{
+    job *j = w->j;
+    if (!j->o.binary) {
+        tn_buf_puts(&j->text, "    0");         /* and so are the others */
+        return TN_OK;
+    }
+    tn_status status = TN_OK;
+    memset(j->made, 0, TN_WINDOW);
+    for (uint64_t left = count * sizeof(int16_t); left && !status;) {
+        size_t n = (size_t)tn_min_u64(left, TN_WINDOW);
+        status = put(j, &j->files.first, j->made, n, err);
+        left -= n;
+    }
+    return status;
+}
+
+static tn_status pad(job *j, uint64_t to, tn_error *err)
+{
+    static const uint8_t nothing[TN_EXPORT_MAX_ALIGN];
+    uint64_t n = to - j->files.first.size;
+    return n ? put(j, &j->files.first, nothing, (size_t)n, err) : TN_OK;
+}
+
+static tn_status write_array(job *j, tn_c_tensor *c, tn_c_array array, tn_error *err)
+{
+    const tn_tensor *t = c->source;
+    const tn_part *part = array == TN_C_DATA ? &t->parts[0] : array != TN_C_ZERO ? &t->parts[1] : t->nparts > 2 ? &t->parts[2] : NULL;
+    uint64_t count = tn_c_array_count(c, j->o.mli, array);
+    writing w = { .j = j, .c = c, .array = array };
+    tn_status status = TN_OK;
+    if (count == 0)
+        return TN_OK;
+    if (j->o.binary)
+        status = pad(j, c->at[array], err);
+    else
+        tn_c_put_array_begin(&j->text, &j->e, c, array);
+    if (!status)
+        status = part ? read_part(j->in, t, part, take_elements, &w, err) : put_zeros(&w, count, err);
+    if (!status && !j->o.binary) {
+        tn_c_put_array_end(&j->text);
+        status = flush(j, &j->files.first, err);
+    }
+    return status;
+}
+
+static tn_status write_tensor(job *j, tn_c_tensor *c, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (tn_c_array a = TN_C_DATA; a < TN_C_ARRAYS && !status; a++)
+        status = write_array(j, c, a, err);
+    if (!status && !j->o.binary) {
+        tn_c_put_structure(&j->text, &j->e, c);
+        status = flush(j, &j->files.first, err);
+    }
+    return status;
+}
+
+static tn_status write_both(job *j, tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (!j->o.binary)
+        tn_c_put_source_begin(&j->text, &j->e);
+    for (size_t i = 0; i < j->result.tensors && !status; i++)
+        status = write_tensor(j, &j->tensors[i], err);
+    if (!status && !j->o.binary) {
+        tn_c_put_source_list(&j->text, &j->e);
+        status = flush(j, &j->files.first, err);
+    }
+    j->e.crc = j->files.first.crc;
+    if (!status && !j->o.binary) {
+        tn_c_put_source_end(&j->text, &j->e);
+        status = flush(j, &j->files.first, err);
+    }
+    if (status)
+        return status;
+    tn_c_put_header(&j->text, &j->e);
+    return flush(j, &j->files.second, err);
+}
+
+static tn_status write_files(job *j, const char *folder, tn_error *err)
+{
+    j->made = malloc(TN_WINDOW);
+    if (!j->made)
+        return tn_fail_nomem(err);
+    j->output_failed = true;
+    tn_status status = tn_c_files_open(&j->files, folder, j->name, j->o.binary ? ".bin" : ".c", ".h", j->o.replace, err);
+    if (status)
+        return status;
+    tn_sink_listen(j->files.first.sink, (tn_listener){ j->o.note, j->o.context, j->files.first.path });
+    tn_sink_listen(j->files.second.sink, (tn_listener){ j->o.note, j->o.context, j->files.second.path });
+    j->output_failed = false;
+    status = write_both(j, err);
+    if (tn_file_intact(j->in, NULL)) {
+        status = tn_file_settle(j->in, status, err);
+        j->output_failed = false;
+    }
+    if (status) {
+        tn_c_files_abandon(&j->files);
+        return status;
+    }
+    j->output_failed = true;
+    return tn_c_files_publish(&j->files, err);
+}
+
+/* ---- all of it ---- */
+
+static bool is_section(const char *text)
+{
+    static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._$-";
+    size_t n = strlen(text);
+    return n > 0 && n <= TN_EXPORT_MAX_SECTION && strspn(text, taken) == n;
+}
+
+static tn_status take_options(job *j, const tn_export_options *given, tn_error *err)
+{
+    tn_take_options(&j->o, sizeof j->o, given);
+    if (!j->o.align)
+        j->o.align = TN_EXPORT_ALIGN;
+    if (j->o.mli > TN_MLI_2_0)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no MLI version %d", (int)j->o.mli);
+    if (!tn_is_power_of_two(j->o.align) || j->o.align < TN_EXPORT_ALIGN || j->o.align > TN_EXPORT_MAX_ALIGN)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "alignment %llu: expected a power of two from %d to %d",
+                       (unsigned long long)j->o.align, TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN);
+    if (j->o.section && !is_section(j->o.section))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "section %s: expected letters, digits, '.', '_', '$' and '-', at most %d of them",
+                       tn_quote_z(j->o.section).text, TN_EXPORT_MAX_SECTION);
+    if (j->o.name && !tn_c_is_prefix(j->o.name))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "name %s: expected letters, digits and single underscores between them, a letter "
+                       "first and at most %d of them", tn_quote_z(j->o.name).text, TN_EXPORT_MAX_NAME);
+    if (j->o.name)
+        snprintf(j->name, sizeof j->name, "%s", j->o.name);
+    else
+        tn_c_prefix(tn_file_shard_name(j->in, 0), j->name);
+    memcpy(j->result.name, j->name, sizeof j->result.name);
+    return TN_OK;
+}
+
+static tn_status run(job *j, const char *folder, tn_error *err)
+{
+    tn_status status = plan(j, err);
+    if (!status)
+        status = place(j, err);
+    if (!status)
+        report(j);
+    if (!status && folder)
+        status = write_files(j, folder, err);
+    if (status && status != TN_ERR_CANCELLED && !j->output_failed)
+        tn_error_in_file(err, tn_file_shard_name(j->in, 0));
+    return status;
+}
+
+tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_options *given, tn_export_result *result, tn_error *err)
+{
+    tn_error own;
+    job *j = calloc(1, sizeof *j);
+    if (!j)
+        return tn_fail_nomem(err);
+    err = err ? err : &own;
+    j->in = file;
+    tn_status status = take_options(j, given, err);
+    if (!status)
+        status = run(j, folder, err);
+    if (!status && result)
+        *result = j->result;
+    tn_buf_free(&j->text);
+    tn_arena_free(&j->arena);
+    free(j->made);
+    free(j);
+    return status;
+}

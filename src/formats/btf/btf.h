@@ -1,0 +1,34 @@
+/* formats/btf/btf.h - what the files of this folder share.
+ *
+ *     u64 n, u64 offset[n]        the table: where each record begins
+ *     u64 rank, u8 type, u8 layout, u8 reserved[6], u64 dims[rank]
+ *       dense: the elements
+ *       COO:   u64 N, u64 rank, u64 index[N][rank], u64 N, then N elements
+ *     zeros up to a multiple of 8
+ *
+ * Everything is little-endian.  There are no names: tensors are called "0", "1" ... */
+#ifndef TN_CONTAINER_BTF_H
+#define TN_CONTAINER_BTF_H
+
+#include "store/file.h"
+#include "store/writer.h"
+
+enum {
+    BTF_WORD = 8,               /* bytes of every number but elements, and what records are padded to */
+    BTF_HEADER = 16,            /* bytes of a record before its dimensions */
+    BTF_RESERVED = 6,
+    BTF_TYPES = 10
+};
+
+enum { BTF_DENSE = 0, BTF_COO_TFRT = 1, BTF_COO = 2 };     /* layout: 1 is what TensorFlow Runtime has for COO */
+
+/* --- read.c --- */
+
+tn_status tn_btf_open(tn_file *file, tn_error *err);
+
+/* --- write.c --- */
+
+tn_status tn_btf_plan(tn_writer *w, tn_error *err);
+tn_status tn_btf_finish(tn_writer *w, tn_error *err);
+
+#endif

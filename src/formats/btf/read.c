@@ -1,0 +1,369 @@
+/* formats/btf/read.c - the table of offsets, the records, and how they lie.
+ *
+ * Records may lie anywhere and in any order.  Where that is not as a writer
+ * would have it the file is readable all the same, with a warning. */
+#include "formats/btf/btf.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/vector.h"
+#include "store/dims.h"
+#include "store/ranges.h"
+#include "tensor/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The file has numbers only; these are the names TensorFlow Runtime prints. */
+static const char *const type_names[BTF_TYPES] = {
+    "i8", "i16", "i32", "i64", "f32", "f64", "ui8", "ui16", "ui32", "ui64",
+};
+
+static const char *type_name(const tn_dtype_info *type)
+{
+    return type->btf >= 0 ? type_names[type->btf] : NULL;
+}
+
+const tn_format tn_format_btf = {
+    .info = { .name = "btf", .suffix = ".btf", .title = "Binary Tensor Format of TensorFlow Runtime: dense and COO, no names",
+              .reads = true, .writes = true },
+    .open = tn_btf_open,
+    .type_name = type_name,
+    .index_type = TN_UINT64,
+    .min_align = BTF_WORD,
+    .plan = tn_btf_plan,
+    .finish = tn_btf_finish,
+};
+
+typedef struct reader {
+    tn_file         *file;
+    const tn_source *source;
+    uint64_t         size;      /* of the file */
+    uint64_t         table_end;
+    uint64_t         said;      /* bytes of the table and of all that records say before their data, so far */
+    tn_piece        *records;   /* where they lie, without their padding; numbered as tensors are */
+    size_t           count, cap;
+    bool             disordered;
+} reader;
+
+/* 8 bytes of the table can name a record again that says much.  Records that lie apart say no more than the file has
+ * bytes, and so neither may others; but in a small file they may say this much. */
+enum { ALWAYS_SAID = 64 << 10 };
+
+/* The tensor being read. */
+typedef struct subject {
+    tn_entry e;
+    uint64_t next;              /* first byte of the record not yet taken */
+    uint64_t shape_at;          /* where the dimensions that were taken last stand */
+    uint8_t  layout;
+    tn_part  indices;           /* of a COO tensor */
+} subject;
+
+/* --- one record --- */
+
+/* The next n bytes. */
+static tn_status take(reader *r, subject *s, void *to, size_t n, const char *what, tn_error *err)
+{
+    uint64_t most = r->size < ALWAYS_SAID ? ALWAYS_SAID : r->size;
+    if (n > r->size - s->next)
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: its %s takes %zu bytes but the file ends after %llu",
+                       tn_quote_z(s->e.name).text, what, n, (unsigned long long)(r->size - s->next));
+    r->said += n;
+    if (r->said > most)
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: too many records overlap: expected the table and their headers in "
+                       "at most %llu bytes but up to here they take %llu", tn_quote_z(s->e.name).text, (unsigned long long)most,
+                       (unsigned long long)r->said);
+    tn_status status = tn_source_read(r->source, s->next, to, n, err);
+    s->next += n;
+    return status;
+}
+
+static tn_dtype type_of(uint8_t code)
+{
+    for (int dtype = 0; dtype < TN_DTYPE_COUNT; dtype++) {
+        const tn_dtype_info *type = tn_dtype_get((tn_dtype)dtype);
+        if (type && type->btf == code)
+            return (tn_dtype)dtype;
+    }
+    return TN_UNKNOWN;
+}
+
+static void check_reserved(reader *r, const subject *s, const uint8_t *reserved)
+{
+    static const uint8_t zeros[BTF_RESERVED];
+    if (memcmp(reserved, zeros, sizeof zeros) != 0)
+        tn_file_warn(r->file, s->e.at + BTF_HEADER - BTF_RESERVED, "tensor %s: its reserved bytes are not 0",
+                     tn_quote_z(s->e.name).text);
+}
+
+static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *err)
+{
+    uint8_t h[BTF_HEADER];
+    tn_status status = take(r, s, h, sizeof h, "header", err);
+    if (status)
+        return status;
+    *rank = tn_load_u64le(h);
+    s->e.dtype = type_of(h[8]);
+    s->layout = h[9];
+    if (s->e.dtype == TN_UNKNOWN)
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 8, "tensor %s: expected a type from 0 to %d but found %u",
+                       tn_quote_z(s->e.name).text, BTF_TYPES - 1, h[8]);
+    if (s->layout > BTF_COO)
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 9, "tensor %s: expected layout 0 (dense), 1 or 2 (COO) but found %u",
+                       tn_quote_z(s->e.name).text, h[9]);
+    if (s->layout == BTF_COO_TFRT)
+        tn_file_warn(r->file, s->e.at + 9, "tensor %s: its layout is 1, TensorFlow Runtime's code for COO: the specification "
+                     "has 2", tn_quote_z(s->e.name).text);
+    check_reserved(r, s, h + BTF_HEADER - BTF_RESERVED);
+    return TN_OK;
+}
+
+/* `n` dimensions, at most TN_MAX_RANK. */
+static tn_status take_dims(reader *r, subject *s, uint64_t n, const char *what, tn_dims *dims, tn_error *err)
+{
+    uint8_t bytes[TN_MAX_RANK * BTF_WORD];
+    tn_error why;
+    s->shape_at = s->next;
+    dims->rank = 0;
+    tn_status status = take(r, s, bytes, (size_t)n * BTF_WORD, what, err);
+    for (uint64_t i = 0; i < n && !status; i++)
+        if (tn_dims_add(dims, tn_load_u64le(bytes + i * BTF_WORD), &why))
+            status = tn_fail(err, why.status, s->shape_at + i * BTF_WORD, "tensor %s: %s", tn_quote_z(s->e.name).text, why.text);
+    return status;
+}
+
+static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims, tn_error *err)
+{
+    if (rank > (r->size - s->next) / BTF_WORD)
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: it has %llu dimensions but the file ends after %llu bytes",
+                       tn_quote_z(s->e.name).text, (unsigned long long)rank, (unsigned long long)(r->size - s->next));
+    if (rank > TN_MAX_RANK)
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: expected at most %d dimensions but found %llu",
+                       tn_quote_z(s->e.name).text, TN_MAX_RANK, (unsigned long long)rank);
+    return take_dims(r, s, rank, "shape", dims, err);
+}
+
+/* An array that begins here, after its shape; what follows it is next. */
+static tn_status take_array(const reader *r, subject *s, const tn_array *a, const char *what, tn_storage *to, tn_error *err)
+{
+    uint64_t n, left = r->size - s->next;
+    if (tn_array_nbytes(a, &n))
+        return tn_fail(err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected its %s in at most %lld bytes but shape %s of %s takes more",
+                       tn_quote_z(s->e.name).text, what, (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text,
+                       type_name(tn_dtype_get(a->dtype)));
+    if (n > left)
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: its %s takes %llu bytes but the file ends after %llu",
+                       tn_quote_z(s->e.name).text, what, (unsigned long long)n, (unsigned long long)left);
+    *to = (tn_storage){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)), .encoding_name = "raw",
+                        .order = TN_LITTLE_ENDIAN };
+    s->next += n;
+    return TN_OK;
+}
+
+/* The two shapes say how many entries there are: one row of indices and one value for each. */
+static tn_status take_entries(reader *r, subject *s, uint32_t rank, const int64_t **shape, tn_error *err)
+{
+    tn_dims dims;
+    tn_status status = take_dims(r, s, 2, "shape of indices", &dims, err);
+    if (!status && dims.dims[1] != (int64_t)rank)
+        status = tn_fail(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD, "tensor %s: expected rows of %u indices, as many as it has dimensions, "
+                         "but found %lld", tn_quote_z(s->e.name).text, rank, (long long)dims.dims[1]);
+    if (!status && !(*shape = tn_dims_keep(&dims, &r->file->arena, NULL, 0)))
+        status = tn_fail_nomem(err);
+    return status;
+}
+
+/* Indices and values; the entry's array becomes the values. */
+static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *err)
+{
+    tn_dims count;
+    const int64_t *shape = NULL;
+    uint64_t elements;
+    if (tn_shape_count(dims->rank, dims->dims, &elements))
+        return tn_fail(err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected at most %lld elements but shape %s has more",
+                       tn_quote_z(s->e.name).text, (long long)INT64_MAX, tn_show_shape(dims->rank, dims->dims).text);
+    tn_status status = take_entries(r, s, dims->rank, &shape, err);
+    if (status)
+        return status;
+    s->indices = (tn_part){ .role = "indices", .array = { .dtype = TN_UINT64, .rank = 2, .shape = shape } };
+    status = take_array(r, s, &s->indices.array, "array of indices", &s->indices.storage, err);
+    s->indices.nbytes = s->indices.storage.size;
+    if (!status)
+        status = take_dims(r, s, 1, "number of values", &count, err);
+    if (status)
+        return status;
+    if (count.dims[0] != shape[0])
+        return tn_fail(err, TN_ERR_CORRUPT, s->shape_at, "tensor %s: expected %lld values, as many as rows of indices, but found %lld",
+                       tn_quote_z(s->e.name).text, (long long)shape[0], (long long)count.dims[0]);
+    s->e.form = "coo";
+    s->e.value_dtype = s->e.dtype;
+    s->e.value_rank = s->e.rank;
+    s->e.value_shape = s->e.shape;
+    s->e.rank = 1;
+    s->e.shape = shape;
+    s->e.companions = &s->indices;
+    s->e.ncompanions = 1;
+    return TN_OK;
+}
+
+static tn_status take_record(reader *r, subject *s, tn_error *err)
+{
+    tn_file *f = r->file;
+    const tn_tensor *last = f->count ? &f->tensors[f->count - 1] : NULL;
+    tn_dims dims;
+    uint64_t rank = 0;
+    tn_status status = take_header(r, s, &rank, err);
+    if (!status)
+        status = take_shape(r, s, rank, &dims, err);
+    if (status)
+        return status;
+    s->e.rank = dims.rank;
+    s->e.shape = tn_dims_keep(&dims, &f->arena, last ? last->shape : NULL, last ? last->rank : 0);
+    if (!s->e.shape)
+        return tn_fail_nomem(err);
+    if (s->layout != BTF_DENSE)
+        status = take_coo(r, s, &dims, err);
+    if (!status)
+        status = take_array(r, s, &(tn_array){ .dtype = s->e.dtype, .rank = s->e.rank, .shape = s->e.shape }, "data", &s->e.storage,
+                            err);
+    return status ? status : tn_file_add(f, &s->e, err);
+}
+
+/* --- the table --- */
+
+static tn_status note_record(reader *r, uint64_t begin, uint64_t end, tn_error *err)
+{
+    tn_piece *grown = tn_grow(r->records, r->count, &r->cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    r->records = grown;
+    r->disordered |= r->count && begin < r->records[r->count - 1].end;
+    r->records[r->count] = (tn_piece){ .begin = begin, .end = end, .number = r->count };
+    r->count++;
+    return TN_OK;
+}
+
+/* The record that entry i of the table, which stands at byte `at`, says is at `begin`. */
+static tn_status read_record(reader *r, size_t i, uint64_t at, uint64_t begin, tn_error *err)
+{
+    char name[24];
+    int n = snprintf(name, sizeof name, "%zu", i);
+    subject s = { .e = { .name = tn_arena_text(&r->file->arena, name, (size_t)n), .at = begin }, .next = begin };
+    if (!s.e.name)
+        return tn_fail_nomem(err);
+    if (begin < r->table_end || begin > r->size)
+        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor \"%s\": expected its record between %llu, the end of the table, and %llu, "
+                       "the end of the file, but found it at %llu", name, (unsigned long long)r->table_end,
+                       (unsigned long long)r->size, (unsigned long long)begin);
+    if (begin % BTF_WORD)
+        tn_file_warn(r->file, at, "tensor \"%s\": expected its record at a multiple of %d but found it at %llu", name, BTF_WORD,
+                     (unsigned long long)begin);
+    tn_status status = take_record(r, &s, err);
+    return status ? status : note_record(r, begin, s.next, err);
+}
+
+/* Offsets are taken a few at a time: a table that lies costs no memory. */
+static tn_status read_records(reader *r, uint64_t n, tn_error *err)
+{
+    enum { MANY = 512 };
+    uint8_t offsets[MANY * BTF_WORD];
+    tn_status status = TN_OK;
+    for (uint64_t first = 0; first < n && !status; first += MANY) {
+        size_t count = n - first < MANY ? (size_t)(n - first) : MANY;
+        uint64_t at = BTF_WORD * (1 + first);
+        status = tn_source_read(r->source, at, offsets, count * BTF_WORD, err);
+        for (size_t i = 0; i < count && !status; i++)
+            status = read_record(r, (size_t)first + i, at + i * BTF_WORD, tn_load_u64le(offsets + i * BTF_WORD), err);
+    }
+    return status;
+}
+
+static tn_status read_table(reader *r, tn_error *err)
+{
+    uint8_t count[BTF_WORD];
+    if (r->size < sizeof count)
+        return tn_fail(err, TN_ERR_TRUNCATED, r->size, "expected the number of tensors, %d bytes, but the file has %llu", BTF_WORD,
+                       (unsigned long long)r->size);
+    tn_status status = tn_source_read(r->source, 0, count, sizeof count, err);
+    uint64_t n = tn_load_u64le(count), most = r->size / BTF_WORD - 1;
+    if (!status && n > most)
+        status = tn_fail(err, TN_ERR_TRUNCATED, 0, "expected at most %llu tensors, whose offsets the file has room for, but found %llu",
+                         (unsigned long long)most, (unsigned long long)n);
+    if (status)
+        return status;
+    r->table_end = r->said = BTF_WORD * (1 + n);
+    return read_records(r, n, err);
+}
+
+/* --- how the records lie --- */
+
+static const char *name_of(const reader *r, const tn_piece *which)
+{
+    return r->file->tensors[which->number].name;
+}
+
+/* A record that begins before an earlier one ends. */
+static void note_overlap(reader *r, const tn_piece *earlier, const tn_piece *later)
+{
+    tn_tensor *t = &r->file->tensors[later->number];
+    if (later->begin != earlier->begin) {
+        tn_file_warn(r->file, later->begin, "tensor \"%s\": its record begins inside that of \"%s\", which ends at %llu", t->name,
+                     name_of(r, earlier), (unsigned long long)earlier->end);
+        return;
+    }
+    tn_file_warn(r->file, later->begin, "tensor \"%s\": its record is that of \"%s\"", t->name, name_of(r, earlier));
+    if (t->nparts == 1 && t->parts[0].nbytes)
+        t->tied = name_of(r, earlier);
+}
+
+/* What lies between a record (NULL: the table) and `end`, where another one begins or the file ends. */
+static tn_status check_between(reader *r, const tn_piece *last, uint64_t end, tn_error *err)
+{
+    static const uint8_t zeros[BTF_WORD];
+    uint8_t bytes[BTF_WORD];
+    uint64_t from = last ? last->end : r->table_end;
+    size_t padding = last ? (size_t)(-(last->end - last->begin) % BTF_WORD) : 0;
+    padding = padding < end - from ? padding : (size_t)(end - from);
+    tn_status status = tn_source_read(r->source, from, bytes, padding, err);
+    if (status)
+        return status;
+    if (memcmp(bytes, zeros, padding) != 0)
+        tn_file_warn(r->file, from, "tensor \"%s\": its padding is not 0", name_of(r, last));
+    from += padding;
+    if (from < end) {
+        tn_file_warn(r->file, from, end < r->size ? "%llu bytes belong to no record" : "%llu bytes at the end belong to no record",
+                     (unsigned long long)(end - from));
+        r->file->left_out = "bytes that belong to no record";
+    }
+    return TN_OK;
+}
+
+static tn_status check_places(reader *r, tn_error *err)
+{
+    const tn_piece *last = NULL, *same = NULL;   /* the one that reaches farthest; the first one that begins where this one does */
+    tn_status status = TN_OK;
+    if (r->disordered)
+        tn_sort_by_place(r->records, r->count, sizeof *r->records);
+    for (size_t i = 0; i < r->count && !status; i++) {
+        const tn_piece *next = &r->records[i];
+        bool again = same && same->begin == next->begin;
+        if (tn_overlaps(last, next))
+            note_overlap(r, again ? same : last, next);
+        else
+            status = check_between(r, last, next->begin, err);
+        same = again ? same : next;
+        last = last && last->end >= next->end ? last : next;
+    }
+    return status ? status : check_between(r, last, r->size, err);
+}
+
+tn_status tn_btf_open(tn_file *file, tn_error *err)
+{
+    reader r = { .file = file, .source = file->shards[0].source };
+    r.size = tn_source_size(r.source);
+    tn_status status = read_table(&r, err);
+    if (!status)
+        status = check_places(&r, err);
+    free(r.records);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* formats/btf/write.c - every place is known before any data: records follow
+ * the table one after the other, each padded to a multiple of 8. */
+#include "formats/btf/btf.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/vector.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- planning --- */
+
+static const tn_out_entry *first_entry(const tn_writer *w, size_t tensor)
+{
+    return &w->entries[w->first_entry[tensor]];
+}
+
+static bool is_coo(const tn_tensor *t)
+{
+    return strcmp(t->form, "coo") == 0;
+}
+
+static tn_status check_options(const tn_writer *w, tn_error *err)
+{
+    const tn_create_options *o = &w->options;
+    if (o->align != BTF_WORD)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "btf has its data at multiples of %d and cannot align it to %llu",
+                       BTF_WORD, (unsigned long long)o->align);
+    if (o->btf_coo_code < 0 || o->btf_coo_code > BTF_COO)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected 1 or 2 as the layout code of COO but found %d", o->btf_coo_code);
+    if (w->nmeta && !o->drop_metadata)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "btf cannot hold metadata (--drop-metadata)");
+    return TN_OK;
+}
+
+/* A name is its tensor's place in the table, or is lost. */
+static tn_status check_name(const tn_writer *w, size_t i, tn_error *err)
+{
+    char place[24];
+    const char *name = first_entry(w, i)->name;
+    snprintf(place, sizeof place, "%zu", i);
+    if (w->options.drop_names || strcmp(name, place) == 0)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: btf has no names and it would be called \"%s\" (--drop-names)",
+                   tn_quote_z(name).text, place);
+}
+
+static tn_status check_array(const tn_tensor *t, const tn_part *p, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
+    if (type->btf < 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf has no type %s: it has integers of 8 to 64 bits, "
+                       "float32 and float64 (--cast)", tn_quote_z(t->name).text, type->name);
+    if (p->storage.physical)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf cannot hold padding", tn_quote_z(t->name).text);
+    return TN_OK;
+}
+
+static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
+{
+    const tn_out_entry *e = first_entry(w, i);
+    const tn_tensor *t = e->whole;
+    if (!is_coo(t) && strcmp(t->form, "dense") != 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf holds dense and coo tensors but found form %s%s",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text, strcmp(t->form, "csr") == 0 ? " (--form coo)" : "");
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        tn_status status = check_array(t, &t->parts[k], err);
+        if (status)
+            return status;
+        if (e[k].encoding != TN_ENCODING_RAW || e[k].checksum != TN_CHECKSUM_NONE)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "btf can hold neither compressed data nor checksums");
+    }
+    if (is_coo(t) && tn_dtype_get(t->parts[1].array.dtype)->bits != 64)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf has indices of 64 bits but found %s "
+                       "(--form coo,index=int64)",
+                       tn_quote_z(t->name).text, tn_dtype_get(t->parts[1].array.dtype)->name);
+    if ((e->nmeta || t->layout) && !w->options.drop_metadata)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: btf cannot hold its %s (--drop-metadata)",
+                       tn_quote_z(t->name).text, e->nmeta ? "metadata" : "layout");
+    return check_name(w, i, err);
+}
+
+/* Bytes before the first array of a record. */
+static uint64_t head_bytes(const tn_tensor *t)
+{
+    return BTF_HEADER + BTF_WORD * (uint64_t)(t->rank + (is_coo(t) ? 2 : 0));
+}
+
+/* Takes `n` bytes from *at on. */
+static bool take(uint64_t *at, uint64_t n)
+{
+    return tn_add_u64(*at, n, at) && *at <= INT64_MAX;
+}
+
+/* Places the arrays of one tensor; *at becomes the place of the next record. */
+static bool place(tn_out_entry *e, uint64_t *at)
+{
+    bool fits = take(at, head_bytes(e->whole));
+    if (is_coo(e->whole)) {
+        e[1].offset = *at;
+        fits = fits && take(at, e[1].nbytes) && take(at, BTF_WORD);
+    }
+    e->offset = *at;
+    return fits && take(at, e->nbytes) && tn_align_u64(*at, BTF_WORD, at);
+}
+
+tn_status tn_btf_plan(tn_writer *w, tn_error *err)
+{
+    uint64_t at = BTF_WORD * (1 + (uint64_t)w->ntensors);
+    uint32_t file;
+    tn_status status = check_options(w, err);
+    for (size_t i = 0; i < w->ntensors && !status; i++)
+        status = check_tensor(w, i, err);
+    for (size_t i = 0; i < w->ntensors && !status; i++)
+        if (!place(&w->entries[w->first_entry[i]], &at))
+            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes");
+    if (!status)
+        status = tn_writer_add_file(w, w->path, &file, err);
+    if (!status)
+        w->files[file].end = at;
+    return status;
+}
+
+/* --- finishing --- */
+
+static void put_word(tn_buf *b, uint64_t v)
+{
+    uint8_t bytes[BTF_WORD];
+    for (int i = 0; i < BTF_WORD; i++)
+        bytes[i] = (uint8_t)(v >> 8 * i);
+    tn_buf_put(b, bytes, sizeof bytes);
+}
+
+static uint64_t record_of(const tn_out_entry *e)
+{
+    return (is_coo(e->whole) ? e[1].offset : e->offset) - head_bytes(e->whole);
+}
+
+static void put_table(const tn_writer *w, tn_buf *b)
+{
+    put_word(b, w->ntensors);
+    for (size_t i = 0; i < w->ntensors; i++)
+        put_word(b, record_of(first_entry(w, i)));
+}
+
+/* All of a record before its first array. */
+static void put_head(const tn_writer *w, const tn_out_entry *e, tn_buf *b)
+{
+    const tn_tensor *t = e->whole;
+    int coo = w->options.btf_coo_code ? w->options.btf_coo_code : BTF_COO;
+    put_word(b, t->rank);
+    tn_buf_putc(b, (char)tn_dtype_get(t->dtype)->btf);
+    tn_buf_putc(b, (char)(is_coo(t) ? coo : BTF_DENSE));
+    tn_buf_fill(b, 0, BTF_RESERVED);
+    for (uint32_t i = 0; i < t->rank; i++)
+        put_word(b, (uint64_t)t->shape[i]);
+    if (is_coo(t)) {
+        put_word(b, (uint64_t)e->shape[0]);
+        put_word(b, t->rank);
+    }
+}
+
+static tn_status flush(tn_writer *w, tn_buf *b, uint64_t at, tn_error *err)
+{
+    tn_status status = b->bad ? tn_fail_nomem(err) : tn_writer_put(w, 0, at, b->data, b->size, err);
+    b->size = 0;
+    return status;
+}
+
+static tn_status write_record(tn_writer *w, const tn_out_entry *e, tn_buf *b, tn_error *err)
+{
+    put_head(w, e, b);
+    tn_status status = flush(w, b, record_of(e), err);
+    if (!status && is_coo(e->whole)) {
+        put_word(b, (uint64_t)e->shape[0]);
+        status = flush(w, b, e->offset - BTF_WORD, err);
+    }
+    tn_buf_fill(b, 0, (size_t)(-e->nbytes % BTF_WORD));
+    return status ? status : flush(w, b, e->offset + e->nbytes, err);
+}
+
+tn_status tn_btf_finish(tn_writer *w, tn_error *err)
+{
+    tn_buf b = { 0 };
+    put_table(w, &b);
+    tn_status status = flush(w, &b, 0, err);
+    for (size_t i = 0; i < w->ntensors && !status; i++)
+        status = write_record(w, first_entry(w, i), &b, err);
+    tn_buf_free(&b);
+    return status;
+}

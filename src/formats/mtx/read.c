@@ -1,0 +1,334 @@
+/* formats/mtx/read.c - one matrix as text, called after the file unless a
+ * note says otherwise. */
+#include "formats/mtx/mtx.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "tensor/array.h"
+#include "tensor/layout.h"
+
+#include <string.h>
+
+static bool same_letters(const char *a, const char *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (tn_lower(a[i]) != tn_lower(b[i]))
+            return false;
+    return true;
+}
+
+static int probe(const uint8_t *head, size_t n)
+{
+    size_t banner = strlen(TN_MTX_BANNER);
+    return n >= banner && same_letters((const char *)head, TN_MTX_BANNER, banner) ? 100 : 0;
+}
+
+/* Text has no types of its own: every one can be spelled. */
+static const char *type_name(const tn_dtype_info *type)
+{
+    return type->name;
+}
+
+const tn_format tn_format_mtx = {
+    .info = {
+        .name = "mtx", .suffix = TN_MTX_SUFFIX, .title = "MatrixMarket: one matrix as text, coordinate or array",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = probe,
+    .open = tn_mtx_open,
+    .type_name = type_name,
+    .min_align = 1,
+    .plan = tn_mtx_plan,
+    .finish = tn_mtx_finish,
+};
+
+/* --- for writing too --- */
+
+tn_dtype tn_mtx_usual_type(tn_mtx_field field)
+{
+    static const tn_dtype types[] = {
+        [TN_MTX_REAL] = TN_FLOAT64, [TN_MTX_INTEGER] = TN_INT64, [TN_MTX_UNSIGNED] = TN_UINT64, [TN_MTX_COMPLEX] = TN_COMPLEX128,
+        [TN_MTX_PATTERN] = TN_BOOL,
+    };
+    return types[field];
+}
+
+bool tn_mtx_may_hold(tn_mtx_field field, const tn_dtype_info *type)
+{
+    switch (field) {
+    case TN_MTX_REAL:     return type->kind == TN_KIND_FLOAT;
+    case TN_MTX_COMPLEX:  return type->kind == TN_KIND_COMPLEX;
+    case TN_MTX_PATTERN:  return type->kind == TN_KIND_BOOL;
+    case TN_MTX_UNSIGNED: return type->kind == TN_KIND_UINT;
+    default:              return type->kind != TN_KIND_FLOAT && type->kind != TN_KIND_COMPLEX;
+    }
+}
+
+tn_dtype tn_mtx_usual_index(const int64_t shape[2])
+{
+    return shape[0] <= INT32_MAX && shape[1] <= INT32_MAX ? TN_INT32 : TN_INT64;
+}
+
+/* --- the banner --- */
+
+typedef struct word {
+    const char *text;
+    int         means;
+} word;
+
+/* The next word of the banner, one of a list that ends in NULL. */
+static const char *take_word(tn_mtx_reader *r, const char *p, const word *words, const char *what, int *means)
+{
+    p = tn_mtx_skip_blanks(p, r->end);
+    size_t n = (size_t)(tn_mtx_word_end(p, r->end) - p);
+    for (const word *w = words; w->text; w++) {
+        if (n == strlen(w->text) && same_letters(p, w->text, n)) {
+            *means = w->means;
+            return p + n;
+        }
+    }
+    return tn_mtx_refuse(r, p, "%s", what);
+}
+
+/* What there is no sense in. */
+static const char *check_words(tn_mtx_reader *r, const char *p)
+{
+    const char *what = NULL;
+    if (r->array && r->field == TN_MTX_PATTERN)
+        what = "values, which a pattern has none of, in an array";
+    else if (r->symmetry == TN_MTX_HERMITIAN && r->field != TN_MTX_COMPLEX)
+        what = "complex values in a hermitian matrix";
+    else if (r->symmetry == TN_MTX_SKEW && (r->field == TN_MTX_PATTERN || r->field == TN_MTX_UNSIGNED))
+        what = "values with a sign in a skew-symmetric matrix";
+    return what ? tn_mtx_refuse(r, p, "%s", what) : p;
+}
+
+static const char *take_banner(tn_mtx_reader *r)
+{
+    static const word banner[] = { { TN_MTX_BANNER, 0 }, { NULL, 0 } };
+    static const word objects[] = { { "matrix", 0 }, { NULL, 0 } };
+    static const word formats[] = { { "coordinate", 0 }, { "array", 1 }, { NULL, 0 } };
+    static const word fields[] = {
+        { "real", TN_MTX_REAL }, { "double", TN_MTX_REAL }, { "integer", TN_MTX_INTEGER }, { "complex", TN_MTX_COMPLEX },
+        { "pattern", TN_MTX_PATTERN }, { "unsigned-integer", TN_MTX_UNSIGNED }, { NULL, 0 },
+    };
+    static const word symmetries[] = {
+        { "general", TN_MTX_GENERAL }, { "symmetric", TN_MTX_SYMMETRIC }, { "skew-symmetric", TN_MTX_SKEW },
+        { "hermitian", TN_MTX_HERMITIAN }, { NULL, 0 },
+    };
+    int object, format = 0, field = 0, symmetry = 0;
+    if (r->text == r->end || *r->text != '%')
+        return tn_mtx_refuse(r, r->text, "the banner %s", TN_MTX_BANNER);
+    const char *p = take_word(r, r->text, banner, "the banner " TN_MTX_BANNER, &object);
+    if (p)
+        p = take_word(r, p, objects, "\"matrix\"", &object);
+    if (p)
+        p = take_word(r, p, formats, "\"coordinate\" or \"array\"", &format);
+    const char *kinds = p;
+    if (p)
+        p = take_word(r, p, fields, "\"real\", \"double\", \"integer\", \"unsigned-integer\", \"complex\" or \"pattern\"", &field);
+    if (!p)
+        return NULL;
+    r->array = format;
+    r->field = (tn_mtx_field)field;
+    kinds = tn_mtx_skip_blanks(kinds, r->end);
+    r->field_word = tn_arena_text(&r->file->arena, kinds, (size_t)(p - kinds));
+    p = take_word(r, p, symmetries, "\"general\", \"symmetric\", \"skew-symmetric\" or \"hermitian\"", &symmetry);
+    r->symmetry = (tn_mtx_symmetry)symmetry;
+    if (p)
+        p = check_words(r, kinds) ? tn_mtx_end_line(r, p) : NULL;
+    if (p && !r->field_word)
+        return tn_fail_nomem(r->err), NULL;
+    return p;
+}
+
+/* --- the size line --- */
+
+static const char *take_size(tn_mtx_reader *r, const char *p, const char *what, uint64_t *size)
+{
+    uint64_t n = 0;
+    p = tn_mtx_skip_blanks(p, r->end);
+    const char *first = p, *end = tn_mtx_word_end(p, r->end);
+    for (; p < end && *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n) || n > INT64_MAX)
+            break;
+    *size = n;
+    return p > first && p == end ? p : tn_mtx_refuse(r, first, "%s below 2^63", what);
+}
+
+/* Lines of so few bytes are possible, the last one without its end. */
+static uint64_t shortest_line(const tn_mtx_reader *r)
+{
+    uint64_t value = r->field == TN_MTX_COMPLEX ? 4 : r->field == TN_MTX_PATTERN ? 0 : 2;
+    return r->array ? value : 4 + value;
+}
+
+/* Values of an array that are listed. */
+static uint64_t listed_values(const tn_mtx_reader *r)
+{
+    uint64_t rows = (uint64_t)r->shape[0], columns = (uint64_t)r->shape[1], all = rows * columns;
+    switch (r->symmetry) {
+    case TN_MTX_GENERAL: return all;
+    case TN_MTX_SKEW:    return (all - rows) / 2;
+    default:             return (all - rows) / 2 + rows;
+    }
+}
+
+static const char *check_size(tn_mtx_reader *r, const char *line, const char *p, uint64_t number)
+{
+    uint64_t left = (uint64_t)(r->end - p), at = (uint64_t)(line - r->text), elements;
+    if (r->symmetry != TN_MTX_GENERAL && r->shape[0] != r->shape[1]) {
+        tn_fail(r->err, TN_ERR_CORRUPT, at, "line %llu: expected as many rows as columns in a matrix with a symmetry but found "
+                "%lld and %lld", (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
+        return NULL;
+    }
+    if (tn_shape_count(2, r->shape, &elements)) {
+        tn_fail(r->err, TN_ERR_LIMIT, at, "line %llu: expected at most 2^63 - 1 elements but found %lld rows of %lld",
+                (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
+        return NULL;
+    }
+    if (r->array)
+        r->listed = listed_values(r);
+    if (r->listed > (left + 1) / shortest_line(r)) {
+        tn_fail(r->err, TN_ERR_TRUNCATED, at, "line %llu: expected %llu %s but found only %llu bytes behind this line",
+                (unsigned long long)number, (unsigned long long)r->listed, r->array ? "values" : "entries",
+                (unsigned long long)left);
+        return NULL;
+    }
+    return p;
+}
+
+static const char *take_sizes(tn_mtx_reader *r, const char *line)
+{
+    uint64_t rows = 0, columns = 0, number = r->line;
+    const char *p = take_size(r, line, "a number of rows", &rows);
+    if (p)
+        p = take_size(r, p, "a number of columns", &columns);
+    if (p && !r->array)
+        p = take_size(r, p, "a number of entries", &r->listed);
+    if (p)
+        p = tn_mtx_end_line(r, p);
+    r->shape[0] = (int64_t)rows;
+    r->shape[1] = (int64_t)columns;
+    return p ? check_size(r, line, p, number) : NULL;
+}
+
+/* --- types and memory --- */
+
+/* All its elements can be, but for the least integer. */
+static bool is_negatable(const tn_dtype_info *type)
+{
+    return type->kind != TN_KIND_UINT && type->kind != TN_KIND_BOOL && type->specials != TN_SPECIALS_E8M0 &&
+           type->specials != TN_SPECIALS_FNUZ;
+}
+
+/* The usual types are right: only the note can be wrong. */
+static tn_status check_types(tn_mtx_reader *r)
+{
+    r->dtype = r->dtype ? r->dtype : tn_mtx_usual_type(r->field);
+    r->index = r->index ? r->index : tn_mtx_usual_index(r->shape);
+    const tn_dtype_info *type = tn_dtype_get(r->dtype), *index = tn_dtype_get(r->index);
+    if (!tn_mtx_may_hold(r->field, type))
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected a type of the values that the banner speaks of but found %s",
+                                  type->name);
+    if (r->symmetry == TN_MTX_SKEW && !is_negatable(type))
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected a type that can be negated, as a skew-symmetric matrix is, but "
+                                  "found %s", type->name);
+    if ((index->kind != TN_KIND_INT && index->kind != TN_KIND_UINT) || index->bits < 32)
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected indices of type int32, int64, uint32 or uint64 but found %s",
+                                  index->name);
+    return TN_OK;
+}
+
+/* The note stands before the sizes. */
+static tn_status check_layout(tn_mtx_reader *r)
+{
+    tn_error why;
+    return r->layout && tn_layout_check_shape(r->layout, 2, r->shape, &why) ? tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text) : TN_OK;
+}
+
+/* As much as the text could be worth: a few times its size at most. */
+static tn_status make_room(tn_mtx_reader *r)
+{
+    unsigned bits = tn_dtype_get(r->dtype)->bits, index_bits = tn_dtype_get(r->index)->bits;
+    uint64_t elements = r->listed * (r->symmetry == TN_MTX_GENERAL ? 1 : 2);
+    if (r->array)
+        elements = r->count = (uint64_t)r->shape[0] * (uint64_t)r->shape[1];
+    r->values = tn_arena_zalloc(&r->file->arena, tn_packed_bytes(elements, bits), 1);
+    if (!r->array)
+        r->indices = tn_arena_alloc(&r->file->arena, elements * 2 * (index_bits / 8));
+    return r->values && (r->array || r->indices) ? TN_OK : tn_fail_nomem(r->err);
+}
+
+/* --- the tensor --- */
+
+/* A part of decoded elements, for which there was room. */
+static tn_status keep(tn_mtx_reader *r, const void *data, const tn_array *a, const char *type, tn_part *part)
+{
+    uint64_t nbytes = 0;
+    tn_array_nbytes(a, &nbytes);
+    *part = (tn_part){ .role = "indices", .array = *a, .nbytes = nbytes };
+    part->storage = (tn_storage){ .size = nbytes, .type = type, .encoding_name = "text", .order = TN_HOST_ORDER };
+    return tn_file_add_decoded(r->file, data, (size_t)nbytes, &part->storage.shard, r->err);
+}
+
+static tn_status add_tensor(tn_mtx_reader *r)
+{
+    tn_arena *arena = &r->file->arena;
+    int64_t entries[] = { (int64_t)r->count, 2 };
+    const int64_t *shape = tn_arena_copy(arena, r->shape, sizeof r->shape), *list = tn_arena_copy(arena, entries, sizeof entries);
+    tn_part values, indices;
+    tn_entry e = { .name = r->name ? r->name : tn_file_stem(r->file, TN_MTX_SUFFIX), .dtype = r->dtype, .layout = r->layout, .meta = r->meta,
+                   .nmeta = (uint32_t)r->nmeta };
+    if (!shape || !list || !e.name)
+        return tn_fail_nomem(r->err);
+    e.rank = r->array ? 2 : 1;
+    e.shape = r->array ? shape : list;
+    const tn_array elements = { .dtype = r->dtype, .rank = e.rank, .shape = e.shape };
+    const tn_array places = { .dtype = r->index, .rank = 2, .shape = list };
+    tn_status status = keep(r, r->values, &elements, r->field_word, &values);
+    if (!status && !r->array) {
+        status = keep(r, r->indices, &places, "integer", &indices);
+        e.form = "coo";
+        e.value_dtype = r->dtype;
+        e.value_rank = 2;
+        e.value_shape = shape;
+        e.companions = &indices;
+        e.ncompanions = 1;
+    }
+    e.storage = values.storage;
+    return status ? status : tn_file_add(r->file, &e, r->err);
+}
+
+static tn_status take_all(tn_mtx_reader *r)
+{
+    const char *p = take_banner(r);
+    if (p)
+        p = tn_mtx_take_comments(r, p);
+    if (p)
+        p = take_sizes(r, p);
+    if (!p)
+        return r->err->status;
+    tn_status status = check_types(r);
+    if (!status)
+        status = check_layout(r);
+    if (!status)
+        status = make_room(r);
+    return status ? status : tn_mtx_take_entries(r, p);
+}
+
+tn_status tn_mtx_open(tn_file *file, tn_error *err)
+{
+    tn_error own;
+    tn_arena copy = { 0 };      /* of the text: nobody needs it once it is read */
+    const tn_source *source = file->shards[0].source;
+    const uint8_t *text = NULL;
+    tn_mtx_reader r = { .file = file, .err = err ? err : &own, .line = 1 };
+    tn_status status = tn_source_copy(source, 0, tn_source_size(source), &copy, &text, r.err);
+    r.text = (const char *)text;
+    if (!status) {
+        r.end = r.text + tn_source_size(source);
+        status = take_all(&r);
+    }
+    tn_arena_free(&copy);
+    return status ? status : add_tensor(&r);
+}

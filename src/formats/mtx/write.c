@@ -1,0 +1,243 @@
+/* formats/mtx/write.c - a matrix as text.
+ *
+ * The bytes of its parts are kept in memory until all are there: what the
+ * banner says depends on the values, and columns come before rows. */
+#include "formats/mtx/mtx.h"
+#include "base/checked.h"
+#include "base/error.h"
+
+#include <string.h>
+
+enum { TEXT = 0, PARTS = 1 };   /* the writer's files; the second is memory */
+
+/* --- planning --- */
+
+static tn_status check_tensor(const tn_tensor *t, tn_error *err)
+{
+    bool csr = strcmp(t->form, "csr") == 0;
+    if (strcmp(t->form, "dense") != 0 && strcmp(t->form, "coo") != 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx holds dense and coo tensors but found form %s%s",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text, csr ? " (--form coo)" : "");
+    if (t->rank != 2)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx holds a matrix: expected 2 dimensions but found %u",
+                       tn_quote_z(t->name).text, t->rank);
+    for (uint32_t k = 0; k < t->nparts; k++)
+        if (t->parts[k].storage.physical)
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx cannot hold padding", tn_quote_z(t->name).text);
+    return TN_OK;
+}
+
+static tn_status check_plan(const tn_writer *w, tn_error *err)
+{
+    if (w->options.align != 1)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mtx is text and cannot align data to %llu",
+                       (unsigned long long)w->options.align);
+    if (w->ntensors != 1)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mtx holds one matrix and there are %zu tensors: choose one with --only",
+                       w->ntensors);
+    return check_tensor(w->entries[0].whole, err);
+}
+
+tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
+{
+    uint64_t size = 0;
+    uint32_t file;
+    tn_status status = check_plan(w, err);
+    if (!status)
+        status = tn_writer_add_file(w, w->path, &file, err);
+    for (size_t i = 0; i < w->count && !status; i++) {
+        w->entries[i].file = PARTS;
+        w->entries[i].offset = size;
+        if (!tn_add_u64(size, w->entries[i].nbytes, &size))
+            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the matrix would take more than 2^64 bytes");
+    }
+    return status ? status : tn_writer_add_memory(w, w->dry_run ? 0 : size, &file, err);
+}
+
+/* --- what is written --- */
+
+uint64_t tn_mtx_index(const tn_mtx_matrix *m, uint64_t entry, unsigned dimension)
+{
+    return tn_index_get(m->tensor->parts[1].array.dtype, m->indices, 2 * entry + dimension);
+}
+
+static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)
+{
+    for (uint64_t i = 0; i < m->entries; i++) {
+        for (unsigned k = 0; k < 2; k++) {
+            uint64_t index = tn_mtx_index(m, i, k);
+            bool negative = index > INT64_MAX && m->tensor->parts[1].array.dtype != TN_UINT64;
+            if (index >= (uint64_t)m->tensor->shape[k])
+                return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: entry %llu: expected an index below %lld in "
+                               "dimension %u but found %s%llu", tn_quote_z(m->tensor->name).text, (unsigned long long)i,
+                               (long long)m->tensor->shape[k], k, negative ? "-" : "",
+                               (unsigned long long)(negative ? 0 - index : index));
+        }
+    }
+    return TN_OK;
+}
+
+/* Booleans that are all true need not be written, nor need others know of integers beyond int64. */
+static tn_mtx_field choose_field(const tn_mtx_matrix *m, uint64_t elements)
+{
+    const tn_dtype_info *type = tn_dtype_get(m->tensor->dtype);
+    bool all = m->indices != NULL;
+    switch (type->kind) {
+    case TN_KIND_FLOAT:   return TN_MTX_REAL;
+    case TN_KIND_COMPLEX: return TN_MTX_COMPLEX;
+    case TN_KIND_BOOL:
+        for (uint64_t i = 0; i < elements && all; i++)
+            all = m->values[i] != 0;
+        return all ? TN_MTX_PATTERN : TN_MTX_INTEGER;
+    default:
+        for (uint64_t i = 0; i < elements && type->dtype == TN_UINT64; i++)
+            if (tn_code_get(m->values, i, 64) > INT64_MAX)
+                return TN_MTX_UNSIGNED;
+        return TN_MTX_INTEGER;
+    }
+}
+
+static tn_mtx_matrix matrix_of(const tn_writer *w)
+{
+    const tn_out_entry *e = w->entries;
+    tn_mtx_matrix m = { .tensor = e->whole };
+    if (!w->dry_run)
+        m.values = w->files[PARTS].memory + e[0].offset;
+    if (w->count > 1 && !w->dry_run)
+        m.indices = w->files[PARTS].memory + e[1].offset;
+    if (w->count > 1)
+        m.entries = (uint64_t)e->shape[0];
+    return m;
+}
+
+/* --- the text --- */
+
+enum { PIECE = 256 << 10, LINE_MAX_BYTES = 2 * (20 + 1) + 2 * (TN_MTX_NUMBER_MAX + 1) };
+
+typedef struct output {
+    tn_writer           *w;
+    const tn_mtx_matrix *m;
+    tn_mtx_numbers       numbers;
+    char                *piece, *next;
+    uint64_t             at;            /* where the piece belongs */
+} output;
+
+static tn_status flush(output *o, tn_error *err)
+{
+    size_t n = (size_t)(o->next - o->piece);
+    tn_status status = tn_writer_put(o->w, TEXT, o->at, o->piece, n, err);
+    o->at += n;
+    o->next = o->piece;
+    return status;
+}
+
+/* Element i and the end of its line, and a blank in front of it if it follows an index. */
+static tn_status put_value(output *o, uint64_t i, tn_error *err)
+{
+    const tn_mtx_numbers *n = &o->numbers;
+    char *p = o->next;
+    for (unsigned k = 0; k < n->count && o->m->field != TN_MTX_PATTERN; k++) {
+        uint64_t code = tn_code_get(o->m->values, i * n->count + k, n->type->bits);
+        if (k || o->m->indices)
+            *p++ = ' ';
+        p = n->type->kind == TN_KIND_FLOAT ? tn_mtx_put_real(&n->real, code, p) : tn_mtx_put_integer(n->type, code, p);
+    }
+    *p++ = '\n';
+    o->next = p;
+    return p - o->piece > PIECE - LINE_MAX_BYTES ? flush(o, err) : TN_OK;
+}
+
+static tn_status put_entries(output *o, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (uint64_t i = 0; i < o->m->entries && !status; i++) {
+        uint64_t row = tn_mtx_index(o->m, i, 0), column = tn_mtx_index(o->m, i, 1);
+        if (o->w->options.mtx_symmetric && column > row)
+            continue;
+        o->next = tn_mtx_put_u64(row + 1, o->next);
+        *o->next++ = ' ';
+        o->next = tn_mtx_put_u64(column + 1, o->next);
+        status = put_value(o, i, err);
+    }
+    return status;
+}
+
+static tn_status put_columns(output *o, tn_error *err)
+{
+    uint64_t rows = (uint64_t)o->m->tensor->shape[0], columns = (uint64_t)o->m->tensor->shape[1];
+    tn_status status = TN_OK;
+    for (uint64_t column = 0; rows && column < columns && !status; column++)
+        for (uint64_t row = o->w->options.mtx_symmetric ? column : 0; row < rows && !status; row++)
+            status = put_value(o, row * columns + column, err);
+    return status;
+}
+
+static uint64_t lines_of(const tn_mtx_matrix *m, bool symmetric)
+{
+    uint64_t n = m->entries;
+    for (uint64_t i = 0; i < m->entries && symmetric; i++)
+        n -= tn_mtx_index(m, i, 1) > tn_mtx_index(m, i, 0);
+    return n;
+}
+
+static void put_head(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
+{
+    static const char *const fields[] = {
+        [TN_MTX_REAL] = "real", [TN_MTX_INTEGER] = "integer", [TN_MTX_UNSIGNED] = "unsigned-integer", [TN_MTX_COMPLEX] = "complex",
+        [TN_MTX_PATTERN] = "pattern",
+    };
+    bool symmetric = w->options.mtx_symmetric;
+    const int64_t *shape = m->tensor->shape;
+    tn_buf_printf(b, "%s matrix %s %s %s\n", TN_MTX_BANNER, m->indices ? "coordinate" : "array", fields[m->field],
+                  symmetric ? "symmetric" : "general");
+    tn_mtx_put_comments(b, w, m);
+    tn_buf_printf(b, "%lld %lld", (long long)shape[0], (long long)shape[1]);
+    if (m->indices)
+        tn_buf_printf(b, " %llu", (unsigned long long)lines_of(m, symmetric));
+    tn_buf_putc(b, '\n');
+}
+
+static tn_status put_text(output *o, tn_error *err)
+{
+    tn_buf head = { 0 };
+    put_head(&head, o->w, o->m);
+    tn_status status = head.bad ? tn_fail_nomem(err) : tn_writer_put(o->w, TEXT, 0, head.data, head.size, err);
+    o->at = head.size;
+    tn_buf_free(&head);
+    if (!status)
+        status = o->m->indices ? put_entries(o, err) : put_columns(o, err);
+    return status ? status : flush(o, err);
+}
+
+static output make_output(tn_writer *w, const tn_mtx_matrix *m)
+{
+    output o = { .w = w, .m = m, .numbers = tn_mtx_numbers_of(m->tensor->dtype), .piece = tn_arena_alloc(&w->arena, PIECE) };
+    o.next = o.piece;
+    return o;
+}
+
+static tn_status write_matrix(tn_writer *w, tn_mtx_matrix *m, tn_error *err)
+{
+    output o = make_output(w, m);
+    tn_status status = o.piece ? TN_OK : tn_fail_nomem(err);
+    if (!status && m->indices)
+        status = check_indices(m, err);
+    if (!status && w->options.mtx_symmetric)
+        status = tn_mtx_check_symmetric(m, err);
+    if (!status)
+        status = put_text(&o, err);
+    w->files[TEXT].end = o.at;
+    return status;
+}
+
+tn_status tn_mtx_finish(tn_writer *w, tn_error *err)
+{
+    tn_mtx_matrix m = matrix_of(w);
+    uint64_t elements = w->count > 1 ? m.entries : (uint64_t)m.tensor->shape[0] * (uint64_t)m.tensor->shape[1];
+    if (w->dry_run) {
+        w->files[TEXT].end = elements < INT64_MAX / LINE_MAX_BYTES ? elements * LINE_MAX_BYTES : INT64_MAX;
+        return TN_OK;
+    }
+    m.field = choose_field(&m, elements);
+    return write_matrix(w, &m, err);
+}

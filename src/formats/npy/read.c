@@ -1,0 +1,146 @@
+/* formats/npy/read.c - a file of one array, called after the file unless it says otherwise. */
+#include "formats/npy/npy.h"
+#include "base/error.h"
+#include "tensor/array.h"
+
+#include <string.h>
+
+static int probe(const uint8_t *head, size_t n)
+{
+    return n >= TN_NPY_MAGIC_BYTES && memcmp(head, TN_NPY_MAGIC, TN_NPY_MAGIC_BYTES) == 0 ? 100 : 0;
+}
+
+/* bfloat16 is written as NumPy writes that of ml_dtypes. */
+const char *tn_npy_type_name(const tn_dtype_info *type)
+{
+    if (type->dtype == TN_BFLOAT16)
+        return "<V2";
+    return type->numpy && strchr("<|", type->numpy[0]) ? type->numpy : NULL;
+}
+
+const tn_format tn_format_npy = {
+    .info = {
+        .name = "npy", .suffix = TN_NPY_SUFFIX, .title = "one NumPy array, as numpy.save() writes it",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = probe,
+    .open = tn_npy_open,
+    .type_name = tn_npy_type_name,
+    .min_align = TN_NPY_ALIGN,
+    .plan = tn_npy_plan,
+    .finish = tn_npy_finish,
+};
+
+/* --- for npz too --- */
+
+/* At most one index runs: both orders are the same. */
+static bool is_line(uint32_t rank, const int64_t *shape)
+{
+    uint32_t running = 0;
+    for (uint32_t i = 0; i < rank; i++)
+        running += shape[i] > 1;
+    return running < 2;
+}
+
+/* The first index runs fastest.  The array has elements and its size fits. */
+static tn_status place_columns(tn_file *f, tn_entry *e, tn_error *err)
+{
+    int64_t *stride = tn_arena_zalloc(&f->arena, e->rank, sizeof *stride), step = 1;
+    if (!stride)
+        return tn_fail_nomem(err);
+    for (uint32_t i = 0; i < e->rank; i++) {
+        stride[i] = step;
+        step *= e->shape[i];
+    }
+    e->storage.stride = stride;
+    return TN_OK;
+}
+
+static tn_status check_size(const tn_entry *e, uint64_t available, uint64_t *nbytes, tn_error *err)
+{
+    if (tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes", tn_quote_z(e->name).text);
+    if (*nbytes > available)
+        return tn_fail(err, TN_ERR_TRUNCATED, e->at, "tensor %s: shape and type take %llu bytes but %llu follow the header",
+                       tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)available);
+    return TN_OK;
+}
+
+tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available, tn_entry *e, tn_error *err)
+{
+    e->dtype = h->dtype;
+    e->rank = h->rank;
+    e->shape = h->shape;
+    e->meta = h->meta;
+    e->nmeta = (uint32_t)h->nmeta;
+    e->record = h->record;
+    e->storage.type = h->type;
+    e->storage.order = h->order;
+    e->storage.encoding_name = "raw";
+    e->storage.size = available;
+    if (h->nfile_meta && !f->count) {
+        f->meta = h->file_meta;
+        f->nmeta = h->nfile_meta;
+    }
+    if (h->record.len && h->fortran)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: a record of Tenon's stands beside Fortran order, which Tenon "
+                       "does not write", tn_quote_z(e->name).text);
+    if (h->dtype == TN_UNKNOWN)
+        return TN_OK;
+    tn_status status = check_size(e, available, &e->storage.size, err);
+    bool columns = h->fortran && e->storage.size && !is_line(e->rank, e->shape);
+    return status || !columns ? status : place_columns(f, e, err);
+}
+
+/* --- a file of its own --- */
+
+/* What says how long the header is is read once: a second look could find another file. */
+static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
+{
+    const tn_source *source = f->shards[0].source;
+    uint64_t size = tn_source_size(source);
+    uint8_t head[TN_NPY_PREFIX_MAX];
+    size_t have = size < sizeof head ? (size_t)size : sizeof head, n;
+    tn_status status = tn_source_read(source, 0, head, have, err);
+    if (!status)
+        status = tn_npy_header_size(head, have, 0, &n, err);
+    if (status)
+        return status;
+    if (n > size)
+        return tn_fail(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n, (unsigned long long)size);
+    uint8_t *bytes = tn_arena_alloc(&f->arena, n);
+    if (!bytes)
+        return tn_fail_nomem(err);
+    have = have < n ? have : n;
+    memcpy(bytes, head, have);
+    status = tn_source_read(source, have, bytes + have, n - have, err);
+    return status ? status : tn_npy_parse(bytes, n, 0, &f->arena, h, err);
+}
+
+/* numpy.load() takes the first array and does not look further. */
+static void note_rest(tn_file *f, uint64_t end)
+{
+    uint64_t size = tn_source_size(f->shards[0].source);
+    if (end == size)
+        return;
+    tn_file_warn(f, end, "%llu bytes follow the array and are not read", (unsigned long long)(size - end));
+    f->left_out = "bytes behind its array";
+}
+
+tn_status tn_npy_open(tn_file *f, tn_error *err)
+{
+    tn_npy_header h;
+    tn_entry e = { .name = NULL };
+    tn_status status = load_header(f, &h, err);
+    if (!status && h.never)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, h.type_at, "%s", h.never);
+    if (!status && !(e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX)))
+        status = tn_fail_nomem(err);
+    if (!status)
+        status = tn_npy_describe(f, &h, tn_source_size(f->shards[0].source) - h.size, &e, err);
+    if (status)
+        return status;
+    e.storage.offset = h.size;
+    note_rest(f, h.size + e.storage.size);
+    return tn_file_add(f, &e, err);
+}

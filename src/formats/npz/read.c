@@ -1,0 +1,323 @@
+/* formats/npz/read.c - an archive of arrays, each called after its member.
+ *
+ * Members that are stored are used where they are; of deflated ones nothing
+ * but the header of the array is decoded here. */
+#include "formats/npz/npz.h"
+#include "base/error.h"
+#include "bytes/checksum.h"
+#include "bytes/inflate.h"
+
+#include <stdlib.h>
+
+static bool ends_with(tn_text text, const char *end)
+{
+    size_t n = strlen(end);
+    return text.len >= n && memcmp(text.ptr + text.len - n, end, n) == 0;
+}
+
+/* Many things are zip archives: this one begins with an array. */
+static int probe(const uint8_t *head, size_t n)
+{
+    enum { NAME_LENGTH = 26 };
+    if (n >= 4 && memcmp(head, "PK\5\6", 4) == 0)
+        return 40;              /* no members at all */
+    if (n < TN_ZIP_LOCAL_BYTES || memcmp(head, "PK\3\4", 4) != 0)
+        return 0;
+    size_t length = (size_t)(head[NAME_LENGTH] | head[NAME_LENGTH + 1] << 8);
+    if (length > n - TN_ZIP_LOCAL_BYTES)
+        return 20;
+    return ends_with((tn_text){ (const char *)head + TN_ZIP_LOCAL_BYTES, length }, TN_NPY_SUFFIX) ? 90 : 20;
+}
+
+const tn_format tn_format_npz = {
+    .info = {
+        .name = "npz", .suffix = TN_NPZ_SUFFIX, .title = "NumPy arrays in a zip archive, as numpy.savez() writes them",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = probe,
+    .open = tn_npz_open,
+    .type_name = tn_npy_type_name,
+    .names_parts = true,
+    .min_align = TN_NPY_ALIGN,
+    .plan = tn_npz_plan,
+    .finish = tn_npz_finish,
+};
+
+/* Where a member lies, local header and all. */
+typedef struct range {
+    uint64_t begin, end;
+    tn_text  name;
+} range;
+
+/* A header that is deflated may be a thousand times as long as what is stored of it.  Comments are kept: those of all
+ * such headers may take so many bytes more than the file. */
+#define COMMENTS_MAX ((uint64_t)16 << 20)
+
+typedef struct reader {
+    tn_file         *file;
+    const tn_source *source;
+    tn_zip_directory directory;
+    range           *ranges;
+    size_t           nranges;
+    tn_inflate      *inflate;
+    uint8_t         *head;      /* the first bytes of the member at hand: room for a prefix and the longest header */
+    size_t           have;      /* so many of them */
+    uint64_t         taken;     /* bytes of a deflated member that made them */
+    uint64_t         comments;  /* bytes of comments in deflated members so far */
+    tn_error         left_out;  /* why the first member that is not read is not, or status TN_OK */
+    const char      *name;      /* the last that an array has beside its own, or NULL */
+} reader;
+
+/* --- the header of an array --- */
+
+static tn_status begin_head(reader *r, const tn_zip_member *m, tn_error *err)
+{
+    tn_status status = TN_OK;
+    r->have = 0;
+    r->taken = 0;
+    if (!r->head)
+        r->head = malloc(TN_NPY_PREFIX_MAX + TN_NPY_HEADER_MAX);
+    if (!r->head)
+        return tn_fail_nomem(err);
+    if (m->method == TN_ZIP_DEFLATED && !r->inflate)
+        status = tn_inflate_new(&r->inflate, err);
+    if (!status && r->inflate)
+        tn_inflate_begin(r->inflate);
+    return status;
+}
+
+static tn_status inflate_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
+{
+    uint8_t buffer[4096];
+    while (r->have < n && r->taken < m->size && !tn_inflate_at_end(r->inflate)) {
+        uint64_t rest = m->size - r->taken;
+        size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer, used, made;
+        tn_status status = tn_source_read(r->source, m->data + r->taken, buffer, left, err);
+        if (!status)
+            status = tn_inflate_decode(r->inflate, buffer, left, &used, r->head + r->have, n - r->have, &made, err);
+        if (status || (!used && !made))
+            return status;
+        r->taken += used;
+        r->have += made;
+    }
+    return TN_OK;
+}
+
+/* The first n decoded bytes of a member are in r->head, or all that it has. */
+static tn_status load_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
+{
+    if (m->method == TN_ZIP_DEFLATED)
+        return inflate_head(r, m, n, err);
+    size_t had = r->have;
+    r->have = m->size < n ? (size_t)m->size : n;
+    return tn_source_read(r->source, m->data + had, r->head + had, r->have - had, err);
+}
+
+/* The checksum of the elements alone, from those of the member and of the header before them. */
+static uint32_t crc_of_rest(const tn_zip_member *m, const uint8_t *header, size_t n)
+{
+    return m->crc ^ tn_crc32_join(tn_crc32(0, header, n), 0, m->decoded - n);
+}
+
+static tn_status count_comment(reader *r, const tn_zip_member *m, const tn_npy_header *h, tn_error *err)
+{
+    uint64_t most = COMMENTS_MAX + tn_source_size(r->source);
+    r->comments += m->method == TN_ZIP_DEFLATED ? h->comment : 0;
+    if (r->comments <= most)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, m->data, "expected at most %llu bytes of comments in deflated headers but found %llu",
+                   (unsigned long long)most, (unsigned long long)r->comments);
+}
+
+static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h, uint32_t *crc, tn_error *err)
+{
+    uint64_t at = m->method == TN_ZIP_STORED ? m->data : TN_NO_OFFSET;
+    size_t size = 0;
+    tn_status status = begin_head(r, m, err);
+    if (!status)
+        status = load_head(r, m, TN_NPY_PREFIX_MAX, err);
+    if (!status)
+        status = tn_npy_header_size(r->head, r->have, at, &size, err);
+    if (!status && size <= m->decoded)
+        status = load_head(r, m, size, err);
+    if (status)
+        return status;
+    uint64_t have = r->have < m->decoded ? r->have : m->decoded;
+    if (have < size)
+        return tn_fail(err, TN_ERR_TRUNCATED, m->data, "its header takes %zu bytes but it has %llu", size,
+                       (unsigned long long)(size <= m->decoded ? have : m->decoded));
+    *crc = crc_of_rest(m, r->head, size);
+    status = tn_npy_parse(r->head, size, at, &r->file->arena, h, err);
+    return status ? status : count_comment(r, m, h, err);
+}
+
+/* --- one member --- */
+
+/* TN_ERR_UNSUPPORTED with the reason for a member that is well formed but not read. */
+static tn_status check_readable(const tn_zip_member *m, tn_error *err)
+{
+    if (!ends_with(m->name, TN_NPY_SUFFIX))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "its name does not end in " TN_NPY_SUFFIX);
+    if (tn_utf8_valid(m->name.ptr, m->name.len) != m->name.len)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "its name is not UTF-8");
+    if (m->encrypted)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "it is encrypted");
+    if (m->method != TN_ZIP_STORED && m->method != TN_ZIP_DEFLATED)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "expected it stored (0) or deflated (8) but found method %u", m->method);
+    return TN_OK;
+}
+
+static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
+{
+    if (m->method == TN_ZIP_STORED && m->size != m->decoded)
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "it is stored as it is but has two sizes, %llu and %llu",
+                       (unsigned long long)m->size, (unsigned long long)m->decoded);
+    if (m->method == TN_ZIP_DEFLATED && m->decoded / TN_INFLATE_RATIO_MAX > m->size)
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu", (unsigned long long)m->size,
+                       (unsigned long long)m->decoded);
+    return TN_OK;
+}
+
+/* Where the elements are, and what they must add up to. */
+static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h, uint32_t crc, tn_entry *e, tn_error *err)
+{
+    tn_storage *s = &e->storage;
+    bool deflated = m->method == TN_ZIP_DEFLATED;
+    if (s->size != m->decoded - h->size)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "shape and type take %llu bytes but %llu follow the header",
+                       (unsigned long long)s->size, (unsigned long long)(m->decoded - h->size));
+    s->offset = deflated ? m->data : m->data + h->size;
+    if (deflated) {
+        s->encoding = TN_ENCODING_DEFLATE;
+        s->encoding_name = "deflate";
+        s->size = m->size;
+        s->skip = h->size;
+    }
+    char text[TN_CHECKSUM_TEXT_MAX];
+    tn_digest_format(&(tn_digest){ .kind = TN_CHECKSUM_CRC32, .crc = crc }, text);
+    s->checksum = TN_CHECKSUM_CRC32;
+    s->checksum_text = tn_arena_text(&r->file->arena, text, strlen(text));
+    return s->checksum_text ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
+{
+    tn_npy_header h;
+    uint32_t crc = 0;
+    tn_entry e = { .at = m->local };
+    e.name = tn_file_text(r->file, (tn_text){ m->name.ptr, m->name.len - strlen(TN_NPY_SUFFIX) }, "name", m->at, err);
+    if (!e.name)
+        return err->status;
+    tn_status status = check_sizes(m, err);
+    if (!status)
+        status = load_header(r, m, &h, &crc, err);
+    if (!status && h.name)
+        r->name = h.name;
+    if (!status)
+        status = tn_npy_describe(r->file, &h, m->decoded - h.size, &e, err);
+    if (!status)
+        status = place(r, m, &h, crc, &e, err);
+    return status ? status : tn_file_add(r->file, &e, err);
+}
+
+static tn_status fail_member(const tn_zip_member *m, const tn_error *why, tn_error *err)
+{
+    uint64_t at = why->offset == TN_NO_OFFSET ? m->data : why->offset;
+    return tn_fail(err, why->status, at, "member %s: %s", tn_quote(m->name.ptr, m->name.len).text, why->text);
+}
+
+/* The other members may be what somebody wants. */
+static void leave_out(reader *r, const tn_zip_member *m, const tn_error *why)
+{
+    tn_file_warn(r->file, m->at, "member %s is not read: %s", tn_quote(m->name.ptr, m->name.len).text, why->text);
+    r->file->left_out = "members that are not read";
+    if (!r->left_out.status)
+        fail_member(m, why, &r->left_out);
+}
+
+static tn_status read_member(reader *r, tn_error *err)
+{
+    tn_zip_member m;
+    tn_error why;
+    tn_status status = tn_zip_next(&r->directory, &m, err);
+    if (!status)
+        status = tn_zip_locate(r->source, &r->directory, &m, err);
+    if (status)
+        return status;
+    r->ranges[r->nranges++] = (range){ m.local, m.data + m.size, m.name };
+    if (check_readable(&m, &why)) {
+        leave_out(r, &m, &why);
+        return TN_OK;
+    }
+    status = read_array(r, &m, &why);
+    if (status && status != TN_ERR_NOMEM && status != TN_ERR_IO)
+        return fail_member(&m, &why, err);
+    if (status && err)
+        *err = why;
+    return status;
+}
+
+/* --- all --- */
+
+static int by_place(const void *a, const void *b)
+{
+    const range *x = a, *y = b;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Bytes that are used twice could make a small archive as large as they like. */
+static tn_status check_overlaps(reader *r, tn_error *err)
+{
+    qsort(r->ranges, r->nranges, sizeof *r->ranges, by_place);
+    for (size_t i = 1; i < r->nranges; i++) {
+        const range *before = &r->ranges[i - 1], *here = &r->ranges[i];
+        if (here->begin < before->end)
+            return tn_fail(err, TN_ERR_CORRUPT, here->begin, "member %s overlaps member %s, which ends at %llu",
+                           tn_quote(here->name.ptr, here->name.len).text, tn_quote(before->name.ptr, before->name.len).text,
+                           (unsigned long long)before->end);
+    }
+    return TN_OK;
+}
+
+static tn_status read_members(reader *r, tn_error *err)
+{
+    const tn_zip_directory *d = &r->directory;
+    size_t count = (size_t)d->count;
+    r->ranges = malloc((count ? count : 1) * sizeof *r->ranges);
+    tn_status status = r->ranges ? tn_file_expect(r->file, count, err) : tn_fail_nomem(err);
+    for (size_t i = 0; i < count && !status; i++)
+        status = read_member(r, err);
+    if (!status && tn_cur_left(&d->entries))
+        return tn_fail(err, TN_ERR_CORRUPT, d->at + d->entries.pos, "the archive's directory has %zu more bytes than its %zu members take",
+                       tn_cur_left(&d->entries), count);
+    if (!status)
+        status = check_overlaps(r, err);
+    if (!status && !r->file->count && r->left_out.status)
+        return tn_fail(err, r->left_out.status, r->left_out.offset, "%s", r->left_out.text);
+    return status;
+}
+
+tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)
+{
+    reader r = { .file = file, .source = file->shards[0].source };
+    tn_status status = tn_zip_open(r.source, &file->arena, &r.directory, err);
+    if (!status)
+        status = read_members(&r, err);
+    tn_inflate_free(r.inflate);
+    free(r.head);
+    free(r.ranges);
+    *name = r.name;
+    return status;
+}
+
+tn_status tn_npz_open(tn_file *file, tn_error *err)
+{
+    const char *name;
+    bool joined = false;
+    tn_status status = tn_npz_list(file, &name, err);
+    if (!status)
+        status = tn_scipy_join(file, name, &joined, err);
+    if (joined)
+        file->format = &tn_format_scipy;
+    return status;
+}

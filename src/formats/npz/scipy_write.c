@@ -1,0 +1,213 @@
+/* formats/npz/scipy_write.c - a tensor of form csr or coo as the members that
+ * scipy.sparse.load_npz() looks for.
+ *
+ * SciPy keeps the two columns of the indices of a coo matrix apart.  They are
+ * written as they come behind everything else, and taken apart at the end. */
+#include "formats/npz/npz.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "bytes/checksum.h"
+#include "store/columns.h"
+#include "store/stream.h"
+
+#include <stdlib.h>
+
+enum { RANK = 2, DATA = 0, ROW = 1, COL = 2, MEMBERS_MAX = 6 };
+
+typedef struct plan {
+    tn_npz_member members[MEMBERS_MAX];
+    const void   *bytes[MEMBERS_MAX];   /* of a small member; NULL: entries have them */
+    size_t        count;
+    uint64_t      at;                   /* of what comes next */
+} plan;
+
+static bool is_coo(const tn_tensor *t)
+{
+    return strcmp(t->form, "coo") == 0;
+}
+
+/* --- what can be written --- */
+
+/* What csr_array() takes of what NumPy has: SciPy does not calculate with half precision. */
+static bool has_type(tn_dtype dtype)
+{
+    return tn_npy_type_name(tn_dtype_get(dtype)) && dtype != TN_FLOAT16 && dtype != TN_BFLOAT16;
+}
+
+static tn_status check_form(const tn_tensor *t, tn_error *err)
+{
+    bool sparse = is_coo(t) || strcmp(t->form, "csr") == 0;
+    if (!sparse)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz holds a tensor of form csr or coo but found %s "
+                       "(--form csr)", tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    if (t->rank != RANK)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz holds a matrix, of 2 dimensions, but found %u",
+                       tn_quote_z(t->name).text, t->rank);
+    return TN_OK;
+}
+
+static tn_status check_types(const tn_tensor *t, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->dtype), *index = tn_dtype_get(t->parts[1].array.dtype);
+    if (!has_type(t->dtype))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy.sparse has no type %s (--cast f32)",
+                       tn_quote_z(t->name).text, type->name);
+    if (index->kind != TN_KIND_INT)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy.sparse has indices of type int32 or int64 but found %s "
+                       "(--form %s,index=int64)", tn_quote_z(t->name).text, index->name, t->form);
+    for (uint32_t k = 0; k < t->nparts; k++)
+        if (t->parts[k].storage.physical)
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold padding", tn_quote_z(t->name).text);
+    return TN_OK;
+}
+
+static tn_status check(const tn_writer *w, tn_error *err)
+{
+    if (w->ntensors != 1)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "scipy-npz holds one tensor and there are %zu (choose one with --only)",
+                       w->ntensors);
+    const tn_tensor *t = w->entries[0].whole;
+    tn_status status = check_form(t, err);
+    if (!status)
+        status = check_types(t, err);
+    if (!status && t->layout && !w->options.drop_metadata)
+        status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold its layout (--drop-metadata)",
+                         tn_quote_z(t->name).text);
+    return status;
+}
+
+/* --- planning --- */
+
+static tn_status add_member(tn_writer *w, plan *p, const char *name, const tn_npy_array *array, uint64_t nbytes, const void *bytes,
+                            tn_error *err)
+{
+    p->bytes[p->count] = bytes;
+    return tn_npz_place(w, name, array, nbytes, &p->members[p->count++], &p->at, err);
+}
+
+/* Entry k is a member as it is. */
+static tn_status add_entry(tn_writer *w, plan *p, const char *name, size_t k, tn_error *err)
+{
+    tn_out_entry *e = &w->entries[k];
+    tn_npy_array array = tn_npy_array_of(e);
+    array.name = k == DATA && !w->options.drop_names ? e->name : NULL;
+    tn_status status = add_member(w, p, name, &array, e->nbytes, NULL, err);
+    tn_npz_give_place(e, &p->members[k], 0);
+    return status;
+}
+
+/* A column of the indices. */
+static tn_status add_column(tn_writer *w, plan *p, const char *name, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[1];
+    tn_npy_array array = tn_npy_array_of(e);
+    array.rank = 1;
+    array.entry = NULL;
+    return add_member(w, p, name, &array, e->nbytes / RANK, NULL, err);
+}
+
+static tn_status add_indices(tn_writer *w, plan *p, bool coo, tn_error *err)
+{
+    tn_status status = coo ? add_column(w, p, "row", err) : add_entry(w, p, "indices", 1, err);
+    if (status)
+        return status;
+    return coo ? add_column(w, p, "col", err) : add_entry(w, p, "indptr", 2, err);
+}
+
+/* What SciPy wants to know of the others: the shape, the format, and that it is
+ * an array, of which `*` multiplies the elements, rather than a matrix. */
+static tn_status add_index(tn_writer *w, plan *p, const tn_tensor *t, tn_error *err)
+{
+    static const int64_t extent = RANK;
+    static const bool yes = true;
+    const tn_npy_array shape = { .type = "<i8", .rank = 1, .shape = &extent }, format = { .type = "|S3" }, is_array = { .type = "|b1" };
+    tn_status status = add_member(w, p, "shape", &shape, RANK * sizeof *t->shape, t->shape, err);
+    if (!status)
+        status = add_member(w, p, "format", &format, 3, t->form, err);
+    return status ? status : add_member(w, p, "_is_array", &is_array, sizeof yes, &yes, err);
+}
+
+tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
+{
+    uint32_t file;
+    plan *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
+    tn_status status = p ? check(w, err) : tn_fail_nomem(err);
+    if (status)
+        return status;
+    const tn_tensor *t = w->entries[0].whole;
+    for (size_t i = 0; i < w->count; i++)
+        w->entries[i].record.len = 0;       /* SciPy's members say all of it */
+    status = add_entry(w, p, "data", DATA, err);
+    if (!status)
+        status = add_indices(w, p, is_coo(t), err);
+    if (!status)
+        status = add_index(w, p, t, err);
+    uint64_t end = p->at;
+    if (!status && is_coo(t)) {
+        w->entries[1].offset = p->at;
+        if (!tn_add_u64(p->at, w->entries[1].nbytes, &end) || end > INT64_MAX)
+            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would take more than 2^63 bytes");
+    }
+    if (!status)
+        status = tn_writer_add_file(w, w->path, &file, err);
+    if (!status)
+        w->files[file].end = end;
+    w->state = p;
+    return status;
+}
+
+/* --- finishing --- */
+
+static tn_status split_rows(tn_writer *w, const tn_source *written, uint8_t *window, tn_error *err)
+{
+    plan *p = w->state;
+    const tn_out_entry *e = &w->entries[1];
+    size_t size = tn_dtype_get(e->dtype)->bits / 8, most = TN_WINDOW / (RANK * size);
+    uint64_t rows = e->nbytes / (RANK * size);
+    tn_status status = TN_OK;
+    for (uint64_t done = 0; done < rows && !status; done += most) {
+        size_t n = rows - done < most ? (size_t)(rows - done) : most;
+        uint8_t *column = window + TN_WINDOW;
+        status = tn_source_read(written, e->offset + done * RANK * size, window, n * RANK * size, err);
+        for (size_t k = 0; k < RANK && !status; k++) {
+            tn_npz_member *m = &p->members[ROW + k];
+            tn_copy_apart(column, size, window + k * size, RANK * size, size, n);
+            m->crc = tn_crc32(m->crc, column, n * size);
+            status = tn_writer_put(w, e->file, m->data + done * size, column, n * size, err);
+        }
+    }
+    return status;
+}
+
+static tn_status split_indices(tn_writer *w, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[1];
+    tn_source *written;
+    if (w->dry_run || !e->nbytes)
+        return TN_OK;
+    tn_status status = tn_source_open_fd(tn_sink_fd(w->files[e->file].sink), TN_IO_PREAD, &written, err);
+    if (status)
+        return status;
+    uint8_t *window = malloc(TN_WINDOW + TN_WINDOW / RANK);
+    status = window ? split_rows(w, written, window, err) : tn_fail_nomem(err);
+    free(window);
+    tn_source_close(written);
+    return status;
+}
+
+tn_status tn_scipy_finish(tn_writer *w, tn_error *err)
+{
+    plan *p = w->state;
+    bool coo = is_coo(w->entries[0].whole);
+    tn_status status = coo ? split_indices(w, err) : TN_OK;
+    for (size_t i = 0; i < w->count && !(coo && i == 1); i++)
+        p->members[i].crc = w->entries[i].digest.crc;
+    for (size_t i = 0; i < p->count && !status; i++) {
+        tn_npz_member *m = &p->members[i];
+        if (!p->bytes[i])
+            continue;
+        m->crc = tn_crc32(0, p->bytes[i], (size_t)m->nbytes);
+        status = tn_writer_put(w, 0, m->data, p->bytes[i], (size_t)m->nbytes, err);
+    }
+    return status ? status : tn_npz_end(w, p->members, p->count, err);
+}

@@ -1,0 +1,135 @@
+/* formats/raw/pair.c - the names of the two files, and the pair that they replace.
+ *
+ *     NAME.json          the descriptors: the pair is what they name
+ *     NAME.bin           the data of a pair that replaced nothing
+ *     NAME-0123abcd.bin  that of one that did */
+#include "formats/raw/raw.h"
+#include "base/error.h"
+#include "store/publish.h"
+#include "descriptor/descriptor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How much of a path or name is NAME. */
+static size_t stem_length(const char *path)
+{
+    size_t n = strlen(path), suffix = strlen(TN_RAW_SUFFIX);
+    return n > suffix && strcmp(path + n - suffix, TN_RAW_SUFFIX) == 0 ? n - suffix : n;
+}
+
+/* Whether a name is one that the data of descriptors at `path` can have got. */
+static bool is_member(const char *path, const char *name)
+{
+    const char *base = tn_base_name(path);
+    size_t stem = stem_length(base), n = strlen(name);
+    if (n <= stem || memcmp(name, base, stem) != 0)
+        return false;
+    name += stem;
+    return strcmp(name, TN_RAW_DATA_SUFFIX) == 0 ||
+           (name[0] == '-' && tn_is_set_id(name + 1) &&
+            strcmp(name + 1 + TN_SET_ID, TN_RAW_DATA_SUFFIX) == 0 &&
+            !tn_is_others_id(path, stem, name + 1, TN_RAW_SUFFIX));
+}
+
+const char *tn_raw_member_name(tn_writer *w, size_t i, const char *id)
+{
+    const char *base = tn_base_name(w->path);
+    size_t stem = stem_length(base);
+    (void)i;                    /* there is one */
+    char *name = tn_arena_alloc(&w->arena, stem + 1 + TN_SET_ID + sizeof TN_RAW_DATA_SUFFIX);
+    if (!name)
+        return NULL;
+    memcpy(name, base, stem);
+    char *end = name + stem;
+    if (id)
+        end = stpcpy(stpcpy(end, "-"), id);
+    stpcpy(end, TN_RAW_DATA_SUFFIX);
+    return name;
+}
+
+/* ---- the old pair ---- */
+
+/* The old document, or NULL: there is none that can be read.  TN_ERR_NOMEM is the only failure. */
+static tn_status load_old(const char *path, tn_arena *arena, tn_descriptors **set)
+{
+    tn_source *source;
+    const uint8_t *text;
+    *set = NULL;
+    tn_status status = tn_source_open(path, TN_IO_PREAD, &source, NULL);
+    if (status)
+        return status == TN_ERR_NOMEM ? status : TN_OK;
+    uint64_t size = tn_source_size(source);
+    status = size <= TN_RAW_DOCUMENT_MAX ? tn_source_copy(source, 0, size, arena, &text, NULL) : TN_ERR_LIMIT;
+    tn_source_close(source);
+    if (!status)
+        status = tn_descriptors_parse((const char *)text, (size_t)size, set, NULL);
+    if (status)
+        *set = NULL;
+    return status == TN_ERR_NOMEM ? status : TN_OK;
+}
+
+/* Whether it speaks of data; without a tensor there is a file for it all the same. */
+static bool has_data(const tn_descriptors *set)
+{
+    bool data = set->count == 0;
+    for (size_t i = 0; i < set->count; i++)
+        data |= !set->items[i].sparse.format;
+    return data;
+}
+
+/* The path of the data that an old document speaks of; NULL: of none, or it is no such document. */
+static tn_status find_old_data(tn_writer *w, const char **data, tn_error *err)
+{
+    tn_descriptors *set;
+    const char *name = NULL;
+    *data = NULL;
+    tn_status status = load_old(w->path, &w->arena, &set);
+    if (set && has_data(set)) {
+        status = set->count ? tn_raw_data_name(&set->items[0], TN_NO_OFFSET, &w->arena, &name, NULL) : TN_OK;
+        if (!status && !(*data = tn_raw_data_path(w->path, name, &w->arena)))
+            status = TN_ERR_NOMEM;
+    }
+    if (set)
+        tn_descriptors_free(set);
+    return status == TN_ERR_NOMEM ? tn_fail_nomem(err) : TN_OK;
+}
+
+static tn_status fail_exists(tn_writer *w, const char *name, tn_error *err)
+{
+    tn_status status = tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET,
+                               "exists already, and replacing it was not asked for");
+    return err ? tn_error_in_file(err, tn_raw_data_path(w->path, name, &w->arena)) : status;
+}
+
+tn_status tn_raw_plan_old(tn_writer *w, bool *replaces, tn_error *err)
+{
+    const char *plain = tn_raw_member_name(w, 0, NULL);
+    if (!plain)
+        return tn_fail_nomem(err);
+    if (w->dry_run)
+        return TN_OK;
+    bool taken = tn_exists_beside(w->path, plain);
+    bool has_document = tn_exists_beside(w->path, tn_base_name(w->path));
+    const char *old = NULL;
+    tn_status status = TN_OK;
+    *replaces = taken || has_document;
+    if (taken && !w->options.replace)
+        return fail_exists(w, plain, err);
+    if (has_document && w->options.replace)
+        status = find_old_data(w, &old, err);
+    if (status || !old || !is_member(w->path, tn_base_name(old)))       /* a document may say anything */
+        return status;
+    w->like = old;
+    return tn_writer_add_obsolete(w, tn_base_name(old), err);
+}
+
+/* ---- what else lies there ---- */
+
+/* Only where these are descriptors with the usual suffix: others may have a .bin of another kind beside
+ * them. */
+void tn_raw_look_beside(const tn_beside *b)
+{
+    if (stem_length(b->path) < strlen(b->path))
+        tn_note_strays(b, is_member);
+}

@@ -1,0 +1,620 @@
+/* formats/raw/read.c - descriptors as the index of the data beside them. */
+#include "formats/raw/raw.h"
+#include "base/error.h"
+#include "store/record.h"
+#include "bytes/json.h"
+#include "descriptor/descriptor.h"
+#include "tensor/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether there is one is all that is asked: every type has a name after "tenon:". */
+static const char *type_name(const tn_dtype_info *type)
+{
+    return type->wia ? type->wia : type->name;
+}
+
+const tn_format tn_format_raw = {
+    .info = {
+        .name = "raw", .suffix = TN_RAW_SUFFIX, .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
+        .reads = true, .writes = true, .probes = true,
+    },
+    .probe = tn_raw_probe,
+    .open = tn_raw_open,
+    .type_name = type_name,
+    .shares = true,
+    .keeps_properties = true,
+    .min_align = 64,
+    .usual_align = 256,
+    .look_beside = tn_raw_look_beside,
+    .plan = tn_raw_plan,
+    .finish = tn_raw_finish,
+};
+
+/* One document being read. */
+typedef struct reader {
+    tn_file        *file;
+    tn_descriptors *set;
+    const uint64_t *at;         /* byte where each descriptor stands */
+    uint32_t        data;       /* shard of the .bin */
+    tn_raw_numbers  numbers;
+    tn_properties  *properties; /* of each descriptor; NULL: none has any */
+} reader;
+
+/* The descriptor being read. */
+typedef struct subject {
+    const tn_descriptor *d;
+    tn_entry             e;
+    tn_dtype             value_dtype;   /* of a quantized tensor */
+    tn_dtype             index_dtype;   /* of a CSR tensor; TN_UNKNOWN: not said */
+    bool                 typed;         /* codes of a datatype... */
+    tn_raw_scaled        scaled;        /* ...which is this */
+    tn_text              file_meta;     /* JSON, or len 0 */
+} subject;
+
+/* --- for writing too --- */
+
+const char *tn_raw_data_path(const char *path, const char *name, tn_arena *arena)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = strlen(path), suffix = strlen(TN_RAW_SUFFIX);
+    if (name)
+        n = slash ? (size_t)(slash - path) + 1 : 0;
+    else if (n > suffix && strcmp(path + n - suffix, TN_RAW_SUFFIX) == 0)
+        n -= suffix;
+    const char *behind = name ? name : TN_RAW_DATA_SUFFIX;
+    char *data = tn_arena_alloc(arena, n + strlen(behind) + 1);
+    if (data) {
+        memcpy(data, path, n);
+        strcpy(data + n, behind);
+    }
+    return data;
+}
+
+/* What Tenon wrote beside the fields of the specification, or NULL. */
+static const char *own_json(const tn_descriptor *d)
+{
+    for (size_t i = 0; i < d->nextra; i++)
+        if (!*d->extra[i].path && strcmp(d->extra[i].key, TN_RAW_OWN) == 0)
+            return d->extra[i].json;
+    return NULL;
+}
+
+static bool is_plain_name(tn_text name)
+{
+    return name.len && !memchr(name.ptr, '/', name.len) && !memchr(name.ptr, '\0', name.len) &&
+           !tn_text_is(name, ".") && !tn_text_is(name, "..");
+}
+
+tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *arena, const char **name,
+                           tn_error *err)
+{
+    const char *json = own_json(first);
+    tn_text key, text;
+    tn_json j;
+    *name = NULL;
+    tn_json_init(&j, json ? json : "{}", json ? strlen(json) : 2, arena);
+    tn_json_object(&j);
+    while (tn_json_key(&j, &key)) {
+        if (!tn_text_is(key, TN_RAW_DATA)) {
+            tn_json_skip(&j);
+            continue;
+        }
+        text = tn_json_string(&j);
+        if (j.status == TN_ERR_NOMEM)
+            return tn_fail_nomem(err);
+        if (j.status || !is_plain_name(text))
+            return tn_fail(err, TN_ERR_CORRUPT, at, TN_RAW_OWN "." TN_RAW_DATA
+                           ": expected the plain name of a file in the same folder but found %s",
+                           j.status ? "something else" : tn_quote(text.ptr, text.len).text);
+        *name = tn_arena_text(arena, text.ptr, text.len);
+        if (!*name)
+            return tn_fail_nomem(err);
+    }
+    return TN_OK;               /* what else is wrong with it is said where it is taken */
+}
+
+typedef struct complaint {
+    const char *name;
+    uint64_t    at;
+    tn_status   status;
+    tn_error    first;
+} complaint;
+
+static void keep_first(void *context, const tn_finding *f)
+{
+    complaint *c = context;
+    if (!f->remark && !c->first.status)
+        tn_fail(&c->first, c->status, c->at, "tensor %s: %s: %s", tn_quote_z(c->name).text, f->path, f->text);
+}
+
+tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err)
+{
+    complaint c = { .name = d->name, .at = at, .status = if_wrong };
+    tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &c };
+    size_t wrong;
+    tn_status status = tn_descriptor_check_opened(d, &options, &wrong, err);
+    if (status || !wrong)
+        return status;
+    if (err)
+        *err = c.first;
+    return if_wrong;
+}
+
+/* --- the document --- */
+
+/* Where each descriptor begins; the text is known to be good. */
+static tn_status locate(reader *r, tn_text text, tn_error *err)
+{
+    size_t n = tn_descriptors_count(r->set);
+    uint64_t *at = tn_arena_zalloc(&r->file->arena, n, sizeof *at);
+    tn_json j;
+    if (!at)
+        return tn_fail_nomem(err);
+    tn_json_init(&j, text.ptr, text.len, &r->file->arena);
+    bool list = tn_json_peek(&j) == TN_JSON_ARRAY;
+    if (list)
+        tn_json_array(&j);
+    for (size_t i = 0; i < n && (!list || tn_json_item(&j)); i++) {
+        tn_json_peek(&j);
+        at[i] = j.pos;
+        tn_json_skip(&j);
+    }
+    r->at = at;
+    return TN_OK;
+}
+
+/* NAME or NAME.3, after the file, for a descriptor that has no name. */
+static const char *make_name(reader *r, size_t i)
+{
+    const char *stem = tn_file_stem(r->file, TN_RAW_SUFFIX);
+    if (!stem || tn_descriptors_count(r->set) == 1)
+        return stem;
+    tn_buf b = { 0 };
+    tn_buf_printf(&b, "%s.%zu", stem, i);
+    const char *name = b.bad ? NULL : tn_arena_text(&r->file->arena, (const char *)b.data, b.size);
+    tn_buf_free(&b);
+    return name;
+}
+
+/* Every descriptor gets a name, and is right before anything is made of it. */
+static tn_status check_all(reader *r, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < r->set->count && !status; i++) {
+        tn_descriptor *d = &r->set->items[i];
+        if (tn_descriptor_is_fragment(d))
+            return tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i],
+                           "a fragment of a descriptor, without version, name and dtype: "
+                           "it describes no tensor");
+        d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : make_name(r, i);
+        status = d->name ? tn_raw_check(d, r->at[i], TN_ERR_CORRUPT, err) : tn_fail_nomem(err);
+        if (!status && d->symbolic)
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i], "tensor %s: its shape has symbols and its data cannot be read "
+                             "before they have values (tenon check --bind)", tn_quote_z(d->name).text);
+    }
+    return status;
+}
+
+/* --- the data beside it --- */
+
+/* Of descriptors that stand beside a file of another format. */
+#define SIDECAR ".wia.json"
+
+static tn_status open_data(reader *r, tn_error *err)
+{
+    tn_file *f = r->file;
+    if (!*f->shards[0].path)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "these are descriptors, whose data is in the .bin beside them: open them by path");
+    const char *name = NULL, *path;
+    tn_status status = tn_raw_data_name(&r->set->items[0], r->at[0], &f->arena, &name, err);
+    if (status)
+        return status;
+    path = tn_raw_data_path(f->shards[0].path, name, &f->arena);
+    if (!path)
+        return tn_fail_nomem(err);
+    status = tn_file_add_shard(f, path, &r->data, err);
+    size_t n = strlen(f->shards[0].path), suffix = strlen(SIDECAR);
+    if (status == TN_ERR_IO && n > suffix && strcmp(f->shards[0].path + n - suffix, SIDECAR) == 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "it describes the tensors of %s, which has the data: open that",
+                       tn_quote(f->shards[0].path, n - suffix).text);
+    return status ? tn_error_in_file(err, path) : TN_OK;
+}
+
+static tn_status open_shards(reader *r, tn_error *err)
+{
+    bool data = false;
+    size_t size = 0;
+    for (size_t i = 0; i < r->set->count; i++) {
+        data |= !r->set->items[i].sparse.format;
+        size += tn_raw_numbers_size(&r->set->items[i]);
+    }
+    tn_status status = data ? open_data(r, err) : TN_OK;
+    return status || !size ? status : tn_raw_numbers_open(&r->numbers, r->file, size, err);
+}
+
+/* --- shape and strides --- */
+
+static tn_status take_shape(reader *r, subject *s, tn_error *err)
+{
+    const tn_descriptor *d = s->d;
+    bool sparse = d->sparse.format != NULL;
+    uint32_t rank = sparse ? d->sparse.rank : d->rank;
+    int64_t *shape = tn_arena_zalloc(&r->file->arena, rank, sizeof *shape);
+    if (!shape)
+        return tn_fail_nomem(err);
+    for (uint32_t i = 0; i < rank; i++)
+        shape[i] = sparse ? d->sparse.shape[i] : d->dimensions[i].value;
+    s->e.rank = rank;
+    s->e.shape = shape;
+    return TN_OK;
+}
+
+/* The strides of an array of these extents, whose size fits, that lies densely. */
+static bool is_dense(uint32_t rank, const int64_t *extents, const int64_t *stride)
+{
+    int64_t dense[TN_MAX_RANK];
+    tn_dense_strides(rank, extents, dense);
+    for (uint32_t i = 0; i < rank; i++)
+        if (extents[i] > 1 && stride[i] != dense[i])
+            return false;
+    return true;
+}
+
+static tn_status take_strides(const subject *s, int64_t *stride, tn_error *err)
+{
+    for (uint32_t i = 0; i < s->e.rank; i++) {
+        stride[i] = s->d->strides[i].factor;
+        if (stride[i] < 0)
+            return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: memory.strides[%u]: expected a stride that is not "
+                           "negative but found %lld", tn_quote_z(s->e.name).text, i, (long long)stride[i]);
+    }
+    return TN_OK;
+}
+
+/* Elements that lie apart.  None may lie where another does: a few bytes could
+ * stand for any number of them. */
+static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes, tn_error *err)
+{
+    tn_storage *storage = &s->e.storage;
+    if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &storage->size))
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its strides span more than 2^63 bytes", tn_quote_z(s->e.name).text);
+    if (nbytes > storage->size)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: its elements take %llu bytes but its strides span only "
+                       "%llu: elements that share bytes are not read", tn_quote_z(s->e.name).text, (unsigned long long)nbytes,
+                       (unsigned long long)storage->size);
+    storage->stride = stride;
+    return TN_OK;
+}
+
+/* How the elements lie from offset_bytes on. */
+static tn_status place(reader *r, subject *s, tn_error *err)
+{
+    const tn_descriptor *d = s->d;
+    tn_entry *e = &s->e;
+    const int64_t *extents = d->physical_shape ? d->physical_shape : e->shape;
+    bool padded = e->rank && memcmp(extents, e->shape, e->rank * sizeof *extents) != 0;
+    uint64_t nbytes;
+    if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes) || tn_shape_nbytes(e->dtype, e->rank, extents, &e->storage.size))
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes", tn_quote_z(e->name).text);
+    if (!nbytes)
+        e->storage.size = 0;
+    if (!nbytes || (!padded && !d->strides))
+        return TN_OK;
+    int64_t *stride = tn_arena_zalloc(&r->file->arena, e->rank, sizeof *stride);
+    if (!stride)
+        return tn_fail_nomem(err);
+    tn_status status = d->strides ? take_strides(s, stride, err) : TN_OK;
+    if (status)
+        return status;
+    if (d->strides && !is_dense(e->rank, extents, stride))
+        return place_apart(s, stride, nbytes, err);
+    if (!padded)
+        return TN_OK;
+    tn_dense_strides(e->rank, extents, stride);
+    e->storage.stride = stride;
+    e->storage.fill = d->has_padding ? d->padding.fill : 0;
+    e->storage.physical = tn_arena_copy(&r->file->arena, extents, e->rank * sizeof *extents);
+    return e->storage.physical ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
+{
+    const tn_shard *data = &r->file->shards[r->data];
+    const tn_storage *storage = &s->e.storage;
+    uint64_t have = tn_source_size(data->source);
+    if (s->d->has_total && s->d->total_bytes > have)
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at, "tensor %s: memory.total_bytes: expected at most the %llu bytes of %s but "
+                       "found %llu", tn_quote_z(s->e.name).text, (unsigned long long)have, tn_quote_z(data->path).text,
+                       (unsigned long long)s->d->total_bytes);
+    if (storage->offset > have || storage->size > have - storage->offset)
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at, "tensor %s: its elements take %llu bytes from %llu on but %s has %llu",
+                       tn_quote_z(s->e.name).text, (unsigned long long)storage->size, (unsigned long long)storage->offset,
+                       tn_quote_z(data->path).text, (unsigned long long)have);
+    return TN_OK;
+}
+
+/* --- metadata, and what Tenon wrote beside the fields of the specification --- */
+
+static tn_status take_own(reader *r, subject *s, tn_error *err)
+{
+    const char *json = own_json(s->d);
+    tn_text key;
+    tn_json j;
+    s->value_dtype = TN_FLOAT32;
+    if (!json)
+        return TN_OK;
+    tn_json_init(&j, json, strlen(json), &r->file->arena);
+    tn_json_object(&j);
+    while (tn_json_key(&j, &key)) {
+        if (tn_text_is(key, TN_RAW_VALUE_TYPE))
+            s->value_dtype = tn_json_dtype(&j);
+        else if (tn_text_is(key, TN_RAW_INDEX_TYPE))
+            s->index_dtype = tn_json_dtype(&j);
+        else if (tn_text_is(key, TN_RAW_FILE_META))
+            s->file_meta = tn_json_raw(&j);
+        else if (!s->typed || !tn_raw_take_scaled_item(&j, key, &s->scaled))
+            tn_json_skip(&j);
+    }
+    return j.status ? tn_fail(err, j.status, s->e.at, "tensor %s: " TN_RAW_OWN ": %s", tn_quote_z(s->e.name).text, j.why) : TN_OK;
+}
+
+static tn_status read_meta(reader *r, const subject *s, const char *path, tn_text json, const tn_meta **meta, size_t *n,
+                           tn_error *err)
+{
+    tn_error why;
+    if (!tn_meta_read_json(json, &r->file->arena, meta, n, &why))
+        return TN_OK;
+    if (why.status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    return tn_fail(err, why.status, s->e.at, "tensor %s: %s: %s", tn_quote_z(s->e.name).text, path, why.text);
+}
+
+static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
+{
+    size_t n = 0;
+    const char *json = s->d->metadata;
+    tn_status status = TN_OK;
+    if (json)
+        status = read_meta(r, s, "metadata", (tn_text){ json, strlen(json) }, &s->e.meta, &n, err);
+    s->e.nmeta = (uint32_t)n;
+    if (!status && first && s->file_meta.len)
+        status = read_meta(r, s, TN_RAW_OWN "." TN_RAW_FILE_META, s->file_meta, &r->file->meta, &r->file->nmeta, err);
+    return status;
+}
+
+/* --- one tensor --- */
+
+/* What is listed but not read: codes of another scheme, and sparse tensors that are quantized or have no number of elements. */
+static const char *opaque_form(const subject *s)
+{
+    const tn_descriptor *d = s->d;
+    if (!d->sparse.format)
+        return tn_has_other_scheme(d) && !s->typed ? "quantized" : NULL;
+    return tn_raw_is_sparse(d) ? NULL : strcmp(d->sparse.format, "COO") == 0 ? "COO" : "CSR";
+}
+
+static tn_status take_storage(reader *r, subject *s, tn_error *err)
+{
+    const tn_descriptor *d = s->d;
+    tn_entry *e = &s->e;
+    e->storage = (tn_storage){ .encoding_name = "raw", .opaque = opaque_form(s), .order = d->byte_order };
+    e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
+    e->storage.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) }, "type", e->at, err)
+                                   : type_name(tn_dtype_get(e->dtype));
+    if (!e->storage.type)
+        return err->status;
+    if (d->sparse.format)
+        return TN_OK;
+    e->storage.shard = r->data;
+    e->storage.offset = d->offset_bytes;
+    tn_status status = place(r, s, err);
+    return status ? status : check_inside(r, s, err);
+}
+
+#define PROPERTIES "properties"
+
+static bool is_property(const tn_extra *extra)
+{
+    return strcmp(extra->path, PROPERTIES) == 0;
+}
+
+/* A member that the tensor is made of. */
+static bool is_taken(const subject *s, const tn_extra *extra)
+{
+    bool scheme = strcmp(extra->path, "dtype") == 0 && strcmp(extra->key, "quantization") == 0;
+    return scheme ? s->typed : !*extra->path && strcmp(extra->key, TN_RAW_OWN) == 0;
+}
+
+/* A member that no tensor has a place for, or NULL.  An id is made anew for what is written. */
+static const char *left_out(const subject *s)
+{
+    const tn_descriptor *d = s->d;
+    for (size_t i = 0; i < d->nextra; i++)
+        if (!is_taken(s, &d->extra[i]) && !is_property(&d->extra[i]))
+            return d->extra[i].key;
+    if (d->device.type != TN_DEVICE_CPU || d->device.id || d->device.space != TN_SPACE_HOST)
+        return "memory.device";
+    if (d->buffer_handle.type != TN_HANDLE_NONE)
+        return "buffer_handle";
+    return d->mapping.present ? "mapping" : NULL;
+}
+
+/* The same, which only descriptors have a place for.  zero_copy_compatible is no loss elsewhere. */
+static const char *left_out_property(const tn_descriptor *d)
+{
+    for (size_t i = 0; i < d->nextra; i++)
+        if (is_property(&d->extra[i]))
+            return d->extra[i].key;
+    if (d->requires_grad)
+        return "properties.requires_grad";
+    return d->is_pinned ? "properties.is_pinned" : NULL;
+}
+
+/* Notes the first of what is left out. */
+static tn_status keep_left_out(reader *r, const char *what, const char **left_out, tn_error *err)
+{
+    if (!what || *left_out)
+        return TN_OK;
+    *left_out = tn_arena_text(&r->file->arena, what, strlen(what));
+    return *left_out ? TN_OK : tn_fail_nomem(err);
+}
+
+/* --- properties --- */
+
+static tn_status keep_other_properties(reader *r, const tn_descriptor *d, tn_properties *p, tn_error *err)
+{
+    tn_arena *arena = &r->file->arena;
+    size_t n = 0;
+    for (size_t i = 0; i < d->nextra; i++)
+        n += is_property(&d->extra[i]);
+    tn_extra *extra = n ? tn_arena_zalloc(arena, n, sizeof *extra) : NULL;
+    if (n && !extra)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < d->nextra; i++) {
+        const tn_extra *from = &d->extra[i];
+        if (!is_property(from))
+            continue;
+        tn_extra *to = &extra[p->nextra++];
+        to->path = PROPERTIES;
+        to->key = tn_arena_text(arena, from->key, strlen(from->key));
+        to->json = tn_arena_text(arena, from->json, strlen(from->json));
+        if (!to->key || !to->json)
+            return tn_fail_nomem(err);
+    }
+    p->extra = extra;
+    return TN_OK;
+}
+
+/* What descriptor i says of the use of its tensor. */
+static tn_status take_properties(reader *r, size_t i, tn_error *err)
+{
+    const tn_descriptor *d = &r->set->items[i];
+    if (!d->has_properties)
+        return TN_OK;
+    if (!r->properties)
+        r->file->properties = r->properties = tn_arena_zalloc(&r->file->arena, r->set->count,
+                                                              sizeof *r->properties);
+    if (!r->properties)
+        return tn_fail_nomem(err);
+    r->properties[i] = (tn_properties){ .given = true, .requires_grad = d->requires_grad, .is_pinned =
+                                        d->is_pinned,
+                                        .zero_copy_compatible = d->zero_copy_compatible };
+    tn_status status = keep_other_properties(r, d, &r->properties[i], err);
+    return status ? status : keep_left_out(r, left_out_property(d), &r->file->left_out_property, err);
+}
+
+/* --- one descriptor --- */
+
+static tn_status read_descriptor(reader *r, size_t i, tn_error *err)
+{
+    const tn_descriptor *d = &r->set->items[i];
+    subject s = { .d = d, .e = { .name = d->name, .at = r->at[i] }, .typed = tn_raw_has_datatype(d) };
+    tn_status status = take_shape(r, &s, err);
+    if (!status)
+        status = take_storage(r, &s, err);
+    if (!status)
+        status = take_own(r, &s, err);
+    if (!status && tn_raw_is_quantized(d)) {
+        s.e.value_dtype = s.value_dtype;
+        status = tn_raw_take_scales(&r->numbers, d, &s.e, err);
+    }
+    if (!status && s.typed) {
+        s.e.value_dtype = s.value_dtype;
+        status = tn_raw_take_datatype(r->file, &s.scaled, &s.e, err);
+    }
+    if (!status && tn_raw_is_sparse(d))
+        status = tn_raw_take_sparse(&r->numbers, d, s.index_dtype, &s.e, err);
+    if (!status)
+        status = take_meta(r, &s, i == 0, err);
+    if (!status && d->layout && !(s.e.layout = tn_arena_text(&r->file->arena, d->layout, strlen(d->layout))))
+        status = tn_fail_nomem(err);
+    if (!status)
+        status = keep_left_out(r, left_out(&s), &r->file->left_out, err);
+    if (!status)
+        status = take_properties(r, i, err);
+    return status ? status : tn_file_add(r->file, &s.e, err);
+}
+
+/* --- ties --- */
+
+static int compare_lists(uint32_t rank, const int64_t *a, const int64_t *b)
+{
+    return !a || !b ? (a != NULL) - (b != NULL) : rank ? memcmp(a, b, rank * sizeof *a) : 0;
+}
+
+/* 0 when both are the same elements of the same bytes; dense ones may have another shape. */
+static int compare_elements(const tn_part *a, const tn_part *b)
+{
+    const tn_storage *x = &a->storage, *y = &b->storage;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    if (a->array.dtype != b->array.dtype)
+        return a->array.dtype < b->array.dtype ? -1 : 1;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    if (x->stride && y->stride && a->array.rank != b->array.rank)
+        return a->array.rank < b->array.rank ? -1 : 1;
+    int order = compare_lists(a->array.rank, x->stride, y->stride);
+    if (!order && x->stride)
+        order = compare_lists(a->array.rank, a->array.shape, b->array.shape);
+    return order ? order : compare_lists(a->array.rank, x->physical, y->physical);
+}
+
+static int by_elements(const void *a, const void *b)
+{
+    const tn_tensor *x = *(const tn_tensor *const *)a, *y = *(const tn_tensor *const *)b;
+    int order = compare_elements(x->parts, y->parts);
+    return order ? order : x < y ? -1 : x > y;
+}
+
+/* Two names for the same elements: the later one is tied to the earlier. */
+static tn_status tie(tn_file *f, tn_error *err)
+{
+    size_t n = 0;
+    tn_tensor **sorted = malloc((f->count ? f->count : 1) * sizeof *sorted);
+    if (!sorted)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->tensors[i].nparts == 1 && f->tensors[i].parts->storage.size)
+            sorted[n++] = &f->tensors[i];
+    qsort(sorted, n, sizeof *sorted, by_elements);
+    for (size_t i = 1; i < n; i++)
+        if (compare_elements(sorted[i - 1]->parts, sorted[i]->parts) == 0)
+            sorted[i]->tied = sorted[i - 1]->tied ? sorted[i - 1]->tied : sorted[i - 1]->name;
+    free(sorted);
+    return TN_OK;
+}
+
+/* --- all --- */
+
+static tn_status read_all(reader *r, tn_error *err)
+{
+    tn_status status = check_all(r, err);
+    if (!status)
+        status = open_shards(r, err);
+    for (size_t i = 0; i < r->set->count && !status; i++)
+        status = read_descriptor(r, i, err);
+    return status ? status : tie(r->file, err);
+}
+
+tn_status tn_raw_open(tn_file *file, tn_error *err)
+{
+    tn_error own;
+    tn_text text = { 0 };
+    reader r = { .file = file };
+    err = err ? err : &own;     /* tn_file_text() tells its status through it */
+    tn_status status = tn_file_load(file, TN_RAW_DOCUMENT_MAX, "descriptors", &text, err);
+    if (!status)
+        status = tn_descriptors_parse(text.ptr, text.len, &r.set, err);
+    if (!status)
+        status = locate(&r, text, err);
+    if (!status)
+        status = read_all(&r, err);
+    tn_descriptors_free(r.set);
+    return status;
+}

@@ -1,0 +1,238 @@
+/* formats/raw/scaled.c - tensors of a datatype.
+ *
+ * The descriptor is that of the codes as they are stored.  Its scheme is Tenon's
+ * own, and the member TN_RAW_OWN says what they are codes of and where the other
+ * parts lie: in the data too, for there may be many of them. */
+#include "formats/raw/raw.h"
+#include "base/error.h"
+#include "bytes/json.h"
+#include "store/dims.h"
+#include "store/record.h"
+#include "descriptor/descriptor.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+
+#include <tenon/datatype.h>
+
+#include <string.h>
+
+#define SCHEME "tenon:scaled"
+
+bool tn_raw_of_datatype(const tn_tensor *t)
+{
+    return tn_form_has_datatype(t);
+}
+
+/* --- writing --- */
+
+tn_extra tn_raw_scheme(void)
+{
+    return (tn_extra){ .path = "dtype", .key = "quantization", .json = "{\"scheme\":\"" SCHEME "\"}" };
+}
+
+static void put_string(tn_buf *out, const char *key, const char *text)
+{
+    tn_buf_printf(out, "\"%s\":", key);
+    tn_json_put_string(out, text, strlen(text));
+}
+
+static void put_shape(tn_buf *out, uint32_t rank, const int64_t *shape)
+{
+    tn_buf_puts(out, "\"shape\":[");
+    for (uint32_t i = 0; i < rank; i++)
+        tn_buf_printf(out, i ? ",%lld" : "%lld", (long long)shape[i]);
+    tn_buf_putc(out, ']');
+}
+
+static void put_part(tn_buf *out, const tn_part *p, const tn_raw_place *place)
+{
+    tn_buf_putc(out, '{');
+    put_string(out, "role", p->role);
+    tn_buf_printf(out, ",\"dtype\":\"%s\",", tn_dtype_get(p->array.dtype)->name);
+    put_shape(out, p->array.rank, p->array.shape);
+    if (place->file) {
+        tn_buf_putc(out, ',');
+        put_string(out, "file", place->file);
+    }
+    if (place->encoding) {
+        tn_buf_putc(out, ',');
+        put_string(out, "encoding", place->encoding);
+    }
+    tn_buf_printf(out, ",\"offset\":%llu,\"size\":%llu}", (unsigned long long)place->offset, (unsigned long long)place->size);
+}
+
+void tn_raw_put_scaled(tn_buf *out, const tn_tensor *t, const tn_raw_place *places)
+{
+    const tn_scaling *s = t->scaling;
+    char rotation[48];
+    put_string(out, "datatype", s->datatype);
+    if (s->unpacked)
+        tn_buf_puts(out, ",\"unpacked\":true");
+    if (s->rotation.size) {
+        tn_rotation_format(rotation, sizeof rotation, &s->rotation);
+        tn_buf_putc(out, ',');
+        put_string(out, "rotation", rotation);
+    }
+    if (s->store != TN_UNKNOWN) {
+        tn_buf_putc(out, ',');
+        put_string(out, "store", tn_dtype_get(s->store)->name);
+    }
+    tn_buf_putc(out, ',');
+    put_shape(out, t->rank, t->shape);
+    tn_buf_puts(out, ",\"parts\":[");
+    for (uint32_t k = 1; k < t->nparts; k++) {
+        if (k > 1)
+            tn_buf_putc(out, ',');
+        put_part(out, &t->parts[k], &places[k]);
+    }
+    tn_buf_putc(out, ']');
+}
+
+/* --- reading --- */
+
+static bool says_scheme(const char *json)
+{
+    tn_arena arena = { 0 };
+    tn_json j;
+    tn_text key;
+    bool found = false;
+    tn_json_init(&j, json, strlen(json), &arena);
+    tn_json_object(&j);
+    while (tn_json_key(&j, &key)) {
+        if (tn_text_is(key, "scheme"))
+            found = tn_text_is(tn_json_string(&j), SCHEME);
+        else
+            tn_json_skip(&j);
+    }
+    tn_arena_free(&arena);
+    return found && !j.status;
+}
+
+bool tn_raw_has_datatype(const tn_descriptor *d)
+{
+    for (size_t i = 0; i < d->nextra; i++)
+        if (strcmp(d->extra[i].path, "dtype") == 0 && strcmp(d->extra[i].key, "quantization") == 0)
+            return !d->sparse.format && says_scheme(d->extra[i].json);
+    return false;
+}
+
+static const int64_t *take_shape(tn_json *j, uint32_t *rank)
+{
+    tn_dims dims;
+    tn_error why;
+    dims.rank = 0;
+    tn_json_array(j);
+    while (tn_json_item(j))
+        if (tn_dims_add(&dims, tn_json_u64(j), &why) && !j->status)
+            tn_json_reject(j, why.status, "%s", why.text);
+    const int64_t *shape = j->status ? NULL : tn_dims_keep(&dims, j->arena, NULL, 0);
+    if (!j->status && !shape)
+        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
+    *rank = shape ? dims.rank : 0;
+    return shape;
+}
+
+/* Only bytes as they are, in the data beside the descriptors, can be read. */
+static void take_part(tn_json *j, tn_part *p)
+{
+    tn_text key;
+    bool place = false;
+    tn_json_object(j);
+    while (tn_json_key(j, &key)) {
+        if (tn_text_is(key, "role"))
+            p->role = tn_json_kept(j);
+        else if (tn_text_is(key, "dtype"))
+            p->array.dtype = tn_json_dtype(j);
+        else if (tn_text_is(key, "shape"))
+            p->array.shape = take_shape(j, &p->array.rank);
+        else if (tn_text_is(key, "offset"))
+            p->storage.offset = tn_json_u64(j), place = true;
+        else if (tn_text_is(key, "encoding") && !tn_text_is(tn_json_string(j), "raw") && !j->status)
+            tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part whose encoding is raw");
+        else if (tn_text_is(key, "file"))
+            tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part in the same file as the first but found one in another");
+        else if (!tn_text_is(key, "encoding"))
+            tn_json_skip(j);
+    }
+    if (!j->status && (!p->role || p->array.dtype == TN_UNKNOWN || !p->array.shape || !place))
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected role, dtype, shape and offset of a part");
+}
+
+static void take_parts(tn_json *j, tn_raw_scaled *s)
+{
+    s->nparts = 0;
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        if (s->nparts == TN_RAW_COMPANIONS) {
+            tn_json_reject(j, TN_ERR_LIMIT, "expected at most %d parts but found more", TN_RAW_COMPANIONS);
+            return;
+        }
+        s->parts[s->nparts] = (tn_part){ 0 };
+        take_part(j, &s->parts[s->nparts++]);
+    }
+}
+
+static void take_rotation(tn_json *j, tn_rotation *rotation)
+{
+    tn_error why;
+    const char *text = tn_json_kept(j);
+    if (text && tn_rotation_parse(text, rotation, &why))
+        tn_json_reject(j, TN_ERR_CORRUPT, "%s", why.text);
+}
+
+bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *s)
+{
+    if (tn_text_is(key, "datatype"))
+        s->scaling.datatype = tn_json_kept(j);
+    else if (tn_text_is(key, "unpacked"))
+        s->scaling.unpacked = tn_json_bool(j);
+    else if (tn_text_is(key, "rotation"))
+        take_rotation(j, &s->scaling.rotation);
+    else if (tn_text_is(key, "store"))
+        s->scaling.store = tn_json_dtype(j);
+    else if (tn_text_is(key, "shape"))
+        s->shape = take_shape(j, &s->rank);
+    else if (tn_text_is(key, "parts"))
+        take_parts(j, s);
+    else
+        return false;
+    return true;
+}
+
+/* A part that is said to be in the data. */
+static tn_status place_part(const tn_file *f, const tn_entry *e, tn_part *p, tn_error *err)
+{
+    const tn_shard *data = &f->shards[e->storage.shard];
+    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
+    uint64_t have = tn_source_size(data->source), offset = p->storage.offset;
+    if (tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: the shape of its part %s takes more than 2^63 bytes",
+                       tn_quote_z(e->name).text, tn_quote_z(p->role).text);
+    if (offset > have || p->nbytes > have - offset)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its part %s takes %llu bytes from %llu on but %s has %llu",
+                       tn_quote_z(e->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)offset,
+                       tn_quote_z(data->path).text, (unsigned long long)have);
+    p->storage = (tn_storage){ .offset = offset, .size = p->nbytes, .type = type->wia ? type->wia : type->name, .encoding_name = "raw",
+                               .order = e->storage.order, .shard = e->storage.shard };
+    return TN_OK;
+}
+
+tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (!s->scaling.datatype || !s->shape)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: " TN_RAW_OWN ": expected datatype and shape beside the scheme \"" SCHEME
+                       "\" but found no %s", tn_quote_z(e->name).text, s->shape ? "datatype" : "shape");
+    for (uint32_t k = 0; k < s->nparts && !status; k++)
+        status = place_part(f, e, &s->parts[k], err);
+    if (status)
+        return status;
+    s->scaling.axis = -1;
+    e->form = "scaled";
+    e->scaling = tn_scaling_keep(&f->arena, &s->scaling, &f->datatype);
+    e->value_rank = s->rank;
+    e->value_shape = s->shape;
+    e->companions = tn_arena_copy(&f->arena, s->parts, s->nparts * sizeof *s->parts);
+    e->ncompanions = s->nparts;
+    return e->scaling && e->companions ? TN_OK : tn_fail_nomem(err);
+}

@@ -1,0 +1,115 @@
+/* formats/raw/sparse.c - sparse tensors as numbers of their descriptors. */
+#include "formats/raw/raw.h"
+#include "base/error.h"
+#include "tensor/code.h"
+#include "tensor/number.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_coo(const tn_tensor *t)
+{
+    return strcmp(t->form, "coo") == 0;
+}
+
+tn_status tn_raw_check_sparse(const tn_tensor *t, tn_error *err)
+{
+    if (!t->rank)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has indices of at least one dimension but this "
+                       "one has none (--form dense)", tn_quote_z(t->name).text);
+    if (!is_coo(t) && t->rank != 2)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has CSR data of two dimensions but this one has "
+                       "%u (--form coo)", tn_quote_z(t->name).text, t->rank);
+    return TN_OK;
+}
+
+/* The document takes at least so many bytes, or more than can be read: a digit and what follows it, for each number;
+ * and brackets around a row of indices. */
+static uint64_t least_text(const tn_tensor *t)
+{
+    enum { NUMBER = 3, BRACKETS = 2 };
+    uint64_t n = (uint64_t)t->parts[0].array.shape[0], rows = is_coo(t) ? 0 : (uint64_t)t->parts[2].array.shape[0];
+    if (n > TN_RAW_DOCUMENT_MAX || rows > TN_RAW_DOCUMENT_MAX)
+        return TN_RAW_DOCUMENT_MAX + UINT64_C(1);
+    return n * (NUMBER + (is_coo(t) ? t->rank * (uint64_t)NUMBER + BRACKETS : NUMBER)) + rows * NUMBER;
+}
+
+tn_status tn_raw_check_length(const tn_tensor *t, uint64_t *least, tn_error *err)
+{
+    *least += least_text(t);
+    if (*least > TN_RAW_DOCUMENT_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: with its %lld entries the descriptors would take more than the %u "
+                       "bytes that can be read back", tn_quote_z(t->name).text, (long long)t->parts[0].array.shape[0],
+                       TN_RAW_DOCUMENT_MAX);
+    return TN_OK;
+}
+
+/* --- values --- */
+
+/* What a document says of any NaN. */
+static tn_number plain_nan(void)
+{
+    const double nan = (double)NAN;
+    uint64_t code;
+    memcpy(&code, &nan, sizeof code);
+    return tn_number_decode(tn_dtype_get(TN_FLOAT64), code);
+}
+
+/* Every value must come back with the bits it had, and a number has none to spare. */
+static tn_status check_values(const tn_tensor *t, const void *values, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    unsigned each = type->kind == TN_KIND_COMPLEX ? 2 : 1, flags = 0;
+    if (each == 2)
+        type = tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
+    const tn_encode_rules rules = tn_encode_rules_for(type, NULL);
+    const tn_number nan = plain_nan();
+    for (uint64_t i = 0; i < each * (uint64_t)t->parts[0].array.shape[0]; i++) {
+        uint64_t code = tn_code_get(values, i, type->bits);
+        tn_number number = tn_number_decode(type, code);
+        bool is_nan = number.class == TN_NUMBER_NAN;
+        if (tn_number_encode(type, &rules, is_nan ? nan : number, 0, &flags) != code)
+            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: entry %llu: expected %s but found the bits 0x%llx "
+                           "(--form dense keeps them)", tn_quote_z(t->name).text, (unsigned long long)(i / each),
+                           is_nan ? "the one NaN that a descriptor has a word for" : "bits that its number tells",
+                           (unsigned long long)code);
+    }
+    return TN_OK;
+}
+
+/* --- indices --- */
+
+/* As int64_t; those of 64 bits as they are.  A uint64 beyond that becomes negative, which no index is. */
+static const int64_t *widen(tn_arena *arena, const tn_array *a, size_t n, const void *indices)
+{
+    if (a->dtype == TN_INT64 || a->dtype == TN_UINT64)
+        return indices;
+    int64_t *wide = tn_arena_zalloc(arena, n, sizeof *wide);
+    for (size_t i = 0; wide && i < n; i++)
+        wide[i] = (int64_t)tn_index_get(a->dtype, indices, i);
+    return wide;
+}
+
+tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_sparse *s, tn_error *err)
+{
+    const tn_tensor *t = subject->tensor;
+    const tn_array *indices = &t->parts[1].array;
+    const void *const *data = subject->data;
+    size_t n = (size_t)t->parts[0].array.shape[0];
+    tn_status status = check_values(t, data[0], err);
+    if (status)
+        return status;
+    *s = (tn_sparse){
+        .format = is_coo(t) ? "COO" : "CSR", .rank = t->rank, .shape = tn_arena_copy(arena, t->shape, t->rank * sizeof *t->shape),
+        .has_nnz = is_coo(t), .nnz = is_coo(t) ? (int64_t)n : 0,
+        .index_type = indices->dtype == TN_INT32 ? TN_INT32 : TN_INT64,
+        .nindices = is_coo(t) ? n * t->rank : n,
+        .value_type = t->dtype, .values = data[0], .nvalues = n,
+    };
+    s->indices = widen(arena, indices, s->nindices, data[1]);
+    if (!is_coo(t)) {
+        s->npointers = (size_t)t->parts[2].array.shape[0];
+        s->pointers = widen(arena, &t->parts[2].array, s->npointers, data[2]);
+    }
+    return s->shape && s->indices && (is_coo(t) || s->pointers) ? TN_OK : tn_fail_nomem(err);
+}

@@ -1,0 +1,284 @@
+/* formats/raw/write.c - the data, and the descriptors that speak of it.
+ *
+ * Scales and zero points of integer codes and sparse tensors are numbers of the
+ * descriptors: their bytes are kept in memory until those are written. */
+#include "formats/raw/raw.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "store/publish.h"
+#include "store/record.h"
+#include "bytes/json.h"
+#include "tensor/code.h"
+#include "tensor/form.h"
+#include "tensor/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- planning --- */
+
+static const tn_tensor *whole_of(const tn_writer *w, const tn_out_entry *e)
+{
+    return w->entries[w->first_entry[e->tensor]].whole;
+}
+
+static bool is_number(const tn_writer *w, const tn_out_entry *e)
+{
+    const tn_tensor *t = whole_of(w, e);
+    return tn_form_is_sparse(t->form) || (e->part && !tn_raw_of_datatype(t));
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* A sparse tensor that can be read back, and whose text is not too long to be. */
+static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err)
+{
+    tn_dtype index = t->parts[1].array.dtype;
+    tn_status status = tn_raw_check_sparse(t, err);
+    if (status)
+        return status;
+    if (index != TN_INT32 && index != TN_INT64)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has indices of int32 or int64 but these are %s "
+                       "(--form %s,index=int64)", tn_quote_z(t->name).text, tn_dtype_get(index)->name, t->form);
+    return tn_raw_check_length(t, least, err);
+}
+
+static tn_status check_tensors(const tn_writer *w, tn_error *err)
+{
+    uint64_t least = 0;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->count && !status; i++) {
+        const tn_tensor *t = w->entries[i].whole;
+        if (t && tn_form_is_sparse(t->form))
+            status = check_sparse(t, &least, err);
+        else if (t && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: raw cannot hold a tensor of form %s",
+                             tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    }
+    return status;
+}
+
+static tn_status check_plan(const tn_writer *w, tn_error *err)
+{
+    if (ends_with(w->path, TN_RAW_DATA_SUFFIX))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
+                       ": the data goes to NAME" TN_RAW_DATA_SUFFIX " beside them");
+    if (w->nmeta && !w->count && !w->options.drop_metadata)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "raw keeps a file's metadata with its first tensor and there is none "
+                       "(--drop-metadata)");
+    return check_tensors(w, err);
+}
+
+/* The largest index of part k that the tensor can have. */
+static uint64_t largest_index(const tn_tensor *t, uint32_t k, uint64_t i)
+{
+    uint32_t dimension = t->parts[1].array.rank == 2 ? (uint32_t)(i % t->rank) : t->rank - 1;
+    int64_t extent = t->shape[dimension];
+    return k == 2 ? (uint64_t)t->parts[0].array.shape[0] : extent ? (uint64_t)extent - 1 : 0;
+}
+
+/* A dry run has no numbers: it takes long ones. */
+static void fill_in(tn_writer *w, const tn_out_entry *e)
+{
+    uint8_t *at = w->files[e->file].memory + e->offset;
+    const tn_tensor *t = whole_of(w, e);
+    const tn_dtype_info *type = tn_dtype_get(e->dtype);
+    bool index = e->part && tn_form_is_sparse(t->form);
+    if (type->kind == TN_KIND_COMPLEX)
+        type = tn_dtype_get(type->bits == 64 ? TN_FLOAT32 : TN_FLOAT64);
+    uint64_t longest = tn_dtype_limit(type, type->kind != TN_KIND_UINT);
+    for (uint64_t i = 0; i < e->nbytes * 8 / type->bits; i++)
+        tn_code_put(at, i, type->bits, index ? largest_index(t, e->part, i) : longest);
+}
+
+/* Places what the document will have as numbers in memory. */
+static tn_status plan_numbers(tn_writer *w, tn_error *err)
+{
+    uint64_t size = 0;
+    uint32_t file;
+    for (size_t i = 0; i < w->count; i++) {
+        tn_out_entry *e = &w->entries[i];
+        if (!is_number(w, e))
+            continue;
+        e->offset = size;
+        if (!tn_add_u64(size, e->nbytes, &size) || !tn_align_u64(size, sizeof(int64_t), &size))
+            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the numbers of the descriptors would take more than 2^64 bytes");
+    }
+    tn_status status = tn_writer_add_memory(w, size, &file, err);
+    for (size_t i = 0; i < w->count && !status; i++) {
+        tn_out_entry *e = &w->entries[i];
+        if (!is_number(w, e))
+            continue;
+        e->file = file;
+        if (w->dry_run)
+            fill_in(w, e);
+    }
+    return status;
+}
+
+/* Entries whose bytes stand in the document. */
+static size_t count_numbers(const tn_writer *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->count; i++)
+        n += is_number(w, &w->entries[i]);
+    return n;
+}
+
+/* What the writer keeps for this format. */
+typedef struct pair {
+    bool replaces;              /* others: the data gets an id in its name */
+    bool data;                  /* there is some */
+} pair;
+
+/* Data goes to the first of the writer's files. */
+static tn_status add_data(tn_writer *w, const pair *p, tn_error *err)
+{
+    uint32_t file;
+    const char *name = tn_raw_member_name(w, 0, p->replaces ? TN_SET_NO_ID : NULL);
+    tn_status status = name ? tn_writer_check_name(w, name, err) : tn_fail_nomem(err);
+    return status ? status : tn_writer_add_member(w, &file, err);
+}
+
+tn_status tn_raw_plan(tn_writer *w, tn_error *err)
+{
+    uint32_t file;
+    pair *p = tn_arena_zalloc(&w->arena, 1, sizeof *p);
+    tn_status status = p ? check_plan(w, err) : tn_fail_nomem(err);
+    w->state = p;
+    if (!status)
+        status = tn_raw_plan_old(w, &p->replaces, err);
+    /* Without a tensor there is no descriptor to name it by. */
+    if (!status && (w->count == 0 ? !p->replaces : count_numbers(w) < w->count)) {
+        p->data = true;
+        status = add_data(w, p, err);
+    }
+    for (size_t i = 0; i < w->count; i++)
+        w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the tensor's id */
+    if (!status)
+        status = plan_numbers(w, err);
+    return status ? status : tn_writer_add_file(w, w->path, &file, err);
+}
+
+/* --- the descriptors --- */
+
+static const void *numbers_of(const tn_writer *w, const tn_out_entry *e)
+{
+    return w->files[e->file].memory + e->offset;
+}
+
+/* The checksums of all parts that the data has, one after another; NULL without memory. */
+static const char *content_of(tn_writer *w, const tn_out_entry *e)
+{
+    uint32_t n = tn_raw_of_datatype(e->whole) ? e->whole->nparts : 1;
+    char *text = tn_arena_zalloc(&w->arena, n, TN_CHECKSUM_TEXT_MAX), *end = text;
+    for (uint32_t k = 0; text && k < n; k++) {
+        tn_digest_format(&e[k].digest, end);
+        end += strlen(end);
+    }
+    return text;
+}
+
+/* The tensor whose first part is entry i. */
+static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descriptor *d, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[i];
+    const tn_tensor *t = e->whole;
+    bool sparse = tn_form_is_sparse(t->form), typed = tn_raw_of_datatype(t), codes = t->scaling && !typed;
+    tn_raw_place places[TN_MAX_PARTS];
+    const char *content = content_of(w, e);
+    if (!content)
+        return tn_fail_nomem(err);
+    tn_raw_subject s = {
+        .content = sparse ? NULL : content,
+        .tensor = t, .meta = e->meta, .nmeta = e->nmeta, .properties = e->properties, .offset = e->offset,
+            .end = e->offset + e->nbytes,
+        .align = w->options.align, .physical = t->parts[0].storage.physical, .in_place = true,
+        .scale = codes ? numbers_of(w, e + 1) : NULL,
+        .zero = codes && t->nparts > 2 ? numbers_of(w, e + 2) : NULL,
+        .places = typed ? places : NULL,
+        .own = i == 0 ? own : NULL,
+    };
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        places[k] = (tn_raw_place){ .offset = e[k].offset, .size = e[k].nbytes };
+        if (sparse)
+            s.data[k] = numbers_of(w, e + k);
+    }
+    tn_status status = tn_raw_describe(&s, &w->arena, d, err);
+    /* What is written must be read again: a scale of 0, say, cannot be. */
+    return status || w->dry_run ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_UNSUPPORTED, err);
+}
+
+/* Adds the name of the data, where it is not the usual one, to the member of Tenon's own.  Afterwards: a
+ * tensor's id does not depend on how its file is called. */
+static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d, tn_error *err)
+{
+    tn_extra *extra = tn_arena_zalloc(&w->arena, d->nextra + 1, sizeof *extra);
+    size_t own = 0;
+    tn_buf json = { 0 };
+    if (!extra)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < d->nextra; i++)
+        extra[i] = d->extra[i];
+    while (own < d->nextra && (*extra[own].path || strcmp(extra[own].key, TN_RAW_OWN) != 0))
+        own++;
+    bool new = own == d->nextra;
+    tn_buf_puts(&json, "{\"" TN_RAW_DATA "\":");
+    tn_json_put_string(&json, name, strlen(name));
+    tn_buf_puts(&json, new ? "}" : ",");
+    if (!new)
+        tn_buf_puts(&json, extra[own].json + 1);        /* it has an item, or it would not be there */
+    const char *text = json.bad ? NULL : tn_arena_text(&w->arena, (const char *)json.data, json.size);
+    tn_buf_free(&json);
+    extra[own] = (tn_extra){ .path = "", .key = TN_RAW_OWN, .json = text };
+    d->extra = extra;
+    d->nextra += new;
+    return text ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status name_data(tn_writer *w, tn_descriptor *all, tn_error *err)
+{
+    const pair *p = w->state;
+    tn_status status = p->data ? tn_writer_name_members(w, tn_raw_member_name, p->replaces, err) : TN_OK;
+    return status || !p->data || !p->replaces ? status : add_data_name(w, w->files[0].path, &all[0], err);
+}
+
+static tn_status describe_all(tn_writer *w, tn_descriptor *all, tn_error *err)
+{
+    tn_buf own = { 0 };
+    if (w->nmeta) {
+        tn_buf_puts(&own, "\"" TN_RAW_FILE_META "\":");
+        tn_meta_put_json(&own, w->meta, w->nmeta);
+    }
+    tn_status status = TN_OK;
+    for (size_t i = 0, n = 0; i < w->count && !status; i++)
+        if (w->entries[i].part == 0)
+            status = describe(w, i, &own, &all[n++], err);
+    tn_buf_free(&own);
+    return status ? status : name_data(w, all, err);
+}
+
+tn_status tn_raw_finish(tn_writer *w, tn_error *err)
+{
+    uint32_t file = (uint32_t)w->nfiles - 1;
+    tn_descriptor *all = calloc(w->ntensors ? w->ntensors : 1, sizeof *all);
+    char *json = NULL;
+    size_t size = 0;
+    tn_status status = all ? describe_all(w, all, err) : tn_fail_nomem(err);
+    if (!status)
+        status = tn_descriptors_write(all, w->ntensors, w->ntensors != 1, &json, &size, err);
+    bool guessed = w->dry_run && count_numbers(w);
+    if (!status && size > TN_RAW_DOCUMENT_MAX && !guessed)
+        status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the descriptors would take %zu bytes but at most %u can be read back",
+                         size, TN_RAW_DOCUMENT_MAX);
+    if (!status)
+        status = tn_writer_put(w, file, 0, json, size, err);
+    w->files[file].end = size;
+    free(json);
+    free(all);
+    return status;
+}

@@ -1,0 +1,496 @@
+/* formats/safetensors/metadata.c - what stands in `__metadata__`: text of
+ * the user, and Tenon's records as JSON text.
+ *
+ * Metadata of a tensor, and metadata of the file that is not text, is a field
+ * `meta` of a record.  A value that JSON cannot hold exactly is null there and
+ * stands under the same key, as CBOR in hexadecimal, in the field `cbor`. */
+#include "formats/safetensors/safetensors.h"
+#include "base/error.h"
+#include "bytes/transcode.h"
+#include "store/record.h"
+
+#include <stdlib.h>
+
+static const char *pair_key(const void *owner, size_t i)
+{
+    return ((const tn_st_metadata *)owner)->pairs[i].key;
+}
+
+static bool begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool same_text(tn_text a, tn_text b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* --- reading records --- */
+
+/* A record as it was found: the two fields that make its metadata, and the mark of the file record. */
+typedef struct found {
+    tn_text meta, cbor;
+    bool    fillers;
+} found;
+
+/* Takes a record.  Its other fields are appended to `fields` as items of a
+ * CBOR map; the file record (`fields` is NULL) has none that are kept. */
+static void take_record(tn_json *j, found *r, tn_buf *fields)
+{
+    tn_text key;
+    tn_json_object(j);
+    while (tn_json_key(j, &key)) {
+        tn_text *own = tn_text_is(key, "meta") ? &r->meta : tn_text_is(key, "cbor") ? &r->cbor : NULL;
+        if (own && own->len) {
+            tn_json_reject(j, TN_ERR_CORRUPT, "the field %s is there twice", tn_quote(key.ptr, key.len).text);
+        } else if (own) {
+            *own = tn_json_raw(j);
+        } else if (fields && !tn_text_is(key, "file")) {        /* that one is zTensor's */
+            tn_cbor_put_text(fields, key.ptr, key.len);
+            tn_json_to_cbor(j, fields);
+        } else if (!fields && tn_text_is(key, "fillers")) {
+            r->fillers = tn_json_bool(j);
+        } else {
+            tn_json_skip(j);
+        }
+    }
+    tn_json_done(j);
+}
+
+/* Appends the one CBOR item that `hex` spells. */
+static void put_hex(tn_json *j, tn_text hex, tn_buf *out)
+{
+    size_t begin = out->size;
+    for (size_t i = 0; i + 1 < hex.len; i += 2) {
+        int high = tn_hex_digit(hex.ptr[i]), low = tn_hex_digit(hex.ptr[i + 1]);
+        if (high < 0 || low < 0)
+            break;
+        tn_buf_putc(out, (char)(high << 4 | low));
+    }
+    if (out->bad)
+        return;
+    tn_cbor c;
+    tn_cbor_init(&c, out->data + begin, out->size - begin, j->arena);
+    tn_cbor_skip(&c);
+    if (out->size - begin != hex.len / 2 || hex.len % 2 || !tn_cbor_done(&c))
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected one CBOR item in hexadecimal but found %s",
+                       tn_quote(hex.ptr, hex.len).text);
+}
+
+static bool next_special(tn_json *special, tn_text *key, tn_text *hex)
+{
+    if (!tn_json_key(special, key))
+        return false;
+    *hex = tn_json_string(special);
+    return !special->status;
+}
+
+/* `meta` and `cbor` as one CBOR map.  The keys of `cbor` are some of those of
+ * `meta`, in the same order, so one walk over both is enough. */
+static void join_meta(tn_json *meta, tn_json *special, tn_buf *out)
+{
+    tn_text key, special_key = { 0 }, hex = { 0 };
+    tn_json_object(special);
+    bool more = next_special(special, &special_key, &hex);
+    tn_cbor_open_map(out);
+    tn_json_object(meta);
+    while (tn_json_key(meta, &key)) {
+        tn_cbor_put_text(out, key.ptr, key.len);
+        if (more && same_text(key, special_key)) {
+            tn_json_null(meta);
+            put_hex(special, hex, out);
+            more = next_special(special, &special_key, &hex);
+        } else {
+            tn_json_to_cbor(meta, out);
+        }
+    }
+    tn_cbor_close(out);
+    if (more)
+        tn_json_reject(special, TN_ERR_CORRUPT, "expected key %s of \"cbor\" in \"meta\", in the same order",
+                       tn_quote(special_key.ptr, special_key.len).text);
+}
+
+/* Appends the metadata of a record as a CBOR map; failures are j's. */
+static void put_found_meta(tn_json *j, const found *r, tn_buf *out)
+{
+    static const tn_text none = { "{}", 2 };
+    tn_text meta = r->meta.len ? r->meta : none, special = r->cbor.len ? r->cbor : none;
+    tn_json m, s;
+    tn_json_init(&m, meta.ptr, meta.len, j->arena);
+    tn_json_init(&s, special.ptr, special.len, j->arena);
+    join_meta(&m, &s, out);
+    if (m.status || s.status)
+        tn_json_reject(j, m.status ? m.status : s.status, "%s", m.status ? m.why : s.why);
+}
+
+/* The text of a record is inside a string: places in it are no places in the file. */
+static tn_status fail_record(const tn_json *j, const tn_buf *out, const char *key, uint64_t at, tn_error *err)
+{
+    if (out->bad || j->status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    tn_status status = j->status == TN_ERR_TRUNCATED ? TN_ERR_CORRUPT : j->status;
+    return tn_fail(err, status, at, "metadata key %s: expected a record of Tenon: %s", tn_quote_z(key).text, j->why);
+}
+
+/* The pair of this key, which is no longer the file's own metadata; NULL: there is none. */
+static const tn_st_pair *claim_pair(tn_st_metadata *m, const char *key)
+{
+    size_t i = tn_names_find(&m->names, m, pair_key, key);
+    if (i >= m->count)
+        return NULL;
+    m->pairs[i].claimed = true;
+    return &m->pairs[i];
+}
+
+tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record, tn_error *err)
+{
+    *record = (tn_text){ 0 };
+    if (!m->has_records)
+        return TN_OK;
+    m->scratch.size = 0;
+    tn_buf_puts(&m->scratch, TN_ST_RECORD);
+    tn_buf_put(&m->scratch, name, strlen(name) + 1);
+    if (m->scratch.bad)
+        return tn_fail_nomem(err);
+    const tn_st_pair *pair = claim_pair(m, (const char *)m->scratch.data);
+    if (!pair)
+        return TN_OK;
+    tn_buf cbor = { 0 };
+    found r = { 0 };
+    tn_json j;
+    tn_json_init(&j, pair->value.ptr, pair->value.len, arena);
+    tn_cbor_open_map(&cbor);
+    take_record(&j, &r, &cbor);
+    if (r.meta.len || r.cbor.len) {
+        tn_cbor_put_text(&cbor, "meta", 4);
+        put_found_meta(&j, &r, &cbor);
+    }
+    tn_cbor_close(&cbor);
+    tn_status status = cbor.bad || j.status ? fail_record(&j, &cbor, pair->key, pair->at, err) : TN_OK;
+    if (!status) {
+        *record = (tn_text){ tn_arena_copy(arena, cbor.data, cbor.size), cbor.size };
+        status = record->ptr ? TN_OK : tn_fail_nomem(err);
+    }
+    tn_buf_free(&cbor);
+    return status;
+}
+
+static tn_status read_file_record(tn_st_metadata *m, tn_file *file, tn_error *err)
+{
+    const tn_st_pair *pair = claim_pair(m, TN_ST_FILE_RECORD);
+    if (!pair)
+        return TN_OK;
+    tn_buf cbor = { 0 };
+    found r = { 0 };
+    tn_json j;
+    tn_json_init(&j, pair->value.ptr, pair->value.len, &file->arena);
+    take_record(&j, &r, NULL);
+    put_found_meta(&j, &r, &cbor);
+    m->fillers = r.fillers;
+    tn_status status = cbor.bad || j.status ? fail_record(&j, &cbor, pair->key, pair->at, err) : TN_OK;
+    if (!status)
+        status = tn_meta_parse_map((tn_text){ (const char *)cbor.data, cbor.size }, pair->at, &file->arena,
+                                   &m->file_meta, &m->nfile_meta, err);
+    tn_buf_free(&cbor);
+    return status;
+}
+
+/* --- reading `__metadata__` --- */
+
+static tn_status add_pair(tn_st_metadata *m, const tn_st_pair *pair, tn_error *err)
+{
+    tn_st_pair *grown = tn_grow(m->pairs, m->count, &m->cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    m->pairs = grown;
+    m->pairs[m->count++] = *pair;
+    m->has_records |= begins_with(pair->key, TN_ST_RECORD);
+    size_t other = tn_names_add(&m->names, m, pair_key, m->count - 1);
+    if (other == TN_NAMES_NOMEM)
+        return tn_fail_nomem(err);
+    if (other != TN_NAMES_ADDED)
+        return tn_fail(err, TN_ERR_CORRUPT, pair->at, "metadata key %s is there twice: first at byte %llu",
+                       tn_quote_z(pair->key).text, (unsigned long long)m->pairs[other].at);
+    return TN_OK;
+}
+
+tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint64_t base, tn_error *err)
+{
+    tn_text key;
+    if (!tn_names_init(&m->names, 0))
+        return tn_fail_nomem(err);
+    tn_json_object(j);
+    while (tn_json_key(j, &key)) {
+        tn_st_pair pair = { .at = base + j->pos, .value = tn_json_string(j) };
+        if (j->status)
+            return tn_fail(err, j->status, base + j->at, "metadata key %s: %s", tn_quote(key.ptr, key.len).text, j->why);
+        pair.key = tn_file_text(file, key, "metadata key", pair.at, err);
+        if (!pair.key)
+            return err->status;
+        tn_status status = add_pair(m, &pair, err);
+        if (status)
+            return status;
+    }
+    if (j->status)
+        return tn_fail(err, j->status, base + j->at, TN_ST_METADATA ": %s", j->why);
+    return read_file_record(m, file, err);
+}
+
+void tn_st_metadata_free(tn_st_metadata *m)
+{
+    free(m->pairs);
+    tn_names_free(&m->names);
+    tn_buf_free(&m->scratch);
+    *m = (tn_st_metadata){ 0 };
+}
+
+/* --- metadata of several files --- */
+
+static const char *merged_key(const void *owner, size_t i)
+{
+    return ((const tn_st_merged *)owner)->items[i].key;
+}
+
+static bool same_value(const tn_meta *a, const tn_meta *b)
+{
+    if (a->text || b->text)
+        return a->text && b->text && strcmp(a->text, b->text) == 0;
+    return a->cbor_size == b->cbor_size && memcmp(a->cbor, b->cbor, a->cbor_size) == 0;
+}
+
+tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, uint64_t at, tn_error *err)
+{
+    tn_meta *items = tn_grow(all->items, all->count, &all->cap, sizeof *items);
+    if (items)
+        all->items = items;
+    const char **files = tn_grow(all->from, all->count, &all->from_cap, sizeof *files);
+    if (files)
+        all->from = files;
+    if (!items || !files || (!all->names.slots && !tn_names_init(&all->names, 0)))
+        return tn_fail_nomem(err);
+    items[all->count] = *meta;
+    files[all->count] = from;
+    size_t other = tn_names_add(&all->names, all, merged_key, all->count);
+    if (other == TN_NAMES_NOMEM)
+        return tn_fail_nomem(err);
+    if (other == TN_NAMES_ADDED) {
+        all->count++;
+        return TN_OK;
+    }
+    if (same_value(&items[other], meta))
+        return TN_OK;
+    if (strcmp(files[other], from) == 0)
+        return tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice", tn_quote_z(meta->key).text);
+    return tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s has one value in %s and another in %s",
+                   tn_quote_z(meta->key).text, tn_quote_z(files[other]).text, tn_quote_z(from).text);
+}
+
+void tn_st_merged_free(tn_st_merged *all)
+{
+    free(all->items);
+    free(all->from);
+    tn_names_free(&all->names);
+    *all = (tn_st_merged){ 0 };
+}
+
+tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_st_pair *pair = &m->pairs[i];
+        if (pair->claimed)
+            continue;
+        tn_meta meta = { .key = pair->key, .text = tn_file_text(file, pair->value, "metadata value", pair->at, err) };
+        status = meta.text ? tn_st_merge(all, &meta, from, pair->at, err) : err->status;
+    }
+    for (size_t i = 0; i < m->nfile_meta && !status; i++)
+        status = tn_st_merge(all, &m->file_meta[i], from, TN_NO_OFFSET, err);
+    return status;
+}
+
+/* --- writing --- */
+
+static const char *reserved_name(const void *owner, size_t i)
+{
+    return ((const tn_meta *)owner)[i].key + strlen(TN_ST_RECORD);
+}
+
+tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, tn_error *err)
+{
+    *r = (tn_st_reserved){ .meta = meta };
+    for (size_t i = 0; i < n; i++) {
+        if (!begins_with(meta[i].key, TN_ST_RECORD))
+            continue;
+        if ((!r->any && !tn_names_init(&r->names, 0)) || tn_names_add(&r->names, meta, reserved_name, i) == TN_NAMES_NOMEM)
+            return tn_fail_nomem(err);
+        r->any = true;
+    }
+    return TN_OK;
+}
+
+void tn_st_reserved_free(tn_st_reserved *r)
+{
+    tn_names_free(&r->names);
+}
+
+size_t tn_st_reserved_find(const tn_st_reserved *r, const char *name)
+{
+    return r->any ? tn_names_find(&r->names, r->meta, reserved_name, name) : SIZE_MAX;
+}
+
+tn_status tn_st_fail_reserved(const char *key, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "metadata key %s would be read back as %s", tn_quote_z(key).text,
+                   strcmp(key, TN_ST_FILE_RECORD) == 0 ? "Tenon's record of the file" : "Tenon's record of a tensor");
+}
+
+static void put_text(tn_buf *out, const char *text)
+{
+    tn_json_put_string(out, text, strlen(text));
+}
+
+/* Puts a comma between items, and not before the first. */
+static void separate(tn_buf *out, bool *any)
+{
+    if (*any)
+        tn_buf_putc(out, ',');
+    *any = true;
+}
+
+static void put_item(tn_buf *out, tn_buf *special, const tn_meta *m)
+{
+    put_text(out, m->key);
+    tn_buf_putc(out, ':');
+    if (m->text) {
+        put_text(out, m->text);
+        return;
+    }
+    if (tn_cbor_to_json(m->cbor, m->cbor_size, out))
+        return;
+    tn_buf_puts(out, "null");
+    if (special->size)
+        tn_buf_putc(special, ',');
+    put_text(special, m->key);
+    tn_buf_puts(special, ":\"");
+    for (size_t i = 0; i < m->cbor_size; i++)
+        tn_buf_printf(special, "%02x", m->cbor[i]);
+    tn_buf_putc(special, '"');
+}
+
+/* The fields `meta` and, where needed, `cbor`; text is left out of the file record. */
+static void put_meta_fields(tn_buf *out, const tn_meta *meta, size_t n, bool with_text)
+{
+    tn_buf special = { 0 };
+    bool any = false;
+    tn_buf_puts(out, "\"meta\":{");
+    for (size_t i = 0; i < n; i++) {
+        if (!meta[i].key || (meta[i].text && !with_text))
+            continue;
+        separate(out, &any);
+        put_item(out, &special, &meta[i]);
+    }
+    tn_buf_putc(out, '}');
+    if (special.size) {
+        tn_buf_puts(out, ",\"cbor\":{");
+        tn_buf_put(out, special.data, special.size);
+        tn_buf_putc(out, '}');
+    }
+    out->bad |= special.bad;
+    tn_buf_free(&special);
+}
+
+static void put_key(tn_st_put *p, const char *prefix, const char *name)
+{
+    tn_buf key = { 0 };
+    if (p->open)
+        tn_buf_putc(p->out, ',');
+    else
+        tn_buf_puts(p->out, "\"" TN_ST_METADATA "\":{");
+    p->open = true;
+    tn_buf_puts(&key, prefix);
+    tn_buf_puts(&key, name);
+    tn_json_put_string(p->out, (const char *)key.data, key.size);
+    tn_buf_putc(p->out, ':');
+    p->out->bad |= key.bad;
+    tn_buf_free(&key);
+}
+
+/* A record is JSON inside a JSON string. */
+static void put_value(tn_st_put *p, tn_buf *json)
+{
+    tn_json_put_string(p->out, (const char *)json->data, json->size);
+    p->out->bad |= json->bad;
+    tn_buf_free(json);
+}
+
+void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers)
+{
+    bool other = false;
+    for (size_t i = 0; i < n; i++) {
+        if (!meta[i].key)
+            continue;
+        other |= !meta[i].text;
+        if (!meta[i].text)
+            continue;
+        put_key(p, "", meta[i].key);
+        put_text(p->out, meta[i].text);
+    }
+    if (!fillers && !other)
+        return;
+    tn_buf json = { 0 };
+    put_key(p, "", TN_ST_FILE_RECORD);
+    tn_buf_putc(&json, '{');
+    if (other)
+        put_meta_fields(&json, meta, n, false);
+    if (fillers)
+        tn_buf_puts(&json, other ? ",\"fillers\":true" : "\"fillers\":true");
+    tn_buf_putc(&json, '}');
+    put_value(p, &json);
+}
+
+/* The fields of a CBOR record but its metadata, which comes from the tensor.  A
+ * record holds text, integers and what once was JSON: all exact in JSON. */
+static void put_fields(tn_buf *out, tn_text record, bool *any)
+{
+    tn_arena arena = { 0 };
+    tn_cbor c;
+    tn_text key;
+    tn_cbor_init(&c, record.ptr, record.len, &arena);
+    tn_cbor_map(&c);
+    while (tn_cbor_key(&c, &key)) {
+        tn_text value = tn_cbor_raw(&c);
+        if (tn_text_is(key, "meta"))
+            continue;
+        separate(out, any);
+        tn_json_put_string(out, key.ptr, key.len);
+        tn_buf_putc(out, ':');
+        out->bad |= !tn_cbor_to_json(value.ptr, value.len, out);
+    }
+    out->bad |= c.status != TN_OK;
+    tn_arena_free(&arena);
+}
+
+void tn_st_put_record(tn_st_put *p, const char *name, tn_text record, const tn_meta *meta, size_t n)
+{
+    if (!record.len && !n)
+        return;
+    bool any = false;
+    tn_buf json = { 0 };
+    tn_buf_putc(&json, '{');
+    if (record.len)
+        put_fields(&json, record, &any);
+    if (n) {
+        separate(&json, &any);
+        put_meta_fields(&json, meta, n, true);
+    }
+    tn_buf_putc(&json, '}');
+    put_key(p, TN_ST_RECORD, name);
+    put_value(p, &json);
+}
+
+void tn_st_put_end(tn_st_put *p)
+{
+    if (p->open)
+        tn_buf_putc(p->out, '}');
+}

@@ -1,0 +1,397 @@
+/* formats/safetensors/read.c - the header: a length, a JSON object with one
+ * entry a tensor, then the data. */
+#include "formats/safetensors/safetensors.h"
+#include "base/cursor.h"
+#include "base/error.h"
+#include "store/assemble.h"
+#include "store/dims.h"
+
+#include <stdlib.h>
+
+enum { LENGTH_BYTES = 8, USUAL_ENTRY = 96 };
+
+/* One shard being read.  `err` is never NULL inside this folder: tn_file_text()
+ * tells its status through it. */
+typedef struct reader {
+    tn_file        *file;
+    uint32_t        shard;
+    uint64_t        data_size;
+    uint64_t        next;           /* where the data of the next entry lies if all are in order */
+    bool            unordered;
+    uint32_t        rank;           /* shape of the entry before */
+    const int64_t  *shape;
+    tn_json         j;
+    tn_st_metadata  metadata;
+    struct tn_st_index  *index;
+    struct { tn_text spelling; tn_dtype dtype; } seen[TN_DTYPE_COUNT];     /* types in order of appearance */
+    size_t          nseen;
+} reader;
+
+static int probe(const uint8_t *head, size_t n)
+{
+    int index = tn_st_probe_index(head, n);
+    if (index)
+        return index;
+    if (n <= LENGTH_BYTES || head[LENGTH_BYTES] != '{')
+        return 0;
+    return tn_load_u64le(head) <= TN_ST_HEADER_MAX ? 90 : 20;      /* too long: ours to explain */
+}
+
+/* --- the header as a whole --- */
+
+tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_text *json, tn_error *err)
+{
+    tn_shard *s = &file->shards[shard];
+    uint64_t size = tn_source_size(s->source);
+    uint8_t length[LENGTH_BYTES];
+    if (size < LENGTH_BYTES)
+        return tn_fail(err, TN_ERR_TRUNCATED, 0, "expected at least 8 bytes of header length but the file has %llu bytes",
+                       (unsigned long long)size);
+    tn_status status = tn_source_read(s->source, 0, length, sizeof length, err);
+    if (status)
+        return status;
+    uint64_t n = tn_load_u64le(length);
+    if (n > TN_ST_HEADER_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, 0, "expected a header of at most %u bytes but found %llu", TN_ST_HEADER_MAX,
+                       (unsigned long long)n);
+    if (n > size - LENGTH_BYTES)
+        return tn_fail(err, TN_ERR_TRUNCATED, 0, "the header takes %llu bytes but the file has %llu after its length",
+                       (unsigned long long)n, (unsigned long long)(size - LENGTH_BYTES));
+    const uint8_t *text;
+    status = tn_source_copy(s->source, LENGTH_BYTES, n, arena, &text, err);
+    if (status)
+        return status;
+    if (n == 0 || text[0] != '{')
+        return tn_fail(err, TN_ERR_CORRUPT, LENGTH_BYTES, "expected the header to begin with '{' but found %s",
+                       n ? tn_quote((const char *)text, 1).text : "a header of 0 bytes");
+    *json = (tn_text){ (const char *)text, (size_t)n };
+    s->data_begin = LENGTH_BYTES + n;
+    return TN_OK;
+}
+
+/* --- one entry --- */
+
+enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
+
+static unsigned field_of(tn_text key)
+{
+    return tn_text_is(key, "dtype") ? DTYPE : tn_text_is(key, "shape") ? SHAPE
+         : tn_text_is(key, "data_offsets") ? OFFSETS : 0;
+}
+
+static const char *field_name(unsigned field)
+{
+    return field == DTYPE ? "dtype" : field == SHAPE ? "shape" : "data_offsets";
+}
+
+/* A file has few types and many tensors: those met before are tried first. */
+static tn_dtype find_type(reader *r, tn_text spelling, const char **type)
+{
+    for (size_t i = 0; i < r->nseen; i++) {
+        tn_text known = r->seen[i].spelling;
+        if (known.len == spelling.len && memcmp(known.ptr, spelling.ptr, known.len) == 0) {
+            *type = known.ptr;
+            return r->seen[i].dtype;
+        }
+    }
+    for (unsigned i = 1; i < TN_DTYPE_COUNT; i++) {
+        const tn_dtype_info *info = tn_dtype_get((tn_dtype)i);
+        if (!info || !info->safetensors || !tn_text_is(spelling, info->safetensors))
+            continue;
+        r->seen[r->nseen].spelling = (tn_text){ info->safetensors, spelling.len };
+        r->seen[r->nseen++].dtype = info->dtype;
+        *type = info->safetensors;
+        return info->dtype;
+    }
+    *type = NULL;
+    return TN_UNKNOWN;
+}
+
+static void read_type(reader *r, tn_entry *e)
+{
+    tn_error why;
+    tn_text spelling = tn_json_string(&r->j);
+    if (r->j.status)
+        return;
+    e->dtype = find_type(r, spelling, &e->storage.type);
+    if (!e->storage.type)
+        e->storage.type = tn_file_text(r->file, spelling, "type", e->at, &why);
+    if (!e->storage.type)
+        tn_json_reject(&r->j, why.status, "%.150s", why.text);
+}
+
+static void read_shape(reader *r, tn_entry *e)
+{
+    tn_dims dims;
+    tn_error why;
+    tn_json *j = &r->j;
+    dims.rank = 0;
+    tn_json_array(j);
+    while (tn_json_item(j))
+        if (tn_dims_add(&dims, tn_json_u64(j), &why))
+            tn_json_reject(j, why.status, "%s", why.text);
+    if (j->status)
+        return;
+    r->shape = e->shape = tn_dims_keep(&dims, &r->file->arena, r->shape, r->rank);
+    r->rank = e->rank = dims.rank;
+    if (!e->shape)
+        tn_json_reject(j, TN_ERR_NOMEM, "out of memory");
+}
+
+static void read_offsets(reader *r, tn_entry *e)
+{
+    uint64_t range[2] = { 0, 0 };
+    size_t n = 0;
+    tn_json *j = &r->j;
+    tn_json_array(j);
+    while (tn_json_item(j)) {
+        uint64_t offset = tn_json_u64(j);
+        if (n < 2)
+            range[n] = offset;
+        n++;
+    }
+    if (j->status)
+        return;
+    if (n != 2)
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected 2 data_offsets but found %zu", n);
+    else if (range[0] > range[1])
+        tn_json_reject(j, TN_ERR_CORRUPT, "data begins at %llu but ends at %llu", (unsigned long long)range[0],
+                       (unsigned long long)range[1]);
+    else if (range[1] > r->data_size)
+        tn_json_reject(j, TN_ERR_CORRUPT, "data ends at %llu but the data section has %llu bytes",
+                       (unsigned long long)range[1], (unsigned long long)r->data_size);
+    e->storage.offset = r->file->shards[r->shard].data_begin + range[0];
+    e->storage.size = range[1] - range[0];
+    r->unordered |= range[0] != r->next;
+    r->next = range[1];
+}
+
+static void read_fields(reader *r, tn_entry *e)
+{
+    unsigned have = 0;
+    tn_text key;
+    tn_json *j = &r->j;
+    tn_json_object(j);
+    while (tn_json_key(j, &key)) {
+        unsigned field = field_of(key);
+        if (have & field)
+            tn_json_reject(j, TN_ERR_CORRUPT, "%s is there twice", field_name(field));
+        have |= field;
+        switch (field) {
+        case DTYPE:   read_type(r, e); break;
+        case SHAPE:   read_shape(r, e); break;
+        case OFFSETS: read_offsets(r, e); break;
+        default:      tn_json_skip(j);          /* later versions may say more */
+        }
+    }
+    unsigned missing = ~have & (DTYPE | SHAPE | OFFSETS);
+    if (missing && !j->status)
+        tn_json_reject(j, TN_ERR_CORRUPT, "it has no %s", field_name(missing & -missing));
+}
+
+/* Elements narrower than a byte must fill whole bytes together. */
+static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(e->dtype);
+    uint64_t count;
+    if (!type || type->bits >= 8 || tn_shape_count(e->rank, e->shape, &count) || count % 8 * type->bits % 8 == 0)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: %llu elements of %s do not fill whole bytes",
+                   tn_quote_z(e->name).text, (unsigned long long)count, type->safetensors);
+}
+
+static tn_status read_entry(reader *r, tn_text name, uint64_t at, tn_error *err)
+{
+    tn_file *file = r->file;
+    tn_entry e = { .at = at, .storage = { .encoding_name = "raw", .shard = r->shard } };
+    e.name = tn_file_text(file, name, "tensor name", at, err);
+    if (!e.name)
+        return err->status;
+    read_fields(r, &e);
+    if (r->j.status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    if (r->j.status)
+        return tn_fail(err, r->j.status, LENGTH_BYTES + r->j.at, "tensor %s: %s", tn_quote_z(e.name).text, r->j.why);
+    tn_status status = check_whole_bytes(&e, err);
+    if (!status && r->index)
+        status = tn_st_index_claim(r->index, file, e.name, r->shard, at, err);
+    return status ? status : tn_file_add(file, &e, err);
+}
+
+/* --- one shard, one file --- */
+
+static tn_status read_entries(reader *r, tn_error *err)
+{
+    tn_json *j = &r->j;
+    tn_text key;
+    bool metadata = false;
+    tn_status status = TN_OK;
+    tn_json_object(j);
+    for (size_t at = j->pos; !status && tn_json_key(j, &key); at = j->pos) {
+        at += j->text[at] == ',';
+        if (!tn_text_is(key, TN_ST_METADATA)) {
+            status = read_entry(r, key, LENGTH_BYTES + at, err);
+        } else if (metadata) {
+            status = tn_fail(err, TN_ERR_CORRUPT, LENGTH_BYTES + at, TN_ST_METADATA " is there twice");
+        } else {
+            metadata = true;
+            status = tn_st_metadata_read(&r->metadata, r->file, j, LENGTH_BYTES, err);
+        }
+    }
+    if (!status && !tn_json_done(j))
+        status = tn_json_fail(j, LENGTH_BYTES, err);
+    return status;
+}
+
+bool tn_st_is_filler(const char *name)
+{
+    static const char start[] = TN_ST_FILLER_START, end[] = TN_ST_FILLER_END;
+    if (strncmp(name, start, strlen(start)) != 0)
+        return false;
+    const char *number = name + strlen(start);
+    size_t digits = strspn(number, "0123456789");
+    return digits && strcmp(number + digits, end) == 0;
+}
+
+/* The metadata may stand after the entries, so their records are given to them
+ * when all is read.  Fillers are marked, and hidden once the ranges are checked. */
+static tn_status apply_records(reader *r, size_t first, tn_st_merged *all, tn_error *err)
+{
+    tn_file *file = r->file;
+    if (!r->metadata.has_records && !r->metadata.fillers)
+        return TN_OK;
+    if (!file->records && !(file->records = calloc(file->cap ? file->cap : 1, sizeof *file->records)))
+        return tn_fail_nomem(err);
+    for (size_t i = first; i < file->count; i++) {
+        tn_tensor *t = &file->tensors[i];
+        tn_status status = tn_st_metadata_claim(&r->metadata, &file->arena, t->name, &file->records[i], err);
+        if (status)
+            return status;
+        if (r->metadata.fillers && t->dtype == TN_UINT8 && tn_st_is_filler(t->name)) {
+            t->nparts = 0;
+            all->fillers++;
+        }
+    }
+    return TN_OK;
+}
+
+tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all, tn_error *err)
+{
+    reader r = { .file = file, .shard = shard, .index = index };
+    tn_text json = { 0 };
+    tn_status status = tn_st_load_header(file, shard, &file->arena, &json, err);
+    if (status)
+        return status;
+    r.data_size = tn_source_size(file->shards[shard].source) - file->shards[shard].data_begin;
+    tn_json_init(&r.j, json.ptr, json.len, &file->arena);
+    size_t first = file->count;
+    status = tn_file_expect(file, first + json.len / USUAL_ENTRY, err);
+    if (!status)
+        status = read_entries(&r, err);
+    if (!status)
+        status = apply_records(&r, first, all, err);
+    if (!status)
+        status = tn_st_metadata_merge(&r.metadata, file, file->shards[shard].path, all, err);
+    tn_st_metadata_free(&r.metadata);
+    all->unordered |= r.unordered || r.next != r.data_size;
+    return status;
+}
+
+/* Takes the fillers out of the list.  Their names must be unique too: other readers see them. */
+static tn_status hide_fillers(tn_file *file, tn_error *err)
+{
+    tn_status status = tn_file_index_names(file, err);
+    size_t kept = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        if (!file->tensors[i].nparts)
+            continue;
+        file->tensors[kept] = file->tensors[i];
+        file->parts[kept] = file->parts[i];
+        file->tensors[kept].parts = &file->parts[kept];
+        file->at[kept] = file->at[i];
+        file->records[kept] = file->records[i];         /* there since apply_records() */
+        kept++;
+    }
+    file->count = kept;
+    return status;
+}
+
+static tn_status check_tiling(tn_file *file, tn_error *err)
+{
+    uint64_t *begin = malloc(2 * file->nshards * sizeof *begin);
+    if (!begin)
+        return tn_fail_nomem(err);
+    uint64_t *end = begin + file->nshards;
+    for (size_t i = 0; i < file->nshards; i++) {
+        begin[i] = file->shards[i].data_begin;
+        end[i] = begin[i] ? tn_source_size(file->shards[i].source) : 0;     /* the index of a set has no data */
+    }
+    tn_status status = tn_file_check_ranges(file, TN_TILING_EXACT, begin, end, err);
+    free(begin);
+    tn_error twice;
+    if (!status || tn_file_index_names(file, &twice) != TN_ERR_CORRUPT)
+        return status;
+    *err = twice;               /* a name twice explains ranges that overlap, not the other way round */
+    return TN_ERR_CORRUPT;
+}
+
+tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *err)
+{
+    tn_status status = all->unordered ? check_tiling(file, err) : TN_OK;
+    if (!status && all->fillers)
+        status = hide_fillers(file, err);
+    return status ? status : tn_file_set_meta(file, all->items, all->count, err);
+}
+
+static tn_status open_one(tn_file *file, tn_error *err)
+{
+    tn_st_merged all = { 0 };
+    tn_status status = tn_st_read_shard(file, 0, NULL, &all, err);
+    if (!status)
+        status = tn_st_finish_open(file, &all, err);
+    tn_st_merged_free(&all);
+    return status;
+}
+
+/* JSON from the first byte on, read as a length, is far beyond the limit. */
+static bool is_index(const tn_file *file)
+{
+    uint8_t head[LENGTH_BYTES];
+    const tn_source *source = file->shards[0].source;
+    if (tn_source_size(source) < sizeof head || tn_source_read(source, 0, head, sizeof head, NULL))
+        return false;
+    size_t i = 0;
+    while (i < sizeof head && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
+        i++;
+    return (i == sizeof head || head[i] == '{') && tn_load_u64le(head) > TN_ST_HEADER_MAX;
+}
+
+static tn_status open_any(tn_file *file, tn_error *err)
+{
+    tn_error own;
+    err = err ? err : &own;
+    return is_index(file) ? tn_st_open_set(file, err) : open_one(file, err);
+}
+
+static const char *type_name(const tn_dtype_info *type)
+{
+    return type->safetensors;
+}
+
+const tn_format tn_format_safetensors = {
+    .info = {
+        .name = "safetensors", .suffix = TN_ST_SUFFIX, .index_suffix = TN_ST_INDEX_SUFFIX,
+        .title = "safetensors: a JSON header, then raw data; also sharded sets",
+        .reads = true, .writes = true, .probes = true, .shards = true,
+    },
+    .probe = probe,
+    .open = open_any,
+    .type_name = type_name,
+    .whole_bytes = true,
+    .names_parts = true,
+    .min_align = 64,
+    .look_beside = tn_st_look_beside,
+    .plan = tn_st_plan,
+    .finish = tn_st_finish,
+    .rewrite = tn_st_rewrite,
+};

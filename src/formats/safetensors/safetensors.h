@@ -1,0 +1,166 @@
+/* formats/safetensors/safetensors.h - what the files of this folder share.
+ *
+ * read.c finds the header and its entries, metadata.c turns `__metadata__`
+ * into metadata and records and back, write.c plans and writes one file or
+ * several, shards.c knows the index of a sharded set, set.c the names of its
+ * files and what they replace. */
+#ifndef TN_CONTAINER_SAFETENSORS_H
+#define TN_CONTAINER_SAFETENSORS_H
+
+#include "base/vector.h"
+#include "bytes/json.h"
+#include "store/file.h"
+#include "store/writer.h"
+
+#define TN_ST_HEADER_MAX   100000000u       /* as in every reader of the format */
+#define TN_ST_SUFFIX       ".safetensors"
+#define TN_ST_INDEX_SUFFIX ".safetensors.index.json"
+#define TN_ST_METADATA     "__metadata__"
+#define TN_ST_FILE_RECORD  "tenon"          /* metadata key: what belongs to the whole file */
+#define TN_ST_RECORD       "tenon:"         /* metadata key: this and NAME is the record of tensor NAME */
+#define TN_ST_FILLER_START "__tenon_filler_"    /* and a number */
+#define TN_ST_FILLER_END   "__"
+
+/* --- metadata.c: reading --- */
+
+typedef struct tn_st_pair {
+    const char *key;
+    tn_text     value;
+    uint64_t    at;             /* byte of the file after the key */
+    bool        claimed;        /* it is a record, not metadata of the user */
+} tn_st_pair;
+
+/* The `__metadata__` of one file.  Zero-initialise to begin. */
+typedef struct tn_st_metadata {
+    tn_st_pair    *pairs;
+    size_t         count, cap;
+    tn_names       names;
+    bool           has_records; /* some key begins with TN_ST_RECORD */
+    bool           fillers;     /* the file record says so: fillers are to be hidden */
+    const tn_meta *file_meta;   /* what the file record holds: metadata that is not text */
+    size_t         nfile_meta;
+    tn_buf         scratch;
+} tn_st_metadata;
+
+/* Takes the object that `j` is at; `base` is where j's text begins in the file. */
+tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint64_t base, tn_error *err);
+void      tn_st_metadata_free(tn_st_metadata *m);
+
+/* The record of the entry `name` as CBOR in the arena, or len 0 when it has none. */
+tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record, tn_error *err);
+
+/* What one or several files give together.  Zero-initialise to begin. */
+typedef struct tn_st_merged {
+    tn_meta     *items;         /* metadata */
+    const char **from;          /* the file each came from */
+    size_t       count, cap, from_cap;
+    tn_names     names;
+    size_t       fillers;       /* entries to be hidden: their nparts is 0 */
+    bool         unordered;     /* entries do not lie in the order of the header: ranges are still to be checked */
+} tn_st_merged;
+
+/* Adds one item; the same again is nothing new, another value is an error that names both files. */
+tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, uint64_t at, tn_error *err);
+void      tn_st_merged_free(tn_st_merged *all);
+
+/* Adds what is metadata of the file, not a record that an entry has claimed. */
+tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all, tn_error *err);
+
+/* --- metadata.c: writing --- */
+
+/* Keys that would be read back as something else. */
+typedef struct tn_st_reserved {
+    const tn_meta *meta;
+    tn_names       names;
+    bool           any;
+} tn_st_reserved;
+tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, tn_error *err);
+void      tn_st_reserved_free(tn_st_reserved *r);
+/* The item whose key means the record of entry `name`, or SIZE_MAX. */
+size_t    tn_st_reserved_find(const tn_st_reserved *r, const char *name);
+tn_status tn_st_fail_reserved(const char *key, tn_error *err);
+
+/* `"__metadata__":{...}` piece by piece: nothing at all is put when there is nothing to say. */
+typedef struct tn_st_put {
+    tn_buf *out;
+    bool    open;
+} tn_st_put;
+void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers);     /* items with key NULL are left out */
+void tn_st_put_record(tn_st_put *p, const char *name, tn_text record, const tn_meta *meta, size_t n);
+void tn_st_put_end(tn_st_put *p);
+
+/* --- read.c --- */
+
+/* The header's JSON text (in the arena), checked for its
+ * length and its first byte; the shard's data_begin is set. */
+tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_text *json, tn_error *err);
+
+/* The name is one that a filler has. */
+bool tn_st_is_filler(const char *name);
+
+struct tn_st_index;
+/* Adds the tensors of one shard to `file` and its metadata to `all`; `index` may be NULL. */
+tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all, tn_error *err);
+
+/* All shards are read: exact tiling, hiding of fillers, metadata. */
+tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *err);
+
+/* --- shards.c --- */
+
+int       tn_st_probe_index(const uint8_t *head, size_t n);
+tn_status tn_st_open_set(tn_file *file, tn_error *err);
+
+/* The index lists this tensor in this shard, else an error. */
+tn_status tn_st_index_claim(struct tn_st_index *index, const tn_file *file, const char *name, uint32_t shard,
+                            uint64_t at, tn_error *err);
+
+/* One file of the output: entries [first, last), and its fillers by number. */
+typedef struct tn_st_out_file {
+    size_t   first, last;
+    size_t   first_filler, fillers;
+    uint32_t file;              /* of writer->files */
+    uint64_t data_size;
+    tn_text  header;            /* its length, and its text, padded */
+} tn_st_out_file;
+
+typedef struct tn_st_out {
+    tn_st_out_file *files;
+    size_t          nfiles, fillers;
+    const tn_meta  *meta;       /* the file's; key NULL: dropped */
+    size_t          nmeta;
+    uint32_t        index_file; /* where there are several files */
+    bool            replaces;   /* a set: the new files get an id in their names */
+} tn_st_out;
+
+/* Where an array of `nbytes` begins after `at` bytes of data. */
+uint64_t tn_st_place(const tn_writer *w, uint64_t at, uint64_t nbytes);
+
+/* Chooses the files of the output and opens them. */
+tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err);
+
+/* Opens the file of the index; nothing when there is one file only. */
+tn_status tn_st_plan_index(tn_writer *w, tn_st_out *out, tn_error *err);
+
+/* Names all files and writes the index. */
+tn_status tn_st_put_index(tn_writer *w, tn_st_out *out, tn_error *err);
+
+/* --- set.c --- */
+
+bool tn_st_is_index_path(const char *path);
+
+/* The writer's path with this in place of its suffix, and the name of file i; NULL without memory. */
+const char *tn_st_path_with(tn_writer *w, const char *behind);
+const char *tn_st_member_name(tn_writer *w, size_t i, const char *id);
+
+/* Finds out what the new files replace, and what of it is to be removed. */
+tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err);
+
+void tn_st_look_beside(const struct tn_beside *beside);
+
+/* --- write.c --- */
+
+tn_status tn_st_plan(tn_writer *w, tn_error *err);
+tn_status tn_st_finish(tn_writer *w, tn_error *err);
+tn_status tn_st_rewrite(tn_file *file, tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err);
+
+#endif

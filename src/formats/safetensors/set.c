@@ -1,0 +1,284 @@
+/* formats/safetensors/set.c - the names of a set, and the set that it replaces.
+ *
+ *     STEM.safetensors.index.json               the index: the set is what it names
+ *     STEM-00001-of-00002.safetensors           files of a set that replaced nothing
+ *     STEM-0123abcd-00001-of-00002.safetensors  files of one that did
+ *     STEM.safetensors                          a single file: loaders take it before the index */
+#include "formats/safetensors/safetensors.h"
+#include "base/error.h"
+#include "bytes/json.h"
+#include "store/publish.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- names --- */
+
+static size_t ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && memcmp(text + n - m, end, m) == 0 ? m : 0;
+}
+
+bool tn_st_is_index_path(const char *path)
+{
+    return ends_with(path, TN_ST_INDEX_SUFFIX) != 0;
+}
+
+static size_t stem_length(const char *name)
+{
+    size_t n = strlen(name), suffix = ends_with(name, TN_ST_INDEX_SUFFIX);
+    if (!suffix)
+        suffix = ends_with(name, TN_ST_SUFFIX);
+    return n - suffix;
+}
+
+/* STEM of the path's last name, with something behind it. */
+static const char *with_stem(tn_writer *w, const char *behind)
+{
+    const char *base = tn_base_name(w->path);
+    size_t stem = stem_length(base), n = strlen(behind);
+    char *name = tn_arena_alloc(&w->arena, stem + n + 1);
+    if (name) {
+        memcpy(name, base, stem);
+        memcpy(name + stem, behind, n + 1);
+    }
+    return name;
+}
+
+/* The same with the path's folder. */
+const char *tn_st_path_with(tn_writer *w, const char *behind)
+{
+    const char *base = tn_base_name(w->path);
+    size_t n = (size_t)(base - w->path) + stem_length(base), m = strlen(behind);
+    char *path = tn_arena_alloc(&w->arena, n + m + 1);
+    if (path) {
+        memcpy(path, w->path, n);
+        memcpy(path + n, behind, m + 1);
+    }
+    return path;
+}
+
+const char *tn_st_member_name(tn_writer *w, size_t i, const char *id)
+{
+    char behind[96];
+    const tn_st_out *out = w->state;
+    snprintf(behind, sizeof behind, "%s%s-%05zu-of-%05zu%s", id ? "-" : "", id ? id : "", i + 1, out->nfiles,
+             TN_ST_SUFFIX);
+    return with_stem(w, behind);
+}
+
+/* "00001" and more digits; the text behind them, or NULL. */
+static const char *skip_number(const char *text)
+{
+    size_t n = strspn(text, "0123456789");
+    return n >= 5 ? text + n : NULL;
+}
+
+/* "00001-of-00002.safetensors" */
+static bool is_numbered(const char *text)
+{
+    text = skip_number(text);
+    text = text && strncmp(text, "-of-", 4) == 0 ? skip_number(text + 4) : NULL;
+    return text && strcmp(text, TN_ST_SUFFIX) == 0;
+}
+
+/* Whether a name is one that a set of this path can have given. */
+static bool is_member(const char *path, const char *name)
+{
+    const char *base = tn_base_name(path);
+    size_t stem = stem_length(base), n = strlen(name);
+    if (n <= stem + 1 || memcmp(name, base, stem) != 0 || name[stem] != '-')
+        return false;
+    name += stem + 1;
+    if (is_numbered(name))
+        return true;
+    return tn_is_set_id(name) && name[TN_SET_ID] == '-' && is_numbered(name + TN_SET_ID + 1) &&
+           !tn_is_others_id(path, stem, name, TN_ST_INDEX_SUFFIX);
+}
+
+/* --- the old set --- */
+
+typedef struct old_names {
+    const char **items;
+    size_t       count, cap;
+    tn_names     names;
+} old_names;
+
+static const char *old_name(const void *owner, size_t i)
+{
+    return ((const old_names *)owner)->items[i];
+}
+
+/* Keeps a name once; tensors of one file mostly follow each other. */
+static tn_status keep_name(old_names *all, tn_arena *arena, tn_text name, tn_error *err)
+{
+    if (all->count && tn_text_is(name, all->items[all->count - 1]))
+        return TN_OK;
+    const char **grown = tn_grow(all->items, all->count, &all->cap, sizeof *grown);
+    const char *copy = tn_arena_text(arena, name.ptr, name.len);
+    if (grown)
+        all->items = grown;
+    if (!grown || !copy)
+        return tn_fail_nomem(err);
+    all->items[all->count] = copy;
+    size_t added = tn_names_add(&all->names, all, old_name, all->count);
+    all->count += added == TN_NAMES_ADDED;
+    return added == TN_NAMES_NOMEM ? tn_fail_nomem(err) : TN_OK;
+}
+
+/* The files of the weight_map.  A text that is no index names none. */
+static tn_status read_names(old_names *all, tn_arena *arena, tn_text text, tn_error *err)
+{
+    tn_json j;
+    tn_text key, name;
+    tn_status status = TN_OK;
+    tn_json_init(&j, text.ptr, text.len, arena);
+    tn_json_object(&j);
+    while (!status && tn_json_key(&j, &key)) {
+        if (!tn_text_is(key, "weight_map")) {
+            tn_json_skip(&j);
+            continue;
+        }
+        tn_json_object(&j);
+        while (!status && tn_json_key(&j, &key)) {
+            name = tn_json_string(&j);
+            if (!j.status)
+                status = keep_name(all, arena, name, err);
+        }
+    }
+    return j.status == TN_ERR_NOMEM ? tn_fail_nomem(err) : status;
+}
+
+static tn_status load_old(const char *path, tn_arena *arena, tn_text *text)
+{
+    tn_source *source;
+    const uint8_t *bytes;
+    tn_status status = tn_source_open(path, TN_IO_PREAD, &source, NULL);
+    if (status)
+        return status;
+    status = tn_source_size(source) > TN_ST_HEADER_MAX ? TN_ERR_LIMIT : TN_OK;
+    if (!status)
+        status = tn_source_copy(source, 0, tn_source_size(source), arena, &bytes, NULL);
+    if (!status)
+        *text = (tn_text){ (const char *)bytes, (size_t)tn_source_size(source) };
+    tn_source_close(source);
+    return status;
+}
+
+/* Files that the old index names become obsolete, if they have the name of a member: an index may say
+ * anything. */
+static tn_status give_up_shards(tn_writer *w, const char *index, tn_error *err)
+{
+    tn_arena arena = { 0 };
+    old_names all = { 0 };
+    tn_text text = { 0 };
+    bool good = tn_names_init(&all.names, 0) && load_old(index, &arena, &text) != TN_ERR_NOMEM;
+    tn_status status = good ? TN_OK : tn_fail_nomem(err);
+    if (!status && text.len)
+        status = read_names(&all, &arena, text, err);
+    for (size_t i = 0; i < all.count && !status; i++) {
+        if (!is_member(w->path, all.items[i]))
+            continue;
+        size_t before = w->nobsolete;
+        status = tn_writer_add_obsolete(w, all.items[i], err);
+        if (!status && !w->like && w->nobsolete > before &&
+            !(w->like = tn_st_path_with(w, all.items[i] + stem_length(tn_base_name(w->path)))))
+            status = tn_fail_nomem(err);
+    }
+    free(all.items);
+    tn_names_free(&all.names);
+    tn_arena_free(&arena);
+    return status;
+}
+
+static tn_status fail_exists(const char *name, const char *why, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s exists %s", tn_quote_z(name).text, why);
+}
+
+static tn_status plan_single(tn_writer *w, tn_error *err)
+{
+    const char *index = with_stem(w, TN_ST_INDEX_SUFFIX), *path = tn_st_path_with(w, TN_ST_INDEX_SUFFIX);
+    if (!index || !path)
+        return tn_fail_nomem(err);
+    if (w->dry_run || w->fd >= 0 || !tn_exists_beside(w->path, index))
+        return TN_OK;
+    if (!w->options.replace)
+        return fail_exists(index, "and its set could be taken for the new file", err);
+    tn_status status = tn_writer_add_obsolete(w, index, err);
+    w->obsolete_head = true;
+    return status ? status : give_up_shards(w, path, err);
+}
+
+static tn_status check_members(tn_writer *w, tn_st_out *out, tn_error *err)
+{
+    for (size_t i = 0; i < out->nfiles; i++) {
+        const char *name = tn_st_member_name(w, i, NULL);
+        if (!name)
+            return tn_fail_nomem(err);
+        if (!tn_exists_beside(w->path, name))
+            continue;
+        out->replaces = true;
+        if (w->options.replace)
+            return TN_OK;
+        return fail_exists(name, "already, and replacing it was not asked for", err);
+    }
+    return TN_OK;
+}
+
+tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err)
+{
+    if (out->nfiles == 1)
+        return plan_single(w, err);
+    const char *index = with_stem(w, TN_ST_INDEX_SUFFIX), *single = with_stem(w, TN_ST_SUFFIX);
+    const char *path = tn_st_path_with(w, TN_ST_INDEX_SUFFIX);
+    const char *single_path = tn_st_path_with(w, TN_ST_SUFFIX);
+    if (!index || !single || !path || !single_path)
+        return tn_fail_nomem(err);
+    if (w->dry_run)
+        return TN_OK;
+    bool has_single = tn_exists_beside(w->path, single);
+    if (has_single && !w->options.replace)
+        return fail_exists(single, "and would be taken for the new set", err);
+    tn_status status = check_members(w, out, err);
+    if (!status && has_single) {
+        status = tn_writer_add_obsolete(w, single, err);
+        w->like = single_path;
+    }
+    if (!status && tn_exists_beside(w->path, index) && w->options.replace) {
+        out->replaces = true;
+        w->like = NULL;
+        status = give_up_shards(w, path, err);
+        w->like = w->like ? w->like : path;
+    }
+    for (size_t i = 0; i < w->count && out->replaces; i++)
+        w->entries[i].checksum = TN_CHECKSUM_CRC32C;        /* for the id of the set */
+    return status;
+}
+
+/* --- what else lies there --- */
+
+static bool has_beside(const tn_beside *b, const char *behind, char *name, size_t room)
+{
+    const char *base = tn_base_name(b->path);
+    int n = snprintf(name, room, "%.*s%s", (int)stem_length(base), base, behind);
+    return n > 0 && (size_t)n < room && tn_exists_beside(b->path, name);
+}
+
+void tn_st_look_beside(const tn_beside *b)
+{
+    char name[512];
+    bool set = tn_st_is_index_path(b->path);
+    if (!set && !ends_with(b->path, TN_ST_SUFFIX))
+        return;
+    if (set && has_beside(b, TN_ST_SUFFIX, name, sizeof name))
+        tn_note(b, true, "%s beside the index is a file of the same name, which programs take in place of "
+                "this set: remove one of the two", tn_quote_z(name).text);
+    else if (!set && has_beside(b, TN_ST_INDEX_SUFFIX, name, sizeof name)) {
+        tn_note(b, true, "%s beside it is the index of a set of the same name, which programs may take in "
+                "place of this file: remove one of the two", tn_quote_z(name).text);
+        return;                 /* whose files these are the index says */
+    }
+    tn_note_strays(b, is_member);
+}

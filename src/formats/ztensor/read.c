@@ -1,0 +1,296 @@
+/* formats/ztensor/read.c - the index of a zTensor 0.1 file. */
+#include "base/cursor.h"
+#include "base/error.h"
+#include "bytes/checksum.h"
+#include "store/record.h"
+#include "formats/ztensor/ztensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int probe(const uint8_t *head, size_t n)
+{
+    return n >= ZT_MAGIC_BYTES && memcmp(head, ZT_MAGIC, ZT_MAGIC_BYTES) == 0 ? 100 : 0;
+}
+
+static const char *type_name(const tn_dtype_info *type)
+{
+    return type->ztensor;
+}
+
+static const tn_format_key keys[] = {
+    [ZT_BYTE_ORDER] = { "byte-order", "little|big", "byte order of raw elements of several bytes" },
+    { 0 },
+};
+
+const tn_format tn_format_ztensor = {
+    .info = {
+        .name = "ztensor", .suffix = ".zt", .title = "zTensor 0.1: aligned, compressed, checksummed",
+        .reads = true, .writes = true, .probes = true, .compresses = true, .checksums = true,
+        .keys = keys,
+    },
+    .probe = probe,
+    .open = zt_open,
+    .type_name = type_name,
+    .shares = true,
+    .names_parts = true,
+    .min_align = ZT_ALIGN,
+    .plan = zt_plan,
+    .finish = zt_finish,
+    .rewrite = zt_rewrite,
+};
+
+zt_field zt_field_of(tn_text key)
+{
+    const char *k = key.ptr;
+    switch (key.len) {          /* every key of every tensor comes by here */
+    case 4:  return memcmp(k, "name", 4) == 0 ? ZT_NAME : memcmp(k, "size", 4) == 0 ? ZT_SIZE : ZT_CUSTOM;
+    case 5:
+        return memcmp(k, "dtype", 5) == 0 ? ZT_DTYPE : memcmp(k, "shape", 5) == 0 ? ZT_SHAPE :
+               memcmp(k, "tenon", 5) == 0 ? ZT_TENON : ZT_CUSTOM;
+    case 6:  return memcmp(k, "offset", 6) == 0 ? ZT_OFFSET : memcmp(k, "layout", 6) == 0 ? ZT_LAYOUT : ZT_CUSTOM;
+    case 8:  return memcmp(k, "encoding", 8) == 0 ? ZT_ENCODING : memcmp(k, "checksum", 8) == 0 ? ZT_CHECKSUM : ZT_CUSTOM;
+    case 15: return memcmp(k, "data_endianness", 15) == 0 ? ZT_ENDIANNESS : ZT_CUSTOM;
+    default: return ZT_CUSTOM;
+    }
+}
+
+tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
+{
+    const tn_source *source = f->shards[0].source;
+    uint64_t size = tn_source_size(source);
+    uint8_t magic[ZT_MAGIC_BYTES], tail[ZT_TAIL_BYTES];
+    if (size < ZT_MAGIC_BYTES + ZT_TAIL_BYTES)
+        return tn_fail(err, TN_ERR_TRUNCATED, size, "expected at least 16 bytes but the file has %llu", (unsigned long long)size);
+    tn_status status = tn_source_read(source, 0, magic, sizeof magic, err);
+    if (!status)
+        status = tn_source_read(source, size - sizeof tail, tail, sizeof tail, err);
+    if (status)
+        return status;
+    if (!probe(magic, sizeof magic))
+        return tn_fail(err, TN_ERR_CORRUPT, 0, "expected the magic \"" ZT_MAGIC "\" but found %s",
+                       tn_quote((const char *)magic, sizeof magic).text);
+    uint64_t room = size - ZT_MAGIC_BYTES - ZT_TAIL_BYTES, n = tn_load_u64le(tail);
+    if (n > room)
+        return tn_fail(err, TN_ERR_CORRUPT, size - sizeof tail, "expected an index of at most %llu bytes but found %llu",
+                       (unsigned long long)room, (unsigned long long)n);
+    status = tn_index_check_size(n, size - sizeof tail, err);
+    if (status)
+        return status;
+    index->at = size - sizeof tail - n;
+    index->size = (size_t)n;
+    return tn_source_copy(source, index->at, n, &f->arena, &index->bytes, err);
+}
+
+/* What one pass over an entry's map has found. */
+typedef struct entry_reader {
+    tn_file  *file;
+    tn_cbor  *c;
+    tn_entry  e;
+    unsigned  seen;             /* one bit a zt_field */
+    tn_text   field;            /* whose value is being read; none between two fields */
+    tn_meta  *custom;           /* reused from entry to entry */
+    size_t    ncustom, custom_cap;
+    tn_text   last_type;        /* entries of a file mostly repeat each other */
+    tn_dtype  last_dtype;
+    const int64_t *last_shape;
+    uint32_t  last_rank;
+} entry_reader;
+
+static void take_dtype(entry_reader *r)
+{
+    tn_text t = tn_cbor_text(r->c);
+    if (r->c->status)
+        return;
+    if (!r->last_type.ptr || t.len != r->last_type.len || memcmp(t.ptr, r->last_type.ptr, t.len) != 0) {
+        r->last_type = t;
+        r->last_dtype = TN_UNKNOWN;
+        for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++) {
+            const char *name = tn_dtype_get(d)->ztensor;
+            if (name && tn_text_is(t, name))
+                r->last_dtype = d;
+        }
+    }
+    r->e.dtype = r->last_dtype;
+    r->e.storage.type = r->e.dtype == TN_UNKNOWN ? tn_cbor_keep(r->c, t) : tn_dtype_get(r->e.dtype)->ztensor;
+}
+
+static void take_shape(entry_reader *r)
+{
+    r->last_shape = tn_cbor_shape(r->c, r->last_shape, &r->last_rank);
+    r->e.shape = r->last_shape;
+    r->e.rank = r->last_rank;
+}
+
+static void take_encoding(entry_reader *r)
+{
+    tn_text t = tn_cbor_text(r->c);
+    tn_storage *s = &r->e.storage;
+    if (tn_text_is(t, "raw")) {
+        s->encoding = TN_ENCODING_RAW;
+        s->encoding_name = "raw";
+    } else if (tn_text_is(t, "zstd")) {
+        s->encoding = TN_ENCODING_ZSTD;
+        s->encoding_name = "zstd";
+    } else {
+        s->encoding = TN_ENCODING_UNKNOWN;
+        s->encoding_name = tn_cbor_keep(r->c, t);
+    }
+}
+
+static void take_endianness(entry_reader *r)
+{
+    tn_text t = tn_cbor_text(r->c);
+    if (tn_text_is(t, "big"))
+        r->e.storage.order = TN_BIG_ENDIAN;
+    else if (!tn_text_is(t, "little") && !r->c->status)
+        tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected \"little\" or \"big\" but found %s",
+                       tn_quote(t.ptr, t.len < 20 ? t.len : 20).text);
+}
+
+static void take_checksum(entry_reader *r)
+{
+    if (tn_cbor_peek(r->c) == TN_CBOR_NULL) {
+        tn_cbor_null(r->c);
+        return;
+    }
+    tn_text t = tn_cbor_text(r->c);
+    if (r->c->status)
+        return;
+    r->e.storage.checksum_text = tn_cbor_keep(r->c, t);
+    if (!r->c->status)
+        r->e.storage.checksum = tn_checksum_kind(r->e.storage.checksum_text);
+}
+
+static void take_custom(entry_reader *r, tn_text key)
+{
+    tn_meta *grown = tn_grow(r->custom, r->ncustom, &r->custom_cap, sizeof *grown);
+    if (!grown) {
+        tn_cbor_reject(r->c, TN_ERR_NOMEM, "out of memory");
+        return;
+    }
+    r->custom = grown;
+    tn_meta *m = &r->custom[r->ncustom++];
+    *m = (tn_meta){ .key = tn_cbor_keep(r->c, key) };
+    tn_meta_take(r->c, m);
+}
+
+static void take_field(entry_reader *r, zt_field field, tn_text key)
+{
+    if (field != ZT_CUSTOM && r->seen & 1u << field) {
+        tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected once but found it twice");
+        return;
+    }
+    r->seen |= 1u << field;
+    switch (field) {
+    case ZT_NAME:       r->e.name = tn_cbor_keep(r->c, tn_cbor_text(r->c)); break;
+    case ZT_OFFSET:     r->e.storage.offset = tn_cbor_u64(r->c); break;
+    case ZT_SIZE:       r->e.storage.size = tn_cbor_u64(r->c); break;
+    case ZT_DTYPE:      take_dtype(r); break;
+    case ZT_SHAPE:      take_shape(r); break;
+    case ZT_ENCODING:   take_encoding(r); break;
+    case ZT_ENDIANNESS: take_endianness(r); break;
+    case ZT_CHECKSUM:   take_checksum(r); break;
+    case ZT_TENON:      r->e.record = tn_cbor_raw(r->c); break;
+    case ZT_CUSTOM:     take_custom(r, key); break;
+    case ZT_LAYOUT: {
+        tn_text t = tn_cbor_text(r->c);
+        r->e.storage.opaque = tn_text_is(t, "dense") ? NULL : tn_cbor_keep(r->c, t);
+        break;
+    }
+    }
+}
+
+/* The rules of the format beyond those every file has. */
+static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error *err)
+{
+    static const char *const required[] = { "name", "offset", "size", "dtype", "shape", "encoding" };
+    const tn_entry *e = &r->e;
+    for (unsigned i = 0; i < sizeof required / sizeof *required; i++)
+        if (!(r->seen & 1u << i))
+            return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: required field \"%s\" is missing",
+                           e->name ? tn_quote_z(e->name).text : "without a name", required[i]);
+    const tn_storage *s = &e->storage;
+    if (s->offset % ZT_ALIGN || s->offset < ZT_MAGIC_BYTES)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: expected its data at a multiple of 64 after the magic but found "
+                       "it at %llu", tn_quote_z(e->name).text, (unsigned long long)s->offset);
+    if (s->offset > index_at || s->size > index_at - s->offset)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: data of %llu bytes at %llu runs past the start of the index at "
+                       "%llu", tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
+                       (unsigned long long)index_at);
+    return tn_meta_check_unique(e->meta, e->nmeta, e->at, err);
+}
+
+static void take_fields(entry_reader *r)
+{
+    tn_text key;
+    r->seen = 0;
+    r->ncustom = 0;
+    r->field = (tn_text){ 0 };
+    tn_cbor_map(r->c);
+    while (tn_cbor_key(r->c, &key)) {
+        r->field = key;
+        take_field(r, zt_field_of(key), key);
+        if (!r->c->status)
+            r->field = (tn_text){ 0 };
+    }
+}
+
+/* What the reader says of a value, with the entry and the field it stands in. */
+static tn_status fail_entry(const entry_reader *r, const zt_index *index, size_t number, tn_error *err)
+{
+    char field[120] = "";
+    if (r->field.ptr)
+        snprintf(field, sizeof field, "field %s: ", tn_quote(r->field.ptr, r->field.len).text);
+    return tn_fail(err, r->c->status, index->at + r->c->at, "index entry %zu%s%s: %s%s", number,
+                   r->e.name ? ", " : "", r->e.name ? tn_quote_z(r->e.name).text : "", field, r->c->why);
+}
+
+static tn_status read_entry(entry_reader *r, const zt_index *index, size_t number, tn_error *err)
+{
+    r->e = (tn_entry){ .at = index->at + r->c->pos };
+    take_fields(r);
+    if (r->c->status)
+        return fail_entry(r, index, number, err);
+    if (r->ncustom) {
+        r->e.meta = tn_arena_copy(&r->file->arena, r->custom, r->ncustom * sizeof *r->custom);
+        r->e.nmeta = (uint32_t)r->ncustom;
+        if (!r->e.meta)
+            return tn_fail_nomem(err);
+    }
+    if (r->e.storage.encoding != TN_ENCODING_RAW)
+        r->e.storage.order = TN_LITTLE_ENDIAN;      /* the field speaks of raw data only */
+    tn_part companions[ZT_COMPANIONS];
+    tn_status status = check_entry(r, index->at, err);
+    if (!status && r->e.storage.opaque)
+        status = zt_take_sparse(r->file, &r->e, companions, err);
+    return status ? status : tn_file_add(r->file, &r->e, err);
+}
+
+static tn_status read_index(entry_reader *r, const zt_index *index, tn_error *err)
+{
+    enum { SMALLEST_ENTRY = 48 };       /* the six required keys alone */
+    tn_cbor_array(r->c);
+    tn_status status = tn_file_expect(r->file, index->size / SMALLEST_ENTRY / 2, err);
+    for (size_t i = 0; !status && tn_cbor_item(r->c); i++)
+        status = read_entry(r, index, i, err);
+    if (status)
+        return status;
+    tn_cbor_done(r->c);
+    return r->c->status ? tn_fail(err, r->c->status, index->at + r->c->at, "index: %s", r->c->why) : TN_OK;
+}
+
+tn_status zt_open(tn_file *f, tn_error *err)
+{
+    zt_index index = { 0 };
+    tn_status status = zt_find_index(f, &index, err);
+    if (status || index.size == 0)      /* no index at all is read as no tensors */
+        return status;
+    tn_cbor c;
+    tn_cbor_init(&c, index.bytes, index.size, &f->arena);
+    entry_reader r = { .file = f, .c = &c };
+    status = read_index(&r, &index, err);
+    free(r.custom);
+    return status ? status : tn_file_check_ranges(f, TN_TILING_SHARED, NULL, NULL, err);
+}

@@ -1,0 +1,198 @@
+/* formats/ztensor/write.c - the index of a zTensor 0.1 file, new or edited. */
+#include "base/error.h"
+#include "bytes/checksum.h"
+#include "store/record.h"
+#include "formats/ztensor/ztensor.h"
+
+#include <string.h>
+
+/* The custom fields of a tensor must not be taken for the format's own. */
+static tn_status check_keys(const char *name, const tn_meta *meta, size_t n, tn_status if_not, tn_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
+            return tn_fail(err, if_not, TN_NO_OFFSET, "tensor %s: metadata key %s is a field of zTensor's own",
+                           tn_quote_z(name).text, tn_quote_z(meta[i].key).text);
+    return TN_OK;
+}
+
+/* The byte order of an entry is said, and chosen, only where it has a meaning: compressed data has none. */
+static bool has_order(const tn_out_entry *e)
+{
+    return e->encoding == TN_ENCODING_RAW && tn_dtype_get(e->dtype)->bits > 8;
+}
+
+tn_status zt_plan(tn_writer *w, tn_error *err)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        tn_out_entry *e = &w->entries[i];
+        bool big = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e);
+        e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
+        tn_status status = w->options.drop_metadata ? TN_OK : check_keys(e->name, e->meta, e->nmeta, TN_ERR_LOSS, err);
+        if (status)
+            return status;
+    }
+    if (w->nmeta && !w->count && !w->options.drop_metadata)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "zTensor 0.1 keeps a file's metadata with its first tensor and there is "
+                       "none (--drop-metadata)");
+    uint32_t file;
+    tn_status status = tn_writer_add_file(w, w->path, &file, err);
+    if (!status)
+        w->files[file].end = ZT_MAGIC_BYTES;
+    return status;
+}
+
+static void put_key(tn_buf *b, const char *key)
+{
+    tn_cbor_put_text(b, key, strlen(key));
+}
+
+static void put_text(tn_buf *b, const char *key, const char *text)
+{
+    put_key(b, key);
+    tn_cbor_put_text(b, text, strlen(text));
+}
+
+static void put_custom(tn_buf *b, const tn_meta *meta, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
+            continue;           /* allowed to be dropped: plan() has asked */
+        put_key(b, meta[i].key);
+        if (meta[i].text)
+            tn_cbor_put_text(b, meta[i].text, strlen(meta[i].text));
+        else
+            tn_buf_put(b, meta[i].cbor, meta[i].cbor_size);
+    }
+}
+
+static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(e->dtype);
+    tn_cbor_open_map(b);
+    put_text(b, "name", e->name);
+    put_key(b, "offset");
+    tn_cbor_put_u64(b, e->offset);
+    put_key(b, "size");
+    tn_cbor_put_u64(b, e->size);
+    put_text(b, "dtype", type->ztensor);
+    put_text(b, "layout", "dense");
+    put_key(b, "shape");
+    tn_cbor_put_array(b, e->rank);
+    for (uint32_t i = 0; i < e->rank; i++)
+        tn_cbor_put_u64(b, (uint64_t)e->shape[i]);
+    put_text(b, "encoding", e->encoding == TN_ENCODING_ZSTD ? "zstd" : "raw");
+    if (has_order(e))
+        put_text(b, "data_endianness", e->swap ? "big" : "little");
+    if (e->checksum != TN_CHECKSUM_NONE) {
+        char text[TN_CHECKSUM_TEXT_MAX];
+        tn_digest_format(&e->digest, text);
+        put_text(b, "checksum", text);
+    }
+    put_custom(b, e->meta, e->nmeta);
+    /* The first entry carries the file's metadata. */
+    size_t nmeta = e == w->entries ? w->nmeta : 0;
+    tn_status status = tn_record_put_edited(e->record, "tenon", w->meta, nmeta, &w->arena, b, err);
+    tn_cbor_close(b);
+    return status;
+}
+
+static void put_tail(tn_buf *b)
+{
+    uint64_t n = b->size;
+    uint8_t tail[ZT_TAIL_BYTES];
+    for (int i = 0; i < ZT_TAIL_BYTES; i++)
+        tail[i] = (uint8_t)(n >> 8 * i);
+    tn_buf_put(b, tail, sizeof tail);
+}
+
+tn_status zt_finish(tn_writer *w, tn_error *err)
+{
+    tn_buf index = { 0 };
+    tn_cbor_put_array(&index, w->count);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->count && !status; i++)
+        status = put_entry(w, &index, &w->entries[i], err);
+    put_tail(&index);
+    if (!status && index.bad)
+        status = tn_fail_nomem(err);
+    if (!status)
+        status = tn_index_check_size(index.size, TN_NO_OFFSET, err);
+    if (!status)
+        status = tn_writer_put(w, 0, 0, ZT_MAGIC, ZT_MAGIC_BYTES, err);
+    if (!status)
+        status = tn_writer_put(w, 0, w->files[0].end, index.data, index.size, err);
+    w->files[0].end += index.size;
+    tn_buf_free(&index);
+    return status;
+}
+
+/* ---- editing metadata ---- */
+
+/* Copies one entry's map with the custom fields its tensor has now. */
+static tn_status edit_entry(tn_file *f, tn_cbor *c, bool first, tn_buf *out, tn_error *err)
+{
+    tn_text key, name = { 0 }, record = { 0 };
+    tn_cbor_open_map(out);
+    tn_cbor_map(c);
+    while (tn_cbor_key(c, &key)) {
+        zt_field field = zt_field_of(key);
+        tn_text value = tn_cbor_raw(c);
+        if (field == ZT_TENON)
+            record = value;
+        if (field >= ZT_TENON)
+            continue;
+        tn_cbor_put_text(out, key.ptr, key.len);
+        tn_buf_put(out, value.ptr, value.len);
+        if (field == ZT_NAME) {
+            tn_cbor one;
+            tn_cbor_init(&one, value.ptr, value.len, &f->arena);
+            name = tn_cbor_text(&one);
+        }
+    }
+    const char *z = tn_arena_text(&f->arena, name.ptr, name.len);
+    const tn_tensor *t = z ? tn_file_find(f, z) : NULL;
+    tn_status status = !z ? tn_fail_nomem(err) : t ? check_keys(t->name, t->meta, t->nmeta, TN_ERR_ARGUMENT, err) : TN_OK;
+    if (status)
+        return status;
+    if (t)
+        put_custom(out, t->meta, t->nmeta);
+    status = tn_record_put_edited(record, "tenon", f->meta, first ? f->nmeta : 0, &f->arena, out, err);
+    tn_cbor_close(out);
+    return status;
+}
+
+tn_status zt_rewrite(tn_file *f, tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err)
+{
+    zt_index index = { 0 };
+    tn_buf out = { 0 };
+    tn_cbor c;
+    uint64_t entries = 0;
+    tn_status status = zt_find_index(f, &index, err);
+    if (status)
+        return status;
+    /* Opened before: the index is known to be good.  Count the entries, then copy them. */
+    tn_cbor_init(&c, index.bytes, index.size, &f->arena);
+    for (tn_cbor_array(&c); tn_cbor_item(&c); entries++)
+        tn_cbor_skip(&c);
+    if (f->nmeta && !entries)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "zTensor 0.1 keeps a file's metadata with its first tensor and there is none");
+    tn_cbor_put_array(&out, entries);
+    tn_cbor_init(&c, index.bytes, index.size, &f->arena);
+    tn_cbor_array(&c);
+    for (uint64_t i = 0; !status && i < entries && tn_cbor_item(&c); i++)
+        status = edit_entry(f, &c, i == 0, &out, err);
+    put_tail(&out);
+    if (!status && (out.bad || c.status))
+        status = out.bad ? tn_fail_nomem(err) : tn_cbor_fail(&c, index.at, err);
+    if (!status)
+        status = tn_index_check_size(out.size, TN_NO_OFFSET, err);
+    if (!status)
+        status = tn_sink_copy_range(sink, 0, f->shards[0].source, 0, index.at, shared, err);
+    if (!status)
+        status = tn_sink_write(sink, index.at, out.data, out.size, err);
+    *size = index.at + out.size;
+    tn_buf_free(&out);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* kernels/kernels.h - inner loops of casts.
+ *
+ * No allocation, no errors, no I/O.  dst and src may be unaligned and must not
+ * overlap; any n, zero included; no byte beyond n elements is read or written.
+ * Packed types begin on a byte; the unused bits of a last byte are written as
+ * zero.  Every variant gives the same bits as tensor/number.h. */
+#ifndef TN_TRANSFORM_KERNELS_H
+#define TN_TRANSFORM_KERNELS_H
+
+#include "tensor/number.h"
+
+typedef struct tn_kernel_args {
+    tn_encode_rules rules;      /* round is TN_ROUND_EVEN: other modes are not for kernels */
+    float           scale;      /* multiplies each float32 first, if has_scale; from_f32 only */
+    bool            has_scale;
+    bool            stream;     /* the output is large: stores that bypass the cache are worth it */
+} tn_kernel_args;
+
+/* Returns TN_ENCODED_* bits seen. */
+typedef unsigned (*tn_cast_fn)(void *restrict dst, const void *restrict src, size_t n, const tn_kernel_args *args);
+
+/* NULL where a level has nothing: the caller then goes through float32 in
+ * blocks, or through the definition. */
+typedef struct tn_kernels {
+    tn_cast_fn to_f32[TN_DTYPE_COUNT];      /* from a type whose every value is a float32: exact; no rules, no flags */
+    tn_cast_fn from_f32[TN_DTYPE_COUNT];    /* rounds to nearest, ties to even */
+    tn_cast_fn f64_to_f32_odd;              /* rounds to odd: what follows rounds correctly to narrower types */
+    tn_cast_fn f16_to_bf16, bf16_to_f16;    /* direct */
+    tn_cast_fn f64_to_f32, f32_to_f64;
+    void (*swap)(void *dst, const void *src, size_t n, unsigned unit);  /* n bytes; dst may be src */
+} tn_kernels;
+
+/* A pure function of the mask, so that a test can hold two tables side by side. */
+void tn_kernels_init(tn_kernels *k, unsigned cpu);
+
+/* The levels: each replaces the entries it has something better for.  Only for
+ * a CPU that has the level. */
+void tn_kernels_init_avx2(tn_kernels *k);       /* x86-64 */
+void tn_kernels_init_avx512(tn_kernels *k);
+void tn_kernels_init_neon(tn_kernels *k);       /* aarch64 */
+
+/* The table of this machine, made once (machine.c). */
+const tn_kernels *tn_kernels_get(void);
+
+#endif

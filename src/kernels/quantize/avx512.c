@@ -1,0 +1,96 @@
+/* kernels/quantize/avx512.c - quantization with AVX-512. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LANES = 16 };
+typedef float     vf __attribute__((vector_size(64)));
+typedef int32_t   vi __attribute__((vector_size(64)));
+typedef double    vd __attribute__((vector_size(64)));
+typedef __mmask16 vm;
+
+static inline vf every_f(float x)          { return (vf)_mm512_set1_ps(x); }
+static inline vi every_i(int32_t n)        { return (vi)_mm512_set1_epi32(n); }
+static inline vf floats(const void *p)     { return (vf)_mm512_loadu_ps(p); }
+static inline vi integers(const void *p)   { return (vi)_mm512_loadu_si512(p); }
+static inline vm nans(vf v)                { return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q); }
+static inline vm either(vm a, vm b)        { return _kor_mask16(a, b); }
+static inline bool any(vm m)               { return m != 0; }
+static inline vf least_f(vf a, vf b)       { return (vf)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vf most_f(vf a, vf b)        { return (vf)_mm512_max_ps((__m512)a, (__m512)b); }
+static inline vi least_i(vi a, vi b)       { return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b); }
+static inline vi most_i(vi a, vi b)        { return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b); }
+static inline vi nearest(vf v)             { return (vi)_mm512_cvtps_epi32((__m512)v); }
+static inline vi truncated(vf v)           { return (vi)_mm512_cvttps_epi32((__m512)v); }
+static inline vf number(vi v)              { return (vf)_mm512_cvtepi32_ps((__m512i)v); }
+static inline vi i8(const void *p)         { return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128(p)); }
+static inline vi u8(const void *p)         { return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p)); }
+static inline vi i16(const void *p)        { return (vi)_mm512_cvtepi16_epi32(_mm256_loadu_si256(p)); }
+static inline vi u16(const void *p)        { return (vi)_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)); }
+
+static inline vd every_d(double x)         { return (vd)_mm512_set1_pd(x); }
+static inline vd least_d(vd a, vd b)       { return (vd)_mm512_min_pd((__m512d)a, (__m512d)b); }
+static inline vd floors(vd v)              { return (vd)_mm512_floor_pd((__m512d)v); }
+static inline double total(vd v)           { return _mm512_reduce_add_pd((__m512d)v); }
+
+static inline vd double_f(vf v, int k)
+{
+    return (vd)_mm512_cvtps_pd(k ? _mm512_extractf32x8_ps((__m512)v, 1) : _mm512_castps512_ps256((__m512)v));
+}
+
+static inline vd double_i(vi v, int k)
+{
+    return (vd)_mm512_cvtepi32_pd(k ? _mm512_extracti64x4_epi64((__m512i)v, 1) : _mm512_castsi512_si256((__m512i)v));
+}
+
+static inline vf signed_as(float x, vf v)
+{
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    return (vf)_mm512_or_si512((__m512i)_mm512_set1_ps(x), _mm512_and_si512((__m512i)v, sign));
+}
+
+static inline vm halves(vf v)
+{
+    return _mm512_cmp_ps_mask(_mm512_abs_ps((__m512)v), _mm512_set1_ps(0.5f), _CMP_EQ_OQ);
+}
+
+static inline vf finite(vf v)
+{
+    const __m512i infinity = _mm512_set1_epi32(0x7f800000);
+    return (vf)_mm512_maskz_mov_ps(_mm512_cmplt_epi32_mask(_mm512_and_si512((__m512i)v, _mm512_set1_epi32(INT32_MAX)), infinity),
+                                   (__m512)v);
+}
+
+static inline void put_f(void *p, vf v, bool stream)
+{
+    if (stream)
+        _mm512_stream_ps(p, (__m512)v);
+    else
+        _mm512_storeu_ps(p, (__m512)v);
+}
+
+static inline void put8(uint8_t *p, const vi v[4])
+{
+    __m256i low = _mm256_set_m128i(_mm512_cvtepi32_epi8((__m512i)v[1]), _mm512_cvtepi32_epi8((__m512i)v[0]));
+    __m256i high = _mm256_set_m128i(_mm512_cvtepi32_epi8((__m512i)v[3]), _mm512_cvtepi32_epi8((__m512i)v[2]));
+    _mm512_storeu_si512(p, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+}
+
+static inline void put16(uint8_t *p, const vi v[4])
+{
+    for (int k = 0; k < 4; k += 2) {
+        __m256i low = _mm512_cvtepi32_epi16((__m512i)v[k]), high = _mm512_cvtepi32_epi16((__m512i)v[k + 1]);
+        _mm512_storeu_si512(p + 32 * k, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    }
+}
+
+#include "kernels/quantize/template.h"
+
+void tn_quant_kernels_init_avx512(tn_quant_kernels *k)
+{
+    set_kernels(k);
+}
+#else
+typedef int tn_no_quantize_avx512;      /* ISO C wants something in a file */
+#endif

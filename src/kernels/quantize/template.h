@@ -1,0 +1,348 @@
+/* kernels/quantize/template.h - quantization in vectors.
+ *
+ * Included once by each level's file, which first defines
+ *
+ *   LANES, vf, vi, vm  vectors of that many float, int32_t; a mask of lanes
+ *   every_f(x), every_i(n)     the same in every lane
+ *   floats(p), integers(p)     loads
+ *   nans(v), either(m, n), any(m)
+ *   least_f(a, b), most_f(a, b)    of floats; b where one is NaN
+ *   least_i(a, b), most_i(a, b)
+ *   finite(v)          infinities and NaN become 0
+ *   nearest(v), truncated(v)   to int32_t, ties to even; toward zero
+ *   signed_as(x, v)    a positive float in every lane with the signs of v
+ *   halves(v)          lanes that are 0.5 or -0.5
+ *   number(v)          int32_t to float
+ *   i8(p), u8(p), i16(p), u16(p)   LANES codes, widened
+ *   put8(p, v), put16(p, v)    the low bytes or halves of 4 vectors
+ *   vd                 vectors of half as many double
+ *   every_d(x), least_d(a, b), floors(v), total(v)
+ *   double_f(v, k), double_i(v, k)     half k of the lanes
+ *   put_f(p, v, stream)    `stream`: past the cache, and p is aligned to a line
+ *
+ * Four vectors make a group; what is less is done in a copy, filled up. */
+#include <string.h>
+
+#include "kernels/quantize/table.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    GROUP = 4 * LANES,
+    LINE  = 64,
+    AHEAD = 4096                /* bytes between what is worked on and what is fetched from memory */
+};
+
+INLINE void fetch(const void *p)
+{
+    __builtin_prefetch((const void *)((uintptr_t)p + AHEAD));
+}
+
+static tn_quant_run run_from(const tn_quant_run *run, size_t first)
+{
+    tn_quant_run rest = *run;
+    rest.scale += run->each ? first : 0;
+    rest.zero += run->each ? first : 0;
+    return rest;
+}
+
+/* Fewer elements than a group, filled up. */
+typedef struct filled {
+    float        scale[GROUP];
+    int32_t      zero[GROUP];
+    uint8_t      in[GROUP * 4], out[GROUP * 4];
+    tn_quant_run run;
+} filled;
+
+static void fill(filled *f, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+{
+    memset(f->in, 0, sizeof f->in);
+    memcpy(f->in, src, n * size);
+    f->run = *run;
+    if (!run->each)
+        return;
+    for (size_t i = 0; i < GROUP; i++) {
+        f->scale[i] = i < n ? run->scale[i] : 1;
+        f->zero[i] = i < n ? run->zero[i] : 0;
+    }
+    f->run.scale = f->scale;
+    f->run.zero = f->zero;
+}
+
+/* ---- to codes ---- */
+
+/* What a loop over groups is made for. */
+typedef struct variant {
+    size_t size;                /* bytes of a code */
+    bool   each, away;
+    bool   multiply;            /* by the reciprocal */
+} variant;
+
+/* Elements that are NaN and quotients that are ties. */
+typedef struct odd_ones {
+    vm nan, tie;
+} odd_ones;
+
+INLINE vi codes_of(vf x, vf by, vi zero, vi low, vi high, variant v, odd_ones *odd)
+{
+    vf quotient = v.multiply ? x * by : x / by;
+    odd->nan = either(odd->nan, nans(quotient));
+    quotient = least_f(most_f(quotient, every_f(-0x1p22f)), every_f(0x1p22f));
+    vi whole = v.away ? truncated(quotient + signed_as(0x1.fffffep-2f, quotient)) : nearest(quotient);
+    if (!v.multiply)
+        odd->tie = either(odd->tie, halves(quotient - number(whole)));
+    return least_i(most_i(whole + zero, low), high);
+}
+
+/* The group from element `i` on; returns whether some of its codes may be wrong. */
+INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run, float by, variant v)
+{
+    odd_ones odd = { 0 };
+    vi codes[4], zero = every_i(run->zero[0]), low = every_i(run->low), high = every_i(run->high);
+    for (size_t k = 0; k < 4; k++) {
+        size_t at = i + k * LANES;
+        fetch(src + 4 * at);
+        codes[k] = codes_of(floats(src + 4 * at), v.each ? floats(run->scale + at) : every_f(by),
+                            v.each ? integers(run->zero + at) : zero, low, high, v, &odd);
+    }
+    if (v.size == 1)
+        put8(dst + i, codes);
+    else
+        put16(dst + 2 * i, codes);
+    return any(odd.nan) || (!v.multiply && run->exact && any(odd.tie));
+}
+
+static __attribute__((noinline)) bool quantize_slowly(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run,
+                                                      size_t size)
+{
+    tn_quant_run part = run_from(run, i);
+    return (size == 1 ? tn_quantize_8_scalar : tn_quantize_16_scalar)(dst + size * i, src + 4 * i, GROUP, &part);
+}
+
+INLINE bool quantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, float by, variant v)
+{
+    bool nan = false;
+    for (size_t i = 0; i < n; i += GROUP)
+        if (quantize_group(dst, src, i, run, by, v))
+            nan |= quantize_slowly(dst, src, i, run, v.size);
+    return nan;
+}
+
+INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size, bool away)
+{
+    float reciprocal;
+    if (run->each)
+        return quantize_groups(dst, src, n, run, 1, (variant){ .size = size, .away = away, .each = true });
+    if (tn_exact_reciprocal(run->scale[0], &reciprocal))
+        return quantize_groups(dst, src, n, run, reciprocal, (variant){ .size = size, .away = away, .multiply = true });
+    return quantize_groups(dst, src, n, run, run->scale[0], (variant){ .size = size, .away = away });
+}
+
+/* Whole groups, in loops made for each variant. */
+static __attribute__((noinline)) bool quantize_whole(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+{
+    if (size == 1)
+        return run->away ? quantize_rounding(dst, src, n, run, 1, true) : quantize_rounding(dst, src, n, run, 1, false);
+    return run->away ? quantize_rounding(dst, src, n, run, 2, true) : quantize_rounding(dst, src, n, run, 2, false);
+}
+
+static bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+{
+    size_t whole = n / GROUP * GROUP;
+    bool nan = quantize_whole(dst, src, whole, run, size);
+    if (whole < n) {
+        tn_quant_run rest = run_from(run, whole);
+        filled f;
+        fill(&f, src + 4 * whole, n - whole, &rest, 4);
+        nan |= quantize_whole(f.out, f.in, GROUP, &f.run, size);
+        memcpy(dst + size * whole, f.out, size * (n - whole));
+    }
+    return nan;
+}
+
+static bool to_8(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run)
+{
+    return quantize(dst, src, n, run, 1);
+}
+
+static bool to_16(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run)
+{
+    return quantize(dst, src, n, run, 2);
+}
+
+/* ---- from codes ---- */
+
+typedef enum code_type { I8, U8, I16, U16 } code_type;
+
+INLINE vi widen(const uint8_t *p, code_type type)
+{
+    switch (type) {
+    case I8:  return i8(p);
+    case U8:  return u8(p);
+    case I16: return i16(p);
+    default:  return u16(p);
+    }
+}
+
+/* Whole groups. */
+INLINE void dequantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, code_type type, bool each,
+                              bool stream)
+{
+    size_t size = type <= U8 ? 1 : 2;
+    vf scale = every_f(run->scale[0]);
+    vi zero = every_i(run->zero[0]);
+    for (size_t i = 0; i < n; i += LANES) {
+        vi distance = widen(src + size * i, type) - (each ? integers(run->zero + i) : zero);
+        put_f(dst + 4 * i, number(distance) * (each ? floats(run->scale + i) : scale), stream);
+    }
+}
+
+INLINE void dequantize_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, code_type type)
+{
+    size_t size = type <= U8 ? 1 : 2, whole = n / GROUP * GROUP;
+    if (run->each && run->stream)
+        dequantize_groups(dst, src, whole, run, type, true, true);
+    else if (run->each)
+        dequantize_groups(dst, src, whole, run, type, true, false);
+    else if (run->stream)
+        dequantize_groups(dst, src, whole, run, type, false, true);
+    else
+        dequantize_groups(dst, src, whole, run, type, false, false);
+    if (whole < n) {
+        tn_quant_run rest = run_from(run, whole);
+        filled f;
+        fill(&f, src + size * whole, n - whole, &rest, size);
+        if (run->each)
+            dequantize_groups(f.out, f.in, GROUP, &f.run, type, true, false);
+        else
+            dequantize_groups(f.out, f.in, GROUP, &f.run, type, false, false);
+        memcpy(dst + 4 * whole, f.out, 4 * (n - whole));
+    }
+}
+
+/* Streams from the first line of the output on. */
+INLINE void dequantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, code_type type)
+{
+    size_t before = (LINE - (uintptr_t)dst % LINE) % LINE, first = before / 4;
+    tn_quant_run plain = *run;
+    plain.stream = false;
+    if (!run->stream || before % 4 || first + GROUP > n) {
+        dequantize_any(dst, src, n, &plain, type);
+        return;
+    }
+    tn_quant_run rest = run_from(run, first);
+    dequantize_any(dst, src, first, &plain, type);
+    dequantize_any(dst + 4 * first, src + (type <= U8 ? 1 : 2) * first, n - first, &rest, type);
+}
+
+#define DEQUANTIZE(name, type)                                                                              \
+    static void name(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run)       \
+    {                                                                                                       \
+        dequantize(dst, src, n, run, type);                                                                 \
+    }
+
+DEQUANTIZE(from_i8, I8)
+DEQUANTIZE(from_u8, U8)
+DEQUANTIZE(from_i16, I16)
+DEQUANTIZE(from_u16, U16)
+
+/* ---- ranges ---- */
+
+static void range(float *restrict low, float *restrict high, const void *restrict src, size_t n)
+{
+    const uint8_t *p = src;
+    vf l[4], h[4];
+    for (size_t k = 0; k < 4; k++) {
+        l[k] = every_f(*low);
+        h[k] = every_f(*high);
+    }
+    size_t i = 0;
+    for (; n - i >= GROUP; i += GROUP)
+        for (size_t k = 0; k < 4; k++) {
+            const uint8_t *at = p + 4 * (i + k * LANES);
+            fetch(at);
+            vf x = finite(floats(at));
+            l[k] = least_f(x, l[k]);
+            h[k] = most_f(x, h[k]);
+        }
+    float rest[GROUP] = { 0 }, lows[LANES], highs[LANES];
+    memcpy(rest, p + 4 * i, 4 * (n - i));
+    for (size_t k = 0; k < 4; k++) {
+        vf x = finite(floats(rest + k * LANES));
+        l[0] = least_f(x, least_f(l[k], l[0]));
+        h[0] = most_f(x, most_f(h[k], h[0]));
+    }
+    put_f(lows, l[0], false);
+    put_f(highs, h[0], false);
+    for (size_t k = 0; k < LANES; k++) {
+        *low = lows[k] < *low ? lows[k] : *low;
+        *high = highs[k] > *high ? highs[k] : *high;
+    }
+}
+
+static void range_each(float *restrict low, float *restrict high, const void *restrict src, size_t n)
+{
+    const uint8_t *p = src;
+    size_t i = 0;
+    for (; n - i >= LANES; i += LANES) {
+        fetch(p + 4 * i);
+        vf x = finite(floats(p + 4 * i));
+        put_f(low + i, least_f(x, floats(low + i)), false);
+        put_f(high + i, most_f(x, floats(high + i)), false);
+    }
+    for (; i < n; i++) {
+        uint32_t bits;
+        float x;
+        memcpy(&bits, p + 4 * i, sizeof bits);
+        memcpy(&x, p + 4 * i, sizeof x);
+        if ((bits & 0x7f800000) == 0x7f800000)
+            continue;
+        low[i] = x < low[i] ? x : low[i];
+        high[i] = x > high[i] ? x : high[i];
+    }
+}
+
+/* ---- errors ---- */
+
+/* Sums of double are exact below 2^53: the upper and the lower bits of the squares are added up apart. */
+INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, double step, double unit, code_type type)
+{
+    vd high = every_d(0), low = every_d(0);
+    for (size_t i = 0; i < n; i += LANES) {
+        vi code = widen(codes + (type == I8 ? i : 2 * i), type);
+        vf x = floats(src + 4 * i);
+        for (int k = 0; k < 2; k++) {
+            vd error = double_i(code, k) * every_d(step) - double_f(x, k);
+            vd square = floors(least_d(error * error * every_d(unit), every_d(0x1p53)));
+            vd upper = floors(square * every_d(0x1p-26));
+            high += upper;
+            low += square - upper * every_d(0x1p26);
+        }
+    }
+    return ((uint64_t)total(high) << 26) + (uint64_t)total(low);
+}
+
+#define SQUARES(name, scalar, type, size)                                                                                \
+    static uint64_t name(const void *restrict codes, const void *restrict src, size_t n, double step, double unit)       \
+    {                                                                                                                    \
+        size_t whole = n / LANES * LANES;                                                                                \
+        return squares(codes, src, whole, step, unit, type) +                                                            \
+               scalar((const uint8_t *)codes + (size) * whole, (const uint8_t *)src + 4 * whole, n - whole, step, unit); \
+    }
+
+SQUARES(squares_i8, tn_squares_i8_scalar, I8, 1)
+SQUARES(squares_i16, tn_squares_i16_scalar, I16, 2)
+
+static void set_kernels(tn_quant_kernels *k)
+{
+    k->to_8 = to_8;
+    k->to_16 = to_16;
+    k->from_i8 = from_i8;
+    k->from_u8 = from_u8;
+    k->from_i16 = from_i16;
+    k->from_u16 = from_u16;
+    k->range = range;
+    k->range_each = range_each;
+    k->squares_i8 = squares_i8;
+    k->squares_i16 = squares_i16;
+}

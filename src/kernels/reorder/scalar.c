@@ -1,0 +1,69 @@
+/* kernels/reorder/scalar.c - reorders, the definition. */
+#include "kernels/reorder/table.h"
+
+#include <string.h>
+
+#include "base/cpu.h"
+
+enum { TILE = 16 };             /* rows and columns done together, so that lines are used while they are cached */
+
+static inline void move_tile(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src, ptrdiff_t src_step,
+                             size_t rows, size_t columns, size_t size)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            memcpy(dst + (ptrdiff_t)i * dst_step + j * size, src + (ptrdiff_t)j * src_step + i * size, size);
+}
+
+static inline void move(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src, ptrdiff_t src_step,
+                        size_t rows, size_t columns, size_t size)
+{
+    for (size_t i = 0; i < rows; i += TILE)
+        for (size_t j = 0; j < columns; j += TILE)
+            move_tile(dst + (ptrdiff_t)i * dst_step + j * size, dst_step, src + (ptrdiff_t)j * src_step + i * size,
+                      src_step, rows - i < TILE ? rows - i : TILE, columns - j < TILE ? columns - j : TILE, size);
+}
+
+#define TRANSPOSE(size) \
+    static void transpose_##size(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, ptrdiff_t src_step, \
+                                 size_t rows, size_t columns, bool stream)                                              \
+    {                                                                                                                   \
+        (void)stream;                                                                                                   \
+        move(dst, dst_step, src, src_step, rows, columns, size);                                                        \
+    }
+
+TRANSPOSE(1)
+TRANSPOSE(2)
+TRANSPOSE(4)
+TRANSPOSE(8)
+TRANSPOSE(16)
+
+static void copy(void *restrict dst, const void *restrict src, size_t n, bool stream)
+{
+    (void)stream;
+    memcpy(dst, src, n);
+}
+
+static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream)
+{
+    (void)stream;
+    for (size_t i = 0; i < n; i += TN_LINE)
+        memcpy((uint8_t *)dst + i, pattern, n - i < TN_LINE ? n - i : TN_LINE);
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu)
+{
+    *k = (tn_layout_kernels){
+        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .copy = copy, .fill = fill,
+    };
+#if defined(__x86_64__)
+    if (cpu & TN_CPU_AVX2)
+        tn_layout_kernels_init_avx2(k);
+    if (cpu & TN_CPU_AVX512)
+        tn_layout_kernels_init_avx512(k);
+#else
+    (void)cpu;
+#endif
+}

@@ -1,0 +1,58 @@
+/* kernels/reorder/table.h - inner loops of reorders.
+ *
+ * No allocation, no errors, no I/O.  dst and src may be unaligned and do not
+ * overlap; any extents, zero included; nothing outside the described elements
+ * is read or written.  Every variant moves the same bytes to the same places. */
+#ifndef TN_KERNELS_REORDER_TABLE_H
+#define TN_KERNELS_REORDER_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TN_LINE = 64,               /* bytes of a cache line, and of a pattern to fill with */
+    TN_TRANSPOSE_SIZES = 5,     /* elements of 1, 2, 4, 8 and 16 bytes */
+    TN_WEAVE_MOST = 8,          /* vectors in a step */
+    TN_WEAVE_NONE = 0x80        /* in tn_weave.from: not of this vector */
+};
+
+/* dst[i][j] = src[j][i] for i < rows, j < columns.  Steps from row to row are in
+ * bytes, and may be negative.  `stream`: whole lines of dst go past the cache. */
+typedef void (*tn_transpose_fn)(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, ptrdiff_t src_step,
+                                size_t rows, size_t columns, bool stream);
+
+/* Steps in each of which `out` vectors are made of the bytes of `in` vectors.
+ * Byte b of vector o is byte from[o][i][b] of vector i; that is TN_WEAVE_NONE
+ * for all i but one, or for all where it is fill[o][b], which is else 0. */
+typedef struct tn_weave {
+    unsigned  in, out;
+    ptrdiff_t in_gap, out_gap;          /* bytes from one vector to the next */
+    ptrdiff_t in_step, out_step;        /* bytes from one step to the next */
+    uint8_t   from[TN_WEAVE_MOST][TN_WEAVE_MOST][TN_LINE];
+    uint8_t   fill[TN_WEAVE_MOST][TN_LINE];
+} tn_weave;
+
+typedef struct tn_layout_kernels {
+    tn_transpose_fn transpose[TN_TRANSPOSE_SIZES];
+    /* NULL where a level has none.  `stream`: dst and its gap and step are multiples of TN_LINE. */
+    void (*weave)(void *restrict dst, const void *restrict src, size_t steps, const tn_weave *w, bool stream);
+    unsigned weave_width;       /* bytes of its vectors */
+    /* n bytes. */
+    void (*copy)(void *restrict dst, const void *restrict src, size_t n, bool stream);
+    /* dst[i] = pattern[i % TN_LINE]. */
+    void (*fill)(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream);
+} tn_layout_kernels;
+
+/* A pure function of the mask, so that a test can hold two tables side by side. */
+void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu);
+
+/* The levels: each replaces the entries it has something better for.  Only for
+ * a CPU that has the level. */
+void tn_layout_kernels_init_avx2(tn_layout_kernels *k);     /* x86-64 */
+void tn_layout_kernels_init_avx512(tn_layout_kernels *k);
+
+/* The table of this machine, made once (machine.c). */
+const tn_layout_kernels *tn_layout_kernels_get(void);
+
+#endif

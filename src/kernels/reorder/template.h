@@ -1,0 +1,262 @@
+/* kernels/reorder/template.h - reorders in vectors of any width.
+ *
+ * Included once by each level's file, which first defines:
+ *
+ *   VECTOR, vec            bytes of a vector, a multiple of 16 that divides 64; and one
+ *   load(p), load_part(p, n)           the second reads n < VECTOR bytes only
+ *   put(p, v, stream)      stores a vector; if stream, past the cache and p is aligned
+ *   put_part(p, v, n)      stores the first n < VECTOR bytes
+ *   low(a, b, size), high(a, b, size)  in each 16 bytes, interleaves elements of the lower or upper halves
+ *   turn(v)                transposes LANES vectors of LANES times 16 bytes
+ *   fence()                after streaming
+ *   WEAVE, thread, load_thread(p), put_thread(p, v, stream)    the same for weaving
+ *   pick(from, v)          bytes of v by their numbers, 0 for TN_WEAVE_NONE
+ *
+ * A transpose goes tile by tile: a line of dst is as many elements as a tile
+ * has columns, so that every line is stored whole and may go past the cache.
+ * Tiles follow each other along rows of src, where the hardware reads ahead. */
+#include <string.h>
+
+#include "kernels/reorder/table.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    LANES  = VECTOR / 16,
+    PARTS  = TN_LINE / VECTOR,  /* vectors in a line */
+    PAGE   = 4096,
+    PAGES  = 1024,              /* of dst that are written in turn: half of what second-level TLBs know */
+    STRIPS = 4                  /* how far to read ahead where the hardware does not */
+};
+
+/* Elements in 16 bytes: K vectors become K vectors whose lanes are transposed.  Each round interleaves the two halves,
+ * which rotates the bits of an element's place by one. */
+INLINE void turn_lanes(vec *v, unsigned size)
+{
+    const unsigned k = 16 / size;
+    for (unsigned round = 1; round < k; round *= 2) {
+        vec t[16];
+        for (unsigned i = 0; i < k / 2; i++) {
+            t[2 * i] = low(v[i], v[i + k / 2], size);
+            t[2 * i + 1] = high(v[i], v[i + k / 2], size);
+        }
+        for (unsigned i = 0; i < k; i++)
+            v[i] = t[i];
+    }
+}
+
+/* Where a tile lies, and how much of it there is. */
+typedef struct tile {
+    uint8_t       *dst;
+    const uint8_t *src;
+    ptrdiff_t      dst_step, src_step;
+    size_t         rows, columns;       /* at most VECTOR / size, TN_LINE / size */
+} tile;
+
+/* VECTOR / size columns from `first` on; out[i] is row i of dst. */
+INLINE void turn_part(vec *out, const tile *t, size_t first, unsigned size, bool whole)
+{
+    const unsigned k = 16 / size;
+    vec q[16][LANES];
+    for (unsigned g = 0; g < LANES; g++) {
+        vec v[16];
+        for (unsigned i = 0; i < k; i++) {
+            size_t j = first + g * k + i;
+            if (!whole && j >= t->columns) {
+                v[i] = (vec){ 0 };
+                continue;
+            }
+            const uint8_t *p = t->src + (ptrdiff_t)j * t->src_step;
+            v[i] = whole || t->rows * size == VECTOR ? load(p) : load_part(p, t->rows * size);
+        }
+        turn_lanes(v, size);
+        for (unsigned i = 0; i < k; i++)
+            q[i][g] = v[i];
+    }
+    for (unsigned i = 0; i < k; i++) {
+        turn(q[i]);
+        for (unsigned l = 0; l < LANES; l++)
+            out[l * k + i] = q[i][l];
+    }
+}
+
+INLINE void move_whole(const tile *t, unsigned size, bool stream)
+{
+    vec out[PARTS][VECTOR];
+    for (unsigned part = 0; part < PARTS; part++)
+        turn_part(out[part], t, part * VECTOR / size, size, true);
+    for (unsigned i = 0; i < VECTOR / size; i++)
+        for (unsigned part = 0; part < PARTS; part++)
+            put(t->dst + (ptrdiff_t)i * t->dst_step + part * VECTOR, out[part][i], stream);
+}
+
+INLINE void move_part(const tile *t, unsigned size, bool stream)
+{
+    vec out[VECTOR];
+    for (size_t first = 0; first < t->columns; first += VECTOR / size) {
+        size_t n = (t->columns - first) * size;
+        turn_part(out, t, first, size, false);
+        for (size_t i = 0; i < t->rows; i++) {
+            uint8_t *p = t->dst + (ptrdiff_t)i * t->dst_step + first * size;
+            if (n < VECTOR)
+                put_part(p, out[i], n);
+            else
+                put(p, out[i], stream);
+        }
+    }
+}
+
+/* How many elements to take first, so that the rest begins on a multiple of `align`. */
+INLINE size_t before(const void *p, ptrdiff_t step, size_t align, unsigned size)
+{
+    size_t n = -(uintptr_t)p & (align - 1);
+    return (size_t)step % align || n % size ? 0 : n / size;
+}
+
+INLINE size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The next strips, if the rows of src are so short and close that the hardware does not know where they go on. */
+INLINE const uint8_t *read_ahead(const tile *t, size_t rows, unsigned size)
+{
+    return t->src_step == (ptrdiff_t)(rows * size) && rows * size < PAGE ?
+           t->src + STRIPS * (TN_LINE / size) * rows * size : NULL;
+}
+
+/* One strip: up to a line's elements of each row of dst from i to end. */
+INLINE void move_strip(tile t, size_t i, size_t end, unsigned size, bool stream, const uint8_t *ahead)
+{
+    const size_t tall = VECTOR / size;
+    uint8_t *dst = t.dst;
+    const uint8_t *src = t.src;
+    size_t next = i + before(src + i * size, t.src_step, VECTOR, size);
+    for (next = next > i ? next : i + tall; i < end; i = next, next += tall) {
+        t.rows = least(next, end) - i;
+        t.dst = dst + (ptrdiff_t)i * t.dst_step;
+        t.src = src + i * size;
+        if (t.rows == tall && t.columns == TN_LINE / size) {
+            for (size_t k = 0; ahead && k < VECTOR / size; k++)
+                __builtin_prefetch(ahead + i * TN_LINE + k * TN_LINE, 0, 2);
+            move_whole(&t, size, stream);
+        } else {
+            move_part(&t, size, stream);
+        }
+    }
+}
+
+INLINE void transpose(void *dst, ptrdiff_t dst_step, const void *src, ptrdiff_t src_step, size_t rows, size_t columns,
+                      bool stream, unsigned size)
+{
+    const size_t wide = TN_LINE / size;
+    size_t step = dst_step < 0 ? -(size_t)dst_step : (size_t)dst_step;
+    size_t most = step < PAGE ? PAGES * (PAGE / (step | 1)) : PAGES;
+    size_t head = before(dst, dst_step, TN_LINE, size);
+    stream = stream && ((uintptr_t)dst + head * size) % TN_LINE == 0 && step % TN_LINE == 0;
+    for (size_t i = 0; i < rows; i += most)
+        for (size_t j = 0, next = head ? head : wide; j < columns; j = next, next += wide) {
+            tile t = { .dst = (uint8_t *)dst + j * size, .src = (const uint8_t *)src + (ptrdiff_t)j * src_step,
+                       .dst_step = dst_step, .src_step = src_step, .columns = least(next, columns) - j };
+            const uint8_t *ahead = next + STRIPS * wide <= columns ? read_ahead(&t, rows, size) : NULL;
+            if (stream && j >= head)
+                move_strip(t, i, least(i + most, rows), size, true, ahead);
+            else
+                move_strip(t, i, least(i + most, rows), size, false, ahead);
+        }
+    if (stream)
+        fence();
+}
+
+#define TRANSPOSE(size) \
+    static void transpose_##size(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, ptrdiff_t src_step, \
+                                 size_t rows, size_t columns, bool stream)                                              \
+    {                                                                                                                   \
+        transpose(dst, dst_step, src, src_step, rows, columns, stream, size);                                           \
+    }
+
+TRANSPOSE(1)
+TRANSPOSE(2)
+TRANSPOSE(4)
+TRANSPOSE(8)
+TRANSPOSE(16)
+
+static void copy(void *restrict dst, const void *restrict src, size_t n, bool stream)
+{
+    uint8_t *d = dst;
+    const uint8_t *s = src;
+    size_t head = -(uintptr_t)dst & (TN_LINE - 1), i = head;
+    if (!stream || n < 4 * TN_LINE) {
+        memcpy(dst, src, n);
+        return;
+    }
+    memcpy(dst, src, head);
+    for (; n - i >= TN_LINE; i += TN_LINE)
+        for (unsigned part = 0; part < PARTS; part++)
+            put(d + i + part * VECTOR, load(s + i + part * VECTOR), true);
+    memcpy(d + i, s + i, n - i);
+    fence();
+}
+
+static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream)
+{
+    uint8_t twice[2 * TN_LINE], *d = dst;
+    size_t i = least(-(uintptr_t)dst & (TN_LINE - 1), n), turned = i;
+    memcpy(twice, pattern, TN_LINE);
+    memcpy(twice + TN_LINE, pattern, TN_LINE);
+    memcpy(d, twice, i);
+    for (; n - i >= TN_LINE; i += TN_LINE)
+        for (unsigned part = 0; part < PARTS; part++)
+            put(d + i + part * VECTOR, load(twice + turned + part * VECTOR), stream);
+    memcpy(d + i, twice + turned, n - i);
+    if (stream)
+        fence();
+}
+
+/* --- weaving ------------------------------------------------------------------- */
+
+INLINE void weave_steps(uint8_t *dst, const uint8_t *src, size_t steps, const tn_weave *w, unsigned in, unsigned out,
+                        bool stream)
+{
+    for (size_t k = 0; k < steps; k++, dst += w->out_step, src += w->in_step) {
+        thread v[TN_WEAVE_MOST];
+        for (unsigned i = 0; i < in; i++)
+            v[i] = load_thread(src + (ptrdiff_t)i * w->in_gap);
+        for (unsigned o = 0; o < out; o++) {
+            thread sum = load_thread(w->fill[o]);
+            for (unsigned i = 0; i < in; i++)
+                sum |= pick(load_thread(w->from[o][i]), v[i]);
+            put_thread(dst + (ptrdiff_t)o * w->out_gap, sum, stream);
+        }
+    }
+}
+
+INLINE void weave_any(uint8_t *dst, const uint8_t *src, size_t steps, const tn_weave *w, bool stream)
+{
+    switch (w->in * 16 + w->out) {      /* those of images: the numbers stay in registers */
+    case 0x22: weave_steps(dst, src, steps, w, 2, 2, stream); break;
+    case 0x33: weave_steps(dst, src, steps, w, 3, 3, stream); break;
+    case 0x34: weave_steps(dst, src, steps, w, 3, 4, stream); break;
+    case 0x43: weave_steps(dst, src, steps, w, 4, 3, stream); break;
+    case 0x44: weave_steps(dst, src, steps, w, 4, 4, stream); break;
+    default:   weave_steps(dst, src, steps, w, w->in, w->out, stream); break;
+    }
+}
+
+static void weave(void *restrict dst, const void *restrict src, size_t steps, const tn_weave *w, bool stream)
+{
+    if (stream) {
+        weave_any(dst, src, steps, w, true);
+        fence();
+    } else {
+        weave_any(dst, src, steps, w, false);
+    }
+}
+
+static void replace(tn_layout_kernels *k)
+{
+    *k = (tn_layout_kernels){
+        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .weave = weave,
+        .weave_width = WEAVE, .copy = copy, .fill = fill,
+    };
+}

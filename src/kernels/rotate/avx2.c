@@ -1,0 +1,45 @@
+/* kernels/rotate/avx2.c - rotations with AVX2. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "kernels/rotate/table.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LANES = 8 };
+typedef float    vf __attribute__((vector_size(32)));
+typedef uint32_t vu __attribute__((vector_size(32)));
+
+/* Each value and its partner: the first of a pair becomes their sum, the second their difference. */
+INLINE vf inside(vf v, unsigned bit)
+{
+    vf partner;
+    switch (bit) {
+    case 0:
+        partner = (vf)_mm256_permute_ps((__m256)v, 0xb1);
+        return (vf)_mm256_blend_ps((__m256)(v + partner), (__m256)(partner - v), 0xaa);
+    case 1:
+        partner = (vf)_mm256_permute_ps((__m256)v, 0x4e);
+        return (vf)_mm256_blend_ps((__m256)(v + partner), (__m256)(partner - v), 0xcc);
+    default:
+        partner = (vf)_mm256_permute2f128_ps((__m256)v, (__m256)v, 1);
+        return (vf)_mm256_blend_ps((__m256)(v + partner), (__m256)(partner - v), 0xf0);
+    }
+}
+
+INLINE vf without_nan(vf v)
+{
+    __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(TN_ROTATE_NAN));
+    return (vf)_mm256_blendv_ps((__m256)v, nan, _mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q));
+}
+
+#include "kernels/rotate/template.h"
+
+void tn_rotate_kernels_init_avx2(tn_rotate_kernels *k)
+{
+    *k = (tn_rotate_kernels){ rotate_blocks, rotate_columns };
+}
+#else
+typedef int tn_no_rotate_avx2;          /* ISO C wants something in a file */
+#endif

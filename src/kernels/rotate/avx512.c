@@ -1,0 +1,44 @@
+/* kernels/rotate/avx512.c - rotations with AVX-512. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "kernels/rotate/table.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LANES = 16 };
+typedef float    vf __attribute__((vector_size(64)));
+typedef uint32_t vu __attribute__((vector_size(64)));
+
+/* Each value and its partner: the first of a pair becomes their sum, the second their difference. */
+INLINE vf joined(vf v, vf partner, __mmask16 second)
+{
+    return (vf)_mm512_mask_sub_ps((__m512)(v + partner), second, (__m512)partner, (__m512)v);
+}
+
+INLINE vf inside(vf v, unsigned bit)
+{
+    switch (bit) {
+    case 0:  return joined(v, (vf)_mm512_permute_ps((__m512)v, 0xb1), 0xaaaa);
+    case 1:  return joined(v, (vf)_mm512_permute_ps((__m512)v, 0x4e), 0xcccc);
+    case 2:  return joined(v, (vf)_mm512_shuffle_f32x4((__m512)v, (__m512)v, 0xb1), 0xf0f0);
+    default: return joined(v, (vf)_mm512_shuffle_f32x4((__m512)v, (__m512)v, 0x4e), 0xff00);
+    }
+}
+
+INLINE vf without_nan(vf v)
+{
+    __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(TN_ROTATE_NAN));
+    return (vf)_mm512_mask_mov_ps((__m512)v, _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q), nan);
+}
+
+#include "kernels/rotate/template.h"
+
+void tn_rotate_kernels_init_avx512(tn_rotate_kernels *k)
+{
+    *k = (tn_rotate_kernels){ rotate_blocks, rotate_columns };
+}
+#else
+typedef int tn_no_rotate_avx512;        /* ISO C wants something in a file */
+#endif

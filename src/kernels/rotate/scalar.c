@@ -1,0 +1,73 @@
+/* kernels/rotate/scalar.c - the definition of rotations' inner
+ * loops, and the table of their kernels. */
+#include "kernels/rotate/table.h"
+
+#include <string.h>
+
+#include "base/cpu.h"
+
+static float flipped(float x, uint32_t sign)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits ^= sign;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+static float scaled(float x, float factor)
+{
+    const uint32_t nan = TN_ROTATE_NAN;
+    x *= factor;
+    if (x != x)
+        memcpy(&x, &nan, sizeof x);
+    return x;
+}
+
+void tn_rotate_blocks_scalar(float *dst, const float *src, size_t blocks, const tn_rotate_step *step)
+{
+    float z[TN_ROTATE_MAX];
+    unsigned size = step->size;
+    for (; blocks; blocks--, src += size, dst += size) {
+        for (unsigned k = 0; k < size; k++)
+            z[k] = flipped(src[k], step->sign[k]);
+        for (unsigned s = 1; s < size; s *= 2) {
+            for (unsigned k = 0; k < size; k++) {
+                if (k & s)
+                    continue;
+                float a = z[k], b = z[k + s];
+                z[k] = a + b;
+                z[k + s] = a - b;
+            }
+        }
+        for (unsigned k = 0; k < size; k++)
+            dst[k] = scaled(z[k], step->factor[k]);
+    }
+}
+
+static void columns_scalar(float *x, size_t pitch, const uint8_t *in, const uint8_t *out, const tn_rotate_step *step)
+{
+    float z[TN_ROTATE_MAX];
+    for (size_t c = 0; c < TN_ROTATE_LANES; c++) {
+        for (size_t k = 0; k < step->size; k++)
+            z[in[k]] = x[k * pitch + c];
+        tn_rotate_blocks_scalar(z, z, 1, step);
+        for (size_t k = 0; k < step->size; k++)
+            x[k * pitch + c] = z[out[k]];
+    }
+}
+
+/* --- the table ------------------------------------------------------------- */
+
+void tn_rotate_kernels_init(tn_rotate_kernels *k, unsigned cpu)
+{
+    *k = (tn_rotate_kernels){ tn_rotate_blocks_scalar, columns_scalar };
+#if defined(__x86_64__)
+    if (cpu & TN_CPU_AVX2)
+        tn_rotate_kernels_init_avx2(k);
+    if (cpu & TN_CPU_AVX512)
+        tn_rotate_kernels_init_avx512(k);
+#else
+    (void)cpu;
+#endif
+}

@@ -1,0 +1,96 @@
+/* kernels/scaled_decode/avx512.c - codes with scales to float32,
+ * with AVX-512. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "tensor/code.h"
+#include "kernels/scaled_decode/table.h"
+
+enum { LANES = 16 };
+typedef float     vf __attribute__((vector_size(64)));
+typedef uint32_t  vu __attribute__((vector_size(64)));
+typedef __mmask16 vm;
+
+static inline vf floats(const void *p)     { return (vf)_mm512_loadu_ps(p); }
+static inline void put(float *p, vf v)     { _mm512_storeu_ps(p, (__m512)v); }
+static inline vf every_f(float x)          { return (vf)_mm512_set1_ps(x); }
+static inline vu every_u(uint32_t n)       { return (vu)_mm512_set1_epi32((int)n); }
+static inline vm below(vu a, vu b)         { return _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b); }
+static inline vm equal(vu a, vu b)         { return _mm512_cmpeq_epi32_mask((__m512i)a, (__m512i)b); }
+static inline vm nans(vf v)                { return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q); }
+static inline vu pick(vm m, vu a, vu b)    { return (vu)_mm512_mask_blend_epi32(m, (__m512i)b, (__m512i)a); }
+static inline vf number(vu v)              { return (vf)_mm512_cvtepi32_ps((__m512i)v); }
+static inline vu left(vu v, unsigned n)    { return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n)); }
+static inline vu power(vu v)               { return (vu)_mm512_sllv_epi32(_mm512_set1_epi32(1), (__m512i)v); }
+static inline vf spread(vf v, vu index)    { return (vf)_mm512_permutexvar_ps((__m512i)index, (__m512)v); }
+static inline vf spread_two(vf v, vf w, vu index) { return (vf)_mm512_permutex2var_ps((__m512)v, (__m512i)index, (__m512)w); }
+static inline vf eight(const float *p)     { return (vf)_mm512_broadcast_f32x8(_mm256_loadu_ps(p)); }
+static inline vf gather(const float *p, vu index) { return (vf)_mm512_i32gather_ps((__m512i)index, p, 4); }
+
+static inline vf eights(const float *p, const uint8_t *k)
+{
+    __m256 first = _mm256_loadu_ps(p + (size_t)k[0] * 8), second = _mm256_loadu_ps(p + (size_t)k[1] * 8);
+    return (vf)_mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1);
+}
+
+static inline vu words(const void *p, unsigned width)
+{
+    if (width == 0)
+        return (vu)_mm512_cvtepu8_epi32(_mm_loadu_si128(p));
+    return width == 1 ? (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)) : (vu)_mm512_loadu_si512(p);
+}
+
+/* ---- several codes a byte ---- */
+
+/* Eight codes of a quadword each, from the `bits` bytes that hold them. */
+typedef struct picker {
+    __m512i bytes, places, ones;
+} picker;
+
+static picker picker_of(unsigned bits)
+{
+    uint8_t bytes[64], places[64];
+    for (unsigned i = 0; i < 64; i++) {
+        bytes[i] = (uint8_t)((i / 8 * bits + i % 8) % 64);
+        places[i] = (uint8_t)(i % 8 * bits);
+    }
+    return (picker){ _mm512_loadu_si512(bytes), _mm512_loadu_si512(places), _mm512_set1_epi8((char)((1u << bits) - 1)) };
+}
+
+static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits)
+{
+    const picker p = picker_of(bits);
+    for (size_t i = 0; i < n; i += 64) {
+        size_t left_over = (size_t)tn_packed_bytes(n - i < 64 ? n - i : 64, bits);
+        __m512i some = _mm512_maskz_loadu_epi8(~UINT64_C(0) >> (64 - left_over), packed + i / 8 * bits);
+        some = _mm512_multishift_epi64_epi8(p.places, _mm512_permutexvar_epi8(p.bytes, some));
+        _mm512_storeu_si512(codes + i, _mm512_and_si512(some, p.ones));
+    }
+}
+
+/* ---- what was left out ---- */
+
+static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
+{
+    for (size_t k = 0; k < 4; k++)
+        _mm512_storeu_ps(y + 16 * k, _mm512_maskz_expand_ps((__mmask16)(mask >> 16 * k), _mm512_loadu_ps(slots + k * step)));
+}
+
+/* ---- past the caches ---- */
+
+static void stream(float *restrict y, const float *restrict x, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16)
+        _mm512_stream_ps(y + i, _mm512_load_ps(x + i));
+}
+
+#include "kernels/scaled_decode/template.h"
+
+void tn_decode_kernels_init_avx512(tn_decode_kernels *k)
+{
+    set_kernels(k);
+}
+#else
+typedef int tn_no_scaled_decode_avx512; /* ISO C wants something in a file */
+#endif

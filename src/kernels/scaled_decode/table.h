@@ -1,0 +1,130 @@
+/* kernels/scaled_decode/table.h - inner loops that make float32 of codes
+ * with scales.
+ *
+ * No allocation, no errors, no I/O.  Sources and destinations may be unaligned
+ * and must not overlap; any n, zero included; any bits are codes; nothing beyond
+ * n codes is read.  Every level gives the same bits: those of quant/tile.h.
+ * NaN is always the one of <math.h>. */
+#ifndef TN_KERNELS_SCALED_DECODE_TABLE_H
+#define TN_KERNELS_SCALED_DECODE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a code is in float32, v, before or with its scale s and zero point z. */
+typedef enum tn_decode_kind {
+    TN_DECODE_FINITE,           /* floats all codes of which are numbers: v * s */
+    TN_DECODE_TOPPED,           /* the largest magnitudes are as in float32, infinity and NaN or NaN: v * s */
+    TN_DECODE_FLOAT,            /* others: v * s */
+    TN_DECODE_INT,              /* signed integers: v * unit * s */
+    TN_DECODE_UINT,             /* unsigned ones with an integer zero point: s * (v - z) */
+    TN_DECODE_SHIFTED,          /* with a float one: s * v - z */
+    TN_DECODE_EXPONENT,         /* powers of two: v * s */
+    TN_DECODE_HALVED,           /* s / 2^code */
+    TN_DECODE_CODEBOOK,         /* a sign and the rank of a magnitude: v * s */
+    TN_DECODE_KINDS
+} tn_decode_kind;
+
+/* Of one number spec. */
+typedef struct tn_decode_number {
+    tn_decode_kind kind;
+    uint32_t ones;              /* the bits of a code; others that are stored with it do not count */
+    uint32_t sign;              /* of them; 0: there is none */
+    unsigned up;                /* from there to bit 31 */
+    /* floats; their bias is at most 127: */
+    unsigned shift;             /* mantissa bits that float32 has more */
+    uint32_t rebias;            /* from its exponent to float32's, in place */
+    uint32_t one;               /* first normal code */
+    float    normal;            /* the smallest normal number */
+    uint32_t top;               /* TOPPED: these magnitudes begin here */
+    uint32_t infinite;          /* FLOAT: the magnitude that is infinite, or TN_DECODE_NEVER */
+    uint32_t nan;               /* FLOAT: the code that is NaN */
+    /* others: */
+    float    unit;              /* integers */
+    int32_t  bias;              /* exponents: code 0 is 2^-bias, at least 2^-149; the largest code is NaN */
+    uint32_t values;            /* codebooks: magnitudes of a mapping, a power of two */
+    const float *value;
+} tn_decode_number;
+
+#define TN_DECODE_NEVER UINT32_C(0x7fffffff)    /* no magnitude: of 32 bits there are none but those of float32 */
+
+/* Every `each` codes share one level: scale, zero point, mapping.  What a kind
+ * does not use may be NULL.  Where there are several, TN_DECODE_SPARE more
+ * elements can be read, whatever they are; the mappings among them are 0. */
+typedef struct tn_decode_levels {
+    size_t         each;        /* a power of two, or at least n */
+    const float   *scale;
+    const int32_t *zero;        /* UINT: code - zero is an int32_t */
+    const float   *shift;       /* SHIFTED */
+    const uint8_t *mapping;     /* CODEBOOK */
+} tn_decode_levels;
+
+enum { TN_DECODE_SPARE = 64 };
+
+/* n codes of one, two or four bytes each. */
+typedef void (*tn_decode_fn)(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,
+                             const tn_decode_levels *levels);
+
+typedef struct tn_decode_kernels {
+    tn_decode_fn decode[TN_DECODE_KINDS][3];    /* by the logarithm of a code's bytes; NULL: no number is stored so */
+
+    /* Packed codes of 1 to 7 bits, the first on a byte, into bytes; TN_DECODE_SPARE more may be written. */
+    void (*unpack)(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
+
+    /* n values of groups of `of`, of which those with a bit in the mask have the
+     * slots of their group in order and the others are 0; those beyond `keep`
+     * too.  A last group may be cut off; TN_DECODE_SPARE more slots can be read. */
+    void (*expand)(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
+                   unsigned of);
+
+    /* Copies whole lines of 16 values past the caches, see tn_decode_fence(); both are aligned to 64. */
+    void (*stream)(float *restrict y, const float *restrict x, size_t n);
+} tn_decode_kernels;
+
+/* A pure function of the mask, so that a test can hold two tables side by side. */
+void tn_decode_kernels_init(tn_decode_kernels *k, unsigned cpu);
+
+/* The levels: each replaces the entries it has something better for.  Only for
+ * a CPU that has the level. */
+void tn_decode_kernels_init_avx2(tn_decode_kernels *k);     /* x86-64 */
+void tn_decode_kernels_init_avx512(tn_decode_kernels *k);
+
+/* The table of this machine, made once (machine.c). */
+const tn_decode_kernels *tn_decode_kernels_get(void);
+
+/* After streaming, before another thread may look. */
+void tn_decode_fence(void);
+
+/* n codes of 2^width bytes each as signed integers of so many bits. */
+void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width, unsigned bits);
+
+/* What tn_scaled_values(), tn_scaled_stream() and tn_scaled_decoder() do, with
+ * these kernels (quant/scaled_decode.c). */
+struct tn_scaled_plan;
+struct tn_tiles;
+void tn_scaled_values_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n,
+                           float *y, bool stream);
+void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, const struct tn_tiles *tiles);
+
+/* The scalar level, for what is left over of others. */
+void tn_unpack_scalar(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
+void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
+                      unsigned of);
+
+/* Whether each group of a mask of 64 values has `keep` bits. */
+static inline bool tn_mask_is_full(uint64_t mask, unsigned keep, unsigned of)
+{
+    static const uint64_t lanes[] = { [2] = UINT64_C(0x5555555555555555), [4] = UINT64_C(0x1111111111111111),
+                                      [8] = UINT64_C(0x0101010101010101), [16] = UINT64_C(0x0001000100010001) };
+    uint64_t count = mask - (mask >> 1 & lanes[2]);
+    if (of >= 4)
+        count = (count & 3 * lanes[4]) + (count >> 2 & 3 * lanes[4]);
+    if (of >= 8)
+        count = (count & 15 * lanes[8]) + (count >> 4 & 15 * lanes[8]);
+    if (of == 16)
+        count = (count & 255 * lanes[16]) + (count >> 8 & 255 * lanes[16]);
+    return count == keep * lanes[of];
+}
+
+#endif

@@ -1,0 +1,287 @@
+/* kernels/scaled_decode/template.h - codes with scales to float32, in
+ * vectors.
+ *
+ * Included once by each level's file, which first defines
+ *
+ *   LANES, vu, vf, vm  vectors of that many uint32_t, float; a mask of lanes
+ *   words(p, width)    LANES codes of 2^width bytes, widened
+ *   floats(p), put(p, v)   loads and stores
+ *   every_f(x), every_u(n)     the same in every lane
+ *   below(a, b), equal(a, b)   lanes where a < b, as signed integers, or a is b
+ *   nans(v)            lanes with NaN
+ *   pick(m, a, b)      a where m, else b
+ *   number(v)          int32_t to float
+ *   left(v, n), power(v)   v << n; 1 << v
+ *   spread(v, index), spread_two(v, w, index)      lanes of v, of both
+ *   eight(p)           8 floats, again and again
+ *   eights(p, k)       the k[0]-th 8 floats, then the k[1]-th and so on
+ *   gather(p, index)   floats of a table
+ *   expand_word(y, slots, mask, step)      tn_decode_kernels.expand of 64 elements whose mask is full, `step` slots a 16
+ *   unpack, stream     see tn_decode_kernels */
+#include <string.h>
+
+#include "kernels/scaled_decode/table.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    INFINITE = 0x7f800000,
+    QUIET    = 0x7fc00000,
+    FILLER   = 0x40             /* codes of this are numbers near 1; subnormal ones can be very slow to multiply */
+};
+
+/* Floats of few bits are looked up: their magnitudes fit into one or two
+ * vectors.  So do those of several mappings of 8 values. */
+enum { LOOKED_UP = TN_DECODE_KINDS, LOOKED_UP_IN_TWO, LOOKED_UP_IN_EIGHTS };
+
+/* One level, or one for each lane. */
+typedef struct level {
+    vf scale, shift;
+    vu zero, mapping;           /* a mapping, or where it begins in the table */
+    vf table[2];                /* magnitudes: of floats, or of the mappings that these lanes have */
+} level;
+
+/* ---- numbers ---- */
+
+INLINE vu magnitudes(vu code, const tn_decode_number *c)
+{
+    return code & (c->sign - 1);
+}
+
+/* x with the sign of the code. */
+INLINE vf signed_as(vu x, vu code, const tn_decode_number *c)
+{
+    return (vf)(x ^ (left(code, c->up) & 0x80000000));
+}
+
+INLINE vf float_values(vu code, const tn_decode_number *c, int kind)
+{
+    vu magnitude = magnitudes(code, c), bits = left(magnitude, c->shift) + c->rebias;
+    vf tiny = (vf)(bits + (1u << 23)) - every_f(c->normal);
+    bits = pick(below(magnitude, every_u(c->one)), (vu)tiny, bits);
+    if (kind == TN_DECODE_TOPPED)
+        bits = pick(below(magnitude, every_u(c->top)), bits, bits | INFINITE);
+    if (kind == TN_DECODE_FLOAT) {
+        bits = pick(equal(magnitude, every_u(c->infinite)), every_u(INFINITE), bits);
+        bits = pick(equal(code, every_u(c->nan)), every_u(QUIET), bits);
+    }
+    return signed_as(bits, code, c);
+}
+
+INLINE vf exponent_values(vu code, const tn_decode_number *c)
+{
+    vu exponent = code - (uint32_t)(c->bias - 127);
+    vu bits = pick(below(every_u(0), exponent), left(exponent, 23), power(exponent + 22));
+    return (vf)pick(equal(code, every_u(c->ones)), every_u(QUIET), bits);
+}
+
+INLINE vf looked_up(vu code, const level *l, const tn_decode_number *c, bool in_two)
+{
+    vu magnitude = magnitudes(code, c);
+    vf v = in_two ? spread_two(l->table[0], l->table[1], magnitude) : spread(l->table[0], magnitude);
+    return signed_as((vu)v, code, c);
+}
+
+/* `one`: all lanes have one mapping. */
+INLINE vf codebook_values(vu code, const level *l, const tn_decode_number *c, bool one)
+{
+    if (one && c->values == 8)
+        return looked_up(code, l, c, false);
+    return signed_as((vu)gather(c->value, l->mapping * c->values + magnitudes(code, c)), code, c);
+}
+
+INLINE vf values_of(vu code, const level *l, const tn_decode_number *c, int kind, bool one)
+{
+    vf v;
+    code &= c->ones;
+    switch (kind) {
+    case TN_DECODE_INT:      v = number((code ^ c->sign) - c->sign) * c->unit * l->scale; break;
+    case TN_DECODE_UINT:     v = l->scale * number(code - l->zero); break;
+    case TN_DECODE_SHIFTED:  v = l->scale * number(code) - l->shift; break;
+    case TN_DECODE_EXPONENT: v = exponent_values(code, c) * l->scale; break;
+    case TN_DECODE_HALVED:   v = (vf)left(127 - code, 23) * l->scale; break;
+    case TN_DECODE_CODEBOOK: v = codebook_values(code, l, c, one) * l->scale; break;
+    case LOOKED_UP_IN_EIGHTS:
+        v = signed_as((vu)spread_two(l->table[0], l->table[1], magnitudes(code, c) + l->mapping), code, c) * l->scale;
+        break;
+    case LOOKED_UP:          v = looked_up(code, l, c, false) * l->scale; break;
+    case LOOKED_UP_IN_TWO:   v = looked_up(code, l, c, true) * l->scale; break;
+    default:                 v = float_values(code, c, kind) * l->scale;
+    }
+    return (vf)pick(nans(v), every_u(QUIET), (vu)v);
+}
+
+/* ---- levels ---- */
+
+/* What all levels share. */
+INLINE level no_level(const tn_decode_number *c, int kind)
+{
+    level none = { .scale = every_f(0) };
+    uint32_t index[LANES];
+    for (uint32_t i = 0; i < LANES; i++)
+        index[i] = i;
+    if (kind == LOOKED_UP || kind == LOOKED_UP_IN_TWO)
+        none.table[0] = float_values((vu)floats(index), c, TN_DECODE_FINITE);
+    if (kind == LOOKED_UP_IN_TWO)
+        none.table[1] = float_values((vu)floats(index) + LANES, c, TN_DECODE_FINITE);
+    return none;
+}
+
+INLINE level one_level(const level *none, const tn_decode_levels *l, size_t at, const tn_decode_number *c, int kind)
+{
+    level one = *none;
+    one.scale = every_f(l->scale[at]);
+    if (kind == TN_DECODE_UINT)
+        one.zero = every_u((uint32_t)l->zero[at]);
+    if (kind == TN_DECODE_SHIFTED)
+        one.shift = every_f(l->shift[at]);
+    if (kind == TN_DECODE_CODEBOOK)
+        one.mapping = every_u(l->mapping[at]);
+    if (kind == TN_DECODE_CODEBOOK && c->values == 8)
+        one.table[0] = eight(c->value + (size_t)l->mapping[at] * 8);
+    return one;
+}
+
+INLINE level many_levels(const level *none, const tn_decode_levels *l, size_t at, vu index, const tn_decode_number *c, int kind)
+{
+    level many = *none;
+    many.scale = spread(floats(l->scale + at), index);
+    if (kind == TN_DECODE_UINT)
+        many.zero = (vu)spread(floats(l->zero + at), index);
+    if (kind == TN_DECODE_SHIFTED)
+        many.shift = spread(floats(l->shift + at), index);
+    if (kind == TN_DECODE_CODEBOOK)
+        many.mapping = (vu)spread((vf)words(l->mapping + at, 0), index);
+    if (kind == LOOKED_UP_IN_EIGHTS) {
+        many.mapping = index * 8;
+        many.table[0] = eights(c->value, l->mapping + at);
+        many.table[1] = eights(c->value, l->mapping + at + LANES / 8);
+    }
+    return many;
+}
+
+/* Which of the levels that follow one another each lane has. */
+INLINE vu lanes_of(size_t each)
+{
+    uint32_t index[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        index[i] = (uint32_t)(i / each);
+    return (vu)floats(index);
+}
+
+/* ---- whole vectors ---- */
+
+/* Levels of whole vectors, or one for all. */
+INLINE void decode_coarse(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *c,
+                          const tn_decode_levels *l, int kind, unsigned width)
+{
+    const level none = no_level(c, kind);
+    for (size_t i = 0, at = 0; i < n; at++) {
+        size_t end = l->each < n - i ? i + l->each : n;
+        const level one = one_level(&none, l, at, c, kind);
+        for (; i < end; i += LANES)
+            put(y + i, values_of(words(codes + (i << width), width), &one, c, kind, true));
+    }
+}
+
+/* Several levels in a vector. */
+INLINE void decode_fine(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *c,
+                        const tn_decode_levels *l, int kind, unsigned width)
+{
+    const level none = no_level(c, kind);
+    const vu index = lanes_of(l->each);
+    size_t step = LANES / l->each;
+    for (size_t i = 0, at = 0; i < n; i += LANES, at += step) {
+        const level many = many_levels(&none, l, at, index, c, kind);
+        put(y + i, values_of(words(codes + (i << width), width), &many, c, kind, false));
+    }
+}
+
+INLINE void decode_whole(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *c,
+                         const tn_decode_levels *l, int kind, unsigned width)
+{
+    if (l->each >= LANES)
+        decode_coarse(y, codes, n, c, l, kind, width);
+    else if (kind == TN_DECODE_CODEBOOK && c->values == 8 && l->each >= 4)
+        decode_fine(y, codes, n, c, l, LOOKED_UP_IN_EIGHTS, width);
+    else
+        decode_fine(y, codes, n, c, l, kind, width);
+}
+
+/* ---- any number ---- */
+
+static tn_decode_levels levels_from(const tn_decode_levels *l, size_t at)
+{
+    return (tn_decode_levels){ l->each, l->scale + at, l->zero ? l->zero + at : NULL, l->shift ? l->shift + at : NULL,
+                               l->mapping ? l->mapping + at : NULL };
+}
+
+INLINE void decode(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,
+                   const tn_decode_levels *levels, int kind, unsigned width)
+{
+    const tn_decode_number c = *number;         /* which nothing that is written can change */
+    const tn_decode_levels l = *levels;
+    size_t whole = n / LANES * LANES, rest = n - whole;
+    decode_whole(y, codes, whole, &c, &l, kind, width);
+    if (rest) {
+        uint8_t in[LANES * 4];
+        float out[LANES];
+        tn_decode_levels last = levels_from(&l, whole / l.each);
+        if (rest <= last.each)                  /* one level: any number of codes can be its */
+            last.each = LANES;
+        memset(in, FILLER, sizeof in);
+        memcpy(in, codes + (whole << width), rest << width);
+        decode_whole(out, in, LANES, &c, &last, kind, width);
+        memcpy(y + whole, out, rest * sizeof *out);
+    }
+}
+
+/* ---- what was left out ---- */
+
+static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
+                   unsigned of)
+{
+    const size_t step = 16 / of * keep;
+    size_t i = 0;
+    for (; n - i >= 64; i += 64) {
+        uint64_t word;
+        memcpy(&word, mask + i / 8, sizeof word);
+        const float *from = slots + i / of * keep;
+        if (tn_mask_is_full(word, keep, of))
+            expand_word(y + i, from, word, step);
+        else
+            tn_expand_scalar(y + i, from, mask + i / 8, 64, keep, of);
+    }
+    tn_expand_scalar(y + i, slots + i / of * keep, mask + i / 8, n - i, keep, of);
+}
+
+/* ---- the table ---- */
+
+#define DECODE(name, kind, width)                                                                                   \
+    static void name(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,    \
+                     const tn_decode_levels *levels)                                                                \
+    {                                                                                                               \
+        decode(y, codes, n, number, levels, kind, width);                                                           \
+    }
+
+DECODE(looked_up_8, LOOKED_UP, 0)
+DECODE(looked_up_in_two_8, LOOKED_UP_IN_TWO, 0)
+DECODE(computed_8, TN_DECODE_FINITE, 0)
+#include "kernels/scaled_decode/list.h"
+
+static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,
+                     const tn_decode_levels *levels)
+{
+    uint32_t different = number->sign;
+    (different <= LANES ? looked_up_8 : different <= 2 * LANES ? looked_up_in_two_8 : computed_8)(y, codes, n, number, levels);
+}
+
+static void set_kernels(tn_decode_kernels *k)
+{
+    *k = (tn_decode_kernels){
+        .decode = DECODERS,
+        .unpack = unpack,
+        .expand = expand,
+        .stream = stream,
+    };
+}

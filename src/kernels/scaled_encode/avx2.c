@@ -1,0 +1,81 @@
+/* kernels/scaled_encode/avx2.c - encoding scaled tiles with AVX2. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LANES = 8 };
+typedef float    vf __attribute__((vector_size(32)));
+typedef int32_t  vi __attribute__((vector_size(32)));
+typedef uint32_t vu __attribute__((vector_size(32)));
+
+#define FUSED 1
+#define EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define ODDS  1, 3, 5, 7, 9, 11, 13, 15
+
+static inline vf least_f(vf a, vf b)       { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
+static inline vf most_f(vf a, vf b)        { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
+static inline vi least_i(vi a, vi b)       { return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b); }
+static inline vi most_i(vi a, vi b)        { return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b); }
+static inline vu most_u(vu a, vu b)        { return (vu)_mm256_max_epu32((__m256i)a, (__m256i)b); }
+static inline vu right(vu v, unsigned n)   { return (vu)_mm256_srlv_epi32((__m256i)v, _mm256_set1_epi32((int)n)); }
+static inline vf smaller(vf x, vf limit)   { return least_f((vf)((vi)x & INT32_MAX), limit); }
+static inline vf fused(vf a, vf b, vf c)   { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+static inline vi nearest(vf v)             { return (vi)_mm256_cvtps_epi32((__m256)v); }
+static inline vi spread(vi v, vi order)    { return (vi)_mm256_permutevar8x32_epi32((__m256i)v, (__m256i)order); }
+
+static inline vi pick(vi a, vi b, vi x, vi y)
+{
+    return (vi)_mm256_blendv_epi8((__m256i)y, (__m256i)x, _mm256_cmpgt_epi32((__m256i)a, (__m256i)b));
+}
+
+/* Packing works within 128-bit lanes; the permutations put their parts in order. */
+static inline void put8(uint8_t *p, const vu v[4])
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i low = _mm256_packus_epi32((__m256i)v[0], (__m256i)v[1]), high = _mm256_packus_epi32((__m256i)v[2], (__m256i)v[3]);
+    _mm256_storeu_si256((void *)p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
+}
+
+static inline void put16(uint8_t *p, const vu v[4])
+{
+    for (int k = 0; k < 4; k += 2)
+        _mm256_storeu_si256((void *)(p + 16 * k),
+                            _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)v[k], (__m256i)v[k + 1]), 0xd8));
+}
+
+static inline uint64_t squeeze(uint64_t w, unsigned bits)
+{
+    return _pext_u64(w, UINT64_C(0x0101010101010101) * ((1u << bits) - 1));
+}
+
+/* Pairs of codes in 16 bits, whose low bytes are put in order. */
+static inline void put_fours(uint8_t *p, const uint8_t *codes)
+{
+    const __m256i weights = _mm256_set1_epi16(0x1001);
+    __m256i low = _mm256_maddubs_epi16(_mm256_loadu_si256((const void *)codes), weights);
+    __m256i high = _mm256_maddubs_epi16(_mm256_loadu_si256((const void *)(codes + 32)), weights);
+    _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8));
+}
+
+/* Pairs of codes in 16 bits, then fours in 32, of which three bytes are used. */
+static inline void put_sixes(uint8_t *p, const uint8_t *codes)
+{
+    const __m128i three_of_four = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+    __m256i pairs = _mm256_maddubs_epi16(_mm256_loadu_si256((const void *)codes), _mm256_set1_epi16(0x4001));
+    __m256i fours = _mm256_shuffle_epi8(_mm256_madd_epi16(pairs, _mm256_set1_epi32(0x10000001)),
+                                        _mm256_broadcastsi128_si256(three_of_four));
+    __m256i all = _mm256_permutevar8x32_epi32(fours, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7));
+    _mm_storeu_si128((void *)p, _mm256_castsi256_si128(all));
+    _mm_storel_epi64((void *)(p + 16), _mm256_extracti128_si256(all, 1));
+}
+
+#include "kernels/scaled_encode/template.h"
+
+void tn_encode_kernels_init_avx2(tn_encode_kernels *k)
+{
+    set_kernels(k);
+}
+#else
+typedef int tn_no_scaled_encode_avx2;   /* ISO C wants something in a file */
+#endif

@@ -1,0 +1,78 @@
+/* kernels/stats/table.h - what the numbers of a span look like: inner loops.
+ *
+ * A span is a run of numbers that one tally takes; how a tensor is cut into
+ * spans is fixed, so that nothing depends on threads.  Element i of a span adds
+ * to lane i % TN_TALLY_LANES: every level then rounds alike, and the scalar
+ * level is the definition. */
+#ifndef TN_KERNELS_STATS_TABLE_H
+#define TN_KERNELS_STATS_TABLE_H
+
+#include <string.h>
+
+#include <tenon/stats.h>
+
+enum {
+    TN_TALLY_LANES = 16,
+    TN_TALLY_BLOCK = 4096       /* numbers that fit the first-level cache */
+};
+
+#define TN_TALLY_SCALE 0x1p-600
+
+/* Zero-initialise and set smallest_normal to begin. */
+typedef struct tn_tally {
+    double   smallest_normal;   /* of the type: a power of two; 0: it has no subnormals */
+    bool     begun;             /* a finite number was seen: the next three have a meaning */
+    double   pivot;             /* near the numbers, so that sums of distances from it keep their digits */
+    double   min, max;
+    bool     huge;              /* numbers whose squares a double could not hold: the sums are of smaller ones */
+    double   sum[TN_TALLY_LANES], squares[TN_TALLY_LANES];      /* of x - pivot, of both times TN_TALLY_SCALE if huge */
+    uint64_t count, zeros, subnormals, nans, infinities;
+    uint64_t bins[TN_STATS_BINS];   /* as in tn_statistics */
+} tn_tally;
+
+/* Of a finite number that is not 0. */
+static inline unsigned tn_tally_bin(double magnitude)
+{
+    uint64_t bits;
+    memcpy(&bits, &magnitude, sizeof bits);
+    int k = (int)(bits >> 52) - 1023 - TN_STATS_LOW;        /* a subnormal double: far below the first bin */
+    return k < 0 ? 0 : k >= TN_STATS_BINS ? TN_STATS_BINS - 1 : (unsigned)k;
+}
+
+/* Adds n numbers, unaligned; all calls of a span but the last have a multiple
+ * of TN_TALLY_LANES. */
+typedef void (*tn_tally_fn)(tn_tally *tally, const void *numbers, size_t n);
+
+/* Adds TN_TALLY_BLOCK numbers of another type as float32, to a tally that has
+ * begun. */
+typedef void (*tn_tally_block_fn)(tn_tally *tally, const void *numbers);
+
+typedef struct tn_stats_kernels {
+    tn_tally_fn f32, f64;
+    tn_tally_block_fn bf16, f16;        /* or NULL: whoever calls makes them float32 */
+} tn_stats_kernels;
+
+/* A pure function of the mask, so that a test can hold two tables side by side. */
+void tn_stats_kernels_init(tn_stats_kernels *k, unsigned cpu);
+
+/* The table of this machine, made once (machine.c). */
+const tn_stats_kernels *tn_stats_kernels_get(void);
+
+/* Chooses the pivot unless there is one: 0 when the numbers that begin the span
+ * lie on both sides of it, as weights do, else the first finite number. */
+void tn_tally_begin_f32(tn_tally *tally, const void *numbers, size_t n);
+
+/* counts[byte]++ for each of n bytes. */
+void tn_count_bytes(uint64_t counts[256], const uint8_t *bytes, size_t n);
+
+/* The definition. */
+void tn_tally_f32_scalar(tn_tally *tally, const void *numbers, size_t n);
+
+void tn_tally_f32_avx2(tn_tally *tally, const void *numbers, size_t n);
+void tn_tally_bf16_avx2(tn_tally *tally, const void *numbers);
+void tn_tally_f16_avx2(tn_tally *tally, const void *numbers);
+void tn_tally_f32_avx512(tn_tally *tally, const void *numbers, size_t n);
+void tn_tally_bf16_avx512(tn_tally *tally, const void *numbers);
+void tn_tally_f16_avx512(tn_tally *tally, const void *numbers);
+
+#endif

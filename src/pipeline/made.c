@@ -1,0 +1,242 @@
+/* pipeline/made.c - the values of a scaled tensor of a datatype. */
+#include "pipeline/made.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "tensor/array.h"
+#include "quant/rotate.h"
+#include "quant/scaled_fast.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 4096 };          /* values at a time: whole bytes in every type */
+
+bool tn_is_made(const tn_tensor *t)
+{
+    return tn_form_has_datatype(t);
+}
+
+static bool is_in_place(const tn_tensor *t)
+{
+    bool in_place = true;
+    for (uint32_t k = 0; k < t->nparts; k++)
+        in_place &= t->parts[k].data || !t->parts[k].nbytes;
+    return in_place;
+}
+
+/* "tensor NAME: " before the reason. */
+static tn_status name_tensor(const tn_tensor *t, tn_status status, const tn_error *why, tn_error *err)
+{
+    return status ? tn_fail(err, status, why->offset, "tensor %s: %s", tn_quote_z(t->name).text, why->text) : TN_OK;
+}
+
+/* ---- making ---- */
+
+/* Values of a rotation that are made together. */
+static size_t grain_of(const tn_made *m)
+{
+    return m->values.bytes || !m->plan.o.rotation.size ? 1 : m->plan.o.rotation.size;
+}
+
+/* Whole grains, as float32. */
+static tn_status make_floats(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, float *values, tn_error *err)
+{
+    size_t grain = grain_of(m);
+    if (m->values.bytes) {
+        memcpy(values, m->values.bytes + first * sizeof *values, n * sizeof *values);
+        return TN_OK;
+    }
+    tn_scaled_values(&m->plan, m->tensor_scale, first, n, values);
+    return grain > 1 ? tn_rotate(&m->plan.o.rotation, true, n / grain, grain, 1, values, pool, err) : TN_OK;
+}
+
+static tn_status make_range(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, uint8_t *out, tn_error *err)
+{
+    float values[BLOCK];
+    size_t grain = grain_of(m);
+    uint64_t end = first + n, last = (end + grain - 1) / grain * grain;
+    tn_status status = TN_OK;
+    for (uint64_t at = first - first % grain; at < end && !status; at += BLOCK) {
+        size_t some = last - at < BLOCK ? (size_t)(last - at) : BLOCK, skip = at < first ? (size_t)(first - at) : 0;
+        size_t wanted = end - at < some ? (size_t)(end - at) : some;
+        status = make_floats(m, at, some, pool, values, err);
+        if (!status)
+            status = tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->maker.bits), values + skip, wanted - skip,
+                                   at + skip, m->plan.rank, m->plan.shape, err);
+    }
+    return status;
+}
+
+static tn_status make(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err)
+{
+    const tn_made *m = context;
+    tn_error why;
+    tn_pool *pool = NULL;               /* of this thread alone */
+    tn_status status = grain_of(m) > 1 ? tn_pool_new(1, &pool, &why) : TN_OK;
+    if (!status)
+        status = make_range(m, first, n, pool, out, &why);
+    tn_pool_free(pool);
+    return name_tensor(m->tensor, status, &why, err);
+}
+
+/* ---- parts ---- */
+
+static const tn_part *find_part(const tn_tensor *t, const char *role)
+{
+    for (uint32_t k = 0; k < t->nparts; k++)
+        if (strcmp(t->parts[k].role, role) == 0)
+            return &t->parts[k];
+    return NULL;
+}
+
+/* The part of this role, which must be as large as the datatype says. */
+static tn_status take_part(const tn_tensor *t, const tn_scaled_part *expected, bool plain, const tn_part **part, tn_error *err)
+{
+    uint64_t nbytes;
+    *part = find_part(t, expected->role);
+    if (!*part)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s but found none", expected->role);
+    tn_status status = tn_shape_nbytes(plain ? expected->plain_dtype : expected->dtype, expected->rank,
+                                       plain ? expected->plain_shape : expected->shape, &nbytes);
+    if (status)
+        return tn_fail(err, status, TN_NO_OFFSET, "the part %s is too large", expected->role);
+    if ((*part)->nbytes != nbytes)
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s of %llu bytes but found %llu", expected->role,
+                       (unsigned long long)nbytes, (unsigned long long)(*part)->nbytes);
+    return TN_OK;
+}
+
+/* Lays the parts of `t` down where the plan looks for them; those of a tensor that was not loaded may have no data. */
+static tn_status lay_out(tn_made *m, const tn_tensor *t, tn_error *err)
+{
+    tn_scaled_shapes shapes;
+    const tn_scaled_options o = { .size = sizeof o, .unpacked = t->scaling->unpacked, .rotation = t->scaling->rotation };
+    void *parts[TN_MAX_PARTS] = { NULL };
+    bool complete = true;
+    tn_status status = tn_scaled_shapes_for(m->datatype, t->rank, t->shape, &shapes, err);
+    for (uint32_t i = 0; !status && i < shapes.count; i++) {
+        const tn_part *p;
+        status = take_part(t, &shapes.parts[i], o.unpacked && i == 0, &p, err);
+        if (status)
+            break;
+        parts[i] = (void *)(uintptr_t)(p->data ? p->data : "");     /* which are only read */
+        complete &= p->data || !p->nbytes;
+    }
+    if (!status)
+        status = tn_scaled_plan_make(&m->plan, m->datatype, t->rank, t->shape, &o, complete ? parts : NULL, err);
+    if (!status)
+        status = tn_scaled_check_rotation(&m->plan, err);
+    if (!status && complete && m->plan.count)
+        m->tensor_scale = tn_scaled_tensor_scale(&m->plan);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static tn_status check_type(const tn_tensor *t, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    if (type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "expected values of a signed float type but found %s",
+                   type ? type->name : "an unknown one");
+}
+
+/* All but the bytes of parts. */
+static tn_status begin(const tn_tensor *t, tn_made **made, tn_error *err)
+{
+    tn_error why;
+    tn_made *m = calloc(1, sizeof *m);      /* the plan of a cast is large */
+    if (!m)
+        return tn_fail_nomem(err);
+    m->tensor = t;
+    tn_status status = check_type(t, &why);
+    if (!status)
+        status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &m->datatype, &why);
+    if (!status)
+        status = tn_cast_plan_make(&m->narrow, t->dtype, TN_FLOAT32, TN_HOST_ORDER, NULL, &why);
+    if (!status)
+        status = lay_out(m, t, &why);
+    if (status) {
+        tn_made_free(m);
+        return name_tensor(t, status, &why, err);
+    }
+    m->maker = (tn_maker){ make, m, tn_dtype_get(t->dtype)->bits };
+    *made = m;
+    return TN_OK;
+}
+
+/* Blocks of a rotation that are not rows of elements: there is no way to one value but through very many. */
+static bool is_rotated_across(const tn_made *m)
+{
+    return m->plan.o.rotation.size && m->plan.count && m->plan.inner > 1;
+}
+
+tn_status tn_made_check(const tn_tensor *t, bool *light, tn_error *err)
+{
+    tn_made *m = NULL;
+    tn_status status = begin(t, &m, err);
+    for (uint32_t k = 0; k < t->nparts && !status; k++)
+        status = tn_part_readable(t, &t->parts[k], err);
+    *light = !status && is_in_place(t) && !is_rotated_across(m);
+    tn_made_free(m);
+    return status;
+}
+
+/* The parts in memory, where they are not. */
+static tn_status load(const tn_file *file, tn_made *m, tn_error *err)
+{
+    tn_error why;
+    tn_loading loading = { .in = file, .tensor = m->tensor };
+    tn_status status = tn_load(&loading, &m->loaded, err);
+    if (status)
+        return status;
+    status = lay_out(m, &m->loaded.tensor, &why);
+    return name_tensor(m->tensor, status, &why, err);
+}
+
+/* All values, and the rotation undone on them. */
+static tn_status unroll(tn_made *m, tn_error *err)
+{
+    tn_error why;
+    uint64_t size;
+    tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size) ? tn_room_make(&m->values, NULL, size, &why)
+                                                                       : tn_fail(&why, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
+    if (status)
+        return name_tensor(m->tensor, status, &why, err);
+    tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };
+    status = tn_pool_new(1, &w.pool, &why);     /* others have their own tensors to open */
+    if (!status)
+        status = tn_scaled_decode_run(&w, &why);
+    if (!status)
+        status = tn_scaled_rotate(&m->plan, true, (float *)(void *)m->values.bytes, w.pool, &why);
+    tn_pool_free(w.pool);
+    return name_tensor(m->tensor, status, &why, err);
+}
+
+tn_status tn_made_open(const tn_file *file, const tn_tensor *t, tn_made **made, tn_error *err)
+{
+    tn_made *m;
+    tn_status status = begin(t, &m, err);
+    if (status)
+        return status;
+    if (!is_in_place(t))
+        status = load(file, m, err);
+    if (!status && is_rotated_across(m))
+        status = unroll(m, err);
+    if (status)
+        tn_made_free(m);
+    else
+        *made = m;
+    return status;
+}
+
+void tn_made_free(tn_made *m)
+{
+    if (!m)
+        return;
+    tn_datatype_free(m->datatype);
+    tn_loaded_free(&m->loaded);
+    tn_room_free(&m->values);
+    free(m);
+}

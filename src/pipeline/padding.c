@@ -1,0 +1,139 @@
+/* pipeline/padding.c - how far a rule pads each dimension of a tensor, and with what. */
+#include "pipeline/padding.h"
+#include "base/error.h"
+#include "tensor/array.h"
+
+#include <tenon/cast.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static tn_status fail(const tn_tensor *t, tn_status status, tn_error *err, const char *text)
+{
+    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, text);
+}
+
+bool tn_arrange_has_padding(const tn_arrange *how)
+{
+    return how->rank && memcmp(how->shape, how->physical, how->rank * sizeof *how->shape) != 0;
+}
+
+/* ---- how far ---- */
+
+static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, size_t i, uint32_t *dimension, tn_error *err)
+{
+    char letter = rule->dims[i].letter;
+    if (letter) {
+        const char *at = t->layout ? strchr(t->layout, letter) : NULL;
+        if (!at)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension %c to pad but its layout is %s (%spad by "
+                           "number, as in -1=N, or name fewer tensors)",
+                           tn_quote_z(t->name).text, letter, t->layout ? t->layout : "not known",
+                           t->layout ? "" : "say it with --layout, ");
+        *dimension = (uint32_t)(at - t->layout);
+        return TN_OK;
+    }
+    int64_t number = rule->dims[i].dimension + (rule->dims[i].dimension < 0 ? (int64_t)t->rank : 0);
+    if (number < 0 || number >= t->rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected one of its %u dimensions to pad but found %d",
+                       tn_quote_z(t->name).text, t->rank, rule->dims[i].dimension);
+    *dimension = (uint32_t)number;
+    return TN_OK;
+}
+
+typedef struct dimension_name { char text[16]; } dimension_name;
+
+/* As the rule has it. */
+static dimension_name name_of(const tn_pad_rule *rule, size_t i)
+{
+    dimension_name name;
+    int letter = rule->dims[i].letter;
+    snprintf(name.text, sizeof name.text, letter ? "%c" : "%d", letter ? letter : rule->dims[i].dimension);
+    return name;
+}
+
+static tn_status pad_to(const tn_tensor *t, tn_arrange *how, uint32_t dimension, int64_t multiple, tn_error *err)
+{
+    int64_t *extent = &how->physical[dimension], rest = *extent % multiple;
+    if (rest && __builtin_add_overflow(*extent, multiple - rest, extent))
+        return fail(t, TN_ERR_LIMIT, err, "too large with its padding");
+    return TN_OK;
+}
+
+/* A multiple of both. */
+static bool multiply(int64_t multiple, int64_t by, int64_t *both)
+{
+    int64_t common = by;        /* a power of two */
+    while (multiple % common)
+        common /= 2;
+    return !__builtin_mul_overflow(multiple, by / common, both);
+}
+
+/* Only the tensor tells that two names are of one dimension, which can be a multiple of one number only. */
+static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t row, tn_arrange *how, tn_error *err)
+{
+    uint32_t dimensions[TN_MAX_RANK];
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < rule->count && !status; i++) {
+        status = find_dimension(t, rule, i, &dimensions[i], err);
+        for (uint32_t k = 0; k < i && !status; k++)
+            if (dimensions[k] == dimensions[i])
+                return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s and %s are the same dimension to pad: name it once",
+                               tn_quote_z(t->name).text, name_of(rule, k).text, name_of(rule, i).text);
+        int64_t multiple = rule->dims[i].multiple;
+        if (!status && multiple < 1)
+            status = fail(t, TN_ERR_ARGUMENT, err, "expected a multiple of 1 or more to pad to");
+        if (!status && dimensions[i] == how->rank - 1 && !multiply(multiple, row, &multiple))
+            status = fail(t, TN_ERR_LIMIT, err, "too large with its padding");
+        if (!status)
+            status = pad_to(t, how, dimensions[i], multiple, err);
+    }
+    return status;
+}
+
+/* ---- with what ---- */
+
+/* Zero points of a file may lie beyond the codes: then no code means zero. */
+static tn_status check_fills(const tn_tensor *t, const tn_arrange *how, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->parts[0].array.dtype);
+    bool sign = type->kind == TN_KIND_INT;
+    int64_t high = (INT64_C(1) << (type->bits - sign)) - 1, low = sign ? -high - 1 : 0;
+    uint64_t count = t->parts[2].nbytes / sizeof *how->fills;
+    for (uint64_t i = 0; i < count; i++)
+        if (how->fills[i] < low || how->fills[i] > high)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a zero point from %lld to %lld to pad with but found %d "
+                           "(compat=mli pads with code 0)", tn_quote_z(t->name).text, (long long)low, (long long)high, how->fills[i]);
+    return TN_OK;
+}
+
+/* The value in the elements' type; of a scaled tensor the code of zero. */
+static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how, tn_error *err)
+{
+    double value = rule ? rule->value : 0;
+    const tn_array one = { .dtype = TN_FLOAT64 }, to = { .dtype = t->parts[0].array.dtype };
+    const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_ERROR, .jobs = 1 };
+    tn_error why;
+    how->axis = -1;
+    if (t->scaling) {
+        how->fills = rule && rule->raw_zero ? NULL : zero;
+        how->axis = how->fills ? t->scaling->axis : -1;
+        if (value != 0)
+            return fail(t, TN_ERR_ARGUMENT, err, "padding of a scaled tensor has the value 0");
+        return how->fills && rule && tn_arrange_has_padding(how) ? check_fills(t, how, err) : TN_OK;
+    }
+    if (value == 0 && !signbit(value))
+        return TN_OK;
+    return tn_cast(&to, how->fill, &one, &value, TN_HOST_ORDER, &o, &why) ? fail(t, why.status, err, why.text) : TN_OK;
+}
+
+tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how, tn_error *err)
+{
+    unsigned bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
+    int64_t row = !t->scaling || bits >= 8 ? 1 : bits == 4 ? 2 : bits == 2 ? 4 : 8;     /* each row of codes begins on a byte */
+    tn_status status = rule ? pad_each(t, rule, row, how, err) : TN_OK;
+    if (!status && how->rank)
+        status = pad_to(t, how, how->rank - 1, row, err);
+    return status ? status : choose_fill(t, rule, zero, how, err);
+}

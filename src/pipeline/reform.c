@@ -1,0 +1,139 @@
+/* pipeline/reform.c - a tensor of a file in another form. */
+#include "pipeline/reform.h"
+#include "base/error.h"
+#include "pipeline/loaded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tn_reformed {
+    tn_loaded     source;       /* the tensor, whose parts all have their data */
+    tn_reforming *reforming;
+};
+
+/* ---- the input ---- */
+
+tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed, bool *output_failed, tn_error *err)
+{
+    tn_loading loading = { .in = task->in, .tensor = task->tensor, .beside = task->beside, .limit = task->options.limit,
+                           .tick = task->tick, .context = task->context };
+    tn_reformed *r = calloc(1, sizeof *r);
+    tn_error why;
+    if (!r)
+        return tn_fail_nomem(err);
+    tn_status status = tn_load(&loading, &r->source, err);
+    *output_failed = loading.output_failed;
+    if (!status && tn_reform_begin(&r->source.tensor, task->form, &task->options, pool, &r->reforming, &why)) {
+        status = why.status;
+        tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(task->tensor->name).text, why.text);
+    }
+    if (status)
+        tn_reformed_free(r);
+    else
+        *reformed = r;
+    return status;
+}
+
+void tn_reformed_free(tn_reformed *r)
+{
+    if (!r)
+        return;
+    tn_reform_end(r->reforming);
+    tn_loaded_free(&r->source);
+    free(r);
+}
+
+const tn_tensor *tn_reformed_result(const tn_reformed *r)
+{
+    return tn_reform_result(r->reforming);
+}
+
+bool tn_reformed_is_large(const tn_reformed *r)
+{
+    return r->source.spooled || tn_reform_is_sorted_copy(r->reforming);
+}
+
+/* ---- the output ---- */
+
+typedef struct writing {
+    const tn_reformed *r;
+    tn_reform_output  *o;
+    size_t    width;            /* bytes of the part for each entry as the reforming makes it... */
+    size_t    out_width;        /* ...and as it goes out */
+    uint8_t **made, **changed;  /* one a slot each */
+    size_t   *sizes;
+} writing;
+
+static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+{
+    writing *w = context;
+    const tn_change *c = w->o->change;
+    uint8_t *to = w->made[seat.slot];
+    uint64_t first, n;
+    tn_reform_place(w->r->reforming, item, &first, &n);
+    tn_reform_make(w->r->reforming, item, w->o->part == 0 ? to : NULL, w->o->part == 0 ? NULL : to);
+    w->sizes[seat.slot] = (size_t)n * w->out_width;
+    return c && n ? c->apply(c->context, first, to, (size_t)n, w->changed[seat.slot], err) : TN_OK;
+}
+
+static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+{
+    writing *w = context;
+    (void)item;
+    tn_status status = w->o->emit(w->o->context, w->o->change ? w->changed[slot] : w->made[slot], w->sizes[slot], err);
+    w->o->output_failed = status != TN_OK;
+    return status;
+}
+
+static tn_status make_buffers(writing *w, unsigned slots, tn_error *err)
+{
+    w->made = calloc(slots, sizeof *w->made);
+    w->changed = calloc(slots, sizeof *w->changed);
+    w->sizes = calloc(slots, sizeof *w->sizes);
+    bool good = w->made && w->changed && w->sizes;
+    for (unsigned i = 0; i < slots && good; i++) {
+        w->made[i] = malloc((size_t)TN_REFORM_BLOCK * w->width + 1);
+        w->changed[i] = w->o->change ? malloc((size_t)TN_REFORM_BLOCK * w->out_width + 1) : NULL;
+        good = w->made[i] && (w->changed[i] || !w->o->change);
+    }
+    return good ? TN_OK : tn_fail_nomem(err);
+}
+
+static void free_buffers(writing *w, unsigned slots)
+{
+    for (unsigned i = 0; i < slots; i++) {
+        if (w->made)
+            free(w->made[i]);
+        if (w->changed)
+            free(w->changed[i]);
+    }
+    free(w->made);
+    free(w->changed);
+    free(w->sizes);
+}
+
+/* What is in memory already, in pieces so that progress is seen; nothing at all in one. */
+static tn_status write_bytes(tn_reform_output *o, const uint8_t *bytes, uint64_t nbytes, tn_error *err)
+{
+    tn_status status = nbytes ? TN_OK : o->emit(o->context, bytes, 0, err);
+    for (uint64_t at = 0; at < nbytes && !status; at += TN_WINDOW)
+        status = o->emit(o->context, bytes + at, (size_t)(nbytes - at < TN_WINDOW ? nbytes - at : TN_WINDOW), err);
+    o->output_failed = status != TN_OK;
+    return status;
+}
+
+tn_status tn_reformed_write(const tn_reformed *r, tn_reform_output *o, tn_error *err)
+{
+    const tn_tensor *t = tn_reformed_result(r);
+    const tn_part *p = &t->parts[o->part];
+    if (o->part == 2 || !p->nbytes)
+        return write_bytes(o, o->part == 2 ? tn_reform_indptr(r->reforming) : (const uint8_t *)"", p->nbytes, err);
+    unsigned slots = tn_pool_slots(o->pool), bytes = tn_dtype_get(p->array.dtype)->bits / 8;
+    writing w = { .r = r, .o = o, .width = (size_t)bytes * (p->array.rank == 2 && o->part == 1 ? (size_t)p->array.shape[1] : 1) };
+    w.out_width = o->change ? o->change->to_bits / 8 : w.width;
+    tn_status status = make_buffers(&w, slots, err);
+    if (!status)
+        status = tn_pool_run(o->pool, tn_reform_blocks(r->reforming), &(tn_ordered){ work, emit, &w }, err);
+    free_buffers(&w, slots);
+    return status;
+}

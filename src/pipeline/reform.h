@@ -1,0 +1,47 @@
+/* pipeline/reform.h - a tensor of a file in another form: its parts as memory, and the
+ * new parts block by block. */
+#ifndef TN_PIPELINE_REFORM_H
+#define TN_PIPELINE_REFORM_H
+
+#include "store/stream.h"
+#include "sparse/sparse.h"
+
+/* Where a tensor comes from and what its new form is to be. */
+typedef struct tn_reform_task {
+    const tn_file    *in;
+    const tn_tensor  *tensor;
+    const char       *form;
+    tn_sparse_options options;
+    const char       *beside;   /* the output's path: what cannot be mapped is decoded into an unnamed file there */
+    tn_status       (*tick)(void *context, tn_error *err);      /* now and then while it is decoded: a chance to cancel */
+    void             *context;
+} tn_reform_task;
+
+/* A task under way: the tensor's parts in memory, its indices checked and
+ * sorted, its entries counted. */
+typedef struct tn_reformed tn_reformed;
+
+/* Checks checksums and indices, counts.  TN_ERR_LIMIT: as tn_reform(), and what
+ * would have to be decoded is beyond the limit.  *output_failed: the error is of
+ * the file beside the output, or tick()'s. */
+tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed, bool *output_failed, tn_error *err);
+void      tn_reformed_free(tn_reformed *reformed);
+
+/* What comes out, without data; lives as long as it. */
+const tn_tensor *tn_reformed_result(const tn_reformed *reformed);
+
+/* It holds a copy of the tensor: better made again later than kept while others are planned. */
+bool tn_reformed_is_large(const tn_reformed *reformed);
+
+/* Makes one part of the result, in order; emit() is called at least once. */
+typedef struct tn_reform_output {
+    uint32_t         part;
+    const tn_change *change;    /* of its elements (the first part only), or NULL */
+    tn_pool         *pool;
+    tn_status      (*emit)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
+    void            *context;
+    bool             output_failed;     /* set: the error is emit()'s */
+} tn_reform_output;
+tn_status tn_reformed_write(const tn_reformed *reformed, tn_reform_output *output, tn_error *err);
+
+#endif

@@ -1,0 +1,537 @@
+/* pipeline/transfer.c - moving the data of tensors from an open file into a writer.
+ *
+ * Entries are taken in order, in runs that go the same way:
+ *   raw      the place of each is known beforehand: any thread writes any window
+ *   small    compressed whole by any thread, written in order
+ *   large    one at a time: libzstd itself uses all cores
+ *   arranged one at a time, in another order or with padding: arrange.c uses all cores
+ *   reformed one at a time, in another form: reform.c uses all cores
+ *   rescaled one at a time, by a datatype: rescale.c uses all cores */
+#include "pipeline/transfer.h"
+#include "base/error.h"
+#include "pipeline/scan.h"
+#include "store/stream.h"
+
+#include <stdlib.h>
+
+typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED, RESCALED } way;
+
+typedef struct mover {
+    const tn_transfer *t;
+    tn_pool     *pool;
+    size_t      *entries;       /* the run: numbers of writer entries */
+    size_t       count;
+    tn_scan_part *parts;        /* of a raw run */
+    uint64_t     progress, total;
+} mover;
+
+static const tn_arrange *arrange_of(const mover *m, const tn_out_entry *e)
+{
+    return e->part == 0 ? m->t->made[e->tensor].arrange : NULL;
+}
+
+static way way_of(const mover *m, const tn_out_entry *e)
+{
+    if (m->t->made[e->tensor].reform)
+        return REFORMED;
+    if (m->t->made[e->tensor].rescale)
+        return RESCALED;
+    if (arrange_of(m, e))
+        return ARRANGED;
+    return e->encoding != TN_ENCODING_ZSTD ? RAW : e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
+}
+
+/* What is not tied to another and not in memory. */
+static bool is_moved(const tn_out_entry *e)
+{
+    return e->tied == SIZE_MAX && !e->data;
+}
+
+static const tn_tensor *tensor_of(const mover *m, const tn_out_entry *e)
+{
+    return m->t->source[e->tensor];
+}
+
+static const tn_part *part_of(const mover *m, const tn_out_entry *e)
+{
+    return &tensor_of(m, e)->parts[e->part];
+}
+
+static const tn_change *change_of(const mover *m, const tn_out_entry *e)
+{
+    const tn_remade *made = &m->t->made[e->tensor];
+    return e->part == 0 ? made->change : e->part == 1 ? made->index_change : NULL;
+}
+
+/* Every failure is named once, where it is first seen. */
+static tn_status in_output(const mover *m, tn_status status, tn_error *err)
+{
+    if (status && status != TN_ERR_CANCELLED)
+        tn_error_in_file(err, m->t->out->path);
+    return status;
+}
+
+static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn_error *err)
+{
+    const char *shard = tn_file_shard_name(m->t->in, p->storage.shard);
+    if (status && status != TN_ERR_CANCELLED)
+        tn_error_in_file(err, *shard ? shard : m->t->in_path);
+    return status;
+}
+
+static tn_status tell_progress(mover *m, uint64_t bytes, tn_error *err)
+{
+    m->progress += bytes;
+    if (m->t->progress && m->t->progress(m->t->context, m->progress, m->total))
+        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
+    return TN_OK;
+}
+
+/* ---- raw ---- */
+
+/* Makes the kernel map a window, and brings it near, before the write: there
+ * the faults would be taken under the lock of the output file, one thread at a
+ * time. */
+static void touch(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64)
+        (void)*(const volatile uint8_t *)(bytes + i);
+}
+
+static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    mover *m = context;
+    tn_writer *w = m->t->out;
+    const tn_out_entry *e = &w->entries[m->entries[k]];
+    touch(bytes, n);
+    return tn_writer_put(w, e->file, e->offset + at, bytes, n, err);
+}
+
+static tn_status raw_done(void *context, size_t k, const tn_scanned *result, tn_error *err)
+{
+    mover *m = context;
+    const tn_scan_part *p = &m->parts[k];
+    tn_status status = result->status;
+    if (status)
+        *err = result->err;
+    else
+        status = tn_part_compare_digest(p->tensor, p->part, &result->stored, err);
+    if (result->window_failed)
+        return in_output(m, status, err);
+    if (!status)
+        tn_writer_commit(m->t->out, m->entries[k], &result->decoded);
+    return in_input(m, p->part, status, err);
+}
+
+static tn_status move_raw(mover *m, tn_error *err)
+{
+    tn_writer *w = m->t->out;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        tn_out_entry *e = &w->entries[m->entries[i]];
+        const tn_part *p = part_of(m, e);
+        tn_status status = in_output(m, tn_writer_place(w, m->entries[i], e->nbytes, err), err);
+        if (status)
+            return status;
+        m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, e),
+                                      e->swap };
+        bytes += p->nbytes;
+    }
+    tn_scan scan = {
+        .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window, .done = raw_done, .context = m,
+        .progress = m->t->progress, .progress_context = m->t->context, .progress_base = m->progress,
+        .progress_total = m->total,
+    };
+    tn_status status = in_output(m, tn_writer_reserve(w, err), err);
+    if (!status)
+        status = tn_scan_run(&scan, m->pool, err);
+    m->progress += bytes;
+    return status;
+}
+
+/* ---- small, compressed ---- */
+
+enum { BATCH_PARTS = 64 };
+
+/* Entries [first, first + count) of the run: at most TN_ZSTD_WHOLE_MAX bytes to compress. */
+typedef struct batch {
+    size_t   first, count;
+    uint64_t bytes, source;
+} batch;
+
+typedef struct small_worker {
+    tn_stream stream;
+    tn_zstd  *zstd;
+    uint8_t  *in;               /* a decoded part */
+} small_worker;
+
+typedef struct small_slot {
+    uint8_t  *out;              /* compressed parts, one after the other */
+    size_t    size[BATCH_PARTS];
+    tn_digest digest[BATCH_PARTS];
+} small_slot;
+
+typedef struct small_run {
+    mover      *m;
+    batch      *batches;
+    size_t      nbatches, cap;
+    small_worker *workers;
+    small_slot *slots;
+    size_t      out_cap;
+} small_run;
+
+static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8_t *to, tn_error *err)
+{
+    const tn_tensor *t = tensor_of(m, e);
+    const tn_part *p = part_of(m, e);
+    tn_status status = tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err);
+    if (status)
+        return status;
+    tn_stream_change(s, change_of(m, e));
+    status = tn_stream_read(s, to, err);
+    tn_stream_close(s);
+    return status ? status : tn_stream_check(s, t, p, err);
+}
+
+static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_digest *digest, tn_error *err)
+{
+    tn_hash h;
+    tn_status status = tn_hash_begin(&h, kind, err);
+    if (status)
+        return status;
+    tn_hash_update(&h, data, n);
+    return tn_hash_end(&h, digest, err);
+}
+
+static tn_status compress(const small_run *r, small_worker *own, small_slot *s, size_t i, const tn_out_entry *e, size_t used,
+                          tn_error *err)
+{
+    tn_status status = tn_zstd_compress(own->zstd, r->m->t->out->options.level, own->in, (size_t)e->nbytes, s->out + used,
+                                        r->out_cap - used, &s->size[i], err);
+    return status ? status : hash_whole(e->checksum, s->out + used, s->size[i], &s->digest[i], err);
+}
+
+static tn_status small_work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+{
+    small_run *r = context;
+    mover *m = r->m;
+    small_worker *own = &r->workers[seat.worker];
+    small_slot *s = &r->slots[seat.slot];
+    const batch *b = &r->batches[item];
+    size_t used = 0;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < b->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[b->first + i]];
+        status = in_input(m, part_of(m, e), read_whole(m, &own->stream, e, own->in, err), err);
+        if (!status)
+            status = in_output(m, compress(r, own, s, i, e, used, err), err);
+        used += s->size[i];
+    }
+    return status;
+}
+
+static tn_status small_emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+{
+    small_run *r = context;
+    mover *m = r->m;
+    tn_writer *w = m->t->out;
+    const batch *b = &r->batches[item];
+    const small_slot *s = &r->slots[slot];
+    const uint8_t *from = s->out;
+    for (size_t i = 0; i < b->count; i++) {
+        size_t entry = m->entries[b->first + i];
+        const tn_out_entry *e = &w->entries[entry];
+        tn_status status = tn_writer_place(w, entry, s->size[i], err);
+        if (!status)
+            status = tn_writer_put(w, e->file, e->offset, from, s->size[i], err);
+        if (status)
+            return in_output(m, status, err);
+        tn_writer_commit(w, entry, &s->digest[i]);
+        from += s->size[i];
+    }
+    return tell_progress(m, b->source, err);
+}
+
+static tn_status plan_batches(small_run *r, tn_error *err)
+{
+    mover *m = r->m;
+    for (size_t i = 0; i < m->count; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        uint64_t n = e->nbytes, source = part_of(m, e)->nbytes;
+        batch *last = r->nbatches ? &r->batches[r->nbatches - 1] : NULL;
+        if (last && last->count < BATCH_PARTS && last->bytes + n <= TN_ZSTD_WHOLE_MAX) {
+            last->count++;
+            last->bytes += n;
+            last->source += source;
+            continue;
+        }
+        batch *grown = tn_grow(r->batches, r->nbatches, &r->cap, sizeof *grown);
+        if (!grown)
+            return tn_fail_nomem(err);
+        r->batches = grown;
+        r->batches[r->nbatches++] = (batch){ i, 1, n, source };
+    }
+    return TN_OK;
+}
+
+static tn_status make_buffers(small_run *r, tn_error *err)
+{
+    unsigned jobs = tn_pool_jobs(r->m->pool), slots = tn_pool_slots(r->m->pool);
+    r->out_cap = tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + BATCH_PARTS * tn_zstd_bound(0);
+    r->workers = calloc(jobs, sizeof *r->workers);
+    r->slots = calloc(slots, sizeof *r->slots);
+    if (!r->workers || !r->slots)
+        return tn_fail_nomem(err);
+    tn_status status = TN_OK;
+    for (unsigned i = 0; i < jobs && !status; i++) {
+        r->workers[i].in = malloc(TN_ZSTD_WHOLE_MAX);
+        status = r->workers[i].in ? tn_zstd_new(&r->workers[i].zstd, err) : tn_fail_nomem(err);
+    }
+    for (unsigned i = 0; i < slots && !status; i++)
+        status = (r->slots[i].out = malloc(r->out_cap)) ? TN_OK : tn_fail_nomem(err);
+    return status;
+}
+
+static void free_buffers(small_run *r)
+{
+    for (unsigned i = 0; r->workers && i < tn_pool_jobs(r->m->pool); i++) {
+        tn_stream_free(&r->workers[i].stream);
+        tn_zstd_free(r->workers[i].zstd);
+        free(r->workers[i].in);
+    }
+    for (unsigned i = 0; r->slots && i < tn_pool_slots(r->m->pool); i++)
+        free(r->slots[i].out);
+    free(r->workers);
+    free(r->slots);
+    free(r->batches);
+}
+
+static tn_status move_small(mover *m, tn_error *err)
+{
+    small_run r = { .m = m };
+    tn_status status = plan_batches(&r, err);
+    if (!status)
+        status = make_buffers(&r, err);
+    if (!status)
+        status = tn_pool_run(m->pool, r.nbatches, &(tn_ordered){ small_work, small_emit, &r }, err);
+    free_buffers(&r);
+    return status;
+}
+
+/* ---- large, compressed ---- */
+
+static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_error *err)
+{
+    const tn_tensor *t = tensor_of(m, e);
+    const tn_part *p = part_of(m, e);
+    uint64_t told = 0;
+    tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
+    if (!status)
+        tn_stream_change(s, change_of(m, e));
+    while (!status) {
+        const uint8_t *bytes;
+        size_t n;
+        status = in_input(m, p, tn_stream_next(s, &bytes, &n, err), err);
+        if (status || !n)
+            break;
+        status = in_output(m, tn_writer_write(m->t->out, e->tensor, e->part, bytes, n, err), err);
+        if (!status)
+            status = tell_progress(m, s->made - told, err);
+        told = s->made;
+    }
+    return status ? status : in_input(m, p, tn_stream_check(s, t, p, err), err);
+}
+
+static tn_status move_large(mover *m, tn_error *err)
+{
+    tn_stream s = { 0 };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++)
+        status = stream_large(m, &s, &m->t->out->entries[m->entries[i]], err);
+    tn_stream_free(&s);
+    return status;
+}
+
+/* ---- arranged ---- */
+
+typedef struct arranged {
+    mover              *m;
+    const tn_out_entry *e;
+    uint64_t            told;
+} arranged;
+
+static tn_status emit_arranged(void *context, const uint8_t *bytes, size_t n, uint64_t done, tn_error *err)
+{
+    arranged *a = context;
+    tn_status status = tn_writer_write(a->m->t->out, a->e->tensor, a->e->part, bytes, n, err);
+    if (!status)
+        status = tell_progress(a->m, done - a->told, err);
+    a->told = done;
+    return status;
+}
+
+static tn_status move_arranged(mover *m, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        arranged a = { .m = m, .e = e };
+        tn_arranging arranging = {
+            .in = m->t->in, .tensor = tensor_of(m, e), .part = part_of(m, e), .how = arrange_of(m, e),
+            .beside = m->t->out->path, .pool = m->pool, .emit = emit_arranged, .context = &a,
+        };
+        status = tn_arrange_run(&arranging, err);
+        status = arranging.output_failed ? in_output(m, status, err) : in_input(m, arranging.part, status, err);
+    }
+    return status;
+}
+
+/* ---- reformed ---- */
+
+typedef struct reformed {
+    mover              *m;
+    const tn_out_entry *e;
+} reformed;
+
+static tn_status emit_reformed(void *context, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    reformed *r = context;
+    tn_status status = tn_writer_write(r->m->t->out, r->e->tensor, r->e->part, bytes, n, err);
+    return status ? status : tell_progress(r->m, n, err);
+}
+
+static tn_status check_unchanged(const tn_remade *made, tn_error *err)
+{
+    int64_t planned = made->tensor.parts[0].array.shape[0], found = tn_reformed_result(made->reformed)->parts[0].array.shape[0];
+    if (found == planned)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: it has changed while it was read: expected %lld entries but found "
+                   "%lld", tn_quote_z(made->reform->tensor->name).text, (long long)planned, (long long)found);
+}
+
+/* What was not worth keeping after planning is begun again. */
+static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
+{
+    bool output_failed = false;
+    if (made->reformed)
+        return TN_OK;
+    tn_status status = tn_reformed_new(made->reform, m->pool, &made->reformed, &output_failed, err);
+    if (!status && made->tensor.nparts > 1)     /* sparse: the number of its entries was found when it was planned */
+        status = check_unchanged(made, err);
+    return output_failed ? in_output(m, status, err) : in_input(m, &made->reform->tensor->parts[0], status, err);
+}
+
+static tn_status move_reformed(mover *m, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        tn_remade *made = &m->t->made[e->tensor];
+        reformed r = { m, e };
+        tn_reform_output output = { e->part, change_of(m, e), m->pool, emit_reformed, &r, false };
+        status = begin_reformed(m, made, err);
+        if (status)
+            break;
+        status = tn_reformed_write(made->reformed, &output, err);
+        status = output.output_failed ? in_output(m, status, err) : in_input(m, &made->reform->tensor->parts[0], status, err);
+        if (e->part + 1 == made->tensor.nparts) {
+            tn_reformed_free(made->reformed);
+            made->reformed = NULL;
+        }
+    }
+    return status;
+}
+
+/* ---- rescaled ---- */
+
+typedef struct rescaled {
+    mover   *m;
+    uint32_t tensor;
+} rescaled;
+
+static tn_status emit_rescaled(void *context, uint32_t part, const uint8_t *bytes, size_t n, tn_error *err)
+{
+    rescaled *r = context;
+    tn_status status = tn_writer_write(r->m->t->out, r->tensor, part, bytes, n, err);
+    return status ? status : tell_progress(r->m, n, err);
+}
+
+/* What was done to the values, for those who asked. */
+static void tell_quantized(const mover *m, const tn_remade *made, const tn_scaled_report *report)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < made->tensor.nparts; k++)
+        bytes += made->tensor.parts[k].nbytes;
+    tn_quantized q = { .source = made->rescale->tensor, .name = made->tensor.name, .datatype = tn_datatype_text(made->rescale->datatype),
+                       .bits = made->rescale->kind == TN_RESCALE_VIRTUAL || !report->values ? tn_datatype_bits(made->rescale->datatype)
+                                                                          : (double)bytes * 8 / (double)report->values,
+                       .report = report };
+    m->t->quantized(m->t->context, &q);
+}
+
+static tn_status move_rescaled(mover *m, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        const tn_remade *made = &m->t->made[e->tensor];
+        rescaled r = { m, e->tensor };
+        tn_scaled_report report = { 0 };
+        bool told = m->t->quantized && made->rescale->kind != TN_RESCALE_DEQUANTIZE;
+        tn_rescale_output output = { .pool = m->pool, .emit = emit_rescaled, .context = &r, .report = told ? &report : NULL };
+        if (e->part > 0)
+            continue;           /* it was made with the first */
+        status = tn_rescale(made->rescale, &output, err);
+        status = output.output_failed ? in_output(m, status, err) : in_input(m, &made->rescale->tensor->parts[0], status, err);
+        if (!status && told)
+            tell_quantized(m, made, &report);
+    }
+    return status;
+}
+
+/* ---- all ---- */
+
+static tn_status move_runs(mover *m, tn_error *err)
+{
+    static tn_status (*const move[])(mover *, tn_error *) = {
+        [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [ARRANGED] = move_arranged,
+        [REFORMED] = move_reformed, [RESCALED] = move_rescaled,
+    };
+    const tn_writer *w = m->t->out;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->count && !status;) {
+        way run = way_of(m, &w->entries[i]);
+        for (m->count = 0; i < w->count; i++) {
+            if (!is_moved(&w->entries[i]))
+                continue;       /* the writer sees to it */
+            if (way_of(m, &w->entries[i]) != run)
+                break;
+            m->entries[m->count++] = i;
+        }
+        if (m->count)
+            status = move[run](m, err);
+    }
+    return status;
+}
+
+uint64_t tn_transfer_bytes(const tn_transfer *t)
+{
+    mover m = { .t = t };
+    uint64_t total = 0;
+    for (size_t i = 0; i < t->out->count; i++)
+        total += !is_moved(&t->out->entries[i]) ? 0 : way_of(&m, &t->out->entries[i]) >= REFORMED
+                 ? t->out->entries[i].nbytes : part_of(&m, &t->out->entries[i])->nbytes;
+    return total;
+}
+
+tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
+{
+    mover m = { .t = t, .pool = t->pool, .progress = t->passed, .total = t->passed + tn_transfer_bytes(t) };
+    size_t n = t->out->count ? t->out->count : 1;
+    m.entries = malloc(n * sizeof *m.entries);
+    m.parts = malloc(n * sizeof *m.parts);
+    tn_status status = m.entries && m.parts ? move_runs(&m, err) : tn_fail_nomem(err);
+    free(m.entries);
+    free(m.parts);
+    return status;
+}

@@ -1,0 +1,291 @@
+/* pipeline/values.c - the values of a tensor that is more than its elements. */
+#include "pipeline/values.h"
+#include "base/error.h"
+#include "base/pool.h"
+#include "tensor/code.h"
+#include "tensor/form.h"
+#include "quant/quantize.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <tenon/values.h>
+
+enum { SOME = 1024 };           /* values that are read at a time: a multiple of 8 */
+
+/* The context of a change. */
+typedef struct dequantizer {
+    tn_change      change;
+    tn_quant_plan  plan;
+    const char    *name;
+    bool           moved;
+    uint32_t       rank;
+    const int64_t *shape;
+} dequantizer;
+
+static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
+{
+    const dequantizer *d = context;
+    tn_error why;
+    tn_status status = tn_dequantize_block(&d->plan, out, in, n, first, d->rank, d->shape, &why);
+    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s%s", tn_quote_z(d->name).text, why.text,
+                            d->moved ? " (indices of the new layout)" : "") : TN_OK;
+}
+
+static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_arena *arena, void **data, tn_error *err)
+{
+    tn_error why;
+    tn_status status = tn_kept_check_part(file, t, p, err);
+    if (status)
+        return status;
+    *data = tn_arena_alloc(arena, (size_t)p->nbytes);
+    if (!*data)
+        return tn_fail_nomem(err);
+    status = tn_part_read(file, p, *data, (size_t)p->nbytes, &why);
+    return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text) : TN_OK;
+}
+
+tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
+{
+    for (uint32_t k = 1; k < t->nparts && t->scaling && !t->scaling->datatype; k++)
+        tn_kept_add_part(kept, t, &t->parts[k]);
+    return tn_kept_check(kept, err);
+}
+
+tn_status tn_read_scales(const tn_file *file, const tn_tensor *t, tn_arena *arena, const float **scale, tn_error *err)
+{
+    void *data = NULL;
+    tn_status status = read_part(file, t, &t->parts[1], arena, &data, err);
+    *scale = data;
+    return status;
+}
+
+tn_status tn_read_zeros(const tn_file *file, const tn_tensor *t, tn_arena *arena, const int32_t **zero, tn_error *err)
+{
+    void *data = NULL;
+    tn_status status = t->nparts > 2 ? read_part(file, t, &t->parts[2], arena, &data, err) : TN_OK;
+    *zero = data;
+    return status;
+}
+
+tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change, tn_error *err)
+{
+    const tn_tensor *t = d->tensor;
+    tn_dtype codes = t->parts[0].array.dtype;
+    tn_quantize_options o = { .size = sizeof o, .axis = d->axis, .range = { t->scaling->range[0], t->scaling->range[1] },
+                              .arithmetic = d->arithmetic };
+    dequantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
+    tn_scale_index index;
+    const float *scale = NULL;
+    tn_error why;
+    if (!k)
+        return tn_fail_nomem(err);
+    tn_status status = tn_read_scales(d->file, t, arena, &scale, err);
+    if (status)
+        return status;
+    status = tn_scale_index_for(d->rank, d->shape, d->axis, &index, &why);
+    if (!status)
+        status = tn_quant_plan_make(&k->plan, codes, d->to, true, index, scale, d->zero, &o, &why);
+    if (!status && d->cast)
+        status = tn_quant_plan_cast(&k->plan, d->cast, &why);
+    if (status)
+        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
+    k->name = t->name;
+    k->moved = d->moved;
+    k->rank = d->rank;
+    k->shape = d->shape;
+    k->change = (tn_change){ apply, k, tn_dtype_get(codes)->bits, tn_dtype_get(d->to)->bits };
+    *change = &k->change;
+    return TN_OK;
+}
+
+/* ---- how to have values ---- */
+
+static uint64_t count_of(uint32_t rank, const int64_t *shape)
+{
+    uint64_t count = 0;
+    tn_shape_count(rank, shape, &count);        /* cannot fail: its form was checked */
+    return count;
+}
+
+static tn_status plan_made(const tn_tensor *t, tn_value_plan *plan, tn_error *err)
+{
+    bool light;
+    tn_status status = tn_made_check(t, &light, err);
+    if (status)
+        return status;
+    *plan = (tn_value_plan){ .dtype = t->dtype, .made = true, .splits = light, .count = count_of(t->rank, t->shape),
+                             .bits = tn_dtype_get(t->dtype)->bits };
+    return TN_OK;
+}
+
+tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan, tn_error *err)
+{
+    if (tn_is_made(t))
+        return plan_made(t, plan, err);
+    const tn_part *p = &t->parts[0];
+    tn_status status = tn_part_readable(t, p, err);
+    if (!status)
+        status = tn_kept_check_spooled(file, t, p, err);
+    if (status)
+        return status;
+    *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p), .bits = tn_dtype_get(p->array.dtype)->bits };
+    plan->count = count_of(p->array.rank, p->array.shape);
+    if (strcmp(t->form, "dense") == 0)
+        return TN_OK;
+    if (tn_form_is_sparse(t->form)) {
+        uint64_t all = count_of(t->rank, t->shape);
+        plan->zeros = all > plan->count ? all - plan->count : 0;
+        return TN_OK;
+    }
+    if (strcmp(t->form, "scaled") != 0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s has no values this version can read",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    tn_dequantizing d = { .file = file, .tensor = t, .to = t->dtype, .rank = t->rank, .shape = t->shape, .axis = t->scaling->axis };
+    plan->dtype = t->dtype;
+    status = tn_read_zeros(file, t, arena, &d.zero, err);
+    return status ? status : tn_dequantize_change(&d, arena, &plan->change, err);
+}
+
+/* ---- streams ---- */
+
+tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn_tensor *t, const tn_value_plan *plan, uint64_t first,
+                               uint64_t n, tn_error *err)
+{
+    tn_made_free(s->made);
+    s->made = NULL;
+    tn_status status = plan->made ? tn_made_open(file, t, &s->made, err)
+                                  : tn_stream_open(&s->stream, file, t, &t->parts[0], tn_packed_bytes(first, plan->bits),
+                                                   tn_packed_bytes(n, plan->bits), TN_CHECKSUM_NONE, err);
+    if (status)
+        return status;
+    if (plan->made)
+        tn_stream_open_made(&s->stream, &s->made->maker, first, n);
+    else
+        tn_stream_change(&s->stream, plan->change);
+    return TN_OK;
+}
+
+void tn_value_stream_free(tn_value_stream *s)
+{
+    tn_stream_free(&s->stream);
+    tn_made_free(s->made);
+    s->made = NULL;
+}
+
+/* ---- any range ---- */
+
+struct tn_values {
+    const tn_file *file;
+    const tn_tensor *tensor;
+    tn_value_plan plan;
+    tn_made      *made;         /* where values are */
+    tn_loaded     loaded;       /* else the first part... */
+    const uint8_t *elements;    /* ...or NULL */
+    tn_arena      arena;
+};
+
+/* One reading. */
+typedef struct reading {
+    const tn_values *values;
+    uint64_t first, n;
+    uint8_t *buffer;
+} reading;
+
+/* The first part, of whose elements values are. */
+static tn_status load_elements(const tn_file *file, const tn_tensor *t, tn_values *v, tn_error *err)
+{
+    tn_tensor alone = *t;
+    alone.nparts = 1;
+    v->elements = t->parts[0].data;
+    if (v->elements || !v->plan.count)
+        return TN_OK;
+    tn_status status = tn_load(&(tn_loading){ .in = file, .tensor = &alone }, &v->loaded, err);
+    v->elements = status ? NULL : v->loaded.parts[0].data;
+    return status;
+}
+
+tn_status tn_values_open(const tn_file *file, const tn_tensor *t, tn_values **values, tn_error *err)
+{
+    tn_values *v = calloc(1, sizeof *v);
+    if (!v)
+        return tn_fail_nomem(err);
+    v->file = file;
+    v->tensor = t;
+    tn_status status = tn_plan_values(file, t, &v->arena, &v->plan, err);
+    if (!status && tn_form_is_sparse(t->form))
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected values at every place but found entries of form %s",
+                         tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    if (!status)
+        status = v->plan.made ? tn_made_open(file, t, &v->made, err) : load_elements(file, t, v, err);
+    if (status)
+        tn_values_close(v);
+    else
+        *values = v;
+    return status;
+}
+
+/* Values from a number that is a multiple of 8 on. */
+static tn_status some_values(const tn_values *v, uint64_t first, size_t n, uint8_t *out, tn_error *err)
+{
+    if (v->made)
+        return v->made->maker.make(v->made->maker.context, first, n, out, err);
+    const uint8_t *from = v->elements + tn_packed_bytes(first, v->plan.bits);
+    const tn_change *c = v->plan.change;
+    if (c)
+        return c->apply(c->context, first, from, n, out, err);
+    memcpy(out, from, (size_t)tn_packed_bytes(n, v->plan.bits));
+    return TN_OK;
+}
+
+/* A few at a time, from where whole bytes begin in any type. */
+static tn_status read_range(void *context, uint64_t item, tn_seat seat, tn_error *err)
+{
+    const reading *r = context;
+    unsigned bits = tn_dtype_get(r->values->plan.dtype)->bits;
+    uint64_t end = r->first + r->n;
+    uint8_t *to = r->buffer, some[SOME * 16];
+    (void)item, (void)seat;
+    for (uint64_t at = r->first / 8 * 8; at < end; at += SOME) {
+        size_t n = end - at < SOME ? (size_t)(end - at) : SOME, skip = at < r->first ? (size_t)(r->first - at) : 0;
+        tn_status status = some_values(r->values, at, n, some, err);
+        if (status)
+            return status;
+        size_t from = (size_t)tn_packed_bytes(skip, bits), size = (size_t)tn_packed_bytes(n, bits) - from;
+        memcpy(to, some + from, size);
+        to += size;
+    }
+    unsigned used = (unsigned)(r->n % 8) * bits % 8;
+    if (used)                   /* the bits that fill the last byte */
+        to[-1] = (uint8_t)(to[-1] & ((1u << used) - 1));
+    return TN_OK;
+}
+
+tn_status tn_values_read(const tn_values *v, uint64_t first, uint64_t n, void *buffer, size_t size, tn_error *err)
+{
+    unsigned bits = tn_dtype_get(v->plan.dtype)->bits;
+    if (first > v->plan.count || n > v->plan.count - first)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a range within %llu values but found %llu from %llu on",
+                       (unsigned long long)v->plan.count, (unsigned long long)n, (unsigned long long)first);
+    if (first % 8 * bits % 8)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "value %llu of %u bits does not begin on a byte", (unsigned long long)first,
+                       bits);
+    if (size != tn_packed_bytes(n, bits))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a buffer of %llu bytes but found %zu",
+                       (unsigned long long)tn_packed_bytes(n, bits), size);
+    if (!n)
+        return TN_OK;
+    /* For the floating-point environment of a pool. */
+    tn_status status = tn_pool_once(1, 1, &(tn_ordered){ .work = read_range, .context = &(reading){ v, first, n, buffer } }, err);
+    return tn_tensor_settle(v->file, v->tensor, status, err);
+}
+
+void tn_values_close(tn_values *v)
+{
+    if (!v)
+        return;
+    tn_made_free(v->made);
+    tn_loaded_free(&v->loaded);
+    tn_arena_free(&v->arena);
+    free(v);
+}

@@ -1,0 +1,201 @@
+/* quant/grammar/datatype_shapes.c - the parts of a scaled tensor: how many bits, which
+ * shapes and types. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "tensor/code.h"
+#include "quant/grammar/datatype.h"
+
+/* A tensor cut into tiles. */
+typedef struct cut {
+    const tn_datatype *d;
+    uint32_t rank;
+    const int64_t *shape;
+    uint32_t first, last;       /* tiled dimensions; all where the scale is the tensor's */
+    int64_t  tiles[64];         /* along each dimension: the shape of scales */
+} cut;
+
+/* ---- types ---- */
+
+/* Codes narrower than a byte are packed; wider ones take 16 or 32. */
+static unsigned stored_bits(unsigned bits)
+{
+    return bits <= 8 ? bits : bits <= 16 ? 16 : 32;
+}
+
+/* The type of the table with these codes, or plain words that hold one. */
+static tn_dtype stored_type(const tn_number_spec *n)
+{
+    if (n->bits >= 8 && n->dtype != TN_UNKNOWN)
+        return n->dtype;
+    return n->bits <= 8 ? TN_UINT8 : n->bits <= 16 ? TN_UINT16 : TN_UINT32;
+}
+
+/* ---- tiles ---- */
+
+static int64_t divide_up(int64_t n, int64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+/* Values along one tiled dimension that share a scale; 0: all. */
+static uint32_t tile_values(const tn_datatype *d, uint32_t i)
+{
+    return d->of ? d->tile[i] / d->keep * d->of : d->tile[i];   /* whole groups: the grammar sees to it */
+}
+
+static uint32_t subtiles_along(const tn_datatype *d, uint32_t i)
+{
+    if (!d->subtile)
+        return 1;
+    return i == d->dims - 1 ? d->tile[i] / d->subtile : d->tile[i];
+}
+
+static uint32_t subtiles(const tn_datatype *d)
+{
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < d->dims; i++)
+        n *= subtiles_along(d, i);
+    return n;
+}
+
+/* Bytes that `bits` for each subtile of a tile take. */
+static uint32_t tile_bytes(const tn_datatype *d, unsigned bits)
+{
+    return (bits * subtiles(d) + 7) / 8;
+}
+
+static tn_status check_shape(uint32_t rank, const int64_t *shape, tn_error *err)
+{
+    if (rank > TN_MAX_RANK || (rank && !shape))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a shape of at most %d dimensions but found %u", TN_MAX_RANK, rank);
+    for (uint32_t i = 0; i < rank; i++)
+        if (shape[i] < 0)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dimension %u: expected a size of 0 or more but found %lld", i,
+                           (long long)shape[i]);
+    return TN_OK;
+}
+
+static tn_status cut_up(cut *c, tn_error *err)
+{
+    const tn_datatype *d = c->d;
+    bool tensor = d->dims == 0;
+    uint32_t needed = d->dim < 0 ? (uint32_t)-d->dim : (uint32_t)d->dim + d->dims;
+    if (!tensor && c->rank < needed)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%.100s: its tiles need rank %u or more but the tensor has rank %u", d->text,
+                       needed, c->rank);
+    c->first = tensor ? 0 : d->dim < 0 ? c->rank - needed : (uint32_t)d->dim;
+    c->last = !tensor ? c->first + d->dims - 1 : c->rank ? c->rank - 1 : 0;
+    for (uint32_t i = 0; i < c->rank; i++) {
+        bool tiled = tensor || (i >= c->first && i <= c->last);
+        int64_t size = tensor ? 0 : tiled ? tile_values(d, i - c->first) : 1;
+        c->tiles[i] = size ? divide_up(c->shape[i], size) : c->shape[i] != 0;
+    }
+    return TN_OK;
+}
+
+/* ---- parts ---- */
+
+static tn_scaled_part *add_part(tn_scaled_shapes *s, const char *role, tn_dtype plain, tn_dtype packed, uint32_t rank,
+                                const int64_t *shape)
+{
+    tn_scaled_part *p = &s->parts[s->count++];
+    *p = (tn_scaled_part){ .role = role, .plain_dtype = plain, .dtype = packed, .rank = rank };
+    for (uint32_t i = 0; i < rank; i++)
+        p->plain_shape[i] = p->shape[i] = shape[i];
+    return p;
+}
+
+/* Rows are packed each for itself, and so is what lies along dimension `dim`. */
+static void pack(tn_scaled_part *p, uint32_t dim, unsigned bits)
+{
+    if (dim < p->rank && bits < 8)
+        p->shape[dim] = (int64_t)tn_packed_bytes((uint64_t)p->shape[dim], bits);
+}
+
+static void add_data(const cut *c, tn_scaled_shapes *s)
+{
+    const tn_datatype *d = c->d;
+    tn_dtype type = stored_type(&d->number);
+    tn_scaled_part *p = add_part(s, "data", type, type, c->rank, c->shape);
+    if (d->of)
+        p->shape[c->last] = divide_up(p->shape[c->last], d->of) * d->keep;
+    if (c->rank)
+        pack(p, c->rank - 1, d->number.bits);
+}
+
+/* A number a tile. */
+static void add_tiled(const cut *c, const char *role, const tn_number_spec *n, tn_scaled_shapes *s)
+{
+    tn_dtype type = stored_type(n);
+    pack(add_part(s, role, type, type, c->rank, c->tiles), c->last, n->bits);
+}
+
+static tn_status multiply(int64_t *size, uint32_t by, tn_error *err)
+{
+    uint64_t product;
+    if (!tn_mul_u64((uint64_t)*size, by, &product) || product > INT64_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%lld tiles of %u are more than a dimension can have", (long long)*size, by);
+    *size = (int64_t)product;
+    return TN_OK;
+}
+
+/* A few bits a subtile (or tile), those of one tile on whole bytes. */
+static tn_status add_bits(const cut *c, const char *role, unsigned bits, tn_scaled_shapes *s, tn_error *err)
+{
+    tn_scaled_part *p = add_part(s, role, TN_UINT8, TN_UINT8, c->rank, c->tiles);
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; status == TN_OK && i < c->d->dims; i++)
+        status = multiply(&p->plain_shape[c->first + i], subtiles_along(c->d, i), err);
+    if (status == TN_OK && c->rank)
+        status = multiply(&p->shape[c->last], tile_bytes(c->d, bits), err);
+    return status;
+}
+
+tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *shapes, tn_error *err)
+{
+    cut c = { .d = d, .rank = rank, .shape = shape };
+    tn_scaled_shapes s = { .count = 0 };
+    tn_status status = check_shape(rank, shape, err);
+    if (status == TN_OK)
+        status = cut_up(&c, err);
+    if (status)
+        return status;
+    add_data(&c, &s);
+    if (d->scope != TN_SCOPE_NONE)
+        add_tiled(&c, "scale", &d->scale, &s);
+    if (d->has_tensor_scale)
+        add_part(&s, "tscale", stored_type(&d->tensor_scale), stored_type(&d->tensor_scale), 0, NULL);
+    if (d->has_zero)
+        add_tiled(&c, "zero", &d->zero, &s);
+    if (d->offset_bits)
+        status = add_bits(&c, "offset", d->offset_bits, &s, err);
+    if (status == TN_OK && d->codebook.meta_bits)
+        status = add_bits(&c, "meta", d->codebook.meta_bits, &s, err);
+    if (status)
+        return status;
+    if (d->of)
+        pack(add_part(&s, "mask", TN_BOOL, TN_UINT8, rank, shape), c.last, 1);
+    *shapes = s;
+    return TN_OK;
+}
+
+/* ---- bits ---- */
+
+double tn_datatype_bits(const tn_datatype *d)
+{
+    double data = stored_bits(d->number.bits), tile = 1, shared = 0;
+    if (d->of)
+        data = data * d->keep / d->of + 1;
+    for (uint32_t i = 0; i < d->dims; i++)
+        tile *= tile_values(d, i);
+    if (d->dims == 0 || tile == 0)              /* what all of a large tensor or dimension shares is nothing */
+        return data;
+    shared = stored_bits(d->scale.bits);
+    if (d->has_zero)
+        shared += stored_bits(d->zero.bits);
+    if (d->offset_bits)
+        shared += 8 * tile_bytes(d, d->offset_bits);
+    if (d->codebook.meta_bits)
+        shared += 8 * tile_bytes(d, d->codebook.meta_bits);
+    return data + shared / tile;
+}

@@ -1,0 +1,174 @@
+/* quant/rotate.c - rotations: values along a dimension times an orthogonal
+ * matrix, block by block, and back.
+ *
+ * Row k of Walsh's matrix is row place(k) of Hadamard's, H: x M = z H with
+ * z[place(k)] = x[k].  H is its own transpose, so M^T comes to the same steps
+ * with what was done to z first done last. */
+#include "quant/rotate.h"
+
+#include "base/checked.h"
+#include "base/random.h"
+#include "kernels/rotate/table.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    ITEM   = 1 << 16,           /* values that a thread takes at a time */
+    BUFFER = 1 << 11            /* values put into another order at a time */
+};
+
+typedef struct rotating {
+    const tn_rotate_kernels *kernels;
+    tn_rotate_step step;
+    uint8_t  in[TN_ROTATE_MAX], out[TN_ROTATE_MAX];     /* of the columns' kernel: place() where it is done */
+    bool     back, walsh;
+    uint64_t inner;
+    uint64_t groups;            /* of columns, in a block of rows */
+    uint64_t units;             /* groups in all */
+    uint64_t share;             /* of them: what a thread takes at a time */
+    float   *x;
+} rotating;
+
+/* ---- the matrix ---- */
+
+/* The row of Hadamard's matrix with k sign changes: k as a Gray code, its bits in reverse. */
+static unsigned walsh_row(unsigned k, unsigned size)
+{
+    unsigned gray = k ^ k >> 1, row = 0;
+    for (unsigned bit = 1; bit < size; bit *= 2) {
+        row = row << 1 | (gray & 1);
+        gray >>= 1;
+    }
+    return row;
+}
+
+static bool negated(const tn_rotation *r, unsigned row)
+{
+    return r->random && tn_random_at(r->seed, row) >> 63;
+}
+
+static float entry(unsigned size)
+{
+    return 1 / sqrtf((float)size);
+}
+
+void tn_rotate_matrix(const tn_rotation *r, float *m)
+{
+    float one = entry(r->size);
+    for (unsigned row = 0; row < r->size; row++) {
+        unsigned h = r->walsh ? walsh_row(row, r->size) : row;
+        for (unsigned column = 0; column < r->size; column++) {
+            bool minus = __builtin_parity(h & column) != negated(r, row);
+            *m++ = minus ? -one : one;
+        }
+    }
+}
+
+/* ---- its application ---- */
+
+static void prepare(rotating *w, const tn_rotation *r, bool back)
+{
+    float one = entry(r->size);
+    w->step.size = r->size;
+    for (unsigned i = 0; i < TN_ROTATE_MAX; i++) {
+        unsigned k = i % r->size, place = r->walsh ? walsh_row(k, r->size) : k, at = i - k + place;
+        bool minus = negated(r, k);
+        w->in[k] = (uint8_t)(back ? k : place);
+        w->out[k] = (uint8_t)(back ? place : k);
+        w->step.sign[at] = minus && !back ? UINT32_C(1) << 31 : 0;
+        w->step.factor[at] = minus && back ? -one : one;
+    }
+}
+
+/* Blocks in Walsh's order: rotated in a buffer, small enough to stay near. */
+static void rotate_reordered(const rotating *w, float *x, uint64_t blocks)
+{
+    float buffer[BUFFER];
+    unsigned size = w->step.size;
+    while (blocks) {
+        size_t some = blocks < BUFFER / size ? (size_t)blocks : BUFFER / size, n = some * size;
+        if (w->back)
+            w->kernels->blocks(buffer, x, some, &w->step);
+        for (size_t i = 0; i < n; i += size) {
+            for (unsigned k = 0; k < size; k++) {
+                if (w->back)
+                    x[i + k] = buffer[i + w->out[k]];
+                else
+                    buffer[i + w->in[k]] = x[i + k];
+            }
+        }
+        if (!w->back)
+            w->kernels->blocks(x, buffer, some, &w->step);
+        x += n;
+        blocks -= some;
+    }
+}
+
+/* Columns that do not fill a vector: in a buffer with others that are 0. */
+static void rotate_narrow(const rotating *w, float *x, size_t columns)
+{
+    float buffer[TN_ROTATE_MAX][TN_ROTATE_LANES];
+    memset(buffer, 0, sizeof buffer);
+    for (size_t k = 0; k < w->step.size; k++)
+        memcpy(buffer[k], x + k * w->inner, columns * sizeof *x);
+    w->kernels->columns(buffer[0], TN_ROTATE_LANES, w->in, w->out, &w->step);
+    for (size_t k = 0; k < w->step.size; k++)
+        memcpy(x + k * w->inner, buffer[k], columns * sizeof *x);
+}
+
+static void rotate_group(const rotating *w, uint64_t unit)
+{
+    uint64_t first = unit % w->groups * TN_ROTATE_LANES;
+    float *x = w->x + unit / w->groups * w->step.size * w->inner + first;
+    if (w->inner - first < TN_ROTATE_LANES)
+        rotate_narrow(w, x, (size_t)(w->inner - first));
+    else
+        w->kernels->columns(x, w->inner, w->in, w->out, &w->step);
+}
+
+static void rotate_in_order(const rotating *w, float *x, uint64_t blocks)
+{
+    if (w->walsh)
+        rotate_reordered(w, x, blocks);
+    else
+        w->kernels->blocks(x, x, (size_t)blocks, &w->step);
+}
+
+void tn_rotate_blocks(const tn_rotation *r, bool back, float *x, uint64_t blocks)
+{
+    rotating w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh };
+    prepare(&w, r, back);
+    rotate_in_order(&w, x, blocks);
+}
+
+static tn_status rotate_item(void *context, uint64_t item, tn_seat seat, tn_error *err)
+{
+    const rotating *w = context;
+    uint64_t first = item * w->share, n = w->units - first < w->share ? w->units - first : w->share;
+    (void)seat;
+    (void)err;
+    if (w->inner == 1)
+        rotate_in_order(w, w->x + first * w->step.size, n);
+    else
+        for (uint64_t i = 0; i < n; i++)
+            rotate_group(w, first + i);
+    return TN_OK;
+}
+
+tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t extent, uint64_t inner, float *x, tn_pool *pool,
+                    tn_error *err)
+{
+    if (r->size == 0 || outer == 0 || extent == 0 || inner == 0)
+        return TN_OK;
+    if (extent % r->size)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a rotation of blocks of %u needs a dimension of a multiple of %u but found %llu",
+                       r->size, r->size, (unsigned long long)extent);
+    uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;
+    rotating w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,
+                   .groups = tn_div_up_u64(inner, width), .share = ITEM / (r->size * width), .x = x };
+    w.units = outer * (extent / r->size) * w.groups;
+    prepare(&w, r, back);
+    tn_ordered task = { .work = rotate_item, .context = &w };
+    return tn_pool_run(pool, tn_div_up_u64(w.units, w.share), &task, err);
+}

@@ -1,0 +1,254 @@
+/* quant/scaled.c - tensors as small codes with scales: the public
+ * functions, and what they refuse. */
+#include "quant/scaled.h"
+
+#include <stdlib.h>
+
+#include "base/options.h"
+#include "tensor/array.h"
+#include "quant/quantize.h"
+#include "quant/rotate.h"
+#include "quant/scaled_plan.h"
+
+/* --- what is refused ------------------------------------------------------------- */
+
+static tn_status check_mode(const tn_scaled_options *o, tn_error *err)
+{
+    if (o->round != TN_ROUND_EVEN && o->round != TN_ROUND_AWAY && o->round != TN_ROUND_ZERO && o->round != TN_ROUND_STOCHASTIC)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rounding of %d, %d, %d or %d but found %d", TN_ROUND_EVEN,
+                       TN_ROUND_AWAY, TN_ROUND_ZERO, TN_ROUND_STOCHASTIC, (int)o->round);
+    if ((unsigned)o->mode > TN_SCALE_MSE)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale mode of 0 to %d but found %d", TN_SCALE_MSE,
+                       (int)o->mode);
+    if ((unsigned)o->nan > TN_NAN_ERROR)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
+                       (int)o->nan);
+    return TN_OK;
+}
+
+/* ggml has this one datatype, and one way to make it. */
+static tn_status check_ggml(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+{
+    if (d->number.dtype != TN_FLOAT4_E2M1 || d->scale.dtype != TN_FLOAT8_E8M0 || d->dims != 1 || d->tile[0] != 32 || d->subtile ||
+        d->of)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "ggml's way is known for e2m1fnuz|e8m0_t32 but found %s", d->text);
+    if (o->round != TN_ROUND_EVEN || o->mode != TN_SCALE_FLOOR)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "ggml has ties and a scale rule of its own: expected rounding %d and scale "
+                       "mode %d but found %d and %d", TN_ROUND_EVEN, TN_SCALE_FLOOR, (int)o->round, (int)o->mode);
+    return TN_OK;
+}
+
+static tn_status check_store(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+{
+    uint8_t codes[256];
+    if (o->store == TN_UNKNOWN)
+        return TN_OK;
+    if (!o->unpacked)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "numbers are not packed: expected `unpacked` beside `store`");
+    return tn_datatype_store_codes(d, o->store, codes, err);
+}
+
+tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+{
+    tn_status status = check_mode(o, err);
+    if (!status)
+        status = check_store(d, o, err);
+    return status || !o->ggml ? status : check_ggml(d, o, err);
+}
+
+tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
+{
+    uint32_t size = plan->o.rotation.size;
+    if (size == 0 || plan->count == 0)
+        return TN_OK;
+    if (size < 4 || size > 128 || (size & (size - 1)))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rotation of 4, 8, 16, 32, 64 or 128 values but found %u", size);
+    if (plan->columns % size)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a tiled dimension that is a multiple of the rotation's %u values but "
+                       "found %llu", size, (unsigned long long)plan->columns);
+    return TN_OK;
+}
+
+static tn_status check_array(const tn_array *array, const void *data, uint64_t *count, tn_error *err)
+{
+    tn_status status = tn_dense_check(array, data, "tensor", count, err);
+    if (status != TN_OK)
+        return status;
+    const tn_dtype_info *type = tn_dtype_get(array->dtype);
+    if (!type || type->kind != TN_KIND_FLOAT || type->specials == TN_SPECIALS_E8M0)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected values of a signed float type but found %s",
+                       type ? type->name : "an unknown type");
+    return TN_OK;
+}
+
+static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_array *array, const void *data, void *const *parts,
+                         const tn_scaled_options *options, tn_error *err)
+{
+    tn_scaled_options o = { .size = sizeof o };
+    uint64_t count;
+    tn_take_options(&o, sizeof o, options);
+    if (!d || !array)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a datatype and a tensor but found none");
+    tn_status status = tn_scaled_check(d, &o, err);
+    if (status == TN_OK)
+        status = check_array(array, data, &count, err);
+    if (status == TN_OK)
+        status = tn_scaled_plan_make(plan, d, array->rank, array->shape, &o, parts, err);
+    return status ? status : tn_scaled_check_rotation(plan, err);
+}
+
+/* --- what is done to all of a tensor ------------------------------------------------ */
+
+tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err)
+{
+    if (!plan->o.rotation.size || tn_scaled_turns(plan))
+        return TN_OK;
+    return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool, err);
+}
+
+/* --- the work -------------------------------------------------------------------- */
+
+/* Elements narrower than a byte share bytes with those of other tiles, and
+ * values that are rotated across rows are so as a whole: they go through a copy. */
+static bool needs_copy(const tn_scaled_plan *plan, const tn_array *array)
+{
+    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_scaled_turns(plan));
+}
+
+static tn_status new_copy(uint64_t count, float **copy, tn_error *err)
+{
+    *copy = count <= SIZE_MAX / sizeof **copy ? malloc((size_t)count * sizeof **copy) : NULL;
+    return *copy ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status copy_in(const tn_array *array, const void *src, float *copy, unsigned jobs, tn_error *err)
+{
+    const tn_cast_options options = { .size = sizeof options, .jobs = jobs };
+    return tn_cast(&(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy, array, src, TN_HOST_ORDER, &options, err);
+}
+
+static tn_status copy_out(const tn_array *array, void *dst, const float *copy, unsigned jobs, tn_error *err)
+{
+    const tn_cast_options options = { .size = sizeof options, .jobs = jobs };
+    const tn_array dense = { array->dtype, array->rank, array->shape, NULL };
+    return tn_cast(&dense, dst, &(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy, TN_HOST_ORDER, &options, err);
+}
+
+static tn_status run(tn_scaled_work *w, bool encodes, tn_error *err)
+{
+    return encodes ? tn_scaled_encode_run(w, err) : tn_scaled_decode_run(w, err);
+}
+
+static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *array, tn_error *err)
+{
+    const tn_scaled_plan *plan = w->plan;
+    tn_scaled_work own = *w;
+    float *copy;
+    own.src_type = own.dst_type = TN_FLOAT32;
+    tn_status status = new_copy(plan->count, &copy, err);
+    own.src = encodes ? copy : NULL;
+    own.dst = w->dst ? copy : NULL;
+    if (status == TN_OK && encodes)
+        status = copy_in(array, w->src, copy, plan->o.jobs, err);
+    if (status == TN_OK && encodes)
+        status = tn_scaled_rotate(plan, false, copy, w->pool, err);
+    if (status == TN_OK)
+        status = run(&own, encodes, err);
+    if (status == TN_OK && w->dst)
+        status = tn_scaled_rotate(plan, true, copy, w->pool, err);
+    if (status == TN_OK && w->dst)
+        status = copy_out(array, w->dst, copy, plan->o.jobs, err);
+    free(copy);
+    return status;
+}
+
+/* From values to codes or to what they become, or from codes to values. */
+static tn_status go(const tn_scaled_plan *plan, const tn_array *array, bool encodes, const void *src, void *dst,
+                    tn_scaled_report *report, tn_error *err)
+{
+    tn_scaled_work w = { .plan = plan, .src_type = array->dtype, .src = src, .dst_type = array->dtype, .dst = dst, .report = report };
+    tn_status status = tn_pool_new(plan->o.jobs, &w.pool, err);
+    if (status == TN_OK)
+        status = needs_copy(plan, array) ? run_copied(&w, encodes, array, err) : run(&w, encodes, err);
+    tn_pool_free(w.pool);
+    return status;
+}
+
+/* Every part that has bytes is there. */
+static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
+{
+    static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        if (plan->fields[i].nbytes && !plan->fields[i].data)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes for the part %s but found none",
+                           (unsigned long long)plan->fields[i].nbytes, roles[i]);
+    if (plan->tscale.nbytes && !plan->tscale.data)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes for the part tscale but found none",
+                       (unsigned long long)plan->tscale.nbytes);
+    return TN_OK;
+}
+
+tn_status tn_quantize_virtual(const tn_datatype *d, const tn_array *array, const void *src, void *dst,
+                              const tn_scaled_options *options, tn_scaled_report *report, tn_error *err)
+{
+    tn_scaled_plan plan;
+    tn_status status = prepare(&plan, d, array, dst || report ? src : NULL, NULL, options, err);
+    if (status != TN_OK)
+        return status;
+    if (report)
+        *report = (tn_scaled_report){ 0 };
+    return go(&plan, array, true, src, dst, report, err);
+}
+
+tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *const *parts,
+                             const tn_scaled_options *options, tn_scaled_report *report, tn_error *err)
+{
+    tn_scaled_plan plan;
+    tn_status status = prepare(&plan, d, array, parts ? src : NULL, parts, options, err);
+    if (status == TN_OK)
+        status = check_parts(&plan, err);
+    if (status != TN_OK)
+        return status;
+    if (report)
+        *report = (tn_scaled_report){ 0 };
+    return go(&plan, array, true, src, NULL, report, err);
+}
+
+static tn_status dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
+                            const tn_scaled_options *options, tn_error *err)
+{
+    tn_scaled_plan plan;
+    void *own[sizeof ((tn_scaled_shapes *)0)->parts / sizeof ((tn_scaled_shapes *)0)->parts[0]] = { NULL };
+    tn_scaled_shapes shapes = { 0 };
+    if (d && array && parts && tn_scaled_shapes_for(d, array->rank, array->shape, &shapes, NULL) == TN_OK)
+        for (uint32_t i = 0; i < shapes.count; i++)
+            own[i] = (void *)(uintptr_t)parts[i];       /* which are only read */
+    tn_status status = prepare(&plan, d, array, parts ? dst : NULL, own, options, err);
+    if (status == TN_OK)
+        status = check_parts(&plan, err);
+    if (status != TN_OK)
+        return status;
+    return go(&plan, array, false, NULL, dst, NULL, err);
+}
+
+tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts,
+                               void *dst, const tn_scaled_options *options, tn_error *err)
+{
+    tn_scaled_options o = { .size = sizeof o };
+    tn_datatype *stored;
+    tn_take_options(&o, sizeof o, options);
+    o.size = sizeof o;
+    if (!d || o.store == TN_UNKNOWN)
+        return dequantize(d, array, parts, dst, options, err);
+    tn_status status = tn_scaled_check(d, &o, err);
+    if (!status)
+        status = tn_datatype_parse_stored(d->text, o.store, &stored, err);
+    if (status)
+        return status;
+    o.store = TN_UNKNOWN;
+    o.ggml = false;             /* a way to choose codes */
+    status = dequantize(stored, array, parts, dst, &o, err);
+    tn_datatype_free(stored);
+    return status;
+}

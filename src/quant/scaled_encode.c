@@ -1,0 +1,353 @@
+/* quant/scaled_encode.c - the fast ways from values to codes.
+ *
+ * A few thousand values at a time, which stay in the first cache: the range of
+ * each tile, then all their scales, then all codes.  Scales are chosen by the
+ * rules of tile_scale.c. */
+#include "quant/scaled_fast.h"
+#include "tensor/array.h"
+
+#include <math.h>
+
+#include "kernels/scaled_encode/table.h"
+
+enum {
+    BLOCK = TN_ENCODE_BLOCK,    /* values, or more: */
+    FEWEST = 8, MOST = BLOCK / 2,       /* tiles of a block: numbers of so many end on a byte; the smallest has two values */
+    LARGEST = 1024              /* tile that has others beside it */
+};
+
+#define FAR 0x1p60f             /* TN_SCALES_FAR */
+
+/* How a plan's tiles are encoded. */
+typedef struct recipe {
+    const tn_encode_kernels *kernels;
+    const tn_scaled_plan    *plan;
+    bool               is_power;        /* scales are exponents: values are multiplied */
+    bool               inverts;         /* values may be divided by multiplying: what is 2^-42 or less is 0 */
+    tn_exponent_rules  exponent;
+    tn_scale_rules     scale;
+    tn_codes_kind      kind;
+    tn_codes_run       run;
+} recipe;
+
+/* What is chosen for the tiles of a block. */
+typedef struct desk {
+    uint32_t high[MOST + TN_ENCODE_SLACK], low[MOST + TN_ENCODE_SLACK];
+    uint32_t scale[MOST + TN_ENCODE_SLACK], zero[MOST + TN_ENCODE_SLACK];
+    float    factor[MOST + TN_ENCODE_SLACK], inverse[MOST + TN_ENCODE_SLACK], shift[MOST + TN_ENCODE_SLACK];
+    bool     is_far;            /* some are */
+    uint8_t  codes[FEWEST * LARGEST];
+} desk;
+
+/* --- what kernels can do ------------------------------------------------------------ */
+
+/* Normal numbers that are normal in float32, too. */
+static bool is_plain_float(const tn_number_spec *n)
+{
+    return n->kind == TN_NUMBER_FLOAT && (n->bias < 127 || (n->bias == 127 && n->mantissa_bits));
+}
+
+static bool is_short_integer(const tn_number_spec *n)
+{
+    return (n->kind == TN_NUMBER_INT || n->kind == TN_NUMBER_UINT) && n->bits <= 16;
+}
+
+static bool has_plain_number(const tn_datatype *d)
+{
+    return d->number.kind == TN_NUMBER_FLOAT ? is_plain_float(&d->number) && d->number.bits <= 16 : is_short_integer(&d->number);
+}
+
+static bool has_plain_scale(const tn_datatype *d)
+{
+    if (d->scope == TN_SCOPE_NONE)
+        return d->number.kind == TN_NUMBER_FLOAT;
+    if (d->scale.kind == TN_NUMBER_EXPONENT)
+        return !d->has_zero && !d->has_tensor_scale;
+    return is_plain_float(&d->scale) && (d->number.kind == TN_NUMBER_UINT) == d->has_zero &&
+           (!d->has_zero || is_plain_float(&d->zero) || (d->zero.kind == TN_NUMBER_INT && d->zero.bits <= 16));
+}
+
+static bool is_plain(const tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    return p->o.round == TN_ROUND_EVEN && p->o.mode != TN_SCALE_MSE && !d->of && !d->subtile && !d->offset_bits &&
+           has_plain_number(d) && has_plain_scale(d);
+}
+
+/* --- rules -------------------------------------------------------------------------- */
+
+static tn_float_rules float_rules(const tn_number_spec *n)
+{
+    unsigned m = n->mantissa_bits, shift = 23 - m, bias = (unsigned)n->bias;
+    bool rounds_to_even = m > 0;        /* a significand of one bit is odd: ties go up */
+    tn_float_rules r = {
+        .bits = n->bits, .shift = shift, .rebias = (127 - bias) << 23, .largest = n->maxfloat,
+        .has_minus_zero = n->type.specials != TN_SPECIALS_FNUZ,
+    };
+    if (shift) {
+        r.half = (UINT32_C(1) << (shift - 1)) - rounds_to_even;
+        r.odd = rounds_to_even;
+    }
+    r.half -= r.rebias;
+    if (bias < 127) {
+        r.one = UINT32_C(1) << m;
+        r.smallest = ldexpf(1, n->emin - (int)m);
+        r.normal = (128 - bias) << 23;
+        r.magic = r.normal + (shift << 23);
+    }
+    return r;
+}
+
+static tn_exponent_rules exponent_rules(const tn_datatype *d, tn_scale_mode mode)
+{
+    const tn_number_spec *n = &d->number;
+    int point = n->kind == TN_NUMBER_INT ? n->bits - 2 : 0;
+    return (tn_exponent_rules){ .bump = tn_scale_bump(n, mode), .offset = d->scale.bias - 127 - n->emax,
+                                .last = (1 << d->scale.exponent_bits) - 2, .inverse = 127 + point + d->scale.bias };
+}
+
+static tn_scale_rules scale_rules(const tn_datatype *d, float tensor_scale)
+{
+    const tn_number_spec *n = &d->number;
+    tn_scale_rules r = { .scale = float_rules(&d->scale), .tensor_scale = d->has_tensor_scale ? tensor_scale : 1,
+                         .top = n->kind == TN_NUMBER_FLOAT ? n->maxfloat : (float)n->maxint };
+    if (!d->has_zero)
+        return r;
+    r.zero_kind = d->zero.kind == TN_NUMBER_FLOAT ? TN_ZERO_FLOAT : TN_ZERO_INT;
+    r.zero_last = d->zero.maxint;
+    if (r.zero_kind == TN_ZERO_FLOAT)
+        r.zero = float_rules(&d->zero);
+    return r;
+}
+
+static tn_codes_kind kind_of(const tn_scaled_plan *p, bool is_power)
+{
+    const tn_datatype *d = p->d;
+    if (p->o.ggml)
+        return TN_CODES_GGML;
+    switch (d->number.kind) {
+    case TN_NUMBER_UINT: return d->zero.kind == TN_NUMBER_FLOAT ? TN_CODES_SHIFTED : TN_CODES_UINT;
+    case TN_NUMBER_INT:  return is_power ? TN_CODES_INT_POWER : TN_CODES_INT;
+    default:             return is_power ? TN_CODES_FLOAT_POWER : TN_CODES_FLOAT;
+    }
+}
+
+static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, float tensor_scale)
+{
+    const tn_datatype *d = p->d;
+    recipe r = { .kernels = k, .plan = p, .is_power = d->scope != TN_SCOPE_NONE && d->scale.kind == TN_NUMBER_EXPONENT };
+    if (r.is_power)
+        r.exponent = exponent_rules(d, p->o.mode);
+    else if (d->scope != TN_SCOPE_NONE)
+        r.scale = scale_rules(d, tensor_scale);
+    r.kind = kind_of(p, r.is_power || d->scope == TN_SCOPE_NONE);
+    r.run.most = d->number.maxint;
+    r.inverts = true;
+    if (d->number.kind == TN_NUMBER_FLOAT) {
+        r.run.number = float_rules(&d->number);
+        r.inverts = d->number.emin - d->number.mantissa_bits > -42;
+    }
+    return r;
+}
+
+/* --- numbers of parts ----------------------------------------------------------------- */
+
+/* Codes of tiles from number `first` on, which begins on a byte. */
+static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t first, const uint32_t *codes, size_t n)
+{
+    if (bits > 16) {
+        memcpy(part + 4 * first, codes, 4 * n);
+        return;
+    }
+    if (bits > 8) {
+        for (size_t i = 0; i < n; i++) {
+            uint16_t code = (uint16_t)codes[i];
+            memcpy(part + 2 * (first + i), &code, sizeof code);
+        }
+        return;
+    }
+    uint8_t bytes[MOST];
+    uint8_t *to = bits == 8 ? part + first : bytes;
+    for (size_t i = 0; i < n; i++)
+        to[i] = (uint8_t)codes[i];
+    if (bits < 8)
+        r->kernels->pack(part + first / 8 * bits, bytes, n, bits);
+}
+
+/* --- scales of tiles -------------------------------------------------------------------- */
+
+/* ggml's logarithm, which is rounded, makes the next power of two of what is just below: of 44 floats at most. */
+static void round_up_for_ggml(const tn_scaled_plan *p, uint32_t *bits, size_t tiles)
+{
+    const uint32_t mantissa = 0x7fffff, close = mantissa - 63;
+    for (size_t i = 0; i < tiles; i++) {
+        float a = tn_float_of(bits[i]);
+        if ((bits[i] & mantissa) >= close && isfinite(a) && tn_scale_exponent(p->d, &p->o, a) > ilogbf(a) - p->d->number.emax)
+            bits[i] = (bits[i] | mantissa) + 1;
+    }
+}
+
+/* Scales and zero points of tiles that lie one after another; false: not for kernels. */
+static bool choose_scales(const recipe *r, desk *w, const float *x, size_t tiles, size_t size)
+{
+    const tn_encode_kernels *k = r->kernels;
+    const tn_tile_scales to = { w->scale, w->factor, w->inverse, w->zero, w->shift };
+    if (r->scale.zero_kind == TN_ZERO_NONE)
+        k->largest(w->high, x, tiles, size);
+    else
+        k->ends(w->high, w->low, x, tiles, size);
+    if (r->plan->o.ggml)
+        round_up_for_ggml(r->plan, w->high, tiles);
+    memset(w->high + tiles, 0, TN_ENCODE_SLACK * sizeof *w->high);
+    memset(w->low + tiles, 0, TN_ENCODE_SLACK * sizeof *w->low);
+    unsigned found = r->is_power ? k->exponents(&r->exponent, w->high, tiles, &to)
+                                 : k->scales(&r->scale, w->high, w->low, tiles, &to);
+    w->is_far = found & TN_SCALES_FAR;
+    return !(found & TN_SCALES_SPECIAL);
+}
+
+static void put_scales(const recipe *r, const tn_tiles *tiles, size_t first, const desk *w, size_t n)
+{
+    put_numbers(r, tiles->scale, r->plan->scale.bits, first, w->scale, n);
+    if (r->plan->d->has_zero)
+        put_numbers(r, tiles->zero, r->plan->zero.bits, first, w->zero, n);
+}
+
+/* --- codes ------------------------------------------------------------------------------ */
+
+/* Codes of n values from number `first` on, which begins on a byte; at most a block. */
+static void put_codes(const recipe *r, const tn_tiles *tiles, size_t first, desk *w, size_t n, size_t size)
+{
+    const float *x = tiles->x + first;
+    unsigned bits = r->plan->data.bits;
+    tn_codes_run run = r->run;
+    run.size = size;
+    run.factor = w->factor;
+    run.inverse = r->inverts && !w->is_far ? w->inverse : NULL;
+    run.shift = w->shift;
+    run.zero = w->zero;
+    if (bits > 8) {
+        r->kernels->wide_codes[r->kind](tiles->data + 2 * first, x, n, &run);
+    } else if (bits == 8) {
+        r->kernels->codes[r->kind](tiles->data + first, x, n, &run);
+    } else {
+        r->kernels->codes[r->kind](w->codes, x, n, &run);
+        r->kernels->pack(tiles->data + first / 8 * bits, w->codes, n, bits);
+    }
+}
+
+/* What the codes of the group stand for, where values are divided. */
+static void take_scale(const recipe *r, const tn_tile_choice *choice, desk *w)
+{
+    const tn_datatype *d = r->plan->d;
+    float scale = d->scope == TN_SCOPE_NONE ? 1 : tn_scale_value(d, choice->scale, 0);
+    if (d->has_tensor_scale)
+        scale *= r->scale.tensor_scale;
+    w->factor[0] = scale == 0 ? INFINITY : scale;
+    w->inverse[0] = 1 / w->factor[0];
+    w->shift[0] = 0;
+    if (r->scale.zero_kind == TN_ZERO_FLOAT)
+        w->shift[0] = tn_spec_value(&d->zero, choice->zero);
+    else if (r->scale.zero_kind == TN_ZERO_INT)
+        w->zero[0] = (uint32_t)tn_spec_integer(&d->zero, choice->zero);
+    w->is_far = scale < 1 / FAR || scale > FAR || w->shift[0] > FAR;
+}
+
+/* What they stand for, where values are multiplied; false: the factor is none, and makes zeros. */
+static bool take_exponent(const recipe *r, const tn_tile_choice *choice, desk *w)
+{
+    int32_t field = r->exponent.inverse - (int32_t)choice->scale;
+    bool is_normal = field >= 1 && field <= 254;
+    w->factor[0] = is_normal ? tn_float_of((uint32_t)field << 23) : 0;
+    w->is_far = true;           /* there is no inverse */
+    return is_normal;
+}
+
+/* Values that have one scale, which is known. */
+static bool encode_chosen(const recipe *r, const tn_tiles *tiles, desk *w)
+{
+    size_t n = tiles->count * tiles->size;
+    bool fits = !r->is_power || take_exponent(r, tiles->choice, w);
+    if (!r->is_power)
+        take_scale(r, tiles->choice, w);
+    bool is_far = w->is_far;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t some = n - i < BLOCK ? n - i : BLOCK;
+        r->kernels->largest(w->high, tiles->x + i, 1, some);
+        float most = tn_float_of(w->high[0]);
+        if (!isfinite(most) || (most > 0 && !fits))
+            return false;
+        w->is_far = is_far || most > FAR;
+        put_codes(r, tiles, i, w, some, some);
+    }
+    return true;
+}
+
+static bool encode_one(const recipe *r, const tn_tiles *tiles, desk *w)
+{
+    if (!choose_scales(r, w, tiles->x, 1, tiles->size))
+        return false;
+    put_scales(r, tiles, 0, w, 1);
+    for (size_t i = 0; i < tiles->size; i += BLOCK) {
+        size_t some = tiles->size - i < BLOCK ? tiles->size - i : BLOCK;
+        put_codes(r, tiles, i, w, some, some);
+    }
+    return true;
+}
+
+/* Tiles of a power of two, a block at a time. */
+static bool encode_many(const recipe *r, const tn_tiles *tiles, desk *w)
+{
+    size_t size = tiles->size, per_block = BLOCK / size > FEWEST ? BLOCK / size : FEWEST;
+    for (size_t first = 0; first < tiles->count; first += per_block) {
+        size_t n = tiles->count - first < per_block ? tiles->count - first : per_block;
+        if (!choose_scales(r, w, tiles->x + first * size, n, size))
+            return false;
+        put_scales(r, tiles, first, w, n);
+        put_codes(r, tiles, first * size, w, n * size, size);
+    }
+    return true;
+}
+
+bool tn_scaled_encode_with(const tn_encode_kernels *k, const tn_scaled_plan *p, const tn_tiles *tiles)
+{
+    desk w;
+    recipe r = recipe_for(k, p, tiles->tensor_scale);
+    if (p->d->has_tensor_scale && !(tiles->tensor_scale > 0 && isfinite(tiles->tensor_scale)))
+        return false;
+    if (p->d->scope == TN_SCOPE_NONE || tiles->choice)
+        return encode_chosen(&r, tiles, &w);
+    if (tiles->count == 1)
+        return encode_one(&r, tiles, &w);
+    if (tiles->size < 2 || tiles->size > LARGEST || (tiles->size & (tiles->size - 1)))
+        return false;
+    return encode_many(&r, tiles, &w);
+}
+
+static bool encode(const tn_scaled_plan *p, const tn_tiles *tiles)
+{
+    return tn_scaled_encode_with(tn_encode_kernels_get(), p, tiles);
+}
+
+tn_tiles_encode_fn tn_scaled_encoder(const tn_scaled_plan *p)
+{
+    if (TN_HOST_ORDER != TN_LITTLE_ENDIAN)              /* codes are packed in words */
+        return NULL;
+    tn_tiles_encode_fn searcher = tn_scaled_searcher(p);
+    return searcher ? searcher : is_plain(p) ? encode : NULL;
+}
+
+tn_tile_range tn_scaled_range(const float *x, size_t n)
+{
+    tn_tile_range all = { 0 };
+    for (size_t i = 0; i < n; i += BLOCK) {
+        size_t some = n - i < BLOCK ? n - i : BLOCK;
+        uint32_t high, low;
+        tn_encode_kernels_get()->ends(&high, &low, x + i, 1, some);
+        tn_tile_range one = { .low = low >> 31 ? tn_float_of(low) : 0, .high = high >> 31 ? 0 : tn_float_of(high) };
+        if (!isfinite(one.low) || !isfinite(one.high))
+            one = tn_tile_range_of(x + i, some);
+        tn_tile_range_join(&all, &one);
+    }
+    return all;
+}

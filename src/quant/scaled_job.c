@@ -1,0 +1,215 @@
+/* quant/scaled_job.c - what is needed to work through a tensor: memory,
+ * casts, the ways to go. */
+#include "quant/scaled_job.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "tensor/array.h"
+
+enum { ITEM = 1 << 19 };        /* values a thread takes at a time, where tiles are small */
+
+typedef tn_scaled_job job;
+typedef tn_scaled_desk desk;
+typedef tn_scaled_finding finding;
+typedef tn_scaled_group group;
+
+/* --- ways -------------------------------------------------------------------------- */
+
+/* Whether pieces of groups need nothing but the group's scale and zero point. */
+static bool has_plain_pieces(const tn_scaled_plan *p)
+{
+    return !p->d->of && !p->d->offset_bits && p->d->number.kind != TN_NUMBER_CODEBOOK;
+}
+
+bool tn_scaled_streams(const tn_scaled_plan *p)
+{
+    return tn_scaled_is_flat(p) && (tn_scaled_pieces(p) == 1 || has_plain_pieces(p));
+}
+
+/* Items begin and end with a block, as rows do. */
+bool tn_scaled_turns(const tn_scaled_plan *p)
+{
+    uint64_t size = p->o.rotation.size, columns = tn_scaled_pieces(p) > 1 ? p->piece_columns : p->run * p->tile_columns;
+    return size && p->count && tn_scaled_streams(p) && (columns >= p->columns || columns % size == 0);
+}
+
+/* --- memory ------------------------------------------------------------------------- */
+
+/* One block, the widest elements first. */
+static tn_status set_desk(desk *w, size_t n, size_t turned, const size_t *windows, tn_error *err)
+{
+    size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 4 + sizeof(uint32_t) + 3, size = n * each;
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        size += windows[i];
+    uint8_t *p = w->block = malloc(size);
+    if (!p)
+        return tn_fail_nomem(err);
+    w->index = (uint64_t *)(void *)p;
+    w->elements = p += n * sizeof(uint64_t);
+    w->x = (float *)(void *)(p += n * sizeof(uint64_t));
+    w->y = w->x + n;
+    w->last[0] = w->y + n;
+    w->last[1] = w->last[0] + n;
+    w->tile = (tn_tile){ .x = w->x, .index = w->index, .code = (uint32_t *)(void *)(w->last[1] + n) };
+    w->tile.offset = (uint8_t *)(w->tile.code + n);
+    w->tile.meta = w->tile.offset + n;
+    w->tile.mask = w->tile.meta + n;
+    p = w->tile.mask + n;
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; p += windows[i++])
+        w->window[i] = p;
+    w->turned = turned ? malloc(2 * turned * sizeof *w->turned) : NULL;
+    w->made = turned && w->turned ? w->turned + turned : NULL;
+    return w->turned || !turned ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status set_finding(finding *f, size_t tiles, size_t bytes, tn_error *err)
+{
+    f->ranges = calloc(tiles, sizeof *f->ranges);
+    f->squares = calloc(tiles, sizeof *f->squares);
+    f->bytes = malloc(bytes + 1);
+    return f->ranges && f->squares && f->bytes ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status set_groups(job *j, tn_error *err)
+{
+    const tn_scaled_plan *p = &j->plan;
+    uint64_t tiles = p->outer * p->tiles_down * p->tiles_across * p->inner, bytes;
+    if (tn_scaled_pieces(p) == 1)
+        return TN_OK;
+    j->groups = tn_mul_u64(tiles, sizeof *j->groups, &bytes) && bytes <= SIZE_MAX ? calloc((size_t)tiles, sizeof *j->groups) : NULL;
+    return j->groups ? TN_OK : tn_fail_nomem(err);
+}
+
+/* Columns that a bundle of a flat plan has at most. */
+static uint64_t bundle_columns(const tn_scaled_plan *p)
+{
+    return tn_min_u64(tn_min_u64(p->run, p->tiles_across) * p->tile_columns, p->columns);
+}
+
+/* Bytes of each field that an item has at most, and its values. */
+static uint64_t window_sizes(const job *j, size_t *windows)
+{
+    const tn_scaled_plan *p = &j->plan;
+    bool pieces = tn_scaled_pieces(p) > 1;
+    uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : bundle_columns(p), rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
+        windows[i] = j->windows && p->fields[i].nbytes
+                     ? (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns) : rows * tn_scaled_byte_at(p, i, 0, columns)) : 0;
+    return rows * columns;
+}
+
+/* As many codes as tiles that are reported on together have at most. */
+static tn_status set_last(job *j, uint64_t n, tn_error *err)
+{
+    uint32_t codes[2];
+    unsigned bits = j->plan.data.bits < 8 ? j->plan.data.bits : tn_scaled_word(j->plan.data.bits);
+    tn_last_codes(j->plan.d, codes);
+    for (unsigned k = 0; k < 2; k++) {
+        j->last[k] = calloc(1, (size_t)tn_packed_bytes(n, bits));
+        if (!j->last[k])
+            return tn_fail_nomem(err);
+        for (uint64_t i = 0; i < n; i++)
+            tn_code_put(j->last[k], i, bits, codes[k]);
+    }
+    return TN_OK;
+}
+
+static tn_status set_up(job *j, tn_error *err)
+{
+    const tn_scaled_plan *p = &j->plan;
+    uint64_t size = p->piece_rows * p->piece_columns, n = size > TN_SCALED_LOOK ? size : TN_SCALED_LOOK;
+    size_t windows[TN_SCALED_FIELDS];
+    unsigned slots = tn_pool_slots(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
+    j->per_item = ITEM / (size * p->lanes * tn_min_u64(p->run, p->tiles_across)) + 1;
+    j->per_item = tn_min_u64(j->per_item, p->bundles);
+    uint64_t values = window_sizes(j, windows);
+    if (j->windows && tn_scaled_pieces(p) == 1 && bundle_columns(p) > n)
+        n = bundle_columns(p);
+    size_t given = !j->work->emit ? 0 : j->gives_values ? (size_t)values * j->given_size : windows[0];
+    size_t turned = !j->turns ? 0 : values > TN_SCALED_LOOK ? (size_t)values : TN_SCALED_LOOK;
+    j->desks = calloc(jobs, sizeof *j->desks);
+    j->findings = calloc(slots, sizeof *j->findings);
+    if (!j->desks || !j->findings)
+        return tn_fail_nomem(err);
+    tn_status status = TN_OK;
+    for (unsigned i = 0; i < jobs && status == TN_OK; i++)
+        status = set_desk(&j->desks[i], (size_t)n, turned, windows, err);
+    for (unsigned i = 0; i < slots && status == TN_OK; i++)
+        status = set_finding(&j->findings[i], (size_t)(p->run * p->lanes), given, err);
+    if (status == TN_OK && j->encode && j->work->report)
+        status = set_last(j, n, err);
+    return status ? status : set_groups(j, err);
+}
+
+void tn_scaled_job_free(job *j)
+{
+    if (!j)
+        return;
+    free(j->last[0]);
+    free(j->last[1]);
+    for (unsigned i = 0; j->desks && i < tn_pool_jobs(j->work->pool); i++) {
+        free(j->desks[i].block);
+        free(j->desks[i].turned);
+    }
+    for (unsigned i = 0; j->findings && i < tn_pool_slots(j->work->pool); i++) {
+        free(j->findings[i].ranges);
+        free(j->findings[i].squares);
+        free(j->findings[i].bytes);
+    }
+    free(j->desks);
+    free(j->findings);
+    free(j->groups);
+    free(j);
+}
+
+static size_t bytes_of(tn_dtype dtype)
+{
+    return tn_dtype_get(dtype)->bits / 8;
+}
+
+static tn_status set_casts(job *j, tn_error *err)
+{
+    const tn_scaled_work *w = j->work;
+    j->src_type = j->turns ? TN_FLOAT32 : w->src_type;
+    j->src_size = bytes_of(j->src_type);
+    tn_status status = tn_cast_plan_make(&j->widen, TN_FLOAT32, j->src_type, TN_HOST_ORDER, NULL, err);
+    if (status == TN_OK)
+        status = tn_cast_plan_make(&j->take, TN_FLOAT32, w->src_type, TN_HOST_ORDER, NULL, err);
+    if (status != TN_OK || !j->gives_values)
+        return status;
+    j->dst_type = j->turns ? TN_FLOAT32 : w->dst_type;
+    j->dst_size = bytes_of(j->dst_type);
+    j->given_size = bytes_of(w->dst_type);
+    status = tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, j->turns ? NULL : w->cast, err);
+    return status ? status : tn_cast_plan_make(&j->give, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
+}
+
+/* Packed numbers that no item has for itself are put into bytes that are 0. */
+static void clear_parts(const job *j)
+{
+    for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
+        const tn_scaled_field *field = &j->plan.fields[i];
+        bool of_items = j->windows && (i == 0 || tn_scaled_pieces(&j->plan) == 1);
+        if (field->data && field->bits < 8 && !of_items)
+            memset(field->data, 0, (size_t)field->nbytes);
+    }
+}
+
+tn_status tn_scaled_job_new(const tn_scaled_work *work, job **made, tn_error *err)
+{
+    const tn_scaled_plan *p = work->plan;
+    job *j = *made = calloc(1, sizeof *j);      /* cast plans: too large for a stack */
+    if (!j)
+        return tn_fail_nomem(err);
+    *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p), .turns = tn_scaled_turns(p),
+                .gives_values = tn_dtype_get(work->dst_type) && (work->dst || work->emit) };
+    j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
+    j->encode = j->decode ? tn_scaled_encoder(p) : NULL;
+    clear_parts(j);
+    j->stores = p->o.store != TN_UNKNOWN;
+    tn_status status = j->stores ? tn_datatype_store_codes(p->d, p->o.store, j->stored, err) : TN_OK;
+    if (status == TN_OK)
+        status = set_casts(j, err);
+    return status ? status : set_up(j, err);
+}

@@ -1,0 +1,77 @@
+/* quant/scaled_job.h - a tensor that is being encoded: what scaled_job.c
+ * sets up and scaled_run.c works with. */
+#ifndef TN_QUANT_SCALED_JOB_H
+#define TN_QUANT_SCALED_JOB_H
+
+#include "base/pool.h"
+#include "quant/scaled_fast.h"
+
+enum { TN_SCALED_LOOK = 16384 };        /* values a thread looks at for the scale of the tensor */
+
+/* A group of values that is too large to be held. */
+typedef struct tn_scaled_group {
+    tn_tile_range range;
+    double   squares, least;    /* errors of the choice that is being tried, of the best one */
+    uint64_t best;
+} tn_scaled_group;
+
+/* What one thread works with. */
+typedef struct tn_scaled_desk {
+    void     *block;            /* all of this: */
+    float    *x, *y;
+    uint64_t *index;
+    uint8_t  *elements;         /* on their way to or from float32 */
+    tn_tile   tile;
+    tn_scaled_plan view;        /* the plan with windows for what it has no memory for */
+    uint8_t  *window[TN_SCALED_FIELDS];
+    float    *last[2];          /* what the last numbers on both sides would be */
+    const uint8_t *src;         /* where values come from... */
+    uint64_t  src_first;        /* ...from this element on */
+    float    *turned, *made;    /* values of an item, rotated, and what they become */
+    uint8_t  *dst;              /* where values go, or NULL... */
+    uint64_t  dst_first;        /* ...from this element on */
+} tn_scaled_desk;
+
+/* What one item hands on, in order. */
+typedef struct tn_scaled_finding {
+    uint8_t         *bytes;     /* codes or values that are handed out */
+    size_t           nbytes;
+    tn_scaled_report report;
+    tn_tile_range    range;     /* of some of the tensor */
+    tn_tile_range   *ranges;    /* of each tile's piece */
+    double          *squares;
+} tn_scaled_finding;
+
+/* A tensor that is being encoded. */
+typedef struct tn_scaled_job {
+    const tn_scaled_work *work;
+    tn_scaled_plan plan;
+    bool           turns;       /* items are rotated: tiles see nothing but float32 */
+    tn_dtype       src_type, dst_type;          /* that tiles see */
+    size_t         src_size, dst_size, given_size;      /* bytes of an element: of those, and of what is given */
+    tn_cast_plan   widen, narrow;               /* from and to float32 */
+    tn_cast_plan   take, give;                  /* the same, where items are rotated */
+    tn_tiles_encode_fn encode;  /* the fast ways, or NULL both */
+    tn_tiles_decode_fn decode;
+    bool           stores;      /* codes are handed on as... */
+    uint8_t        stored[256]; /* ...the codes of the numbers that they are in another type */
+    uint8_t       *last[2];     /* nothing but codes of the last numbers on both sides, for reports */
+    bool           windows;     /* what is missing of the parts is there while an item is worked on */
+    bool           gives_values;
+    tn_scaled_desk *desks;
+    tn_scaled_finding *findings;
+    uint64_t       per_item;    /* bundles, where tiles are whole */
+    tn_status    (*step)(const struct tn_scaled_job *j, tn_scaled_desk *w, tn_scaled_finding *f, const tn_scaled_place *at, uint64_t k,
+                         tn_error *err);
+    uint64_t       trial;
+    tn_tile_range  range;       /* of the tensor, where it has a scale beside those of tiles: */
+    uint32_t       tscale;
+    float          tensor_scale;
+    tn_scaled_group *groups;    /* one a tile, where tiles are not whole */
+} tn_scaled_job;
+
+/* To be freed after a failure too. */
+tn_status tn_scaled_job_new(const tn_scaled_work *work, tn_scaled_job **job, tn_error *err);
+void      tn_scaled_job_free(tn_scaled_job *job);       /* NULL is allowed */
+
+#endif

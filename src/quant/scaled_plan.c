@@ -1,0 +1,452 @@
+/* quant/scaled_plan.c - a tensor cut into tiles, and where the codes of
+ * each lie in its parts. */
+#include "quant/scaled_plan.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "tensor/array.h"
+
+enum {
+    BUNDLE = 16384,             /* values, where there are as many */
+    LANES = 64,
+    ON_BYTES = 8,               /* as many numbers of any width end on a byte */
+    UNSCALED_COLUMNS = 4096     /* there are no tiles: any number that ends on a byte */
+};
+
+/* --- geometry -------------------------------------------------------------------- */
+
+static uint64_t extent(const tn_scaled_plan *p, uint32_t from, uint32_t to)
+{
+    uint64_t n = 1;
+    for (uint32_t i = from; i < to; i++)
+        n *= (uint64_t)p->shape[i];
+    return n;
+}
+
+/* Values along a tiled dimension, with what is left out; `all` where the tile says so. */
+static uint64_t tile_extent(const tn_datatype *d, uint32_t i, uint64_t all)
+{
+    uint64_t n = d->tile[i];
+    if (d->of && n)
+        n = n / d->keep * d->of;
+    if (n && (n < all || d->subtile))
+        return n;
+    return d->of ? tn_div_up_u64(all, d->of) * d->of : all;         /* what would pad it has no part in anything */
+}
+
+static void see_as_matrix(tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    uint32_t first = d->dim < 0 ? p->rank - (uint32_t)-d->dim : (uint32_t)d->dim;
+    if (d->dims == 0) {
+        p->outer = 1;
+        p->rows = p->rank ? extent(p, 0, p->rank - 1) : 1;
+        p->columns = p->last;
+        p->inner = 1;
+    } else {
+        p->outer = extent(p, 0, first);
+        p->rows = d->dims == 2 ? (uint64_t)p->shape[first] : 1;
+        p->columns = (uint64_t)p->shape[first + d->dims - 1];
+        p->inner = extent(p, first + d->dims, p->rank);
+    }
+}
+
+static void cut_into_tiles(tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    p->tile_rows = d->dims == 2 ? tile_extent(d, 0, p->rows) : d->scope == TN_SCOPE_TENSOR ? p->rows : 1;
+    p->tile_columns = d->dims ? tile_extent(d, d->dims - 1, p->columns)
+                              : d->scope == TN_SCOPE_TENSOR ? p->columns : tn_min_u64(p->columns, UNSCALED_COLUMNS);
+    p->tiles_down = tn_div_up_u64(p->rows, p->tile_rows);
+    p->tiles_across = tn_div_up_u64(p->columns, p->tile_columns);
+}
+
+/* In whole rows, or in parts of a row that end on a byte and with a group. */
+static void cut_into_pieces(tn_scaled_plan *p)
+{
+    p->piece_columns = tn_min_u64(p->tile_columns, TN_TILE_MAX);
+    p->piece_rows = p->tile_columns > TN_TILE_MAX ? 1 : tn_min_u64(p->tile_rows, TN_TILE_MAX / p->tile_columns);
+    p->pieces_down = tn_div_up_u64(p->tile_rows, p->piece_rows);
+    p->pieces_across = tn_div_up_u64(p->tile_columns, p->piece_columns);
+}
+
+static void bundle_tiles(tn_scaled_plan *p)
+{
+    uint64_t size = p->piece_rows * p->piece_columns, some = tn_div_up_u64(BUNDLE, size * ON_BYTES) * ON_BYTES;
+    p->lanes = p->inner == 1 ? 1 : tn_min_u64(tn_min_u64(LANES, some), p->last);
+    p->run = tn_div_up_u64(some, p->lanes * ON_BYTES) * ON_BYTES;
+    p->runs = tn_div_up_u64(p->tiles_across, p->run);
+    p->lanes_across = p->inner == 1 ? 1 : tn_div_up_u64(p->last, p->lanes);
+    p->bundles = p->outer * p->tiles_down * p->runs * (p->inner == 1 ? 1 : p->inner / p->last) * p->lanes_across;
+}
+
+/* --- parts -------------------------------------------------------------------------- */
+
+static tn_scaled_field *field_of(tn_scaled_plan *p, const char *role)
+{
+    return strcmp(role, "data") == 0 ? &p->data : strcmp(role, "scale") == 0 ? &p->scale :
+           strcmp(role, "tscale") == 0 ? &p->tscale : strcmp(role, "zero") == 0 ? &p->zero :
+           strcmp(role, "offset") == 0 ? &p->offset : strcmp(role, "meta") == 0 ? &p->meta : &p->mask;
+}
+
+static void set_widths(tn_scaled_plan *p)
+{
+    const tn_datatype *d = p->d;
+    p->data.bits = d->number.bits < 8 && p->o.unpacked ? 8 : d->number.bits;
+    p->scale.bits = d->scale.bits;
+    p->tscale.bits = d->tensor_scale.bits;
+    p->zero.bits = d->zero.bits;
+    p->offset.bits = d->offset_bits;
+    p->meta.bits = d->codebook.meta_bits;
+    p->mask.bits = 1;
+}
+
+static tn_status set_parts(tn_scaled_plan *p, const tn_scaled_shapes *shapes, void *const *parts, tn_error *err)
+{
+    for (uint32_t i = 0; i < shapes->count; i++) {
+        const tn_scaled_part *part = &shapes->parts[i];
+        bool plain = p->o.unpacked && i == 0;
+        tn_scaled_field *field = field_of(p, part->role);
+        tn_status status = tn_shape_nbytes(plain ? part->plain_dtype : part->dtype, part->rank,
+                                           plain ? part->plain_shape : part->shape, &field->nbytes);
+        if (status != TN_OK)
+            return tn_fail(err, status, TN_NO_OFFSET, "the part %s is too large", part->role);
+        field->data = parts ? parts[i] : NULL;
+    }
+    return TN_OK;
+}
+
+tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t rank, const int64_t *shape,
+                              const tn_scaled_options *o, void *const *parts, tn_error *err)
+{
+    tn_scaled_shapes shapes;
+    *p = (tn_scaled_plan){ .d = d, .o = *o, .rank = rank, .shape = shape };
+    tn_status status = tn_scaled_shapes_for(d, rank, shape, &shapes, err);
+    if (status == TN_OK && (status = tn_shape_count(rank, shape, &p->count)) != TN_OK)
+        return tn_fail(err, status, TN_NO_OFFSET, "the tensor is too large");
+    set_widths(p);
+    if (status == TN_OK)
+        status = set_parts(p, &shapes, parts, err);
+    if (status != TN_OK || p->count == 0)
+        return status;
+    p->last = rank ? (uint64_t)shape[rank - 1] : 1;
+    see_as_matrix(p);
+    cut_into_tiles(p);
+    cut_into_pieces(p);
+    bundle_tiles(p);
+    p->slots = d->of && !o->unpacked ? tn_div_up_u64(p->columns, d->of) * d->keep : p->columns;
+    return TN_OK;
+}
+
+/* --- tiles ---------------------------------------------------------------------------- */
+
+/* Where a bundle begins, and its size. */
+typedef struct corner {
+    uint64_t outer, down, across, inner;
+    uint64_t run, lanes;
+} corner;
+
+static corner corner_of(const tn_scaled_plan *p, uint64_t bundle)
+{
+    corner c;
+    uint64_t lane = bundle % p->lanes_across * p->lanes;
+    bundle /= p->lanes_across;
+    uint64_t inner_rows = p->inner == 1 ? 1 : p->inner / p->last;
+    c.inner = bundle % inner_rows * p->last + lane;
+    bundle /= inner_rows;
+    if (p->inner == 1)
+        c.inner = 0;
+    c.lanes = p->inner == 1 ? 1 : tn_min_u64(p->lanes, p->last - lane);
+    c.across = bundle % p->runs * p->run;
+    c.run = tn_min_u64(p->run, p->tiles_across - c.across);
+    bundle /= p->runs;
+    c.down = bundle % p->tiles_down;
+    c.outer = bundle / p->tiles_down;
+    return c;
+}
+
+uint64_t tn_scaled_bundle_tiles(const tn_scaled_plan *p, uint64_t bundle)
+{
+    corner c = corner_of(p, bundle);
+    return c.run * c.lanes;
+}
+
+tn_scaled_place tn_scaled_place_at(const tn_scaled_plan *p, uint64_t bundle, uint64_t k, uint64_t piece)
+{
+    corner c = corner_of(p, bundle);
+    uint64_t row = piece / p->pieces_across * p->piece_rows, column = piece % p->pieces_across * p->piece_columns;
+    return (tn_scaled_place){
+        .outer = c.outer, .down = c.down, .across = c.across + k / c.lanes, .inner = c.inner + k % c.lanes,
+        .row = row, .column = column,
+        .rows = tn_min_u64(p->piece_rows, p->tile_rows - row), .columns = tn_min_u64(p->piece_columns, p->tile_columns - column),
+    };
+}
+
+uint64_t tn_scaled_tile_number(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    return ((at->outer * p->tiles_down + at->down) * p->tiles_across + at->across) * p->inner + at->inner;
+}
+
+/* Of so many things along the columns: the number of one in all of them. */
+static uint64_t element_of(const tn_scaled_plan *p, const tn_scaled_place *at, uint64_t row, uint64_t column, uint64_t columns)
+{
+    return ((at->outer * p->rows + at->down * p->tile_rows + at->row + row) * columns + column) * p->inner + at->inner;
+}
+
+tn_scaled_row tn_scaled_row_at(const tn_scaled_plan *p, const tn_scaled_place *at, uint64_t row)
+{
+    uint64_t column = at->across * p->tile_columns + at->column, in_tensor = at->down * p->tile_rows + at->row + row;
+    if (in_tensor >= p->rows || column >= p->columns)
+        return (tn_scaled_row){ 0, 0 };
+    return (tn_scaled_row){ element_of(p, at, row, column, p->columns), tn_min_u64(at->columns, p->columns - column) };
+}
+
+/* --- numbers of a field ------------------------------------------------------------------ */
+
+/* Bytes `step` apart hold packed numbers; number `i` of them. */
+static void put_packed(uint8_t *data, uint64_t step, uint64_t i, unsigned bits, uint32_t code)
+{
+    uint8_t *byte = data + tn_packed_byte(i, bits) * step;
+    unsigned bit = tn_packed_bit(i, bits), word = code << bit;
+    *byte = (uint8_t)(*byte | word);
+    if (bit + bits > 8)
+        byte[step] = (uint8_t)(byte[step] | word >> 8);
+}
+
+static uint32_t get_packed(const uint8_t *data, uint64_t step, uint64_t i, unsigned bits)
+{
+    const uint8_t *byte = data + tn_packed_byte(i, bits) * step;
+    unsigned bit = tn_packed_bit(i, bits), word = *byte;
+    if (bit + bits > 8)
+        word |= (unsigned)byte[step] << 8;
+    return word >> bit & ((1u << bits) - 1);
+}
+
+/* Element e of data, whose rows of `last` begin on a byte. */
+static uint8_t *data_row(const tn_scaled_plan *p, uint64_t element, uint64_t last)
+{
+    return p->data.data + (element / last * tn_packed_bytes(last, p->data.bits) - p->data.from);
+}
+
+/* A number that is not packed, and the element of its window that this is. */
+static uint64_t in_window(const tn_scaled_field *field, uint64_t i)
+{
+    return i - field->from / (tn_scaled_word(field->bits) / 8);
+}
+
+static void put_code(const tn_scaled_plan *p, uint64_t element, uint64_t last, uint32_t code)
+{
+    if (p->data.bits < 8)
+        put_packed(data_row(p, element, last), 1, element % last, p->data.bits, code);
+    else
+        tn_code_put(p->data.data, in_window(&p->data, element), tn_scaled_word(p->data.bits), code);
+}
+
+static uint32_t get_code(const tn_scaled_plan *p, uint64_t element, uint64_t last)
+{
+    if (p->data.bits < 8)
+        return get_packed(data_row(p, element, last), 1, element % last, p->data.bits);
+    return (uint32_t)tn_code_get(p->data.data, in_window(&p->data, element), tn_scaled_word(p->data.bits));
+}
+
+/* Where the packed numbers of this tile's row of tiles begin. */
+static uint8_t *tile_row(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
+{
+    uint64_t bytes = tn_packed_bytes(p->tiles_across, field->bits);
+    return field->data + ((at->outer * p->tiles_down + at->down) * bytes * p->inner + at->inner - field->from);
+}
+
+/* A number a tile: scales and zero points. */
+static void put_number(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at, uint32_t code)
+{
+    if (field->bits < 8)
+        put_packed(tile_row(p, field, at), p->inner, at->across, field->bits, code);
+    else
+        tn_code_put(field->data, in_window(field, tn_scaled_tile_number(p, at)), tn_scaled_word(field->bits), code);
+}
+
+static uint32_t get_number(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
+{
+    if (field->bits < 8)
+        return get_packed(tile_row(p, field, at), p->inner, at->across, field->bits);
+    return (uint32_t)tn_code_get(field->data, in_window(field, tn_scaled_tile_number(p, at)), tn_scaled_word(field->bits));
+}
+
+/* Numbers of subtiles, each tile's on bytes of its own. */
+static uint8_t *tile_bytes(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
+{
+    uint64_t units = tn_tile_units(p->d, (size_t)(p->tile_rows * p->tile_columns));
+    uint64_t bytes = tn_packed_bytes(units, field->bits);
+    uint64_t tile = (at->outer * p->tiles_down + at->down) * p->tiles_across + at->across;
+    return field->data + (tile * bytes * p->inner + at->inner - field->from);
+}
+
+/* The number of a piece's first subtile in its tile. */
+static uint64_t first_unit(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    size_t before = (size_t)(at->row * p->tile_columns + at->column);
+    return p->d->subtile && before ? tn_tile_units(p->d, before) : 0;
+}
+
+static bool is_first_piece(const tn_scaled_place *at)
+{
+    return at->row == 0 && at->column == 0;
+}
+
+static void put_units(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at, const uint8_t *unit, size_t n)
+{
+    if (!field->data || (!p->d->subtile && !is_first_piece(at)))
+        return;
+    uint8_t *data = tile_bytes(p, field, at);
+    for (size_t u = 0; u < n; u++)
+        put_packed(data, p->inner, first_unit(p, at) + u, field->bits, unit[u]);
+}
+
+static void get_units(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at, uint8_t *unit, size_t n)
+{
+    if (!field->data) {
+        memset(unit, 0, n);
+        return;
+    }
+    const uint8_t *data = tile_bytes(p, field, at);
+    for (size_t u = 0; u < n; u++)
+        unit[u] = (uint8_t)get_packed(data, p->inner, first_unit(p, at) + u, field->bits);
+}
+
+/* --- pieces -------------------------------------------------------------------------------- */
+
+/* The piece's first column in the tensor. */
+static uint64_t column_of(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    return at->across * p->tile_columns + at->column;
+}
+
+static uint8_t *mask_row(const tn_scaled_plan *p, const tn_scaled_place *at)
+{
+    return p->mask.data + (at->outer * tn_packed_bytes(p->columns, 1) * p->inner + at->inner - p->mask.from);
+}
+
+/* How long the rows of sparse data are: slots, where they lie along the last dimension. */
+static uint64_t data_last(const tn_scaled_plan *p)
+{
+    uint32_t dim = p->d->dim < 0 ? p->rank - (uint32_t)-p->d->dim : (uint32_t)p->d->dim;
+    return dim + 1 == p->rank ? p->slots : p->last;
+}
+
+/* A piece with a mask has one row. */
+static void put_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, const tn_tile *t)
+{
+    const tn_datatype *d = p->d;
+    uint64_t first = column_of(p, at), n = tn_scaled_row_at(p, at, 0).n, last = data_last(p);
+    for (uint64_t i = 0; i < n; i++)
+        put_packed(mask_row(p, at), p->inner, first + i, 1, t->mask[i]);
+    for (uint64_t g = 0; g < tn_div_up_u64(n, d->of); g++) {
+        const uint32_t *slot = t->code + g * d->keep;
+        uint64_t begin = (first / d->of + g) * d->keep;
+        for (unsigned k = 0; k < d->keep && !p->o.unpacked; k++)
+            put_code(p, element_of(p, at, 0, begin + k, p->slots), last, slot[k]);
+        for (uint64_t i = g * d->of; i < tn_min_u64(n, (g + 1) * d->of) && p->o.unpacked; i++)
+            put_code(p, element_of(p, at, 0, first + i, p->columns), last, t->mask[i] ? *slot++ : 0);
+    }
+}
+
+static void get_sparse(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *t)
+{
+    const tn_datatype *d = p->d;
+    uint64_t first = column_of(p, at), n = tn_scaled_row_at(p, at, 0).n, last = data_last(p);
+    memset(t->code, 0, t->n / d->of * d->keep * sizeof *t->code);
+    for (uint64_t i = 0; i < t->n; i++)
+        t->mask[i] = i < n ? (uint8_t)get_packed(mask_row(p, at), p->inner, first + i, 1) : 0;
+    for (uint64_t g = 0; g < tn_div_up_u64(n, d->of); g++) {
+        uint32_t *slot = t->code + g * d->keep;
+        uint64_t begin = (first / d->of + g) * d->keep;
+        for (unsigned k = 0; k < d->keep && !p->o.unpacked; k++)
+            slot[k] = get_code(p, element_of(p, at, 0, begin + k, p->slots), last);
+        unsigned used = 0;
+        for (uint64_t i = g * d->of; i < tn_min_u64(n, (g + 1) * d->of) && p->o.unpacked; i++)
+            if (t->mask[i] && used < d->keep)
+                slot[used++] = get_code(p, element_of(p, at, 0, first + i, p->columns), last);
+    }
+}
+
+void tn_scaled_put_choice(const tn_scaled_plan *p, const tn_scaled_place *at, uint32_t scale, uint32_t zero)
+{
+    if (p->scale.data && is_first_piece(at))
+        put_number(p, &p->scale, at, scale);
+    if (p->zero.data && is_first_piece(at))
+        put_number(p, &p->zero, at, zero);
+}
+
+void tn_scaled_put(const tn_scaled_plan *p, const tn_scaled_place *at, const tn_tile *t)
+{
+    size_t units = tn_tile_units(p->d, t->n);
+    tn_scaled_put_choice(p, at, t->scale, t->zero);
+    put_units(p, &p->offset, at, t->offset, units);
+    put_units(p, &p->meta, at, t->meta, units);
+    if (p->d->of) {
+        put_sparse(p, at, t);
+        return;
+    }
+    for (uint64_t r = 0; r < at->rows; r++) {
+        tn_scaled_row row = tn_scaled_row_at(p, at, r);
+        for (uint64_t i = 0; i < row.n; i++)
+            put_code(p, row.first + i * p->inner, p->last, t->code[r * at->columns + i]);
+    }
+}
+
+void tn_scaled_get(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *t)
+{
+    t->n = (size_t)(at->rows * at->columns);
+    size_t units = tn_tile_units(p->d, t->n);
+    t->scale = p->scale.data ? get_number(p, &p->scale, at) : 0;
+    t->zero = p->zero.data ? get_number(p, &p->zero, at) : 0;
+    get_units(p, &p->offset, at, t->offset, units);
+    get_units(p, &p->meta, at, t->meta, units);
+    if (p->d->of) {
+        get_sparse(p, at, t);
+        return;
+    }
+    for (uint64_t r = 0; r < at->rows; r++) {
+        tn_scaled_row row = tn_scaled_row_at(p, at, r);
+        for (uint64_t i = 0; i < at->columns; i++)
+            t->code[r * at->columns + i] = i < row.n ? get_code(p, row.first + i * p->inner, p->last) : 0;
+    }
+}
+
+/* --- flat plans ------------------------------------------------------------------------- */
+
+static uint64_t number_bytes(const tn_scaled_field *field, uint64_t n)
+{
+    return field->bits < 8 ? tn_packed_bytes(n, field->bits) : n * (tn_scaled_word(field->bits) / 8);
+}
+
+/* Bytes of the numbers for the first columns of a row. */
+static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
+{
+    const tn_scaled_field *field = &p->fields[i];
+    uint64_t tiles = tn_div_up_u64(columns, p->tile_columns);
+    if (field == &p->data)
+        return number_bytes(field, p->d->of && !p->o.unpacked ? tn_div_up_u64(columns, p->d->of) * p->d->keep : columns);
+    if (field == &p->scale || field == &p->zero)
+        return number_bytes(field, tiles);
+    if (field == &p->mask)
+        return tn_packed_bytes(columns, 1);
+    return tiles * tn_packed_bytes(tn_tile_units(p->d, (size_t)(p->tile_rows * p->tile_columns)), field->bits);
+}
+
+uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column)
+{
+    return row * bytes_for(p, field, p->columns) + bytes_for(p, field, column);
+}
+
+float tn_scaled_tensor_scale(const tn_scaled_plan *p)
+{
+    if (!p->tscale.data)
+        return 1;
+    return tn_spec_value(&p->d->tensor_scale, (uint32_t)tn_code_get(p->tscale.data, 0, tn_scaled_word(p->tscale.bits)));
+}
+
+void tn_scaled_put_tensor_scale(const tn_scaled_plan *p, uint32_t code)
+{
+    tn_code_put(p->tscale.data, 0, tn_scaled_word(p->tscale.bits), code);
+}

@@ -1,0 +1,312 @@
+/* reorder/layout_block.c - tn_reorder_block(): the shortest way for one block.
+ *
+ * A block is first made as simple as it can be: dimensions of one element go,
+ * those that lie alike on both sides become one, elements become wider.  What
+ * remains is rows that lie alike, a transpose, or elements at any distance. */
+#include <string.h>
+
+#include "tensor/code.h"
+#include "reorder/layout_plan.h"
+
+enum { CHUNK = 64 };            /* elements */
+
+/* --- making it simple ----------------------------------------------------- */
+
+static uint64_t distance(int64_t stride)
+{
+    return stride < 0 ? -(uint64_t)stride : (uint64_t)stride;
+}
+
+/* Widest steps of dst first. */
+static void insert(tn_plan *p, tn_plan_dim d)
+{
+    uint32_t i = p->rank++;
+    for (; i > 0 && distance(p->dims[i - 1].dst) < distance(d.dst); i--)
+        p->dims[i] = p->dims[i - 1];
+    p->dims[i] = d;
+}
+
+/* False: there is nothing to do. */
+static bool take_dims(tn_plan *p, uint32_t rank, const tn_reorder_dim *dims)
+{
+    for (uint32_t i = 0; i < rank; i++) {
+        tn_plan_dim d = { .extent = dims[i].dst_extent, .copy = dims[i].src_extent, .dst = dims[i].dst_stride,
+                          .src = dims[i].src_stride };
+        if (d.extent == 0)
+            return false;
+        d.copy = d.copy > d.extent ? d.extent : d.copy;
+        if (d.extent == 1 && d.copy == 1)
+            continue;
+        if (d.dst < 0 && d.copy == d.extent) {          /* from the other end */
+            p->dst += (d.extent - 1) * d.dst * (int64_t)p->size;
+            p->src += (d.extent - 1) * d.src * (int64_t)p->size;
+            d.dst = -d.dst;
+            d.src = -d.src;
+        }
+        insert(p, d);
+    }
+    return true;
+}
+
+static void join_dims(tn_plan *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->rank; i++) {
+        tn_plan_dim d = p->dims[i], *outer = n ? &p->dims[n - 1] : NULL;
+        int64_t dst, src;
+        if (outer && d.copy == d.extent && !__builtin_mul_overflow(d.dst, d.extent, &dst) && dst == outer->dst &&
+            !__builtin_mul_overflow(d.src, d.extent, &src) && src == outer->src)
+            *outer = (tn_plan_dim){ outer->extent * d.extent, outer->copy * d.extent, d.dst, d.src };
+        else
+            p->dims[n++] = d;
+    }
+    p->rank = n;
+}
+
+static bool is_padded(const tn_plan *p)
+{
+    for (uint32_t i = 0; i < p->rank; i++)
+        if (p->dims[i].copy < p->dims[i].extent)
+            return true;
+    return false;
+}
+
+/* The last dimension, if it is a row on both sides, without padding. */
+static tn_plan_dim *whole_row(tn_plan *p)
+{
+    tn_plan_dim *last = p->rank ? &p->dims[p->rank - 1] : NULL;
+    return last && last->dst == 1 && last->src == 1 && last->copy == last->extent ? last : NULL;
+}
+
+/* Strides of all dimensions but the last in another unit, if all are whole. */
+static bool change_unit(tn_plan *p, int64_t multiply, int64_t divide)
+{
+    for (uint32_t i = 0; i + 1 < p->rank; i++)
+        if (p->dims[i].dst % divide || p->dims[i].src % divide)
+            return false;
+    for (uint32_t i = 0; i + 1 < p->rank; i++) {
+        p->dims[i].dst = p->dims[i].dst / divide * multiply;
+        p->dims[i].src = p->dims[i].src / divide * multiply;
+    }
+    return true;
+}
+
+/* Elements narrower than a byte that lie in whole bytes become bytes. */
+static void pack_to_bytes(tn_plan *p)
+{
+    tn_plan_dim *row = whole_row(p);
+    int64_t group = p->bits == 4 ? 2 : p->bits % 2 ? 8 : 4;     /* elements in whole bytes */
+    int64_t bytes = group * p->bits / 8;
+    if (!row || row->extent % group || (is_padded(p) && 8 % p->bits) || !change_unit(p, bytes, group))
+        return;
+    row->extent = row->copy = row->extent / group * bytes;
+    p->size = 1;
+}
+
+/* A short row that is as long as a wider element becomes one. */
+static void widen(tn_plan *p)
+{
+    tn_plan_dim *row = whole_row(p);
+    int64_t size = row && row->extent <= TN_MAX_ELEMENT ? row->extent * (int64_t)p->size : 0;
+    if (size == 0 || size > TN_MAX_ELEMENT || (size & (size - 1)) || !change_unit(p, 1, row->extent))
+        return;
+    p->rank--;
+    p->size = (size_t)size;
+}
+
+static void set_fill(tn_plan *p, const void *fill)
+{
+    size_t period = p->size ? p->size : p->bits;
+    if (!fill)
+        return;
+    if (p->size)
+        memcpy(p->fill, fill, period);
+    else
+        for (unsigned i = 0; i < 8; i++)
+            tn_packed_put(p->fill, i, p->bits, *(const uint8_t *)fill);
+    for (size_t i = period; i < TN_LINE; i++)
+        p->fill[i] = p->fill[i - period];
+}
+
+/* --- choosing --------------------------------------------------------------------- */
+
+/* The dimension along which src lies densely, brought next to the last; false: there is none. */
+static bool bring_source_row(tn_plan *p)
+{
+    for (uint32_t i = p->rank - 1; i-- > 0; ) {
+        tn_plan_dim d = p->dims[i];
+        if (d.src != 1)
+            continue;
+        memmove(&p->dims[i], &p->dims[i + 1], (p->rank - 2 - i) * sizeof d);
+        p->dims[p->rank - 2] = d;
+        return true;
+    }
+    return false;
+}
+
+static void set_leaf(tn_plan *p, tn_leaf leaf, uint32_t rank)
+{
+    p->leaf = leaf;
+    p->leaf_rank = rank;
+}
+
+static void choose(tn_plan *p)
+{
+    const tn_plan_dim *last = &p->dims[p->rank - 1];
+    set_leaf(p, tn_leaf_strided, 1);
+    if (last->dst != 1)
+        return;
+    if (last->src == 1) {
+        set_leaf(p, p->size ? tn_leaf_row : tn_leaf_row_packed, 1);
+        if (p->size && tn_plan_weave(p))
+            set_leaf(p, tn_leaf_weave, 2);
+        else if (p->size && tn_rows_need_stage(p))
+            set_leaf(p, tn_leaf_rows_staged, 2);
+    } else if (bring_source_row(p)) {
+        set_leaf(p, p->size ? tn_leaf_transpose : tn_leaf_transpose_packed, 2);
+        if (p->size && tn_plan_weave(p))
+            set_leaf(p, tn_leaf_weave, 2);
+        else if (p->size && tn_transpose_needs_stage(p))
+            set_leaf(p, tn_leaf_transpose_staged, 2);
+    }
+}
+
+/* --- running ---------------------------------------------------------------- */
+
+/* All dimensions from `d` on. */
+static void fill_box(const tn_plan *p, uint32_t d, int64_t at)
+{
+    if (d >= p->rank)
+        tn_plan_fill(p, at, 1);
+    else if (d >= p->dense)
+        tn_plan_fill(p, at, p->dims[d].extent * p->dims[d].dst);
+    else
+        for (int64_t i = 0; i < p->dims[d].extent; i++)
+            fill_box(p, d + 1, at + i * p->dims[d].dst);
+}
+
+static void walk(const tn_plan *p, uint32_t d, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *o = &p->dims[d];
+    if (d + p->leaf_rank == p->rank) {
+        p->leaf(p, dst, src);
+        return;
+    }
+    for (int64_t i = 0; i < o->copy; i++)
+        walk(p, d + 1, dst + i * o->dst, src + i * o->src);
+    for (int64_t i = o->copy; i < o->extent; i++)
+        fill_box(p, d + 1, dst + i * o->dst);
+}
+
+static void find_dense(tn_plan *p)
+{
+    int64_t next = 1;
+    p->dense = p->rank;
+    while (p->dense > 0 && p->dims[p->dense - 1].dst == next)
+        next *= p->dims[--p->dense].extent;
+}
+
+/* --- chunks ----------------------------------------------------------------- */
+
+/* The dimension along which src lies most densely, of the first n. */
+static uint32_t closest_in_source(const tn_plan *p, uint32_t n)
+{
+    uint32_t best = n - 1;
+    for (uint32_t i = n - 1; i-- > 0; )
+        if (distance(p->dims[i].src) < distance(p->dims[best].src))
+            best = i;
+    return best;
+}
+
+/* Lines of which each step of an outer dimension uses only a part are best used up while they are in the cache: then
+ * two dimensions are cut, and the outer ones walked for each chunk. */
+static bool needs_chunks(const tn_plan *p, uint32_t *a, uint32_t *b)
+{
+    const tn_plan_dim *last = &p->dims[p->rank - 1], *before = p->rank > 1 ? last - 1 : last;
+    int64_t line = p->size ? TN_LINE / (int64_t)p->size : TN_LINE * 8 / p->bits;
+    if (p->rank < 2 || p->leaf == tn_leaf_weave || p->leaf == tn_leaf_transpose_staged)
+        return false;           /* these take whole rows of dst */
+    *a = p->rank - 1;
+    *b = p->rank - 2;
+    if (last->dst == 1 && last->src != 1 && before->src == 1)
+        return p->rank > 2 && ((last->extent < line && before->dst > last->extent) ||
+                               (before->copy < line && last->src > before->copy));
+    if (last->dst == 1 && last->src == 1) {
+        *a = p->rank - 2;
+        *b = closest_in_source(p, p->rank - 1);
+        return *a != *b && last->extent < line;
+    }
+    *b = closest_in_source(p, p->rank);
+    return *a != *b;
+}
+
+static tn_plan_dim chunk_of(const tn_plan_dim *d, int64_t first)
+{
+    int64_t extent = d->extent - first < CHUNK ? d->extent - first : CHUNK, copy = d->copy - first;
+    return (tn_plan_dim){ extent, copy < 0 ? 0 : copy < extent ? copy : extent, d->dst, d->src };
+}
+
+static void walk_chunks(tn_plan *p, uint32_t a, uint32_t b)
+{
+    tn_plan_dim outer = p->dims[a], inner = p->dims[b];
+    for (int64_t i = 0; i < outer.extent; i += CHUNK)
+        for (int64_t j = 0; j < inner.extent; j += CHUNK) {
+            int64_t dst = i * outer.dst + j * inner.dst;
+            p->dims[a] = chunk_of(&outer, i);
+            p->dims[b] = chunk_of(&inner, j);
+            find_dense(p);
+            if (p->dims[a].copy && p->dims[b].copy)
+                walk(p, 0, dst, i * outer.src + j * inner.src);
+            else
+                fill_box(p, 0, dst);
+        }
+}
+
+static bool has_source(const tn_plan *p)
+{
+    for (uint32_t i = 0; i < p->rank; i++)
+        if (p->dims[i].copy == 0)
+            return false;
+    return true;
+}
+
+static void run(tn_plan *p)
+{
+    uint32_t a, b;
+    bool sourced = has_source(p);
+    if (sourced)
+        choose(p);
+    find_dense(p);
+    if (!sourced)
+        fill_box(p, 0, 0);
+    else if (needs_chunks(p, &a, &b))
+        walk_chunks(p, a, b);
+    else
+        walk(p, 0, 0, 0);
+}
+
+void tn_reorder_block(const tn_layout_kernels *kernels, unsigned bits, uint32_t rank, const tn_reorder_dim *dims, void *dst,
+                      const void *src, const void *fill, bool stream)
+{
+    tn_plan p;
+    p.weave.in = 0;             /* the rest of it is large, and seldom used */
+    p.kernels = kernels;
+    p.dst = dst;
+    p.src = src;
+    p.bits = bits;
+    p.size = bits / 8;
+    p.rank = 0;
+    p.stream = stream;
+    memset(p.fill, 0, sizeof p.fill);
+    set_fill(&p, fill);
+    if (!take_dims(&p, rank, dims))
+        return;
+    join_dims(&p);
+    if (p.size == 0)
+        pack_to_bytes(&p);
+    if (p.size)
+        widen(&p);
+    if (p.rank == 0)
+        p.dims[p.rank++] = (tn_plan_dim){ 1, 1, 1, 1 };
+    run(&p);
+}

@@ -1,0 +1,210 @@
+/* reorder/layout_leaf.c - rows, transposes and elements at any distance. */
+#include <string.h>
+
+#include "tensor/code.h"
+#include "reorder/layout_plan.h"
+
+enum {
+    STAGE     = 32 << 10,       /* bytes that stay in the first-level cache, with what is read meanwhile */
+    SHORT_ROW = 256,            /* bytes: shorter rows are put together before they go past the cache */
+    BLOCK     = 128             /* packed elements turned at a time, in each direction */
+};
+
+void tn_plan_fill(const tn_plan *p, int64_t at, int64_t n)
+{
+    if (p->size)
+        p->kernels->fill(p->dst + at * (int64_t)p->size, p->fill, (size_t)n * p->size, p->stream);
+    else
+        for (int64_t i = 0; i < n; i++)
+            tn_packed_put(p->dst, (uint64_t)(at + i), p->bits, tn_packed_get(p->fill, 0, p->bits));
+}
+
+/* --- elements at any distance ------------------------------------------------ */
+
+static inline void move_elements(const tn_plan *p, int64_t dst, int64_t src, size_t size)
+{
+    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    uint8_t *to = p->dst + dst * (int64_t)size;
+    const uint8_t *from = p->src + src * (int64_t)size;
+    for (int64_t i = 0; i < d->copy; i++)
+        memcpy(to + i * d->dst * (int64_t)size, from + i * d->src * (int64_t)size, size);
+}
+
+static void move_packed(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    for (int64_t i = 0; i < d->copy; i++)
+        tn_packed_put(p->dst, (uint64_t)(dst + i * d->dst), p->bits,
+                      tn_packed_get(p->src, (uint64_t)(src + i * d->src), p->bits));
+}
+
+void tn_leaf_strided(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    switch (p->size) {          /* a loop each: the size is a constant inside */
+    case 0:  move_packed(p, dst, src); break;
+    case 1:  move_elements(p, dst, src, 1); break;
+    case 2:  move_elements(p, dst, src, 2); break;
+    case 4:  move_elements(p, dst, src, 4); break;
+    case 8:  move_elements(p, dst, src, 8); break;
+    default: move_elements(p, dst, src, TN_MAX_ELEMENT); break;
+    }
+    for (int64_t i = d->copy; i < d->extent; i++)
+        tn_plan_fill(p, dst + i * d->dst, 1);
+}
+
+/* --- rows that lie alike ------------------------------------------------------- */
+
+void tn_leaf_row(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    int64_t size = (int64_t)p->size;
+    p->kernels->copy(p->dst + dst * size, p->src + src * size, (size_t)(d->copy * size), p->stream);
+    if (d->copy < d->extent)
+        tn_plan_fill(p, dst + d->copy, d->extent - d->copy);
+}
+
+bool tn_rows_need_stage(const tn_plan *p)
+{
+    const tn_plan_dim *row = &p->dims[p->rank - 1], *rows = p->rank > 1 ? row - 1 : row;
+    return p->rank > 1 && p->stream && rows->dst == row->extent && row->extent * (int64_t)p->size <= SHORT_ROW;
+}
+
+/* Fills `rows` rows of a stage where nothing is copied to. */
+static void pad_stage(const tn_plan *p, uint8_t *stage, size_t rows)
+{
+    const tn_plan_dim *row = &p->dims[p->rank - 1];
+    size_t pitch = (size_t)row->extent * p->size, used = (size_t)row->copy * p->size;
+    for (size_t i = 0; i < rows && used < pitch; i++)
+        p->kernels->fill(stage + i * pitch, p->fill, pitch, false);
+}
+
+void tn_leaf_rows_staged(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *row = &p->dims[p->rank - 1], *rows = row - 1;
+    uint8_t stage[STAGE];
+    size_t size = p->size, pitch = (size_t)row->extent * size, used = (size_t)row->copy * size;
+    int64_t most = (int64_t)(STAGE / pitch);
+    pad_stage(p, stage, (size_t)(rows->copy < most ? rows->copy : most));
+    for (int64_t i = 0, n; i < rows->copy; i += n) {
+        n = rows->copy - i < most ? rows->copy - i : most;
+        for (int64_t k = 0; k < n; k++)
+            memcpy(stage + (size_t)k * pitch, p->src + (src + (i + k) * rows->src) * (int64_t)size, used);
+        p->kernels->copy(p->dst + (dst + i * rows->dst) * (int64_t)size, stage, (size_t)n * pitch, true);
+    }
+    if (rows->copy < rows->extent)
+        tn_plan_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * row->extent);
+}
+
+/* --- transposes ------------------------------------------------------------------ */
+
+static tn_transpose_fn transpose_of(const tn_plan *p)
+{
+    return p->kernels->transpose[__builtin_ctz((unsigned)p->size)];
+}
+
+void tn_leaf_transpose(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    int64_t size = (int64_t)p->size;
+    transpose_of(p)(p->dst + dst * size, rows->dst * size, p->src + src * size, columns->src * size, (size_t)rows->copy,
+                    (size_t)columns->copy, p->stream);
+    for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
+        tn_plan_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
+    for (int64_t i = rows->copy; i < rows->extent; i++)
+        tn_plan_fill(p, dst + i * rows->dst, columns->extent);
+}
+
+bool tn_transpose_needs_stage(const tn_plan *p)
+{
+    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    int64_t pitch = columns->extent * (int64_t)p->size;
+    return p->stream && rows->dst == columns->extent && pitch <= STAGE / TN_LINE &&
+           (columns->copy < columns->extent || pitch % TN_LINE);
+}
+
+void tn_leaf_transpose_staged(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    uint8_t stage[STAGE];
+    int64_t size = (int64_t)p->size, pitch = columns->extent * size, most = STAGE / pitch / TN_LINE * TN_LINE;
+    pad_stage(p, stage, (size_t)(rows->copy < most ? rows->copy : most));
+    for (int64_t i = 0, n; i < rows->copy; i += n) {
+        n = rows->copy - i < most ? rows->copy - i : most;
+        transpose_of(p)(stage, pitch, p->src + (src + i) * size, columns->src * size, (size_t)n, (size_t)columns->copy,
+                        false);
+        p->kernels->copy(p->dst + (dst + i * rows->dst) * size, stage, (size_t)(n * pitch), true);
+    }
+    if (rows->copy < rows->extent)
+        tn_plan_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * columns->extent);
+}
+
+/* --- elements narrower than a byte ------------------------------------------------- */
+
+/* n elements from `at` on as bytes. */
+static void unpack(uint8_t *restrict codes, const uint8_t *restrict data, uint64_t at, size_t n, unsigned bits)
+{
+    size_t i = 0;
+    if (bits == 4 && at % 2 == 0) {
+        const uint8_t *pairs = data + at / 2;
+        for (; i < n / 2; i++) {
+            codes[2 * i] = pairs[i] & 15;
+            codes[2 * i + 1] = pairs[i] >> 4;
+        }
+        i *= 2;
+    }
+    for (; i < n; i++)
+        codes[i] = (uint8_t)tn_packed_get(data, at + i, bits);
+}
+
+static void pack(uint8_t *restrict data, uint64_t at, const uint8_t *restrict codes, size_t n, unsigned bits)
+{
+    size_t i = 0;
+    if (bits == 4 && at % 2 == 0) {
+        uint8_t *pairs = data + at / 2;
+        for (; i < n / 2; i++)
+            pairs[i] = (uint8_t)(codes[2 * i] | codes[2 * i + 1] << 4);
+        i *= 2;
+    }
+    for (; i < n; i++)
+        tn_packed_put(data, at + i, bits, codes[i]);
+}
+
+void tn_leaf_row_packed(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    uint8_t codes[8 * BLOCK];
+    for (int64_t i = 0, n; i < d->copy; i += n) {
+        n = d->copy - i < (int64_t)sizeof codes ? d->copy - i : (int64_t)sizeof codes;
+        unpack(codes, p->src, (uint64_t)(src + i), (size_t)n, p->bits);
+        pack(p->dst, (uint64_t)(dst + i), codes, (size_t)n, p->bits);
+    }
+    if (d->copy < d->extent)
+        tn_plan_fill(p, dst + d->copy, d->extent - d->copy);
+}
+
+/* At most BLOCK rows and columns. */
+static void turn_packed(const tn_plan *p, int64_t dst, int64_t src, size_t rows, size_t columns)
+{
+    const tn_plan_dim *across = &p->dims[p->rank - 1], *along = across - 1;
+    uint8_t from[BLOCK * BLOCK], to[BLOCK * BLOCK];
+    for (size_t j = 0; j < columns; j++)
+        unpack(from + j * BLOCK, p->src, (uint64_t)(src + (int64_t)j * across->src), rows, p->bits);
+    p->kernels->transpose[0](to, BLOCK, from, BLOCK, rows, columns, false);
+    for (size_t i = 0; i < rows; i++)
+        pack(p->dst, (uint64_t)(dst + (int64_t)i * along->dst), to + i * BLOCK, columns, p->bits);
+}
+
+void tn_leaf_transpose_packed(const tn_plan *p, int64_t dst, int64_t src)
+{
+    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    for (int64_t i = 0; i < rows->copy; i += BLOCK)
+        for (int64_t j = 0; j < columns->copy; j += BLOCK)
+            turn_packed(p, dst + i * rows->dst + j, src + i + j * columns->src,
+                        (size_t)(rows->copy - i < BLOCK ? rows->copy - i : BLOCK),
+                        (size_t)(columns->copy - j < BLOCK ? columns->copy - j : BLOCK));
+    for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
+        tn_plan_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
+    for (int64_t i = rows->copy; i < rows->extent; i++)
+        tn_plan_fill(p, dst + i * rows->dst, columns->extent);
+}

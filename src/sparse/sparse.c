@@ -1,0 +1,417 @@
+/* sparse/sparse.c - a tensor in another form: checks, sizes, the conversion as a whole. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/kept.h"
+#include "base/options.h"
+#include "base/pages.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+#include "sparse/sparse_plan.h"
+
+enum { PIECE_BYTES = 1 << 20 };         /* less is not worth another thread */
+
+/* --- arguments -------------------------------------------------------------------- */
+
+static const char *const form_names[TN_FORM_KINDS] = { "dense", "coo", "csr" };
+
+static tn_form_kind kind_of(const char *form)
+{
+    unsigned kind = 0;
+    while (kind < TN_FORM_KINDS && strcmp(form_names[kind], form) != 0)
+        kind++;
+    return (tn_form_kind)kind;
+}
+
+static tn_status check_options(const tn_sparse_options *o, tn_error *err)
+{
+    if (isnan(o->threshold) || o->threshold < 0)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a threshold of 0 or more but found %g", o->threshold);
+    if (o->threshold > 0 && !o->drop)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a threshold of %g where nothing is to be left out", o->threshold);
+    if (o->duplicates != TN_DUPLICATES_REFUSE && o->duplicates != TN_DUPLICATES_SUM)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected 0 or 1 as what to do with duplicates but found %d",
+                       (int)o->duplicates);
+    if (o->index != TN_UNKNOWN && o->index != TN_INT32 && o->index != TN_INT64 && o->index != TN_UINT32 && o->index != TN_UINT64) {
+        const tn_dtype_info *type = tn_dtype_get(o->index);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected indices of int32, int64, uint32 or uint64 but found %s",
+                       type ? type->name : "an unknown type");
+    }
+    return TN_OK;
+}
+
+/* Is it of a type and rank that the form can have? */
+static tn_status check_element(const tn_tensor *t, tn_form_kind to, tn_error *err)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    if (type->bits < 8)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s is narrower than a byte: cast it to a type of whole bytes first",
+                       type->name);
+    if (type->specials == TN_SPECIALS_E8M0)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s has no zero, of which a sparse tensor mostly consists",
+                       type->name);
+    if (to == TN_FORM_CSR && t->rank != 2 && t->rank != 3)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form csr has two dimensions, or three: a batch; but found %" PRIu32,
+                       t->rank);
+    return TN_OK;
+}
+
+static bool is_dense(const tn_array *a)
+{
+    int64_t dense[TN_MAX_RANK];
+    tn_dense_strides(a->rank, a->shape, dense);
+    for (uint32_t i = 0; a->stride && i < a->rank; i++)
+        if (a->shape[i] > 1 && a->stride[i] != dense[i])
+            return false;
+    return true;
+}
+
+/* Every part has its data; *nbytes: of all of them. */
+static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err)
+{
+    *nbytes = 0;
+    for (uint32_t i = 0; i < t->nparts; i++) {
+        const tn_part *p = &t->parts[i];
+        uint64_t count, bytes = 0;
+        tn_status status = tn_array_check(&p->array, "part", &count, err);
+        if (status != TN_OK)
+            return status;
+        tn_array_nbytes(&p->array, &bytes);
+        if (!p->data && bytes)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s has no data", tn_quote_z(p->role).text);
+        if (count && !is_dense(&p->array))
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s is not dense", tn_quote_z(p->role).text);
+        if (!tn_add_u64(*nbytes, bytes, nbytes))
+            *nbytes = UINT64_MAX;
+    }
+    return TN_OK;
+}
+
+static tn_status check_source(const tn_tensor *t, const char *form, uint64_t *nbytes, tn_error *err)
+{
+    tn_form_kind to = kind_of(form);
+    if (to == TN_FORM_KINDS)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected form dense, coo or csr but found %s", tn_quote_z(form).text);
+    if (!t->form || !t->parts)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a tensor without a form or without parts");
+    if (tn_shape_count(t->rank, t->shape, nbytes) == TN_ERR_ARGUMENT)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a negative extent or a rank above %d", TN_MAX_RANK);
+    tn_tensor named = *t;
+    named.name = t->name ? t->name : "";
+    tn_status status = check_parts(t, nbytes, err);
+    if (status == TN_OK)
+        status = tn_form_check(&named, err);
+    if (status == TN_OK && kind_of(t->form) == TN_FORM_KINDS)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s does not become %s: only dense, coo and csr do",
+                         tn_quote_z(t->form).text, form);
+    return status ? status : check_element(t, to, err);
+}
+
+/* --- the source -------------------------------------------------------------------- */
+
+/* What is there instead of no bytes. */
+static const uint8_t nothing[1];
+
+static const uint8_t *data_of(const tn_part *part)
+{
+    return part->data ? part->data : nothing;
+}
+
+static void take_source(tn_reforming *r, const tn_tensor *t)
+{
+    tn_items *s = &r->items;
+    s->form = kind_of(t->form);
+    s->width = tn_dtype_get(t->dtype)->bits / 8u;
+    s->values = data_of(&t->parts[0]);
+    s->rank = t->rank;
+    s->shape = t->shape;
+    tn_shape_count(t->rank, t->shape, &s->elements);    /* a form's check counted them */
+    s->columns = t->rank ? (uint64_t)t->shape[t->rank - 1] : 1;
+    s->rows = 1;
+    for (uint32_t i = 0; i + 1 < t->rank; i++)
+        if (!tn_mul_u64(s->rows, (uint64_t)t->shape[i], &s->rows))
+            s->rows = UINT64_MAX;
+    s->count = s->form == TN_FORM_DENSE ? s->elements : (uint64_t)t->parts[0].array.shape[0];
+    if (s->form != TN_FORM_DENSE) {
+        s->indices = data_of(&t->parts[1]);
+        s->index_bits = tn_dtype_get(t->parts[1].array.dtype)->bits;
+    }
+    if (s->form == TN_FORM_CSR)
+        s->indptr = data_of(&t->parts[2]);
+}
+
+/* Entries of a sparse source in row-major order: where they are not, a sorted copy. */
+static tn_status put_in_order(tn_reforming *r, const tn_tensor *t, tn_duplicates duplicates, tn_pool *pool, tn_error *err)
+{
+    tn_entry_order order;
+    if (r->items.form == TN_FORM_DENSE)
+        return TN_OK;
+    tn_status status = tn_entries_check(t, pool, &order, err);
+    if (status != TN_OK || order.ascending)
+        return status;
+    status = tn_entries_sort(t, duplicates, pool, &r->sorted, err);
+    if (status != TN_OK)
+        return status;
+    r->items.count = r->sorted.count;
+    r->items.keys = r->sorted.keys;
+    r->items.values = r->sorted.values;
+    return TN_OK;
+}
+
+/* --- sizes -------------------------------------------------------------------------- */
+
+static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return tn_mul_u64(a, b, &product) && tn_add_u64(*sum, product, sum) && *sum <= INT64_MAX;
+}
+
+/* May there be a result of `entries`, or of at least so many? */
+static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned index_bits, bool at_least, tn_error *err)
+{
+    const tn_items *s = &r->items;
+    uint64_t bytes = 0, width = index_bits / 8;
+    bool fits;
+    if (r->to == TN_FORM_DENSE)
+        fits = add_product(&bytes, s->elements, s->width);
+    else if (r->to == TN_FORM_COO)
+        fits = add_product(&bytes, entries, s->width + s->rank * width);
+    else
+        fits = add_product(&bytes, entries, s->width + width) && s->rows < INT64_MAX && add_product(&bytes, s->rows + 1, width);
+    if (fits && bytes <= r->limit)
+        return TN_OK;
+    const char *as = r->to == TN_FORM_DENSE ? "dense" : r->to == TN_FORM_COO ? "as coo" : "as csr";
+    if (!fits)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take 2^63 bytes or more: no limit allows that", as);
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (max_bytes)",
+                   as, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
+}
+
+static uint64_t largest_index(tn_dtype index)
+{
+    return index == TN_INT32 ? INT32_MAX : index == TN_UINT32 ? UINT32_MAX : INT64_MAX;
+}
+
+/* The first dimension whose indices this type cannot number, or `rank`; those
+ * that stay as they are it can. */
+static uint32_t too_long(const tn_reforming *r, tn_dtype index, tn_dtype had)
+{
+    const tn_items *s = &r->items;
+    uint32_t d = r->to == TN_FORM_CSR ? s->rank - 1 : 0;
+    for (; d < s->rank; d++) {
+        bool kept = index == had && (s->form == TN_FORM_COO || (s->form == TN_FORM_CSR && d == s->rank - 1));
+        if (!kept && s->shape[d] && (uint64_t)s->shape[d] - 1 > largest_index(index))
+            break;
+    }
+    return d;
+}
+
+static bool counts_entries(const tn_reforming *r, tn_dtype index)
+{
+    return r->to != TN_FORM_CSR || r->count <= largest_index(index);
+}
+
+/* The type of the indices that are made; `had`: of those there are, or TN_UNKNOWN. */
+static tn_status choose_index(const tn_reforming *r, tn_dtype wanted, tn_dtype had, tn_dtype *index, tn_error *err)
+{
+    *index = wanted != TN_UNKNOWN ? wanted : had != TN_UNKNOWN ? had : TN_INT32;
+    uint32_t dimension = too_long(r, *index, had);
+    if (wanted == TN_UNKNOWN && had == TN_UNKNOWN && (dimension < r->items.rank || !counts_entries(r, *index))) {
+        *index = TN_INT64;
+        return TN_OK;
+    }
+    const char *name = tn_dtype_get(*index)->name;
+    if (dimension < r->items.rank)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "dimension %" PRIu32 " has %" PRId64
+                       " elements, more than %s can number: int64 can", dimension, r->items.shape[dimension], name);
+    if (!counts_entries(r, *index))
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%" PRIu64 " entries are more than %s can count: int64 can", r->count, name);
+    return TN_OK;
+}
+
+/* --- the result ----------------------------------------------------------------------- */
+
+static void describe_part(tn_part *part, const char *role, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+{
+    *part = (tn_part){ .role = role, .array = { .dtype = dtype, .rank = rank, .shape = shape } };
+    tn_array_nbytes(&part->array, &part->nbytes);       /* their sum was found to fit */
+}
+
+static void describe(tn_reforming *r, const tn_tensor *t, tn_dtype index)
+{
+    const tn_form *form = tn_form_find(form_names[r->to]);
+    bool dense = r->to == TN_FORM_DENSE, csr = r->to == TN_FORM_CSR;
+    r->values_shape[0] = r->indices_shape[0] = (int64_t)r->count;
+    r->indices_shape[1] = r->items.rank;
+    r->indptr_shape[0] = csr ? (int64_t)r->items.rows + 1 : 0;
+    if (dense)
+        describe_part(&r->parts[0], form->roles[0], t->dtype, t->rank, t->shape);
+    else
+        describe_part(&r->parts[0], form->roles[0], t->dtype, 1, r->values_shape);
+    if (!dense)
+        describe_part(&r->parts[1], form->roles[1], index, csr ? 1 : 2, r->indices_shape);
+    if (csr)
+        describe_part(&r->parts[2], form->roles[2], index, 1, r->indptr_shape);
+    r->result = (tn_tensor){ .name = t->name, .form = form->name, .dtype = t->dtype, .rank = t->rank, .shape = t->shape,
+                             .parts = r->parts, .nparts = dense ? 1 : csr ? 3 : 2, .layout = t->layout };
+}
+
+static tn_status count(tn_reforming *r, bool gather, tn_pool *pool, tn_error *err)
+{
+    const tn_items *s = &r->items;
+    bool rows = s->form == TN_FORM_DENSE && r->to == TN_FORM_CSR && s->count, counted = false;
+    tn_status status = TN_OK;
+    if (!r->sifted || r->to == TN_FORM_DENSE)
+        return TN_OK;
+    r->starts = calloc((size_t)r->blocks + 1, sizeof *r->starts);
+    r->row_ends = rows ? tn_pages_alloc((size_t)s->rows * sizeof *r->row_ends) : NULL;
+    if (!r->starts || (rows && !r->row_ends))
+        return tn_fail_nomem(err);
+    if (gather)
+        status = tn_reform_gather(r, pool, &counted, err);
+    if (status == TN_OK && !counted)
+        status = tn_reform_count(r, pool, err);
+    tn_reform_add_up(r);
+    return status;
+}
+
+static tn_status point(tn_reforming *r, tn_pool *pool, tn_error *err)
+{
+    if (r->to != TN_FORM_CSR)
+        return TN_OK;
+    r->pointers = tn_lines_alloc(r->parts[2].nbytes);
+    if (!r->pointers)
+        return tn_fail_nomem(err);
+    tn_status status = tn_reform_point(r, pool, err);
+    free(r->row_ends);
+    r->row_ends = NULL;
+    return status;
+}
+
+/* The bits of the indices that are made whatever the number of entries, or 0. */
+static unsigned certain_bits(const tn_reforming *r, tn_dtype wanted, tn_dtype had)
+{
+    tn_reforming none = { .items = r->items, .to = r->to };
+    tn_dtype most, least;
+    if (choose_index(r, wanted, had, &most, NULL) != TN_OK || choose_index(&none, wanted, had, &least, NULL) != TN_OK)
+        return 0;
+    return most == least ? tn_dtype_get(most)->bits : 0;
+}
+
+static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_options *o, bool whole, tn_pool *pool, tn_error *err)
+{
+    tn_dtype had = r->items.form == TN_FORM_DENSE ? TN_UNKNOWN : t->parts[1].array.dtype, index = TN_UNKNOWN;
+    tn_dtype likely = o->index != TN_UNKNOWN ? o->index : had != TN_UNKNOWN ? had : TN_INT32;
+    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);     /* before there is anything of its size */
+    if (status == TN_OK)
+        status = put_in_order(r, t, o->duplicates, pool, err);
+    if (status != TN_OK)
+        return status;
+    r->count = r->to == TN_FORM_DENSE ? r->items.elements : r->items.count;
+    r->blocks = r->count / TN_REFORM_BLOCK + (r->count % TN_REFORM_BLOCK != 0);
+    r->index_bits = r->to == TN_FORM_DENSE ? 0 : certain_bits(r, o->index, had);
+    status = count(r, whole && had == TN_UNKNOWN && r->index_bits, pool, err);
+    if (status == TN_OK && r->to != TN_FORM_DENSE)
+        status = choose_index(r, o->index, had, &index, err);
+    if (status != TN_OK)
+        return status;
+    r->index_bits = index != TN_UNKNOWN ? tn_dtype_get(index)->bits : 0;
+    status = check_size(r, r->count, r->index_bits, false, err);
+    if (status != TN_OK)
+        return status;
+    describe(r, t, index);
+    return point(r, pool, err);
+}
+
+/* --- the calls -------------------------------------------------------------------------- */
+
+/* `whole`: it will be made at once, in memory. */
+static tn_status start(const tn_tensor *source, const char *form, const tn_sparse_options *options, bool whole, tn_pool *pool,
+                       tn_reforming **reforming, tn_error *err)
+{
+    tn_sparse_options o = { 0 };
+    uint64_t nbytes;
+    tn_take_options(&o, sizeof o, options);
+    tn_status status = check_options(&o, err);
+    if (status == TN_OK)
+        status = check_source(source, form, &nbytes, err);
+    if (status != TN_OK)
+        return status;
+    tn_reforming *r = calloc(1, sizeof *r);
+    if (!r)
+        return tn_fail_nomem(err);
+    take_source(r, source);
+    r->to = kind_of(form);
+    r->kernels = tn_sparse_kernels_get();
+    r->sifted = o.drop || (r->items.form == TN_FORM_DENSE && r->to != TN_FORM_DENSE);
+    r->sieve = tn_sieve_for(tn_dtype_get(source->dtype), o.drop, o.threshold);
+    r->limit = tn_kept_limit(o.limit, nbytes);
+    status = begin(r, source, &o, whole, pool, err);
+    if (status == TN_OK)
+        *reforming = r;
+    else
+        tn_reform_end(r);
+    return status;
+}
+
+tn_status tn_reform_begin(const tn_tensor *source, const char *form, const tn_sparse_options *options, tn_pool *pool,
+                          tn_reforming **reforming, tn_error *err)
+{
+    return start(source, form, options, false, pool, reforming, err);
+}
+
+const tn_tensor *tn_reform_result(const tn_reforming *r)     { return &r->result; }
+bool             tn_reform_is_sorted_copy(const tn_reforming *r) { return r->items.keys != NULL; }
+uint64_t         tn_reform_blocks(const tn_reforming *r)     { return r->blocks; }
+const void      *tn_reform_indptr(const tn_reforming *r)     { return r->pointers; }
+
+void tn_reform_end(tn_reforming *r)
+{
+    if (!r)
+        return;
+    tn_entries_free(&r->sorted);
+    free(r->starts);
+    free(r->row_ends);
+    free(r->pointers);
+    free(r->gathered[0]);
+    free(r->gathered[1]);
+    free(r);
+}
+
+/* --- tensors in memory ------------------------------------------------------------------- */
+
+/* Threads that there is work for. */
+static unsigned threads_for(const tn_tensor *t, const char *form, unsigned jobs)
+{
+    uint64_t bytes = 0, dense = 0;
+    for (uint32_t i = 0; t->parts && i < t->nparts; i++)
+        if (tn_array_nbytes(&t->parts[i].array, &dense) == TN_OK && dense > bytes)
+            bytes = dense;
+    if (strcmp(form, form_names[TN_FORM_DENSE]) == 0 && tn_shape_nbytes(t->dtype, t->rank, t->shape, &dense) == TN_OK && dense > bytes)
+        bytes = dense;
+    if (jobs == 0)
+        jobs = tn_core_count();
+    return bytes / PIECE_BYTES >= jobs ? jobs : bytes < PIECE_BYTES ? 1 : (unsigned)(bytes / PIECE_BYTES);
+}
+
+tn_status tn_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options, tn_tensor **made, tn_error *err)
+{
+    tn_sparse_options o = { 0 };
+    tn_pool *pool;
+    tn_reforming *r = NULL;
+    tn_take_options(&o, sizeof o, options);
+    tn_status status = tn_pool_new(threads_for(tensor, form, o.jobs), &pool, err);
+    if (status != TN_OK)
+        return status;
+    status = start(tensor, form, options, true, pool, &r, err);
+    if (status == TN_OK)
+        status = tn_reform_tensor(r, pool, made, err);
+    tn_reform_end(r);
+    tn_pool_free(pool);
+    return status;
+}

@@ -1,0 +1,245 @@
+/* sparse/sparse_items.c - where the items of a source are: keys, rows, indices.
+ *
+ * Indices are not negative, so that of their types only the width matters.
+ *
+ * They were checked, but are read again from what may be a file that somebody
+ * writes to.  What comes of that is wrong; where memory depends on it, it is
+ * compared again. */
+#include "tensor/code.h"
+#include "sparse/sparse_plan.h"
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+ALWAYS uint64_t item_at(uint64_t at, const uint32_t *places, size_t i)
+{
+    return at + (places ? places[i] : i);
+}
+
+/* --- COO: rows of indices into numbers ------------------------------------------ */
+
+/* The first `dims` indices of an item as one number. */
+ALWAYS uint64_t fold(const tn_items *s, uint64_t item, uint32_t dims, unsigned bits)
+{
+    uint64_t number = 0;
+    for (uint32_t d = 0; d < dims; d++)
+        number = number * (uint64_t)s->shape[d] + tn_code_get(s->indices, item * s->rank + d, bits);
+    return number;
+}
+
+ALWAYS void fold_all(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims, unsigned bits,
+                     uint64_t *numbers)
+{
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = fold(s, item_at(at, places, i), dims, bits);
+}
+
+/* Matrices and their rows are most of what there is: loops of their own. */
+static void fold_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims, uint64_t *numbers)
+{
+    bool narrow = s->index_bits == 32;
+    if (narrow && dims == 1)
+        fold_all(s, at, places, n, 1, 32, numbers);
+    else if (narrow && dims == 2)
+        fold_all(s, at, places, n, 2, 32, numbers);
+    else if (narrow)
+        fold_all(s, at, places, n, dims, 32, numbers);
+    else if (dims == 1)
+        fold_all(s, at, places, n, 1, 64, numbers);
+    else
+        fold_all(s, at, places, n, dims, 64, numbers);
+}
+
+/* --- CSR: rows from pointers ------------------------------------------------------- */
+
+/* The row that has this item: the last one that does not begin after it. */
+static uint64_t row_of_item(const tn_items *s, uint64_t item)
+{
+    uint64_t low = 0, high = s->rows - 1;
+    while (low < high) {
+        uint64_t middle = high - (high - low) / 2;
+        if (tn_code_get(s->indptr, middle, s->index_bits) <= item)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* numbers[i] is the row, or with `keys` the key. */
+ALWAYS void walk_rows(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys, unsigned bits,
+                      uint64_t *numbers)
+{
+    if (!n)
+        return;
+    uint64_t row = row_of_item(s, item_at(at, places, 0)), end = tn_code_get(s->indptr, row + 1, bits);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t item = item_at(at, places, i);
+        while (item >= end && row + 1 < s->rows)
+            end = tn_code_get(s->indptr, ++row + 1, bits);
+        numbers[i] = keys ? row * s->columns + tn_code_get(s->indices, item, bits) : row;
+    }
+}
+
+static void walk_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys, uint64_t *numbers)
+{
+    if (s->index_bits == 32)
+        walk_rows(s, at, places, n, keys, 32, numbers);
+    else
+        walk_rows(s, at, places, n, keys, 64, numbers);
+}
+
+/* --- keys and rows --------------------------------------------------------------------- */
+
+void tn_items_keys(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint64_t *keys)
+{
+    if (s->keys)
+        for (size_t i = 0; i < n; i++)
+            keys[i] = s->keys[item_at(at, places, i)];
+    else if (s->form == TN_FORM_DENSE)
+        for (size_t i = 0; i < n; i++)
+            keys[i] = item_at(at, places, i);
+    else if (s->form == TN_FORM_COO)
+        fold_items(s, at, places, n, s->rank, keys);
+    else
+        walk_items(s, at, places, n, true, keys);
+}
+
+void tn_items_rows(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint64_t *rows)
+{
+    if (s->keys) {
+        uint64_t row = 0, end = 0;          /* keys below `end` are of the row before it */
+        for (size_t i = 0; i < n; i++) {
+            uint64_t key = s->keys[item_at(at, places, i)];
+            if (key >= end) {
+                row = key / s->columns;
+                end = (row + 1) * s->columns;
+            }
+            rows[i] = row;
+        }
+    } else if (s->form == TN_FORM_COO) {
+        fold_items(s, at, places, n, s->rank - 1, rows);
+    } else {
+        walk_items(s, at, places, n, false, rows);
+    }
+}
+
+static uint64_t key_of(const tn_items *s, uint64_t item)
+{
+    return s->keys ? s->keys[item] : fold(s, item, s->rank, s->index_bits);
+}
+
+uint64_t tn_items_find(const tn_items *s, uint64_t key, uint64_t low, uint64_t high)
+{
+    if (s->form == TN_FORM_DENSE)
+        return key < high ? key : high;
+    if (key >= s->elements)
+        return high;
+    bool rows = s->form == TN_FORM_CSR && !s->keys;
+    if (rows) {                             /* within a row, columns take the place of keys */
+        uint64_t begin = tn_code_get(s->indptr, key / s->columns, s->index_bits);
+        uint64_t end = tn_code_get(s->indptr, key / s->columns + 1, s->index_bits);
+        high = end < high ? end : high;
+        low = begin < low ? low : begin < high ? begin : high;
+        key %= s->columns;
+    }
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if ((rows ? tn_code_get(s->indices, middle, s->index_bits) : key_of(s, middle)) < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* --- indices ------------------------------------------------------------------------------- */
+
+/* Of each item `take` indices from `skip` on, of a source that has `step` for each. */
+ALWAYS void copy_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step, uint32_t take,
+                         unsigned from_bits, unsigned to_bits, void *to)
+{
+    uint32_t skip = step - take;
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t d = 0; d < take; d++)
+            tn_code_put(to, i * take + d, to_bits,
+                        tn_code_get(s->indices, item_at(at, places, i) * step + skip + d, from_bits));
+}
+
+static void take_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step, uint32_t take,
+                         unsigned bits, void *to)
+{
+    bool from_narrow = s->index_bits == 32, to_narrow = bits == 32;
+    if (s->index_bits == bits && step == take && !places)
+        memcpy(to, s->indices + at * step * (bits / 8), n * step * (bits / 8));
+    else if (from_narrow && to_narrow && take == 1)
+        copy_indices(s, at, places, n, step, 1, 32, 32, to);
+    else if (from_narrow && to_narrow)
+        copy_indices(s, at, places, n, step, take, 32, 32, to);
+    else if (from_narrow)
+        copy_indices(s, at, places, n, step, take, 32, 64, to);
+    else if (to_narrow)
+        copy_indices(s, at, places, n, step, take, 64, 32, to);
+    else
+        copy_indices(s, at, places, n, step, take, 64, 64, to);
+}
+
+/* Keys into rows of indices: divisions only where a row of the tensor begins. */
+ALWAYS void unfold(const tn_items *s, const uint64_t *keys, size_t n, unsigned bits, uint8_t *to)
+{
+    uint64_t index[TN_MAX_RANK], begin = 0, end = 0;
+    uint32_t last = s->rank - 1;
+    for (size_t i = 0; i < n; i++) {
+        if (keys[i] >= end) {
+            uint64_t row = keys[i] / s->columns;
+            begin = row * s->columns;
+            end = begin + s->columns;
+            for (uint32_t d = last; d-- > 0; row /= (uint64_t)s->shape[d])
+                index[d] = row % (uint64_t)s->shape[d];
+        }
+        for (uint32_t d = 0; d < last; d++)
+            tn_code_put(to, i * s->rank + d, bits, index[d]);
+        tn_code_put(to, i * s->rank + last, bits, keys[i] - begin);
+    }
+}
+
+/* Keys into indices along the last dimension. */
+ALWAYS void columns_of(const tn_items *s, const uint64_t *keys, size_t n, unsigned bits, uint8_t *to)
+{
+    uint64_t begin = 0, end = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (keys[i] >= end) {
+            begin = keys[i] / s->columns * s->columns;
+            end = begin + s->columns;
+        }
+        tn_code_put(to, i, bits, keys[i] - begin);
+    }
+}
+
+static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, tn_form_kind to, unsigned bits, uint8_t *indices)
+{
+    if (to == TN_FORM_CSR)
+        bits == 32 ? columns_of(s, keys, n, 32, indices) : columns_of(s, keys, n, 64, indices);
+    else if (s->rank)
+        bits == 32 ? unfold(s, keys, n, 32, indices) : unfold(s, keys, n, 64, indices);
+}
+
+void tn_items_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to, unsigned bits,
+                      void *indices)
+{
+    if (!s->keys && s->form == TN_FORM_COO) {
+        take_indices(s, at, places, n, s->rank, to == TN_FORM_COO ? s->rank : 1, bits, indices);
+        return;
+    }
+    if (!s->keys && s->form == TN_FORM_CSR && to == TN_FORM_CSR) {
+        take_indices(s, at, places, n, 1, 1, bits, indices);
+        return;
+    }
+    uint64_t keys[TN_REFORM_CHUNK];
+    uint8_t *out = indices;
+    size_t row_bytes = (to == TN_FORM_CSR ? 1 : s->rank) * (bits / 8);
+    for (size_t i = 0; i < n; i += TN_REFORM_CHUNK) {
+        size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
+        tn_items_keys(s, places ? at : at + i, places ? places + i : NULL, few, keys);
+        indices_of_keys(s, keys, few, to, bits, out + i * row_bytes);
+    }
+}

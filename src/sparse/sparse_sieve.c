@@ -1,0 +1,71 @@
+/* sparse/sparse_sieve.c - which elements stay, for a type and a threshold. */
+#include "tensor/code.h"
+#include "tensor/number.h"
+#include "sparse/sparse_plan.h"
+
+static uint64_t ones(unsigned bits)
+{
+    return bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
+}
+
+static tn_sieve_kind kind_of(unsigned bits)
+{
+    return bits == 8 ? TN_SIEVE_1 : bits == 16 ? TN_SIEVE_2 : bits == 32 ? TN_SIEVE_4 : TN_SIEVE_8;
+}
+
+static double value_of(const tn_dtype_info *type, uint64_t code)
+{
+    uint64_t element = 0;
+    tn_code_put(&element, 0, type->bits, code);
+    return tn_value_get(type->dtype, &element, 0).re;
+}
+
+/* Codes without their sign count through the magnitudes: all up to the largest
+ * that is not above the threshold.  NaNs come after them. */
+static tn_sieve float_sieve(const tn_dtype_info *type, double threshold)
+{
+    unsigned ignored = type->bits - 1u - type->exponent_bits - type->mantissa_bits;     /* of tf32 */
+    uint64_t low = 0, high = (tn_dtype_limit(type, false) >> ignored) + tn_dtype_has_infinity(type);
+    while (low < high) {
+        uint64_t middle = high - (high - low) / 2;
+        if (value_of(type, middle << ignored) <= threshold)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return (tn_sieve){ .kind = type->specials == TN_SPECIALS_FNUZ ? TN_SIEVE_FNUZ : kind_of(type->bits),
+                       .mask = ones(type->bits - 1u), .limit = low << ignored | ones(ignored) };
+}
+
+/* Integers in -threshold .. threshold, which adding the threshold makes 0 .. 2 * threshold. */
+static tn_sieve integer_sieve(const tn_dtype_info *type, double threshold)
+{
+    bool sign = type->kind == TN_KIND_INT || type->kind == TN_KIND_FIXED, all;
+    tn_sieve s = { .kind = kind_of(type->bits), .mask = ones(type->bits), .limit = ones(type->bits) };
+    if (type->kind == TN_KIND_BOOL)
+        all = threshold >= 1;
+    else
+        all = threshold >= (double)(UINT64_C(1) << (type->bits - 1)) * (sign ? 1 : 2);
+    if (all)
+        return s;
+    uint64_t whole = (uint64_t)threshold;
+    s.add = sign ? whole : 0;
+    s.limit = sign ? 2 * whole : whole;
+    return s;
+}
+
+tn_sieve tn_sieve_for(const tn_dtype_info *type, bool drop, double threshold)
+{
+    bool complex = type->kind == TN_KIND_COMPLEX, wide = type->bits == 128;
+    const tn_dtype_info *half = tn_dtype_get(wide ? TN_FLOAT64 : TN_FLOAT32);
+    tn_sieve s;
+    if (!drop)
+        return (tn_sieve){ .kind = wide ? TN_SIEVE_PAIR_8 : kind_of(type->bits), .mask = wide ? UINT64_MAX : ones(type->bits) };
+    if (type->kind == TN_KIND_FLOAT || complex)
+        s = float_sieve(complex ? half : type, threshold);
+    else
+        s = integer_sieve(type, threshold);
+    if (complex)
+        s.kind = wide ? TN_SIEVE_PAIR_8 : TN_SIEVE_PAIR_4;
+    return s;
+}

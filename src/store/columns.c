@@ -1,0 +1,127 @@
+/* store/columns.c - a matrix whose columns are stored apart, woven together. */
+#include "store/columns.h"
+#include "base/error.h"
+#include "store/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct column {
+    tn_stream      stream;
+    const uint8_t *bytes;       /* of its window, not yet taken */
+    size_t         left;
+} column;
+
+struct tn_columns {
+    const tn_tensor *tensor;
+    const tn_part   *part;
+    size_t           width;     /* bytes of an element */
+    uint64_t         rows;      /* still to come */
+    bool             ended;
+    uint32_t         count;
+    column           columns[];
+};
+
+void tn_copy_apart(uint8_t *to, size_t to_step, const uint8_t *from, size_t from_step, size_t size, size_t n)
+{
+    if (size == 8) {            /* sizes that the compiler knows make a copy one instruction */
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_step, from + i * from_step, 8);
+    } else if (size == 4) {
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_step, from + i * from_step, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_step, from + i * from_step, size);
+    }
+}
+
+tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_columns **columns, tn_error *err)
+{
+    size_t count = (size_t)part->array.shape[1];
+    tn_columns *c = calloc(1, sizeof *c + count * sizeof *c->columns);
+    if (!c)
+        return tn_fail_nomem(err);
+    *c = (tn_columns){ .tensor = tensor, .part = part, .width = tn_dtype_get(part->array.dtype)->bits / 8,
+                       .rows = (uint64_t)part->array.shape[0], .count = (uint32_t)count };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < count && !status; i++) {
+        const tn_part *p = &part->storage.columns[i];
+        status = tn_stream_open(&c->columns[i].stream, file, tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
+    }
+    if (status)
+        tn_columns_free(c);
+    else
+        *columns = c;
+    return status;
+}
+
+/* Every column has some bytes at hand; *rows is how many all of them have. */
+static tn_status refill(tn_columns *c, size_t *rows, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < c->count && !status; i++) {
+        column *col = &c->columns[i];
+        if (!col->left)
+            status = tn_stream_next(&col->stream, &col->bytes, &col->left, err);
+        if (col->left / c->width < *rows)
+            *rows = col->left / c->width;
+    }
+    return status;
+}
+
+static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *digest, tn_error *err)
+{
+    const tn_part *p = &c->part->storage.columns[i];
+    char who[160];
+    if (tn_part_checksum(p) == TN_CHECKSUM_NONE)
+        return TN_OK;
+    snprintf(who, sizeof who, "%s%s%scolumn %u: ", c->tensor ? "tensor " : "", c->tensor ? tn_quote_z(c->tensor->name).text : "",
+             c->tensor ? ": " : "", i);
+    return tn_digest_check(&p->storage, digest, who, err);
+}
+
+/* What has a checksum is held against it; nothing may follow the last row. */
+static tn_status check_end(tn_columns *c, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < c->count && !status; i++) {
+        column *col = &c->columns[i];
+        tn_digest digest;
+        status = tn_stream_next(&col->stream, &col->bytes, &col->left, err);
+        if (!status)
+            status = tn_stream_digest(&col->stream, &digest, err);
+        if (!status)
+            status = check_digest(c, i, &digest, err);
+    }
+    c->ended = true;
+    return status;
+}
+
+tn_status tn_columns_next(tn_columns *c, uint8_t *out, size_t cap, size_t *n, tn_error *err)
+{
+    size_t row = c->width * c->count, rows = cap / row;
+    *n = 0;
+    if (!c->rows)
+        return c->ended ? TN_OK : check_end(c, err);
+    tn_status status = refill(c, &rows, err);
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < c->count; i++) {
+        column *col = &c->columns[i];
+        tn_copy_apart(out + i * c->width, row, col->bytes, c->width, c->width, rows);
+        col->bytes += rows * c->width;
+        col->left -= rows * c->width;
+    }
+    c->rows -= rows;
+    *n = rows * row;
+    return TN_OK;
+}
+
+void tn_columns_free(tn_columns *c)
+{
+    for (uint32_t i = 0; c && i < c->count; i++)
+        tn_stream_free(&c->columns[i].stream);
+    free(c);
+}

@@ -1,0 +1,665 @@
+/* store/file.c - opening a file, and what an open file answers. */
+#include "store/file.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/pages.h"
+#include "store/assemble.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROBE_BYTES = 4096, PROBE_TEXT_BYTES = 128 << 20 };     /* of binary files; of JSON texts, longer than any format takes */
+
+/* Far beyond any machine, and small enough that a part's bits can be counted in 64 bits. */
+#define MAX_PART_BYTES (UINT64_C(1) << 59)
+
+static const char *tensor_name(const void *owner, size_t i)
+{
+    return ((const tn_file *)owner)->tensors[i].name;
+}
+
+/* A block of `cap` items with what `old` held, which is freed; NULL leaves it. */
+static void *enlarge(void *old, size_t count, size_t cap, size_t size)
+{
+    void *block = cap <= SIZE_MAX / size ? tn_pages_alloc(cap * size) : NULL;
+    if (block && count)
+        memcpy(block, old, count * size);
+    if (block)
+        free(old);
+    return block;
+}
+
+static bool set_capacity(tn_file *f, size_t cap)
+{
+    tn_tensor *tensors = enlarge(f->tensors, f->count, cap, sizeof *tensors);
+    f->tensors = tensors ? tensors : f->tensors;
+    tn_part *parts = enlarge(f->parts, f->count, cap, sizeof *parts);
+    f->parts = parts ? parts : f->parts;
+    uint64_t *at = enlarge(f->at, f->count, cap, sizeof *at);
+    f->at = at ? at : f->at;
+    tn_text *records = f->records ? enlarge(f->records, f->count, cap, sizeof *records) : NULL;
+    f->records = records ? records : f->records;
+    if (!tensors || !parts || !at || (f->records && !records))
+        return false;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->tensors[i].nparts == 1)          /* several are in the arena */
+            f->tensors[i].parts = &f->parts[i];
+    f->cap = cap;
+    return true;
+}
+
+tn_status tn_file_expect(tn_file *f, size_t n, tn_error *err)
+{
+    return n <= f->cap || set_capacity(f, n) ? TN_OK : tn_fail_nomem(err);
+}
+
+/* Most entries have no record: the array exists only once one does. */
+static bool keep_record(tn_file *f, tn_text record)
+{
+    if (record.len && !f->records && !(f->records = calloc(f->cap, sizeof *f->records)))
+        return false;           /* zeroed: the entries before have none */
+    if (f->records)
+        f->records[f->count] = record;
+    return true;
+}
+
+static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
+{
+    const tn_part *last = f->count ? &f->parts[f->count - 1] : NULL;
+    if (last && e->shape == last->array.shape && e->rank == last->array.rank && e->dtype == last->array.dtype) {
+        *nbytes = last->nbytes;         /* layers are much alike, and formats keep equal shapes once */
+        return TN_OK;
+    }
+    tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
+    if (status || *nbytes > MAX_PART_BYTES)
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^59 bytes", tn_quote_z(e->name).text);
+    return TN_OK;
+}
+
+static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_storage *s, tn_error *err)
+{
+    uint64_t size = tn_source_size(f->shards[s->shard].source);
+    if (s->offset > size || s->size > size - s->offset)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: data of %llu bytes at %llu but the file has %llu bytes",
+                       tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
+                       (unsigned long long)size);
+    return TN_OK;
+}
+
+/* Elements that lie apart: the last of them must be inside what is stored, once it is decoded. */
+static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nbytes, tn_error *err)
+{
+    uint64_t span, have = e->storage.encoding == TN_ENCODING_RAW ? e->storage.size : nbytes;
+    if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->storage.stride, &span) || span > have)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its strides reach beyond the %llu bytes that are stored",
+                       tn_quote_z(e->name).text, (unsigned long long)have);
+    return check_place(f, e, &e->storage, err);
+}
+
+static bool is_whole_bytes(tn_dtype dtype)
+{
+    return dtype != TN_UNKNOWN && tn_dtype_get(dtype)->bits % 8 == 0;
+}
+
+/* Rows that lie apart: none may begin inside another, and the last must be inside what is stored. */
+static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_storage *s, tn_error *err)
+{
+    uint64_t nbytes, end = 0;
+    bool good = a->rank && s->encoding == TN_ENCODING_RAW && is_whole_bytes(a->dtype) && !tn_array_nbytes(a, &nbytes);
+    if (good && nbytes) {
+        uint64_t row = nbytes / (uint64_t)a->shape[0];
+        good = row <= s->pitch && tn_mul_u64((uint64_t)a->shape[0] - 1, s->pitch, &end) && tn_add_u64(end, row, &end) &&
+               end <= s->size;
+    }
+    if (!good)
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
+                       tn_quote_z(e->name).text, (unsigned long long)s->pitch, (unsigned long long)s->size);
+    return check_place(f, e, s, err);
+}
+
+/* Columns that are stored apart: all alike, one for each index of the second dimension. */
+static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_part *columns, tn_error *err)
+{
+    uint64_t nbytes = 0;
+    bool good = a->rank == 2 && a->shape[1] > 0 && a->shape[1] <= TN_MAX_RANK && is_whole_bytes(a->dtype);
+    tn_status status = TN_OK;
+    for (int64_t i = 0; good && i < a->shape[1] && !status; i++) {
+        const tn_array *column = &columns[i].array;
+        const tn_storage *s = &columns[i].storage;
+        good = column->dtype == a->dtype && column->rank == 1 && column->shape[0] == a->shape[0] && !s->columns && !s->pitch &&
+               !s->stride && !tn_array_nbytes(column, &nbytes) && columns[i].nbytes == nbytes &&
+               (s->encoding != TN_ENCODING_RAW || s->size == nbytes);
+        status = check_place(f, e, s, err);
+    }
+    return good ? status : tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its columns are not all of its type and length",
+                                   tn_quote_z(e->name).text);
+}
+
+/* Sizes against shape and type, and the data against the file. */
+static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
+{
+    *nbytes = 0;
+    if (e->dtype != TN_UNKNOWN) {
+        tn_error why;
+        tn_status status = find_nbytes(f, e, nbytes, &why);
+        if (status && !e->storage.opaque)       /* a sparse tensor may be larger than any memory */
+            return tn_fail(err, status, why.offset, "%s", why.text);
+        if (e->storage.stride)
+            return check_strided(f, e, *nbytes, err);
+        if (e->storage.pitch)
+            return check_pitched(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, &e->storage, err);
+        if (e->storage.columns)
+            return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->storage.columns, err);
+        if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
+            return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
+                           tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
+    }
+    return check_place(f, e, &e->storage, err);
+}
+
+const void *tn_file_view(const tn_file *f, const tn_part *p)
+{
+    const tn_storage *s = &p->storage;
+    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
+    bool one_range = s->encoding == TN_ENCODING_RAW && !s->stride && !s->pitch && !s->columns;
+    if (!type || s->opaque || !one_range || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
+        return NULL;
+    return tn_source_view(f->shards[s->shard].source, s->offset, s->size);
+}
+
+tn_status tn_file_index_names(tn_file *f, tn_error *err)
+{
+    size_t other, i;
+    tn_names_free(&f->names);
+    if (!tn_names_init(&f->names, f->count))
+        return tn_fail_nomem(err);
+    i = tn_names_add_all(&f->names, f, tensor_name, f->count, &other);
+    if (i < f->count)
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s is listed twice: first at byte %llu",
+                       tn_quote_z(f->tensors[i].name).text, (unsigned long long)f->at[other]);
+    return TN_OK;
+}
+
+/* Most files list their tensors in the order of their data: then nothing need be sorted to see overlaps. */
+static void note_order(tn_file *f, const tn_storage *s)
+{
+    tn_range r = tn_entry_range(s);
+    if (!r.size)
+        return;
+    f->disordered |= s->shard < f->last_shard || (s->shard == f->last_shard && r.offset < f->last_end);
+    f->last_shard = s->shard;
+    f->last_end = r.offset + r.size;
+}
+
+static tn_status check_companion(const tn_file *f, const tn_entry *e, const tn_part *p, tn_error *err)
+{
+    if (p->storage.pitch)
+        return check_pitched(f, e, &p->array, &p->storage, err);
+    return p->storage.columns ? check_columns(f, e, &p->array, p->storage.columns, err) : TN_OK;
+}
+
+/* The tensor being added has scales beside its codes, or indices beside its values. */
+static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
+{
+    tn_tensor *t = &f->tensors[f->count];
+    tn_part *parts = tn_arena_zalloc(&f->arena, e->ncompanions + 1, sizeof *parts);
+    tn_error why;
+    if (!parts)
+        return tn_fail_nomem(err);
+    t->form = e->form ? e->form : "scaled";
+    parts[0] = t->parts[0];
+    parts[0].role = tn_form_find(t->form)->roles[0];
+    for (uint32_t k = 1; k <= e->ncompanions; k++) {
+        parts[k] = e->companions[k - 1];
+        tn_status status = check_companion(f, e, &parts[k], err);
+        if (status)
+            return status;
+        parts[k].data = parts[k].data ? parts[k].data : tn_file_view(f, &parts[k]);
+    }
+    t->dtype = e->value_dtype;
+    t->rank = e->value_shape ? e->value_rank : t->rank;
+    t->shape = e->value_shape ? e->value_shape : t->shape;
+    t->scaling = e->scaling;
+    t->parts = parts;
+    t->nparts = e->ncompanions + 1;
+    tn_status status = tn_form_check_as(t, tn_scaling_datatype(t->scaling, &f->datatype), &why);
+    if (status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    return status ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
+}
+
+/* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not have. */
+static const char *form_of(const tn_entry *e)
+{
+    if (!e->storage.opaque)
+        return "dense";
+    const char *name = e->form ? e->form : e->storage.opaque;
+    return tn_form_find(name) ? "unknown" : name;
+}
+
+tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
+{
+    uint64_t nbytes;
+    tn_status status = check_entry(f, e, &nbytes, err);
+    if (status)
+        return status;
+    if (f->count == f->cap && (status = tn_file_expect(f, f->cap ? f->cap * 2 : 64, err)))
+        return status;
+    if (!keep_record(f, e->record))
+        return tn_fail_nomem(err);
+    tn_part *part = &f->parts[f->count];
+    *part = (tn_part){
+        .role = "data",
+        .array = { .dtype = e->dtype, .rank = e->rank, .shape = e->shape },
+        .nbytes = nbytes,
+        .storage = e->storage,
+    };
+    part->data = tn_file_view(f, part);
+    f->tensors[f->count] = (tn_tensor){
+        .name = e->name, .form = form_of(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
+    };
+    if ((e->ncompanions || e->scaling) && (status = add_companions(f, e, err)))
+        return status;
+    f->at[f->count++] = e->at;
+    note_order(f, &e->storage);
+    return TN_OK;
+}
+
+const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at, tn_error *err)
+{
+    if (tn_text_has_nul(text)) {
+        tn_fail(err, TN_ERR_CORRUPT, at, "%s %s holds a NUL character", what, tn_quote(text.ptr, text.len).text);
+        return NULL;
+    }
+    char *copy = tn_arena_text(&f->arena, text.ptr, text.len);
+    if (!copy)
+        tn_fail_nomem(err);
+    return copy;
+}
+
+const char *tn_file_stem(tn_file *f, const char *suffix)
+{
+    const char *path = f->shards[0].path, *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    size_t n = strlen(base), end = strlen(suffix);
+    if (n > end && strcmp(base + n - end, suffix) == 0)
+        n -= end;
+    bool good = n && tn_utf8_valid(base, n) == n;
+    return tn_arena_text(&f->arena, good ? base : "tensor", good ? n : strlen("tensor"));
+}
+
+tn_status tn_index_check_size(uint64_t size, uint64_t at, tn_error *err)
+{
+    if (size <= TN_INDEX_MAX)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, at, "expected an index of at most %llu bytes but found %llu", (unsigned long long)TN_INDEX_MAX,
+                   (unsigned long long)size);
+}
+
+tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text, tn_error *err)
+{
+    const tn_source *source = f->shards[0].source;
+    uint64_t size = tn_source_size(source);
+    if (size > most)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected %s of at most %zu bytes but found %llu", what, most,
+                       (unsigned long long)size);
+    const uint8_t *bytes = NULL;
+    tn_status status = tn_source_copy(source, 0, size, &f->arena, &bytes, err);
+    *text = (tn_text){ (const char *)bytes, (size_t)size };
+    return status;
+}
+
+tn_status tn_file_set_meta(tn_file *f, const tn_meta *meta, size_t n, tn_error *err)
+{
+    f->meta = tn_arena_copy(&f->arena, meta, n * sizeof *meta);
+    f->nmeta = f->meta ? n : 0;
+    return f->meta ? TN_OK : tn_fail_nomem(err);
+}
+
+/* Room for one more; it counts once its source is open. */
+static tn_shard *next_shard(tn_file *f)
+{
+    tn_shard *grown = realloc(f->shards, (f->nshards + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    f->shards = grown;
+    grown[f->nshards] = (tn_shard){ 0 };
+    return &grown[f->nshards];
+}
+
+tn_status tn_file_add_shard(tn_file *f, const char *path, uint32_t *shard, tn_error *err)
+{
+    tn_shard *s = next_shard(f);
+    if (!s || !(s->path = tn_arena_text(&f->arena, path, strlen(path))))
+        return tn_fail_nomem(err);
+    tn_status status = tn_source_open(path, f->io, &s->source, err);
+    if (!status)
+        *shard = (uint32_t)f->nshards++;
+    return status;
+}
+
+tn_status tn_file_add_decoded(tn_file *f, const void *data, size_t size, uint32_t *shard, tn_error *err)
+{
+    tn_shard *s = next_shard(f);
+    if (!s)
+        return tn_fail_nomem(err);
+    s->path = f->shards[0].path;
+    s->decoded = true;
+    tn_status status = tn_source_open_memory(data, size, &s->source, err);
+    if (!status)
+        *shard = (uint32_t)f->nshards++;
+    return status;
+}
+
+void tn_file_warn(tn_file *f, uint64_t at, const char *format, ...)
+{
+    char text[300];
+    int n = snprintf(text, sizeof text, "byte %llu: ", (unsigned long long)at);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+    va_end(args);
+    const char *kept = f->nwarnings < TN_MAX_WARNINGS ? tn_arena_text(&f->arena, text, strlen(text)) : NULL;
+    if (kept)
+        f->warnings[f->nwarnings++] = kept;
+    else
+        f->unsaid++;
+}
+
+static tn_status end_warnings(tn_file *f, tn_error *err)
+{
+    char text[40];
+    if (!f->unsaid)
+        return TN_OK;
+    snprintf(text, sizeof text, "and %zu more", f->unsaid);
+    f->warnings[f->nwarnings] = tn_arena_text(&f->arena, text, strlen(text));
+    return f->warnings[f->nwarnings++] ? TN_OK : tn_fail_nomem(err);
+}
+
+/* All entries are there: index their names, apply their records, and forget
+ * what only messages need. */
+static tn_status seal(tn_file *f, tn_error *err)
+{
+    tn_status status = tn_file_index_names(f, err);
+    if (!status && f->records)
+        status = tn_file_assemble(f, err);
+    if (!status)
+        status = end_warnings(f, err);
+    free(f->at);
+    free(f->records);
+    f->at = NULL;
+    f->records = NULL;
+    return status;
+}
+
+/* Whether these first bytes are those of a JSON text and not of a length that looks like its bracket. */
+static bool is_json(const uint8_t *head, size_t n)
+{
+    size_t i = 0;
+    while (i < n && memchr(" \t\r\n", head[i], 4))
+        i++;
+    return i < n && (head[i] == '{' || head[i] == '[') && !memchr(head, 0, n);
+}
+
+/* A JSON text may say what it is anywhere: all of it is looked at. */
+static tn_status probe_text(tn_file *f, uint64_t size, tn_error *err)
+{
+    size_t n = size < PROBE_TEXT_BYTES ? (size_t)size : PROBE_TEXT_BYTES;
+    uint8_t *text = malloc(n);
+    if (!text)
+        return tn_fail_nomem(err);
+    tn_status status = tn_source_read(f->shards[0].source, 0, text, n, err);
+    if (!status)
+        f->format = tn_format_probe(text, n);
+    free(text);
+    return status;
+}
+
+static bool is_index_name(const tn_format *format, const char *path)
+{
+    const char *end = format->info.index_suffix;
+    return end && strlen(path) >= strlen(end) && strcmp(path + strlen(path) - strlen(end), end) == 0;
+}
+
+static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)
+{
+    if (named && !named->info.probes)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, 0, "%s cannot be recognised by its content: say so with --from %s",
+                       named->info.name, named->info.name);
+    return tn_fail(err, TN_ERR_UNSUPPORTED, 0, empty ? "the file is empty"
+                                                     : "not a container this build knows (see: tenon formats)");
+}
+
+static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
+{
+    if (name) {
+        f->format = tn_format_find(name);
+        return f->format ? TN_OK
+                         : tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s", tn_quote_z(name).text);
+    }
+    uint8_t head[PROBE_BYTES];
+    const char *path = f->shards[0].path;
+    uint64_t size = tn_source_size(f->shards[0].source);
+    size_t n = size < sizeof head ? (size_t)size : sizeof head;
+    tn_status status = tn_source_read(f->shards[0].source, 0, head, n, err);
+    if (status)
+        return status;
+    bool json = is_json(head, n);
+    if (json && size > n)
+        status = probe_text(f, size, err);
+    else
+        f->format = tn_format_probe(head, n);
+    if (status)
+        return status;
+    const tn_format *named = tn_format_by_suffix(path);
+    if (!f->format && json && named && is_index_name(named, path))
+        f->format = named;      /* to say what is wrong with it */
+    return f->format ? TN_OK : not_recognised(n == 0, named, err);
+}
+
+/* Takes over the source whatever happens. */
+static tn_status open_source(tn_source *source, const char *path, const tn_open_options *options, tn_file **file,
+                             tn_error *err)
+{
+    tn_file *f = calloc(1, sizeof *f);
+    tn_shard *shards = calloc(1, sizeof *shards);
+    if (!f || !shards) {
+        free(f);
+        free(shards);
+        tn_source_close(source);
+        return tn_fail_nomem(err);
+    }
+    f->io = options->io;
+    f->max_bytes = options->max_bytes;
+    f->shards = shards;
+    f->nshards = 1;
+    shards[0].source = source;
+    shards[0].path = tn_arena_text(&f->arena, path, strlen(path));
+    tn_status status = shards[0].path ? choose_format(f, options->format, err) : tn_fail_nomem(err);
+    if (!status)
+        status = f->format->open(f, err);
+    if (!status)
+        status = seal(f, err);
+    status = tn_file_settle(f, status, err);
+    if (status) {
+        tn_close(f);
+        return status;
+    }
+    *file = f;
+    return TN_OK;
+}
+
+static tn_open_options own_options(const tn_open_options *given)
+{
+    tn_open_options own = { 0 };
+    tn_take_options(&own, sizeof own, given);
+    return own;
+}
+
+tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file, tn_error *err)
+{
+    tn_open_options options = own_options(given);
+    tn_source *source;
+    tn_status status = tn_source_open(path, options.io, &source, err);
+    return status ? status : open_source(source, path, &options, file, err);
+}
+
+tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_error *err)
+{
+    tn_open_options options = own_options(given);
+    tn_source *source;
+    tn_status status = tn_source_open_fd(fd, options.io, &source, err);
+    return status ? status : open_source(source, "", &options, file, err);
+}
+
+tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *given, tn_file **file, tn_error *err)
+{
+    tn_open_options options = own_options(given);
+    tn_source *source;
+    tn_status status = tn_source_open_memory(data, size, &source, err);
+    return status ? status : open_source(source, "", &options, file, err);
+}
+
+void tn_close(tn_file *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->nshards; i++)
+        tn_source_close(f->shards[i].source);
+    free(f->shards);
+    free(f->tensors);
+    free(f->parts);
+    free(f->at);
+    free(f->records);
+    tn_names_free(&f->names);
+    tn_datatype_free(f->datatype.datatype);
+    tn_arena_free(&f->arena);
+    free(f);
+}
+
+/* ---- files that are cut ---- */
+
+tn_status tn_file_intact(const tn_file *f, tn_error *err)
+{
+    tn_error why;
+    for (size_t i = 0; i < f->nshards; i++) {
+        tn_status status = tn_source_check(f->shards[i].source, &why);
+        if (!status)
+            continue;
+        if (f->nshards > 1)
+            tn_error_in_file(&why, f->shards[i].path);
+        if (err)
+            *err = why;
+        return status;
+    }
+    return TN_OK;
+}
+
+/* Memory and patience say nothing of a file. */
+static bool is_settled(tn_status status)
+{
+    return status == TN_ERR_CANCELLED || status == TN_ERR_NOMEM;
+}
+
+tn_status tn_file_settle(const tn_file *f, tn_status status, tn_error *err)
+{
+    tn_status harm = is_settled(status) ? TN_OK : tn_file_intact(f, err);
+    return harm ? harm : status;
+}
+
+tn_status tn_file_settle_named(const tn_file *f, tn_status status, tn_error *err)
+{
+    tn_error why;
+    tn_status harm = is_settled(status) ? TN_OK : tn_file_intact(f, &why);
+    if (harm && f->nshards == 1)
+        tn_error_in_file(&why, f->shards[0].path);
+    if (harm && err)
+        *err = why;
+    return harm ? harm : status;
+}
+
+tn_status tn_tensor_settle(const tn_file *f, const tn_tensor *t, tn_status status, tn_error *err)
+{
+    const tn_source *last = NULL;
+    tn_status harm = TN_OK;
+    for (uint32_t k = 0; f && k < t->nparts && !harm && !is_settled(status); k++) {
+        const tn_storage *s = &t->parts[k].storage;
+        const tn_source *source = f->shards[s->columns ? s->columns[0].storage.shard : s->shard].source;
+        if (source != last)
+            harm = tn_source_check(source, err);
+        last = source;
+    }
+    return harm ? harm : status;
+}
+
+const char *tn_file_format(const tn_file *f) { return f->format->info.name; }
+size_t      tn_file_count(const tn_file *f)  { return f->count; }
+
+size_t tn_file_shards(const tn_file *f)
+{
+    size_t n = f->nshards;
+    while (n > 1 && f->shards[n - 1].decoded)
+        n--;
+    return n;
+}
+
+uint64_t tn_file_size(const tn_file *f)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < tn_file_shards(f); i++)
+        total += tn_source_size(f->shards[i].source);
+    return total;
+}
+
+const char *tn_file_shard_name(const tn_file *f, size_t shard)
+{
+    return shard < f->nshards ? f->shards[shard].path : "";
+}
+
+const tn_tensor *tn_file_tensor(const tn_file *f, size_t i)
+{
+    return i < f->count ? &f->tensors[i] : NULL;
+}
+
+const tn_tensor *tn_file_find(const tn_file *f, const char *name)
+{
+    size_t i = tn_names_find(&f->names, f, tensor_name, name);
+    return i < f->count ? &f->tensors[i] : NULL;
+}
+
+const tn_meta *tn_file_meta(const tn_file *f, size_t *count)
+{
+    *count = f->nmeta;
+    return f->meta;
+}
+
+tn_storage tn_part_stored(const tn_tensor *t, const tn_part *p)
+{
+    tn_storage s = p->storage, first = t->parts[0].storage;
+    if (s.columns) {
+        const tn_storage *column = &s.columns[0].storage;
+        s.encoding = column->encoding;
+        s.order = column->order;
+        s.checksum = column->checksum;
+        s.checksum_text = column->checksum_text;
+        for (int64_t i = 0; i < p->array.shape[1]; i++)
+            s.size += s.columns[i].storage.size;
+    }
+    if (s.pitch)
+        s.size = p->nbytes;
+    if (first.sum_size) {
+        s.checksum = first.checksum;
+        s.checksum_text = first.checksum_text;
+    }
+    return s;
+}
+
+const char *tn_file_warning(const tn_file *f, size_t i)
+{
+    return i < f->nwarnings ? f->warnings[i] : NULL;
+}

@@ -1,0 +1,217 @@
+/* store/gather.c - elements that lie apart in a file, one after the other. */
+#include "store/gather.h"
+#include "store/columns.h"
+#include "tensor/code.h"
+
+#include <string.h>
+
+/* Reading so many bytes that nobody wants costs less than another call. */
+enum { NEAR_BYTES = 4096 };
+
+/* Steps are in elements: of the file, and of what is made. */
+typedef struct axis {
+    uint64_t extent, step, to;
+} axis;
+
+/* Elements that follow each other in rows: all indices of some dimensions and a
+ * run of another.  The axis with the smallest step in the file comes first. */
+typedef struct box {
+    uint64_t at, to;            /* of the first one */
+    uint64_t count;
+    uint32_t rank;              /* at least 1 */
+    axis     axes[TN_MAX_RANK];
+} box;
+
+typedef struct gathering {
+    const tn_gather *g;
+    unsigned         bits;      /* of an element */
+    uint8_t         *out;
+} gathering;
+
+/* --- choosing a box --- */
+
+static void add_axis(box *b, axis a)
+{
+    uint32_t i = b->rank++;
+    for (; i > 0 && b->axes[i - 1].step > a.step; i--)
+        b->axes[i] = b->axes[i - 1];
+    b->axes[i] = a;
+}
+
+/* Two axes of which one goes on where the other ends are one. */
+static void join_axes(box *b)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 1; i < b->rank; i++) {
+        axis *last = &b->axes[kept];
+        const axis *next = &b->axes[i];
+        if (next->step == last->step * last->extent && next->to == last->to * last->extent)
+            last->extent *= next->extent;
+        else
+            b->axes[++kept] = *next;
+    }
+    b->rank = kept + 1;
+}
+
+/* The largest box from an element on, of at most so many. */
+static void choose_box(const tn_part *p, uint64_t first, uint64_t most, box *b)
+{
+    bool whole = true;          /* all dimensions behind this one */
+    b->at = b->rank = 0;
+    b->count = 1;
+    for (uint32_t i = p->array.rank; i-- > 0;) {
+        uint64_t extent = (uint64_t)p->array.shape[i], index = first % extent, step = (uint64_t)p->storage.stride[i];
+        first /= extent;
+        b->at += index * step;
+        if (!whole)
+            continue;
+        uint64_t fit = most / b->count, n = extent - index < fit ? extent - index : fit;
+        if (n > 1)
+            add_axis(b, (axis){ n, step, b->count });
+        whole = n == extent;
+        b->count *= n;
+    }
+    if (b->rank == 0)
+        add_axis(b, (axis){ 1, 1, 1 });
+    join_axes(b);
+}
+
+/* --- copying what is at hand --- */
+
+/* The byte behind an element of a packed array. */
+static uint64_t packed_end(uint64_t i, unsigned bits)
+{
+    return i / 8 * bits + (i % 8 * bits + bits + 7) / 8;
+}
+
+/* Of elements narrower than a byte, one that begins at a bit of `from`. */
+static void copy_code(const gathering *w, uint64_t to, const uint8_t *from, uint64_t at)
+{
+    unsigned bit = tn_packed_bit(at, w->bits);
+    tn_packed_put(w->out, to, w->bits, (from[0] | (bit + w->bits > 8 ? (unsigned)from[1] << 8 : 0)) >> bit);
+}
+
+/* The elements along one axis; `from` is the file from byte `begin` of the part on. */
+static void copy_line(const gathering *w, const axis *a, uint64_t at, uint64_t to, const uint8_t *from, uint64_t begin)
+{
+    size_t size = w->bits / 8, n = (size_t)a->extent;
+    if (w->bits % 8) {
+        for (size_t i = 0; i < n; i++, at += a->step, to += a->to)
+            copy_code(w, to, from + (tn_packed_byte(at, w->bits) - begin), at);
+    } else if (a->step == 1 && a->to == 1) {
+        memcpy(w->out + to * size, from + (at * size - begin), n * size);
+    } else {
+        tn_copy_apart(w->out + to * size, (size_t)a->to * size, from + (at * size - begin), (size_t)a->step * size, size, n);
+    }
+}
+
+static void copy_lines(const gathering *w, const box *b, const uint8_t *from, uint64_t begin)
+{
+    uint64_t index[TN_MAX_RANK], at = b->at, to = b->to;
+    uint32_t i;
+    memset(index, 0, b->rank * sizeof *index);
+    do {
+        copy_line(w, &b->axes[0], at, to, from, begin);
+        for (i = 1; i < b->rank; i++) {
+            const axis *a = &b->axes[i];
+            at += a->step;
+            to += a->to;
+            if (++index[i] < a->extent)
+                break;
+            at -= a->extent * a->step;
+            to -= a->extent * a->to;
+            index[i] = 0;
+        }
+    } while (i < b->rank);
+}
+
+/* --- reading --- */
+
+/* Elements of the file from the first of a box to behind the last. */
+static uint64_t span_of(const box *b)
+{
+    uint64_t span = 1;
+    for (uint32_t i = 0; i < b->rank; i++)
+        span += (b->axes[i].extent - 1) * b->axes[i].step;
+    return span;
+}
+
+static tn_status copy_piece(const gathering *w, const box *piece, tn_error *err)
+{
+    uint64_t begin = tn_packed_byte(piece->at, w->bits), end = packed_end(piece->at + span_of(piece) - 1, w->bits);
+    const uint8_t *from;
+    tn_status status = tn_source_get(w->g->source, w->g->at + begin, (size_t)(end - begin), w->g->buffer, &from, err);
+    if (status)
+        return status;
+    copy_lines(w, piece, from, begin);
+    return tn_source_check_range(w->g->source, w->g->at + begin, end - begin, err);
+}
+
+/* How many axes are read at once, the nearest ones, and how many indices of the next: *some. */
+static uint32_t choose_piece(const gathering *w, const box *b, uint64_t *some)
+{
+    uint64_t most = (w->g->cap - 2) * 8 / w->bits, span = 1, near = NEAR_BYTES * 8 / w->bits;
+    uint32_t n = 0;
+    *some = 1;
+    for (; n < b->rank; n++) {
+        const axis *a = &b->axes[n];
+        if (a->step > span && a->step - span > near)
+            break;
+        uint64_t fit = a->step ? (most - span) / a->step + 1 : a->extent;
+        if (fit < a->extent) {
+            *some = fit;
+            break;
+        }
+        span += (a->extent - 1) * a->step;
+    }
+    return n;
+}
+
+/* The piece of a box at some indices of the axes that it has not whole. */
+static void cut_piece(const box *b, uint32_t whole, uint64_t some, const uint64_t *index, box *piece)
+{
+    piece->at = b->at;
+    piece->to = b->to;
+    piece->rank = whole;
+    memcpy(piece->axes, b->axes, whole * sizeof *piece->axes);
+    for (uint32_t i = whole; i < b->rank; i++) {
+        piece->at += index[i] * b->axes[i].step;
+        piece->to += index[i] * b->axes[i].to;
+    }
+    if (whole == b->rank)
+        return;
+    const axis *a = &b->axes[whole];
+    uint64_t left = a->extent - index[whole];
+    piece->axes[piece->rank++] = (axis){ left < some ? left : some, a->step, a->to };
+}
+
+static tn_status copy_box(const gathering *w, const box *b, tn_error *err)
+{
+    uint64_t some, index[TN_MAX_RANK] = { 0 };
+    uint32_t whole = choose_piece(w, b, &some), i;
+    tn_status status;
+    do {
+        box piece;
+        cut_piece(b, whole, some, index, &piece);
+        status = copy_piece(w, &piece, err);
+        for (i = whole; i < b->rank; i++) {
+            index[i] += i == whole ? some : 1;
+            if (index[i] < b->axes[i].extent)
+                break;
+            index[i] = 0;
+        }
+    } while (!status && i < b->rank);
+    return status;
+}
+
+tn_status tn_gather_elements(const tn_gather *g, const tn_part *p, uint64_t first, uint64_t count, uint8_t *out, tn_error *err)
+{
+    gathering w = { g, tn_dtype_get(p->array.dtype)->bits, out };
+    box b;
+    tn_status status = TN_OK;
+    for (b.to = 0; b.to < count && !status; b.to += b.count) {
+        choose_box(p, first + b.to, count - b.to, &b);
+        status = copy_box(&w, &b, err);
+    }
+    return status;
+}

@@ -1,0 +1,148 @@
+/* store/ranges.c - how the data of entries lies in the file.
+ *
+ * Files are nearly always written in the order of their index, which is seen
+ * as the entries are added; only when it is not so are the ranges sorted. */
+#include "store/ranges.h"
+#include "base/error.h"
+#include "store/file.h"
+
+#include <stdlib.h>
+
+static int by_place(const void *a, const void *b)
+{
+    const tn_piece *x = a, *y = b;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    if (x->end != y->end)
+        return x->end < y->end ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+void tn_sort_by_place(void *items, size_t n, size_t item_size)
+{
+    qsort(items, n, item_size, by_place);
+}
+
+static tn_status overlap(const tn_file *f, const tn_piece *a, const tn_piece *b, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, f->at[b->number], "tensor %s: its data at %llu overlaps that of %s, which ends at %llu",
+                   tn_quote_z(f->tensors[b->number].name).text, (unsigned long long)b->begin,
+                   tn_quote_z(f->tensors[a->number].name).text, (unsigned long long)a->end);
+}
+
+static tn_status hole(const char *name, uint64_t at, uint64_t from, uint64_t to, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, at, "the data section has a hole: expected data at %llu but found %s at %llu",
+                   (unsigned long long)from, name ? tn_quote_z(name).text : "its end", (unsigned long long)to);
+}
+
+/* In a set of files the message says which one. */
+static tn_status in_shard(const tn_file *f, size_t shard, tn_status status, tn_error *err)
+{
+    if (err && f->nshards > 1)
+        tn_error_in_file(err, f->shards[shard].path);
+    return status;
+}
+
+/* The first entry of each type with the range at hand: what the next one of that type is tied to. */
+typedef struct group {
+    uint64_t begin, end;
+    uint32_t shard;
+    uint32_t first_plus_1[TN_DTYPE_COUNT];
+} group;
+
+/* Same bytes, decoded the same way: the later one is tied to the earlier. */
+static void tie(tn_file *f, group *g, const tn_piece *r)
+{
+    const tn_part *p = &f->parts[r->number];
+    if (f->tensors[r->number].nparts > 1)
+        return;                 /* of several parts one range says too little */
+    if (r->begin != g->begin || r->end != g->end || r->shard != g->shard)
+        *g = (group){ .begin = r->begin, .end = r->end, .shard = r->shard };
+    uint32_t *slot = &g->first_plus_1[p->array.dtype];
+    const tn_part *first = *slot ? &f->parts[*slot - 1] : NULL;
+    if (!first)
+        *slot = (uint32_t)r->number + 1;
+    else if (p->array.dtype != TN_UNKNOWN && first->storage.encoding == p->storage.encoding &&
+             first->storage.order == p->storage.order && first->nbytes == p->nbytes)
+        f->tensors[r->number].tied = f->tensors[*slot - 1].name;
+}
+
+/* Ranges in order of place: `last` is the one before that has bytes. */
+static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *last, group *g,
+                            const tn_piece *r, tn_error *err)
+{
+    bool same_shard = last && last->shard == r->shard;
+    uint64_t free_from = same_shard ? last->end : begin ? begin[r->shard] : 0;
+    if (tiling == TN_TILING_SHARED) {
+        bool same = same_shard && r->begin == last->begin && r->end == last->end;
+        if (!same && tn_overlaps(last, r))
+            return overlap(f, last, r, err);
+        tie(f, g, r);
+        return TN_OK;
+    }
+    if (r->begin > free_from)
+        return hole(f->tensors[r->number].name, f->at[r->number], free_from, r->begin, err);
+    if (r->begin < free_from)
+        return overlap(f, same_shard ? last : r, r, err);
+    return TN_OK;
+}
+
+static tn_piece piece_of(const tn_file *f, size_t i)
+{
+    const tn_storage *s = &f->parts[i].storage;
+    tn_range r = tn_entry_range(s);
+    return (tn_piece){ .begin = r.offset, .end = r.offset + r.size, .shard = s->shard, .number = i };
+}
+
+/* Walks the ranges in order of place; reached[shard] becomes where the data ends. */
+static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *sorted, uint64_t *reached,
+                           tn_error *err)
+{
+    tn_piece last = { 0 };
+    group g = { 0 };
+    bool any = false;
+    for (size_t i = 0; i < f->count; i++) {
+        tn_piece r = sorted ? sorted[i] : piece_of(f, i);
+        if (r.begin == r.end)
+            continue;           /* empty tensors may lie anywhere */
+        tn_status status = check_next(f, tiling, begin, any ? &last : NULL, &g, &r, err);
+        if (status)
+            return in_shard(f, r.shard, status, err);
+        reached[r.shard] = r.end;
+        last = r;
+        any = true;
+    }
+    return TN_OK;
+}
+
+static tn_piece *sort_ranges(const tn_file *f)
+{
+    tn_piece *sorted = malloc(f->count * sizeof *sorted);
+    for (size_t i = 0; sorted && i < f->count; i++)
+        sorted[i] = piece_of(f, i);
+    if (sorted)
+        tn_sort_by_place(sorted, f->count, sizeof *sorted);
+    return sorted;
+}
+
+tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *begin, const uint64_t *end, tn_error *err)
+{
+    if (tiling == TN_TILING_SHARED && !f->disordered)
+        return TN_OK;           /* in order and apart: seen as the entries were added */
+    tn_piece *sorted = f->disordered ? sort_ranges(f) : NULL;
+    uint64_t *reached = calloc(f->nshards, sizeof *reached);
+    tn_status status = reached && (sorted || !f->disordered) ? TN_OK : tn_fail_nomem(err);
+    for (size_t i = 0; begin && !status && i < f->nshards; i++)
+        reached[i] = begin[i];
+    if (!status)
+        status = check_all(f, tiling, begin, sorted, reached, err);
+    for (size_t i = 0; tiling == TN_TILING_EXACT && !status && i < f->nshards; i++)
+        if (reached[i] != end[i])
+            status = in_shard(f, i, hole(NULL, reached[i], reached[i], end[i], err), err);
+    free(sorted);
+    free(reached);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* store/sparse.c - the indices of sparse tensors: inside the shape, in order; row pointers. */
+#include "store/sparse.h"
+#include "base/error.h"
+#include "store/stream.h"
+#include "tensor/code.h"
+#include "tensor/form.h"
+#include "tensor/indices.h"
+
+#include <string.h>
+
+bool tn_is_sparse_index(const tn_tensor *t, const tn_part *p)
+{
+    return tn_form_is_sparse(t->form) && p != &t->parts[0];
+}
+
+/* ---- numbers ---- */
+
+/* The numbers of a part, one after the other. */
+typedef struct numbers {
+    tn_stream      stream;
+    tn_dtype       dtype;
+    const uint8_t *bytes;
+    size_t         next, count; /* in the window */
+    uint64_t       taken;       /* of all */
+} numbers;
+
+static tn_status open_numbers(numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *err)
+{
+    s->dtype = p->array.dtype;
+    return tn_stream_open(&s->stream, file, t, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
+}
+
+/* *any is false at the end. */
+static tn_status next_number(numbers *s, uint64_t *value, bool *any, tn_error *err)
+{
+    *any = true;
+    if (s->next == s->count) {
+        size_t n = 0;
+        tn_status status = tn_stream_next(&s->stream, &s->bytes, &n, err);
+        s->next = 0;
+        s->count = n / (tn_dtype_get(s->dtype)->bits / 8);
+        *any = !status && s->count;
+        if (!*any)
+            return status;
+    }
+    *value = tn_index_get(s->dtype, s->bytes, s->next++);
+    s->taken++;
+    return TN_OK;
+}
+
+/* Where the number that was taken last stands, if that is a place in the only file. */
+static uint64_t place_of(const numbers *s)
+{
+    const tn_part *p = s->stream.part;
+    if (!tn_part_is_range(p) || s->stream.file->nshards > 1)
+        return TN_NO_OFFSET;
+    return p->storage.offset + (s->taken - 1) * (tn_dtype_get(s->dtype)->bits / 8);
+}
+
+/* The index is the number that was taken last. */
+static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entry, uint32_t dimension, uint64_t index, tn_error *err)
+{
+    if (index < (uint64_t)t->shape[dimension])
+        return TN_OK;
+    return tn_fail(err, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text,
+                   tn_index_fault(s->dtype, entry, dimension, t->shape[dimension], index).text);
+}
+
+/* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the same. */
+static void note_order(const tn_tensor *t, uint64_t entry, int order, tn_error *why)
+{
+    if (order <= 0 && !why->text[0])
+        tn_fail(why, TN_OK, TN_NO_OFFSET, "tensor %s: entry %llu %s entry %llu", tn_quote_z(t->name).text,
+                (unsigned long long)entry, order < 0 ? "is out of order: it sorts before" : "has the indices of",
+                (unsigned long long)entry - 1);
+}
+
+/* ---- COO ---- */
+
+/* Below, at or above 0 as row `a` comes before, with or after row `b`. */
+static int compare_rows(uint32_t rank, const uint64_t *a, const uint64_t *b)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    return 0;
+}
+
+static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
+{
+    uint64_t last[TN_MAX_RANK], now[TN_MAX_RANK], entries = (uint64_t)t->parts[1].array.shape[0];
+    tn_status status = TN_OK;
+    if (!t->rank && entries > 1)
+        note_order(t, 1, 0, why);       /* a scalar has room for one */
+    for (uint64_t entry = 0; t->rank && entry < entries; entry++) {
+        for (uint32_t i = 0; i < t->rank && !status; i++) {
+            bool any = false;
+            status = next_number(s, &now[i], &any, why);
+            if (!status)
+                status = check_index(t, s, entry, i, now[i], why);
+        }
+        if (status)
+            return status;
+        if (entry)
+            note_order(t, entry, compare_rows(t->rank, now, last), why);
+        memcpy(last, now, t->rank * sizeof *now);
+    }
+    return TN_OK;
+}
+
+/* ---- CSR ---- */
+
+/* From 0 to the number of values, never down. */
+static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
+{
+    tn_row_pointer p = { .dtype = s->dtype, .rows = (uint64_t)t->parts[2].array.shape[0] - 1,
+                         .entries = (uint64_t)t->parts[0].array.shape[0] };
+    for (;; p.i++, p.before = p.found) {
+        bool any;
+        tn_status status = next_number(s, &p.found, &any, why);
+        if (status || !any)
+            return status;
+        if (!tn_row_pointer_is_right(&p))
+            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text, tn_row_pointer_fault(&p).text);
+    }
+}
+
+/* Goes on to the row that an entry of `entries` is in; *ends is where the row at hand ends.
+ * TN_ERR_CORRUPT: there is none, as is said of the pointers themselves. */
+static tn_status find_row(numbers *pointers, uint64_t entry, uint64_t entries, uint64_t *ends, bool *begins, tn_error *err)
+{
+    *begins = false;
+    while (*ends <= entry) {
+        bool any;
+        uint64_t before = *ends;
+        tn_status status = next_number(pointers, ends, &any, err);
+        if (status || !any || *ends < before || *ends > entries)
+            return status ? status : TN_ERR_CORRUPT;
+        *begins = true;
+    }
+    return TN_OK;
+}
+
+static bool is_fatal(tn_status status)
+{
+    return status == TN_ERR_NOMEM || status == TN_ERR_IO;
+}
+
+/* `pointers` is NULL where they cannot be read: then nothing is said of order. */
+static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers, tn_error *why)
+{
+    uint64_t entries = (uint64_t)t->parts[1].array.shape[0], ends = 0, before = 0, now = 0;
+    bool any = true, begins = true;
+    for (uint64_t entry = 0;; entry++) {
+        tn_error ignored;
+        tn_status status = next_number(s, &now, &any, why);
+        if (status || !any)
+            return status;
+        status = check_index(t, s, entry, t->rank - 1, now, why);
+        if (status)
+            return status;
+        status = pointers ? find_row(pointers, entry, entries, &ends, &begins, &ignored) : TN_OK;
+        if (is_fatal(status))
+            return tn_fail(why, status, ignored.offset, "%s", ignored.text);
+        pointers = status ? NULL : pointers;
+        if (pointers && !begins)
+            note_order(t, entry, now < before ? -1 : now > before, why);
+        before = now;
+    }
+}
+
+static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers,
+                                   tn_error *why)
+{
+    tn_error ignored;
+    tn_status status = pointers ? open_numbers(pointers, file, t, &t->parts[2], &ignored) : TN_OK;
+    if (is_fatal(status))
+        return tn_fail(why, status, ignored.offset, "%s", ignored.text);
+    return check_columns(t, s, status ? NULL : pointers, why);
+}
+
+/* ---- all ---- */
+
+/* The windows of the indices and of the row pointers beside them; false: not both can be had. */
+static bool reserve_both(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers)
+{
+    const tn_stream_wish both[] = { { &s->stream, file, t, &t->parts[1] },
+                                    { &pointers->stream, file, t, &t->parts[2] } };
+    return tn_stream_reserve(both, 2, NULL) == TN_OK;
+}
+
+tn_status tn_sparse_check(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
+{
+    numbers s = { 0 }, pointers = { 0 };
+    bool columns = t->nparts > 2 && p == &t->parts[1], both = columns && reserve_both(file, t, &s, &pointers);
+    *why = (tn_error){ .offset = TN_NO_OFFSET };
+    tn_status status = open_numbers(&s, file, t, p, why);
+    if (!status && t->nparts == 2)
+        status = check_coo(t, &s, why);
+    else if (!status)
+        status = !columns ? check_pointers(t, &s, why)
+                          : check_csr_indices(file, t, &s, both ? &pointers : NULL, why);
+    tn_stream_free(&s.stream);
+    tn_stream_free(&pointers.stream);
+    return status;
+}

@@ -1,0 +1,682 @@
+/* store/stream.c - the decoded bytes of a part, window by window. */
+#include "store/stream.h"
+#include "base/error.h"
+#include "bytes/windows.h"
+#include "bytes/zstd_frame.h"
+#include "store/gather.h"
+#include "tensor/array.h"
+#include "tensor/code.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is gathered at a time: whole windows. */
+#define BLOCK_BYTES (42 * TN_WINDOW)
+
+tn_checksum tn_part_checksum(const tn_part *p)
+{
+    return p->storage.columns || p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : p->storage.checksum;
+}
+
+bool tn_part_splits(const tn_part *p)
+{
+    return p->storage.encoding == TN_ENCODING_RAW && !p->storage.columns;
+}
+
+bool tn_part_is_range(const tn_part *p)
+{
+    return tn_part_splits(p) && !p->storage.stride && !p->storage.pitch;
+}
+
+/* "tensor "NAME": ", or nothing. */
+typedef struct prefix { char text[120]; } prefix;
+static prefix name_of(const tn_tensor *t)
+{
+    prefix p = { "" };
+    if (t)
+        snprintf(p.text, sizeof p.text, "tensor %s: ", tn_quote_z(t->name).text);
+    return p;
+}
+
+static tn_status not_known(const tn_tensor *t, const char *what, const char *name, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s%s %s is not known to this build", name_of(t).text, what,
+                   tn_quote_z(name ? name : "").text);
+}
+
+tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
+{
+    if (p->array.dtype == TN_UNKNOWN)
+        return not_known(t, "type", p->storage.type, err);
+    if (p->storage.encoding == TN_ENCODING_UNKNOWN)
+        return not_known(t, "encoding", p->storage.encoding_name, err);
+    if (p->storage.opaque)
+        return not_known(t, "layout", p->storage.opaque, err);
+    tn_status status = TN_OK;
+    for (int64_t i = 0; p->storage.columns && i < p->array.shape[1] && !status; i++)
+        status = tn_part_readable(t, &p->storage.columns[i], err);
+    return status;
+}
+
+static unsigned swap_unit(const tn_part *p)
+{
+    return p->storage.order == TN_HOST_ORDER ? 1 : tn_dtype_get(p->array.dtype)->swap_bytes;
+}
+
+static tn_status need_buffer(uint8_t **buffer, tn_error *err)
+{
+    if (!*buffer)
+        *buffer = malloc(TN_WINDOW);
+    return *buffer ? TN_OK : tn_fail_nomem(err);
+}
+
+static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
+{
+    if (s->reserved != part)
+        tn_stream_close(s);
+    tn_hash_free(&s->hash);
+    s->file = file;
+    s->part = part;
+    s->npending = 0;
+    s->nseen = 0;
+    s->made = 0;
+    s->stored = part->storage.offset;
+    s->stored_end = s->stored + part->storage.size;
+    s->hashed = false;
+    s->as_stored = false;
+    s->change = NULL;
+    s->swap = 0;
+    s->maker = NULL;
+    s->nunchanged = 0;
+    s->block_size = 0;
+    tn_scratch_free(&s->whole);
+    tn_columns_free(s->columns);
+    s->columns = NULL;
+}
+
+/* Of what is stored, that which the checksum is of. */
+static void take_checked(tn_stream *s)
+{
+    const tn_storage *storage = &s->part->storage;
+    if (!storage->sum_size)
+        return;
+    s->stored = storage->sum_offset;
+    s->stored_end = s->stored + storage->sum_size;
+}
+
+/* The next stored bytes, hashed; *n is 0 at the end.  Those to be decoded are
+ * copied: no decoder promises to bear with bytes that change while it reads. */
+static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->stored_end - s->stored;
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    const tn_source *source = s->file->shards[s->part->storage.shard].source;
+    bool in_place = s->part->storage.encoding == TN_ENCODING_RAW;
+    tn_status status = tn_source_check_range(source, s->seen, s->nseen, err);
+    if (status)
+        return status;
+    *bytes = in_place ? tn_source_view(source, s->stored, *n) : NULL;
+    s->seen = s->stored;
+    s->nseen = *bytes ? *n : 0;
+    if (!*bytes && *n) {
+        status = need_buffer(&s->in, err);
+        if (!status)
+            status = tn_source_read(source, s->stored, s->in, *n, err);
+        if (status)
+            return status;
+        *bytes = s->in;
+    }
+    if (!s->hashed && s->part->storage.encoding != TN_ENCODING_DEFLATE)
+        tn_hash_update(&s->hash, *bytes, *n);
+    s->stored += *n;
+    return TN_OK;
+}
+
+/* Elements that lie apart are not taken in the order of the file, and a checksum may be of more than
+ * elements: it needs a pass of its own. */
+static tn_status hash_ahead(tn_stream *s, tn_checksum kind, tn_error *err)
+{
+    const uint8_t *bytes;
+    size_t n = kind != TN_CHECKSUM_NONE;
+    tn_status status = tn_hash_begin(&s->hash, kind, err);
+    take_checked(s);
+    while (n && !status)
+        status = next_stored(s, &bytes, &n, err);
+    s->hashed = true;
+    return status;
+}
+
+static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    tn_status status = next_stored(s, bytes, n, err);
+    unsigned unit = swap_unit(s->part);
+    if (status || unit == 1 || !*n)
+        return status;
+    status = need_buffer(&s->out, err);
+    if (status)
+        return status;
+    tn_swap_bytes(s->out, *bytes, *n, unit);
+    *bytes = s->out;
+    return TN_OK;
+}
+
+/* ---- apart ---- */
+
+/* Columns far apart are better taken many elements at a time. */
+static size_t block_size(const tn_part *p)
+{
+    uint32_t rank = p->array.rank;
+    return rank && p->storage.stride[rank - 1] > 1 ? BLOCK_BYTES : TN_WINDOW;
+}
+
+static tn_status need_block(tn_stream *s, size_t n, tn_error *err)
+{
+    if (n <= s->block_cap)
+        return TN_OK;
+    free(s->block);
+    s->block = malloc(n);
+    s->block_cap = s->block ? n : 0;
+    return s->block ? TN_OK : tn_fail_nomem(err);
+}
+
+/* The block from the next byte on. */
+static tn_status gather_block(tn_stream *s, tn_error *err)
+{
+    const tn_part *p = s->part;
+    unsigned bits = tn_dtype_get(p->array.dtype)->bits, unit = swap_unit(p);
+    uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / bits;
+    size_t most = block_size(p), n = left < most ? (size_t)left : most;
+    tn_status status = need_block(s, n, err);
+    if (!status)
+        status = need_buffer(&s->in, err);
+    if (status)
+        return status;
+    tn_shape_count(p->array.rank, p->array.shape, &count);
+    uint64_t want = (uint64_t)n * 8 / bits;
+    if (want > count - first)           /* the bits that fill the last byte */
+        want = count - first;
+    if (bits % 8)
+        memset(s->block, 0, n);
+    const tn_source *whole = s->whole.source;
+    const tn_gather g = { whole ? whole : s->file->shards[p->storage.shard].source, whole ? 0 : p->storage.offset, s->in, TN_WINDOW };
+    status = tn_gather_elements(&g, p, first, want, s->block, err);
+    if (!status && unit > 1)
+        tn_swap_bytes(s->block, s->block, n, unit);
+    s->block_from = s->made;
+    s->block_size = status ? 0 : n;
+    return status;
+}
+
+static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->made_end - s->made;
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    if (!*n)
+        return TN_OK;
+    tn_status status = TN_OK;
+    if (!s->block_size || s->made == s->block_from + s->block_size)
+        status = gather_block(s, err);
+    if (!status)
+        *bytes = s->block + (s->made - s->block_from);
+    return status;
+}
+
+/* Bytes from byte `at` of the part on, at most `most`: the rest of a row, or as many rows as a window spans. */
+static tn_status gather_rows(tn_stream *s, uint64_t at, size_t most, uint8_t *to, size_t *n, tn_error *err)
+{
+    const tn_part *p = s->part;
+    uint64_t row = p->nbytes / (uint64_t)p->array.shape[0], inside = at % row, pitch = p->storage.pitch, rows = 1;
+    size_t size = row - inside < most ? (size_t)(row - inside) : most;
+    if (size == row) {
+        rows += (TN_WINDOW - row) / pitch;
+        rows = rows < most / row ? rows : most / row;
+    }
+    const tn_source *source = s->file->shards[p->storage.shard].source;
+    uint64_t place = p->storage.offset + at / row * pitch + inside;
+    size_t span = (size_t)((rows - 1) * pitch) + size;          /* small where it is not mapped */
+    const uint8_t *from;
+    tn_status status = need_buffer(&s->in, err);
+    if (!status)
+        status = tn_source_get(source, place, span, s->in, &from, err);
+    if (!status)
+        tn_copy_apart(to, size, from, (size_t)pitch, size, (size_t)rows);
+    *n = (size_t)rows * size;
+    return status ? status : tn_source_check_range(source, place, span, err);
+}
+
+static tn_status next_pitched(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->made_end - s->made;
+    unsigned unit = swap_unit(s->part);
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    if (!*n)
+        return TN_OK;
+    tn_status status = need_buffer(&s->out, err);
+    for (size_t done = 0, got; done < *n && !status; done += got)
+        status = gather_rows(s, s->made + done, *n - done, s->out + done, &got, err);
+    if (!status && unit > 1)
+        tn_swap_bytes(s->out, s->out, *n, unit);
+    *bytes = s->out;
+    return status;
+}
+
+static tn_status next_woven(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    tn_status status = need_buffer(&s->out, err);
+    *bytes = s->out;
+    return status ? status : tn_columns_next(s->columns, s->out, TN_WINDOW, n, err);
+}
+
+/* ---- compressed ---- */
+
+static bool is_deflated(const tn_stream *s)
+{
+    return s->part->storage.encoding == TN_ENCODING_DEFLATE;
+}
+
+/* Decoded bytes of a part as it is stored: with its padding, if it has some. */
+static uint64_t decoded_size(const tn_part *p)
+{
+    uint64_t n = p->nbytes;
+    if (p->storage.physical)
+        tn_shape_nbytes(p->array.dtype, p->array.rank, p->storage.physical, &n);    /* cannot fail: they were counted */
+    return n;
+}
+
+static tn_status cut_off(const tn_stream *s, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected the end of the %s data within %llu bytes but it is cut off",
+                   name_of(s->tensor).text, is_deflated(s) ? "deflate" : "zstd", (unsigned long long)s->part->storage.size);
+}
+
+/* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or raw. */
+static tn_status find_window(const tn_stream_wish *w, tn_error *err)
+{
+    const tn_storage *storage = &w->part->storage;
+    tn_stream *s = w->stream;
+    uint64_t content = decoded_size(w->part);
+    tn_error why;
+    if (storage->encoding != TN_ENCODING_ZSTD)
+        return TN_OK;
+    const tn_source *source = w->file->shards[storage->shard].source;
+    tn_status status = tn_zstd_largest_window(source, storage->offset, storage->size, content, &s->window, &why);
+    if (!status)
+        status = tn_windows_check(s->window, &why);
+    if (status)
+        return tn_fail(err, status, storage->offset, "%s%s", name_of(w->tensor).text, why.text);
+    s->held = s->window < content ? s->window : content;        /* no more of it is ever written to */
+    return TN_OK;
+}
+
+tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *err)
+{
+    uint64_t all = 0;
+    tn_error why;
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < n; i++)
+        tn_stream_close(wishes[i].stream);
+    for (size_t i = 0; i < n && !status; i++) {
+        status = find_window(&wishes[i], err);
+        all += wishes[i].stream->held;          /* of two or three, none of which has 2^62 bytes */
+    }
+    if (!status && all) {
+        status = tn_windows_take(all, &why);
+        if (status)
+            tn_fail(err, status, wishes->part->storage.offset, "%s%s", name_of(wishes->tensor).text, why.text);
+    }
+    for (size_t i = 0; i < n; i++) {
+        tn_stream *s = wishes[i].stream;
+        s->reserved = status ? NULL : wishes[i].part;
+        s->held = status ? 0 : s->held;
+    }
+    return status;
+}
+
+void tn_stream_close(tn_stream *s)
+{
+    if (s->zstd)
+        tn_zstd_decode_end(s->zstd);
+    if (s->held)
+        tn_windows_give(s->held);
+    s->held = s->window = 0;
+    s->reserved = NULL;
+}
+
+static tn_status begin_decoding(tn_stream *s, tn_error *err)
+{
+    tn_status status = TN_OK;
+    if (is_deflated(s)) {
+        if (!s->inflate)
+            status = tn_inflate_new(&s->inflate, err);
+        if (!status)
+            tn_inflate_begin(s->inflate);
+        return status;
+    }
+    if (s->reserved != s->part)
+        status = tn_stream_reserve(&(tn_stream_wish){ s, s->file, s->tensor, s->part }, 1, err);
+    if (!status && !s->zstd)
+        status = tn_zstd_new(&s->zstd, err);
+    return status ? status : tn_zstd_decode_begin(s->zstd, s->window, err);
+}
+
+static bool at_end(const tn_stream *s)
+{
+    return is_deflated(s) ? tn_inflate_at_end(s->inflate) : tn_zstd_decode_at_end(s->zstd);
+}
+
+static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_error *err)
+{
+    size_t used = 0;
+    tn_error why;
+    tn_status status = is_deflated(s) ? tn_inflate_decode(s->inflate, s->pending, s->npending, &used, to, cap, made, &why)
+                                      : tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
+    if (status)
+        return tn_fail(err, status, s->part->storage.offset, "%s%s", name_of(s->tensor).text, why.text);
+    if (used) {                 /* at the end there is nothing to point to */
+        s->pending += used;
+        s->npending -= used;
+    }
+    return TN_OK;
+}
+
+/* The next decoded bytes, as many as are asked for unless the data ends before: *made. */
+static tn_status decode_some(tn_stream *s, uint8_t *to, size_t n, size_t *made, tn_error *err)
+{
+    tn_status status = TN_OK;
+    *made = 0;
+    while (!status && *made < n) {
+        size_t got = 0;
+        if (!s->npending)
+            status = next_stored(s, &s->pending, &s->npending, err);
+        bool dry = !s->npending;        /* the decoder may still hold back some bytes */
+        if (!status)
+            status = decode(s, to + *made, n - *made, &got, err);
+        if (!status && dry && !got)
+            return at_end(s) ? TN_OK : cut_off(s, err);
+        *made += got;
+    }
+    return status;
+}
+
+/* All decoded bytes are there: what is left must decode to nothing. */
+static tn_status check_end(tn_stream *s, tn_error *err)
+{
+    uint8_t extra;
+    size_t made;
+    tn_status status = decode_some(s, &extra, 1, &made, err);
+    if (status || !made)
+        return status;
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found more",
+                   name_of(s->tensor).text, (unsigned long long)decoded_size(s->part));
+}
+
+/* Bytes of which `done` are decoded already. */
+static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t done, tn_error *err)
+{
+    size_t made;
+    tn_status status = decode_some(s, to, n, &made, err);
+    if (status || made == n)
+        return status;
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found %llu", name_of(s->tensor).text,
+                   (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made));
+}
+
+static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    uint64_t left = s->made_end - s->made;
+    bool to_the_end = s->made_end == TN_TO_THE_END;
+    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
+    if (!*n)
+        return check_end(s, err);
+    tn_status status = need_buffer(&s->out, err);
+    if (!status)
+        status = to_the_end ? decode_some(s, s->out, *n, n, err) : decode_exactly(s, s->out, *n, s->made, err);
+    if (status)
+        return status;
+    if (is_deflated(s))
+        tn_hash_update(&s->hash, s->out, *n);
+    unsigned unit = s->as_stored ? 1 : swap_unit(s->part);
+    if (unit > 1)
+        tn_swap_bytes(s->out, s->out, *n, unit);
+    *bytes = s->out;
+    return TN_OK;
+}
+
+/* What stands before the elements: less than a window. */
+static tn_status skip_decoded(tn_stream *s, tn_error *err)
+{
+    size_t n = (size_t)s->part->storage.skip;
+    tn_status status = n ? need_buffer(&s->out, err) : TN_OK;
+    return status || !n ? status : decode_exactly(s, s->out, n, 0, err);
+}
+
+/* Elements that lie apart and are compressed: there is no way to one but through those before it. */
+static tn_status decode_whole(tn_stream *s, tn_error *err)
+{
+    uint64_t size = decoded_size(s->part);
+    tn_status status = need_buffer(&s->out, err);
+    if (!status)
+        status = tn_scratch_begin(&s->whole, size, err);
+    for (uint64_t done = 0; done < size && !status;) {
+        size_t n = size - done < TN_WINDOW ? (size_t)(size - done) : TN_WINDOW;
+        status = decode_exactly(s, s->out, n, done, err);
+        if (status)
+            break;
+        tn_hash_update(&s->hash, s->out, n);
+        status = tn_scratch_append(&s->whole, s->out, n, err);
+        done += n;
+    }
+    return status ? status : check_end(s, err);
+}
+
+static tn_status open_compressed(tn_stream *s, tn_checksum kind, tn_error *err)
+{
+    tn_status status = begin_decoding(s, err);
+    if (!status)
+        status = tn_hash_begin(&s->hash, kind, err);
+    if (!status)
+        status = skip_decoded(s, err);
+    return status || s->as_stored || !s->part->storage.stride ? status : decode_whole(s, err);
+}
+
+/* ---- all ---- */
+
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
+                         uint64_t n, tn_checksum kind, tn_error *err)
+{
+    tn_status status = tn_part_readable(tensor, part, err);
+    if (status)
+        return status;
+    begin(s, file, part);
+    s->tensor = tensor;
+    s->made = from;
+    s->made_end = from + n;
+    if (part->storage.columns) {
+        status = tn_hash_begin(&s->hash, TN_CHECKSUM_NONE, err);
+        return status ? status : tn_columns_open(file, tensor, part, &s->columns, err);
+    }
+    if (part->storage.encoding != TN_ENCODING_RAW)
+        return open_compressed(s, kind, err);
+    bool ahead = !tn_part_is_range(part) || part->storage.sum_size;
+    status = ahead ? hash_ahead(s, kind, err) : tn_hash_begin(&s->hash, kind, err);
+    s->stored = part->storage.offset + from;
+    s->stored_end = s->stored + n;
+    return status;
+}
+
+tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_checksum kind,
+                                tn_error *err)
+{
+    begin(s, file, part);
+    s->tensor = tensor;
+    s->as_stored = true;
+    if (is_deflated(s)) {
+        s->made_end = part->array.dtype == TN_UNKNOWN ? TN_TO_THE_END : decoded_size(part);
+        return open_compressed(s, kind, err);
+    }
+    take_checked(s);
+    return tn_hash_begin(&s->hash, kind, err);
+}
+
+void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, uint64_t n)
+{
+    tn_stream_close(s);
+    tn_hash_free(&s->hash);
+    s->maker = maker;
+    s->element = first;
+    s->elements = first + n;
+    s->change = NULL;
+    s->swap = 0;
+}
+
+void tn_stream_change(tn_stream *s, const tn_change *change)
+{
+    s->change = change;
+    s->elements = 0;
+    if (change) {
+        s->element = s->made * 8 / change->from_bits;
+        tn_shape_count(s->part->array.rank, s->part->array.shape, &s->elements);    /* cannot fail: its bytes were counted */
+    }
+}
+
+void tn_stream_swap(tn_stream *s, unsigned unit)
+{
+    s->swap = unit;
+}
+
+static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
+    tn_status status = s->as_stored              ? (is_deflated(s) ? next_compressed : next_stored)(s, bytes, n, err)
+                       : s->columns              ? next_woven(s, bytes, n, err)
+                       : s->part->storage.pitch  ? next_pitched(s, bytes, n, err)
+                       : s->part->storage.stride ? next_strided(s, bytes, n, err)
+                       : raw                     ? next_raw(s, bytes, n, err)
+                                                 : next_compressed(s, bytes, n, err);
+    if (!status)
+        s->made += *n;
+    return status;
+}
+
+/* As many elements as are at hand and fit a window after the change: wide
+ * results of narrow elements take several turns. */
+static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    const tn_change *c = s->change;
+    *n = 0;
+    tn_status status = s->nunchanged ? TN_OK : next_decoded(s, &s->unchanged, &s->nunchanged, err);
+    if (!status)
+        status = need_buffer(&s->changed, err);
+    if (status || !s->nunchanged)
+        return status;
+    size_t have = s->nunchanged * 8 / c->from_bits, fit = TN_WINDOW / c->to_bits * 8;
+    bool all = have <= fit;
+    size_t elements = all ? have : fit, used = all ? s->nunchanged : elements / 8 * c->from_bits;
+    if (elements > s->elements - s->element)        /* the bits that fill the last byte are none */
+        elements = (size_t)(s->elements - s->element);
+    status = c->apply(c->context, s->element, s->unchanged, elements, s->changed, err);
+    s->element += elements;
+    s->unchanged += used;
+    s->nunchanged -= used;
+    *bytes = s->changed;
+    *n = (elements * c->to_bits + 7) / 8;
+    return status;
+}
+
+static tn_status next_made(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    const tn_maker *m = s->maker;
+    uint64_t left = s->elements - s->element, fit = TN_WINDOW / m->bits * 8;
+    size_t elements = (size_t)(left < fit ? left : fit);
+    *n = 0;
+    tn_status status = need_buffer(&s->changed, err);
+    if (status || !elements)
+        return status;
+    status = m->make(m->context, s->element, elements, s->changed, err);
+    s->element += elements;
+    *bytes = s->changed;
+    *n = (elements * m->bits + 7) / 8;
+    return status;
+}
+
+static tn_status next_in_host_order(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    if (s->maker)
+        return next_made(s, bytes, n, err);
+    return s->change ? next_changed(s, bytes, n, err) : next_decoded(s, bytes, n, err);
+}
+
+tn_status tn_stream_next(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+{
+    tn_status status = next_in_host_order(s, bytes, n, err);
+    if (status || s->swap <= 1 || !*n)
+        return status;
+    status = need_buffer(&s->swapped, err);
+    if (status)
+        return status;
+    /* A window has whole elements, and may be a view of the file. */
+    tn_swap_bytes(s->swapped, *bytes, *n, s->swap);
+    *bytes = s->swapped;
+    return TN_OK;
+}
+
+tn_status tn_stream_read(tn_stream *s, uint8_t *to, tn_error *err)
+{
+    for (;;) {
+        const uint8_t *bytes;
+        size_t n;
+        tn_status status = tn_stream_next(s, &bytes, &n, err);
+        if (status || !n)
+            return status;
+        memcpy(to, bytes, n);
+        to += n;
+    }
+}
+
+tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err)
+{
+    return tn_hash_end(&s->hash, digest, err);
+}
+
+void tn_stream_free(tn_stream *s)
+{
+    tn_hash_free(&s->hash);
+    tn_stream_close(s);
+    tn_zstd_free(s->zstd);
+    tn_inflate_free(s->inflate);
+    tn_scratch_free(&s->whole);
+    free(s->block);
+    tn_columns_free(s->columns);
+    free(s->in);
+    free(s->out);
+    free(s->changed);
+    free(s->swapped);
+    *s = (tn_stream){ 0 };
+}
+
+tn_status tn_digest_check(const tn_storage *s, const tn_digest *found, const char *who, tn_error *err)
+{
+    tn_digest expected;
+    tn_status status = tn_digest_parse(s->checksum_text, &expected, err);
+    if (status)
+        return tn_fail(err, status, s->offset, "%sits checksum %s is not well formed", who, tn_quote_z(s->checksum_text).text);
+    if (tn_digest_equal(&expected, found))
+        return TN_OK;
+    char text[TN_CHECKSUM_TEXT_MAX];
+    tn_digest_format(found, text);
+    return tn_fail(err, TN_ERR_CHECKSUM, s->sum_size ? s->sum_offset : s->offset, "%sexpected checksum %s but found %s", who,
+                   tn_quote_z(s->checksum_text).text, text);
+}
+
+tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
+{
+    return tn_part_checksum(p) == TN_CHECKSUM_NONE ? TN_OK : tn_digest_check(&p->storage, found, name_of(t).text, err);
+}
+
+tn_status tn_stream_check(tn_stream *s, const tn_tensor *t, const tn_part *p, tn_error *err)
+{
+    tn_digest found;
+    tn_status status = tn_stream_digest(s, &found, err);
+    return status ? status : tn_part_compare_digest(t, p, &found, err);
+}

@@ -1,0 +1,145 @@
+/* store/verify.c - every checksum, every compressed part, every index of a sparse tensor. */
+#include "base/error.h"
+#include "base/options.h"
+#include "store/publish.h"
+#include "pipeline/scan.h"
+#include "store/sparse.h"
+
+#include <stdlib.h>
+
+typedef struct verification {
+    const tn_file *file;
+    tn_scan_part *parts;
+    size_t        count;
+    tn_verify_fn  report;
+    void         *context;
+    const tn_part *agreed;      /* the last first part whose checksum agrees and is of the others too */
+} verification;
+
+/* Its bytes are among those that the checksum of another part is of. */
+static bool is_covered(const tn_part *p, const tn_part *by)
+{
+    const tn_storage *s = &p->storage, *sum = &by->storage;
+    return !s->columns && s->shard == sum->shard && s->offset >= sum->sum_offset &&
+           s->offset - sum->sum_offset <= sum->sum_size && s->size <= sum->sum_size - (s->offset - sum->sum_offset);
+}
+
+/* Every column has a checksum: they were right, or the part could not have been read. */
+static bool is_checked_by_column(const tn_part *p)
+{
+    bool all = p->storage.columns != NULL;
+    for (int64_t i = 0; all && i < p->array.shape[1]; i++)
+        all = tn_part_checksum(&p->storage.columns[i]) != TN_CHECKSUM_NONE;
+    return all;
+}
+
+static tn_verdict judge(const tn_scan_part *p, const tn_scanned *result, tn_error *why)
+{
+    *why = result->err;
+    if (result->status && result->status != TN_ERR_UNSUPPORTED)
+        return TN_VERDICT_BAD;
+    if (p->part->storage.checksum == TN_CHECKSUM_UNKNOWN) {
+        tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: checksum %s is of a kind this build cannot check",
+                tn_quote_z(p->tensor->name).text, tn_quote_z(p->part->storage.checksum_text).text);
+        return TN_VERDICT_NOT_CHECKED;
+    }
+    if (p->part->storage.checksum == TN_CHECKSUM_NONE)
+        return result->status ? TN_VERDICT_UNREADABLE : TN_VERDICT_NONE;
+    if (tn_part_compare_digest(p->tensor, p->part, &result->stored, why))
+        return TN_VERDICT_BAD;
+    *why = (tn_error){ .offset = TN_NO_OFFSET };    /* the bytes agree, even where they cannot be decoded */
+    return TN_VERDICT_OK;
+}
+
+/* The verdict of a part without a checksum of its own. */
+static tn_verdict judge_unsummed(const verification *v, const tn_scan_part *p)
+{
+    bool covered = v->agreed == p->tensor->parts && is_covered(p->part, v->agreed);
+    return covered || is_checked_by_column(p->part) ? TN_VERDICT_OK : TN_VERDICT_NONE;
+}
+
+static tn_status done(void *context, size_t k, const tn_scanned *result, tn_error *err)
+{
+    verification *v = context;
+    const tn_scan_part *p = &v->parts[k];
+    if (result->status == TN_ERR_NOMEM || result->status == TN_ERR_IO) {
+        if (err)
+            *err = result->err;
+        return result->status;          /* says nothing of the part */
+    }
+    tn_error why;
+    tn_verdict verdict = judge(p, result, &why);
+    if (verdict == TN_VERDICT_NONE)
+        verdict = judge_unsummed(v, p);
+    else if (verdict == TN_VERDICT_OK && p->part->storage.sum_size)
+        v->agreed = p->part;
+    if (!result->status && verdict <= TN_VERDICT_NONE && tn_is_sparse_index(p->tensor, p->part)) {
+        tn_status status = tn_sparse_check(v->file, p->tensor, p->part, &why);
+        if (status == TN_ERR_NOMEM || status == TN_ERR_IO)
+            return tn_fail(err, status, why.offset, "%s", why.text);
+        verdict = status ? TN_VERDICT_BAD : verdict;
+    }
+    if (verdict == TN_VERDICT_BAD) {
+        tn_status status = tn_tensor_settle(v->file, p->tensor, TN_OK, err);
+        if (status)
+            return status;              /* of the file, not of the part */
+    }
+    if (v->report)
+        v->report(v->context, p->tensor, p->part, verdict, &why);
+    return TN_OK;
+}
+
+/* All parts of all tensors; how many bytes will be gone through. */
+static tn_status list_parts(const tn_file *f, verification *v, uint64_t *total, tn_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->count; i++)
+        n += f->tensors[i].nparts;
+    v->parts = malloc((n ? n : 1) * sizeof *v->parts);
+    if (!v->parts)
+        return tn_fail_nomem(err);
+    for (size_t i = 0; i < f->count; i++) {
+        for (uint32_t k = 0; k < f->tensors[i].nparts; k++) {
+            const tn_part *p = &f->tensors[i].parts[k];
+            v->parts[v->count++] = (tn_scan_part){ .tensor = &f->tensors[i], .part = p,
+                                                   .stored_kind = tn_part_checksum(p) };
+            *total += p->nbytes;
+        }
+    }
+    return TN_OK;
+}
+
+static const char *path_of_shard(const void *owner, size_t i)
+{
+    return ((const tn_file *)owner)->shards[i].path;
+}
+
+static void look_beside(const tn_file *f, const tn_verify_options *o)
+{
+    tn_beside beside = { .path = f->shards[0].path, .owner = f, .count = f->nshards, .used = path_of_shard,
+                         .tell = o->beside,
+                         .context = o->context };
+    if (o->beside && f->format->look_beside && *beside.path)
+        f->format->look_beside(&beside);
+}
+
+tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_fn report, tn_error *err)
+{
+    tn_verify_options options = { 0 };
+    tn_take_options(&options, sizeof options, given);
+    verification v = { .file = f, .report = report, .context = options.context };
+    uint64_t total = 0;
+    tn_pool *pool = NULL;
+    look_beside(f, &options);
+    tn_status status = list_parts(f, &v, &total, err);
+    if (!status)
+        status = tn_pool_new(options.jobs, &pool, err);
+    if (!status)
+        status = tn_scan_run(&(tn_scan){
+            .file = f, .parts = v.parts, .count = v.count, .done = done, .context = &v,
+            .progress = options.progress, .progress_context = options.context, .progress_total = total,
+        }, pool, err);
+    tn_pool_free(pool);
+    free(v.parts);
+    return status;
+}

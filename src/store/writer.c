@@ -1,0 +1,786 @@
+/* store/writer.c - making a tensor file: declaring, streaming, finishing. */
+#include "store/writer.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "bytes/sink_set.h"
+#include "store/file.h"
+#include "store/record.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+#include "tensor/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Every container is written little-endian, straight from memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "writing on a big-endian machine needs swapping here");
+
+static const char *entry_name(const void *owner, size_t i)
+{
+    return ((const tn_writer *)owner)->entries[i].name;
+}
+
+/* A writer that has failed once stays failed: what is in its files is not known any more. */
+static tn_status still_good(const tn_writer *w, tn_error *err)
+{
+    return w->failed ? tn_fail(err, w->failed, TN_NO_OFFSET, "an earlier call failed: %s", tn_status_text(w->failed)) : TN_OK;
+}
+
+static tn_status settle(tn_writer *w, tn_status status)
+{
+    if (status && !w->failed)
+        w->failed = status;
+    return status;
+}
+
+/* ---- options ---- */
+
+static tn_status check_options(tn_writer *w, tn_error *err)
+{
+    tn_create_options *o = &w->options;
+    const tn_format_info *info = &w->format->info;
+    if (!info->writes)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot be written", info->name);
+    if ((o->encoding != TN_ENCODING_RAW && o->encoding != TN_ENCODING_ZSTD) || o->checksum > TN_CHECKSUM_SHA256)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "an encoding or checksum that this build cannot make");
+    if (o->encoding != TN_ENCODING_RAW && !info->compresses)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold compressed data (--compress none)", info->name);
+    if (o->checksum != TN_CHECKSUM_NONE && !info->checksums)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold checksums (--checksum none)", info->name);
+    if ((o->shard_size || o->filler) && !info->shards)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has neither shards nor fillers", info->name);
+    if (o->ocp_names && !w->format->names_parts)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has no names for the parts of a tensor (--ocp-names)", info->name);
+    if (!tn_zstd_level_ok(o->level))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zstd level from %d to %d but found %d",
+                       tn_zstd_level_min(), tn_zstd_level_max(), o->level);
+    o->align = o->align ? o->align : w->format->usual_align ? w->format->usual_align : w->format->min_align;
+    if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an alignment that is a power of two from %llu to 2^30 "
+                       "but found %llu", (unsigned long long)w->format->min_align, (unsigned long long)o->align);
+    return tn_writer_take_format_options(w, err);
+}
+
+static tn_status choose_format(tn_writer *w, tn_error *err)
+{
+    const char *name = w->options.format;
+    w->format = name ? tn_format_find(name) : tn_format_by_suffix(w->path);
+    if (w->format)
+        return TN_OK;
+    if (name)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s (see: tenon formats)",
+                       tn_quote_z(name).text);
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "its suffix names no container: say which with --to");
+}
+
+tn_status tn_writer_new(const char *path, const tn_create_options *given, bool dry_run, tn_writer **writer, tn_error *err)
+{
+    tn_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return tn_fail_nomem(err);
+    tn_take_options(&w->options, sizeof w->options, given);
+    w->options.jobs = w->options.jobs ? w->options.jobs : tn_core_count();
+    w->dry_run = dry_run;
+    w->fd = -1;
+    w->current = SIZE_MAX;
+    w->path = tn_arena_text(&w->arena, path, strlen(path));
+    tn_status status = w->path && tn_names_init(&w->names, 0) ? choose_format(w, err) : tn_fail_nomem(err);
+    if (!status)
+        status = check_options(w, err);
+    if (status) {
+        tn_writer_abandon(w);
+        return status;
+    }
+    *writer = w;
+    return TN_OK;
+}
+
+tn_status tn_create(const char *path, const tn_create_options *options, tn_writer **writer, tn_error *err)
+{
+    return tn_writer_new(path, options, false, writer, err);
+}
+
+/* ---- declaring ---- */
+
+/* A value goes into the index as it is: it must be one whole item, and not
+ * nested so deep that it cannot be read back from inside index, entry, record
+ * and the file's metadata. */
+static tn_status check_cbor(tn_writer *w, const tn_meta *meta, tn_error *err)
+{
+    enum { LEVELS = 4, ARRAY_OF_1 = 0x81 };
+    tn_buf nested = { 0 };
+    tn_cbor c;
+    tn_buf_fill(&nested, ARRAY_OF_1, LEVELS);
+    tn_buf_put(&nested, meta->cbor, meta->cbor_size);
+    tn_cbor_init(&c, nested.data, nested.bad ? 0 : nested.size, &w->arena);
+    tn_cbor_skip(&c);
+    tn_cbor_done(&c);
+    bool nomem = nested.bad || c.status == TN_ERR_NOMEM;
+    tn_buf_free(&nested);
+    if (nomem)
+        return tn_fail_nomem(err);
+    return c.status ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s: expected text or one CBOR item: %s",
+                              tn_quote_z(meta->key).text, c.why) : TN_OK;
+}
+
+static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_error *err)
+{
+    size_t n = strlen(from->key);
+    if (tn_utf8_valid(from->key, n) != n || (from->text && tn_utf8_valid(from->text, strlen(from->text)) != strlen(from->text)))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8", tn_quote_z(from->key).text);
+    tn_status status = from->text ? TN_OK : check_cbor(w, from, err);
+    if (status)
+        return status;
+    to->key = tn_arena_text(&w->arena, from->key, n);
+    to->text = from->text ? tn_arena_text(&w->arena, from->text, strlen(from->text)) : NULL;
+    to->cbor = from->text ? NULL : tn_arena_copy(&w->arena, from->cbor, from->cbor_size);
+    to->cbor_size = from->text ? 0 : from->cbor_size;
+    return to->key && (to->text || to->cbor) ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status still_declaring(const tn_writer *w, tn_error *err)
+{
+    if (w->planned && !w->failed)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensors and metadata are added before any data is written");
+    return still_good(w, err);
+}
+
+tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
+{
+    tn_status ready = still_declaring(w, err);
+    if (ready)
+        return ready;
+    tn_meta *grown = tn_grow(w->meta, w->nmeta, &w->meta_cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->meta = grown;
+    tn_status status = copy_meta(w, meta, &w->meta[w->nmeta], err);
+    w->nmeta += !status;
+    return settle(w, status);
+}
+
+/* What other software calls the scales of NAME, behind it; NULL: it has no word for this part. */
+static const char *ocp_name(const tn_tensor *t, uint32_t part)
+{
+    const char *role = t->parts[part].role;
+    if (strcmp(t->form, "scaled") != 0)
+        return NULL;
+    return strcmp(role, "scale") == 0 ? "_scale" : strcmp(role, "tscale") == 0 ? "_scale_2" : NULL;
+}
+
+/* NAME for the first part, NAME.ROLE for the others. */
+static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
+{
+    size_t n = strlen(t->name);
+    if (part == 0)
+        return tn_arena_text(&w->arena, t->name, n);
+    const char *role = t->parts[part].role, *ocp = w->options.ocp_names ? ocp_name(t, part) : NULL;
+    char *name = tn_arena_alloc(&w->arena, n + strlen(ocp ? ocp : role) + 2);
+    if (name)
+        stpcpy(stpcpy(stpcpy(name, t->name), ocp ? "" : "."), ocp ? ocp : role);
+    return name;
+}
+
+/* With its padding. */
+static const int64_t *stored_shape(const tn_part *p)
+{
+    return p->storage.physical ? p->storage.physical : p->array.shape;
+}
+
+/* What a record of several parts points to. */
+typedef struct roles_and_names {
+    const char *roles[TN_MAX_PARTS], *entries[TN_MAX_PARTS];
+} roles_and_names;
+
+/* Says what the tensor is, beside its first part. */
+static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, roles_and_names *names, tn_error *err)
+{
+    bool own_names = false;
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        names->roles[k] = t->parts[k].role;
+        own_names |= w->options.ocp_names && k && ocp_name(t, k);
+    }
+    for (uint32_t k = 1; own_names && k < t->nparts; k++)
+        if (!(names->entries[k - 1] = name_of_part(w, t, k)))
+            return tn_fail_nomem(err);
+    r->form = t->form;
+    r->tensor_dtype = t->dtype;
+    r->tensor_rank = t->rank;
+    r->tensor_shape = t->shape;
+    r->roles = names->roles;
+    r->nroles = t->nparts;
+    r->entries = own_names ? names->entries : NULL;
+    r->scaling = t->scaling;
+    return TN_OK;
+}
+
+static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bool same, tn_text *out, tn_error *err)
+{
+    const tn_array *a = &t->parts[part].array;
+    roles_and_names names;
+    tn_status status = TN_OK;
+    tn_record r = { .layout = part == 0 ? t->layout : NULL };
+    if (!same) {
+        r.has_array = true;
+        r.dtype = a->dtype;
+        r.rank = a->rank;
+        r.shape = stored_shape(&t->parts[part]);
+    }
+    if (t->parts[part].storage.physical) {
+        r.extents = a->shape;
+        r.extents_rank = a->rank;
+        r.fill = t->parts[part].storage.fill;
+    }
+    if (part == 0 && (t->nparts > 1 || strcmp(t->form, "dense") != 0))
+        status = record_tensor(w, t, &r, &names, err);
+    if (part == 0 && t->tied && !w->format->shares)
+        r.tied = t->tied;
+    if (status || tn_record_empty(&r))
+        return status;
+    tn_buf cbor = { 0 };
+    tn_record_put(&r, &cbor);
+    out->ptr = cbor.bad ? NULL : tn_arena_copy(&w->arena, cbor.data, cbor.size);
+    out->len = cbor.size;
+    tn_buf_free(&cbor);
+    return out->ptr ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *e, size_t *tied, tn_error *err)
+{
+    size_t k = tn_names_find(&w->names, w, entry_name, t->tied);
+    if (k >= w->count || w->entries[k].nbytes != e->nbytes || w->entries[k].dtype != e->dtype || t->nparts != 1 ||
+        w->entries[k].encoding != e->encoding || w->entries[k].checksum != e->checksum)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s cannot be tied to %s: expected an earlier one of the same "
+                       "type and size", tn_quote_z(t->name).text, tn_quote_z(t->tied).text);
+    *tied = w->entries[k].tied != SIZE_MAX ? w->entries[k].tied : k;
+    return TN_OK;
+}
+
+/* Padding is for those who map the file: it is never compressed away. */
+static tn_status check_padding(const tn_tensor *t, const tn_part *p, tn_encoding encoding, tn_error *err)
+{
+    const int64_t *physical = p->storage.physical;
+    if (physical && encoding != TN_ENCODING_RAW)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a tensor with padding cannot be compressed "
+                       "(rows of codes narrower than a byte have some too)",
+                       tn_quote_z(t->name).text);
+    for (uint32_t i = 0; physical && i < p->array.rank; i++)
+        if (physical[i] < p->array.shape[i])
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected at least %lld elements with padding along "
+                           "dimension %u but found %lld", tn_quote_z(t->name).text, (long long)p->array.shape[i], i,
+                           (long long)physical[i]);
+    return TN_OK;
+}
+
+static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, tn_out_entry *e, tn_error *err)
+{
+    const tn_part *p = &t->parts[part];
+    tn_carrier carrier;
+    uint64_t nbytes;
+    if (!tn_dtype_get(p->array.dtype) || p->array.stride)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected dense elements of a known type",
+                       tn_quote_z(t->name).text);
+    tn_status status = check_padding(t, p, e->encoding, err);
+    if (status)
+        return status;
+    status = tn_carrier_for(w->format, p->array.dtype, p->array.rank, stored_shape(p), &carrier, err);
+    if (!status)
+        status = tn_shape_nbytes(p->array.dtype, p->array.rank, stored_shape(p), &nbytes);
+    if (status)
+        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no size", tn_quote_z(t->name).text);
+    e->name = name_of_part(w, t, part);
+    e->dtype = carrier.dtype;
+    e->rank = carrier.rank;
+    e->shape = tn_arena_copy(&w->arena, carrier.shape, carrier.rank * sizeof *carrier.shape);
+    e->nbytes = nbytes;
+    e->data = p->data;
+    e->part = part;
+    if (!e->name || !e->shape)
+        return tn_fail_nomem(err);
+    if (part == 0 && t->tied)
+        status = find_tie(w, t, e, &e->tied, err);
+    return status ? status : make_record(w, t, part, carrier.same, &e->record, err);
+}
+
+static const int64_t *copy_shape(tn_writer *w, uint32_t rank, const int64_t *shape)
+{
+    return shape ? tn_arena_copy(&w->arena, shape, rank * sizeof *shape) : NULL;
+}
+
+/* For formats that say more of a tensor than of its arrays. */
+static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, tn_error *err)
+{
+    tn_tensor *copy = tn_arena_copy(&w->arena, t, sizeof *t);
+    tn_part *parts = tn_arena_zalloc(&w->arena, t->nparts, sizeof *parts);
+    if (!copy || !parts)
+        return tn_fail_nomem(err);
+    *copy = (tn_tensor){ .name = e->name, .form = tn_arena_text(&w->arena, t->form, strlen(t->form)), .dtype = t->dtype,
+                         .rank = t->rank, .shape = copy_shape(w, t->rank, t->shape), .parts = parts, .nparts = t->nparts };
+    bool good = copy->form && (copy->shape || !t->rank);
+    if (t->layout)
+        good = good && (copy->layout = tn_arena_text(&w->arena, t->layout, strlen(t->layout)));
+    copy->scaling = t->scaling;
+    for (uint32_t k = 0; k < t->nparts && good; k++) {
+        const tn_part *p = &t->parts[k];
+        parts[k].role = tn_arena_text(&w->arena, p->role, strlen(p->role));
+        parts[k].array = (tn_array){ p->array.dtype, p->array.rank, copy_shape(w, p->array.rank, p->array.shape), NULL };
+        parts[k].storage.physical = copy_shape(w, p->array.rank, p->storage.physical);
+        parts[k].storage.fill = p->storage.fill;
+        good = parts[k].role && (parts[k].array.shape || !p->array.rank) && !parts[k].storage.physical == !p->storage.physical;
+    }
+    e->whole = copy;
+    return good ? TN_OK : tn_fail_nomem(err);
+}
+
+static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
+{
+    tn_out_entry *grown = tn_grow(w->entries, w->count, &w->cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->entries = grown;
+    w->entries[w->count] = *e;
+    size_t other = tn_names_add(&w->names, w, entry_name, w->count);
+    if (other == TN_NAMES_NOMEM)
+        return tn_fail_nomem(err);
+    if (other != TN_NAMES_ADDED)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "two tensors (or parts) would be called %s", tn_quote_z(e->name).text);
+    w->count++;
+    return TN_OK;
+}
+
+static tn_status copy_tensor_meta(tn_writer *w, const tn_tensor *t, tn_out_entry *e, tn_error *err)
+{
+    tn_meta *copy = tn_arena_zalloc(&w->arena, t->nmeta, sizeof *copy);
+    tn_status status = copy ? tn_meta_check_unique(t->meta, t->nmeta, TN_NO_OFFSET, err) : tn_fail_nomem(err);
+    for (uint32_t i = 0; i < t->nmeta && !status; i++)
+        status = copy_meta(w, &t->meta[i], &copy[i], err);
+    e->meta = copy;
+    e->nmeta = t->nmeta;
+    return status;
+}
+
+static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
+{
+    size_t n = strlen(t->name);
+    tn_status status = still_declaring(w, err);
+    if (status)
+        return status;
+    if (tn_utf8_valid(t->name, n) != n)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor name %s is not UTF-8", tn_quote_z(t->name).text);
+    if (t->dtype == TN_UNKNOWN)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its type is not known to this build",
+                       tn_quote_z(t->name).text);
+    if (t->layout && tn_layout_check_shape(t->layout, t->rank, t->shape, err))
+        return TN_ERR_ARGUMENT;
+    if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected 1 to %d parts but found %u",
+                       tn_quote_z(t->name).text, TN_MAX_PARTS, t->nparts);
+    return TN_OK;
+}
+
+static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as *how, tn_error *err)
+{
+    uint32_t *grown = tn_grow(w->first_entry, w->ntensors, &w->tensor_cap, sizeof *grown);
+    if (!grown)
+        return tn_fail_nomem(err);
+    w->first_entry = grown;
+    w->first_entry[w->ntensors] = (uint32_t)w->count;
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < t->nparts && !status; k++) {
+        tn_out_entry e = {
+            .tensor = (uint32_t)w->ntensors, .tied = SIZE_MAX, .encoding = how[k].encoding, .checksum = how[k].checksum,
+            .offset = TN_UNPLACED,
+        };
+        status = describe_part(w, t, k, &e, err);
+        if (!status && k == 0)
+            status = copy_tensor_meta(w, t, &e, err);
+        if (!status && k == 0 && !w->format->names_parts)
+            status = keep_whole(w, t, &e, err);
+        if (!status)
+            status = add_entry(w, &e, err);
+    }
+    w->ntensors += !status;
+    return status;
+}
+
+tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as *how, tn_error *err)
+{
+    tn_tensor own = *t;
+    tn_status status = check_tensor(w, t, err);
+    if (!status && t->scaling && !(own.scaling = tn_scaling_keep(&w->arena, t->scaling, &w->datatype)))
+        status = tn_fail_nomem(err);
+    return settle(w, status ? status : add_parts(w, &own, how, err));
+}
+
+void tn_writer_set_properties(tn_writer *w, const tn_properties *properties)
+{
+    w->entries[w->first_entry[w->ntensors - 1]].properties = properties;
+}
+
+tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
+{
+    tn_stored_as how[TN_MAX_PARTS];
+    for (size_t k = 0; k < TN_MAX_PARTS; k++)
+        how[k] = (tn_stored_as){ w->options.encoding, w->options.checksum };
+    tn_status status = tn_form_check(t, err);
+    return settle(w, status ? status : tn_writer_add_as(w, t, how, err));
+}
+
+/* ---- placing ---- */
+
+tn_out_file *tn_writer_next_file(tn_writer *w)
+{
+    tn_out_file *grown = tn_grow(w->files, w->nfiles, &w->files_cap, sizeof *grown);
+    if (!grown)
+        return NULL;
+    w->files = grown;
+    w->files[w->nfiles] = (tn_out_file){ .path = NULL };
+    return &w->files[w->nfiles];
+}
+
+/* If the output takes the place of the input, it does so only while nobody has
+ * changed that.  Of a large set the first two paths are looked at, which are
+ * those of files that name others; of all, whether the file itself is there. */
+static void expect_input(const tn_writer *w, tn_sink *sink)
+{
+    for (size_t i = 0; w->reading && i < w->reading->nshards; i++) {
+        const tn_shard *shard = &w->reading->shards[i];
+        const tn_identity *read = tn_source_identity(shard->source);
+        if (read && tn_sink_replaces(sink, read, i < 2 ? shard->path : NULL))
+            tn_sink_expect(sink, read, false);
+    }
+}
+
+/* The members are found beside the file that names them, whichever way one gets there. */
+static tn_status check_beside(const tn_writer *w, const tn_out_file *f, tn_error *err)
+{
+    if (w->fd >= 0 || w->nfiles == 0 || !w->files[0].member || tn_sink_is_beside(f->sink, f->path))
+        return TN_OK;
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "%s is a symbolic link into another folder, but its data "
+                   "would lie beside the link: remove it, or give the path that it leads to",
+                   tn_quote_z(f->path).text);
+}
+
+tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err)
+{
+    tn_out_file *f = tn_writer_next_file(w);
+    if (!f || !(f->path = tn_arena_text(&w->arena, path, strlen(path))))
+        return tn_fail_nomem(err);
+    tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err) : tn_sink_open(path, w->options.replace, &f->sink, err);
+    if (status)
+        return status;
+    status = check_beside(w, f, err);
+    if (status) {
+        tn_sink_abandon(f->sink);
+        return status;
+    }
+    tn_sink_listen(f->sink, (tn_listener){ w->options.note, w->options.note_context, f->path });
+    expect_input(w, f->sink);
+    if (w->dry_run) {           /* it could be written: that is all we wanted to know */
+        tn_sink_abandon(f->sink);
+        f->sink = NULL;
+    }
+    *file = (uint32_t)w->nfiles++;
+    return TN_OK;
+}
+
+tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err)
+{
+    tn_out_file *f = tn_writer_next_file(w);
+    if (!f || !(f->memory = tn_arena_zalloc(&w->arena, size, 1)))
+        return tn_fail_nomem(err);
+    *file = (uint32_t)w->nfiles++;
+    return TN_OK;
+}
+
+tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err)
+{
+    if (w->files[file].memory && n)
+        memcpy(w->files[file].memory + offset, data, n);
+    tn_status status = w->files[file].sink ? tn_sink_write(w->files[file].sink, offset, data, n, err) : TN_OK;
+    if (!status && w->files[file].sink)
+        tn_sink_begin_sync(w->files[file].sink, offset, n);
+    return status;
+}
+
+tn_status tn_writer_plan(tn_writer *w, tn_error *err)
+{
+    if (w->planned)
+        return still_good(w, err);
+    w->planned = true;
+    tn_status status = still_good(w, err);
+    if (!status)
+        status = tn_meta_check_unique(w->meta, w->nmeta, TN_NO_OFFSET, err);
+    return settle(w, status ? status : w->format->plan(w, err));
+}
+
+tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err)
+{
+    tn_out_entry *e = &w->entries[entry];
+    tn_out_file *f = &w->files[e->file];
+    e->size = size;
+    if (e->offset != TN_UNPLACED)
+        return TN_OK;
+    if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) || f->end > INT64_MAX)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes");
+    return TN_OK;
+}
+
+tn_status tn_writer_reserve(tn_writer *w, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < w->nfiles && !status; i++)
+        if (w->files[i].sink)
+            status = tn_sink_reserve(w->files[i].sink, w->files[i].end, err);
+    return status;
+}
+
+void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest)
+{
+    w->entries[entry].digest = *digest;
+    w->entries[entry].done = true;
+}
+
+/* ---- streaming one part ---- */
+
+static bool compressed_whole(const tn_out_entry *e)
+{
+    return e->encoding == TN_ENCODING_ZSTD && e->nbytes <= TN_ZSTD_WHOLE_MAX;
+}
+
+/* Stored bytes of the current entry, at the end of what it has. */
+static tn_status append_stored(void *context, const void *data, size_t n, tn_error *err)
+{
+    tn_writer *w = context;
+    tn_out_entry *e = &w->entries[w->current];
+    tn_status status = tn_writer_put(w, e->file, e->offset + e->size, data, n, err);
+    tn_hash_update(&w->hash, data, n);
+    e->size += n;
+    if (w->files[e->file].end < e->offset + e->size)
+        w->files[e->file].end = e->offset + e->size;
+    return status;
+}
+
+/* The same of raw data whose elements are stored in reverse; the data may be cut anywhere. */
+static tn_status append_swapped(tn_writer *w, unsigned unit, const uint8_t *data, size_t n, tn_error *err)
+{
+    enum { ROOM = 64 << 10 };   /* whole elements of every type */
+    tn_status status = TN_OK;
+    if (!w->swapped && !(w->swapped = malloc(ROOM)))
+        return tn_fail_nomem(err);
+    while (n && !status) {
+        size_t room = ROOM - w->unswapped, taken = n < room ? n : room;
+        size_t have = w->unswapped + taken, rest = have % unit;
+        memcpy(w->swapped + w->unswapped, data, taken);
+        tn_swap_bytes(w->swapped, w->swapped, have - rest, unit);
+        status = append_stored(w, w->swapped, have - rest, err);
+        memmove(w->swapped, w->swapped + have - rest, rest);
+        w->unswapped = rest;
+        data += taken;
+        n -= taken;
+    }
+    return status;
+}
+
+static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
+{
+    tn_out_entry *e = &w->entries[entry];
+    tn_status status = tn_writer_place(w, entry, 0, err);
+    if (!status)
+        status = tn_hash_begin(&w->hash, e->checksum, err);
+    if (!status && e->encoding == TN_ENCODING_ZSTD && !w->zstd)
+        status = tn_zstd_new(&w->zstd, err);
+    if (!status && e->encoding == TN_ENCODING_ZSTD && !compressed_whole(e))
+        status = tn_zstd_stream_begin(w->zstd, w->options.level, e->nbytes, w->options.jobs, err);
+    w->whole.size = 0;
+    w->written = 0;
+    w->unswapped = 0;
+    w->current = entry;
+    return status;
+}
+
+static tn_status compress_whole(tn_writer *w, tn_error *err)
+{
+    size_t cap = tn_zstd_bound(w->whole.size), size;
+    void *out = malloc(cap);
+    if (!out || w->whole.bad) {
+        free(out);
+        return tn_fail_nomem(err);
+    }
+    tn_status status = tn_zstd_compress(w->zstd, w->options.level, w->whole.data, w->whole.size, out, cap, &size, err);
+    if (!status)
+        status = append_stored(w, out, size, err);
+    free(out);
+    return status;
+}
+
+static tn_status end_part(tn_writer *w, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[w->current];
+    tn_digest digest;
+    tn_status status = TN_OK;
+    if (compressed_whole(e))
+        status = compress_whole(w, err);
+    else if (e->encoding == TN_ENCODING_ZSTD)
+        status = tn_zstd_stream_end(w->zstd, append_stored, w, err);
+    if (!status)
+        status = tn_hash_end(&w->hash, &digest, err);
+    if (!status)
+        tn_writer_commit(w, w->current, &digest);
+    w->current = SIZE_MAX;
+    return status;
+}
+
+static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_t n, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[entry];
+    tn_status status = w->current == SIZE_MAX ? begin_part(w, entry, err) : TN_OK;
+    if (status)
+        return status;
+    if (n > e->nbytes - w->written)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found more",
+                       tn_quote_z(e->name).text, (unsigned long long)e->nbytes);
+    if (compressed_whole(e))
+        tn_buf_put(&w->whole, data, n);
+    else if (e->encoding == TN_ENCODING_ZSTD)
+        status = tn_zstd_stream_write(w->zstd, data, n, append_stored, w, err);
+    else
+        status = e->swap > 1 ? append_swapped(w, e->swap, data, n, err) : append_stored(w, data, n, err);
+    w->written += n;
+    return status || w->written < e->nbytes ? status : end_part(w, err);
+}
+
+static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
+{
+    tn_status status = tn_writer_plan(w, err);
+    if (status)
+        return status;
+    size_t entry = tensor < w->ntensors ? w->first_entry[tensor] + part : w->count;
+    if (entry >= w->count || w->entries[entry].tensor != tensor || w->entries[entry].part != part)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no part %zu of tensor %zu", part, tensor);
+    const tn_out_entry *e = &w->entries[entry];
+    if (w->current != SIZE_MAX && w->current != entry)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s is begun before %s is complete",
+                       tn_quote_z(e->name).text, tn_quote_z(w->entries[w->current].name).text);
+    if (e->data || e->tied != SIZE_MAX || (e->done && n))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s has its data already", tn_quote_z(e->name).text);
+    return e->done ? TN_OK : append_part(w, entry, data, n, err);
+}
+
+tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
+{
+    return settle(w, write_part(w, tensor, part, data, n, err));
+}
+
+/* ---- finishing ---- */
+
+/* The bytes of an entry that is in its file already, once more. */
+static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_out_entry *to, tn_error *err)
+{
+    tn_sink *sink = w->files[from->file].sink;
+    tn_source *written;
+    uint64_t shared = 0;
+    int fd;
+    tn_status status = tn_sink_hold(sink, &fd, err);
+    if (status)
+        return status;
+    status = tn_source_open_fd(fd, TN_IO_PREAD, &written, err);
+    tn_sink_release(sink);
+    if (status)
+        return status;
+    status = tn_sink_copy_range(w->files[to->file].sink, to->offset, written, from->offset, from->size, &shared, err);
+    tn_source_close(written);
+    return status;
+}
+
+/* A tensor that is tied to another: the same place, or the same bytes again. */
+static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
+{
+    const tn_out_entry *from = &w->entries[e->tied];
+    if (w->format->shares) {
+        e->file = from->file;
+        e->offset = from->offset;
+        e->size = from->size;
+    } else {
+        tn_status status = tn_writer_place(w, (size_t)(e - w->entries), from->size, err);
+        if (!status && !w->dry_run && from->size)      /* nothing may lie behind the end of the file as yet */
+            status = copy_written(w, from, e, err);
+        if (status)
+            return status;
+    }
+    e->digest = from->digest;
+    e->done = true;
+    return TN_OK;
+}
+
+static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
+{
+    tn_out_entry *e = &w->entries[entry];
+    if (e->done)
+        return TN_OK;
+    if (e->tied != SIZE_MAX)
+        return write_tied(w, e, err);
+    if (w->dry_run) {
+        uint64_t most = e->encoding == TN_ENCODING_ZSTD ? tn_zstd_bound((size_t)e->nbytes) : e->nbytes;
+        tn_status status = tn_writer_place(w, entry, most, err);
+        tn_writer_commit(w, entry, &(tn_digest){ .kind = e->checksum });
+        return status;
+    }
+    if (e->data || e->nbytes == 0)
+        return append_part(w, entry, e->data, (size_t)e->nbytes, err);
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found %llu",
+                   tn_quote_z(e->name).text, (unsigned long long)e->nbytes,
+                   (unsigned long long)(w->current == entry ? w->written : 0));
+}
+
+tn_status tn_writer_seal(tn_writer *w, tn_error *err)
+{
+    tn_status status = tn_writer_plan(w, err);
+    if (!status && w->current != SIZE_MAX)
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found %llu",
+                         tn_quote_z(w->entries[w->current].name).text,
+                         (unsigned long long)w->entries[w->current].nbytes, (unsigned long long)w->written);
+    for (size_t i = 0; i < w->count && !status; i++)
+        status = complete_entry(w, i, err);
+    return settle(w, status ? status : w->format->finish(w, err));
+}
+
+uint64_t tn_writer_total(const tn_writer *w)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->nfiles; i++)
+        total += w->files[i].memory ? 0 : w->files[i].end;
+    return total;
+}
+
+tn_status tn_writer_finish(tn_writer *w, tn_error *err)
+{
+    tn_status status = tn_writer_seal(w, err);
+    if (!status)
+        return tn_writer_publish(w, err);
+    tn_writer_abandon(w);
+    return status;
+}
+
+void tn_writer_abandon(tn_writer *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->nfiles; i++)
+        tn_sink_abandon(w->files[i].sink);
+    tn_sink_set_close(w->set);
+    free(w->obsolete);
+    tn_hash_free(&w->hash);
+    tn_zstd_free(w->zstd);
+    tn_buf_free(&w->whole);
+    free(w->swapped);
+    free(w->files);
+    free(w->entries);
+    free(w->first_entry);
+    free(w->meta);
+    tn_names_free(&w->names);
+    tn_datatype_free(w->datatype.datatype);
+    tn_arena_free(&w->arena);
+    free(w);
+}

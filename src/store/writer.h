@@ -1,0 +1,139 @@
+/* store/writer.h - the inside of tn_writer, and what the pipeline in
+ * src/verbs/convert.c does with it beyond the public calls. */
+#ifndef TN_STORE_WRITER_H
+#define TN_STORE_WRITER_H
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "bytes/checksum.h"
+#include "bytes/codec.h"
+#include "bytes/sink.h"
+#include "store/format.h"
+#include "store/names.h"
+#include "store/properties.h"
+#include "store/record.h"
+
+#define TN_UNPLACED UINT64_MAX
+
+/* One array as the container will list it. */
+typedef struct tn_out_entry {
+    const char    *name;
+    tn_dtype       dtype;       /* the carrier's: one the container has a name for */
+    uint32_t       rank;
+    const int64_t *shape;
+    tn_text        record;      /* CBOR, or len 0 */
+    const tn_meta *meta;        /* of the tensor; first part only */
+    uint32_t       nmeta;
+    uint32_t       tensor, part;
+    const tn_properties *properties;    /* of the tensor, or NULL; first part only,
+        borrowed until the writer is done */
+    const tn_tensor *whole;     /* what was declared, for formats that do not name each part: first part only; its
+        metadata, ties and data are not there */
+    uint64_t       nbytes;      /* decoded */
+    unsigned       swap;        /* raw data: unit of bytes to store in reverse, set by plan(); 0: none */
+    const void    *data;        /* written by finish; NULL: streamed */
+    size_t         tied;        /* earlier entry with the same bytes, or SIZE_MAX */
+    tn_encoding    encoding;
+    tn_checksum    checksum;
+    uint32_t       file;        /* which of writer->files */
+    uint64_t       offset;      /* in that file, or TN_UNPLACED */
+    uint64_t       size;        /* stored bytes, once done */
+    tn_digest      digest;
+    bool           done;
+} tn_out_entry;
+
+typedef struct tn_out_file {
+    tn_sink    *sink;           /* NULL in a dry run */
+    const char *path;           /* of a member its name, once it has one */
+    bool        member;         /* of the writer's set: see store/publish.h */
+    uint8_t    *memory;         /* bytes that the format keeps to itself, instead of a sink; NULL otherwise */
+    uint64_t    end;            /* first byte not yet given away; after finish(): the size */
+} tn_out_file;
+
+struct tn_writer {
+    const tn_format  *format;
+    tn_create_options options;  /* align filled in */
+    const char       *path;
+    uint8_t           choices[TN_MAX_FORMAT_KEYS];  /* which value each of the format's own options has */
+    bool              dry_run;
+    const tn_file    *reading;  /* where the tensors come from, which may be where they go to; or NULL */
+    int               fd;       /* what the only file is written into instead of `path`; -1: nothing */
+    tn_status         failed;   /* of the first call that failed: no later one succeeds */
+    tn_arena          arena;
+
+    tn_out_entry *entries;
+    size_t        count, cap;
+    uint32_t     *first_entry;  /* of each tensor */
+    size_t        ntensors, tensor_cap;
+    tn_names      names;
+    tn_kept_datatype datatype;
+    tn_meta      *meta;
+    size_t        nmeta, meta_cap;
+
+    tn_out_file  *files;
+    size_t        nfiles, files_cap;
+    struct tn_sink_set *set;    /* of the members, or NULL */
+    const char   *like;         /* what the members replace, for their permissions; or NULL */
+    struct tn_obsolete *obsolete;       /* files that are removed when the new ones are in place */
+    size_t        nobsolete, obsolete_cap;
+    size_t        old_shard;    /* of `reading`: the next one that is likely to be obsolete */
+    bool          obsolete_head;    /* the first of them names the others */
+    bool          left;         /* one of them could not be removed */
+    void         *state;        /* the format's, in the arena */
+    bool          planned;
+
+    /* The part being streamed. */
+    size_t   current;           /* entry, or SIZE_MAX */
+    uint64_t written;           /* decoded bytes so far */
+    tn_hash  hash;
+    tn_zstd *zstd;
+    tn_buf   whole;             /* small parts to be compressed, until complete */
+    uint8_t *swapped;           /* bytes of raw data to be stored in reverse... */
+    size_t   unswapped;         /* ...and how many of them begin an element that is not complete yet */
+};
+
+/* For formats, as is store/publish.h. */
+tn_out_file *tn_writer_next_file(tn_writer *w);     /* zeroed, not counted as yet; NULL: no memory */
+tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);  /* opens its sink unless dry */
+tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);   /* zeroed; never appears anywhere */
+tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err);
+
+/* Checks the options of the format's own and keeps what they choose. */
+tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);
+
+/* For the pipeline.  tn_create() without touching the disk when dry_run. */
+tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w, tn_error *err);
+
+/* tn_writer_add() with a way of storing for each part. */
+typedef struct tn_stored_as {
+    tn_encoding encoding;
+    tn_checksum checksum;
+} tn_stored_as;
+tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, const tn_stored_as *how, tn_error *err);
+
+/* What is to be said of the use of the tensor added last, where the format has a place for it. */
+void tn_writer_set_properties(tn_writer *w, const tn_properties *properties);
+
+/* No more tensors: lets the format plan.  Called by the first write otherwise. */
+tn_status tn_writer_plan(tn_writer *w, tn_error *err);
+
+/* Gives the next entry in order its place: `size` stored bytes. */
+tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err);
+
+/* A full disk is seen now rather than at the end: room for all that is placed. */
+tn_status tn_writer_reserve(tn_writer *w, tn_error *err);
+
+/* The entry's bytes are all in the file. */
+void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest);
+
+/* Bytes of all files together; after tn_writer_seal(). */
+uint64_t tn_writer_total(const tn_writer *w);
+
+/* Everything finish does but publishing; in a dry run all data is taken as raw. */
+tn_status tn_writer_seal(tn_writer *w, tn_error *err);
+
+/* Publishes a sealed writer's files and frees it. */
+tn_status tn_writer_publish(tn_writer *w, tn_error *err);
+
+#endif

@@ -1,0 +1,167 @@
+/* verbs/compare_types.c - what datatypes would do to the tensors of a file. */
+#include "base/error.h"
+#include "base/options.h"
+#include "pipeline/loaded.h"
+#include "quant/scaled_plan.h"
+
+#include <tenon/convert.h>
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct rating {
+    const tn_file     *file;
+    const tn_datatype *const *datatypes;
+    size_t             n;
+    tn_rate_options    o;
+    tn_scaled_options  scaled;
+    tn_quantized_fn    report;
+    uint64_t           done, to_do;     /* bytes, once for each datatype */
+} rating;
+
+/* ---- one tensor ---- */
+
+static bool is_rated(const tn_tensor *t)
+{
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    return strcmp(t->form, "dense") == 0 && type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0;
+}
+
+/* Bits a value takes, with all parts. */
+static double bits_of(const rating *r, const tn_scaled_shapes *shapes, uint64_t count)
+{
+    uint64_t total = 0;
+    for (uint32_t k = 0; k < shapes->count; k++) {
+        const tn_scaled_part *p = &shapes->parts[k];
+        bool plain = k == 0 && r->scaled.unpacked;
+        uint64_t nbytes = 0;
+        tn_array_nbytes(&(tn_array){ plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape, NULL }, &nbytes);
+        total += nbytes;
+    }
+    return count ? 8 * (double)total / (double)count : 0;
+}
+
+/* *fits: whether the datatype does. */
+static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const void *data, tn_scaled_report *report,
+                          double *bits, bool *fits, tn_error *err)
+{
+    const tn_array array = { .dtype = t->dtype, .rank = t->rank, .shape = t->shape };
+    tn_scaled_shapes shapes;
+    tn_error why;
+    uint64_t count = 0;
+    *fits = tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why) == TN_OK;
+    if (!*fits)
+        return TN_OK;
+    tn_status status = tn_shape_count(t->rank, t->shape, &count);
+    if (!status)
+        status = tn_quantize_virtual(d, &array, data, NULL, &r->scaled, report, &why);
+    *fits = status != TN_ERR_ARGUMENT || !r->scaled.rotation.size;      /* all else was checked before */
+    *bits = bits_of(r, &shapes, count);
+    if (!status || !*fits)
+        return TN_OK;
+    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s as %s: %s", tn_quote_z(t->name).text, tn_quote_z(tn_datatype_text(d)).text,
+                   why.text);
+}
+
+static tn_status tick(rating *r, uint64_t bytes, tn_error *err)
+{
+    r->done += bytes;
+    if (r->o.progress && r->o.progress(r->o.context, r->done, r->to_do))
+        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
+    return TN_OK;
+}
+
+static void hand_over(const rating *r, const tn_tensor *t, const tn_datatype *d, double bits, const tn_scaled_report *report)
+{
+    const tn_quantized quantized = { .source = t, .name = t->name, .datatype = tn_datatype_text(d), .bits = bits, .report = report };
+    if (r->report)
+        r->report(r->o.context, &quantized);
+}
+
+static tn_status rate_loaded(rating *r, const tn_tensor *t, const void *data, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < r->n && !status; i++) {
+        tn_scaled_report report;
+        double bits = 0;
+        bool fits = false;
+        status = rate_one(r, t, r->datatypes[i], data, &report, &bits, &fits, err);
+        status = tn_tensor_settle(r->file, t, status, err);
+        if (!status)
+            hand_over(r, t, r->datatypes[i], bits, fits ? &report : NULL);
+        if (!status)
+            status = tick(r, t->parts[0].nbytes, err);
+    }
+    return status;
+}
+
+static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
+{
+    tn_loaded loaded = { 0 };
+    if (!is_rated(t)) {
+        for (size_t i = 0; i < r->n; i++)
+            hand_over(r, t, r->datatypes[i], 0, NULL);
+        return TN_OK;
+    }
+    tn_loading loading = { .in = r->file, .tensor = t };
+    tn_status status = tn_load(&loading, &loaded, err);
+    if (!status)
+        status = rate_loaded(r, t, loaded.parts[0].data, err);
+    tn_loaded_free(&loaded);
+    return status;
+}
+
+/* ---- the file ---- */
+
+static bool is_chosen(const rating *r, const tn_tensor *t)
+{
+    for (size_t i = 0; i < r->o.nonly; i++)
+        if (fnmatch(r->o.only[i], t->name, 0) == 0)
+            return true;
+    return r->o.nonly == 0;
+}
+
+static tn_status check_globs(const rating *r, tn_error *err)
+{
+    for (size_t i = 0; i < r->o.nonly; i++) {
+        size_t k = 0, count = tn_file_count(r->file);
+        while (k < count && fnmatch(r->o.only[i], tn_file_tensor(r->file, k)->name, 0) != 0)
+            k++;
+        if (k == count)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(r->o.only[i]).text);
+    }
+    return TN_OK;
+}
+
+/* What does not depend on a tensor. */
+static tn_status check(const rating *r, tn_error *err)
+{
+    tn_status status = check_globs(r, err);
+    for (size_t i = 0; i < r->n && !status; i++)
+        status = tn_scaled_check(r->datatypes[i], &r->scaled, err);
+    return status;
+}
+
+tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n, const tn_rate_options *options,
+                            tn_quantized_fn report, tn_error *err)
+{
+    rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report, .scaled = { .size = sizeof r.scaled } };
+    tn_take_options(&r.o, sizeof r.o, options);
+    tn_take_options(&r.scaled, sizeof r.scaled, r.o.scaled);
+    r.scaled.size = sizeof r.scaled;
+    r.scaled.jobs = r.o.jobs;
+    size_t count = tn_file_count(file);
+    tn_status status = check(&r, err);
+    for (size_t i = 0; i < count && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(file, i);
+        if (is_chosen(&r, t) && is_rated(t))
+            r.to_do += n * t->parts[0].nbytes;
+    }
+    for (size_t i = 0; i < count && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(file, i);
+        if (is_chosen(&r, t))
+            status = rate_tensor(&r, t, err);
+    }
+    return status;
+}

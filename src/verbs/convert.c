@@ -1,0 +1,607 @@
+/* verbs/convert.c - a whole file into another: which tensors, under which names,
+ * stored how.  remake.c says what becomes of each, transfer.c moves the bytes. */
+#include "verbs/convert.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "store/kept.h"
+#include "store/sparse.h"
+#include "store/stream.h"
+#include "pipeline/rules/rules.h"
+#include "pipeline/scales.h"
+#include "pipeline/transfer.h"
+#include "pipeline/values.h"
+
+#include <fenv.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct conversion {
+    const tn_file            *in;
+    const char               *in_path, *out_path;
+    int                       out_fd;   /* or -1: out_path is where it goes */
+    tn_convert_options        o;
+    tn_create_options         create;
+    tn_arena                  arena;
+    tn_writer                *writer;
+    const tn_tensor         **source;   /* the chosen tensors */
+    tn_planned               *planned;
+    tn_stored_as            **how;      /* of each part of each of them */
+    tn_remake_rules          *rules;    /* of each */
+    tn_remade                *made;     /* what becomes of each */
+    tn_pool                  *pool;     /* once one is needed */
+    tn_remake_place           place;
+    tn_kept                   held;     /* scales and zero points that are read while tensors are chosen */
+    bool                      output_failed;    /* while tensors were chosen: the error is the output's */
+    const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
+    size_t                    count;
+    size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
+    bool                     *used;     /* which rules matched something: all of them, in the order of rule_at() */
+} conversion;
+
+/* ---- which tensors, under which names ---- */
+
+static bool is_chosen(conversion *c, const char *name)
+{
+    bool chosen = c->o.nonly == 0;
+    for (size_t i = 0; i < c->o.nonly; i++)
+        if (fnmatch(c->o.only[i], name, 0) == 0)
+            chosen = c->used[i] = true;
+    return chosen;
+}
+
+/* A pattern with at most one '*': where its text begins and ends. */
+static bool match_star(const char *pattern, size_t n, const char *name, tn_text *star)
+{
+    const char *at = memchr(pattern, '*', n);
+    size_t len = strlen(name), head = at ? (size_t)(at - pattern) : n, tail = at ? n - head - 1 : 0;
+    *star = (tn_text){ name, 0 };
+    if (!at)
+        return len == n && memcmp(name, pattern, n) == 0;
+    if (len < head + tail || memcmp(name, pattern, head) != 0 || memcmp(name + len - tail, at + 1, tail) != 0)
+        return false;
+    *star = (tn_text){ name + head, len - head - tail };
+    return true;
+}
+
+static const char *put_star(conversion *c, const char *pattern, tn_text star)
+{
+    const char *at = strchr(pattern, '*');
+    size_t head = at ? (size_t)(at - pattern) : strlen(pattern);
+    tn_buf b = { 0 };
+    tn_buf_put(&b, pattern, head);
+    if (at) {
+        tn_buf_put(&b, star.ptr, star.len);
+        tn_buf_puts(&b, at + 1);
+    }
+    const char *name = b.bad ? NULL : tn_arena_text(&c->arena, (const char *)b.data, b.size);
+    tn_buf_free(&b);
+    return name;
+}
+
+/* The new name; NULL when memory is out. */
+static const char *new_name(conversion *c, const char *name)
+{
+    for (size_t i = 0; i < c->o.nrename; i++) {
+        const char *equals = strchr(c->o.rename[i], '=');
+        tn_text star;
+        if (!match_star(c->o.rename[i], (size_t)(equals - c->o.rename[i]), name, &star))
+            continue;
+        c->used[c->o.nonly + i] = true;
+        return put_star(c, equals + 1, star);
+    }
+    return name;
+}
+
+static tn_status check_rules(const conversion *c, tn_error *err)
+{
+    for (size_t i = 0; i < c->o.nrename; i++) {
+        const char *equals = strchr(c->o.rename[i], '=');
+        if (!equals)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected OLD=NEW to rename but found %s",
+                           tn_quote_z(c->o.rename[i]).text);
+        size_t old = 0, new = 0;
+        for (const char *p = c->o.rename[i]; *p; p++)
+            *(p < equals ? &old : &new) += *p == '*';
+        if (old > 1 || new > old)
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected at most one '*' on each side of %s, and on the left "
+                           "if on the right", tn_quote_z(c->o.rename[i]).text);
+    }
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < c->o.ncasts && !status; i++)
+        status = tn_cast_rule_check(&c->o.casts[i], err);
+    return status;
+}
+
+static size_t rule_count(const tn_convert_options *o)
+{
+    return o->nonly + o->nrename + o->ncasts + o->nlayouts + o->npads + o->nforms;
+}
+
+typedef struct any_rule {
+    const char *option, *text;
+    size_t      earlier;        /* rules of its kind that may take its tensors first: of --only none, for all that match count */
+} any_rule;
+
+/* Rule i of all. */
+static any_rule rule_at(const tn_convert_options *o, size_t i)
+{
+    if (i < o->nonly)
+        return (any_rule){ "--only", o->only[i], 0 };
+    if ((i -= o->nonly) < o->nrename)
+        return (any_rule){ "--rename", o->rename[i], i };
+    if ((i -= o->nrename) < o->ncasts)
+        return (any_rule){ "--cast, --sparse, --recipe", o->casts[i].glob, i };
+    if ((i -= o->ncasts) < o->nlayouts)
+        return (any_rule){ "--layout", o->layouts[i].glob, i };
+    if ((i -= o->nlayouts) < o->npads)
+        return (any_rule){ "--pad", o->pads[i].glob, i };
+    i -= o->npads;
+    return (any_rule){ "--form", o->forms[i].glob, i };
+}
+
+static tn_status check_used(const conversion *c, tn_error *err)
+{
+    size_t i = 0;
+    while (i < rule_count(&c->o) && c->used[i])
+        i++;
+    if (i == rule_count(&c->o))
+        return TN_OK;
+    bool is_rename = i >= c->o.nonly && i - c->o.nonly < c->o.nrename;
+    const any_rule rule = rule_at(&c->o, i);
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s (%s)%s",
+                   tn_quote(rule.text, is_rename ? strcspn(rule.text, "=") : strlen(rule.text)).text, rule.option,
+                   rule.earlier ? ", or earlier rules take them all" : "");
+}
+
+/* ---- what becomes of each ---- */
+
+/* The first of rules [from, from + n) of all whose glob matches, or n. */
+static size_t first_match(conversion *c, size_t from, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (fnmatch(rule_at(&c->o, from + i).text, name, 0) == 0) {
+            c->used[from + i] = true;
+            return i;
+        }
+    }
+    return n;
+}
+
+static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *rules, size_t *cast, tn_error *err)
+{
+    const tn_convert_options *o = &c->o;
+    size_t from = o->nonly + o->nrename, layout, pad, form;
+    *cast = first_match(c, from, o->ncasts, t->name);
+    layout = first_match(c, from += o->ncasts, o->nlayouts, t->name);
+    pad = first_match(c, from += o->nlayouts, o->npads, t->name);
+    form = first_match(c, from += o->npads, o->nforms, t->name);
+    *rules = (tn_remake_rules){
+        *cast < o->ncasts ? &o->casts[*cast] : NULL, layout < o->nlayouts ? &o->layouts[layout] : NULL,
+        pad < o->npads ? &o->pads[pad] : NULL, form < o->nforms ? &o->forms[form] : NULL,
+    };
+    return rules->form && !c->pool ? tn_pool_new(c->create.jobs, &c->pool, err) : TN_OK;
+}
+
+/* What cannot be read cannot be changed either: nothing behind this meets a type that has no row. */
+static tn_status check_parts(const tn_tensor *t, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < t->nparts && !status; k++)
+        status = tn_part_readable(t, &t->parts[k], err);
+    return status;
+}
+
+static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+{
+    size_t cast = 0;
+    tn_remade *made = &c->made[i];
+    tn_status status = check_parts(t, err);
+    if (!status)
+        status = tn_keep_scales(&c->held, t, err);
+    if (!status)
+        status = find_rules(c, t, &c->rules[i], &cast, err);
+    c->place = (tn_remake_place){ c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes, c->writer->format->index_type,
+                                  c->o.progress, c->o.context };
+    if (!status)
+        status = tn_remake(&c->place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made, &c->output_failed, err);
+    if (status)
+        return status;
+    tn_planned *p = &c->planned[i];
+    made->tensor.name = p->name;
+    p->dtype = made->tensor.nparts == 1 || made->tensor.scaling ? made->tensor.parts[0].array.dtype : made->tensor.dtype;
+    p->form = made->tensor.form;
+    p->datatype = made->tensor.scaling ? made->tensor.scaling->datatype : NULL;
+    p->rank = made->tensor.rank;
+    p->shape = made->tensor.shape;
+    p->physical = made->tensor.parts[0].storage.physical;
+    p->layout = made->tensor.layout;
+    return TN_OK;
+}
+
+/* ---- how each is stored ---- */
+
+static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_part *p, tn_stored_as *how, tn_error *err)
+{
+    const tn_format_info *info = &c->writer->format->info;
+    tn_storage s = tn_part_stored(t, p);
+    *how = (tn_stored_as){ c->create.encoding, c->create.checksum };
+    if (c->o.encoding == TN_KEEP)
+        how->encoding = info->compresses ? s.encoding : TN_ENCODING_RAW;
+    if (how->encoding == TN_ENCODING_DEFLATE)
+        how->encoding = TN_ENCODING_ZSTD;       /* what is compressed stays so... */
+    if (c->o.checksum == TN_KEEP)
+        how->checksum = info->checksums ? s.checksum : TN_CHECKSUM_NONE;
+    if (how->checksum == TN_CHECKSUM_CRC32)
+        how->checksum = TN_CHECKSUM_CRC32C;     /* ...and what has a checksum */
+    if (how->checksum == TN_CHECKSUM_UNKNOWN)
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: its checksum %s cannot be computed anew (choose one with "
+                       "--checksum)", tn_quote_z(t->name).text, tn_quote_z(s.checksum_text).text);
+    return TN_OK;
+}
+
+static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+{
+    const tn_tensor *made = &c->made[i].tensor;
+    tn_stored_as *how = c->how[i] = tn_arena_zalloc(&c->arena, made->nparts, sizeof *how);
+    tn_status status = how ? TN_OK : tn_fail_nomem(err);
+    for (uint32_t k = 0; k < made->nparts && !status; k++) {
+        status = choose_part(c, t, &t->parts[k < t->nparts ? k : 0], &how[k], err);
+        if (made->parts[k].storage.physical && c->o.encoding == TN_KEEP)
+            how[k].encoding = TN_ENCODING_RAW;
+        c->planned[i].nbytes += made->parts[k].nbytes;
+    }
+    if (!status) {
+        c->planned[i].encoding = how[0].encoding;
+        c->planned[i].checksum = how[0].checksum;
+    }
+    return status;
+}
+
+/* ---- how much is kept ---- */
+
+/* What compressed data is decoded into, where that is written or lies beside the output meanwhile. */
+static void add_decoded(const conversion *c, size_t i, tn_kept *kept)
+{
+    const tn_tensor *t = c->source[i];
+    const tn_remade *made = &c->made[i];
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        bool compressed = k < made->tensor.nparts && c->how[i][k].encoding != TN_ENCODING_RAW;
+        if (!compressed || made->rescale || (made->arrange && k == 0))
+            tn_kept_add_part(kept, t, &t->parts[k]);
+    }
+}
+
+/* What becomes of a tensor in another form, which may be sparse and compressed at once. */
+static void add_reformed(const conversion *c, size_t i, tn_kept *kept)
+{
+    const tn_tensor *made = &c->made[i].tensor;
+    uint64_t decoded = 0;
+    for (uint32_t k = 0; k < made->nparts; k++)
+        decoded += made->parts[k].nbytes;
+    tn_kept_add_as(kept, c->source[i], decoded);
+}
+
+static tn_status check_kept(const conversion *c, tn_error *err)
+{
+    tn_kept kept = { .max_bytes = c->o.max_bytes };
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->made[i].reform)
+            add_reformed(c, i, &kept);
+        else
+            add_decoded(c, i, &kept);
+    }
+    return tn_kept_check(&kept, err);
+}
+
+static tn_status choose_tensors(conversion *c, tn_error *err)
+{
+    size_t n = tn_file_count(c->in);
+    c->source = tn_arena_zalloc(&c->arena, n, sizeof *c->source);
+    c->planned = tn_arena_zalloc(&c->arena, n, sizeof *c->planned);
+    c->how = tn_arena_zalloc(&c->arena, n, sizeof *c->how);
+    c->position = tn_arena_zalloc(&c->arena, n, sizeof *c->position);
+    c->rules = tn_arena_zalloc(&c->arena, n, sizeof *c->rules);
+    c->made = tn_arena_zalloc(&c->arena, n, sizeof *c->made);
+    c->plans = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->plans);
+    c->used = tn_arena_zalloc(&c->arena, rule_count(&c->o), sizeof *c->used);
+    if (!c->source || !c->planned || !c->how || !c->position || !c->rules || !c->made || !c->plans || !c->used)
+        return tn_fail_nomem(err);
+    tn_status status = check_rules(c, err);
+    for (size_t i = 0; i < n && !status; i++) {
+        const tn_tensor *t = tn_file_tensor(c->in, i);
+        c->position[i] = SIZE_MAX;
+        if (!is_chosen(c, t->name))
+            continue;
+        c->position[i] = c->count;
+        tn_planned *p = &c->planned[c->count];
+        p->source = c->source[c->count] = t;
+        p->name = new_name(c, t->name);
+        status = p->name ? remake(c, t, c->count, err) : tn_fail_nomem(err);
+        if (!status)
+            status = choose_storage(c, t, c->count++, err);
+    }
+    if (!status)
+        status = check_used(c, err);
+    return status ? status : check_kept(c, err);
+}
+
+/* ---- ties ---- */
+
+static tn_status same_data(const conversion *c, const tn_part *a, const tn_part *b, bool *same, tn_error *err)
+{
+    tn_stream x = { 0 }, y = { 0 };
+    const tn_stream_wish both[] = { { &x, c->in, NULL, a }, { &y, c->in, NULL, b } };
+    tn_status status = tn_stream_reserve(both, 2, err);
+    if (!status)
+        status = tn_stream_open(&x, c->in, NULL, a, 0, a->nbytes, TN_CHECKSUM_NONE, err);
+    if (!status)
+        status = tn_stream_open(&y, c->in, NULL, b, 0, b->nbytes, TN_CHECKSUM_NONE, err);
+    *same = a->nbytes == b->nbytes;
+    while (!status && *same) {
+        const uint8_t *p, *q;
+        size_t n, m;
+        status = tn_stream_next(&x, &p, &n, err);
+        if (!status)
+            status = tn_stream_next(&y, &q, &m, err);
+        if (status || !n)
+            break;
+        *same = n == m && memcmp(p, q, n) == 0;     /* windows are cut alike */
+    }
+    tn_stream_free(&x);
+    tn_stream_free(&y);
+    return status;
+}
+
+/* Two parts that are decoded alike from the very same bytes. */
+static bool same_range(const tn_storage *a, const tn_storage *b)
+{
+    return !a->stride && !b->stride && a->offset == b->offset && a->size == b->size && a->shard == b->shard && a->encoding == b->encoding &&
+           a->order == b->order;
+}
+
+static bool same_rules(const tn_remake_rules *a, const tn_remake_rules *b)
+{
+    return a->cast == b->cast && a->layout == b->layout && a->pad == b->pad && a->form == b->form;
+}
+
+/* The same rule does the same to both. */
+static bool same_layout(const tn_tensor *a, const tn_tensor *b)
+{
+    return a->layout && b->layout ? strcmp(a->layout, b->layout) == 0 : a->layout == b->layout;
+}
+
+/* Of all its parts, not one by one. */
+static bool is_made_anew(const tn_remade *made)
+{
+    return made->reform || made->rescale;
+}
+
+/* Whether b may do without its own bytes and the check of its own checksum. */
+static bool may_tie(const conversion *c, size_t k, size_t i)
+{
+    const tn_tensor *a = c->source[k], *b = c->source[i];
+    const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
+    bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
+    if (is_made_anew(&c->made[i]) || is_made_anew(&c->made[k]))
+        return false;
+    /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes must be the same. */
+    if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || !same_layout(a, b) || a->rank != b->rank ||
+                    (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
+        return false;
+    return a->nparts == 1 && b->nparts == 1 && c->made[i].tensor.nparts == 1 && a->dtype == b->dtype &&
+           a->parts[0].array.dtype == b->parts[0].array.dtype && (!y || (x && strcmp(x, y) == 0)) &&
+           c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
+}
+
+/* The new name of the tensor that source[i] is still tied to, or NULL.  Where
+ * the input shares the bytes it is certain; a mere note is believed only if
+ * the bytes agree. */
+static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_error *err)
+{
+    const tn_tensor *t = c->source[i], *other = t->tied ? tn_file_find(c->in, t->tied) : NULL;
+    size_t k = other ? c->position[other - c->in->tensors] : SIZE_MAX;
+    *tied = NULL;
+    if (k >= i || !may_tie(c, k, i))
+        return TN_OK;
+    const tn_part *a = &other->parts[0], *b = &t->parts[0];
+    bool same = same_range(&a->storage, &b->storage);
+    tn_status status = same ? TN_OK : same_data(c, a, b, &same, err);
+    if (status)
+        return tn_error_in_file(err, c->in_path);
+    *tied = same ? c->planned[k].name : NULL;
+    return TN_OK;
+}
+
+static tn_status in_output(const conversion *c, tn_status status, tn_error *err)
+{
+    if (status)
+        tn_error_in_file(err, c->out_path);
+    return status;
+}
+
+static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
+{
+    tn_tensor *t = &c->made[i].tensor;
+    tn_status status = find_tie(c, i, &t->tied, err);
+    if (!status)
+        status = in_output(c, tn_writer_add_as(c->writer, t, c->how[i], err), err);
+    if (!status)
+        tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->source[i]));
+    return status;
+}
+
+/* ---- all ---- */
+
+static tn_status add_all(conversion *c, tn_error *err)
+{
+    size_t n;
+    const tn_meta *meta = tn_file_meta(c->in, &n);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = in_output(c, tn_writer_add_meta(c->writer, &meta[i], err), err);
+    for (size_t i = 0; i < c->count && !status; i++)
+        status = add_tensor(c, i, err);
+    return status ? status : in_output(c, tn_writer_plan(c->writer, err), err);
+}
+
+static void report_plan(const conversion *c)
+{
+    for (size_t i = 0; c->o.plan && i < c->count; i++)
+        c->o.plan(c->o.context, &c->planned[i]);
+}
+
+/* Scales that fit the data: a pass over it before the one that moves it. */
+static tn_status find_scales(conversion *c, uint64_t *passed, uint64_t total, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < c->count && !status; i++) {
+        const tn_unknown_scales *u = c->made[i].unknown;
+        if (!u)
+            continue;
+        tn_scale_search search = {
+            c->in, c->source[i], u->codes, &u->options, c->create.jobs, c->o.progress, c->o.context, *passed, total,
+        };
+        status = tn_find_scales(&search, u->scale, u->zero, err);
+        if (status && status != TN_ERR_CANCELLED)
+            tn_error_in_file(err, c->in_path);
+        *passed += c->source[i]->parts[0].nbytes;
+    }
+    return status;
+}
+
+/* Entries that are copied as they are: their indices are those of the shape. */
+static tn_status check_indices(const conversion *c, tn_error *err)
+{
+    tn_error why = { .text = "" };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < c->count && !status; i++)
+        for (uint32_t k = 0; k < c->source[i]->nparts && !status; k++)
+            if (!c->made[i].reform && tn_is_sparse_index(c->source[i], &c->source[i]->parts[k]))
+                status = tn_sparse_check(c->in, c->source[i], &c->source[i]->parts[k], &why);
+    if (status) {
+        tn_fail(err, status, why.offset, "%s", why.text);
+        tn_error_in_file(err, c->in_path);
+    }
+    return status;
+}
+
+static tn_status move_data(conversion *c, tn_error *err)
+{
+    uint64_t passed = 0, first = 0;
+    for (size_t i = 0; i < c->count; i++)
+        first += c->made[i].unknown ? c->source[i]->parts[0].nbytes : 0;
+    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first, NULL, c->o.quantized };
+    tn_status status = first ? find_scales(c, &passed, first + tn_transfer_bytes(&t), err) : TN_OK;
+    if (!status)
+        status = check_indices(c, err);
+    if (!status && !c->pool)
+        status = tn_pool_new(c->create.jobs, &c->pool, err);
+    t.pool = c->pool;
+    return status ? status : tn_transfer_run(&t, err);
+}
+
+/* Stored bytes that were read: what is tied once. */
+static uint64_t bytes_read(const conversion *c)
+{
+    const tn_writer *w = c->writer;
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        const tn_tensor *t = c->source[w->entries[i].tensor];
+        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data && !is_made_anew(&c->made[w->entries[i].tensor]))
+            total += tn_part_stored(t, &t->parts[w->entries[i].part]).size;
+    }
+    for (size_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->source[i]->nparts && is_made_anew(&c->made[i]); k++)
+            total += tn_part_stored(c->source[i], &c->source[i]->parts[k]).size;
+    return total;
+}
+
+static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *err)
+{
+    tn_status status = c->o.dry_run ? TN_OK : move_data(c, err);
+    if (status)
+        return status;          /* its text names the file */
+    status = in_output(c, tn_writer_seal(c->writer, err), err);
+    if (!status)
+        status = tn_file_settle_named(c->in, status, err);    /* before anything is published */
+    if (status)
+        return status;
+    *result = (tn_convert_result){ .tensors = c->count, .bytes_in = bytes_read(c), .bytes_out = tn_writer_total(c->writer) };
+    if (c->o.dry_run)
+        return TN_OK;
+    tn_writer *done = c->writer;
+    c->writer = NULL;
+    return in_output(c, tn_writer_publish(done, err), err);
+}
+
+static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
+{
+    tn_status status = in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err);
+    if (status)
+        return status;
+    c->writer->fd = c->out_fd;
+    c->writer->reading = c->in;
+    const char *lost = c->in->left_out;
+    if (!lost && !c->writer->format->keeps_properties)
+        lost = c->in->left_out_property;
+    if (lost && !c->create.drop_metadata)
+        status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "it has %s, which the new file cannot hold (--drop-metadata)",
+                         tn_quote_z(lost).text);
+    if (!status)
+        status = choose_tensors(c, err);
+    if (status)
+        return status == TN_ERR_CANCELLED ? status : tn_error_in_file(err, c->output_failed ? c->out_path : c->in_path);
+    status = add_all(c, err);
+    if (status)
+        return status;
+    report_plan(c);
+    return write_all(c, result, err);
+}
+
+static void free_all(conversion *c)
+{
+    for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
+        tn_reformed_free(c->made[i].reformed);
+    for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
+        if (c->made[i].rescale)
+            tn_datatype_free(c->made[i].rescale->own);
+    tn_pool_free(c->pool);
+    tn_arena_free(&c->arena);
+}
+
+static tn_status convert(const tn_file *file, const char *path, int fd, const tn_convert_options *given, tn_convert_result *result,
+                         tn_error *err)
+{
+    conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path, .out_fd = fd };
+    tn_error why = { .offset = TN_NO_OFFSET };
+    tn_convert_result ignored;
+    tn_take_options(&c.o, sizeof c.o, given);
+    tn_take_options(&c.create, sizeof c.create, c.o.create);
+    c.create.size = sizeof c.create;
+    c.o.max_bytes = c.o.max_bytes ? c.o.max_bytes : file->max_bytes;
+    c.held.max_bytes = c.o.max_bytes;
+    fenv_t callers;             /* not all of the work is done by a pool, which would see to it */
+    fegetenv(&callers);
+    fesetenv(FE_DFL_ENV);
+    tn_status status = run(&c, result ? result : &ignored, &why);
+    if (status)
+        status = tn_file_settle_named(file, status, &why);
+    fesetenv(&callers);
+    tn_writer_abandon(c.writer);
+    free_all(&c);
+    if (status && err)
+        *err = why;
+    return status;
+}
+
+tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options, tn_convert_result *result,
+                     tn_error *err)
+{
+    return convert(file, path, -1, options, result, err);
+}
+
+tn_status tn_convert_into(const tn_file *file, int fd, const char *name, const tn_convert_options *options, tn_error *err)
+{
+    return convert(file, name, fd, options, NULL, err);
+}

@@ -1,0 +1,215 @@
+/* verbs/describe.c - descriptors of the tensors in any container. */
+#include "base/error.h"
+#include "base/options.h"
+#include "bytes/sink.h"
+#include "bytes/json.h"
+#include "store/kept.h"
+#include "formats/raw/raw.h"
+#include "store/stream.h"
+#include "descriptor/descriptor.h"
+#include "tensor/array.h"
+#include "tensor/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEAST_ALIGN  = 64,          /* of bytes that are described where they lie */
+    BUFFER_ALIGN = 256,         /* what a buffer of its own should have */
+    PAGE         = 4096         /* a mapped file has no more */
+};
+
+/* It stands in the file as text. */
+static bool is_text(const tn_file *file, const tn_part *p)
+{
+    return file->shards[p->storage.shard].decoded;
+}
+
+/* Raw, in host order and aligned: usable where it lies in its file. */
+static bool lies_ready(const tn_file *file, const tn_part *p)
+{
+    const tn_storage *s = &p->storage;
+    return s->encoding == TN_ENCODING_RAW && !is_text(file, p) && !s->pitch && !s->columns && s->offset % LEAST_ALIGN == 0 &&
+           (s->order == TN_HOST_ORDER || tn_dtype_get(p->array.dtype)->swap_bytes == 1);
+}
+
+static uint64_t align_of(uint64_t offset)
+{
+    uint64_t lowest = offset & (~offset + 1);
+    return lowest && lowest < PAGE ? lowest : PAGE;
+}
+
+static void place(const tn_file *file, const tn_part *p, tn_raw_subject *s)
+{
+    s->in_place = lies_ready(file, p);
+    s->end = p->nbytes;
+    s->align = BUFFER_ALIGN;
+    if (!s->in_place)
+        return;
+    s->offset = p->storage.offset;
+    s->end = p->storage.offset + p->storage.size;
+    s->align = align_of(s->offset);
+    s->stride = p->storage.physical ? NULL : p->storage.stride;
+    s->physical = p->storage.physical;
+}
+
+/* The file that a part lies in, as a person would call it. */
+static const char *file_name(const tn_file *file, const tn_part *p)
+{
+    const char *path = tn_file_shard_name(file, p->storage.shard), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Where the bytes are, whatever the descriptor can say of them. */
+static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
+{
+    const char *name = file_name(file, p);
+    if (*name) {
+        tn_buf_puts(own, "\"file\":");
+        tn_json_put_string(own, name, strlen(name));
+        tn_buf_putc(own, ',');
+    }
+    tn_buf_printf(own, "\"encoding\":\"%s\"", p->storage.encoding_name);
+    if (!is_text(file, p))
+        tn_buf_printf(own, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)p->storage.offset,
+                      (unsigned long long)p->storage.size);
+}
+
+/* The same for the parts of a tensor of a datatype. */
+static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *places)
+{
+    for (uint32_t k = 0; k < t->nparts; k++) {
+        const tn_storage *s = &t->parts[k].storage;
+        places[k] = (tn_raw_place){ .encoding = s->encoding_name, .offset = s->offset, .size = s->size,
+                                    .file = s->shard != t->parts[0].storage.shard ? file_name(file, &t->parts[k]) : NULL };
+    }
+}
+
+/* The parts whose numbers a description holds. */
+static bool is_described(const tn_tensor *t, uint32_t part)
+{
+    return tn_form_is_sparse(t->form) || (part > 0 && !tn_raw_of_datatype(t));
+}
+
+/* `least` is the text of the sparse tensors so far, which stand in their descriptions whole. */
+static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
+{
+    tn_status status = tn_part_readable(t, &t->parts[0], err);
+    if (!status && tn_form_is_sparse(t->form)) {
+        status = tn_raw_check_sparse(t, err);
+        return status ? status : tn_raw_check_length(t, least, err);
+    }
+    if (!status && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s cannot be described",
+                         tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+    return status;
+}
+
+/* The numbers of a part that the description holds, in the arena. */
+static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *arena, const void **numbers, tn_error *err)
+{
+    void *buffer = tn_arena_alloc(arena, (size_t)p->nbytes);
+    *numbers = buffer;
+    return buffer ? tn_part_read(file, p, buffer, (size_t)p->nbytes, err) : tn_fail_nomem(err);
+}
+
+/* All of a sparse tensor; what is not inside its shape has no description. */
+static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
+{
+    const tn_tensor *t = s->tensor;
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < t->nparts && !status; k++)
+        status = read_numbers(file, &t->parts[k], arena, &s->data[k], err);
+    if (!status)
+        status = tn_raw_describe(s, arena, d, err);
+    return status ? status : tn_raw_check(d, TN_NO_OFFSET, TN_ERR_CORRUPT, err);
+}
+
+/* A dense tensor, or one of codes with scales. */
+static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
+{
+    const tn_tensor *t = s->tensor;
+    const void *scale = NULL, *zero = NULL;
+    bool typed = tn_raw_of_datatype(t);
+    tn_raw_place places[TN_MAX_PARTS];
+    tn_buf own = { 0 };
+    tn_status status = t->nparts > 1 && !typed ? read_numbers(file, &t->parts[1], arena, &scale, err) : TN_OK;
+    if (!status && t->nparts > 2 && !typed)
+        status = read_numbers(file, &t->parts[2], arena, &zero, err);
+    if (status)
+        return status;
+    find_places(file, t, places);
+    s->places = typed ? places : NULL;
+    place(file, &t->parts[0], s);
+    s->content = t->parts[0].storage.checksum_text;
+    put_source(&own, file, &t->parts[0]);
+    s->scale = scale;
+    s->zero = zero;
+    s->own = &own;
+    status = tn_raw_describe(s, arena, d, err);
+    tn_buf_free(&own);
+    return status;
+}
+
+static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descriptors *set, tn_error *err)
+{
+    tn_raw_subject s = { .tensor = t, .meta = t->meta, .nmeta = t->nmeta, .properties =
+                         tn_file_properties(file, t) };
+    tn_descriptor *d = tn_descriptors_add(set);
+    if (!d)
+        return tn_fail_nomem(err);
+    return tn_form_is_sparse(t->form) ? describe_sparse(file, &s, &set->arena, d, err) : describe_data(file, &s, &set->arena, d, err);
+}
+
+tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err)
+{
+    tn_descriptors *made;
+    uint64_t least = 0;
+    tn_kept kept = { .max_bytes = file->max_bytes };
+    size_t count = tensor ? 1 : tn_file_count(file);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < count && !status; i++) {     /* all of them, before anything is read */
+        const tn_tensor *t = tensor ? tensor : tn_file_tensor(file, i);
+        status = check_form(t, &least, err);
+        for (uint32_t k = 0; k < t->nparts; k++)
+            if (is_described(t, k))
+                tn_kept_add_part(&kept, t, &t->parts[k]);
+    }
+    if (!status)
+        status = tn_kept_check(&kept, err);
+    if (!status)
+        status = tn_descriptors_new(&made, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < count && !status; i++)
+        status = describe_one(file, tensor ? tensor : tn_file_tensor(file, i), made, err);
+    if (status)
+        tn_descriptors_free(made);
+    else
+        *set = made;
+    return status;
+}
+
+tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n, const char *path,
+                              const tn_save_options *options, size_t *size, tn_error *err)
+{
+    tn_save_options o = { 0 };
+    tn_sink *sink = NULL;
+    char *json = NULL;
+    size_t length = 0;
+    tn_take_options(&o, sizeof o, options);
+    tn_status status = tn_descriptors_write(descriptors, n, o.list, &json, &length, err);
+    if (!status)
+        status = tn_sink_open(path, o.replace, &sink, err);
+    if (!status)
+        status = tn_sink_write(sink, 0, json, length, err);
+    free(json);
+    if (status) {
+        tn_sink_abandon(sink);
+        return status;
+    }
+    if (size)
+        *size = length;
+    tn_sink_listen(sink, (tn_listener){ o.note, o.context, path });
+    return tn_sink_publish(sink, length, err);
+}

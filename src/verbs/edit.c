@@ -1,0 +1,138 @@
+/* verbs/edit.c - new metadata, the same data. */
+#include "base/error.h"
+#include "base/options.h"
+#include "bytes/sink.h"
+#include "store/file.h"
+
+#include <string.h>
+
+enum {
+    MAX_TRIES    = 1000,        /* while others change the file between our reading it and our replacing it */
+    WAIT_SECONDS = 60           /* for others who copy the data: so they copy it once each */
+};
+
+/* A list with one key set, replaced or removed; in the file's arena. */
+static tn_status edit_list(tn_file *f, const tn_meta **list, size_t *n, const tn_meta_edit *edit, tn_error *err)
+{
+    tn_meta *copy = tn_arena_zalloc(&f->arena, *n + 1, sizeof *copy);
+    if (!copy)
+        return tn_fail_nomem(err);
+    size_t kept = 0;
+    bool found = false;
+    for (size_t i = 0; i < *n; i++) {
+        bool this = strcmp((*list)[i].key, edit->key) == 0;
+        found |= this;
+        if (!this)
+            copy[kept++] = (*list)[i];
+        else if (edit->text)
+            copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
+    }
+    if (!found && !edit->text)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no metadata key %s to remove", tn_quote_z(edit->key).text);
+    if (!found)
+        copy[kept++] = (tn_meta){ .key = edit->key, .text = edit->text };
+    *list = copy;
+    *n = kept;
+    return TN_OK;
+}
+
+static tn_status apply(tn_file *f, const tn_meta_edit *edit, tn_error *err)
+{
+    size_t key = strlen(edit->key), text = edit->text ? strlen(edit->text) : 0;
+    if (tn_utf8_valid(edit->key, key) != key || (edit->text && tn_utf8_valid(edit->text, text) != text))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8", tn_quote_z(edit->key).text);
+    if (!edit->tensor)
+        return edit_list(f, &f->meta, &f->nmeta, edit, err);
+    const tn_tensor *found = tn_file_find(f, edit->tensor);
+    if (!found)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no tensor %s", tn_quote_z(edit->tensor).text);
+    tn_tensor *t = &f->tensors[found - f->tensors];
+    size_t n = t->nmeta;
+    tn_status status = edit_list(f, &t->meta, &n, edit, err);
+    t->nmeta = (uint32_t)n;
+    return status;
+}
+
+static tn_status write_locked(tn_file *f, int fd, tn_listener listener, uint64_t *shared, tn_error *err)
+{
+    const tn_source *source = f->shards[0].source;
+    tn_lock lock = tn_identity_lock(fd, WAIT_SECONDS);
+    tn_sink *sink;
+    uint64_t size;
+    tn_status status = tn_sink_open(listener.path, true, &sink, err);
+    if (status)
+        return status;
+    tn_sink_listen(sink, listener);
+    tn_sink_expect(sink, tn_source_identity(source), lock == TN_LOCK_HELD);
+    status = tn_sink_check(sink, err);      /* it may have changed while we waited: do not copy it in vain */
+    if (!status)
+        status = f->format->rewrite(f, sink, &size, shared, err);
+    status = tn_file_settle(f, status, err);
+    if (!status)
+        return tn_sink_publish(sink, size, err);
+    tn_sink_abandon(sink);
+    return status;
+}
+
+/* The lock is that of the descriptor, which therefore stays. */
+static tn_status write_edited(tn_file *f, tn_listener listener, uint64_t *shared, tn_error *err)
+{
+    const tn_source *source = f->shards[0].source;
+    int fd;
+    tn_status status = tn_source_hold(source, &fd, err);
+    if (status)
+        return status;
+    status = write_locked(f, fd, listener, shared, err);
+    tn_source_release(source);
+    return status;
+}
+
+static tn_status check_editable(const tn_file *f, tn_error *err)
+{
+    if (f->format == &tn_format_raw)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of raw files stands in the text of their descriptor: edit that");
+    if (!f->format->rewrite)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of format %s cannot be edited in place: convert the file to "
+                       "ztensor or safetensors, edit it there, and convert it back", f->format->info.name);
+    if (f->nshards > 1)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "the metadata of a sharded set cannot be edited in place: edit each shard");
+    return TN_OK;
+}
+
+/* The lock of the file goes when it is closed. */
+static tn_status run(tn_listener listener, const tn_meta_edit *edits, size_t nedits, uint64_t *shared,
+                     tn_error *err)
+{
+    tn_file *f;
+    tn_status status = tn_open(listener.path, NULL, &f, err);
+    if (status)
+        return status;
+    status = check_editable(f, err);
+    for (size_t i = 0; i < nedits && !status; i++)
+        status = apply(f, &edits[i], err);
+    if (!status)
+        status = write_edited(f, listener, shared, err);
+    tn_close(f);
+    return status;
+}
+
+tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedits,
+                       const tn_edit_options *options, uint64_t *shared_bytes, tn_error *err)
+{
+    tn_edit_options o = { 0 };
+    tn_take_options(&o, sizeof o, options);
+    tn_listener listener = { o.note, o.context, path };
+    tn_error why = { .offset = TN_NO_OFFSET };
+    uint64_t shared = 0;
+    tn_status status = TN_ERR_CHANGED;
+    for (int i = 0; i < MAX_TRIES && status == TN_ERR_CHANGED; i++)
+        status = run(listener, edits, nedits, &shared, &why);
+    if (status) {
+        tn_error_in_file(&why, path);
+        if (err)
+            *err = why;
+    } else if (shared_bytes) {
+        *shared_bytes = shared;
+    }
+    return status;
+}
