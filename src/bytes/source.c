@@ -400,3 +400,11 @@ tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void
     *bytes = buffer;
     return tn_source_read(source, offset, buffer, n, err);
 }
+
+tn_status tn_index_check_size(uint64_t size, uint64_t at, tn_error *err)
+{
+    if (size <= TN_INDEX_MAX)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_LIMIT, at, "expected an index of at most %llu bytes but found %llu",
+                   (unsigned long long)TN_INDEX_MAX, (unsigned long long)size);
+}

@@ -65,4 +65,10 @@ tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, t
 tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,
                         const uint8_t **bytes, tn_error *err);
 
+/* An index is copied into memory, so it must not be of any size. */
+#define TN_INDEX_MAX (UINT64_C(1) << 30)
+
+/* TN_ERR_LIMIT: an index of `size` bytes at byte `at`, to be read or to be written, is too large. */
+tn_status tn_index_check_size(uint64_t size, uint64_t at, tn_error *err);
+
 #endif

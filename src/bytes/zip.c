@@ -1,6 +1,6 @@
 /* bytes/zip.c - the parts of zip (APPNOTE 6.3) that archives of arrays
  * use: one disk, zip64, no encryption. */
-#include "formats/npz/npz.h"
+#include "bytes/zip.h"
 #include "base/error.h"
 
 #include <stdlib.h>

@@ -293,14 +293,6 @@ const char *tn_file_stem(tn_file *f, const char *suffix)
     return tn_arena_text(&f->arena, good ? base : "tensor", good ? n : strlen("tensor"));
 }
 
-tn_status tn_index_check_size(uint64_t size, uint64_t at, tn_error *err)
-{
-    if (size <= TN_INDEX_MAX)
-        return TN_OK;
-    return tn_fail(err, TN_ERR_LIMIT, at, "expected an index of at most %llu bytes but found %llu", (unsigned long long)TN_INDEX_MAX,
-                   (unsigned long long)size);
-}
-
 tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text, tn_error *err)
 {
     const tn_source *source = f->shards[0].source;

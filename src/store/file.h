@@ -101,12 +101,6 @@ const char *tn_file_text(tn_file *file, tn_text text, const char *what, uint64_t
  * "tensor" where it has none that is UTF-8; NULL without memory. */
 const char *tn_file_stem(tn_file *file, const char *suffix);
 
-/* An index is copied into memory, so it must not be of any size. */
-#define TN_INDEX_MAX (UINT64_C(1) << 30)
-
-/* TN_ERR_LIMIT: an index of `size` bytes at byte `at`, to be read or to be written, is too large. */
-tn_status tn_index_check_size(uint64_t size, uint64_t at, tn_error *err);
-
 /* All of the first shard, which is an index and nothing else: `what`, of at
  * most `most` bytes.  In the arena. */
 tn_status tn_file_load(tn_file *file, size_t most, const char *what, tn_text *text, tn_error *err);

@@ -3,7 +3,7 @@
  *     members      a local header, then NAME.npy as it is or deflated
  *     directory    an entry for each member, and where all of that is
  *
- * zip.c knows the archive, read.c and write.c the arrays in it.  Those of
+ * bytes/zip.h knows the archive, read.c and write.c the arrays in it.  Those of
  * scipy.sparse.save_npz() make one matrix:
  *
  *     format    'csr' or 'coo', as bytes
@@ -13,55 +13,13 @@
  *     coo       row and col; of other ranks than two coords, a row for each dimension
  *
  * scipy_read.c puts them together, scipy_write.c takes a tensor apart. */
-#ifndef TN_CONTAINER_NPZ_H
-#define TN_CONTAINER_NPZ_H
+#ifndef TN_FORMATS_NPZ_H
+#define TN_FORMATS_NPZ_H
 
-#include "base/cursor.h"
-#include "base/vector.h"
+#include "bytes/zip.h"
 #include "formats/npy/npy.h"
 
 #define TN_NPZ_SUFFIX ".npz"
-
-/* --- zip.c --- */
-
-enum { TN_ZIP_STORED = 0, TN_ZIP_DEFLATED = 8 };
-enum { TN_ZIP_LOCAL_BYTES = 30, TN_ZIP_NAME_MAX = 65535 };
-
-typedef struct tn_zip_member {
-    tn_text  name;
-    uint64_t at;                /* of its entry in the directory */
-    uint64_t local;             /* of its local header */
-    uint64_t data;              /* of its bytes: after tn_zip_locate() */
-    uint64_t size, decoded;     /* of those, stored and decoded */
-    uint32_t crc;               /* of the decoded ones */
-    unsigned method;
-    bool     encrypted;
-    bool     wide;              /* for writing: the sizes stand as zip64 says */
-} tn_zip_member;
-
-typedef struct tn_zip_directory {
-    tn_cur   entries;
-    uint64_t at;                /* in the file: no member may reach into it */
-    uint64_t count;             /* of entries: so many could be there */
-} tn_zip_directory;
-
-/* Finds the directory and its size; its bytes are in the arena unless they are mapped. */
-tn_status tn_zip_open(const tn_source *source, tn_arena *arena, tn_zip_directory *d, tn_error *err);
-
-/* The next entry; at most d->count times.  The name borrows from the directory. */
-tn_status tn_zip_next(tn_zip_directory *d, tn_zip_member *m, tn_error *err);
-
-/* Reads the local header: m->data, with room for its bytes before the directory. */
-tn_status tn_zip_locate(const tn_source *source, const tn_zip_directory *d, tn_zip_member *m, tn_error *err);
-
-/* Bytes of a member's local header as it is written. */
-uint64_t tn_zip_local_size(size_t name, bool wide);
-
-/* For writing: local header, entry of the directory, and its end.  All members
- * are stored.  Places and counts that need it are written as zip64 says. */
-void tn_zip_put_local(tn_buf *b, const tn_zip_member *m);
-void tn_zip_put_entry(tn_buf *b, const tn_zip_member *m);
-void tn_zip_put_end(tn_buf *b, uint64_t count, uint64_t at, uint64_t size);
 
 /* --- read.c, write.c --- */
 

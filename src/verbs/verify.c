@@ -1,4 +1,4 @@
-/* store/verify.c - every checksum, every compressed part, every index of a sparse tensor. */
+/* verbs/verify.c - every checksum, every compressed part, every index of a sparse tensor. */
 #include "base/error.h"
 #include "base/options.h"
 #include "store/publish.h"
