@@ -206,7 +206,7 @@ static tn_status try_reorder(tn_dtype dtype, const char *from, const char *to, u
     for (const char *letter = from; *letter; letter++)
         count *= (uint64_t)extent_of(*letter);
     if (count * bits > sizeof there * 8)
-        return trial_error(err, TN_ERR_LIMIT, "%s has %" PRIu64 " elements, more than a trial has room for", from, count);
+        return trial_error(err, TN_ERR_CORRUPT, "%s has %" PRIu64 " elements, more than a trial has room for", from, count);
     memset(there, 0, sizeof there);
     for (size_t i = 0; i < sizeof original; i++)
         original[i] = (uint8_t)(next_random(&state) & 63);     /* as a float's byte: never NaN, which equals nothing */

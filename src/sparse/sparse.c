@@ -105,7 +105,7 @@ static tn_status check_source(const tn_tensor *t, const char *form, uint64_t *nb
     named.name = t->name ? t->name : "";
     tn_status status = check_parts(t, nbytes, err);
     if (status == TN_OK)
-        status = tn_form_check(&named, err);
+        status = tn_form_check_parts(&named, err);
     if (status == TN_OK && kind_of(t->form) == TN_FORM_KINDS)
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s does not become %s: only dense, coo and csr do",
                          tn_quote_z(t->form).text, form);

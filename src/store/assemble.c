@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "store/record.h"
 #include "tensor/array.h"
-#include "tensor/form.h"
+#include "store/forms.h"
 #include "tensor/layout.h"
 
 #include <math.h>

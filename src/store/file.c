@@ -6,7 +6,7 @@
 #include "base/pages.h"
 #include "store/assemble.h"
 #include "tensor/array.h"
-#include "tensor/form.h"
+#include "store/forms.h"
 
 #include <stdarg.h>
 #include <stdio.h>

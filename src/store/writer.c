@@ -7,7 +7,7 @@
 #include "store/file.h"
 #include "store/record.h"
 #include "tensor/array.h"
-#include "tensor/form.h"
+#include "store/forms.h"
 #include "tensor/layout.h"
 
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "tensor/form.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "quant/grammar/datatype.h"
 
 #include <string.h>
 
@@ -14,142 +13,6 @@ static tn_status check_dense(const tn_tensor *t, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "tensor %s: a dense tensor's data must have its type and shape", tn_quote_z(t->name).text);
     return TN_OK;
-}
-
-/* One number, or a row of them: one for each index along the axis. */
-static bool is_scale_shape(const tn_tensor *t, const tn_array *a)
-{
-    int32_t axis = t->scaling->axis;
-    return axis < 0 ? a->rank == 0 : a->rank == 1 && a->shape[0] == t->shape[axis];
-}
-
-static bool is_code_range(const tn_dtype_info *type, const int64_t range[2])
-{
-    bool sign = type->kind == TN_KIND_INT;
-    int64_t high = (INT64_C(1) << (type->bits - sign)) - 1;
-    return range[0] < range[1] && range[0] >= (sign ? -high - 1 : 0) && range[1] <= high;
-}
-
-/* Its parts are codes, scales, and zero points where there are any. */
-static bool has_affine_parts(const tn_tensor *t)
-{
-    return t->nparts >= 2 && t->nparts <= 3 && strcmp(t->parts[1].role, "scale") == 0 &&
-           (t->nparts == 2 || strcmp(t->parts[2].role, "zero") == 0);
-}
-
-/* Integer codes, (data - zero) * scale. */
-static tn_status check_affine(const tn_tensor *t, tn_error *err)
-{
-    const tn_array *a = &t->parts[0].array;
-    const tn_dtype_info *type = tn_dtype_get(a->dtype);
-    const tn_scaling *s = t->scaling;
-    const char *wrong = NULL;
-    if (!has_affine_parts(t))
-        wrong = "its parts must be data, scale and perhaps zero";
-    else if (s->axis < -1 || s->axis >= (int32_t)t->rank)
-        wrong = "its scaling names no dimension";
-    else if (!type || (type->kind != TN_KIND_INT && type->kind != TN_KIND_UINT) || type->bits > 32)
-        wrong = "its codes must be integers of at most 32 bits";
-    else if (!is_code_range(type, s->range))
-        wrong = "the range of its codes is not one of their type";
-    else if (a->rank != t->rank || (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
-        wrong = "its codes must have its shape";
-    else if (t->parts[1].array.dtype != TN_FLOAT32 || !is_scale_shape(t, &t->parts[1].array))
-        wrong = "its scales must be float32, one or as many as the dimension is long";
-    else if (t->nparts > 2 && (t->parts[2].array.dtype != TN_INT32 || !is_scale_shape(t, &t->parts[2].array)))
-        wrong = "its zero points must be int32, as many as scales";
-    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
-}
-
-/* The dimension that is tiled, the second of two; the last one where all of the tensor shares a scale or there is none. */
-static int64_t tiled_dimension(const tn_tensor *t, const tn_datatype *d)
-{
-    if (d->dims == 0)
-        return (int64_t)t->rank - 1;
-    return (int64_t)d->dim + d->dims - 1 + (d->dim < 0 ? t->rank : 0);
-}
-
-/* A rotation goes along it in blocks. */
-static tn_status check_rotation(const tn_tensor *t, const tn_datatype *d, tn_error *err)
-{
-    uint32_t size = t->scaling->rotation.size;
-    int64_t dim = tiled_dimension(t, d);
-    uint64_t count;
-    if (size == 0)
-        return TN_OK;
-    if (size < 4 || size > 128 || !tn_is_power_of_two(size))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a rotation is of 4 to 128 values, a power of two, but found %u",
-                       tn_quote_z(t->name).text, size);
-    bool empty = tn_shape_count(t->rank, t->shape, &count) == TN_OK && count == 0;
-    if (!empty && (dim < 0 || t->shape[dim] % size))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a rotation of %u values needs a dimension that is a multiple of "
-                       "it", tn_quote_z(t->name).text, size);
-    return TN_OK;
-}
-
-static bool is_part(const tn_part *p, const tn_scaled_part *of, bool plain)
-{
-    const int64_t *shape = plain ? of->plain_shape : of->shape;
-    return p->array.dtype == (plain ? of->plain_dtype : of->dtype) && p->array.rank == of->rank &&
-           (of->rank == 0 || memcmp(p->array.shape, shape, of->rank * sizeof *shape) == 0);
-}
-
-static tn_status check_scaled_parts(const tn_tensor *t, const tn_scaled_shapes *shapes, tn_error *err)
-{
-    if (t->nparts != shapes->count)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype has %u parts but found %u", tn_quote_z(t->name).text,
-                       shapes->count, t->nparts);
-    for (uint32_t i = 0; i < t->nparts; i++) {
-        const tn_scaled_part *p = &shapes->parts[i];
-        if (strcmp(t->parts[i].role, p->role) != 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: part %u of its datatype is \"%s\" but found %s",
-                           tn_quote_z(t->name).text, i, p->role, tn_quote_z(t->parts[i].role).text);
-        bool plain = i == 0 && t->scaling->unpacked;
-        if (!is_part(&t->parts[i], p, plain))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its part \"%s\" does not have the type %s and the shape that its "
-                           "datatype gives it", tn_quote_z(t->name).text, p->role, tn_dtype_get(plain ? p->plain_dtype : p->dtype)->name);
-    }
-    return TN_OK;
-}
-
-/* By a datatype: every part is just what that says. */
-static tn_status check_datatype(const tn_tensor *t, const tn_datatype *d, tn_error *err)
-{
-    tn_scaled_shapes shapes;
-    tn_error why;
-    if (tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
-    if (t->scaling->store != TN_UNKNOWN && !t->scaling->unpacked)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its data is said to be numbers of "
-                       "%s, and packed", tn_quote_z(t->name).text, tn_dtype_get(t->scaling->store)->name);
-    tn_status status = check_scaled_parts(t, &shapes, err);
-    return status ? status : check_rotation(t, d, err);
-}
-
-static tn_status read_and_check_datatype(const tn_tensor *t, tn_error *err)
-{
-    tn_datatype *d;
-    tn_error why;
-    tn_status status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &d, &why);
-    if (status == TN_ERR_NOMEM)
-        return tn_fail_nomem(err);
-    if (status)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
-    status = check_datatype(t, d, err);
-    tn_datatype_free(d);
-    return status;
-}
-
-static tn_status check_scaled(const tn_tensor *t, tn_error *err)
-{
-    const tn_dtype_info *value = tn_dtype_get(t->dtype);
-    const char *wrong = !t->scaling                               ? "its scaling is not known"
-                        : !value || value->kind != TN_KIND_FLOAT || value->specials == TN_SPECIALS_E8M0
-                              ? "its values must be of a signed float type"
-                                                                  : NULL;
-    if (wrong)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong);
-    return t->scaling->datatype ? TN_OK : check_affine(t, err);
 }
 
 static bool is_index_type(tn_dtype dtype)
@@ -211,7 +74,7 @@ static const tn_form forms[] = {
     { "dense", { "data" }, 1, check_dense },
     { "coo", { "values", "indices" }, 2, check_coo },
     { "csr", { "values", "indices", "indptr" }, 3, check_csr },
-    { "scaled", { "data", "scale", "tscale", "zero", "offset", "meta", "mask" }, 1, check_scaled },
+    { "scaled", { "data", "scale", "tscale", "zero", "offset", "meta", "mask" }, 1, NULL },
 };
 
 const tn_form *tn_form_find(const char *name)
@@ -228,9 +91,15 @@ bool tn_form_is_sparse(const char *name)
     return form && (form->check == check_coo || form->check == check_csr);
 }
 
+bool tn_form_is_scaled(const char *name)
+{
+    const tn_form *form = tn_form_find(name);
+    return form && !form->check;
+}
+
 bool tn_form_has_datatype(const tn_tensor *t)
 {
-    return strcmp(t->form, "scaled") == 0 && t->scaling && t->scaling->datatype;
+    return tn_form_is_scaled(t->form) && t->scaling && t->scaling->datatype;
 }
 
 static uint32_t role_count(const tn_form *form)
@@ -260,24 +129,17 @@ static tn_status check_roles(const tn_form *form, const tn_tensor *t, tn_error *
     return TN_OK;
 }
 
-tn_status tn_form_check_as(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
+tn_status tn_form_check_parts(const tn_tensor *t, tn_error *err)
 {
     const tn_form *form = tn_form_find(t->form);
     if (!form)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s is not known to this build",
                        tn_quote_z(t->name).text, tn_quote_z(t->form).text);
     tn_status status = check_roles(form, t, err);
-    if (status)
+    if (status || !form->check)
         return status;
-    if (t->scaling && form->check != check_scaled)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has no scales", tn_quote_z(t->name).text, form->name);
-    status = form->check(t, err);
-    if (status || !tn_form_has_datatype(t))
-        return status;
-    return datatype ? check_datatype(t, datatype, err) : read_and_check_datatype(t, err);
-}
-
-tn_status tn_form_check(const tn_tensor *t, tn_error *err)
-{
-    return tn_form_check_as(t, NULL, err);
+    if (t->scaling)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has no scales",
+                       tn_quote_z(t->name).text, form->name);
+    return form->check(t, err);
 }

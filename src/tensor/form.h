@@ -1,7 +1,7 @@
 /* tensor/form.h - how parts make a tensor: one row a form.
  *
- * A later form is a row here (its parts and checks) and a row of conversions
- * in src/transform. */
+ * A later form is a row here and its conversions in src/sparse; store/forms.h
+ * checks codes and scales. */
 #ifndef TN_TENSOR_FORM_H
 #define TN_TENSOR_FORM_H
 
@@ -13,7 +13,7 @@ typedef struct tn_form {
     const char *name;
     const char *roles[TN_MAX_PARTS];    /* in order, the first stored under the tensor's own name */
     uint32_t    required;               /* so many of them, the first ones; each of the others may be absent */
-    /* The parts are there and of the right roles; do they fit the tensor?  (Those of a datatype: it says that.) */
+    /* The parts are there and of the right roles; do they fit the tensor?  NULL: store/forms.c knows. */
     tn_status (*check)(const tn_tensor *tensor, tn_error *err);
 } tn_form;
 
@@ -26,11 +26,11 @@ bool tn_form_is_sparse(const char *name);
 /* Its values are codes of a datatype.  What a form of a later version has may look like that: nothing was checked then. */
 bool tn_form_has_datatype(const tn_tensor *tensor);
 
-/* Checks a tensor against its form: roles, types, shapes.
- * TN_ERR_UNSUPPORTED: a form this build does not know. */
-tn_status tn_form_check(const tn_tensor *tensor, tn_error *err);
+/* Its values are codes with scales. */
+bool tn_form_is_scaled(const char *name);
 
-/* The same with its datatype as it was read before; NULL: it was not, or the tensor has none. */
-tn_status tn_form_check_as(const tn_tensor *tensor, const tn_datatype *datatype, tn_error *err);
+/* Checks the roles of a tensor's parts and, of a form without scales, their
+ * types and shapes.  TN_ERR_UNSUPPORTED: a form this build does not know. */
+tn_status tn_form_check_parts(const tn_tensor *tensor, tn_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "random.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
-#include "tensor/form.h"
+#include "store/forms.h"
 
 #include <tenon/sparse.h>
 

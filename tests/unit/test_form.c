@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "datatype_tensor.h"
-#include "tensor/form.h"
+#include "store/forms.h"
 
 static const int64_t shape[] = { 2, 5, 7 };     /* its first two dimensions are a matrix */
 
