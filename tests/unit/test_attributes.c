@@ -4,6 +4,7 @@
 
 #include "bytes/sink.h"
 #include "bytes/sink_calls.h"
+#include "file_systems.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,13 +38,6 @@ static int tear_down(void **state)
 {
     tn_sink_calls = real;
     return remove_folder(state);
-}
-
-static int no_tmpfile(int where, mode_t mode)
-{
-    (void)where, (void)mode;
-    errno = EOPNOTSUPP;
-    return -1;
 }
 
 /* What was said last, and how often. */

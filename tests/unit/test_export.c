@@ -7,6 +7,7 @@
 #include "bytes/sink_calls.h"
 #include "files.h"
 #include "make.h"
+#include "file_systems.h"
 
 /* ---- files to export ---- */
 
@@ -296,14 +297,6 @@ static int failing_link(int from_folder, const char *from, int to, const char *n
 static int failing_rename(int from_folder, const char *from, int to, const char *name, unsigned flags)
 {
     return fails_now() ? -1 : real.renameat2(from_folder, from, to, name, flags);
-}
-
-static int no_tmpfile(int where, mode_t mode)
-{
-    (void)where;
-    (void)mode;
-    errno = EOPNOTSUPP;
-    return -1;
 }
 
 static void set_failing(int kind)

@@ -4,6 +4,7 @@
 
 #include "bytes/sink.h"
 #include "bytes/sink_calls.h"
+#include "file_systems.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,21 +60,6 @@ static tn_status write_new(const char *name, bool replace, tn_error *err)
         return tn_sink_publish(s, 8, err);
     tn_sink_abandon(s);
     return status;
-}
-
-static int no_tmpfile(int where, mode_t mode)
-{
-    (void)where, (void)mode;
-    errno = EOPNOTSUPP;
-    return -1;
-}
-
-static int no_such_rename(int from_folder, const char *from, int to, const char *name, unsigned flags)
-{
-    if (flags == 0)
-        return real.renameat2(from_folder, from, to, name, flags);
-    errno = EINVAL;
-    return -1;
 }
 
 /* The three kinds of file system: unnamed files; none; none and no exclusive rename. */

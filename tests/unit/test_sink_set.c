@@ -4,6 +4,7 @@
 
 #include "bytes/sink_calls.h"
 #include "bytes/sink_set.h"
+#include "file_systems.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,21 +116,6 @@ static void clear(void)
     char command[PATH_MAX];
     snprintf(command, sizeof command, "cd '%s' && rm -rf * .tenon*", folder);
     CHECK(system(command) == 0);
-}
-
-static int no_tmpfile(int where, mode_t mode)
-{
-    (void)where, (void)mode;
-    errno = EOPNOTSUPP;
-    return -1;
-}
-
-static int no_such_rename(int from_folder, const char *from, int to, const char *to_name, unsigned flags)
-{
-    if (flags == 0)
-        return real.renameat2(from_folder, from, to, to_name, flags);
-    errno = EINVAL;
-    return -1;
 }
 
 /* Thousands of them say nothing here. */

@@ -5,6 +5,7 @@
 #include "bytes/sink_calls.h"
 #include "bytes/temporary.h"
 #include "pipeline/room.h"
+#include "file_systems.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,6 @@ static int tear_down(void **state)
 {
     tn_sink_calls = real;
     return remove_folder(state);
-}
-
-static int no_tmpfile(int where, mode_t mode)
-{
-    (void)where, (void)mode;
-    errno = EOPNOTSUPP;
-    return -1;
 }
 
 /* Which folder the file was made in. */
