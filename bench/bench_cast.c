@@ -25,7 +25,8 @@
 #include "kernels/kernels.h"
 
 enum { MAX_LEVELS = 3 };
-enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, KERNELS, MAX_TIMED = KERNELS + MAX_LEVELS };   /* what is timed, in turn */
+/* what is timed, in turn */
+enum { COPY, COPY_BY_TWO, CAST, CAST_BY_TWO, KERNELS, MAX_TIMED = KERNELS + MAX_LEVELS };
 
 typedef struct level {
     const char *name;
@@ -70,7 +71,8 @@ static double copy_by_two_seconds(void)
 static double cast_seconds(tn_dtype to_type, tn_dtype from_type, size_t n, float scale, unsigned jobs)
 {
     const int64_t shape[] = { (int64_t)n };
-    tn_array dst = { .dtype = to_type, .rank = 1, .shape = shape }, src = { .dtype = from_type, .rank = 1, .shape = shape };
+    tn_array dst = { .dtype = to_type, .rank = 1, .shape = shape },
+    src = { .dtype = from_type, .rank = 1, .shape = shape };
     tn_cast_options options = { .size = sizeof options, .scale = scale, .jobs = jobs };
     tn_error err;
     double began = now();
@@ -90,7 +92,8 @@ static tn_kernel_args args_for(const tn_dtype_info *type)
 {
     bool integer = type->kind == TN_KIND_INT || type->kind == TN_KIND_UINT;
     tn_kernel_args a = { .rules = tn_encode_rules_for(type, NULL), .stream = true, .has_scale = integer };
-    a.scale = integer ? ldexpf(1, type->bits - 1) / 3 : 1;      /* beyond 3 standard deviations it saturates */
+    /* beyond 3 standard deviations it saturates */
+    a.scale = integer ? ldexpf(1, type->bits - 1) / 3 : 1;
     return a;
 }
 

@@ -20,11 +20,13 @@ static tn_status make_document(size_t count, char **json, size_t *size, tn_error
     char (*names)[64] = calloc(count, sizeof *names);
     tn_status status = TN_ERR_NOMEM;
     for (size_t i = 0; i < count && all && names; i++) {
-        snprintf(names[i], sizeof names[i], "model.layers.%zu.mlp.experts.%zu.down_proj.weight", i / 64, i % 64);
+        snprintf(names[i], sizeof names[i], "model.layers.%zu.mlp.experts.%zu.down_proj.weight", i / 64,
+                 i % 64);
         all[i] = (tn_descriptor){
             .version = TN_WIA_VERSION, .tensor_id = "7e7eb0f9-0cb3-4368-a4cb-a91565892a66", .name = names[i],
             .rank = 2, .dimensions = dims, .dtype = TN_BFLOAT16, .has_memory = true, .strides = strides,
-            .offset_bytes = i * (UINT64_C(2) << 24), .has_total = true, .total_bytes = (i + 1) * (UINT64_C(2) << 24),
+            .offset_bytes = i * (UINT64_C(2) << 24), .has_total = true,
+            .total_bytes = (i + 1) * (UINT64_C(2) << 24),
             .alignment = 256, .has_properties = true, .is_contiguous = true, .zero_copy_compatible = true,
         };
     }

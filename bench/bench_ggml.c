@@ -1,9 +1,11 @@
 /* bench_ggml.c - how fast ggml's block types are, beside memcpy, and whether
  * its MXFP4 is ours.
  *
- *     bench-ggml MIB ROUNDS      as bench-scaled, with one thread, whose own time counts: a line for each type with the
+ *     bench-ggml MIB ROUNDS as bench-scaled, with one thread, whose own time counts: a line for each type
+ *     with the
  *                                GB/s of memcpy, of quantizing and of dequantizing
- *     bench-ggml compare SEED    codes and scales of MXFP4 against those of Tenon with `ggml`: "N values, M differ"
+ *     bench-ggml compare SEED codes and scales of MXFP4 against those of Tenon with `ggml`: "N values, M
+ *     differ"
  *
  * Needs ggml's sources, of which bench/scaled builds only the code of block
  * types and their CPU kernels. */
@@ -131,8 +133,8 @@ static uint64_t random_bits(uint64_t *state)
     return *state >> 16;
 }
 
-/* Values of one block, by its number: normal ones of any magnitude, ties, powers of two and their neighbours, any
- * bits that are a finite number, zeros. */
+/* Values of one block, by its number: normal ones of any magnitude, ties, powers of two and their neighbours,
+ * any bits that are a finite number, zeros. */
 static void make_block(float *x, size_t number, uint64_t *state)
 {
     int exponent = (int)(random_bits(state) % 200) - 100;
@@ -165,7 +167,8 @@ static void compare(uint64_t seed)
     tn_datatype *mxfp4 = NULL;
     tn_error err = { .text = "" };
     if (tn_datatype_parse("mxfp4", &mxfp4, &err) ||
-        tn_scaled_quantize(mxfp4, &(tn_array){ .dtype = TN_FLOAT32, .rank = 1, .shape = shape }, x, (void *[]){ data, scale }, &options,
+        tn_scaled_quantize(mxfp4, &(tn_array){ .dtype = TN_FLOAT32, .rank = 1, .shape = shape }, x,
+                           (void *[]){ data, scale }, &options,
                            NULL, &err)) {
         fprintf(stderr, "bench-ggml: %s\n", err.text);
         exit(1);
@@ -174,7 +177,8 @@ static void compare(uint64_t seed)
     for (size_t b = 0; b < BLOCKS; b++) {
         for (size_t i = 0; i < QK_MXFP4; i++) {
             size_t at = b * QK_MXFP4 + i, half = QK_MXFP4 / 2;
-            unsigned ours = data[at / 2] >> at % 2 * 4 & 15, its = theirs[b].qs[i % half] >> i / half * 4 & 15;
+            unsigned ours = data[at / 2] >> at % 2 * 4 & 15,
+                     its = theirs[b].qs[i % half] >> i / half * 4 & 15;
             different += ours != its || scale[b] != theirs[b].e;
         }
     }

@@ -32,7 +32,8 @@ typedef struct reorder {
     tn_dtype    dtype;
     unsigned    bits;
     uint32_t    rank;
-    int64_t     shape[MAX_DIMS], padded[MAX_DIMS];      /* of the source; the destination's in its own order */
+    /* of the source; the destination's in its own order */
+    int64_t     shape[MAX_DIMS], padded[MAX_DIMS];
     uint32_t    order[MAX_DIMS];
 } reorder;
 
@@ -40,21 +41,36 @@ typedef struct reorder {
 #define TO_NCHW { 0, 3, 1, 2 }
 
 static const reorder reorders[] = {
-    { "float32:NCHW:NHWC:64x256x128x128",     TN_FLOAT32,  32, 4, { 64, 256, 128, 128 }, { 64, 128, 128, 256 }, TO_NHWC },
-    { "float32:NHWC:NCHW:64x256x128x128",     TN_FLOAT32,  32, 4, { 64, 128, 128, 256 }, { 64, 256, 128, 128 }, TO_NCHW },
-    { "bfloat16:NCHW:NHWC:64x256x128x128",    TN_BFLOAT16, 16, 4, { 64, 256, 128, 128 }, { 64, 128, 128, 256 }, TO_NHWC },
-    { "bfloat16:NHWC:NCHW:64x256x128x128",    TN_BFLOAT16, 16, 4, { 64, 128, 128, 256 }, { 64, 256, 128, 128 }, TO_NCHW },
-    { "int8:NCHW:NHWC:64x256x128x128",        TN_INT8,      8, 4, { 64, 256, 128, 128 }, { 64, 128, 128, 256 }, TO_NHWC },
-    { "int8:NHWC:NCHW:64x256x128x128",        TN_INT8,      8, 4, { 64, 128, 128, 256 }, { 64, 256, 128, 128 }, TO_NCHW },
-    { "uint8:NCHW:NHWC:64x3x1024x1024",       TN_UINT8,     8, 4, { 64, 3, 1024, 1024 }, { 64, 1024, 1024, 3 }, TO_NHWC },
-    { "uint8:NHWC:NCHW:64x3x1024x1024",       TN_UINT8,     8, 4, { 64, 1024, 1024, 3 }, { 64, 3, 1024, 1024 }, TO_NCHW },
-    { "float32:RC:CR:32768x4096",             TN_FLOAT32,  32, 2, { 32768, 4096 },       { 4096, 32768 },       { 1, 0 } },
-    { "float64:RC:CR:16384x4096",             TN_FLOAT64,  64, 2, { 16384, 4096 },       { 4096, 16384 },       { 1, 0 } },
-    { "float32:NCHW:C=16:32x11x224x224",      TN_FLOAT32,  32, 4, { 32, 11, 224, 224 },  { 32, 16, 224, 224 },  { 0, 1, 2, 3 } },
-    { "float32:NHWC:C=16:32x11x224x224",      TN_FLOAT32,  32, 4, { 32, 224, 224, 11 },  { 32, 224, 224, 16 },  { 0, 1, 2, 3 } },
-    { "float32:NCHW:NHWC,C=16:32x11x224x224", TN_FLOAT32,  32, 4, { 32, 11, 224, 224 },  { 32, 224, 224, 16 },  TO_NHWC },
-    { "float32:NCHW:NHWC:256x100x57x57",      TN_FLOAT32,  32, 4, { 256, 100, 57, 57 },  { 256, 57, 57, 100 },  TO_NHWC },
-    { "int4:NCHW:NHWC:64x256x128x128",        TN_INT4,      4, 4, { 64, 256, 128, 128 }, { 64, 128, 128, 256 }, TO_NHWC },
+    { "float32:NCHW:NHWC:64x256x128x128",     TN_FLOAT32,  32, 4, { 64, 256, 128, 128 },
+      { 64, 128, 128, 256 }, TO_NHWC },
+    { "float32:NHWC:NCHW:64x256x128x128",     TN_FLOAT32,  32, 4, { 64, 128, 128, 256 },
+      { 64, 256, 128, 128 }, TO_NCHW },
+    { "bfloat16:NCHW:NHWC:64x256x128x128",    TN_BFLOAT16, 16, 4, { 64, 256, 128, 128 },
+      { 64, 128, 128, 256 }, TO_NHWC },
+    { "bfloat16:NHWC:NCHW:64x256x128x128",    TN_BFLOAT16, 16, 4, { 64, 128, 128, 256 },
+      { 64, 256, 128, 128 }, TO_NCHW },
+    { "int8:NCHW:NHWC:64x256x128x128",        TN_INT8,      8, 4, { 64, 256, 128, 128 },
+      { 64, 128, 128, 256 }, TO_NHWC },
+    { "int8:NHWC:NCHW:64x256x128x128",        TN_INT8,      8, 4, { 64, 128, 128, 256 },
+      { 64, 256, 128, 128 }, TO_NCHW },
+    { "uint8:NCHW:NHWC:64x3x1024x1024",       TN_UINT8,     8, 4, { 64, 3, 1024, 1024 },
+      { 64, 1024, 1024, 3 }, TO_NHWC },
+    { "uint8:NHWC:NCHW:64x3x1024x1024",       TN_UINT8,     8, 4, { 64, 1024, 1024, 3 },
+      { 64, 3, 1024, 1024 }, TO_NCHW },
+    { "float32:RC:CR:32768x4096",             TN_FLOAT32,  32, 2, { 32768, 4096 },       { 4096, 32768 },
+      { 1, 0 } },
+    { "float64:RC:CR:16384x4096",             TN_FLOAT64,  64, 2, { 16384, 4096 },       { 4096, 16384 },
+      { 1, 0 } },
+    { "float32:NCHW:C=16:32x11x224x224",      TN_FLOAT32,  32, 4, { 32, 11, 224, 224 },  { 32, 16, 224, 224 },
+      { 0, 1, 2, 3 } },
+    { "float32:NHWC:C=16:32x11x224x224",      TN_FLOAT32,  32, 4, { 32, 224, 224, 11 },  { 32, 224, 224, 16 },
+      { 0, 1, 2, 3 } },
+    { "float32:NCHW:NHWC,C=16:32x11x224x224", TN_FLOAT32,  32, 4, { 32, 11, 224, 224 },  { 32, 224, 224, 16 },
+      TO_NHWC },
+    { "float32:NCHW:NHWC:256x100x57x57",      TN_FLOAT32,  32, 4, { 256, 100, 57, 57 },  { 256, 57, 57, 100 },
+      TO_NHWC },
+    { "int4:NCHW:NHWC:64x256x128x128",        TN_INT4,      4, 4, { 64, 256, 128, 128 },
+      { 64, 128, 128, 256 }, TO_NHWC },
 };
 
 static level  levels[MAX_LEVELS];
@@ -154,7 +170,8 @@ int main(int argc, char **argv)
     if (!(cpu & TN_CPU_AVX2))
         add_level(cpu);
     for (size_t i = 0; i < sizeof reorders / sizeof *reorders; i++) {
-        size_t dst = bytes_of(&reorders[i], reorders[i].padded), src = bytes_of(&reorders[i], reorders[i].shape);
+        size_t dst = bytes_of(&reorders[i], reorders[i].padded),
+               src = bytes_of(&reorders[i], reorders[i].shape);
         most = dst > most ? dst : src > most ? src : most;
     }
     /* As the buffers of files and windows are; small pages, as malloc() gives them. */

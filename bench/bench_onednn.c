@@ -93,7 +93,8 @@ static dnnl_primitive_t new_reorder(side dst, side src, float scale)
     must(dnnl_primitive_attr_create(&attr), "attributes");
     if (scale > 0)
         must(dnnl_primitive_attr_set_scales_mask(attr, DNNL_ARG_SRC, 0), "a scale");
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&desc, src.desc, engine, dst.desc, engine, attr);
+    dnnl_status_t status =
+        dnnl_reorder_primitive_desc_create(&desc, src.desc, engine, dst.desc, engine, attr);
     dnnl_primitive_attr_destroy(attr);
     if (status == dnnl_unimplemented)
         return NULL;
@@ -120,7 +121,8 @@ static double copy_seconds(void)
     return now() - began;
 }
 
-/* Seconds of memcpy over those of the cast, best of `count` each; negative: no such cast.  The first round warms up. */
+/* Seconds of memcpy over those of the cast, best of `count` each; negative: no such cast.  The first round
+ * warms up. */
 static double compare(const type *t, void *out, const type *f, void *in, size_t n, int count)
 {
     side dst = new_side(n, t->code, out), src = new_side(n, f->code, in), scale = { 0 };
@@ -151,7 +153,8 @@ static void line(const char *to_name, const char *from_name)
         return;
     int bits = t->bits > f->bits ? t->bits : f->bits;
     size_t n = size / (size_t)bits * 8;
-    for (size_t done = 0, step = size / 4; done < n; done += step) {       /* the source: the same numbers in its type */
+    /* the source: the same numbers in its type */
+    for (size_t done = 0, step = size / 4; done < n; done += step) {
         char *piece = from + done / 8 * (size_t)f->bits;
         if (f->code == dnnl_f32)
             memcpy(piece, wide, size);

@@ -23,9 +23,11 @@ typedef struct word {
     int         code;
 } word;
 
-static const word types[] = { { "float32", dnnl_f32 }, { "bfloat16", dnnl_bf16 }, { "int8", dnnl_s8 }, { "uint8", dnnl_u8 },
+static const word types[] = { { "float32", dnnl_f32 }, { "bfloat16", dnnl_bf16 }, { "int8", dnnl_s8 },
+                              { "uint8", dnnl_u8 },
                               { NULL, 0 } };
-static const word tags[] = { { "NCHW", dnnl_nchw }, { "NHWC", dnnl_nhwc }, { "RC", dnnl_ab }, { "CR", dnnl_ba }, { NULL, 0 } };
+static const word tags[] = { { "NCHW", dnnl_nchw }, { "NHWC", dnnl_nhwc }, { "RC", dnnl_ab },
+                             { "CR", dnnl_ba }, { NULL, 0 } };
 
 static char         *from, *to;
 static dnnl_engine_t engine;
@@ -57,7 +59,8 @@ static bool describe(dnnl_memory_desc_t *desc, const char *shape, const char *ty
         return false;
     for (; *shape; shape = *end ? end + 1 : end)
         dims[rank++] = strtol(shape, &end, 10);
-    must(dnnl_memory_desc_create_with_tag(desc, rank, dims, (dnnl_data_type_t)t->code, (dnnl_format_tag_t)tag->code),
+    must(dnnl_memory_desc_create_with_tag(desc, rank, dims, (dnnl_data_type_t)t->code,
+                                          (dnnl_format_tag_t)tag->code),
          "a description");
     return true;
 }
@@ -112,7 +115,8 @@ static void line(const char *name, int rounds)
 {
     char type[20], source[20], target[20], shape[60];
     dnnl_memory_desc_t dst, src;
-    if (sscanf(name, "%19[^:]:%19[^:]:%19[^:]:%59s", type, source, target, shape) != 4 || !describe(&src, shape, type, source))
+    if (sscanf(name, "%19[^:]:%19[^:]:%19[^:]:%59s", type, source, target, shape) != 4 ||
+        !describe(&src, shape, type, source))
         return;
     if (describe(&dst, shape, type, target)) {
         printf("%s %.3f\n", name, compare(dst, src, rounds));

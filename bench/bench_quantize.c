@@ -64,7 +64,8 @@ static bool is_fixed(const line *l)
     return l->rule == TN_SCALE_GIVEN || l->rule == TN_SCALE_POWER || l->rule == TN_SCALE_LEAST;
 }
 
-static tn_status act_once(const line *l, const tn_array *c, const tn_array *v, const tn_quantize_options *o, tn_error *err)
+static tn_status act_once(const line *l, const tn_array *c, const tn_array *v, const tn_quantize_options *o,
+                          tn_error *err)
 {
     tn_status status = TN_OK;
     if (l->what == DEQUANTIZE)
@@ -78,11 +79,13 @@ static tn_status act_once(const line *l, const tn_array *c, const tn_array *v, c
 
 static double seconds(const line *l)
 {
-    const int64_t rows = (int64_t)(count / COLUMNS), shapes[2][3] = { { rows, COLUMNS }, { rows, COLUMNS / 8, 8 } };
+    const int64_t rows = (int64_t)(count / COLUMNS),
+                  shapes[2][3] = { { rows, COLUMNS }, { rows, COLUMNS / 8, 8 } };
     const int64_t *shape = shapes[l->rank == 3];
     const tn_array c = { .dtype = l->codes, .rank = l->rank, .shape = shape };
     const tn_array v = { .dtype = TN_FLOAT32, .rank = l->rank, .shape = shape };
-    tn_quantize_options o = { .size = sizeof o, .axis = l->axis, .rule = l->rule, .percentile = 99.9, .symmetric = true, .jobs = 1 };
+    tn_quantize_options o = { .size = sizeof o, .axis = l->axis, .rule = l->rule, .percentile = 99.9,
+                              .symmetric = true, .jobs = 1 };
     o.round = is_fixed(l) ? TN_ROUND_AWAY : TN_ROUND_EVEN;
     o.arithmetic = is_fixed(l) ? TN_QUANT_EXACT : TN_QUANT_BINARY32;
     tn_error err;

@@ -111,11 +111,13 @@ static double seconds(bench *b, int act, bool all)
     if (act == COPY)
         copy(all);
     else if (!b->datatype)
-        status = tn_rotate(&b->options.rotation, act == DEQUANTIZE, (uint64_t)shape[0], COLUMNS, 1, out, b->pools[all], &err);
+        status = tn_rotate(&b->options.rotation, act == DEQUANTIZE, (uint64_t)shape[0], COLUMNS, 1, out,
+                           b->pools[all], &err);
     else if (act == QUANTIZE)
         status = tn_scaled_quantize(b->datatype, &array, values, b->parts, &b->options, NULL, &err);
     else
-        status = tn_scaled_dequantize(b->datatype, &array, (const void *const *)b->parts, out, &b->options, &err);
+        status =
+            tn_scaled_dequantize(b->datatype, &array, (const void *const *)b->parts, out, &b->options, &err);
     double took = (all ? now() : own_time()) - began;
     must(status, b->what->name, &err);
     return took;
@@ -149,7 +151,8 @@ static void make_parts(bench *b)
     for (uint32_t k = 0; k < shapes.count; k++) {
         const tn_scaled_part *p = &shapes.parts[k];
         uint64_t nbytes;
-        must(tn_array_nbytes(&(tn_array){ .dtype = p->dtype, .rank = p->rank, .shape = p->shape }, &nbytes), p->role, &err);
+        must(tn_array_nbytes(&(tn_array){ .dtype = p->dtype, .rank = p->rank, .shape = p->shape }, &nbytes),
+             p->role, &err);
         if (!(b->parts[k] = malloc((size_t)nbytes + 1)))
             perror("bench-scaled"), exit(3);
         memset(b->parts[k], 1, (size_t)nbytes + 1);

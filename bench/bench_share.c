@@ -153,7 +153,8 @@ static double check_here(void)
     return now() - began;
 }
 
-/* Seconds from the moment that there is something to hand over; starting the process counts only where this one works meanwhile. */
+/* Seconds from the moment that there is something to hand over; starting the process counts only where this
+ * one works meanwhile. */
 static double run(const way *w)
 {
     int pipes[2], answers[2];
@@ -203,9 +204,11 @@ static void offer_tensor(tn_offer *offer)
         memcpy(bench.data + i, &state, 8);
     }
     bench.crc = tn_crc32c(0, bench.data, bench.bytes);
-    const tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 1, .shape = &shape }, .nbytes = bench.bytes,
+    const tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 1, .shape = &shape },
+                           .nbytes = bench.bytes,
                            .data = bench.data };
-    const tn_tensor tensor = { .name = "bytes", .form = "dense", .dtype = TN_UINT8, .rank = 1, .shape = &shape, .parts = &part,
+    const tn_tensor tensor = { .name = "bytes", .form = "dense", .dtype = TN_UINT8, .rank = 1,
+                               .shape = &shape, .parts = &part,
                                .nparts = 1 };
     must(tn_offer_tensor(offer, &tensor, buffer, 0, true, &err), &err);
 }

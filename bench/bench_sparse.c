@@ -50,7 +50,8 @@ static void *get(size_t size)
     return block;
 }
 
-static void write_npy(const char *folder, const char *name, const char *descr, const char *shape, const void *data, size_t size)
+static void write_npy(const char *folder, const char *name, const char *descr, const char *shape,
+                      const void *data, size_t size)
 {
     char path[4096], header[128];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -59,7 +60,8 @@ static void write_npy(const char *folder, const char *name, const char *descr, c
         stop(path, "cannot be written");
     memset(header, ' ', sizeof header);
     memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
-    int n = snprintf(header + 10, sizeof header - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
+    int n = snprintf(header + 10, sizeof header - 10,
+                     "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
     header[10 + n] = ' ';
     header[sizeof header - 1] = '\n';
     if (fwrite(header, sizeof header, 1, f) != 1 || fwrite(data, 1, size, f) != size || fclose(f))
@@ -156,7 +158,11 @@ static void fill(matrix *m, tn_dtype dtype)
         float f = zero ? 0 : (float)small / 3;
         double d = zero ? 0 : (double)small / 3;
         small = zero ? 0 : small;
-        memcpy(m->data + i * m->width, dtype == TN_INT8 ? (void *)&small : dtype == TN_FLOAT32 ? (void *)&f : (void *)&d, m->width);
+        memcpy(m->data + i * m->width,
+               dtype == TN_INT8      ? (void *)&small
+               : dtype == TN_FLOAT32 ? (void *)&f
+                                     : (void *)&d,
+               m->width);
     }
 }
 
@@ -169,7 +175,8 @@ static bool is_zero(const matrix *m, size_t i)
 /* The entries of both forms, element after element. */
 static void check_entries(const matrix *m)
 {
-    const int32_t *columns = m->csr->parts[1].data, *pointers = m->csr->parts[2].data, *pairs = m->coo->parts[1].data;
+    const int32_t *columns = m->csr->parts[1].data, *pointers = m->csr->parts[2].data,
+                  *pairs = m->coo->parts[1].data;
     const uint8_t *csr = m->csr->parts[0].data, *coo = m->coo->parts[0].data;
     size_t n = 0, count = (size_t)m->csr->parts[0].array.shape[0];
     if (count != (size_t)m->coo->parts[0].array.shape[0] || m->csr->parts[1].array.dtype != TN_INT32 ||
@@ -212,15 +219,21 @@ static void make_matrix(matrix *m, const char *type, size_t side, const char *fo
     fill(m, dtype);
     tensor *d = &m->dense;
     d->shape[0] = d->shape[1] = (int64_t)side;
-    d->parts[0] = (tn_part){ .role = "data", .array = { .dtype = dtype, .rank = 2, .shape = d->shape }, .nbytes = m->nbytes, .data = m->data };
-    d->t = (tn_tensor){ .name = "m", .form = "dense", .dtype = dtype, .rank = 2, .shape = d->shape, .parts = d->parts, .nparts = 1 };
+    d->parts[0] = (tn_part){ .role = "data", .array = { .dtype = dtype, .rank = 2, .shape = d->shape },
+                             .nbytes = m->nbytes, .data = m->data };
+    d->t = (tn_tensor){ .name = "m", .form = "dense", .dtype = dtype, .rank = 2, .shape = d->shape,
+                        .parts = d->parts, .nparts = 1 };
     m->csr = reform(&d->t, "csr", 2, NULL);
     m->coo = reform(&d->t, "coo", 2, NULL);
     check_entries(m);
     check_dense(m, m->csr);
     check_dense(m, m->coo);
     snprintf(shape, sizeof shape, "%zu, %zu", side, side);
-    write_npy(folder, "dense.npy", dtype == TN_FLOAT32 ? "<f4" : dtype == TN_FLOAT64 ? "<f8" : "|i1", shape, m->data, m->nbytes);
+    write_npy(folder, "dense.npy",
+              dtype == TN_FLOAT32   ? "<f4"
+              : dtype == TN_FLOAT64 ? "<f8"
+                                    : "|i1",
+              shape, m->data, m->nbytes);
 }
 
 /* Into new memory, as a result is, or into memory that is there already. */
@@ -294,10 +307,11 @@ static size_t check_sorted(const tensor *coo, const tn_tensor *csr)
     for (size_t i = 0, same; i < n; i += same, at++) {
         const int32_t *pair = pairs + 2 * (size_t)order[i];
         double sum = (double)given[order[i]];
-        for (same = 1; i + same < n && memcmp(pairs + 2 * (size_t)order[i + same], pair, 2 * sizeof *pair) == 0; same++)
+        for (same = 1;
+             i + same < n && memcmp(pairs + 2 * (size_t)order[i + same], pair, 2 * sizeof *pair) == 0; same++)
             sum += (double)given[order[i + same]];
-        if (at >= made || columns[at] != pair[1] || values[at] != (float)sum || pointers[pair[0]] > (int32_t)at ||
-            pointers[pair[0] + 1] <= (int32_t)at)
+        if (at >= made || columns[at] != pair[1] || values[at] != (float)sum ||
+            pointers[pair[0]] > (int32_t)at || pointers[pair[0] + 1] <= (int32_t)at)
             stop("coo to csr", "an entry is wrong");
     }
     if (at != made || pointers[0] != 0 || (size_t)pointers[ROWS] != made)
@@ -319,11 +333,14 @@ static size_t make_entries(tensor *coo, size_t n, const char *folder)
     coo->shape[0] = coo->shape[1] = ROWS;
     coo->shapes[0][0] = coo->shapes[1][0] = (int64_t)n;
     coo->shapes[1][1] = 2;
-    coo->parts[0] = (tn_part){ .role = "values", .array = { .dtype = TN_FLOAT32, .rank = 1, .shape = coo->shapes[0] },
+    coo->parts[0] = (tn_part){ .role = "values", .array = { .dtype = TN_FLOAT32, .rank = 1,
+                                                            .shape = coo->shapes[0] },
                                .nbytes = n * sizeof *values, .data = values };
-    coo->parts[1] = (tn_part){ .role = "indices", .array = { .dtype = TN_INT32, .rank = 2, .shape = coo->shapes[1] },
+    coo->parts[1] = (tn_part){ .role = "indices",
+                               .array = { .dtype = TN_INT32, .rank = 2, .shape = coo->shapes[1] },
                                .nbytes = n * 2 * sizeof *pairs, .data = pairs };
-    coo->t = (tn_tensor){ .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = coo->shape, .parts = coo->parts, .nparts = 2 };
+    coo->t = (tn_tensor){ .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = coo->shape,
+                          .parts = coo->parts, .nparts = 2 };
     tn_tensor *csr = reform(&coo->t, "csr", 2, NULL);
     size_t made = check_sorted(coo, csr);
     tn_tensor_free(csr);
@@ -336,7 +353,8 @@ static size_t make_entries(tensor *coo, size_t n, const char *folder)
 
 static double entries_action(const void *subject, const char *action, unsigned threads)
 {
-    return strcmp(action, "coo:csr") == 0 ? reform_seconds(&((const tensor *)subject)->t, "csr", threads) : -1;
+    return strcmp(action, "coo:csr") == 0 ? reform_seconds(&((const tensor *)subject)->t, "csr", threads)
+                                          : -1;
 }
 
 /* --- files ------------------------------------------------------------------ */

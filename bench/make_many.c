@@ -16,12 +16,15 @@ static tn_status add_tensor(tn_writer *w, int i, tn_error *err)
     static const int64_t shape[] = { 2, 2 };
     static const float data[4] = { 0.5f, -1.25f, 2.0f, 0.0f };
     char name[100];
-    snprintf(name, sizeof name, "model.layers.%d.mlp.experts.%d.%s.weight", i / 3 / EXPERTS, i / 3 % EXPERTS, roles[i % 3]);
+    snprintf(name, sizeof name, "model.layers.%d.mlp.experts.%d.%s.weight", i / 3 / EXPERTS, i / 3 % EXPERTS,
+             roles[i % 3]);
     tn_part part = {
-        .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape }, .nbytes = sizeof data, .data = data,
+        .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape }, .nbytes = sizeof data,
+        .data = data,
     };
     tn_tensor tensor = {
-        .name = name, .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = &part, .nparts = 1,
+        .name = name, .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = &part,
+        .nparts = 1,
     };
     return tn_writer_add(w, &tensor, err);
 }

@@ -22,8 +22,9 @@ static const command help_command = {
 };
 
 static const command *const commands[] = {
-    &cmd_ls, &cmd_show, &cmd_stats, &cmd_verify, &cmd_convert, &cmd_export_c, &cmd_compare_types, &cmd_diff, &cmd_meta, &cmd_describe, &cmd_check,
-    &cmd_serve, &cmd_attach, &cmd_compliance, &cmd_device, &cmd_formats, &cmd_types, &cmd_datatypes, &cmd_version, &help_command, NULL
+    &cmd_ls,     &cmd_show,    &cmd_stats,    &cmd_verify,    &cmd_convert, &cmd_export_c, &cmd_compare_types,
+    &cmd_diff,   &cmd_meta,    &cmd_describe, &cmd_check,     &cmd_serve,   &cmd_attach,   &cmd_compliance,
+    &cmd_device, &cmd_formats, &cmd_types,    &cmd_datatypes, &cmd_version, &help_command, NULL
 };
 
 static const command *find(const char *name)

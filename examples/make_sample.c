@@ -36,8 +36,8 @@ typedef struct sample {
 /* ---- which tensors ---- */
 
 /* A vector when `columns` is 0, else a matrix. */
-__attribute__((format(printf, 6, 7)))
-static plan *add(sample *s, fill fill_with, tn_dtype dtype, int64_t rows, int64_t columns, const char *format, ...)
+__attribute__((format(printf, 6, 7))) static plan *add(sample *s, fill fill_with, tn_dtype dtype,
+                                                       int64_t rows, int64_t columns, const char *format, ...)
 {
     plan *p = &s->plans[s->count++];
     *p = (plan){ .dtype = dtype, .shape = { rows, columns }, .rank = columns ? 2 : 1, .fill = fill_with };
@@ -50,7 +50,8 @@ static plan *add(sample *s, fill fill_with, tn_dtype dtype, int64_t rows, int64_
 
 static void plan_layer(sample *s, int layer, int64_t width)
 {
-    int64_t narrow = width / 4, wide = width * 8 / 3 / HEAD * HEAD;    /* grouped keys and values; the gated part */
+    /* grouped keys and values; the gated part */
+    int64_t narrow = width / 4, wide = width * 8 / 3 / HEAD * HEAD;
     add(s, NORM, TN_FLOAT32, width, 0, "model.layers.%d.input_layernorm.weight", layer);
     add(s, WEIGHTS, TN_BFLOAT16, width, width, "model.layers.%d.self_attn.q_proj.weight", layer);
     add(s, WEIGHTS, TN_BFLOAT16, narrow, width, "model.layers.%d.self_attn.k_proj.weight", layer);
@@ -109,10 +110,12 @@ static uint16_t to_bfloat16(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);   /* nearest, ties to even; values are finite */
+    /* nearest, ties to even; values are finite */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Rotary frequencies fall from 1 to 1/10000 in equal ratios; no pow(), whose last bit depends on the machine. */
+/* Rotary frequencies fall from 1 to 1/10000 in equal ratios; no pow(), whose last bit depends on the
+ * machine. */
 static float frequency_at(uint64_t i)
 {
     const double ratio = 0.7498942093324559;        /* 10000 ^ (-1 / 32) */
@@ -126,7 +129,8 @@ static float float_at(fill fill_with, uint64_t seed, uint64_t i)
 {
     switch (fill_with) {
     case FREQUENCIES: return frequency_at(i);
-    case NORM:        return 1.0f + normal_at(seed, i) * 0.015625f;    /* a power of two: exact, fused or not */
+    case NORM:        return 1.0f + normal_at(seed, i) * 0.015625f;    /* a power of two: exact, fused or
+                                                                        * not */
     default:          return normal_at(seed, i) * 0.02f;
     }
 }
@@ -208,7 +212,8 @@ static tn_status write_sample(const char *path, const sample *s, tn_error *err)
 int main(int argc, char **argv)
 {
     int layers = argc > 2 ? atoi(argv[2]) : 24, width = argc > 3 ? atoi(argv[3]) : 384;
-    if (argc < 2 || argc > 4 || layers < 1 || layers > 10000 || width < HEAD || width > 65536 || width % HEAD) {
+    if (argc < 2 || argc > 4 || layers < 1 || layers > 10000 || width < HEAD || width > 65536 ||
+        width % HEAD) {
         fprintf(stderr, "usage: make-sample FILE [LAYERS [WIDTH]]   (WIDTH is a multiple of %d)\n", HEAD);
         return 2;
     }

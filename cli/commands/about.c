@@ -51,7 +51,8 @@ static void list_format_keys(void)
 
 static int formats(const opts *o)
 {
-    static const char *const headings[] = { "name", "suffix", "reads", "writes", "compresses", "checksums", "shards",
+    static const char *const headings[] = { "name", "suffix", "reads", "writes", "compresses", "checksums",
+                                            "shards",
                                             "what it is", NULL };
     if (o->json) {
         json_formats();
@@ -118,7 +119,8 @@ static void type_row(table *t, const tn_dtype_info *type)
     table_cell(t, kind_name(type->kind));
     table_cell(t, layout);
     table_cell(t, type->kind == TN_KIND_FLOAT ? specials_name(type->specials) : "-");
-    const char *const names[] = { type->short_name, type->wia, type->ztensor, type->safetensors, type->numpy, type->torch,
+    const char *const names[] = { type->short_name, type->wia, type->ztensor, type->safetensors, type->numpy,
+                                  type->torch,
                                   type->mli };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         table_cell(t, names[k] ? names[k] : "-");
@@ -126,7 +128,8 @@ static void type_row(table *t, const tn_dtype_info *type)
 
 static int types(const opts *o)
 {
-    static const char *const headings[] = { "name", "bits", "kind", "layout", "specials", "short", "wia", "ztensor",
+    static const char *const headings[] = { "name", "bits", "kind", "layout", "specials", "short", "wia",
+                                            "ztensor",
                                             "safetensors", "numpy", "torch", "mli", NULL };
     table t;
     if (!o->json)

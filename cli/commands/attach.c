@@ -25,7 +25,9 @@ static const tn_tensor *find_in_file(const tn_attached *item, const char *name)
 {
     size_t n = strlen(item->name);
     const tn_tensor *tensor = tn_file_find(item->file, name);
-    return !tensor && strncmp(name, item->name, n) == 0 && name[n] == ':' ? tn_file_find(item->file, name + n + 1) : tensor;
+    return !tensor && strncmp(name, item->name, n) == 0 && name[n] == ':'
+               ? tn_file_find(item->file, name + n + 1)
+               : tensor;
 }
 
 static int find_in_files(const opts *o, const tn_attachment *a, choice *c)
@@ -35,8 +37,8 @@ static int find_in_files(const opts *o, const tn_attachment *a, choice *c)
     for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
         const tn_tensor *tensor = item->file ? find_in_file(item, name) : NULL;
         if (tensor && c->tensor)
-            return usage_error("attach", "tensor \"%s\" is in \"%s\" and in \"%s\": name one as FILE:NAME", escaped(name),
-                               escaped(c->item->name), escaped(item->name));
+            return usage_error("attach", "tensor \"%s\" is in \"%s\" and in \"%s\": name one as FILE:NAME",
+                               escaped(name), escaped(c->item->name), escaped(item->name));
         if (tensor)
             *c = (choice){ item, tensor };
     }
@@ -80,14 +82,16 @@ static int dense_make(const opts *o, const tn_attached *item, dense *d)
     if (status != TN_OK)
         return say_error(o->files[0], &err);
     if (!d->part.data && d->part.nbytes > 0) {
-        say("%s: tensor \"%s\" lies where the CPU does not see it", escaped(o->files[0]), escaped(item->name));
+        say("%s: tensor \"%s\" lies where the CPU does not see it", escaped(o->files[0]),
+            escaped(item->name));
         return EXIT_BAD;
     }
     if (!d->part.array.stride)
         return EXIT_DONE;
     d->part.array.stride = NULL;
     d->part.data = d->copy = must_allocate((size_t)d->part.nbytes, 1);
-    status = tn_reorder(&d->part.array, d->copy, &item->tensor->parts[0].array, item->tensor->parts[0].data, NULL, &err);
+    status = tn_reorder(&d->part.array, d->copy, &item->tensor->parts[0].array, item->tensor->parts[0].data,
+                        NULL, &err);
     return status == TN_OK ? EXIT_DONE : say_error(o->files[0], &err);
 }
 
@@ -364,7 +368,8 @@ static int check_options(const opts *o)
     if (saving && !o->out)
         return usage_error("attach", "--%s needs --out", saving);
     if (showing && (o->verify || o->out))
-        return usage_error("attach", "--%s is for showing a tensor: not with --%s", showing, o->verify ? "verify" : "out");
+        return usage_error("attach", "--%s is for showing a tensor: not with --%s", showing,
+                           o->verify ? "verify" : "out");
     if (showing && o->nfiles < 2)
         return usage_error("attach", "--%s needs the NAME of a tensor to show", showing);
     return EXIT_DONE;
@@ -386,7 +391,8 @@ static int act(const opts *o, const tn_attachment *a)
     if (o->verify)
         return verify(o, a, &c);
     if (first_given(o, SHOWING) && !c.tensor)
-        return usage_error("attach", "--%s needs the NAME of a tensor, and \"%s\" is a file", first_given(o, SHOWING), escaped(o->files[1]));
+        return usage_error("attach", "--%s needs the NAME of a tensor, and \"%s\" is a file",
+                           first_given(o, SHOWING), escaped(o->files[1]));
     return c.tensor ? show(o, &c) : list(o, a, &c);
 }
 
@@ -396,7 +402,8 @@ static int check_whole(const opts *o, const tn_attachment *a, int code)
     const tn_attached *item;
     for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
         if (tn_buffer_broken(item->buffer)) {
-            say("%s: %s: somebody has cut the file while it was read", escaped(o->files[0]), escaped(item->name));
+            say("%s: %s: somebody has cut the file while it was read", escaped(o->files[0]),
+                escaped(item->name));
             code = worse(code, EXIT_BAD);
         }
     }
@@ -430,7 +437,8 @@ static int run(const opts *o)
         return say_error(o->files[0], &err);
     if (tn_attached_withheld(attachment) > 0)
         say("%s: %s offered in place, for those who ask so: --in-place", escaped(o->files[0]),
-            counted(tn_attached_withheld(attachment), tn_attached_count(attachment) ? "more item" : "item").s);
+            counted(tn_attached_withheld(attachment), tn_attached_count(attachment) ? "more item" : "item")
+                .s);
     code = check_whole(o, attachment, act(o, attachment));
     tn_detach(attachment);
     return code;
@@ -455,6 +463,7 @@ const command cmd_attach = {
                "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
     .min_files = 1,
     .max_files = 2,
-    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(JSON),
+    .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) |
+               OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(JSON),
     .run = run,
 };

@@ -100,15 +100,16 @@ static void report(void *context, const tn_finding *f)
         return;
     }
     out_place(p);
-    out("%s%s: %s%s\n", p->d->list && *f->path && *f->path != '[' ? "." : "", escaped(f->path), f->remark ? "remark: " : "",
-        f->text);
+    out("%s%s: %s%s\n", p->d->list && *f->path && *f->path != '[' ? "." : "", escaped(f->path),
+        f->remark ? "remark: " : "", f->text);
 }
 
 /* ---- one descriptor ---- */
 
 static tn_status check_fields(place *p, const tn_descriptor *d, tn_error *err)
 {
-    tn_check_options options = { .size = sizeof options, .strict = p->c->o->strict, .report = report, .context = p };
+    tn_check_options options = { .size = sizeof options, .strict = p->c->o->strict, .report = report,
+                                 .context = p };
     size_t wrong;
     return tn_descriptor_check(d, &options, &wrong, err);
 }
@@ -125,7 +126,8 @@ static void check_level(place *p, const tn_descriptor *d)
     if (asked == 0 || level <= asked)
         return;
     char text[200];
-    snprintf(text, sizeof text, "expected a descriptor of level %d but found one of level %d (%.100s)", asked, level, why);
+    snprintf(text, sizeof text, "expected a descriptor of level %d but found one of level %d (%.100s)", asked,
+             level, why);
     wrong_descriptor(p, text);
 }
 
@@ -166,8 +168,8 @@ static void out_bound(const place *p, const tn_descriptor *d)
 }
 
 /* The symbols that descriptors use, with what they leave of each together; free() them. */
-static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint **constraints, size_t *count,
-                       tn_error *err)
+static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint **constraints,
+                       size_t *count, tn_error *err)
 {
     tn_status status = tn_symbols_unify(descriptors, n, NULL, 0, count, err);
     *constraints = status == TN_OK ? must_allocate(*count, sizeof **constraints) : NULL;
@@ -175,7 +177,8 @@ static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_con
 }
 
 /* Those of the bindings that are about symbols of one descriptor; each is marked as used. */
-static tn_status choose_bindings(const checking *c, const tn_descriptor *d, tn_binding *chosen, size_t *n, tn_error *err)
+static tn_status choose_bindings(const checking *c, const tn_descriptor *d, tn_binding *chosen, size_t *n,
+                                 tn_error *err)
 {
     tn_constraint *symbols;
     size_t count = 0;
@@ -438,7 +441,8 @@ static void read_bindings(checking *c)
     }
 }
 
-/* A value for a symbol that nothing has is a mistake, unless something could not be read; NULL when there is none. */
+/* A value for a symbol that nothing has is a mistake, unless something could not be read; NULL when there is
+ * none. */
 static const char *find_unused(const checking *c)
 {
     for (size_t i = 0; i < c->o->binds.count; i++) {

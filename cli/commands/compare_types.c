@@ -58,8 +58,8 @@ static int add_candidate(contest *c, const char *list, const char *at, size_t n)
     }
     for (const candidate *other = c->candidates; other < one; other++) {
         if (strcmp(tn_datatype_text(other->datatype), tn_datatype_text(one->datatype)) == 0) {
-            say("--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it", escaped(list), escaped(one->text),
-                character(list, at), escaped(other->text));
+            say("--types \"%s\": \"%s\" at character %zu is the same as \"%s\" before it", escaped(list),
+                escaped(one->text), character(list, at), escaped(other->text));
             return EXIT_USAGE;
         }
     }
@@ -132,12 +132,14 @@ static void out_results(const contest *c)
         table_name(&t, one->worst ? one->worst : "-");
         table_cell(&t, one->worst ? sqnr_text(one->worst_sqnr).s : "-");
         if (one->tensors < c->tensors)
-            table_note(&t, "without %s, whose shape it does not fit", counted(c->tensors - one->tensors, "tensor").s);
+            table_note(&t, "without %s, whose shape it does not fit",
+                       counted(c->tensors - one->tensors, "tensor").s);
     }
     table_end(&t);
     out("%s rated", counted(c->tensors, "tensor").s);
     if (c->left_out)
-        out(", %s left out: not a dense tensor of floats, or of a shape that fits none", grouped(c->left_out).s);
+        out(", %s left out: not a dense tensor of floats, or of a shape that fits none",
+            grouped(c->left_out).s);
     out_text("\n");
 }
 
@@ -180,7 +182,8 @@ static int rate(contest *c, const tn_file *file)
 {
     const opts *o = c->o;
     tn_scaled_options scaled = o->cast.scaled;
-    tn_rate_options options = { .size = sizeof options, .scaled = &scaled, .only = o->only.items, .nonly = o->only.count, .jobs = o->jobs,
+    tn_rate_options options = { .size = sizeof options, .scaled = &scaled, .only = o->only.items,
+                                .nonly = o->only.count, .jobs = o->jobs,
                                 .progress = progress_step, .context = c };
     const tn_datatype **datatypes = must_allocate(c->count, sizeof *datatypes);
     tn_error err;
@@ -228,6 +231,7 @@ const command cmd_compare_types = {
     .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4,int4_b32 --only '*.weight'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) |
+               OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
     .run = run,
 };

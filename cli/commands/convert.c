@@ -63,8 +63,9 @@ static void plan_row(void *context, const tn_planned *planned)
     table_name(&j->plan, planned->name);
     if (j->rules->casts)
         table_cell(&j->plan, tensor_type(planned->source).s);
-    table_cell(&j->plan, planned->datatype ? type_and_datatype(planned->source->dtype, planned->datatype).s
-                                           : type_and_form(planned->dtype, planned->form, &planned->source->parts[0]).s);
+    table_cell(&j->plan, planned->datatype
+                             ? type_and_datatype(planned->source->dtype, planned->datatype).s
+                             : type_and_form(planned->dtype, planned->form, &planned->source->parts[0]).s);
     if (shows_layout(j))
         table_cell(&j->plan, planned->layout ? planned->layout : "-");
     shape_cell(&j->plan, planned);
@@ -76,7 +77,8 @@ static void plan_row(void *context, const tn_planned *planned)
 
 static void plan_begin(job *j)
 {
-    static const char *const all[] = { "name", "from", "type", "layout", "shape", "size", "encoding", "checksum" };
+    static const char *const all[] = { "name", "from", "type", "layout", "shape", "size", "encoding",
+                                       "checksum" };
     size_t n = 0;
     uint32_t right = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -238,7 +240,8 @@ static int check_options(const opts *o)
     if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
         return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
     if (o->report && o->dry_run)
-        return usage_error("convert", "--report is of what was written, and --dry-run writes nothing (\"tenon compare-types\" rates only)");
+        return usage_error("convert", "--report is of what was written, and --dry-run writes nothing "
+                                      "(\"tenon compare-types\" rates only)");
     return EXIT_DONE;
 }
 
@@ -308,16 +311,19 @@ const command cmd_convert = {
                "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
                "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
                "  $ tenon convert in.safetensors small.zt --cast '*.weight=mxfp4,mode=mse' --report\n"
-               "  $ tenon convert in.safetensors fixed.zt --cast fx16,frac=auto --layout 'conv*.weight=HWCN,from=NCHW'\n"
+               "  $ tenon convert in.safetensors fixed.zt --cast fx16,frac=auto --layout "
+               "'conv*.weight=HWCN,from=NCHW'\n"
                "  $ tenon convert pruned.safetensors small.zt --form '*.weight=csr'\n"
-               "  $ tenon convert in.safetensors npu.json --layout 'conv*.weight=NHWC,from=NCHW' --pad 'conv*.weight=C=16'",
+               "  $ tenon convert in.safetensors npu.json --layout 'conv*.weight=NHWC,from=NCHW' --pad "
+               "'conv*.weight=C=16'",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
-               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) |
-               OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) |
-               OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) |
-               OPT(DRY_RUN) | OPT(FORCE) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) |
-               OPT(MTX_SYMMETRIC) | OPT(OPTION) | OPT(QUIET) | OPT(JSON),
+               OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX) | OPT(SPARSE) | OPT(VIRTUAL) |
+               OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT) | OPT(OCP_NAMES) | OPT(LAYOUT) |
+               OPT(PAD) | OPT(FORM) | OPT(MAX_BYTES) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) |
+               OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
+               OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | OPT(OPTION) |
+               OPT(QUIET) | OPT(JSON),
     .run = run,
 };

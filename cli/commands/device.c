@@ -54,7 +54,10 @@ static void list_end(const word_list *l) { out_text(l->begun ? "\n" : "none\n");
 
 static void out_size(const char *label, uint64_t bytes, const char *if_zero)
 {
-    out("  %-*s%s\n", LABEL, label, bytes == UINT64_MAX ? "no limit" : bytes == 0 && if_zero ? if_zero : human_size(bytes).s);
+    out("  %-*s%s\n", LABEL, label,
+        bytes == UINT64_MAX     ? "no limit"
+        : bytes == 0 && if_zero ? if_zero
+                                : human_size(bytes).s);
 }
 
 static void out_lists(const tn_device_info *d)
@@ -94,7 +97,8 @@ static void out_handle_types(void)
     const tn_handle_info *h;
     out("%shandle types%s\n", style_on_stdout(STYLE_BOLD), style_on_stdout(STYLE_PLAIN));
     for (size_t i = 0; (h = tn_handle_query(i)); i++)
-        out("  %-*s%s%s%s\n", HANDLE_NAME, h->name, h->available ? "available" : "not available", *h->why ? ": " : "", h->why);
+        out("  %-*s%s%s%s\n", HANDLE_NAME, h->name, h->available ? "available" : "not available",
+            *h->why ? ": " : "", h->why);
 }
 
 /* ---- JSON ---- */

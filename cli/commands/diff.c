@@ -119,15 +119,17 @@ static bool is_scaled(const tn_tensor *t)
     return strcmp(t->form, "scaled") == 0;
 }
 
-/* Parts of a form that this version does not know are compared each for itself: how far they are apart says nothing. */
+/* Parts of a form that this version does not know are compared each for itself: how far they are apart says
+ * nothing. */
 static void out_values(const tn_difference *d)
 {
     const tn_part *part = d->part ? d->part : &d->a->parts[0];
     bool scaled = is_scaled(d->a) || is_scaled(d->b), whole = d->a->nparts == 1 || scaled;
-    out("%s of %s%s differ (%.3g%%)", grouped(d->differing).s, counted(d->elements, whole ? "value" : "element").s,
-        whole ? "" : " of its parts", percentage(d));
+    out("%s of %s%s differ (%.3g%%)", grouped(d->differing).s,
+        counted(d->elements, whole ? "value" : "element").s, whole ? "" : " of its parts", percentage(d));
     out(", first %s%s%sat %s", whole ? "" : "in part ", whole ? "" : escaped(part->role), whole ? "" : " ",
-        index_of(d->first, scaled ? d->a->rank : part->array.rank, scaled ? d->a->shape : part->array.shape).s);
+        index_of(d->first, scaled ? d->a->rank : part->array.rank, scaled ? d->a->shape : part->array.shape)
+            .s);
     if (whole)
         out_distance(d);
     if (d->bits > 0)
@@ -174,7 +176,8 @@ static void out_difference(const comparison *c, const tn_difference *d)
 {
     const tn_tensor *either = d->a ? d->a : d->b;
     const char *separator = "";
-    out("%s%s%s: ", style_on_stdout(STYLE_BOLD), either ? escaped(either->name) : "the file", style_on_stdout(STYLE_PLAIN));
+    out("%s%s%s: ", style_on_stdout(STYLE_BOLD), either ? escaped(either->name) : "the file",
+        style_on_stdout(STYLE_PLAIN));
     if (d->what & (TN_DIFF_ONLY_A | TN_DIFF_ONLY_B)) {
         out("only in %s\n", d->what & TN_DIFF_ONLY_A ? "A" : "B");
         return;
@@ -316,7 +319,8 @@ static void summary(const comparison *c, size_t different)
 
 static int compare(comparison *c)
 {
-    tn_compare_options options = { .size = sizeof options, .jobs = c->o->jobs, .ignore_meta = c->o->ignore_metadata,
+    tn_compare_options options = { .size = sizeof options, .jobs = c->o->jobs,
+                                   .ignore_meta = c->o->ignore_metadata,
                                    .progress = progress_step, .context = c };
     size_t different = 0;
     tn_error err;
@@ -375,6 +379,7 @@ const command cmd_diff = {
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,
-    .accepts = OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO),
+    .accepts =
+        OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -72,8 +72,10 @@ static void row(void *context, const tn_export_tensor *x)
 
 static void rows_begin(job *j)
 {
-    static const char *const in_source[] = { "name", "identifier", "type", "shape", "data", "parameters", "structure", NULL };
-    static const char *const in_image[] = { "name", "identifier", "type", "shape", "offset", "data", "parameters", "structure", NULL };
+    static const char *const in_source[] = { "name", "identifier", "type", "shape", "data", "parameters",
+                                             "structure", NULL };
+    static const char *const in_image[] = { "name", "identifier", "type", "shape", "offset", "data",
+                                            "parameters", "structure", NULL };
     if (j->o->json) {
         json_key("tensors");
         json_open('[');
@@ -99,7 +101,10 @@ typedef struct section { const char *where, *what; uint64_t bytes; } section;
 
 static size_t sections_of(const opts *o, const tn_export_result *r, section s[4])
 {
-    const char *data = o->binary ? "image" : o->section ? o->section : ".rodata", *rest = o->binary ? "image" : ".rodata";
+    const char *data = o->binary    ? "image"
+                       : o->section ? o->section
+                                    : ".rodata",
+               *rest = o->binary ? "image" : ".rodata";
     s[0] = (section){ data, "data", r->data_bytes };
     s[1] = (section){ rest, "parameters", r->parameter_bytes };
     s[2] = (section){ o->binary ? "memory" : ".rodata", "structures", r->structure_bytes };
@@ -151,8 +156,8 @@ static void out_sections(const opts *o, const tn_export_result *r)
     table_number(&t, total_of(r));
     out_text("\n");
     table_end(&t);
-    out("\nThe largest is \"%s\" with %s bytes of data.  Structures are those of a 32-bit processor.\n", escaped(r->largest->name),
-        grouped(r->largest_bytes).s);
+    out("\nThe largest is \"%s\" with %s bytes of data.  Structures are those of a 32-bit processor.\n",
+        escaped(r->largest->name), grouped(r->largest_bytes).s);
 }
 
 /* ---- the run ---- */
@@ -188,8 +193,10 @@ static int export_file(const opts *o, const tn_file *file)
     job j = { .o = o };
     bool rows = o->plan || o->json;
     tn_export_options options = {
-        .size = sizeof options, .mli = o->mli, .name = o->name, .section = o->section, .align = o->align, .binary = o->binary,
-        .replace = o->force, .only = o->only.items, .nonly = o->only.count, .report = rows ? row : NULL, .progress = progress_step,
+        .size = sizeof options, .mli = o->mli, .name = o->name, .section = o->section, .align = o->align,
+        .binary = o->binary,
+        .replace = o->force, .only = o->only.items, .nonly = o->only.count, .report = rows ? row : NULL,
+        .progress = progress_step,
         .context = &j, .note = progress_note,
     };
     tn_export_result result = { 0 };
@@ -253,7 +260,8 @@ const command cmd_export_c = {
                "  $ tenon export-c fixed.zt -o flash --mli 2.0 --binary --only 'conv*'",
     .min_files = 1,
     .max_files = 1,
-    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) | OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) | OPT(MAX_BYTES) |
-               OPT(FROM) | OPT(IO) | OPT(JSON) | OPT(QUIET),
+    .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) |
+               OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO) | OPT(JSON) |
+               OPT(QUIET),
     .run = run,
 };

@@ -102,8 +102,8 @@ static void scaling_note(table *t, const tn_tensor *tensor)
     char scales[60] = "one scale";
     if (s->axis >= 0)
         snprintf(scales, sizeof scales, "a scale for each index of dimension %d", s->axis);
-    table_note(t, "codes of %s values: %s, codes %lld to %lld", type_of(tensor->dtype, NULL).s, scales, (long long)s->range[0],
-               (long long)s->range[1]);
+    table_note(t, "codes of %s values: %s, codes %lld to %lld", type_of(tensor->dtype, NULL).s, scales,
+               (long long)s->range[0], (long long)s->range[1]);
 }
 
 static void part_notes(table *t, const tn_tensor *tensor)
@@ -115,7 +115,8 @@ static void part_notes(table *t, const tn_tensor *tensor)
         if (!is_text(&stored) && !stored.columns)
             snprintf(offset, sizeof offset, ", offset %llu", (unsigned long long)stored.offset);
         table_note(t, "part %s: %s %s, %s, %s%s", escaped(part->role), type_of(part->array.dtype, part).s,
-                   shape_of(part->array.rank, part->array.shape).s, human_size(part->nbytes).s, encoding_of(&stored, part->nbytes).s, offset);
+                   shape_of(part->array.rank, part->array.shape).s, human_size(part->nbytes).s,
+                   encoding_of(&stored, part->nbytes).s, offset);
     }
 }
 
@@ -136,8 +137,10 @@ static void long_notes(table *t, const tn_tensor *tensor)
 static void list_rows(const tn_file *file, bool long_list)
 {
     static const char *const brief[] = { "name", "type", "shape", "size", "encoding", "checksum", NULL };
-    static const char *const full[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align", NULL };
-    static const char *const sharded[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset", "align",
+    static const char *const full[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset",
+                                        "align", NULL };
+    static const char *const sharded[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset",
+                                           "align",
                                            "file", NULL };
     const char *const *headings = !long_list ? brief : tn_file_shards(file) > 1 ? sharded : full;
     table t;

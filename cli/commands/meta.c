@@ -104,7 +104,8 @@ static void edit_done(const opts *o, uint64_t shared)
         json_end();
     } else if (!o->quiet) {
         fprintf(stderr, "%s: %s, %s%s\n", escaped(o->files[0]), counted(n, "change").s,
-                shared > 0 ? human_size(shared).s : "data copied", shared > 0 ? " shared with the old file" : "");
+                shared > 0 ? human_size(shared).s : "data copied",
+                shared > 0 ? " shared with the old file" : "");
     }
 }
 

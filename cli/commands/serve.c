@@ -56,17 +56,21 @@ static int check_names(const opts *o)
     for (size_t i = 1; i < o->nfiles; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(base_name(o->files[i]), base_name(o->files[k])) == 0)
-                return usage_error("serve", "\"%s\" and \"%s\" would both be offered as \"%s\"", escaped(o->files[k]),
-                                   escaped(o->files[i]), escaped(base_name(o->files[i])));
+                return usage_error("serve", "\"%s\" and \"%s\" would both be offered as \"%s\"",
+                                   escaped(o->files[k]), escaped(o->files[i]),
+                                   escaped(base_name(o->files[i])));
     return EXIT_DONE;
 }
 
-static tn_status offer_buffer(tn_offer *offer, const char *name, const tn_file *file, const tn_tensor *tensor, tn_buffer *buffer, tn_error *err)
+static tn_status offer_buffer(tn_offer *offer, const char *name, const tn_file *file, const tn_tensor *tensor,
+                              tn_buffer *buffer, tn_error *err)
 {
     const tn_part *stored = &tensor->parts[0];
-    const tn_part part = { .role = "data", .array = stored->array, .nbytes = stored->nbytes, .data = tn_buffer_data(buffer) };
+    const tn_part part = { .role = "data", .array = stored->array, .nbytes = stored->nbytes,
+                           .data = tn_buffer_data(buffer) };
     const tn_tensor shared = {
-        .name = name, .form = "dense", .dtype = tensor->dtype, .rank = tensor->rank, .shape = tensor->shape, .parts = &part, .nparts = 1,
+        .name = name, .form = "dense", .dtype = tensor->dtype, .rank = tensor->rank, .shape = tensor->shape,
+        .parts = &part, .nparts = 1,
         .meta = tensor->meta, .nmeta = tensor->nmeta, .layout = tensor->layout,
     };
     tn_status status = tn_part_read(file, stored, tn_buffer_data(buffer), (size_t)stored->nbytes, err);
@@ -74,13 +78,15 @@ static tn_status offer_buffer(tn_offer *offer, const char *name, const tn_file *
 }
 
 /* Several files may have tensors of one name. */
-static int offer_tensor(const opts *o, tn_offer *offer, const char *path, const tn_file *file, const tn_tensor *tensor)
+static int offer_tensor(const opts *o, tn_offer *offer, const char *path, const tn_file *file,
+                        const tn_tensor *tensor)
 {
     const tn_buffer_options options = { .size = sizeof options, .type = TN_HANDLE_MEMFD };
     uint64_t bytes = tensor->parts[0].nbytes;
     size_t size = strlen(base_name(path)) + strlen(tensor->name) + 2;
     char *name = must_allocate(size, 1);
-    snprintf(name, size, "%s%s%s", o->nfiles > 1 ? base_name(path) : "", o->nfiles > 1 ? ":" : "", tensor->name);
+    snprintf(name, size, "%s%s%s", o->nfiles > 1 ? base_name(path) : "", o->nfiles > 1 ? ":" : "",
+             tensor->name);
     tn_buffer *buffer = NULL;
     tn_error err;
     tn_status status = tn_buffer_new(bytes ? bytes : 1, &options, &buffer, &err);
@@ -91,7 +97,8 @@ static int offer_tensor(const opts *o, tn_offer *offer, const char *path, const 
     return status == TN_OK ? EXIT_DONE : say_error(path, &err);
 }
 
-static void keep_first_bad(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+static void keep_first_bad(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                           const tn_error *why)
 {
     (void)tensor;
     (void)part;
@@ -126,7 +133,8 @@ static int check_sizes(const opts *o, const char *path, const tn_file *file)
     return status == TN_OK ? EXIT_DONE : say_error(path, &err);
 }
 
-static int offer_tensors(const opts *o, tn_offer *offer, const char *path, const tn_file *file, size_t *tensors)
+static int offer_tensors(const opts *o, tn_offer *offer, const char *path, const tn_file *file,
+                         size_t *tensors)
 {
     int code = check_sizes(o, path, file);
     if (code == EXIT_DONE)
@@ -134,8 +142,8 @@ static int offer_tensors(const opts *o, tn_offer *offer, const char *path, const
     for (size_t i = 0; i < tn_file_count(file) && code == EXIT_DONE && !stopped; i++) {
         const tn_tensor *tensor = tn_file_tensor(file, i);
         if (!is_dense(tensor)) {
-            say("%s: tensor \"%s\" is %s and not offered: --writable is for dense ones", escaped(path), escaped(tensor->name),
-                escaped(tensor->form));
+            say("%s: tensor \"%s\" is %s and not offered: --writable is for dense ones", escaped(path),
+                escaped(tensor->name), escaped(tensor->form));
             continue;
         }
         code = offer_tensor(o, offer, path, file, tensor);
@@ -193,8 +201,12 @@ static void say_ready(const opts *o, size_t tensors, uid_t self, const char *how
     for (size_t i = 0; i < o->gids.count; i++)
         fprintf(f, ", group %lu", (unsigned long)o->gids.items[i]);
     if (fclose(f) == 0)
-        say("%s: %s of %s offered to user %lu%s%s; %s", escaped(o->socket), counted(tensors, "tensor").s, counted(o->nfiles, "file").s,
-            (unsigned long)self, who, o->writable ? ", who may write" : o->in_place ? ", in place" : "", how);
+        say("%s: %s of %s offered to user %lu%s%s; %s", escaped(o->socket), counted(tensors, "tensor").s,
+            counted(o->nfiles, "file").s, (unsigned long)self, who,
+            o->writable   ? ", who may write"
+            : o->in_place ? ", in place"
+                          : "",
+            how);
     free(who);
 }
 
@@ -230,7 +242,8 @@ static int serve(const opts *o, tn_offer *offer)
 static int run(const opts *o)
 {
     const tn_offer_options options = {
-        .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .gids = o->gids.items, .ngids = o->gids.count,
+        .size = sizeof options, .uids = o->uids.items, .nuids = o->uids.count, .gids = o->gids.items,
+        .ngids = o->gids.count,
         .log = o->quiet ? NULL : log_text, .context = (void *)(uintptr_t)o,
     };
     tn_error err;
@@ -267,6 +280,7 @@ const command cmd_serve = {
                "  $ tenon serve a.zt b.zt --socket /run/weights.sock --allow-gid 50 --quiet &",
     .min_files = 1,
     .max_files = SIZE_MAX,
-    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) |
+               OPT(MAX_BYTES) | OPT(QUIET) | OPT(FROM) | OPT(IO),
     .run = run,
 };

@@ -30,7 +30,8 @@ static void out_scaling(const tn_tensor *tensor)
         out_datatype(tensor);
         return;
     }
-    out("codes of %s values: %s * scale", type_of(tensor->dtype, NULL).s, tensor->nparts > 2 ? "(data - zero)" : "data");
+    out("codes of %s values: %s * scale", type_of(tensor->dtype, NULL).s,
+        tensor->nparts > 2 ? "(data - zero)" : "data");
     if (tensor->scaling->axis >= 0)
         out(", a scale for each index of dimension %d", tensor->scaling->axis);
     out_text("\n");
@@ -106,7 +107,8 @@ static void json_heading(const tn_tensor *tensor, const tn_part *part, const win
 }
 
 /* A window of values or of a part's elements.  Nothing is printed before it is known to be readable. */
-static int show_elements(const opts *o, elements *e, const tn_tensor *tensor, const tn_part *part, const window *w)
+static int show_elements(const opts *o, elements *e, const tn_tensor *tensor, const tn_part *part,
+                         const window *w)
 {
     tn_error err;
     tn_value first;
@@ -144,9 +146,11 @@ static int show_part(const opts *o, const tn_file *file, const tn_tensor *tensor
     if (!window_make(&w, part ? &part->array : &values, o->slice, why, sizeof why))
         return usage_error(o->command, "--slice \"%s\": %s", escaped(o->slice), why);
     bool apart = part && part->storage.stride && part->storage.encoding != TN_ENCODING_RAW;
-    if (apart && tn_check_decoded(&tensor, 1, o->max_bytes, &err) != TN_OK)     /* all of it is to be decoded */
+    /* all of it is to be decoded */
+    if (apart && tn_check_decoded(&tensor, 1, o->max_bytes, &err) != TN_OK)
         return say_error(o->files[0], &err);
-    tn_status status = part ? elements_open(&e, file, part, &err) : elements_open_values(&e, file, tensor, &err);
+    tn_status status =
+        part ? elements_open(&e, file, part, &err) : elements_open_values(&e, file, tensor, &err);
     return status == TN_OK ? show_elements(o, &e, tensor, part, &w) : say_error(o->files[0], &err);
 }
 
@@ -169,7 +173,8 @@ static int show_parts(const opts *o, const tn_file *file, const tn_tensor *tenso
 int show_tensor(const opts *o, const tn_file *file, const tn_tensor *tensor)
 {
     if (o->slice && tensor->nparts > 1 && !has_datatype(tensor))
-        return usage_error(o->command, "--slice needs a tensor of one part, but \"%s\" has %u", escaped(tensor->name), tensor->nparts);
+        return usage_error(o->command, "--slice needs a tensor of one part, but \"%s\" has %u",
+                           escaped(tensor->name), tensor->nparts);
     int code = has_datatype(tensor) ? show_part(o, file, tensor, NULL) : EXIT_DONE;
     if (code == EXIT_DONE && !(o->slice && has_datatype(tensor)))
         code = show_parts(o, file, tensor);

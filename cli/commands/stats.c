@@ -60,7 +60,8 @@ static picture draw(const tn_statistics *s)
         n += (size_t)snprintf(p.s, sizeof p.s, "2^%d ", first + TN_STATS_LOW);
     for (int k = first; k <= last; k++) {
         double share = (double)s->histogram[k] / (double)most;
-        n += (size_t)snprintf(p.s + n, sizeof p.s - n, "%s", levels[s->histogram[k] ? 1 + (int)(share * 7 + 0.5) : 0]);
+        n += (size_t)snprintf(p.s + n, sizeof p.s - n, "%s",
+                              levels[s->histogram[k] ? 1 + (int)(share * 7 + 0.5) : 0]);
     }
     if (last == TN_STATS_BINS - 1)
         snprintf(p.s + n, sizeof p.s - n, " and above");
@@ -107,8 +108,10 @@ static void out_total(const survey *v, const tn_statistics *s)
     if (v->unread)
         out(", %s not read", grouped(v->unread).s);
     if (s->finite)
-        out(": min %.5g, max %.5g, mean %.5g, std %.5g, absmax %.5g", s->min, s->max, s->mean, s->deviation, s->absmax);
-    out("; %s, %s, %s", counted(s->zeros, "zero").s, counted(s->subnormals, "subnormal").s, counted(s->nans, "NaN").s);
+        out(": min %.5g, max %.5g, mean %.5g, std %.5g, absmax %.5g", s->min, s->max, s->mean, s->deviation,
+            s->absmax);
+    out("; %s, %s, %s", counted(s->zeros, "zero").s, counted(s->subnormals, "subnormal").s,
+        counted(s->nans, "NaN").s);
     out(", %s %s\n", grouped(s->infinities).s, s->infinities == 1 ? "infinity" : "infinities");
     if (*p.s)
         out("    %s\n", p.s);
@@ -186,10 +189,12 @@ static void report(void *context, const tn_tensor *tensor, const tn_statistics *
 
 static int stats(const opts *o, const char *path, const tn_file *file, tn_error *err)
 {
-    static const char *const headings[] = { "name", "type", "values", "min", "max", "mean", "std", "absmax", "density", "zeros",
+    static const char *const headings[] = { "name", "type", "values", "min", "max", "mean", "std", "absmax",
+                                            "density", "zeros",
                                             "subnormals", "NaNs", "infinities", NULL };
     survey v = { .o = o, .path = path };
-    tn_stats_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step, .context = &v,
+    tn_stats_options options = { .size = sizeof options, .jobs = o->jobs, .progress = progress_step,
+                                 .context = &v,
                                  .only = o->only.items, .nonly = o->only.count };
     if (o->json) {
         json_key("tensors");

@@ -44,7 +44,8 @@ static void count(check *c, tn_verdict verdict, tn_checksum kind)
         c->bad++;
 }
 
-static void json_problem(const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+static void json_problem(const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                         const tn_error *why)
 {
     json_open('{');
     json_text_field("name", tensor->name);
@@ -71,7 +72,8 @@ static void out_problem(const check *c, const tn_tensor *tensor, const tn_part *
     out("%s\n", why->text);
 }
 
-static void report(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+static void report(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                   const tn_error *why)
 {
     check *c = context;
     c->parts++;
@@ -121,7 +123,8 @@ static const char *judgement(const check *c)
 static const char *checked_text(const check *c)
 {
     if (c->indexed)
-        return c->decoded ? "the structure, the indices and the compressed data were" : "the structure and the indices were";
+        return c->decoded ? "the structure, the indices and the compressed data were"
+                          : "the structure and the indices were";
     return c->decoded ? "the structure and the compressed data were" : "the structure was";
 }
 
@@ -138,7 +141,8 @@ static void out_summary(const check *c, size_t tensors)
         return;
     }
     const struct { uint64_t count; const char *what; } counts[] = {
-        { c->bad, "bad" }, { c->crc32c, "crc32c checked" }, { c->crc32, "crc32 checked" }, { c->sha256, "sha256 checked" },
+        { c->bad, "bad" }, { c->crc32c, "crc32c checked" }, { c->crc32, "crc32 checked" },
+        { c->sha256, "sha256 checked" },
         { c->not_checked, "not checked" }, { c->unreadable, "unreadable" }
     };
     const char *separator = "; ";

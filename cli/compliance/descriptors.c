@@ -40,7 +40,8 @@ static void begin_case(quant_case *c, tn_quant_scheme scheme)
     bool channel = scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
     *c = (quant_case){ .scheme = scheme };
     c->options = (tn_quantize_options){ .size = sizeof c->options, .axis = channel ? 0 : TN_PER_TENSOR };
-    c->options.symmetric = scheme == TN_QUANT_PER_TENSOR_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC;
+    c->options.symmetric =
+        scheme == TN_QUANT_PER_TENSOR_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC;
     for (int i = 0; i < VALUES; i++)
         c->values[i] = (float)(i % WIDTH - 9) * (float)(1 + i / WIDTH) / 7;
 }
@@ -51,7 +52,8 @@ static tn_status make_codes(quant_case *c, tn_error *err)
     tn_status status = tn_scale_count(2, quant_shape, c->options.axis, &c->nscales, err);
     if (!status)
         status = tn_choose_scales(TN_INT8, &floats, c->values, &c->options, c->scale, c->zero, err);
-    return status ? status : tn_quantize(&codes, c->codes, &floats, c->values, c->scale, c->zero, &c->options, err);
+    return status ? status
+                  : tn_quantize(&codes, c->codes, &floats, c->values, c->scale, c->zero, &c->options, err);
 }
 
 static tn_status store_codes(const quant_case *c, const char *path, tn_error *err)
@@ -60,11 +62,15 @@ static tn_status store_codes(const quant_case *c, const char *path, tn_error *er
     const uint32_t rank = c->options.axis >= 0;
     const tn_part parts[] = {
         { .role = "data", .array = codes_of(), .nbytes = VALUES, .data = c->codes },
-        { .role = "scale", .array = { TN_FLOAT32, rank, &count, NULL }, .nbytes = c->nscales * sizeof(float), .data = c->scale },
-        { .role = "zero", .array = { TN_INT32, rank, &count, NULL }, .nbytes = c->nscales * sizeof(int32_t), .data = c->zero },
+        { .role = "scale", .array = { TN_FLOAT32, rank, &count, NULL }, .nbytes = c->nscales * sizeof(float),
+          .data = c->scale },
+        { .role = "zero", .array = { TN_INT32, rank, &count, NULL }, .nbytes = c->nscales * sizeof(int32_t),
+          .data = c->zero },
     };
-    const tn_scaling scaling = { .axis = c->options.axis, .range = { c->options.symmetric ? -127 : -128, 127 } };
-    const tn_tensor tensor = { .name = "codes", .form = "scaled", .dtype = TN_FLOAT32, .rank = 2, .shape = quant_shape,
+    const tn_scaling scaling = { .axis = c->options.axis, .range = { c->options.symmetric ? -127 : -128,
+                                                                     127 } };
+    const tn_tensor tensor = { .name = "codes", .form = "scaled", .dtype = TN_FLOAT32, .rank = 2,
+                               .shape = quant_shape,
                                .parts = parts, .nparts = c->options.symmetric ? 2 : 3, .scaling = &scaling };
     return store_tensor(path, "raw", &tensor, err);
 }
@@ -87,7 +93,9 @@ static tn_status check_metadata(const quant_case *c, const tn_file *file, tn_err
     size_t wrong = 0;
     status = tn_descriptor_check(d, NULL, &wrong, err);
     tn_descriptors_free(set);
-    return status ? status : same && wrong == 0 ? TN_OK : seen(err, "the descriptor has other scales than the codes were made with");
+    return status               ? status
+           : same && wrong == 0 ? TN_OK
+                                : seen(err, "the descriptor has other scales than the codes were made with");
 }
 
 /* The values that codes and scales of the file give back. */
@@ -99,7 +107,8 @@ static tn_status check_values(const quant_case *c, const tn_file *file, tn_error
     float scale[CHANNELS], back[VALUES];
     int32_t zero[CHANNELS] = { 0 };
     size_t nbytes = (size_t)c->nscales * sizeof *scale;
-    if (!t || !t->scaling || t->scaling->axis != c->options.axis || t->nparts != (c->options.symmetric ? 2 : 3))
+    if (!t || !t->scaling || t->scaling->axis != c->options.axis ||
+        t->nparts != (c->options.symmetric ? 2 : 3))
         return seen(err, "the file does not have the scaled tensor that was put into it");
     tn_status status = tn_part_read(file, &t->parts[0], read, sizeof read, err);
     if (!status)
@@ -109,9 +118,11 @@ static tn_status check_values(const quant_case *c, const tn_file *file, tn_error
     if (!status)
         status = tn_dequantize(&floats, back, &codes, read, scale, zero, &c->options, err);
     for (int i = 0; i < VALUES && !status; i++) {
-        double step = (double)scale[c->options.axis == 0 ? i / WIDTH : 0], off = fabs((double)back[i] - (double)c->values[i]);
+        double step = (double)scale[c->options.axis == 0 ? i / WIDTH : 0],
+               off = fabs((double)back[i] - (double)c->values[i]);
         if (off > 0.501 * step)
-            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %g within half a step of %g but found %g", i,
+            return trial_error(err, TN_ERR_CORRUPT,
+                               "value %d: expected %g within half a step of %g but found %g", i,
                                (double)c->values[i], step, (double)back[i]);
     }
     return status;
@@ -140,10 +151,14 @@ tn_status try_quantization(trial *t, tn_error *err)
 {
     file_path path = file_in(t, "codes.json");
     tn_status status = TN_OK;
-    for (int scheme = TN_QUANT_PER_TENSOR_SYMMETRIC; scheme <= TN_QUANT_PER_CHANNEL_ASYMMETRIC && !status; scheme++)
+    for (int scheme = TN_QUANT_PER_TENSOR_SYMMETRIC; scheme <= TN_QUANT_PER_CHANNEL_ASYMMETRIC && !status;
+         scheme++)
         status = try_scheme(path.s, (tn_quant_scheme)scheme, err);
-    saw(t, "%d values by 4 schemes (per tensor and per channel, symmetric and asymmetric), stored with descriptors: the same "
-                 "scales and zero points, values within half a step", VALUES);
+    saw(t,
+        "%d values by 4 schemes (per tensor and per channel, symmetric and asymmetric), stored with "
+        "descriptors: the same "
+        "scales and zero points, values within half a step",
+        VALUES);
     return status;
 }
 
@@ -165,21 +180,25 @@ static tn_status parse_one(const char *json, tn_descriptors **set, size_t *wrong
 
 #define NAMED "{\"version\": \"" TN_WIA_VERSION "\", \"name\": \"s\", "
 
-static const char coo[] = NAMED "\"format\": \"COO\", \"shape\": [3, 4], \"nnz\": 3, \"indices\": {\"dtype\": \"INT64\", "
+static const char coo[] = NAMED
+    "\"format\": \"COO\", \"shape\": [3, 4], \"nnz\": 3, \"indices\": {\"dtype\": \"INT64\", "
     "\"data\": [[0, 1], [1, 0], [2, 3]]}, \"values\": {\"dtype\": \"FLOAT32\", \"data\": [1.5, -2, 0.25]}}";
 static const char csr[] = NAMED "\"format\": \"CSR\", \"shape\": [3, 4], \"row_pointers\": [0, 1, 2, 3], "
     "\"column_indices\": [1, 0, 3], \"values\": [1.5, -2, 0.25]}";
 static const float both_dense[] = { 0, 1.5f, 0, 0, -2, 0, 0, 0, 0, 0, 0, 0.25f };
-static const char coo_outside[] = NAMED "\"format\": \"COO\", \"shape\": [3, 4], \"nnz\": 1, \"indices\": {\"dtype\": \"INT64\", "
-    "\"data\": [[0, 4]]}, \"values\": {\"dtype\": \"FLOAT32\", \"data\": [1.5]}}";
-static const char csr_descending[] = NAMED "\"format\": \"CSR\", \"shape\": [2, 4], \"row_pointers\": [0, 2, 1], "
-    "\"column_indices\": [1], \"values\": [1.5]}";
+static const char coo_outside[] =
+    NAMED "\"format\": \"COO\", \"shape\": [3, 4], \"nnz\": 1, \"indices\": {\"dtype\": \"INT64\", "
+          "\"data\": [[0, 4]]}, \"values\": {\"dtype\": \"FLOAT32\", \"data\": [1.5]}}";
+static const char csr_descending[] =
+    NAMED "\"format\": \"CSR\", \"shape\": [2, 4], \"row_pointers\": [0, 2, 1], "
+          "\"column_indices\": [1], \"values\": [1.5]}";
 
 static bool same_sparse(const tn_sparse *a, const tn_sparse *b)
 {
     size_t width = tn_dtype_get(a->value_type) ? tn_dtype_get(a->value_type)->bits / 8u : 0;
-    return a->format && b->format && strcmp(a->format, b->format) == 0 && a->rank == b->rank && a->nvalues == b->nvalues &&
-           a->value_type == b->value_type && a->nindices == b->nindices && a->npointers == b->npointers && a->nvalues == 3 &&
+    return a->format && b->format && strcmp(a->format, b->format) == 0 && a->rank == b->rank &&
+           a->nvalues == b->nvalues && a->value_type == b->value_type && a->nindices == b->nindices &&
+           a->npointers == b->npointers && a->nvalues == 3 &&
            memcmp(a->indices, b->indices, a->nindices * sizeof *a->indices) == 0 &&
            memcmp(a->values, b->values, a->nvalues * width) == 0 &&
            (a->npointers == 0 || memcmp(a->pointers, b->pointers, a->npointers * sizeof *a->pointers) == 0);
@@ -223,7 +242,8 @@ static bool same_parts(const tn_tensor *a, const tn_tensor *b)
 {
     bool same = strcmp(a->form, b->form) == 0 && a->nparts == b->nparts;
     for (uint32_t k = 0; same && k < a->nparts; k++)
-        same = a->parts[k].array.dtype == b->parts[k].array.dtype && a->parts[k].nbytes == b->parts[k].nbytes &&
+        same = a->parts[k].array.dtype == b->parts[k].array.dtype &&
+               a->parts[k].nbytes == b->parts[k].nbytes &&
                memcmp(a->parts[k].data, b->parts[k].data, (size_t)a->parts[k].nbytes) == 0;
     return same;
 }
@@ -246,7 +266,9 @@ static tn_status try_stored(const char *path, const tn_tensor *t, tn_error *err)
                memcmp(read, t->parts[k].data, n) == 0;
     }
     tn_close(file);
-    return status ? status : same ? TN_OK : seen(err, "a sparse tensor came back from its file as another one");
+    return status ? status
+           : same ? TN_OK
+                  : seen(err, "a sparse tensor came back from its file as another one");
 }
 
 /* A sparse tensor made dense, and of that the tensor itself and the same in the other form. */
@@ -255,7 +277,8 @@ static tn_status try_forms(const tn_tensor *t, const tn_tensor *other, const cha
     tn_sparse_options options = { .size = sizeof options, .index = t->parts[1].array.dtype };
     tn_tensor *dense = NULL, *again = NULL, *direct = NULL;
     tn_status status = tn_reform(t, "dense", NULL, &dense, err);
-    if (!status && (dense->parts[0].nbytes != sizeof both_dense || memcmp(dense->parts[0].data, both_dense, sizeof both_dense) != 0))
+    if (!status && (dense->parts[0].nbytes != sizeof both_dense ||
+                    memcmp(dense->parts[0].data, both_dense, sizeof both_dense) != 0))
         status = seen(err, "a sparse tensor was made dense with other elements than its indices say");
     if (!status)
         status = tn_reform(dense, t->form, &options, &again, err);
@@ -281,7 +304,8 @@ static tn_status try_sparse_tensors(const char *path, tn_error *err)
     tn_status status = tn_open_memory(coo, strlen(coo), NULL, &first, err);
     if (!status)
         status = tn_open_memory(csr, strlen(csr), NULL, &second, err);
-    const tn_tensor *a = status ? NULL : tn_file_find(first, "s"), *b = status ? NULL : tn_file_find(second, "s");
+    const tn_tensor *a = status ? NULL : tn_file_find(first, "s"),
+                    *b = status ? NULL : tn_file_find(second, "s");
     if (!status && (!a || !b || strcmp(a->form, "coo") != 0 || strcmp(b->form, "csr") != 0))
         status = seen(err, "a sparse document was not read as a sparse tensor");
     if (!status)
@@ -305,19 +329,23 @@ tn_status try_sparse(trial *t, tn_error *err)
         status = expect_wrong(csr_descending, err);
     if (!status)
         status = try_sparse_tensors(path.s, err);
-    saw(t, "COO and CSR descriptors with 3 values were read, checked, written and read again, 2 wrong ones found; each was "
-                 "made dense, sparse again and the other form, and stored: every bit the same");
+    saw(t, "COO and CSR descriptors with 3 values were read, checked, written and read again, 2 wrong ones "
+           "found; each was "
+           "made dense, sparse again and the other form, and stored: every bit the same");
     return status;
 }
 
 /* ---- dynamic shapes ---- */
 
-static const char dynamic[] = NAMED "\"shape\": {\"dimensions\": [\"batch\", \"sequence_length\", 768], \"symbolic\": true, "
-    "\"constraints\": {\"batch\": {\"min\": 1, \"max\": 256}, \"sequence_length\": {\"min\": 1, \"max\": 2048, "
-    "\"multiple_of\": 8}}}, \"dtype\": {\"base_type\": \"FLOAT32\"}, "
-    "\"memory\": {\"strides\": [\"768*sequence_length\", 768, 1]}}";
-static const char narrower[] = NAMED "\"shape\": {\"dimensions\": [\"batch\", 10], \"symbolic\": true, \"constraints\": "
-    "{\"batch\": {\"min\": 4, \"max\": 64}}}, \"dtype\": {\"base_type\": \"FLOAT32\"}}";
+static const char dynamic[] =
+    NAMED "\"shape\": {\"dimensions\": [\"batch\", \"sequence_length\", 768], \"symbolic\": true, "
+          "\"constraints\": {\"batch\": {\"min\": 1, \"max\": 256}, \"sequence_length\": {\"min\": 1, "
+          "\"max\": 2048, "
+          "\"multiple_of\": 8}}}, \"dtype\": {\"base_type\": \"FLOAT32\"}, "
+          "\"memory\": {\"strides\": [\"768*sequence_length\", 768, 1]}}";
+static const char narrower[] =
+    NAMED "\"shape\": {\"dimensions\": [\"batch\", 10], \"symbolic\": true, \"constraints\": "
+          "{\"batch\": {\"min\": 4, \"max\": 64}}}, \"dtype\": {\"base_type\": \"FLOAT32\"}}";
 
 #define MOST_BYTES (UINT64_C(256) * 2048 * 768 * 4)
 #define BOUND_BYTES (UINT64_C(32) * 128 * 768 * 4)
@@ -332,11 +360,13 @@ static tn_status try_binding(const tn_descriptor *d, tn_error *err)
     if (status)
         return status;
     const tn_descriptor *b = tn_descriptors_at(bound, 0);
-    bool right = b->dimensions[0].value == 32 && b->dimensions[1].value == 128 && b->dimensions[2].value == 768 && b->strides &&
-                 b->strides[0].factor == 98304 && b->strides[1].factor == 768 && b->total_bytes == BOUND_BYTES;
+    bool right = b->dimensions[0].value == 32 && b->dimensions[1].value == 128 &&
+                 b->dimensions[2].value == 768 && b->strides && b->strides[0].factor == 98304 &&
+                 b->strides[1].factor == 768 && b->total_bytes == BOUND_BYTES;
     tn_descriptors_free(bound);
     if (!right)
-        return seen(err, "a bound descriptor has another shape, other strides or another size than its symbols say");
+        return seen(
+            err, "a bound descriptor has another shape, other strides or another size than its symbols say");
     for (size_t i = 0; i < 2; i++) {
         if (tn_descriptor_bind(d, bad[i], 2, &bound, NULL))
             continue;
@@ -358,9 +388,12 @@ static tn_status try_constraints(const tn_descriptor *d, const tn_descriptor *ot
     if (status)
         return status;
     if (most != MOST_BYTES)
-        return trial_error(err, TN_ERR_CORRUPT, "expected at most %" PRIu64 " bytes but found %" PRIu64, MOST_BYTES, most);
-    bool right = n == 2 && left[0].min == 4 && left[0].max == 64 && left[1].multiple_of == 8 && left[1].max == 2048;
-    return right ? TN_OK : seen(err, "two descriptors leave other values of a symbol than their constraints say");
+        return trial_error(err, TN_ERR_CORRUPT, "expected at most %" PRIu64 " bytes but found %" PRIu64,
+                           MOST_BYTES, most);
+    bool right =
+        n == 2 && left[0].min == 4 && left[0].max == 64 && left[1].multiple_of == 8 && left[1].max == 2048;
+    return right ? TN_OK
+                 : seen(err, "two descriptors leave other values of a symbol than their constraints say");
 }
 
 tn_status try_dynamic_shapes(trial *t, tn_error *err)
@@ -370,7 +403,8 @@ tn_status try_dynamic_shapes(trial *t, tn_error *err)
     tn_status status = parse_one(dynamic, &set, &wrong, err);
     if (status)
         return status;
-    status = wrong ? seen(err, "a symbolic descriptor that is right was found wrong") : try_binding(tn_descriptors_at(set, 0), err);
+    status = wrong ? seen(err, "a symbolic descriptor that is right was found wrong")
+                   : try_binding(tn_descriptors_at(set, 0), err);
     if (!status)
         status = parse_one(narrower, &other, &wrong_other, err);
     if (!status) {

@@ -69,7 +69,8 @@ tn_status trial_error(tn_error *err, tn_status status, const char *format, ...)
 
 tn_status trial_errno(tn_error *err, int error_number, const char *what)
 {
-    return trial_error(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO, "%s: %s", what, strerror(error_number));
+    return trial_error(err, error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO, "%s: %s", what,
+                       strerror(error_number));
 }
 
 tn_status trial_nomem(tn_error *err)
@@ -116,10 +117,12 @@ static tn_status make_folder(file_path *folder, tn_error *err)
         where = "/tmp";
     int n = snprintf(folder->s, sizeof folder->s, "%s/tenon-XXXXXX", where);
     if (n < 0 || n >= (int)sizeof folder->s - 256)
-        return trial_error(err, TN_ERR_IO, "cannot use \"%s\" for temporary files: its name is too long", escaped(where));
+        return trial_error(err, TN_ERR_IO, "cannot use \"%s\" for temporary files: its name is too long",
+                           escaped(where));
     if (mkdtemp(folder->s))
         return TN_OK;
-    return trial_error(err, TN_ERR_IO, "cannot make a temporary folder in \"%s\": %s", escaped(where), strerror(errno));
+    return trial_error(err, TN_ERR_IO, "cannot make a temporary folder in \"%s\": %s", escaped(where),
+                       strerror(errno));
 }
 
 /* Trials make files and sockets, no folders. */
@@ -160,10 +163,12 @@ static void tell(const requirement *r, const trial *t, bool met, compliance_fn r
     const tn_dtype_info *type = tn_dtype_get(r->dtype);
     snprintf(text, sizeof text, "%s%s", r->text, type ? type->wia : "");
     if (report)
-        report(context, &(compliance){ .level = r->level, .requirement = text, .met = met, .evidence = t->evidence });
+        report(context, &(compliance){ .level = r->level, .requirement = text, .met = met,
+                                       .evidence = t->evidence });
 }
 
-static tn_status run_all(int level, const char *folder, compliance_fn report, void *context, int *reached, tn_error *err)
+static tn_status run_all(int level, const char *folder, compliance_fn report, void *context, int *reached,
+                         tn_error *err)
 {
     trial t = { .folder = folder };
     tn_status status = TN_OK;

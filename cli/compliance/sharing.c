@@ -59,8 +59,8 @@ static tn_status look_at(const tn_attached *item, const char *name, bool read_on
         return not_as_offered(err, name, "was not found there with its type and shape");
     const tn_descriptor *d = item->descriptor;
     const float *values = item->tensor->parts[0].data;
-    if (d->buffer_handle.type != TN_HANDLE_MEMFD || d->buffer_handle.read_only != read_only || !d->mapping.present ||
-        d->mapping.cpu_address + d->offset_bytes != (uintptr_t)values)
+    if (d->buffer_handle.type != TN_HANDLE_MEMFD || d->buffer_handle.read_only != read_only ||
+        !d->mapping.present || d->mapping.cpu_address + d->offset_bytes != (uintptr_t)values)
         return not_as_offered(err, name, "came with another handle or mapping than it has there");
     for (int i = 0; i < SHARED; i++)
         if (values[i] != shared_value(i))
@@ -147,7 +147,8 @@ static tn_status offer_values(sharing *s, const char *name, bool writable, tn_bu
     for (int i = 0; i < SHARED; i++)
         values[i] = shared_value(i);
     const tn_part part = { .role = "data", .array = array, .nbytes = SHARED * sizeof(float), .data = values };
-    const tn_tensor tensor = { .name = name, .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shared_shape,
+    const tn_tensor tensor = { .name = name, .form = "dense", .dtype = TN_FLOAT32, .rank = 2,
+                               .shape = shared_shape,
                                .parts = &part, .nparts = 1 };
     return tn_offer_tensor(s->offer, &tensor, *buffer, 0, writable, err);
 }
@@ -190,7 +191,8 @@ static tn_status compare_both(const sharing *s, tn_error *err)
     }
     for (int i = 0; i < SHARED; i++)
         if (written[i] != -shared_value(i) || kept[i] != shared_value(i))
-            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %g as the other process wrote it but found %g", i,
+            return trial_error(err, TN_ERR_CORRUPT,
+                               "value %d: expected %g as the other process wrote it but found %g", i,
                                (double)-shared_value(i), (double)written[i]);
     return TN_OK;
 }
@@ -229,7 +231,10 @@ tn_status try_sharing(trial *t, tn_error *err)
     if (folder >= 0)
         close(folder);
     munmap(s.seen, sizeof *s.seen);
-    saw(t, "2 tensors of %d values handed to a second process over a socket: it found every value; what it wrote into one was "
-                 "seen here; the kernel did not let it write the other", SHARED);
+    saw(t,
+        "2 tensors of %d values handed to a second process over a socket: it found every value; what it "
+        "wrote into one was "
+        "seen here; the kernel did not let it write the other",
+        SHARED);
     return status;
 }

@@ -38,7 +38,8 @@ typedef struct type_case {
 /* The bits of an integer's magnitude. */
 static int width_of(const tn_dtype_info *type) { return type->bits - (type->kind == TN_KIND_INT); }
 
-/* Magnitudes over the whole width of an integer type; of floats around 1, where every type has normal numbers. */
+/* Magnitudes over the whole width of an integer type; of floats around 1, where every type has normal
+ * numbers. */
 static void make_values(type_case *c)
 {
     uint32_t state = c->type->dtype;
@@ -91,8 +92,8 @@ static tn_status try_casts(type_case *c, size_t nbytes, tn_error *err)
         return trial_error(err, TN_ERR_CORRUPT, "codes cast to float64 and back came out as other codes");
     for (int i = 0; i < VALUES && !status; i++)
         if (!is_near(c->type, c->values[i], c->rounded[i]))
-            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %.17g within %g but found %.17g", i, c->values[i],
-                               step_at(c->type, c->values[i]), c->rounded[i]);
+            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %.17g within %g but found %.17g", i,
+                               c->values[i], step_at(c->type, c->values[i]), c->rounded[i]);
     return status;
 }
 
@@ -101,16 +102,17 @@ static tn_status compare_loaded(const tn_file *file, type_case *c, size_t nbytes
 {
     const tn_tensor *t = tn_file_find(file, "values");
     if (!t || t->dtype != c->type->dtype || t->parts[0].nbytes != nbytes)
-        return trial_error(err, TN_ERR_CORRUPT, "the file written does not have the tensor that was put into it");
+        return trial_error(err, TN_ERR_CORRUPT,
+                           "the file written does not have the tensor that was put into it");
     if (!t->parts[0].storage.type || strcmp(t->parts[0].storage.type, c->type->wia) != 0)
-        return trial_error(err, TN_ERR_CORRUPT, "expected the type %s in the file but found \"%s\"", c->type->wia,
-                           escaped(t->parts[0].storage.type ? t->parts[0].storage.type : ""));
+        return trial_error(err, TN_ERR_CORRUPT, "expected the type %s in the file but found \"%s\"",
+                           c->type->wia, escaped(t->parts[0].storage.type ? t->parts[0].storage.type : ""));
     memset(c->again, 0, nbytes);
     tn_status status = tn_part_read(file, &t->parts[0], c->again, nbytes, err);
     for (int i = 0; i < VALUES && !status; i++)
         if (number_of(tn_value_get(t->dtype, c->again, (uint64_t)i)) != c->rounded[i])
-            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %.17g from the file but found %.17g", i,
-                               c->rounded[i], number_of(tn_value_get(t->dtype, c->again, (uint64_t)i)));
+            return trial_error(err, TN_ERR_CORRUPT, "value %d: expected %.17g from the file but found %.17g",
+                               i, c->rounded[i], number_of(tn_value_get(t->dtype, c->again, (uint64_t)i)));
     if (!status && memcmp(c->codes, c->again, nbytes) != 0)
         return trial_error(err, TN_ERR_CORRUPT, "the bytes read are not those written");
     return status;
@@ -119,9 +121,11 @@ static tn_status compare_loaded(const tn_file *file, type_case *c, size_t nbytes
 static tn_status store_and_load(type_case *c, size_t nbytes, tn_error *err)
 {
     const int64_t count = VALUES;
-    const tn_part part = { .role = "data", .array = { .dtype = c->type->dtype, .rank = 1, .shape = &count }, .nbytes = nbytes,
+    const tn_part part = { .role = "data", .array = { .dtype = c->type->dtype, .rank = 1, .shape = &count },
+                           .nbytes = nbytes,
                            .data = c->codes };
-    const tn_tensor tensor = { .name = "values", .form = "dense", .dtype = c->type->dtype, .rank = 1, .shape = &count,
+    const tn_tensor tensor = { .name = "values", .form = "dense", .dtype = c->type->dtype, .rank = 1,
+                               .shape = &count,
                                .parts = &part, .nparts = 1 };
     tn_file *file;
     tn_status status = store_tensor(c->path, "raw", &tensor, err);
@@ -182,7 +186,8 @@ static uint64_t place_in(const char *from, const char *to, uint64_t at)
 
 #define MOST_ELEMENTS 2048      /* of a layout's trial */
 
-static tn_status reorder(tn_dtype dtype, const char *from, const char *to, const void *src, void *dst, tn_error *err)
+static tn_status reorder(tn_dtype dtype, const char *from, const char *to, const void *src, void *dst,
+                         tn_error *err)
 {
     int64_t src_shape[TN_MAX_RANK], dst_shape[TN_MAX_RANK];
     uint32_t order[TN_MAX_RANK], rank = (uint32_t)strlen(from);
@@ -198,7 +203,8 @@ static tn_status reorder(tn_dtype dtype, const char *from, const char *to, const
 }
 
 /* There, looked at element by element, and back. */
-static tn_status try_reorder(tn_dtype dtype, const char *from, const char *to, uint64_t *elements, tn_error *err)
+static tn_status try_reorder(tn_dtype dtype, const char *from, const char *to, uint64_t *elements,
+                             tn_error *err)
 {
     uint8_t there[MOST_ELEMENTS * 4], original[MOST_ELEMENTS * 4], back[MOST_ELEMENTS * 4] = { 0 };
     uint64_t count = 1, bits = tn_dtype_get(dtype)->bits;
@@ -206,20 +212,25 @@ static tn_status try_reorder(tn_dtype dtype, const char *from, const char *to, u
     for (const char *letter = from; *letter; letter++)
         count *= (uint64_t)extent_of(*letter);
     if (count * bits > sizeof there * 8)
-        return trial_error(err, TN_ERR_CORRUPT, "%s has %" PRIu64 " elements, more than a trial has room for", from, count);
+        return trial_error(err, TN_ERR_CORRUPT, "%s has %" PRIu64 " elements, more than a trial has room for",
+                           from, count);
     memset(there, 0, sizeof there);
     for (size_t i = 0; i < sizeof original; i++)
-        original[i] = (uint8_t)(next_random(&state) & 63);     /* as a float's byte: never NaN, which equals nothing */
+        /* as a float's byte: never NaN, which equals nothing */
+        original[i] = (uint8_t)(next_random(&state) & 63);
     tn_status status = reorder(dtype, from, to, original, there, err);
     for (uint64_t i = 0; i < count && !status; i++)
-        if (number_of(tn_value_get(dtype, there, i)) != number_of(tn_value_get(dtype, original, place_in(from, to, i))))
-            return trial_error(err, TN_ERR_CORRUPT, "%s from %s to %s: element %" PRIu64 " is not the one that belongs there",
+        if (number_of(tn_value_get(dtype, there, i)) !=
+            number_of(tn_value_get(dtype, original, place_in(from, to, i))))
+            return trial_error(err, TN_ERR_CORRUPT,
+                               "%s from %s to %s: element %" PRIu64 " is not the one that belongs there",
                                tn_dtype_get(dtype)->name, from, to, i);
     if (!status)
         status = reorder(dtype, to, from, there, back, err);
     for (uint64_t i = 0; i < count && !status; i++)
         if (number_of(tn_value_get(dtype, back, i)) != number_of(tn_value_get(dtype, original, i)))
-            return trial_error(err, TN_ERR_CORRUPT, "%s from %s to %s and back: element %" PRIu64 " is another",
+            return trial_error(err, TN_ERR_CORRUPT,
+                               "%s from %s to %s and back: element %" PRIu64 " is another",
                                tn_dtype_get(dtype)->name, from, to, i);
     *elements += count;
     return status;
@@ -229,7 +240,8 @@ tn_status try_one_layout(trial *t, tn_error *err)
 {
     uint64_t elements = 0;
     tn_status status = try_reorder(TN_FLOAT32, "NCHW", "NHWC", &elements, err);
-    saw(t, "%" PRIu64 " float32 elements from NCHW to NHWC and back: each found by index arithmetic", elements);
+    saw(t, "%" PRIu64 " float32 elements from NCHW to NHWC and back: each found by index arithmetic",
+        elements);
     return status;
 }
 
@@ -243,7 +255,8 @@ tn_status try_both_layouts(trial *t, tn_error *err)
         if (!status)
             status = try_reorder(types[i], "NHWC", "NCHW", &elements, err);
     }
-    saw(t, "%" PRIu64 " elements of 4 types between NCHW and NHWC, both ways: each found by index arithmetic", elements);
+    saw(t, "%" PRIu64 " elements of 4 types between NCHW and NHWC, both ways: each found by index arithmetic",
+        elements);
     return status;
 }
 
@@ -272,8 +285,11 @@ tn_status try_all_layouts(trial *t, tn_error *err)
     }
     if (!status)
         status = try_reorder(TN_FLOAT32, "abXQzP", "QaPzbX", &elements, err);
-    saw(t, "%u layouts in %u pairs and custom letters, %" PRIu64 " elements of 8, 4 and 32 bits: each found by index "
-                 "arithmetic", layouts, pairs, elements);
+    saw(t,
+        "%u layouts in %u pairs and custom letters, %" PRIu64
+        " elements of 8, 4 and 32 bits: each found by index "
+        "arithmetic",
+        layouts, pairs, elements);
     return status;
 }
 
@@ -287,8 +303,9 @@ static tn_status check_alignment(const tn_file *file, uint64_t *least, tn_error 
         const tn_part *part = &tn_file_tensor(file, i)->parts[0];
         uint64_t offset = part->storage.offset, alignment = offset & (0 - offset);
         if (offset % wanted || (uintptr_t)part->data % wanted)
-            return trial_error(err, TN_ERR_CORRUPT, "expected data aligned to %" PRIu64 " bytes but found it at %" PRIu64,
-                               wanted, offset);
+            return trial_error(err, TN_ERR_CORRUPT,
+                               "expected data aligned to %" PRIu64 " bytes but found it at %" PRIu64, wanted,
+                               offset);
         if (offset && alignment < *least)
             *least = alignment;
     }
@@ -309,7 +326,8 @@ static tn_status store_odd_sizes(const char *path, const char *format, tn_error 
     for (size_t i = 0; i < 3 && !status; i++) {
         const tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 1, .shape = &sizes[i] },
                                .nbytes = (uint64_t)sizes[i], .data = data };
-        const tn_tensor tensor = { .name = names[i], .form = "dense", .dtype = TN_UINT8, .rank = 1, .shape = &sizes[i],
+        const tn_tensor tensor = { .name = names[i], .form = "dense", .dtype = TN_UINT8, .rank = 1,
+                                   .shape = &sizes[i],
                                    .parts = &part, .nparts = 1 };
         status = tn_writer_add(writer, &tensor, err);
     }
@@ -321,7 +339,8 @@ static tn_status store_odd_sizes(const char *path, const char *format, tn_error 
 
 tn_status try_alignment(trial *t, tn_error *err)
 {
-    static const struct { const char *format, *name; } files[] = { { "ztensor", "aligned.zt" }, { "raw", "aligned.json" } };
+    static const struct { const char *format, *name; } files[] = { { "ztensor", "aligned.zt" },
+                                                                   { "raw", "aligned.json" } };
     uint64_t least[2] = { UINT64_MAX, UINT64_MAX };
     tn_status status = TN_OK;
     for (size_t i = 0; i < 2 && !status; i++) {
@@ -360,13 +379,16 @@ static tn_status write_bytes(const char *path, const void *bytes, size_t n, tn_e
 #define DUMP_OFFSET 64          /* bytes */
 
 /* A device's dump: a descriptor whose strides say where in the bytes each element is. */
-static tn_status write_dump(const char *json_path, const char *data_path, const float *dump, size_t n, tn_error *err)
+static tn_status write_dump(const char *json_path, const char *data_path, const float *dump, size_t n,
+                            tn_error *err)
 {
     static const tn_extent dimensions[] = { { .value = ROWS }, { .value = COLUMNS } };
     static const tn_product strides[] = { { .factor = ROW_STRIDE }, { .factor = COLUMN_STRIDE } };
     const tn_descriptor d = { .version = TN_WIA_VERSION, .name = "dump", .rank = 2, .dimensions = dimensions,
-                              .dtype = TN_FLOAT32, .base_type = "FLOAT32", .has_memory = true, .strides = strides,
-                              .offset_bytes = DUMP_OFFSET, .has_total = true, .total_bytes = n * sizeof *dump, .alignment = 64 };
+                              .dtype = TN_FLOAT32, .base_type = "FLOAT32", .has_memory = true,
+                              .strides = strides,
+                              .offset_bytes = DUMP_OFFSET, .has_total = true, .total_bytes = n * sizeof *dump,
+                              .alignment = 64 };
     char *json;
     size_t size;
     tn_status status = tn_descriptors_write(&d, 1, false, &json, &size, err);
@@ -411,7 +433,9 @@ tn_status try_strides(trial *t, tn_error *err)
         return status;
     status = compare_dump(file, dump, err);
     tn_close(file);
-    saw(t, "%d values with strides [%d, %d] from byte %d on of a dump of %zu bytes: each read where the formula says",
-                 ROWS * COLUMNS, ROW_STRIDE, COLUMN_STRIDE, DUMP_OFFSET, sizeof dump);
+    saw(t,
+        "%d values with strides [%d, %d] from byte %d on of a dump of %zu bytes: each read where the formula "
+        "says",
+        ROWS * COLUMNS, ROW_STRIDE, COLUMN_STRIDE, DUMP_OFFSET, sizeof dump);
     return status;
 }

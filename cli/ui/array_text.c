@@ -104,8 +104,8 @@ static void scientific(char *text, double x, int fraction, int exponent_digits)
     char *e = strchr(number, 'e');
     *e = '\0';
     long exponent = strtol(e + 1, NULL, 10);
-    snprintf(text, WORD, "%s%se%c%0*ld", number, fraction > 0 ? "" : ".", exponent < 0 ? '-' : '+', exponent_digits,
-             labs(exponent));
+    snprintf(text, WORD, "%s%se%c%0*ld", number, fraction > 0 ? "" : ".", exponent < 0 ? '-' : '+',
+             exponent_digits, labs(exponent));
 }
 
 static void at_least(int *most, long n)
@@ -325,7 +325,8 @@ static void print_scalar(printer *p, const tn_value *value)
 tn_status array_print(elements *e, const window *w, bool summarise, tn_error *err)
 {
     tn_dtype dtype = e->rows.array.dtype;
-    printer p = { .e = e, .w = w, .dtype = dtype, .kind = tn_dtype_get(dtype)->kind, .summarise = summarise, .err = err };
+    printer p = { .e = e, .w = w, .dtype = dtype, .kind = tn_dtype_get(dtype)->kind, .summarise = summarise,
+                  .err = err };
     if (w->count == 0) {
         out_text("[]\n");
         return TN_OK;

@@ -8,8 +8,8 @@
 tn_status document_read(const char *path, tn_descriptors **set, bool *list, tn_error *err);
 
 /* Lists the descriptors of a file that could not be opened because of `why` (symbols without values, no data
- * beside it), if it is a document in which nothing is wrong.  *listed as for list_heading().  Returns the exit
- * code, after a message. */
+ * beside it), if it is a document in which nothing is wrong.  *listed as for list_heading().  Returns the
+ * exit code, after a message. */
 int document_list(const opts *o, const char *path, bool *listed, const tn_error *why);
 
 #endif

@@ -22,7 +22,8 @@ static tn_status refuse(tn_error *err, const char *what, const char *spelling)
 /* A multiple of 8 rows, so that it begins on a whole byte whatever the type. */
 static uint64_t elements_a_block(const tn_part *part, unsigned bits, uint64_t row)
 {
-    uint64_t bytes = part->storage.encoding == TN_ENCODING_RAW && !part->storage.columns ? RAW_BLOCK : COMPRESSED_BLOCK;
+    uint64_t bytes =
+        part->storage.encoding == TN_ENCODING_RAW && !part->storage.columns ? RAW_BLOCK : COMPRESSED_BLOCK;
     uint64_t rows = bytes * 8 / bits / row / 8 * 8;
     return row * (rows > 0 ? rows : 8);
 }
@@ -53,7 +54,8 @@ tn_status elements_open_values(elements *e, const tn_file *file, const tn_tensor
     uint64_t count = 0;
     if (tn_shape_count(tensor->rank, tensor->shape, &count) != TN_OK)
         return refuse(err, "shape", shape_of(tensor->rank, tensor->shape).s);
-    *e = (elements){ .file = file, .count = (int64_t)count, .row = 1, .rows.array = { .dtype = tensor->dtype, .rank = 1 } };
+    *e = (elements){ .file = file, .count = (int64_t)count, .row = 1,
+                     .rows.array = { .dtype = tensor->dtype, .rank = 1 } };
     tn_status status = tn_values_open(file, tensor, &e->values, err);
     if (status == TN_OK)
         e->block = elements_a_block(&e->rows, tn_dtype_get(tensor->dtype)->bits, 1);
@@ -75,7 +77,8 @@ static tn_status load(elements *e, uint64_t index, tn_error *err)
     size_t size = (size_t)((e->n * bits + 7) / 8);
     e->data = e->buffer = must_resize(e->buffer, size);
     tn_status status = e->values ? tn_values_read(e->values, e->first, e->n, e->buffer, size, err)
-                                 : tn_part_read_rows(e->file, &e->rows, e->first / e->row, e->n / e->row, e->buffer, size, err);
+                                 : tn_part_read_rows(e->file, &e->rows, e->first / e->row, e->n / e->row,
+                                                     e->buffer, size, err);
     if (status != TN_OK)
         e->n = 0;
     return status;

@@ -25,7 +25,8 @@ typedef struct elements {
 /* TN_ERR_UNSUPPORTED: a type this build does not know. */
 tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, tn_error *err);
 
-/* The values that codes stand for; of a large tensor that is compressed, what is decoded goes into a temporary file. */
+/* The values that codes stand for; of a large tensor that is compressed, what is decoded goes into a
+ * temporary file. */
 tn_status elements_open_values(elements *e, const tn_file *file, const tn_tensor *tensor, tn_error *err);
 
 void      elements_close(elements *e);

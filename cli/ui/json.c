@@ -40,7 +40,11 @@ void json_end(void)
 static size_t utf8_next(const unsigned char *s, uint32_t *point)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    size_t n = *s < 0x80 ? 1 : (*s & 0xe0) == 0xc0 ? 2 : (*s & 0xf0) == 0xe0 ? 3 : (*s & 0xf8) == 0xf0 ? 4 : 0;
+    size_t n = *s < 0x80             ? 1
+               : (*s & 0xe0) == 0xc0 ? 2
+               : (*s & 0xf0) == 0xe0 ? 3
+               : (*s & 0xf8) == 0xf0 ? 4
+                                     : 0;
     if (n == 0)
         return 0;
     *point = n == 1 ? *s : *s & (0x7fu >> n);
@@ -56,8 +60,8 @@ static size_t utf8_next(const unsigned char *s, uint32_t *point)
 /* Characters that JSON forbids, or that would play tricks on a terminal. */
 static bool needs_escape(uint32_t point)
 {
-    return point < 0x20 || point == '"' || point == '\\' || (point >= 0x7f && point < 0xa0) || point == 0xad ||
-           (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
+    return point < 0x20 || point == '"' || point == '\\' || (point >= 0x7f && point < 0xa0) ||
+           point == 0xad || (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
            (point >= 0x2060 && point <= 0x206f) || point == 0xfeff;
 }
 

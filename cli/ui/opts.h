@@ -8,14 +8,71 @@
 #include "ui/say.h"
 
 typedef enum opt_id {
-    OPT_LONG, OPT_FROM, OPT_IO, OPT_SLICE, OPT_FULL, OPT_TO, OPT_ONLY, OPT_RENAME, OPT_CAST, OPT_RECIPE, OPT_ROUND,
-    OPT_OVERFLOW, OPT_NAN, OPT_SEED, OPT_COMPLEX, OPT_SPARSE, OPT_VIRTUAL, OPT_SCALE_MODE, OPT_ROTATE, OPT_DIALECT,
-    OPT_REPORT, OPT_LAYOUT, OPT_PAD, OPT_FORM, OPT_COMPRESS, OPT_CHECKSUM, OPT_ALIGN, OPT_FILLER,
-    OPT_SHARD_SIZE, OPT_DROP_METADATA, OPT_DROP_NAMES, OPT_BTF_COO_CODE, OPT_MTX_SYMMETRIC, OPT_OCP_NAMES,
-    OPT_OPTION, OPT_TYPES,
-    OPT_OUT, OPT_MLI, OPT_SECTION, OPT_NAME, OPT_BINARY, OPT_PLAN, OPT_DRY_RUN, OPT_SIDECAR, OPT_FORCE, OPT_TENSOR, OPT_SET, OPT_UNSET,
-    OPT_IGNORE_METADATA, OPT_STRICT, OPT_BIND, OPT_LEVEL, OPT_SOCKET, OPT_ALLOW_UID, OPT_ALLOW_GID, OPT_WRITABLE, OPT_IN_PLACE,
-    OPT_VERIFY, OPT_JOBS, OPT_MEMORY, OPT_MAX_BYTES, OPT_JSON, OPT_QUIET, OPT_HELP, OPT_COUNT
+    OPT_LONG,
+    OPT_FROM,
+    OPT_IO,
+    OPT_SLICE,
+    OPT_FULL,
+    OPT_TO,
+    OPT_ONLY,
+    OPT_RENAME,
+    OPT_CAST,
+    OPT_RECIPE,
+    OPT_ROUND,
+    OPT_OVERFLOW,
+    OPT_NAN,
+    OPT_SEED,
+    OPT_COMPLEX,
+    OPT_SPARSE,
+    OPT_VIRTUAL,
+    OPT_SCALE_MODE,
+    OPT_ROTATE,
+    OPT_DIALECT,
+    OPT_REPORT,
+    OPT_LAYOUT,
+    OPT_PAD,
+    OPT_FORM,
+    OPT_COMPRESS,
+    OPT_CHECKSUM,
+    OPT_ALIGN,
+    OPT_FILLER,
+    OPT_SHARD_SIZE,
+    OPT_DROP_METADATA,
+    OPT_DROP_NAMES,
+    OPT_BTF_COO_CODE,
+    OPT_MTX_SYMMETRIC,
+    OPT_OCP_NAMES,
+    OPT_OPTION,
+    OPT_TYPES,
+    OPT_OUT,
+    OPT_MLI,
+    OPT_SECTION,
+    OPT_NAME,
+    OPT_BINARY,
+    OPT_PLAN,
+    OPT_DRY_RUN,
+    OPT_SIDECAR,
+    OPT_FORCE,
+    OPT_TENSOR,
+    OPT_SET,
+    OPT_UNSET,
+    OPT_IGNORE_METADATA,
+    OPT_STRICT,
+    OPT_BIND,
+    OPT_LEVEL,
+    OPT_SOCKET,
+    OPT_ALLOW_UID,
+    OPT_ALLOW_GID,
+    OPT_WRITABLE,
+    OPT_IN_PLACE,
+    OPT_VERIFY,
+    OPT_JOBS,
+    OPT_MEMORY,
+    OPT_MAX_BYTES,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_HELP,
+    OPT_COUNT
 } opt_id;
 _Static_assert(OPT_COUNT <= 64, "one bit each");
 #define OPT(id) (UINT64_C(1) << OPT_##id)
@@ -31,7 +88,8 @@ typedef struct id_list {        /* of users or groups */
 } id_list;
 
 typedef struct opts {
-    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet, ignore_metadata, sidecar, strict, report, ocp_names, help;
+    bool long_list, json, full, filler, drop_metadata, drop_names, mtx_symmetric, dry_run, force, quiet,
+        ignore_metadata, sidecar, strict, report, ocp_names, help;
     bool binary, plan, writable, in_place, verify;
     const char *command;        /* its name */
     uint64_t    given;          /* options, as OPT() bits */
@@ -70,8 +128,9 @@ typedef struct command {
     int       (*run)(const opts *o);
 } command;
 
-extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_export_c, cmd_compare_types, cmd_diff, cmd_meta, cmd_describe, cmd_check,
-    cmd_serve, cmd_attach, cmd_compliance, cmd_device, cmd_formats, cmd_types, cmd_datatypes, cmd_version;
+extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_export_c, cmd_compare_types,
+    cmd_diff, cmd_meta, cmd_describe, cmd_check, cmd_serve, cmd_attach, cmd_compliance, cmd_device,
+    cmd_formats, cmd_types, cmd_datatypes, cmd_version;
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
  * EXIT_USAGE after saying what is wrong. */

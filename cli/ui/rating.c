@@ -82,6 +82,8 @@ void rating_out(const rating *r)
         out_text("nothing to quantize");
         return;
     }
-    out("%s bits a value, SQNR %s, max error %.5g, ", bits_text(rating_bits(r)).s, sqnr_text(rating_sqnr(report)).s, report->max_error);
-    out("%s saturated, %s flushed to zero", percent(report->saturated, report->values).s, percent(report->flushed, report->values).s);
+    out("%s bits a value, SQNR %s, max error %.5g, ", bits_text(rating_bits(r)).s,
+        sqnr_text(rating_sqnr(report)).s, report->max_error);
+    out("%s saturated, %s flushed to zero", percent(report->saturated, report->values).s,
+        percent(report->flushed, report->values).s);
 }

@@ -1,4 +1,5 @@
-/* cli/ui/rules.c - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad, --form. */
+/* cli/ui/rules.c - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad,
+ * --form. */
 #include "ui/rules.h"
 
 #include <errno.h>
@@ -36,8 +37,8 @@ static char *trim(char *line)
     return line;
 }
 
-/* Reads to the end of the line or of the file, or until it is clear that the line is too long; returns the number of
- * bytes. */
+/* Reads to the end of the line or of the file, or until it is clear that the line is too long; returns the
+ * number of bytes. */
 static size_t read_line(char line[LONGEST + 2], FILE *f)
 {
     size_t n = 0;
@@ -117,7 +118,8 @@ static int read_casts(rule_list *rules, const opts *o)
 /* The rules of one kind: `size` bytes each, as `parse` fills them. */
 typedef tn_status (*parse_fn)(const char *text, void *rule, tn_error *err);
 
-static int read_each(const char *option, const text_list *texts, size_t size, parse_fn parse, void **rules, size_t *count)
+static int read_each(const char *option, const text_list *texts, size_t size, parse_fn parse, void **rules,
+                     size_t *count)
 {
     char *items = texts->count > 0 ? must_allocate(texts->count, size) : NULL;
     *rules = items;
@@ -129,9 +131,18 @@ static int read_each(const char *option, const text_list *texts, size_t size, pa
     return EXIT_DONE;
 }
 
-static tn_status parse_layout(const char *text, void *rule, tn_error *err) { return tn_layout_rule_parse(text, rule, err); }
-static tn_status parse_pad(const char *text, void *rule, tn_error *err) { return tn_pad_rule_parse(text, rule, err); }
-static tn_status parse_form(const char *text, void *rule, tn_error *err) { return tn_form_rule_parse(text, rule, err); }
+static tn_status parse_layout(const char *text, void *rule, tn_error *err)
+{
+    return tn_layout_rule_parse(text, rule, err);
+}
+static tn_status parse_pad(const char *text, void *rule, tn_error *err)
+{
+    return tn_pad_rule_parse(text, rule, err);
+}
+static tn_status parse_form(const char *text, void *rule, tn_error *err)
+{
+    return tn_form_rule_parse(text, rule, err);
+}
 
 int rules_read(rule_list *rules, const opts *o)
 {
@@ -139,7 +150,8 @@ int rules_read(rule_list *rules, const opts *o)
     void *layouts = NULL, *pads = NULL, *forms = NULL;
     int code = read_casts(rules, o);
     if (code == EXIT_DONE)
-        code = read_each("layout", &o->layouts, sizeof *rules->layouts, parse_layout, &layouts, &rules->nlayouts);
+        code = read_each("layout", &o->layouts, sizeof *rules->layouts, parse_layout, &layouts,
+                         &rules->nlayouts);
     if (code == EXIT_DONE)
         code = read_each("pad", &o->pads, sizeof *rules->pads, parse_pad, &pads, &rules->npads);
     if (code == EXIT_DONE)

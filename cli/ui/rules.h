@@ -1,4 +1,5 @@
-/* cli/ui/rules.h - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad, --form. */
+/* cli/ui/rules.h - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad,
+ * --form. */
 #ifndef TENON_CLI_UI_RULES_H
 #define TENON_CLI_UI_RULES_H
 

@@ -119,7 +119,8 @@ const char *style_on_stdout(style s)
     static int wanted = -1;
     if (wanted < 0) {
         const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
-        wanted = isatty(STDOUT_FILENO) && (!no_colour || !*no_colour) && terminal && strcmp(terminal, "dumb") != 0;
+        wanted =
+            isatty(STDOUT_FILENO) && (!no_colour || !*no_colour) && terminal && strcmp(terminal, "dumb") != 0;
     }
     return wanted ? codes[s] : "";
 }

@@ -100,7 +100,8 @@ void table_note(table *t, const char *format, ...)
 
 static void out_spaces(size_t n)
 {
-    static const char spaces[WIDEST + 2] = "                                                                  ";
+    static const char spaces[WIDEST + 2] =
+        "                                                                  ";
     out_bytes(spaces, n);
 }
 

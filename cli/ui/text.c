@@ -179,7 +179,8 @@ form_text tensor_type(const tn_tensor *tensor)
     uint64_t entries, all = tensor_elements(tensor);
     if (tensor->scaling && tensor->scaling->datatype)
         return type_and_datatype(tensor->dtype, tensor->scaling->datatype);
-    form_text text = type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype, tensor->form, &tensor->parts[0]);
+    form_text text = type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype,
+                                   tensor->form, &tensor->parts[0]);
     if (is_sparse(tensor, &entries) && all) {
         size_t n = strlen(text.s);
         snprintf(text.s + n, sizeof text.s - n, " %.20s", percent(entries, all).s);

@@ -48,7 +48,8 @@ form_text  tensor_type(const tn_tensor *tensor);
 /* The part stands in the file as digits: it has no place that bytes could be taken from. */
 bool is_text(const tn_storage *storage);
 
-short_text encoding_of(const tn_storage *storage, uint64_t nbytes);     /* "raw", "text", "zstd 43%", "raw big-endian" */
+/* "raw", "text", "zstd 43%", "raw big-endian" */
+short_text encoding_of(const tn_storage *storage, uint64_t nbytes);
 short_text checksum_of(const tn_storage *storage);  /* "crc32c", "-" */
 
 const char *encoding_name(tn_encoding encoding);

@@ -8,7 +8,8 @@ enum { WORST = 10 };
 
 /* Zero-initialise to begin. */
 typedef struct worst_list {
-    struct { char *name; double sqnr; } items[WORST];   /* the worst first; of equal ones, in the order added */
+    /* the worst first; of equal ones, in the order added */
+    struct { char *name; double sqnr; } items[WORST];
     size_t count;
 } worst_list;
 

@@ -19,19 +19,22 @@ extern "C" {
 typedef struct tn_buffer tn_buffer;
 
 enum {                          /* tn_buffer_options.flags, tn_buffer_flags() */
-    TN_MEM_PINNED    = 1,       /* page-locked: stays resident.  That its physical address stays, too, only a device driver that
-                                 * registers it can promise */
+    TN_MEM_PINNED    = 1,       /* page-locked: stays resident.  That its physical address stays, too, only a
+                                 * device driver that registers it can promise */
     TN_MEM_SHARED    = 2,       /* can be exported */
-    TN_MEM_HUGE      = 4,       /* asks for huge pages; on tn_buffer_flags(): it has them, or gets as many as the kernel finds */
+    TN_MEM_HUGE      = 4,       /* asks for huge pages; on tn_buffer_flags(): it has them, or gets as many as
+                                 * the kernel finds */
     TN_MEM_READ_ONLY = 8        /* set by import, wrapping and files, never asked for */
 };
 #define WIA_MEM_PINNED TN_MEM_PINNED    /* the specification's word */
 
 typedef struct tn_buffer_options {
     size_t         size;
-    tn_handle_type type;        /* what it will be exported as; NONE: this process's alone, or memfd with TN_MEM_SHARED */
+    tn_handle_type type;        /* what it will be exported as; NONE: this process's alone, or memfd with
+                                 * TN_MEM_SHARED */
     unsigned       flags;
-    uint64_t       alignment;   /* of its address: a power of two up to 2 MiB; 0: 256; less than 64 counts as 64 */
+    uint64_t       alignment;   /* of its address: a power of two up to 2 MiB; 0: 256; less than 64 counts as
+                                 * 64 */
 } tn_buffer_options;
 
 /* New memory, all zero.  `options` may be NULL.
@@ -39,20 +42,22 @@ typedef struct tn_buffer_options {
  * TN_ERR_ARGUMENT: options that make no sense, no bytes.  TN_ERR_UNSUPPORTED: a
  * type that is not available, as tn_handle_query() says why.  TN_ERR_LIMIT: it
  * cannot be pinned: the text has the limit and how to raise it.  TN_ERR_NOMEM. */
-TN_API tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buffer **buffer, tn_error *err);
+TN_API tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buffer **buffer,
+                               tn_error *err);
 
 /* Memory of the caller's own as a buffer; release(context) is called once, by
  * whoever drops the last reference (may be NULL).  No bytes are allowed, and
  * `data` may be NULL then. */
-TN_API tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*release)(void *context), void *context,
-                                tn_buffer **buffer, tn_error *err);
+TN_API tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*release)(void *context),
+                                void *context, tn_buffer **buffer, tn_error *err);
 
 /* The stored bytes of a part as a mapping of its own that outlives the file:
  * raw, dense parts in host byte order whose file is mapped.  It can be
  * exported, read-only, and what is exported is the file (see tenon/share.h for
  * what that means to those who map it, and tn_buffer_broken() for this process).
  * TN_ERR_UNSUPPORTED: other parts, empty ones too: read them into a new buffer. */
-TN_API tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer **buffer, tn_error *err);
+TN_API tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer **buffer,
+                                   tn_error *err);
 
 TN_API tn_buffer *tn_buffer_ref(tn_buffer *buffer);     /* returns it */
 TN_API void       tn_buffer_unref(tn_buffer *buffer);   /* NULL is allowed */
@@ -92,7 +97,8 @@ typedef struct tn_exported {
     tn_handle_type type;
     uint64_t       bytes;
     uint64_t       offset;      /* of the buffer in what the handle stands for */
-    bool           read_only;   /* the kernel enforces it (dma_buf, cuda_ipc: nobody does, see tn_handle_query()) */
+    bool           read_only;   /* the kernel enforces it (dma_buf, cuda_ipc: nobody does, see
+                                 * tn_handle_query()) */
     int            fd;          /* owned, close-on-exec; -1: none */
     uint8_t        opaque[64];  /* CUDA's handle */
 } tn_exported;

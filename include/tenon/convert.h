@@ -39,17 +39,20 @@ typedef struct tn_cast_rule {
     tn_dtype        dtype;
     tn_cast_options options;
     bool            quantized;  /* integer codes with a scale, as `quantize` says; else one element for one */
-    tn_quantize_options quantize;   /* its round, nan and seed are those of `options`; where nothing is quantized, its
-                                 * arithmetic is that of values from codes */
-    char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the last); "": per tensor */
+    tn_quantize_options quantize;   /* its round, nan and seed are those of `options`; where nothing is
+                                     * quantized, its arithmetic is that of values from codes */
+    char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the
+                                 * last); "": per tensor */
     float           scale;      /* TN_SCALE_GIVEN: for all */
     int32_t         zero;
     tn_datatype    *datatype;   /* owned, or NULL; then `scaled` counts and dtype is TN_UNKNOWN */
     tn_scaled_options scaled;   /* its round, nan and seed are those of `options` */
     bool            is_virtual; /* values in the tensor's own type instead of codes */
     unsigned        keep, of;   /* N:M sparsity alone, in the tensor's own type; of 0: none */
-    bool            has_zeros;  /* codes have a part "zero" even where all of it is 0: affine ones as firmware knows them */
-    bool            round_given;    /* else codes that are made of codes round HALF_UP, whatever `options` say */
+    bool            has_zeros;  /* codes have a part "zero" even where all of it is 0: affine ones as firmware
+                                 * knows them */
+    bool            round_given;    /* else codes that are made of codes round HALF_UP, whatever `options`
+                                     * say */
 } tn_cast_rule;
 
 /* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
@@ -75,7 +78,8 @@ typedef struct tn_cast_rule {
  * Codes with scales and datatypes saturate: other defaults for overflow are refused, and
  * `saturate` too where they do not (compat=mli, N:M of float32, float16 and bfloat16 without scales).
  * TN_ERR_ARGUMENT: the text says what and where.  The caller frees the rule. */
-TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule, tn_error *err);
+TN_API tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule,
+                                    tn_error *err);
 TN_API void tn_cast_rule_free(tn_cast_rule *rule);
 
 /* Which tensors get another order of dimensions; the first rule that matches counts. */
@@ -98,7 +102,8 @@ typedef struct tn_pad_rule {
         int64_t multiple;       /* the extent becomes the next multiple of this */
     } dims[TN_MAX_RANK];
     double   value;             /* of the elements added; of a scaled tensor 0 only */
-    bool     raw_zero;          /* of a scaled tensor: they are code 0, as embARC MLI pads, not the code of 0 */
+    bool     raw_zero;          /* of a scaled tensor: they are code 0, as embARC MLI pads, not the code of
+                                 * 0 */
 } tn_pad_rule;
 
 /* Reads [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]; DIM is a letter or a number. */
@@ -153,13 +158,15 @@ typedef struct tn_convert_options {
     size_t             nforms;
     uint64_t           max_bytes;   /* what data may be decoded into, of all tensors together and of each that
                                      * gets another form; 0: the file's, see tn_open_options */
-    tn_quantized_fn    quantized;   /* called for each tensor that a rule with a datatype made, after it; may be NULL */
+    tn_quantized_fn    quantized;   /* called for each tensor that a rule with a datatype made, after it; may
+                                     * be NULL */
 } tn_convert_options;
 
 typedef struct tn_convert_result {
     uint64_t tensors;
     uint64_t bytes_in;              /* stored bytes read */
-    uint64_t bytes_out;             /* of the new file or files; after a dry run with compression, an upper bound */
+    uint64_t bytes_out;             /* of the new file or files; after a dry run with compression, an upper
+                                     * bound */
 } tn_convert_result;
 
 /* Writes the tensors and metadata of an open file into a new one.  `path` may
@@ -217,18 +224,21 @@ typedef struct tn_difference {
     const tn_tensor *a, *b;
     const tn_part   *part;      /* of a: where VALUES differ */
     uint64_t         elements;  /* compared */
-    uint64_t         differing; /* elements whose values differ (NaN equals NaN) or, of one type, whose bits do */
+    uint64_t         differing; /* elements whose values differ (NaN equals NaN) or, of one type, whose bits
+                                 * do */
     uint64_t         first;     /* row-major index of the first of them */
     uint64_t         bits;      /* of one type: how many bits differ */
     uint64_t         specials;  /* differing elements where one side is NaN or infinite: not in the maxima */
     double           max_abs;   /* largest |a - b|; infinite where it is beyond a double */
     double           max_rel;   /* largest |a - b| / |a| with a not 0 */
     double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; of integers, |a - b| */
-    double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values; infinite when equal */
+    double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values;
+                                 * infinite when equal */
     const char      *why;       /* UNREAD */
     uint64_t         flushed;   /* b is 0 and a is not; pairs of finite values */
-    uint64_t         saturated; /* a is finite and lies beyond the last number that the scale of b can say, which b is; only
-                                 * where b is scaled by a datatype without rotation, else 0 */
+    uint64_t         saturated; /* a is finite and lies beyond the last number that the scale of b can say,
+                                 * which b is; only where b is scaled by a datatype without rotation, else
+                                 * 0 */
 } tn_difference;
 typedef void (*tn_compare_fn)(void *context, const tn_difference *difference);
 

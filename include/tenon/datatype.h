@@ -31,7 +31,8 @@ TN_API tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_
  * values of each mapping: 2^n - 1 of them, zeros first if there are any, then
  * positive ones in ascending order; one 0 more may stand before them.  `scale`
  * is a SCALE. */
-TN_API tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype, tn_error *err);
+TN_API tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype,
+                                      tn_error *err);
 
 /* As tn_datatype_parse(), but where a codebook stands there may be the path of
  * a file with its JSON, which ends in .json: "table.json|e8m0_t32s8". */

@@ -62,7 +62,12 @@ typedef struct tn_quantization {
     int64_t         channel_axis;
 } tn_quantization;
 
-typedef enum tn_device_type { TN_DEVICE_CPU = 0, TN_DEVICE_GPU = 1, TN_DEVICE_NPU = 2, TN_DEVICE_TPU = 3 } tn_device_type;
+typedef enum tn_device_type {
+    TN_DEVICE_CPU = 0,
+    TN_DEVICE_GPU = 1,
+    TN_DEVICE_NPU = 2,
+    TN_DEVICE_TPU = 3
+} tn_device_type;
 typedef enum tn_memory_space { TN_SPACE_HOST = 0, TN_SPACE_DEVICE = 1, TN_SPACE_UNIFIED = 2 } tn_memory_space;
 
 typedef struct tn_device {
@@ -79,7 +84,11 @@ typedef struct tn_padding {
 } tn_padding;
 
 typedef enum tn_handle_type {
-    TN_HANDLE_NONE = 0, TN_HANDLE_DMA_BUF = 1, TN_HANDLE_CUDA_IPC = 2, TN_HANDLE_METAL = 3, TN_HANDLE_MEMFD = 4
+    TN_HANDLE_NONE = 0,
+    TN_HANDLE_DMA_BUF = 1,
+    TN_HANDLE_CUDA_IPC = 2,
+    TN_HANDLE_METAL = 3,
+    TN_HANDLE_MEMFD = 4
 } tn_handle_type;
 
 typedef struct tn_buffer_handle {
@@ -189,8 +198,8 @@ TN_API const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t 
  * UTF-8, a negative extent, an extra member with the name of another, metadata
  * that is no object), an enum value without a word, an extra member of an
  * object that is not written. */
-TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json, size_t *size,
-                                      tn_error *err);
+TN_API tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json,
+                                      size_t *size, tn_error *err);
 
 typedef struct tn_save_options {
     size_t     size;
@@ -226,8 +235,8 @@ typedef struct tn_check_options {
 
 /* Checks everything the fields say about each other.  *wrong counts findings
  * that are not remarks.  TN_ERR_NOMEM only. */
-TN_API tn_status tn_descriptor_check(const tn_descriptor *descriptor, const tn_check_options *options, size_t *wrong,
-                                     tn_error *err);
+TN_API tn_status tn_descriptor_check(const tn_descriptor *descriptor, const tn_check_options *options,
+                                     size_t *wrong, tn_error *err);
 
 /* Whether it is a part of a descriptor only: without version, tensor_id, name
  * and dtype, and not sparse, as most examples of the specification are.  A
@@ -254,8 +263,8 @@ TN_API tn_status tn_descriptor_bind(const tn_descriptor *descriptor, const tn_bi
  * TN_ERR_ARGUMENT: no value satisfies them all; the text says why.
  * TN_ERR_LIMIT: the least common multiple does not fit 63 bits.  The symbols
  * are borrowed from the descriptors. */
-TN_API tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint *constraints,
-                                  size_t cap, size_t *count, tn_error *err);
+TN_API tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n,
+                                  tn_constraint *constraints, size_t cap, size_t *count, tn_error *err);
 
 /* The most bytes the buffer can need under the constraints, offset included.
  * TN_ERR_LIMIT: unbounded, or beyond 64 bits; the text names the symbol. */
@@ -263,12 +272,12 @@ TN_API tn_status tn_descriptor_max_bytes(const tn_descriptor *descriptor, uint64
 
 /* ---- from files ---- */
 
-/* Describes tensors of an open file: `tensor`, or all when NULL.  A tensor that
- * lies raw, in host order and aligned to 64 bytes in its file is described in
- * place (offset_bytes counts from the beginning of the file); any other as a
- * dense buffer of its own; a sparse one has its entries in the descriptor.  tensor_id is a version 5 UUID of the description,
- * so it is the same every time. */
-TN_API tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err);
+/* Describes tensors of an open file: `tensor`, or all when NULL.  A tensor that lies raw, in host order and
+ * aligned to 64 bytes in its file is described in place (offset_bytes counts from the beginning of the file);
+ * any other as a dense buffer of its own; a sparse one has its entries in the descriptor.  tensor_id is a
+ * version 5 UUID of the description, so it is the same every time. */
+TN_API tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set,
+                             tn_error *err);
 
 #ifdef __cplusplus
 }

@@ -15,7 +15,8 @@ typedef struct tn_device_info {
     uint64_t        recommended_alignment;
     uint64_t        page_size;
     uint64_t        huge_page_size;     /* 0: none */
-    uint64_t        max_pinned_bytes;   /* RLIMIT_MEMLOCK, which does not bind the privileged (CAP_IPC_LOCK); UINT64_MAX: no limit */
+    uint64_t        max_pinned_bytes;   /* RLIMIT_MEMLOCK, which does not bind the privileged (CAP_IPC_LOCK);
+                                         * UINT64_MAX: no limit */
     uint64_t        memory_bytes;
     uint32_t        max_rank;
     const tn_dtype *types;              /* that casts, files and reorders take */

@@ -50,7 +50,8 @@ typedef struct tn_dlpack_array {
  * not have; of types narrower than a byte: padded or strided ones, lanes that do
  * not fill bytes.  TN_ERR_LIMIT: more than TN_MAX_RANK dimensions, more bytes than
  * memory can have.  TN_ERR_CORRUPT: what makes no sense, a negative extent for one. */
-TN_API tn_status tn_dlpack_import(struct DLManagedTensorVersioned *managed, tn_dlpack_array *result, tn_error *err);
+TN_API tn_status tn_dlpack_import(struct DLManagedTensorVersioned *managed, tn_dlpack_array *result,
+                                  tn_error *err);
 
 #ifdef __cplusplus
 }

@@ -38,7 +38,8 @@ typedef enum tn_mli_version {
 /* One tensor as it is, or would be, written. */
 typedef struct tn_export_tensor {
     const tn_tensor *source;
-    const char      *identifier;    /* of its structure: "model_tensor_conv1_weight"; in an image, of the function that makes it */
+    const char      *identifier;    /* of its structure: "model_tensor_conv1_weight"; in an image, of the
+                                     * function that makes it */
     const char      *type;          /* "fx8", "fx16", "sa8", "sa32", "fp32" */
     uint32_t         rank;          /* 1 to 4 */
     const int64_t   *shape;
@@ -57,10 +58,13 @@ typedef void (*tn_export_fn)(void *context, const tn_export_tensor *exported);
 typedef struct tn_export_options {
     size_t             size;
     tn_mli_version     mli;
-    const char        *name;        /* of the files, and in front of every identifier: letters, digits and single underscores
-                                     * between them, beginning with a letter; NULL: the file's name, made so */
-    const char        *section;     /* linker section of the data: letters, digits, '.', '_', '$', '-'; NULL: where constants go */
-    uint64_t           align;       /* of each array of data: a power of two from TN_EXPORT_ALIGN, which 0 means, to TN_EXPORT_MAX_ALIGN */
+    const char        *name;        /* of the files, and in front of every identifier: letters, digits and
+                                     * single underscores between them, beginning with a letter; NULL: the
+                                     * file's name, made so */
+    const char        *section;     /* linker section of the data: letters, digits, '.', '_', '$', '-'; NULL:
+                                     * where constants go */
+    uint64_t           align;       /* of each array of data: a power of two from TN_EXPORT_ALIGN, which 0
+                                     * means, to TN_EXPORT_MAX_ALIGN */
     bool               binary;      /* NAME.bin and NAME.h, not NAME.c and NAME.h */
     bool               replace;     /* existing files may be replaced */
     const char *const *only;        /* globs: a tensor is taken if one matches; NULL: all */

@@ -30,7 +30,8 @@ typedef struct tn_file tn_file;
 typedef enum tn_io {
     TN_IO_AUTO  = 0,            /* map; read where mapping is impossible */
     TN_IO_MMAP  = 1,            /* map or fail */
-    TN_IO_PREAD = 2             /* never map: for network file systems, and for programs that keep SIGBUS to themselves */
+    TN_IO_PREAD = 2             /* never map: for network file systems, and for programs that keep SIGBUS to
+                                 * themselves */
 } tn_io;
 
 typedef struct tn_open_options {
@@ -38,7 +39,8 @@ typedef struct tn_open_options {
     const char *format;         /* a name from tn_format_at(); NULL: by content */
     tn_io       io;
     uint64_t    max_bytes;      /* what data of this file may be decoded into where the result is kept, in a
-                                 * file or in memory; 0: 1 GiB, or 1000 times what is stored if that is more */
+                                 * file or in memory; 0: 1 GiB, or 1000 times what is stored if that is
+                                 * more */
 } tn_open_options;
 
 /* Opens a file by path.  `options` may be NULL.  *file is written on success
@@ -63,7 +65,8 @@ TN_API void tn_close(tn_file *file);
 TN_API const char *tn_file_format(const tn_file *file);         /* "ztensor" */
 TN_API uint64_t    tn_file_size(const tn_file *file);           /* bytes, all shards together */
 TN_API size_t      tn_file_shards(const tn_file *file);         /* 1 unless there are several files */
-TN_API const char *tn_file_shard_name(const tn_file *file, size_t shard);   /* path as opened; "": in memory */
+/* path as opened; "": in memory */
+TN_API const char *tn_file_shard_name(const tn_file *file, size_t shard);
 
 /* Tensors in the order of the index.  NULL when i is out of range. */
 TN_API size_t           tn_file_count(const tn_file *file);
@@ -102,7 +105,8 @@ TN_API tn_storage tn_part_stored(const tn_tensor *tensor, const tn_part *part);
  * TN_ERR_UNSUPPORTED: unknown type or encoding.  TN_ERR_CORRUPT: compressed
  * data that does not decode to nbytes.  TN_ERR_TRUNCATED, TN_ERR_IO: the file
  * has been cut, or cannot be read. */
-TN_API tn_status tn_part_read(const tn_file *file, const tn_part *part, void *buffer, size_t size, tn_error *err);
+TN_API tn_status tn_part_read(const tn_file *file, const tn_part *part, void *buffer, size_t size,
+                              tn_error *err);
 
 /* Reads rows [first, first + count) along the first dimension.  The same
  * rules; the rows' bytes must be `size` exactly and, for types narrower than a
@@ -164,7 +168,8 @@ typedef struct tn_verify_options {
  * Bad parts are reported, not returned: TN_OK means every part got a verdict.
  * TN_ERR_TRUNCATED (the file was cut), TN_ERR_IO, TN_ERR_NOMEM,
  * TN_ERR_CANCELLED: stopped early. */
-TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options, tn_verify_fn report, tn_error *err);
+TN_API tn_status tn_verify(const tn_file *file, const tn_verify_options *options, tn_verify_fn report,
+                           tn_error *err);
 
 /* An option that only one container has, for writing it. */
 typedef struct tn_format_key {

@@ -28,7 +28,8 @@ TN_API tn_status tn_layout_check(const char *layout, uint32_t rank, tn_error *er
 
 /* order[i] is the place in `from` of letter i of `to`: the `order` of
  * tn_reorder().  TN_ERR_ARGUMENT: not the same letters. */
-TN_API tn_status tn_layout_order(const char *from, const char *to, uint32_t order[TN_MAX_RANK], tn_error *err);
+TN_API tn_status tn_layout_order(const char *from, const char *to, uint32_t order[TN_MAX_RANK],
+                                 tn_error *err);
 
 /* The strides, in elements and in the order of `layout`, of a tensor with this
  * shape (padding included) that lies densely in memory in the order `memory`:
@@ -42,7 +43,8 @@ TN_API tn_status tn_layout_strides(const char *layout, const int64_t *shape, con
 typedef struct tn_reorder_options {
     size_t          size;
     const uint32_t *order;      /* dimension i of dst is dimension order[i] of src; NULL: the same */
-    const void     *fill;       /* one element in host order (narrower than a byte: its low bits); NULL: zero bits */
+    const void     *fill;       /* one element in host order (narrower than a byte: its low bits); NULL: zero
+                                 * bits */
     unsigned        jobs;       /* threads; 0: one a core */
 } tn_reorder_options;
 
@@ -79,8 +81,8 @@ typedef struct tn_move_options {
  * dimension, possibly none.  TN_ERR_ARGUMENT: something negative, a box that is
  * not inside, a step below 1, an order that is no permutation.  TN_ERR_LIMIT: an
  * extent with its padding does not fit.  Written on success only. */
-TN_API tn_status tn_move_shape(uint32_t rank, const int64_t *shape, const tn_move_options *options, int64_t *result,
-                               tn_error *err);
+TN_API tn_status tn_move_shape(uint32_t rank, const int64_t *shape, const tn_move_options *options,
+                               int64_t *result, tn_error *err);
 
 /* Copies it to `dst`, which has that shape, the type of `src` and any strides,
  * as in tn_reorder(); what lies between its elements stays as it is.

@@ -124,7 +124,8 @@ typedef union tn_mli11_element_params {
 typedef struct tn_mli11_tensor {
     void                   *data;
     uint32_t                capacity;
-    int32_t                 mem_stride[TN_MLI_MAX_RANK];    /* in elements, not negative; one of 0: dense, whatever the others are */
+    /* in elements, not negative; one of 0: dense, whatever the others are */
+    int32_t                 mem_stride[TN_MLI_MAX_RANK];
     uint32_t                shape[TN_MLI_MAX_RANK];
     uint32_t                rank;
     uint32_t                el_type;
@@ -231,22 +232,29 @@ typedef struct tn_mli_point {
  * unions.  Statuses of the check; TN_MLI_BAD_FUNC_CFG: no configuration, or
  * one that reaches outside; TN_MLI_NOT_SUPPORTED: the result has strides which
  * the structure cannot hold (1.0: any but dense). */
-TN_API tn_mli_status tn_mli10_point_to_subtensor(const tn_mli10_tensor *in, const tn_mli_point *cfg, tn_mli10_tensor *out);
-TN_API tn_mli_status tn_mli11_point_to_subtensor(const tn_mli11_tensor *in, const tn_mli_point *cfg, tn_mli11_tensor *out);
-TN_API tn_mli_status tn_mli20_point_to_subtensor(const tn_mli20_tensor *in, const tn_mli_point *cfg, tn_mli20_tensor *out);
+TN_API tn_mli_status tn_mli10_point_to_subtensor(const tn_mli10_tensor *in, const tn_mli_point *cfg,
+                                                 tn_mli10_tensor *out);
+TN_API tn_mli_status tn_mli11_point_to_subtensor(const tn_mli11_tensor *in, const tn_mli_point *cfg,
+                                                 tn_mli11_tensor *out);
+TN_API tn_mli_status tn_mli20_point_to_subtensor(const tn_mli20_tensor *in, const tn_mli_point *cfg,
+                                                 tn_mli20_tensor *out);
 
 typedef struct tn_mli_cut {
     uint32_t offset[TN_MLI_MAX_RANK];       /* of the tensor's rank */
     uint32_t size[TN_MLI_MAX_RANK];         /* at least 1 */
-    uint32_t sub_tensor_rank;               /* 1 to the rank; dimensions of size 1 are dropped from the first on to reach it */
+    /* 1 to the rank; dimensions of size 1 are dropped from the first on to reach it */
+    uint32_t sub_tensor_rank;
 } tn_mli_cut;
 
 /* The box of `size` at `offset`.  Its capacity is what remains behind its first
  * element.  Everything else as above; TN_MLI_BAD_FUNC_CFG too if there are not
  * enough dimensions of size 1 to drop. */
-TN_API tn_mli_status tn_mli10_create_subtensor(const tn_mli10_tensor *in, const tn_mli_cut *cfg, tn_mli10_tensor *out);
-TN_API tn_mli_status tn_mli11_create_subtensor(const tn_mli11_tensor *in, const tn_mli_cut *cfg, tn_mli11_tensor *out);
-TN_API tn_mli_status tn_mli20_create_subtensor(const tn_mli20_tensor *in, const tn_mli_cut *cfg, tn_mli20_tensor *out);
+TN_API tn_mli_status tn_mli10_create_subtensor(const tn_mli10_tensor *in, const tn_mli_cut *cfg,
+                                               tn_mli10_tensor *out);
+TN_API tn_mli_status tn_mli11_create_subtensor(const tn_mli11_tensor *in, const tn_mli_cut *cfg,
+                                               tn_mli11_tensor *out);
+TN_API tn_mli_status tn_mli20_create_subtensor(const tn_mli20_tensor *in, const tn_mli_cut *cfg,
+                                               tn_mli20_tensor *out);
 
 /* ---- Scalars ---- */
 
@@ -291,7 +299,8 @@ TN_API float tn_mli_fx_to_float(int16_t fx, int32_t frac_bits);
 /* round(fx * 2^(to - from)), cut to the type's range: the same value with
  * another number of fractional bits.  Equal to MLI's for HALF_UP and HALF_EVEN. */
 TN_API int8_t tn_mli_fx_to_fx8(int16_t fx, int32_t from_frac_bits, int32_t to_frac_bits, tn_mli_round round);
-TN_API int16_t tn_mli_fx_to_fx16(int16_t fx, int32_t from_frac_bits, int32_t to_frac_bits, tn_mli_round round);
+TN_API int16_t tn_mli_fx_to_fx16(int16_t fx, int32_t from_frac_bits, int32_t to_frac_bits,
+                                 tn_mli_round round);
 
 #ifdef __cplusplus
 }

@@ -21,19 +21,23 @@ extern "C" {
 #define TN_PER_TENSOR (-1)
 
 typedef enum tn_scale_rule {    /* where scales come from */
-    TN_SCALE_RANGE      = 0,    /* all values fit: the largest magnitude (symmetric), or the lowest and highest */
-    TN_SCALE_PERCENTILE = 1,    /* the same, but that percentage of the values nearest to zero (or the middle) fits */
+    TN_SCALE_RANGE      = 0,    /* all values fit: the largest magnitude (symmetric), or the lowest and
+                                 * highest */
+    TN_SCALE_PERCENTILE = 1,    /* the same, but that percentage of the values nearest to zero (or the middle)
+                                 * fits */
     TN_SCALE_GIVEN      = 2,    /* by the caller */
-    TN_SCALE_POWER      = 3,    /* the smallest power of two at which no finite value is cut; symmetric only */
+    TN_SCALE_POWER      = 3,    /* the smallest power of two at which no finite value is cut; symmetric
+                                 * only */
     TN_SCALE_LEAST      = 4     /* the power of two with the least squared error; symmetric only */
 } tn_scale_rule;
 
 typedef enum tn_quant_arithmetic {      /* of x / scale + zero */
     TN_QUANT_BINARY32 = 0,      /* the quotient is rounded to binary32, then to an integer */
     TN_QUANT_EXACT    = 1,      /* it is rounded once, to an integer */
-    TN_QUANT_MLI      = 2       /* as embARC MLI computes it on x86: half is added to x * (1 / scale) in binary32, which is cut
-                                 * off to 32 bits; round is not looked at, NaN and what is beyond 32 bits become the lowest
-                                 * integer.  Values from codes: (code - zero), cut to 32 bits and rounded to binary32, * scale */
+    TN_QUANT_MLI      = 2       /* as embARC MLI computes it on x86: half is added to x * (1 / scale) in
+                                 * binary32, which is cut off to 32 bits; round is not looked at, NaN and what
+                                 * is beyond 32 bits become the lowest integer.  Values from codes: (code -
+                                 * zero), cut to 32 bits and rounded to binary32, * scale */
 } tn_quant_arithmetic;
 
 typedef struct tn_quantize_options {
@@ -42,19 +46,21 @@ typedef struct tn_quantize_options {
     bool          symmetric;    /* zero is code 0 (of an unsigned type: asymmetric only) */
     tn_scale_rule rule;
     double        percentile;   /* (0, 100]; PERCENTILE only */
-    int64_t       range[2];     /* lowest and highest code; both 0: all of the type (symmetric: without the lowest, -128) */
+    int64_t       range[2];     /* lowest and highest code; both 0: all of the type (symmetric: without the
+                                 * lowest, -128) */
     tn_round      round;
     tn_nan        nan;          /* KEEP is an error: there is no code for it; ZERO is the code of 0.0 */
     uint64_t      seed;
     unsigned      jobs;         /* threads; 0: one a core */
     tn_quant_arithmetic arithmetic;
-    unsigned      scale_bits;   /* RANGE, PERCENTILE: the mantissa of a scale has at most so many, none of them below 2^-127,
-                                 * for which it is rounded up; 0: all that float32 has */
+    unsigned      scale_bits;   /* RANGE, PERCENTILE: the mantissa of a scale has at most so many, none of
+                                 * them below 2^-127, for which it is rounded up; 0: all that float32 has */
 } tn_quantize_options;          /* where they may be NULL: TN_PER_TENSOR and zeros */
 
 /* How many scales (and zeros) an array of this shape needs: 1 or the extent of
  * the axis.  TN_ERR_ARGUMENT: no such dimension. */
-TN_API tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axis, uint64_t *count, tn_error *err);
+TN_API tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axis, uint64_t *count,
+                                tn_error *err);
 
 /* Chooses scales and zeros for float data (any float type; dense, host order)
  * by the options' rule.  scale[] and zero[] have tn_scale_count() items; zero
@@ -95,7 +101,8 @@ TN_API tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axi
  * scales than can be counted for in 256 MiB (percentiles: some 129000, half as
  * many when asymmetric; LEAST: some million). */
 TN_API tn_status tn_choose_scales(tn_dtype codes, const tn_array *src, const void *src_data,
-                                  const tn_quantize_options *options, float *scale, int32_t *zero, tn_error *err);
+                                  const tn_quantize_options *options, float *scale, int32_t *zero,
+                                  tn_error *err);
 
 /* Codes for every element, both dense, host order, not overlapping.  zero may
  * be NULL: all 0.  The options' rule is not looked at.
@@ -105,7 +112,8 @@ TN_API tn_status tn_choose_scales(tn_dtype codes, const tn_array *src, const voi
  * TN_ERR_LOSS: a NaN that nan does not let pass; the text has its index, and
  * what was written to dst is unspecified. */
 TN_API tn_status tn_quantize(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
-                             const float *scale, const int32_t *zero, const tn_quantize_options *options, tn_error *err);
+                             const float *scale, const int32_t *zero, const tn_quantize_options *options,
+                             tn_error *err);
 
 /* What codes stand for. */
 typedef struct tn_scales {
@@ -123,7 +131,8 @@ typedef struct tn_scales {
  * symmetric of the options are not looked at.
  * TN_ERR_ARGUMENT: types, shapes, scales or options that make no sense. */
 TN_API tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to, const tn_array *src,
-                               const void *src_data, const tn_scales *from, const tn_quantize_options *options, tn_error *err);
+                               const void *src_data, const tn_scales *from,
+                               const tn_quantize_options *options, tn_error *err);
 
 /* The values of codes, both dense, host order, not overlapping.  The product is
  * rounded to float32 and then cast to the type of dst, as tn_cast() does without
@@ -131,7 +140,8 @@ TN_API tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_sca
  * TN_ERR_ARGUMENT: types, shapes or axis that make no sense; a scale that is not
  * finite. */
 TN_API tn_status tn_dequantize(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
-                               const float *scale, const int32_t *zero, const tn_quantize_options *options, tn_error *err);
+                               const float *scale, const int32_t *zero, const tn_quantize_options *options,
+                               tn_error *err);
 
 #ifdef __cplusplus
 }

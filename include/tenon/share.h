@@ -41,7 +41,8 @@ typedef struct tn_offer_options {
  * something else stands there.  TN_ERR_ARGUMENT: a path too long for a socket.
  * The socket's permissions are 0600; where other users or groups are named, 0666,
  * and whoever else connects is told no. */
-TN_API tn_status tn_share_offer(const char *path, const tn_offer_options *options, tn_offer **offer, tn_error *err);
+TN_API tn_status tn_share_offer(const char *path, const tn_offer_options *options, tn_offer **offer,
+                                tn_error *err);
 
 /* What is offered must be so before tn_offer_run(); at most 1024 items, each under
  * a name of its own of up to 1024 bytes. */
@@ -52,15 +53,16 @@ TN_API tn_status tn_share_offer(const char *path, const tn_offer_options *option
  * itself (a single one, not sharded) is offered, read-only, to peers that ask
  * for it so, and to no others: whoever can write the file can change or cut it
  * under them.  Errors as of tn_convert(), texts too; TN_ERR_UNSUPPORTED: cannot be offered in place. */
-TN_API tn_status tn_offer_file(tn_offer *offer, const char *name, const tn_file *file, bool in_place, tn_error *err);
+TN_API tn_status tn_offer_file(tn_offer *offer, const char *name, const tn_file *file, bool in_place,
+                               tn_error *err);
 
-/* Offers a dense tensor (or one with strides that are not negative) whose data
- * begins at byte `offset` of a buffer that can be exported; the offer holds a
- * reference.  Its description takes less than 64 KiB (TN_ERR_LIMIT).  `writable`:
- * peers may write, and everyone sees it; else see tn_buffer_export() for who still
- * can: the seal that it sets stays, even if the offer fails afterwards.  A tensor in a plain file (tn_buffer_of_part()) is offered as one in place is. */
-TN_API tn_status tn_offer_tensor(tn_offer *offer, const tn_tensor *tensor, tn_buffer *buffer, uint64_t offset, bool writable,
-                                 tn_error *err);
+/* Offers a dense tensor (or one with strides that are not negative) whose data begins at byte `offset` of a
+ * buffer that can be exported; the offer holds a reference.  Its description takes less than 64 KiB
+ * (TN_ERR_LIMIT).  `writable`: peers may write, and everyone sees it; else see tn_buffer_export() for who
+ * still can: the seal that it sets stays, even if the offer fails afterwards.  A tensor in a plain file
+ * (tn_buffer_of_part()) is offered as one in place is. */
+TN_API tn_status tn_offer_tensor(tn_offer *offer, const tn_tensor *tensor, tn_buffer *buffer, uint64_t offset,
+                                 bool writable, tn_error *err);
 
 /* Gives up what answering does not need (seccomp): from here on no thread of the
  * process can open a file, execute a program, begin a thread or connect anywhere;
@@ -89,7 +91,8 @@ typedef struct tn_attach_options {
     size_t          size;
     const uint32_t *uids;       /* who may offer besides the user of this process and root */
     size_t          nuids;
-    bool            in_place;   /* files as they are, see tn_offer_file(); tn_buffer_broken() tells when one was cut */
+    bool            in_place;   /* files as they are, see tn_offer_file(); tn_buffer_broken() tells when one
+                                 * was cut */
     unsigned        patience;   /* milliseconds that it may take to receive all; 0: 5000 */
     uint64_t        max_bytes;  /* of files: see tn_open_options */
 
@@ -104,8 +107,10 @@ typedef struct tn_attach_options {
 typedef struct tn_attached {
     const char          *name;
     const tn_file       *file;          /* or NULL */
-    const tn_tensor     *tensor;        /* or NULL; its data is in the buffer: NULL for a device's memory, which tn_buffer_map() maps */
-    const tn_descriptor *descriptor;    /* of the tensor, with handle and mapping as they are in this process; or NULL */
+    const tn_tensor     *tensor;        /* or NULL; its data is in the buffer: NULL for a device's memory,
+                                         * which tn_buffer_map() maps */
+    const tn_descriptor *descriptor;    /* of the tensor, with handle and mapping as they are in this process;
+                                         * or NULL */
     tn_buffer           *buffer;        /* that holds it */
 } tn_attached;
 
@@ -116,7 +121,8 @@ typedef struct tn_attached {
  * TN_ERR_TRUNCATED, TN_ERR_LIMIT: the peer does not speak as it should, or speaks of
  * what is not there.  TN_ERR_UNSUPPORTED: a later version's words, or a handle that
  * cannot be had here. */
-TN_API tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment, tn_error *err);
+TN_API tn_status tn_share_attach(const char *path, const tn_attach_options *options,
+                                 tn_attachment **attachment, tn_error *err);
 
 /* Gives up what looking at, checking and saving offered tensors does not need
  * (seccomp): from here on no thread of the process can execute a program, begin a
@@ -133,7 +139,8 @@ TN_API tn_status tn_share_attach(const char *path, const tn_attach_options *opti
 TN_API tn_status tn_attach_confine(const char *out, bool temporary, const char **how, tn_error *err);
 
 TN_API size_t             tn_attached_count(const tn_attachment *attachment);
-TN_API const tn_attached *tn_attached_at(const tn_attachment *attachment, size_t i);    /* NULL when out of range */
+/* NULL when out of range */
+TN_API const tn_attached *tn_attached_at(const tn_attachment *attachment, size_t i);
 
 /* How many files are offered in place and were not sent, because in_place was not asked for. */
 TN_API size_t tn_attached_withheld(const tn_attachment *attachment);

@@ -31,19 +31,22 @@ extern "C" {
 
 typedef enum tn_duplicates {    /* entries with the same indices */
     TN_DUPLICATES_REFUSE = 0,
-    TN_DUPLICATES_SUM    = 1    /* floats: summed in float64 in their order and cast once, as tn_cast() does without options;
-                                 * integers: an error where they overflow */
+    TN_DUPLICATES_SUM    = 1    /* floats: summed in float64 in their order and cast once, as tn_cast() does
+                                 * without options; integers: an error where they overflow */
 } tn_duplicates;
 
 typedef struct tn_sparse_options {
     size_t        size;
-    bool          drop;         /* leave out elements of magnitude `threshold` or less (complex: both halves): 0 leaves out
-                                 * zeros of either sign, stored ones too.  NaN always stays.  Without it an element is left
-                                 * out only if all its bits are zero, and stored entries all stay. */
+    bool          drop;         /* leave out elements of magnitude `threshold` or less (complex: both halves):
+                                 * 0 leaves out zeros of either sign, stored ones too.  NaN always stays.
+                                 * Without it an element is left out only if all its bits are zero, and stored
+                                 * entries all stay. */
     double        threshold;    /* 0 or more, with `drop` only */
     tn_duplicates duplicates;
-    tn_dtype      index;        /* of indices and indptr; TN_UNKNOWN: as they are; from dense: int32, or int64 where that is too small */
-    uint64_t      limit;        /* bytes of all parts; 0: 1 GiB, or 1000 times the bytes of the parts given if that is more */
+    tn_dtype      index;        /* of indices and indptr; TN_UNKNOWN: as they are; from dense: int32, or int64
+                                 * where that is too small */
+    uint64_t      limit;        /* bytes of all parts; 0: 1 GiB, or 1000 times the bytes of the parts given if
+                                 * that is more */
     unsigned      jobs;         /* threads; 0: one a core */
 } tn_sparse_options;
 
@@ -59,8 +62,8 @@ typedef struct tn_sparse_options {
  * shape, pointers that do not ascend.  TN_ERR_LOSS: duplicates, where they are
  * refused; a sum that overflows an integer type; an index type too small.
  * TN_ERR_LIMIT: the result would be larger than allowed. */
-TN_API tn_status tn_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options, tn_tensor **made,
-                           tn_error *err);
+TN_API tn_status tn_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options,
+                           tn_tensor **made, tn_error *err);
 
 /* Frees what tn_reform() made; NULL is allowed. */
 TN_API void tn_tensor_free(tn_tensor *made);

@@ -27,7 +27,8 @@ typedef struct tn_statistics {
 /* Called once a tensor, in the order of the file, from one thread at a time;
  * at last once with tensor == NULL for all together.  `why` is NULL, or says why
  * the tensor could not be read (its statistics are then empty). */
-typedef void (*tn_stats_fn)(void *context, const tn_tensor *tensor, const tn_statistics *statistics, const tn_error *why);
+typedef void (*tn_stats_fn)(void *context, const tn_tensor *tensor, const tn_statistics *statistics,
+                            const tn_error *why);
 
 typedef struct tn_stats_options {
     size_t         size;
@@ -38,15 +39,15 @@ typedef struct tn_stats_options {
     size_t         nonly;
 } tn_stats_options;
 
-/* Goes through every tensor (complex: both halves are values; scaled: the values
- * that the codes stand for; sparse: the entries, and zeros for all that is not
- * stored); one of a form this build does not know is reported with the reason,
- * as one that cannot be read is.  The figures do not depend on the number of threads, the CPU, the byte order or
- * the encoding.
+/* Goes through every tensor (complex: both halves are values; scaled: the values that the codes stand for;
+ * sparse: the entries, and zeros for all that is not stored); one of a form this build does not know is
+ * reported with the reason, as one that cannot be read is.  The figures do not depend on the number of
+ * threads, the CPU, the byte order or the encoding.
  *
  * TN_ERR_ARGUMENT: a glob that matches nothing.  TN_ERR_IO, TN_ERR_NOMEM,
  * TN_ERR_CANCELLED: stopped early. */
-TN_API tn_status tn_stats(const tn_file *file, const tn_stats_options *options, tn_stats_fn report, tn_error *err);
+TN_API tn_status tn_stats(const tn_file *file, const tn_stats_options *options, tn_stats_fn report,
+                          tn_error *err);
 
 #ifdef __cplusplus
 }

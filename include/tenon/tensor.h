@@ -47,23 +47,27 @@ typedef struct tn_storage {
     const char   *type;         /* the element type as the file spells it */
     const char   *encoding_name;
     const char   *checksum_text;    /* as the file spells it, or NULL */
-    const char   *opaque;       /* a layout of the container's own that this build lists but does not read, or NULL */
+    const char   *opaque;       /* a layout of the container's own that this build lists but does not read, or
+                                 * NULL */
     tn_encoding   encoding;
     tn_checksum   checksum;
     tn_byte_order order;
-    uint32_t      shard;        /* which file of a sharded set; 0 otherwise; tn_file_shards() or more: in none, for it
-                                 * stands as digits in a text (encoding_name "text") */
-    const int64_t *stride;      /* raw and deflate: how the elements lie in the file, in elements from the one at
-                                 * `offset`, never negative; NULL: row-major, dense */
-    const int64_t *physical;    /* extents with padding, of which the strides are those of a dense array; NULL: no padding */
+    uint32_t      shard;        /* which file of a sharded set; 0 otherwise; tn_file_shards() or more: in
+                                 * none, for it stands as digits in a text (encoding_name "text") */
+    const int64_t *stride;      /* raw and deflate: how the elements lie in the file, in elements from the one
+                                 * at `offset`, never negative; NULL: row-major, dense */
+    const int64_t *physical;    /* extents with padding, of which the strides are those of a dense array;
+                                 * NULL: no padding */
     double        fill;         /* the value that padding consists of, where that is known */
     uint64_t      skip;         /* deflate only: decoded bytes before the first element */
-    uint64_t      pitch;        /* raw only: bytes from one index of the first dimension to the next, where what lies
-                                 * at one index is dense but followed by something else; 0: nothing lies between */
-    uint64_t      sum_offset, sum_size;     /* what the checksum is of, where that is more than the part: this range of
-                                 * its file; size 0: the part's own bytes */
-    const struct tn_part *columns;  /* a matrix whose columns are stored apart, each as a vector of the same type: these;
-                                 * then nothing else here but `type` and `encoding_name` counts; NULL: it is stored in one piece */
+    uint64_t      pitch;        /* raw only: bytes from one index of the first dimension to the next, where
+                                 * what lies at one index is dense but followed by something else; 0: nothing
+                                 * lies between */
+    uint64_t      sum_offset, sum_size;     /* what the checksum is of, where that is more than the part: this
+                                             * range of its file; size 0: the part's own bytes */
+    const struct tn_part *columns;  /* a matrix whose columns are stored apart, each as a vector of the same
+                                     * type: these; then nothing else here but `type` and `encoding_name`
+                                     * counts; NULL: it is stored in one piece */
 } tn_storage;
 
 typedef struct tn_part {

@@ -20,12 +20,14 @@ typedef struct tn_values tn_values;
  * TN_ERR_UNSUPPORTED: a form, type or encoding without values this build can
  * read.  TN_ERR_CORRUPT, TN_ERR_CHECKSUM: parts that are damaged.  TN_ERR_LIMIT:
  * a part of few bytes that is decoded into very many. */
-TN_API tn_status tn_values_open(const tn_file *file, const tn_tensor *tensor, tn_values **values, tn_error *err);
+TN_API tn_status tn_values_open(const tn_file *file, const tn_tensor *tensor, tn_values **values,
+                                tn_error *err);
 
 /* Values [first, first + n) in row-major order: dense, host byte order.  `size`
  * must be their bytes exactly and, for types narrower than a byte, they begin on
  * a whole one (TN_ERR_ARGUMENT otherwise).  Any number of threads. */
-TN_API tn_status tn_values_read(const tn_values *values, uint64_t first, uint64_t n, void *buffer, size_t size, tn_error *err);
+TN_API tn_status tn_values_read(const tn_values *values, uint64_t first, uint64_t n, void *buffer,
+                                size_t size, tn_error *err);
 
 /* NULL is allowed. */
 TN_API void tn_values_close(tn_values *values);

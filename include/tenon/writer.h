@@ -48,9 +48,11 @@ typedef struct tn_create_options {
     unsigned    jobs;           /* threads; 0: one a core */
     bool        drop_names;     /* names the container cannot hold may be lost */
     int         btf_coo_code;   /* BTF: the layout code of COO tensors, 1 (TensorFlow Runtime's) or 2; 0: 2 */
-    bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit for bit */
-    bool        ocp_names;      /* safetensors, zTensor, npz: the scales of a scaled tensor are called NAME_scale and that of
-                                 * the tensor beside them NAME_scale_2, as other software knows them; else NAME.ROLE */
+    bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit
+                                 * for bit */
+    bool        ocp_names;      /* safetensors, zTensor, npz: the scales of a scaled tensor are called
+                                 * NAME_scale and that of the tensor beside them NAME_scale_2, as other
+                                 * software knows them; else NAME.ROLE */
     tn_note_fn  note;           /* may be NULL; told also of old files that could not be removed,
                                  * and of others beside the new ones that nobody needs */
     void       *note_context;
@@ -63,7 +65,8 @@ typedef struct tn_create_options {
  * TN_ERR_IO (the folder cannot be written, `path` is no regular file) come
  * then.  TN_ERR_ARGUMENT: no container by that name or suffix, or an option it
  * cannot honour. */
-TN_API tn_status tn_create(const char *path, const tn_create_options *options, tn_writer **writer, tn_error *err);
+TN_API tn_status tn_create(const char *path, const tn_create_options *options, tn_writer **writer,
+                           tn_error *err);
 
 /* Adds one piece of file metadata, copied.  A key given twice is an error when
  * data begins. */

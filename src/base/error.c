@@ -46,7 +46,8 @@ tn_status tn_fail_errno(tn_error *err, int error_number, const char *what)
 {
     char reason[128];
     tn_status status = error_number == ENOMEM ? TN_ERR_NOMEM : TN_ERR_IO;
-    return tn_fail(err, status, TN_NO_OFFSET, "%s: %s", what, strerror_r(error_number, reason, sizeof reason));
+    return tn_fail(err, status, TN_NO_OFFSET, "%s: %s", what,
+                   strerror_r(error_number, reason, sizeof reason));
 }
 
 tn_status tn_fail_nomem(tn_error *err)
@@ -88,9 +89,9 @@ tn_quoted tn_quote_z(const char *text)
  * what follows: shown by number so that no two names look alike. */
 static bool is_hidden(uint32_t c)
 {
-    return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
-           (c >= 0xe0000 && c <= 0xe007f);
+    return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e ||
+           (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
+           c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe007f);
 }
 
 static uint32_t decode_utf8(const uint8_t *s, size_t n)

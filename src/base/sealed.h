@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-/* For a table that the loader fills: its pages are read-only before the first function of the library runs (RELRO).
- * It is not const, because unit tests put functions of their own into it: they are linked without RELRO. */
+/* For a table that the loader fills: its pages are read-only before the first function of the library runs
+ * (RELRO). It is not const, because unit tests put functions of their own into it: they are linked without
+ * RELRO. */
 #define TN_RELRO __attribute__((section(".data.rel.ro.tn_calls")))
 
 #if defined(__x86_64__)
@@ -14,7 +15,8 @@
 #define TN_LARGEST_PAGE 65536
 #endif
 
-/* For the type of a table that is filled at run time: it has pages of its own.  tn_seal() makes them read-only. */
+/* For the type of a table that is filled at run time: it has pages of its own.  tn_seal() makes them
+ * read-only. */
 #define TN_OWN_PAGES __attribute__((aligned(TN_LARGEST_PAGE)))
 
 /* A table stays as it is, and usable, where the kernel refuses. */

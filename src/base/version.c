@@ -21,10 +21,14 @@ const char *tn_build_fact(size_t i)
 {
     switch (i) {
     case 0: return "compression: zstd " ZSTD_VERSION_STRING ", zlib " ZLIB_VERSION;
-    case 1: return "crc32c: isa-l " TEXT(ISAL_MAJOR_VERSION) "." TEXT(ISAL_MINOR_VERSION) "." TEXT(ISAL_PATCH_VERSION);
+    case 1:
+        return "crc32c: isa-l " TEXT(ISAL_MAJOR_VERSION) "." TEXT(ISAL_MINOR_VERSION) "." TEXT(
+            ISAL_PATCH_VERSION);
     case 2: return "sha256: OpenSSL " OPENSSL_VERSION_STR;
 #ifdef TN_SECCOMP
-    case 3: return "confinement: libseccomp " TEXT(SCMP_VER_MAJOR) "." TEXT(SCMP_VER_MINOR) "." TEXT(SCMP_VER_MICRO);
+    case 3:
+        return "confinement: libseccomp " TEXT(SCMP_VER_MAJOR) "." TEXT(SCMP_VER_MINOR) "." TEXT(
+            SCMP_VER_MICRO);
 #else
     case 3: return "confinement: none";
 #endif

@@ -12,8 +12,10 @@
 
 static const tn_text nothing = { "", 0 };
 
-enum { UINT = 0, NEGATIVE = 1, BYTES = 2, TEXT = 3, ARRAY = 4, MAP = 5, TAG = 6, SIMPLE = 7 };     /* major types */
-enum { SIMPLE_FALSE = 20, SIMPLE_TRUE, SIMPLE_NULL, SIMPLE_BYTE = 24, HALF, SINGLE, DOUBLE };       /* info of SIMPLE */
+/* major types */
+enum { UINT = 0, NEGATIVE = 1, BYTES = 2, TEXT = 3, ARRAY = 4, MAP = 5, TAG = 6, SIMPLE = 7 };
+/* info of SIMPLE */
+enum { SIMPLE_FALSE = 20, SIMPLE_TRUE, SIMPLE_NULL, SIMPLE_BYTE = 24, HALF, SINGLE, DOUBLE };
 enum { INDEFINITE = 31, BREAK = 0xff };
 
 #define UNTIL_BREAK UINT64_MAX     /* in tn_cbor.left: more than any count that was believed */
@@ -60,7 +62,7 @@ static const char *name_of(uint8_t first_byte)
     case SIMPLE << 5 | SINGLE:
     case SIMPLE << 5 | DOUBLE:       return "a float";
     case BREAK:                      return "a break";
-    default:                         return first_byte >> 5 == SIMPLE ? "a simple value" : majors[first_byte >> 5];
+    default: return first_byte >> 5 == SIMPLE ? "a simple value" : majors[first_byte >> 5];
     }
 }
 
@@ -101,12 +103,14 @@ static bool take_long_head(tn_cbor *c, head *h)
         return true;
     }
     if (h->info > 27) {
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected an item but found the reserved byte 0x%02X", c->data[c->pos]);
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected an item but found the reserved byte 0x%02X",
+                       c->data[c->pos]);
         return false;
     }
     size_t bytes = (size_t)1 << (h->info - 24), left = c->end - c->pos - 1;
     if (bytes > left) {
-        tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected a number of %zu bytes but only %zu follow", bytes, left);
+        tn_cbor_reject(c, TN_ERR_TRUNCATED, "expected a number of %zu bytes but only %zu follow", bytes,
+                       left);
         return false;
     }
     h->value = load_be(c->data + c->pos + 1, bytes);
@@ -138,7 +142,8 @@ static void skip_tags(tn_cbor *c)
     head h;
     for (unsigned tags = 0; is_next(c, TAG); tags++) {
         if (tags == TN_CBOR_MAX_TAGS)
-            tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d tags on an item but found more", TN_CBOR_MAX_TAGS);
+            tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d tags on an item but found more",
+                           TN_CBOR_MAX_TAGS);
         take_head(c, &h);
     }
 }
@@ -185,7 +190,8 @@ tn_cbor_type tn_cbor_peek(tn_cbor *c)
 bool tn_cbor_done(tn_cbor *c)
 {
     if (c->pos < c->end)
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected the end of the data but found %zu more bytes", c->end - c->pos);
+        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected the end of the data but found %zu more bytes",
+                       c->end - c->pos);
     return !c->status;
 }
 
@@ -215,7 +221,8 @@ static inline bool enter(tn_cbor *c, size_t at, const head *h)
     }
     if (c->depth == TN_CBOR_MAX_DEPTH) {
         c->pos = at;
-        tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d nested arrays and maps but found more", TN_CBOR_MAX_DEPTH);
+        tn_cbor_reject(c, TN_ERR_LIMIT, "expected at most %d nested arrays and maps but found more",
+                       TN_CBOR_MAX_DEPTH);
         return false;
     }
     c->left[c->depth++] = h->info == INDEFINITE ? UNTIL_BREAK : h->value;
@@ -540,7 +547,8 @@ static bool half_of(uint32_t bits, uint16_t *half)
         *half = (uint16_t)sign;
     } else if (exponent >= -14 && exponent <= 15 && !(mantissa & 0x1fff)) {
         *half = (uint16_t)(sign | (uint32_t)(exponent + 15) << 10 | mantissa >> 13);
-    } else if (exponent >= -24 && exponent < -14) {        /* a half without the leading one: units of 2^-24 */
+    } else if (exponent >= -24 && exponent < -14) {        /* a half without the leading one: units of
+                                                            * 2^-24 */
         int shift = -1 - exponent;
         mantissa |= 0x800000;
         *half = (uint16_t)(sign | mantissa >> shift);

@@ -17,7 +17,8 @@
 
 typedef enum tn_cbor_type {
     TN_CBOR_END, TN_CBOR_UINT, TN_CBOR_NEGATIVE, TN_CBOR_BYTES, TN_CBOR_TEXT, TN_CBOR_ARRAY, TN_CBOR_MAP,
-    TN_CBOR_FLOAT, TN_CBOR_FALSE, TN_CBOR_TRUE, TN_CBOR_NULL, TN_CBOR_OTHER     /* undefined and other simple values */
+    TN_CBOR_FLOAT, TN_CBOR_FALSE, TN_CBOR_TRUE, TN_CBOR_NULL, TN_CBOR_OTHER     /* undefined and other simple
+                                                                                 * values */
 } tn_cbor_type;
 
 typedef struct tn_cbor {
@@ -36,9 +37,11 @@ void tn_cbor_init(tn_cbor *c, const void *data, size_t n, tn_arena *arena);
 /* What comes next, without taking it (tags are stepped over). */
 tn_cbor_type tn_cbor_peek(tn_cbor *c);
 
-static inline bool     tn_cbor_item(tn_cbor *c);                /* true: an item follows; false: the array is over */
+/* true: an item follows; false: the array is over */
+static inline bool     tn_cbor_item(tn_cbor *c);
 static inline bool     tn_cbor_key(tn_cbor *c, tn_text *key);   /* next key, a text; false: the map is over */
-static inline bool     tn_cbor_entry(tn_cbor *c);               /* the same without taking the key: of any type */
+/* the same without taking the key: of any type */
+static inline bool     tn_cbor_entry(tn_cbor *c);
 static inline uint64_t tn_cbor_u64(tn_cbor *c);
 static inline tn_text  tn_cbor_text(tn_cbor *c);                /* checked UTF-8 */
 bool     tn_cbor_array(tn_cbor *c);                 /* takes the head of an array */
@@ -48,7 +51,8 @@ double   tn_cbor_f64(tn_cbor *c);                   /* a float of any width */
 tn_text  tn_cbor_bytes(tn_cbor *c);
 bool     tn_cbor_bool(tn_cbor *c);
 void     tn_cbor_null(tn_cbor *c);
-void     tn_cbor_skip(tn_cbor *c);                  /* any item, fully checked (text is UTF-8, depth, counts) */
+/* any item, fully checked (text is UTF-8, depth, counts) */
+void     tn_cbor_skip(tn_cbor *c);
 tn_text  tn_cbor_raw(tn_cbor *c);                   /* any item with its tags, fully checked, as its bytes */
 bool     tn_cbor_done(tn_cbor *c);                  /* nothing is left; else fails */
 
@@ -62,7 +66,8 @@ tn_status tn_cbor_fail(const tn_cbor *c, uint64_t offset, tn_error *err);
 /* Writing: shortest heads. */
 void tn_cbor_put_u64(tn_buf *b, uint64_t value);
 void tn_cbor_put_i64(tn_buf *b, int64_t value);
-void tn_cbor_put_f64(tn_buf *b, double value);      /* the shortest of half, single, double that keeps the value */
+/* the shortest of half, single, double that keeps the value */
+void tn_cbor_put_f64(tn_buf *b, double value);
 void tn_cbor_put_text(tn_buf *b, const char *text, size_t n);
 void tn_cbor_put_bytes(tn_buf *b, const void *data, size_t n);
 void tn_cbor_put_bool(tn_buf *b, bool value);
@@ -115,7 +120,8 @@ static inline bool tn_cbor_entry(tn_cbor *c)
 
 static inline tn_text tn_cbor_take_text(tn_cbor *c, const char *expected)
 {
-    size_t left = c->end - c->pos, n = left ? (size_t)c->data[c->pos] - 0x60 : SIZE_MAX;    /* 0x60: text of length 0 */
+    /* 0x60: text of length 0 */
+    size_t left = c->end - c->pos, n = left ? (size_t)c->data[c->pos] - 0x60 : SIZE_MAX;
     if (n < 24 && n < left && tn_cbor_is_ascii(c->data + c->pos + 1, n)) {
         c->pos += 1 + n;
         return (tn_text){ (const char *)c->data + c->pos - n, n };

@@ -81,8 +81,8 @@ tn_status tn_hash_begin(tn_hash *h, tn_checksum kind, tn_error *err)
     if (kind == TN_CHECKSUM_NONE || kind == TN_CHECKSUM_CRC32C || kind == TN_CHECKSUM_CRC32)
         return TN_OK;
     if (kind != TN_CHECKSUM_SHA256)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "checksum algorithm %d is not one this build computes",
-                       (int)kind);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "checksum algorithm %d is not one this build computes", (int)kind);
     EVP_MD_CTX *sha;
     tn_status status = tn_crypto_begin(TN_CRYPTO_SHA256, &sha, err);
     h->sha = status ? NULL : sha;
@@ -102,7 +102,8 @@ void tn_hash_update(tn_hash *h, const void *data, size_t n)
 tn_status tn_hash_end(tn_hash *h, tn_digest *digest, tn_error *err)
 {
     *digest = (tn_digest){ .kind = h->kind, .crc = h->crc };
-    bool done = h->kind != TN_CHECKSUM_SHA256 || (h->sha && EVP_DigestFinal_ex(h->sha, digest->sha256, NULL) == 1);
+    bool done =
+        h->kind != TN_CHECKSUM_SHA256 || (h->sha && EVP_DigestFinal_ex(h->sha, digest->sha256, NULL) == 1);
     tn_hash_free(h);
     return done ? TN_OK : tn_fail_nomem(err);
 }
@@ -117,8 +118,8 @@ void tn_digest_format(const tn_digest *digest, char text[TN_CHECKSUM_TEXT_MAX])
 {
     text[0] = '\0';
     if (digest->kind == TN_CHECKSUM_CRC32C || digest->kind == TN_CHECKSUM_CRC32)
-        snprintf(text, TN_CHECKSUM_TEXT_MAX, "%s%08X", digest->kind == TN_CHECKSUM_CRC32 ? crc32_prefix : crc32c_prefix,
-                 (unsigned)digest->crc);
+        snprintf(text, TN_CHECKSUM_TEXT_MAX, "%s%08X",
+                 digest->kind == TN_CHECKSUM_CRC32 ? crc32_prefix : crc32c_prefix, (unsigned)digest->crc);
     if (digest->kind != TN_CHECKSUM_SHA256)
         return;
     strcpy(text, sha_prefix);
@@ -178,7 +179,8 @@ tn_status tn_digest_parse(const char *text, tn_digest *digest, tn_error *err)
         status = parse_sha256(text + strlen(sha_prefix), digest);
     }
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "checksum: expected %s, found %s", expected, tn_quote_z(text).text);
+        return tn_fail(err, status, TN_NO_OFFSET, "checksum: expected %s, found %s", expected,
+                       tn_quote_z(text).text);
     return TN_OK;
 }
 

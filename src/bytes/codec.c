@@ -92,8 +92,8 @@ static size_t set_up(ZSTD_CCtx *compressor, int level, int workers)
     return code;
 }
 
-tn_status tn_zstd_compress(tn_zstd *z, int level, const void *src, size_t n, void *dst, size_t cap, size_t *size,
-                           tn_error *err)
+tn_status tn_zstd_compress(tn_zstd *z, int level, const void *src, size_t n, void *dst, size_t cap,
+                           size_t *size, tn_error *err)
 {
     size_t code = set_up(z->compressor, level, 0);
     if (!ZSTD_isError(code))
@@ -143,11 +143,13 @@ static tn_status pump(tn_zstd *z, ZSTD_inBuffer *in, ZSTD_EndDirective mode, tn_
     return TN_OK;
 }
 
-tn_status tn_zstd_stream_write(tn_zstd *z, const void *data, size_t n, tn_emit_fn emit, void *context, tn_error *err)
+tn_status tn_zstd_stream_write(tn_zstd *z, const void *data, size_t n, tn_emit_fn emit, void *context,
+                               tn_error *err)
 {
     if (n > z->left)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "cannot compress: expected %llu more bytes, found %llu",
-                       (unsigned long long)z->left, (unsigned long long)n);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "cannot compress: expected %llu more bytes, found %llu", (unsigned long long)z->left,
+                       (unsigned long long)n);
     z->left -= n;
     ZSTD_inBuffer in = { data, n, 0 };
     return n ? pump(z, &in, ZSTD_e_continue, emit, context, err) : TN_OK;
@@ -157,7 +159,8 @@ tn_status tn_zstd_stream_write(tn_zstd *z, const void *data, size_t n, tn_emit_f
 tn_status tn_zstd_stream_end(tn_zstd *z, tn_emit_fn emit, void *context, tn_error *err)
 {
     if (z->left)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "cannot compress: expected %llu more bytes, found the end",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "cannot compress: expected %llu more bytes, found the end",
                        (unsigned long long)z->left);
     ZSTD_inBuffer in = { NULL, 0, 0 };
     return pump(z, &in, ZSTD_e_end, emit, context, err);
@@ -238,8 +241,8 @@ static size_t decode_once(tn_zstd *z, ZSTD_inBuffer *in, ZSTD_outBuffer *out)
     return code;
 }
 
-tn_status tn_zstd_decode(tn_zstd *z, const void *src, size_t n, size_t *used, void *dst, size_t cap, size_t *made,
-                         tn_error *err)
+tn_status tn_zstd_decode(tn_zstd *z, const void *src, size_t n, size_t *used, void *dst, size_t cap,
+                         size_t *made, tn_error *err)
 {
     ZSTD_inBuffer in = { src, n, 0 };
     ZSTD_outBuffer out = { dst, cap, 0 };

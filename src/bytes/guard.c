@@ -60,8 +60,10 @@ int (*tn_guard_sigaction)(int number, const struct sigaction *action, struct sig
 static bool read_slot(const tn_guard *g, tn_guarded *what)
 {
     unsigned turn = atomic_load(&g->turn);
-    *what = (tn_guarded){ .base = (void *)atomic_load(&g->base), .extent = atomic_load(&g->extent), .grain = atomic_load(&g->grain),
-                          .offset = atomic_load(&g->offset), .fd = atomic_load(&g->fd), .writable = atomic_load(&g->writable) };
+    *what = (tn_guarded){ .base = (void *)atomic_load(&g->base), .extent = atomic_load(&g->extent),
+                          .grain = atomic_load(&g->grain),
+                          .offset = atomic_load(&g->offset), .fd = atomic_load(&g->fd),
+                          .writable = atomic_load(&g->writable) };
     return what->base && turn % 2 == 0 && atomic_load(&g->turn) == turn;
 }
 
@@ -70,7 +72,8 @@ static bool read_slot(const tn_guard *g, tn_guarded *what)
 static bool map_zeros(uint8_t *where, uint64_t n, bool writable)
 {
     int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    return syscall(SYS_mmap, where, (size_t)n, protection, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L) != -1;
+    return syscall(SYS_mmap, where, (size_t)n, protection, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L) !=
+           -1;
 }
 
 /* Notes the first harm only: what follows may follow from it. */
@@ -89,7 +92,8 @@ static bool mend(tn_guard *g, const tn_guarded *what, uint64_t missed)
     struct stat st;
     uint64_t from = missed & ~(what->grain - 1), n = what->grain, end = what->extent;
     if (fstat(what->fd, &st) == 0) {
-        uint64_t size = st.st_size > 0 ? (uint64_t)st.st_size : 0, left = size > what->offset ? size - what->offset : 0;
+        uint64_t size = st.st_size > 0 ? (uint64_t)st.st_size : 0,
+                 left = size > what->offset ? size - what->offset : 0;
         if (!tn_align_u64(left, what->grain, &end))
             end = what->extent;
     }
@@ -265,5 +269,6 @@ uint64_t tn_guard_grain(int fd)
 {
     struct statfs fs;
     bool huge = fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC && fs.f_bsize > 0;
-    return huge && tn_is_power_of_two((uint64_t)fs.f_bsize) ? (uint64_t)fs.f_bsize : (uint64_t)sysconf(_SC_PAGESIZE);
+    return huge && tn_is_power_of_two((uint64_t)fs.f_bsize) ? (uint64_t)fs.f_bsize
+                                                            : (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -42,7 +42,8 @@ void      tn_guard_drop(tn_guard *guard);       /* NULL is allowed */
  * unreadable, and whoever is told of it finds out whether the file was cut. */
 void tn_guard_look_at(tn_guard *guard, int fd);
 
-/* The first thing that was missing when it was read; *at is its page, counted from the beginning of the file. */
+/* The first thing that was missing when it was read; *at is its page, counted from the beginning of the
+ * file. */
 tn_harm tn_guard_harm(const tn_guard *guard, uint64_t *at);
 
 /* Reads the pages of what the kernel could not read (EFAULT), so that harm to a

@@ -41,12 +41,14 @@ static unsigned at_most_int(size_t n)
     return n < INT_MAX ? (unsigned)n : INT_MAX;
 }
 
-tn_status tn_inflate_decode(tn_inflate *z, const void *src, size_t n, size_t *used, void *dst, size_t cap, size_t *made,
-                            tn_error *err)
+tn_status tn_inflate_decode(tn_inflate *z, const void *src, size_t n, size_t *used, void *dst, size_t cap,
+                            size_t *made, tn_error *err)
 {
     *used = *made = 0;
     if (z->ended)
-        return n ? tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the end of the deflate data but found more") : TN_OK;
+        return n ? tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                           "expected the end of the deflate data but found more")
+                 : TN_OK;
     z_stream *s = &z->stream;
     unsigned in = at_most_int(n), out = at_most_int(cap);
     s->next_in = (Bytef *)(uintptr_t)src;       /* read only, whatever its type says */
@@ -60,7 +62,8 @@ tn_status tn_inflate_decode(tn_inflate *z, const void *src, size_t n, size_t *us
     if (result == Z_MEM_ERROR)
         return tn_fail_nomem(err);
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "deflate data is damaged: %s", s->msg ? s->msg : "it makes no sense");
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "deflate data is damaged: %s",
+                       s->msg ? s->msg : "it makes no sense");
     return TN_OK;
 }
 

@@ -15,8 +15,8 @@ void      tn_inflate_free(tn_inflate *z);   /* NULL is allowed */
 /* A stream that lies in pieces.  *used and *made say how much was taken and
  * given.  Bytes behind its end are TN_ERR_CORRUPT. */
 void      tn_inflate_begin(tn_inflate *z);
-tn_status tn_inflate_decode(tn_inflate *z, const void *src, size_t n, size_t *used, void *dst, size_t cap, size_t *made,
-                            tn_error *err);
+tn_status tn_inflate_decode(tn_inflate *z, const void *src, size_t n, size_t *used, void *dst, size_t cap,
+                            size_t *made, tn_error *err);
 bool      tn_inflate_at_end(const tn_inflate *z);
 
 #endif

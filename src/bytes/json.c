@@ -55,7 +55,8 @@ static void unexpected(tn_json *j, const char *expected)
 {
     static const char *const names[] = {
         [TN_JSON_OBJECT] = "an object", [TN_JSON_ARRAY] = "an array", [TN_JSON_STRING] = "a string",
-        [TN_JSON_NUMBER] = "a number", [TN_JSON_TRUE] = "true", [TN_JSON_FALSE] = "false", [TN_JSON_NULL] = "null"
+        [TN_JSON_NUMBER] = "a number", [TN_JSON_TRUE] = "true", [TN_JSON_FALSE] = "false",
+        [TN_JSON_NULL] = "null"
     };
     if (j->pos == j->end) {
         tn_json_reject(j, TN_ERR_TRUNCATED, "expected %s but the text ends", expected);
@@ -199,7 +200,8 @@ size_t tn_json_plain_end(const char *text, size_t p, size_t end)
     const uint64_t ones = UINT64_C(0x0101010101010101);
     for (; end - p >= 8; p += 8) {
         uint64_t v = load8(text + p);
-        uint64_t quote = (v ^ '"' * ones) - ones, backslash = (v ^ '\\' * ones) - ones, control = v - 0x20 * ones;
+        uint64_t quote = (v ^ '"' * ones) - ones, backslash = (v ^ '\\' * ones) - ones,
+                 control = v - 0x20 * ones;
         uint64_t hits = (quote | backslash | control) & ~v & 0x80 * ones;
         if (hits)
             return p + ((size_t)__builtin_ctzll(hits) >> 3);
@@ -249,7 +251,8 @@ static size_t take_unicode_escape(tn_json *j, size_t p, uint32_t *code)
         return 0;
     if (low < 0xdc00 || low > 0xdfff) {
         j->pos = p;
-        tn_json_reject(j, TN_ERR_CORRUPT, "expected a low surrogate after \\u%04X but found \\u%04X", high, low);
+        tn_json_reject(j, TN_ERR_CORRUPT, "expected a low surrogate after \\u%04X but found \\u%04X", high,
+                       low);
         return 0;
     }
     *code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
@@ -341,7 +344,8 @@ static bool check_string(tn_json *j, size_t *begin, size_t *close)
             return true;
         }
         if (c != '\\') {
-            tn_json_reject(j, TN_ERR_CORRUPT, "expected control characters in strings to be escaped but found 0x%02X",
+            tn_json_reject(j, TN_ERR_CORRUPT,
+                           "expected control characters in strings to be escaped but found 0x%02X",
                            (unsigned char)c);
             return false;
         }
@@ -468,7 +472,8 @@ static uint64_t take_integer(tn_json *j, uint64_t lowest, uint64_t highest, bool
     for (size_t i = *negative; i < n; i++) {
         uint64_t digit = (uint64_t)(number[i] - '0');
         if (value > limit / 10 || digit > limit - value * 10) {
-            tn_json_reject(j, TN_ERR_LIMIT, "expected an integer of 64 bits but found %.*s", shown(n), number);
+            tn_json_reject(j, TN_ERR_LIMIT, "expected an integer of 64 bits but found %.*s", shown(n),
+                           number);
             return 0;
         }
         value = value * 10 + digit;
@@ -681,7 +686,8 @@ void tn_json_put_f64(tn_buf *b, double value)
         b->bad = true;
         return;
     }
-    /* 15 digits show every decimal of up to 15 digits, and 17 every double; the smallest doubles have less. */
+    /* 15 digits show every decimal of up to 15 digits, and 17 every double; the smallest doubles have
+     * less. */
     char text[40];
     int digits = fabs(value) < DBL_MIN ? 1 : 15;
     do

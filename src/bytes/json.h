@@ -47,19 +47,24 @@ void tn_json_init(tn_json *j, const char *text, size_t n, tn_arena *arena);
 tn_json_type tn_json_peek(tn_json *j);
 
 static inline bool     tn_json_object(tn_json *j);              /* takes '{' */
-static inline bool     tn_json_key(tn_json *j, tn_text *key);   /* takes the next key and ':', or '}' and gives false */
+/* takes the next key and ':', or '}' and gives false */
+static inline bool     tn_json_key(tn_json *j, tn_text *key);
 static inline bool     tn_json_array(tn_json *j);               /* takes '[' */
 static inline bool     tn_json_item(tn_json *j);                /* true: an item follows; false: took ']' */
-static inline tn_text  tn_json_string(tn_json *j);              /* of the input, or of the arena if it had escapes */
-static inline uint64_t tn_json_u64(tn_json *j);                 /* an integer that fits; no '-', '.' or exponent */
+/* of the input, or of the arena if it had escapes */
+static inline tn_text  tn_json_string(tn_json *j);
+/* an integer that fits; no '-', '.' or exponent */
+static inline uint64_t tn_json_u64(tn_json *j);
 int64_t  tn_json_i64(tn_json *j);                   /* the same with '-', but no -0 */
-double   tn_json_f64(tn_json *j);                   /* any number; locale-independent, correctly rounded; too large fails */
+/* any number; locale-independent, correctly rounded; too large fails */
+double   tn_json_f64(tn_json *j);
 tn_text  tn_json_number(tn_json *j);                /* any number, as its text */
 bool     tn_json_bool(tn_json *j);
 void     tn_json_null(tn_json *j);
 void     tn_json_skip(tn_json *j);                  /* any value, fully checked */
 tn_text  tn_json_raw(tn_json *j);                   /* any value, fully checked, as its text */
-const char *tn_json_kept(tn_json *j);               /* a string without NUL, in the arena; NULL once the reader has failed */
+/* a string without NUL, in the arena; NULL once the reader has failed */
+const char *tn_json_kept(tn_json *j);
 bool     tn_json_done(tn_json *j);                  /* only white space is left; else fails */
 
 /* Fails the reader from outside (a duplicate key, say), at the current place. */
@@ -70,7 +75,8 @@ void tn_json_reject(tn_json *j, tn_status status, const char *format, ...);
 tn_status tn_json_fail(const tn_json *j, uint64_t offset, tn_error *err);
 
 /* Writing: pieces into a tn_buf; the caller puts the punctuation. */
-void tn_json_put_string(tn_buf *b, const char *text, size_t n);    /* quotes and escapes; UTF-8 stays as it is */
+/* quotes and escapes; UTF-8 stays as it is */
+void tn_json_put_string(tn_buf *b, const char *text, size_t n);
 void tn_json_put_f64(tn_buf *b, double value);      /* shortest digits that read back the same; finite only */
 
 /* Headers of 100,000 tensors are read through the functions below, so what is

@@ -10,7 +10,8 @@
 #include <openssl/crypto.h>
 #include <pthread.h>
 
-static const char *const names[TN_CRYPTO_DIGESTS] = { [TN_CRYPTO_SHA1] = "SHA1", [TN_CRYPTO_SHA256] = "SHA256" };
+static const char *const names[TN_CRYPTO_DIGESTS] = { [TN_CRYPTO_SHA1] = "SHA1",
+                                                      [TN_CRYPTO_SHA256] = "SHA256" };
 
 static struct fetched {
     OSSL_LIB_CTX *library;
@@ -19,7 +20,8 @@ static struct fetched {
 
 static pthread_mutex_t fetching = PTHREAD_MUTEX_INITIALIZER;
 
-/* A failure is not remembered: memory may be there the next time.  What is left of it goes with its context. */
+/* A failure is not remembered: memory may be there the next time.  What is left of it goes with its
+ * context. */
 static EVP_MD *fetch(tn_crypto_digest kind)
 {
     struct fetched *f = &digests[kind];
@@ -37,9 +39,10 @@ static EVP_MD *fetch(tn_crypto_digest kind)
 tn_status tn_crypto_begin(tn_crypto_digest kind, EVP_MD_CTX **context, tn_error *err)
 {
     EVP_MD *digest = fetch(kind);
-    if (!digest)                /* libcrypto calls a digest unsupported too where memory ran out on the way to it */
-        return tn_fail(err, TN_ERR_NOMEM, TN_NO_OFFSET, "libcrypto gives no %s: out of memory, or built without it",
-                       names[kind]);
+    if (!digest)                /* libcrypto calls a digest unsupported too where memory ran out on the way to
+                                 * it */
+        return tn_fail(err, TN_ERR_NOMEM, TN_NO_OFFSET,
+                       "libcrypto gives no %s: out of memory, or built without it", names[kind]);
     *context = EVP_MD_CTX_new();
     if (*context && EVP_DigestInit_ex2(*context, digest, NULL) == 1)
         return TN_OK;

@@ -16,7 +16,8 @@ typedef struct tn_scratch {
     uint8_t   *memory;
     bool       has_file;
     int        fd;
-    tn_source *source;          /* of all bytes, once they are there; a file is read, not mapped: it takes no memory */
+    tn_source *source;          /* of all bytes, once they are there; a file is read, not mapped: it takes no
+                                 * memory */
 } tn_scratch;
 
 /* Begins one of `size` bytes.  A scratch that was in use is emptied. */

@@ -66,8 +66,8 @@ static tn_status fail_exists(tn_error *err)
 static tn_status fail_range(tn_error *err, uint64_t offset, uint64_t n)
 {
     return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "cannot write %llu bytes at %llu: expected a file of at most %lld bytes", (unsigned long long)n,
-                   (unsigned long long)offset, (long long)INT64_MAX);
+                   "cannot write %llu bytes at %llu: expected a file of at most %lld bytes",
+                   (unsigned long long)n, (unsigned long long)offset, (long long)INT64_MAX);
 }
 
 /* ---- temporary names ---- */
@@ -173,7 +173,8 @@ static tn_status check_old(const struct stat *old, bool replace, tn_error *err)
     if (S_ISDIR(old->st_mode))
         return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a directory: expected a regular file or none");
     if (!S_ISREG(old->st_mode))
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a FIFO, socket or device: expected a regular file or none");
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+                       "is a FIFO, socket or device: expected a regular file or none");
     return replace ? TN_OK : fail_exists(err);
 }
 
@@ -482,13 +483,13 @@ static tn_status copy_open(copy *c, uint64_t n, uint64_t *shared, tn_error *err)
     return status ? status : copy_plain(c, n - before, err);
 }
 
-tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from, uint64_t n,
-                             uint64_t *shared, tn_error *err)
+tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from,
+                             uint64_t n, uint64_t *shared, tn_error *err)
 {
     uint64_t size = tn_source_size(source);
     if (from > size || n > size - from)
-        return tn_fail(err, TN_ERR_TRUNCATED, from, "expected %llu more bytes, found %llu", (unsigned long long)n,
-                       (unsigned long long)(from < size ? size - from : 0));
+        return tn_fail(err, TN_ERR_TRUNCATED, from, "expected %llu more bytes, found %llu",
+                       (unsigned long long)n, (unsigned long long)(from < size ? size - from : 0));
     if (!fits_file(offset, n))
         return fail_range(err, offset, n);
     copy c = { .sink = sink, .source = source, .to = offset, .from = from };
@@ -630,7 +631,8 @@ tn_status tn_sink_sync_folder(tn_sink *s, tn_error *err)
 {
     tell(s);
     if (tn_sync_fd(s->folder) != 0 && errno != EINVAL)
-        return tn_fail_errno(err, errno, "the new file is in its place, but its folder cannot be made durable");
+        return tn_fail_errno(err, errno,
+                             "the new file is in its place, but its folder cannot be made durable");
     return TN_OK;
 }
 

@@ -70,8 +70,8 @@ tn_status tn_sink_reserve(tn_sink *sink, uint64_t size, tn_error *err);
 /* Copies a range of a file-backed source without passing user space: shares
  * blocks where the file system can and both offsets allow it, else
  * copy_file_range, else read and write.  *shared grows by the bytes shared. */
-tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from, uint64_t n,
-                             uint64_t *shared, tn_error *err);
+tn_status tn_sink_copy_range(tn_sink *sink, uint64_t offset, const tn_source *source, uint64_t from,
+                             uint64_t n, uint64_t *shared, tn_error *err);
 
 /* The unnamed file, for reading back what was written; -1 for memory.  Not of a member of a set. */
 int tn_sink_fd(const tn_sink *sink);

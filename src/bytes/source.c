@@ -277,8 +277,8 @@ static bool inside(const tn_source *s, uint64_t offset, uint64_t n)
 
 static tn_status outside(const tn_source *s, uint64_t offset, uint64_t n, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_TRUNCATED, offset, "expected %llu more bytes, found %llu", (unsigned long long)n,
-                   (unsigned long long)(offset < s->size ? s->size - offset : 0));
+    return tn_fail(err, TN_ERR_TRUNCATED, offset, "expected %llu more bytes, found %llu",
+                   (unsigned long long)n, (unsigned long long)(offset < s->size ? s->size - offset : 0));
 }
 
 const uint8_t *tn_source_view(const tn_source *source, uint64_t offset, uint64_t n)
@@ -381,8 +381,8 @@ tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer,
     return tn_source_check_range(source, offset, n, err);
 }
 
-tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena, const uint8_t **bytes,
-                         tn_error *err)
+tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena,
+                         const uint8_t **bytes, tn_error *err)
 {
     if (!inside(source, offset, n))
         return outside(source, offset, n, err);
@@ -391,8 +391,8 @@ tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, t
     return copy ? tn_source_read(source, offset, copy, (size_t)n, err) : tn_fail_nomem(err);
 }
 
-tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer, const uint8_t **bytes,
-                        tn_error *err)
+tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,
+                        const uint8_t **bytes, tn_error *err)
 {
     *bytes = tn_source_view(source, offset, n);
     if (*bytes)

@@ -58,8 +58,8 @@ tn_status tn_source_read(const tn_source *source, uint64_t offset, void *buffer,
 /* A copy of the bytes in the arena.  What is parsed is read this way or by
  * tn_source_read(), never in place: others may write to a mapped file, and a
  * parser that looks twice must see the same bytes. */
-tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena, const uint8_t **bytes,
-                         tn_error *err);
+tn_status tn_source_copy(const tn_source *source, uint64_t offset, uint64_t n, tn_arena *arena,
+                         const uint8_t **bytes, tn_error *err);
 
 /* View if it can be had, else read into `buffer` (of n bytes). *bytes is where they are. */
 tn_status tn_source_get(const tn_source *source, uint64_t offset, size_t n, void *buffer,

@@ -253,7 +253,8 @@ bool tn_cbor_to_json(const void *item, size_t n, tn_buf *out)
     tn_cbor c;
     size_t before = out->size;
     tn_cbor_init(&c, item, n, &arena);
-    bool exact = decode_item(&c, out) && tn_cbor_done(&c) && !out->bad && comes_back(out, before, item, n, &arena);
+    bool exact =
+        decode_item(&c, out) && tn_cbor_done(&c) && !out->bad && comes_back(out, before, item, n, &arena);
     if (c.status == TN_ERR_NOMEM)
         out->bad = true;
     if (!exact)

@@ -8,7 +8,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static uint64_t budget = USUAL_BUDGET, taken;
-static uint64_t last_ticket, served;        /* who waits is served in order: small ones keep no large one out */
+/* who waits is served in order: small ones keep no large one out */
+static uint64_t last_ticket, served;
 
 void tn_set_window_memory(uint64_t bytes)
 {

@@ -24,13 +24,15 @@ static tn_status check_options(const tn_cast_options *o, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rounding mode of 0 to %d but found %d",
                        TN_ROUND_STOCHASTIC, (int)o->round);
     if ((unsigned)o->overflow > TN_OVERFLOW_ERROR)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an overflow mode of 0 to %d but found %d",
-                       TN_OVERFLOW_ERROR, (int)o->overflow);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected an overflow mode of 0 to %d but found %d", TN_OVERFLOW_ERROR,
+                       (int)o->overflow);
     if ((unsigned)o->nan > TN_NAN_ERROR)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
                        TN_NAN_ERROR, (int)o->nan);
     if (!isfinite(o->scale))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a finite scale but found %f", (double)o->scale);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a finite scale but found %f",
+                       (double)o->scale);
     return TN_OK;
 }
 
@@ -38,13 +40,15 @@ static tn_status check_pair(tn_dtype to, tn_dtype from, const tn_cast_options *o
 {
     const tn_dtype_info *t = tn_dtype_get(to), *f = tn_dtype_get(from);
     if (!t || !f)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a cast needs two known types but found one from %s to %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a cast needs two known types but found one from %s to %s",
                        f ? f->name : "an unknown type", t ? t->name : "an unknown type");
     tn_status status = check_options(o, err);
     if (status != TN_OK)
         return status;
     if (f->kind == TN_KIND_COMPLEX && t->kind != TN_KIND_COMPLEX && !o->drop_imaginary)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s to %s would lose the imaginary parts", f->name, t->name);
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s to %s would lose the imaginary parts", f->name,
+                       t->name);
     return TN_OK;
 }
 
@@ -82,7 +86,8 @@ static tn_number scaled(tn_number x, float scale)
     if (x.class != TN_NUMBER_NAN)
         y *= scale;
     memcpy(&bits, &y, sizeof bits);
-    if (x.class == TN_NUMBER_FINITE && isinf(y))        /* no infinity, but beyond the largest of every type */
+    /* no infinity, but beyond the largest of every type */
+    if (x.class == TN_NUMBER_FINITE && isinf(y))
         return (tn_number){ .negative = signbit(y), .significand = 1, .exponent = 2000 };
     return tn_number_decode(f32, bits);
 }
@@ -170,7 +175,8 @@ static void choose_route(tn_cast_plan *plan, const tn_kernels *k, const tn_cast_
     bool plain = !plan->args.has_scale && (o->nan == TN_NAN_KEEP || !tn_dtype_has_nan(plan->from)) &&
                  (o->overflow != TN_OVERFLOW_SATURATE || !tn_dtype_has_infinity(plan->from));
     /* A product that is infinite in float32 looks like an infinity to a kernel. */
-    bool watched = plan->args.has_scale && plan->refused & TN_ENCODED_OVERFLOW && tn_dtype_has_infinity(plan->to);
+    bool watched =
+        plan->args.has_scale && plan->refused & TN_ENCODED_OVERFLOW && tn_dtype_has_infinity(plan->to);
 
     plan->route = TN_ROUTE_COPY;
     if (plain && plan->to == plan->from)
@@ -179,7 +185,8 @@ static void choose_route(tn_cast_plan *plan, const tn_kernels *k, const tn_cast_
         return;
     if (o->round == TN_ROUND_EVEN && !watched && choose_rounding(plan, k))
         return;
-    plan->route = plan->from->bits <= 8 && o->round != TN_ROUND_STOCHASTIC ? TN_ROUTE_TABLE : TN_ROUTE_DEFINITION;
+    plan->route =
+        plan->from->bits <= 8 && o->round != TN_ROUND_STOCHASTIC ? TN_ROUTE_TABLE : TN_ROUTE_DEFINITION;
     for (unsigned code = 0; plan->route == TN_ROUTE_TABLE && code < 1u << plan->from->bits; code++) {
         unsigned flags = 0;
         plan->table[code] = define(plan, code, 0, &flags);
@@ -275,7 +282,8 @@ static void clear_unused_bits(uint8_t *dst, size_t n, unsigned bits)
         dst[tn_dense_bytes(n, bits) - 1] &= (uint8_t)((1u << used) - 1);
 }
 
-static unsigned cast_by_code(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
+static unsigned cast_by_code(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                             uint64_t index)
 {
     uint64_t codes[CODES];
     unsigned flags = 0, to = plan->to->bits, from = plan->from->bits;
@@ -298,7 +306,8 @@ static void copy_codes(uint8_t *dst, const uint8_t *src, size_t n, unsigned bits
     clear_unused_bits(dst, n, bits);
 }
 
-static unsigned cast_real(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
+static unsigned cast_real(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                          uint64_t index)
 {
     switch (plan->route) {
     case TN_ROUTE_COPY:
@@ -331,7 +340,8 @@ static void add_imaginary_parts(uint8_t *dst, const uint8_t *src, size_t n, size
 }
 
 /* At most BLOCK elements. */
-static unsigned cast_staged(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t index)
+static unsigned cast_staged(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                            uint64_t index)
 {
     uint8_t host[BLOCK * MAX_ELEMENT], half[BLOCK * MAX_ELEMENT / 2];
     unsigned flags;
@@ -363,7 +373,8 @@ static unsigned cast_any(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *
     unsigned to = tn_dtype_get(plan->to_dtype)->bits, from = tn_dtype_get(plan->from_dtype)->bits, flags = 0;
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t count = n - i < BLOCK ? n - i : BLOCK;
-        flags |= cast_staged(plan, dst + tn_dense_offset(i, to), src + tn_dense_offset(i, from), count, index + i);
+        flags |=
+            cast_staged(plan, dst + tn_dense_offset(i, to), src + tn_dense_offset(i, from), count, index + i);
     }
     return flags;
 }
@@ -371,8 +382,8 @@ static unsigned cast_any(const tn_cast_plan *plan, uint8_t *dst, const uint8_t *
 /* --- what was refused ------------------------------------------------------ */
 
 /* Element `i` in host order at the start of `element`, the number that was to be encoded, and its flags. */
-static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, uint64_t index, uint8_t *element,
-                        tn_number *x)
+static unsigned look_at(const tn_cast_plan *plan, const uint8_t *src, size_t i, uint64_t index,
+                        uint8_t *element, tn_number *x)
 {
     const tn_dtype_info *whole = tn_dtype_get(plan->from_dtype);
     unsigned bits = plan->from->bits, flags = 0;
@@ -412,20 +423,22 @@ static void write_value(char *text, size_t cap, tn_dtype dtype, const void *elem
     tn_value_format(text, cap, short_float ? TN_FLOAT32 : dtype, tn_value_get(dtype, element, 0));
 }
 
-static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_number x, unsigned flags, const char *where,
-                        tn_error *err)
+static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_number x, unsigned flags,
+                        const char *where, tn_error *err)
 {
     char value[100], limit[100], scale[100] = "";
     uint8_t code[8];
     bool zero = x.class == TN_NUMBER_FINITE && x.significand == 0;
     bool below = plan->to->specials == TN_SPECIALS_E8M0 && (x.negative || zero);
     /* Products are float32's. */
-    const tn_dtype_info *left = plan->args.has_scale && plan->to->dtype == TN_FLOAT64 ? tn_dtype_get(TN_FLOAT32) : plan->to;
+    const tn_dtype_info *left =
+        plan->args.has_scale && plan->to->dtype == TN_FLOAT64 ? tn_dtype_get(TN_FLOAT32) : plan->to;
     write_value(value, sizeof value, plan->from_dtype, element);
     if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, which the NaN mode refuses", where, value);
     if (flags & TN_ENCODED_NAN)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, and %s has no NaN (--nan zero makes it 0)", where, value, plan->to_name);
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, and %s has no NaN (--nan zero makes it 0)",
+                       where, value, plan->to_name);
     if (plan->args.has_scale)
         snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
     tn_code_put(code, 0, left->bits < 8 ? 8 : left->bits, tn_dtype_limit(left, x.negative || below));
@@ -435,8 +448,8 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
                    below ? "smallest" : x.negative ? "lowest" : "largest", limit);
 }
 
-static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t n, uint64_t first, uint32_t rank,
-                              const int64_t *shape, tn_error *err)
+static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t n, uint64_t first,
+                              uint32_t rank, const int64_t *shape, tn_error *err)
 {
     uint8_t element[MAX_ELEMENT];
     tn_number x = { 0 };
@@ -448,8 +461,8 @@ static tn_status refuse_first(const tn_cast_plan *plan, const void *src, size_t 
             return refuse(plan, element, x, flags, where, err);
         }
     }
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "a kernel refused an element of %s that the definition allows",
-                   plan->from->name);
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                   "a kernel refused an element of %s that the definition allows", plan->from->name);
 }
 
 tn_status tn_cast_block(const tn_cast_plan *plan, void *dst, const void *src, size_t n, uint64_t first,

@@ -10,7 +10,8 @@
 typedef enum tn_cast_route {
     TN_ROUTE_COPY,              /* same type, and the options change no code of it */
     TN_ROUTE_KERNEL,            /* one kernel */
-    TN_ROUTE_FLOAT32,           /* two kernels, with float32 in between: loses nothing before the one rounding */
+    TN_ROUTE_FLOAT32,           /* two kernels, with float32 in between: loses nothing before the one
+                                 * rounding */
     TN_ROUTE_TABLE,             /* a code of at most 8 bits looks its result up */
     TN_ROUTE_DEFINITION
 } tn_cast_route;
@@ -40,8 +41,8 @@ typedef struct tn_cast_plan {
     uint8_t        table_flags[256];
 } tn_cast_plan;
 
-/* The byte where element `i` of a dense array begins, and the bytes that n take.  Packed ones begin on a byte only if
- * i is a multiple of 8. */
+/* The byte where element `i` of a dense array begins, and the bytes that n take.  Packed ones begin on a byte
+ * only if i is a multiple of 8. */
 static inline size_t tn_dense_offset(uint64_t i, unsigned bits)
 {
     return (size_t)tn_packed_byte(i, bits);

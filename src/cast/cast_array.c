@@ -11,7 +11,8 @@
 #include "tensor/array.h"
 
 enum {
-    BLOCK = 1024,               /* elements gathered at a time; a multiple of 8, so that packed types are cut on a byte */
+    BLOCK = 1024,               /* elements gathered at a time; a multiple of 8, so that packed types are cut
+                                 * on a byte */
     CHUNK = 64 * BLOCK,         /* elements a thread takes at a time */
     STREAM_BYTES = 4 << 20,     /* an output of this size does not stay in the cache */
     MAX_ELEMENT = 16
@@ -97,14 +98,16 @@ static void advance(const layout *l, place *p, size_t run)
     }
 }
 
-static inline void copy_elements(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step, size_t n,
-                                 size_t size)
+static inline void copy_elements(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step,
+                                 size_t n, size_t size)
 {
     for (size_t i = 0; i < n; i++)
-        memcpy(dst + (int64_t)i * dst_step * (int64_t)size, src + (int64_t)i * src_step * (int64_t)size, size);
+        memcpy(dst + (int64_t)i * dst_step * (int64_t)size, src + (int64_t)i * src_step * (int64_t)size,
+               size);
 }
 
-static void copy_run(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step, size_t n, size_t size)
+static void copy_run(uint8_t *dst, int64_t dst_step, const uint8_t *src, int64_t src_step, size_t n,
+                     size_t size)
 {
     switch (size) {             /* a loop each: the size is a constant inside */
     case 1:  copy_elements(dst, dst_step, src, src_step, n, 1); break;
@@ -187,7 +190,8 @@ static tn_status run(job *j, unsigned jobs, tn_error *err)
 {
     if (j->in_place && j->to.bits != j->from.bits)
         jobs = 1;               /* a narrower output covers input that another thread still needs */
-    return tn_pool_once(jobs, (j->count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = j }, err);
+    return tn_pool_once(jobs, (j->count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = j },
+                        err);
 }
 
 /* --- arguments --------------------------------------------------------------- */
@@ -197,19 +201,23 @@ static tn_status check_layouts(const job *j, tn_error *err)
     const layout *both[] = { &j->to, &j->from };
     for (unsigned k = 0; k < 2; k++)
         if (both[k]->bits < 8 && !is_dense(both[k]))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "elements of %u bits must be dense", both[k]->bits);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "elements of %u bits must be dense",
+                           both[k]->bits);
     for (uint32_t i = 0; i < j->to.rank; i++)
         if (j->to.stride[i] == 0)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "the destination has a stride of 0: %" PRId64 " elements in one place", j->to.shape[i]);
+                           "the destination has a stride of 0: %" PRId64 " elements in one place",
+                           j->to.shape[i]);
     if (j->in_place && (!is_dense(&j->to) || !is_dense(&j->from) || j->to.bits > j->from.bits))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a cast in place needs dense arrays and an element no wider "
-                       "than the source's %u bits but found %u", j->from.bits, j->to.bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a cast in place needs dense arrays and an element no wider "
+                       "than the source's %u bits but found %u",
+                       j->from.bits, j->to.bits);
     return TN_OK;
 }
 
-tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data, tn_byte_order order,
-                  const tn_cast_options *options, tn_error *err)
+tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
+                  tn_byte_order order, const tn_cast_options *options, tn_error *err)
 {
     tn_cast_options own = { 0 };
     tn_take_options(&own, sizeof own, options);
@@ -225,9 +233,11 @@ tn_status tn_cast(const tn_array *dst, void *dst_data, const tn_array *src, cons
     if (status != TN_OK || count == 0)
         return status;
     if (!dst_data || !src_data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data", dst_data ? "source" : "destination");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data",
+                       dst_data ? "source" : "destination");
     job j = {
-        .plan = &plan, .to = layout_of(dst), .from = layout_of(src), .dst = dst_data, .src = src_data, .count = count,
+        .plan = &plan, .to = layout_of(dst), .from = layout_of(src), .dst = dst_data, .src = src_data,
+        .count = count,
         .rank = src->rank, .shape = src->shape, .in_place = dst_data == src_data,
     };
     status = check_layouts(&j, err);

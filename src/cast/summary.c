@@ -106,7 +106,8 @@ static tn_statistics figures_of_codes(const tn_span *s)
     double sum = 0, spread = 0;
     for (unsigned code = 0; code < 1u << s->type->bits; code++)
         if (s->codes[code])
-            sum += add_value(&f, value_of(s->type, &(uint8_t){ (uint8_t)code }, 0), s->codes[code], s->tally.smallest_normal);
+            sum += add_value(&f, value_of(s->type, &(uint8_t){ (uint8_t)code }, 0), s->codes[code],
+                             s->tally.smallest_normal);
     if (!f.finite)
         return f;
     f.mean = sum / (double)f.finite;
@@ -157,7 +158,9 @@ static void tally_as_floats(tn_span *s, const uint8_t *elements, size_t n)
     float block[TN_TALLY_BLOCK];
     tn_dtype dtype = s->type->dtype;
     size_t width = s->type->bits / 8;
-    tn_tally_block_fn direct = dtype == TN_BFLOAT16 ? s->tally_with->bf16 : dtype == TN_FLOAT16 ? s->tally_with->f16 : NULL;
+    tn_tally_block_fn direct = dtype == TN_BFLOAT16  ? s->tally_with->bf16
+                               : dtype == TN_FLOAT16 ? s->tally_with->f16
+                                                     : NULL;
     for (size_t i = 0; i < n; i += TN_TALLY_BLOCK) {
         size_t size = n - i < TN_TALLY_BLOCK ? n - i : TN_TALLY_BLOCK;
         if (direct && size == TN_TALLY_BLOCK && s->tally.begun) {

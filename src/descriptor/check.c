@@ -49,7 +49,8 @@ tn_phrase tn_item_path(const char *list, size_t i)
 tn_phrase tn_dimension_phrase(const tn_descriptor *d, uint32_t i)
 {
     tn_phrase p;
-    if (d->layout && tn_layout_check(d->layout, d->rank, NULL) == TN_OK && d->layout[i] != '1')    /* which reads as a number */
+    /* which reads as a number */
+    if (d->layout && tn_layout_check(d->layout, d->rank, NULL) == TN_OK && d->layout[i] != '1')
         snprintf(p.text, sizeof p.text, "dimension %c", d->layout[i]);
     else
         snprintf(p.text, sizeof p.text, "dimension %u", i);
@@ -87,7 +88,8 @@ static void check_version(tn_checker *c)
 static bool is_uuid(const char *text)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-    for (size_t i = 0; i < sizeof form; i++)        /* the NUL is compared too, and nothing is read beyond it */
+    /* the NUL is compared too, and nothing is read beyond it */
+    for (size_t i = 0; i < sizeof form; i++)
         if (form[i] == 'x' ? tn_hex_digit(text[i]) < 0 : text[i] != form[i])
             return false;
     return true;
@@ -113,8 +115,10 @@ static void check_type(tn_checker *c)
     if (c->fragment)
         return;
     if (!c->type)
-        tn_find_wrong(c, path, "expected one of the specification's 17 types, or another after \"tenon:\", but found %s",
-                      quote(name).text);
+        tn_find_wrong(
+            c, path,
+            "expected one of the specification's 17 types, or another after \"tenon:\", but found %s",
+            quote(name).text);
     else if (!c->type->wia || (d->base_type && strcmp(d->base_type, c->type->wia) != 0))
         (c->options.strict ? tn_find_wrong : tn_find_remark)(
             c, path, "expected one of the specification's 17 types but found %s", quote(name).text);
@@ -124,7 +128,8 @@ static void check_type(tn_checker *c)
 static void check_gradient(tn_checker *c)
 {
     tn_wide low, high;
-    if (c->d->requires_grad && c->d->quantization.scheme == TN_QUANT_NONE && tn_integer_codes(c->type, &low, &high))
+    if (c->d->requires_grad && c->d->quantization.scheme == TN_QUANT_NONE &&
+        tn_integer_codes(c->type, &low, &high))
         tn_find_remark(c, "properties.requires_grad", "expected false for %s but found true", c->type->name);
 }
 
@@ -150,7 +155,8 @@ static tn_status check(const tn_descriptor *d, const tn_check_options *options, 
                      .fragment = tn_descriptor_is_fragment(d), .opened = opened };
     tn_take_options(&c.options, sizeof c.options, options);
     if (d->rank > TN_MAX_RANK) {
-        tn_find_wrong(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK, d->rank);
+        tn_find_wrong(&c, "shape.dimensions", "expected at most %d dimensions but found %u", TN_MAX_RANK,
+                      d->rank);
         *wrong = c.wrong;
         return TN_OK;           /* nothing else can be said of them */
     }

@@ -31,7 +31,8 @@ tn_phrase tn_dimension_phrase(const tn_descriptor *d, uint32_t i);
 /* The codes of an integer type; false for any other, and for NULL. */
 bool tn_integer_codes(const tn_dtype_info *type, tn_wide *low, tn_wide *high);
 
-void tn_check_shape(tn_checker *c);         /* dimensions, layout, symbols, constraints, physical shape, padding */
+/* dimensions, layout, symbols, constraints, physical shape, padding */
+void tn_check_shape(tn_checker *c);
 void tn_check_memory(tn_checker *c);        /* strides, offset, total, alignment, is_contiguous */
 void tn_check_quantization(tn_checker *c);
 void tn_check_sharing(tn_checker *c);       /* device, handle, mapping, zero_copy_compatible */

@@ -18,11 +18,13 @@ static tn_phrase dense_phrase(const tn_descriptor *d, uint32_t i)
     tn_phrase p;
     bool letters = d->layout && tn_layout_check(d->layout, d->rank, NULL) == TN_OK;
     size_t room = sizeof p.text;
-    size_t used = (size_t)snprintf(p.text, room, "a dense %s%stensor", letters ? d->layout : "", letters ? " " : "");
+    size_t used =
+        (size_t)snprintf(p.text, room, "a dense %s%stensor", letters ? d->layout : "", letters ? " " : "");
     const char *by = tn_descriptor_has_symbols(d) ? " x " : "x";
     for (uint32_t k = i + 1; k < d->rank && used < room; k++) {
         tn_extent e = tn_physical_extent(d, k);
-        used += (size_t)snprintf(p.text + used, room - used, "%s%s", k == i + 1 ? " of " : by, tn_extent_phrase(&e).text);
+        used += (size_t)snprintf(p.text + used, room - used, "%s%s", k == i + 1 ? " of " : by,
+                                 tn_extent_phrase(&e).text);
     }
     if (used >= room)
         memcpy(p.text + room - 4, "...", 4);
@@ -86,7 +88,8 @@ static int by_step(const void *a, const void *b)
                               : (x->dimension > y->dimension) - (x->dimension < y->dimension);
 }
 
-/* The directions with more than one element, but for those with stride 0; false when a number is not known. */
+/* The directions with more than one element, but for those with stride 0; false when a number is not
+ * known. */
 static bool directions(const tn_checker *c, direction *all, uint32_t *n)
 {
     const tn_descriptor *d = c->d;
@@ -97,13 +100,14 @@ static bool directions(const tn_checker *c, direction *all, uint32_t *n)
             return false;
         tn_wide stride = d->strides[i].factor;
         if (e.value > 1 && stride != 0)
-            all[(*n)++] = (direction){ .dimension = i, .step = stride < 0 ? -stride : stride, .steps = e.value - 1 };
+            all[(*n)++] = (direction){ .dimension = i, .step = stride < 0 ? -stride : stride,
+                                       .steps = e.value - 1 };
     }
     return true;
 }
 
-/* Two indices with the same place: a broadcast when it is meant, a mistake in a buffer that is written to.  Strides that
- * is_contiguous contradicts are reported there. */
+/* Two indices with the same place: a broadcast when it is meant, a mistake in a buffer that is written to.
+ * Strides that is_contiguous contradicts are reported there. */
 static void check_overlap(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -113,7 +117,8 @@ static void check_overlap(tn_checker *c)
         tn_extent e = tn_physical_extent(d, i);
         tn_range range = tn_extent_range(&c->symbols, &e);
         if (d->strides[i].factor == 0 && (range.unbounded || range.high > 1))
-            tn_find_remark(c, tn_item_path("memory.strides", i).text, "elements of %s lie on each other: stride 0, extent %s",
+            tn_find_remark(c, tn_item_path("memory.strides", i).text,
+                           "elements of %s lie on each other: stride 0, extent %s",
                            tn_dimension_phrase(d, i).text, tn_extent_phrase(&e).text);
     }
     if (!directions(c, all, &n))
@@ -123,7 +128,8 @@ static void check_overlap(tn_checker *c)
     for (uint32_t i = 0; i < n; i++) {
         if (all[i].step < span)
             tn_find_remark(c, tn_item_path("memory.strides", all[i].dimension).text,
-                           "elements may lie on each other: stride %s, but dimensions of smaller stride span %s elements",
+                           "elements may lie on each other: stride %s, but dimensions of smaller stride span "
+                           "%s elements",
                            tn_wide_phrase(all[i].step).text, tn_wide_phrase(span).text);
         span += tn_wide_mul(all[i].step, all[i].steps);
     }
@@ -131,17 +137,20 @@ static void check_overlap(tn_checker *c)
 
 /* ---- offset, size ---- */
 
-/* base_offset counts elements, so the offset is a whole number of them; those narrower than a byte begin on any byte. */
+/* base_offset counts elements, so the offset is a whole number of them; those narrower than a byte begin on
+ * any byte. */
 static void check_offset(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
     unsigned width = c->type ? c->type->bits / 8u : 0;
     if (width > 1 && d->offset_bytes % width != 0)
-        tn_find_wrong(c, "memory.offset_bytes", "expected a multiple of %u, the size of %s, but found %" PRIu64, width,
+        tn_find_wrong(c, "memory.offset_bytes",
+                      "expected a multiple of %u, the size of %s, but found %" PRIu64, width,
                       c->type->wia ? c->type->wia : c->type->name, d->offset_bytes);
     if (tn_is_power_of_two(d->alignment) && d->offset_bytes % d->alignment != 0)
-        tn_find_wrong(c, "memory.offset_bytes", "expected a multiple of the alignment %" PRIu64 " but found %" PRIu64,
-                      d->alignment, d->offset_bytes);
+        tn_find_wrong(c, "memory.offset_bytes",
+                      "expected a multiple of the alignment %" PRIu64 " but found %" PRIu64, d->alignment,
+                      d->offset_bytes);
 }
 
 /* At least 64 bytes, 256 recommended. */
@@ -165,7 +174,8 @@ static void check_slack(tn_checker *c, tn_wide needed)
     uint64_t unit = tn_is_power_of_two(d->alignment) ? d->alignment : 1;
     tn_wide rounded = (needed + unit - 1) / unit * unit;
     if (d->offset_bytes == 0 && !d->strides && c->symbols.count == 0 && d->total_bytes > rounded)
-        tn_find_remark(c, "memory.total_bytes", "expected %s, where the last element ends, but found %" PRIu64,
+        tn_find_remark(c, "memory.total_bytes",
+                       "expected %s, where the last element ends, but found %" PRIu64,
                        tn_wide_phrase(needed).text, d->total_bytes);
 }
 
@@ -194,13 +204,15 @@ static void check_inside(tn_checker *c)
     }
     tn_wide needed = (reach.high + 7) / 8;
     if (reach.low < 0)
-        tn_find_wrong(c, "memory.strides", "expected every element at byte 0 or after it but the first is at byte %s",
+        tn_find_wrong(c, "memory.strides",
+                      "expected every element at byte 0 or after it but the first is at byte %s",
                       tn_wide_phrase((reach.low - 7) / 8).text);
     if (d->has_total && needed > d->total_bytes)
         tn_find_wrong(c, "memory.total_bytes", "expected %s, where the last element ends, but found %" PRIu64,
                       least_phrase(needed).text, d->total_bytes);
     else if (needed > UINT64_MAX)
-        tn_find_wrong(c, "shape.dimensions", "expected a tensor of less than 2^64 bytes but found one of more");
+        tn_find_wrong(c, "shape.dimensions",
+                      "expected a tensor of less than 2^64 bytes but found one of more");
     else if (d->has_total)
         check_slack(c, needed);
 }

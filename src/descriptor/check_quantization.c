@@ -103,8 +103,9 @@ static void check_zero_points(tn_checker *c)
     bool known = tn_integer_codes(c->type, &low, &high);
     if (!q->zero_points) {
         if (!is_symmetric(q->scheme))
-            tn_find_remark(c, numbers_path(c, "zero_point").text,
-                           "expected zero points for an asymmetric scheme but found none: they are taken as 0");
+            tn_find_remark(
+                c, numbers_path(c, "zero_point").text,
+                "expected zero points for an asymmetric scheme but found none: they are taken as 0");
         return;
     }
     check_count(c, "zero_point", q->nzero_points);
@@ -129,8 +130,8 @@ static void check_range(tn_checker *c)
     for (size_t i = 0; i < 2 && known; i++)
         if (q->range[i] < low || q->range[i] > high)
             tn_find_wrong(c, tn_item_path(path.text, i).text,
-                          "expected a code of %s, %s to %s, but found %" PRId64, c->type->name, tn_wide_phrase(low).text,
-                          tn_wide_phrase(high).text, q->range[i]);
+                          "expected a code of %s, %s to %s, but found %" PRId64, c->type->name,
+                          tn_wide_phrase(low).text, tn_wide_phrase(high).text, q->range[i]);
     if (q->range[0] >= q->range[1])
         tn_find_wrong(c, path.text, "expected the lower code first but found %" PRId64 " and %" PRId64,
                       q->range[0], q->range[1]);

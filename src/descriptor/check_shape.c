@@ -18,7 +18,8 @@ static void check_dimensions(tn_checker *c)
         const tn_extent *e = &c->d->dimensions[i];
         tn_phrase path = tn_item_path("shape.dimensions", i);
         if (e->symbol && !tn_is_symbol(e->symbol))
-            tn_find_wrong(c, path.text, "expected a symbol of letters, digits and _ but found %s", tn_quote_z(e->symbol).text);
+            tn_find_wrong(c, path.text, "expected a symbol of letters, digits and _ but found %s",
+                          tn_quote_z(e->symbol).text);
         if (!e->symbol && e->value < 0)
             tn_find_wrong(c, path.text, "expected an extent not below 0 but found %" PRId64, e->value);
     }
@@ -29,8 +30,9 @@ static void check_one(tn_checker *c, uint32_t i)
 {
     const tn_extent *e = &c->d->dimensions[i];
     if (e->symbol || e->value != 1)
-        tn_find_wrong(c, tn_item_path("shape.dimensions", i).text, "expected 1, as layout %s has it, but found %s",
-                      tn_quote_z(c->d->layout).text, tn_extent_phrase(e).text);
+        tn_find_wrong(c, tn_item_path("shape.dimensions", i).text,
+                      "expected 1, as layout %s has it, but found %s", tn_quote_z(c->d->layout).text,
+                      tn_extent_phrase(e).text);
 }
 
 static bool is_named_layout(const char *layout)
@@ -38,8 +40,8 @@ static bool is_named_layout(const char *layout)
     return strcmp(layout, "NCHW") == 0 || strcmp(layout, "NHWC") == 0 || strcmp(layout, "CHWN") == 0;
 }
 
-/* A letter a dimension, no letter twice.  Images and volumes (ranks 3 to 5) should say what their dimensions are; the
- * specification's own example of a sequence has three and does not. */
+/* A letter a dimension, no letter twice.  Images and volumes (ranks 3 to 5) should say what their dimensions
+ * are; the specification's own example of a sequence has three and does not. */
 static void check_layout(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -52,7 +54,8 @@ static void check_layout(tn_checker *c)
         tn_find_wrong(c, "shape.layout", "expected NCHW, NHWC or CHWN, as in the specification, but found %s",
                       tn_quote_z(d->layout).text);
     if (!d->layout && d->rank >= 3 && d->rank <= 5 && !c->fragment)
-        tn_find_remark(c, "shape.layout", "expected %u letters for %u dimensions but found none", d->rank, d->rank);
+        tn_find_remark(c, "shape.layout", "expected %u letters for %u dimensions but found none", d->rank,
+                       d->rank);
 }
 
 /* ---- symbols ---- */
@@ -95,18 +98,21 @@ static void check_constraint(tn_checker *c, const tn_constraint *k)
     int64_t low, high;
     size_t before = c->wrong;
     if (!tn_symbols_find(&c->symbols, k->symbol))
-        tn_find_wrong(c, constraint_path(k->symbol, "").text, "expected a symbol of dimensions or strides but found %s",
-                      tn_quote_z(k->symbol).text);
+        tn_find_wrong(c, constraint_path(k->symbol, "").text,
+                      "expected a symbol of dimensions or strides but found %s", tn_quote_z(k->symbol).text);
     if (k->min < 0)
-        tn_find_wrong(c, constraint_path(k->symbol, ".min").text, "expected a number not below 0 but found %" PRId64, k->min);
+        tn_find_wrong(c, constraint_path(k->symbol, ".min").text,
+                      "expected a number not below 0 but found %" PRId64, k->min);
     if (k->multiple_of < 1)
         tn_find_wrong(c, constraint_path(k->symbol, ".multiple_of").text,
                       "expected a number not below 1 but found %" PRId64, k->multiple_of);
     if (k->max < k->min)
         tn_find_wrong(c, constraint_path(k->symbol, ".max").text,
-                      "expected a number not below the min of %" PRId64 " but found %" PRId64, k->min, k->max);
+                      "expected a number not below the min of %" PRId64 " but found %" PRId64, k->min,
+                      k->max);
     if (c->wrong == before && !tn_constraint_bounds(k, &low, &high))
-        tn_find_wrong(c, constraint_path(k->symbol, "").text, "expected %s but there is none", tn_constraint_phrase(k).text);
+        tn_find_wrong(c, constraint_path(k->symbol, "").text, "expected %s but there is none",
+                      tn_constraint_phrase(k).text);
 }
 
 /* ---- padding ---- */
@@ -139,11 +145,12 @@ static void check_padded(tn_checker *c, uint32_t i)
     int64_t added = physical - e->value;
     if (p->values && p->values[i] != added)
         tn_find_wrong(c, tn_item_path("padding.values", i).text,
-                      "expected %" PRId64 " from %" PRId64 " to the physical %" PRId64 " but found %" PRId64, added, e->value,
-                      physical, p->values[i]);
+                      "expected %" PRId64 " from %" PRId64 " to the physical %" PRId64 " but found %" PRId64,
+                      added, e->value, physical, p->values[i]);
     if (p->dims && p->dims[i] != (added > 0))
-        tn_find_wrong(c, tn_item_path("padding.dims", i).text, "expected %s for %" PRId64 " added elements but found %s",
-                      added ? "true" : "false", added, p->dims[i] ? "true" : "false");
+        tn_find_wrong(c, tn_item_path("padding.dims", i).text,
+                      "expected %s for %" PRId64 " added elements but found %s", added ? "true" : "false",
+                      added, p->dims[i] ? "true" : "false");
 }
 
 /* What fills the padding of integers is one of their codes. */
@@ -153,7 +160,8 @@ static void check_fill(tn_checker *c)
     tn_wide low, high;
     if (!tn_integer_codes(c->type, &low, &high))
         return;
-    if (!(fill >= (double)low && fill < (double)(high + 1) && fill == floor(fill)))     /* both powers of 2: exact */
+    /* both powers of 2: exact */
+    if (!(fill >= (double)low && fill < (double)(high + 1) && fill == floor(fill)))
         tn_find_wrong(c, "padding.fill", "expected a code of %s, %s to %s, but found %.17g", c->type->name,
                       tn_wide_phrase(low).text, tn_wide_phrase(high).text, fill);
 }
@@ -166,10 +174,12 @@ static void check_mode(tn_checker *c)
         tn_find_remark(c, "padding.mode", "expected zero_fill or value_fill but found none");
     } else if (strcmp(p->mode, "value_fill") == 0) {
         if (c->options.strict)
-            tn_find_wrong(c, "padding.mode", "expected the specification's zero_fill but found \"value_fill\"");
+            tn_find_wrong(c, "padding.mode",
+                          "expected the specification's zero_fill but found \"value_fill\"");
         check_fill(c);
     } else if (strcmp(p->mode, "zero_fill") != 0) {
-        tn_find_wrong(c, "padding.mode", "expected zero_fill or value_fill but found %s", tn_quote_z(p->mode).text);
+        tn_find_wrong(c, "padding.mode", "expected zero_fill or value_fill but found %s",
+                      tn_quote_z(p->mode).text);
     } else if (p->fill != 0) {
         tn_find_wrong(c, "padding.fill", "expected 0 for zero_fill but found %.17g", p->fill);
     }

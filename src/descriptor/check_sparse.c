@@ -141,7 +141,8 @@ static bool check_pointers(tn_checker *c)
         tn_find_wrong(c, "row_pointers[0]", "expected 0 but found %" PRId64, s->pointers[0]);
     for (size_t i = 1; i < s->npointers; i++)
         if (s->pointers[i] < s->pointers[i - 1])
-            tn_find_wrong(c, tn_item_path("row_pointers", i).text, "expected at least the %" PRId64 " before it but found %" PRId64,
+            tn_find_wrong(c, tn_item_path("row_pointers", i).text,
+                          "expected at least the %" PRId64 " before it but found %" PRId64,
                           s->pointers[i - 1], s->pointers[i]);
     int64_t last = s->pointers[s->npointers - 1];
     if (s->indices && (last < 0 || (uint64_t)last != s->nindices))
@@ -158,8 +159,8 @@ static void check_columns(tn_checker *c)
         tn_find_wrong(c, "column_indices", "expected an array but found none");
     for (size_t i = 0; i < s->nindices && s->rank == 2; i++)
         if (is_outside(s, s->indices[i], 1, &end))
-            tn_find_wrong(c, tn_item_path("column_indices", i).text, "expected a column in [0, %" PRId64 ") but found %" PRId64,
-                          end, s->indices[i]);
+            tn_find_wrong(c, tn_item_path("column_indices", i).text,
+                          "expected a column in [0, %" PRId64 ") but found %" PRId64, end, s->indices[i]);
 }
 
 /* A column twice in one row. */
@@ -172,7 +173,8 @@ static tn_status check_csr_rows(tn_checker *c, tn_error *err)
     for (size_t i = 0; i < s->nindices; i++)
         columns[i] = (row){ s->indices + i, i, 1 };
     for (size_t i = 1; i < s->npointers; i++)
-        report_twice(c, "column_indices", columns + s->pointers[i - 1], (size_t)(s->pointers[i] - s->pointers[i - 1]));
+        report_twice(c, "column_indices", columns + s->pointers[i - 1],
+                     (size_t)(s->pointers[i] - s->pointers[i - 1]));
     free(columns);
     return TN_OK;
 }
@@ -183,7 +185,8 @@ static tn_status check_csr(tn_checker *c, tn_error *err)
     if (s->rank != 2)
         tn_find_wrong(c, "shape", "expected two dimensions for CSR but found %u", s->rank);
     if (s->has_nnz && s->indices && (s->nnz < 0 || (uint64_t)s->nnz != s->nindices))
-        tn_find_wrong(c, "nnz", "expected %zu, the number of column_indices, but found %" PRId64, s->nindices, s->nnz);
+        tn_find_wrong(c, "nnz", "expected %zu, the number of column_indices, but found %" PRId64, s->nindices,
+                      s->nnz);
     bool walkable = check_pointers(c);
     check_columns(c);
     check_values(c, s->nindices);

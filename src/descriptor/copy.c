@@ -89,7 +89,8 @@ tn_status tn_descriptor_copy(tn_descriptor *dst, const tn_descriptor *src, tn_ar
     d.constraints = copy_constraints(&c, src->constraints, src->nconstraints);
     d.base_type = copy_text(&c, src->base_type);
     d.quantization.scales = copy(&c, src->quantization.scales, src->quantization.nscales, sizeof(double));
-    d.quantization.zero_points = copy(&c, src->quantization.zero_points, src->quantization.nzero_points, sizeof(int64_t));
+    d.quantization.zero_points =
+        copy(&c, src->quantization.zero_points, src->quantization.nzero_points, sizeof(int64_t));
     d.strides = copy_products(&c, src->strides, src->rank);
     d.metadata = copy_text(&c, src->metadata);
     d.physical_shape = copy(&c, src->physical_shape, src->rank, sizeof *src->physical_shape);

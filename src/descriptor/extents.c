@@ -152,7 +152,8 @@ bool tn_constraint_bounds(const tn_constraint *c, int64_t *low, int64_t *high)
 
 bool tn_constraint_allows(const tn_constraint *c, int64_t value)
 {
-    return value >= 0 && value >= c->min && value <= c->max && (c->multiple_of < 2 || value % c->multiple_of == 0);
+    return value >= 0 && value >= c->min && value <= c->max &&
+           (c->multiple_of < 2 || value % c->multiple_of == 0);
 }
 
 bool tn_symbol_is_endless(const tn_symbols *symbols, const char *name)

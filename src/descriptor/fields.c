@@ -32,7 +32,8 @@ void tn_wia_unexpected(tn_wia_reader *r, const char *expected)
 {
     static const char *const names[] = {
         [TN_JSON_OBJECT] = "an object", [TN_JSON_ARRAY] = "an array", [TN_JSON_STRING] = "a string",
-        [TN_JSON_NUMBER] = "a number", [TN_JSON_TRUE] = "true", [TN_JSON_FALSE] = "false", [TN_JSON_NULL] = "null"
+        [TN_JSON_NUMBER] = "a number", [TN_JSON_TRUE] = "true", [TN_JSON_FALSE] = "false",
+        [TN_JSON_NULL] = "null"
     };
     tn_json_type type = tn_json_peek(&r->j);
     if (type == TN_JSON_END)
@@ -173,7 +174,8 @@ void tn_wia_unique_keys(tn_wia_reader *r, size_t first)
     for (size_t i = 1; i < n; i++) {
         tn_text key = keys[i].text;
         if (key.len == keys[i - 1].text.len && memcmp(key.ptr, keys[i - 1].text.ptr, key.len) == 0) {
-            tn_wia_reject(r, keys[i].at, "expected every key once but found %s again", tn_quote(key.ptr, key.len).text);
+            tn_wia_reject(r, keys[i].at, "expected every key once but found %s again",
+                          tn_quote(key.ptr, key.len).text);
             return;
         }
     }
@@ -225,7 +227,8 @@ void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
     }
     r->extra = extra;
     if (tn_text_has_nul(key)) {
-        tn_wia_reject(r, r->j.pos, "expected a key without NUL but found %s", tn_quote(key.ptr, key.len).text);
+        tn_wia_reject(r, r->j.pos, "expected a key without NUL but found %s",
+                      tn_quote(key.ptr, key.len).text);
         return;
     }
     const char *name = tn_arena_text(&r->set->arena, key.ptr, key.len);
@@ -328,7 +331,11 @@ static void list_words(const tn_words *words, char *list, size_t cap)
     for (int i = 0; i < words->count; i++) {
         if (!words->words[i])
             continue;
-        int put = snprintf(list + n, cap - n, "%s%s", !n ? "" : i == words->count - 1 ? " or " : ", ", words->words[i]);
+        int put = snprintf(list + n, cap - n, "%s%s",
+                           !n                      ? ""
+                           : i == words->count - 1 ? " or "
+                                                   : ", ",
+                           words->words[i]);
         n += (size_t)put < cap - n ? (size_t)put : 0;
     }
 }
@@ -378,7 +385,8 @@ int64_t tn_wia_size(tn_wia_reader *r)
     if (value <= INT64_MAX)
         return (int64_t)value;
     r->j.pos = at;
-    tn_json_reject(&r->j, TN_ERR_LIMIT, "expected a number below 2^63 but found %llu", (unsigned long long)value);
+    tn_json_reject(&r->j, TN_ERR_LIMIT, "expected a number below 2^63 but found %llu",
+                   (unsigned long long)value);
     return 0;
 }
 
@@ -421,7 +429,8 @@ const int64_t *tn_wia_integers(tn_wia_reader *r, size_t *n)
     while (tn_json_item(&r->j) && tn_wia_push(r, (uint64_t)tn_json_i64(&r->j)))
         ;
     *n = r->nwords;
-    const int64_t *integers = r->j.status ? NULL : tn_arena_copy(&r->set->arena, r->words, *n * sizeof *integers);
+    const int64_t *integers =
+        r->j.status ? NULL : tn_arena_copy(&r->set->arena, r->words, *n * sizeof *integers);
     if (!integers)
         tn_wia_nomem(r);
     return integers;

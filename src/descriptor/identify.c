@@ -22,7 +22,8 @@ static tn_status digest_name(const tn_buf *name, uint8_t digest[EVP_MAX_MD_SIZE]
     if (status)
         return status;
     bool done = EVP_DigestUpdate(context, namespace, sizeof namespace) == 1 &&
-                EVP_DigestUpdate(context, name->data, name->size) == 1 && EVP_DigestFinal_ex(context, digest, NULL) == 1;
+                EVP_DigestUpdate(context, name->data, name->size) == 1 &&
+                EVP_DigestFinal_ex(context, digest, NULL) == 1;
     EVP_MD_CTX_free(context);
     return done ? TN_OK : tn_fail_nomem(err);
 }

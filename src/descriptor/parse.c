@@ -33,10 +33,10 @@ static void read_zero_copy(tn_wia_reader *r)
 
 static void read_properties(tn_wia_reader *r)
 {
-    static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("requires_grad", read_requires_grad), TN_WIA_FIELD("is_pinned", read_is_pinned),
-        TN_WIA_FIELD("is_contiguous", read_is_contiguous), TN_WIA_FIELD("zero_copy_compatible", read_zero_copy)
-    };
+    static const tn_wia_field fields[] = { TN_WIA_FIELD("requires_grad", read_requires_grad),
+                                           TN_WIA_FIELD("is_pinned", read_is_pinned),
+                                           TN_WIA_FIELD("is_contiguous", read_is_contiguous),
+                                           TN_WIA_FIELD("zero_copy_compatible", read_zero_copy) };
     r->d->has_properties = true;
     tn_wia_object(r, "properties", fields, TN_WIA_COUNT(fields));
 }
@@ -240,12 +240,14 @@ static void read_descriptor(tn_wia_reader *r)
 
 /* --- a document --- */
 
-/* Room for as many descriptors as are usual in a text of n bytes, in large pages; more is made when needed. */
+/* Room for as many descriptors as are usual in a text of n bytes, in large pages; more is made when
+ * needed. */
 static void expect(tn_wia_reader *r, size_t n)
 {
     enum { USUAL = 512 };
     size_t cap = n / USUAL + 1;
-    r->set->items = cap <= SIZE_MAX / sizeof *r->set->items ? tn_pages_alloc(cap * sizeof *r->set->items) : NULL;
+    r->set->items =
+        cap <= SIZE_MAX / sizeof *r->set->items ? tn_pages_alloc(cap * sizeof *r->set->items) : NULL;
     r->set->cap = r->set->items ? cap : 0;
     if (!r->set->items)
         tn_wia_nomem(r);

@@ -79,9 +79,8 @@ static void read_multiple(tn_wia_reader *r)
 
 static void read_constraint(tn_wia_reader *r, tn_text symbol)
 {
-    static const tn_wia_field fields[] = {
-        TN_WIA_FIELD("min", read_min), TN_WIA_FIELD("max", read_max), TN_WIA_FIELD("multiple_of", read_multiple)
-    };
+    static const tn_wia_field fields[] = { TN_WIA_FIELD("min", read_min), TN_WIA_FIELD("max", read_max),
+                                           TN_WIA_FIELD("multiple_of", read_multiple) };
     static const char above[] = "shape.constraints.";
     const size_t n = sizeof above - 1;
     const char *name = tn_wia_symbol(r, symbol, r->j.pos);
@@ -109,7 +108,8 @@ static void read_constraints(tn_wia_reader *r)
     if (r->j.status)
         return;
     r->d->nconstraints = r->nconstraints;
-    r->d->constraints = tn_arena_copy(&r->set->arena, r->constraints, r->nconstraints * sizeof *r->constraints);
+    r->d->constraints =
+        tn_arena_copy(&r->set->arena, r->constraints, r->nconstraints * sizeof *r->constraints);
     if (!r->d->constraints)
         tn_wia_nomem(r);
 }
@@ -176,7 +176,8 @@ static tn_product read_product(tn_wia_reader *r)
     for (bool more = !r->j.status; more;) {
         const char *star = memchr(text.ptr, '*', text.len);
         tn_text factor = trim((tn_text){ text.ptr, star ? (size_t)(star - text.ptr) : text.len });
-        if (factor.len && ((factor.ptr[0] >= '0' && factor.ptr[0] <= '9') || (factor.ptr[0] == '-' && factor.len > 1))) {
+        if (factor.len &&
+            ((factor.ptr[0] >= '0' && factor.ptr[0] <= '9') || (factor.ptr[0] == '-' && factor.len > 1))) {
             multiply(r, &product, factor, at);
         } else if (product.nsymbols == TN_MAX_RANK) {
             r->j.pos = at;
@@ -336,7 +337,8 @@ static void read_pad_mode(tn_wia_reader *r)
     r->d->padding.mode = tn_wia_text(r);
 }
 
-/* Whether a number was written as an integer and reading it as x has changed it; the digits of a double are exact here. */
+/* Whether a number was written as an integer and reading it as x has changed it; the digits of a double are
+ * exact here. */
 static bool is_changed_integer(tn_text number, double x)
 {
     char digits[DBL_MAX_10_EXP + 8];

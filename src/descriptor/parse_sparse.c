@@ -96,7 +96,8 @@ static void read_value_type(tn_wia_reader *r)
     tn_text text = tn_wia_string(r, &at);
     r->notes.value_type = tn_wia_type(tn_wia_kept(r, text));
     if (!r->notes.value_type)
-        tn_wia_reject(r, at, "expected a type this build has but found %s", tn_quote(text.ptr, text.len).text);
+        tn_wia_reject(r, at, "expected a type this build has but found %s",
+                      tn_quote(text.ptr, text.len).text);
 }
 
 /* They are read when their type is known. */
@@ -279,8 +280,8 @@ static void finish_values(tn_wia_reader *r)
     if (!r->notes.has_data || r->j.status)
         return;
     if (!type) {
-        tn_wia_reject(r, r->notes.sparse[TN_WIA_VALUES].at, "expected values of a type this build has but found %s",
-                      tn_quote_z(d->base_type).text);
+        tn_wia_reject(r, r->notes.sparse[TN_WIA_VALUES].at,
+                      "expected values of a type this build has but found %s", tn_quote_z(d->base_type).text);
         return;
     }
     tn_json after = r->j;
@@ -304,7 +305,8 @@ static void finish_shape(tn_wia_reader *r)
     for (uint32_t i = 0; i < d->rank; i++) {
         shape[i] = d->dimensions[i].value;
         if (d->dimensions[i].symbol)
-            tn_wia_reject(r, r->notes.shape_at, "expected numbers in the shape of a sparse tensor but found the symbol %s",
+            tn_wia_reject(r, r->notes.shape_at,
+                          "expected numbers in the shape of a sparse tensor but found the symbol %s",
                           d->dimensions[i].symbol);
     }
     r->d->sparse.shape = shape;
@@ -314,7 +316,8 @@ static void finish_shape(tn_wia_reader *r)
 static void refuse(tn_wia_reader *r, tn_wia_sparse member, const char *format)
 {
     if (r->notes.sparse[member].there)
-        tn_wia_reject(r, r->notes.sparse[member].at, "expected no such member in format %s but found one", format);
+        tn_wia_reject(r, r->notes.sparse[member].at, "expected no such member in format %s but found one",
+                      format);
 }
 
 static void check_members(tn_wia_reader *r, bool coo)
@@ -327,7 +330,8 @@ static void check_members(tn_wia_reader *r, bool coo)
     refuse(r, TN_WIA_COLUMNS, "COO");
     if (r->d->sparse.nindices && r->notes.row != r->d->rank)
         tn_wia_reject(r, r->notes.sparse[TN_WIA_INDICES].at,
-                      "expected rows of %u indices, one for each dimension, but found %u", r->d->rank, r->notes.row);
+                      "expected rows of %u indices, one for each dimension, but found %u", r->d->rank,
+                      r->notes.row);
 }
 
 void tn_wia_finish_sparse(tn_wia_reader *r)
@@ -335,7 +339,8 @@ void tn_wia_finish_sparse(tn_wia_reader *r)
     tn_sparse *s = &r->d->sparse;
     for (int i = 0; i < TN_WIA_SPARSE && !s->format; i++)
         if (r->notes.sparse[i].there)
-            tn_wia_reject(r, r->notes.sparse[i].at, "expected a format (COO or CSR) beside it but found none");
+            tn_wia_reject(r, r->notes.sparse[i].at,
+                          "expected a format (COO or CSR) beside it but found none");
     if (!s->format || r->j.status)
         return;
     if (!s->index_type)

@@ -10,7 +10,13 @@
 #include "descriptor/words.h"
 
 /* Members whose number of items the rank decides, which may come later. */
-typedef enum tn_wia_list { TN_WIA_STRIDES, TN_WIA_PHYSICAL, TN_WIA_PAD_DIMS, TN_WIA_PAD_VALUES, TN_WIA_LISTS } tn_wia_list;
+typedef enum tn_wia_list {
+    TN_WIA_STRIDES,
+    TN_WIA_PHYSICAL,
+    TN_WIA_PAD_DIMS,
+    TN_WIA_PAD_VALUES,
+    TN_WIA_LISTS
+} tn_wia_list;
 
 /* Members of the sparse block, each a field of the descriptor itself. */
 typedef enum tn_wia_sparse {
@@ -85,10 +91,13 @@ tn_text     tn_wia_string(tn_wia_reader *r, size_t *at);        /* without NUL, 
 const char *tn_wia_kept(tn_wia_reader *r, tn_text text);        /* in the arena */
 const char *tn_wia_text(tn_wia_reader *r);                      /* a string without NUL, in the arena */
 const char *tn_wia_raw(tn_wia_reader *r);                       /* the text of any value, in the arena */
-const char *tn_wia_symbol(tn_wia_reader *r, tn_text name, size_t at);   /* the name of a symbol, checked, in the arena */
-int         tn_wia_word(tn_wia_reader *r, const tn_words *words);       /* which of them, else fails; 0 then */
+/* the name of a symbol, checked, in the arena */
+const char *tn_wia_symbol(tn_wia_reader *r, tn_text name, size_t at);
+/* which of them, else fails; 0 then */
+int         tn_wia_word(tn_wia_reader *r, const tn_words *words);
 int64_t     tn_wia_size(tn_wia_reader *r);                      /* 0 .. INT64_MAX */
-double      tn_wia_f64(tn_wia_reader *r);                       /* a number, or "NaN", "Infinity", "-Infinity" */
+/* a number, or "NaN", "Infinity", "-Infinity" */
+double      tn_wia_f64(tn_wia_reader *r);
 
 /* "NaN", "Infinity" or "-Infinity" as a double; fails for any other string. */
 double tn_wia_not_finite(tn_wia_reader *r);

@@ -13,11 +13,13 @@
 /* ---- sizes ---- */
 
 /* Bytes from the beginning of the buffer to after the last element. */
-static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols, uint64_t *bytes, tn_error *err)
+static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols, uint64_t *bytes,
+                              tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(d->dtype);
     if (d->sparse.format)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dense tensor but found %s data in the document",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a dense tensor but found %s data in the document",
                        tn_symbol_phrase(d->sparse.format).text);
     if (!type)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a type of known size but found %s",
@@ -26,10 +28,12 @@ static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols,
     if (reach.unbounded)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s: expected a largest value but found %s",
                        tn_symbol_phrase(reach.unbounded).text,
-                       tn_symbol_is_endless(symbols, reach.unbounded) ? "no maximum" : "that no value is allowed");
+                       tn_symbol_is_endless(symbols, reach.unbounded) ? "no maximum"
+                                                                      : "that no value is allowed");
     tn_wide whole = (reach.high + 7) / 8;
     if (whole > UINT64_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected a buffer of less than 2^64 bytes but found more");
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "expected a buffer of less than 2^64 bytes but found more");
     *bytes = (uint64_t)whole;
     return TN_OK;
 }
@@ -53,7 +57,8 @@ static void list_names(const tn_symbols *symbols, char *text, size_t cap)
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < symbols->count && used < cap; i++) {
-        int n = snprintf(text + used, cap - used, "%s%s", i ? ", " : "", tn_symbol_phrase(symbols->items[i].symbol).text);
+        int n = snprintf(text + used, cap - used, "%s%s", i ? ", " : "",
+                         tn_symbol_phrase(symbols->items[i].symbol).text);
         used += (size_t)n;
     }
     if (used >= cap)
@@ -68,7 +73,8 @@ static tn_status check_names(const tn_symbols *symbols, const tn_binding *bindin
         if (tn_symbols_find(symbols, bindings[i].symbol))
             continue;
         list_names(symbols, known, sizeof known);
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a symbol of the descriptor (%s) but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a symbol of the descriptor (%s) but found %s",
                        symbols->count ? known : "it has none", tn_quote_z(bindings[i].symbol).text);
     }
     return TN_OK;
@@ -83,8 +89,9 @@ static tn_status bind_symbol(tn_constraint *c, const tn_binding *bindings, size_
         if (strcmp(bindings[i].symbol, c->symbol) != 0)
             continue;
         if (found && found->value != bindings[i].value)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: expected one value but found %" PRId64 " and %" PRId64,
-                           name.text, found->value, bindings[i].value);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "%s: expected one value but found %" PRId64 " and %" PRId64, name.text,
+                           found->value, bindings[i].value);
         found = &bindings[i];
     }
     if (!found)
@@ -126,8 +133,9 @@ static tn_status resolve_strides(tn_descriptor *d, const tn_symbols *symbols, tn
     for (uint32_t i = 0; own && i < d->rank; i++) {
         tn_range value = tn_product_range(symbols, &d->strides[i]);
         if (value.unbounded || value.high > INT64_MAX || value.low < INT64_MIN)
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "memory.strides[%u]: expected %s to fit 64 bits but found more",
-                           i, tn_product_phrase(&d->strides[i]).text);
+            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                           "memory.strides[%u]: expected %s to fit 64 bits but found more", i,
+                           tn_product_phrase(&d->strides[i]).text);
         own[i].factor = (int64_t)value.high;
     }
     d->strides = own;
@@ -173,8 +181,8 @@ static tn_status resolve(tn_descriptor *d, const tn_symbols *symbols, tn_arena *
     return buffer_bytes(d, symbols, &d->total_bytes, err);
 }
 
-tn_status tn_descriptor_bind(const tn_descriptor *d, const tn_binding *bindings, size_t n, tn_descriptors **bound,
-                             tn_error *err)
+tn_status tn_descriptor_bind(const tn_descriptor *d, const tn_binding *bindings, size_t n,
+                             tn_descriptors **bound, tn_error *err)
 {
     tn_symbols symbols;
     tn_descriptors *set = NULL;
@@ -258,8 +266,8 @@ static bool lcm(int64_t a, int64_t b, int64_t *result)
 }
 
 /* Narrows `all` by what `next` says; *last is the descriptor that narrowed it before. */
-static tn_status narrow(const tn_descriptor *const *descriptors, tn_constraint *all, const claim *next, size_t *last,
-                        tn_error *err)
+static tn_status narrow(const tn_descriptor *const *descriptors, tn_constraint *all, const claim *next,
+                        size_t *last, tn_error *err)
 {
     const tn_constraint *c = &next->constraint;
     tn_constraint both = *all;
@@ -268,13 +276,16 @@ static tn_status narrow(const tn_descriptor *const *descriptors, tn_constraint *
     both.max = c->max < all->max ? c->max : all->max;
     if (!lcm(all->multiple_of, c->multiple_of, &both.multiple_of))
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "%s: expected a common multiple of %" PRId64 " (%s) and %" PRId64 " (%s) below 2^63 but found none",
-                       tn_symbol_phrase(c->symbol).text, all->multiple_of, title(descriptors, *last).text, c->multiple_of,
-                       title(descriptors, next->from).text);
+                       "%s: expected a common multiple of %" PRId64 " (%s) and %" PRId64
+                       " (%s) below 2^63 but found none",
+                       tn_symbol_phrase(c->symbol).text, all->multiple_of, title(descriptors, *last).text,
+                       c->multiple_of, title(descriptors, next->from).text);
     if (!tn_constraint_bounds(&both, &low, &high))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: expected one value for all, but %s leaves %s and %s wants %s",
-                       tn_symbol_phrase(c->symbol).text, title(descriptors, *last).text, tn_constraint_phrase(all).text,
-                       title(descriptors, next->from).text, tn_constraint_phrase(c).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "%s: expected one value for all, but %s leaves %s and %s wants %s",
+                       tn_symbol_phrase(c->symbol).text, title(descriptors, *last).text,
+                       tn_constraint_phrase(all).text, title(descriptors, next->from).text,
+                       tn_constraint_phrase(c).text);
     if (both.min != all->min || both.max != all->max || both.multiple_of != all->multiple_of)
         *last = next->from;
     *all = both;
@@ -282,8 +293,8 @@ static tn_status narrow(const tn_descriptor *const *descriptors, tn_constraint *
 }
 
 /* One symbol's claims, from items[0] on; *used is how many they are. */
-static tn_status unify_one(const tn_descriptor *const *descriptors, const claim *items, size_t n, tn_constraint *all,
-                           size_t *used, tn_error *err)
+static tn_status unify_one(const tn_descriptor *const *descriptors, const claim *items, size_t n,
+                           tn_constraint *all, size_t *used, tn_error *err)
 {
     int64_t low, high;
     size_t last = items[0].from;
@@ -291,15 +302,17 @@ static tn_status unify_one(const tn_descriptor *const *descriptors, const claim 
     *all = items[0].constraint;
     *used = 1;
     if (!tn_constraint_bounds(all, &low, &high))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: expected a value that %s allows but there is not %s",
-                       tn_symbol_phrase(all->symbol).text, title(descriptors, last).text, tn_constraint_phrase(all).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "%s: expected a value that %s allows but there is not %s",
+                       tn_symbol_phrase(all->symbol).text, title(descriptors, last).text,
+                       tn_constraint_phrase(all).text);
     for (; *used < n && strcmp(items[*used].constraint.symbol, all->symbol) == 0 && !status; ++*used)
         status = narrow(descriptors, all, &items[*used], &last, err);
     return status;
 }
 
-tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint *constraints, size_t cap,
-                           size_t *count, tn_error *err)
+tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint *constraints,
+                           size_t cap, size_t *count, tn_error *err)
 {
     claims all = { 0 };
     tn_status status = TN_OK;

@@ -11,8 +11,8 @@ typedef struct tn_words {
     bool               any_case;    /* "cpu" is read as "CPU" */
 } tn_words;
 
-extern const tn_words tn_quant_scheme_words, tn_handle_type_words, tn_device_type_words, tn_memory_space_words,
-                      tn_byte_order_words, tn_permission_words, tn_access_mode_words, tn_sparse_format_words,
-                      tn_index_type_words;
+extern const tn_words tn_quant_scheme_words, tn_handle_type_words, tn_device_type_words,
+    tn_memory_space_words, tn_byte_order_words, tn_permission_words, tn_access_mode_words,
+    tn_sparse_format_words, tn_index_type_words;
 
 #endif

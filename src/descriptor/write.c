@@ -76,7 +76,8 @@ static bool is_extra(const writer *w, size_t i, const char *path)
     return i < w->d->nextra && strcmp(w->extra[i]->path, path) == 0;
 }
 
-/* Text that is JSON already.  All of it must be one value: a bracket too many would close what it stands in. */
+/* Text that is JSON already.  All of it must be one value: a bracket too many would close what it stands
+ * in. */
 static void put_json(writer *w, const char *key, const char *json)
 {
     tn_arena arena = { 0 };
@@ -88,8 +89,8 @@ static void put_json(writer *w, const char *key, const char *json)
     if (j.status == TN_ERR_NOMEM)
         w->out->bad = true;
     else if (j.status)
-        w->status = tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected one JSON value for %s: %s", tn_quote_z(key).text,
-                            j.why);
+        w->status = tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected one JSON value for %s: %s",
+                            tn_quote_z(key).text, j.why);
     put_key(w, key);
     tn_buf_puts(w->out, json);
 }
@@ -119,7 +120,8 @@ static void put_string(writer *w, const char *key, const char *text)
 
 static void refuse_value(writer *w, const char *key)
 {
-    w->status = tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has a value that the specification has no word for", key);
+    w->status = tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                        "%s has a value that the specification has no word for", key);
 }
 
 static void put_word(writer *w, const char *key, const tn_words *words, int value)
@@ -380,9 +382,10 @@ static void check_stride_symbols(writer *w)
     for (uint32_t i = 0; i < d->rank; i++)
         for (uint32_t k = 0; k < d->strides[i].nsymbols; k++)
             if (!tn_is_symbol(d->strides[i].symbols[k]))
-                w->status = tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                                    "memory.strides[%u]: expected symbols of letters, digits and _ but found %s", i,
-                                    tn_quote_z(d->strides[i].symbols[k]).text);
+                w->status =
+                    tn_fail(w->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                            "memory.strides[%u]: expected symbols of letters, digits and _ but found %s", i,
+                            tn_quote_z(d->strides[i].symbols[k]).text);
 }
 
 static void put_memory(writer *w)
@@ -673,13 +676,15 @@ static tn_status write_list(const tn_descriptor *descriptors, size_t n, tn_buf *
     return TN_OK;
 }
 
-tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json, size_t *size,
-                               tn_error *err)
+tn_status tn_descriptors_write(const tn_descriptor *descriptors, size_t n, bool list, char **json,
+                               size_t *size, tn_error *err)
 {
     tn_buf out = { 0 };
     if (!list && n != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected 1 descriptor where there is no list but found %zu", n);
-    tn_status status = list ? write_list(descriptors, n, &out, err) : write_readable(descriptors, false, &out, err);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected 1 descriptor where there is no list but found %zu", n);
+    tn_status status =
+        list ? write_list(descriptors, n, &out, err) : write_readable(descriptors, false, &out, err);
     tn_buf_put(&out, "\n", 2);
     if (!status && out.bad)
         status = tn_fail_nomem(err);

@@ -1,4 +1,5 @@
-/* firmware/c_files.c - two files that appear together or not at all, unless the process is killed in between. */
+/* firmware/c_files.c - two files that appear together or not at all, unless the process is killed in
+ * between. */
 #include "firmware/c_files.h"
 #include "bytes/checksum.h"
 #include "bytes/sink_calls.h"
@@ -19,8 +20,8 @@ typedef struct old_file {
     char        target[PATH_MAX];   /* where the name leads */
     bool        exists;
     struct stat about;
-    int         fd;                 /* keeps it, so that nothing else gets its number, and locked, so that nobody takes the link
-                                     * for litter */
+    int         fd;                 /* keeps it, so that nothing else gets its number, and locked, so that
+                                     * nobody takes the link for litter */
 } old_file;
 
 static tn_status in_file(tn_error *err, tn_status status, const char *path)
@@ -35,13 +36,17 @@ static tn_status make_folder(tn_c_files *files, const char *folder, tn_error *er
     if (mkdir(folder, 0777) == 0)
         snprintf(files->folder, sizeof files->folder, "%s", folder);
     else if (errno == ENOENT)
-        return in_file(err, tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot make the folder: expected its parent folder to exist"), folder);
+        return in_file(err,
+                       tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+                               "cannot make the folder: expected its parent folder to exist"),
+                       folder);
     else if (errno != EEXIST)
         return in_file(err, tn_fail_errno(err, errno, "cannot make the folder"), folder);
     return TN_OK;
 }
 
-static tn_status open_file(tn_c_file *file, const char *folder, const char *name, const char *suffix, bool replace, tn_error *err)
+static tn_status open_file(tn_c_file *file, const char *folder, const char *name, const char *suffix,
+                           bool replace, tn_error *err)
 {
     int n = snprintf(file->path, sizeof file->path, "%s/%s%s", folder, name, suffix);
     if (n < 0 || (size_t)n >= sizeof file->path)
@@ -49,8 +54,8 @@ static tn_status open_file(tn_c_file *file, const char *folder, const char *name
     return in_file(err, tn_sink_open(file->path, replace, &file->sink, err), file->path);
 }
 
-tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *first, const char *second, bool replace,
-                          tn_error *err)
+tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *first,
+                          const char *second, bool replace, tn_error *err)
 {
     memset(files, 0, sizeof *files);
     if (strlen(folder) >= sizeof files->folder)
@@ -113,14 +118,16 @@ static tn_status forget_old(old_file *old, tn_error *err)
 static bool is_new(const old_file *old, const char *path)
 {
     struct stat now;
-    return stat(path, &now) == 0 && (!old->exists || now.st_ino != old->about.st_ino || now.st_dev != old->about.st_dev);
+    return stat(path, &now) == 0 &&
+           (!old->exists || now.st_ino != old->about.st_ino || now.st_dev != old->about.st_dev);
 }
 
 /* Links may lead both names to one file. */
 static bool are_one(const tn_c_files *files)
 {
     struct stat a, b;
-    return stat(files->first.path, &a) == 0 && stat(files->second.path, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+    return stat(files->first.path, &a) == 0 && stat(files->second.path, &b) == 0 && a.st_ino == b.st_ino &&
+           a.st_dev == b.st_dev;
 }
 
 static void bring_back(old_file *old, const char *path)

@@ -19,15 +19,15 @@ typedef struct tn_c_files {
     char      folder[PATH_MAX]; /* "" unless it was made for them */
 } tn_c_files;
 
-/* Begins FOLDER/NAME and a suffix for each; makes the folder if it is missing.  Nothing that is there changes.
- * The error's text begins with the file or folder concerned, here and below. */
-tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *first, const char *second, bool replace,
-                          tn_error *err);
+/* Begins FOLDER/NAME and a suffix for each; makes the folder if it is missing.  Nothing that is there
+ * changes. The error's text begins with the file or folder concerned, here and below. */
+tn_status tn_c_files_open(tn_c_files *files, const char *folder, const char *name, const char *first,
+                          const char *second, bool replace, tn_error *err);
 
 tn_status tn_c_file_write(tn_c_file *file, const void *data, size_t n, tn_error *err);
 
-/* Gives both their names.  If the second cannot have it the first is again what it was: an old file of its name stands
- * beside it until then, as a link.  Frees what was opened in any case. */
+/* Gives both their names.  If the second cannot have it the first is again what it was: an old file of its
+ * name stands beside it until then, as a link.  Frees what was opened in any case. */
 tn_status tn_c_files_publish(tn_c_files *files, tn_error *err);
 
 /* Leaves no trace.  Zeroed, and opened in vain, are allowed. */

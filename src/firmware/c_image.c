@@ -1,4 +1,5 @@
-/* firmware/c_image.c - the header of a flat image: offsets, and functions that make a structure from where the image is. */
+/* firmware/c_image.c - the header of a flat image: offsets, and functions that make a structure from where
+ * the image is. */
 #include "firmware/c_names.h"
 #include "firmware/c_text.h"
 #include "tensor/array.h"
@@ -9,16 +10,21 @@
 static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, tn_c_array array)
 {
     static const char *const places[] = { [TN_C_DATA] = "data", [TN_C_ZERO] = "el_params.sa.zero_point",
-                                          [TN_C_SCALE] = "el_params.sa.scale", [TN_C_FRAC] = "el_params.sa.scale_frac_bits" };
-    static const char *const old_places[] = { [TN_C_ZERO] = "el_params.asym.zero_point", [TN_C_SCALE] = "el_params.asym.scale" };
+                                          [TN_C_SCALE] = "el_params.sa.scale",
+                                          [TN_C_FRAC] = "el_params.sa.scale_frac_bits" };
+    static const char *const old_places[] = { [TN_C_ZERO] = "el_params.asym.zero_point",
+                                              [TN_C_SCALE] = "el_params.asym.scale" };
     tn_dtype dtype = tn_c_array_type(t, e->mli, array);
     unsigned long long at = t->at[array], size = tn_c_array_bytes(t, e->mli, array);
     const char *type = tn_c_type_name(dtype);
     char member[8];
     snprintf(member, sizeof member, "p%c%u", dtype == TN_FLOAT32 ? 'f' : 'i', tn_dtype_get(dtype)->bits);
-    const char *place = e->mli == TN_MLI_2_0 ? places[array] : array == TN_C_DATA ? "data" : old_places[array];
+    const char *place = e->mli == TN_MLI_2_0 ? places[array]
+                        : array == TN_C_DATA ? "data"
+                                             : old_places[array];
     if (e->mli == TN_MLI_2_0)
-        tn_buf_printf(b, "    t.%s.capacity = %lluu;\n    t.%s.mem.%s = (%s *)", place, size, place, member, type);
+        tn_buf_printf(b, "    t.%s.capacity = %lluu;\n    t.%s.mem.%s = (%s *)", place, size, place, member,
+                      type);
     else if (array == TN_C_DATA)
         tn_buf_printf(b, "    t.capacity = %lluu;\n    t.data = ", size);
     else
@@ -30,10 +36,13 @@ static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, t
 static void put_values(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
 {
     if (e->mli == TN_MLI_2_0)
-        tn_buf_printf(b, "    t.el_params.sa.zero_point.mem.i16 = %d;\n    t.el_params.sa.scale.mem.i16 = %d;\n"
-                         "    t.el_params.sa.scale_frac_bits.mem.i8 = %d;\n", t->zero, t->scale, t->frac_bits);
+        tn_buf_printf(b,
+                      "    t.el_params.sa.zero_point.mem.i16 = %d;\n    t.el_params.sa.scale.mem.i16 = %d;\n"
+                      "    t.el_params.sa.scale_frac_bits.mem.i8 = %d;\n",
+                      t->zero, t->scale, t->frac_bits);
     else
-        tn_buf_printf(b, "    t.el_params.asym.zero_point.i16 = %d;\n    t.el_params.asym.scale.i32 = %d;\n", t->zero, t->scale);
+        tn_buf_printf(b, "    t.el_params.asym.zero_point.i16 = %d;\n    t.el_params.asym.scale.i32 = %d;\n",
+                      t->zero, t->scale);
 }
 
 static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t)
@@ -44,9 +53,11 @@ static void put_parameters(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t
         return;
     }
     if (e->mli == TN_MLI_2_0)
-        tn_buf_printf(b, "    t.el_params.sa.type = %s_el_param_type;\n    t.el_params.sa.dim = %d;\n", e->name, t->axis);
+        tn_buf_printf(b, "    t.el_params.sa.type = %s_el_param_type;\n    t.el_params.sa.dim = %d;\n",
+                      e->name, t->axis);
     else
-        tn_buf_printf(b, "    t.el_params.asym.dim = %d;\n    t.el_params.asym.scale_frac_bits = %d;\n", t->axis, t->frac_bits);
+        tn_buf_printf(b, "    t.el_params.asym.dim = %d;\n    t.el_params.asym.scale_frac_bits = %d;\n",
+                      t->axis, t->frac_bits);
     if (t->axis < 0)
         put_values(b, e, t);
     for (tn_c_array a = TN_C_ZERO; a < TN_C_ARRAYS; a++) {

@@ -53,7 +53,8 @@ static int compare_words(const void *key, const void *item)
     return strcmp(key, ((const candidate *)item)->words);
 }
 
-static tn_status take_words(const char *const *names, size_t n, tn_arena *arena, candidate *all, tn_error *err)
+static tn_status take_words(const char *const *names, size_t n, tn_arena *arena, candidate *all,
+                            tn_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         char words[TN_C_WORDS_MAX + 1];
@@ -67,8 +68,8 @@ static tn_status take_words(const char *const *names, size_t n, tn_arena *arena,
     return TN_OK;
 }
 
-/* A number is free if no name has these words; no two names get the same, for what stands before the last underscore
- * is the words of the one and of the other. */
+/* A number is free if no name has these words; no two names get the same, for what stands before the last
+ * underscore is the words of the one and of the other. */
 static tn_status number(const candidate *all, size_t n, tn_arena *arena, const char **ids, tn_error *err)
 {
     unsigned long long next = 2;
@@ -90,7 +91,8 @@ static tn_status number(const candidate *all, size_t n, tn_arena *arena, const c
     return TN_OK;
 }
 
-tn_status tn_c_identifiers(const char *const *names, size_t n, tn_arena *arena, const char **ids, tn_error *err)
+tn_status tn_c_identifiers(const char *const *names, size_t n, tn_arena *arena, const char **ids,
+                           tn_error *err)
 {
     candidate *all = calloc(n ? n : 1, sizeof *all);
     tn_status status = all ? take_words(names, n, arena, all, err) : tn_fail_nomem(err);
@@ -127,12 +129,14 @@ void tn_c_prefix(const char *path, char to[TN_EXPORT_MAX_NAME + 1])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char stem[256], words[TN_EXPORT_MAX_NAME + 1] = "";
-    snprintf(stem, sizeof stem, "%.*s", (int)(stem_length(name) < sizeof stem ? stem_length(name) : sizeof stem - 1), name);
+    snprintf(stem, sizeof stem, "%.*s",
+             (int)(stem_length(name) < sizeof stem ? stem_length(name) : sizeof stem - 1), name);
     tn_c_words(stem, words, sizeof words);
     if (is_letter(words[0]))
         memcpy(to, words, sizeof words);
     else
-        snprintf(to, TN_EXPORT_MAX_NAME + 1, "model%s%.*s", words[0] ? "_" : "", TN_EXPORT_MAX_NAME - 6, words);
+        snprintf(to, TN_EXPORT_MAX_NAME + 1, "model%s%.*s", words[0] ? "_" : "", TN_EXPORT_MAX_NAME - 6,
+                 words);
     for (size_t n = strlen(to); n && to[n - 1] == '_'; n--)     /* where it was cut */
         to[n - 1] = '\0';
 }

@@ -5,10 +5,14 @@
 #include <math.h>
 
 static const tn_c_type types[] = {
-    { "fx8", TN_C_FX, TN_INT8, { "TN_MLI1_FX8", "TN_MLI1_FX8", "TN_MLI2_FX8" }, { "MLI_EL_FX_8", "MLI_EL_FX_8", "MLI_EL_FX_8" } },
-    { "fx16", TN_C_FX, TN_INT16, { "TN_MLI1_FX16", "TN_MLI1_FX16", "TN_MLI2_FX16" }, { "MLI_EL_FX_16", "MLI_EL_FX_16", "MLI_EL_FX_16" } },
-    { "sa8", TN_C_SA, TN_INT8, { NULL, "TN_MLI1_SA8", "TN_MLI2_SA8" }, { NULL, "MLI_EL_ASYM_I8", "MLI_EL_SA_8" } },
-    { "sa32", TN_C_SA, TN_INT32, { NULL, "TN_MLI1_SA32", "TN_MLI2_SA32" }, { NULL, "MLI_EL_ASYM_I32", "MLI_EL_SA_32" } },
+    { "fx8", TN_C_FX, TN_INT8, { "TN_MLI1_FX8", "TN_MLI1_FX8", "TN_MLI2_FX8" },
+      { "MLI_EL_FX_8", "MLI_EL_FX_8", "MLI_EL_FX_8" } },
+    { "fx16", TN_C_FX, TN_INT16, { "TN_MLI1_FX16", "TN_MLI1_FX16", "TN_MLI2_FX16" },
+      { "MLI_EL_FX_16", "MLI_EL_FX_16", "MLI_EL_FX_16" } },
+    { "sa8", TN_C_SA, TN_INT8, { NULL, "TN_MLI1_SA8", "TN_MLI2_SA8" },
+      { NULL, "MLI_EL_ASYM_I8", "MLI_EL_SA_8" } },
+    { "sa32", TN_C_SA, TN_INT32, { NULL, "TN_MLI1_SA32", "TN_MLI2_SA32" },
+      { NULL, "MLI_EL_ASYM_I32", "MLI_EL_SA_32" } },
     { "fp32", TN_C_FP, TN_FLOAT32, { NULL, NULL, "TN_MLI2_FP32" }, { NULL, NULL, "MLI_EL_FP_32" } },
 };
 
@@ -80,7 +84,8 @@ int32_t tn_c_scale_frac(tn_mli_version mli, float scale)
 
 bool tn_c_scale_integer(tn_mli_version mli, float scale, int32_t frac_bits, int32_t *integer)
 {
-    double whole = ldexp((double)scale, frac_bits);     /* exact: a float has less than half of a double's bits */
+    /* exact: a float has less than half of a double's bits */
+    double whole = ldexp((double)scale, frac_bits);
     if (whole < 1 || whole >= ldexp(1, scale_bits(mli)) || whole != floor(whole))
         return false;
     *integer = (int32_t)whole;
@@ -106,11 +111,13 @@ static int32_t of_scale(const tn_c_tensor *t, tn_mli_version mli, tn_c_array arr
     return integer;
 }
 
-void tn_c_array_make(const tn_c_tensor *t, tn_mli_version mli, tn_c_array array, const uint8_t *in, size_t n, uint8_t *out)
+void tn_c_array_make(const tn_c_tensor *t, tn_mli_version mli, tn_c_array array, const uint8_t *in, size_t n,
+                     uint8_t *out)
 {
     unsigned bits = tn_dtype_get(tn_c_array_type(t, mli, array))->bits;
     for (size_t i = 0; i < n; i++) {
-        uint32_t code = array == TN_C_ZERO ? (uint32_t)tn_code_get(in, i, 32) : (uint32_t)of_scale(t, mli, array, float_at(in, i));
+        uint32_t code = array == TN_C_ZERO ? (uint32_t)tn_code_get(in, i, 32)
+                                           : (uint32_t)of_scale(t, mli, array, float_at(in, i));
         tn_code_put(out, i, bits, code);
     }
 }

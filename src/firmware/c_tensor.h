@@ -61,8 +61,9 @@ int32_t tn_c_scale_frac(tn_mli_version mli, float scale);
 /* The integer of a scale with so many fractional bits; false: it has none, or one that does not fit. */
 bool tn_c_scale_integer(tn_mli_version mli, float scale, int32_t frac_bits, int32_t *integer);
 
-/* Elements of an array of parameters made of n elements of the source's part: int32 zero points or float32 scales.
- * All are known to fit.  `out` has room for as many bytes as `in`. */
-void tn_c_array_make(const tn_c_tensor *t, tn_mli_version mli, tn_c_array array, const uint8_t *in, size_t n, uint8_t *out);
+/* Elements of an array of parameters made of n elements of the source's part: int32 zero points or float32
+ * scales. All are known to fit.  `out` has room for as many bytes as `in`. */
+void tn_c_array_make(const tn_c_tensor *t, tn_mli_version mli, tn_c_array array, const uint8_t *in, size_t n,
+                     uint8_t *out);
 
 #endif

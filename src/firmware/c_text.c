@@ -36,7 +36,10 @@ void tn_c_put_id(tn_buf *b, const tn_c_export *e, const char *what, const tn_c_t
 
 const char *tn_c_type_name(tn_dtype dtype)
 {
-    return dtype == TN_INT8 ? "int8_t" : dtype == TN_INT16 ? "int16_t" : dtype == TN_INT32 ? "int32_t" : "float";
+    return dtype == TN_INT8    ? "int8_t"
+           : dtype == TN_INT16 ? "int16_t"
+           : dtype == TN_INT32 ? "int32_t"
+                               : "float";
 }
 
 /* ---- elements ---- */
@@ -58,17 +61,20 @@ static size_t put_digits(char *to, int64_t value)
 
 static size_t put_element(char *to, size_t cap, tn_dtype dtype, tn_value value)
 {
-    if (dtype == TN_FLOAT32) {  /* the shortest decimal that is this float, with a point or an exponent; compilers round to the nearest */
+    if (dtype == TN_FLOAT32) {  /* the shortest decimal that is this float, with a point or an exponent;
+                                 * compilers round to the nearest */
         size_t n = (size_t)tn_value_format(to, cap, dtype, value);
         to[n] = 'f';
         return n + 1;
     }
-    if (value.i == INT32_MIN && dtype == TN_INT32)      /* C knows no negative constants, and 2147483648 is none of 32 bits */
+    /* C knows no negative constants, and 2147483648 is none of 32 bits */
+    if (value.i == INT32_MIN && dtype == TN_INT32)
         return (size_t)snprintf(to, cap, "-2147483647 - 1");
     return put_digits(to, value.i);
 }
 
-bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_t n, unsigned *column, size_t *bad)
+bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_t n, unsigned *column,
+                       size_t *bad)
 {
     for (size_t i = 0; i < n; i++) {
         char text[64];
@@ -93,7 +99,8 @@ static void put_description(tn_buf *b, const tn_c_tensor *t)
 {
     const char *layout = t->source->layout;
     tn_buf_printf(b, "%s ", t->type->name);
-    if (layout && tn_layout_check(layout, t->rank, NULL) == TN_OK)      /* letters, nothing that could end a comment */
+    /* letters, nothing that could end a comment */
+    if (layout && tn_layout_check(layout, t->rank, NULL) == TN_OK)
         tn_buf_printf(b, "%s ", layout);
     for (uint32_t i = 0; i < t->rank; i++)
         tn_buf_printf(b, "%s%lld", i ? ", " : "[", (long long)t->shape[i]);
@@ -125,13 +132,15 @@ static void put_table(tn_buf *b, const tn_c_export *e)
 /* Names of MLI's for either set of headers. */
 static void put_types(tn_buf *b, const tn_c_export *e, bool embarc)
 {
-    tn_buf_printf(b, "typedef %s %s_mli_tensor;\n", embarc ? "mli_tensor" : tn_c_versions[e->mli].tensor, e->name);
+    tn_buf_printf(b, "typedef %s %s_mli_tensor;\n", embarc ? "mli_tensor" : tn_c_versions[e->mli].tensor,
+                  e->name);
     static const tn_dtype dtypes[] = { TN_INT8, TN_INT16, TN_INT32, TN_FLOAT32 };
     for (tn_c_kind kind = TN_C_FX; kind <= TN_C_FP; kind++) {
         for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
             const tn_c_type *type = tn_c_type_find(kind, dtypes[i]);
             if (type && type->ours[e->mli])
-                tn_buf_printf(b, "#define %s_el_%s %s\n", e->name, type->name, (embarc ? type->embarc : type->ours)[e->mli]);
+                tn_buf_printf(b, "#define %s_el_%s %s\n", e->name, type->name,
+                              (embarc ? type->embarc : type->ours)[e->mli]);
         }
     }
     if (e->mli == TN_MLI_2_0)
@@ -168,12 +177,14 @@ void tn_c_put_header(tn_buf *b, const tn_c_export *e)
     tn_buf_printf(b, "/* %s.h - %zu tensor%s for MLI %s, made by \"tenon export-c\"; not to be edited.\n *\n", e->name, e->count,
                   e->count == 1 ? "" : "s", tn_c_versions[e->mli].name);
     put_table(b, e);
-    tn_c_put(b, e, " *\n"
-                   " * Structures are those of <tenon/mli.h> or, if TENON_USE_EMBARC is defined, of embARC's \"mli_types.h\". */\n"
-                   "#ifndef TENON_EXPORT_$_H\n"
-                   "#define TENON_EXPORT_$_H\n\n"
-                   "#ifdef TENON_USE_EMBARC\n"
-                   "#include \"mli_types.h\"\n");
+    tn_c_put(b, e,
+             " *\n"
+             " * Structures are those of <tenon/mli.h> or, if TENON_USE_EMBARC is defined, of embARC's "
+             "\"mli_types.h\". */\n"
+             "#ifndef TENON_EXPORT_$_H\n"
+             "#define TENON_EXPORT_$_H\n\n"
+             "#ifdef TENON_USE_EMBARC\n"
+             "#include \"mli_types.h\"\n");
     put_types(b, e, true);
     tn_buf_puts(b, "#else\n#include <tenon/mli.h>\n");
     put_types(b, e, false);
@@ -193,7 +204,8 @@ void tn_c_put_source_begin(tn_buf *b, const tn_c_export *e)
 {
     char align[24];
     snprintf(align, sizeof align, "%llu", (unsigned long long)e->align);
-    const char *const ways[][2] = { { "#if defined(__GNUC__)\n#define $_ALIGN __attribute__((aligned(", ")))\n" },
+    const char *const ways[][2] = { { "#if defined(__GNUC__)\n#define $_ALIGN __attribute__((aligned(",
+                                      ")))\n" },
                                     { "#elif defined(__cplusplus)\n#define $_ALIGN alignas(", ")\n" },
                                     { "#else\n#define $_ALIGN _Alignas(", ")\n#endif\n" } };
     tn_c_put(b, e, "/* $.c - what $.h declares, made by \"tenon export-c\"; not to be edited. */\n"
@@ -259,10 +271,13 @@ static void put_strides(tn_buf *b, const tn_c_tensor *t)
     put_integers(b, "mem_stride", stride);
 }
 
-/* A pointer to an array, or the only value: "{ .pi16 = (int16_t *)model_zero_x }", "{ .i16 = -3 }"; in 2.0 with its capacity. */
-static void put_container(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, tn_c_array array, int32_t value)
+/* A pointer to an array, or the only value: "{ .pi16 = (int16_t *)model_zero_x }", "{ .i16 = -3 }"; in 2.0
+ * with its capacity. */
+static void put_container(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, tn_c_array array,
+                          int32_t value)
 {
-    static const char *const words[] = { [TN_C_DATA] = "data", [TN_C_ZERO] = "zero_point", [TN_C_SCALE] = "scale",
+    static const char *const words[] = { [TN_C_DATA] = "data", [TN_C_ZERO] = "zero_point",
+                                         [TN_C_SCALE] = "scale",
                                          [TN_C_FRAC] = "scale_frac_bits" };
     tn_dtype dtype = tn_c_array_type(t, e->mli, array);
     bool points = tn_c_array_count(t, e->mli, array) > 0, bounded = e->mli == TN_MLI_2_0;
@@ -274,7 +289,8 @@ static void put_container(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t,
     } else if (bounded) {
         tn_buf_puts(b, ".capacity = 0, .mem = { ");
     }
-    tn_buf_printf(b, ".%s%s%u = ", points ? "p" : "", dtype == TN_FLOAT32 ? "f" : "i", tn_dtype_get(dtype)->bits);
+    tn_buf_printf(b, ".%s%s%u = ", points ? "p" : "", dtype == TN_FLOAT32 ? "f" : "i",
+                  tn_dtype_get(dtype)->bits);
     if (points) {
         tn_buf_printf(b, "(%s *)", tn_c_type_name(dtype));
         tn_c_put_id(b, e, tn_c_array_word(array), t);

@@ -44,7 +44,8 @@ void tn_c_put_source_end(tn_buf *b, const tn_c_export *e);      /* crc must be k
 
 /* The next n elements of an array; *column is where the last line stands, 0 at first.  false: one is a float
  * without a literal, infinite or NaN; *bad is its number. */
-bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_t n, unsigned *column, size_t *bad);
+bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_t n, unsigned *column,
+                       size_t *bad);
 
 /* What a header for an image has instead of declarations, see c_image.c. */
 void tn_c_put_image(tn_buf *b, const tn_c_export *e);

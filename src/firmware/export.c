@@ -37,7 +37,8 @@ typedef struct job {
 /* Takes the next n bytes of a part, whole elements. */
 typedef tn_status (*take_fn)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
 
-static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, take_fn take, void *context, tn_error *err)
+static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, take_fn take,
+                           void *context, tn_error *err)
 {
     tn_stream stream = { 0 };
     const uint8_t *bytes;
@@ -73,7 +74,8 @@ static tn_status find_largest(void *context, const uint8_t *bytes, size_t n, tn_
         float scale;
         memcpy(&scale, bytes + i * sizeof scale, sizeof scale);
         if (!(scale > 0) || isinf(scale))
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scale %.9g at %llu: MLI expects a finite one above 0",
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                           "tensor %s: scale %.9g at %llu: MLI expects a finite one above 0",
                            tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index);
         s->largest = scale > s->largest ? scale : s->largest;
     }
@@ -84,10 +86,12 @@ static tn_status fail_scale(const survey *s, float scale, int32_t frac_bits, tn_
 {
     const char *type = s->c->type->name;
     bool shared = s->mli == TN_MLI_1_1 && s->c->axis >= 0;
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: "
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                   "tensor %s: scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: "
                    "\"tenon convert --cast f32\" and, of that, --cast %s%s chooses scales that are",
-                   tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index, s->mli == TN_MLI_2_0 ? 15 : 31,
-                   frac_bits, shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
+                   tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index,
+                   s->mli == TN_MLI_2_0 ? 15 : 31, frac_bits,
+                   shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
                    shared ? ",per=tensor" : "");
 }
 
@@ -117,9 +121,11 @@ static tn_status check_zeros(void *context, const uint8_t *bytes, size_t n, tn_e
     for (size_t i = 0; i < n / sizeof(int32_t); i++, s->index++) {
         memcpy(&s->c->zero, bytes + i * sizeof(int32_t), sizeof(int32_t));
         if (s->c->zero < INT16_MIN || s->c->zero > INT16_MAX)
-            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: zero point %d at %llu: MLI expects -32768 to 32767: "
-                           "\"tenon convert --cast %s\" makes fixed point of it", tn_quote_z(s->c->source->name).text, s->c->zero,
-                           (unsigned long long)s->index, fixed_point_for(s->c));
+            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                           "tensor %s: zero point %d at %llu: MLI expects -32768 to 32767: "
+                           "\"tenon convert --cast %s\" makes fixed point of it",
+                           tn_quote_z(s->c->source->name).text, s->c->zero, (unsigned long long)s->index,
+                           fixed_point_for(s->c));
     }
     return TN_OK;
 }
@@ -141,7 +147,8 @@ static tn_status plan_parameters(const job *j, tn_c_tensor *c, float largest, tn
 
 static tn_status fail_type(const tn_tensor *t, const char *found, const char *advice, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: MLI has no structure for %s: %s, or leave it out (--only)",
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                   "tensor %s: MLI has no structure for %s: %s, or leave it out (--only)",
                    tn_quote_z(t->name).text, found, advice);
 }
 
@@ -150,9 +157,11 @@ static tn_status check_version(const job *j, const tn_c_tensor *c, tn_error *err
     const char *name = c->type->name, *mli = tn_c_versions[j->o.mli].name;
     if (c->type->ours[j->o.mli])
         return TN_OK;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: MLI %s has no %s: --mli %s has, and \"tenon convert --cast %s\" makes "
-                   "fixed point of it", tn_quote_z(c->source->name).text, mli, name, c->type->kind == TN_C_FP ? "2.0" : "1.1 or 2.0",
-                   fixed_point_for(c));
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                   "tensor %s: MLI %s has no %s: --mli %s has, and \"tenon convert --cast %s\" makes "
+                   "fixed point of it",
+                   tn_quote_z(c->source->name).text, mli, name,
+                   c->type->kind == TN_C_FP ? "2.0" : "1.1 or 2.0", fixed_point_for(c));
 }
 
 static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
@@ -166,19 +175,27 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
     if (!info)
         return tn_part_readable(t, &t->parts[0], err);
     snprintf(found, sizeof found, "plain %s", info->name);
-    return fail_type(t, found, info->kind == TN_KIND_FLOAT ? "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it"
-                     : "\"tenon convert --cast f32\" and, of that, --cast fx16,frac=auto makes fixed point", err);
+    return fail_type(
+        t, found,
+        info->kind == TN_KIND_FLOAT
+            ? "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it"
+            : "\"tenon convert --cast f32\" and, of that, --cast fx16,frac=auto makes fixed point",
+        err);
 }
 
 static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *err)
 {
-    int32_t least = j->o.mli == TN_MLI_2_0 ? INT8_MIN : 0, most = j->o.mli == TN_MLI_2_0 ? INT8_MAX : UINT8_MAX;
+    int32_t least = j->o.mli == TN_MLI_2_0 ? INT8_MIN : 0,
+            most = j->o.mli == TN_MLI_2_0 ? INT8_MAX : UINT8_MAX;
     if (c->frac_bits >= least && c->frac_bits <= most)
         return TN_OK;
     bool below = c->frac_bits < least;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: frac_bits is %d, MLI %s expects %d to %d: \"tenon convert --cast "
-                   "%s,frac=%s\" makes it so%s", tn_quote_z(c->source->name).text, c->frac_bits, tn_c_versions[j->o.mli].name, least, most,
-                   c->type->name, below ? "0" : "auto", below ? ", cutting larger values; --mli 2.0 has numbers below 0" : "");
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                   "tensor %s: frac_bits is %d, MLI %s expects %d to %d: \"tenon convert --cast "
+                   "%s,frac=%s\" makes it so%s",
+                   tn_quote_z(c->source->name).text, c->frac_bits, tn_c_versions[j->o.mli].name, least, most,
+                   c->type->name, below ? "0" : "auto",
+                   below ? ", cutting larger values; --mli 2.0 has numbers below 0" : "");
 }
 
 static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
@@ -199,7 +216,8 @@ static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
         return fail_type(t, "int16 but with one scale that is a power of two and no zero points",
                          "\"tenon convert --cast fx16,frac=auto\" makes it so", err);
     if (!c->type)
-        return fail_type(t, tn_dtype_get(codes)->name, "\"tenon convert --cast fx8,frac=auto\" makes int8 of it", err);
+        return fail_type(t, tn_dtype_get(codes)->name,
+                         "\"tenon convert --cast fx8,frac=auto\" makes int8 of it", err);
     status = check_version(j, c, err);
     return status ? status : plan_parameters(j, c, s.largest, err);
 }
@@ -230,8 +248,9 @@ static tn_status plan_shape(const job *j, tn_c_tensor *c, tn_error *err)
     const tn_quoted quoted = tn_quote_z(t->name);
     const char *name = quoted.text;
     if (t->rank > TN_MLI_MAX_RANK)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: has %u dimensions, MLI at most %d: leave it out (--only)", name,
-                       t->rank, TN_MLI_MAX_RANK);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: has %u dimensions, MLI at most %d: leave it out (--only)", name, t->rank,
+                       TN_MLI_MAX_RANK);
     c->rank = t->rank ? t->rank : 1;
     c->shape[0] = 1;
     for (uint32_t i = 0; i < t->rank; i++)
@@ -240,12 +259,14 @@ static tn_status plan_shape(const job *j, tn_c_tensor *c, tn_error *err)
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no number of elements", name);
     if (c->count == 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: is empty, MLI expects at least one element: leave it out (--only)",
-                       name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: is empty, MLI expects at least one element: leave it out (--only)", name);
     uint64_t most = tn_c_versions[j->o.mli].most;
     if (c->count > most || tn_c_array_bytes(c, j->o.mli, TN_C_DATA) > most)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: %llu elements of type %s, MLI %s counts at most %llu bytes: "
-                       "leave it out (--only)", name, (unsigned long long)c->count, c->type->name, tn_c_versions[j->o.mli].name,
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "tensor %s: %llu elements of type %s, MLI %s counts at most %llu bytes: "
+                       "leave it out (--only)",
+                       name, (unsigned long long)c->count, c->type->name, tn_c_versions[j->o.mli].name,
                        (unsigned long long)most);
     return TN_OK;
 }
@@ -254,8 +275,10 @@ static tn_status plan_tensor(const job *j, tn_c_tensor *c, tn_error *err)
 {
     size_t length = strlen(c->source->name);
     if (length > LONGEST_NAME)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: a name of %zu bytes, at most %d can be in a text: \"tenon convert "
-                       "--rename\" gives it another", tn_quote_z(c->source->name).text, length, LONGEST_NAME);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "tensor %s: a name of %zu bytes, at most %d can be in a text: \"tenon convert "
+                       "--rename\" gives it another",
+                       tn_quote_z(c->source->name).text, length, LONGEST_NAME);
     tn_status status = plan_type(j, c, err);
     return status ? status : plan_shape(j, c, err);
 }
@@ -319,7 +342,8 @@ static tn_status plan(job *j, tn_error *err)
     tn_status status = used ? plan_tensors(j, used, err) : tn_fail_nomem(err);
     for (size_t i = 0; i < j->o.nonly && !status; i++)
         if (!used[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(j->o.only[i]).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s",
+                           tn_quote_z(j->o.only[i]).text);
     if (!status && j->result.tensors == 0)
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "there is no tensor to export");
     return status ? status : check_kept(j, err);
@@ -352,7 +376,8 @@ static tn_status place(job *j, tn_error *err)
         uint64_t bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA);
         for (tn_c_array a = TN_C_DATA; a < TN_C_ARRAYS; a++)
             place_array(j, c, a, end);
-        r->structure_bytes += tn_c_versions[j->o.mli].bytes + (j->o.binary ? 0 : 8);    /* two pointers in the list */
+        /* two pointers in the list */
+        r->structure_bytes += tn_c_versions[j->o.mli].bytes + (j->o.binary ? 0 : 8);
         r->name_bytes += j->o.binary ? 0 : strlen(c->source->name) + 1;
         if (bytes > r->largest_bytes) {
             r->largest = c->source;
@@ -361,9 +386,11 @@ static tn_status place(job *j, tn_error *err)
         j->to_do += bytes;
     }
     if (j->o.binary && end[0] > UINT32_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "an image of %llu bytes: expected at most 4294967295 (--only leaves tensors out)",
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "an image of %llu bytes: expected at most 4294967295 (--only leaves tensors out)",
                        (unsigned long long)end[0]);
-    j->e = (tn_c_export){ .name = j->name, .mli = j->o.mli, .align = j->o.align, .section = j->o.section, .binary = j->o.binary,
+    j->e = (tn_c_export){ .name = j->name, .mli = j->o.mli, .align = j->o.align, .section = j->o.section,
+                          .binary = j->o.binary,
                           .tensors = j->tensors, .count = r->tensors, .image_bytes = end[0] };
     return TN_OK;
 }
@@ -374,9 +401,11 @@ static void report(const job *j)
         const tn_c_tensor *c = &j->tensors[i];
         char identifier[TN_EXPORT_MAX_NAME + TN_C_WORDS_MAX + 40];
         snprintf(identifier, sizeof identifier, "%s_tensor_%s", j->name, c->id);
-        tn_export_tensor one = { .source = c->source, .identifier = identifier, .type = c->type->name, .rank = c->rank, .shape = c->shape,
+        tn_export_tensor one = { .source = c->source, .identifier = identifier, .type = c->type->name,
+                                 .rank = c->rank, .shape = c->shape,
                             .frac_bits = c->type->kind == TN_C_FX ? c->frac_bits : 0, .axis = c->axis,
-                            .offset = j->o.binary ? c->at[TN_C_DATA] : 0, .structure_bytes = tn_c_versions[j->o.mli].bytes };
+                            .offset = j->o.binary ? c->at[TN_C_DATA] : 0,
+                            .structure_bytes = tn_c_versions[j->o.mli].bytes };
         one.data_bytes = tn_c_array_bytes(c, j->o.mli, TN_C_DATA);
         for (tn_c_array a = TN_C_ZERO; a < TN_C_ARRAYS; a++)
             one.parameter_bytes += tn_c_array_bytes(c, j->o.mli, a);
@@ -436,8 +465,10 @@ static tn_status put_elements(writing *w, const uint8_t *elements, size_t n, tn_
     if (j->o.binary)
         return put_image_elements(j, dtype, elements, n, err);
     if (!tn_c_put_elements(&j->text, dtype, elements, n, &w->column, &bad))
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: element %llu is infinite or NaN, which C has no constant for "
-                       "(--binary takes it)", tn_quote_z(w->c->source->name).text, (unsigned long long)(w->index + bad));
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "tensor %s: element %llu is infinite or NaN, which C has no constant for "
+                       "(--binary takes it)",
+                       tn_quote_z(w->c->source->name).text, (unsigned long long)(w->index + bad));
     return flush(j, &j->files.first, err);
 }
 
@@ -485,7 +516,10 @@ static tn_status pad(job *j, uint64_t to, tn_error *err)
 static tn_status write_array(job *j, tn_c_tensor *c, tn_c_array array, tn_error *err)
 {
     const tn_tensor *t = c->source;
-    const tn_part *part = array == TN_C_DATA ? &t->parts[0] : array != TN_C_ZERO ? &t->parts[1] : t->nparts > 2 ? &t->parts[2] : NULL;
+    const tn_part *part = array == TN_C_DATA   ? &t->parts[0]
+                          : array != TN_C_ZERO ? &t->parts[1]
+                          : t->nparts > 2      ? &t->parts[2]
+                                               : NULL;
     uint64_t count = tn_c_array_count(c, j->o.mli, array);
     writing w = { .j = j, .c = c, .array = array };
     tn_status status = TN_OK;
@@ -544,7 +578,8 @@ static tn_status write_files(job *j, const char *folder, tn_error *err)
     if (!j->made)
         return tn_fail_nomem(err);
     j->output_failed = true;
-    tn_status status = tn_c_files_open(&j->files, folder, j->name, j->o.binary ? ".bin" : ".c", ".h", j->o.replace, err);
+    tn_status status =
+        tn_c_files_open(&j->files, folder, j->name, j->o.binary ? ".bin" : ".c", ".h", j->o.replace, err);
     if (status)
         return status;
     tn_sink_listen(j->files.first.sink, (tn_listener){ j->o.note, j->o.context, j->files.first.path });
@@ -580,14 +615,18 @@ static tn_status take_options(job *j, const tn_export_options *given, tn_error *
     if (j->o.mli > TN_MLI_2_0)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no MLI version %d", (int)j->o.mli);
     if (!tn_is_power_of_two(j->o.align) || j->o.align < TN_EXPORT_ALIGN || j->o.align > TN_EXPORT_MAX_ALIGN)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "alignment %llu: expected a power of two from %d to %d",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "alignment %llu: expected a power of two from %d to %d",
                        (unsigned long long)j->o.align, TN_EXPORT_ALIGN, TN_EXPORT_MAX_ALIGN);
     if (j->o.section && !is_section(j->o.section))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "section %s: expected letters, digits, '.', '_', '$' and '-', at most %d of them",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "section %s: expected letters, digits, '.', '_', '$' and '-', at most %d of them",
                        tn_quote_z(j->o.section).text, TN_EXPORT_MAX_SECTION);
     if (j->o.name && !tn_c_is_prefix(j->o.name))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "name %s: expected letters, digits and single underscores between them, a letter "
-                       "first and at most %d of them", tn_quote_z(j->o.name).text, TN_EXPORT_MAX_NAME);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "name %s: expected letters, digits and single underscores between them, a letter "
+                       "first and at most %d of them",
+                       tn_quote_z(j->o.name).text, TN_EXPORT_MAX_NAME);
     if (j->o.name)
         snprintf(j->name, sizeof j->name, "%s", j->o.name);
     else
@@ -610,7 +649,8 @@ static tn_status run(job *j, const char *folder, tn_error *err)
     return status;
 }
 
-tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_options *given, tn_export_result *result, tn_error *err)
+tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_options *given,
+                      tn_export_result *result, tn_error *err)
 {
     tn_error own;
     job *j = calloc(1, sizeof *j);

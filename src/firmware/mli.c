@@ -203,7 +203,8 @@ static bool parameters11(const tn_mli11_tensor *t, view *v)
     v->axis = dim;
     uint32_t n = v->shape[dim];
     const tn_mli11_container *zero = &t->el_params.asym.zero_point, *scale = &t->el_params.asym.scale;
-    return is_memory(zero->pi16, (uint64_t)n * 2) && is_memory(scale->pi32, (uint64_t)n * 4) && all_positive(scale->pi32, n, 4);
+    return is_memory(zero->pi16, (uint64_t)n * 2) && is_memory(scale->pi32, (uint64_t)n * 4) &&
+           all_positive(scale->pi32, n, 4);
 }
 
 static tn_mli_status open11(const tn_mli11_tensor *t, view *v)
@@ -259,7 +260,8 @@ static bool parameters20(const tn_mli20_tensor *t, view *v)
     v->axis = dim;
     uint32_t n = v->shape[dim];
     return holds(&t->el_params.sa.zero_point, n, 2) && holds(&t->el_params.sa.scale, n, 2) &&
-           holds(&t->el_params.sa.scale_frac_bits, n, 1) && all_positive(t->el_params.sa.scale.mem.pi16, n, 2);
+           holds(&t->el_params.sa.scale_frac_bits, n, 1) &&
+           all_positive(t->el_params.sa.scale.mem.pi16, n, 2);
 }
 
 static tn_mli_status open20(const tn_mli20_tensor *t, view *v, zero_stride zero)
@@ -448,7 +450,8 @@ static void put_shape(const view *v, uint32_t *shape, int32_t *mem_stride)
     }
 }
 
-static tn_mli_status put10(tn_mli_status status, const tn_mli10_tensor *in, const view *v, tn_mli10_tensor *out)
+static tn_mli_status put10(tn_mli_status status, const tn_mli10_tensor *in, const view *v,
+                           tn_mli10_tensor *out)
 {
     if (status != TN_MLI_OK)
         return status;
@@ -464,7 +467,8 @@ static tn_mli_status put10(tn_mli_status status, const tn_mli10_tensor *in, cons
     return TN_MLI_OK;
 }
 
-static tn_mli_status put11(tn_mli_status status, const tn_mli11_tensor *in, const view *v, tn_mli11_tensor *out)
+static tn_mli_status put11(tn_mli_status status, const tn_mli11_tensor *in, const view *v,
+                           tn_mli11_tensor *out)
 {
     if (status != TN_MLI_OK)
         return status;
@@ -509,7 +513,8 @@ static void advance(tn_mli20_container *array, const view *v, uint32_t size)
     copy_bytes(&array->mem, entry, size);
 }
 
-static tn_mli_status put20(tn_mli_status status, const tn_mli20_tensor *in, const view *v, tn_mli20_tensor *out)
+static tn_mli_status put20(tn_mli_status status, const tn_mli20_tensor *in, const view *v,
+                           tn_mli20_tensor *out)
 {
     if (status != TN_MLI_OK)
         return status;
@@ -532,37 +537,43 @@ static tn_mli_status put20(tn_mli_status status, const tn_mli20_tensor *in, cons
     return TN_MLI_OK;
 }
 
-tn_mli_status tn_mli10_point_to_subtensor(const tn_mli10_tensor *in, const tn_mli_point *cfg, tn_mli10_tensor *out)
+tn_mli_status tn_mli10_point_to_subtensor(const tn_mli10_tensor *in, const tn_mli_point *cfg,
+                                          tn_mli10_tensor *out)
 {
     view v;
     return put10(cut_point(open10(in, &v), &v, cfg), in, &v, out);
 }
 
-tn_mli_status tn_mli11_point_to_subtensor(const tn_mli11_tensor *in, const tn_mli_point *cfg, tn_mli11_tensor *out)
+tn_mli_status tn_mli11_point_to_subtensor(const tn_mli11_tensor *in, const tn_mli_point *cfg,
+                                          tn_mli11_tensor *out)
 {
     view v;
     return put11(cut_point(open11(in, &v), &v, cfg), in, &v, out);
 }
 
-tn_mli_status tn_mli20_point_to_subtensor(const tn_mli20_tensor *in, const tn_mli_point *cfg, tn_mli20_tensor *out)
+tn_mli_status tn_mli20_point_to_subtensor(const tn_mli20_tensor *in, const tn_mli_point *cfg,
+                                          tn_mli20_tensor *out)
 {
     view v;
     return put20(cut_point(open20(in, &v, ZERO_IS_DENSE), &v, cfg), in, &v, out);
 }
 
-tn_mli_status tn_mli10_create_subtensor(const tn_mli10_tensor *in, const tn_mli_cut *cfg, tn_mli10_tensor *out)
+tn_mli_status tn_mli10_create_subtensor(const tn_mli10_tensor *in, const tn_mli_cut *cfg,
+                                        tn_mli10_tensor *out)
 {
     view v;
     return put10(cut(open10(in, &v), &v, cfg), in, &v, out);
 }
 
-tn_mli_status tn_mli11_create_subtensor(const tn_mli11_tensor *in, const tn_mli_cut *cfg, tn_mli11_tensor *out)
+tn_mli_status tn_mli11_create_subtensor(const tn_mli11_tensor *in, const tn_mli_cut *cfg,
+                                        tn_mli11_tensor *out)
 {
     view v;
     return put11(cut(open11(in, &v), &v, cfg), in, &v, out);
 }
 
-tn_mli_status tn_mli20_create_subtensor(const tn_mli20_tensor *in, const tn_mli_cut *cfg, tn_mli20_tensor *out)
+tn_mli_status tn_mli20_create_subtensor(const tn_mli20_tensor *in, const tn_mli_cut *cfg,
+                                        tn_mli20_tensor *out)
 {
     view v;
     return put20(cut(open20(in, &v, ZERO_IS_DENSE), &v, cfg), in, &v, out);
@@ -701,7 +712,9 @@ static int32_t round_to(number x, tn_mli_round round, int32_t highest)
     } else if (x.e >= -24) {                            /* below that less than half of 1 */
         uint32_t s = (uint32_t)-x.e, rest = x.m & ((1u << s) - 1), half = 1u << (s - 1);
         whole = x.m >> s;
-        bool tie_grows = round == TN_MLI_HALF_UP ? !x.negative : round == TN_MLI_HALF_EVEN ? (whole & 1) != 0 : true;
+        bool tie_grows = round == TN_MLI_HALF_UP     ? !x.negative
+                         : round == TN_MLI_HALF_EVEN ? (whole & 1) != 0
+                                                     : true;
         if (rest > half || (rest == half && tie_grows))
             whole++;
     }
@@ -729,7 +742,8 @@ static int32_t round_in_steps(number x, int32_t highest)
     return cut_to(whole, x.negative, highest);
 }
 
-static tn_mli_status from_float(float value, int32_t frac_bits, tn_mli_round round, int32_t highest, int32_t *fx)
+static tn_mli_status from_float(float value, int32_t frac_bits, tn_mli_round round, int32_t highest,
+                                int32_t *fx)
 {
     union { float f; uint32_t u; } bits;
     bits.f = value;
@@ -781,7 +795,8 @@ float tn_mli_fx_to_float(int16_t fx, int32_t frac_bits)
         bits.u = 0x7f800000;
     } else if (exponent >= 1) {
         bits.u = (uint32_t)exponent << 23 | (m & 0x7fffff);
-    } else {                                            /* subnormal: rounding up to 2^23 is the first normal number */
+    } else {                                            /* subnormal: rounding up to 2^23 is the first normal
+                                                         * number */
         number tiny = { false, m, exponent - 1 };
         bits.u = (uint32_t)round_to(tiny, TN_MLI_HALF_EVEN, INT32_MAX);
     }

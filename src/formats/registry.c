@@ -40,7 +40,8 @@ const tn_format *tn_format_by_suffix(const char *path)
 {
     for (size_t i = 0; i < NFORMATS; i++) {
         const tn_format *f = formats[i];
-        if (ends_with(path, f->info.suffix) || (f->info.index_suffix && ends_with(path, f->info.index_suffix)) ||
+        if (ends_with(path, f->info.suffix) ||
+            (f->info.index_suffix && ends_with(path, f->info.index_suffix)) ||
             (f->has_other_suffix && f->has_other_suffix(path)))
             return f;
     }

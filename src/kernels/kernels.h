@@ -17,14 +17,17 @@ typedef struct tn_kernel_args {
 } tn_kernel_args;
 
 /* Returns TN_ENCODED_* bits seen. */
-typedef unsigned (*tn_cast_fn)(void *restrict dst, const void *restrict src, size_t n, const tn_kernel_args *args);
+typedef unsigned (*tn_cast_fn)(void *restrict dst, const void *restrict src, size_t n,
+                               const tn_kernel_args *args);
 
 /* NULL where a level has nothing: the caller then goes through float32 in
  * blocks, or through the definition. */
 typedef struct tn_kernels {
-    tn_cast_fn to_f32[TN_DTYPE_COUNT];      /* from a type whose every value is a float32: exact; no rules, no flags */
+    /* from a type whose every value is a float32: exact; no rules, no flags */
+    tn_cast_fn to_f32[TN_DTYPE_COUNT];
     tn_cast_fn from_f32[TN_DTYPE_COUNT];    /* rounds to nearest, ties to even */
-    tn_cast_fn f64_to_f32_odd;              /* rounds to odd: what follows rounds correctly to narrower types */
+    /* rounds to odd: what follows rounds correctly to narrower types */
+    tn_cast_fn f64_to_f32_odd;
     tn_cast_fn f16_to_bf16, bf16_to_f16;    /* direct */
     tn_cast_fn f64_to_f32, f32_to_f64;
     void (*swap)(void *dst, const void *src, size_t n, unsigned unit);  /* n bytes; dst may be src */

@@ -134,7 +134,8 @@ static uint64_t elements_of(const arranging *r, const slab *s)
 
 /* The dimensions of a slab as both sides have them: the destination dense,
  * with padding or without, the source as it lies or dense without padding. */
-static uint32_t slab_dims(const arranging *r, const slab *s, bool padded, bool dense_source, tn_reorder_dim *dims)
+static uint32_t slab_dims(const arranging *r, const slab *s, bool padded, bool dense_source,
+                          tn_reorder_dim *dims)
 {
     const tn_arrange *how = r->how;
     int64_t dst_step = 1, src_step = 1;
@@ -142,7 +143,8 @@ static uint32_t slab_dims(const arranging *r, const slab *s, bool padded, bool d
     for (uint32_t i = n; i-- > 0;) {
         uint32_t k = r->cut + i;
         int64_t value = i ? how->shape[k] : s->filled, physical = i ? how->physical[k] : s->rows;
-        dims[i] = (tn_reorder_dim){ padded ? physical : value, value, dst_step, dense_source ? src_step : r->stride[k] };
+        dims[i] = (tn_reorder_dim){ padded ? physical : value, value, dst_step,
+                                    dense_source ? src_step : r->stride[k] };
         dst_step *= dims[i].dst_extent;
         src_step *= value;
     }
@@ -194,7 +196,8 @@ static void gather(const arranging *r, const slab *s, uint8_t *to)
         return;
     }
     uint32_t rank = slab_dims(r, s, false, false, dims);
-    tn_reorder_block(r->kernels, r->from_bits, rank, dims, to, r->source + (size_t)s->from * (r->from_bits / 8), NULL, false);
+    tn_reorder_block(r->kernels, r->from_bits, rank, dims, to,
+                     r->source + (size_t)s->from * (r->from_bits / 8), NULL, false);
     if (r->swap > 1)
         tn_swap_bytes(to, to, (size_t)n * (r->from_bits / 8), r->swap);
 }
@@ -254,7 +257,8 @@ static void pad(const arranging *r, const slab *s, const uint8_t *from, uint8_t 
         axis->dst_extent = 1;
         axis->src_extent = inside;
         tn_reorder_block(r->kernels, bits, rank, dims, to + (size_t)(i * whole.dst_stride) * (bits / 8),
-                         inside ? src + (size_t)(i * whole.src_stride) * (bits / 8) : src, fill_at(how, first + i), false);
+                         inside ? src + (size_t)(i * whole.src_stride) * (bits / 8) : src,
+                         fill_at(how, first + i), false);
     }
 }
 
@@ -265,13 +269,14 @@ static bool move_packed(const arranging *r, const slab *s, uint64_t item, uint8_
     tn_reorder_dim dims[TN_MAX_RANK];
     uint64_t n = elements_of(r, s);
     bool regular = r->per_outer == r->items || how->physical[r->cut] % r->rows == 0;
-    bool aligned = (uint64_t)s->from * r->from_bits % 8 == 0 && (r->items == 1 || (regular && r->slab_elements % 8 == 0));
+    bool aligned = (uint64_t)s->from * r->from_bits % 8 == 0 &&
+                   (r->items == 1 || (regular && r->slab_elements % 8 == 0));
     if (how->change || how->fills || r->from_bits >= 8 || !aligned || (n % 8 && item + 1 < r->items))
         return false;
     uint32_t rank = slab_dims(r, s, true, false, dims);
     to[(n * how->to_bits - 1) / 8] = 0;         /* the bits that fill the last byte */
-    tn_reorder_block(r->kernels, how->to_bits, rank, dims, to, r->source + (s->filled ? (size_t)s->from * r->from_bits / 8 : 0),
-                     how->fill, false);
+    tn_reorder_block(r->kernels, how->to_bits, rank, dims, to,
+                     r->source + (s->filled ? (size_t)s->from * r->from_bits / 8 : 0), how->fill, false);
     return true;
 }
 
@@ -313,7 +318,8 @@ static tn_status emit_bytes(arranging *r, const uint8_t *bytes, size_t n, tn_err
 static tn_status emit_codes(arranging *r, const uint8_t *codes, size_t n, bool last, tn_error *err)
 {
     unsigned bits = r->how->to_bits;
-    size_t elements = r->pending + n, whole = last ? elements : elements / 8 * 8, bytes = (whole * bits + 7) / 8;
+    size_t elements = r->pending + n, whole = last ? elements : elements / 8 * 8,
+           bytes = (whole * bits + 7) / 8;
     memset(r->out + (r->pending * bits + 7) / 8, 0, (elements * bits + 7) / 8 - (r->pending * bits + 7) / 8);
     pack(r->out, r->pending, codes, n, bits);
     tn_status status = emit_bytes(r, r->out, bytes, err);
@@ -345,7 +351,8 @@ static tn_status tick(void *context, tn_error *err)
 
 static tn_spooling spooling_of(tn_arranging *a)
 {
-    return (tn_spooling){ .in = a->in, .tensor = a->tensor, .part = a->part, .beside = a->beside, .tick = tick, .context = a };
+    return (tn_spooling){ .in = a->in, .tensor = a->tensor, .part = a->part, .beside = a->beside,
+                          .tick = tick, .context = a };
 }
 
 static tn_status find_source(arranging *r, tn_error *err)
@@ -377,7 +384,8 @@ static tn_status find_source(arranging *r, tn_error *err)
 static tn_status make_buffers(arranging *r, tn_error *err)
 {
     unsigned jobs = tn_pool_jobs(r->a->pool), slots = tn_pool_slots(r->a->pool);
-    size_t from = (size_t)r->slab_elements * bytes_of(r->from_bits), to = (size_t)r->slab_elements * bytes_of(r->how->to_bits);
+    size_t from = (size_t)r->slab_elements * bytes_of(r->from_bits),
+           to = (size_t)r->slab_elements * bytes_of(r->how->to_bits);
     r->workers = calloc(jobs, sizeof *r->workers);
     r->slots = calloc(slots, sizeof *r->slots);
     r->slot_elements = calloc(slots, sizeof *r->slot_elements);

@@ -20,7 +20,8 @@ typedef struct tn_arrange {
     unsigned         to_bits;   /* of an element of the output */
     uint8_t          fill[16];  /* the element that padding consists of, in the low bits... */
     const int32_t   *fills;     /* ...unless this is not NULL: one for all... */
-    int32_t          axis;      /* ...or, where this is not -1, for each index along this dimension of the output */
+    int32_t          axis;      /* ...or, where this is not -1, for each index along this dimension of the
+                                 * output */
 } tn_arrange;
 
 typedef struct tn_arranging {

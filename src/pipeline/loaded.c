@@ -12,7 +12,8 @@ static tn_status check_limit(const tn_loading *l, const tn_part *p, tn_error *er
 static tn_status load_part(tn_loading *l, tn_loaded *loaded, uint32_t k, tn_error *err)
 {
     tn_part *p = &loaded->parts[k];
-    tn_spooling s = { .in = l->in, .tensor = l->tensor, .part = &l->tensor->parts[k], .beside = l->beside, .tick = l->tick,
+    tn_spooling s = { .in = l->in, .tensor = l->tensor, .part = &l->tensor->parts[k], .beside = l->beside,
+                      .tick = l->tick,
                       .context = l->context };
     tn_status status = tn_part_readable(l->tensor, s.part, err);
     if (status)

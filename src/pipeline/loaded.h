@@ -10,8 +10,10 @@ typedef struct tn_loading {
     const tn_file   *in;
     const tn_tensor *tensor;
     const char      *beside;    /* for unnamed files: see tn_room_make() */
-    uint64_t         limit;     /* bytes that one part may be decoded into; 0: the file's, see tn_open_options */
-    tn_status      (*tick)(void *context, tn_error *err);   /* now and then: a chance to cancel; may be NULL */
+    uint64_t         limit;     /* bytes that one part may be decoded into; 0: the file's, see
+                                 * tn_open_options */
+    /* now and then: a chance to cancel; may be NULL */
+    tn_status      (*tick)(void *context, tn_error *err);
     void            *context;
     bool             output_failed;     /* set: the error is tick()'s, or of the unnamed file */
 } tn_loading;
@@ -24,7 +26,8 @@ typedef struct tn_loaded {
     bool      spooled;          /* something was decoded: it is better made again than kept */
 } tn_loaded;
 
-/* TN_ERR_LIMIT: what would have to be decoded is beyond the limit.  The result is to be freed after a failure too. */
+/* TN_ERR_LIMIT: what would have to be decoded is beyond the limit.  The result is to be freed after a failure
+ * too. */
 tn_status tn_load(tn_loading *loading, tn_loaded *loaded, tn_error *err);
 void      tn_loaded_free(tn_loaded *loaded);
 

@@ -27,7 +27,8 @@ static bool is_in_place(const tn_tensor *t)
 /* "tensor NAME: " before the reason. */
 static tn_status name_tensor(const tn_tensor *t, tn_status status, const tn_error *why, tn_error *err)
 {
-    return status ? tn_fail(err, status, why->offset, "tensor %s: %s", tn_quote_z(t->name).text, why->text) : TN_OK;
+    return status ? tn_fail(err, status, why->offset, "tensor %s: %s", tn_quote_z(t->name).text, why->text)
+                  : TN_OK;
 }
 
 /* ---- making ---- */
@@ -39,7 +40,8 @@ static size_t grain_of(const tn_made *m)
 }
 
 /* Whole grains, as float32. */
-static tn_status make_floats(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, float *values, tn_error *err)
+static tn_status make_floats(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, float *values,
+                             tn_error *err)
 {
     size_t grain = grain_of(m);
     if (m->values.bytes) {
@@ -50,19 +52,21 @@ static tn_status make_floats(const tn_made *m, uint64_t first, size_t n, tn_pool
     return grain > 1 ? tn_rotate(&m->plan.o.rotation, true, n / grain, grain, 1, values, pool, err) : TN_OK;
 }
 
-static tn_status make_range(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, uint8_t *out, tn_error *err)
+static tn_status make_range(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, uint8_t *out,
+                            tn_error *err)
 {
     float values[BLOCK];
     size_t grain = grain_of(m);
     uint64_t end = first + n, last = (end + grain - 1) / grain * grain;
     tn_status status = TN_OK;
     for (uint64_t at = first - first % grain; at < end && !status; at += BLOCK) {
-        size_t some = last - at < BLOCK ? (size_t)(last - at) : BLOCK, skip = at < first ? (size_t)(first - at) : 0;
+        size_t some = last - at < BLOCK ? (size_t)(last - at) : BLOCK,
+               skip = at < first ? (size_t)(first - at) : 0;
         size_t wanted = end - at < some ? (size_t)(end - at) : some;
         status = make_floats(m, at, some, pool, values, err);
         if (!status)
-            status = tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->maker.bits), values + skip, wanted - skip,
-                                   at + skip, m->plan.rank, m->plan.shape, err);
+            status = tn_cast_block(&m->narrow, out + tn_dense_bytes(at + skip - first, m->maker.bits),
+                                   values + skip, wanted - skip, at + skip, m->plan.rank, m->plan.shape, err);
     }
     return status;
 }
@@ -90,27 +94,31 @@ static const tn_part *find_part(const tn_tensor *t, const char *role)
 }
 
 /* The part of this role, which must be as large as the datatype says. */
-static tn_status take_part(const tn_tensor *t, const tn_scaled_part *expected, bool plain, const tn_part **part, tn_error *err)
+static tn_status take_part(const tn_tensor *t, const tn_scaled_part *expected, bool plain,
+                           const tn_part **part, tn_error *err)
 {
     uint64_t nbytes;
     *part = find_part(t, expected->role);
     if (!*part)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s but found none", expected->role);
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s but found none",
+                       expected->role);
     tn_status status = tn_shape_nbytes(plain ? expected->plain_dtype : expected->dtype, expected->rank,
                                        plain ? expected->plain_shape : expected->shape, &nbytes);
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "the part %s is too large", expected->role);
     if ((*part)->nbytes != nbytes)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s of %llu bytes but found %llu", expected->role,
-                       (unsigned long long)nbytes, (unsigned long long)(*part)->nbytes);
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a part %s of %llu bytes but found %llu",
+                       expected->role, (unsigned long long)nbytes, (unsigned long long)(*part)->nbytes);
     return TN_OK;
 }
 
-/* Lays the parts of `t` down where the plan looks for them; those of a tensor that was not loaded may have no data. */
+/* Lays the parts of `t` down where the plan looks for them; those of a tensor that was not loaded may have no
+ * data. */
 static tn_status lay_out(tn_made *m, const tn_tensor *t, tn_error *err)
 {
     tn_scaled_shapes shapes;
-    const tn_scaled_options o = { .size = sizeof o, .unpacked = t->scaling->unpacked, .rotation = t->scaling->rotation };
+    const tn_scaled_options o = { .size = sizeof o, .unpacked = t->scaling->unpacked,
+                                  .rotation = t->scaling->rotation };
     void *parts[TN_MAX_PARTS] = { NULL };
     bool complete = true;
     tn_status status = tn_scaled_shapes_for(m->datatype, t->rank, t->shape, &shapes, err);
@@ -123,7 +131,8 @@ static tn_status lay_out(tn_made *m, const tn_tensor *t, tn_error *err)
         complete &= p->data || !p->nbytes;
     }
     if (!status)
-        status = tn_scaled_plan_make(&m->plan, m->datatype, t->rank, t->shape, &o, complete ? parts : NULL, err);
+        status =
+            tn_scaled_plan_make(&m->plan, m->datatype, t->rank, t->shape, &o, complete ? parts : NULL, err);
     if (!status)
         status = tn_scaled_check_rotation(&m->plan, err);
     if (!status && complete && m->plan.count)
@@ -138,7 +147,8 @@ static tn_status check_type(const tn_tensor *t, tn_error *err)
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     if (type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "expected values of a signed float type but found %s",
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                   "expected values of a signed float type but found %s",
                    type ? type->name : "an unknown one");
 }
 
@@ -200,8 +210,9 @@ static tn_status unroll(tn_made *m, tn_error *err)
 {
     tn_error why;
     uint64_t size;
-    tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size) ? tn_room_make(&m->values, NULL, size, &why)
-                                                                       : tn_fail(&why, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
+    tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size)
+                           ? tn_room_make(&m->values, NULL, size, &why)
+                           : tn_fail(&why, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
     if (status)
         return name_tensor(m->tensor, status, &why, err);
     tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };

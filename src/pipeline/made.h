@@ -22,8 +22,8 @@ typedef struct tn_made {
 /* Whether a tensor is scaled by a datatype. */
 bool tn_is_made(const tn_tensor *tensor);
 
-/* Whether there is a way to the values, with the reason where there is none; reads nothing.  *light: opening costs
- * little, so that each thread may do it for itself, for a range of its own. */
+/* Whether there is a way to the values, with the reason where there is none; reads nothing.  *light: opening
+ * costs little, so that each thread may do it for itself, for a range of its own. */
 tn_status tn_made_check(const tn_tensor *tensor, bool *light, tn_error *err);
 
 /* Parts that cannot be had in place are decoded into unnamed files in $TMPDIR,

@@ -21,13 +21,15 @@ bool tn_arrange_has_padding(const tn_arrange *how)
 
 /* ---- how far ---- */
 
-static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, size_t i, uint32_t *dimension, tn_error *err)
+static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, size_t i, uint32_t *dimension,
+                                tn_error *err)
 {
     char letter = rule->dims[i].letter;
     if (letter) {
         const char *at = t->layout ? strchr(t->layout, letter) : NULL;
         if (!at)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension %c to pad but its layout is %s (%spad by "
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "tensor %s: expected a dimension %c to pad but its layout is %s (%spad by "
                            "number, as in -1=N, or name fewer tensors)",
                            tn_quote_z(t->name).text, letter, t->layout ? t->layout : "not known",
                            t->layout ? "" : "say it with --layout, ");
@@ -36,7 +38,8 @@ static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, siz
     }
     int64_t number = rule->dims[i].dimension + (rule->dims[i].dimension < 0 ? (int64_t)t->rank : 0);
     if (number < 0 || number >= t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected one of its %u dimensions to pad but found %d",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: expected one of its %u dimensions to pad but found %d",
                        tn_quote_z(t->name).text, t->rank, rule->dims[i].dimension);
     *dimension = (uint32_t)number;
     return TN_OK;
@@ -53,7 +56,8 @@ static dimension_name name_of(const tn_pad_rule *rule, size_t i)
     return name;
 }
 
-static tn_status pad_to(const tn_tensor *t, tn_arrange *how, uint32_t dimension, int64_t multiple, tn_error *err)
+static tn_status pad_to(const tn_tensor *t, tn_arrange *how, uint32_t dimension, int64_t multiple,
+                        tn_error *err)
 {
     int64_t *extent = &how->physical[dimension], rest = *extent % multiple;
     if (rest && __builtin_add_overflow(*extent, multiple - rest, extent))
@@ -71,7 +75,8 @@ static bool multiply(int64_t multiple, int64_t by, int64_t *both)
 }
 
 /* Only the tensor tells that two names are of one dimension, which can be a multiple of one number only. */
-static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t row, tn_arrange *how, tn_error *err)
+static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t row, tn_arrange *how,
+                          tn_error *err)
 {
     uint32_t dimensions[TN_MAX_RANK];
     tn_status status = TN_OK;
@@ -79,7 +84,8 @@ static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t r
         status = find_dimension(t, rule, i, &dimensions[i], err);
         for (uint32_t k = 0; k < i && !status; k++)
             if (dimensions[k] == dimensions[i])
-                return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s and %s are the same dimension to pad: name it once",
+                return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                               "tensor %s: %s and %s are the same dimension to pad: name it once",
                                tn_quote_z(t->name).text, name_of(rule, k).text, name_of(rule, i).text);
         int64_t multiple = rule->dims[i].multiple;
         if (!status && multiple < 1)
@@ -103,13 +109,16 @@ static tn_status check_fills(const tn_tensor *t, const tn_arrange *how, tn_error
     uint64_t count = t->parts[2].nbytes / sizeof *how->fills;
     for (uint64_t i = 0; i < count; i++)
         if (how->fills[i] < low || how->fills[i] > high)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a zero point from %lld to %lld to pad with but found %d "
-                           "(compat=mli pads with code 0)", tn_quote_z(t->name).text, (long long)low, (long long)high, how->fills[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "tensor %s: expected a zero point from %lld to %lld to pad with but found %d "
+                           "(compat=mli pads with code 0)",
+                           tn_quote_z(t->name).text, (long long)low, (long long)high, how->fills[i]);
     return TN_OK;
 }
 
 /* The value in the elements' type; of a scaled tensor the code of zero. */
-static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how, tn_error *err)
+static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero,
+                             tn_arrange *how, tn_error *err)
 {
     double value = rule ? rule->value : 0;
     const tn_array one = { .dtype = TN_FLOAT64 }, to = { .dtype = t->parts[0].array.dtype };
@@ -125,10 +134,12 @@ static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const 
     }
     if (value == 0 && !signbit(value))
         return TN_OK;
-    return tn_cast(&to, how->fill, &one, &value, TN_HOST_ORDER, &o, &why) ? fail(t, why.status, err, why.text) : TN_OK;
+    return tn_cast(&to, how->fill, &one, &value, TN_HOST_ORDER, &o, &why) ? fail(t, why.status, err, why.text)
+                                                                          : TN_OK;
 }
 
-tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how, tn_error *err)
+tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how,
+                            tn_error *err)
 {
     unsigned bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
     int64_t row = !t->scaling || bits >= 8 ? 1 : bits == 4 ? 2 : bits == 2 ? 4 : 8;     /* each row of codes begins on a byte */

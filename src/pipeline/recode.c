@@ -16,7 +16,8 @@ typedef struct recoder {
     tn_requant_plan plan;
 } recoder;
 
-static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
+static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                       tn_error *err)
 {
     const recoder *k = context;
     (void)err;
@@ -26,7 +27,8 @@ static tn_status apply(const void *context, uint64_t first, const uint8_t *in, s
 
 static tn_status fail(const tn_recoding *r, const tn_error *why, tn_error *err)
 {
-    return tn_fail(err, why->status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(r->tensor->name).text, why->text);
+    return tn_fail(err, why->status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(r->tensor->name).text,
+                   why->text);
 }
 
 tn_status tn_recode_change(const tn_recoding *r, tn_arena *arena, const tn_change **change, tn_error *err)
@@ -90,8 +92,8 @@ static void take_run(int32_t ends[2], const tn_dtype_info *type, const uint8_t *
 }
 
 /* Run by run; `type` has whole bytes. */
-static void take_codes(extremes *x, tn_scale_index index, const tn_dtype_info *type, const uint8_t *bytes, uint64_t first,
-                       uint64_t n)
+static void take_codes(extremes *x, tn_scale_index index, const tn_dtype_info *type, const uint8_t *bytes,
+                       uint64_t first, uint64_t n)
 {
     tn_scale_walk walk = tn_scale_walk_at(index, first);
     for (uint64_t i = 0, run; i < n; i += run) {
@@ -102,8 +104,8 @@ static void take_codes(extremes *x, tn_scale_index index, const tn_dtype_info *t
 }
 
 /* Packed codes of less than a byte each: a piece of them at a time, unpacked. */
-static void take_packed(extremes *x, tn_scale_index index, const tn_dtype_info *type, const uint8_t *bytes, uint64_t first,
-                        uint64_t n)
+static void take_packed(extremes *x, tn_scale_index index, const tn_dtype_info *type, const uint8_t *bytes,
+                        uint64_t first, uint64_t n)
 {
     bool is_signed = type->kind == TN_KIND_INT;
     uint8_t piece[PIECE];
@@ -150,7 +152,8 @@ static void settle(const tn_recoding *r, extremes *x, bool *any)
     }
 }
 
-static tn_status try_scale(const tn_recoding *r, extremes *x, float scale, tn_round round, bool *fits, tn_error *err)
+static tn_status try_scale(const tn_recoding *r, extremes *x, float scale, tn_round round, bool *fits,
+                           tn_error *err)
 {
     const tn_array array = { TN_INT32, 2, x->shape, NULL };
     const tn_scales to = { .axis = TN_PER_TENSOR, .scale = &scale };
@@ -188,7 +191,8 @@ static tn_status search(const tn_recoding *r, extremes *x, int *frac, tn_error *
 tn_status tn_recode_power(const tn_recoding *r, tn_arena *arena, float *scale, tn_error *err)
 {
     const tn_tensor *t = r->tensor;
-    extremes x = { .shape = { 0, 2 }, .scales = { .axis = t->scaling->axis < 0 ? TN_PER_TENSOR : 0, .zero = r->zero } };
+    extremes x = { .shape = { 0, 2 }, .scales = { .axis = t->scaling->axis < 0 ? TN_PER_TENSOR : 0,
+                                                  .zero = r->zero } };
     int frac = (int)tn_dtype_get(r->to)->bits - 1;
     bool any = false;
     tn_scale_index index;

@@ -13,9 +13,11 @@ struct tn_reformed {
 
 /* ---- the input ---- */
 
-tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed, bool *output_failed, tn_error *err)
+tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed,
+                          bool *output_failed, tn_error *err)
 {
-    tn_loading loading = { .in = task->in, .tensor = task->tensor, .beside = task->beside, .limit = task->options.limit,
+    tn_loading loading = { .in = task->in, .tensor = task->tensor, .beside = task->beside,
+                           .limit = task->options.limit,
                            .tick = task->tick, .context = task->context };
     tn_reformed *r = calloc(1, sizeof *r);
     tn_error why;
@@ -23,7 +25,8 @@ tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed
         return tn_fail_nomem(err);
     tn_status status = tn_load(&loading, &r->source, err);
     *output_failed = loading.output_failed;
-    if (!status && tn_reform_begin(&r->source.tensor, task->form, &task->options, pool, &r->reforming, &why)) {
+    if (!status &&
+        tn_reform_begin(&r->source.tensor, task->form, &task->options, pool, &r->reforming, &why)) {
         status = why.status;
         tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(task->tensor->name).text, why.text);
     }
@@ -80,7 +83,8 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 {
     writing *w = context;
     (void)item;
-    tn_status status = w->o->emit(w->o->context, w->o->change ? w->changed[slot] : w->made[slot], w->sizes[slot], err);
+    tn_status status =
+        w->o->emit(w->o->context, w->o->change ? w->changed[slot] : w->made[slot], w->sizes[slot], err);
     w->o->output_failed = status != TN_OK;
     return status;
 }
@@ -117,7 +121,8 @@ static tn_status write_bytes(tn_reform_output *o, const uint8_t *bytes, uint64_t
 {
     tn_status status = nbytes ? TN_OK : o->emit(o->context, bytes, 0, err);
     for (uint64_t at = 0; at < nbytes && !status; at += TN_WINDOW)
-        status = o->emit(o->context, bytes + at, (size_t)(nbytes - at < TN_WINDOW ? nbytes - at : TN_WINDOW), err);
+        status =
+            o->emit(o->context, bytes + at, (size_t)(nbytes - at < TN_WINDOW ? nbytes - at : TN_WINDOW), err);
     o->output_failed = status != TN_OK;
     return status;
 }
@@ -127,9 +132,13 @@ tn_status tn_reformed_write(const tn_reformed *r, tn_reform_output *o, tn_error 
     const tn_tensor *t = tn_reformed_result(r);
     const tn_part *p = &t->parts[o->part];
     if (o->part == 2 || !p->nbytes)
-        return write_bytes(o, o->part == 2 ? tn_reform_indptr(r->reforming) : (const uint8_t *)"", p->nbytes, err);
+        return write_bytes(o, o->part == 2 ? tn_reform_indptr(r->reforming) : (const uint8_t *)"", p->nbytes,
+                           err);
     unsigned slots = tn_pool_slots(o->pool), bytes = tn_dtype_get(p->array.dtype)->bits / 8;
-    writing w = { .r = r, .o = o, .width = (size_t)bytes * (p->array.rank == 2 && o->part == 1 ? (size_t)p->array.shape[1] : 1) };
+    writing w = { .r = r,
+                  .o = o,
+                  .width =
+                      (size_t)bytes * (p->array.rank == 2 && o->part == 1 ? (size_t)p->array.shape[1] : 1) };
     w.out_width = o->change ? o->change->to_bits / 8 : w.width;
     tn_status status = make_buffers(&w, slots, err);
     if (!status)

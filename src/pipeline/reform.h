@@ -12,8 +12,10 @@ typedef struct tn_reform_task {
     const tn_tensor  *tensor;
     const char       *form;
     tn_sparse_options options;
-    const char       *beside;   /* the output's path: what cannot be mapped is decoded into an unnamed file there */
-    tn_status       (*tick)(void *context, tn_error *err);      /* now and then while it is decoded: a chance to cancel */
+    const char       *beside;   /* the output's path: what cannot be mapped is decoded into an unnamed file
+                                 * there */
+    /* now and then while it is decoded: a chance to cancel */
+    tn_status       (*tick)(void *context, tn_error *err);
     void             *context;
 } tn_reform_task;
 
@@ -24,7 +26,8 @@ typedef struct tn_reformed tn_reformed;
 /* Checks checksums and indices, counts.  TN_ERR_LIMIT: as tn_reform(), and what
  * would have to be decoded is beyond the limit.  *output_failed: the error is of
  * the file beside the output, or tick()'s. */
-tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed, bool *output_failed, tn_error *err);
+tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed,
+                          bool *output_failed, tn_error *err);
 void      tn_reformed_free(tn_reformed *reformed);
 
 /* What comes out, without data; lives as long as it. */

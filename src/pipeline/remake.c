@@ -57,8 +57,10 @@ static tn_status check_floats(const making *m, tn_error *err)
     bool is_float = type && type->kind == TN_KIND_FLOAT;
     if (is_float && type->specials != TN_SPECIALS_E8M0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected values of a %s type but found %s: cast it to f32 first",
-                   tn_quote_z(m->source->name).text, is_float ? "signed float" : "float", type ? type->name : "an unknown type");
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                   "tensor %s: expected values of a %s type but found %s: cast it to f32 first",
+                   tn_quote_z(m->source->name).text, is_float ? "signed float" : "float",
+                   type ? type->name : "an unknown type");
 }
 
 /* ---- order ---- */
@@ -75,16 +77,20 @@ static tn_status choose_order(making *m, tn_error *err)
         return TN_OK;
     const char *from = *rule->from ? rule->from : t->layout;
     if (!from)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its layout is not known: say it, as in %s,from=%s",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: its layout is not known: say it, as in %s,from=%s",
                        tn_quote_z(t->name).text, rule->to, t->rank == 4 ? "NCHW" : "LETTERS");
     if (t->layout && strcmp(from, t->layout) != 0)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected layout %s but found %s",
                        tn_quote_z(t->name).text, from, t->layout);
     if (strlen(from) != t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: it has %u dimension%s but layout %s has %zu letters: name the "
-                       "tensors that have as many, as in 'conv*.weight=%s,from=%s'", tn_quote_z(t->name).text, t->rank,
-                       t->rank == 1 ? "" : "s", from, strlen(from), rule->to, from);
-    if (tn_layout_check_shape(from, t->rank, t->shape, &why) || tn_layout_order(from, rule->to, m->how.order, &why))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: it has %u dimension%s but layout %s has %zu letters: name the "
+                       "tensors that have as many, as in 'conv*.weight=%s,from=%s'",
+                       tn_quote_z(t->name).text, t->rank, t->rank == 1 ? "" : "s", from, strlen(from),
+                       rule->to, from);
+    if (tn_layout_check_shape(from, t->rank, t->shape, &why) ||
+        tn_layout_order(from, rule->to, m->how.order, &why))
         return fail(m, TN_ERR_ARGUMENT, err, why.text);
     m->made->tensor.layout = rule->to;
     return TN_OK;
@@ -122,14 +128,16 @@ static tn_status named(const maker *k, tn_status status, const tn_error *why, tn
                             k->moved ? " (indices of the new layout)" : "") : TN_OK;
 }
 
-static tn_status apply_cast(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
+static tn_status apply_cast(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                            tn_error *err)
 {
     const maker *k = context;
     tn_error why;
     return named(k, tn_cast_block(k->cast, out, in, n, first, k->rank, k->shape, &why), &why, err);
 }
 
-static tn_status apply_quantize(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
+static tn_status apply_quantize(const void *context, uint64_t first, const uint8_t *in, size_t n,
+                                uint8_t *out, tn_error *err)
 {
     const maker *k = context;
     tn_error why;
@@ -146,11 +154,13 @@ static maker *new_maker(const making *m, tn_dtype from, tn_dtype to)
     k->rank = m->how.rank;
     k->shape = shape;
     k->moved = is_moved(m);
-    k->change = (tn_change){ .context = k, .from_bits = tn_dtype_get(from)->bits, .to_bits = tn_dtype_get(to)->bits };
+    k->change = (tn_change){ .context = k, .from_bits = tn_dtype_get(from)->bits,
+                             .to_bits = tn_dtype_get(to)->bits };
     return k;
 }
 
-static tn_status find_plan(const making *m, const tn_cast_plan **known, const tn_cast_plan **plan, tn_error *err)
+static tn_status find_plan(const making *m, const tn_cast_plan **known, const tn_cast_plan **plan,
+                           tn_error *err)
 {
     const tn_cast_rule *rule = m->rules->cast;
     tn_status status = TN_OK;
@@ -194,7 +204,8 @@ static tn_status dequantize(making *m, tn_error *err)
     tn_dtype to = m->rules->cast->dtype;
     int64_t *shape = tn_arena_copy(m->arena, m->how.shape, m->how.rank * sizeof *shape);
     if (tn_dtype_get(to)->kind != TN_KIND_FLOAT)
-        return fail(m, TN_ERR_ARGUMENT, err, "a scaled tensor becomes a float type, and from there any other");
+        return fail(m, TN_ERR_ARGUMENT, err,
+                    "a scaled tensor becomes a float type, and from there any other");
     if (!shape)
         return tn_fail_nomem(err);
     tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero,
@@ -212,20 +223,26 @@ static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
 {
     const tn_tensor *t = m->source;
     const char *text = m->rules->cast->axis;
-    const char *layout = t->layout ? t->layout : m->rules->layout && *m->rules->layout->from ? m->rules->layout->from : NULL;
+    const char *layout = t->layout                                     ? t->layout
+                         : m->rules->layout && *m->rules->layout->from ? m->rules->layout->from
+                                                                       : NULL;
     *axis = TN_PER_TENSOR;
     if (!*text)
         return TN_OK;
-    const char *letter = layout && !text[1] && *text != '1' ? strchr(layout, *text) : NULL;     /* 1 is a number */
+    /* 1 is a number */
+    const char *letter = layout && !text[1] && *text != '1' ? strchr(layout, *text) : NULL;
     char *end;
     long number = letter ? (long)(letter - layout) : strtol(text, &end, 10);
     if (!letter && *end)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension by number, or a letter of its layout "
-                       "(%s), but found %s", tn_quote_z(t->name).text, layout ? layout : "not known", tn_quote_z(text).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: expected a dimension by number, or a letter of its layout "
+                       "(%s), but found %s",
+                       tn_quote_z(t->name).text, layout ? layout : "not known", tn_quote_z(text).text);
     number += number < 0 ? (long)t->rank : 0;
     if (number < 0 || number >= (long)t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dimension below %u but found %s",
-                       tn_quote_z(t->name).text, t->rank, tn_quote_z(text).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: expected a dimension below %u but found %s", tn_quote_z(t->name).text,
+                       t->rank, tn_quote_z(text).text);
     *axis = (int32_t)number;
     return TN_OK;
 }
@@ -234,7 +251,9 @@ static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
 static float first_scale(const tn_cast_rule *rule)
 {
     bool power = rule->quantize.rule == TN_SCALE_POWER || rule->quantize.rule == TN_SCALE_LEAST;
-    return rule->quantize.rule == TN_SCALE_GIVEN ? rule->scale : power ? ldexpf(1, 1 - (int)tn_dtype_get(rule->dtype)->bits) : 1;
+    return rule->quantize.rule == TN_SCALE_GIVEN ? rule->scale
+           : power                               ? ldexpf(1, 1 - (int)tn_dtype_get(rule->dtype)->bits)
+                                                 : 1;
 }
 
 /* Room for scales and zero points, and where they are declared. */
@@ -261,9 +280,11 @@ static tn_status add_scales(making *m, tn_unknown_scales *u, tn_error *err)
     }
     *extent = (int64_t)count;
     uint32_t rank = u->options.axis >= 0;
-    m->parts[1] = (tn_part){ .role = "scale", .array = { TN_FLOAT32, rank, extent, NULL }, .nbytes = count * sizeof *u->scale,
+    m->parts[1] = (tn_part){ .role = "scale", .array = { TN_FLOAT32, rank, extent, NULL },
+                             .nbytes = count * sizeof *u->scale,
                              .data = u->scale };
-    m->parts[2] = (tn_part){ .role = "zero", .array = { TN_INT32, rank, extent, NULL }, .nbytes = count * sizeof *u->zero,
+    m->parts[2] = (tn_part){ .role = "zero", .array = { TN_INT32, rank, extent, NULL },
+                             .nbytes = count * sizeof *u->zero,
                              .data = u->zero };
     m->made->tensor.nparts = zeros ? 3 : 2;
     m->zero = u->zero;
@@ -289,7 +310,8 @@ static void declare_codes(making *m, const tn_scaling *scaling, const tn_change 
     m->parts[0].array.dtype = m->rules->cast->dtype;
 }
 
-static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_scaling *scaling, tn_error *err)
+static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_scaling *scaling,
+                            tn_error *err)
 {
     tn_scale_index index;
     tn_error why;
@@ -299,7 +321,8 @@ static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_
     if (!status)
         status = tn_scale_index_for(m->how.rank, m->how.shape, o.axis, &index, &why);
     if (!status)
-        status = tn_quant_plan_make(k->quant, u->codes, m->source->dtype, false, index, u->scale, u->zero, &o, &why);
+        status = tn_quant_plan_make(k->quant, u->codes, m->source->dtype, false, index, u->scale, u->zero, &o,
+                                    &why);
     return status ? fail(m, status, err, why.text) : TN_OK;
 }
 
@@ -355,13 +378,15 @@ static tn_status requantize(making *m, tn_error *err)
     tn_error why;
     if (!u || !scaling || !shape)
         return tn_fail_nomem(err);
-    tn_recoding r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->codes, .rank = m->how.rank, .shape = shape,
+    tn_recoding r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->codes,
+                      .rank = m->how.rank, .shape = shape,
                       .axis = new_axis(m, m->source->scaling->axis), .options = u->options, .tick = tick,
                       .context = (void *)(uintptr_t)m->place };
     if (!rule->round_given)
         r.options.round = TN_ROUND_HALF_UP;
     else if (r.options.arithmetic == TN_QUANT_MLI && r.options.round == TN_ROUND_AWAY)
-        return fail(m, TN_ERR_ARGUMENT, err, "of codes, compat=mli rounds half_up or even but found round=away");
+        return fail(m, TN_ERR_ARGUMENT, err,
+                    "of codes, compat=mli rounds half_up or even but found round=away");
     if (tn_code_range(u->codes, &u->options, scaling->range, &why))
         return fail(m, why.status, err, why.text);
     tn_status status = add_scales(m, u, err);
@@ -386,11 +411,15 @@ static tn_status cast_codes(making *m, tn_error *err)
     if (q->arithmetic == TN_QUANT_BINARY32)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
     if (q->rule == TN_SCALE_LEAST)
-        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already, and frac=least is found from values only: say frac=N or frac=auto, or "
-                    "cast it to a float type first");
+        return fail(
+            m, TN_ERR_ARGUMENT, err,
+            "it has scales already, and frac=least is found from values only: say frac=N or frac=auto, or "
+            "cast it to a float type first");
     if (q->rule != TN_SCALE_GIVEN && q->rule != TN_SCALE_POWER)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: it has scales already: give that of %s (scale=S), or cast it to a "
-                       "float type first", tn_quote_z(m->source->name).text, tn_cast_rule_type(rule));
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: it has scales already: give that of %s (scale=S), or cast it to a "
+                       "float type first",
+                       tn_quote_z(m->source->name).text, tn_cast_rule_type(rule));
     return requantize(m, err);
 }
 
@@ -407,7 +436,8 @@ static tn_status declare_parts(making *m, const tn_tensor *result, tn_error *err
         int64_t *shape = tn_arena_copy(m->arena, p->array.shape, p->array.rank * sizeof *shape);
         if (!shape)
             return tn_fail_nomem(err);
-        m->parts[k] = (tn_part){ .role = p->role, .array = { p->array.dtype, p->array.rank, shape, NULL }, .nbytes = p->nbytes };
+        m->parts[k] = (tn_part){ .role = p->role, .array = { p->array.dtype, p->array.rank, shape, NULL },
+                                 .nbytes = p->nbytes };
     }
     return TN_OK;
 }
@@ -417,13 +447,16 @@ static tn_status check_form(const making *m, tn_error *err)
     const tn_remake_rules *rules = m->rules;
     const char *from = m->source->form;
     if (strcmp(from, "dense") != 0 && !tn_form_is_sparse(from))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense, coo or csr tensor but found form %s%s",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: expected a dense, coo or csr tensor but found form %s%s",
                        tn_quote_z(m->source->name).text, tn_quote_z(from).text,
                        m->source->scaling ? " (cast it to a float type first)" : "");
     if (rules->layout || rules->pad || (rules->cast && rules->cast->quantized))
-        return fail(m, TN_ERR_ARGUMENT, err, "another form, and another layout, padding or scales, take two conversions");
+        return fail(m, TN_ERR_ARGUMENT, err,
+                    "another form, and another layout, padding or scales, take two conversions");
     if (rules->cast && tn_dtype_get(rules->cast->dtype)->bits < 8)
-        return fail(m, TN_ERR_UNSUPPORTED, err, "another form, and elements narrower than a byte, take two conversions");
+        return fail(m, TN_ERR_UNSUPPORTED, err,
+                    "another form, and elements narrower than a byte, take two conversions");
     return TN_OK;
 }
 
@@ -431,7 +464,8 @@ static tn_status check_form(const making *m, tn_error *err)
 static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
 {
     const tn_form_rule *rule = m->rules->form;
-    if (!rule || (strcmp(rule->form, "dense") == 0 && strcmp(m->source->form, "dense") == 0 && !rule->options.drop))
+    if (!rule ||
+        (strcmp(rule->form, "dense") == 0 && strcmp(m->source->form, "dense") == 0 && !rule->options.drop))
         return TN_OK;
     tn_status status = check_form(m, err);
     if (status)
@@ -439,7 +473,8 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
     tn_reform_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
     if (!task)
         return tn_fail_nomem(err);
-    *task = (tn_reform_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside, tick, (void *)(uintptr_t)m->place };
+    *task = (tn_reform_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside, tick,
+                              (void *)(uintptr_t)m->place };
     task->options.limit = m->place->max_bytes;
     if (strcmp(rule->form, "coo") == 0 && task->options.index == TN_UNKNOWN)
         task->options.index = m->place->index_type;
@@ -468,11 +503,13 @@ static tn_status check_rescale(const making *m, tn_error *err)
     const tn_cast_rule *cast = m->rules->cast;
     bool quantizes = cast->datatype || cast->of;
     if (m->rules->form || m->rules->layout || m->rules->pad)
-        return fail(m, TN_ERR_ARGUMENT, err, "codes of a datatype, and another form, layout or padding, take two conversions");
+        return fail(m, TN_ERR_ARGUMENT, err,
+                    "codes of a datatype, and another form, layout or padding, take two conversions");
     if (quantizes && m->source->scaling)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
     if (quantizes && strcmp(m->source->form, "dense") != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense tensor but found form %s (--form dense first)",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: expected a dense tensor but found form %s (--form dense first)",
                        tn_quote_z(m->source->name).text, tn_quote_z(m->source->form).text);
     if (!quantizes && cast->quantized)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
@@ -499,8 +536,11 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
                                                &task->own, &why)
                     : tn_datatype_parse(text, &task->own, &why);
     if (status == TN_ERR_ARGUMENT && !stored)   /* not every type is a number spec */
-        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits "
-                       "but found %s (cast it first)", tn_quote_z(m->source->name).text, cast->keep, cast->of, type->name);
+        return tn_fail(
+            err, status, TN_NO_OFFSET,
+            "tensor %s: %u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits "
+            "but found %s (cast it first)",
+            tn_quote_z(m->source->name).text, cast->keep, cast->of, type->name);
     if (status)
         return fail(m, status, err, why.text);
     task->datatype = task->own;
@@ -519,12 +559,14 @@ static void set_options(const making *m, tn_rescale_task *task)
     task->cast = cast->options;
     task->cast.size = sizeof task->cast;
     if (s)
-        task->options = (tn_scaled_options){ .size = sizeof task->options, .unpacked = s->unpacked, .rotation = s->rotation };
+        task->options = (tn_scaled_options){ .size = sizeof task->options, .unpacked = s->unpacked,
+                                             .rotation = s->rotation };
     task->kind = s ? TN_RESCALE_DEQUANTIZE : cast->is_virtual ? TN_RESCALE_VIRTUAL : TN_RESCALE_QUANTIZE;
     task->to = s ? cast->dtype : m->source->dtype;
 }
 
-static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn_scaled_shapes *shapes, tn_error *err)
+static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn_scaled_shapes *shapes,
+                                tn_error *err)
 {
     tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
     const char *text = tn_datatype_text(task->datatype);
@@ -540,7 +582,8 @@ static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn
         int64_t *shape = tn_arena_copy(m->arena, plain ? p->plain_shape : p->shape, p->rank * sizeof *shape);
         if (!shape)
             return tn_fail_nomem(err);
-        m->parts[i] = (tn_part){ .role = p->role, .array = { plain ? p->plain_dtype : p->dtype, p->rank, shape, NULL } };
+        m->parts[i] = (tn_part){ .role = p->role, .array = { plain ? p->plain_dtype : p->dtype, p->rank,
+                                                             shape, NULL } };
         if (plain && scaling->store != TN_UNKNOWN)
             m->parts[i].array.dtype = scaling->store;
         if (tn_array_nbytes(&m->parts[i].array, &m->parts[i].nbytes))
@@ -559,7 +602,9 @@ static tn_status declare_values(making *m, const tn_rescale_task *task, tn_error
     m->made->tensor.nparts = 1;
     m->made->tensor.dtype = task->to;
     m->parts[0] = (tn_part){ .role = "data", .array = { task->to, m->source->rank, m->source->shape, NULL } };
-    return tn_array_nbytes(&m->parts[0].array, &m->parts[0].nbytes) ? fail(m, TN_ERR_LIMIT, err, "too large for its new type") : TN_OK;
+    return tn_array_nbytes(&m->parts[0].array, &m->parts[0].nbytes)
+               ? fail(m, TN_ERR_LIMIT, err, "too large for its new type")
+               : TN_OK;
 }
 
 static tn_status rescale(making *m, tn_error *err)
@@ -570,7 +615,8 @@ static tn_status rescale(making *m, tn_error *err)
     tn_status status = check_rescale(m, err);
     if (status || !task)
         return status ? status : tn_fail_nomem(err);
-    *task = (tn_rescale_task){ .in = m->place->file, .tensor = m->source, .beside = m->place->beside, .limit = m->place->max_bytes,
+    *task = (tn_rescale_task){ .in = m->place->file, .tensor = m->source, .beside = m->place->beside,
+                               .limit = m->place->max_bytes,
                                .tick = tick, .context = (void *)(uintptr_t)m->place };
     m->made->rescale = task;
     status = find_datatype(m, task, err);
@@ -579,7 +625,8 @@ static tn_status rescale(making *m, tn_error *err)
     set_options(m, task);
     if (tn_rescale_check(task, &shapes, &why))
         return fail(m, why.status, err, why.text);
-    return task->kind == TN_RESCALE_QUANTIZE ? declare_scaled(m, task, &shapes, err) : declare_values(m, task, err);
+    return task->kind == TN_RESCALE_QUANTIZE ? declare_scaled(m, task, &shapes, err)
+                                             : declare_values(m, task, err);
 }
 
 /* ---- sparse tensors ---- */
@@ -603,7 +650,9 @@ static tn_status widen_indices(making *m, tn_error *err)
     k->change.apply = apply_cast;
     m->made->index_change = &k->change;
     indices->array.dtype = to;
-    return tn_array_nbytes(&indices->array, &indices->nbytes) ? fail(m, TN_ERR_LIMIT, err, "its indices are too many") : TN_OK;
+    return tn_array_nbytes(&indices->array, &indices->nbytes)
+               ? fail(m, TN_ERR_LIMIT, err, "its indices are too many")
+               : TN_OK;
 }
 
 /* The values of a sparse tensor are cast one by one, by their number. */
@@ -611,7 +660,8 @@ static tn_status cast_entries(making *m, const tn_cast_plan **plans, tn_error *e
 {
     const tn_cast_rule *cast = m->rules->cast;
     if ((cast && cast->quantized) || m->rules->layout || m->rules->pad)
-        return fail(m, TN_ERR_UNSUPPORTED, err, "a sparse tensor has no scales, no order of its elements and no padding (--form dense)");
+        return fail(m, TN_ERR_UNSUPPORTED, err,
+                    "a sparse tensor has no scales, no order of its elements and no padding (--form dense)");
     m->how.rank = 1;
     m->how.order[0] = 0;
     m->how.shape[0] = m->parts[0].array.shape[0];
@@ -636,14 +686,18 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
 {
     const tn_tensor *t = m->source;
     const tn_cast_rule *cast = m->rules->cast;
-    bool scaled = strcmp(t->form, "scaled") == 0 && !tn_form_has_datatype(t), dense = strcmp(m->made->tensor.form, "dense") == 0;
+    bool scaled = strcmp(t->form, "scaled") == 0 && !tn_form_has_datatype(t),
+         dense = strcmp(m->made->tensor.form, "dense") == 0;
     tn_status status = TN_OK;
     if (tn_form_is_sparse(m->made->tensor.form))
         return cast_entries(m, plans, err);
     if (!scaled && !dense)
         return m->rules->cast || m->rules->layout || m->rules->pad
-                   ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected a dense, sparse or scaled tensor but found form "
-                             "%s", tn_quote_z(t->name).text, tn_quote_z(t->form).text) : TN_OK;
+                   ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                             "tensor %s: expected a dense, sparse or scaled tensor but found form "
+                             "%s",
+                             tn_quote_z(t->name).text, tn_quote_z(t->form).text)
+                   : TN_OK;
     if (scaled)
         status = tn_read_zeros(m->place->file, t, m->arena, &m->zero, err);
     if (status)
@@ -696,8 +750,8 @@ static tn_status settle_shape(making *m, tn_error *err)
 static bool is_arranged(const making *m)
 {
     const char *form = m->made->tensor.form;
-    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) && !tn_form_has_datatype(&m->made->tensor) &&
-           tn_dtype_get(m->parts[0].array.dtype) != NULL;
+    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) &&
+           !tn_form_has_datatype(&m->made->tensor) && tn_dtype_get(m->parts[0].array.dtype) != NULL;
 }
 
 /* Parts that a tensor may come to have. */
@@ -716,8 +770,10 @@ tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const
     made->tensor.parts = m.parts = tn_arena_zalloc(m.arena, room_for(source, rules), sizeof *m.parts);
     if (!m.parts)
         return tn_fail_nomem(err);
-    for (uint32_t k = 0; k < source->nparts; k++)       /* streamed, so that checksums are seen; stored as the new file says */
-        m.parts[k] = (tn_part){ .role = source->parts[k].role, .array = source->parts[k].array, .nbytes = source->parts[k].nbytes };
+    /* streamed, so that checksums are seen; stored as the new file says */
+    for (uint32_t k = 0; k < source->nparts; k++)
+        m.parts[k] = (tn_part){ .role = source->parts[k].role, .array = source->parts[k].array,
+                                .nbytes = source->parts[k].nbytes };
     if (is_rescaled(&m))
         return rescale(&m, err);
     tn_status status = choose_form(&m, output_failed, err);

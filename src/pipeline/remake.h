@@ -24,7 +24,8 @@ typedef struct tn_remake_place {
     const char    *beside;          /* the output's path */
     tn_pool       *pool;
     tn_arena      *arena;
-    uint64_t       max_bytes;       /* of a tensor in another form or by a datatype; 0: see tn_loading and tn_sparse_options */
+    uint64_t       max_bytes;       /* of a tensor in another form or by a datatype; 0: see tn_loading and
+                                     * tn_sparse_options */
     tn_dtype       index_type;      /* the only one that the output has for coordinates, or TN_UNKNOWN */
     tn_progress_fn progress;        /* may be NULL: a chance to cancel while data is decoded */
     void          *context;
@@ -39,22 +40,25 @@ typedef struct tn_unknown_scales {
 } tn_unknown_scales;
 
 typedef struct tn_remade {
-    tn_tensor         tensor;       /* as it is to be declared; parts with data are there already, others are streamed */
+    tn_tensor         tensor;       /* as it is to be declared; parts with data are there already, others are
+                                     * streamed */
     const tn_change  *change;       /* of the elements of the first part, or NULL */
     const tn_change  *index_change; /* of the indices of a coo tensor, or NULL */
     const tn_arrange *arrange;      /* or NULL: they stay in order; has the change */
     tn_unknown_scales *unknown;     /* or NULL */
-    const tn_reform_task *reform;   /* or NULL: its parts are those of the source, or made of them one by one */
+    const tn_reform_task *reform;   /* or NULL: its parts are those of the source, or made of them one by
+                                     * one */
     const tn_rescale_task *rescale; /* or NULL; its datatype to be freed by the caller where it is its own */
-    tn_reformed      *reformed;     /* begun for planning and worth keeping, or NULL: to be freed by the caller */
+    tn_reformed      *reformed;     /* begun for planning and worth keeping, or NULL: to be freed by the
+                                     * caller */
 } tn_remade;
 
-/* Decides what becomes of `source` under the rules; everything is in the arena.
- * Cast plans are kept in `plans` by source type, one table a cast rule (NULL
- * where there is none yet).  For a new form the data is read: how many entries
- * there are must be known; and so it is for a power of two that codes are to fit.  TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED
- * with the tensor's name: a rule that cannot be honoured.  made->reformed and
- * made->rescale are to be freed after a failure too; *output_failed is set when it is the output's. */
+/* Decides what becomes of `source` under the rules; everything is in the arena. Cast plans are kept in
+ * `plans` by source type, one table a cast rule (NULL where there is none yet).  For a new form the data is
+ * read: how many entries there are must be known; and so it is for a power of two that codes are to fit.
+ * TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED with the tensor's name: a rule that cannot be honoured.
+ * made->reformed and made->rescale are to be freed after a failure too; *output_failed is set when it is the
+ * output's. */
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
                     const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err);
 

@@ -31,13 +31,18 @@ static tn_status check_source(const tn_rescale_task *t, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->tensor->dtype), *to = tn_dtype_get(t->to);
     if (!type || type->kind != TN_KIND_FLOAT || type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected values of a signed float type but found %s (cast it first)",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected values of a signed float type but found %s (cast it first)",
                        type ? type->name : "an unknown type");
-    if (t->kind == TN_RESCALE_DEQUANTIZE && (to->kind != TN_KIND_FLOAT || to->bits < 8 || to->specials == TN_SPECIALS_E8M0))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a scaled tensor becomes a signed float type of whole bytes, and from there any "
-                       "other, but found %s", to->name);
+    if (t->kind == TN_RESCALE_DEQUANTIZE &&
+        (to->kind != TN_KIND_FLOAT || to->bits < 8 || to->specials == TN_SPECIALS_E8M0))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a scaled tensor becomes a signed float type of whole bytes, and from there any "
+                       "other, but found %s",
+                       to->name);
     if (t->kind == TN_RESCALE_VIRTUAL && to->bits < 8)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a virtual cast is of a type of whole bytes but found %s (cast it first)", to->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a virtual cast is of a type of whole bytes but found %s (cast it first)", to->name);
     return TN_OK;
 }
 
@@ -48,10 +53,12 @@ tn_status tn_rescale_check(const tn_rescale_task *t, tn_scaled_shapes *shapes, t
     if (!status)
         status = tn_scaled_check(t->datatype, &t->options, err);
     if (!status)
-        status = tn_scaled_plan_make(&plan, t->datatype, t->tensor->rank, t->tensor->shape, &t->options, NULL, err);
+        status = tn_scaled_plan_make(&plan, t->datatype, t->tensor->rank, t->tensor->shape, &t->options, NULL,
+                                     err);
     if (!status)
         status = tn_scaled_check_rotation(&plan, err);
-    return status ? status : tn_scaled_shapes_for(t->datatype, t->tensor->rank, t->tensor->shape, shapes, err);
+    return status ? status
+                  : tn_scaled_shapes_for(t->datatype, t->tensor->rank, t->tensor->shape, shapes, err);
 }
 
 /* ---- memory ---- */
@@ -59,15 +66,17 @@ tn_status tn_rescale_check(const tn_rescale_task *t, tn_scaled_shapes *shapes, t
 static tn_status make_room(rescaling *r, tn_room *room, uint64_t count, size_t each, tn_error *err)
 {
     uint64_t size;
-    tn_status status = tn_mul_u64(count, each, &size) ? tn_room_make(room, r->t->beside, size, err)
-                                                      : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
+    tn_status status = tn_mul_u64(count, each, &size)
+                           ? tn_room_make(room, r->t->beside, size, err)
+                           : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
     r->o->output_failed = status != TN_OK;
     return status;
 }
 
 static tn_status load(rescaling *r, tn_error *err)
 {
-    tn_loading loading = { .in = r->t->in, .tensor = r->t->tensor, .beside = r->t->beside, .limit = r->t->limit, .tick = r->t->tick,
+    tn_loading loading = { .in = r->t->in, .tensor = r->t->tensor, .beside = r->t->beside,
+                           .limit = r->t->limit, .tick = r->t->tick,
                            .context = r->t->context };
     tn_status status = tn_load(&loading, &r->source, err);
     r->o->output_failed = loading.output_failed;
@@ -115,7 +124,8 @@ static bool is_rotated_apart(const rescaling *r)
     return r->t->options.rotation.size && !tn_scaled_turns(&r->plan);
 }
 
-/* The values as they are, or a float32 copy: packed elements cannot be taken one by one, and rotation is float32's. */
+/* The values as they are, or a float32 copy: packed elements cannot be taken one by one, and rotation is
+ * float32's. */
 static tn_status take_values(rescaling *r, tn_scaled_work *w, tn_error *err)
 {
     const tn_tensor *t = r->t->tensor;
@@ -140,7 +150,8 @@ static uint64_t part_bytes(const rescaling *r, uint32_t i)
     const tn_scaled_part *p = &r->shapes.parts[i];
     bool plain = i == 0 && r->t->options.unpacked;
     uint64_t nbytes = 0;
-    tn_shape_nbytes(plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape, &nbytes);   /* was checked */
+    /* was checked */
+    tn_shape_nbytes(plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape, &nbytes);
     return nbytes;
 }
 
@@ -156,7 +167,8 @@ static tn_status quantize(rescaling *r, tn_error *err)
     }
     tn_scaled_work w = { .plan = &r->plan, .report = r->o->report, .pool = r->o->pool, .context = r };
     if (!status)
-        status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape, &r->t->options, memory, err);
+        status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape,
+                                     &r->t->options, memory, err);
     if (!status)
         status = take_values(r, &w, err);
     w.emit = streams ? emit_first : NULL;
@@ -184,7 +196,8 @@ static tn_status emit_values(rescaling *r, tn_room *room, const tn_cast_options 
     do {
         size_t n = (size_t)(r->plan.count - at < AT_ONCE ? r->plan.count - at : AT_ONCE);
         if (!status)
-            status = tn_cast_block(&r->narrow, out, x + at, n, at, r->t->tensor->rank, r->t->tensor->shape, err);
+            status =
+                tn_cast_block(&r->narrow, out, x + at, n, at, r->t->tensor->rank, r->t->tensor->shape, err);
         if (!status)
             status = emit_first(r, out, n * size, err);
         at += n;
@@ -197,7 +210,8 @@ static tn_status emit_values(rescaling *r, tn_room *room, const tn_cast_options 
 static tn_status quantize_virtually(rescaling *r, tn_error *err)
 {
     const tn_cast_options cast = { .size = sizeof cast, .overflow = r->t->cast.overflow };
-    tn_scaled_work w = { .plan = &r->plan, .dst_type = r->t->to, .cast = &cast, .report = r->o->report, .pool = r->o->pool, .context = r };
+    tn_scaled_work w = { .plan = &r->plan, .dst_type = r->t->to, .cast = &cast, .report = r->o->report,
+                         .pool = r->o->pool, .context = r };
     bool rotated = is_rotated_apart(r), streams = tn_scaled_streams(&r->plan);
     tn_status status = take_values(r, &w, err);
     if (!status && !rotated && !streams)
@@ -219,19 +233,22 @@ static tn_status dequantize(rescaling *r, tn_error *err)
     void *memory[PARTS] = { NULL };
     for (uint32_t i = 0; i < r->shapes.count; i++) {
         if (i >= r->t->tensor->nparts || r->source.parts[i].nbytes != part_bytes(r, i))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected %llu bytes for the part %s but found others",
+            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                           "expected %llu bytes for the part %s but found others",
                            (unsigned long long)part_bytes(r, i), r->shapes.parts[i].role);
         memory[i] = (void *)(uintptr_t)r->source.parts[i].data;         /* which is only read */
     }
-    tn_status status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape, &r->t->options, memory,
-                                           err);
+    tn_status status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape,
+                                           &r->t->options, memory, err);
     bool rotated = !status && is_rotated_apart(r);
     if (rotated)
         status = make_room(r, &r->values, r->plan.count, sizeof(float), err);
     if (status)
         return status;
-    tn_scaled_work w = { .plan = &r->plan, .dst_type = rotated ? TN_FLOAT32 : r->t->to, .dst = rotated ? r->values.bytes : NULL,
-                         .cast = rotated ? NULL : &r->t->cast, .pool = r->o->pool, .emit = rotated ? NULL : emit_first, .context = r };
+    tn_scaled_work w = { .plan = &r->plan, .dst_type = rotated ? TN_FLOAT32 : r->t->to,
+                         .dst = rotated ? r->values.bytes : NULL,
+                         .cast = rotated ? NULL : &r->t->cast, .pool = r->o->pool,
+                         .emit = rotated ? NULL : emit_first, .context = r };
     status = tn_scaled_decode_run(&w, err);
     return status || !rotated ? status : emit_values(r, &r->values, &r->t->cast, err);
 }
@@ -250,10 +267,12 @@ tn_status tn_rescale(const tn_rescale_task *t, tn_rescale_output *o, tn_error *e
     if (!status) {
         status = tn_rescale_check(t, &r->shapes, &why);
         if (!status)
-            status = tn_scaled_plan_make(&r->plan, t->datatype, t->tensor->rank, t->tensor->shape, &t->options, NULL, &why);
+            status = tn_scaled_plan_make(&r->plan, t->datatype, t->tensor->rank, t->tensor->shape,
+                                         &t->options, NULL, &why);
         if (!status)
-            status = t->kind == TN_RESCALE_QUANTIZE ? quantize(r, &why) : t->kind == TN_RESCALE_VIRTUAL ? quantize_virtually(r, &why)
-                                                                                                        : dequantize(r, &why);
+            status = t->kind == TN_RESCALE_QUANTIZE  ? quantize(r, &why)
+                     : t->kind == TN_RESCALE_VIRTUAL ? quantize_virtually(r, &why)
+                                                     : dequantize(r, &why);
         if (status && o->output_failed && err)
             *err = why;
         else if (status)

@@ -8,7 +8,11 @@
 
 #include <tenon/scaled.h>
 
-typedef enum tn_rescale_kind { TN_RESCALE_QUANTIZE, TN_RESCALE_VIRTUAL, TN_RESCALE_DEQUANTIZE } tn_rescale_kind;
+typedef enum tn_rescale_kind {
+    TN_RESCALE_QUANTIZE,
+    TN_RESCALE_VIRTUAL,
+    TN_RESCALE_DEQUANTIZE
+} tn_rescale_kind;
 
 typedef struct tn_rescale_task {
     const tn_file     *in;
@@ -19,7 +23,8 @@ typedef struct tn_rescale_task {
     tn_scaled_options  options;
     tn_dtype           to;      /* values: their type */
     tn_cast_options    cast;    /* dequantizing: how they are rounded to it */
-    const char        *beside;  /* the output's path: what cannot be mapped or written in order is in unnamed files there */
+    const char        *beside;  /* the output's path: what cannot be mapped or written in order is in unnamed
+                                 * files there */
     uint64_t           limit;   /* bytes that compressed data may be decoded into; 0: see tn_loading */
     tn_status        (*tick)(void *context, tn_error *err);
     void              *context;
@@ -30,7 +35,8 @@ typedef struct tn_rescale_output {
     tn_status       (*emit)(void *context, uint32_t part, const uint8_t *bytes, size_t n, tn_error *err);
     void             *context;
     tn_scaled_report *report;           /* of quantizing, or NULL */
-    bool              output_failed;    /* set: the error is emit()'s, tick()'s, or of a file beside the output */
+    bool              output_failed;    /* set: the error is emit()'s, tick()'s, or of a file beside the
+                                         * output */
 } tn_rescale_output;
 
 /* Whether it can be done, before anything is read; *shapes receives the parts

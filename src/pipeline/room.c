@@ -17,10 +17,12 @@ static tn_status fill_holes(const tn_room *room, tn_error *err)
     static const uint8_t zeros[ZEROS];
     struct stat st;
     tn_status status = TN_OK;
-    if (fstat(tn_sink_fd(room->sink), &st) == 0 && (uint64_t)st.st_size >= room->size && (uint64_t)st.st_blocks * 512 >= room->size)
+    if (fstat(tn_sink_fd(room->sink), &st) == 0 && (uint64_t)st.st_size >= room->size &&
+        (uint64_t)st.st_blocks * 512 >= room->size)
         return TN_OK;
     for (uint64_t at = 0; at < room->size && !status; at += ZEROS)
-        status = tn_sink_write(room->sink, at, zeros, (size_t)(room->size - at < ZEROS ? room->size - at : ZEROS), err);
+        status = tn_sink_write(room->sink, at, zeros,
+                               (size_t)(room->size - at < ZEROS ? room->size - at : ZEROS), err);
     return status;
 }
 
@@ -51,7 +53,9 @@ tn_status tn_room_make(tn_room *room, const char *beside, uint64_t size, tn_erro
     tn_status status = open_file(room, beside, err);
     if (status)
         return status;
-    void *map = size > SIZE_MAX ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, tn_sink_fd(room->sink), 0);
+    void *map = size > SIZE_MAX
+                    ? MAP_FAILED
+                    : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, tn_sink_fd(room->sink), 0);
     if (map == MAP_FAILED)
         return tn_fail_errno(err, errno, "cannot map a temporary file");
     room->bytes = map;

@@ -28,7 +28,8 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     tn_stream *stream = &r->streams[seat.worker];
     uint64_t first = item * r->span, n = r->count - first < r->span ? r->count - first : r->span;
     uint64_t from = tn_packed_bytes(first, r->bits), size = tn_packed_bytes(n, r->bits);
-    tn_status status = tn_stream_open(stream, r->s->file, r->s->tensor, r->part, from, size, TN_CHECKSUM_NONE, err);
+    tn_status status =
+        tn_stream_open(stream, r->s->file, r->s->tensor, r->part, from, size, TN_CHECKSUM_NONE, err);
     while (!status) {
         const uint8_t *bytes;
         size_t got;
@@ -50,7 +51,8 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
     searching *r = context;
     const tn_scale_search *s = r->s;
     (void)slot;
-    uint64_t elements = (item + 1) * r->span < r->count ? (item + 1) * r->span : r->count, bytes = tn_packed_bytes(elements, r->bits);
+    uint64_t elements = (item + 1) * r->span < r->count ? (item + 1) * r->span : r->count,
+             bytes = tn_packed_bytes(elements, r->bits);
     r->done = bytes > r->done ? bytes : r->done;
     if (s->progress && s->progress(s->context, s->progress_base + r->done, s->progress_total))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
@@ -88,7 +90,8 @@ static tn_status begin(searching *r, tn_error *err)
     status = tn_range_tally_new(s->codes, t->dtype, index, s->options, &r->tallies[0], err);
     if (status)
         return status;
-    size_t each = tn_range_tally_bytes(r->tallies[0]), fit = each ? ALL_TALLIES / each : jobs;      /* no scales: no bytes */
+    /* no scales: no bytes */
+    size_t each = tn_range_tally_bytes(r->tallies[0]), fit = each ? ALL_TALLIES / each : jobs;
     r->jobs = fit < jobs ? (unsigned)fit + !fit : jobs;
     for (unsigned i = 1; i < r->jobs && !status; i++)
         status = tn_range_tally_new(s->codes, t->dtype, index, s->options, &r->tallies[i], err);
@@ -100,7 +103,8 @@ tn_status tn_find_scales(const tn_scale_search *s, float *scale, int32_t *zero, 
     searching r = { .s = s, .part = &s->tensor->parts[0], .jobs = 1 };
     bool again = true;
     r.bits = tn_dtype_get(r.part->array.dtype)->bits;
-    tn_shape_count(s->tensor->rank, s->tensor->shape, &r.count);        /* cannot fail: its bytes were counted */
+    /* cannot fail: its bytes were counted */
+    tn_shape_count(s->tensor->rank, s->tensor->shape, &r.count);
     r.span = tn_part_splits(r.part) || !r.count ? TN_SPAN : r.count;
     tn_status status = begin(&r, err);
     while (!status && again)

@@ -36,7 +36,8 @@ typedef struct run {
 static bool can_split(const tn_scan_part *p)
 {
     const tn_storage *s = &p->part->storage;
-    bool one_pass = tn_part_is_range(p->part) && !s->sum_size;      /* the checksum is of the bytes that are taken, in order */
+    /* the checksum is of the bytes that are taken, in order */
+    bool one_pass = tn_part_is_range(p->part) && !s->sum_size;
     return tn_part_splits(p->part) && !s->opaque && p->stored_kind != TN_CHECKSUM_SHA256 &&
            p->decoded_kind != TN_CHECKSUM_SHA256 && (one_pass || p->stored_kind == TN_CHECKSUM_NONE);
 }
@@ -77,7 +78,8 @@ static bool plan_spans(run *r)
             s.size += scan->parts[k].part->nbytes;
             s.count++;
             k++;
-        } while (k < scan->count && s.count < SPAN_PARTS && s.size + scan->parts[k].part->nbytes <= SPAN_BYTES);
+        } while (k < scan->count && s.count < SPAN_PARTS &&
+                 s.size + scan->parts[k].part->nbytes <= SPAN_BYTES);
         if (!push_span(r, s))
             return false;
     }
@@ -94,8 +96,8 @@ static bool same_bytes(const tn_scan_part *p)
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->part->array.dtype)->swap_bytes == 1);
 }
 
-static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from, uint64_t n, tn_scanned *out,
-                            tn_error *err)
+static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from, uint64_t n,
+                            tn_scanned *out, tn_error *err)
 {
     const tn_scan_part *p = &scan->parts[k];
     bool same = same_bytes(p);
@@ -105,7 +107,8 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
         tn_stream_change(s, p->change);
         tn_stream_swap(s, p->swap);
     }
-    from = p->change ? from / p->change->from_bits * p->change->to_bits : from;     /* eight elements are never cut */
+    /* eight elements are never cut */
+    from = p->change ? from / p->change->from_bits * p->change->to_bits : from;
     out->made = 0;
     if (!status)
         status = tn_hash_begin(&decoded, same ? TN_CHECKSUM_NONE : p->decoded_kind, err);
@@ -133,7 +136,8 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, size_t k, uint64_
 }
 
 /* What cannot be decoded can still be checked as it is stored, and so can what nobody looks at. */
-static tn_status hash_stored(const tn_scan *scan, tn_stream *s, const tn_scan_part *p, tn_scanned *out, tn_error *err)
+static tn_status hash_stored(const tn_scan *scan, tn_stream *s, const tn_scan_part *p, tn_scanned *out,
+                             tn_error *err)
 {
     const uint8_t *bytes;
     size_t got = 1;
@@ -147,7 +151,8 @@ static tn_status hash_stored(const tn_scan *scan, tn_stream *s, const tn_scan_pa
 static bool is_summed_only(const tn_scan *scan, const tn_scan_part *p, uint64_t n)
 {
     const tn_storage *s = &p->part->storage;
-    return !scan->window && !p->change && p->decoded_kind == TN_CHECKSUM_NONE && (s->stride || s->pitch) && n == p->part->nbytes;
+    return !scan->window && !p->change && p->decoded_kind == TN_CHECKSUM_NONE && (s->stride || s->pitch) &&
+           n == p->part->nbytes;
 }
 
 static void scan_part(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from, uint64_t n, tn_scanned *out)
@@ -193,7 +198,8 @@ static tn_status tell_progress(run *r, uint64_t bytes, tn_error *err)
 {
     const tn_scan *scan = r->scan;
     r->progress += bytes;
-    if (scan->progress && scan->progress(scan->progress_context, scan->progress_base + r->progress, scan->progress_total))
+    if (scan->progress &&
+        scan->progress(scan->progress_context, scan->progress_base + r->progress, scan->progress_total))
         return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
     return TN_OK;
 }

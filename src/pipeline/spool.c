@@ -18,7 +18,8 @@ tn_status tn_spool_check(tn_spooling *s, tn_error *err)
     size_t n = 1;
     if (tn_part_checksum(s->part) == TN_CHECKSUM_NONE)
         return TN_OK;
-    tn_status status = tn_stream_open_stored(&stream, s->in, s->tensor, s->part, tn_part_checksum(s->part), err);
+    tn_status status =
+        tn_stream_open_stored(&stream, s->in, s->tensor, s->part, tn_part_checksum(s->part), err);
     while (!status && n) {
         status = tn_stream_next(&stream, &bytes, &n, err);
         if (!status)

@@ -13,7 +13,8 @@ typedef struct tn_spooling {
     const tn_tensor *tensor;
     const tn_part   *part;
     const char      *beside;    /* see tn_room_make() */
-    tn_status      (*tick)(void *context, tn_error *err);   /* now and then: a chance to cancel; may be NULL */
+    /* now and then: a chance to cancel; may be NULL */
+    tn_status      (*tick)(void *context, tn_error *err);
     void            *context;
     bool             output_failed;     /* set: the error is tick()'s, or of the file beside the output */
 } tn_spooling;

@@ -98,7 +98,8 @@ static void touch(const uint8_t *bytes, size_t n)
         (void)*(const volatile uint8_t *)(bytes + i);
 }
 
-static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n, tn_error *err)
+static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_t *bytes, size_t n,
+                              tn_error *err)
 {
     mover *m = context;
     tn_writer *w = m->t->out;
@@ -138,7 +139,8 @@ static tn_status move_raw(mover *m, tn_error *err)
         bytes += p->nbytes;
     }
     tn_scan scan = {
-        .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window, .done = raw_done, .context = m,
+        .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window, .done = raw_done,
+        .context = m,
         .progress = m->t->progress, .progress_context = m->t->context, .progress_base = m->progress,
         .progress_total = m->total,
     };
@@ -203,11 +205,11 @@ static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_dig
     return tn_hash_end(&h, digest, err);
 }
 
-static tn_status compress(const small_run *r, small_worker *own, small_slot *s, size_t i, const tn_out_entry *e, size_t used,
-                          tn_error *err)
+static tn_status compress(const small_run *r, small_worker *own, small_slot *s, size_t i,
+                          const tn_out_entry *e, size_t used, tn_error *err)
 {
-    tn_status status = tn_zstd_compress(own->zstd, r->m->t->out->options.level, own->in, (size_t)e->nbytes, s->out + used,
-                                        r->out_cap - used, &s->size[i], err);
+    tn_status status = tn_zstd_compress(own->zstd, r->m->t->out->options.level, own->in, (size_t)e->nbytes,
+                                        s->out + used, r->out_cap - used, &s->size[i], err);
     return status ? status : hash_whole(e->checksum, s->out + used, s->size[i], &s->digest[i], err);
 }
 
@@ -325,7 +327,8 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
     const tn_tensor *t = tensor_of(m, e);
     const tn_part *p = part_of(m, e);
     uint64_t told = 0;
-    tn_status status = in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
+    tn_status status =
+        in_input(m, p, tn_stream_open(s, m->t->in, t, p, 0, p->nbytes, tn_part_checksum(p), err), err);
     if (!status)
         tn_stream_change(s, change_of(m, e));
     while (!status) {
@@ -381,7 +384,8 @@ static tn_status move_arranged(mover *m, tn_error *err)
             .beside = m->t->out->path, .pool = m->pool, .emit = emit_arranged, .context = &a,
         };
         status = tn_arrange_run(&arranging, err);
-        status = arranging.output_failed ? in_output(m, status, err) : in_input(m, arranging.part, status, err);
+        status =
+            arranging.output_failed ? in_output(m, status, err) : in_input(m, arranging.part, status, err);
     }
     return status;
 }
@@ -402,11 +406,14 @@ static tn_status emit_reformed(void *context, const uint8_t *bytes, size_t n, tn
 
 static tn_status check_unchanged(const tn_remade *made, tn_error *err)
 {
-    int64_t planned = made->tensor.parts[0].array.shape[0], found = tn_reformed_result(made->reformed)->parts[0].array.shape[0];
+    int64_t planned = made->tensor.parts[0].array.shape[0],
+            found = tn_reformed_result(made->reformed)->parts[0].array.shape[0];
     if (found == planned)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: it has changed while it was read: expected %lld entries but found "
-                   "%lld", tn_quote_z(made->reform->tensor->name).text, (long long)planned, (long long)found);
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                   "tensor %s: it has changed while it was read: expected %lld entries but found "
+                   "%lld",
+                   tn_quote_z(made->reform->tensor->name).text, (long long)planned, (long long)found);
 }
 
 /* What was not worth keeping after planning is begun again. */
@@ -416,9 +423,11 @@ static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
     if (made->reformed)
         return TN_OK;
     tn_status status = tn_reformed_new(made->reform, m->pool, &made->reformed, &output_failed, err);
-    if (!status && made->tensor.nparts > 1)     /* sparse: the number of its entries was found when it was planned */
+    /* sparse: the number of its entries was found when it was planned */
+    if (!status && made->tensor.nparts > 1)
         status = check_unchanged(made, err);
-    return output_failed ? in_output(m, status, err) : in_input(m, &made->reform->tensor->parts[0], status, err);
+    return output_failed ? in_output(m, status, err)
+                         : in_input(m, &made->reform->tensor->parts[0], status, err);
 }
 
 static tn_status move_reformed(mover *m, tn_error *err)
@@ -433,7 +442,8 @@ static tn_status move_reformed(mover *m, tn_error *err)
         if (status)
             break;
         status = tn_reformed_write(made->reformed, &output, err);
-        status = output.output_failed ? in_output(m, status, err) : in_input(m, &made->reform->tensor->parts[0], status, err);
+        status = output.output_failed ? in_output(m, status, err)
+                                      : in_input(m, &made->reform->tensor->parts[0], status, err);
         if (e->part + 1 == made->tensor.nparts) {
             tn_reformed_free(made->reformed);
             made->reformed = NULL;
@@ -462,9 +472,12 @@ static void tell_quantized(const mover *m, const tn_remade *made, const tn_scale
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < made->tensor.nparts; k++)
         bytes += made->tensor.parts[k].nbytes;
-    tn_quantized q = { .source = made->rescale->tensor, .name = made->tensor.name, .datatype = tn_datatype_text(made->rescale->datatype),
-                       .bits = made->rescale->kind == TN_RESCALE_VIRTUAL || !report->values ? tn_datatype_bits(made->rescale->datatype)
-                                                                          : (double)bytes * 8 / (double)report->values,
+    tn_quantized q = { .source = made->rescale->tensor,
+                       .name = made->tensor.name,
+                       .datatype = tn_datatype_text(made->rescale->datatype),
+                       .bits = made->rescale->kind == TN_RESCALE_VIRTUAL || !report->values
+                                   ? tn_datatype_bits(made->rescale->datatype)
+                                   : (double)bytes * 8 / (double)report->values,
                        .report = report };
     m->t->quantized(m->t->context, &q);
 }
@@ -478,11 +491,13 @@ static tn_status move_rescaled(mover *m, tn_error *err)
         rescaled r = { m, e->tensor };
         tn_scaled_report report = { 0 };
         bool told = m->t->quantized && made->rescale->kind != TN_RESCALE_DEQUANTIZE;
-        tn_rescale_output output = { .pool = m->pool, .emit = emit_rescaled, .context = &r, .report = told ? &report : NULL };
+        tn_rescale_output output = { .pool = m->pool, .emit = emit_rescaled, .context = &r,
+                                     .report = told ? &report : NULL };
         if (e->part > 0)
             continue;           /* it was made with the first */
         status = tn_rescale(made->rescale, &output, err);
-        status = output.output_failed ? in_output(m, status, err) : in_input(m, &made->rescale->tensor->parts[0], status, err);
+        status = output.output_failed ? in_output(m, status, err)
+                                      : in_input(m, &made->rescale->tensor->parts[0], status, err);
         if (!status && told)
             tell_quantized(m, made, &report);
     }

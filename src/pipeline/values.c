@@ -23,7 +23,8 @@ typedef struct dequantizer {
     const int64_t *shape;
 } dequantizer;
 
-static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out, tn_error *err)
+static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
+                       tn_error *err)
 {
     const dequantizer *d = context;
     tn_error why;
@@ -32,7 +33,8 @@ static tn_status apply(const void *context, uint64_t first, const uint8_t *in, s
                             d->moved ? " (indices of the new layout)" : "") : TN_OK;
 }
 
-static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_arena *arena, void **data, tn_error *err)
+static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_arena *arena,
+                           void **data, tn_error *err)
 {
     tn_error why;
     tn_status status = tn_kept_check_part(file, t, p, err);
@@ -42,7 +44,8 @@ static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_par
     if (!*data)
         return tn_fail_nomem(err);
     status = tn_part_read(file, p, *data, (size_t)p->nbytes, &why);
-    return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text) : TN_OK;
+    return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text)
+                  : TN_OK;
 }
 
 tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
@@ -52,7 +55,8 @@ tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
     return tn_kept_check(kept, err);
 }
 
-tn_status tn_read_scales(const tn_file *file, const tn_tensor *t, tn_arena *arena, const float **scale, tn_error *err)
+tn_status tn_read_scales(const tn_file *file, const tn_tensor *t, tn_arena *arena, const float **scale,
+                         tn_error *err)
 {
     void *data = NULL;
     tn_status status = read_part(file, t, &t->parts[1], arena, &data, err);
@@ -60,7 +64,8 @@ tn_status tn_read_scales(const tn_file *file, const tn_tensor *t, tn_arena *aren
     return status;
 }
 
-tn_status tn_read_zeros(const tn_file *file, const tn_tensor *t, tn_arena *arena, const int32_t **zero, tn_error *err)
+tn_status tn_read_zeros(const tn_file *file, const tn_tensor *t, tn_arena *arena, const int32_t **zero,
+                        tn_error *err)
 {
     void *data = NULL;
     tn_status status = t->nparts > 2 ? read_part(file, t, &t->parts[2], arena, &data, err) : TN_OK;
@@ -68,11 +73,13 @@ tn_status tn_read_zeros(const tn_file *file, const tn_tensor *t, tn_arena *arena
     return status;
 }
 
-tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change, tn_error *err)
+tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change,
+                               tn_error *err)
 {
     const tn_tensor *t = d->tensor;
     tn_dtype codes = t->parts[0].array.dtype;
-    tn_quantize_options o = { .size = sizeof o, .axis = d->axis, .range = { t->scaling->range[0], t->scaling->range[1] },
+    tn_quantize_options o = { .size = sizeof o, .axis = d->axis,
+                              .range = { t->scaling->range[0], t->scaling->range[1] },
                               .arithmetic = d->arithmetic };
     dequantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
     tn_scale_index index;
@@ -114,12 +121,14 @@ static tn_status plan_made(const tn_tensor *t, tn_value_plan *plan, tn_error *er
     tn_status status = tn_made_check(t, &light, err);
     if (status)
         return status;
-    *plan = (tn_value_plan){ .dtype = t->dtype, .made = true, .splits = light, .count = count_of(t->rank, t->shape),
+    *plan = (tn_value_plan){ .dtype = t->dtype, .made = true, .splits = light,
+                             .count = count_of(t->rank, t->shape),
                              .bits = tn_dtype_get(t->dtype)->bits };
     return TN_OK;
 }
 
-tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan, tn_error *err)
+tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan,
+                         tn_error *err)
 {
     if (tn_is_made(t))
         return plan_made(t, plan, err);
@@ -129,7 +138,8 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
         status = tn_kept_check_spooled(file, t, p, err);
     if (status)
         return status;
-    *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p), .bits = tn_dtype_get(p->array.dtype)->bits };
+    *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p),
+                             .bits = tn_dtype_get(p->array.dtype)->bits };
     plan->count = count_of(p->array.rank, p->array.shape);
     if (strcmp(t->form, "dense") == 0)
         return TN_OK;
@@ -139,9 +149,11 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
         return TN_OK;
     }
     if (strcmp(t->form, "scaled") != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s has no values this version can read",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
-    tn_dequantizing d = { .file = file, .tensor = t, .to = t->dtype, .rank = t->rank, .shape = t->shape, .axis = t->scaling->axis };
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: form %s has no values this version can read", tn_quote_z(t->name).text,
+                       tn_quote_z(t->form).text);
+    tn_dequantizing d = { .file = file, .tensor = t, .to = t->dtype, .rank = t->rank, .shape = t->shape,
+                          .axis = t->scaling->axis };
     plan->dtype = t->dtype;
     status = tn_read_zeros(file, t, arena, &d.zero, err);
     return status ? status : tn_dequantize_change(&d, arena, &plan->change, err);
@@ -149,14 +161,15 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
 
 /* ---- streams ---- */
 
-tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn_tensor *t, const tn_value_plan *plan, uint64_t first,
-                               uint64_t n, tn_error *err)
+tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn_tensor *t,
+                               const tn_value_plan *plan, uint64_t first, uint64_t n, tn_error *err)
 {
     tn_made_free(s->made);
     s->made = NULL;
-    tn_status status = plan->made ? tn_made_open(file, t, &s->made, err)
-                                  : tn_stream_open(&s->stream, file, t, &t->parts[0], tn_packed_bytes(first, plan->bits),
-                                                   tn_packed_bytes(n, plan->bits), TN_CHECKSUM_NONE, err);
+    tn_status status =
+        plan->made ? tn_made_open(file, t, &s->made, err)
+                   : tn_stream_open(&s->stream, file, t, &t->parts[0], tn_packed_bytes(first, plan->bits),
+                                    tn_packed_bytes(n, plan->bits), TN_CHECKSUM_NONE, err);
     if (status)
         return status;
     if (plan->made)
@@ -214,7 +227,8 @@ tn_status tn_values_open(const tn_file *file, const tn_tensor *t, tn_values **va
     v->tensor = t;
     tn_status status = tn_plan_values(file, t, &v->arena, &v->plan, err);
     if (!status && tn_form_is_sparse(t->form))
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected values at every place but found entries of form %s",
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                         "tensor %s: expected values at every place but found entries of form %s",
                          tn_quote_z(t->name).text, tn_quote_z(t->form).text);
     if (!status)
         status = v->plan.made ? tn_made_open(file, t, &v->made, err) : load_elements(file, t, v, err);
@@ -247,7 +261,8 @@ static tn_status read_range(void *context, uint64_t item, tn_seat seat, tn_error
     uint8_t *to = r->buffer, some[SOME * 16];
     (void)item, (void)seat;
     for (uint64_t at = r->first / 8 * 8; at < end; at += SOME) {
-        size_t n = end - at < SOME ? (size_t)(end - at) : SOME, skip = at < r->first ? (size_t)(r->first - at) : 0;
+        size_t n = end - at < SOME ? (size_t)(end - at) : SOME,
+               skip = at < r->first ? (size_t)(r->first - at) : 0;
         tn_status status = some_values(r->values, at, n, some, err);
         if (status)
             return status;
@@ -261,22 +276,25 @@ static tn_status read_range(void *context, uint64_t item, tn_seat seat, tn_error
     return TN_OK;
 }
 
-tn_status tn_values_read(const tn_values *v, uint64_t first, uint64_t n, void *buffer, size_t size, tn_error *err)
+tn_status tn_values_read(const tn_values *v, uint64_t first, uint64_t n, void *buffer, size_t size,
+                         tn_error *err)
 {
     unsigned bits = tn_dtype_get(v->plan.dtype)->bits;
     if (first > v->plan.count || n > v->plan.count - first)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a range within %llu values but found %llu from %llu on",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a range within %llu values but found %llu from %llu on",
                        (unsigned long long)v->plan.count, (unsigned long long)n, (unsigned long long)first);
     if (first % 8 * bits % 8)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "value %llu of %u bits does not begin on a byte", (unsigned long long)first,
-                       bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "value %llu of %u bits does not begin on a byte",
+                       (unsigned long long)first, bits);
     if (size != tn_packed_bytes(n, bits))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a buffer of %llu bytes but found %zu",
                        (unsigned long long)tn_packed_bytes(n, bits), size);
     if (!n)
         return TN_OK;
     /* For the floating-point environment of a pool. */
-    tn_status status = tn_pool_once(1, 1, &(tn_ordered){ .work = read_range, .context = &(reading){ v, first, n, buffer } }, err);
+    tn_status status = tn_pool_once(
+        1, 1, &(tn_ordered){ .work = read_range, .context = &(reading){ v, first, n, buffer } }, err);
     return tn_tensor_settle(v->file, v->tensor, status, err);
 }
 

@@ -23,17 +23,20 @@ typedef struct tn_dequantizing {
 } tn_dequantizing;
 
 /* Makes the change, in the arena; reads the scales. */
-tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change, tn_error *err);
+tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const tn_change **change,
+                               tn_error *err);
 
 /* Counts the scales and zero points that one of the functions below will read of the tensor, for whoever
  * has those of many tensors in memory at once.  TN_ERR_LIMIT: too much. */
 tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *tensor, tn_error *err);
 
 /* The scales of a scaled tensor without a datatype, in the arena. */
-tn_status tn_read_scales(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const float **scale, tn_error *err);
+tn_status tn_read_scales(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const float **scale,
+                         tn_error *err);
 
 /* Its zero points; NULL where it has none. */
-tn_status tn_read_zeros(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const int32_t **zero, tn_error *err);
+tn_status tn_read_zeros(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, const int32_t **zero,
+                        tn_error *err);
 
 /* How to have the values of a tensor: by streams of its first part, or made of all of them. */
 typedef struct tn_value_plan {
@@ -43,11 +46,13 @@ typedef struct tn_value_plan {
     bool             splits;    /* a stream may begin anywhere */
     uint64_t         count;     /* values that can be had */
     uint64_t         zeros;     /* elements of a sparse tensor that are not stored, beside them */
-    unsigned         bits;      /* of what is read of the first part for each; of the value, where they are made */
+    unsigned         bits;      /* of what is read of the first part for each; of the value, where they are
+                                 * made */
 } tn_value_plan;
 
 /* TN_ERR_UNSUPPORTED with the reason where there is no way to the values. */
-tn_status tn_plan_values(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, tn_value_plan *plan, tn_error *err);
+tn_status tn_plan_values(const tn_file *file, const tn_tensor *tensor, tn_arena *arena, tn_value_plan *plan,
+                         tn_error *err);
 
 /* Values of one worker, window by window.  Zero-initialise to begin. */
 typedef struct tn_value_stream {
@@ -56,8 +61,8 @@ typedef struct tn_value_stream {
 } tn_value_stream;
 
 /* Begins values [first, first + n): all of them unless the plan splits. */
-tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_value_plan *plan,
-                               uint64_t first, uint64_t n, tn_error *err);
+tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn_tensor *tensor,
+                               const tn_value_plan *plan, uint64_t first, uint64_t n, tn_error *err);
 void      tn_value_stream_free(tn_value_stream *s);
 
 #endif

@@ -22,8 +22,8 @@ size_t tn_power_bytes(const tn_dtype_info *codes, tn_scale_rule rule)
     return trials_of(codes, rule) * (sizeof(float) + sizeof(uint64_t));
 }
 
-tn_status tn_power_search_init(tn_power_search *s, const tn_dtype_info *codes, const int64_t range[2], tn_scale_index index,
-                               const tn_quantize_options *options, tn_error *err)
+tn_status tn_power_search_init(tn_power_search *s, const tn_dtype_info *codes, const int64_t range[2],
+                               tn_scale_index index, const tn_quantize_options *options, tn_error *err)
 {
     tn_dtype container = codes->bits <= 8 ? TN_INT8 : codes->bits <= 16 ? TN_INT16 : TN_INT32;
     tn_quantize_options o = *options;
@@ -87,7 +87,8 @@ static unsigned trials_for(const tn_power_search *s, float low, float high, int 
     unsigned k = 1;
     for (; k < s->trials && n + (int)k <= TN_POWER_MOST; k++) {
         double step = ldexp(1, -n - (int)k);
-        double below = (double)s->plan.range[0] * step - (double)low, above = (double)high - (double)s->plan.range[1] * step;
+        double below = (double)s->plan.range[0] * step - (double)low,
+               above = (double)high - (double)s->plan.range[1] * step;
         double cut = below > above ? below : above;
         if (n > TN_POWER_LEAST && cut > 0 && fmin(floor(cut * cut * unit), 0x1p53) > most)
             break;
@@ -134,15 +135,18 @@ static void try_block(tn_power_search *s, const uint8_t *floats, uint64_t first,
     uint8_t codes[BLOCK * sizeof(int32_t)];
     uint64_t count = s->plan.index.count;
     unsigned bits = s->plan.codes->bits;
-    tn_squares_fn squares = bits == 8 ? s->kernels->squares_i8 : bits == 16 ? s->kernels->squares_i16 : s->kernels->squares_i32;
+    tn_squares_fn squares = bits == 8    ? s->kernels->squares_i8
+                            : bits == 16 ? s->kernels->squares_i16
+                                         : s->kernels->squares_i32;
     for (unsigned k = 0; k < s->tried; k++) {
         tn_scale_walk at = tn_scale_walk_at(s->plan.index, first);
         s->plan.scale = s->scale + k * count;
         tn_quantize_block(&s->plan, codes, floats, n, first, 0, NULL, NULL);        /* refuses nothing */
         for (size_t i = 0, run; i < n; i += run) {
             run = at.left < n - i ? (size_t)at.left : n - i;
-            add_to(&s->sum[k * count + at.scale], squares(codes + i * bits / 8, floats + 4 * i, run,
-                                                          (double)s->plan.scale[at.scale], unit_of(s->scale[at.scale])));
+            add_to(&s->sum[k * count + at.scale],
+                   squares(codes + i * bits / 8, floats + 4 * i, run, (double)s->plan.scale[at.scale],
+                           unit_of(s->scale[at.scale])));
             tn_scale_walk_on(&at, s->plan.index, run);
         }
     }

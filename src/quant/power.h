@@ -27,14 +27,15 @@ typedef struct tn_power_search {
 size_t tn_power_bytes(const tn_dtype_info *codes, tn_scale_rule rule);
 
 /* `range` is that of the codes.  Statuses of tn_quant_plan_make(). */
-tn_status tn_power_search_init(tn_power_search *search, const tn_dtype_info *codes, const int64_t range[2], tn_scale_index index,
-                               const tn_quantize_options *options, tn_error *err);
+tn_status tn_power_search_init(tn_power_search *search, const tn_dtype_info *codes, const int64_t range[2],
+                               tn_scale_index index, const tn_quantize_options *options, tn_error *err);
 void      tn_power_search_free(tn_power_search *search);
 
 /* The first trial of each scale is the one at which its lowest and its highest
  * value are not cut.  There are so many elements. */
 void tn_power_search_begin(tn_power_search *search, const float *low, const float *high, uint64_t elements);
-void tn_power_search_follow(tn_power_search *search, const tn_power_search *all);      /* begins as `all` has */
+/* begins as `all` has */
+void tn_power_search_follow(tn_power_search *search, const tn_power_search *all);
 void tn_power_search_add(tn_power_search *search, const uint8_t *floats, uint64_t first, size_t n);
 void tn_power_search_join(tn_power_search *all, const tn_power_search *one);
 void tn_power_search_choose(tn_power_search *all);

@@ -11,7 +11,8 @@
 #include "tensor/array.h"
 
 enum {
-    BLOCK = 1024,               /* elements that are staged at a time: a multiple of 8, and few enough for the first cache */
+    BLOCK = 1024,               /* elements that are staged at a time: a multiple of 8, and few enough for the
+                                 * first cache */
     CODES = 256
 };
 
@@ -25,15 +26,19 @@ tn_quantize_options tn_quantize_options_take(const tn_quantize_options *options)
     return own;
 }
 
-tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, tn_scale_index *index, tn_error *err)
+tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, tn_scale_index *index,
+                             tn_error *err)
 {
     uint64_t count;
     if (tn_shape_count(rank, shape, &count) != TN_OK)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a shape of at most %d dimensions, none negative, with "
-                       "fewer than 2^63 elements", TN_MAX_RANK);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a shape of at most %d dimensions, none negative, with "
+                       "fewer than 2^63 elements",
+                       TN_MAX_RANK);
     if (axis != TN_PER_TENSOR && (axis < 0 || (uint32_t)axis >= rank))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an axis below %" PRIu32 " or %d for one scale but found %"
-                       PRId32, rank, TN_PER_TENSOR, axis);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected an axis below %" PRIu32 " or %d for one scale but found %" PRId32, rank,
+                       TN_PER_TENSOR, axis);
     uint64_t inner = 1;
     for (uint32_t i = (uint32_t)(axis + 1); i < rank && count; i++)
         inner *= (uint64_t)shape[i];
@@ -57,8 +62,10 @@ tn_status tn_codes_check(tn_dtype codes, tn_error *err)
     const tn_dtype_info *type = tn_dtype_get(codes);
     bool integer = type && (type->kind == TN_KIND_INT || type->kind == TN_KIND_UINT);
     if (!integer || type->bits > 32 || codes == TN_UINT32)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected codes of an integer type of at most 16 bits or int32 but "
-                       "found %s", type ? type->name : "an unknown type");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected codes of an integer type of at most 16 bits or int32 but "
+                       "found %s",
+                       type ? type->name : "an unknown type");
     return TN_OK;
 }
 
@@ -79,9 +86,11 @@ tn_status tn_code_range(tn_dtype codes, const tn_quantize_options *options, int6
     if (status != TN_OK)
         return status;
     bool is_signed = type->kind == TN_KIND_INT;
-    int64_t limits[2] = { is_signed ? -(INT64_C(1) << (type->bits - 1)) : 0, (INT64_C(1) << (type->bits - is_signed)) - 1 };
+    int64_t limits[2] = { is_signed ? -(INT64_C(1) << (type->bits - 1)) : 0,
+                          (INT64_C(1) << (type->bits - is_signed)) - 1 };
     if (o.symmetric && !is_signed)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "symmetric codes have a sign but %s has none", type->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "symmetric codes have a sign but %s has none",
+                       type->name);
     range[0] = o.range[0];
     range[1] = o.range[1];
     if (o.range[0] == 0 && o.range[1] == 0) {
@@ -89,11 +98,15 @@ tn_status tn_code_range(tn_dtype codes, const tn_quantize_options *options, int6
         range[1] = limits[1];
     }
     if (range[0] < limits[0] || range[1] > limits[1] || range[0] >= range[1])
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a range of codes within the %" PRId64 " to %" PRId64
-                       " of %s but found %" PRId64 " to %" PRId64, limits[0], limits[1], type->name, range[0], range[1]);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a range of codes within the %" PRId64 " to %" PRId64
+                       " of %s but found %" PRId64 " to %" PRId64,
+                       limits[0], limits[1], type->name, range[0], range[1]);
     if (o.symmetric && (range[0] > 0 || range[1] < 1))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a range of symmetric codes with 0 and 1 in it but found %"
-                       PRId64 " to %" PRId64, range[0], range[1]);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a range of symmetric codes with 0 and 1 in it but found %" PRId64
+                       " to %" PRId64,
+                       range[0], range[1]);
     return TN_OK;
 }
 
@@ -104,11 +117,13 @@ static tn_status check_scales(const tn_quant_plan *plan, bool dequantize, bool s
     for (uint64_t i = 0; i < plan->index.count; i++) {
         float scale = plan->scale[i];
         if (!isfinite(scale) || (!dequantize && !(scale > 0)))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a finite scale%s but scale %" PRIu64 " is %.9g",
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected a finite scale%s but scale %" PRIu64 " is %.9g",
                            dequantize ? "" : " above 0", i, (double)scale);
         if (symmetric && plan->zero && plan->zero[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zero of 0 for symmetric codes but zero %" PRIu64
-                           " is %" PRId32, i, plan->zero[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected a zero of 0 for symmetric codes but zero %" PRIu64 " is %" PRId32, i,
+                           plan->zero[i]);
     }
     return TN_OK;
 }
@@ -128,16 +143,18 @@ static void choose_kernel(tn_quant_plan *plan, const tn_quant_kernels *k, bool d
     if (bits > 16 || !zeros_are_near(plan))
         return;
     if (dequantize)
-        plan->dequantize = bits == 16 ? (is_signed ? k->from_i16 : k->from_u16) : (is_signed ? k->from_i8 : k->from_u8);
-    else if (plan->arithmetic != TN_QUANT_MLI && (plan->rules.round == TN_ROUND_EVEN || plan->rules.round == TN_ROUND_AWAY))
+        plan->dequantize =
+            bits == 16 ? (is_signed ? k->from_i16 : k->from_u16) : (is_signed ? k->from_i8 : k->from_u8);
+    else if (plan->arithmetic != TN_QUANT_MLI &&
+             (plan->rules.round == TN_ROUND_EVEN || plan->rules.round == TN_ROUND_AWAY))
         plan->quantize = bits == 16 ? k->to_16 : k->to_8;
 }
 
 static tn_status check_arithmetic(tn_quant_arithmetic arithmetic, tn_error *err)
 {
     if ((unsigned)arithmetic > TN_QUANT_MLI)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d", TN_QUANT_MLI,
-                       (int)arithmetic);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
+                       TN_QUANT_MLI, (int)arithmetic);
     return TN_OK;
 }
 
@@ -145,12 +162,13 @@ static tn_status check_arithmetic(tn_quant_arithmetic arithmetic, tn_error *err)
 static tn_status set_rules(tn_quant_plan *plan, const tn_quantize_options *o, tn_error *err)
 {
     const tn_cast_options rounding = {
-        .size = sizeof rounding, .round = o->round, .overflow = TN_OVERFLOW_SATURATE, .nan = TN_NAN_ZERO, .seed = o->seed,
+        .size = sizeof rounding, .round = o->round, .overflow = TN_OVERFLOW_SATURATE, .nan = TN_NAN_ZERO,
+        .seed = o->seed,
     };
     tn_status status = tn_cast_check(TN_INT64, TN_FLOAT32, &rounding, err);
     if (status == TN_OK && (unsigned)o->nan > TN_NAN_ERROR)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
-                         (int)o->nan);
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
+                         TN_NAN_ERROR, (int)o->nan);
     if (status == TN_OK)
         status = tn_code_range(plan->codes->dtype, o, plan->range, err);
     if (status == TN_OK)
@@ -158,9 +176,9 @@ static tn_status set_rules(tn_quant_plan *plan, const tn_quantize_options *o, tn
     return status;
 }
 
-tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernels, tn_dtype codes, tn_dtype values,
-                             bool dequantize, tn_scale_index index, const float *scale, const int32_t *zero,
-                             const tn_quantize_options *options, tn_error *err)
+tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernels, tn_dtype codes,
+                             tn_dtype values, bool dequantize, tn_scale_index index, const float *scale,
+                             const int32_t *zero, const tn_quantize_options *options, tn_error *err)
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     tn_status status = tn_codes_check(codes, err);
@@ -181,22 +199,25 @@ tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernel
     if (status == TN_OK)
         status = check_scales(plan, dequantize, !dequantize && o.symmetric, err);
     if (status == TN_OK)
-        status = tn_cast_plan_make(&plan->cast, dequantize ? values : TN_FLOAT32, dequantize ? TN_FLOAT32 : values,
-                                   TN_HOST_ORDER, NULL, err);
+        status = tn_cast_plan_make(&plan->cast, dequantize ? values : TN_FLOAT32,
+                                   dequantize ? TN_FLOAT32 : values, TN_HOST_ORDER, NULL, err);
     if (status == TN_OK)
         choose_kernel(plan, kernels, dequantize);
     return status;
 }
 
-tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype values, bool dequantize, tn_scale_index index,
-                             const float *scale, const int32_t *zero, const tn_quantize_options *options, tn_error *err)
+tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype values, bool dequantize,
+                             tn_scale_index index, const float *scale, const int32_t *zero,
+                             const tn_quantize_options *options, tn_error *err)
 {
-    return tn_quant_plan_with(plan, tn_quant_kernels_get(), codes, values, dequantize, index, scale, zero, options, err);
+    return tn_quant_plan_with(plan, tn_quant_kernels_get(), codes, values, dequantize, index, scale, zero,
+                              options, err);
 }
 
 tn_status tn_quant_plan_cast(tn_quant_plan *plan, const tn_cast_options *options, tn_error *err)
 {
-    tn_status status = tn_cast_plan_make(&plan->cast, plan->values->dtype, TN_FLOAT32, TN_HOST_ORDER, options, err);
+    tn_status status =
+        tn_cast_plan_make(&plan->cast, plan->values->dtype, TN_FLOAT32, TN_HOST_ORDER, options, err);
     plan->refuses_infinite = options && options->overflow == TN_OVERFLOW_ERROR;
     plan->is_float32 &= plan->cast.route == TN_ROUTE_COPY && !plan->refuses_infinite;
     return status;
@@ -232,7 +253,8 @@ static void spread_scales(const tn_quant_plan *plan, spread *room, tn_scale_walk
 }
 
 /* How many of the n elements from `element` on one call can take, and its run. */
-static size_t next_stretch(const tn_quant_plan *plan, uint64_t element, size_t n, spread *room, tn_quant_run *run)
+static size_t next_stretch(const tn_quant_plan *plan, uint64_t element, size_t n, spread *room,
+                           tn_quant_run *run)
 {
     tn_scale_walk at = tn_scale_walk_at(plan->index, element);
     *run = (tn_quant_run){
@@ -275,7 +297,8 @@ static tn_number exact_quotient(float x, float scale)
     if (q.class != TN_NUMBER_FINITE || q.significand == 0)
         return q;
     int up = __builtin_clzll(q.significand), down = __builtin_clzll(by.significand) - 40;
-    uint64_t all = q.significand << up, d = by.significand << down, rest = all % d << MORE;     /* d has 24 bits */
+    /* d has 24 bits */
+    uint64_t all = q.significand << up, d = by.significand << down, rest = all % d << MORE;
     q.significand = all / d << MORE | rest / d | (rest % d != 0);
     q.exponent += down - up - MORE - by.exponent;
     return q;
@@ -285,7 +308,8 @@ static tn_number exact_quotient(float x, float scale)
  * binary64, so that rounding to these takes no quotient across one: only what
  * comes out as a tie needs a closer look, or is NaN.  What is beyond 2^33 is cut,
  * whatever the zero. */
-static uint64_t exact_integer(const tn_quant_plan *plan, float x, float scale, uint64_t index, unsigned *flags)
+static uint64_t exact_integer(const tn_quant_plan *plan, float x, float scale, uint64_t index,
+                              unsigned *flags)
 {
     const double far = 0x1p33, no_fraction = 0x1.8p52;
     bool nearest = plan->rules.round <= TN_ROUND_HALF_UP;
@@ -312,7 +336,8 @@ static int32_t mli_integer(float x, float scale)
     return sum > -0x1p31f && sum < 0x1p31f ? (int32_t)sum : INT32_MIN;
 }
 
-bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2], float x, float scale)
+bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
+                   float x, float scale)
 {
     tn_encode_rules own = *rules;
     unsigned flags = 0;
@@ -321,13 +346,17 @@ bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules,
     float sum = mli_sum(x, scale);
     if (arithmetic == TN_QUANT_MLI && !(sum >= -0x1p31f && sum < 0x1p31f))
         return false;
-    int64_t code = arithmetic == TN_QUANT_MLI ? mli_integer(x, scale)
-                   : (int64_t)tn_number_encode(tn_dtype_get(TN_INT64), &own, exact_quotient(x, scale), 0, &flags);
+    int64_t code =
+        arithmetic == TN_QUANT_MLI
+            ? mli_integer(x, scale)
+            : (int64_t)tn_number_encode(tn_dtype_get(TN_INT64), &own, exact_quotient(x, scale), 0, &flags);
     return code >= range[0] && code <= range[1];
 }
 
-/* The integer of each element before its zero is added, from the one at `index` on; returns TN_ENCODED_* bits. */
-static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, const uint8_t *src, size_t n, uint64_t index)
+/* The integer of each element before its zero is added, from the one at `index` on; returns TN_ENCODED_*
+ * bits. */
+static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, const uint8_t *src, size_t n,
+                                uint64_t index)
 {
     tn_scale_walk at = tn_scale_walk_at(plan->index, index);
     unsigned flags = 0;
@@ -342,12 +371,14 @@ static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, c
         tn_scale_walk_on(&at, plan->index, 1);
     }
     if (plan->arithmetic == TN_QUANT_BINARY32)
-        flags = tn_codes_cast(tn_dtype_get(TN_INT64), &plan->rules, tn_dtype_get(TN_FLOAT32), integers, n, index);
+        flags =
+            tn_codes_cast(tn_dtype_get(TN_INT64), &plan->rules, tn_dtype_get(TN_FLOAT32), integers, n, index);
     return flags;
 }
 
 /* By the definition: any rounding, any zero, codes of any width.  Returns whether there was a NaN. */
-static bool define_codes(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first, unsigned bits)
+static bool define_codes(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                         uint64_t first, unsigned bits)
 {
     const int64_t far = INT64_C(1) << 36;       /* beyond every code and zero */
     uint64_t codes[CODES];
@@ -366,7 +397,8 @@ static bool define_codes(const tn_quant_plan *plan, uint8_t *dst, const uint8_t 
 }
 
 /* float32 to codes of at least a byte each. */
-static bool quantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first)
+static bool quantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                            uint64_t first)
 {
     unsigned bits = plan->codes->bits < 8 ? 8 : plan->codes->bits;
     if (!plan->quantize)
@@ -387,7 +419,8 @@ static size_t byte_of(size_t element, unsigned bits)
 }
 
 /* At most BLOCK elements, through buffers. */
-static bool quantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first)
+static bool quantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                            uint64_t first)
 {
     uint8_t floats[BLOCK * sizeof(float)], codes[BLOCK];
     bool packed = plan->codes->bits < 8;
@@ -400,18 +433,19 @@ static bool quantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8
 }
 
 /* Has the cast to the same codes say which element it is. */
-static tn_status refuse_nan(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first, uint32_t rank,
-                            const int64_t *shape, tn_error *err)
+static tn_status refuse_nan(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+                            uint32_t rank, const int64_t *shape, tn_error *err)
 {
     const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_SATURATE, .nan = plan->nan };
     tn_cast_plan cast;
-    tn_status status = tn_cast_plan_make(&cast, plan->codes->dtype, plan->values->dtype, TN_HOST_ORDER, &o, err);
+    tn_status status =
+        tn_cast_plan_make(&cast, plan->codes->dtype, plan->values->dtype, TN_HOST_ORDER, &o, err);
     cast.to_name = plan->name;
     return status ? status : tn_cast_block(&cast, dst, src, n, first, rank, shape, err);
 }
 
-tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first, uint32_t rank,
-                            const int64_t *shape, tn_error *err)
+tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+                            uint32_t rank, const int64_t *shape, tn_error *err)
 {
     bool nan = false;
     unsigned to = plan->codes->bits, from = plan->values->bits;
@@ -419,8 +453,8 @@ tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *sr
         nan = quantize_floats(plan, dst, src, n, first);
     else
         for (size_t i = 0; i < n; i += BLOCK)
-            nan |= quantize_staged(plan, (uint8_t *)dst + byte_of(i, to), (const uint8_t *)src + byte_of(i, from),
-                                   smaller(BLOCK, n - i), first + i);
+            nan |= quantize_staged(plan, (uint8_t *)dst + byte_of(i, to),
+                                   (const uint8_t *)src + byte_of(i, from), smaller(BLOCK, n - i), first + i);
     if (nan && plan->nan != TN_NAN_ZERO)
         return refuse_nan(plan, dst, src, n, first, rank, shape, err);
     return TN_OK;
@@ -444,20 +478,23 @@ static float define_value(const tn_quant_plan *plan, int64_t difference, float s
 }
 
 /* Codes of any width and any zero. */
-static void define_values(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first, unsigned bits)
+static void define_values(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                          uint64_t first, unsigned bits)
 {
     uint64_t sign = plan->codes->kind == TN_KIND_INT ? UINT64_C(1) << (bits - 1) : 0;
     tn_scale_walk at = tn_scale_walk_at(plan->index, first);
     for (size_t i = 0; i < n; i++) {
         int64_t code = (int64_t)(tn_code_get(src, i, bits) ^ sign) - (int64_t)sign;
-        float value = define_value(plan, code - (plan->zero ? plan->zero[at.scale] : 0), plan->scale[at.scale]);
+        float value =
+            define_value(plan, code - (plan->zero ? plan->zero[at.scale] : 0), plan->scale[at.scale]);
         memcpy(dst + sizeof value * i, &value, sizeof value);
         tn_scale_walk_on(&at, plan->index, 1);
     }
 }
 
 /* Codes of at least a byte each to float32. */
-static void dequantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first)
+static void dequantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                              uint64_t first)
 {
     unsigned bits = plan->codes->bits < 8 ? 8 : plan->codes->bits;
     if (!plan->dequantize) {
@@ -474,22 +511,25 @@ static void dequantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uin
 }
 
 /* At most BLOCK elements, through buffers. */
-/* Codes and scales are finite: an infinite product left float32, which the cast would take for infinite from the start. */
-static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first, uint32_t rank, const int64_t *shape, tn_error *err)
+/* Codes and scales are finite: an infinite product left float32, which the cast would take for infinite from
+ * the start. */
+static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first, uint32_t rank,
+                                 const int64_t *shape, tn_error *err)
 {
     char where[200];
     for (size_t i = 0; i < n; i++) {
         if (!isinf(float_at(floats, i)))
             continue;
         tn_element_text(where, sizeof where, first + i, rank, shape);
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is beyond float32's %s, in which codes are multiplied by their scales", where,
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "%s is beyond float32's %s, in which codes are multiplied by their scales", where,
                        float_at(floats, i) < 0 ? "lowest" : "largest");
     }
     return TN_OK;
 }
 
-static tn_status dequantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n, uint64_t first,
-                                   uint32_t rank, const int64_t *shape, tn_error *err)
+static tn_status dequantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+                                   uint64_t first, uint32_t rank, const int64_t *shape, tn_error *err)
 {
     uint8_t floats[BLOCK * sizeof(float)], codes[BLOCK];
     if (plan->codes->bits < 8) {
@@ -498,11 +538,12 @@ static tn_status dequantize_staged(const tn_quant_plan *plan, uint8_t *dst, cons
     }
     dequantize_floats(plan, plan->is_float32 ? dst : floats, src, n, first);
     tn_status status = plan->refuses_infinite ? refuse_infinite(floats, n, first, rank, shape, err) : TN_OK;
-    return plan->is_float32 || status ? status : tn_cast_block(&plan->cast, dst, floats, n, first, rank, shape, err);
+    return plan->is_float32 || status ? status
+                                      : tn_cast_block(&plan->cast, dst, floats, n, first, rank, shape, err);
 }
 
-tn_status tn_dequantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first, uint32_t rank,
-                              const int64_t *shape, tn_error *err)
+tn_status tn_dequantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+                              uint32_t rank, const int64_t *shape, tn_error *err)
 {
     tn_status status = TN_OK;
     unsigned to = plan->values->bits, from = plan->codes->bits;
@@ -510,8 +551,9 @@ tn_status tn_dequantize_block(const tn_quant_plan *plan, void *dst, const void *
         dequantize_floats(plan, dst, src, n, first);
     else
         for (size_t i = 0; i < n && status == TN_OK; i += BLOCK)
-            status = dequantize_staged(plan, (uint8_t *)dst + byte_of(i, to), (const uint8_t *)src + byte_of(i, from),
-                                       smaller(BLOCK, n - i), first + i, rank, shape, err);
+            status = dequantize_staged(plan, (uint8_t *)dst + byte_of(i, to),
+                                       (const uint8_t *)src + byte_of(i, from), smaller(BLOCK, n - i),
+                                       first + i, rank, shape, err);
     if (plan->stream)
         tn_quant_fence();
     return status;

@@ -15,7 +15,8 @@ typedef struct tn_scale_index {
     uint64_t inner, count;
 } tn_scale_index;
 
-tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, tn_scale_index *index, tn_error *err);
+tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, tn_scale_index *index,
+                             tn_error *err);
 
 /* The same along the elements: the scale of this one and of `left` - 1 more. */
 typedef struct tn_scale_walk {
@@ -48,9 +49,11 @@ enum { TN_SCALE_RUN = 64 };
 /* The options with their defaults where the caller's say nothing. */
 tn_quantize_options tn_quantize_options_take(const tn_quantize_options *options);
 
-/* TN_ERR_ARGUMENT, and a text: not a type of codes; not an array, dense and with data (`which` says which one). */
+/* TN_ERR_ARGUMENT, and a text: not a type of codes; not an array, dense and with data (`which` says which
+ * one). */
 tn_status tn_codes_check(tn_dtype codes, tn_error *err);
-tn_status tn_dense_check(const tn_array *array, const void *data, const char *which, uint64_t *count, tn_error *err);
+tn_status tn_dense_check(const tn_array *array, const void *data, const char *which, uint64_t *count,
+                         tn_error *err);
 
 /* The range of codes the options ask for; TN_ERR_ARGUMENT when they or the
  * type make no sense (the text says why). */
@@ -64,13 +67,16 @@ tn_status tn_code_range(tn_dtype codes, const tn_quantize_options *options, int6
  * again. */
 typedef struct tn_range_tally tn_range_tally;
 
-tn_status tn_range_tally_new(tn_dtype codes, tn_dtype from, tn_scale_index index, const tn_quantize_options *options,
-                             tn_range_tally **tally, tn_error *err);
-size_t    tn_range_tally_bytes(const tn_range_tally *tally);    /* of memory: many scales may want fewer threads */
-void      tn_range_tally_add(tn_range_tally *tally, const void *elements, uint64_t first, size_t n);    /* dense, host order */
+tn_status tn_range_tally_new(tn_dtype codes, tn_dtype from, tn_scale_index index,
+                             const tn_quantize_options *options, tn_range_tally **tally, tn_error *err);
+/* of memory: many scales may want fewer threads */
+size_t    tn_range_tally_bytes(const tn_range_tally *tally);
+/* dense, host order */
+void      tn_range_tally_add(tn_range_tally *tally, const void *elements, uint64_t first, size_t n);
 void      tn_range_tally_join(tn_range_tally *all, const tn_range_tally *one);
 bool      tn_range_tally_more(tn_range_tally *all);
-void      tn_range_tally_again(tn_range_tally *one, const tn_range_tally *all);     /* begins the next round of another thread's */
+/* begins the next round of another thread's */
+void      tn_range_tally_again(tn_range_tally *one, const tn_range_tally *all);
 void      tn_range_tally_scales(const tn_range_tally *all, float *scale, int32_t *zero);
 void      tn_range_tally_free(tn_range_tally *tally);
 
@@ -97,27 +103,30 @@ typedef struct tn_quant_plan {
 /* Quantizing: values -> codes.  `dequantize`: codes -> values.  The same
  * statuses as tn_quantize() and tn_dequantize().  Scales and zeros may still
  * change to what tn_range_tally_scales() gives for these codes. */
-tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype values, bool dequantize, tn_scale_index index,
-                             const float *scale, const int32_t *zero, const tn_quantize_options *options, tn_error *err);
+tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype values, bool dequantize,
+                             tn_scale_index index, const float *scale, const int32_t *zero,
+                             const tn_quantize_options *options, tn_error *err);
 
 /* As tn_quant_plan_make() with the kernels of the caller's choice. */
-tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernels, tn_dtype codes, tn_dtype values,
-                             bool dequantize, tn_scale_index index, const float *scale, const int32_t *zero,
-                             const tn_quantize_options *options, tn_error *err);
+tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernels, tn_dtype codes,
+                             tn_dtype values, bool dequantize, tn_scale_index index, const float *scale,
+                             const int32_t *zero, const tn_quantize_options *options, tn_error *err);
 
 /* Dequantizing: values are cast from float32 with these options, which may be NULL. */
 tn_status tn_quant_plan_cast(tn_quant_plan *plan, const tn_cast_options *options, tn_error *err);
 
-/* Whether x / scale, both finite, rounded, is in the range and not cut: exactly, or as MLI does it; stochastic: away from zero. */
-bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2], float x, float scale);
+/* Whether x / scale, both finite, rounded, is in the range and not cut: exactly, or as MLI does it;
+ * stochastic: away from zero. */
+bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
+                   float x, float scale);
 
 /* n dense elements from number `first` on, of an array of this shape.  Both
  * begin on a byte, so packed types are cut at multiples of 8 elements.  dst and
  * src must not overlap.  The unused bits of a last byte become zero.
  * TN_ERR_LOSS: a NaN, with its index. */
-tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first, uint32_t rank,
-                            const int64_t *shape, tn_error *err);
-tn_status tn_dequantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first, uint32_t rank,
-                              const int64_t *shape, tn_error *err);
+tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+                            uint32_t rank, const int64_t *shape, tn_error *err);
+tn_status tn_dequantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+                              uint32_t rank, const int64_t *shape, tn_error *err);
 
 #endif

@@ -10,14 +10,16 @@
 #include "tensor/array.h"
 
 enum {
-    CHUNK = 65536,              /* elements a thread takes at a time; a multiple of 8, so that packed types are cut on a byte */
+    CHUNK = 65536,              /* elements a thread takes at a time; a multiple of 8, so that packed types
+                                 * are cut on a byte */
     STREAM_BYTES = 4 << 20,     /* an output of this size does not stay in the cache */
     TALLY_BYTES = 256 << 20     /* of all threads */
 };
 
 /* --- arguments ----------------------------------------------------------------- */
 
-tn_status tn_dense_check(const tn_array *array, const void *data, const char *which, uint64_t *count, tn_error *err)
+tn_status tn_dense_check(const tn_array *array, const void *data, const char *which, uint64_t *count,
+                         tn_error *err)
 {
     int64_t dense[TN_MAX_RANK];
     tn_status status = tn_array_check(array, which, count, err);
@@ -28,8 +30,10 @@ tn_status tn_dense_check(const tn_array *array, const void *data, const char *wh
     tn_dense_strides(array->rank, array->shape, dense);
     for (uint32_t i = 0; array->stride && *count && i < array->rank; i++)
         if (array->shape[i] > 1 && array->stride[i] != dense[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dense %s, with a stride of %" PRId64 " in dimension %"
-                           PRIu32 ", but found %" PRId64, which, dense[i], i, array->stride[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected a dense %s, with a stride of %" PRId64 " in dimension %" PRIu32
+                           ", but found %" PRId64,
+                           which, dense[i], i, array->stride[i]);
     return TN_OK;
 }
 
@@ -41,8 +45,8 @@ typedef struct job {
     const uint8_t  *src_data;
     uint64_t        count;
     tn_quant_plan   plan;
-    tn_status     (*block)(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first, uint32_t rank,
-                           const int64_t *shape, tn_error *err);
+    tn_status (*block)(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+                       uint32_t rank, const int64_t *shape, tn_error *err);
 } job;
 
 static size_t byte_of(tn_dtype dtype, uint64_t element)
@@ -56,17 +60,18 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     uint64_t first = item * CHUNK;
     size_t n = j->count - first < CHUNK ? (size_t)(j->count - first) : CHUNK;
     (void)seat;
-    return j->block(&j->plan, j->dst_data + byte_of(j->dst->dtype, first), j->src_data + byte_of(j->src->dtype, first), n, first,
-                    j->src->rank, j->src->shape, err);
+    return j->block(&j->plan, j->dst_data + byte_of(j->dst->dtype, first),
+                    j->src_data + byte_of(j->src->dtype, first), n, first, j->src->rank, j->src->shape, err);
 }
 
 static tn_status run(job *j, unsigned jobs, tn_error *err)
 {
-    return tn_pool_once(jobs, (j->count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = j }, err);
+    return tn_pool_once(jobs, (j->count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = j },
+                        err);
 }
 
-static tn_status convert(job *j, bool dequantize, const float *scale, const int32_t *zero, const tn_quantize_options *options,
-                         tn_error *err)
+static tn_status convert(job *j, bool dequantize, const float *scale, const int32_t *zero,
+                         const tn_quantize_options *options, tn_error *err)
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     tn_dtype codes = (dequantize ? j->src : j->dst)->dtype, values = (dequantize ? j->dst : j->src)->dtype;
@@ -79,7 +84,8 @@ static tn_status convert(job *j, bool dequantize, const float *scale, const int3
     if (status == TN_OK)
         status = tn_scale_index_for(j->src->rank, j->src->shape, o.axis, &index, err);
     if (status == TN_OK && !scale && index.count)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %" PRIu64 " scales but found none", index.count);
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %" PRIu64 " scales but found none",
+                         index.count);
     if (status == TN_OK)
         status = tn_quant_plan_make(&j->plan, codes, values, dequantize, index, scale, zero, options, err);
     if (status != TN_OK || j->count == 0)
@@ -89,15 +95,17 @@ static tn_status convert(job *j, bool dequantize, const float *scale, const int3
     return run(j, o.jobs, err);
 }
 
-tn_status tn_quantize(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data, const float *scale,
-                      const int32_t *zero, const tn_quantize_options *options, tn_error *err)
+tn_status tn_quantize(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
+                      const float *scale, const int32_t *zero, const tn_quantize_options *options,
+                      tn_error *err)
 {
     job j = { .dst = dst, .src = src, .dst_data = dst_data, .src_data = src_data };
     return convert(&j, false, scale, zero, options, err);
 }
 
-tn_status tn_dequantize(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data, const float *scale,
-                        const int32_t *zero, const tn_quantize_options *options, tn_error *err)
+tn_status tn_dequantize(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
+                        const float *scale, const int32_t *zero, const tn_quantize_options *options,
+                        tn_error *err)
 {
     job j = { .dst = dst, .src = src, .dst_data = dst_data, .src_data = src_data };
     return convert(&j, true, scale, zero, options, err);
@@ -149,7 +157,8 @@ static unsigned threads_for(const search *s, unsigned jobs, size_t bytes)
     return most < 1 ? 1 : jobs < most ? jobs : (unsigned)most;
 }
 
-static tn_status begin(search *s, tn_dtype codes, tn_scale_index index, const tn_quantize_options *o, tn_error *err)
+static tn_status begin(search *s, tn_dtype codes, tn_scale_index index, const tn_quantize_options *o,
+                       tn_error *err)
 {
     tn_range_tally *one;
     tn_status status = tn_range_tally_new(codes, s->from, index, o, &one, err);
@@ -167,8 +176,8 @@ static tn_status begin(search *s, tn_dtype codes, tn_scale_index index, const tn
     return status ? status : tn_pool_new(s->jobs, &s->pool, err);
 }
 
-tn_status tn_choose_scales(tn_dtype codes, const tn_array *src, const void *src_data, const tn_quantize_options *options,
-                           float *scale, int32_t *zero, tn_error *err)
+tn_status tn_choose_scales(tn_dtype codes, const tn_array *src, const void *src_data,
+                           const tn_quantize_options *options, float *scale, int32_t *zero, tn_error *err)
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     search s = { .data = src_data, .from = src->dtype };
@@ -178,7 +187,8 @@ tn_status tn_choose_scales(tn_dtype codes, const tn_array *src, const void *src_
     if (status == TN_OK)
         status = tn_scale_index_for(src->rank, src->shape, o.axis, &index, err);
     if (status == TN_OK && !zero && !o.symmetric)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "asymmetric codes need a place for %" PRIu64 " zeros", index.count);
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                         "asymmetric codes need a place for %" PRIu64 " zeros", index.count);
     if (status == TN_OK)
         status = begin(&s, codes, index, &o, err);
     while (status == TN_OK && again)

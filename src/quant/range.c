@@ -23,7 +23,8 @@
 #define LITTLE (UINT64_C(16) << 20)     /* bytes that are soon cleared and looked through */
 
 enum {
-    BLOCK = 1024,               /* elements widened at a time; a multiple of 8, so that packed types are cut on a byte */
+    BLOCK = 1024,               /* elements widened at a time; a multiple of 8, so that packed types are cut
+                                 * on a byte */
     KEY_BITS = 32,
     MANY_BITS = 11,             /* found in a round where that takes little memory: 3 rounds */
     FEW_BITS = 8                /* else 4 rounds */
@@ -51,7 +52,8 @@ struct tn_range_tally {
     bool             trying;            /* LEAST: the second round */
     uint64_t         elements;          /* of all scales, in the first */
     double           percentile;
-    unsigned         wants;             /* order statistics of a scale: 0, then the range is what is asked for, 1 or 2 */
+    unsigned         wants;             /* order statistics of a scale: 0, then the range is what is asked
+                                         * for, 1 or 2 */
     unsigned         bits, found;       /* of the keys: in a round, so far */
     wanted          *wanted;            /* [wants][count] */
     uint64_t        *bins;              /* [wants][count][1 << bits] */
@@ -68,19 +70,22 @@ static bool by_power(tn_scale_rule rule)
 static tn_status check_rule(const tn_quantize_options *o, const int64_t codes[2], tn_error *err)
 {
     if (o->rule != TN_SCALE_RANGE && o->rule != TN_SCALE_PERCENTILE && !by_power(o->rule))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "scales from data need the rule %d, %d, %d or %d but found %d",
-                       TN_SCALE_RANGE, TN_SCALE_PERCENTILE, TN_SCALE_POWER, TN_SCALE_LEAST, (int)o->rule);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "scales from data need the rule %d, %d, %d or %d but found %d", TN_SCALE_RANGE,
+                       TN_SCALE_PERCENTILE, TN_SCALE_POWER, TN_SCALE_LEAST, (int)o->rule);
     if (o->rule == TN_SCALE_PERCENTILE && !(o->percentile > 0 && o->percentile <= 100))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a percentile above 0 and at most 100 but found %.17g",
-                       o->percentile);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a percentile above 0 and at most 100 but found %.17g", o->percentile);
     if (by_power(o->rule) && !o->symmetric)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "scales that are powers of two need symmetric codes");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "scales that are powers of two need symmetric codes");
     if (o->scale_bits > FLT_MANT_DIG)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d bits but found %u", FLT_MANT_DIG,
-                       o->scale_bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d bits but found %u",
+                       FLT_MANT_DIG, o->scale_bits);
     if (o->symmetric && -codes[0] < codes[1])
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a lowest symmetric code of at most %" PRId64 " but found %"
-                       PRId64, -codes[1], codes[0]);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a lowest symmetric code of at most %" PRId64 " but found %" PRId64,
+                       -codes[1], codes[0]);
     return TN_OK;
 }
 
@@ -112,13 +117,18 @@ static tn_status measure(tn_range_tally *t, tn_dtype codes, tn_error *err)
     t->bits = bytes_for(t->index.count, t->wants, MANY_BITS, more) <= LITTLE ? MANY_BITS : FEW_BITS;
     t->bytes = bytes_for(t->index.count, t->wants, t->bits, more);
     if (t->bytes > LIMIT)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected at most %" PRIu64 " scales%s but found %" PRIu64,
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "expected at most %" PRIu64 " scales%s but found %" PRIu64,
                        LIMIT / bytes_for(1, t->wants, FEW_BITS, more),
-                       t->wants ? " by percentile" : t->rule == TN_SCALE_LEAST ? " by least error" : "", t->index.count);
+                       t->wants                    ? " by percentile"
+                       : t->rule == TN_SCALE_LEAST ? " by least error"
+                                                   : "",
+                       t->index.count);
     return TN_OK;
 }
 
-static tn_status set_up(tn_range_tally *t, tn_dtype codes, tn_dtype from, const tn_quantize_options *o, tn_error *err)
+static tn_status set_up(tn_range_tally *t, tn_dtype codes, tn_dtype from, const tn_quantize_options *o,
+                        tn_error *err)
 {
     tn_status status = tn_code_range(codes, o, t->codes, err);
     if (status == TN_OK)
@@ -138,17 +148,19 @@ static tn_status set_up(tn_range_tally *t, tn_dtype codes, tn_dtype from, const 
     return status ? status : allocate(t, err);
 }
 
-tn_status tn_range_tally_new(tn_dtype codes, tn_dtype from, tn_scale_index index, const tn_quantize_options *options,
-                             tn_range_tally **tally, tn_error *err)
+tn_status tn_range_tally_new(tn_dtype codes, tn_dtype from, tn_scale_index index,
+                             const tn_quantize_options *options, tn_range_tally **tally, tn_error *err)
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     tn_range_tally *t = malloc(sizeof *t);
     if (!t)
         return tn_fail_nomem(err);
     *t = (tn_range_tally){
-        .index = index, .symmetric = o.symmetric, .kernels = tn_quant_kernels_get(), .from = tn_dtype_get(from),
+        .index = index, .symmetric = o.symmetric, .kernels = tn_quant_kernels_get(),
+        .from = tn_dtype_get(from),
         .rule = o.rule, .scale_bits = o.scale_bits, .percentile = o.percentile, .arithmetic = o.arithmetic,
-        .rules = tn_encode_rules_for(tn_dtype_get(TN_INT64), &(tn_cast_options){ .size = sizeof(tn_cast_options), .round = o.round }),
+        .rules = tn_encode_rules_for(tn_dtype_get(TN_INT64),
+                                     &(tn_cast_options){ .size = sizeof(tn_cast_options), .round = o.round }),
     };
     tn_status status = set_up(t, codes, from, &o, err);
     if (status != TN_OK) {
@@ -236,7 +248,8 @@ static void count_known(tn_range_tally *t, const uint8_t *floats, size_t n, uint
 {
     uint64_t *bins = bins_of(t, want, scale);
     unsigned shift = shift_of(t), known = KEY_BITS - t->found;
-    uint32_t upper = t->wanted[want * t->index.count + scale].key, mask = (UINT32_C(1) << (known - shift)) - 1;
+    uint32_t upper = t->wanted[want * t->index.count + scale].key,
+             mask = (UINT32_C(1) << (known - shift)) - 1;
     bool symmetric = t->symmetric;
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = bits_at(floats, i), key = key_of(bits, symmetric);
@@ -265,7 +278,8 @@ static void widen_each(tn_range_tally *t, const uint8_t *floats, uint64_t first,
     tn_scale_walk at = tn_scale_walk_at(t->index, first);
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = bits_at(floats, i);
-        float x = is_finite(bits) ? number_of(bits, true) : 0, *low = t->low + at.scale, *high = t->high + at.scale;
+        float x = is_finite(bits) ? number_of(bits, true) : 0, *low = t->low + at.scale,
+              *high = t->high + at.scale;
         *low = x < *low ? x : *low;
         *high = x > *high ? x : *high;
         tn_scale_walk_on(&at, t->index, 1);
@@ -274,7 +288,8 @@ static void widen_each(tn_range_tally *t, const uint8_t *floats, uint64_t first,
 
 static void widen_ranges(tn_range_tally *t, const uint8_t *floats, uint64_t first, size_t n)
 {
-    bool long_runs = t->index.inner >= TN_SCALE_RUN, long_rows = t->index.inner == 1 && t->index.count >= TN_SCALE_RUN;
+    bool long_runs = t->index.inner >= TN_SCALE_RUN,
+         long_rows = t->index.inner == 1 && t->index.count >= TN_SCALE_RUN;
     if (!long_runs && !long_rows) {
         widen_each(t, floats, first, n);
         return;
@@ -283,7 +298,8 @@ static void widen_ranges(tn_range_tally *t, const uint8_t *floats, uint64_t firs
         tn_scale_walk at = tn_scale_walk_at(t->index, first + i);
         uint64_t left = long_runs ? at.left : t->index.count - at.scale;
         run = left < n - i ? (size_t)left : n - i;
-        (long_runs ? t->kernels->range : t->kernels->range_each)(t->low + at.scale, t->high + at.scale, floats + 4 * i, run);
+        (long_runs ? t->kernels->range : t->kernels->range_each)(t->low + at.scale, t->high + at.scale,
+                                                                 floats + 4 * i, run);
     }
 }
 
@@ -432,7 +448,8 @@ static float scale_between(float low, float high, float steps)
 static float rounded_up(double scale, unsigned bits)
 {
     int exponent;
-    double least = fmax(scale, (double)FLT_MIN), largest = ldexp(ldexp(1, (int)bits) - 1, FLT_MAX_EXP - (int)bits);
+    double least = fmax(scale, (double)FLT_MIN),
+           largest = ldexp(ldexp(1, (int)bits) - 1, FLT_MAX_EXP - (int)bits);
     frexp(least, &exponent);
     int last = exponent - (int)bits < TN_SHORT_SCALE_LEAST ? TN_SHORT_SCALE_LEAST : exponent - (int)bits;
     return (float)fmin(ldexp(ceil(ldexp(least, -last)), last), largest);

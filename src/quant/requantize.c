@@ -127,7 +127,8 @@ static bool is_nearest(tn_round round)
  * product are rounded to 53 bits each, so quotients below 2^33 are off by less
  * than 2^33 * 2^-51 = 2^-18, and those further than 2^-16 from a tie have the
  * nearest integer of the exact one.  Those beyond are cut, whatever the zero. */
-static void nearest_codes(const tn_requant_plan *plan, const ratio *r, int32_t *codes, size_t n, uint64_t first)
+static void nearest_codes(const tn_requant_plan *plan, const ratio *r, int32_t *codes, size_t n,
+                          uint64_t first)
 {
     const double far = 0x1p33, no_fraction = 0x1.8p52, sure = 0.5 - 0x1p-16;
     const double by = ldexp((double)r->multiplier / r->divisor, r->exponent);
@@ -202,7 +203,8 @@ static int32_t mli_narrow(const tn_requant_plan *plan, const ratio *r, int32_t c
     return shift_round(d * (int32_t)r->multiplier, -r->exponent, plan->rules.round);
 }
 
-/* Both factors lose their redundant sign bits, of which the multiplier has 16, then the product its low half. */
+/* Both factors lose their redundant sign bits, of which the multiplier has 16, then the product its low
+ * half. */
 static int32_t mli_wide(const tn_requant_plan *plan, const ratio *r, int32_t code)
 {
     int32_t d = saturate32(code - r->from_zero);
@@ -241,33 +243,39 @@ static tn_status check_scales(const tn_requant_side *side, const char *which, bo
 {
     for (uint64_t i = 0; i < side->index.count; i++) {
         float scale = side->scale[i];
-        tn_number x = tn_number_of_float(scale);         /* not compared as floats: the caller's environment may flush small ones */
+        /* not compared as floats: the caller's environment may flush small ones */
+        tn_number x = tn_number_of_float(scale);
         if (x.class != TN_NUMBER_FINITE || x.negative || x.significand == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a finite scale above 0 but scale %" PRIu64
-                           " of the %s is %.9g", i, which, (double)scale);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected a finite scale above 0 but scale %" PRIu64 " of the %s is %.9g", i,
+                           which, (double)scale);
         if (mli && parts_of(scale, MANTISSA).mantissa % (1u << (MANTISSA - MLI_MANTISSA)))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d bits for MLI but scale %" PRIu64
-                           " of the %s is %.9g", MLI_MANTISSA, i, which, (double)scale);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected a scale of at most %d bits for MLI but scale %" PRIu64
+                           " of the %s is %.9g",
+                           MLI_MANTISSA, i, which, (double)scale);
         if (mli && side->zero && side->zero[i] != (int16_t)side->zero[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zero of %d to %d for MLI but zero %" PRIu64
-                           " of the %s is %" PRId32, INT16_MIN, INT16_MAX, i, which, side->zero[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected a zero of %d to %d for MLI but zero %" PRIu64 " of the %s is %" PRId32,
+                           INT16_MIN, INT16_MAX, i, which, side->zero[i]);
     }
     return TN_OK;
 }
 
-static tn_status set_side(tn_requant_side *side, const char *which, tn_dtype codes, const tn_scales *scales, uint32_t rank,
-                          const int64_t *shape, bool mli, tn_error *err)
+static tn_status set_side(tn_requant_side *side, const char *which, tn_dtype codes, const tn_scales *scales,
+                          uint32_t rank, const int64_t *shape, bool mli, tn_error *err)
 {
     int64_t unused[2];
     tn_status status = tn_code_range(codes, NULL, unused, err);
     if (status == TN_OK && mli && codes != TN_INT8 && codes != TN_INT16 && codes != TN_INT32)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected codes of int8, int16 or int32 for MLI but the %s has %s",
-                         which, tn_dtype_get(codes)->name);
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                         "expected codes of int8, int16 or int32 for MLI but the %s has %s", which,
+                         tn_dtype_get(codes)->name);
     if (status == TN_OK)
         status = tn_scale_index_for(rank, shape, scales->axis, &side->index, err);
     if (status == TN_OK && !scales->scale && side->index.count)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %" PRIu64 " scales of the %s but found none",
-                         side->index.count, which);
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                         "expected %" PRIu64 " scales of the %s but found none", side->index.count, which);
     side->codes = tn_dtype_get(codes);
     side->scale = scales->scale;
     side->zero = scales->zero;
@@ -284,11 +292,13 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_quantize_options *o, 
     without_sign.symmetric = false;
     tn_status status = tn_cast_check(TN_INT64, TN_INT32, &rounding, err);
     if (status == TN_OK && (unsigned)o->arithmetic > TN_QUANT_MLI)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d", TN_QUANT_MLI,
-                         (int)o->arithmetic);
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
+                         TN_QUANT_MLI, (int)o->arithmetic);
     if (status == TN_OK && plan->mli && o->round != TN_ROUND_HALF_UP && o->round != TN_ROUND_EVEN)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected rounding half up (%d) or to even (%d) for MLI but "
-                         "found %d", TN_ROUND_HALF_UP, TN_ROUND_EVEN, (int)o->round);
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                         "expected rounding half up (%d) or to even (%d) for MLI but "
+                         "found %d",
+                         TN_ROUND_HALF_UP, TN_ROUND_EVEN, (int)o->round);
     if (status == TN_OK)
         status = tn_code_range(plan->to.codes->dtype, &without_sign, range, err);
     if (status != TN_OK)
@@ -300,12 +310,13 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_quantize_options *o, 
     return TN_OK;
 }
 
-/* Every code of at most 8 bits once, when all have one scale; in integers: the floating-point environment is the caller's. */
+/* Every code of at most 8 bits once, when all have one scale; in integers: the floating-point environment is
+ * the caller's. */
 static void set_table(tn_requant_plan *plan)
 {
     bool is_signed = plan->from.codes->kind == TN_KIND_INT;
-    if (plan->from.codes->bits > 8 || plan->rules.round == TN_ROUND_STOCHASTIC || plan->from.index.count != 1 ||
-        plan->to.index.count != 1)
+    if (plan->from.codes->bits > 8 || plan->rules.round == TN_ROUND_STOCHASTIC ||
+        plan->from.index.count != 1 || plan->to.index.count != 1)
         return;
     ratio r = ratio_at(plan, 0, 0);
     if (can_shift(plan, &r))
@@ -317,9 +328,9 @@ static void set_table(tn_requant_plan *plan)
     plan->tabled = true;
 }
 
-tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const tn_scales *to, tn_dtype from_codes,
-                               const tn_scales *from, uint32_t rank, const int64_t *shape, const tn_quantize_options *options,
-                               tn_error *err)
+tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const tn_scales *to,
+                               tn_dtype from_codes, const tn_scales *from, uint32_t rank,
+                               const int64_t *shape, const tn_quantize_options *options, tn_error *err)
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     memset(plan, 0, sizeof *plan);
@@ -344,7 +355,8 @@ static size_t smaller(uint64_t a, size_t b)
 /* Run by run of elements that have both scales in common. */
 static void rescale(const tn_requant_plan *plan, int32_t *codes, size_t n, uint64_t first)
 {
-    tn_scale_walk from = tn_scale_walk_at(plan->from.index, first), to = tn_scale_walk_at(plan->to.index, first);
+    tn_scale_walk from = tn_scale_walk_at(plan->from.index, first),
+                  to = tn_scale_walk_at(plan->to.index, first);
     for (size_t i = 0, run; i < n; i += run) {
         run = smaller(from.left, smaller(to.left, n - i));
         ratio r = ratio_at(plan, from.scale, to.scale);
@@ -404,7 +416,8 @@ void tn_requantize_block(const tn_requant_plan *plan, void *dst, const void *src
     int32_t codes[BLOCK];
     for (size_t i = 0, count; i < n; i += count) {
         count = smaller(BLOCK, n - i);
-        load(codes, (const uint8_t *)src + tn_dense_offset(i, plan->from.codes->bits), count, plan->from.codes);
+        load(codes, (const uint8_t *)src + tn_dense_offset(i, plan->from.codes->bits), count,
+             plan->from.codes);
         if (plan->tabled)
             for (size_t k = 0; k < count; k++)
                 codes[k] = plan->table[(uint8_t)codes[k]];
@@ -435,8 +448,9 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     return TN_OK;
 }
 
-tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to, const tn_array *src, const void *src_data,
-                        const tn_scales *from, const tn_quantize_options *options, tn_error *err)
+tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to, const tn_array *src,
+                        const void *src_data, const tn_scales *from, const tn_quantize_options *options,
+                        tn_error *err)
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     job j = { .dst = dst_data, .src = src_data };
@@ -446,8 +460,10 @@ tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to
     if (status == TN_OK)
         status = tn_array_check_shapes(dst, src, err);
     if (status == TN_OK)
-        status = tn_requant_plan_make(&j.plan, dst->dtype, to, src->dtype, from, src->rank, src->shape, &o, err);
+        status =
+            tn_requant_plan_make(&j.plan, dst->dtype, to, src->dtype, from, src->rank, src->shape, &o, err);
     if (status != TN_OK || j.count == 0)
         return status;
-    return tn_pool_once(o.jobs, (j.count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = &j }, err);
+    return tn_pool_once(o.jobs, (j.count + CHUNK - 1) / CHUNK, &(tn_ordered){ .work = work, .context = &j },
+                        err);
 }

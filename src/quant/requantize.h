@@ -27,9 +27,9 @@ typedef struct tn_requant_plan {
 
 /* For an array of this shape; the same statuses as tn_requantize().  Scales and
  * zeros stay the caller's, must not change and live as long as the plan. */
-tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const tn_scales *to, tn_dtype from_codes,
-                               const tn_scales *from, uint32_t rank, const int64_t *shape, const tn_quantize_options *options,
-                               tn_error *err);
+tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const tn_scales *to,
+                               tn_dtype from_codes, const tn_scales *from, uint32_t rank,
+                               const int64_t *shape, const tn_quantize_options *options, tn_error *err);
 
 /* n dense elements from number `first` on.  Both begin on a byte, so packed
  * types are cut at multiples of 8 elements.  dst and src must not overlap.  The

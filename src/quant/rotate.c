@@ -156,13 +156,14 @@ static tn_status rotate_item(void *context, uint64_t item, tn_seat seat, tn_erro
     return TN_OK;
 }
 
-tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t extent, uint64_t inner, float *x, tn_pool *pool,
-                    tn_error *err)
+tn_status tn_rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t extent, uint64_t inner,
+                    float *x, tn_pool *pool, tn_error *err)
 {
     if (r->size == 0 || outer == 0 || extent == 0 || inner == 0)
         return TN_OK;
     if (extent % r->size)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a rotation of blocks of %u needs a dimension of a multiple of %u but found %llu",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a rotation of blocks of %u needs a dimension of a multiple of %u but found %llu",
                        r->size, r->size, (unsigned long long)extent);
     uint64_t width = inner == 1 ? 1 : TN_ROTATE_LANES;
     rotating w = { .kernels = tn_rotate_kernels_get(), .back = back, .walsh = r->walsh, .inner = inner,

@@ -22,8 +22,8 @@ void tn_rotate_matrix(const tn_rotation *rotation, float *m);
  * [1, 0, 0 ...] is M's row.  NaN comes out as 0x7fc00000.  The same bits for any
  * number of threads.
  * TN_ERR_ARGUMENT: the extent is no multiple of the size.  Size 0 does nothing. */
-tn_status tn_rotate(const tn_rotation *rotation, bool back, uint64_t outer, uint64_t extent, uint64_t inner, float *x,
-                    tn_pool *pool, tn_error *err);
+tn_status tn_rotate(const tn_rotation *rotation, bool back, uint64_t outer, uint64_t extent, uint64_t inner,
+                    float *x, tn_pool *pool, tn_error *err);
 
 /* Blocks that lie one after another, by the calling thread. */
 void tn_rotate_blocks(const tn_rotation *rotation, bool back, float *x, uint64_t blocks);

@@ -9,7 +9,8 @@ static const uint32_t sizes[] = { 4, 8, 16, 32, 64, 128 };
 static tn_status fail_found(const tn_reading *r, const char *at, const char *expected)
 {
     size_t n = (size_t)(r->end - at);
-    return tn_reading_fail(r, TN_ERR_ARGUMENT, at, "expected %s but found %s", expected, n ? tn_quote(at, n < 24 ? n : 24).text : "the end");
+    return tn_reading_fail(r, TN_ERR_ARGUMENT, at, "expected %s but found %s", expected,
+                           n ? tn_quote(at, n < 24 ? n : 24).text : "the end");
 }
 
 static tn_status read_size(tn_reading *r, uint32_t *size)
@@ -28,7 +29,8 @@ static tn_status read_seed(tn_reading *r, uint64_t *seed)
     bool fits = r->at < r->end;
     *seed = 0;
     for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++)
-        fits = fits && !__builtin_mul_overflow(*seed, 10, seed) && !__builtin_add_overflow(*seed, (uint64_t)(*r->at - '0'), seed);
+        fits = fits && !__builtin_mul_overflow(*seed, 10, seed) &&
+               !__builtin_add_overflow(*seed, (uint64_t)(*r->at - '0'), seed);
     if (!fits || r->at < r->end)
         return fail_found(r, begin, "a seed of 0 to 18446744073709551615");
     return TN_OK;

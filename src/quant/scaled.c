@@ -14,27 +14,32 @@
 
 static tn_status check_mode(const tn_scaled_options *o, tn_error *err)
 {
-    if (o->round != TN_ROUND_EVEN && o->round != TN_ROUND_AWAY && o->round != TN_ROUND_ZERO && o->round != TN_ROUND_STOCHASTIC)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rounding of %d, %d, %d or %d but found %d", TN_ROUND_EVEN,
-                       TN_ROUND_AWAY, TN_ROUND_ZERO, TN_ROUND_STOCHASTIC, (int)o->round);
+    if (o->round != TN_ROUND_EVEN && o->round != TN_ROUND_AWAY && o->round != TN_ROUND_ZERO &&
+        o->round != TN_ROUND_STOCHASTIC)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a rounding of %d, %d, %d or %d but found %d", TN_ROUND_EVEN, TN_ROUND_AWAY,
+                       TN_ROUND_ZERO, TN_ROUND_STOCHASTIC, (int)o->round);
     if ((unsigned)o->mode > TN_SCALE_MSE)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale mode of 0 to %d but found %d", TN_SCALE_MSE,
-                       (int)o->mode);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale mode of 0 to %d but found %d",
+                       TN_SCALE_MSE, (int)o->mode);
     if ((unsigned)o->nan > TN_NAN_ERROR)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d", TN_NAN_ERROR,
-                       (int)o->nan);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
+                       TN_NAN_ERROR, (int)o->nan);
     return TN_OK;
 }
 
 /* ggml has this one datatype, and one way to make it. */
 static tn_status check_ggml(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
 {
-    if (d->number.dtype != TN_FLOAT4_E2M1 || d->scale.dtype != TN_FLOAT8_E8M0 || d->dims != 1 || d->tile[0] != 32 || d->subtile ||
-        d->of)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "ggml's way is known for e2m1fnuz|e8m0_t32 but found %s", d->text);
+    if (d->number.dtype != TN_FLOAT4_E2M1 || d->scale.dtype != TN_FLOAT8_E8M0 || d->dims != 1 ||
+        d->tile[0] != 32 || d->subtile || d->of)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "ggml's way is known for e2m1fnuz|e8m0_t32 but found %s", d->text);
     if (o->round != TN_ROUND_EVEN || o->mode != TN_SCALE_FLOOR)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "ggml has ties and a scale rule of its own: expected rounding %d and scale "
-                       "mode %d but found %d and %d", TN_ROUND_EVEN, TN_SCALE_FLOOR, (int)o->round, (int)o->mode);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "ggml has ties and a scale rule of its own: expected rounding %d and scale "
+                       "mode %d but found %d and %d",
+                       TN_ROUND_EVEN, TN_SCALE_FLOOR, (int)o->round, (int)o->mode);
     return TN_OK;
 }
 
@@ -63,10 +68,13 @@ tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
     if (size == 0 || plan->count == 0)
         return TN_OK;
     if (size < 4 || size > 128 || (size & (size - 1)))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a rotation of 4, 8, 16, 32, 64 or 128 values but found %u", size);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a rotation of 4, 8, 16, 32, 64 or 128 values but found %u", size);
     if (plan->columns % size)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a tiled dimension that is a multiple of the rotation's %u values but "
-                       "found %llu", size, (unsigned long long)plan->columns);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a tiled dimension that is a multiple of the rotation's %u values but "
+                       "found %llu",
+                       size, (unsigned long long)plan->columns);
     return TN_OK;
 }
 
@@ -77,13 +85,14 @@ static tn_status check_array(const tn_array *array, const void *data, uint64_t *
         return status;
     const tn_dtype_info *type = tn_dtype_get(array->dtype);
     if (!type || type->kind != TN_KIND_FLOAT || type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected values of a signed float type but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected values of a signed float type but found %s",
                        type ? type->name : "an unknown type");
     return TN_OK;
 }
 
-static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_array *array, const void *data, void *const *parts,
-                         const tn_scaled_options *options, tn_error *err)
+static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_array *array, const void *data,
+                         void *const *parts, const tn_scaled_options *options, tn_error *err)
 {
     tn_scaled_options o = { .size = sizeof o };
     uint64_t count;
@@ -104,7 +113,8 @@ tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_p
 {
     if (!plan->o.rotation.size || tn_scaled_turns(plan))
         return TN_OK;
-    return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool, err);
+    return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool,
+                     err);
 }
 
 /* --- the work -------------------------------------------------------------------- */
@@ -125,14 +135,16 @@ static tn_status new_copy(uint64_t count, float **copy, tn_error *err)
 static tn_status copy_in(const tn_array *array, const void *src, float *copy, unsigned jobs, tn_error *err)
 {
     const tn_cast_options options = { .size = sizeof options, .jobs = jobs };
-    return tn_cast(&(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy, array, src, TN_HOST_ORDER, &options, err);
+    return tn_cast(&(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy, array, src,
+                   TN_HOST_ORDER, &options, err);
 }
 
 static tn_status copy_out(const tn_array *array, void *dst, const float *copy, unsigned jobs, tn_error *err)
 {
     const tn_cast_options options = { .size = sizeof options, .jobs = jobs };
     const tn_array dense = { array->dtype, array->rank, array->shape, NULL };
-    return tn_cast(&dense, dst, &(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy, TN_HOST_ORDER, &options, err);
+    return tn_cast(&dense, dst, &(tn_array){ TN_FLOAT32, array->rank, array->shape, NULL }, copy,
+                   TN_HOST_ORDER, &options, err);
 }
 
 static tn_status run(tn_scaled_work *w, bool encodes, tn_error *err)
@@ -164,10 +176,11 @@ static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *arr
 }
 
 /* From values to codes or to what they become, or from codes to values. */
-static tn_status go(const tn_scaled_plan *plan, const tn_array *array, bool encodes, const void *src, void *dst,
-                    tn_scaled_report *report, tn_error *err)
+static tn_status go(const tn_scaled_plan *plan, const tn_array *array, bool encodes, const void *src,
+                    void *dst, tn_scaled_report *report, tn_error *err)
 {
-    tn_scaled_work w = { .plan = plan, .src_type = array->dtype, .src = src, .dst_type = array->dtype, .dst = dst, .report = report };
+    tn_scaled_work w = { .plan = plan, .src_type = array->dtype, .src = src, .dst_type = array->dtype,
+                         .dst = dst, .report = report };
     tn_status status = tn_pool_new(plan->o.jobs, &w.pool, err);
     if (status == TN_OK)
         status = needs_copy(plan, array) ? run_copied(&w, encodes, array, err) : run(&w, encodes, err);
@@ -181,10 +194,12 @@ static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
     static const char *const roles[TN_SCALED_FIELDS] = { "data", "scale", "zero", "offset", "meta", "mask" };
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         if (plan->fields[i].nbytes && !plan->fields[i].data)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes for the part %s but found none",
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected %llu bytes for the part %s but found none",
                            (unsigned long long)plan->fields[i].nbytes, roles[i]);
     if (plan->tscale.nbytes && !plan->tscale.data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes for the part tscale but found none",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected %llu bytes for the part tscale but found none",
                        (unsigned long long)plan->tscale.nbytes);
     return TN_OK;
 }

@@ -14,13 +14,15 @@
 
 /* ---- one tile ---- */
 
-enum { TN_TILE_MAX = 1 << 16 };         /* values held at a time: what is larger is cut into pieces, see tile.h */
+enum { TN_TILE_MAX = 1 << 16 };         /* values held at a time: what is larger is cut into pieces, see
+                                         * tile.h */
 
 /* Values of one tile and what they become.  Arrays belong to the caller. */
 typedef struct tn_tile {
     const float *x;             /* `n` values in tile order; what pads it to its size is 0 */
     size_t       n;             /* of a sparse one: kept and left out together */
-    const uint64_t *index;      /* of each in the tensor, for stochastic rounding and messages; UINT64_MAX: padding */
+    const uint64_t *index;      /* of each in the tensor, for stochastic rounding and messages; UINT64_MAX:
+                                 * padding */
     float        tensor_scale;  /* 1 where there is none */
     uint32_t     scale;         /* codes from here on: of the scale... */
     uint32_t     zero;          /* ...of the zero point, where there is one */
@@ -30,7 +32,8 @@ typedef struct tn_tile {
     uint32_t    *code;          /* one a value (sparse: one a slot, kept * n / of) */
 } tn_tile;
 
-/* Chooses scale, zero, offsets, mappings and mask, and encodes.  TN_ERR_LOSS: a NaN that has no code; *bad is its place. */
+/* Chooses scale, zero, offsets, mappings and mask, and encodes.  TN_ERR_LOSS: a NaN that has no code; *bad is
+ * its place. */
 tn_status tn_tile_encode(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, size_t *bad);
 
 /* The values of the codes: y has n. */

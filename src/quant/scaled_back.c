@@ -39,7 +39,8 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     uint8_t *to = w->emit ? j->out[seat.slot] : (uint8_t *)w->dst + first * j->size;
     bool direct = j->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0;
     float *y = direct ? (float *)(void *)to : j->values[seat.worker];
-    bool turns = tn_scaled_turns(w->plan), past_the_cache = direct && !turns && !w->emit && w->plan->count * sizeof(float) >= STREAM_BYTES;
+    bool turns = tn_scaled_turns(w->plan),
+         past_the_cache = direct && !turns && !w->emit && w->plan->count * sizeof(float) >= STREAM_BYTES;
     (past_the_cache ? tn_scaled_stream : tn_scaled_values)(w->plan, j->tensor_scale, first, n, y);
     if (turns)
         tn_rotate_blocks(&w->plan->o.rotation, true, y, n / w->plan->o.rotation.size);
@@ -49,7 +50,8 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
 {
     const job *j = context;
-    return j->work->emit ? j->work->emit(j->work->context, j->out[slot], item_values(j, item) * j->size, err) : TN_OK;
+    return j->work->emit ? j->work->emit(j->work->context, j->out[slot], item_values(j, item) * j->size, err)
+                         : TN_OK;
 }
 
 static tn_status set_up(job *j, unsigned jobs, unsigned slots, tn_error *err)

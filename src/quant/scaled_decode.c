@@ -24,7 +24,8 @@ enum {
 /* Numbers of a part from one of its bytes on: packed, or words. */
 typedef struct run {
     const uint8_t *data;        /* or NULL: there are none */
-    uint64_t at;                /* the byte in it; in a window it counts modulo 2^64 until there is an index */
+    uint64_t at;                /* the byte in it; in a window it counts modulo 2^64 until there is an
+                                 * index */
     unsigned bits;
 } run;
 
@@ -58,14 +59,16 @@ typedef struct desk {
     uint8_t  codes[CHUNK + TN_DECODE_SPARE];
     uint8_t  numbers[LEVELS + TN_DECODE_SPARE];         /* codes of scales and zero points that are packed */
     uint8_t  offsets[LEVELS + TN_DECODE_SPARE], mappings[LEVELS + TN_DECODE_SPARE];
-    float    tile_scales[LEVELS + TN_DECODE_SPARE], scales[LEVELS + TN_DECODE_SPARE], shifts[LEVELS + TN_DECODE_SPARE];
+    float tile_scales[LEVELS + TN_DECODE_SPARE], scales[LEVELS + TN_DECODE_SPARE],
+        shifts[LEVELS + TN_DECODE_SPARE];
     int32_t  zeros[LEVELS + TN_DECODE_SPARE];
 } desk;
 
 /* One row of tiles: where the numbers of its first tile are. */
 typedef struct line {
     run data, scale, zero, offset, meta, mask;
-    uint64_t unit;              /* of a row that is not the first of its tiles: the number of its first subtile */
+    uint64_t unit;              /* of a row that is not the first of its tiles: the number of its first
+                                 * subtile */
 } line;
 
 /* --- numbers --------------------------------------------------------------------- */
@@ -138,8 +141,9 @@ static meaning meaning_of(const tn_decode_kernels *k, const tn_number_spec *spec
 
 static float odd_value(const meaning *m, uint32_t code, const tn_decode_levels *l, uint64_t level)
 {
-    float value = m->spec->kind == TN_NUMBER_UINT ? l->scale[level] * (float)((int64_t)(code & m->number.ones) - l->zero[level])
-                                                  : tn_spec_value(m->spec, code) * l->scale[level];
+    float value = m->spec->kind == TN_NUMBER_UINT
+                      ? l->scale[level] * (float)((int64_t)(code & m->number.ones) - l->zero[level])
+                      : tn_spec_value(m->spec, code) * l->scale[level];
     return isnan(value) ? NAN : value;
 }
 
@@ -197,7 +201,8 @@ static const uint8_t *codes_at(const reader *r, const run *from, uint64_t first,
     for (; head < n && tn_packed_bit(first + head, from->bits); head++)
         unpacked[head] = packed_at(from, first + head, 1);
     if (head < n)
-        r->k->unpack(unpacked + head, from->data + (from->at + tn_packed_byte(first + head, from->bits)), n - head, from->bits);
+        r->k->unpack(unpacked + head, from->data + (from->at + tn_packed_byte(first + head, from->bits)),
+                     n - head, from->bits);
     return unpacked;
 }
 
@@ -247,7 +252,8 @@ static tn_decode_levels levels_of(const desk *w, uint64_t each)
 /* --- one row of tiles -------------------------------------------------------------------- */
 
 /* A few bits for each of some subtiles of some tiles, the numbers of each tile on bytes of its own. */
-static void unit_codes(const reader *r, const run *from, uint64_t tile, size_t tiles, uint64_t first, size_t units, uint8_t *codes)
+static void unit_codes(const reader *r, const run *from, uint64_t tile, size_t tiles, uint64_t first,
+                       size_t units, uint8_t *codes)
 {
     uint64_t bytes = tn_packed_bytes(r->tile_units, from->bits);
     run own = { from->data, from->at + tile * bytes, from->bits };
@@ -268,7 +274,8 @@ static void unit_codes(const reader *r, const run *from, uint64_t tile, size_t t
 }
 
 /* Levels of some subtiles of each of some tiles. */
-static void read_levels(const reader *r, desk *w, const line *l, uint64_t tile, size_t tiles, uint64_t first, size_t units)
+static void read_levels(const reader *r, desk *w, const line *l, uint64_t tile, size_t tiles, uint64_t first,
+                        size_t units)
 {
     const tn_datatype *d = r->p->d;
     bool shared = units == 1 && !d->offset_bits;        /* there is nothing but the tile's scale */
@@ -305,7 +312,8 @@ static size_t lead_of(const float *y)
 }
 
 /* Values to where they go. */
-static void put_values(const reader *r, desk *w, const uint8_t *codes, size_t n, const tn_decode_levels *l, float *y)
+static void put_values(const reader *r, desk *w, const uint8_t *codes, size_t n, const tn_decode_levels *l,
+                       float *y)
 {
     if (!r->stream || n < BLOCK) {
         decode(&r->number, y, codes, n, l);
@@ -313,7 +321,8 @@ static void put_values(const reader *r, desk *w, const uint8_t *codes, size_t n,
     }
     for (size_t i = 0, lead = lead_of(y); i < n; i += BLOCK) {
         size_t some = n - i < BLOCK ? n - i : BLOCK, at = i / l->each;
-        const tn_decode_levels rest = { l->each, l->scale + at, l->zero + at, l->shift + at, l->mapping + at };
+        const tn_decode_levels rest = { l->each, l->scale + at, l->zero + at, l->shift + at,
+                                        l->mapping + at };
         decode(&r->number, w->block + lead, codes + (i << r->number.width), some, &rest);
         pour(r, w, y, lead, i, some, n);
     }
@@ -347,9 +356,10 @@ static void leave_out(const reader *r, const line *l, uint64_t column, size_t n,
     }
 }
 
-/* Columns from the beginning of a group on; either it or they begin on a byte of the mask, or they end with it. */
-static void decode_sparse(const reader *r, desk *w, const line *l, uint64_t column, size_t n, const tn_decode_levels *levels,
-                          float *y)
+/* Columns from the beginning of a group on; either it or they begin on a byte of the mask, or they end with
+ * it. */
+static void decode_sparse(const reader *r, desk *w, const line *l, uint64_t column, size_t n,
+                          const tn_decode_levels *levels, float *y)
 {
     const tn_datatype *d = r->p->d;
     if (r->p->o.unpacked) {
@@ -358,7 +368,8 @@ static void decode_sparse(const reader *r, desk *w, const line *l, uint64_t colu
         return;
     }
     size_t slots = (size_t)tn_div_up_u64(n, d->of) * d->keep;
-    decode(&r->number, w->slots, codes_at(r, &l->data, column / d->of * d->keep, slots, w->codes), slots, levels);
+    decode(&r->number, w->slots, codes_at(r, &l->data, column / d->of * d->keep, slots, w->codes), slots,
+           levels);
     const uint8_t *mask = l->mask.data + (l->mask.at + column / 8), shifted = (uint8_t)(*mask >> column % 8);
     put_slots(r, w, column % 8 ? &shifted : mask, n, y);
 }
@@ -449,7 +460,8 @@ static void set_tile(reader *r, uint64_t columns, uint64_t rows)
 static reader reader_of(const tn_decode_kernels *k, const tn_scaled_plan *p, float tensor_scale)
 {
     const tn_datatype *d = p->d;
-    reader r = { .p = p, .k = k, .tensor_scale = d->has_tensor_scale ? tensor_scale : 1, .data_bits = p->data.bits };
+    reader r = { .p = p, .k = k, .tensor_scale = d->has_tensor_scale ? tensor_scale : 1,
+                 .data_bits = p->data.bits };
     r.number = meaning_of(k, &d->number, d);
     r.number.exact = tn_datatype_is_exact(d);
     if (d->scope != TN_SCOPE_NONE)
@@ -472,7 +484,8 @@ static bool rows_are_joined(const reader *r)
 {
     const tn_scaled_plan *p = r->p;
     return (p->d->dims == 0 || (p->tile_rows == 1 && p->columns % p->tile_columns == 0)) &&
-           ends_well(&p->data, r->data_bits, p->slots) && ends_well(&p->scale, p->scale.bits, p->tiles_across) &&
+           ends_well(&p->data, r->data_bits, p->slots) &&
+           ends_well(&p->scale, p->scale.bits, p->tiles_across) &&
            ends_well(&p->zero, p->zero.bits, p->tiles_across) && ends_well(&p->mask, 1, p->columns);
 }
 
@@ -487,7 +500,8 @@ static void set_rows(reader *r)
 static line line_at(const reader *r, uint64_t row)
 {
     const tn_scaled_plan *p = r->p;
-    uint64_t down = row / p->rows * p->tiles_down + row % p->rows / p->tile_rows, tile = down * p->tiles_across;
+    uint64_t down = row / p->rows * p->tiles_down + row % p->rows / p->tile_rows,
+             tile = down * p->tiles_across;
     line l = {
         .data = run_at(&p->data, row * bytes_of(r->data_bits, p->slots)),
         .scale = run_at(&p->scale, down * bytes_of(p->scale.bits, p->tiles_across)),
@@ -506,7 +520,8 @@ static line line_at(const reader *r, uint64_t row)
 /* One element of the tensor; those beside it in the dimensions within have tiles of their own. */
 typedef struct spot {
     uint64_t outer, row, column, inner;
-    uint64_t down, tile;        /* the numbers of its row of tiles and of its tile, without the dimensions within */
+    uint64_t down, tile;        /* the numbers of its row of tiles and of its tile, without the dimensions
+                                 * within */
     uint64_t unit;              /* in the tile */
 } spot;
 
@@ -525,7 +540,8 @@ static spot spot_of(const reader *r, uint64_t element)
 }
 
 /* Scales or zero points of tiles side by side. */
-static const uint8_t *numbers_beside(const reader *r, desk *w, const tn_scaled_field *field, const spot *at, size_t n)
+static const uint8_t *numbers_beside(const reader *r, desk *w, const tn_scaled_field *field, const spot *at,
+                                     size_t n)
 {
     const tn_scaled_plan *p = r->p;
     uint64_t row = at->down * bytes_of(field->bits, p->tiles_across) * p->inner + at->inner;
@@ -534,7 +550,8 @@ static const uint8_t *numbers_beside(const reader *r, desk *w, const tn_scaled_f
     return codes_beside(&from, at->column / p->tile_columns, p->inner, n, w->numbers);
 }
 
-static void units_beside(const reader *r, const tn_scaled_field *field, const spot *at, size_t n, uint8_t *codes)
+static void units_beside(const reader *r, const tn_scaled_field *field, const spot *at, size_t n,
+                         uint8_t *codes)
 {
     uint64_t bytes = tn_packed_bytes(r->tile_units, field->bits);
     run from = run_at(field, at->tile * bytes * r->p->inner + at->inner);
@@ -545,7 +562,8 @@ static void units_beside(const reader *r, const tn_scaled_field *field, const sp
 static void read_levels_beside(const reader *r, desk *w, const spot *at, size_t n)
 {
     const tn_scaled_plan *p = r->p;
-    make_scales(r, p->scale.data ? numbers_beside(r, w, &p->scale, at, n) : NULL, n, p->d->offset_bits ? w->tile_scales : w->scales);
+    make_scales(r, p->scale.data ? numbers_beside(r, w, &p->scale, at, n) : NULL, n,
+                p->d->offset_bits ? w->tile_scales : w->scales);
     if (p->d->offset_bits) {
         units_beside(r, &p->offset, at, n, w->offsets);
         make_unit_scales(r, w, 1, n);
@@ -652,8 +670,8 @@ static size_t decode_beside(const reader *r, desk *w, uint64_t element, size_t n
 
 /* --- what others call -------------------------------------------------------------------------- */
 
-void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, float tensor_scale, uint64_t first, size_t n, float *y,
-                           bool stream)
+void tn_scaled_values_with(const tn_decode_kernels *k, const tn_scaled_plan *p, float tensor_scale,
+                           uint64_t first, size_t n, float *y, bool stream)
 {
     reader r = reader_of(k, p, tensor_scale);
     desk w;
@@ -709,6 +727,7 @@ static void decode_machine(const tn_scaled_plan *plan, const tn_tiles *tiles)
 
 tn_tiles_decode_fn tn_scaled_decoder(const tn_scaled_plan *p)
 {
-    bool apart = p->data.bits < 8 && data_last(p) != p->slots;  /* codes do not follow one another in their row */
+    /* codes do not follow one another in their row */
+    bool apart = p->data.bits < 8 && data_last(p) != p->slots;
     return tn_scaled_is_flat(p) && !apart ? decode_machine : NULL;
 }

@@ -12,7 +12,8 @@
 
 enum {
     BLOCK = TN_ENCODE_BLOCK,    /* values, or more: */
-    FEWEST = 8, MOST = BLOCK / 2,       /* tiles of a block: numbers of so many end on a byte; the smallest has two values */
+    FEWEST = 8, MOST = BLOCK / 2,       /* tiles of a block: numbers of so many end on a byte; the smallest
+                                         * has two values */
     LARGEST = 1024              /* tile that has others beside it */
 };
 
@@ -54,7 +55,8 @@ static bool is_short_integer(const tn_number_spec *n)
 
 static bool has_plain_number(const tn_datatype *d)
 {
-    return d->number.kind == TN_NUMBER_FLOAT ? is_plain_float(&d->number) && d->number.bits <= 16 : is_short_integer(&d->number);
+    return d->number.kind == TN_NUMBER_FLOAT ? is_plain_float(&d->number) && d->number.bits <= 16
+                                             : is_short_integer(&d->number);
 }
 
 static bool has_plain_scale(const tn_datatype *d)
@@ -64,14 +66,15 @@ static bool has_plain_scale(const tn_datatype *d)
     if (d->scale.kind == TN_NUMBER_EXPONENT)
         return !d->has_zero && !d->has_tensor_scale;
     return is_plain_float(&d->scale) && (d->number.kind == TN_NUMBER_UINT) == d->has_zero &&
-           (!d->has_zero || is_plain_float(&d->zero) || (d->zero.kind == TN_NUMBER_INT && d->zero.bits <= 16));
+           (!d->has_zero || is_plain_float(&d->zero) ||
+            (d->zero.kind == TN_NUMBER_INT && d->zero.bits <= 16));
 }
 
 static bool is_plain(const tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
-    return p->o.round == TN_ROUND_EVEN && p->o.mode != TN_SCALE_MSE && !d->of && !d->subtile && !d->offset_bits &&
-           has_plain_number(d) && has_plain_scale(d);
+    return p->o.round == TN_ROUND_EVEN && p->o.mode != TN_SCALE_MSE && !d->of && !d->subtile &&
+           !d->offset_bits && has_plain_number(d) && has_plain_scale(d);
 }
 
 /* --- rules -------------------------------------------------------------------------- */
@@ -103,13 +106,15 @@ static tn_exponent_rules exponent_rules(const tn_datatype *d, tn_scale_mode mode
     const tn_number_spec *n = &d->number;
     int point = n->kind == TN_NUMBER_INT ? n->bits - 2 : 0;
     return (tn_exponent_rules){ .bump = tn_scale_bump(n, mode), .offset = d->scale.bias - 127 - n->emax,
-                                .last = (1 << d->scale.exponent_bits) - 2, .inverse = 127 + point + d->scale.bias };
+                                .last = (1 << d->scale.exponent_bits) - 2,
+                                .inverse = 127 + point + d->scale.bias };
 }
 
 static tn_scale_rules scale_rules(const tn_datatype *d, float tensor_scale)
 {
     const tn_number_spec *n = &d->number;
-    tn_scale_rules r = { .scale = float_rules(&d->scale), .tensor_scale = d->has_tensor_scale ? tensor_scale : 1,
+    tn_scale_rules r = { .scale = float_rules(&d->scale),
+                         .tensor_scale = d->has_tensor_scale ? tensor_scale : 1,
                          .top = n->kind == TN_NUMBER_FLOAT ? n->maxfloat : (float)n->maxint };
     if (!d->has_zero)
         return r;
@@ -135,7 +140,8 @@ static tn_codes_kind kind_of(const tn_scaled_plan *p, bool is_power)
 static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, float tensor_scale)
 {
     const tn_datatype *d = p->d;
-    recipe r = { .kernels = k, .plan = p, .is_power = d->scope != TN_SCOPE_NONE && d->scale.kind == TN_NUMBER_EXPONENT };
+    recipe r = { .kernels = k, .plan = p,
+                 .is_power = d->scope != TN_SCOPE_NONE && d->scale.kind == TN_NUMBER_EXPONENT };
     if (r.is_power)
         r.exponent = exponent_rules(d, p->o.mode);
     else if (d->scope != TN_SCOPE_NONE)
@@ -153,7 +159,8 @@ static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, fl
 /* --- numbers of parts ----------------------------------------------------------------- */
 
 /* Codes of tiles from number `first` on, which begins on a byte. */
-static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t first, const uint32_t *codes, size_t n)
+static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t first, const uint32_t *codes,
+                        size_t n)
 {
     if (bits > 16) {
         memcpy(part + 4 * first, codes, 4 * n);
@@ -176,13 +183,15 @@ static void put_numbers(const recipe *r, uint8_t *part, unsigned bits, size_t fi
 
 /* --- scales of tiles -------------------------------------------------------------------- */
 
-/* ggml's logarithm, which is rounded, makes the next power of two of what is just below: of 44 floats at most. */
+/* ggml's logarithm, which is rounded, makes the next power of two of what is just below: of 44 floats at
+ * most. */
 static void round_up_for_ggml(const tn_scaled_plan *p, uint32_t *bits, size_t tiles)
 {
     const uint32_t mantissa = 0x7fffff, close = mantissa - 63;
     for (size_t i = 0; i < tiles; i++) {
         float a = tn_float_of(bits[i]);
-        if ((bits[i] & mantissa) >= close && isfinite(a) && tn_scale_exponent(p->d, &p->o, a) > ilogbf(a) - p->d->number.emax)
+        if ((bits[i] & mantissa) >= close && isfinite(a) &&
+            tn_scale_exponent(p->d, &p->o, a) > ilogbf(a) - p->d->number.emax)
             bits[i] = (bits[i] | mantissa) + 1;
     }
 }
@@ -344,7 +353,8 @@ tn_tile_range tn_scaled_range(const float *x, size_t n)
         size_t some = n - i < BLOCK ? n - i : BLOCK;
         uint32_t high, low;
         tn_encode_kernels_get()->ends(&high, &low, x + i, 1, some);
-        tn_tile_range one = { .low = low >> 31 ? tn_float_of(low) : 0, .high = high >> 31 ? 0 : tn_float_of(high) };
+        tn_tile_range one = { .low = low >> 31 ? tn_float_of(low) : 0,
+                              .high = high >> 31 ? 0 : tn_float_of(high) };
         if (!isfinite(one.low) || !isfinite(one.high))
             one = tn_tile_range_of(x + i, some);
         tn_tile_range_join(&all, &one);

@@ -16,8 +16,9 @@ typedef struct tn_tiles {
     size_t       count;         /* tiles... */
     size_t       size;          /* ...of so many values each, kept and left out together */
     float        tensor_scale;
-    const tn_tile_choice *choice;       /* encoding: of the group that this is a piece of, whose scale and zero point are
-                                         * written by the caller; NULL: each tile has its own */
+    const tn_tile_choice *choice;       /* encoding: of the group that this is a piece of, whose scale and
+                                         * zero point are written by the caller; NULL: each tile has its
+                                         * own */
     const float *x;             /* encoding: the values */
     float       *y;             /* decoding: where they go */
     uint8_t     *data, *scale, *zero, *offset, *meta, *mask;
@@ -29,7 +30,8 @@ typedef void (*tn_tiles_decode_fn)(const tn_scaled_plan *plan, const tn_tiles *t
 
 /* The way for all tiles of a plan, or NULL: there is none but the definition. */
 tn_tiles_encode_fn tn_scaled_encoder(const tn_scaled_plan *plan);       /* scaled_encode.c */
-tn_tiles_encode_fn tn_scaled_searcher(const tn_scaled_plan *plan);      /* scaled_search.c: sparse ones, codebooks, offsets, mse */
+/* scaled_search.c: sparse ones, codebooks, offsets, mse */
+tn_tiles_encode_fn tn_scaled_searcher(const tn_scaled_plan *plan);
 tn_tiles_decode_fn tn_scaled_decoder(const tn_scaled_plan *plan);       /* scaled_decode.c */
 
 /* tn_tile_range_of() with kernels (scaled_encode.c). */
@@ -40,7 +42,8 @@ tn_tile_range tn_scaled_range(const float *x, size_t n);
  * thread; the floating-point environment is the default one. */
 void tn_scaled_values(const tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n, float *y);
 
-/* The same for an output so large that it is better written past the caches; other threads may look when it returns. */
+/* The same for an output so large that it is better written past the caches; other threads may look when it
+ * returns. */
 void tn_scaled_stream(const tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n, float *y);
 
 #endif

@@ -30,7 +30,8 @@ bool tn_scaled_streams(const tn_scaled_plan *p)
 /* Items begin and end with a block, as rows do. */
 bool tn_scaled_turns(const tn_scaled_plan *p)
 {
-    uint64_t size = p->o.rotation.size, columns = tn_scaled_pieces(p) > 1 ? p->piece_columns : p->run * p->tile_columns;
+    uint64_t size = p->o.rotation.size,
+             columns = tn_scaled_pieces(p) > 1 ? p->piece_columns : p->run * p->tile_columns;
     return size && p->count && tn_scaled_streams(p) && (columns >= p->columns || columns % size == 0);
 }
 
@@ -77,7 +78,9 @@ static tn_status set_groups(job *j, tn_error *err)
     uint64_t tiles = p->outer * p->tiles_down * p->tiles_across * p->inner, bytes;
     if (tn_scaled_pieces(p) == 1)
         return TN_OK;
-    j->groups = tn_mul_u64(tiles, sizeof *j->groups, &bytes) && bytes <= SIZE_MAX ? calloc((size_t)tiles, sizeof *j->groups) : NULL;
+    j->groups = tn_mul_u64(tiles, sizeof *j->groups, &bytes) && bytes <= SIZE_MAX
+                    ? calloc((size_t)tiles, sizeof *j->groups)
+                    : NULL;
     return j->groups ? TN_OK : tn_fail_nomem(err);
 }
 
@@ -92,10 +95,13 @@ static uint64_t window_sizes(const job *j, size_t *windows)
 {
     const tn_scaled_plan *p = &j->plan;
     bool pieces = tn_scaled_pieces(p) > 1;
-    uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : bundle_columns(p), rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
+    uint64_t columns = pieces ? tn_min_u64(p->piece_columns, p->columns) : bundle_columns(p),
+             rows = pieces ? p->piece_rows : j->per_item * p->tile_rows;
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         windows[i] = j->windows && p->fields[i].nbytes
-                     ? (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns) : rows * tn_scaled_byte_at(p, i, 0, columns)) : 0;
+                         ? (size_t)(pieces && i > 0 ? tn_scaled_byte_at(p, i, 0, p->columns)
+                                                    : rows * tn_scaled_byte_at(p, i, 0, columns))
+                         : 0;
     return rows * columns;
 }
 
@@ -181,8 +187,10 @@ static tn_status set_casts(job *j, tn_error *err)
     j->dst_type = j->turns ? TN_FLOAT32 : w->dst_type;
     j->dst_size = bytes_of(j->dst_type);
     j->given_size = bytes_of(w->dst_type);
-    status = tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, j->turns ? NULL : w->cast, err);
-    return status ? status : tn_cast_plan_make(&j->give, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
+    status =
+        tn_cast_plan_make(&j->narrow, j->dst_type, TN_FLOAT32, TN_HOST_ORDER, j->turns ? NULL : w->cast, err);
+    return status ? status
+                  : tn_cast_plan_make(&j->give, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
 }
 
 /* Packed numbers that no item has for itself are put into bytes that are 0. */
@@ -202,7 +210,8 @@ tn_status tn_scaled_job_new(const tn_scaled_work *work, job **made, tn_error *er
     job *j = *made = calloc(1, sizeof *j);      /* cast plans: too large for a stack */
     if (!j)
         return tn_fail_nomem(err);
-    *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p), .turns = tn_scaled_turns(p),
+    *j = (job){ .work = work, .plan = *p, .tensor_scale = 1, .windows = tn_scaled_streams(p),
+                .turns = tn_scaled_turns(p),
                 .gives_values = tn_dtype_get(work->dst_type) && (work->dst || work->emit) };
     j->decode = j->windows ? tn_scaled_decoder(p) : NULL;
     j->encode = j->decode ? tn_scaled_encoder(p) : NULL;

@@ -48,7 +48,8 @@ typedef struct tn_scaled_job {
     tn_scaled_plan plan;
     bool           turns;       /* items are rotated: tiles see nothing but float32 */
     tn_dtype       src_type, dst_type;          /* that tiles see */
-    size_t         src_size, dst_size, given_size;      /* bytes of an element: of those, and of what is given */
+    /* bytes of an element: of those, and of what is given */
+    size_t         src_size, dst_size, given_size;
     tn_cast_plan   widen, narrow;               /* from and to float32 */
     tn_cast_plan   take, give;                  /* the same, where items are rotated */
     tn_tiles_encode_fn encode;  /* the fast ways, or NULL both */
@@ -61,8 +62,8 @@ typedef struct tn_scaled_job {
     tn_scaled_desk *desks;
     tn_scaled_finding *findings;
     uint64_t       per_item;    /* bundles, where tiles are whole */
-    tn_status    (*step)(const struct tn_scaled_job *j, tn_scaled_desk *w, tn_scaled_finding *f, const tn_scaled_place *at, uint64_t k,
-                         tn_error *err);
+    tn_status (*step)(const struct tn_scaled_job *j, tn_scaled_desk *w, tn_scaled_finding *f,
+                      const tn_scaled_place *at, uint64_t k, tn_error *err);
     uint64_t       trial;
     tn_tile_range  range;       /* of the tensor, where it has a scale beside those of tiles: */
     uint32_t       tscale;

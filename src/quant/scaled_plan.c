@@ -31,7 +31,8 @@ static uint64_t tile_extent(const tn_datatype *d, uint32_t i, uint64_t all)
         n = n / d->keep * d->of;
     if (n && (n < all || d->subtile))
         return n;
-    return d->of ? tn_div_up_u64(all, d->of) * d->of : all;         /* what would pad it has no part in anything */
+    /* what would pad it has no part in anything */
+    return d->of ? tn_div_up_u64(all, d->of) * d->of : all;
 }
 
 static void see_as_matrix(tn_scaled_plan *p)
@@ -55,8 +56,9 @@ static void cut_into_tiles(tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
     p->tile_rows = d->dims == 2 ? tile_extent(d, 0, p->rows) : d->scope == TN_SCOPE_TENSOR ? p->rows : 1;
-    p->tile_columns = d->dims ? tile_extent(d, d->dims - 1, p->columns)
-                              : d->scope == TN_SCOPE_TENSOR ? p->columns : tn_min_u64(p->columns, UNSCALED_COLUMNS);
+    p->tile_columns = d->dims                       ? tile_extent(d, d->dims - 1, p->columns)
+                      : d->scope == TN_SCOPE_TENSOR ? p->columns
+                                                    : tn_min_u64(p->columns, UNSCALED_COLUMNS);
     p->tiles_down = tn_div_up_u64(p->rows, p->tile_rows);
     p->tiles_across = tn_div_up_u64(p->columns, p->tile_columns);
 }
@@ -65,19 +67,22 @@ static void cut_into_tiles(tn_scaled_plan *p)
 static void cut_into_pieces(tn_scaled_plan *p)
 {
     p->piece_columns = tn_min_u64(p->tile_columns, TN_TILE_MAX);
-    p->piece_rows = p->tile_columns > TN_TILE_MAX ? 1 : tn_min_u64(p->tile_rows, TN_TILE_MAX / p->tile_columns);
+    p->piece_rows =
+        p->tile_columns > TN_TILE_MAX ? 1 : tn_min_u64(p->tile_rows, TN_TILE_MAX / p->tile_columns);
     p->pieces_down = tn_div_up_u64(p->tile_rows, p->piece_rows);
     p->pieces_across = tn_div_up_u64(p->tile_columns, p->piece_columns);
 }
 
 static void bundle_tiles(tn_scaled_plan *p)
 {
-    uint64_t size = p->piece_rows * p->piece_columns, some = tn_div_up_u64(BUNDLE, size * ON_BYTES) * ON_BYTES;
+    uint64_t size = p->piece_rows * p->piece_columns,
+             some = tn_div_up_u64(BUNDLE, size * ON_BYTES) * ON_BYTES;
     p->lanes = p->inner == 1 ? 1 : tn_min_u64(tn_min_u64(LANES, some), p->last);
     p->run = tn_div_up_u64(some, p->lanes * ON_BYTES) * ON_BYTES;
     p->runs = tn_div_up_u64(p->tiles_across, p->run);
     p->lanes_across = p->inner == 1 ? 1 : tn_div_up_u64(p->last, p->lanes);
-    p->bundles = p->outer * p->tiles_down * p->runs * (p->inner == 1 ? 1 : p->inner / p->last) * p->lanes_across;
+    p->bundles =
+        p->outer * p->tiles_down * p->runs * (p->inner == 1 ? 1 : p->inner / p->last) * p->lanes_across;
 }
 
 /* --- parts -------------------------------------------------------------------------- */
@@ -101,7 +106,8 @@ static void set_widths(tn_scaled_plan *p)
     p->mask.bits = 1;
 }
 
-static tn_status set_parts(tn_scaled_plan *p, const tn_scaled_shapes *shapes, void *const *parts, tn_error *err)
+static tn_status set_parts(tn_scaled_plan *p, const tn_scaled_shapes *shapes, void *const *parts,
+                           tn_error *err)
 {
     for (uint32_t i = 0; i < shapes->count; i++) {
         const tn_scaled_part *part = &shapes->parts[i];
@@ -174,11 +180,13 @@ uint64_t tn_scaled_bundle_tiles(const tn_scaled_plan *p, uint64_t bundle)
 tn_scaled_place tn_scaled_place_at(const tn_scaled_plan *p, uint64_t bundle, uint64_t k, uint64_t piece)
 {
     corner c = corner_of(p, bundle);
-    uint64_t row = piece / p->pieces_across * p->piece_rows, column = piece % p->pieces_across * p->piece_columns;
+    uint64_t row = piece / p->pieces_across * p->piece_rows,
+             column = piece % p->pieces_across * p->piece_columns;
     return (tn_scaled_place){
         .outer = c.outer, .down = c.down, .across = c.across + k / c.lanes, .inner = c.inner + k % c.lanes,
         .row = row, .column = column,
-        .rows = tn_min_u64(p->piece_rows, p->tile_rows - row), .columns = tn_min_u64(p->piece_columns, p->tile_columns - column),
+        .rows = tn_min_u64(p->piece_rows, p->tile_rows - row),
+        .columns = tn_min_u64(p->piece_columns, p->tile_columns - column),
     };
 }
 
@@ -188,17 +196,21 @@ uint64_t tn_scaled_tile_number(const tn_scaled_plan *p, const tn_scaled_place *a
 }
 
 /* Of so many things along the columns: the number of one in all of them. */
-static uint64_t element_of(const tn_scaled_plan *p, const tn_scaled_place *at, uint64_t row, uint64_t column, uint64_t columns)
+static uint64_t element_of(const tn_scaled_plan *p, const tn_scaled_place *at, uint64_t row, uint64_t column,
+                           uint64_t columns)
 {
-    return ((at->outer * p->rows + at->down * p->tile_rows + at->row + row) * columns + column) * p->inner + at->inner;
+    return ((at->outer * p->rows + at->down * p->tile_rows + at->row + row) * columns + column) * p->inner +
+           at->inner;
 }
 
 tn_scaled_row tn_scaled_row_at(const tn_scaled_plan *p, const tn_scaled_place *at, uint64_t row)
 {
-    uint64_t column = at->across * p->tile_columns + at->column, in_tensor = at->down * p->tile_rows + at->row + row;
+    uint64_t column = at->across * p->tile_columns + at->column,
+             in_tensor = at->down * p->tile_rows + at->row + row;
     if (in_tensor >= p->rows || column >= p->columns)
         return (tn_scaled_row){ 0, 0 };
-    return (tn_scaled_row){ element_of(p, at, row, column, p->columns), tn_min_u64(at->columns, p->columns - column) };
+    return (tn_scaled_row){ element_of(p, at, row, column, p->columns),
+                            tn_min_u64(at->columns, p->columns - column) };
 }
 
 /* --- numbers of a field ------------------------------------------------------------------ */
@@ -253,23 +265,27 @@ static uint32_t get_code(const tn_scaled_plan *p, uint64_t element, uint64_t las
 static uint8_t *tile_row(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
 {
     uint64_t bytes = tn_packed_bytes(p->tiles_across, field->bits);
-    return field->data + ((at->outer * p->tiles_down + at->down) * bytes * p->inner + at->inner - field->from);
+    return field->data +
+           ((at->outer * p->tiles_down + at->down) * bytes * p->inner + at->inner - field->from);
 }
 
 /* A number a tile: scales and zero points. */
-static void put_number(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at, uint32_t code)
+static void put_number(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at,
+                       uint32_t code)
 {
     if (field->bits < 8)
         put_packed(tile_row(p, field, at), p->inner, at->across, field->bits, code);
     else
-        tn_code_put(field->data, in_window(field, tn_scaled_tile_number(p, at)), tn_scaled_word(field->bits), code);
+        tn_code_put(field->data, in_window(field, tn_scaled_tile_number(p, at)), tn_scaled_word(field->bits),
+                    code);
 }
 
 static uint32_t get_number(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at)
 {
     if (field->bits < 8)
         return get_packed(tile_row(p, field, at), p->inner, at->across, field->bits);
-    return (uint32_t)tn_code_get(field->data, in_window(field, tn_scaled_tile_number(p, at)), tn_scaled_word(field->bits));
+    return (uint32_t)tn_code_get(field->data, in_window(field, tn_scaled_tile_number(p, at)),
+                                 tn_scaled_word(field->bits));
 }
 
 /* Numbers of subtiles, each tile's on bytes of its own. */
@@ -293,7 +309,8 @@ static bool is_first_piece(const tn_scaled_place *at)
     return at->row == 0 && at->column == 0;
 }
 
-static void put_units(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at, const uint8_t *unit, size_t n)
+static void put_units(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at,
+                      const uint8_t *unit, size_t n)
 {
     if (!field->data || (!p->d->subtile && !is_first_piece(at)))
         return;
@@ -302,7 +319,8 @@ static void put_units(const tn_scaled_plan *p, const tn_scaled_field *field, con
         put_packed(data, p->inner, first_unit(p, at) + u, field->bits, unit[u]);
 }
 
-static void get_units(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at, uint8_t *unit, size_t n)
+static void get_units(const tn_scaled_plan *p, const tn_scaled_field *field, const tn_scaled_place *at,
+                      uint8_t *unit, size_t n)
 {
     if (!field->data) {
         memset(unit, 0, n);
@@ -426,12 +444,14 @@ static uint64_t bytes_for(const tn_scaled_plan *p, unsigned i, uint64_t columns)
     const tn_scaled_field *field = &p->fields[i];
     uint64_t tiles = tn_div_up_u64(columns, p->tile_columns);
     if (field == &p->data)
-        return number_bytes(field, p->d->of && !p->o.unpacked ? tn_div_up_u64(columns, p->d->of) * p->d->keep : columns);
+        return number_bytes(field, p->d->of && !p->o.unpacked ? tn_div_up_u64(columns, p->d->of) * p->d->keep
+                                                              : columns);
     if (field == &p->scale || field == &p->zero)
         return number_bytes(field, tiles);
     if (field == &p->mask)
         return tn_packed_bytes(columns, 1);
-    return tiles * tn_packed_bytes(tn_tile_units(p->d, (size_t)(p->tile_rows * p->tile_columns)), field->bits);
+    return tiles *
+           tn_packed_bytes(tn_tile_units(p->d, (size_t)(p->tile_rows * p->tile_columns)), field->bits);
 }
 
 uint64_t tn_scaled_byte_at(const tn_scaled_plan *p, unsigned field, uint64_t row, uint64_t column)
@@ -443,7 +463,8 @@ float tn_scaled_tensor_scale(const tn_scaled_plan *p)
 {
     if (!p->tscale.data)
         return 1;
-    return tn_spec_value(&p->d->tensor_scale, (uint32_t)tn_code_get(p->tscale.data, 0, tn_scaled_word(p->tscale.bits)));
+    return tn_spec_value(&p->d->tensor_scale,
+                         (uint32_t)tn_code_get(p->tscale.data, 0, tn_scaled_word(p->tscale.bits)));
 }
 
 void tn_scaled_put_tensor_scale(const tn_scaled_plan *p, uint32_t code)

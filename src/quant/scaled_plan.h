@@ -17,7 +17,8 @@ typedef struct tn_scaled_field {
     uint8_t *data;              /* or NULL: there is no such part */
     unsigned bits;
     uint64_t nbytes;            /* of the part */
-    uint64_t from;              /* the byte of the part that `data` begins with: not 0 in a window of it only */
+    uint64_t from;              /* the byte of the part that `data` begins with: not 0 in a window of it
+                                 * only */
 } tn_scaled_field;
 
 enum { TN_SCALED_FIELDS = 6 };  /* of tiles: data, scale, zero, offset, meta, mask */
@@ -34,7 +35,8 @@ typedef struct tn_scaled_plan {
     uint64_t tiles_down, tiles_across;
     uint64_t piece_rows, piece_columns;         /* all of a tile, or less */
     uint64_t pieces_down, pieces_across;        /* of a tile */
-    uint64_t run, lanes;                        /* tiles of a bundle: across, and beside one another in the last dimension */
+    /* tiles of a bundle: across, and beside one another in the last dimension */
+    uint64_t run, lanes;
     uint64_t runs, lanes_across;                /* bundles: across, and in each row of the last dimension */
     uint64_t bundles;
     uint64_t slots;             /* of data along the columns */
@@ -56,7 +58,8 @@ typedef struct tn_scaled_place {
 tn_status tn_scaled_plan_make(tn_scaled_plan *plan, const tn_datatype *d, uint32_t rank, const int64_t *shape,
                               const tn_scaled_options *o, void *const *parts, tn_error *err);
 
-/* What the public functions refuse of options, of a datatype with them, and of a plan with a rotation (scaled.c). */
+/* What the public functions refuse of options, of a datatype with them, and of a plan with a rotation
+ * (scaled.c). */
 tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err);
 tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err);
 
@@ -105,7 +108,8 @@ void tn_scaled_get(const tn_scaled_plan *p, const tn_scaled_place *at, tn_tile *
 static inline bool tn_scaled_is_flat(const tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
-    bool last = d->dims == 0 || (d->dim < 0 ? (uint32_t)-d->dim == d->dims : (uint32_t)d->dim + d->dims == p->rank);
+    bool last =
+        d->dims == 0 || (d->dim < 0 ? (uint32_t)-d->dim == d->dims : (uint32_t)d->dim + d->dims == p->rank);
     return last && (p->tile_rows == 1 || d->dims == 0);
 }
 
@@ -121,8 +125,8 @@ void  tn_scaled_put_tensor_scale(const tn_scaled_plan *p, uint32_t code);
 typedef struct tn_scaled_work {
     const tn_scaled_plan *plan;
     tn_dtype    src_type;
-    const void *src;            /* values to encode: into the parts of the plan, or to what they become, or both; NULL:
-                                 * the parts are decoded */
+    const void *src;            /* values to encode: into the parts of the plan, or to what they become, or
+                                 * both; NULL: the parts are decoded */
     tn_dtype    dst_type;
     void       *dst;            /* what they become; NULL: nobody wants it */
     const tn_cast_options *cast;        /* how values become dst_type; NULL: in the usual way */
@@ -142,7 +146,8 @@ tn_status tn_scaled_decode_run(const tn_scaled_work *work, tn_error *err);      
 /* Whether both see to the plan's rotation; else values are given and received rotated. */
 bool tn_scaled_turns(const tn_scaled_plan *plan);
 
-/* Whether what encoding makes can be handed out in order, in pieces that are not large; decoding always can. */
+/* Whether what encoding makes can be handed out in order, in pieces that are not large; decoding always
+ * can. */
 bool tn_scaled_streams(const tn_scaled_plan *plan);
 
 #endif

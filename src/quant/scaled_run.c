@@ -78,7 +78,8 @@ static tn_status refuse_nan(const job *j, uint64_t index, tn_error *err)
     tn_element_text(where, sizeof where, index, p->rank, p->shape);
     if (p->o.nan == TN_NAN_ERROR)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, which the NaN mode refuses", where);
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, and %s has no NaN (--nan zero makes it 0)", where, p->d->number.text);
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, and %s has no NaN (--nan zero makes it 0)",
+                   where, p->d->number.text);
 }
 
 /* Reads a piece and looks for NaN. */
@@ -103,7 +104,8 @@ static void finish(const job *j, desk *w, finding *f, const tn_scaled_place *at)
         store_piece(j, w, at);
 }
 
-static tn_status encode_whole(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k, tn_error *err)
+static tn_status encode_whole(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+                              tn_error *err)
 {
     size_t bad;
     (void)k;
@@ -127,7 +129,8 @@ static const float *values_at(const job *j, desk *w, uint64_t first, size_t n)
     return w->x;
 }
 
-/* The row of tiles, and the row of the tensor (of its last dimension), in which a piece of a flat plan begins. */
+/* The row of tiles, and the row of the tensor (of its last dimension), in which a piece of a flat plan
+ * begins. */
 static uint64_t tile_row(const tn_scaled_plan *p, const tn_scaled_place *at)
 {
     return at->outer * p->tiles_down + at->down;
@@ -138,14 +141,16 @@ static uint64_t first_row(const tn_scaled_plan *p, const tn_scaled_place *at)
     return tile_row(p, at) * p->tile_rows + at->row;
 }
 
-static tn_tiles tiles_at(const job *j, const tn_scaled_plan *view, uint64_t row, uint64_t column, size_t count, size_t size)
+static tn_tiles tiles_at(const job *j, const tn_scaled_plan *view, uint64_t row, uint64_t column,
+                         size_t count, size_t size)
 {
     uint8_t *at[TN_SCALED_FIELDS];
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
         const tn_scaled_field *field = &view->fields[i];
         at[i] = field->data ? field->data + (tn_scaled_byte_at(view, i, row, column) - field->from) : NULL;
     }
-    return (tn_tiles){ .count = count, .size = size, .tensor_scale = j->tensor_scale, .data = at[0], .scale = at[1], .zero = at[2],
+    return (tn_tiles){ .count = count, .size = size, .tensor_scale = j->tensor_scale, .data = at[0],
+                       .scale = at[1], .zero = at[2],
                        .offset = at[3], .meta = at[4], .mask = at[5] };
 }
 
@@ -155,7 +160,9 @@ static void clear_tiles(const tn_scaled_plan *p, const tn_tiles *t, uint64_t row
     uint8_t *const at[TN_SCALED_FIELDS] = { t->data, t->scale, t->zero, t->offset, t->meta, t->mask };
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
         if (at[i] && p->fields[i].bits < 8)
-            memset(at[i], 0, (size_t)(tn_scaled_byte_at(p, i, row, column + t->count * t->size) - tn_scaled_byte_at(p, i, row, column)));
+            memset(at[i], 0,
+                   (size_t)(tn_scaled_byte_at(p, i, row, column + t->count * t->size) -
+                            tn_scaled_byte_at(p, i, row, column)));
 }
 
 /* What tiles of codes stand for, and what it has to do with the values that they were. */
@@ -182,8 +189,10 @@ static void give_tiles(const job *j, desk *w, finding *f, tn_tiles *t, uint64_t 
 static bool encode_tiles(const job *j, desk *w, finding *f, const tn_scaled_place *at, size_t count)
 {
     const tn_scaled_plan *p = &w->view;
-    uint64_t row = first_row(p, at), column = at->across * p->tile_columns, first = tn_scaled_row_at(p, at, 0).first;
-    uint64_t size = count == 1 ? tn_scaled_row_at(p, at, 0).n : p->tile_columns;        /* the last one may be shorter */
+    uint64_t row = first_row(p, at), column = at->across * p->tile_columns,
+             first = tn_scaled_row_at(p, at, 0).first;
+    /* the last one may be shorter */
+    uint64_t size = count == 1 ? tn_scaled_row_at(p, at, 0).n : p->tile_columns;
     tn_tiles t = tiles_at(j, p, row, column, count, (size_t)size);
     t.x = values_at(j, w, first, t.count * t.size);
     if (!j->encode(p, &t)) {
@@ -208,8 +217,10 @@ static share share_of(const job *j, desk *w, const tn_scaled_place *at, const tn
     const tn_scaled_plan *p = &w->view;
     tn_scaled_row row = tn_scaled_row_at(p, at, 0);
     bool joined = at->rows == 1 || p->columns * p->data.bits % 8 == 0;      /* no row ends within a byte */
-    share s = { .choice = choice, .row = first_row(p, at), .column = at->across * p->tile_columns + at->column, .first = row.first,
-                .x = values_at(j, w, row.first, (size_t)(at->rows * row.n)), .size = (size_t)(joined ? at->rows * row.n : row.n),
+    share s = { .choice = choice, .row = first_row(p, at),
+                .column = at->across * p->tile_columns + at->column, .first = row.first,
+                .x = values_at(j, w, row.first, (size_t)(at->rows * row.n)),
+                .size = (size_t)(joined ? at->rows * row.n : row.n),
                 .count = joined ? 1 : (size_t)at->rows };
     tn_code_put(s.scale, 0, tn_scaled_word(p->scale.bits), choice->scale);
     tn_code_put(s.zero, 0, tn_scaled_word(p->zero.bits), choice->zero);
@@ -226,8 +237,10 @@ static tn_tiles tile_of(const job *j, const tn_scaled_plan *p, share *s, size_t 
     return t;
 }
 
-/* A piece of a group; false: nothing was done.  Values are given when all are encoded: they may lie where they came from. */
-static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place *at, const tn_tile_choice *choice)
+/* A piece of a group; false: nothing was done.  Values are given when all are encoded: they may lie where
+ * they came from. */
+static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place *at,
+                        const tn_tile_choice *choice)
 {
     const tn_scaled_plan *p = &w->view;
     if (!j->encode)
@@ -255,11 +268,13 @@ static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place
 
 /* --- groups -------------------------------------------------------------------------------- */
 
-static tn_status measure_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k, tn_error *err)
+static tn_status measure_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+                               tn_error *err)
 {
     tn_scaled_row row = tn_scaled_row_at(&j->plan, at, 0);
     if (j->windows) {           /* no sparse ones; encoding looks for NaN */
-        f->ranges[k] = tn_scaled_range(values_at(j, w, row.first, (size_t)(at->rows * row.n)), (size_t)(at->rows * row.n));
+        f->ranges[k] = tn_scaled_range(values_at(j, w, row.first, (size_t)(at->rows * row.n)),
+                                       (size_t)(at->rows * row.n));
         return TN_OK;
     }
     tn_status status = begin(j, w, at, err);
@@ -283,7 +298,8 @@ static bool choice_of(const job *j, const tn_scaled_place *at, uint64_t n, tn_ti
     tn_scaled_place first = *at;
     first.row = first.column = 0;
     uint64_t mappings = mappings_to_try(p->d), index = tn_scaled_row_at(p, &first, 0).first;
-    unsigned count = tn_tile_choices(p->d, &p->o, &j->groups[tn_scaled_tile_number(p, at)].range, j->tensor_scale, index, choices);
+    unsigned count = tn_tile_choices(p->d, &p->o, &j->groups[tn_scaled_tile_number(p, at)].range,
+                                     j->tensor_scale, index, choices);
     if (n / mappings >= count)
         return false;
     *choice = choices[n / mappings];
@@ -292,7 +308,8 @@ static bool choice_of(const job *j, const tn_scaled_place *at, uint64_t n, tn_ti
     return true;
 }
 
-static tn_status try_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k, tn_error *err)
+static tn_status try_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+                           tn_error *err)
 {
     tn_tile_choice choice;
     f->squares[k] = INFINITY;
@@ -305,7 +322,8 @@ static tn_status try_piece(const job *j, desk *w, finding *f, const tn_scaled_pl
     return status;
 }
 
-static tn_status encode_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k, tn_error *err)
+static tn_status encode_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+                              tn_error *err)
 {
     tn_tile_choice choice;
     (void)k;
@@ -369,7 +387,8 @@ static void open_values(const job *j, desk *w, finding *f, uint64_t first, uint6
     if (!j->turns)
         return;
     size_t size = tn_dtype_get(work->src_type)->bits / 8;
-    tn_cast_block(&j->take, w->turned, (const uint8_t *)work->src + first * size, (size_t)n, 0, 0, NULL, NULL);
+    tn_cast_block(&j->take, w->turned, (const uint8_t *)work->src + first * size, (size_t)n, 0, 0, NULL,
+                  NULL);
     tn_rotate_blocks(&j->plan.o.rotation, false, w->turned, n / j->plan.o.rotation.size);
     w->src = (const uint8_t *)w->turned;
     w->src_first = first;
@@ -390,7 +409,8 @@ static void close_values(const job *j, desk *w, finding *f, uint64_t first, uint
 }
 
 /* The elements of an item of a flat plan. */
-static tn_scaled_row elements_of(const job *j, const stretch *s, tn_scaled_place *first, tn_scaled_place *last)
+static tn_scaled_row elements_of(const job *j, const stretch *s, tn_scaled_place *first,
+                                 tn_scaled_place *last)
 {
     const tn_scaled_plan *p = &j->plan;
     *first = tn_scaled_place_at(p, s->first, 0, s->piece);
@@ -400,10 +420,12 @@ static tn_scaled_row elements_of(const job *j, const stretch *s, tn_scaled_place
 }
 
 /* What an item makes and the plan has no memory for. */
-static void open_windows(const job *j, desk *w, finding *f, const tn_scaled_place *first, const tn_scaled_place *last)
+static void open_windows(const job *j, desk *w, finding *f, const tn_scaled_place *first,
+                         const tn_scaled_place *last)
 {
     const tn_scaled_plan *p = &j->plan;
-    uint64_t from = first->across * p->tile_columns, to = last->across * p->tile_columns, end = tn_scaled_row_at(p, last, last->rows - 1).n;
+    uint64_t from = first->across * p->tile_columns, to = last->across * p->tile_columns,
+             end = tn_scaled_row_at(p, last, last->rows - 1).n;
     bool pieces = tn_scaled_pieces(p) > 1;
     open_window(j, w, f, 0, tn_scaled_byte_at(p, 0, first_row(p, first), from + first->column),
                 tn_scaled_byte_at(p, 0, first_row(p, last) + last->rows - 1, to + last->column + end));
@@ -412,7 +434,8 @@ static void open_windows(const job *j, desk *w, finding *f, const tn_scaled_plac
                     tn_scaled_byte_at(p, i, tile_row(p, last), pieces ? p->columns : to + end));
 }
 
-static tn_status step_through(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece, uint64_t from, uint64_t to, tn_error *err)
+static tn_status step_through(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece,
+                              uint64_t from, uint64_t to, tn_error *err)
 {
     tn_status status = TN_OK;
     for (uint64_t k = from; k < to && status == TN_OK; k++) {
@@ -422,8 +445,10 @@ static tn_status step_through(const job *j, desk *w, finding *f, uint64_t bundle
     return status;
 }
 
-/* Tiles that are not padded all at once; where that cannot be, a few at a time, for an odd one is only some of them. */
-static tn_status encode_at_once(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t tiles, tn_error *err)
+/* Tiles that are not padded all at once; where that cannot be, a few at a time, for an odd one is only some
+ * of them. */
+static tn_status encode_at_once(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t tiles,
+                                tn_error *err)
 {
     tn_scaled_place at = tn_scaled_place_at(&j->plan, bundle, 0, 0);
     tn_status status = TN_OK;
@@ -443,16 +468,18 @@ static bool ends_on_byte(const tn_scaled_field *field, uint64_t n)
     return field->bits >= 8 || n * field->bits % 8 == 0;
 }
 
-/* Whether a padded tile after so many of a bundle can be encoded as a shorter one: groups and subtiles are whole, zeros
- * count in searches, and its numbers begin on a byte. */
+/* Whether a padded tile after so many of a bundle can be encoded as a shorter one: groups and subtiles are
+ * whole, zeros count in searches, and its numbers begin on a byte. */
 static bool can_be_short(const tn_scaled_plan *p, uint64_t tiles)
 {
     const tn_datatype *d = p->d;
-    return !d->of && !d->offset_bits && !d->subtile && d->number.kind != TN_NUMBER_CODEBOOK && p->o.mode != TN_SCALE_MSE &&
-           ends_on_byte(&p->data, tiles * p->tile_columns) && ends_on_byte(&p->scale, tiles) && ends_on_byte(&p->zero, tiles);
+    return !d->of && !d->offset_bits && !d->subtile && d->number.kind != TN_NUMBER_CODEBOOK &&
+           p->o.mode != TN_SCALE_MSE && ends_on_byte(&p->data, tiles * p->tile_columns) &&
+           ends_on_byte(&p->scale, tiles) && ends_on_byte(&p->zero, tiles);
 }
 
-static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece, tn_error *err)
+static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece,
+                                tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
     uint64_t tiles = tn_scaled_bundle_tiles(p, bundle), done = 0;
@@ -531,7 +558,8 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
     uint64_t tiles = j->groups ? tn_scaled_bundle_tiles(&j->plan, s.first) : 0;
     for (uint64_t k = 0; k < tiles; k++) {
         tn_scaled_place at = tn_scaled_place_at(&j->plan, s.first, k, s.piece);
-        gather(j, &j->groups[tn_scaled_tile_number(&j->plan, &at)], f, k, s.piece + 1 == tn_scaled_pieces(&j->plan));
+        gather(j, &j->groups[tn_scaled_tile_number(&j->plan, &at)], f, k,
+               s.piece + 1 == tn_scaled_pieces(&j->plan));
     }
     return TN_OK;
 }
@@ -539,7 +567,8 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 static tn_status run_round(job *j, tn_error *err)
 {
     uint64_t pieces = tn_scaled_pieces(&j->plan);
-    uint64_t items = pieces > 1 ? j->plan.bundles * pieces : (j->plan.bundles + j->per_item - 1) / j->per_item;
+    uint64_t items =
+        pieces > 1 ? j->plan.bundles * pieces : (j->plan.bundles + j->per_item - 1) / j->per_item;
     return tn_pool_run(j->work->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
 }
 
@@ -597,7 +626,8 @@ static tn_status add_up(void *context, uint64_t item, unsigned slot, tn_error *e
 
 static tn_status find_tensor_scale(job *j, tn_error *err)
 {
-    tn_status status = tn_pool_run(j->work->pool, stretches(j), &(tn_ordered){ .work = look, .emit = add_up, .context = j }, err);
+    tn_status status = tn_pool_run(j->work->pool, stretches(j), &(tn_ordered){ .work = look, .emit = add_up,
+                                                                               .context = j }, err);
     if (status == TN_OK && j->plan.tscale.data)
         tn_scaled_put_tensor_scale(&j->plan, j->tscale);
     return status;

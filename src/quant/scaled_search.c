@@ -33,12 +33,14 @@ static void thin(thinned *to, const tn_scaled_plan *p)
 }
 
 /* Values of one chunk; `kept` has room for those that are. */
-static bool encode_kept(const tn_search_ways *w, const tn_scaled_plan *p, const thinned *dense, const tn_tiles *t, float *kept)
+static bool encode_kept(const tn_search_ways *w, const tn_scaled_plan *p, const thinned *dense,
+                        const tn_tiles *t, float *kept)
 {
     const tn_datatype *d = p->d;
     size_t n = t->count * t->size;
     bool plain = is_cast(d);
-    uint32_t most = w->search->select(plain && d->number.bits == 32 ? (void *)t->data : kept, t->mask, t->x, n, d->keep, d->of);
+    uint32_t most = w->search->select(plain && d->number.bits == 32 ? (void *)t->data : kept, t->mask, t->x,
+                                      n, d->keep, d->of);
     if (most > TN_BITS_INFINITE && (!plain || p->o.nan != TN_NAN_KEEP))
         return false;
     if (plain && d->number.bits == 32)
@@ -93,11 +95,13 @@ static bool encode_offsets(const tn_search_ways *ways, const tn_scaled_plan *p, 
     const tn_datatype *d = p->d;
     const tn_search_powers r = tn_search_powers_of(p);
     tn_search_desk w;
-    const tn_search_offsets rules = { .subtile = d->subtile, .bump = r.bump, .most = (1 << d->offset_bits) - 1,
+    const tn_search_offsets rules = { .subtile = d->subtile, .bump = r.bump,
+                                      .most = (1 << d->offset_bits) - 1,
                                       .exponent = w.exponent };
     for (size_t first = 0, n; first < t->count; first += n) {
         tn_tiles some = tn_search_next(p, t, first);
-        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size, .factor = w.own.factor,
+        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size,
+                                        .factor = w.own.factor,
                                         .number = tn_search_number_of(&d->number) };
         n = some.count;
         ways->encode->largest(w.largest, some.x, n, some.size);
@@ -115,7 +119,8 @@ static bool encode_offsets(const tn_search_ways *ways, const tn_scaled_plan *p, 
 
 static bool has_simple_tiles(const tn_datatype *d)
 {
-    return d->scope == TN_SCOPE_TILE && d->dims == 1 && d->tile[0] >= TN_SEARCH_SIZE && d->tile[0] <= TN_SEARCH_LARGEST;
+    return d->scope == TN_SCOPE_TILE && d->dims == 1 && d->tile[0] >= TN_SEARCH_SIZE &&
+           d->tile[0] <= TN_SEARCH_LARGEST;
 }
 
 static bool is_simple_float(const tn_number_spec *n)
@@ -152,8 +157,10 @@ tn_search_kind tn_scaled_search_kind(const tn_scaled_plan *p)
     if (d->number.kind == TN_NUMBER_CODEBOOK)
         return has_small_book(d) ? TN_SEARCH_BOOK : TN_SEARCH_NONE;
     if (least)
-        return !d->offset_bits && (has_simple_number(d) || has_simple_zero(d)) ? TN_SEARCH_LEAST : TN_SEARCH_NONE;
-    return d->offset_bits && d->subtile <= TN_SEARCH_SUBTILE && has_simple_number(d) ? TN_SEARCH_OFFSETS : TN_SEARCH_NONE;
+        return !d->offset_bits && (has_simple_number(d) || has_simple_zero(d)) ? TN_SEARCH_LEAST
+                                                                               : TN_SEARCH_NONE;
+    return d->offset_bits && d->subtile <= TN_SEARCH_SUBTILE && has_simple_number(d) ? TN_SEARCH_OFFSETS
+                                                                                     : TN_SEARCH_NONE;
 }
 
 /* Whether what is kept can be encoded. */

@@ -20,19 +20,22 @@ enum {
 /* Scales and zero points of the tiles of a block. */
 typedef struct tn_search_scales {
     uint32_t scale[TN_SEARCH_MOST], zero[TN_SEARCH_MOST];       /* codes */
-    float    factor[TN_SEARCH_MOST], step[TN_SEARCH_MOST], shift[TN_SEARCH_MOST];       /* as of tn_search_tiles */
+    /* as of tn_search_tiles */
+    float    factor[TN_SEARCH_MOST], step[TN_SEARCH_MOST], shift[TN_SEARCH_MOST];
 } tn_search_scales;
 
 /* What is found out about them. */
 typedef struct tn_search_desk {
     uint32_t largest[TN_SEARCH_MOST + TN_ENCODE_SLACK];         /* magnitude, as bits */
-    uint32_t high[TN_SEARCH_MOST + TN_ENCODE_SLACK], low[TN_SEARCH_MOST + TN_ENCODE_SLACK];    /* where there are zero points */
+    /* where there are zero points */
+    uint32_t high[TN_SEARCH_MOST + TN_ENCODE_SLACK], low[TN_SEARCH_MOST + TN_ENCODE_SLACK];
     int32_t  exponent[TN_SEARCH_MOST];
     tn_search_scales own;       /* what they have, or what is tried, and its error */
     double   sums[TN_SEARCH_MOST];
     tn_search_scales best;      /* of what was tried */
     double   least[TN_SEARCH_MOST];
-    uint8_t  codes[TN_SEARCH_FEWEST * TN_SEARCH_LARGEST], units[TN_SEARCH_FEWEST * TN_SEARCH_LARGEST / 2 + TN_SEARCH_SLACK];
+    uint8_t codes[TN_SEARCH_FEWEST * TN_SEARCH_LARGEST],
+        units[TN_SEARCH_FEWEST * TN_SEARCH_LARGEST / 2 + TN_SEARCH_SLACK];
 } tn_search_desk;
 
 /* What exponent scales follow from: see tn_scale_exponent(). */
@@ -73,7 +76,8 @@ size_t tn_search_kept(const tn_datatype *d, size_t n);
 /* Some tiles from number `first` on, where parts begin on a byte. */
 tn_tiles tn_search_next(const tn_scaled_plan *p, const tn_tiles *t, size_t first);
 
-/* Floats that are rounded by the addition of what makes a step the last bit, and those that are the beginning of a float32. */
+/* Floats that are rounded by the addition of what makes a step the last bit, and those that are the beginning
+ * of a float32. */
 bool tn_search_is_narrow(const tn_number_spec *n);
 bool tn_search_is_wide(const tn_number_spec *n);
 
@@ -82,7 +86,8 @@ tn_search_number tn_search_number_of(const tn_number_spec *n);
 
 tn_search_powers tn_search_powers_of(const tn_scaled_plan *p);
 
-/* The code of an exponent field that is so much more; scales that would be smaller than the smallest are it. */
+/* The code of an exponent field that is so much more; scales that would be smaller than the smallest are
+ * it. */
 static inline int32_t tn_search_code(const tn_search_powers *r, uint32_t bits, int32_t more)
 {
     int32_t code = (int32_t)(bits >> 23) + r->offset + more;
@@ -92,19 +97,22 @@ static inline int32_t tn_search_code(const tn_search_powers *r, uint32_t bits, i
 /* Factor and step of one scale; false: it is too large, or one of them, or with an offset, is not normal. */
 bool tn_search_set_power(const tn_search_powers *r, int32_t code, float *factor, float *step);
 
-/* The mode's scales of tiles whose largest magnitudes are known; those of zeros have the lowest, and a step of 0.  False: not
- * for kernels. */
+/* The mode's scales of tiles whose largest magnitudes are known; those of zeros have the lowest, and a step
+ * of 0.  False: not for kernels. */
 bool tn_search_set_powers(const tn_search_powers *r, tn_search_desk *w, size_t tiles);
 
 /* Writes scales and zero points. */
-void tn_search_put_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t, const tn_search_scales *from);
+void tn_search_put_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t,
+                          const tn_search_scales *from);
 
 /* Where codes of a byte each go; they are packed from there, unless a byte each is what is wanted. */
 uint8_t *tn_search_codes_to(const tn_scaled_plan *p, const tn_tiles *t, tn_search_desk *w);
-void     tn_search_put_codes(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t, const tn_search_desk *from);
+void tn_search_put_codes(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t,
+                         const tn_search_desk *from);
 
 /* A number for each subtile, those of one tile on bytes of their own. */
-void tn_search_put_units(const tn_search_ways *ways, uint8_t *part, const uint8_t *units, size_t tiles, size_t each, unsigned bits);
+void tn_search_put_units(const tn_search_ways *ways, uint8_t *part, const uint8_t *units, size_t tiles,
+                         size_t each, unsigned bits);
 
 /* ---- what is tried (scaled_search_least.c) ---- */
 

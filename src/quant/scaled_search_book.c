@@ -42,7 +42,8 @@ static void set_mapping(tn_search_book *b, uint32_t m, const float *value, uint3
     }
 }
 
-/* Whether the last bit of the smallest number is no lower than that of the largest value, twice the largest number. */
+/* Whether the last bit of the smallest number is no lower than that of the largest value, twice the largest
+ * number. */
 static bool is_coarse(const tn_number_spec *n)
 {
     return n->emax - n->emin + n->mantissa_bits <= 22;
@@ -88,8 +89,8 @@ typedef struct librarian {
 } librarian;
 
 /* Scales of tiles whose largest magnitudes are known: the mode's, or those with the least error. */
-static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const librarian *l, const tn_search_tiles *tiles,
-                          tn_search_desk *w)
+static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const librarian *l,
+                          const tn_search_tiles *tiles, tn_search_desk *w)
 {
     size_t n = tiles->count;
     if (p->o.mode != TN_SCALE_MSE)
@@ -116,7 +117,8 @@ bool tn_search_encode_book(const tn_search_ways *ways, const tn_scaled_plan *p, 
     for (size_t first = 0, n; first < t->count; first += n) {
         tn_tiles some = tn_search_next(p, t, first);
         n = some.count;
-        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size, .step = w.own.step };
+        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size,
+                                        .step = w.own.step };
         ways->encode->largest(w.largest, some.x, some.count, some.size);
         if (!choose_scales(ways, p, &l, &tiles, &w))
             return false;

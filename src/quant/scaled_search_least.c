@@ -17,7 +17,8 @@ static uint32_t code_near(const tn_search_float *f, float x, float *value)
     const tn_search_number *n = &f->number;
     uint32_t bits = tn_float_bits(x < n->most ? x : n->most), code;
     if (f->wide) {
-        code = n->shift ? (bits + (UINT32_C(1) << (n->shift - 1)) - 1 + (bits >> n->shift & 1)) >> n->shift : bits;
+        code = n->shift ? (bits + (UINT32_C(1) << (n->shift - 1)) - 1 + (bits >> n->shift & 1)) >> n->shift
+                        : bits;
         *value = tn_float_of(code << n->shift);
         return code;
     }
@@ -33,7 +34,8 @@ tn_search_trials tn_search_trials_of(const tn_scaled_plan *p, float tensor_scale
     const tn_datatype *d = p->d;
     bool power = tn_search_is_power(d);
     tn_search_trials r = { .count = power ? 3 : 2 + TN_RATIO_HIGH - TN_RATIO_LOW, .is_power = power,
-                           .relative = d->has_tensor_scale, .tensor_scale = d->has_tensor_scale ? tensor_scale : 1 };
+                           .relative = d->has_tensor_scale,
+                           .tensor_scale = d->has_tensor_scale ? tensor_scale : 1 };
     if (power) {
         r.power = tn_search_powers_of(p);
         return r;
@@ -174,7 +176,8 @@ static void try_range(const zeros *r, float low, float high, tn_search_scales *t
 static bool are_finite(const tn_search_desk *w, size_t tiles)
 {
     for (size_t k = 0; k < tiles; k++)
-        if ((w->high[k] >= TN_BITS_INFINITE && !(w->high[k] >> 31)) || w->low[k] >= (UINT32_C(1) << 31 | TN_BITS_INFINITE))
+        if ((w->high[k] >= TN_BITS_INFINITE && !(w->high[k] >> 31)) ||
+            w->low[k] >= (UINT32_C(1) << 31 | TN_BITS_INFINITE))
             return false;
     return true;
 }
@@ -182,14 +185,17 @@ static bool are_finite(const tn_search_desk *w, size_t tiles)
 static void set_ranges(const zeros *r, tn_search_desk *w, size_t tiles, unsigned trial)
 {
     for (size_t k = 0; k < tiles; k++) {
-        float low = w->low[k] >> 31 ? tn_float_of(w->low[k]) : 0, high = w->high[k] >> 31 ? 0 : tn_float_of(w->high[k]);
-        try_range(r, low * tn_range_ends[trial / TN_RANGE_ENDS], high * tn_range_ends[trial % TN_RANGE_ENDS], &w->own, k);
+        float low = w->low[k] >> 31 ? tn_float_of(w->low[k]) : 0,
+              high = w->high[k] >> 31 ? 0 : tn_float_of(w->high[k]);
+        try_range(r, low * tn_range_ends[trial / TN_RANGE_ENDS], high * tn_range_ends[trial % TN_RANGE_ENDS],
+                  &w->own, k);
     }
 }
 
 /* --- the least error ------------------------------------------------------------------------------ */
 
-static bool try_scales(const tn_search_ways *ways, const tn_search_trials *r, const tn_search_tiles *tiles, tn_search_desk *w)
+static bool try_scales(const tn_search_ways *ways, const tn_search_trials *r, const tn_search_tiles *tiles,
+                       tn_search_desk *w)
 {
     ways->encode->largest(w->largest, tiles->x, tiles->count, tiles->size);
     if (!tn_search_are_normal(w, tiles->count))
@@ -203,7 +209,8 @@ static bool try_scales(const tn_search_ways *ways, const tn_search_trials *r, co
     return true;
 }
 
-static bool try_zeros(const tn_search_ways *ways, const zeros *r, const tn_search_tiles *tiles, tn_search_desk *w)
+static bool try_zeros(const tn_search_ways *ways, const zeros *r, const tn_search_tiles *tiles,
+                      tn_search_desk *w)
 {
     ways->encode->ends(w->high, w->low, tiles->x, tiles->count, tiles->size);
     if (!are_finite(w, tiles->count))
@@ -226,8 +233,10 @@ bool tn_search_encode_least(const tn_search_ways *ways, const tn_scaled_plan *p,
         return false;
     for (size_t first = 0, n; first < t->count; first += n) {
         tn_tiles some = tn_search_next(p, t, first);
-        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size, .factor = w.own.factor,
-                                        .step = w.own.step, .shift = d->has_zero ? w.own.shift : NULL, .whole = d->zero.kind == TN_NUMBER_INT,
+        const tn_search_tiles tiles = { .x = some.x, .count = some.count, .size = some.size,
+                                        .factor = w.own.factor,
+                                        .step = w.own.step, .shift = d->has_zero ? w.own.shift : NULL,
+                                        .whole = d->zero.kind == TN_NUMBER_INT,
                                         .divide = !r.is_power, .number = tn_search_number_of(&d->number) };
         n = some.count;
         if (!(d->has_zero ? try_zeros(ways, &z, &tiles, &w) : try_scales(ways, &r, &tiles, &w)))

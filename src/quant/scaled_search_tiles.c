@@ -7,7 +7,8 @@
 /* Bytes of n numbers that begin and end on a byte, or are the last. */
 static size_t bytes_of(const tn_scaled_field *field, size_t n)
 {
-    return (size_t)(field->bits < 8 ? tn_packed_bytes(n, field->bits) : (uint64_t)n * (tn_scaled_word(field->bits) / 8));
+    return (size_t)(field->bits < 8 ? tn_packed_bytes(n, field->bits)
+                                    : (uint64_t)n * (tn_scaled_word(field->bits) / 8));
 }
 
 size_t tn_search_kept(const tn_datatype *d, size_t n)
@@ -64,7 +65,8 @@ bool tn_search_is_narrow(const tn_number_spec *n)
 
 bool tn_search_is_wide(const tn_number_spec *n)
 {
-    return n->kind == TN_NUMBER_FLOAT && n->exponent_bits == 8 && n->bias == 127 && n->infnan == TN_INFNAN_IEEE;
+    return n->kind == TN_NUMBER_FLOAT && n->exponent_bits == 8 && n->bias == 127 &&
+           n->infnan == TN_INFNAN_IEEE;
 }
 
 tn_search_number tn_search_number_of(const tn_number_spec *n)
@@ -90,7 +92,8 @@ tn_search_powers tn_search_powers_of(const tn_scaled_plan *p)
     const tn_number_spec *n = tn_compute_spec(d);
     int point = point_of(d);
     return (tn_search_powers){ .bump = tn_scale_bump(n, p->o.mode), .offset = d->scale.bias - 127 - n->emax,
-                               .last = (1 << d->scale.exponent_bits) - 2, .inverse = 127 + point + d->scale.bias,
+                               .last = (1 << d->scale.exponent_bits) - 2,
+                               .inverse = 127 + point + d->scale.bias,
                                .one = 127 - point - d->scale.bias };
 }
 
@@ -106,7 +109,8 @@ bool tn_search_set_powers(const tn_search_powers *r, tn_search_desk *w, size_t t
 {
     for (size_t k = 0; k < tiles; k++) {
         int32_t code = tn_search_code(r, w->largest[k] + (uint32_t)r->bump, 0);
-        bool zero = w->largest[k] == 0, normal = w->largest[k] >= TN_BITS_NORMAL && w->largest[k] < TN_BITS_INFINITE;
+        bool zero = w->largest[k] == 0,
+             normal = w->largest[k] >= TN_BITS_NORMAL && w->largest[k] < TN_BITS_INFINITE;
         w->exponent[k] = zero ? 0 : code - r->offset;
         w->own.scale[k] = zero ? 0 : (uint32_t)code;
         w->own.factor[k] = 1;
@@ -119,7 +123,8 @@ bool tn_search_set_powers(const tn_search_powers *r, tn_search_desk *w, size_t t
 
 /* --- what is written ---------------------------------------------------------------------- */
 
-static void put_numbers(const tn_search_ways *ways, uint8_t *part, unsigned bits, const uint32_t *codes, size_t n)
+static void put_numbers(const tn_search_ways *ways, uint8_t *part, unsigned bits, const uint32_t *codes,
+                        size_t n)
 {
     uint8_t bytes[TN_SEARCH_MOST];
     for (size_t k = 0; k < n; k++) {
@@ -132,7 +137,8 @@ static void put_numbers(const tn_search_ways *ways, uint8_t *part, unsigned bits
         ways->encode->pack(part, bytes, n, bits);
 }
 
-void tn_search_put_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t, const tn_search_scales *from)
+void tn_search_put_scales(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t,
+                          const tn_search_scales *from)
 {
     put_numbers(ways, t->scale, p->scale.bits, from->scale, t->count);
     if (p->d->has_zero)
@@ -144,13 +150,15 @@ uint8_t *tn_search_codes_to(const tn_scaled_plan *p, const tn_tiles *t, tn_searc
     return p->data.bits == 8 ? t->data : w->codes;
 }
 
-void tn_search_put_codes(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t, const tn_search_desk *from)
+void tn_search_put_codes(const tn_search_ways *ways, const tn_scaled_plan *p, const tn_tiles *t,
+                         const tn_search_desk *from)
 {
     if (p->data.bits < 8)
         ways->encode->pack(t->data, from->codes, t->count * t->size, p->data.bits);
 }
 
-void tn_search_put_units(const tn_search_ways *ways, uint8_t *part, const uint8_t *units, size_t tiles, size_t each, unsigned bits)
+void tn_search_put_units(const tn_search_ways *ways, uint8_t *part, const uint8_t *units, size_t tiles,
+                         size_t each, unsigned bits)
 {
     size_t bytes = (size_t)tn_packed_bytes(each, bits);
     if (each * bits % 8 == 0) {

@@ -44,7 +44,8 @@ size_t tn_tile_units(const tn_datatype *d, size_t n)
 
 /* --- what a code stands for ---------------------------------------------------- */
 
-static level level_of(const tn_datatype *d, float tensor_scale, uint32_t scale, uint32_t zero, unsigned offset, uint32_t mapping)
+static level level_of(const tn_datatype *d, float tensor_scale, uint32_t scale, uint32_t zero,
+                      unsigned offset, uint32_t mapping)
 {
     level l = { .scale = 1 };
     if (d->scope != TN_SCOPE_NONE)
@@ -140,13 +141,15 @@ static uint32_t uint_code(const encoder *e, const level *l, float x, uint64_t in
     int32_t largest = e->d->number.maxint;
     if (e->d->zero.kind == TN_NUMBER_FLOAT)
         return (uint32_t)tn_coder_integer(&e->number, quotient(l, x + l->shift), 0, largest, index);
-    return (uint32_t)(tn_coder_integer(&e->number, quotient(l, x), -l->zero, largest - l->zero, index) + l->zero);
+    return (uint32_t)(tn_coder_integer(&e->number, quotient(l, x), -l->zero, largest - l->zero, index) +
+                      l->zero);
 }
 
 static uint32_t int_code(const encoder *e, const level *l, float x, uint64_t index)
 {
     int32_t largest = e->d->number.maxint;
-    int32_t code = tn_coder_integer(&e->number, ldexpf(quotient(l, x), point_of(e->d)), -largest, largest, index);
+    int32_t code =
+        tn_coder_integer(&e->number, ldexpf(quotient(l, x), point_of(e->d)), -largest, largest, index);
     return (uint32_t)code & ((UINT32_C(2) << (e->d->number.bits - 1)) - 1);
 }
 
@@ -178,7 +181,8 @@ static void choose_kept(const tn_datatype *d, tn_tile *t)
         for (unsigned k = 0; k < d->keep; k++) {
             size_t best = SIZE_MAX;
             for (size_t i = g; i < g + d->of; i++)
-                if (t->index[i] != UINT64_MAX && !t->mask[i] && (best == SIZE_MAX || is_larger(t->x[i], t->x[best])))
+                if (t->index[i] != UINT64_MAX && !t->mask[i] &&
+                    (best == SIZE_MAX || is_larger(t->x[i], t->x[best])))
                     best = i;
             if (best != SIZE_MAX)
                 t->mask[best] = 1;
@@ -355,7 +359,8 @@ static trial trial_of(const encoder *e, const tn_tile_choice *choice, bool empty
 }
 
 /* The first with the least error of what is to be tried. */
-static level best_level(const encoder *e, const tn_tile_choice *choice, const trial *r, size_t unit, size_t from, size_t to)
+static level best_level(const encoder *e, const tn_tile_choice *choice, const trial *r, size_t unit,
+                        size_t from, size_t to)
 {
     const tn_datatype *d = e->d;
     bool single = r->offset[0] == r->offset[1] && r->mapping[0] == r->mapping[1];
@@ -379,7 +384,8 @@ static level best_level(const encoder *e, const tn_tile_choice *choice, const tr
     return best;
 }
 
-void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice, double *squares)
+void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice,
+                   double *squares)
 {
     const encoder e = { d, o, tn_datatype_is_exact(d) ? tn_coder_exact(&d->number, o->round, o->seed)
                                           : tn_coder_for(&d->number, o->round, o->seed, TN_DRAW_VALUE), t };
@@ -402,8 +408,8 @@ void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t,
 }
 
 /* The first of the choices with the least error. */
-static tn_tile_choice best_choice(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choices,
-                                  unsigned n)
+static tn_tile_choice best_choice(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t,
+                                  const tn_tile_choice *choices, unsigned n)
 {
     unsigned best = 0;
     double least = INFINITY;
@@ -434,7 +440,8 @@ tn_status tn_tile_encode(const tn_datatype *d, const tn_scaled_options *o, tn_ti
 
 /* --- decoding ------------------------------------------------------------------------- */
 
-static void decode_sparse(const tn_datatype *d, const tn_tile *t, const level *l, size_t from, size_t to, float *y)
+static void decode_sparse(const tn_datatype *d, const tn_tile *t, const level *l, size_t from, size_t to,
+                          float *y)
 {
     for (size_t g = from; g < to; g += d->of) {
         const uint32_t *slot = t->code + g / d->of * d->keep;

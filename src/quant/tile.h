@@ -26,7 +26,8 @@ tn_coder tn_coder_for(const tn_number_spec *spec, tn_round round, uint64_t seed,
 /* Of float32, float16 and bfloat16, whose values are to stay what they are where they can. */
 tn_coder tn_coder_exact(const tn_number_spec *spec, tn_round round, uint64_t seed);
 
-/* Float specs: the code of x, rounded once, saturated unless it is exact.  NaN has the spec's NaN code, or 0 where it has none. */
+/* Float specs: the code of x, rounded once, saturated unless it is exact.  NaN has the spec's NaN code, or 0
+ * where it has none. */
 uint32_t tn_coder_float(const tn_coder *coder, float x, uint64_t index);
 
 /* The integer that x, not NaN, is rounded to after it is brought between the limits. */
@@ -57,7 +58,8 @@ typedef struct tn_tile_choice {
 enum {
     TN_EVERY_MAPPING = -1,
     TN_TILE_CHOICES = 32,
-    TN_RATIO_LOW = 5, TN_RATIO_HIGH = 25,       /* sixteenths of a float scale that TN_SCALE_MSE tries, after it */
+    TN_RATIO_LOW = 5, TN_RATIO_HIGH = 25,       /* sixteenths of a float scale that TN_SCALE_MSE tries, after
+                                                 * it */
     TN_RANGE_ENDS = 5
 };
 
@@ -67,8 +69,8 @@ extern const float tn_range_ends[TN_RANGE_ENDS];
 /* The scale and zero point that the mode asks for; TN_SCALE_MSE: those to try,
  * of which the first with the least error is taken.  `index` is that of the
  * group's first value.  Returns how many, at most TN_TILE_CHOICES. */
-unsigned tn_tile_choices(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range, float tensor_scale,
-                         uint64_t index, tn_tile_choice *choices);
+unsigned tn_tile_choices(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range,
+                         float tensor_scale, uint64_t index, tn_tile_choice *choices);
 
 /* The scale of a tensor whose blocks have scales too, as a code; `range` is that of all its values. */
 uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range);
@@ -76,7 +78,8 @@ uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_scaled_options *o, c
 /* The exponent that the mode gives a group whose largest magnitude is `a`, not 0, before it is clamped. */
 int tn_scale_exponent(const tn_datatype *d, const tn_scaled_options *o, float a);
 
-/* The same as a number to add to the bits of a normal float32: it carries into the exponent where the mode wants one more. */
+/* The same as a number to add to the bits of a normal float32: it carries into the exponent where the mode
+ * wants one more. */
 int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_mode mode);
 
 /* The value of a scale code less a subtile's offset, without a tensor's scale. */
@@ -86,7 +89,8 @@ float tn_scale_value(const tn_datatype *d, uint32_t code, unsigned offset);
 static inline bool tn_datatype_is_exact(const tn_datatype *d)
 {
     tn_dtype type = d->number.dtype;
-    return d->scope == TN_SCOPE_NONE && d->of && (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
+    return d->scope == TN_SCOPE_NONE && d->of &&
+           (type == TN_FLOAT32 || type == TN_FLOAT16 || type == TN_BFLOAT16);
 }
 
 /* What the elements' limits are of: the number, or what a codebook's values are. */
@@ -110,7 +114,8 @@ tn_tile_range tn_tile_range_of(const float *x, size_t n);
 /* Encodes a prepared piece; with `squares` the sum of squared errors of its
  * finite values is added to it: eight sums, of every eighth of them in order,
  * joined as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). */
-void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice, double *squares);
+void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice,
+                   double *squares);
 
 /* Subtiles of a tile of n values; one where there are none. */
 size_t tn_tile_units(const tn_datatype *d, size_t n);
@@ -122,7 +127,8 @@ void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_s
 
 /* The same of n values of which the codes are not known, but what the last
  * numbers on both sides would be: 0 where nothing is kept. */
-void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n, tn_scaled_report *report);
+void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n,
+                      tn_scaled_report *report);
 
 /* The codes of those: the lowest and the highest number. */
 void tn_last_codes(const tn_datatype *d, uint32_t codes[2]);

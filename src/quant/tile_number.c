@@ -8,7 +8,8 @@
  * fnuz, and infinities beyond its largest number, whose code is that of fn. */
 static bool is_inuz(const tn_number_spec *spec)
 {
-    return spec->kind == TN_NUMBER_FLOAT && spec->infnan == TN_INFNAN_INUZ && spec->type.specials != TN_SPECIALS_NONE;
+    return spec->kind == TN_NUMBER_FLOAT && spec->infnan == TN_INFNAN_INUZ &&
+           spec->type.specials != TN_SPECIALS_NONE;
 }
 
 static uint32_t sign_of(const tn_number_spec *spec)
@@ -43,12 +44,15 @@ uint32_t tn_coder_float(const tn_coder *coder, float x, uint64_t index)
     unsigned flags = 0;
     if (coder->exact)
         return spec->dtype == TN_FLOAT32 ? tn_float_bits(x)
-                                         : (uint32_t)tn_number_encode(&spec->type, &coder->rules, tn_number_of_float(x), index, &flags);
+                                         : (uint32_t)tn_number_encode(&spec->type, &coder->rules,
+                                                                      tn_number_of_float(x), index, &flags);
     if (isnan(x))
         return is_inuz(spec) ? sign_of(spec) : (uint32_t)coder->rules.nan;
-    if (fabsf(x) > spec->maxfloat)      /* not the largest code of the type, which may be beyond: a narrow ieee one */
+    if (fabsf(x) > spec->maxfloat)      /* not the largest code of the type, which may be beyond: a narrow
+                                         * ieee one */
         x = copysignf(spec->maxfloat, x);
-    uint32_t code = (uint32_t)tn_number_encode(&spec->type, &coder->rules, tn_number_of_float(x), index, &flags);
+    uint32_t code =
+        (uint32_t)tn_number_encode(&spec->type, &coder->rules, tn_number_of_float(x), index, &flags);
     return is_inuz(spec) && code == sign_of(spec) ? 0 : code;
 }
 
@@ -59,7 +63,8 @@ int32_t tn_coder_integer(const tn_coder *coder, float x, int32_t low, int32_t hi
         return low;
     if (x >= (float)high)
         return high;
-    uint64_t code = tn_number_encode(tn_dtype_get(TN_INT32), &coder->rules, tn_number_of_float(x), index, &flags);
+    uint64_t code =
+        tn_number_encode(tn_dtype_get(TN_INT32), &coder->rules, tn_number_of_float(x), index, &flags);
     return (int32_t)(uint32_t)code;
 }
 
@@ -72,7 +77,8 @@ static float float_value(const tn_number_spec *spec, uint32_t code)
         return code & sign_of(spec) ? -INFINITY : INFINITY;
     if (x.class == TN_NUMBER_NAN)
         return NAN;
-    float magnitude = x.class == TN_NUMBER_INFINITE ? INFINITY : (float)ldexp((double)x.significand, x.exponent);
+    float magnitude =
+        x.class == TN_NUMBER_INFINITE ? INFINITY : (float)ldexp((double)x.significand, x.exponent);
     return x.negative ? -magnitude : magnitude;
 }
 

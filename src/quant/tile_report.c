@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether x lies beyond all that its scale, which is not 0, can say: it became the last number on its side. */
+/* Whether x lies beyond all that its scale, which is not 0, can say: it became the last number on its
+ * side. */
 static bool is_saturated(const tn_datatype *d, float x, float y, uint32_t code)
 {
     const tn_number_spec *n = &d->number;
@@ -34,7 +35,8 @@ static void report_value(tn_scaled_report *r, float x, float y)
 void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_scaled_report *report)
 {
     const uint32_t *slot = t->code;
-    bool zeros = d->scope != TN_SCOPE_NONE && tn_scale_value(d, t->scale, 0) * t->tensor_scale == 0;    /* are all it can say */
+    /* are all it can say */
+    bool zeros = d->scope != TN_SCOPE_NONE && tn_scale_value(d, t->scale, 0) * t->tensor_scale == 0;
     for (size_t i = 0; i < t->n; i++) {
         if (d->of && i % d->of == 0)
             slot = t->code + i / d->of * d->keep;
@@ -49,14 +51,16 @@ void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_s
     }
 }
 
-void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n, tn_scaled_report *report)
+void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n,
+                      tn_scaled_report *report)
 {
     tn_scaled_report r = *report;
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(x[i]))
             continue;
         report_value(&r, x[i], y[i]);
-        r.saturated += high[i] != low[i] && ((y[i] == high[i] && x[i] > y[i]) || (y[i] == low[i] && x[i] < y[i]));
+        r.saturated +=
+            high[i] != low[i] && ((y[i] == high[i] && x[i] > y[i]) || (y[i] == low[i] && x[i] < y[i]));
     }
     r.values += n;
     *report = r;

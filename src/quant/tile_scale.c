@@ -21,7 +21,8 @@ typedef struct search {
     const tn_scaled_options *o;
     const tn_number_spec    *compute;
     tn_coder scale, zero;
-    float    top;               /* the number that the largest value is to become, where the scale is a float */
+    float    top;               /* the number that the largest value is to become, where the scale is a
+                                 * float */
     float    tensor_scale;
     uint64_t index;
 } search;
@@ -29,7 +30,8 @@ typedef struct search {
 static float top_of(const tn_datatype *d)
 {
     const tn_number_spec *n = &d->number;
-    return n->kind == TN_NUMBER_INT || n->kind == TN_NUMBER_UINT ? (float)n->maxint : tn_compute_spec(d)->maxfloat;
+    return n->kind == TN_NUMBER_INT || n->kind == TN_NUMBER_UINT ? (float)n->maxint
+                                                                 : tn_compute_spec(d)->maxfloat;
 }
 
 static search search_for(const tn_datatype *d, const tn_scaled_options *o, float tensor_scale, uint64_t index)
@@ -37,7 +39,8 @@ static search search_for(const tn_datatype *d, const tn_scaled_options *o, float
     /* NVFP4 as it is defined: the scale of a block is to the nearest whatever the mode. */
     tn_round round = d->has_tensor_scale ? TN_ROUND_EVEN : o->round;
     search s = {
-        .d = d, .o = o, .compute = tn_compute_spec(d), .top = top_of(d), .tensor_scale = tensor_scale, .index = index,
+        .d = d, .o = o, .compute = tn_compute_spec(d), .top = top_of(d), .tensor_scale = tensor_scale,
+        .index = index,
         .scale = tn_coder_for(&d->scale, round, o->seed, TN_DRAW_SCALE),
     };
     if (d->has_zero)
@@ -133,7 +136,8 @@ static uint32_t float_code(const search *s, float value)
 
 static uint32_t last_scale(const search *s)
 {
-    return is_exponent(s) ? exponent_code(&s->d->scale, INT16_MAX) : tn_coder_float(&s->scale, s->d->scale.maxfloat, 0);
+    return is_exponent(s) ? exponent_code(&s->d->scale, INT16_MAX)
+                          : tn_coder_float(&s->scale, s->d->scale.maxfloat, 0);
 }
 
 /* The largest scale at which the largest number is finite: at or just beyond their quotient. */
@@ -221,8 +225,8 @@ static unsigned zero_choices(const search *s, float low, float high, tn_tile_cho
     return n;
 }
 
-unsigned tn_tile_choices(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range, float tensor_scale,
-                         uint64_t index, tn_tile_choice *choices)
+unsigned tn_tile_choices(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range,
+                         float tensor_scale, uint64_t index, tn_tile_choice *choices)
 {
     if (d->scope == TN_SCOPE_NONE || (range->largest == 0 && !range->infinite))
         return add(choices, 0, 0, 0);

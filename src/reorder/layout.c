@@ -50,8 +50,9 @@ tn_status tn_order_check(const uint32_t *order, uint32_t rank, tn_error *err)
     uint64_t seen = 0;
     for (uint32_t i = 0; order && i < rank; i++) {
         if (order[i] >= rank)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "order[%" PRIu32 "]: expected a dimension below %" PRIu32
-                           " but found %" PRIu32, i, rank, order[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "order[%" PRIu32 "]: expected a dimension below %" PRIu32 " but found %" PRIu32, i,
+                           rank, order[i]);
         if (seen >> order[i] & 1)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "order[%" PRIu32 "]: dimension %" PRIu32
                            " for the second time", i, order[i]);
@@ -75,8 +76,10 @@ static int64_t stride_of(const tn_array *array, uint32_t i)
 static bool add_span(int64_t *span, int64_t extent, int64_t stride, unsigned bits)
 {
     int64_t reach;
-    return stride != INT64_MIN && !__builtin_mul_overflow(extent - 1, stride < 0 ? -stride : stride, &reach) &&
-           !__builtin_mul_overflow(reach, (int64_t)bits, &reach) && !__builtin_add_overflow(*span, reach, span);
+    return stride != INT64_MIN &&
+           !__builtin_mul_overflow(extent - 1, stride < 0 ? -stride : stride, &reach) &&
+           !__builtin_mul_overflow(reach, (int64_t)bits, &reach) &&
+           !__builtin_add_overflow(*span, reach, span);
 }
 
 static tn_status check_strides(const job *j, tn_error *err)
@@ -87,10 +90,12 @@ static tn_status check_strides(const job *j, tn_error *err)
         int64_t used = d->src_extent < d->dst_extent ? d->src_extent : d->dst_extent;
         if (d->dst_stride == 0 && d->dst_extent > 1)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "the destination has a stride of 0: %" PRId64 " elements in one place", d->dst_extent);
+                           "the destination has a stride of 0: %" PRId64 " elements in one place",
+                           d->dst_extent);
         if (j->bits < 8 && (d->dst_stride < 0 || d->src_stride < 0))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "elements of %u bits must have strides from 0 on, but found %"
-                           PRId64, j->bits, d->dst_stride < 0 ? d->dst_stride : d->src_stride);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "elements of %u bits must have strides from 0 on, but found %" PRId64, j->bits,
+                           d->dst_stride < 0 ? d->dst_stride : d->src_stride);
         if (!add_span(&dst, d->dst_extent, d->dst_stride, j->bits) ||
             (used && !add_span(&src, used, d->src_stride, j->bits)))
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "strides of %" PRId64 " and %" PRId64
@@ -112,7 +117,8 @@ static bool may_cut(const job *j, uint32_t cut, int64_t step)
             return false;
         inside += i == cut ? 0 : (j->dims[i].dst_extent - 1) * j->dims[i].dst_stride;
     }
-    return inside <= stride && stride % 8 * (step % 8) % 8 == 0 && j->dims[cut].src_stride % 8 * (step % 8) % 8 == 0;
+    return inside <= stride && stride % 8 * (step % 8) % 8 == 0 &&
+           j->dims[cut].src_stride % 8 * (step % 8) % 8 == 0;
 }
 
 /* Cuts the outermost dimension that is long enough, or else the longest. */
@@ -152,8 +158,8 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
         d->src_extent = d->src_extent > first ? d->src_extent - first : 0;
     }
     int64_t unit = j->bits < 8 ? 8 : 1, bytes = j->bits < 8 ? j->bits : j->bits / 8;
-    tn_reorder_block(j->kernels, j->bits, j->rank, dims, j->dst + dst / unit * bytes, j->src + src / unit * bytes, j->fill,
-                     j->stream);
+    tn_reorder_block(j->kernels, j->bits, j->rank, dims, j->dst + dst / unit * bytes,
+                     j->src + src / unit * bytes, j->fill, j->stream);
     return TN_OK;
 }
 
@@ -197,7 +203,8 @@ tn_status tn_reorder(const tn_array *dst, void *dst_data, const tn_array *src, c
     if (status != TN_OK)
         return status;
     if (!dst_data || (!src_data && available))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data", dst_data ? "source" : "destination");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data",
+                       dst_data ? "source" : "destination");
     if (!src_data)
         j.src = dst_data;       /* nothing is read, but places are computed */
     j.stream = nbytes >= STREAM_BYTES;

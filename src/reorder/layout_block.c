@@ -54,8 +54,8 @@ static void join_dims(tn_plan *p)
     for (uint32_t i = 0; i < p->rank; i++) {
         tn_plan_dim d = p->dims[i], *outer = n ? &p->dims[n - 1] : NULL;
         int64_t dst, src;
-        if (outer && d.copy == d.extent && !__builtin_mul_overflow(d.dst, d.extent, &dst) && dst == outer->dst &&
-            !__builtin_mul_overflow(d.src, d.extent, &src) && src == outer->src)
+        if (outer && d.copy == d.extent && !__builtin_mul_overflow(d.dst, d.extent, &dst) &&
+            dst == outer->dst && !__builtin_mul_overflow(d.src, d.extent, &src) && src == outer->src)
             *outer = (tn_plan_dim){ outer->extent * d.extent, outer->copy * d.extent, d.dst, d.src };
         else
             p->dims[n++] = d;
@@ -218,8 +218,8 @@ static uint32_t closest_in_source(const tn_plan *p, uint32_t n)
     return best;
 }
 
-/* Lines of which each step of an outer dimension uses only a part are best used up while they are in the cache: then
- * two dimensions are cut, and the outer ones walked for each chunk. */
+/* Lines of which each step of an outer dimension uses only a part are best used up while they are in the
+ * cache: then two dimensions are cut, and the outer ones walked for each chunk. */
 static bool needs_chunks(const tn_plan *p, uint32_t *a, uint32_t *b)
 {
     const tn_plan_dim *last = &p->dims[p->rank - 1], *before = p->rank > 1 ? last - 1 : last;
@@ -285,8 +285,8 @@ static void run(tn_plan *p)
         walk(p, 0, 0, 0);
 }
 
-void tn_reorder_block(const tn_layout_kernels *kernels, unsigned bits, uint32_t rank, const tn_reorder_dim *dims, void *dst,
-                      const void *src, const void *fill, bool stream)
+void tn_reorder_block(const tn_layout_kernels *kernels, unsigned bits, uint32_t rank,
+                      const tn_reorder_dim *dims, void *dst, const void *src, const void *fill, bool stream)
 {
     tn_plan p;
     p.weave.in = 0;             /* the rest of it is large, and seldom used */

@@ -67,7 +67,8 @@ void tn_leaf_row(const tn_plan *p, int64_t dst, int64_t src)
 bool tn_rows_need_stage(const tn_plan *p)
 {
     const tn_plan_dim *row = &p->dims[p->rank - 1], *rows = p->rank > 1 ? row - 1 : row;
-    return p->rank > 1 && p->stream && rows->dst == row->extent && row->extent * (int64_t)p->size <= SHORT_ROW;
+    return p->rank > 1 && p->stream && rows->dst == row->extent &&
+           row->extent * (int64_t)p->size <= SHORT_ROW;
 }
 
 /* Fills `rows` rows of a stage where nothing is copied to. */
@@ -107,8 +108,8 @@ void tn_leaf_transpose(const tn_plan *p, int64_t dst, int64_t src)
 {
     const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
     int64_t size = (int64_t)p->size;
-    transpose_of(p)(p->dst + dst * size, rows->dst * size, p->src + src * size, columns->src * size, (size_t)rows->copy,
-                    (size_t)columns->copy, p->stream);
+    transpose_of(p)(p->dst + dst * size, rows->dst * size, p->src + src * size, columns->src * size,
+                    (size_t)rows->copy, (size_t)columns->copy, p->stream);
     for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
         tn_plan_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
     for (int64_t i = rows->copy; i < rows->extent; i++)
@@ -131,8 +132,8 @@ void tn_leaf_transpose_staged(const tn_plan *p, int64_t dst, int64_t src)
     pad_stage(p, stage, (size_t)(rows->copy < most ? rows->copy : most));
     for (int64_t i = 0, n; i < rows->copy; i += n) {
         n = rows->copy - i < most ? rows->copy - i : most;
-        transpose_of(p)(stage, pitch, p->src + (src + i) * size, columns->src * size, (size_t)n, (size_t)columns->copy,
-                        false);
+        transpose_of(p)(stage, pitch, p->src + (src + i) * size, columns->src * size, (size_t)n,
+                        (size_t)columns->copy, false);
         p->kernels->copy(p->dst + (dst + i * rows->dst) * size, stage, (size_t)(n * pitch), true);
     }
     if (rows->copy < rows->extent)
@@ -142,7 +143,8 @@ void tn_leaf_transpose_staged(const tn_plan *p, int64_t dst, int64_t src)
 /* --- elements narrower than a byte ------------------------------------------------- */
 
 /* n elements from `at` on as bytes. */
-static void unpack(uint8_t *restrict codes, const uint8_t *restrict data, uint64_t at, size_t n, unsigned bits)
+static void unpack(uint8_t *restrict codes, const uint8_t *restrict data, uint64_t at, size_t n,
+                   unsigned bits)
 {
     size_t i = 0;
     if (bits == 4 && at % 2 == 0) {

@@ -28,19 +28,24 @@ static bool make_side(side *s, int64_t position_stride, int64_t channel_stride, 
 static bool make_weft(weft *w, const tn_plan *p)
 {
     const tn_plan_dim *last = &p->dims[p->rank - 1], *other = last - 1;
-    w->channels = last->extent <= TN_WEAVE_MOST && last->src != 1 ? last : other->extent <= TN_WEAVE_MOST ? other : last;
+    w->channels = last->extent <= TN_WEAVE_MOST && last->src != 1 ? last
+                  : other->extent <= TN_WEAVE_MOST                ? other
+                                                                  : last;
     w->positions = w->channels == last ? other : last;
     return make_side(&w->dst, w->positions->dst, w->channels->dst, w->channels->extent) &&
            make_side(&w->src, w->positions->src, w->channels->src, w->channels->copy) &&
-           (w->dst.together || w->src.together) && (!w->dst.together || w->dst.channels == w->channels->extent);
+           (w->dst.together || w->src.together) &&
+           (!w->dst.together || w->dst.channels == w->channels->extent);
 }
 
 /* Byte `at` of output vector `o`: where it comes from. */
 static void set_byte(tn_weave *t, const weft *w, unsigned o, unsigned at, const tn_plan *p)
 {
-    unsigned size = (unsigned)p->size, width = p->kernels->weave_width, byte = w->dst.together ? o * width + at : at;
+    unsigned size = (unsigned)p->size, width = p->kernels->weave_width,
+             byte = w->dst.together ? o * width + at : at;
     unsigned element = byte / size, channels = (unsigned)w->dst.channels;
-    unsigned position = w->dst.together ? element / channels : element, channel = w->dst.together ? element % channels : o;
+    unsigned position = w->dst.together ? element / channels : element,
+             channel = w->dst.together ? element % channels : o;
     unsigned from = w->src.together ? (position * (unsigned)w->src.channels + channel) * size + byte % size :
                     position * size + byte % size;
     unsigned vector = w->src.together ? from / width : channel;
@@ -56,7 +61,8 @@ bool tn_plan_weave(tn_plan *p)
     weft w;
     tn_weave *t = &p->weave;
     unsigned width = p->kernels->weave_width;
-    if (p->rank < 2 || !p->kernels->weave || !make_weft(&w, p) || w.positions->copy * (int64_t)p->size < 4 * width)
+    if (p->rank < 2 || !p->kernels->weave || !make_weft(&w, p) ||
+        w.positions->copy * (int64_t)p->size < 4 * width)
         return false;
     t->in = (unsigned)(w.src.together ? w.src.channels : w.channels->copy);
     t->out = (unsigned)(w.dst.together ? w.dst.channels : w.channels->copy);
@@ -82,7 +88,8 @@ static void move_positions(const tn_plan *p, const weft *w, int64_t dst, int64_t
                    p->src + (src + i * w->positions->src + c * w->channels->src) * (int64_t)size, size);
     if (w->dst.together && w->channels->copy < w->channels->extent)
         for (int64_t i = 0; i < n; i++)
-            tn_plan_fill(p, dst + i * w->positions->dst + w->channels->copy, w->channels->extent - w->channels->copy);
+            tn_plan_fill(p, dst + i * w->positions->dst + w->channels->copy,
+                         w->channels->extent - w->channels->copy);
 }
 
 /* Positions to move first so that lines of dst are whole; -1: that cannot be. */

@@ -86,9 +86,11 @@ static tn_status check_seals(int fd, int wanted, tn_error *err)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a sealed memfd but found another kind of descriptor");
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "expected a sealed memfd but found another kind of descriptor");
     if ((seals & wanted) != wanted)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a memfd with seals 0x%x but found 0x%x", (unsigned)wanted, (unsigned)seals);
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a memfd with seals 0x%x but found 0x%x",
+                       (unsigned)wanted, (unsigned)seals);
     return TN_OK;
 }
 
@@ -118,7 +120,8 @@ static tn_status open_tensor(const visit *v, item *it, tn_error *err)
     tn_wire *p = &it->wire;
     const tn_buffer_handle *h = &p->tensor->buffer_handle;
     tn_exported exported = {
-        .type = h->type, .bytes = (uint64_t)h->size_bytes, .offset = p->offset, .read_only = h->read_only, .fd = it->fd
+        .type = h->type, .bytes = (uint64_t)h->size_bytes, .offset = p->offset, .read_only = h->read_only,
+        .fd = it->fd
     };
     memcpy(exported.opaque, p->opaque, sizeof exported.opaque);
     bool sealed = h->type == TN_HANDLE_MEMFD && !v->options.in_place;
@@ -127,8 +130,8 @@ static tn_status open_tensor(const visit *v, item *it, tn_error *err)
         status = tn_buffer_import(&exported, v->options.in_place, &it->shown.buffer, err);
     it->fd = exported.fd;
     if (!status)
-        status = tn_wire_tensor(p->tensor, tn_buffer_data(it->shown.buffer), tn_buffer_size(it->shown.buffer), &v->a->arena, &it->tensor,
-                                err);
+        status = tn_wire_tensor(p->tensor, tn_buffer_data(it->shown.buffer), tn_buffer_size(it->shown.buffer),
+                                &v->a->arena, &it->tensor, err);
     if (status)
         return status;
     it->set = p->set;
@@ -155,7 +158,8 @@ static tn_status take_item(const visit *v, tn_wire *p, int *fd, tn_error *err)
     tn_attachment *a = v->a;
     const char *name = p->kind == TN_WIRE_FILE ? p->name : p->tensor->name;
     if (a->count == TN_WIRE_MAX_ITEMS)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected at most %u items but there are more", TN_WIRE_MAX_ITEMS);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected at most %u items but there are more",
+                       TN_WIRE_MAX_ITEMS);
     tn_status status = check_name(a, name, err);
     if (status)
         return status;
@@ -195,7 +199,8 @@ static tn_status receive(const visit *v, size_t *n, int *descriptor, tn_error *e
             return status;
     } while (moved == TN_MOVED_LATER || moved == TN_MOVED_SHORT);
     if (moved == TN_MOVED_CLOSED)
-        return tn_fail(err, TN_ERR_TRUNCATED, TN_NO_OFFSET, "the other end has hung up after %zu item%s, before the end", v->a->count,
+        return tn_fail(err, TN_ERR_TRUNCATED, TN_NO_OFFSET,
+                       "the other end has hung up after %zu item%s, before the end", v->a->count,
                        v->a->count == 1 ? "" : "s");
     return TN_OK;
 }
@@ -210,12 +215,14 @@ static tn_status take_packet(const visit *v, tn_wire *p, int *fd, bool *end, tn_
         *end = true;
         v->a->withheld = (size_t)p->withheld;
         if (p->items != v->a->count)
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected %" PRIu64 " items but %zu came", p->items, v->a->count);
+            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected %" PRIu64 " items but %zu came",
+                           p->items, v->a->count);
         return TN_OK;
     case TN_WIRE_REFUSED:
         return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "refused: %s", tn_quote_z(p->why).text);
     default:
-        return tn_fail(err, TN_ERR_CORRUPT, 6, "a packet of kind %d, as only those who attach send", (int)p->kind);
+        return tn_fail(err, TN_ERR_CORRUPT, 6, "a packet of kind %d, as only those who attach send",
+                       (int)p->kind);
     }
 }
 
@@ -239,10 +246,13 @@ static tn_status check_owner(const visit *v, tn_error *err)
 {
     tn_peer peer;
     tn_status status = tn_socket_peer(v->fd, &peer, err);
-    if (status || peer.uid == geteuid() || peer.uid == 0 || tn_is_among(peer.uid, v->options.uids, v->options.nuids))
+    if (status || peer.uid == geteuid() || peer.uid == 0 ||
+        tn_is_among(peer.uid, v->options.uids, v->options.nuids))
         return status;
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "offered by user %" PRIu32 ", who is not trusted: expected user %" PRIu32
-                   " or root, or one that was named (uids; tenon attach --allow-uid)", peer.uid, (uint32_t)geteuid());
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                   "offered by user %" PRIu32 ", who is not trusted: expected user %" PRIu32
+                   " or root, or one that was named (uids; tenon attach --allow-uid)",
+                   peer.uid, (uint32_t)geteuid());
 }
 
 /* *heard: the other end has not hung up.  One that did may have said why. */
@@ -250,7 +260,8 @@ static tn_status say(const visit *v, tn_wire_kind kind, bool *heard, tn_error *e
 {
     tn_buf packet = { 0 };
     tn_moved moved = TN_MOVED_DONE;
-    tn_status status = tn_wire_encode(&(tn_wire){ .kind = kind, .in_place = v->options.in_place }, &packet, err);
+    tn_status status = tn_wire_encode(&(tn_wire){ .kind = kind, .in_place = v->options.in_place }, &packet,
+                                      err);
     do {
         if (moved == TN_MOVED_SHORT)
             tn_socket_rest();
@@ -307,7 +318,8 @@ static tn_attachment *new_attachment(void)
     return a;
 }
 
-tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment, tn_error *err)
+tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment,
+                          tn_error *err)
 {
     visit v = { .fd = -1, .bytes = malloc(TN_WIRE_MAX), .a = new_attachment() };
     tn_take_options(&v.options, sizeof v.options, options);

@@ -32,11 +32,13 @@ static tn_status check_options(uint64_t bytes, tn_buffer_options *o, tn_error *e
     if (bytes == 0)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a buffer of 0 bytes: expected at least 1");
     if (o->flags & ~(unsigned)ASKED_FLAGS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "flags 0x%x: expected of PINNED, SHARED and HUGE (0x%x) only",
-                       o->flags, (unsigned)ASKED_FLAGS);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "flags 0x%x: expected of PINNED, SHARED and HUGE (0x%x) only", o->flags,
+                       (unsigned)ASKED_FLAGS);
     if (o->alignment && (!tn_is_power_of_two(o->alignment) || o->alignment > MAX_ALIGNMENT))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "alignment %llu: expected a power of two up to %llu",
-                       (unsigned long long)o->alignment, (unsigned long long)MAX_ALIGNMENT);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "alignment %llu: expected a power of two up to %llu", (unsigned long long)o->alignment,
+                       (unsigned long long)MAX_ALIGNMENT);
     if (bytes > MAX_BYTES)
         return tn_fail_nomem(err);
     const tn_device_info *host = tn_device_query(0);
@@ -83,13 +85,15 @@ tn_status tn_buffer_new(uint64_t bytes, const tn_buffer_options *options, tn_buf
     return TN_OK;
 }
 
-tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*release)(void *context), void *context,
-                         tn_buffer **buffer, tn_error *err)
+tn_status tn_buffer_wrap(void *data, uint64_t bytes, bool read_only, void (*release)(void *context),
+                         void *context, tn_buffer **buffer, tn_error *err)
 {
     if (!data && bytes)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%llu bytes at no address", (unsigned long long)bytes);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%llu bytes at no address",
+                       (unsigned long long)bytes);
     if (bytes > PTRDIFF_MAX)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%llu bytes are more than memory can have", (unsigned long long)bytes);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%llu bytes are more than memory can have",
+                       (unsigned long long)bytes);
     tn_buffer *b = new_buffer(&tn_provider_private, bytes);
     if (!b)
         return tn_fail_nomem(err);
@@ -163,7 +167,8 @@ tn_mapping tn_buffer_mapping_of(const tn_buffer *buffer)
 tn_status tn_buffer_map(tn_buffer *buffer, tn_error *err)
 {
     if (!buffer->data && buffer->size && !buffer->provider->map)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "memory of type %s cannot be mapped for the CPU", buffer->provider->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "memory of type %s cannot be mapped for the CPU", buffer->provider->name);
     tn_status status = TN_OK;
     if (buffer->maps == 0 && buffer->provider->map)
         status = buffer->provider->map(buffer, err);
@@ -198,7 +203,8 @@ tn_status tn_buffer_end(tn_buffer *buffer, bool write, tn_error *err)
 tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
 {
     if (!buffer->provider->freeze)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "memory of type %s cannot be made read-only for good: memfd can",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "memory of type %s cannot be made read-only for good: memfd can",
                        buffer->provider->name);
     return buffer->provider->freeze(buffer, err);
 }
@@ -208,12 +214,15 @@ tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
 tn_status tn_buffer_export(tn_buffer *buffer, bool read_only, tn_exported *exported, tn_error *err)
 {
     if (!(buffer->flags & TN_MEM_SHARED) || !buffer->provider->export)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "memory of this process alone cannot be exported: ask for TN_MEM_SHARED when it is made");
+        return tn_fail(
+            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+            "memory of this process alone cannot be exported: ask for TN_MEM_SHARED when it is made");
     if (!read_only && buffer->flags & TN_MEM_READ_ONLY)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cannot be exported for writing: the buffer is read-only");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "cannot be exported for writing: the buffer is read-only");
     tn_exported own = {
-        .type = buffer->provider->type, .bytes = buffer->size, .offset = buffer->offset, .read_only = read_only, .fd = -1
+        .type = buffer->provider->type, .bytes = buffer->size, .offset = buffer->offset,
+        .read_only = read_only, .fd = -1
     };
     tn_status status = buffer->provider->export(buffer, read_only, &own, err);
     if (!status)

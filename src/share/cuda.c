@@ -58,9 +58,11 @@ static const char *error_text(CUresult result)
 
 static tn_status fail(tn_error *err, CUresult result, const char *what)
 {
-    tn_status status = result == CUDA_ERROR_OUT_OF_MEMORY ? TN_ERR_NOMEM : result == CUDA_ERROR_NOT_SUPPORTED ? TN_ERR_UNSUPPORTED
-                                                                                                            : TN_ERR_IO;
-    return tn_fail(err, status, TN_NO_OFFSET, "%s: CUDA's error %d, %s: %s", what, result, error_name(result), error_text(result));
+    tn_status status = result == CUDA_ERROR_OUT_OF_MEMORY   ? TN_ERR_NOMEM
+                       : result == CUDA_ERROR_NOT_SUPPORTED ? TN_ERR_UNSUPPORTED
+                                                            : TN_ERR_IO;
+    return tn_fail(err, status, TN_NO_OFFSET, "%s: CUDA's error %d, %s: %s", what, result, error_name(result),
+                   error_text(result));
 }
 
 static bool load(void *library)
@@ -85,7 +87,8 @@ static const char *find_device(void)
         result = cuda.cuDeviceGet(&driver.device, 0);
     if (!result)
         return count > 0 ? NULL : "libcuda.so.1 finds no device";
-    snprintf(driver.text, sizeof driver.text, "libcuda.so.1 does not start: %s: %s", error_name(result), error_text(result));
+    snprintf(driver.text, sizeof driver.text, "libcuda.so.1 does not start: %s: %s", error_name(result),
+             error_text(result));
     return driver.text;
 }
 
@@ -151,7 +154,8 @@ static tn_status stage(tn_buffer *b, tn_error *err)
 {
     uint64_t aligned = b->device_address & (~b->device_address + 1);
     tn_map_request r = {
-        .grain = tn_page_size(), .alignment = tn_min_u64(aligned, MAX_ALIGNMENT), .protection = PROT_READ | PROT_WRITE,
+        .grain = tn_page_size(), .alignment = tn_min_u64(aligned, MAX_ALIGNMENT),
+        .protection = PROT_READ | PROT_WRITE,
         .flags = MAP_PRIVATE | MAP_ANONYMOUS, .fd = -1,
     };
     if (!tn_align_u64(b->size, r.grain, &r.extent))
@@ -160,7 +164,9 @@ static tn_status stage(tn_buffer *b, tn_error *err)
     tn_status status = tn_map(&r, &base, err);
     if (status)
         return status;
-    CUresult result = b->flags & TN_MEM_PINNED ? cuda.cuMemHostRegister_v2(base, (size_t)r.extent, CU_MEMHOSTREGISTER_PORTABLE) : 0;
+    CUresult result = b->flags & TN_MEM_PINNED
+                          ? cuda.cuMemHostRegister_v2(base, (size_t)r.extent, CU_MEMHOSTREGISTER_PORTABLE)
+                          : 0;
     if (result) {
         tn_unmap(base, r.extent);
         return fail(err, result, "cannot pin by CUDA");
@@ -219,7 +225,8 @@ static void unmap(tn_buffer *b)
 static tn_status sync_copy(tn_buffer *b, bool begin, bool write, tn_error *err)
 {
     if (!b->data)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "memory of a CUDA device that is not mapped: tn_buffer_map() comes first");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "memory of a CUDA device that is not mapped: tn_buffer_map() comes first");
     if (!begin && !write)
         return TN_OK;
     tn_status status = enter(b, err);
@@ -311,8 +318,9 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
     const memory *m = b->own;
     CUipcMemHandle handle;
     if (read_only)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "memory of a CUDA device cannot be exported read-only: nobody would enforce it; a memfd can");
+        return tn_fail(
+            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+            "memory of a CUDA device cannot be exported read-only: nobody would enforce it; a memfd can");
     if (m->opened)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "memory of a CUDA device can be exported only by the process that has allocated it");
@@ -339,7 +347,8 @@ static tn_status open_handle(memory *m, const tn_exported *e, tn_error *err)
     }
     m->base = 0;
     if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a handle of CUDA's but found one that its driver refuses: %s",
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "expected a handle of CUDA's but found one that its driver refuses: %s",
                        error_name(result));
     return fail(err, result, "cannot open a handle of CUDA's");
 }
@@ -354,7 +363,8 @@ static tn_status check_length(const memory *m, const tn_exported *e, tn_error *e
     uint64_t before = m->base - start, size = before <= length ? length - before : 0;
     if (e->offset <= size && e->bytes <= size - e->offset)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the handle says %llu bytes at byte %llu but there are %llu in all",
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                   "the handle says %llu bytes at byte %llu but there are %llu in all",
                    (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
 }
 
@@ -362,7 +372,8 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
 {
     (void)allow_file;
     if (e->fd >= 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected a handle of CUDA's alone but found a descriptor with it");
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "expected a handle of CUDA's alone but found a descriptor with it");
     tn_status status = acquire(b, err);
     if (status)
         return status;

@@ -24,7 +24,8 @@ enum {
 #define CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS 1U
 #define CU_MEMHOSTREGISTER_PORTABLE        1U
 
-/* ENTRY(name, parameters) for each; all return a CUresult.  A suffix _v2 is part of the name that the library exports. */
+/* ENTRY(name, parameters) for each; all return a CUresult.  A suffix _v2 is part of the name that the library
+ * exports. */
 #define TN_CUDA_ENTRIES(ENTRY)                                                                  \
     ENTRY(cuInit, (unsigned flags))                                                             \
     ENTRY(cuGetErrorName, (CUresult error, const char **name))                                  \

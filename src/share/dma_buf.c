@@ -23,7 +23,8 @@
 static int open_device(const char *path, int flags)                 { return open(path, flags); }
 static int control(int fd, unsigned long request, void *argument)   { return ioctl(fd, request, argument); }
 
-struct tn_dma_buf_calls tn_dma_buf_calls = { .open = open_device, .ioctl = control, .lseek = lseek, .fstatfs = fstatfs };
+struct tn_dma_buf_calls tn_dma_buf_calls = { .open = open_device, .ioctl = control, .lseek = lseek,
+                                             .fstatfs = fstatfs };
 
 /* ---- where it comes from ---- */
 
@@ -38,13 +39,16 @@ static tn_status size_and_seal(int memfd, uint64_t extent, tn_error *err)
 
 static tn_status ask_udmabuf(int device, int memfd, uint64_t extent, int *fd, tn_error *err)
 {
-    struct udmabuf_create create = { .memfd = (uint32_t)memfd, .flags = UDMABUF_FLAGS_CLOEXEC, .size = extent };
+    struct udmabuf_create create = { .memfd = (uint32_t)memfd, .flags = UDMABUF_FLAGS_CLOEXEC,
+                                     .size = extent };
     *fd = tn_dma_buf_calls.ioctl(device, UDMABUF_CREATE, &create);
     if (*fd >= 0)
         return TN_OK;
     if (errno == EINVAL)        /* everything else that it checks is as it should be */
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "udmabuf refuses %llu bytes: it gives as many MiB as "
-                       "/sys/module/udmabuf/parameters/size_limit_mb says (64 unless changed)", (unsigned long long)extent);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "udmabuf refuses %llu bytes: it gives as many MiB as "
+                       "/sys/module/udmabuf/parameters/size_limit_mb says (64 unless changed)",
+                       (unsigned long long)extent);
     return tn_fail_errno(err, errno, "udmabuf makes no dma-buf");
 }
 
@@ -79,7 +83,8 @@ typedef struct source {
 
 static const source sources[] = {
     { "/dev/udmabuf", O_RDWR, from_udmabuf, "from /dev/udmabuf; the kernel does not enforce read-only" },
-    { "/dev/dma_heap/system", O_RDONLY, from_heap, "from /dev/dma_heap/system; the kernel does not enforce read-only" },
+    { "/dev/dma_heap/system", O_RDONLY, from_heap,
+      "from /dev/dma_heap/system; the kernel does not enforce read-only" },
 };
 
 enum { SOURCES = sizeof sources / sizeof *sources };
@@ -128,7 +133,8 @@ static tn_status make(uint64_t extent, int *fd, tn_error *err)
 static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_error *err)
 {
     tn_map_request r = {
-        .grain = tn_page_size(), .alignment = options->alignment, .protection = PROT_READ | PROT_WRITE, .flags = MAP_SHARED
+        .grain = tn_page_size(), .alignment = options->alignment, .protection = PROT_READ | PROT_WRITE,
+        .flags = MAP_SHARED
     };
     if (!tn_align_u64(b->size, r.grain, &r.extent))
         return tn_fail_nomem(err);
@@ -158,9 +164,8 @@ static void free_dma_buf(tn_buffer *b)
 
 static tn_status sync_dma_buf(tn_buffer *b, bool begin, bool write, tn_error *err)
 {
-    struct dma_buf_sync sync = {
-        .flags = (begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END) | (write ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ)
-    };
+    struct dma_buf_sync sync = { .flags = (begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END) |
+                                          (write ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ) };
     int done;
     do
         done = tn_dma_buf_calls.ioctl(b->fd, DMA_BUF_IOCTL_SYNC, &sync);
@@ -173,8 +178,9 @@ static tn_status sync_dma_buf(tn_buffer *b, bool begin, bool write, tn_error *er
 static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_error *err)
 {
     if (read_only)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "a dma-buf cannot be exported read-only: the kernel would not enforce it; a memfd can");
+        return tn_fail(
+            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+            "a dma-buf cannot be exported read-only: the kernel would not enforce it; a memfd can");
     exported->fd = tn_memory_calls.duplicate(b->fd);
     return exported->fd < 0 ? tn_fail_errno(err, errno, "cannot duplicate a descriptor") : TN_OK;
 }
@@ -188,7 +194,8 @@ static tn_status check_kind(int fd, tn_error *err)
     if (tn_dma_buf_calls.fstatfs(fd, &fs) != 0)
         return tn_fail_errno(err, errno, "cannot look at a descriptor");
     if (fs.f_type != DMA_BUF_MAGIC)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the descriptor of a dma-buf (0x%lx) but found 0x%lx",
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "expected the descriptor of a dma-buf (0x%lx) but found 0x%lx",
                        (unsigned long)DMA_BUF_MAGIC, (unsigned long)fs.f_type);
     return TN_OK;
 }
@@ -200,7 +207,8 @@ static tn_status check_length(const tn_exported *e, tn_error *err)
         return tn_fail_errno(err, errno, "cannot ask a dma-buf for its size");
     if (e->offset <= (uint64_t)end && e->bytes <= (uint64_t)end - e->offset)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the handle says %llu bytes at byte %llu but the dma-buf has %llu in all",
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                   "the handle says %llu bytes at byte %llu but the dma-buf has %llu in all",
                    (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)end);
 }
 
@@ -208,7 +216,8 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
 {
     (void)allow_file;
     tn_map_request r = {
-        .grain = tn_page_size(), .alignment = 1, .protection = e->read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+        .grain = tn_page_size(), .alignment = 1,
+        .protection = e->read_only ? PROT_READ : PROT_READ | PROT_WRITE,
         .flags = MAP_SHARED, .fd = e->fd,
     };
     tn_status status = check_kind(e->fd, err);

@@ -18,7 +18,8 @@ static int lock(const void *address, size_t n) { return mlock2(address, n, 0); }
 
 struct tn_memory_calls tn_memory_calls = {
     .mmap = mmap, .munmap = munmap, .madvise = madvise, .mlock = lock, .memfd_create = memfd_create,
-    .ftruncate = ftruncate, .fstat = fstat, .get_seals = get_seals, .add_seals = add_seals, .duplicate = duplicate,
+    .ftruncate = ftruncate, .fstat = fstat, .get_seals = get_seals, .add_seals = add_seals,
+    .duplicate = duplicate,
 };
 
 uint64_t tn_page_size(void)
@@ -28,7 +29,8 @@ uint64_t tn_page_size(void)
 
 static void *map_at(const tn_map_request *r, void *address, int more_flags)
 {
-    return tn_memory_calls.mmap(address, (size_t)r->extent, r->protection, r->flags | more_flags, r->fd, (off_t)r->offset);
+    return tn_memory_calls.mmap(address, (size_t)r->extent, r->protection, r->flags | more_flags, r->fd,
+                                (off_t)r->offset);
 }
 
 enum { MAP_TRIES = 16 };        /* another thread may take the addresses that were found */
@@ -41,7 +43,8 @@ static uintptr_t find_room(uint64_t extent, uint64_t alignment)
         errno = ENOMEM;
         return 0;
     }
-    void *room = tn_memory_calls.mmap(NULL, (size_t)all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *room = tn_memory_calls.mmap(NULL, (size_t)all, PROT_NONE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return 0;
     tn_unmap(room, all);

@@ -102,7 +102,8 @@ static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_err
     uint64_t page = tn_page_size(), huge_page = tn_device_query(0)->huge_page_size;
     bool huge = options->flags & TN_MEM_HUGE && huge_page;
     tn_map_request r = {
-        .grain = page, .alignment = options->alignment, .protection = PROT_READ | PROT_WRITE, .flags = MAP_SHARED
+        .grain = page, .alignment = options->alignment, .protection = PROT_READ | PROT_WRITE,
+        .flags = MAP_SHARED
     };
     if (!tn_align_u64(b->size, huge ? huge_page : page, &r.extent))
         return tn_fail_nomem(err);
@@ -126,7 +127,8 @@ static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_err
 static int map_again(const tn_buffer *b, int protection, int flags)
 {
     uint64_t lead = (uint64_t)(b->data - (uint8_t *)b->base);
-    void *map = tn_memory_calls.mmap(b->base, (size_t)b->extent, protection, flags | MAP_FIXED, b->fd, (off_t)(b->offset - lead));
+    void *map = tn_memory_calls.mmap(b->base, (size_t)b->extent, protection, flags | MAP_FIXED, b->fd,
+                                     (off_t)(b->offset - lead));
     if (map == MAP_FAILED)
         return errno;
     return b->flags & TN_MEM_PINNED && tn_memory_calls.mlock(b->base, (size_t)b->extent) != 0 ? errno : 0;
@@ -138,11 +140,13 @@ static tn_status freeze(tn_buffer *b, tn_error *err)
     if (seals >= 0 && seals & F_SEAL_WRITE)
         return TN_OK;
     if (b->flags & TN_MEM_READ_ONLY)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cannot be frozen: it is read-only here, but others may still write it");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "cannot be frozen: it is read-only here, but others may still write it");
     if (seals < 0)
         return tn_fail_errno(err, errno, "cannot look at the seals of a memfd");
     if (seals & SEALED_WRITING)         /* if this failed, there would be no way back */
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cannot be frozen: it has been exported read-only before");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "cannot be frozen: it has been exported read-only before");
     int problem = map_again(b, PROT_READ, MAP_PRIVATE);
     if (!problem && tn_memory_calls.add_seals(b->fd, F_SEAL_WRITE | F_SEAL_SEAL) != 0)
         problem = errno;
@@ -152,7 +156,8 @@ static tn_status freeze(tn_buffer *b, tn_error *err)
     }
     map_again(b, PROT_READ | PROT_WRITE, MAP_SHARED);
     if (problem == EBUSY)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cannot be frozen: it is still mapped for writing elsewhere");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "cannot be frozen: it is still mapped for writing elsewhere");
     return tn_fail_errno(err, problem, "cannot be frozen");
 }
 
@@ -163,7 +168,8 @@ static tn_status seal_against_writing(const tn_buffer *b, tn_error *err)
     if (b->flags & TN_MEM_READ_ONLY || tn_memory_calls.add_seals(b->fd, F_SEAL_FUTURE_WRITE) == 0)
         return TN_OK;
     if (errno == EINVAL)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cannot be exported read-only while it is written: this kernel has no "
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "cannot be exported read-only while it is written: this kernel has no "
                        "F_SEAL_FUTURE_WRITE (Linux 5.1); freeze the buffer first");
     return tn_fail_errno(err, errno, "cannot seal a memfd against writing");
 }
@@ -174,8 +180,10 @@ static tn_status check_writable(const tn_buffer *b, tn_error *err)
     if (seals < 0)
         return tn_fail_errno(err, errno, "cannot look at the seals of a memfd");
     if (seals & SEALED_WRITING)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "cannot be exported for writing: it has been exported read-only before, "
-                       "and that seal (0x%x) cannot be taken back", (unsigned)(seals & SEALED_WRITING));
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "cannot be exported for writing: it has been exported read-only before, "
+                       "and that seal (0x%x) cannot be taken back",
+                       (unsigned)(seals & SEALED_WRITING));
     return TN_OK;
 }
 
@@ -207,7 +215,8 @@ static tn_status look(int fd, found *f, tn_error *err)
     if (tn_memory_calls.fstat(fd, &st) != 0)
         return tn_fail_errno(err, errno, "cannot look at a descriptor");
     if (!S_ISREG(st.st_mode))
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the descriptor of a memfd but found mode 0%o", (unsigned)st.st_mode);
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "expected the descriptor of a memfd but found mode 0%o", (unsigned)st.st_mode);
     f->size = st.st_size > 0 ? (uint64_t)st.st_size : 0;
     f->seals = seals < 0 ? 0 : seals;
     /* Files on disk have no seals; those of tmpfs have one: that there can be no others. */
@@ -222,26 +231,29 @@ static tn_status check_kind(const found *f, bool read_only, bool allow_file, tn_
     if (f->file && !allow_file)
         wrong = "expected a sealed memfd but found a plain file, which can be cut while it is read";
     else if (f->file && !read_only)
-        wrong = "expected a memfd to be written but found a plain file, which is handed over read-only or not at all";
+        wrong = "expected a memfd to be written but found a plain file, which is handed over read-only or "
+                "not at all";
     else if (!f->file && !(f->seals & F_SEAL_SHRINK))
         wrong = "expected a memfd whose size is sealed but found one that can still shrink";
     else if (!f->file && read_only && !sealed)
         wrong = "expected a read-only memfd to be sealed against writing but it is not";
     else if (!f->file && !read_only && sealed)
         wrong = "expected a memfd that can be written but found it sealed against that";
-    return wrong ? tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s (seals 0x%x)", wrong, (unsigned)f->seals) : TN_OK;
+    return wrong ? tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s (seals 0x%x)", wrong, (unsigned)f->seals)
+                 : TN_OK;
 }
 
 static tn_status check_length(const found *f, const tn_exported *e, tn_error *err)
 {
     if (e->offset <= f->size && e->bytes <= f->size - e->offset)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the handle says %llu bytes at byte %llu but there are %llu in all",
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                   "the handle says %llu bytes at byte %llu but there are %llu in all",
                    (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)f->size);
 }
 
-/* Guarded, sealed or not: no seal keeps a peer that may write from making holes, and where there is no page left to fill
- * one (huge pages; vm.overcommit_memory=2), touching it is SIGBUS, too.
+/* Guarded, sealed or not: no seal keeps a peer that may write from making holes, and where there is no page
+ * left to fill one (huge pages; vm.overcommit_memory=2), touching it is SIGBUS, too.
  *
  * PRIVATE where SHARED is refused: by kernels before 6.7 under F_SEAL_WRITE, by
  * some file systems always.  Nobody writes by this mapping: the pages are the
@@ -249,7 +261,8 @@ static tn_status check_length(const found *f, const tn_exported *e, tn_error *er
 static tn_status map_found(tn_buffer *b, int fd, const found *f, bool read_only, tn_error *err)
 {
     tn_map_request r = {
-        .grain = tn_guard_grain(fd), .alignment = 1, .protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE,
+        .grain = tn_guard_grain(fd), .alignment = 1,
+        .protection = read_only ? PROT_READ : PROT_READ | PROT_WRITE,
         .flags = MAP_SHARED, .fd = fd,
     };
     uint64_t lead = b->offset & (r.grain - 1);
@@ -264,7 +277,8 @@ static tn_status map_found(tn_buffer *b, int fd, const found *f, bool read_only,
     }
     if (status)
         return status;
-    tn_guarded guarded = { .base = b->base, .extent = r.extent, .grain = r.grain, .fd = fd, .offset = r.offset,
+    tn_guarded guarded = { .base = b->base, .extent = r.extent, .grain = r.grain, .fd = fd,
+                           .offset = r.offset,
                            .writable = !read_only };
     if ((status = tn_guard_add(&guarded, &b->guard, err))) {
         tn_unmap(b->base, r.extent);

@@ -29,16 +29,18 @@ static bool set_number(CFMutableDictionaryRef properties, CFStringRef key, int64
     return true;
 }
 
-/* kIOSurfaceIsGlobal: found by other processes by its number.  Apple discourages it, and gives plain C no other way. */
+/* kIOSurfaceIsGlobal: found by other processes by its number.  Apple discourages it, and gives plain C no
+ * other way. */
 static IOSurfaceRef create(uint64_t bytes)
 {
     IOSurfaceRef surface = NULL;
-    CFMutableDictionaryRef properties = CFDictionaryCreateMutable(kCFAllocatorDefault, 0, &kCFTypeDictionaryKeyCallBacks,
-                                                                  &kCFTypeDictionaryValueCallBacks);
+    CFMutableDictionaryRef properties = CFDictionaryCreateMutable(
+        kCFAllocatorDefault, 0, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
     if (!properties)
         return NULL;
     CFDictionarySetValue(properties, kIOSurfaceIsGlobal, kCFBooleanTrue);
-    if (set_number(properties, kIOSurfaceAllocSize, (int64_t)bytes) && set_number(properties, kIOSurfaceWidth, (int64_t)bytes) &&
+    if (set_number(properties, kIOSurfaceAllocSize, (int64_t)bytes) &&
+        set_number(properties, kIOSurfaceWidth, (int64_t)bytes) &&
         set_number(properties, kIOSurfaceHeight, 1) && set_number(properties, kIOSurfaceBytesPerElement, 1) &&
         set_number(properties, kIOSurfaceBytesPerRow, (int64_t)bytes))
         surface = IOSurfaceCreate(properties);
@@ -66,7 +68,8 @@ static tn_status allocate(tn_buffer *b, const tn_buffer_options *options, tn_err
     uint64_t address = (uintptr_t)IOSurfaceGetBaseAddress(surface);
     if (address & (options->alignment - 1)) {
         CFRelease(surface);
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "alignment %llu: an IOSurface is where the system puts it",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "alignment %llu: an IOSurface is where the system puts it",
                        (unsigned long long)options->alignment);
     }
     take(b, surface, 0);
@@ -86,7 +89,8 @@ static tn_status sync_surface(tn_buffer *b, bool begin, bool write, tn_error *er
     IOSurfaceRef surface = (IOSurfaceRef)b->own;
     IOSurfaceLockOptions how = write ? 0 : kIOSurfaceLockReadOnly;
     long long result = begin ? IOSurfaceLock(surface, how, NULL) : IOSurfaceUnlock(surface, how, NULL);
-    return result ? tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot %s an IOSurface: result %lld", begin ? "lock" : "unlock", result)
+    return result ? tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot %s an IOSurface: result %lld",
+                            begin ? "lock" : "unlock", result)
                   : TN_OK;
 }
 
@@ -108,14 +112,17 @@ static tn_status import(tn_buffer *b, const tn_exported *e, bool allow_file, tn_
     uint32_t id;
     memcpy(&id, e->opaque, sizeof id);
     if (e->fd >= 0)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected an IOSurface's number alone but found a descriptor with it");
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "expected an IOSurface's number alone but found a descriptor with it");
     IOSurfaceRef surface = IOSurfaceLookup(id);
     if (!surface)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the number of an IOSurface but found %lu", (unsigned long)id);
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "expected the number of an IOSurface but found %lu",
+                       (unsigned long)id);
     uint64_t size = IOSurfaceGetAllocSize(surface);
     if (e->offset > size || e->bytes > size - e->offset) {
         CFRelease(surface);
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the handle says %llu bytes at byte %llu but there are %llu in all",
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "the handle says %llu bytes at byte %llu but there are %llu in all",
                        (unsigned long long)e->bytes, (unsigned long long)e->offset, (unsigned long long)size);
     }
     take(b, surface, e->read_only ? TN_MEM_READ_ONLY : 0);

@@ -39,7 +39,8 @@ static tn_status take_options(tn_offer *o, const char *path, const tn_offer_opti
 {
     tn_take_options(&o->options, sizeof o->options, given);
     if (o->options.max_clients > MOST_CLIENTS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%u clients at a time: expected at most %d", o->options.max_clients, MOST_CLIENTS);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%u clients at a time: expected at most %d",
+                       o->options.max_clients, MOST_CLIENTS);
     o->options.max_clients = o->options.max_clients ? o->options.max_clients : USUAL_CLIENTS;
     o->options.patience = o->options.patience ? o->options.patience : USUAL_PATIENCE;
     o->uid = geteuid();
@@ -103,18 +104,22 @@ static tn_status check_name(const tn_offer *o, const char *name, tn_error *err)
 {
     size_t n = strlen(name);
     if (n < 1 || n > TN_WIRE_MAX_NAME || tn_utf8_valid(name, n) != n)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a name of 1 to %u bytes of UTF-8 but found %zu bytes", TN_WIRE_MAX_NAME, n);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a name of 1 to %u bytes of UTF-8 but found %zu bytes", TN_WIRE_MAX_NAME, n);
     for (size_t i = 0; i < o->nitems; i++)
         if (strcmp(o->items[i].name, name) == 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s is offered already", tn_quote_z(name).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s is offered already",
+                           tn_quote_z(name).text);
     if (o->nitems == TN_WIRE_MAX_ITEMS)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s would be one more than the %u that can be offered", tn_quote_z(name).text,
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "%s would be one more than the %u that can be offered", tn_quote_z(name).text,
                        TN_WIRE_MAX_ITEMS);
     return TN_OK;
 }
 
 /* Takes over the descriptor and the reference, whatever happens. */
-static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, int fd, tn_buffer *buffer, tn_error *err)
+static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, int fd, tn_buffer *buffer,
+                          tn_error *err)
 {
     tn_offered item = { .name = strdup(name), .fd = fd, .in_place = packet->in_place, .buffer = buffer };
     tn_offered *items = tn_grow(o->items, o->nitems, &o->item_cap, sizeof *items);
@@ -139,7 +144,8 @@ static tn_status of_file(const tn_file *file, tn_status status, tn_error *err)
 static tn_status make_image(const tn_file *file, int fd, uint64_t *bytes, tn_error *err)
 {
     tn_create_options create = { .size = sizeof create, .format = "ztensor", .checksum = TN_CHECKSUM_CRC32C };
-    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
+    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE,
+                                   .checksum = TN_CHOOSE };
     struct stat st;
     tn_status status = tn_convert_into(file, fd, "shared memory", &options, err);
     if (status)
@@ -173,7 +179,8 @@ static tn_status whole_file(const tn_file *file, tn_buffer **buffer, tn_error *e
         .storage = { .size = (uint64_t)size },
     };
     if (tn_file_shards(file) != 1)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "it lies in %zu files: only a single one can be offered in place",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "it lies in %zu files: only a single one can be offered in place",
                        tn_file_shards(file));
     return tn_buffer_of_part(file, &whole, buffer, err);
 }
@@ -190,7 +197,8 @@ static tn_status offer_file_itself(tn_offer *o, const char *name, const tn_file 
         tn_buffer_unref(buffer);
         return status;
     }
-    tn_wire packet = { .kind = TN_WIRE_FILE, .name = name, .format = tn_file_format(file), .bytes = exported.bytes, .in_place = true };
+    tn_wire packet = { .kind = TN_WIRE_FILE, .name = name, .format = tn_file_format(file),
+                       .bytes = exported.bytes, .in_place = true };
     return add_item(o, name, &packet, exported.fd, buffer, err);
 }
 
@@ -199,25 +207,33 @@ tn_status tn_offer_file(tn_offer *o, const char *name, const tn_file *file, bool
     tn_status status = check_name(o, name, err);
     if (status)
         return of_file(file, status, err);
-    return in_place ? of_file(file, offer_file_itself(o, name, file, err), err) : offer_image(o, name, file, err);
+    return in_place ? of_file(file, offer_file_itself(o, name, file, err), err)
+                    : offer_image(o, name, file, err);
 }
 
 /* ---- tensors ---- */
 
-static tn_status check_tensor(const tn_tensor *t, const tn_buffer *buffer, uint64_t offset, uint64_t *span, tn_error *err)
+static tn_status check_tensor(const tn_tensor *t, const tn_buffer *buffer, uint64_t offset, uint64_t *span,
+                              tn_error *err)
 {
     uint64_t size = tn_buffer_size(buffer);
     if (strcmp(t->form, "dense") != 0 || t->nparts != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dense one but found %s", tn_quote_z(t->name).text,
-                       tn_quote_z(t->form).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dense one but found %s",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
     const tn_array *a = &t->parts[0].array;
-    tn_status status = a->stride ? tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, span) : tn_array_nbytes(a, span);
+    tn_status status = a->stride ? tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, span)
+                                 : tn_array_nbytes(a, span);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: expected a shape and strides that are not negative, of a known type, with a "
-                       "size below 2^63", tn_quote_z(t->name).text);
+        return tn_fail(
+            err, status, TN_NO_OFFSET,
+            "tensor %s: expected a shape and strides that are not negative, of a known type, with a "
+            "size below 2^63",
+            tn_quote_z(t->name).text);
     if (offset > size || *span > size - offset)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: it takes %llu bytes from byte %llu on but the buffer has %llu",
-                       tn_quote_z(t->name).text, (unsigned long long)*span, (unsigned long long)offset, (unsigned long long)size);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: it takes %llu bytes from byte %llu on but the buffer has %llu",
+                       tn_quote_z(t->name).text, (unsigned long long)*span, (unsigned long long)offset,
+                       (unsigned long long)size);
     return TN_OK;
 }
 
@@ -228,11 +244,12 @@ static uint64_t alignment_of(const tn_exported *e, uint64_t offset)
     return lowest < 64 ? 0 : lowest;
 }
 
-static tn_status describe(const tn_tensor *t, tn_buffer *buffer, const tn_exported *e, uint64_t offset, uint64_t span, tn_arena *arena,
-                          tn_descriptor *d, tn_error *err)
+static tn_status describe(const tn_tensor *t, tn_buffer *buffer, const tn_exported *e, uint64_t offset,
+                          uint64_t span, tn_arena *arena, tn_descriptor *d, tn_error *err)
 {
     tn_raw_subject subject = {
-        .tensor = t, .meta = t->meta, .nmeta = t->nmeta, .offset = offset, .end = offset + span, .align = alignment_of(e, offset),
+        .tensor = t, .meta = t->meta, .nmeta = t->nmeta, .offset = offset, .end = offset + span,
+        .align = alignment_of(e, offset),
         .stride = t->parts[0].array.stride, .in_place = alignment_of(e, offset) != 0,
     };
     tn_status status = tn_raw_describe(&subject, arena, d, err);
@@ -255,13 +272,15 @@ static void keep_writable(const tn_exported *e)
         (void)fcntl(e->fd, F_ADD_SEALS, F_SEAL_SEAL);   /* sealed so already, then */
 }
 
-static tn_status offer_exported(tn_offer *o, const tn_tensor *t, tn_buffer *buffer, tn_exported *e, uint64_t offset, uint64_t span, tn_error *err)
+static tn_status offer_exported(tn_offer *o, const tn_tensor *t, tn_buffer *buffer, tn_exported *e,
+                                uint64_t offset, uint64_t span, tn_error *err)
 {
     tn_arena arena = { 0 };
     tn_descriptor d;
     tn_status status = describe(t, buffer, e, offset, span, &arena, &d, err);
     if (!status) {
-        tn_wire packet = { .kind = TN_WIRE_TENSOR, .offset = e->offset, .tensor = &d, .in_place = buffer->plain_file };
+        tn_wire packet = { .kind = TN_WIRE_TENSOR, .offset = e->offset, .tensor = &d,
+                           .in_place = buffer->plain_file };
         memcpy(packet.opaque, e->opaque, sizeof packet.opaque);
         status = add_item(o, t->name, &packet, e->fd, tn_buffer_ref(buffer), err);
         if (!status)
@@ -273,7 +292,8 @@ static tn_status offer_exported(tn_offer *o, const tn_tensor *t, tn_buffer *buff
     return status;
 }
 
-tn_status tn_offer_tensor(tn_offer *o, const tn_tensor *tensor, tn_buffer *buffer, uint64_t offset, bool writable, tn_error *err)
+tn_status tn_offer_tensor(tn_offer *o, const tn_tensor *tensor, tn_buffer *buffer, uint64_t offset,
+                          bool writable, tn_error *err)
 {
     tn_exported exported;
     uint64_t span;

@@ -23,7 +23,8 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
 {
     if (part->storage.size == 0 || part->nbytes != part->storage.size || !tn_file_view(file, part))
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "part %s cannot be mapped: expected bytes that are raw, dense and in host order, in a mapped file",
+                       "part %s cannot be mapped: expected bytes that are raw, dense and in host order, in a "
+                       "mapped file",
                        tn_quote_z(part->role).text);
     const tn_source *source = file->shards[part->storage.shard].source;
     int fd;
@@ -31,10 +32,12 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
     if (status)
         return status;
     if (fd < 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "part %s cannot be mapped: it is in memory, not in a file",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "part %s cannot be mapped: it is in memory, not in a file",
                        tn_quote_z(part->role).text);
     tn_exported whole = {
-        .type = TN_HANDLE_MEMFD, .bytes = part->storage.size, .offset = part->storage.offset, .read_only = true,
+        .type = TN_HANDLE_MEMFD, .bytes = part->storage.size, .offset = part->storage.offset,
+        .read_only = true,
         .fd = read_only_copy(fd)
     };
     int problem = errno;

@@ -23,7 +23,8 @@ static tn_status enter_folder(tn_place *p, const char *path, struct sockaddr_un 
     const char *slash = strrchr(path, '/');
     char folder[sizeof address->sun_path] = ".";
     if (n == 0 || n >= sizeof address->sun_path)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a path of %zu bytes: expected 1 to %zu for a socket", n,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a path of %zu bytes: expected 1 to %zu for a socket", n,
                        sizeof address->sun_path - 1);
     *address = (struct sockaddr_un){ .sun_family = AF_UNIX };
     memcpy(address->sun_path, path, n);
@@ -65,7 +66,8 @@ static bool is_stale(const tn_place *p, const struct sockaddr_un *address)
     int fd = tn_socket_calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;
-    bool stale = tn_socket_calls.connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED;
+    bool stale = tn_socket_calls.connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
+                 errno == ECONNREFUSED;
     close(fd);
     return stale;
 }
@@ -79,8 +81,9 @@ static tn_status bind_place(tn_place *p, const struct sockaddr_un *address, mode
     if (problem == EADDRINUSE && is_stale(p, address) && unlinkat(p->folder, p->name, 0) == 0)
         problem = tn_socket_calls.bind(p->fd, any, sizeof *address) == 0 ? 0 : errno;
     if (problem == EADDRINUSE)
-        return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, is_socket(p) ? "somebody listens there already"
-                                                                       : "something else than a socket stands there already");
+        return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET,
+                       is_socket(p) ? "somebody listens there already"
+                                    : "something else than a socket stands there already");
     return problem ? tn_fail_errno(err, problem, "cannot bind a socket") : TN_OK;
 }
 
@@ -123,8 +126,8 @@ tn_status tn_place_open(const char *path, mode_t mode, tn_place *place, tn_error
 void tn_place_close(tn_place *p)
 {
     struct stat st;
-    if (p->own.st_ino && p->pid == getpid() && fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == p->own.st_dev &&
-        st.st_ino == p->own.st_ino)
+    if (p->own.st_ino && p->pid == getpid() && fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_dev == p->own.st_dev && st.st_ino == p->own.st_ino)
         unlinkat(p->folder, p->name, 0);
     if (p->fd >= 0)
         close(p->fd);

@@ -23,7 +23,8 @@ struct tn_buffer {
     unsigned           flags;
     unsigned           maps;            /* of device memory: tn_buffer_map() less tn_buffer_unmap() */
     int                fd;              /* owned, or -1 */
-    int64_t            handle;          /* the number in the specification's JSON: fd, or one of the provider's own */
+    int64_t            handle;          /* the number in the specification's JSON: fd, or one of the
+                                         * provider's own */
     uint64_t           offset;          /* of data in what fd stands for */
     void              *base;            /* the mapping that data lies in, or NULL */
     uint64_t           extent;          /* of it */
@@ -42,12 +43,14 @@ struct tn_provider {
     /* Whether it can be used here; *why as in tn_handle_info, static. */
     bool      (*query)(const char **why);
 
-    /* The buffer is empty but for size, and fd is -1; alignment and flags are valid and have no zero for a default.  Sets the
-     * flags that it has.  A failing allocate or import leaves nothing behind: free() is not called. */
+    /* The buffer is empty but for size, and fd is -1; alignment and flags are valid and have no zero for a
+     * default.  Sets the flags that it has.  A failing allocate or import leaves nothing behind: free() is
+     * not called. */
     tn_status (*allocate)(tn_buffer *buffer, const tn_buffer_options *options, tn_error *err);
 
-    /* What cannot be done is NULL.  export: *exported has the type, the size, the offset, read_only and fd -1.  import: the
-     * same fields of the buffer are set but for flags; on success, and only then, the descriptor is the buffer's, as buffer->fd. */
+    /* What cannot be done is NULL.  export: *exported has the type, the size, the offset, read_only and fd
+     * -1.  import: the same fields of the buffer are set but for flags; on success, and only then, the
+     * descriptor is the buffer's, as buffer->fd. */
     tn_status (*export)(tn_buffer *buffer, bool read_only, tn_exported *exported, tn_error *err);
     tn_status (*import)(tn_buffer *buffer, const tn_exported *exported, bool allow_file, tn_error *err);
     tn_status (*freeze)(tn_buffer *buffer, tn_error *err);

@@ -62,7 +62,8 @@ static bool may_attach(const tn_offer *o, int fd, const tn_peer *peer)
            tn_socket_peer_in(fd, peer, o->gids, o->options.ngids);
 }
 
-/* Whether another user has all places that it may have, or all others together have: some are the own user's. */
+/* Whether another user has all places that it may have, or all others together have: some are the own
+ * user's. */
 static bool is_crowded(const tn_offer *o, const tn_peer *peer)
 {
     size_t same = 0, others = 0, share = o->options.max_clients / SHARE;
@@ -87,7 +88,8 @@ static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *w
     tn_buf_free(&packet);
     shutdown(fd, SHUT_RD);
     for (int i = 0; i < AT_A_TIME; i++)
-        if (tn_socket_receive(fd, ignored, sizeof ignored, &n, NULL, &moved, NULL) == TN_OK && moved != TN_MOVED_DONE)
+        if (tn_socket_receive(fd, ignored, sizeof ignored, &n, NULL, &moved, NULL) == TN_OK &&
+            moved != TN_MOVED_DONE)
             break;
     tn_offer_say(o, "refused process %" PRId32 ": %s", peer->pid, why);
     close(fd);
@@ -215,11 +217,14 @@ static bool listen_to(const tn_offer *o, tn_client *c)
     if (!status)
         status = tn_wire_decode(bytes, n, 0, &arena, &said, &err);
     if (!status && said.kind != expected)
-        status = tn_fail(&err, TN_ERR_CORRUPT, 6, "expected kind %d but found %d", (int)expected, (int)said.kind);
+        status =
+            tn_fail(&err, TN_ERR_CORRUPT, 6, "expected kind %d but found %d", (int)expected, (int)said.kind);
     if (!status && tn_socket_unread(c->fd))
-        status = tn_fail(&err, TN_ERR_CORRUPT, TN_NO_OFFSET, "asks for more without having read the last packet");
+        status =
+            tn_fail(&err, TN_ERR_CORRUPT, TN_NO_OFFSET, "asks for more without having read the last packet");
     if (status)
-        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " does not speak as it should: %s", c->peer.pid, c->peer.uid, err.text);
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " does not speak as it should: %s",
+                     c->peer.pid, c->peer.uid, err.text);
     c->in_place |= said.in_place;
     c->greeted = c->asked = true;
     c->deadline = c->since + o->options.patience;
@@ -231,7 +236,8 @@ static bool listen_to(const tn_offer *o, tn_client *c)
 static tn_status send_end(const tn_offer *o, const tn_client *c, tn_moved *moved, tn_error *err)
 {
     tn_buf packet = { 0 };
-    tn_status status = tn_wire_encode(&(tn_wire){ .kind = TN_WIRE_END, .items = c->sent, .withheld = o->nitems - c->sent }, &packet, err);
+    tn_status status = tn_wire_encode(&(tn_wire){ .kind = TN_WIRE_END, .items = c->sent,
+                                                  .withheld = o->nitems - c->sent }, &packet, err);
     if (!status)
         status = tn_socket_send(c->fd, packet.data, packet.size, -1, moved, err);
     tn_buf_free(&packet);
@@ -265,7 +271,8 @@ static bool answer(const tn_offer *o, tn_client *c)
     if (status)
         tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 ": %s", c->peer.pid, c->peer.uid, err.text);
     else if (moved == TN_MOVED_DONE && done)
-        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " attached: %zu item%s", c->peer.pid, c->peer.uid, c->sent, c->sent == 1 ? "" : "s");
+        tn_offer_say(o, "process %" PRId32 " of user %" PRIu32 " attached: %zu item%s", c->peer.pid,
+                     c->peer.uid, c->sent, c->sent == 1 ? "" : "s");
     c->asked = moved != TN_MOVED_DONE;
     c->not_before = moved == TN_MOVED_SHORT ? tn_clock() + WHILE : 0;
     return !status && moved != TN_MOVED_CLOSED && !(moved == TN_MOVED_DONE && done);
@@ -349,7 +356,8 @@ tn_status tn_offer_run(tn_offer *o, tn_error *err)
         if (o->polls[STOP].revents)
             break;
         int64_t now = tn_clock();
-        for (size_t i = o->nclients; i-- > 0;)          /* from the last: forgetting moves only those behind */
+        /* from the last: forgetting moves only those behind */
+        for (size_t i = o->nclients; i-- > 0;)
             if (!serve(o, &o->clients[i], o->polls[FIRST_CLIENT + i].revents, now))
                 dismiss(o, i);
         if (o->polls[LISTEN].revents)

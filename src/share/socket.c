@@ -85,7 +85,8 @@ static tn_status fail_connect(const char *path, int problem, tn_error *err)
     if (problem == EAGAIN)
         return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: nobody has taken us in");
     if (problem == ECONNREFUSED && stat(path, &st) == 0)
-        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: %s", S_ISSOCK(st.st_mode) ? "nobody offers at this socket any more" : "it is no socket");
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot attach: %s",
+                       S_ISSOCK(st.st_mode) ? "nobody offers at this socket any more" : "it is no socket");
     return tn_fail_errno(err, problem, "cannot attach");
 }
 
@@ -94,8 +95,8 @@ tn_status tn_socket_connect(const char *path, int64_t deadline, int *fd, tn_erro
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     size_t n = strlen(path);
     if (n == 0 || n >= sizeof address.sun_path)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a path of %zu bytes: expected 1 to %zu for a socket", n,
-                       sizeof address.sun_path - 1);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a path of %zu bytes: expected 1 to %zu for a socket", n, sizeof address.sun_path - 1);
     memcpy(address.sun_path, path, n);
     int own = tn_socket_calls.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (own < 0)
@@ -210,11 +211,13 @@ static tn_status none_left(tn_error *err)
 {
     struct rlimit most = { 0 };
     getrlimit(RLIMIT_NOFILE, &most);
-    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot take another descriptor: this process may have %llu (ulimit -n)",
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+                   "cannot take another descriptor: this process may have %llu (ulimit -n)",
                    (unsigned long long)most.rlim_cur);
 }
 
-tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved, tn_error *err)
+tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved,
+                            tn_error *err)
 {
     union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = { .bytes = { 0 } };
     struct iovec part = { .iov_base = bytes, .iov_len = cap };
@@ -236,7 +239,8 @@ tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *des
             return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet of more than %zu bytes", cap);
         if (descriptor && own < 0)      /* there was room for one: the kernel could not give it to us */
             return none_left(err);
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet with more descriptors than the %d expected", descriptor ? 1 : 0);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet with more descriptors than the %d expected",
+                       descriptor ? 1 : 0);
     }
     if (got == 0)
         *moved = TN_MOVED_CLOSED;

@@ -92,7 +92,8 @@ tn_status tn_socket_send(int fd, const void *bytes, size_t n, int descriptor, tn
  * with it; else it gets the one that did, or -1.  A packet without bytes counts as
  * the end, and may have a descriptor all the same.  TN_ERR_LIMIT: a packet that is longer,
  * or has more descriptors: they are closed.  TN_ERR_IO: this process can have no more. */
-tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved, tn_error *err);
+tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *descriptor, tn_moved *moved,
+                            tn_error *err);
 
 /* Whether a packet is there that can be received.  Nothing of it is. */
 bool tn_socket_has_packet(int fd);

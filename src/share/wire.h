@@ -28,8 +28,9 @@ typedef enum tn_wire_kind {
 /* One packet.  What a kind does not speak of is zero. */
 typedef struct tn_wire {
     tn_wire_kind kind;
-    bool         in_place;      /* HELLO: plain files are welcome, too; FILE: it is one, else a sealed zTensor image; TENSOR: it
-                                 * lies in one, which the packet does not say: the receiver sees it */
+    bool         in_place;      /* HELLO: plain files are welcome, too; FILE: it is one, else a sealed zTensor
+                                 * image; TENSOR: it lies in one, which the packet does not say: the receiver
+                                 * sees it */
     const char  *name;          /* FILE */
     const char  *format;        /* FILE: the container's name */
     uint64_t     bytes;         /* FILE: from the beginning of what the descriptor stands for */
@@ -54,13 +55,15 @@ tn_status tn_wire_encode(const tn_wire *packet, tn_buf *out, tn_error *err);
  *
  * TN_ERR_TRUNCATED, TN_ERR_CORRUPT, TN_ERR_LIMIT.  TN_ERR_UNSUPPORTED: another version, a
  * handle that cannot be sent. */
-tn_status tn_wire_decode(const uint8_t *bytes, size_t n, size_t descriptors, tn_arena *arena, tn_wire *packet, tn_error *err);
+tn_status tn_wire_decode(const uint8_t *bytes, size_t n, size_t descriptors, tn_arena *arena, tn_wire *packet,
+                         tn_error *err);
 void      tn_wire_free(tn_wire *packet);
 
 /* The dense tensor that a packet describes, inside a buffer of `bytes` at `data`
  * (NULL: not mapped), in the arena.  TN_ERR_CORRUPT: fields that contradict each
  * other or the buffer.  TN_ERR_UNSUPPORTED: no dense tensor of a type and byte order
  * that can be used here. */
-tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena, tn_tensor *tensor, tn_error *err);
+tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena,
+                         tn_tensor *tensor, tn_error *err);
 
 #endif

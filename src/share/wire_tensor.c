@@ -33,15 +33,19 @@ static tn_status check_dense(const tn_descriptor *d, tn_error *err)
         wrong = "its type is not one that this build knows";
     else if (d->symbolic)
         wrong = "its shape has symbols";
-    else if (d->sparse.format || d->quantization.scheme != TN_QUANT_NONE || tn_has_other_scheme(d) || d->physical_shape)
+    else if (d->sparse.format || d->quantization.scheme != TN_QUANT_NONE || tn_has_other_scheme(d) ||
+             d->physical_shape)
         wrong = "expected a dense tensor, neither sparse nor quantized nor padded";
     else if (type->swap_bytes > 1 && d->byte_order != TN_HOST_ORDER)
         wrong = "its bytes are in the order of another machine";
-    return wrong ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(d->name).text, wrong) : TN_OK;
+    return wrong ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(d->name).text,
+                           wrong)
+                 : TN_OK;
 }
 
 /* Shape and strides in the arena, and the bytes from the first element to the end of the last. */
-static tn_status take_array(const tn_descriptor *d, tn_arena *arena, tn_array *a, uint64_t *span, tn_error *err)
+static tn_status take_array(const tn_descriptor *d, tn_arena *arena, tn_array *a, uint64_t *span,
+                            tn_error *err)
 {
     int64_t *shape = tn_arena_zalloc(arena, d->rank, sizeof *shape);
     int64_t *stride = d->strides ? tn_arena_zalloc(arena, d->rank, sizeof *stride) : NULL;
@@ -53,9 +57,11 @@ static tn_status take_array(const tn_descriptor *d, tn_arena *arena, tn_array *a
             stride[i] = d->strides[i].factor;
     }
     *a = (tn_array){ d->dtype, d->rank, shape, stride };
-    tn_status status = stride ? tn_strided_nbytes(d->dtype, d->rank, shape, stride, span) : tn_array_nbytes(a, span);
+    tn_status status =
+        stride ? tn_strided_nbytes(d->dtype, d->rank, shape, stride, span) : tn_array_nbytes(a, span);
     if (status)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its strides are negative, or it spans more than 2^63 bytes",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: its strides are negative, or it spans more than 2^63 bytes",
                        tn_quote_z(d->name).text);
     return TN_OK;
 }
@@ -72,7 +78,8 @@ static void forget_dense_strides(tn_array *a)
         a->stride = NULL;
 }
 
-tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena, tn_tensor *tensor, tn_error *err)
+tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena,
+                         tn_tensor *tensor, tn_error *err)
 {
     tn_part *part = tn_arena_zalloc(arena, 1, sizeof *part);
     uint64_t span = 0;
@@ -84,16 +91,20 @@ tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t byte
     if (status)
         return status;
     if (d->offset_bytes > bytes || span > bytes - d->offset_bytes)
-        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: its elements take %llu bytes from byte %llu on but the buffer has "
-                       "%llu", tn_quote_z(d->name).text, (unsigned long long)span, (unsigned long long)d->offset_bytes,
-                       (unsigned long long)bytes);
+        return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                       "tensor %s: its elements take %llu bytes from byte %llu on but the buffer has "
+                       "%llu",
+                       tn_quote_z(d->name).text, (unsigned long long)span,
+                       (unsigned long long)d->offset_bytes, (unsigned long long)bytes);
     if (tn_shape_nbytes(d->dtype, d->rank, part->array.shape, &part->nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: its shape takes more than 2^63 bytes", tn_quote_z(d->name).text);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: its shape takes more than 2^63 bytes",
+                       tn_quote_z(d->name).text);
     forget_dense_strides(&part->array);
     part->role = "data";
     part->data = data ? (const uint8_t *)data + d->offset_bytes : NULL;
     *tensor = (tn_tensor){
-        .name = d->name, .form = "dense", .dtype = d->dtype, .rank = d->rank, .shape = part->array.shape, .parts = part, .nparts = 1,
+        .name = d->name, .form = "dense", .dtype = d->dtype, .rank = d->rank, .shape = part->array.shape,
+        .parts = part, .nparts = 1,
         .layout = d->layout,
     };
     return TN_OK;

@@ -31,15 +31,19 @@ static tn_form_kind kind_of(const char *form)
 static tn_status check_options(const tn_sparse_options *o, tn_error *err)
 {
     if (isnan(o->threshold) || o->threshold < 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a threshold of 0 or more but found %g", o->threshold);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a threshold of 0 or more but found %g",
+                       o->threshold);
     if (o->threshold > 0 && !o->drop)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a threshold of %g where nothing is to be left out", o->threshold);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a threshold of %g where nothing is to be left out", o->threshold);
     if (o->duplicates != TN_DUPLICATES_REFUSE && o->duplicates != TN_DUPLICATES_SUM)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected 0 or 1 as what to do with duplicates but found %d",
-                       (int)o->duplicates);
-    if (o->index != TN_UNKNOWN && o->index != TN_INT32 && o->index != TN_INT64 && o->index != TN_UINT32 && o->index != TN_UINT64) {
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected 0 or 1 as what to do with duplicates but found %d", (int)o->duplicates);
+    if (o->index != TN_UNKNOWN && o->index != TN_INT32 && o->index != TN_INT64 && o->index != TN_UINT32 &&
+        o->index != TN_UINT64) {
         const tn_dtype_info *type = tn_dtype_get(o->index);
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected indices of int32, int64, uint32 or uint64 but found %s",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected indices of int32, int64, uint32 or uint64 but found %s",
                        type ? type->name : "an unknown type");
     }
     return TN_OK;
@@ -50,14 +54,14 @@ static tn_status check_element(const tn_tensor *t, tn_form_kind to, tn_error *er
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     if (type->bits < 8)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s is narrower than a byte: cast it to a type of whole bytes first",
-                       type->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "%s is narrower than a byte: cast it to a type of whole bytes first", type->name);
     if (type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s has no zero, of which a sparse tensor mostly consists",
-                       type->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "%s has no zero, of which a sparse tensor mostly consists", type->name);
     if (to == TN_FORM_CSR && t->rank != 2 && t->rank != 3)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form csr has two dimensions, or three: a batch; but found %" PRIu32,
-                       t->rank);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "form csr has two dimensions, or three: a batch; but found %" PRIu32, t->rank);
     return TN_OK;
 }
 
@@ -83,9 +87,11 @@ static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err
             return status;
         tn_array_nbytes(&p->array, &bytes);
         if (!p->data && bytes)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s has no data", tn_quote_z(p->role).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s has no data",
+                           tn_quote_z(p->role).text);
         if (count && !is_dense(&p->array))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s is not dense", tn_quote_z(p->role).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "part %s is not dense",
+                           tn_quote_z(p->role).text);
         if (!tn_add_u64(*nbytes, bytes, nbytes))
             *nbytes = UINT64_MAX;
     }
@@ -96,19 +102,22 @@ static tn_status check_source(const tn_tensor *t, const char *form, uint64_t *nb
 {
     tn_form_kind to = kind_of(form);
     if (to == TN_FORM_KINDS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected form dense, coo or csr but found %s", tn_quote_z(form).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected form dense, coo or csr but found %s",
+                       tn_quote_z(form).text);
     if (!t->form || !t->parts)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a tensor without a form or without parts");
     if (tn_shape_count(t->rank, t->shape, nbytes) == TN_ERR_ARGUMENT)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a negative extent or a rank above %d", TN_MAX_RANK);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a negative extent or a rank above %d",
+                       TN_MAX_RANK);
     tn_tensor named = *t;
     named.name = t->name ? t->name : "";
     tn_status status = check_parts(t, nbytes, err);
     if (status == TN_OK)
         status = tn_form_check_parts(&named, err);
     if (status == TN_OK && kind_of(t->form) == TN_FORM_KINDS)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s does not become %s: only dense, coo and csr do",
-                         tn_quote_z(t->form).text, form);
+        status =
+            tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                    "form %s does not become %s: only dense, coo and csr do", tn_quote_z(t->form).text, form);
     return status ? status : check_element(t, to, err);
 }
 
@@ -146,7 +155,8 @@ static void take_source(tn_reforming *r, const tn_tensor *t)
 }
 
 /* Entries of a sparse source in row-major order: where they are not, a sorted copy. */
-static tn_status put_in_order(tn_reforming *r, const tn_tensor *t, tn_duplicates duplicates, tn_pool *pool, tn_error *err)
+static tn_status put_in_order(tn_reforming *r, const tn_tensor *t, tn_duplicates duplicates, tn_pool *pool,
+                              tn_error *err)
 {
     tn_entry_order order;
     if (r->items.form == TN_FORM_DENSE)
@@ -172,7 +182,8 @@ static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
 }
 
 /* May there be a result of `entries`, or of at least so many? */
-static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned index_bits, bool at_least, tn_error *err)
+static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned index_bits, bool at_least,
+                            tn_error *err)
 {
     const tn_items *s = &r->items;
     uint64_t bytes = 0, width = index_bits / 8;
@@ -182,14 +193,17 @@ static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned in
     else if (r->to == TN_FORM_COO)
         fits = add_product(&bytes, entries, s->width + s->rank * width);
     else
-        fits = add_product(&bytes, entries, s->width + width) && s->rows < INT64_MAX && add_product(&bytes, s->rows + 1, width);
+        fits = add_product(&bytes, entries, s->width + width) && s->rows < INT64_MAX &&
+               add_product(&bytes, s->rows + 1, width);
     if (fits && bytes <= r->limit)
         return TN_OK;
     const char *as = r->to == TN_FORM_DENSE ? "dense" : r->to == TN_FORM_COO ? "as coo" : "as csr";
     if (!fits)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take 2^63 bytes or more: no limit allows that", as);
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (max_bytes)",
-                   as, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "%s it would take 2^63 bytes or more: no limit allows that", as);
+    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                   "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (max_bytes)", as,
+                   at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
 }
 
 static uint64_t largest_index(tn_dtype index)
@@ -217,26 +231,31 @@ static bool counts_entries(const tn_reforming *r, tn_dtype index)
 }
 
 /* The type of the indices that are made; `had`: of those there are, or TN_UNKNOWN. */
-static tn_status choose_index(const tn_reforming *r, tn_dtype wanted, tn_dtype had, tn_dtype *index, tn_error *err)
+static tn_status choose_index(const tn_reforming *r, tn_dtype wanted, tn_dtype had, tn_dtype *index,
+                              tn_error *err)
 {
     *index = wanted != TN_UNKNOWN ? wanted : had != TN_UNKNOWN ? had : TN_INT32;
     uint32_t dimension = too_long(r, *index, had);
-    if (wanted == TN_UNKNOWN && had == TN_UNKNOWN && (dimension < r->items.rank || !counts_entries(r, *index))) {
+    if (wanted == TN_UNKNOWN && had == TN_UNKNOWN &&
+        (dimension < r->items.rank || !counts_entries(r, *index))) {
         *index = TN_INT64;
         return TN_OK;
     }
     const char *name = tn_dtype_get(*index)->name;
     if (dimension < r->items.rank)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "dimension %" PRIu32 " has %" PRId64
-                       " elements, more than %s can number: int64 can", dimension, r->items.shape[dimension], name);
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "dimension %" PRIu32 " has %" PRId64 " elements, more than %s can number: int64 can",
+                       dimension, r->items.shape[dimension], name);
     if (!counts_entries(r, *index))
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%" PRIu64 " entries are more than %s can count: int64 can", r->count, name);
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "%" PRIu64 " entries are more than %s can count: int64 can", r->count, name);
     return TN_OK;
 }
 
 /* --- the result ----------------------------------------------------------------------- */
 
-static void describe_part(tn_part *part, const char *role, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+static void describe_part(tn_part *part, const char *role, tn_dtype dtype, uint32_t rank,
+                          const int64_t *shape)
 {
     *part = (tn_part){ .role = role, .array = { .dtype = dtype, .rank = rank, .shape = shape } };
     tn_array_nbytes(&part->array, &part->nbytes);       /* their sum was found to fit */
@@ -257,7 +276,8 @@ static void describe(tn_reforming *r, const tn_tensor *t, tn_dtype index)
         describe_part(&r->parts[1], form->roles[1], index, csr ? 1 : 2, r->indices_shape);
     if (csr)
         describe_part(&r->parts[2], form->roles[2], index, 1, r->indptr_shape);
-    r->result = (tn_tensor){ .name = t->name, .form = form->name, .dtype = t->dtype, .rank = t->rank, .shape = t->shape,
+    r->result = (tn_tensor){ .name = t->name, .form = form->name, .dtype = t->dtype, .rank = t->rank,
+                             .shape = t->shape,
                              .parts = r->parts, .nparts = dense ? 1 : csr ? 3 : 2, .layout = t->layout };
 }
 
@@ -298,16 +318,19 @@ static unsigned certain_bits(const tn_reforming *r, tn_dtype wanted, tn_dtype ha
 {
     tn_reforming none = { .items = r->items, .to = r->to };
     tn_dtype most, least;
-    if (choose_index(r, wanted, had, &most, NULL) != TN_OK || choose_index(&none, wanted, had, &least, NULL) != TN_OK)
+    if (choose_index(r, wanted, had, &most, NULL) != TN_OK ||
+        choose_index(&none, wanted, had, &least, NULL) != TN_OK)
         return 0;
     return most == least ? tn_dtype_get(most)->bits : 0;
 }
 
-static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_options *o, bool whole, tn_pool *pool, tn_error *err)
+static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_options *o, bool whole,
+                       tn_pool *pool, tn_error *err)
 {
     tn_dtype had = r->items.form == TN_FORM_DENSE ? TN_UNKNOWN : t->parts[1].array.dtype, index = TN_UNKNOWN;
     tn_dtype likely = o->index != TN_UNKNOWN ? o->index : had != TN_UNKNOWN ? had : TN_INT32;
-    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);     /* before there is anything of its size */
+    /* before there is anything of its size */
+    tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);
     if (status == TN_OK)
         status = put_in_order(r, t, o->duplicates, pool, err);
     if (status != TN_OK)
@@ -331,8 +354,8 @@ static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_opti
 /* --- the calls -------------------------------------------------------------------------- */
 
 /* `whole`: it will be made at once, in memory. */
-static tn_status start(const tn_tensor *source, const char *form, const tn_sparse_options *options, bool whole, tn_pool *pool,
-                       tn_reforming **reforming, tn_error *err)
+static tn_status start(const tn_tensor *source, const char *form, const tn_sparse_options *options,
+                       bool whole, tn_pool *pool, tn_reforming **reforming, tn_error *err)
 {
     tn_sparse_options o = { 0 };
     uint64_t nbytes;
@@ -359,8 +382,8 @@ static tn_status start(const tn_tensor *source, const char *form, const tn_spars
     return status;
 }
 
-tn_status tn_reform_begin(const tn_tensor *source, const char *form, const tn_sparse_options *options, tn_pool *pool,
-                          tn_reforming **reforming, tn_error *err)
+tn_status tn_reform_begin(const tn_tensor *source, const char *form, const tn_sparse_options *options,
+                          tn_pool *pool, tn_reforming **reforming, tn_error *err)
 {
     return start(source, form, options, false, pool, reforming, err);
 }
@@ -392,14 +415,16 @@ static unsigned threads_for(const tn_tensor *t, const char *form, unsigned jobs)
     for (uint32_t i = 0; t->parts && i < t->nparts; i++)
         if (tn_array_nbytes(&t->parts[i].array, &dense) == TN_OK && dense > bytes)
             bytes = dense;
-    if (strcmp(form, form_names[TN_FORM_DENSE]) == 0 && tn_shape_nbytes(t->dtype, t->rank, t->shape, &dense) == TN_OK && dense > bytes)
+    if (strcmp(form, form_names[TN_FORM_DENSE]) == 0 &&
+        tn_shape_nbytes(t->dtype, t->rank, t->shape, &dense) == TN_OK && dense > bytes)
         bytes = dense;
     if (jobs == 0)
         jobs = tn_core_count();
     return bytes / PIECE_BYTES >= jobs ? jobs : bytes < PIECE_BYTES ? 1 : (unsigned)(bytes / PIECE_BYTES);
 }
 
-tn_status tn_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options, tn_tensor **made, tn_error *err)
+tn_status tn_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options,
+                    tn_tensor **made, tn_error *err)
 {
     tn_sparse_options o = { 0 };
     tn_pool *pool;

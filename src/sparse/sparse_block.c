@@ -8,7 +8,8 @@
 #include "sparse/sparse_plan.h"
 
 enum {
-    GROUP_BYTES  = 2 << 20,     /* of items or elements that a thread takes at a time: of a dense result, a huge page */
+    GROUP_BYTES  = 2 << 20,     /* of items or elements that a thread takes at a time: of a dense result, a
+                                 * huge page */
     NARROW_ROW   = 64,          /* columns: it does not pay to call a kernel for a row of fewer */
     STAGE_BYTES  = 32 << 10     /* of a dense result, in the first-level cache from zeros to values */
 };
@@ -30,7 +31,8 @@ static uint64_t group_of(const tn_reforming *r)
 static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
 {
     const pass *p = context;
-    uint64_t group = group_of(p->r), end = (item + 1) * group < p->r->blocks ? (item + 1) * group : p->r->blocks;
+    uint64_t group = group_of(p->r),
+             end = (item + 1) * group < p->r->blocks ? (item + 1) * group : p->r->blocks;
     (void)seat;
     (void)err;
     for (uint64_t block = item * group; block < end; block++)
@@ -60,7 +62,8 @@ size_t tn_reform_index_bytes(const tn_reforming *r)
 
 bool tn_reform_is_direct(const tn_reforming *r)
 {
-    return r->items.form == TN_FORM_DENSE && r->to == TN_FORM_CSR && r->index_bits == 32 && r->items.columns >= NARROW_ROW;
+    return r->items.form == TN_FORM_DENSE && r->to == TN_FORM_CSR && r->index_bits == 32 &&
+           r->items.columns >= NARROW_ROW;
 }
 
 void tn_reform_place(const tn_reforming *r, uint64_t block, uint64_t *first, uint64_t *n)
@@ -93,8 +96,9 @@ static size_t pick_chunk(const tn_reforming *r, uint64_t at, size_t n, uint32_t 
 }
 
 /* What stays of n <= TN_REFORM_CHUNK items, picked elsewhere, for there is room for fewer. */
-__attribute__((noinline)) static size_t pick_aside(const tn_reforming *r, uint64_t at, size_t n, uint8_t *values, uint8_t *places,
-                                                   uint32_t base, uint64_t room)
+__attribute__((noinline)) static size_t pick_aside(const tn_reforming *r, uint64_t at, size_t n,
+                                                   uint8_t *values, uint8_t *places, uint32_t base,
+                                                   uint64_t room)
 {
     uint8_t picked[TN_REFORM_CHUNK * 16];       /* of the widest type */
     uint32_t picked_places[TN_REFORM_CHUNK];
@@ -110,10 +114,12 @@ __attribute__((noinline)) static size_t pick_aside(const tn_reforming *r, uint64
 
 /* The same, of items that were counted: if the source is a file that somebody
  * writes to, more may stay now than there is room for. */
-static size_t pick_counted(const tn_reforming *r, uint64_t at, size_t n, uint8_t *values, uint8_t *places, uint32_t base, uint64_t room)
+static size_t pick_counted(const tn_reforming *r, uint64_t at, size_t n, uint8_t *values, uint8_t *places,
+                           uint32_t base, uint64_t room)
 {
-    return n > room ? pick_aside(r, at, n, values, places, base, room) :
-                      r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values, places, base, (size_t)room);
+    return n > room ? pick_aside(r, at, n, values, places, base, room)
+                    : r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values, places, base,
+                                                      (size_t)room);
 }
 
 /* Rows of a dense source, a call each. */
@@ -132,7 +138,8 @@ static uint64_t count_wide_rows(const tn_reforming *r, uint64_t first, size_t n)
     return total;
 }
 
-void tn_reform_end_rows(const tn_reforming *r, uint64_t at, size_t n, const uint32_t *places, size_t stay, uint64_t before)
+void tn_reform_end_rows(const tn_reforming *r, uint64_t at, size_t n, const uint32_t *places, size_t stay,
+                        uint64_t before)
 {
     uint64_t columns = r->items.columns, row = at / columns, end = (row + 1) * columns;
     for (size_t k = 0; end <= at + n; end += columns) {
@@ -159,8 +166,9 @@ void tn_reform_count_block(const tn_reforming *r, uint64_t block)
 {
     size_t n;
     uint64_t first = tn_reform_items(r, block, &n);
-    r->starts[block + 1] = !r->row_ends ? count_items(r, first, n) :
-                           r->items.columns < NARROW_ROW ? count_narrow_rows(r, first, n) : count_wide_rows(r, first, n);
+    r->starts[block + 1] = !r->row_ends                    ? count_items(r, first, n)
+                           : r->items.columns < NARROW_ROW ? count_narrow_rows(r, first, n)
+                                                           : count_wide_rows(r, first, n);
 }
 
 static void count_block(const tn_reforming *r, uint64_t block, void *unused, void *unused_too)
@@ -200,7 +208,8 @@ static uint64_t row_of(const tn_reforming *r, uint64_t item)
 {
     uint64_t row;
     tn_items_rows(&r->items, item, NULL, 1, &row);
-    return row < r->items.rows ? row : r->items.rows - 1;       /* indices are read again, and may have changed */
+    /* indices are read again, and may have changed */
+    return row < r->items.rows ? row : r->items.rows - 1;
 }
 
 /* Those of rows after the one of the last item before this block, up to that of
@@ -236,7 +245,8 @@ tn_status tn_reform_point(tn_reforming *r, tn_pool *pool, tn_error *err)
 /* --- sparse blocks --------------------------------------------------------------- */
 
 /* Dense to CSR, whose indices are what the kernel makes. */
-static void make_rows(const tn_reforming *r, uint64_t first, size_t n, uint64_t room, uint8_t *values, uint8_t *indices)
+static void make_rows(const tn_reforming *r, uint64_t first, size_t n, uint64_t room, uint8_t *values,
+                      uint8_t *indices)
 {
     uint64_t columns = r->items.columns, column = first % columns;
     while (n && room) {
@@ -253,7 +263,8 @@ static void make_rows(const tn_reforming *r, uint64_t first, size_t n, uint64_t 
     }
 }
 
-static void make_sifted(const tn_reforming *r, uint64_t first, size_t n, uint64_t room, uint8_t *values, uint8_t *indices)
+static void make_sifted(const tn_reforming *r, uint64_t first, size_t n, uint64_t room, uint8_t *values,
+                        uint8_t *indices)
 {
     uint32_t places[TN_REFORM_CHUNK];
     size_t index_bytes = tn_reform_index_bytes(r);
@@ -295,8 +306,10 @@ typedef struct stretch {
     uint64_t first, n;
 } stretch;
 
-/* to[keys[i] - first] = from[places[i]], or from[i].  Keys come from indices that may have changed since they were checked. */
-static inline void scatter_width(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n, size_t width)
+/* to[keys[i] - first] = from[places[i]], or from[i].  Keys come from indices that may have changed since they
+ * were checked. */
+static inline void scatter_width(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places,
+                                 size_t n, size_t width)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t place = keys[i] - s.first;
@@ -305,7 +318,8 @@ static inline void scatter_width(stretch s, const uint64_t *keys, const uint8_t 
     }
 }
 
-static void scatter(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n, size_t width)
+static void scatter(stretch s, const uint64_t *keys, const uint8_t *from, const uint32_t *places, size_t n,
+                    size_t width)
 {
     switch (width) {            /* a loop each: the width is a constant inside */
     case 1:  scatter_width(s, keys, from, places, n, 1); break;

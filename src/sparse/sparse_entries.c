@@ -13,7 +13,8 @@ enum {
 
 tn_entry_view tn_entry_view_of(const tn_tensor *t)
 {
-    tn_entry_view v = { .tensor = t, .values = t->parts[0].data, .indices = t->parts[1].data, .type = t->parts[1].array.dtype,
+    tn_entry_view v = { .tensor = t, .values = t->parts[0].data, .indices = t->parts[1].data,
+                        .type = t->parts[1].array.dtype,
                         .count = (uint64_t)t->parts[0].array.shape[0] };
     if (t->nparts == 3) {
         v.indptr = t->parts[2].data;
@@ -23,13 +24,17 @@ tn_entry_view tn_entry_view_of(const tn_tensor *t)
     return v;
 }
 
-static uint64_t pointer_at(const tn_entry_view *v, uint64_t row) { return tn_index_get(v->type, v->indptr, row); }
+static uint64_t pointer_at(const tn_entry_view *v, uint64_t row)
+{
+    return tn_index_get(v->type, v->indptr, row);
+}
 
 /* --- keys ---------------------------------------------------------------- */
 
 /* Compiled for each type, and for matrices. */
-static inline __attribute__((always_inline)) bool coo_keys_of(const tn_entry_view *v, uint64_t first, size_t n,
-                                                              uint64_t *restrict keys, tn_dtype type, uint32_t rank)
+static inline __attribute__((always_inline)) bool coo_keys_of(const tn_entry_view *v, uint64_t first,
+                                                              size_t n, uint64_t *restrict keys,
+                                                              tn_dtype type, uint32_t rank)
 {
     const int64_t *shape = v->tensor->shape;
     uint64_t at = first * rank;
@@ -52,11 +57,14 @@ static bool coo_keys(const tn_entry_view *v, uint64_t first, size_t n, uint64_t 
     bool matrix = rank == 2;
     switch (v->type) {
     case TN_INT32:
-        return matrix ? coo_keys_of(v, first, n, keys, TN_INT32, 2) : coo_keys_of(v, first, n, keys, TN_INT32, rank);
+        return matrix ? coo_keys_of(v, first, n, keys, TN_INT32, 2)
+                      : coo_keys_of(v, first, n, keys, TN_INT32, rank);
     case TN_UINT32:
-        return matrix ? coo_keys_of(v, first, n, keys, TN_UINT32, 2) : coo_keys_of(v, first, n, keys, TN_UINT32, rank);
+        return matrix ? coo_keys_of(v, first, n, keys, TN_UINT32, 2)
+                      : coo_keys_of(v, first, n, keys, TN_UINT32, rank);
     default:
-        return matrix ? coo_keys_of(v, first, n, keys, TN_UINT64, 2) : coo_keys_of(v, first, n, keys, TN_UINT64, rank);
+        return matrix ? coo_keys_of(v, first, n, keys, TN_UINT64, 2)
+                      : coo_keys_of(v, first, n, keys, TN_UINT64, rank);
     }
 }
 
@@ -107,7 +115,8 @@ tn_indices_text tn_entry_indices(const tn_entry_view *v, uint64_t key)
     size_t n = 1, room = sizeof t.text - 32;        /* for one more, and the end */
     uint32_t shown = 0;
     for (; shown < rank && n < room; shown++)
-        n += (size_t)snprintf(t.text + n, sizeof t.text - n, "%s%llu", shown ? ", " : "", (unsigned long long)index[shown]);
+        n += (size_t)snprintf(t.text + n, sizeof t.text - n, "%s%llu", shown ? ", " : "",
+                              (unsigned long long)index[shown]);
     snprintf(t.text + n, sizeof t.text - n, shown < rank ? ", ...)" : ")");
     return t;
 }
@@ -131,7 +140,8 @@ static tn_status check_pointers(void *context, uint64_t item, tn_seat seat, tn_e
     const tn_entry_view *v = &((const checking *)context)->v;
     (void)seat;
     uint64_t first = item * SPAN, end = first + span_size(v->rows + 1, item);
-    tn_row_pointer p = { .dtype = v->type, .i = first, .rows = v->rows, .entries = v->count, .before = first ? pointer_at(v, first - 1) : 0 };
+    tn_row_pointer p = { .dtype = v->type, .i = first, .rows = v->rows, .entries = v->count,
+                         .before = first ? pointer_at(v, first - 1) : 0 };
     for (; p.i < end; p.i++, p.before = p.found) {
         p.found = pointer_at(v, p.i);
         if (!tn_row_pointer_is_right(&p))
@@ -153,8 +163,9 @@ static tn_status fail_index(const tn_entry_view *v, uint64_t first, size_t n, tn
         uint64_t found = tn_index_get(v->type, v->indices, i);
         uint32_t dimension = before + (uint32_t)(i % columns);
         if (found >= (uint64_t)v->tensor->shape[dimension])
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s",
-                           tn_index_fault(v->type, i / columns, dimension, v->tensor->shape[dimension], found).text);
+            return tn_fail(
+                err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s",
+                tn_index_fault(v->type, i / columns, dimension, v->tensor->shape[dimension], found).text);
     }
     return tn_entry_fail_changed(err);
 }

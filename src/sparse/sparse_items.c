@@ -26,15 +26,16 @@ ALWAYS uint64_t fold(const tn_items *s, uint64_t item, uint32_t dims, unsigned b
     return number;
 }
 
-ALWAYS void fold_all(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims, unsigned bits,
-                     uint64_t *numbers)
+ALWAYS void fold_all(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims,
+                     unsigned bits, uint64_t *numbers)
 {
     for (size_t i = 0; i < n; i++)
         numbers[i] = fold(s, item_at(at, places, i), dims, bits);
 }
 
 /* Matrices and their rows are most of what there is: loops of their own. */
-static void fold_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims, uint64_t *numbers)
+static void fold_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims,
+                       uint64_t *numbers)
 {
     bool narrow = s->index_bits == 32;
     if (narrow && dims == 1)
@@ -66,8 +67,8 @@ static uint64_t row_of_item(const tn_items *s, uint64_t item)
 }
 
 /* numbers[i] is the row, or with `keys` the key. */
-ALWAYS void walk_rows(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys, unsigned bits,
-                      uint64_t *numbers)
+ALWAYS void walk_rows(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys,
+                      unsigned bits, uint64_t *numbers)
 {
     if (!n)
         return;
@@ -80,7 +81,8 @@ ALWAYS void walk_rows(const tn_items *s, uint64_t at, const uint32_t *places, si
     }
 }
 
-static void walk_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys, uint64_t *numbers)
+static void walk_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys,
+                       uint64_t *numbers)
 {
     if (s->index_bits == 32)
         walk_rows(s, at, places, n, keys, 32, numbers);
@@ -155,8 +157,8 @@ uint64_t tn_items_find(const tn_items *s, uint64_t key, uint64_t low, uint64_t h
 /* --- indices ------------------------------------------------------------------------------- */
 
 /* Of each item `take` indices from `skip` on, of a source that has `step` for each. */
-ALWAYS void copy_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step, uint32_t take,
-                         unsigned from_bits, unsigned to_bits, void *to)
+ALWAYS void copy_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step,
+                         uint32_t take, unsigned from_bits, unsigned to_bits, void *to)
 {
     uint32_t skip = step - take;
     for (size_t i = 0; i < n; i++)
@@ -165,8 +167,8 @@ ALWAYS void copy_indices(const tn_items *s, uint64_t at, const uint32_t *places,
                         tn_code_get(s->indices, item_at(at, places, i) * step + skip + d, from_bits));
 }
 
-static void take_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step, uint32_t take,
-                         unsigned bits, void *to)
+static void take_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step,
+                         uint32_t take, unsigned bits, void *to)
 {
     bool from_narrow = s->index_bits == 32, to_narrow = bits == 32;
     if (s->index_bits == bits && step == take && !places)
@@ -215,7 +217,8 @@ ALWAYS void columns_of(const tn_items *s, const uint64_t *keys, size_t n, unsign
     }
 }
 
-static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, tn_form_kind to, unsigned bits, uint8_t *indices)
+static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, tn_form_kind to, unsigned bits,
+                            uint8_t *indices)
 {
     if (to == TN_FORM_CSR)
         bits == 32 ? columns_of(s, keys, n, 32, indices) : columns_of(s, keys, n, 64, indices);
@@ -223,8 +226,8 @@ static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, t
         bits == 32 ? unfold(s, keys, n, 32, indices) : unfold(s, keys, n, 64, indices);
 }
 
-void tn_items_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to, unsigned bits,
-                      void *indices)
+void tn_items_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to,
+                      unsigned bits, void *indices)
 {
     if (!s->keys && s->form == TN_FORM_COO) {
         take_indices(s, at, places, n, s->rank, to == TN_FORM_COO ? s->rank : 1, bits, indices);

@@ -47,8 +47,9 @@ static size_t pick_rows(const tn_reforming *r, uint64_t first, size_t n, uint8_t
         size_t few = n < TN_REFORM_CHUNK ? n : TN_REFORM_CHUNK;
         if (few > s->columns - column)
             few = (size_t)(s->columns - column);
-        k += r->kernels->pick[r->sieve.kind](&r->sieve, s->values + first * s->width, few, values + k * s->width, places + k,
-                                             (uint32_t)column, TN_REFORM_CHUNK);
+        k += r->kernels->pick[r->sieve.kind](&r->sieve, s->values + first * s->width, few,
+                                             values + k * s->width, places + k, (uint32_t)column,
+                                             TN_REFORM_CHUNK);
         first += few;
         n -= few;
         column += few;
@@ -67,8 +68,8 @@ static size_t pick_places(const tn_reforming *r, uint64_t first, size_t n, uint8
     size_t k = 0;
     for (size_t i = 0; i < n && k <= TN_REFORM_KEPT; i += TN_REFORM_CHUNK) {
         size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
-        k += r->kernels->pick[r->sieve.kind](&r->sieve, s->values + (first + i) * s->width, few, values + k * s->width, places + k,
-                                             (uint32_t)i, TN_REFORM_CHUNK);
+        k += r->kernels->pick[r->sieve.kind](&r->sieve, s->values + (first + i) * s->width, few,
+                                             values + k * s->width, places + k, (uint32_t)i, TN_REFORM_CHUNK);
     }
     if (r->row_ends && k <= TN_REFORM_KEPT)
         tn_reform_end_rows(r, first, n, places, k, 0);
@@ -92,7 +93,8 @@ static void put_away(const gathering *g, group *p)
             if (g->direct)
                 memcpy(indices, p->places + k, (size_t)count * sizeof *p->places);
             else
-                tn_items_indices(&r->items, first, p->places + k, (size_t)count, r->to, r->index_bits, indices);
+                tn_items_indices(&r->items, first, p->places + k, (size_t)count, r->to, r->index_bits,
+                                 indices);
         }
         k += kept ? (size_t)count : 0;
         at += count;
@@ -113,7 +115,8 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     for (uint64_t block = p->first; block < p->first + p->blocks; block++) {
         uint64_t first = tn_reform_items(r, block, &n);
         uint8_t *values = p->values + k * r->items.width;
-        size_t stay = g->direct ? pick_rows(r, first, n, values, p->places + k) : pick_places(r, first, n, values, p->places + k);
+        size_t stay = g->direct ? pick_rows(r, first, n, values, p->places + k)
+                                : pick_places(r, first, n, values, p->places + k);
         if (stay <= TN_REFORM_KEPT) {
             r->starts[block + 1] = stay;
             k += stay;
@@ -141,7 +144,8 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 /* Entries to take memory for; 0: so many that it does not pay. */
 static uint64_t guess_entries(const tn_reforming *r)
 {
-    uint64_t samples = r->blocks / 16 < SAMPLES ? r->blocks / 16 + 1 : SAMPLES, step = r->blocks / samples, sum = 0;
+    uint64_t samples = r->blocks / 16 < SAMPLES ? r->blocks / 16 + 1 : SAMPLES, step = r->blocks / samples,
+             sum = 0;
     for (uint64_t i = 0; i < samples; i++) {
         tn_reform_count_block(r, i * step);
         sum += r->starts[i * step + 1];

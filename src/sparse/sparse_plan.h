@@ -32,7 +32,8 @@ typedef struct tn_items {
     const uint64_t *keys;       /* of entries that had to be sorted: instead of indices; else NULL */
     uint32_t        rank;
     const int64_t  *shape;
-    uint64_t        elements, rows, columns;    /* rows: UINT64_MAX where they do not fit, and there is no element */
+    /* rows: UINT64_MAX where they do not fit, and there is no element */
+    uint64_t        elements, rows, columns;
 } tn_items;
 
 /* The following are about items `at` + places[i] for i < n, ascending, or with
@@ -44,8 +45,8 @@ void tn_items_keys(const tn_items *items, uint64_t at, const uint32_t *places, s
 void tn_items_rows(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, uint64_t *rows);
 
 /* Their indices as a sparse tensor of this form has them, of `bits`. */
-void tn_items_indices(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to, unsigned bits,
-                      void *indices);
+void tn_items_indices(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to,
+                      unsigned bits, void *indices);
 
 /* The first item whose key is not below this one, or their number; it is known to be one of low .. high. */
 uint64_t tn_items_find(const tn_items *items, uint64_t key, uint64_t low, uint64_t high);
@@ -53,7 +54,8 @@ uint64_t tn_items_find(const tn_items *items, uint64_t key, uint64_t low, uint64
 /* --- the conversion ------------------------------------------------------------ */
 
 enum {
-    TN_REFORM_CHUNK = 2048,     /* items done together, so that what is known of them stays in the first-level cache */
+    TN_REFORM_CHUNK = 2048,     /* items done together, so that what is known of them stays in the first-level
+                                 * cache */
     TN_REFORM_KEPT  = TN_REFORM_BLOCK / 8   /* entries of a block that is made while it is counted, at most */
 };
 
@@ -68,10 +70,13 @@ struct tn_reforming {
     unsigned      index_bits;   /* of the result */
     uint64_t      blocks;
     uint64_t      count;        /* entries (elements) of the result */
-    uint64_t     *starts;       /* sifted into a sparse form: the first entry of each block, and `count`; else NULL */
-    uint32_t     *row_ends;     /* dense to CSR, until there are pointers: what stays of a block up to the end of a row in it */
+    uint64_t     *starts;       /* sifted into a sparse form: the first entry of each block, and `count`; else
+                                 * NULL */
+    uint32_t     *row_ends;     /* dense to CSR, until there are pointers: what stays of a block up to the end
+                                 * of a row in it */
     uint8_t      *pointers;     /* of a CSR result */
-    bool          is_gathered;  /* values and indices are made already, but of blocks of more than TN_REFORM_KEPT entries */
+    bool          is_gathered;  /* values and indices are made already, but of blocks of more than
+                                 * TN_REFORM_KEPT entries */
     uint8_t      *gathered[2];
     bool          zeroed;       /* a dense result goes where all is zero already */
 
@@ -98,7 +103,8 @@ void tn_reform_count_block(const tn_reforming *r, uint64_t block);
 
 /* The row_ends of rows that end in [at, at + n), after `before` entries of the
  * same block: `stay` items stay there, at these places. */
-void tn_reform_end_rows(const tn_reforming *r, uint64_t at, size_t n, const uint32_t *places, size_t stay, uint64_t before);
+void tn_reform_end_rows(const tn_reforming *r, uint64_t at, size_t n, const uint32_t *places, size_t stay,
+                        uint64_t before);
 
 /* Counts as tn_reform_count() and makes the values and indices, but those of
  * dense blocks, where that is faster: a large dense source, few entries.

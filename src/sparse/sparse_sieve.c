@@ -60,7 +60,8 @@ tn_sieve tn_sieve_for(const tn_dtype_info *type, bool drop, double threshold)
     const tn_dtype_info *half = tn_dtype_get(wide ? TN_FLOAT64 : TN_FLOAT32);
     tn_sieve s;
     if (!drop)
-        return (tn_sieve){ .kind = wide ? TN_SIEVE_PAIR_8 : kind_of(type->bits), .mask = wide ? UINT64_MAX : ones(type->bits) };
+        return (tn_sieve){ .kind = wide ? TN_SIEVE_PAIR_8 : kind_of(type->bits),
+                           .mask = wide ? UINT64_MAX : ones(type->bits) };
     if (type->kind == TN_KIND_FLOAT || complex)
         s = float_sieve(complex ? half : type, threshold);
     else

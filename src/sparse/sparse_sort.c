@@ -30,7 +30,8 @@ enum {
     MAX_BITS     = 12,          /* of a key, dealt by at a time */
     FEW          = 24,          /* words that are sorted by insertion */
     PIECE_BITS   = 15,          /* of a word in a piece */
-    LEVELS       = 13           /* of buckets within each other in a piece: each takes 5 bits of a word or more */
+    LEVELS       = 13           /* of buckets within each other in a piece: each takes 5 bits of a word or
+                                 * more */
 };
 
 __extension__ typedef __int128 wide;
@@ -76,7 +77,8 @@ typedef struct deal {
     range          *span_used;  /* smallest and largest key of each span */
     unsigned        shift;
     size_t          buckets;    /* key k goes into bucket (k - used.low) >> shift */
-    uint64_t       *next;       /* [spans][buckets]: how many entries; then the place of the first; of the next one */
+    uint64_t       *next;       /* [spans][buckets]: how many entries; then the place of the first; of the
+                                 * next one */
     uint64_t       *ends;       /* [spans][buckets]: the place after the last one */
     uint64_t       *first;      /* [workers][buckets]: the place of the first one of a span */
     line           *lines;      /* [workers][buckets] */
@@ -121,8 +123,8 @@ static tn_status count_span(void *context, uint64_t span, tn_seat seat, tn_error
 
 /* Puts what has the place `at` into the line, and the line where it belongs
  * when it is full.  What is before `first` is not ours. */
-static inline __attribute__((always_inline)) void put(uint8_t *to, uint8_t *from_line, uint64_t at, uint64_t first, const void *item,
-                                                      size_t size)
+static inline __attribute__((always_inline)) void put(uint8_t *to, uint8_t *from_line, uint64_t at,
+                                                      uint64_t first, const void *item, size_t size)
 {
     const uint64_t most = TN_LINE / size, place = at % most;
     memcpy(from_line + place * size, item, size);
@@ -149,8 +151,8 @@ typedef struct hand {
 } hand;
 
 /* False where there is no such bucket, or more in all than were counted.  Compiled for each size. */
-static inline __attribute__((always_inline)) bool deal_sized(const deal *d, hand h, const uint64_t *keys, const uint8_t *values, size_t n,
-                                                             size_t size)
+static inline __attribute__((always_inline)) bool deal_sized(const deal *d, hand h, const uint64_t *keys,
+                                                             const uint8_t *values, size_t n, size_t size)
 {
     uint8_t *to_keys = (uint8_t *)d->keys, *to_values = d->values;
     uint64_t low = d->used.low, buckets = d->buckets, count = d->count;
@@ -239,7 +241,8 @@ static tn_status deal_begin(deal *d, tn_pool *pool, tn_error *err)
         choose_buckets(d);
         d->next = calloc(d->spans * d->buckets, sizeof *d->next);
         d->span_used = calloc(d->spans, sizeof *d->span_used);
-        tn_status status = d->next && d->span_used ? tn_pool_run(pool, d->spans, &task, err) : tn_fail_nomem(err);
+        tn_status status =
+            d->next && d->span_used ? tn_pool_run(pool, d->spans, &task, err) : tn_fail_nomem(err);
         range found = no_range;
         for (unsigned i = 0; i < d->spans && !status; i++)
             found = join(found, d->span_used[i]);
@@ -333,7 +336,9 @@ static tn_status cut_buckets(sorting *s, const deal *d, uint64_t first, tn_error
         uint64_t begin = b ? bucket_end(d, b - 1) : 0, end = bucket_end(d, b);
         uint64_t low = d->used.low + ((uint64_t)b << d->shift);
         if (begin < end)
-            status = cut(s, (piece){ first + begin, end - begin, { low, low + (((uint64_t)1 << d->shift) - 1) }, false }, err);
+            status = cut(s, (piece){ first + begin, end - begin, { low,
+                                                                   low + (((uint64_t)1 << d->shift) - 1) },
+                                                                   false }, err);
     }
     return status;
 }
@@ -373,7 +378,8 @@ static tn_status cut(sorting *s, piece p, tn_error *err)
 {
     if (p.count <= PIECE)
         return add_piece(s, p, err);
-    deal d = { .keys = s->entries->keys + p.first, .values = s->entries->values + p.first * s->size, .size = s->size, .count = p.count,
+    deal d = { .keys = s->entries->keys + p.first, .values = s->entries->values + p.first * s->size,
+               .size = s->size, .count = p.count,
                .used = p.keys };
     d.from_keys = d.keys;
     d.from_values = d.values;
@@ -395,7 +401,8 @@ static tn_status cut(sorting *s, piece p, tn_error *err)
 static tn_status make_pieces(sorting *s, tn_error *err)
 {
     uint64_t elements = 0;
-    deal d = { .v = &s->v, .from_values = s->v.values, .keys = s->entries->keys, .values = s->entries->values, .size = s->size,
+    deal d = { .v = &s->v, .from_values = s->v.values, .keys = s->entries->keys, .values = s->entries->values,
+               .size = s->size,
                .count = s->v.count };
     if (!d.count)
         return TN_OK;
@@ -420,7 +427,8 @@ static void sort_few(uint64_t *w, size_t n)
 {
     if (n < 2)
         return;
-    uint64_t largest = w[0];                    /* most pairs are put right here, where there is no branch to guess */
+    /* most pairs are put right here, where there is no branch to guess */
+    uint64_t largest = w[0];
     for (size_t i = 1; i < n; i++) {
         uint64_t it = w[i];
         w[i - 1] = it < largest ? it : largest;
@@ -446,7 +454,8 @@ static bool is_ascending(const uint64_t *w, size_t n)
 
 /* Moves n words, all in the range, into `to` by the highest bits that differ.
  * Returns the number of buckets; counts[i] becomes the end of bucket i. */
-static size_t deal_words(const uint64_t *from, uint64_t *to, size_t n, range used, uint32_t *counts, uint32_t *largest)
+static size_t deal_words(const uint64_t *from, uint64_t *to, size_t n, range used, uint32_t *counts,
+                         uint32_t *largest)
 {
     unsigned bits = bit_width(n), width = bit_width(used.high - used.low);
     bits = bits < PIECE_BITS ? bits : PIECE_BITS;
@@ -478,7 +487,8 @@ static void sort_words(uint64_t *from, uint64_t *to, size_t n, range used, uint3
         if (size > FEW) {                       /* buckets before it are small: nothing in them moves far */
             sort_few(to + sorted, first - sorted);
             if (!is_ascending(to + first, size)) {
-                sort_words(to + first, from + first, size, range_of(to + first, size, no_range), counts + buckets);
+                sort_words(to + first, from + first, size, range_of(to + first, size, no_range),
+                           counts + buckets);
                 memcpy(to + first, from + first, size * sizeof *to);
             }
             sorted = end;
@@ -498,7 +508,8 @@ static void sort_as_words(const uint64_t *keys, size_t n, range used, unsigned b
 }
 
 /* Keys that leave no room for a number: sorted by their low half, then by the high one. */
-static void sort_in_halves(const uint64_t *keys, size_t n, range used, unsigned bits, const worker *w, uint64_t *half)
+static void sort_in_halves(const uint64_t *keys, size_t n, range used, unsigned bits, const worker *w,
+                           uint64_t *half)
 {
     uint64_t mask = ((uint64_t)1 << bits) - 1;
     for (size_t i = 0; i < n; i++)
@@ -556,7 +567,8 @@ static tn_status fail_duplicate(const tn_entry_view *v, uint64_t key, tn_error *
             if (keys[i] == key)
                 found[n++] = at + i;
     }
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "entries %llu and %llu have the same indices %s: add them up with duplicates=sum",
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                   "entries %llu and %llu have the same indices %s: add them up with duplicates=sum",
                    (unsigned long long)found[0], (unsigned long long)found[1], tn_entry_indices(v, key).text);
 }
 
@@ -603,7 +615,8 @@ static wide_text show_wide(wide x)
     return t;
 }
 
-static tn_status add_integers(const sorting *s, const sorted *e, uint64_t first, uint64_t n, uint8_t *to, tn_error *err)
+static tn_status add_integers(const sorting *s, const sorted *e, uint64_t first, uint64_t n, uint8_t *to,
+                              tn_error *err)
 {
     const tn_dtype_info *type = s->type;
     bool sign = type->kind != TN_KIND_UINT;
@@ -613,14 +626,16 @@ static tn_status add_integers(const sorting *s, const sorted *e, uint64_t first,
         sum += sign ? (wide)v.i : (wide)v.u;
     }
     if (sum < low || sum > high)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "the %llu entries with indices %s: expected a sum from %s to %s (%s) but found %s",
-                       (unsigned long long)n, tn_entry_indices(&s->v, e->keys[number_of(e, first)]).text, show_wide(low).text,
-                       show_wide(high).text, type->name, show_wide(sum).text);
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "the %llu entries with indices %s: expected a sum from %s to %s (%s) but found %s",
+                       (unsigned long long)n, tn_entry_indices(&s->v, e->keys[number_of(e, first)]).text,
+                       show_wide(low).text, show_wide(high).text, type->name, show_wide(sum).text);
     tn_code_put(to, 0, type->bits, (uint64_t)sum);
     return TN_OK;
 }
 
-static tn_status add_up(const sorting *s, const sorted *e, uint64_t first, uint64_t n, uint8_t *to, tn_error *err)
+static tn_status add_up(const sorting *s, const sorted *e, uint64_t first, uint64_t n, uint8_t *to,
+                        tn_error *err)
 {
     switch (s->type->kind) {
     case TN_KIND_FLOAT:
@@ -639,7 +654,8 @@ static tn_status add_up(const sorting *s, const sorted *e, uint64_t first, uint6
 
 /* --- the result ---------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void gather_sized(uint8_t *to, const uint8_t *from, const uint32_t *order, size_t n, size_t size)
+static inline __attribute__((always_inline)) void gather_sized(uint8_t *to, const uint8_t *from,
+                                                               const uint32_t *order, size_t n, size_t size)
 {
     for (size_t i = 0; i < n; i++)
         memcpy(to + i * size, from + order[i] * size, size);
@@ -765,14 +781,18 @@ static void release(sorting *s)
     free(s->pieces);
 }
 
-tn_status tn_entries_sort(const tn_tensor *tensor, tn_duplicates duplicates, tn_pool *pool, tn_entries *entries, tn_error *err)
+tn_status tn_entries_sort(const tn_tensor *tensor, tn_duplicates duplicates, tn_pool *pool,
+                          tn_entries *entries, tn_error *err)
 {
-    sorting s = { .v = tn_entry_view_of(tensor), .type = tn_dtype_get(tensor->dtype), .pool = pool, .duplicates = duplicates,
+    sorting s = { .v = tn_entry_view_of(tensor), .type = tn_dtype_get(tensor->dtype), .pool = pool,
+                  .duplicates = duplicates,
                   .entries = entries };
     const tn_ordered task = { .work = sort_piece, .emit = place_piece, .context = &s };
     *entries = (tn_entries){ 0 };
     s.size = s.type->bits / 8u;
-    s.real = tensor->dtype == TN_COMPLEX64 ? tn_dtype_get(TN_FLOAT32) : tensor->dtype == TN_COMPLEX128 ? tn_dtype_get(TN_FLOAT64) : s.type;
+    s.real = tensor->dtype == TN_COMPLEX64    ? tn_dtype_get(TN_FLOAT32)
+             : tensor->dtype == TN_COMPLEX128 ? tn_dtype_get(TN_FLOAT64)
+                                              : s.type;
     s.rules = tn_encode_rules_for(s.real, NULL);
     tn_status status = prepare(&s, err);
     if (!status)

@@ -29,7 +29,8 @@ typedef struct tn_entries {
 /* Sorts those of a tensor that tn_entries_check() found no fault with; equal
  * ones stay in their order until they are summed.  TN_ERR_LOSS: duplicates
  * that are refused, a sum that overflows its integer type. */
-tn_status tn_entries_sort(const tn_tensor *tensor, tn_duplicates duplicates, tn_pool *pool, tn_entries *entries, tn_error *err);
+tn_status tn_entries_sort(const tn_tensor *tensor, tn_duplicates duplicates, tn_pool *pool,
+                          tn_entries *entries, tn_error *err);
 
 void tn_entries_free(tn_entries *entries);
 

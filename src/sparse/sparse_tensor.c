@@ -43,7 +43,8 @@ static uint8_t *alloc_zeros(uint64_t nbytes, void **block)
     uint8_t *data = *block;
     data += HUGE_PAGE - (uintptr_t)data % HUGE_PAGE;
 #ifdef MADV_HUGEPAGE
-    madvise(data, (size_t)nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);       /* a wish: nothing depends on it */
+    /* a wish: nothing depends on it */
+    madvise(data, (size_t)nbytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return data;
 }
@@ -52,7 +53,8 @@ static uint8_t *alloc_zeros(uint64_t nbytes, void **block)
 static void *take_part(tn_reforming *r, uint32_t part, void **block)
 {
     uint8_t **there = part == 2 ? &r->pointers : &r->gathered[part];
-    if (r->to == TN_FORM_DENSE && (r->items.form != TN_FORM_DENSE || r->sifted) && r->parts[part].nbytes >= FRESH_BYTES) {
+    if (r->to == TN_FORM_DENSE && (r->items.form != TN_FORM_DENSE || r->sifted) &&
+        r->parts[part].nbytes >= FRESH_BYTES) {
         r->zeroed = true;
         return alloc_zeros(r->parts[part].nbytes, block);
     }

@@ -28,8 +28,10 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
         return status;
     if (c.dtype != p->array.dtype || c.rank != p->array.rank ||
         (c.rank && memcmp(c.shape, p->array.shape, c.rank * sizeof *c.shape) != 0))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says %s, which is not kept in an array of "
-                       "this type and shape", tn_quote_z(t->name).text, tn_dtype_get(r->dtype)->name);
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
+                       "tensor %s: its record says %s, which is not kept in an array of "
+                       "this type and shape",
+                       tn_quote_z(t->name).text, tn_dtype_get(r->dtype)->name);
     t->dtype = p->array.dtype = r->dtype;
     t->rank = p->array.rank = r->rank;
     t->shape = p->array.shape = r->shape;
@@ -54,18 +56,22 @@ static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_erro
     if (!stride)
         return tn_fail_nomem(err);
     if (!has_room_for_padding(p, r))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says that it has padding, which its array cannot hold",
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
+                       "tensor %s: its record says that it has padding, which its array cannot hold",
                        tn_quote_z(t->name).text);
     if (p->storage.encoding != TN_ENCODING_RAW && p->storage.encoding != TN_ENCODING_DEFLATE)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, f->at[i], "tensor %s: it has padding, with which its data may be raw or deflated but "
-                       "not %s", tn_quote_z(t->name).text, tn_quote_z(p->storage.encoding_name).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, f->at[i],
+                       "tensor %s: it has padding, with which its data may be raw or deflated but "
+                       "not %s",
+                       tn_quote_z(t->name).text, tn_quote_z(p->storage.encoding_name).text);
     tn_dense_strides(p->array.rank, p->array.shape, stride);
     p->storage.physical = p->array.shape;
     p->storage.stride = stride;
     p->storage.fill = r->fill;
     p->array.shape = t->shape = r->extents;
     p->data = NULL;
-    tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes);     /* fits: it is no larger than before */
+    /* fits: it is no larger than before */
+    tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes);
     return TN_OK;
 }
 
@@ -77,7 +83,8 @@ static void check_ties(tn_file *f)
         tn_tensor *t = &f->tensors[i];
         const tn_tensor *other = t->tied ? tn_file_find(f, t->tied) : NULL;
         bool good = other && other < t && other->nparts == 1 && t->nparts == 1 && other->dtype == t->dtype &&
-                    other->parts[0].array.dtype == t->parts[0].array.dtype && other->parts[0].nbytes == t->parts[0].nbytes;
+                    other->parts[0].array.dtype == t->parts[0].array.dtype &&
+                    other->parts[0].nbytes == t->parts[0].nbytes;
         t->tied = good ? other->name : NULL;
     }
 }
@@ -108,10 +115,11 @@ static tn_status find_part(tn_file *f, size_t i, const tn_record *r, uint32_t k,
     else if (*entry == i || t->parts != &f->parts[*entry])
         wrong = "a tensor of several parts";
     if (wrong)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its part %s is %s", tn_quote_z(name).text, tn_quote_z(full).text, wrong);
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its part %s is %s", tn_quote_z(name).text,
+                       tn_quote_z(full).text, wrong);
     if (t->nmeta)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[*entry], "tensor %s: its part %s has metadata of its own", tn_quote_z(name).text,
-                       tn_quote_z(full).text);
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[*entry], "tensor %s: its part %s has metadata of its own",
+                       tn_quote_z(name).text, tn_quote_z(full).text);
     return TN_OK;
 }
 
@@ -141,7 +149,9 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
     t->parts = parts;
     t->nparts = r->nroles;
     tn_error why;
-    tn_status status = !r->scaling == !t->scaling ? tn_form_check_as(t, tn_scaling_datatype(t->scaling, &f->datatype), &why) : TN_ERR_NOMEM;
+    tn_status status = !r->scaling == !t->scaling
+                           ? tn_form_check_as(t, tn_scaling_datatype(t->scaling, &f->datatype), &why)
+                           : TN_ERR_NOMEM;
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (status && status != TN_ERR_UNSUPPORTED)     /* a form of a later version is kept as it is */
@@ -154,7 +164,8 @@ static tn_status apply_layout(tn_file *f, size_t i, const tn_record *r, tn_error
     tn_error why;
     uint32_t rank = r->form ? r->tensor_rank : f->tensors[i].rank;
     if (tn_layout_check_shape(r->layout, rank, r->form ? r->tensor_shape : f->tensors[i].shape, &why))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record: %s", tn_quote_z(f->tensors[i].name).text, why.text);
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record: %s",
+                       tn_quote_z(f->tensors[i].name).text, why.text);
     f->tensors[i].layout = r->layout;
     return TN_OK;
 }
@@ -162,7 +173,8 @@ static tn_status apply_layout(tn_file *f, size_t i, const tn_record *r, tn_error
 static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     if (f->tensors[i].nparts > 1 && (r->has_array || r->extents || r->form))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record says what it is made of, and so does its layout",
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
+                       "tensor %s: its record says what it is made of, and so does its layout",
                        tn_quote_z(f->tensors[i].name).text);
     tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
     if (!status && r->extents)

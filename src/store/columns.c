@@ -37,7 +37,8 @@ void tn_copy_apart(uint8_t *to, size_t to_step, const uint8_t *from, size_t from
     }
 }
 
-tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_columns **columns, tn_error *err)
+tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+                          tn_columns **columns, tn_error *err)
 {
     size_t count = (size_t)part->array.shape[1];
     tn_columns *c = calloc(1, sizeof *c + count * sizeof *c->columns);
@@ -48,7 +49,8 @@ tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn
     tn_status status = TN_OK;
     for (size_t i = 0; i < count && !status; i++) {
         const tn_part *p = &part->storage.columns[i];
-        status = tn_stream_open(&c->columns[i].stream, file, tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
+        status =
+            tn_stream_open(&c->columns[i].stream, file, tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
     }
     if (status)
         tn_columns_free(c);
@@ -77,8 +79,8 @@ static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *
     char who[160];
     if (tn_part_checksum(p) == TN_CHECKSUM_NONE)
         return TN_OK;
-    snprintf(who, sizeof who, "%s%s%scolumn %u: ", c->tensor ? "tensor " : "", c->tensor ? tn_quote_z(c->tensor->name).text : "",
-             c->tensor ? ": " : "", i);
+    snprintf(who, sizeof who, "%s%s%scolumn %u: ", c->tensor ? "tensor " : "",
+             c->tensor ? tn_quote_z(c->tensor->name).text : "", c->tensor ? ": " : "", i);
     return tn_digest_check(&p->storage, digest, who, err);
 }
 

@@ -7,7 +7,8 @@
 typedef struct tn_columns tn_columns;
 
 /* Begins a part that has storage.columns, which tn_file_add() has checked. */
-tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_columns **columns, tn_error *err);
+tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+                          tn_columns **columns, tn_error *err);
 
 /* The next rows, whole ones and at most `cap` bytes of them, in host byte order;
  * *n is 0 at the end, where every column must have the checksum it should. */

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE_BYTES = 4096, PROBE_TEXT_BYTES = 128 << 20 };     /* of binary files; of JSON texts, longer than any format takes */
+/* of binary files; of JSON texts, longer than any format takes */
+enum { PROBE_BYTES = 4096, PROBE_TEXT_BYTES = 128 << 20 };
 
 /* Far beyond any machine, and small enough that a part's bits can be counted in 64 bits. */
 #define MAX_PART_BYTES (UINT64_C(1) << 59)
@@ -71,13 +72,15 @@ static bool keep_record(tn_file *f, tn_text record)
 static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbytes, tn_error *err)
 {
     const tn_part *last = f->count ? &f->parts[f->count - 1] : NULL;
-    if (last && e->shape == last->array.shape && e->rank == last->array.rank && e->dtype == last->array.dtype) {
+    if (last && e->shape == last->array.shape && e->rank == last->array.rank &&
+        e->dtype == last->array.dtype) {
         *nbytes = last->nbytes;         /* layers are much alike, and formats keep equal shapes once */
         return TN_OK;
     }
     tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
     if (status || *nbytes > MAX_PART_BYTES)
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^59 bytes", tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^59 bytes",
+                       tn_quote_z(e->name).text);
     return TN_OK;
 }
 
@@ -85,7 +88,8 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_stora
 {
     uint64_t size = tn_source_size(f->shards[s->shard].source);
     if (s->offset > size || s->size > size - s->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: data of %llu bytes at %llu but the file has %llu bytes",
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: data of %llu bytes at %llu but the file has %llu bytes",
                        tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
                        (unsigned long long)size);
     return TN_OK;
@@ -96,7 +100,8 @@ static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nby
 {
     uint64_t span, have = e->storage.encoding == TN_ENCODING_RAW ? e->storage.size : nbytes;
     if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->storage.stride, &span) || span > have)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its strides reach beyond the %llu bytes that are stored",
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: its strides reach beyond the %llu bytes that are stored",
                        tn_quote_z(e->name).text, (unsigned long long)have);
     return check_place(f, e, &e->storage, err);
 }
@@ -107,23 +112,27 @@ static bool is_whole_bytes(tn_dtype dtype)
 }
 
 /* Rows that lie apart: none may begin inside another, and the last must be inside what is stored. */
-static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_storage *s, tn_error *err)
+static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_storage *s,
+                               tn_error *err)
 {
     uint64_t nbytes, end = 0;
-    bool good = a->rank && s->encoding == TN_ENCODING_RAW && is_whole_bytes(a->dtype) && !tn_array_nbytes(a, &nbytes);
+    bool good =
+        a->rank && s->encoding == TN_ENCODING_RAW && is_whole_bytes(a->dtype) && !tn_array_nbytes(a, &nbytes);
     if (good && nbytes) {
         uint64_t row = nbytes / (uint64_t)a->shape[0];
-        good = row <= s->pitch && tn_mul_u64((uint64_t)a->shape[0] - 1, s->pitch, &end) && tn_add_u64(end, row, &end) &&
-               end <= s->size;
+        good = row <= s->pitch && tn_mul_u64((uint64_t)a->shape[0] - 1, s->pitch, &end) &&
+               tn_add_u64(end, row, &end) && end <= s->size;
     }
     if (!good)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
                        tn_quote_z(e->name).text, (unsigned long long)s->pitch, (unsigned long long)s->size);
     return check_place(f, e, s, err);
 }
 
 /* Columns that are stored apart: all alike, one for each index of the second dimension. */
-static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_part *columns, tn_error *err)
+static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_part *columns,
+                               tn_error *err)
 {
     uint64_t nbytes = 0;
     bool good = a->rank == 2 && a->shape[1] > 0 && a->shape[1] <= TN_MAX_RANK && is_whole_bytes(a->dtype);
@@ -131,13 +140,15 @@ static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_arr
     for (int64_t i = 0; good && i < a->shape[1] && !status; i++) {
         const tn_array *column = &columns[i].array;
         const tn_storage *s = &columns[i].storage;
-        good = column->dtype == a->dtype && column->rank == 1 && column->shape[0] == a->shape[0] && !s->columns && !s->pitch &&
-               !s->stride && !tn_array_nbytes(column, &nbytes) && columns[i].nbytes == nbytes &&
-               (s->encoding != TN_ENCODING_RAW || s->size == nbytes);
+        good = column->dtype == a->dtype && column->rank == 1 && column->shape[0] == a->shape[0] &&
+               !s->columns && !s->pitch && !s->stride && !tn_array_nbytes(column, &nbytes) &&
+               columns[i].nbytes == nbytes && (s->encoding != TN_ENCODING_RAW || s->size == nbytes);
         status = check_place(f, e, s, err);
     }
-    return good ? status : tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its columns are not all of its type and length",
-                                   tn_quote_z(e->name).text);
+    return good ? status
+                : tn_fail(err, TN_ERR_CORRUPT, e->at,
+                          "tensor %s: its columns are not all of its type and length",
+                          tn_quote_z(e->name).text);
 }
 
 /* Sizes against shape and type, and the data against the file. */
@@ -154,10 +165,12 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
         if (e->storage.pitch)
             return check_pitched(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, &e->storage, err);
         if (e->storage.columns)
-            return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->storage.columns, err);
+            return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->storage.columns,
+                                 err);
         if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
-            return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
-                           tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
+            return tn_fail(
+                err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
+                tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
     }
     return check_place(f, e, &e->storage, err);
 }
@@ -233,7 +246,8 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     return status ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
 }
 
-/* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not have. */
+/* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not
+ * have. */
 static const char *form_of(const tn_entry *e)
 {
     if (!e->storage.opaque)
@@ -261,7 +275,8 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     };
     part->data = tn_file_view(f, part);
     f->tensors[f->count] = (tn_tensor){
-        .name = e->name, .form = form_of(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape, .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
+        .name = e->name, .form = form_of(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape,
+        .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
     if ((e->ncompanions || e->scaling) && (status = add_companions(f, e, err)))
         return status;
@@ -273,7 +288,8 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
 const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at, tn_error *err)
 {
     if (tn_text_has_nul(text)) {
-        tn_fail(err, TN_ERR_CORRUPT, at, "%s %s holds a NUL character", what, tn_quote(text.ptr, text.len).text);
+        tn_fail(err, TN_ERR_CORRUPT, at, "%s %s holds a NUL character", what,
+                tn_quote(text.ptr, text.len).text);
         return NULL;
     }
     char *copy = tn_arena_text(&f->arena, text.ptr, text.len);
@@ -298,8 +314,8 @@ tn_status tn_file_load(tn_file *f, size_t most, const char *what, tn_text *text,
     const tn_source *source = f->shards[0].source;
     uint64_t size = tn_source_size(source);
     if (size > most)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected %s of at most %zu bytes but found %llu", what, most,
-                       (unsigned long long)size);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected %s of at most %zu bytes but found %llu",
+                       what, most, (unsigned long long)size);
     const uint8_t *bytes = NULL;
     tn_status status = tn_source_copy(source, 0, size, &f->arena, &bytes, err);
     *text = (tn_text){ (const char *)bytes, (size_t)size };
@@ -421,10 +437,11 @@ static bool is_index_name(const tn_format *format, const char *path)
 static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)
 {
     if (named && !named->info.probes)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, 0, "%s cannot be recognised by its content: say so with --from %s",
-                       named->info.name, named->info.name);
-    return tn_fail(err, TN_ERR_UNSUPPORTED, 0, empty ? "the file is empty"
-                                                     : "not a container this build knows (see: tenon formats)");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, 0,
+                       "%s cannot be recognised by its content: say so with --from %s", named->info.name,
+                       named->info.name);
+    return tn_fail(err, TN_ERR_UNSUPPORTED, 0,
+                   empty ? "the file is empty" : "not a container this build knows (see: tenon formats)");
 }
 
 static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
@@ -432,7 +449,8 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
     if (name) {
         f->format = tn_format_find(name);
         return f->format ? TN_OK
-                         : tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s", tn_quote_z(name).text);
+                         : tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s",
+                                   tn_quote_z(name).text);
     }
     uint8_t head[PROBE_BYTES];
     const char *path = f->shards[0].path;
@@ -455,8 +473,8 @@ static tn_status choose_format(tn_file *f, const char *name, tn_error *err)
 }
 
 /* Takes over the source whatever happens. */
-static tn_status open_source(tn_source *source, const char *path, const tn_open_options *options, tn_file **file,
-                             tn_error *err)
+static tn_status open_source(tn_source *source, const char *path, const tn_open_options *options,
+                             tn_file **file, tn_error *err)
 {
     tn_file *f = calloc(1, sizeof *f);
     tn_shard *shards = calloc(1, sizeof *shards);
@@ -509,7 +527,8 @@ tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_er
     return status ? status : open_source(source, "", &options, file, err);
 }
 
-tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *given, tn_file **file, tn_error *err)
+tn_status tn_open_memory(const void *data, size_t size, const tn_open_options *given, tn_file **file,
+                         tn_error *err)
 {
     tn_open_options options = own_options(given);
     tn_source *source;

@@ -30,7 +30,8 @@ struct tn_file {
     tn_tensor *tensors;
     tn_part   *parts;           /* one an entry until the file is sealed */
     uint64_t  *at;              /* where each entry stands in the index, for messages */
-    tn_text   *records;         /* Tenon's own record of an entry (CBOR), or len 0; NULL while there is none */
+    tn_text   *records;         /* Tenon's own record of an entry (CBOR), or len 0; NULL while there is
+                                 * none */
     size_t     count, cap;
     tn_names   names;
     uint64_t   last_end;        /* of the data of the entries so far... */
@@ -40,7 +41,8 @@ struct tn_file {
     tn_kept_datatype datatype;
     const tn_meta *meta;
     size_t         nmeta;
-    const char    *left_out;    /* what the file says and no tensor of it can, for those who convert it; or NULL */
+    const char    *left_out;    /* what the file says and no tensor of it can, for those who convert it; or
+                                 * NULL */
     const tn_properties *properties;    /* of each tensor, or NULL: of none */
     const char    *left_out_property;   /* the first of them that most containers cannot hold, or NULL */
 
@@ -119,11 +121,12 @@ tn_status tn_file_add_decoded(tn_file *file, const void *data, size_t size, uint
 typedef struct tn_range { uint64_t offset, size; } tn_range;
 static inline tn_range tn_entry_range(const tn_storage *first)
 {
-    return first->sum_size ? (tn_range){ first->sum_offset, first->sum_size } : (tn_range){ first->offset, first->size };
+    return first->sum_size ? (tn_range){ first->sum_offset, first->sum_size }
+                           : (tn_range){ first->offset, first->size };
 }
 
-/* The end of work on a file that ended with `status`: if the file was cut meanwhile (see tn_file_intact()), that
- * is the status to tell, whatever else went wrong.  To be asked before results are given to anybody. */
+/* The end of work on a file that ended with `status`: if the file was cut meanwhile (see tn_file_intact()),
+ * that is the status to tell, whatever else went wrong.  To be asked before results are given to anybody. */
 tn_status tn_file_settle(const tn_file *file, tn_status status, tn_error *err);
 
 /* The same with the file's name before the text. */
@@ -137,6 +140,7 @@ typedef enum tn_tiling {
     TN_TILING_SHARED,           /* ranges are identical or apart: identical ones are tied */
     TN_TILING_EXACT             /* [begin, end) of each shard is covered exactly once */
 } tn_tiling;
-tn_status tn_file_check_ranges(tn_file *file, tn_tiling tiling, const uint64_t *begin, const uint64_t *end, tn_error *err);
+tn_status tn_file_check_ranges(tn_file *file, tn_tiling tiling, const uint64_t *begin, const uint64_t *end,
+                               tn_error *err);
 
 #endif

@@ -37,7 +37,8 @@ typedef struct tn_format {
     bool shares;                /* two entries may name one range of bytes */
     bool keeps_properties;      /* has a place for tn_properties */
     bool names_parts;           /* each part of a tensor is an entry with a name of its own */
-    tn_dtype index_type;        /* of sparse tensors, where they have 64 bits, signed or not; TN_UNKNOWN: any */
+    tn_dtype index_type;        /* of sparse tensors, where they have 64 bits, signed or not; TN_UNKNOWN:
+                                 * any */
     uint64_t min_align;         /* of each part's data... */
     uint64_t usual_align;       /* ...and where nobody asks for more; 0: the same */
 
@@ -54,7 +55,8 @@ typedef struct tn_format {
 
     /* Writes the index of `file` again with its present metadata into `sink`,
      * with the data copied in the kernel; *size is that of the new file. */
-    tn_status (*rewrite)(struct tn_file *file, struct tn_sink *sink, uint64_t *size, uint64_t *shared, tn_error *err);
+    tn_status (*rewrite)(struct tn_file *file, struct tn_sink *sink, uint64_t *size, uint64_t *shared,
+                         tn_error *err);
 } tn_format;
 
 extern const tn_format tn_format_ztensor, tn_format_safetensors, tn_format_raw, tn_format_btf;

@@ -48,10 +48,13 @@ static tn_status check_affine(const tn_tensor *t, tn_error *err)
         wrong = "its scales must be float32, one or as many as the dimension is long";
     else if (t->nparts > 2 && (t->parts[2].array.dtype != TN_INT32 || !is_scale_shape(t, &t->parts[2].array)))
         wrong = "its zero points must be int32, as many as scales";
-    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
+    return wrong
+               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong)
+               : TN_OK;
 }
 
-/* The dimension that is tiled, the second of two; the last one where all of the tensor shares a scale or there is none. */
+/* The dimension that is tiled, the second of two; the last one where all of the tensor shares a scale or
+ * there is none. */
 static int64_t tiled_dimension(const tn_tensor *t, const tn_datatype *d)
 {
     if (d->dims == 0)
@@ -68,12 +71,15 @@ static tn_status check_rotation(const tn_tensor *t, const tn_datatype *d, tn_err
     if (size == 0)
         return TN_OK;
     if (size < 4 || size > 128 || !tn_is_power_of_two(size))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a rotation is of 4 to 128 values, a power of two, but found %u",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: a rotation is of 4 to 128 values, a power of two, but found %u",
                        tn_quote_z(t->name).text, size);
     bool empty = tn_shape_count(t->rank, t->shape, &count) == TN_OK && count == 0;
     if (!empty && (dim < 0 || t->shape[dim] % size))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a rotation of %u values needs a dimension that is a multiple of "
-                       "it", tn_quote_z(t->name).text, size);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: a rotation of %u values needs a dimension that is a multiple of "
+                       "it",
+                       tn_quote_z(t->name).text, size);
     return TN_OK;
 }
 
@@ -87,17 +93,22 @@ static bool is_part(const tn_part *p, const tn_scaled_part *of, bool plain)
 static tn_status check_scaled_parts(const tn_tensor *t, const tn_scaled_shapes *shapes, tn_error *err)
 {
     if (t->nparts != shapes->count)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype has %u parts but found %u", tn_quote_z(t->name).text,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: its datatype has %u parts but found %u", tn_quote_z(t->name).text,
                        shapes->count, t->nparts);
     for (uint32_t i = 0; i < t->nparts; i++) {
         const tn_scaled_part *p = &shapes->parts[i];
         if (strcmp(t->parts[i].role, p->role) != 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: part %u of its datatype is \"%s\" but found %s",
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "tensor %s: part %u of its datatype is \"%s\" but found %s",
                            tn_quote_z(t->name).text, i, p->role, tn_quote_z(t->parts[i].role).text);
         bool plain = i == 0 && t->scaling->unpacked;
         if (!is_part(&t->parts[i], p, plain))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its part \"%s\" does not have the type %s and the shape that its "
-                           "datatype gives it", tn_quote_z(t->name).text, p->role, tn_dtype_get(plain ? p->plain_dtype : p->dtype)->name);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "tensor %s: its part \"%s\" does not have the type %s and the shape that its "
+                           "datatype gives it",
+                           tn_quote_z(t->name).text, p->role,
+                           tn_dtype_get(plain ? p->plain_dtype : p->dtype)->name);
     }
     return TN_OK;
 }
@@ -108,7 +119,8 @@ static tn_status check_datatype(const tn_tensor *t, const tn_datatype *d, tn_err
     tn_scaled_shapes shapes;
     tn_error why;
     if (tn_scaled_shapes_for(d, t->rank, t->shape, &shapes, &why))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s",
+                       tn_quote_z(t->name).text, why.text);
     if (t->scaling->store != TN_UNKNOWN && !t->scaling->unpacked)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its data is said to be numbers of "
                        "%s, and packed", tn_quote_z(t->name).text, tn_dtype_get(t->scaling->store)->name);
@@ -124,7 +136,8 @@ static tn_status read_and_check_datatype(const tn_tensor *t, tn_error *err)
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (status)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s", tn_quote_z(t->name).text, why.text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: its datatype %s",
+                       tn_quote_z(t->name).text, why.text);
     status = check_datatype(t, d, err);
     tn_datatype_free(d);
     return status;

@@ -60,7 +60,8 @@ static void choose_box(const tn_part *p, uint64_t first, uint64_t most, box *b)
     b->at = b->rank = 0;
     b->count = 1;
     for (uint32_t i = p->array.rank; i-- > 0;) {
-        uint64_t extent = (uint64_t)p->array.shape[i], index = first % extent, step = (uint64_t)p->storage.stride[i];
+        uint64_t extent = (uint64_t)p->array.shape[i], index = first % extent,
+                 step = (uint64_t)p->storage.stride[i];
         first /= extent;
         b->at += index * step;
         if (!whole)
@@ -92,7 +93,8 @@ static void copy_code(const gathering *w, uint64_t to, const uint8_t *from, uint
 }
 
 /* The elements along one axis; `from` is the file from byte `begin` of the part on. */
-static void copy_line(const gathering *w, const axis *a, uint64_t at, uint64_t to, const uint8_t *from, uint64_t begin)
+static void copy_line(const gathering *w, const axis *a, uint64_t at, uint64_t to, const uint8_t *from,
+                      uint64_t begin)
 {
     size_t size = w->bits / 8, n = (size_t)a->extent;
     if (w->bits % 8) {
@@ -101,7 +103,8 @@ static void copy_line(const gathering *w, const axis *a, uint64_t at, uint64_t t
     } else if (a->step == 1 && a->to == 1) {
         memcpy(w->out + to * size, from + (at * size - begin), n * size);
     } else {
-        tn_copy_apart(w->out + to * size, (size_t)a->to * size, from + (at * size - begin), (size_t)a->step * size, size, n);
+        tn_copy_apart(w->out + to * size, (size_t)a->to * size, from + (at * size - begin),
+                      (size_t)a->step * size, size, n);
     }
 }
 
@@ -138,9 +141,11 @@ static uint64_t span_of(const box *b)
 
 static tn_status copy_piece(const gathering *w, const box *piece, tn_error *err)
 {
-    uint64_t begin = tn_packed_byte(piece->at, w->bits), end = packed_end(piece->at + span_of(piece) - 1, w->bits);
+    uint64_t begin = tn_packed_byte(piece->at, w->bits),
+             end = packed_end(piece->at + span_of(piece) - 1, w->bits);
     const uint8_t *from;
-    tn_status status = tn_source_get(w->g->source, w->g->at + begin, (size_t)(end - begin), w->g->buffer, &from, err);
+    tn_status status =
+        tn_source_get(w->g->source, w->g->at + begin, (size_t)(end - begin), w->g->buffer, &from, err);
     if (status)
         return status;
     copy_lines(w, piece, from, begin);
@@ -204,7 +209,8 @@ static tn_status copy_box(const gathering *w, const box *b, tn_error *err)
     return status;
 }
 
-tn_status tn_gather_elements(const tn_gather *g, const tn_part *p, uint64_t first, uint64_t count, uint8_t *out, tn_error *err)
+tn_status tn_gather_elements(const tn_gather *g, const tn_part *p, uint64_t first, uint64_t count,
+                             uint8_t *out, tn_error *err)
 {
     gathering w = { g, tn_dtype_get(p->array.dtype)->bits, out };
     box b;

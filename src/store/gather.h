@@ -16,6 +16,7 @@ typedef struct tn_gather {
 
 /* `count` elements of a part that has strides, from number `first` on in
  * row-major order, into `out`, where the first begins on a byte. */
-tn_status tn_gather_elements(const tn_gather *g, const tn_part *part, uint64_t first, uint64_t count, uint8_t *out, tn_error *err);
+tn_status tn_gather_elements(const tn_gather *g, const tn_part *part, uint64_t first, uint64_t count,
+                             uint8_t *out, tn_error *err);
 
 #endif

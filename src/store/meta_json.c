@@ -26,7 +26,8 @@ static bool is_wrapped(const tn_meta *m, tn_arena *arena, tn_text *hex)
     tn_cbor c;
     tn_text key;
     tn_cbor_init(&c, m->cbor, m->text ? 0 : m->cbor_size, arena);
-    if (tn_cbor_peek(&c) != TN_CBOR_MAP || !tn_cbor_map(&c) || !tn_cbor_key(&c, &key) || !tn_text_is(key, WRAPPER))
+    if (tn_cbor_peek(&c) != TN_CBOR_MAP || !tn_cbor_map(&c) || !tn_cbor_key(&c, &key) ||
+        !tn_text_is(key, WRAPPER))
         return false;
     *hex = tn_cbor_text(&c);
     return !tn_cbor_key(&c, &key) && !c.status && is_hex(*hex);

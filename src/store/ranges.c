@@ -27,15 +27,17 @@ void tn_sort_by_place(void *items, size_t n, size_t item_size)
 
 static tn_status overlap(const tn_file *f, const tn_piece *a, const tn_piece *b, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, f->at[b->number], "tensor %s: its data at %llu overlaps that of %s, which ends at %llu",
+    return tn_fail(err, TN_ERR_CORRUPT, f->at[b->number],
+                   "tensor %s: its data at %llu overlaps that of %s, which ends at %llu",
                    tn_quote_z(f->tensors[b->number].name).text, (unsigned long long)b->begin,
                    tn_quote_z(f->tensors[a->number].name).text, (unsigned long long)a->end);
 }
 
 static tn_status hole(const char *name, uint64_t at, uint64_t from, uint64_t to, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, at, "the data section has a hole: expected data at %llu but found %s at %llu",
-                   (unsigned long long)from, name ? tn_quote_z(name).text : "its end", (unsigned long long)to);
+    return tn_fail(
+        err, TN_ERR_CORRUPT, at, "the data section has a hole: expected data at %llu but found %s at %llu",
+        (unsigned long long)from, name ? tn_quote_z(name).text : "its end", (unsigned long long)to);
 }
 
 /* In a set of files the message says which one. */
@@ -71,8 +73,8 @@ static void tie(tn_file *f, group *g, const tn_piece *r)
 }
 
 /* Ranges in order of place: `last` is the one before that has bytes. */
-static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *last, group *g,
-                            const tn_piece *r, tn_error *err)
+static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *last,
+                            group *g, const tn_piece *r, tn_error *err)
 {
     bool same_shard = last && last->shard == r->shard;
     uint64_t free_from = same_shard ? last->end : begin ? begin[r->shard] : 0;
@@ -98,8 +100,8 @@ static tn_piece piece_of(const tn_file *f, size_t i)
 }
 
 /* Walks the ranges in order of place; reached[shard] becomes where the data ends. */
-static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *sorted, uint64_t *reached,
-                           tn_error *err)
+static tn_status check_all(tn_file *f, tn_tiling tiling, const uint64_t *begin, const tn_piece *sorted,
+                           uint64_t *reached, tn_error *err)
 {
     tn_piece last = { 0 };
     group g = { 0 };
@@ -128,7 +130,8 @@ static tn_piece *sort_ranges(const tn_file *f)
     return sorted;
 }
 
-tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *begin, const uint64_t *end, tn_error *err)
+tn_status tn_file_check_ranges(tn_file *f, tn_tiling tiling, const uint64_t *begin, const uint64_t *end,
+                               tn_error *err)
 {
     if (tiling == TN_TILING_SHARED && !f->disordered)
         return TN_OK;           /* in order and apart: seen as the entries were added */

@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Raw bytes go straight where they are wanted. */
-static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n, tn_error *err)
+static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n,
+                          tn_error *err)
 {
     const tn_storage *s = &p->storage;
     tn_status status = tn_source_read(f->shards[s->shard].source, s->offset + from, buffer, n, err);
@@ -17,8 +18,10 @@ static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uin
     return status;
 }
 
-/* Bytes that are not a range of the file.  Compressed ones are decoded from the front; what lies before `from` is dropped. */
-static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n, tn_error *err)
+/* Bytes that are not a range of the file.  Compressed ones are decoded from the front; what lies before
+ * `from` is dropped. */
+static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n,
+                             tn_error *err)
 {
     tn_stream s = { 0 };
     bool anywhere = tn_part_splits(p) || p->storage.stride;
@@ -40,12 +43,14 @@ static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, 
     return status;
 }
 
-static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, void *buffer, size_t n, tn_error *err)
+static tn_status read_bytes(const tn_file *f, const tn_part *p, uint64_t from, void *buffer, size_t n,
+                            tn_error *err)
 {
     tn_status status = tn_part_readable(NULL, p, err);
     if (status)
         return status;
-    return tn_part_is_range(p) ? read_raw(f, p, from, buffer, n, err) : read_stream(f, p, from, buffer, n, err);
+    return tn_part_is_range(p) ? read_raw(f, p, from, buffer, n, err)
+                               : read_stream(f, p, from, buffer, n, err);
 }
 
 static tn_status wrong_size(uint64_t expected, size_t found, tn_error *err)
@@ -59,8 +64,8 @@ tn_status tn_part_read(const tn_file *f, const tn_part *p, void *buffer, size_t 
     return size == p->nbytes ? read_bytes(f, p, 0, buffer, size, err) : wrong_size(p->nbytes, size, err);
 }
 
-tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, uint64_t count, void *buffer, size_t size,
-                            tn_error *err)
+tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, uint64_t count, void *buffer,
+                            size_t size, tn_error *err)
 {
     const tn_array *a = &p->array;
     const tn_dtype_info *type = tn_dtype_get(a->dtype);
@@ -68,8 +73,9 @@ tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, 
     if (!type)
         return tn_part_readable(NULL, p, err);
     if (first > rows || count > rows - first)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected rows within %llu but found %llu from %llu",
-                       (unsigned long long)rows, (unsigned long long)count, (unsigned long long)first);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected rows within %llu but found %llu from %llu", (unsigned long long)rows,
+                       (unsigned long long)count, (unsigned long long)first);
     /* The whole part's bits fit: nbytes was checked when the file was opened. */
     if (a->rank == 0 || tn_shape_count(a->rank - 1, a->shape + 1, &row_bits))
         row_bits = a->rank == 0 ? 1 : 0;
@@ -78,8 +84,8 @@ tn_status tn_part_read_rows(const tn_file *f, const tn_part *p, uint64_t first, 
     uint64_t begin = first * row_bits, end = (first + count) * row_bits;
     bool at_end = first + count == rows;
     if (begin % 8 || (end % 8 && !at_end))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "rows of %llu bits do not begin and end on whole bytes",
-                       (unsigned long long)row_bits);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "rows of %llu bits do not begin and end on whole bytes", (unsigned long long)row_bits);
     uint64_t n = (end + 7) / 8 - begin / 8;
     return size == n ? read_bytes(f, p, begin / 8, buffer, size, err) : wrong_size(n, size, err);
 }

@@ -117,8 +117,8 @@ void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out)
 
 void tn_record_put(const tn_record *r, tn_buf *out)
 {
-    tn_cbor_put_map(out, 2u * r->has_array + (r->form != NULL) + (r->extents != NULL) + (r->fill != 0) + (r->layout != NULL) + (r->tied != NULL) +
-                         (r->nfile_meta > 0) + (r->nmeta > 0));
+    tn_cbor_put_map(out, 2u * r->has_array + (r->form != NULL) + (r->extents != NULL) + (r->fill != 0) +
+                             (r->layout != NULL) + (r->tied != NULL) + (r->nfile_meta > 0) + (r->nmeta > 0));
     if (r->has_array)
         put_array(out, r->type, r->dtype, r->rank, r->shape);
     if (r->form)
@@ -149,8 +149,8 @@ static bool is_edited(tn_text key)
     return tn_text_is(key, "file") || tn_text_is(key, "meta");
 }
 
-tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *file_meta, size_t n, tn_arena *arena,
-                               tn_buf *out, tn_error *err)
+tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *file_meta, size_t n,
+                               tn_arena *arena, tn_buf *out, tn_error *err)
 {
     tn_buf kept = { 0 };
     uint64_t count = n > 0;
@@ -253,7 +253,8 @@ static void take_range(tn_cbor *c, int64_t range[2])
 static void take_axis(tn_cbor *c, tn_scaling *s)
 {
     uint64_t axis = tn_cbor_u64(c);
-    s->axis = axis < TN_MAX_RANK ? (int32_t)axis : TN_MAX_RANK;     /* the form's check refuses what is too large */
+    /* the form's check refuses what is too large */
+    s->axis = axis < TN_MAX_RANK ? (int32_t)axis : TN_MAX_RANK;
 }
 
 static void take_rotation(tn_cbor *c, tn_rotation *rotation)
@@ -332,7 +333,9 @@ static void take_tensor(tn_cbor *c, tn_record *r)
     if (!c->status && (!r->form || !r->nroles || !shape || !r->tensor_type))
         tn_cbor_reject(c, TN_ERR_CORRUPT, "expected form, dtype, shape and parts");
     if (!c->status && r->entries && nentries != r->nroles - 1)
-        tn_cbor_reject(c, TN_ERR_CORRUPT, "expected %u entries, one for each part but the first, but found %u", r->nroles - 1, nentries);
+        tn_cbor_reject(c, TN_ERR_CORRUPT,
+                       "expected %u entries, one for each part but the first, but found %u", r->nroles - 1,
+                       nentries);
 }
 
 static void take_meta(tn_cbor *c, uint64_t at, const tn_meta **meta, size_t *n)
@@ -456,7 +459,8 @@ tn_status tn_meta_check_unique(const tn_meta *meta, size_t n, uint64_t at, tn_er
         if (other == TN_NAMES_NOMEM)
             status = tn_fail_nomem(err);
         else if (other != TN_NAMES_ADDED)
-            status = tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice", tn_quote_z(meta[i].key).text);
+            status = tn_fail(err, TN_ERR_CORRUPT, at, "metadata key %s is there twice",
+                             tn_quote_z(meta[i].key).text);
     }
     tn_names_free(&names);
     return status;
@@ -478,7 +482,8 @@ static bool next_meta(tn_cbor *c, tn_meta *m)
     return !c->status;
 }
 
-tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err)
+tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n,
+                            tn_error *err)
 {
     tn_meta *items = NULL, m;
     size_t count = 0, cap = 0;

@@ -65,22 +65,23 @@ void tn_record_put(const tn_record *record, tn_buf *out);
 
 /* Appends a copy of a record (which may be empty) that says this of the file's
  * metadata and nothing of the tensor's, if there is anything to say; after its key. */
-tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *file_meta, size_t n, tn_arena *arena,
-                               tn_buf *out, tn_error *err);
+tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *file_meta, size_t n,
+                               tn_arena *arena, tn_buf *out, tn_error *err);
 
 /* Reads a record; what it points to is in the arena.  Unknown keys are
  * ignored; a wrong type is TN_ERR_CORRUPT at byte `at`. */
 tn_status tn_record_parse(tn_text cbor, uint64_t at, tn_arena *arena, tn_record *record, tn_error *err);
 
-/* The datatype of the scaling that was kept last: others often have the same, and one with a table takes long to read.
- * Zero-initialise to begin. */
+/* The datatype of the scaling that was kept last: others often have the same, and one with a table takes long
+ * to read. Zero-initialise to begin. */
 typedef struct tn_kept_datatype {
     tn_datatype *datatype;      /* NULL: none, or it cannot be read; to be freed */
     const char  *text;          /* in the arena */
     tn_dtype     store;         /* of the scaling: it is read by */
 } tn_kept_datatype;
 
-/* A copy in the arena, its datatype as tn_datatype_text() spells it (one that cannot be read: as it is); NULL without memory. */
+/* A copy in the arena, its datatype as tn_datatype_text() spells it (one that cannot be read: as it is); NULL
+ * without memory. */
 const tn_scaling *tn_scaling_keep(tn_arena *arena, const tn_scaling *scaling, tn_kept_datatype *last);
 
 /* What the datatype of a scaling was read as when it was kept; NULL: it has none, or was not the last. */
@@ -99,7 +100,8 @@ tn_status tn_carrier_for(const tn_format *format, tn_dtype dtype, uint32_t rank,
 
 /* Metadata as a CBOR map and back: keys in order, no duplicates. */
 void tn_meta_put_map(const tn_meta *meta, size_t n, tn_buf *out);
-tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n, tn_error *err);
+tn_status tn_meta_parse_map(tn_text cbor, uint64_t at, tn_arena *arena, const tn_meta **meta, size_t *n,
+                            tn_error *err);
 
 /* The same as a JSON object, exactly (meta_json.c); offsets of errors mean nothing. */
 void tn_meta_put_json(tn_buf *out, const tn_meta *meta, size_t n);

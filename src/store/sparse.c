@@ -24,7 +24,8 @@ typedef struct numbers {
     uint64_t       taken;       /* of all */
 } numbers;
 
-static tn_status open_numbers(numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *err)
+static tn_status open_numbers(numbers *s, const tn_file *file, const tn_tensor *t, const tn_part *p,
+                              tn_error *err)
 {
     s->dtype = p->array.dtype;
     return tn_stream_open(&s->stream, file, t, p, 0, p->nbytes, TN_CHECKSUM_NONE, err);
@@ -58,7 +59,8 @@ static uint64_t place_of(const numbers *s)
 }
 
 /* The index is the number that was taken last. */
-static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entry, uint32_t dimension, uint64_t index, tn_error *err)
+static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entry, uint32_t dimension,
+                             uint64_t index, tn_error *err)
 {
     if (index < (uint64_t)t->shape[dimension])
         return TN_OK;
@@ -66,12 +68,14 @@ static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entr
                    tn_index_fault(s->dtype, entry, dimension, t->shape[dimension], index).text);
 }
 
-/* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the same. */
+/* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the
+ * same. */
 static void note_order(const tn_tensor *t, uint64_t entry, int order, tn_error *why)
 {
     if (order <= 0 && !why->text[0])
         tn_fail(why, TN_OK, TN_NO_OFFSET, "tensor %s: entry %llu %s entry %llu", tn_quote_z(t->name).text,
-                (unsigned long long)entry, order < 0 ? "is out of order: it sorts before" : "has the indices of",
+                (unsigned long long)entry,
+                order < 0 ? "is out of order: it sorts before" : "has the indices of",
                 (unsigned long long)entry - 1);
 }
 
@@ -121,13 +125,15 @@ static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
         if (status || !any)
             return status;
         if (!tn_row_pointer_is_right(&p))
-            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text, tn_row_pointer_fault(&p).text);
+            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text,
+                           tn_row_pointer_fault(&p).text);
     }
 }
 
 /* Goes on to the row that an entry of `entries` is in; *ends is where the row at hand ends.
  * TN_ERR_CORRUPT: there is none, as is said of the pointers themselves. */
-static tn_status find_row(numbers *pointers, uint64_t entry, uint64_t entries, uint64_t *ends, bool *begins, tn_error *err)
+static tn_status find_row(numbers *pointers, uint64_t entry, uint64_t entries, uint64_t *ends, bool *begins,
+                          tn_error *err)
 {
     *begins = false;
     while (*ends <= entry) {

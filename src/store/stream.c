@@ -16,7 +16,8 @@
 
 tn_checksum tn_part_checksum(const tn_part *p)
 {
-    return p->storage.columns || p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : p->storage.checksum;
+    return p->storage.columns || p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE
+                                                                            : p->storage.checksum;
 }
 
 bool tn_part_splits(const tn_part *p)
@@ -41,8 +42,8 @@ static prefix name_of(const tn_tensor *t)
 
 static tn_status not_known(const tn_tensor *t, const char *what, const char *name, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s%s %s is not known to this build", name_of(t).text, what,
-                   tn_quote_z(name ? name : "").text);
+    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s%s %s is not known to this build",
+                   name_of(t).text, what, tn_quote_z(name ? name : "").text);
 }
 
 tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
@@ -199,7 +200,8 @@ static tn_status gather_block(tn_stream *s, tn_error *err)
     if (bits % 8)
         memset(s->block, 0, n);
     const tn_source *whole = s->whole.source;
-    const tn_gather g = { whole ? whole : s->file->shards[p->storage.shard].source, whole ? 0 : p->storage.offset, s->in, TN_WINDOW };
+    const tn_gather g = { whole ? whole : s->file->shards[p->storage.shard].source,
+                          whole ? 0 : p->storage.offset, s->in, TN_WINDOW };
     status = tn_gather_elements(&g, p, first, want, s->block, err);
     if (!status && unit > 1)
         tn_swap_bytes(s->block, s->block, n, unit);
@@ -222,11 +224,13 @@ static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn
     return status;
 }
 
-/* Bytes from byte `at` of the part on, at most `most`: the rest of a row, or as many rows as a window spans. */
+/* Bytes from byte `at` of the part on, at most `most`: the rest of a row, or as many rows as a window
+ * spans. */
 static tn_status gather_rows(tn_stream *s, uint64_t at, size_t most, uint8_t *to, size_t *n, tn_error *err)
 {
     const tn_part *p = s->part;
-    uint64_t row = p->nbytes / (uint64_t)p->array.shape[0], inside = at % row, pitch = p->storage.pitch, rows = 1;
+    uint64_t row = p->nbytes / (uint64_t)p->array.shape[0], inside = at % row, pitch = p->storage.pitch,
+             rows = 1;
     size_t size = row - inside < most ? (size_t)(row - inside) : most;
     if (size == row) {
         rows += (TN_WINDOW - row) / pitch;
@@ -280,17 +284,21 @@ static uint64_t decoded_size(const tn_part *p)
 {
     uint64_t n = p->nbytes;
     if (p->storage.physical)
-        tn_shape_nbytes(p->array.dtype, p->array.rank, p->storage.physical, &n);    /* cannot fail: they were counted */
+        /* cannot fail: they were counted */
+        tn_shape_nbytes(p->array.dtype, p->array.rank, p->storage.physical, &n);
     return n;
 }
 
 static tn_status cut_off(const tn_stream *s, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected the end of the %s data within %llu bytes but it is cut off",
-                   name_of(s->tensor).text, is_deflated(s) ? "deflate" : "zstd", (unsigned long long)s->part->storage.size);
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset,
+                   "%sexpected the end of the %s data within %llu bytes but it is cut off",
+                   name_of(s->tensor).text, is_deflated(s) ? "deflate" : "zstd",
+                   (unsigned long long)s->part->storage.size);
 }
 
-/* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or raw. */
+/* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or
+ * raw. */
 static tn_status find_window(const tn_stream_wish *w, tn_error *err)
 {
     const tn_storage *storage = &w->part->storage;
@@ -300,7 +308,8 @@ static tn_status find_window(const tn_stream_wish *w, tn_error *err)
     if (storage->encoding != TN_ENCODING_ZSTD)
         return TN_OK;
     const tn_source *source = w->file->shards[storage->shard].source;
-    tn_status status = tn_zstd_largest_window(source, storage->offset, storage->size, content, &s->window, &why);
+    tn_status status =
+        tn_zstd_largest_window(source, storage->offset, storage->size, content, &s->window, &why);
     if (!status)
         status = tn_windows_check(s->window, &why);
     if (status)
@@ -323,7 +332,8 @@ tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *er
     if (!status && all) {
         status = tn_windows_take(all, &why);
         if (status)
-            tn_fail(err, status, wishes->part->storage.offset, "%s%s", name_of(wishes->tensor).text, why.text);
+            tn_fail(err, status, wishes->part->storage.offset, "%s%s", name_of(wishes->tensor).text,
+                    why.text);
     }
     for (size_t i = 0; i < n; i++) {
         tn_stream *s = wishes[i].stream;
@@ -369,8 +379,9 @@ static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_err
 {
     size_t used = 0;
     tn_error why;
-    tn_status status = is_deflated(s) ? tn_inflate_decode(s->inflate, s->pending, s->npending, &used, to, cap, made, &why)
-                                      : tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
+    tn_status status =
+        is_deflated(s) ? tn_inflate_decode(s->inflate, s->pending, s->npending, &used, to, cap, made, &why)
+                       : tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
     if (status)
         return tn_fail(err, status, s->part->storage.offset, "%s%s", name_of(s->tensor).text, why.text);
     if (used) {                 /* at the end there is nothing to point to */
@@ -407,8 +418,9 @@ static tn_status check_end(tn_stream *s, tn_error *err)
     tn_status status = decode_some(s, &extra, 1, &made, err);
     if (status || !made)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found more",
-                   name_of(s->tensor).text, (unsigned long long)decoded_size(s->part));
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset,
+                   "%sexpected %llu decoded bytes but found more", name_of(s->tensor).text,
+                   (unsigned long long)decoded_size(s->part));
 }
 
 /* Bytes of which `done` are decoded already. */
@@ -418,7 +430,8 @@ static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t do
     tn_status status = decode_some(s, to, n, &made, err);
     if (status || made == n)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset, "%sexpected %llu decoded bytes but found %llu", name_of(s->tensor).text,
+    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset,
+                   "%sexpected %llu decoded bytes but found %llu", name_of(s->tensor).text,
                    (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made));
 }
 
@@ -431,7 +444,8 @@ static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n,
         return check_end(s, err);
     tn_status status = need_buffer(&s->out, err);
     if (!status)
-        status = to_the_end ? decode_some(s, s->out, *n, n, err) : decode_exactly(s, s->out, *n, s->made, err);
+        status =
+            to_the_end ? decode_some(s, s->out, *n, n, err) : decode_exactly(s, s->out, *n, s->made, err);
     if (status)
         return status;
     if (is_deflated(s))
@@ -482,8 +496,8 @@ static tn_status open_compressed(tn_stream *s, tn_checksum kind, tn_error *err)
 
 /* ---- all ---- */
 
-tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
-                         uint64_t n, tn_checksum kind, tn_error *err)
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+                         uint64_t from, uint64_t n, tn_checksum kind, tn_error *err)
 {
     tn_status status = tn_part_readable(tensor, part, err);
     if (status)
@@ -505,8 +519,8 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
     return status;
 }
 
-tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_checksum kind,
-                                tn_error *err)
+tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor,
+                                const tn_part *part, tn_checksum kind, tn_error *err)
 {
     begin(s, file, part);
     s->tensor = tensor;
@@ -536,7 +550,8 @@ void tn_stream_change(tn_stream *s, const tn_change *change)
     s->elements = 0;
     if (change) {
         s->element = s->made * 8 / change->from_bits;
-        tn_shape_count(s->part->array.rank, s->part->array.shape, &s->elements);    /* cannot fail: its bytes were counted */
+        /* cannot fail: its bytes were counted */
+        tn_shape_count(s->part->array.rank, s->part->array.shape, &s->elements);
     }
 }
 
@@ -548,8 +563,8 @@ void tn_stream_swap(tn_stream *s, unsigned unit)
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
-    tn_status status = s->as_stored              ? (is_deflated(s) ? next_compressed : next_stored)(s, bytes, n, err)
-                       : s->columns              ? next_woven(s, bytes, n, err)
+    tn_status status = s->as_stored ? (is_deflated(s) ? next_compressed : next_stored)(s, bytes, n, err)
+                       : s->columns ? next_woven(s, bytes, n, err)
                        : s->part->storage.pitch  ? next_pitched(s, bytes, n, err)
                        : s->part->storage.stride ? next_strided(s, bytes, n, err)
                        : raw                     ? next_raw(s, bytes, n, err)
@@ -660,18 +675,21 @@ tn_status tn_digest_check(const tn_storage *s, const tn_digest *found, const cha
     tn_digest expected;
     tn_status status = tn_digest_parse(s->checksum_text, &expected, err);
     if (status)
-        return tn_fail(err, status, s->offset, "%sits checksum %s is not well formed", who, tn_quote_z(s->checksum_text).text);
+        return tn_fail(err, status, s->offset, "%sits checksum %s is not well formed", who,
+                       tn_quote_z(s->checksum_text).text);
     if (tn_digest_equal(&expected, found))
         return TN_OK;
     char text[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(found, text);
-    return tn_fail(err, TN_ERR_CHECKSUM, s->sum_size ? s->sum_offset : s->offset, "%sexpected checksum %s but found %s", who,
-                   tn_quote_z(s->checksum_text).text, text);
+    return tn_fail(err, TN_ERR_CHECKSUM, s->sum_size ? s->sum_offset : s->offset,
+                   "%sexpected checksum %s but found %s", who, tn_quote_z(s->checksum_text).text, text);
 }
 
 tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
 {
-    return tn_part_checksum(p) == TN_CHECKSUM_NONE ? TN_OK : tn_digest_check(&p->storage, found, name_of(t).text, err);
+    return tn_part_checksum(p) == TN_CHECKSUM_NONE
+               ? TN_OK
+               : tn_digest_check(&p->storage, found, name_of(t).text, err);
 }
 
 tn_status tn_stream_check(tn_stream *s, const tn_tensor *t, const tn_part *p, tn_error *err)

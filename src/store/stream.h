@@ -27,14 +27,16 @@
 typedef struct tn_change {
     /* `elements` of them from number `first` on, into `out`, which has room.
      * Both `in` and `out` begin on a byte with that element. */
-    tn_status (*apply)(const void *context, uint64_t first, const uint8_t *in, size_t elements, uint8_t *out, tn_error *err);
+    tn_status (*apply)(const void *context, uint64_t first, const uint8_t *in, size_t elements, uint8_t *out,
+                       tn_error *err);
     const void *context;
     unsigned    from_bits, to_bits;     /* of an element */
 } tn_change;
 
 /* Elements that are made of several parts: values of codes with scales, say.  Any thread. */
 typedef struct tn_maker {
-    /* `n` of them from number `first` on, into `out`, which begins on a byte with that element and has room. */
+    /* `n` of them from number `first` on, into `out`, which begins on a byte with that element and has
+     * room. */
     tn_status (*make)(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err);
     const void *context;
     unsigned    bits;               /* of an element */
@@ -47,8 +49,10 @@ typedef struct tn_stream {
     const tn_part *part;
     uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
     uint64_t  seen, nseen;          /* the last window that was a view, not yet checked */
-    uint64_t  made, made_end;       /* decoded bytes so far, and in all; TN_TO_THE_END: as many as there are */
-    tn_hash   hash;                 /* over stored bytes; of deflated data, over decoded ones in the order of the file */
+    uint64_t  made, made_end;       /* decoded bytes so far, and in all; TN_TO_THE_END: as many as there
+                                     * are */
+    tn_hash   hash;                 /* over stored bytes; of deflated data, over decoded ones in the order of
+                                     * the file */
     bool      hashed;               /* it went over them all before the first window */
     bool      as_stored;
     const tn_change *change;        /* or NULL */
@@ -58,13 +62,15 @@ typedef struct tn_stream {
     uint8_t  *changed;
     unsigned  swap;                 /* unit of bytes to reverse in windows, at last; 0: none */
     uint8_t  *swapped;
-    const tn_maker *maker;          /* or NULL: then `element` and `elements` are the next one to make and where to stop */
+    const tn_maker *maker;          /* or NULL: then `element` and `elements` are the next one to make and
+                                     * where to stop */
     tn_zstd  *zstd;
     const tn_part *reserved;        /* the part whose window was taken, or NULL */
     uint64_t  window, held;         /* the largest one of its frames; bytes of it that must be given back */
     tn_inflate *inflate;
     tn_scratch whole;               /* all of a deflated part whose elements lie apart */
-    uint8_t  *block;                /* of elements that lie apart, so many that those of a column are taken together */
+    uint8_t  *block;                /* of elements that lie apart, so many that those of a column are taken
+                                     * together */
     size_t    block_cap;
     uint64_t  block_from, block_size;   /* which bytes of the part are in it */
     tn_columns *columns;            /* of a matrix whose columns are stored apart */
@@ -105,13 +111,13 @@ tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *er
  * whose elements lie apart, or whose checksum is of more, only without a checksum.
  * Columns that are stored apart are held against their own checksums at the end:
  * TN_ERR_CHECKSUM.  May wait for a window, unless that was reserved. */
-tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, uint64_t from,
-                         uint64_t n, tn_checksum kind, tn_error *err);
+tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+                         uint64_t from, uint64_t n, tn_checksum kind, tn_error *err);
 
-/* Begins the bytes that the checksum of a part is of, whatever they mean: as they are stored, or decoded where they
- * are deflated, but in the order of the file. */
-tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_checksum kind,
-                                tn_error *err);
+/* Begins the bytes that the checksum of a part is of, whatever they mean: as they are stored, or decoded
+ * where they are deflated, but in the order of the file. */
+tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor,
+                                const tn_part *part, tn_checksum kind, tn_error *err);
 
 /* Begins elements [first, first + n) that `maker` makes; the bits that fill the last byte are 0. */
 void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, uint64_t n);
@@ -134,13 +140,15 @@ tn_status tn_stream_read(tn_stream *s, uint8_t *to, tn_error *err);
 tn_status tn_stream_digest(tn_stream *s, tn_digest *digest, tn_error *err);
 
 /* Gives the window back that the stream has, and the memory for it if that is large.  Every piece of work
- * that a pool hands out ends so, for better or worse: others may be waiting.  The stream can be opened again. */
+ * that a pool hands out ends so, for better or worse: others may be waiting.  The stream can be opened
+ * again. */
 void tn_stream_close(tn_stream *s);
 
 void tn_stream_free(tn_stream *s);
 
 /* TN_ERR_CHECKSUM when `found` is not what the part's checksum text says, if it has one. */
-tn_status tn_part_compare_digest(const tn_tensor *tensor, const tn_part *part, const tn_digest *found, tn_error *err);
+tn_status tn_part_compare_digest(const tn_tensor *tensor, const tn_part *part, const tn_digest *found,
+                                 tn_error *err);
 
 /* After the last window of a part whose checksum was computed: the same. */
 tn_status tn_stream_check(tn_stream *s, const tn_tensor *tensor, const tn_part *part, tn_error *err);

@@ -14,7 +14,8 @@
 #include <string.h>
 
 /* Every container is written little-endian, straight from memory. */
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "writing on a big-endian machine needs swapping here");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "writing on a big-endian machine needs swapping here");
 
 static const char *entry_name(const void *owner, size_t i)
 {
@@ -24,7 +25,9 @@ static const char *entry_name(const void *owner, size_t i)
 /* A writer that has failed once stays failed: what is in its files is not known any more. */
 static tn_status still_good(const tn_writer *w, tn_error *err)
 {
-    return w->failed ? tn_fail(err, w->failed, TN_NO_OFFSET, "an earlier call failed: %s", tn_status_text(w->failed)) : TN_OK;
+    return w->failed ? tn_fail(err, w->failed, TN_NO_OFFSET, "an earlier call failed: %s",
+                               tn_status_text(w->failed))
+                     : TN_OK;
 }
 
 static tn_status settle(tn_writer *w, tn_status status)
@@ -42,23 +45,30 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     const tn_format_info *info = &w->format->info;
     if (!info->writes)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot be written", info->name);
-    if ((o->encoding != TN_ENCODING_RAW && o->encoding != TN_ENCODING_ZSTD) || o->checksum > TN_CHECKSUM_SHA256)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "an encoding or checksum that this build cannot make");
+    if ((o->encoding != TN_ENCODING_RAW && o->encoding != TN_ENCODING_ZSTD) ||
+        o->checksum > TN_CHECKSUM_SHA256)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "an encoding or checksum that this build cannot make");
     if (o->encoding != TN_ENCODING_RAW && !info->compresses)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold compressed data (--compress none)", info->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold compressed data (--compress none)",
+                       info->name);
     if (o->checksum != TN_CHECKSUM_NONE && !info->checksums)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold checksums (--checksum none)", info->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold checksums (--checksum none)",
+                       info->name);
     if ((o->shard_size || o->filler) && !info->shards)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has neither shards nor fillers", info->name);
     if (o->ocp_names && !w->format->names_parts)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has no names for the parts of a tensor (--ocp-names)", info->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "%s has no names for the parts of a tensor (--ocp-names)", info->name);
     if (!tn_zstd_level_ok(o->level))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zstd level from %d to %d but found %d",
                        tn_zstd_level_min(), tn_zstd_level_max(), o->level);
     o->align = o->align ? o->align : w->format->usual_align ? w->format->usual_align : w->format->min_align;
     if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an alignment that is a power of two from %llu to 2^30 "
-                       "but found %llu", (unsigned long long)w->format->min_align, (unsigned long long)o->align);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected an alignment that is a power of two from %llu to 2^30 "
+                       "but found %llu",
+                       (unsigned long long)w->format->min_align, (unsigned long long)o->align);
     return tn_writer_take_format_options(w, err);
 }
 
@@ -74,7 +84,8 @@ static tn_status choose_format(tn_writer *w, tn_error *err)
     return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "its suffix names no container: say which with --to");
 }
 
-tn_status tn_writer_new(const char *path, const tn_create_options *given, bool dry_run, tn_writer **writer, tn_error *err)
+tn_status tn_writer_new(const char *path, const tn_create_options *given, bool dry_run, tn_writer **writer,
+                        tn_error *err)
 {
     tn_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -120,15 +131,19 @@ static tn_status check_cbor(tn_writer *w, const tn_meta *meta, tn_error *err)
     tn_buf_free(&nested);
     if (nomem)
         return tn_fail_nomem(err);
-    return c.status ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s: expected text or one CBOR item: %s",
-                              tn_quote_z(meta->key).text, c.why) : TN_OK;
+    return c.status
+               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                         "metadata %s: expected text or one CBOR item: %s", tn_quote_z(meta->key).text, c.why)
+               : TN_OK;
 }
 
 static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_error *err)
 {
     size_t n = strlen(from->key);
-    if (tn_utf8_valid(from->key, n) != n || (from->text && tn_utf8_valid(from->text, strlen(from->text)) != strlen(from->text)))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8", tn_quote_z(from->key).text);
+    if (tn_utf8_valid(from->key, n) != n ||
+        (from->text && tn_utf8_valid(from->text, strlen(from->text)) != strlen(from->text)))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "metadata %s is not UTF-8",
+                       tn_quote_z(from->key).text);
     tn_status status = from->text ? TN_OK : check_cbor(w, from, err);
     if (status)
         return status;
@@ -142,7 +157,8 @@ static tn_status copy_meta(tn_writer *w, const tn_meta *from, tn_meta *to, tn_er
 static tn_status still_declaring(const tn_writer *w, tn_error *err)
 {
     if (w->planned && !w->failed)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensors and metadata are added before any data is written");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensors and metadata are added before any data is written");
     return still_good(w, err);
 }
 
@@ -194,7 +210,8 @@ typedef struct roles_and_names {
 } roles_and_names;
 
 /* Says what the tensor is, beside its first part. */
-static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, roles_and_names *names, tn_error *err)
+static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, roles_and_names *names,
+                               tn_error *err)
 {
     bool own_names = false;
     for (uint32_t k = 0; k < t->nparts; k++) {
@@ -215,7 +232,8 @@ static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, r
     return TN_OK;
 }
 
-static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bool same, tn_text *out, tn_error *err)
+static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bool same, tn_text *out,
+                             tn_error *err)
 {
     const tn_array *a = &t->parts[part].array;
     roles_and_names names;
@@ -246,13 +264,16 @@ static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bo
     return out->ptr ? TN_OK : tn_fail_nomem(err);
 }
 
-static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *e, size_t *tied, tn_error *err)
+static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *e, size_t *tied,
+                          tn_error *err)
 {
     size_t k = tn_names_find(&w->names, w, entry_name, t->tied);
-    if (k >= w->count || w->entries[k].nbytes != e->nbytes || w->entries[k].dtype != e->dtype || t->nparts != 1 ||
-        w->entries[k].encoding != e->encoding || w->entries[k].checksum != e->checksum)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s cannot be tied to %s: expected an earlier one of the same "
-                       "type and size", tn_quote_z(t->name).text, tn_quote_z(t->tied).text);
+    if (k >= w->count || w->entries[k].nbytes != e->nbytes || w->entries[k].dtype != e->dtype ||
+        t->nparts != 1 || w->entries[k].encoding != e->encoding || w->entries[k].checksum != e->checksum)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s cannot be tied to %s: expected an earlier one of the same "
+                       "type and size",
+                       tn_quote_z(t->name).text, tn_quote_z(t->tied).text);
     *tied = w->entries[k].tied != SIZE_MAX ? w->entries[k].tied : k;
     return TN_OK;
 }
@@ -262,25 +283,28 @@ static tn_status check_padding(const tn_tensor *t, const tn_part *p, tn_encoding
 {
     const int64_t *physical = p->storage.physical;
     if (physical && encoding != TN_ENCODING_RAW)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: a tensor with padding cannot be compressed "
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: a tensor with padding cannot be compressed "
                        "(rows of codes narrower than a byte have some too)",
                        tn_quote_z(t->name).text);
     for (uint32_t i = 0; physical && i < p->array.rank; i++)
         if (physical[i] < p->array.shape[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected at least %lld elements with padding along "
-                           "dimension %u but found %lld", tn_quote_z(t->name).text, (long long)p->array.shape[i], i,
-                           (long long)physical[i]);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "tensor %s: expected at least %lld elements with padding along "
+                           "dimension %u but found %lld",
+                           tn_quote_z(t->name).text, (long long)p->array.shape[i], i, (long long)physical[i]);
     return TN_OK;
 }
 
-static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, tn_out_entry *e, tn_error *err)
+static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, tn_out_entry *e,
+                               tn_error *err)
 {
     const tn_part *p = &t->parts[part];
     tn_carrier carrier;
     uint64_t nbytes;
     if (!tn_dtype_get(p->array.dtype) || p->array.stride)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: expected dense elements of a known type",
-                       tn_quote_z(t->name).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: expected dense elements of a known type", tn_quote_z(t->name).text);
     tn_status status = check_padding(t, p, e->encoding, err);
     if (status)
         return status;
@@ -288,7 +312,8 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     if (!status)
         status = tn_shape_nbytes(p->array.dtype, p->array.rank, stored_shape(p), &nbytes);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no size", tn_quote_z(t->name).text);
+        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no size",
+                       tn_quote_z(t->name).text);
     e->name = name_of_part(w, t, part);
     e->dtype = carrier.dtype;
     e->rank = carrier.rank;
@@ -315,8 +340,10 @@ static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, t
     tn_part *parts = tn_arena_zalloc(&w->arena, t->nparts, sizeof *parts);
     if (!copy || !parts)
         return tn_fail_nomem(err);
-    *copy = (tn_tensor){ .name = e->name, .form = tn_arena_text(&w->arena, t->form, strlen(t->form)), .dtype = t->dtype,
-                         .rank = t->rank, .shape = copy_shape(w, t->rank, t->shape), .parts = parts, .nparts = t->nparts };
+    *copy = (tn_tensor){ .name = e->name, .form = tn_arena_text(&w->arena, t->form, strlen(t->form)),
+                         .dtype = t->dtype,
+                         .rank = t->rank, .shape = copy_shape(w, t->rank, t->shape), .parts = parts,
+                         .nparts = t->nparts };
     bool good = copy->form && (copy->shape || !t->rank);
     if (t->layout)
         good = good && (copy->layout = tn_arena_text(&w->arena, t->layout, strlen(t->layout)));
@@ -324,10 +351,12 @@ static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, t
     for (uint32_t k = 0; k < t->nparts && good; k++) {
         const tn_part *p = &t->parts[k];
         parts[k].role = tn_arena_text(&w->arena, p->role, strlen(p->role));
-        parts[k].array = (tn_array){ p->array.dtype, p->array.rank, copy_shape(w, p->array.rank, p->array.shape), NULL };
+        parts[k].array = (tn_array){ p->array.dtype, p->array.rank,
+                                     copy_shape(w, p->array.rank, p->array.shape), NULL };
         parts[k].storage.physical = copy_shape(w, p->array.rank, p->storage.physical);
         parts[k].storage.fill = p->storage.fill;
-        good = parts[k].role && (parts[k].array.shape || !p->array.rank) && !parts[k].storage.physical == !p->storage.physical;
+        good = parts[k].role && (parts[k].array.shape || !p->array.rank) &&
+               !parts[k].storage.physical == !p->storage.physical;
     }
     e->whole = copy;
     return good ? TN_OK : tn_fail_nomem(err);
@@ -344,7 +373,8 @@ static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
     if (other != TN_NAMES_ADDED)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "two tensors (or parts) would be called %s", tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "two tensors (or parts) would be called %s",
+                       tn_quote_z(e->name).text);
     w->count++;
     return TN_OK;
 }
@@ -367,10 +397,11 @@ static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *
     if (status)
         return status;
     if (tn_utf8_valid(t->name, n) != n)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor name %s is not UTF-8", tn_quote_z(t->name).text);
-    if (t->dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: its type is not known to this build",
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor name %s is not UTF-8",
                        tn_quote_z(t->name).text);
+    if (t->dtype == TN_UNKNOWN)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: its type is not known to this build", tn_quote_z(t->name).text);
     if (t->layout && tn_layout_check_shape(t->layout, t->rank, t->shape, err))
         return TN_ERR_ARGUMENT;
     if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
@@ -389,7 +420,8 @@ static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as 
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < t->nparts && !status; k++) {
         tn_out_entry e = {
-            .tensor = (uint32_t)w->ntensors, .tied = SIZE_MAX, .encoding = how[k].encoding, .checksum = how[k].checksum,
+            .tensor = (uint32_t)w->ntensors, .tied = SIZE_MAX, .encoding = how[k].encoding,
+            .checksum = how[k].checksum,
             .offset = TN_UNPLACED,
         };
         status = describe_part(w, t, k, &e, err);
@@ -467,7 +499,8 @@ tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_
     tn_out_file *f = tn_writer_next_file(w);
     if (!f || !(f->path = tn_arena_text(&w->arena, path, strlen(path))))
         return tn_fail_nomem(err);
-    tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err) : tn_sink_open(path, w->options.replace, &f->sink, err);
+    tn_status status = w->fd >= 0 ? tn_sink_open_fd(w->fd, &f->sink, err)
+                                  : tn_sink_open(path, w->options.replace, &f->sink, err);
     if (status)
         return status;
     status = check_beside(w, f, err);
@@ -494,7 +527,8 @@ tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_e
     return TN_OK;
 }
 
-tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err)
+tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n,
+                        tn_error *err)
 {
     if (w->files[file].memory && n)
         memcpy(w->files[file].memory + offset, data, n);
@@ -522,7 +556,8 @@ tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *e
     e->size = size;
     if (e->offset != TN_UNPLACED)
         return TN_OK;
-    if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) || f->end > INT64_MAX)
+    if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) ||
+        f->end > INT64_MAX)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes");
     return TN_OK;
 }
@@ -608,7 +643,8 @@ static tn_status compress_whole(tn_writer *w, tn_error *err)
         free(out);
         return tn_fail_nomem(err);
     }
-    tn_status status = tn_zstd_compress(w->zstd, w->options.level, w->whole.data, w->whole.size, out, cap, &size, err);
+    tn_status status =
+        tn_zstd_compress(w->zstd, w->options.level, w->whole.data, w->whole.size, out, cap, &size, err);
     if (!status)
         status = append_stored(w, out, size, err);
     free(out);
@@ -651,20 +687,23 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     return status || w->written < e->nbytes ? status : end_part(w, err);
 }
 
-static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
+static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n,
+                            tn_error *err)
 {
     tn_status status = tn_writer_plan(w, err);
     if (status)
         return status;
     size_t entry = tensor < w->ntensors ? w->first_entry[tensor] + part : w->count;
     if (entry >= w->count || w->entries[entry].tensor != tensor || w->entries[entry].part != part)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no part %zu of tensor %zu", part, tensor);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no part %zu of tensor %zu", part,
+                       tensor);
     const tn_out_entry *e = &w->entries[entry];
     if (w->current != SIZE_MAX && w->current != entry)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s is begun before %s is complete",
                        tn_quote_z(e->name).text, tn_quote_z(w->entries[w->current].name).text);
     if (e->data || e->tied != SIZE_MAX || (e->done && n))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s has its data already", tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s has its data already",
+                       tn_quote_z(e->name).text);
     return e->done ? TN_OK : append_part(w, entry, data, n, err);
 }
 
@@ -689,7 +728,8 @@ static tn_status copy_written(tn_writer *w, const tn_out_entry *from, const tn_o
     tn_sink_release(sink);
     if (status)
         return status;
-    status = tn_sink_copy_range(w->files[to->file].sink, to->offset, written, from->offset, from->size, &shared, err);
+    status = tn_sink_copy_range(w->files[to->file].sink, to->offset, written, from->offset, from->size,
+                                &shared, err);
     tn_source_close(written);
     return status;
 }

@@ -28,8 +28,8 @@ typedef struct tn_out_entry {
     uint32_t       tensor, part;
     const tn_properties *properties;    /* of the tensor, or NULL; first part only,
         borrowed until the writer is done */
-    const tn_tensor *whole;     /* what was declared, for formats that do not name each part: first part only; its
-        metadata, ties and data are not there */
+    const tn_tensor *whole;     /* what was declared, for formats that do not name each part: first part only;
+                                 * its metadata, ties and data are not there */
     uint64_t       nbytes;      /* decoded */
     unsigned       swap;        /* raw data: unit of bytes to store in reverse, set by plan(); 0: none */
     const void    *data;        /* written by finish; NULL: streamed */
@@ -95,15 +95,19 @@ struct tn_writer {
 
 /* For formats, as is store/publish.h. */
 tn_out_file *tn_writer_next_file(tn_writer *w);     /* zeroed, not counted as yet; NULL: no memory */
-tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);  /* opens its sink unless dry */
-tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);   /* zeroed; never appears anywhere */
-tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n, tn_error *err);
+/* opens its sink unless dry */
+tn_status tn_writer_add_file(tn_writer *w, const char *path, uint32_t *file, tn_error *err);
+/* zeroed; never appears anywhere */
+tn_status tn_writer_add_memory(tn_writer *w, uint64_t size, uint32_t *file, tn_error *err);
+tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void *data, size_t n,
+                        tn_error *err);
 
 /* Checks the options of the format's own and keeps what they choose. */
 tn_status tn_writer_take_format_options(tn_writer *w, tn_error *err);
 
 /* For the pipeline.  tn_create() without touching the disk when dry_run. */
-tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w, tn_error *err);
+tn_status tn_writer_new(const char *path, const tn_create_options *options, bool dry_run, tn_writer **w,
+                        tn_error *err);
 
 /* tn_writer_add() with a way of storing for each part. */
 typedef struct tn_stored_as {

@@ -50,14 +50,16 @@ tn_status tn_array_nbytes(const tn_array *array, uint64_t *nbytes)
     return tn_shape_nbytes(array->dtype, array->rank, array->shape, nbytes);
 }
 
-tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, const int64_t *stride, uint64_t *nbytes)
+tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, const int64_t *stride,
+                            uint64_t *nbytes)
 {
     uint64_t count = 0, last = 0, step;
     tn_status status = tn_shape_count(rank, shape, &count);
     for (uint32_t i = 0; i < rank && !status; i++) {
         if (stride[i] < 0)
             status = TN_ERR_ARGUMENT;
-        else if (count && (!tn_mul_u64((uint64_t)shape[i] - 1, (uint64_t)stride[i], &step) || !tn_add_u64(last, step, &last)))
+        else if (count && (!tn_mul_u64((uint64_t)shape[i] - 1, (uint64_t)stride[i], &step) ||
+                           !tn_add_u64(last, step, &last)))
             status = TN_ERR_LIMIT;
     }
     int64_t span = count && last < INT64_MAX ? (int64_t)last + 1 : 0;
@@ -75,16 +77,18 @@ tn_status tn_array_check(const tn_array *array, const char *which, uint64_t *cou
     if (status == TN_ERR_LIMIT)
         return tn_fail(err, status, TN_NO_OFFSET, "the %s has more bytes than fit 63 bits", which);
     if (status != TN_OK)
-        return tn_fail(err, status, TN_NO_OFFSET, "the %s has an unknown type, a negative extent or a rank above %d",
-                       which, TN_MAX_RANK);
+        return tn_fail(err, status, TN_NO_OFFSET,
+                       "the %s has an unknown type, a negative extent or a rank above %d", which,
+                       TN_MAX_RANK);
     return TN_OK;
 }
 
 tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err)
 {
     if (dst->rank != src->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the destination has rank %" PRIu32 " but the source has %"
-                       PRIu32, dst->rank, src->rank);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "the destination has rank %" PRIu32 " but the source has %" PRIu32, dst->rank,
+                       src->rank);
     return TN_OK;
 }
 
@@ -93,8 +97,10 @@ tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_err
     tn_status status = tn_array_check_ranks(dst, src, err);
     for (uint32_t i = 0; i < dst->rank && status == TN_OK; i++)
         if (dst->shape[i] != src->shape[i])
-            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dimension %" PRIu32 " has %" PRId64
-                             " elements in the destination but %" PRId64 " in the source", i, dst->shape[i], src->shape[i]);
+            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                             "dimension %" PRIu32 " has %" PRId64 " elements in the destination but %" PRId64
+                             " in the source",
+                             i, dst->shape[i], src->shape[i]);
     return status;
 }
 

@@ -13,7 +13,8 @@ tn_status tn_shape_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, u
 /* Bytes from the beginning of the first element to the end of the last one
  * whose index is within the shape; strides in elements, not negative.
  * TN_ERR_ARGUMENT: a negative one.  TN_ERR_LIMIT: does not fit int64_t. */
-tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, const int64_t *stride, uint64_t *nbytes);
+tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape, const int64_t *stride,
+                            uint64_t *nbytes);
 
 /* For functions that are given two arrays: TN_ERR_ARGUMENT or TN_ERR_LIMIT with
  * what is wrong with one (`which`: "source"), its number of elements otherwise;

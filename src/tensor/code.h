@@ -31,7 +31,10 @@ static inline uint64_t tn_packed_byte(uint64_t i, unsigned bits) { return i / 8 
 static inline unsigned tn_packed_bit(uint64_t i, unsigned bits)  { return (unsigned)(i % 8) * bits % 8; }
 
 /* Bytes of n elements of any width that begin on a byte. */
-static inline uint64_t tn_packed_bytes(uint64_t n, unsigned bits) { return n / 8 * bits + (n % 8 * bits + 7) / 8; }
+static inline uint64_t tn_packed_bytes(uint64_t n, unsigned bits)
+{
+    return n / 8 * bits + (n % 8 * bits + 7) / 8;
+}
 
 static inline uint64_t tn_packed_get(const uint8_t *data, uint64_t i, unsigned bits)
 {
@@ -77,7 +80,8 @@ static inline uint64_t tn_code_get(const void *data, uint64_t i, unsigned bits)
     }
 }
 
-/* Index `i` of a sparse tensor: an int32, uint32, int64 or uint64.  Negative ones become too large for any shape. */
+/* Index `i` of a sparse tensor: an int32, uint32, int64 or uint64.  Negative ones become too large for any
+ * shape. */
 static inline uint64_t tn_index_get(tn_dtype dtype, const void *data, uint64_t i)
 {
     uint64_t code = tn_code_get(data, i, dtype == TN_INT32 || dtype == TN_UINT32 ? 32 : 64);

@@ -17,7 +17,8 @@ double tn_decimal_read(tn_decimal d)
     static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
     char text[48];
-    if (d.digits <= UINT64_C(1) << 53 && d.exponent >= -22 && d.exponent <= 22)     /* two exact doubles: one rounding */
+    /* two exact doubles: one rounding */
+    if (d.digits <= UINT64_C(1) << 53 && d.exponent >= -22 && d.exponent <= 22)
         return d.exponent < 0 ? (double)d.digits / tens[-d.exponent] : (double)d.digits * tens[d.exponent];
     spell(text, d);
     return strtod(text, NULL);
@@ -58,7 +59,8 @@ static tn_decimal to_decimal(double x, int count)
     return d;
 }
 
-/* The first `count` of the `most` digits of x, correctly rounded: where what is cut off looks like a half, only x itself can say. */
+/* The first `count` of the `most` digits of x, correctly rounded: where what is cut off looks like a half,
+ * only x itself can say. */
 static tn_decimal first_digits(tn_decimal all, int most, int count, double x)
 {
     uint64_t unit = 1;
@@ -126,7 +128,8 @@ static int surely_different(const tn_dtype_info *type, double x)
 
 tn_decimal tn_decimal_shortest(const tn_dtype_info *type, double x)
 {
-    int most = type->mantissa_bits > 23 ? 17 : 9, count = surely_different(type, x);    /* `most` are always enough */
+    /* `most` are always enough */
+    int most = type->mantissa_bits > 23 ? 17 : 9, count = surely_different(type, x);
     tn_decimal all = to_decimal(x, most), d = all;
     for (bool found = false; !found && count <= most; count++) {
         d = first_digits(all, most, count, x);

@@ -11,7 +11,8 @@ static tn_status check_dense(const tn_tensor *t, tn_error *err)
     if (a->dtype != t->dtype || a->rank != t->rank ||
         (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: a dense tensor's data must have its type and shape", tn_quote_z(t->name).text);
+                       "tensor %s: a dense tensor's data must have its type and shape",
+                       tn_quote_z(t->name).text);
     return TN_OK;
 }
 
@@ -38,16 +39,20 @@ static tn_status check_coo(const tn_tensor *t, tn_error *err)
         wrong = "its values must be a vector of its type";
     else if (!is_index_type(indices->dtype))
         wrong = "its indices must be int32, int64, uint32 or uint64";
-    else if (indices->rank != 2 || indices->shape[0] != values->shape[0] || indices->shape[1] != (int64_t)t->rank)
+    else if (indices->rank != 2 || indices->shape[0] != values->shape[0] ||
+             indices->shape[1] != (int64_t)t->rank)
         wrong = "its indices must be one row for each value, as long as it has dimensions";
-    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
+    return wrong
+               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong)
+               : TN_OK;
 }
 
 /* All dimensions but the last. */
 static bool is_row_count(const tn_tensor *t, int64_t pointers)
 {
     int64_t rows;
-    return !__builtin_mul_overflow(t->shape[0], t->rank == 3 ? t->shape[1] : 1, &rows) && pointers > 0 && pointers - 1 == rows;
+    return !__builtin_mul_overflow(t->shape[0], t->rank == 3 ? t->shape[1] : 1, &rows) && pointers > 0 &&
+           pointers - 1 == rows;
 }
 
 /* Values [n], for each an index along the last dimension [n], and pointers [rows + 1]. */
@@ -67,7 +72,9 @@ static tn_status check_csr(const tn_tensor *t, tn_error *err)
         wrong = "its indices must be one for each value";
     else if (indptr->rank != 1 || !is_row_count(t, indptr->shape[0]))
         wrong = "its row pointers must be one more than it has rows";
-    return wrong ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong) : TN_OK;
+    return wrong
+               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong)
+               : TN_OK;
 }
 
 static const tn_form forms[] = {
@@ -115,16 +122,18 @@ static tn_status check_roles(const tn_form *form, const tn_tensor *t, tn_error *
 {
     uint32_t n = role_count(form), k = 0;
     if (t->nparts < form->required || t->nparts > n)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has %u parts but %u were given",
-                       tn_quote_z(t->name).text, form->name, n, t->nparts);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: form \"%s\" has %u parts but %u were given", tn_quote_z(t->name).text,
+                       form->name, n, t->nparts);
     for (uint32_t i = 0; i < t->nparts; i++, k++) {
         uint32_t expected = k;
         while (k < n && strcmp(t->parts[i].role, form->roles[k]) != 0)
             k++;
         if (k == n || (i < form->required && k != i))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: part %u of form \"%s\" is \"%s\" but found %s",
-                           tn_quote_z(t->name).text, i, form->name, form->roles[expected < n ? expected : n - 1],
-                           tn_quote_z(t->parts[i].role).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "tensor %s: part %u of form \"%s\" is \"%s\" but found %s",
+                           tn_quote_z(t->name).text, i, form->name,
+                           form->roles[expected < n ? expected : n - 1], tn_quote_z(t->parts[i].role).text);
     }
     return TN_OK;
 }

@@ -12,7 +12,8 @@
 typedef struct tn_form {
     const char *name;
     const char *roles[TN_MAX_PARTS];    /* in order, the first stored under the tensor's own name */
-    uint32_t    required;               /* so many of them, the first ones; each of the others may be absent */
+    uint32_t    required;               /* so many of them, the first ones; each of the others may be
+                                         * absent */
     /* The parts are there and of the right roles; do they fit the tensor?  NULL: store/forms.c knows. */
     tn_status (*check)(const tn_tensor *tensor, tn_error *err);
 } tn_form;
@@ -23,7 +24,8 @@ const tn_form *tn_form_find(const char *name);
 /* It stores some elements and where they are: "coo", "csr". */
 bool tn_form_is_sparse(const char *name);
 
-/* Its values are codes of a datatype.  What a form of a later version has may look like that: nothing was checked then. */
+/* Its values are codes of a datatype.  What a form of a later version has may look like that: nothing was
+ * checked then. */
 bool tn_form_has_datatype(const tn_tensor *tensor);
 
 /* Its values are codes with scales. */

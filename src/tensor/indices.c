@@ -9,15 +9,16 @@ static meant show(tn_dtype dtype, uint64_t n)
 {
     meant shown;
     bool negative = n > INT64_MAX && (dtype == TN_INT32 || dtype == TN_INT64);
-    snprintf(shown.text, sizeof shown.text, "%s%llu", negative ? "-" : "", (unsigned long long)(negative ? -n : n));
+    snprintf(shown.text, sizeof shown.text, "%s%llu", negative ? "-" : "",
+             (unsigned long long)(negative ? -n : n));
     return shown;
 }
 
 tn_fault tn_index_fault(tn_dtype dtype, uint64_t entry, uint32_t dimension, int64_t extent, uint64_t found)
 {
     tn_fault f;
-    snprintf(f.text, sizeof f.text, "entry %llu: expected an index below %lld in dimension %u but found %s", (unsigned long long)entry,
-             (long long)extent, dimension, show(dtype, found).text);
+    snprintf(f.text, sizeof f.text, "entry %llu: expected an index below %lld in dimension %u but found %s",
+             (unsigned long long)entry, (long long)extent, dimension, show(dtype, found).text);
     return f;
 }
 
@@ -26,11 +27,12 @@ tn_fault tn_row_pointer_fault(const tn_row_pointer *p)
     tn_fault f;
     char expected[60] = "0";
     if (p->i && p->found < p->before)
-        snprintf(expected, sizeof expected, "at least %llu, as the one before it,", (unsigned long long)p->before);
+        snprintf(expected, sizeof expected, "at least %llu, as the one before it,",
+                 (unsigned long long)p->before);
     else if (p->i || !p->found)
         snprintf(expected, sizeof expected, "%s%llu, the number of values,", p->i < p->rows ? "at most " : "",
                  (unsigned long long)p->entries);
-    snprintf(f.text, sizeof f.text, "row pointer %llu: expected %s but found %s", (unsigned long long)p->i, expected,
-             show(p->dtype, p->found).text);
+    snprintf(f.text, sizeof f.text, "row pointer %llu: expected %s but found %s", (unsigned long long)p->i,
+             expected, show(p->dtype, p->found).text);
     return f;
 }

@@ -21,7 +21,8 @@ typedef struct tn_row_pointer {
 
 static inline bool tn_row_pointer_is_right(const tn_row_pointer *p)
 {
-    return p->found >= p->before && p->found <= p->entries && (p->i || !p->found) && (p->i < p->rows || p->found == p->entries);
+    return p->found >= p->before && p->found <= p->entries && (p->i || !p->found) &&
+           (p->i < p->rows || p->found == p->entries);
 }
 
 /* "row pointer 5: expected at least 3, as the one before it, but found 2" */

@@ -23,7 +23,8 @@ bool tn_dtype_has_nan(const tn_dtype_info *type)
 /* Fields of a float lie above the bits that tf32 ignores. */
 static unsigned ignored_bits(const tn_dtype_info *type)
 {
-    return type->specials == TN_SPECIALS_E8M0 ? 0 : type->bits - 1u - type->exponent_bits - type->mantissa_bits;
+    return type->specials == TN_SPECIALS_E8M0 ? 0
+                                              : type->bits - 1u - type->exponent_bits - type->mantissa_bits;
 }
 
 static uint64_t sign_bit(const tn_dtype_info *type)
@@ -230,8 +231,8 @@ static inline uint64_t encode(const tn_dtype_info *type, const tn_encode_rules *
     return encode_integer(type, rules, number, index, flags);
 }
 
-uint64_t tn_number_encode(const tn_dtype_info *type, const tn_encode_rules *rules, tn_number number, uint64_t index,
-                          unsigned *flags)
+uint64_t tn_number_encode(const tn_dtype_info *type, const tn_encode_rules *rules, tn_number number,
+                          uint64_t index, unsigned *flags)
 {
     return encode(type, rules, number, index, flags);
 }

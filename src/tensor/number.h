@@ -42,7 +42,8 @@ static inline tn_number tn_number_of_double(double x)
 
 /* What encoding did besides rounding. */
 enum {
-    TN_ENCODED_OVERFLOW = 1,    /* beyond the largest of the type after rounding, or infinite where it has no infinity */
+    TN_ENCODED_OVERFLOW = 1,    /* beyond the largest of the type after rounding, or infinite where it has no
+                                 * infinity */
     TN_ENCODED_NAN      = 2     /* it was NaN */
 };
 
@@ -51,10 +52,12 @@ enum {
 typedef struct tn_encode_rules {
     tn_round round;
     uint64_t seed;              /* of stochastic rounding */
-    uint64_t positive_overflow, negative_overflow;  /* e8m0: zero and all negatives are its negative overflow */
+    /* e8m0: zero and all negatives are its negative overflow */
+    uint64_t positive_overflow, negative_overflow;
     uint64_t positive_infinity, negative_infinity;
     uint64_t nan;               /* replaces every NaN when keep_payload is false */
-    bool     keep_payload;      /* NaN keeps its sign and, but in fn types, the top of its payload, and is quiet */
+    bool     keep_payload;      /* NaN keeps its sign and, but in fn types, the top of its payload, and is
+                                 * quiet */
 } tn_encode_rules;
 
 bool tn_dtype_has_infinity(const tn_dtype_info *type);
@@ -71,8 +74,8 @@ tn_encode_rules tn_encode_rules_for(const tn_dtype_info *type, const tn_cast_opt
  * `index` is the element's, for stochastic rounding: the number is rounded
  * away from zero when the 64-bit hash of (seed, index) is below the discarded
  * fraction of a step in units of 2^-64 (what is finer sets the last bit). */
-uint64_t tn_number_encode(const tn_dtype_info *type, const tn_encode_rules *rules, tn_number number, uint64_t index,
-                          unsigned *flags);
+uint64_t tn_number_encode(const tn_dtype_info *type, const tn_encode_rules *rules, tn_number number,
+                          uint64_t index, unsigned *flags);
 
 /* Replaces `n` codes of `from`, elements `index` on, by those of `to`; returns
  * the TN_ENCODED_* bits. */

@@ -18,7 +18,8 @@ typedef struct pair {
     tn_distance   distance;
     bool          by_value;     /* one has scales: values are compared, not parts */
     tn_value_plan a, b;         /* by value: how it is had */
-    uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are to be read again */
+    uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are
+                                 * to be read again */
 } pair;
 
 /* Elements [from, from + n) of part `part` of a pair. */
@@ -94,7 +95,8 @@ static bool same_item(const tn_meta *a, const tn_meta *b)
 }
 
 /* Order does not count. */
-static tn_status same_meta(const tn_meta *a, size_t na, const tn_meta *b, size_t nb, bool *same, tn_error *err)
+static tn_status same_meta(const tn_meta *a, size_t na, const tn_meta *b, size_t nb, bool *same,
+                           tn_error *err)
 {
     *same = na == nb;
     if (!*same || na == 0)
@@ -118,8 +120,14 @@ static tn_status name_file(const tn_file *f, const tn_part *p, tn_status status,
 }
 
 /* The parts of both sides that an item is about. */
-static const tn_part *part_a(const comparison *c, const item *it) { return &c->pairs[it->pair].difference.a->parts[it->part]; }
-static const tn_part *part_b(const comparison *c, const item *it) { return &c->pairs[it->pair].difference.b->parts[it->part]; }
+static const tn_part *part_a(const comparison *c, const item *it)
+{
+    return &c->pairs[it->pair].difference.a->parts[it->part];
+}
+static const tn_part *part_b(const comparison *c, const item *it)
+{
+    return &c->pairs[it->pair].difference.b->parts[it->part];
+}
 
 /* The types of what is compared. */
 static tn_dtype type_a(const comparison *c, const item *it)
@@ -146,15 +154,15 @@ static uint64_t bytes_to_read(const comparison *c, const item *it)
 }
 
 /* `plan` is NULL where parts are compared. */
-static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_dtype type, const tn_value_plan *plan,
-                           tn_error *err)
+static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_dtype type,
+                           const tn_value_plan *plan, tn_error *err)
 {
     const tn_part *p = &t->parts[it->part];
     s->size = 0;
     s->bits = tn_dtype_get(type)->bits;
     tn_status status = plan ? tn_value_stream_open(&s->values, f, t, plan, it->from, it->n, err)
-                            : tn_stream_open(&s->values.stream, f, t, p, bytes_of(p, it->from), bytes_of(p, it->n),
-                                             TN_CHECKSUM_NONE, err);
+                            : tn_stream_open(&s->values.stream, f, t, p, bytes_of(p, it->from),
+                                             bytes_of(p, it->n), TN_CHECKSUM_NONE, err);
     return name_file(f, p, status, err);
 }
 
@@ -211,14 +219,16 @@ static void advance(side *s, size_t elements)
 
 /* The next elements of both sides, as many as both have at hand: a window
  * holds whole groups of 8.  *n is 0 at the end, which is where the data must end too. */
-static tn_status next_chunks(const comparison *c, const item *it, sides *s, const uint8_t **x, const uint8_t **y, size_t *n,
-                             tn_error *err)
+static tn_status next_chunks(const comparison *c, const item *it, sides *s, const uint8_t **x,
+                             const uint8_t **y, size_t *n, tn_error *err)
 {
     tn_status status = TN_OK;
     if (!s->a.size)
-        status = name_file(c->a, part_a(c, it), tn_stream_next(&s->a.values.stream, &s->a.window, &s->a.size, err), err);
+        status = name_file(c->a, part_a(c, it),
+                           tn_stream_next(&s->a.values.stream, &s->a.window, &s->a.size, err), err);
     if (!status && !s->b.size)
-        status = name_file(c->b, part_b(c, it), tn_stream_next(&s->b.values.stream, &s->b.window, &s->b.size, err), err);
+        status = name_file(c->b, part_b(c, it),
+                           tn_stream_next(&s->b.values.stream, &s->b.window, &s->b.size, err), err);
     *n = 0;
     if (status || !s->left)
         return status;
@@ -250,8 +260,8 @@ static double signal_of(tn_dtype dtype, const uint8_t *elements, size_t n)
     return f.finite ? (f.deviation * f.deviation + f.mean * f.mean) * (double)f.finite : 0;
 }
 
-static void add_chunks(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, uint64_t at, size_t n,
-                       outcome *found)
+static void add_chunks(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, uint64_t at,
+                       size_t n, outcome *found)
 {
     bool same = same_bytes(c, it, x, y, n);
     if (same && c->again)
@@ -333,7 +343,8 @@ static tn_status push_item(comparison *c, item it, tn_error *err)
     return TN_OK;
 }
 
-static tn_status push_items(comparison *c, size_t number, uint32_t part, uint64_t count, bool split, tn_error *err)
+static tn_status push_items(comparison *c, size_t number, uint32_t part, uint64_t count, bool split,
+                            tn_error *err)
 {
     tn_status status = TN_OK;
     for (uint64_t from = 0; from < count && !status;) {
@@ -377,8 +388,9 @@ static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
     tn_error err;
     if (p->difference.what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
         return false;
-    tn_fail(&err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "part %s has %lld and %lld entries: --form dense makes them comparable",
-            tn_quote_z(a->role).text, (long long)(a->array.rank ? a->array.shape[0] : 1),
+    tn_fail(&err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+            "part %s has %lld and %lld entries: --form dense makes them comparable", tn_quote_z(a->role).text,
+            (long long)(a->array.rank ? a->array.shape[0] : 1),
             (long long)(b->array.rank ? b->array.shape[0] : 1));
     return unread(c, p, &err);
 }
@@ -394,8 +406,8 @@ static bool comparable(comparison *c, pair *p)
         const tn_part *a = &x->parts[k], *b = &y->parts[k];
         if (strcmp(a->role, b->role) != 0 || !same_shape(&a->array, &b->array))
             return unlike(c, p, a, b);
-        if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) || tn_kept_check_spooled(c->a, x, a, &err) ||
-            tn_kept_check_spooled(c->b, y, b, &err))
+        if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) ||
+            tn_kept_check_spooled(c->a, x, a, &err) || tn_kept_check_spooled(c->b, y, b, &err))
             return unread(c, p, &err);
     }
     return true;
@@ -412,7 +424,8 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
         return tn_error_in_file(err, tn_file_shard_name(c->a, 0));
     if (*found && tn_keep_scales(&c->held[1], b, err))
         return tn_error_in_file(err, tn_file_shard_name(c->b, 0));
-    if (*found && (tn_plan_values(c->a, a, &c->arena, &p->a, &why) || tn_plan_values(c->b, b, &c->arena, &p->b, &why)))
+    if (*found &&
+        (tn_plan_values(c->a, a, &c->arena, &p->a, &why) || tn_plan_values(c->b, b, &c->arena, &p->b, &why)))
         *found = unread(c, p, &why);
     if (why.status == TN_ERR_NOMEM && err)
         *err = why;
@@ -430,7 +443,9 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
     if (a && b) {
         d->what |= strcmp(a->form, b->form) ? TN_DIFF_FORM : 0;
         d->what |= a->dtype != b->dtype ? TN_DIFF_DTYPE : 0;
-        d->what |= a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape)) ? TN_DIFF_SHAPE : 0;
+        d->what |= a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape))
+                       ? TN_DIFF_SHAPE
+                       : 0;
         if (!c->o.ignore_meta)
             status = same_meta(a->meta, a->nmeta, b->meta, b->nmeta, &same, err);
         d->what |= same ? 0 : TN_DIFF_META;
@@ -534,10 +549,11 @@ static size_t report_pairs(comparison *c, tn_compare_fn report)
     return different;
 }
 
-tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *given, tn_compare_fn report,
-                     size_t *different, tn_error *err)
+tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *given,
+                     tn_compare_fn report, size_t *different, tn_error *err)
 {
-    comparison c = { .a = a, .b = b, .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
+    comparison c = { .a = a, .b = b,
+                     .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_take_options(&c.o, sizeof c.o, given);
     tn_status status = plan(&c, &why);

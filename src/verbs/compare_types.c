@@ -25,7 +25,8 @@ typedef struct rating {
 static bool is_rated(const tn_tensor *t)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    return strcmp(t->form, "dense") == 0 && type && type->kind == TN_KIND_FLOAT && type->specials != TN_SPECIALS_E8M0;
+    return strcmp(t->form, "dense") == 0 && type && type->kind == TN_KIND_FLOAT &&
+           type->specials != TN_SPECIALS_E8M0;
 }
 
 /* Bits a value takes, with all parts. */
@@ -36,15 +37,16 @@ static double bits_of(const rating *r, const tn_scaled_shapes *shapes, uint64_t 
         const tn_scaled_part *p = &shapes->parts[k];
         bool plain = k == 0 && r->scaled.unpacked;
         uint64_t nbytes = 0;
-        tn_array_nbytes(&(tn_array){ plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape, NULL }, &nbytes);
+        tn_array_nbytes(&(tn_array){ plain ? p->plain_dtype : p->dtype, p->rank,
+                                     plain ? p->plain_shape : p->shape, NULL }, &nbytes);
         total += nbytes;
     }
     return count ? 8 * (double)total / (double)count : 0;
 }
 
 /* *fits: whether the datatype does. */
-static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const void *data, tn_scaled_report *report,
-                          double *bits, bool *fits, tn_error *err)
+static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const void *data,
+                          tn_scaled_report *report, double *bits, bool *fits, tn_error *err)
 {
     const tn_array array = { .dtype = t->dtype, .rank = t->rank, .shape = t->shape };
     tn_scaled_shapes shapes;
@@ -60,8 +62,8 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
     *bits = bits_of(r, &shapes, count);
     if (!status || !*fits)
         return TN_OK;
-    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s as %s: %s", tn_quote_z(t->name).text, tn_quote_z(tn_datatype_text(d)).text,
-                   why.text);
+    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s as %s: %s", tn_quote_z(t->name).text,
+                   tn_quote_z(tn_datatype_text(d)).text, why.text);
 }
 
 static tn_status tick(rating *r, uint64_t bytes, tn_error *err)
@@ -72,9 +74,11 @@ static tn_status tick(rating *r, uint64_t bytes, tn_error *err)
     return TN_OK;
 }
 
-static void hand_over(const rating *r, const tn_tensor *t, const tn_datatype *d, double bits, const tn_scaled_report *report)
+static void hand_over(const rating *r, const tn_tensor *t, const tn_datatype *d, double bits,
+                      const tn_scaled_report *report)
 {
-    const tn_quantized quantized = { .source = t, .name = t->name, .datatype = tn_datatype_text(d), .bits = bits, .report = report };
+    const tn_quantized quantized = { .source = t, .name = t->name, .datatype = tn_datatype_text(d),
+                                     .bits = bits, .report = report };
     if (r->report)
         r->report(r->o.context, &quantized);
 }
@@ -129,7 +133,8 @@ static tn_status check_globs(const rating *r, tn_error *err)
         while (k < count && fnmatch(r->o.only[i], tn_file_tensor(r->file, k)->name, 0) != 0)
             k++;
         if (k == count)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(r->o.only[i]).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s",
+                           tn_quote_z(r->o.only[i]).text);
     }
     return TN_OK;
 }
@@ -143,10 +148,11 @@ static tn_status check(const rating *r, tn_error *err)
     return status;
 }
 
-tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n, const tn_rate_options *options,
-                            tn_quantized_fn report, tn_error *err)
+tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
+                            const tn_rate_options *options, tn_quantized_fn report, tn_error *err)
 {
-    rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report, .scaled = { .size = sizeof r.scaled } };
+    rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report,
+                 .scaled = { .size = sizeof r.scaled } };
     tn_take_options(&r.o, sizeof r.o, options);
     tn_take_options(&r.scaled, sizeof r.scaled, r.o.scaled);
     r.scaled.size = sizeof r.scaled;

@@ -36,7 +36,8 @@ typedef struct conversion {
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
-    bool                     *used;     /* which rules matched something: all of them, in the order of rule_at() */
+    bool                     *used;     /* which rules matched something: all of them, in the order of
+                                         * rule_at() */
 } conversion;
 
 /* ---- which tensors, under which names ---- */
@@ -104,8 +105,10 @@ static tn_status check_rules(const conversion *c, tn_error *err)
         for (const char *p = c->o.rename[i]; *p; p++)
             *(p < equals ? &old : &new) += *p == '*';
         if (old > 1 || new > old)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected at most one '*' on each side of %s, and on the left "
-                           "if on the right", tn_quote_z(c->o.rename[i]).text);
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected at most one '*' on each side of %s, and on the left "
+                           "if on the right",
+                           tn_quote_z(c->o.rename[i]).text);
     }
     tn_status status = TN_OK;
     for (size_t i = 0; i < c->o.ncasts && !status; i++)
@@ -120,7 +123,8 @@ static size_t rule_count(const tn_convert_options *o)
 
 typedef struct any_rule {
     const char *option, *text;
-    size_t      earlier;        /* rules of its kind that may take its tensors first: of --only none, for all that match count */
+    size_t      earlier;        /* rules of its kind that may take its tensors first: of --only none, for all
+                                 * that match count */
 } any_rule;
 
 /* Rule i of all. */
@@ -150,8 +154,8 @@ static tn_status check_used(const conversion *c, tn_error *err)
     bool is_rename = i >= c->o.nonly && i - c->o.nonly < c->o.nrename;
     const any_rule rule = rule_at(&c->o, i);
     return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s (%s)%s",
-                   tn_quote(rule.text, is_rename ? strcspn(rule.text, "=") : strlen(rule.text)).text, rule.option,
-                   rule.earlier ? ", or earlier rules take them all" : "");
+                   tn_quote(rule.text, is_rename ? strcspn(rule.text, "=") : strlen(rule.text)).text,
+                   rule.option, rule.earlier ? ", or earlier rules take them all" : "");
 }
 
 /* ---- what becomes of each ---- */
@@ -168,7 +172,8 @@ static size_t first_match(conversion *c, size_t from, size_t n, const char *name
     return n;
 }
 
-static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *rules, size_t *cast, tn_error *err)
+static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *rules, size_t *cast,
+                            tn_error *err)
 {
     const tn_convert_options *o = &c->o;
     size_t from = o->nonly + o->nrename, layout, pad, form;
@@ -201,15 +206,18 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
         status = tn_keep_scales(&c->held, t, err);
     if (!status)
         status = find_rules(c, t, &c->rules[i], &cast, err);
-    c->place = (tn_remake_place){ c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes, c->writer->format->index_type,
+    c->place = (tn_remake_place){ c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes,
+                                  c->writer->format->index_type,
                                   c->o.progress, c->o.context };
     if (!status)
-        status = tn_remake(&c->place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made, &c->output_failed, err);
+        status = tn_remake(&c->place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made,
+                           &c->output_failed, err);
     if (status)
         return status;
     tn_planned *p = &c->planned[i];
     made->tensor.name = p->name;
-    p->dtype = made->tensor.nparts == 1 || made->tensor.scaling ? made->tensor.parts[0].array.dtype : made->tensor.dtype;
+    p->dtype = made->tensor.nparts == 1 || made->tensor.scaling ? made->tensor.parts[0].array.dtype
+                                                                : made->tensor.dtype;
     p->form = made->tensor.form;
     p->datatype = made->tensor.scaling ? made->tensor.scaling->datatype : NULL;
     p->rank = made->tensor.rank;
@@ -221,7 +229,8 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
 
 /* ---- how each is stored ---- */
 
-static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_part *p, tn_stored_as *how, tn_error *err)
+static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_part *p, tn_stored_as *how,
+                             tn_error *err)
 {
     const tn_format_info *info = &c->writer->format->info;
     tn_storage s = tn_part_stored(t, p);
@@ -235,8 +244,10 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
     if (how->checksum == TN_CHECKSUM_CRC32)
         how->checksum = TN_CHECKSUM_CRC32C;     /* ...and what has a checksum */
     if (how->checksum == TN_CHECKSUM_UNKNOWN)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: its checksum %s cannot be computed anew (choose one with "
-                       "--checksum)", tn_quote_z(t->name).text, tn_quote_z(s.checksum_text).text);
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "tensor %s: its checksum %s cannot be computed anew (choose one with "
+                       "--checksum)",
+                       tn_quote_z(t->name).text, tn_quote_z(s.checksum_text).text);
     return TN_OK;
 }
 
@@ -305,7 +316,8 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
     c->made = tn_arena_zalloc(&c->arena, n, sizeof *c->made);
     c->plans = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->plans);
     c->used = tn_arena_zalloc(&c->arena, rule_count(&c->o), sizeof *c->used);
-    if (!c->source || !c->planned || !c->how || !c->position || !c->rules || !c->made || !c->plans || !c->used)
+    if (!c->source || !c->planned || !c->how || !c->position || !c->rules || !c->made || !c->plans ||
+        !c->used)
         return tn_fail_nomem(err);
     tn_status status = check_rules(c, err);
     for (size_t i = 0; i < n && !status; i++) {
@@ -356,8 +368,8 @@ static tn_status same_data(const conversion *c, const tn_part *a, const tn_part 
 /* Two parts that are decoded alike from the very same bytes. */
 static bool same_range(const tn_storage *a, const tn_storage *b)
 {
-    return !a->stride && !b->stride && a->offset == b->offset && a->size == b->size && a->shard == b->shard && a->encoding == b->encoding &&
-           a->order == b->order;
+    return !a->stride && !b->stride && a->offset == b->offset && a->size == b->size && a->shard == b->shard &&
+           a->encoding == b->encoding && a->order == b->order;
 }
 
 static bool same_rules(const tn_remake_rules *a, const tn_remake_rules *b)
@@ -385,7 +397,8 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
     bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
     if (is_made_anew(&c->made[i]) || is_made_anew(&c->made[k]))
         return false;
-    /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes must be the same. */
+    /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes
+     * must be the same. */
     if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || !same_layout(a, b) || a->rank != b->rank ||
                     (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
         return false;
@@ -460,7 +473,8 @@ static tn_status find_scales(conversion *c, uint64_t *passed, uint64_t total, tn
         if (!u)
             continue;
         tn_scale_search search = {
-            c->in, c->source[i], u->codes, &u->options, c->create.jobs, c->o.progress, c->o.context, *passed, total,
+            c->in,         c->source[i], u->codes, &u->options, c->create.jobs,
+            c->o.progress, c->o.context, *passed,  total,
         };
         status = tn_find_scales(&search, u->scale, u->zero, err);
         if (status && status != TN_ERR_CANCELLED)
@@ -491,7 +505,8 @@ static tn_status move_data(conversion *c, tn_error *err)
     uint64_t passed = 0, first = 0;
     for (size_t i = 0; i < c->count; i++)
         first += c->made[i].unknown ? c->source[i]->parts[0].nbytes : 0;
-    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first, NULL, c->o.quantized };
+    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first,
+                      NULL, c->o.quantized };
     tn_status status = first ? find_scales(c, &passed, first + tn_transfer_bytes(&t), err) : TN_OK;
     if (!status)
         status = check_indices(c, err);
@@ -508,7 +523,8 @@ static uint64_t bytes_read(const conversion *c)
     uint64_t total = 0;
     for (size_t i = 0; i < w->count; i++) {
         const tn_tensor *t = c->source[w->entries[i].tensor];
-        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data && !is_made_anew(&c->made[w->entries[i].tensor]))
+        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data &&
+            !is_made_anew(&c->made[w->entries[i].tensor]))
             total += tn_part_stored(t, &t->parts[w->entries[i].part]).size;
     }
     for (size_t i = 0; i < c->count; i++)
@@ -527,7 +543,8 @@ static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *e
         status = tn_file_settle_named(c->in, status, err);    /* before anything is published */
     if (status)
         return status;
-    *result = (tn_convert_result){ .tensors = c->count, .bytes_in = bytes_read(c), .bytes_out = tn_writer_total(c->writer) };
+    *result = (tn_convert_result){ .tensors = c->count, .bytes_in = bytes_read(c),
+                                   .bytes_out = tn_writer_total(c->writer) };
     if (c->o.dry_run)
         return TN_OK;
     tn_writer *done = c->writer;
@@ -537,7 +554,8 @@ static tn_status write_all(conversion *c, tn_convert_result *result, tn_error *e
 
 static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
 {
-    tn_status status = in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err);
+    tn_status status =
+        in_output(c, tn_writer_new(c->out_path, &c->create, c->o.dry_run, &c->writer, err), err);
     if (status)
         return status;
     c->writer->fd = c->out_fd;
@@ -546,12 +564,15 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     if (!lost && !c->writer->format->keeps_properties)
         lost = c->in->left_out_property;
     if (lost && !c->create.drop_metadata)
-        status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "it has %s, which the new file cannot hold (--drop-metadata)",
-                         tn_quote_z(lost).text);
+        status =
+            tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                    "it has %s, which the new file cannot hold (--drop-metadata)", tn_quote_z(lost).text);
     if (!status)
         status = choose_tensors(c, err);
     if (status)
-        return status == TN_ERR_CANCELLED ? status : tn_error_in_file(err, c->output_failed ? c->out_path : c->in_path);
+        return status == TN_ERR_CANCELLED
+                   ? status
+                   : tn_error_in_file(err, c->output_failed ? c->out_path : c->in_path);
     status = add_all(c, err);
     if (status)
         return status;
@@ -570,8 +591,8 @@ static void free_all(conversion *c)
     tn_arena_free(&c->arena);
 }
 
-static tn_status convert(const tn_file *file, const char *path, int fd, const tn_convert_options *given, tn_convert_result *result,
-                         tn_error *err)
+static tn_status convert(const tn_file *file, const char *path, int fd, const tn_convert_options *given,
+                         tn_convert_result *result, tn_error *err)
 {
     conversion c = { .in = file, .in_path = tn_file_shard_name(file, 0), .out_path = path, .out_fd = fd };
     tn_error why = { .offset = TN_NO_OFFSET };
@@ -595,13 +616,14 @@ static tn_status convert(const tn_file *file, const char *path, int fd, const tn
     return status;
 }
 
-tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options, tn_convert_result *result,
-                     tn_error *err)
+tn_status tn_convert(const tn_file *file, const char *path, const tn_convert_options *options,
+                     tn_convert_result *result, tn_error *err)
 {
     return convert(file, path, -1, options, result, err);
 }
 
-tn_status tn_convert_into(const tn_file *file, int fd, const char *name, const tn_convert_options *options, tn_error *err)
+tn_status tn_convert_into(const tn_file *file, int fd, const char *name, const tn_convert_options *options,
+                          tn_error *err)
 {
     return convert(file, name, fd, options, NULL, err);
 }

@@ -29,7 +29,8 @@ static bool is_text(const tn_file *file, const tn_part *p)
 static bool lies_ready(const tn_file *file, const tn_part *p)
 {
     const tn_storage *s = &p->storage;
-    return s->encoding == TN_ENCODING_RAW && !is_text(file, p) && !s->pitch && !s->columns && s->offset % LEAST_ALIGN == 0 &&
+    return s->encoding == TN_ENCODING_RAW && !is_text(file, p) && !s->pitch && !s->columns &&
+           s->offset % LEAST_ALIGN == 0 &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->array.dtype)->swap_bytes == 1);
 }
 
@@ -80,8 +81,12 @@ static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *p
 {
     for (uint32_t k = 0; k < t->nparts; k++) {
         const tn_storage *s = &t->parts[k].storage;
-        places[k] = (tn_raw_place){ .encoding = s->encoding_name, .offset = s->offset, .size = s->size,
-                                    .file = s->shard != t->parts[0].storage.shard ? file_name(file, &t->parts[k]) : NULL };
+        places[k] =
+            (tn_raw_place){ .encoding = s->encoding_name,
+                            .offset = s->offset,
+                            .size = s->size,
+                            .file = s->shard != t->parts[0].storage.shard ? file_name(file, &t->parts[k])
+                                                                          : NULL };
     }
 }
 
@@ -106,7 +111,8 @@ static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
 }
 
 /* The numbers of a part that the description holds, in the arena. */
-static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *arena, const void **numbers, tn_error *err)
+static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *arena, const void **numbers,
+                              tn_error *err)
 {
     void *buffer = tn_arena_alloc(arena, (size_t)p->nbytes);
     *numbers = buffer;
@@ -114,7 +120,8 @@ static tn_status read_numbers(const tn_file *file, const tn_part *p, tn_arena *a
 }
 
 /* All of a sparse tensor; what is not inside its shape has no description. */
-static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
+static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d,
+                                 tn_error *err)
 {
     const tn_tensor *t = s->tensor;
     tn_status status = TN_OK;
@@ -126,7 +133,8 @@ static tn_status describe_sparse(const tn_file *file, tn_raw_subject *s, tn_aren
 }
 
 /* A dense tensor, or one of codes with scales. */
-static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
+static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena *arena, tn_descriptor *d,
+                               tn_error *err)
 {
     const tn_tensor *t = s->tensor;
     const void *scale = NULL, *zero = NULL;
@@ -158,7 +166,8 @@ static tn_status describe_one(const tn_file *file, const tn_tensor *t, tn_descri
     tn_descriptor *d = tn_descriptors_add(set);
     if (!d)
         return tn_fail_nomem(err);
-    return tn_form_is_sparse(t->form) ? describe_sparse(file, &s, &set->arena, d, err) : describe_data(file, &s, &set->arena, d, err);
+    return tn_form_is_sparse(t->form) ? describe_sparse(file, &s, &set->arena, d, err)
+                                      : describe_data(file, &s, &set->arena, d, err);
 }
 
 tn_status tn_describe(const tn_file *file, const tn_tensor *tensor, tn_descriptors **set, tn_error *err)

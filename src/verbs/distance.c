@@ -68,8 +68,8 @@ static void note_gap(tn_distance *d, double difference, double size, double step
         d->max_rel = fmax(d->max_rel, difference / size);
 }
 
-/* Of finite numbers whose |a - b| or |a| is beyond a double.  A quarter of each is not, so that the ratio and the
- * steps are what they are. */
+/* Of finite numbers whose |a - b| or |a| is beyond a double.  A quarter of each is not, so that the ratio and
+ * the steps are what they are. */
 static void note_huge_gap(tn_distance *d, const sides *s, tn_value a, tn_value b)
 {
     double re = fabs(a.re / 4 - b.re / 4), im = fabs(a.im / 4 - b.im / 4);
@@ -83,7 +83,8 @@ static unsigned differing_bits(const tn_dtype_info *type, const uint8_t *x, cons
 {
     unsigned halves = type->kind == TN_KIND_COMPLEX ? 2 : 1, bits = type->bits / halves, count = 0;
     for (unsigned h = 0; h < halves; h++)
-        count += (unsigned)__builtin_popcountll(tn_code_get(x, halves * i + h, bits) ^ tn_code_get(y, halves * i + h, bits));
+        count += (unsigned)__builtin_popcountll(tn_code_get(x, halves * i + h, bits) ^
+                                                tn_code_get(y, halves * i + h, bits));
     return count;
 }
 
@@ -143,7 +144,8 @@ static void count_saturated(tn_distance *d, const double *a, const double *b, ui
     d->saturated += count;
 }
 
-static void add_plain(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from, size_t n)
+static void add_plain(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from,
+                      size_t n)
 {
     double a[BLOCK], b[BLOCK];
     widen(a, s->a, x, n);
@@ -236,11 +238,13 @@ static double steps_of(const sides *s, tn_value a, tn_value b, double difference
 {
     if (is_integer(a) && is_integer(b))
         return difference;
-    return fmax(in_steps(s, as_double(a), fabs(as_double(a) - as_double(b))), in_steps(s, a.im, fabs(a.im - b.im)));
+    return fmax(in_steps(s, as_double(a), fabs(as_double(a) - as_double(b))),
+                in_steps(s, a.im, fabs(a.im - b.im)));
 }
 
 /* Real numbers, as near as doubles come to them. */
-static void count_saturated_values(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from, size_t n)
+static void count_saturated_values(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y,
+                                   uint64_t from, size_t n)
 {
     double a[BLOCK], b[BLOCK];
     for (size_t i = 0; i < n; i++) {
@@ -250,7 +254,8 @@ static void count_saturated_values(tn_distance *d, const sides *s, const uint8_t
     count_saturated(d, a, b, from, n);
 }
 
-static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from, size_t n)
+static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const uint8_t *y, uint64_t from,
+                       size_t n)
 {
     if (d->limits && s->a->kind != TN_KIND_COMPLEX)
         count_saturated_values(d, s, x, y, from, n);
@@ -271,7 +276,8 @@ static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const u
         if (isfinite(difference) && isfinite(size))
             note_gap(d, difference, size, steps_of(s, a, b, difference));
         else if (finite)
-            note_huge_gap(d, s, (tn_value){ .re = as_double(a), .im = a.im }, (tn_value){ .re = as_double(b), .im = b.im });
+            note_huge_gap(d, s, (tn_value){ .re = as_double(a), .im = a.im },
+                          (tn_value){ .re = as_double(b), .im = b.im });
         else
             d->specials++;
     }
@@ -279,8 +285,8 @@ static void add_values(tn_distance *d, const sides *s, const uint8_t *x, const u
 
 /* ---- runs ---- */
 
-void tn_distance_add(tn_distance *d, tn_dtype type_a, const uint8_t *a, tn_dtype type_b, const uint8_t *b, uint64_t from,
-                     size_t n)
+void tn_distance_add(tn_distance *d, tn_dtype type_a, const uint8_t *a, tn_dtype type_b, const uint8_t *b,
+                     uint64_t from, size_t n)
 {
     sides s = { tn_dtype_get(type_a), tn_dtype_get(type_b), .one_type = type_a == type_b };
     bool plain = is_plain(type_a) && is_plain(type_b);

@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* A compressed tensor is taken whole and summed up in the same spans as a raw one. */
-_Static_assert(TN_WINDOW % (3 * 16 * TN_TALLY_LANES) == 0, "a window holds whole lanes of 6-bit and of 128-bit elements");
+_Static_assert(TN_WINDOW % (3 * 16 * TN_TALLY_LANES) == 0,
+               "a window holds whole lanes of 6-bit and of 128-bit elements");
 
 /* Values [from, from + n) of a tensor; n may be 0. */
 typedef struct item {
@@ -92,7 +93,8 @@ static tn_status sum_up_item(const survey *s, const item *it, tn_value_stream *s
     }
     if (!it->n)
         return TN_OK;
-    tn_status status = tn_value_stream_open(stream, s->file, it->tensor, it->values, it->from, it->n, &r->err);
+    tn_status status =
+        tn_value_stream_open(stream, s->file, it->tensor, it->values, it->from, it->n, &r->err);
     return status ? status : sum_up(&stream->stream, it->values->dtype, it->n, &r->figures, &r->err);
 }
 
@@ -196,7 +198,8 @@ static tn_status push_tensor(survey *s, const tn_tensor *t, tn_error *err)
     do {
         bool split = count - from > TN_SPAN && values->splits;
         uint64_t n = split ? TN_SPAN : count - from;
-        status = push_item(s, (item){ .tensor = t, .values = values, .from = from, .n = n, .last = !split }, err);
+        status = push_item(s, (item){ .tensor = t, .values = values, .from = from, .n = n, .last = !split },
+                           err);
         from += n;
     } while (from < count && !status);
     return status;
@@ -222,7 +225,8 @@ static tn_status plan(survey *s, tn_error *err)
     }
     for (size_t i = 0; i < s->o.nonly && !status; i++)
         if (!used[i])
-            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote_z(s->o.only[i]).text);
+            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s",
+                             tn_quote_z(s->o.only[i]).text);
     free(used);
     return status;
 }
@@ -237,7 +241,8 @@ static tn_status run(survey *s, tn_error *err)
     s->streams = calloc(jobs, sizeof *s->streams);
     s->results = calloc(tn_pool_slots(pool), sizeof *s->results);
     s->total = tn_statistics_empty();
-    status = s->streams && s->results ? tn_pool_run(pool, s->nitems, &(tn_ordered){ work, emit, s }, err) : tn_fail_nomem(err);
+    status = s->streams && s->results ? tn_pool_run(pool, s->nitems, &(tn_ordered){ work, emit, s },
+                                                    err) : tn_fail_nomem(err);
     for (unsigned i = 0; s->streams && i < jobs; i++)
         tn_value_stream_free(&s->streams[i]);
     free(s->streams);

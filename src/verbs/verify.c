@@ -21,7 +21,8 @@ static bool is_covered(const tn_part *p, const tn_part *by)
 {
     const tn_storage *s = &p->storage, *sum = &by->storage;
     return !s->columns && s->shard == sum->shard && s->offset >= sum->sum_offset &&
-           s->offset - sum->sum_offset <= sum->sum_size && s->size <= sum->sum_size - (s->offset - sum->sum_offset);
+           s->offset - sum->sum_offset <= sum->sum_size &&
+           s->size <= sum->sum_size - (s->offset - sum->sum_offset);
 }
 
 /* Every column has a checksum: they were right, or the part could not have been read. */
@@ -39,7 +40,8 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scanned *result, tn_erro
     if (result->status && result->status != TN_ERR_UNSUPPORTED)
         return TN_VERDICT_BAD;
     if (p->part->storage.checksum == TN_CHECKSUM_UNKNOWN) {
-        tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: checksum %s is of a kind this build cannot check",
+        tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                "tensor %s: checksum %s is of a kind this build cannot check",
                 tn_quote_z(p->tensor->name).text, tn_quote_z(p->part->storage.checksum_text).text);
         return TN_VERDICT_NOT_CHECKED;
     }

@@ -58,8 +58,8 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
         if (!sweep_block(&st->sweep, patterns, SWEEP_BLOCK, &d) ||
             (st->sweep.type->dtype == TN_FLOAT16 && tn_cpu_detect() & TN_CPU_AVX2 &&
              !agrees_with_f16c(&st->sweep, patterns, SWEEP_BLOCK, &d)))
-            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%#010x: %s gives %#llx, the definition %#llx", d.pattern,
-                           d.level, (unsigned long long)d.found, (unsigned long long)d.expected);
+            return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%#010x: %s gives %#llx, the definition %#llx",
+                           d.pattern, d.level, (unsigned long long)d.found, (unsigned long long)d.expected);
     }
     return TN_OK;
 }
@@ -96,8 +96,8 @@ static bool run(tn_pool *pool, state *st, tn_dtype to)
     printf("%s  %s: ", good ? "ok  " : "FAIL", st->sweep.type->name);
     for (unsigned i = 0; i < st->sweep.levels; i++)
         printf("%s ", st->sweep.names[i]);
-    printf("%s %.0f s%s%s\n", to == TN_FLOAT16 && tn_cpu_detect() & TN_CPU_AVX2 ? "F16C" : "", seconds_since(&st->began),
-           good ? "" : ": ", err.text);
+    printf("%s %.0f s%s%s\n", to == TN_FLOAT16 && tn_cpu_detect() & TN_CPU_AVX2 ? "F16C" : "",
+           seconds_since(&st->began), good ? "" : ": ", err.text);
     fflush(stdout);
     return good;
 }

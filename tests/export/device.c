@@ -1,5 +1,5 @@
-/* device.c - a program without a C library that prints a digest of every tensor of an export, for the host (x86-64) and
- * for ARM, emulated: both must print the same.  MLI is 10, 11 or 20. */
+/* device.c - a program without a C library that prints a digest of every tensor of an export, for the host
+ * (x86-64) and for ARM, emulated: both must print the same.  MLI is 10, 11 or 20. */
 #include "../mli/bare.h"
 #include "model.h"
 
@@ -16,7 +16,9 @@ static void add_shape(const model_mli_tensor *t)
 static void add_elements(const void *data, uint32_t bytes, uint32_t size)
 {
     for (uint32_t i = 0; i < bytes / size; i++)
-        add(size == 1 ? ((const int8_t *)data)[i] : size == 2 ? ((const int16_t *)data)[i] : ((const int32_t *)data)[i]);
+        add(size == 1   ? ((const int8_t *)data)[i]
+            : size == 2 ? ((const int16_t *)data)[i]
+                        : ((const int32_t *)data)[i]);
 }
 
 #if MLI == 10

@@ -1,5 +1,6 @@
-/* values.c - prints every tensor of an export: its name in hex, what the check of its version says, its shape, and
- * its values.  C99 and C++11.  MLI is 10, 11 or 20; with IMAGE model.bin is read, whose path is the first argument. */
+/* values.c - prints every tensor of an export: its name in hex, what the check of its version says, its
+ * shape, and its values.  C99 and C++11.  MLI is 10, 11 or 20; with IMAGE model.bin is read, whose path is
+ * the first argument. */
 #include "model.h"
 
 #include <tenon/mli.h>

@@ -1,4 +1,5 @@
-/* Datatypes and codebooks: refused with a reason and a place, or read into something that reads back the same and has parts. */
+/* Datatypes and codebooks: refused with a reason and a place, or read into something that reads back the same
+ * and has parts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 /* Shapes of every kind, each refused or cut into parts of sizes that make sense. */
 static void check_shapes(const tn_datatype *d)
 {
-    static const int64_t shapes[][4] = { { 0, 0, 0, 0 }, { 1, 1, 1, 1 }, { 3, 70, 33, 129 }, { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
+    static const int64_t shapes[][4] = { { 0, 0, 0, 0 }, { 1, 1, 1, 1 }, { 3, 70, 33, 129 },
+                                         { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         for (uint32_t rank = 0; rank <= 4; rank++) {
             tn_scaled_shapes s;
@@ -37,7 +39,8 @@ static void check_again(const tn_datatype *d)
 {
     tn_datatype *again = NULL;
     REQUIRE(tn_datatype_parse(tn_datatype_text(d), &again, NULL) == TN_OK);
-    REQUIRE(strcmp(tn_datatype_text(d), tn_datatype_text(again)) == 0 && tn_datatype_bits(d) == tn_datatype_bits(again));
+    REQUIRE(strcmp(tn_datatype_text(d), tn_datatype_text(again)) == 0 &&
+            tn_datatype_bits(d) == tn_datatype_bits(again));
     tn_datatype_free(again);
 }
 

@@ -75,7 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_status status = tn_descriptors_parse((const char *)data, size, &set, &err);
     if (status) {
         REQUIRE(status == TN_ERR_CORRUPT || status == TN_ERR_LIMIT || status == TN_ERR_TRUNCATED);
-        REQUIRE(err.status == status && err.offset <= size && err.text[0] && strlen(err.text) < sizeof err.text);
+        REQUIRE(err.status == status && err.offset <= size && err.text[0] &&
+                strlen(err.text) < sizeof err.text);
         return 0;
     }
     check_written(set);

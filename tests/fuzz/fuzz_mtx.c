@@ -4,7 +4,8 @@
 #include "memory_file.h"
 #include "scarce_open.h"
 
-enum { WORTH = 9 };             /* bytes of memory for one of text: mirrored entries of a pattern with 64-bit indices take most */
+enum { WORTH = 9 };             /* bytes of memory for one of text: mirrored entries of a pattern with 64-bit
+                                 * indices take most */
 
 static void check_worth(const tn_file *file, size_t size)
 {

@@ -16,8 +16,8 @@ static void put(const char *name, const void *bytes, size_t n)
     REQUIRE(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
 }
 
-/* What can be read is no larger than the file: no stride makes more of it.  A number of the document is two bytes of
- * text at least, and eight at most when it is decoded. */
+/* What can be read is no larger than the file: no stride makes more of it.  A number of the document is two
+ * bytes of text at least, and eight at most when it is decoded. */
 static void check_sizes(const tn_file *file, size_t document)
 {
     for (size_t i = 0; i < tn_file_count(file); i++) {
@@ -43,7 +43,8 @@ static void check_described(const tn_file *file)
     }
     for (size_t i = 0; i < tn_descriptors_count(set); i++)
         REQUIRE(tn_descriptor_check(tn_descriptors_at(set, i), NULL, &wrong, NULL) == TN_OK && wrong == 0);
-    REQUIRE(tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set), tn_descriptors_count(set) != 1, &json, &n, &err) == TN_OK);
+    REQUIRE(tn_descriptors_write(tn_descriptors_at(set, 0), tn_descriptors_count(set),
+                                 tn_descriptors_count(set) != 1, &json, &n, &err) == TN_OK);
     free(json);
     tn_descriptors_free(set);
 }

@@ -10,7 +10,8 @@ static tn_create_options choose_options(chooser *c)
 {
     static const tn_format_option big = { "ztensor", "byte-order", "big" };
     bool ztensor = choose(c, 2) == 0;
-    tn_create_options options = { .size = sizeof options, .format = ztensor ? "ztensor" : "safetensors", .replace = true,
+    tn_create_options options = { .size = sizeof options, .format = ztensor ? "ztensor" : "safetensors",
+                                  .replace = true,
                                   .jobs = 1 + (unsigned)(choose(c, 16) == 1) };
     if (ztensor) {
         options.encoding = choose(c, 4) == 3 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
@@ -68,7 +69,8 @@ static tn_status write_model(const model *m, chooser *c, const place *at, const 
 static void check_conversion(const model *m, const tn_file *file, chooser *c)
 {
     tn_create_options create = choose_options(c);
-    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
+    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE,
+                                   .checksum = TN_CHOOSE };
     tn_error err = { 0 };
     place at = choose_place(c, "converted", 1);
     tn_status status = at.path ? tn_convert(file, at.path, &options, NULL, &err)
@@ -96,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tn_status status = write_model(&m, &c, &at, &options, &err);
     if (status) {
         snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
-        REQUIRE(status == TN_ERR_ARGUMENT && options.align && options.align < 64);      /* less than a container's own */
+        /* less than a container's own */
+        REQUIRE(status == TN_ERR_ARGUMENT && options.align && options.align < 64);
     } else {
         tn_file *file = open_checked(&at, options.format, &c);
         model_check(&m, file, options.checksum);

@@ -1,4 +1,5 @@
-/* Rules of casts, layouts and padding: refused with a reason, or read into something that reads back the same. */
+/* Rules of casts, layouts and padding: refused with a reason, or read into something that reads back the
+ * same. */
 #include "require.h"
 #include "scarce.h"
 
@@ -17,13 +18,16 @@ static void check_scaled(const tn_cast_rule *rule)
         return;                                     /* "e5m2ieee" is spelled e5m2, which is an element type */
     if (rule->datatype) {
         tn_rotation_format(rotation, sizeof rotation, &o->rotation);
-        snprintf(text, sizeof text, "%s=%s,mode=%s,dialect=%s,rotate=%s,virtual=%s,seed=%llu", rule->glob, tn_datatype_text(rule->datatype),
-                 modes[o->mode], o->ggml ? "ggml" : "ocp", rotation, rule->is_virtual ? "yes" : "no", (unsigned long long)o->seed);
+        snprintf(text, sizeof text, "%s=%s,mode=%s,dialect=%s,rotate=%s,virtual=%s,seed=%llu", rule->glob,
+                 tn_datatype_text(rule->datatype), modes[o->mode], o->ggml ? "ggml" : "ocp", rotation,
+                 rule->is_virtual ? "yes" : "no", (unsigned long long)o->seed);
     } else {
-        snprintf(text, sizeof text, "%s=%u:%u,virtual=%s", rule->glob, rule->keep, rule->of, rule->is_virtual ? "yes" : "no");
+        snprintf(text, sizeof text, "%s=%u:%u,virtual=%s", rule->glob, rule->keep, rule->of,
+                 rule->is_virtual ? "yes" : "no");
     }
     REQUIRE(tn_cast_rule_parse(text, NULL, &again, NULL) == TN_OK);
-    REQUIRE(strcmp(again.glob, rule->glob) == 0 && again.keep == rule->keep && again.of == rule->of && again.is_virtual == rule->is_virtual);
+    REQUIRE(strcmp(again.glob, rule->glob) == 0 && again.keep == rule->keep && again.of == rule->of &&
+            again.is_virtual == rule->is_virtual);
     REQUIRE(again.scaled.mode == o->mode && again.scaled.ggml == o->ggml && again.scaled.seed == o->seed);
     REQUIRE(!rule->datatype == !again.datatype);
     if (rule->datatype)
@@ -34,18 +38,21 @@ static void check_scaled(const tn_cast_rule *rule)
 /* The rule as text again: all that it says but the scale, which has many spellings. */
 static void check_spelled_out(const tn_cast_rule *rule)
 {
-    static const char *const rounds[] = { "even", "away", "zero", "half_up", "trunc", "up", "down", "stochastic" };
+    static const char *const rounds[] = { "even", "away", "zero", "half_up", "trunc", "up", "down",
+                                          "stochastic" };
     static const char *const overflows[] = { "default", "saturate", "inf", "nan", "error" };
     static const char *const nans[] = { "keep", "zero", "error" };
     const tn_cast_options *o = &rule->options;
     tn_cast_rule again;
     char text[600];
-    snprintf(text, sizeof text, "%s=%s,round=%s,overflow=%s,nan=%s,seed=%llu%s", rule->glob, tn_dtype_get(rule->dtype)->name,
-             rounds[o->round], overflows[o->overflow], nans[o->nan], (unsigned long long)o->seed,
-             o->drop_imaginary ? ",complex=real" : "");
+    snprintf(text, sizeof text, "%s=%s,round=%s,overflow=%s,nan=%s,seed=%llu%s", rule->glob,
+             tn_dtype_get(rule->dtype)->name, rounds[o->round], overflows[o->overflow], nans[o->nan],
+             (unsigned long long)o->seed, o->drop_imaginary ? ",complex=real" : "");
     REQUIRE(tn_cast_rule_parse(text, NULL, &again, NULL) == TN_OK);
-    REQUIRE(strcmp(again.glob, rule->glob) == 0 && again.dtype == rule->dtype && again.options.round == o->round);
-    REQUIRE(again.options.overflow == o->overflow && again.options.nan == o->nan && again.options.seed == o->seed);
+    REQUIRE(strcmp(again.glob, rule->glob) == 0 && again.dtype == rule->dtype &&
+            again.options.round == o->round);
+    REQUIRE(again.options.overflow == o->overflow && again.options.nan == o->nan &&
+            again.options.seed == o->seed);
     REQUIRE(again.options.drop_imaginary == o->drop_imaginary);
 }
 
@@ -54,7 +61,8 @@ static void check_layout(const char *text)
     tn_layout_rule rule;
     tn_error err = { .text = "" };
     tn_status status = tn_layout_rule_parse(text, &rule, &err);
-    REQUIRE(status ? err.text[0] != '\0' : tn_layout_check(rule.to, (uint32_t)strlen(rule.to), NULL) == TN_OK);
+    REQUIRE(status ? err.text[0] != '\0'
+                   : tn_layout_check(rule.to, (uint32_t)strlen(rule.to), NULL) == TN_OK);
 }
 
 static void check_padding(const char *text)
@@ -113,7 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, data, size);
     text[size] = '\0';
     tn_status status = tn_cast_rule_parse(text, NULL, &rule, &err);
-    REQUIRE(status == TN_OK || status == TN_ERR_ARGUMENT || status == TN_ERR_UNSUPPORTED || status == TN_ERR_IO);
+    REQUIRE(status == TN_OK || status == TN_ERR_ARGUMENT || status == TN_ERR_UNSUPPORTED ||
+            status == TN_ERR_IO);
     if (status)
         REQUIRE(err.status == status && err.text[0] && strlen(err.text) < sizeof err.text);
     else if (rule.datatype || rule.of)

@@ -11,10 +11,12 @@
 
 enum { ARRAYS_MAX = 8, ELEMENTS_MAX = 36, ITEM_MAX = 16 };
 
-static const char *const names[] = { "data", "indices", "indptr", "shape", "format", "row", "col", "coords", "_is_array", "extra" };
+static const char *const names[] = { "data", "indices", "indptr", "shape", "format", "row", "col", "coords",
+                                     "_is_array", "extra" };
 static const char *const words[] = { "csr", "coo", "csc", "c\0r" };
 static const struct { const char *text; size_t size; } types[] = {
-    { "<f4", 4 }, { "<i4", 4 }, { "<i8", 8 }, { ">i4", 4 }, { ">i8", 8 }, { "|b1", 1 }, { "|S3", 3 }, { "<U3", 12 }, { ">U3", 12 },
+    { "<f4", 4 }, { "<i4", 4 }, { "<i8", 8 }, { ">i4", 4 }, { ">i8", 8 }, { "|b1", 1 }, { "|S3", 3 },
+    { "<U3", 12 }, { ">U3", 12 },
     { "<u8", 8 }, { "<f2", 2 }, { "<f16", 16 },
 };
 
@@ -22,7 +24,8 @@ static void add_chosen(archive *a, chooser *c)
 {
     char name[40], shape[40] = "", header[120];
     uint8_t data[ELEMENTS_MAX * ITEM_MAX];
-    size_t which = choose(c, sizeof names / sizeof *names), type = choose(c, sizeof types / sizeof *types), rank = choose(c, 3), n = 1;
+    size_t which = choose(c, sizeof names / sizeof *names), type = choose(c, sizeof types / sizeof *types),
+           rank = choose(c, 3), n = 1;
     unsigned method = choose(c, 2) ? TN_ZIP_DEFLATED : TN_ZIP_STORED;
     for (size_t i = 0; i < rank; i++) {
         size_t extent = choose(c, 7);
@@ -43,12 +46,15 @@ static void add_chosen(archive *a, chooser *c)
 static void check_same(const tn_file *a, const tn_file *b)
 {
     const tn_tensor *s = tn_file_tensor(a, 0), *t = tn_file_tensor(b, 0);
-    REQUIRE(tn_file_count(b) == 1 && s->nparts == t->nparts && strcmp(s->form, t->form) == 0 && s->dtype == t->dtype);
+    REQUIRE(tn_file_count(b) == 1 && s->nparts == t->nparts && strcmp(s->form, t->form) == 0 &&
+            s->dtype == t->dtype);
     for (uint32_t k = 0; k < s->nparts; k++) {
         uint8_t x[ELEMENTS_MAX * ITEM_MAX], y[ELEMENTS_MAX * ITEM_MAX];
         uint64_t n = s->parts[k].nbytes;
-        REQUIRE(n <= sizeof x && t->parts[k].nbytes == n && s->parts[k].array.dtype == t->parts[k].array.dtype);
-        REQUIRE(tn_part_read(a, &s->parts[k], x, n, NULL) == TN_OK && tn_part_read(b, &t->parts[k], y, n, NULL) == TN_OK);
+        REQUIRE(n <= sizeof x && t->parts[k].nbytes == n &&
+                s->parts[k].array.dtype == t->parts[k].array.dtype);
+        REQUIRE(tn_part_read(a, &s->parts[k], x, n, NULL) == TN_OK &&
+                tn_part_read(b, &t->parts[k], y, n, NULL) == TN_OK);
         REQUIRE(memcmp(x, y, n) == 0);
     }
 }
@@ -78,11 +84,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < n; i++)
         add_chosen(&a, &c);
     end_archive(&a);
-    tn_status plain = walk_bytes(a.bytes.data, a.bytes.size, NULL), strict = walk_bytes(a.bytes.data, a.bytes.size, "scipy-npz");
+    tn_status plain = walk_bytes(a.bytes.data, a.bytes.size, NULL),
+              strict = walk_bytes(a.bytes.data, a.bytes.size, "scipy-npz");
     scarce_open(a.bytes.data, a.bytes.size, "scipy-npz");
     REQUIRE(plain == strict || strict == TN_ERR_UNSUPPORTED);
     if (!strict) {
-        REQUIRE(tn_open_memory(a.bytes.data, a.bytes.size, NULL, &file, NULL) == TN_OK && tn_file_count(file) == 1);
+        REQUIRE(tn_open_memory(a.bytes.data, a.bytes.size, NULL, &file, NULL) == TN_OK &&
+                tn_file_count(file) == 1);
         write_again(file);
         tn_close(file);
     }

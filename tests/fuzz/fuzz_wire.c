@@ -13,7 +13,8 @@ enum { BYTES = 4096 };
 
 static void check_reason(tn_status status, const tn_error *err)
 {
-    REQUIRE(status == TN_ERR_CORRUPT || status == TN_ERR_LIMIT || status == TN_ERR_TRUNCATED || status == TN_ERR_UNSUPPORTED);
+    REQUIRE(status == TN_ERR_CORRUPT || status == TN_ERR_LIMIT || status == TN_ERR_TRUNCATED ||
+            status == TN_ERR_UNSUPPORTED);
     REQUIRE(err->status == status && err->text[0] && strlen(err->text) < sizeof err->text);
 }
 
@@ -39,7 +40,8 @@ static void check_tensor(const tn_descriptor *d, tn_arena *arena)
     static uint8_t memory[BYTES];
     tn_tensor t;
     tn_error err = { .text = "" };
-    uint64_t bytes = (uint64_t)d->buffer_handle.size_bytes < BYTES ? (uint64_t)d->buffer_handle.size_bytes : BYTES;
+    uint64_t bytes =
+        (uint64_t)d->buffer_handle.size_bytes < BYTES ? (uint64_t)d->buffer_handle.size_bytes : BYTES;
     tn_status status = tn_wire_tensor(d, memory, bytes, arena, &t, &err);
     if (status) {
         check_reason(status, &err);

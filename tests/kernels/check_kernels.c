@@ -105,7 +105,8 @@ static void add_boundaries(tn_dtype type, const tn_dtype_info *to)
         add_around(type, number_value(a));
         b = b.class == TN_NUMBER_FINITE ? b : a;
         add_around(type, (number_value(a) + number_value(b)) / 2);
-        add_around(type, number_value(a) * 1.5 - number_value(b) / 2);      /* below the first, beyond the last */
+        /* below the first, beyond the last */
+        add_around(type, number_value(a) * 1.5 - number_value(b) / 2);
         add_around(type, number_value(b) * 1.5 - number_value(a) / 2);
     }
 }
@@ -116,7 +117,8 @@ static void add_specials(const tn_dtype_info *type)
     for (uint64_t sign = 0; sign < 2; sign++)
         for (uint64_t exponent = 0; exponent < (uint64_t)1 << e; exponent++) {
             uint64_t code = (sign << e | exponent) << m, last = ((uint64_t)1 << m) - 1;
-            const uint64_t mantissas[] = { 0, 1, last, last / 2, last / 2 + 1, last / 2 + 2, bits64() & last };
+            const uint64_t mantissas[] = { 0, 1, last, last / 2, last / 2 + 1, last / 2 + 2,
+                                           bits64() & last };
             for (unsigned i = 0; i < sizeof mantissas / sizeof mantissas[0]; i++)
                 add(type->dtype, code | mantissas[i]);
         }
@@ -132,7 +134,8 @@ static void make_values(const cast *c)
         return;
     }
     add_boundaries(c->from, c->from == TN_FLOAT64 ? info(TN_BFLOAT16) : info(c->to));
-    for (unsigned i = 0; c->from == TN_FLOAT64 && i < 5000; i++) {     /* near float32 and its ties, normal or not */
+    /* near float32 and its ties, normal or not */
+    for (unsigned i = 0; c->from == TN_FLOAT64 && i < 5000; i++) {
         uint64_t exponent = 1023 - 160 + bits64() % 300, top = bits64() >> 12 >> 29 << 29;
         add(c->from, bits64() << 63 | exponent << 52 | top);
         add(c->from, exponent << 52 | top | 1 << 28);
@@ -154,9 +157,12 @@ static uint8_t *src_room, *dst_room;    /* ROOM bytes each */
 static bool complain(const cast *c, const tn_kernel_args *args, const char *what, uint64_t i, size_t n,
                      uint64_t source, uint64_t want, uint64_t got)
 {
-    printf("      %s: %s at element %llu of %zu: source %llx, expected %llx but found %llx (scale %g, stream %d, "
-           "keep %d)\n", c->name, what, (unsigned long long)i, n, (unsigned long long)source, (unsigned long long)want,
-           (unsigned long long)got, args->has_scale ? (double)args->scale : 1.0, args->stream, args->rules.keep_payload);
+    printf("      %s: %s at element %llu of %zu: source %llx, expected %llx but found %llx (scale %g, stream "
+           "%d, "
+           "keep %d)\n",
+           c->name, what, (unsigned long long)i, n, (unsigned long long)source, (unsigned long long)want,
+           (unsigned long long)got, args->has_scale ? (double)args->scale : 1.0, args->stream,
+           args->rules.keep_payload);
     return false;
 }
 
@@ -207,7 +213,8 @@ static bool run_lengths(const cast *c, const tn_kernel_args *args)
         if (!run_placed(c, &a, n, 0, 0, first) || !run_placed(c, &a, n, dst_end, src_end, first))
             return false;
         a.stream = !a.stream;
-        if (!run_placed(c, &a, n, odd, odd ^ 1, first) || !run_placed(c, &a, n, dst_end - odd, src_end, first))
+        if (!run_placed(c, &a, n, odd, odd ^ 1, first) ||
+            !run_placed(c, &a, n, dst_end - odd, src_end, first))
             return false;
     }
     return true;
@@ -247,7 +254,8 @@ static bool check_cast(const cast *c)
     make_values(c);
     for (unsigned o = 0; o < 4; o++)
         for (unsigned nan = TN_NAN_KEEP; nan <= TN_NAN_ZERO; nan++) {
-            tn_cast_options options = { .size = sizeof options, .overflow = overflows[o], .nan = (tn_nan)nan };
+            tn_cast_options options = { .size = sizeof options, .overflow = overflows[o],
+                                        .nan = (tn_nan)nan };
             if (overflows[o] == TN_OVERFLOW_INF && info(c->to)->specials != TN_SPECIALS_IEEE)
                 continue;
             if (!check_rules(c, &options, o == 0 || nan == TN_NAN_ZERO))
@@ -289,7 +297,8 @@ static void check(const char *level, tn_cast_fn kernel, tn_dtype to, tn_dtype fr
         return;
     cast c = { .kernel = kernel, .to = to, .from = from, .way = how,
                .own_rules = tn_encode_rules_for(info(to), how == ODD ? &cut : NULL) };
-    snprintf(c.name, sizeof c.name, "%s to %s%s", info(from)->name, info(to)->name, how == ODD ? ", to odd" : "");
+    snprintf(c.name, sizeof c.name, "%s to %s%s", info(from)->name, info(to)->name,
+             how == ODD ? ", to odd" : "");
     report(level, c.name, check_cast(&c));
 }
 

@@ -82,8 +82,8 @@ static bool check_plane(tn_transpose_fn transpose, const plane *p, bool stream)
     transpose(dst_room + to, p->dst_step, src_room + from, p->src_step, p->rows, p->columns, stream);
     if (same("transpose"))
         return true;
-    printf(" (%zu rows, %zu columns of %zu bytes, steps %td and %td, stream %d)\n", p->rows, p->columns, p->size,
-           p->dst_step, p->src_step, stream);
+    printf(" (%zu rows, %zu columns of %zu bytes, steps %td and %td, stream %d)\n", p->rows, p->columns,
+           p->size, p->dst_step, p->src_step, stream);
     return false;
 }
 
@@ -220,7 +220,8 @@ static bool check_blocks(const tn_layout_kernels *k)
         printf(" (%u bits, stream %d):", b.bits, b.stream);
         for (uint32_t i = 0; i < b.rank; i++)
             printf(" [%lld of %lld, strides %lld and %lld]", (long long)b.dims[i].dst_extent,
-                   (long long)b.dims[i].src_extent, (long long)b.dims[i].dst_stride, (long long)b.dims[i].src_stride);
+                   (long long)b.dims[i].src_extent, (long long)b.dims[i].dst_stride,
+                   (long long)b.dims[i].src_stride);
         printf("\n");
         return false;
     }

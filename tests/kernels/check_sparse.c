@@ -31,7 +31,10 @@ static size_t place(size_t size)
 /* Zeros, thresholds of floats, of integers, and ones that keep or leave out everything. */
 static tn_sieve make_sieve(tn_sieve_kind kind, unsigned how)
 {
-    unsigned bits = kind == TN_SIEVE_FNUZ ? 8 : kind == TN_SIEVE_PAIR_4 ? 32 : kind == TN_SIEVE_PAIR_8 ? 64 : 8u << kind;
+    unsigned bits = kind == TN_SIEVE_FNUZ     ? 8
+                    : kind == TN_SIEVE_PAIR_4 ? 32
+                    : kind == TN_SIEVE_PAIR_8 ? 64
+                                              : 8u << kind;
     uint64_t ones = UINT64_MAX >> (64 - bits), any = (below(UINT32_MAX) << 32 | below(UINT32_MAX)) & ones;
     switch (how) {
     case 0:  return (tn_sieve){ kind, 0, ones, 0 };
@@ -101,7 +104,8 @@ static bool untouched(const uint8_t *p, size_t from, size_t to)
 }
 
 /* Entries of `what` at `at` in its room are right, and what may not be written is not. */
-static bool check_output(const char *what, const uint8_t *p, size_t at, const uint8_t *want, size_t nbytes, size_t room_bytes)
+static bool check_output(const char *what, const uint8_t *p, size_t at, const uint8_t *want, size_t nbytes,
+                         size_t room_bytes)
 {
     if (memcmp(p + at, want, nbytes) == 0 && untouched(p, 0, at) && untouched(p, at + room_bytes, ROOM))
         return true;
@@ -128,15 +132,17 @@ static bool check_call(const tn_sparse_kernels *k, const tn_sieve *s, size_t n, 
     memset(values_room, CANARY, ROOM);
     memset(places_room, CANARY, ROOM);
     size_t counted = k->count[s->kind](s, src, n);
-    size_t picked = k->pick[s->kind](s, src, n, outputs & 1 ? values_room + to : NULL, outputs & 2 ? places_room + to_places : NULL,
-                                     base, room);
+    size_t picked = k->pick[s->kind](s, src, n, outputs & 1 ? values_room + to : NULL,
+                                     outputs & 2 ? places_room + to_places : NULL, base, room);
     bool good = counted == want && picked == want;
     if (!good)
         printf("      expected %zu but counted %zu and picked %zu", want, counted, picked);
-    good = good && (outputs & 1 ? check_output("values", values_room, to, want_values, want * width, room * width)
-                                : untouched(values_room, 0, ROOM));
-    good = good && (outputs & 2 ? check_output("places", places_room, to_places, want_places, want * 4, room * 4)
-                                : untouched(places_room, 0, ROOM));
+    good = good &&
+           (outputs & 1 ? check_output("values", values_room, to, want_values, want * width, room * width)
+                        : untouched(values_room, 0, ROOM));
+    good =
+        good && (outputs & 2 ? check_output("places", places_room, to_places, want_places, want * 4, room * 4)
+                             : untouched(places_room, 0, ROOM));
     if (!good)
         printf(" (%zu elements, %u %%, room for %zu; add %llx, mask %llx, limit %llx)\n", n, percent, room,
                (unsigned long long)s->add, (unsigned long long)s->mask, (unsigned long long)s->limit);
@@ -168,8 +174,9 @@ static bool check_kind(const tn_sparse_kernels *k, tn_sieve_kind kind)
 static void check_level(unsigned cpu)
 {
     static const char *const names[TN_SIEVE_KINDS] = {
-        "elements of 1 byte", "elements of 2 bytes", "elements of 4 bytes", "elements of 8 bytes", "elements of fnuz",
-        "elements of pairs of 4 bytes", "elements of pairs of 8 bytes",
+        "elements of 1 byte",           "elements of 2 bytes", "elements of 4 bytes",
+        "elements of 8 bytes",          "elements of fnuz",    "elements of pairs of 4 bytes",
+        "elements of pairs of 8 bytes",
     };
     tn_sparse_kernels k;
     tn_sparse_kernels_init(&k, cpu);

@@ -36,7 +36,8 @@ static const tn_mli_point point = { { 1, 2, 0, 0 }, 2, 2 };
 
 static void add_1x(void)
 {
-    static tn_mli10_tensor a = { elements, sizeof elements, { 2, 4, 8, 0 }, 3, TN_MLI1_FX16, { { 12 } } }, sub;
+    static tn_mli10_tensor a = { elements, sizeof elements, { 2, 4, 8, 0 }, 3, TN_MLI1_FX16, { { 12 } } },
+    sub;
     static tn_mli11_tensor b, sub11;
     int32_t value = 0;
     uint32_t bytes = 0;

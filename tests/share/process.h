@@ -53,7 +53,8 @@ static inline FILE *open_of(pid_t pid, const char *name)
     return f;
 }
 
-/* Memory in KiB, where a page that n processes have counts for 1/n in each: "Pss", or of one kind "Pss_File"; 0: not said. */
+/* Memory in KiB, where a page that n processes have counts for 1/n in each: "Pss", or of one kind "Pss_File";
+ * 0: not said. */
 static inline long memory_of(pid_t pid, const char *kind)
 {
     char line[200];

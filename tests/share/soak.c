@@ -65,7 +65,8 @@ static _Noreturn void wrong(const char *text)
     _exit(1);
 }
 
-static void report(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+static void report(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                   const tn_error *why)
 {
     (void)tensor;
     (void)part;
@@ -193,7 +194,8 @@ static void make_file(void)
     static uint32_t values[VALUES];
     const int64_t shape = VALUES;
     const tn_create_options options = { .size = sizeof options, .format = "ztensor" };
-    const tn_part part = { .role = "data", .array = { .dtype = TN_UINT32, .rank = 1, .shape = &shape }, .nbytes = sizeof values,
+    const tn_part part = { .role = "data", .array = { .dtype = TN_UINT32, .rank = 1, .shape = &shape },
+                           .nbytes = sizeof values,
                            .data = values };
     tn_writer *writer;
     tn_error err;
@@ -203,7 +205,8 @@ static void make_file(void)
     for (int i = 0; i < TENSORS && status == TN_OK; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
-        status = tn_writer_add(writer, &(tn_tensor){ .name = name, .form = "dense", .dtype = TN_UINT32, .rank = 1, .shape = &shape,
+        status = tn_writer_add(writer, &(tn_tensor){ .name = name, .form = "dense", .dtype = TN_UINT32,
+                                                     .rank = 1, .shape = &shape,
                                                      .parts = &part, .nparts = 1 }, &err);
     }
     if (status != TN_OK || tn_writer_finish(writer, &err) != TN_OK)
@@ -233,7 +236,10 @@ static void warm_up(void)
 }
 
 /* Without libraries, of which it counts how many other programs happen to have them. */
-static long memory_of_server(void) { return memory_of(soak.server, "Pss") - memory_of(soak.server, "Pss_File"); }
+static long memory_of_server(void)
+{
+    return memory_of(soak.server, "Pss") - memory_of(soak.server, "Pss_File");
+}
 
 /* The last ones may not be forgotten yet. */
 static int descriptors_at_the_end(int before)
@@ -254,13 +260,17 @@ static void soak_it(double seconds)
     unsigned gone = run_clients(seconds), wrongs = atomic_load(&soak.counts->wrong);
     int files_after = descriptors_at_the_end(files), maps_after = mappings_of(soak.server);
     long memory_after = memory_of_server();
-    judge(wrongs == 0, "%u clients, %d at a time: %u answered, the slowest after %.1f ms, %u killed, %u mute, %u went wrong", gone,
-          soak.nclients, atomic_load(&soak.counts->answered), 1e-3 * atomic_load(&soak.counts->slowest),
-          atomic_load(&soak.counts->killed), atomic_load(&soak.counts->mute), wrongs);
-    judge(atomic_load(&soak.counts->answered) > 0 && atomic_load(&soak.counts->killed) > 0, "some were answered and some were killed");
+    judge(
+        wrongs == 0,
+        "%u clients, %d at a time: %u answered, the slowest after %.1f ms, %u killed, %u mute, %u went wrong",
+        gone, soak.nclients, atomic_load(&soak.counts->answered), 1e-3 * atomic_load(&soak.counts->slowest),
+        atomic_load(&soak.counts->killed), atomic_load(&soak.counts->mute), wrongs);
+    judge(atomic_load(&soak.counts->answered) > 0 && atomic_load(&soak.counts->killed) > 0,
+          "some were answered and some were killed");
     judge(files_after == files, "the server has %d descriptors, before %d", files_after, files);
     judge(maps_after <= maps, "the server has %d mappings, before %d", maps_after, maps);
-    judge(memory_after <= memory + SLACK_KIB, "the server has %ld KiB of its own, before %ld", memory_after, memory);
+    judge(memory_after <= memory + SLACK_KIB, "the server has %ld KiB of its own, before %ld", memory_after,
+          memory);
 }
 
 static void stop_server(void)
@@ -268,7 +278,8 @@ static void stop_server(void)
     int status = -1;
     kill(soak.server, SIGTERM);
     waitpid(soak.server, &status, 0);
-    judge(status == 0 && access(soak.path, F_OK) != 0, "the server stops when it is asked to, and its socket is gone");
+    judge(status == 0 && access(soak.path, F_OK) != 0,
+          "the server stops when it is asked to, and its socket is gone");
     unlink(soak.file);
     rmdir(soak.folder);
 }

@@ -89,8 +89,10 @@ static tn_buffer *make_tensor(tn_offer *offer, int64_t words)
     uint64_t *data = tn_buffer_data(buffer), state = 1;
     for (int64_t i = 0; i < words; i++)
         data[i] = state = state * 6364136223846793005u + 1442695040888963407u;
-    const tn_part part = { .role = "data", .array = { .dtype = TN_UINT64, .rank = 1, .shape = &words }, .nbytes = bytes, .data = data };
-    const tn_tensor tensor = { .name = "words", .form = "dense", .dtype = TN_UINT64, .rank = 1, .shape = &words, .parts = &part,
+    const tn_part part = { .role = "data", .array = { .dtype = TN_UINT64, .rank = 1, .shape = &words },
+                           .nbytes = bytes, .data = data };
+    const tn_tensor tensor = { .name = "words", .form = "dense", .dtype = TN_UINT64, .rank = 1,
+                               .shape = &words, .parts = &part,
                                .nparts = 1 };
     must(tn_offer_tensor(offer, &tensor, buffer, 0, true, &err), &err);
     return buffer;
@@ -101,7 +103,8 @@ static void compare(pid_t other, int in, int out, tn_offer *offer, long mib)
 {
     const int64_t words = (int64_t)mib << 17;
     tn_buffer *buffer = make_tensor(offer, words);
-    const uint64_t *data = tn_buffer_data(buffer), sum = sum_of(data, (uint64_t)words), last = data[words - 1];
+    const uint64_t *data = tn_buffer_data(buffer), sum = sum_of(data, (uint64_t)words),
+                   last = data[words - 1];
     pthread_t thread;
     if (pthread_create(&thread, NULL, answer, offer) != 0)
         give_up("cannot start a thread");
@@ -110,7 +113,9 @@ static void compare(pid_t other, int in, int out, tn_offer *offer, long mib)
     double seconds = hear(in), bits = hear(in);
     long first = pss_of(getpid()), second = pss_of(other), more = first + second - alone;
     judge(memcmp(&bits, &sum, sizeof bits) == 0, "the other process reads what is here");
-    judge(more < alone / 100, "%ld MiB in two processes: %ld + %ld KiB, %+.3f %% of what they had before the second attached, in %.2f ms",
+    judge(more < alone / 100,
+          "%ld MiB in two processes: %ld + %ld KiB, %+.3f %% of what they had before the second attached, in "
+          "%.2f ms",
           mib, first, second, 100.0 * (double)more / (double)alone, 1e3 * seconds);
     tell(out, 0);
     hear(in);

@@ -28,7 +28,8 @@ typedef struct wish_rules {
 
 static inline tn_status parse_wish(const wish *w, wish_rules *r, tn_error *err)
 {
-    const tn_cast_rule defaults = { .is_virtual = w->is_virtual, .options = { .size = sizeof defaults.options, .overflow = w->overflow } };
+    const tn_cast_rule defaults = { .is_virtual = w->is_virtual, .options = { .size = sizeof defaults.options,
+                                                                              .overflow = w->overflow } };
     tn_status status = w->form ? tn_form_rule_parse(w->form, &r->form, err) : TN_OK;
     if (!status && w->layout)
         status = tn_layout_rule_parse(w->layout, &r->layout, err);
@@ -50,9 +51,12 @@ static inline tn_status convert_open(const tn_file *in, const char *out, wish w,
     w.create.replace = true;
     const tn_convert_options o = {
         .size = sizeof o, .create = &w.create, .encoding = w.create.encoding ? TN_CHOOSE : TN_KEEP,
-        .checksum = w.create.checksum ? TN_CHOOSE : TN_KEEP, .forms = &r.form, .nforms = w.form != NULL, .casts = &r.cast,
-        .ncasts = w.cast != NULL, .layouts = &r.layout, .nlayouts = w.layout != NULL, .pads = &r.pad, .npads = w.pad != NULL,
-        .max_bytes = w.max_bytes, .dry_run = w.dry_run, .quantized = w.quantized, .progress = w.progress, .context = w.context,
+        .checksum = w.create.checksum ? TN_CHOOSE : TN_KEEP, .forms = &r.form, .nforms = w.form != NULL,
+        .casts = &r.cast,
+        .ncasts = w.cast != NULL, .layouts = &r.layout, .nlayouts = w.layout != NULL, .pads = &r.pad,
+        .npads = w.pad != NULL,
+        .max_bytes = w.max_bytes, .dry_run = w.dry_run, .quantized = w.quantized, .progress = w.progress,
+        .context = w.context,
     };
     status = tn_convert(in, in_folder(out).text, &o, w.result, err);
     tn_cast_rule_free(&r.cast);
@@ -72,8 +76,8 @@ static inline void must_convert(const char *in, const char *out, wish w)
 {
     tn_error err = { .text = "" };
     if (try_convert(in, out, w, &err))
-        fail_msg("%s to %s, cast %s, form %s, layout %s, pad %s: %s", in, out, w.cast ? w.cast : "-", w.form ? w.form : "-",
-                 w.layout ? w.layout : "-", w.pad ? w.pad : "-", err.text);
+        fail_msg("%s to %s, cast %s, form %s, layout %s, pad %s: %s", in, out, w.cast ? w.cast : "-",
+                 w.form ? w.form : "-", w.layout ? w.layout : "-", w.pad ? w.pad : "-", err.text);
 }
 
 /* A wish's progress: cancels. */

@@ -36,7 +36,8 @@ static inline tn_array scaled_array(const scaled_tensor *s, uint32_t k)
 {
     const tn_scaled_part *p = &s->shapes.parts[k];
     bool plain = k == 0 && s->scaling.unpacked;
-    return (tn_array){ .dtype = plain ? p->plain_dtype : p->dtype, .rank = p->rank, .shape = plain ? p->plain_shape : p->shape };
+    return (tn_array){ .dtype = plain ? p->plain_dtype : p->dtype, .rank = p->rank,
+                       .shape = plain ? p->plain_shape : p->shape };
 }
 
 static inline void quantize_scaled(scaled_tensor *s, uint32_t seed)
@@ -44,7 +45,8 @@ static inline void quantize_scaled(scaled_tensor *s, uint32_t seed)
     uint64_t count;
     tn_error err = { .text = "" };
     const tn_array array = { .dtype = TN_FLOAT32, .rank = s->t.rank, .shape = s->shape };
-    const tn_scaled_options options = { .size = sizeof options, .unpacked = s->scaling.unpacked, .nan = TN_NAN_ZERO, .jobs = 1,
+    const tn_scaled_options options = { .size = sizeof options, .unpacked = s->scaling.unpacked,
+                                        .nan = TN_NAN_ZERO, .jobs = 1,
                                         .rotation = s->scaling.rotation };
     CHECK(tn_shape_count(s->t.rank, s->shape, &count) == TN_OK);
     float *x = random_values(count, seed);
@@ -54,8 +56,8 @@ static inline void quantize_scaled(scaled_tensor *s, uint32_t seed)
 }
 
 /* A tensor of float values called `name`; takes over the datatype. */
-static inline scaled_tensor *scaled_of(const char *name, tn_datatype *d, uint32_t rank, const int64_t *shape, bool unpacked,
-                                       const char *rotation)
+static inline scaled_tensor *scaled_of(const char *name, tn_datatype *d, uint32_t rank, const int64_t *shape,
+                                       bool unpacked, const char *rotation)
 {
     scaled_tensor *s = calloc(1, sizeof *s);
     tn_error err = { .text = "" };
@@ -67,7 +69,8 @@ static inline scaled_tensor *scaled_of(const char *name, tn_datatype *d, uint32_
     CHECK(tn_rotation_parse(rotation ? rotation : "none", &s->scaling.rotation, NULL) == TN_OK);
     if (tn_scaled_shapes_for(d, rank, shape, &s->shapes, &err))
         fail_msg("%s: %s", tn_datatype_text(d), err.text);
-    s->t = (tn_tensor){ .name = name, .form = "scaled", .dtype = TN_FLOAT32, .rank = rank, .shape = s->shape, .parts = s->parts,
+    s->t = (tn_tensor){ .name = name, .form = "scaled", .dtype = TN_FLOAT32, .rank = rank, .shape = s->shape,
+                        .parts = s->parts,
                         .nparts = s->shapes.count, .scaling = &s->scaling };
     for (uint32_t k = 0; k < s->shapes.count; k++) {
         tn_part *p = &s->parts[k];
@@ -96,7 +99,8 @@ static inline void check_scaled_tensor(const tn_file *f, const scaled_tensor *s)
     if (!t)
         fail_msg("%s is not there", s->t.name);
     CHECK(!t->layout == !s->t.layout && (!t->layout || strcmp(t->layout, s->t.layout) == 0));
-    CHECK(strcmp(t->form, "scaled") == 0 && t->dtype == s->t.dtype && t->rank == s->t.rank && t->nparts == s->t.nparts);
+    CHECK(strcmp(t->form, "scaled") == 0 && t->dtype == s->t.dtype && t->rank == s->t.rank &&
+          t->nparts == s->t.nparts);
     CHECK(t->rank == 0 || memcmp(t->shape, s->shape, t->rank * sizeof *t->shape) == 0);
     assert_non_null(t->scaling);
     assert_string_equal(t->scaling->datatype, tn_datatype_text(s->datatype));
@@ -107,7 +111,8 @@ static inline void check_scaled_tensor(const tn_file *f, const scaled_tensor *s)
         const tn_part *p = &t->parts[k];
         uint8_t *bytes = malloc(p->nbytes ? p->nbytes : 1);
         assert_non_null(bytes);
-        CHECK(strcmp(p->role, s->parts[k].role) == 0 && p->array.dtype == s->parts[k].array.dtype && p->nbytes == s->parts[k].nbytes);
+        CHECK(strcmp(p->role, s->parts[k].role) == 0 && p->array.dtype == s->parts[k].array.dtype &&
+              p->nbytes == s->parts[k].nbytes);
         CHECK(tn_part_read(f, p, bytes, p->nbytes, NULL) == TN_OK);
         if (p->nbytes)
             assert_memory_equal(bytes, s->data[k], p->nbytes);

@@ -31,7 +31,8 @@ static inline void leave_environment(void)
 /* What can be seen of the environment: modes, traps and the exceptions so far. */
 static inline uint64_t environment_seen(void)
 {
-    uint64_t seen = (uint64_t)fegetround() << 32 | (uint64_t)fegetexcept() << 16 | (uint64_t)fetestexcept(FE_ALL_EXCEPT);
+    uint64_t seen =
+        (uint64_t)fegetround() << 32 | (uint64_t)fegetexcept() << 16 | (uint64_t)fetestexcept(FE_ALL_EXCEPT);
 #if defined(__x86_64__)
     seen ^= (uint64_t)_mm_getcsr() << 40;
 #endif

@@ -15,7 +15,8 @@ static inline int no_tmpfile(int where, mode_t mode)
 }
 
 /* No rename that leaves an existing file alone. */
-static inline int no_such_rename(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+static inline int no_such_rename(int from_folder, const char *from, int to_folder, const char *to,
+                                 unsigned flags)
 {
     if (flags == 0)
         return renameat2(from_folder, from, to_folder, to, flags);

@@ -146,7 +146,8 @@ static inline tn_file *open_at(const char *folder_path, const char *name, const 
 }
 
 /* Calls `use` with the path and bytes of every file of a folder; returns how many. */
-static inline size_t each_file(const char *folder_path, void (*use)(const char *name, const uint8_t *bytes, size_t n))
+static inline size_t each_file(const char *folder_path,
+                               void (*use)(const char *name, const uint8_t *bytes, size_t n))
 {
     size_t count = 0;
     DIR *dir = opendir(folder_path);

@@ -30,8 +30,8 @@ static inline tn_status finish_or_abandon(tn_writer *w, tn_status status, tn_err
 }
 
 /* Writes NAME in the test's folder in place of another file; the status of the first call that failed. */
-static inline tn_status try_write_tensors(const char *name, tn_create_options options, const tn_tensor *const *tensors, size_t n,
-                                          tn_error *err)
+static inline tn_status try_write_tensors(const char *name, tn_create_options options,
+                                          const tn_tensor *const *tensors, size_t n, tn_error *err)
 {
     tn_writer *w;
     options.size = sizeof options;
@@ -44,21 +44,24 @@ static inline tn_status try_write_tensors(const char *name, tn_create_options op
     return finish_or_abandon(w, status, err);
 }
 
-static inline tn_status try_write_tensor(const char *name, tn_create_options options, const tn_tensor *t, tn_error *err)
+static inline tn_status try_write_tensor(const char *name, tn_create_options options, const tn_tensor *t,
+                                         tn_error *err)
 {
     return try_write_tensors(name, options, &t, 1, err);
 }
 
 static inline tn_status add_simple(tn_writer *w, const simple *s, tn_error *err)
 {
-    tn_part part = { .role = "data", .array = { .dtype = s->dtype, .rank = s->rank, .shape = s->shape }, .data = s->data };
+    tn_part part = { .role = "data", .array = { .dtype = s->dtype, .rank = s->rank, .shape = s->shape },
+                     .data = s->data };
     tn_tensor t = { .name = s->name, .form = "dense", .dtype = s->dtype, .rank = s->rank, .shape = s->shape,
                     .tied = s->tied, .parts = &part, .nparts = 1, .meta = s->meta, .nmeta = s->nmeta };
     return tn_writer_add(w, &t, err);
 }
 
 /* Writes NAME in the test's folder; the status of the first call that failed. */
-static inline tn_status try_write(const char *name, tn_create_options options, const simple *tensors, size_t n, tn_error *err)
+static inline tn_status try_write(const char *name, tn_create_options options, const simple *tensors,
+                                  size_t n, tn_error *err)
 {
     tn_writer *w;
     options.size = sizeof options;

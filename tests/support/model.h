@@ -63,9 +63,43 @@ typedef struct model {
 static inline const char *model_text(model *m, chooser *c, size_t most)
 {
     static const char *const pieces[] = {
-        "a", "B", "7", "_", ".", "/", " ", "layer", "weight", "\"", "\\", "\n", "\t", "\x01", "\x1b[2J", "\x7f", "'", "%s", "{",
-        "}", ":", ",", "*", "=", "\xc3\xa9", "e\xcc\x81", "\xe2\x82\xac", "\xf0\x9f\x99\x82", "\xe2\x80\xae", "\xef\xbb\xbf",
-        "\xef\xbf\xbf", "\xf4\x8f\xbf\xbf", "\xc2\x80", "\xed\x9f\xbf", "null", "true", "0x",
+        "a",
+        "B",
+        "7",
+        "_",
+        ".",
+        "/",
+        " ",
+        "layer",
+        "weight",
+        "\"",
+        "\\",
+        "\n",
+        "\t",
+        "\x01",
+        "\x1b[2J",
+        "\x7f",
+        "'",
+        "%s",
+        "{",
+        "}",
+        ":",
+        ",",
+        "*",
+        "=",
+        "\xc3\xa9",
+        "e\xcc\x81",
+        "\xe2\x82\xac",
+        "\xf0\x9f\x99\x82",
+        "\xe2\x80\xae",
+        "\xef\xbb\xbf",
+        "\xef\xbf\xbf",
+        "\xf4\x8f\xbf\xbf",
+        "\xc2\x80",
+        "\xed\x9f\xbf",
+        "null",
+        "true",
+        "0x",
     };
     tn_buf b = { 0 };
     size_t n = 1 + (size_t)choose(c, most);
@@ -245,7 +279,8 @@ static inline void model_make(model *m, chooser *c)
     memset(m, 0, sizeof *m);
     for (size_t n = (size_t)choose(c, MODEL_TENSORS + 1); m->count < n;)
         model_add(m, c);
-    m->nmeta = m->count ? (size_t)choose(c, MODEL_META) : 0;    /* zTensor has no place for it without tensors */
+    /* zTensor has no place for it without tensors */
+    m->nmeta = m->count ? (size_t)choose(c, MODEL_META) : 0;
     if (m->nmeta)
         memcpy(m->meta, model_metadata(m, c, m->nmeta), m->nmeta * sizeof *m->meta);
 }
@@ -302,8 +337,8 @@ static inline tn_status model_put(const model *m, chooser *c, tn_writer *w, tn_e
     return status;
 }
 
-static inline tn_status model_write(const model *m, chooser *c, const char *file, const tn_create_options *options,
-                                    tn_error *err)
+static inline tn_status model_write(const model *m, chooser *c, const char *file,
+                                    const tn_create_options *options, tn_error *err)
 {
     tn_writer *w;
     tn_status status = tn_create(file, options, &w, err);
@@ -348,7 +383,8 @@ static inline void model_check_tensor(const tn_tensor *expected, const tn_file *
     model_check_meta(expected->meta, expected->nmeta, t->meta, t->nmeta);
 }
 
-static inline void model_check_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+static inline void model_check_verdict(void *context, const tn_tensor *t, const tn_part *p,
+                                       tn_verdict verdict, const tn_error *why)
 {
     (void)t;
     (void)p;

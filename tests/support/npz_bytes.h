@@ -14,7 +14,15 @@ typedef struct archive {
 } archive;
 
 /* Where fields stand in an entry of the directory, and in a local header. */
-enum { ENTRY_FLAGS = 8, ENTRY_METHOD = 10, ENTRY_CRC = 16, ENTRY_SIZE = 20, ENTRY_DECODED = 24, ENTRY_PLACE = 42, ENTRY_NAME = 46 };
+enum {
+    ENTRY_FLAGS = 8,
+    ENTRY_METHOD = 10,
+    ENTRY_CRC = 16,
+    ENTRY_SIZE = 20,
+    ENTRY_DECODED = 24,
+    ENTRY_PLACE = 42,
+    ENTRY_NAME = 46
+};
 enum { LOCAL_METHOD = 8, LOCAL_SIZE = 18, LOCAL_NAME = 30 };
 
 static inline void put_le(uint8_t *p, uint64_t v, unsigned n)
@@ -25,7 +33,8 @@ static inline void put_le(uint8_t *p, uint64_t v, unsigned n)
 
 static inline size_t deflate_raw(const void *bytes, size_t n, uint8_t *out, size_t cap)
 {
-    z_stream z = { .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (unsigned)n, .next_out = out, .avail_out = (unsigned)cap };
+    z_stream z = { .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (unsigned)n, .next_out = out,
+                   .avail_out = (unsigned)cap };
     CHECK(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK);
     CHECK(deflate(&z, Z_FINISH) == Z_STREAM_END);
     CHECK(deflateEnd(&z) == Z_OK);
@@ -40,7 +49,8 @@ static inline void add_member(archive *a, const char *name, unsigned method, con
     memcpy(stored, bytes, n);
     if (method == TN_ZIP_DEFLATED)
         size = deflate_raw(bytes, n, stored, cap);
-    tn_zip_member m = { .name = { name, strlen(name) }, .local = local, .size = size, .crc = tn_crc32(0, bytes, n), .wide = a->wide };
+    tn_zip_member m = { .name = { name, strlen(name) }, .local = local, .size = size,
+                        .crc = tn_crc32(0, bytes, n), .wide = a->wide };
     tn_zip_put_local(&a->bytes, &m);
     tn_zip_put_entry(&a->directory, &m);
     put_le(a->bytes.data + local + LOCAL_METHOD, method, 2);
@@ -53,7 +63,8 @@ static inline void add_member(archive *a, const char *name, unsigned method, con
 }
 
 /* An array as a member: header and elements. */
-static inline void add_array(archive *a, const char *name, unsigned method, const char *header, const void *data, size_t n)
+static inline void add_array(archive *a, const char *name, unsigned method, const char *header,
+                             const void *data, size_t n)
 {
     tn_buf b = { 0 };
     uint8_t prefix[10] = TN_NPY_MAGIC "\1\0";

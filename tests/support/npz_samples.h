@@ -7,7 +7,8 @@
 #include "make.h"
 #include "npz_bytes.h"
 
-static const uint8_t numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25 };
+static const uint8_t numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                   22, 23, 24, 25 };
 
 #define BYTES_24 "{'descr': '|u1', 'fortran_order': False, 'shape': (24,), }\n"
 enum { MEMBER = 10 + sizeof BYTES_24 - 1 + 24 };       /* bytes of a member of it */
@@ -60,7 +61,8 @@ static inline void check_data(const tn_file *f, const char *name, const void *ex
     free(found);
 }
 
-static inline void count_good(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+static inline void count_good(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                              const tn_error *why)
 {
     (void)tensor, (void)part, (void)why;
     *(size_t *)context += verdict == TN_VERDICT_OK;

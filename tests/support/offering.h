@@ -25,7 +25,8 @@ static inline void stop_offering(int number)
 }
 
 /* In a process of its own: offers what `fill` puts there. */
-static inline void offer_until_told(const char *where, const tn_offer_options *options, void (*fill)(tn_offer *), int ready)
+static inline void offer_until_told(const char *where, const tn_offer_options *options,
+                                    void (*fill)(tn_offer *), int ready)
 {
     tn_error err = { .text = "" };
     tn_offer_options patient = { .size = sizeof patient, .patience = LONG };
@@ -45,7 +46,8 @@ static inline void offer_until_told(const char *where, const tn_offer_options *o
 }
 
 /* The process, once it answers. */
-static inline pid_t start_offering(const char *where, const tn_offer_options *options, void (*fill)(tn_offer *))
+static inline pid_t start_offering(const char *where, const tn_offer_options *options,
+                                   void (*fill)(tn_offer *))
 {
     int ends[2];
     char byte;

@@ -9,12 +9,12 @@
 /* Printed with a failure: the seed, the step. */
 static char require_note[200];
 
-#define REQUIRE(promise)                                                                                        \
-    do {                                                                                                        \
-        if (!(promise)) {                                                                                       \
-            fprintf(stderr, "%s:%d: broken promise: %s %s\n", __FILE__, __LINE__, #promise, require_note);      \
-            abort();                                                                                            \
-        }                                                                                                       \
+#define REQUIRE(promise)                                                                                     \
+    do {                                                                                                     \
+        if (!(promise)) {                                                                                    \
+            fprintf(stderr, "%s:%d: broken promise: %s %s\n", __FILE__, __LINE__, #promise, require_note);   \
+            abort();                                                                                         \
+        }                                                                                                    \
     } while (0)
 
 #endif

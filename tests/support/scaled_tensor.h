@@ -32,7 +32,11 @@ static inline float scaled_source(uint64_t i)
     state *= 2246822519u;
     state ^= state >> 13;
     float x = (float)(int32_t)state * 0x1p-31f;
-    return state % 17 == 0 ? 0.0f : state % 19 == 0 ? -0.0f : state % 5 == 0 ? x * 40 : state % 7 == 0 ? x * 0x1p-9f : x * x * x;
+    return state % 17 == 0   ? 0.0f
+           : state % 19 == 0 ? -0.0f
+           : state % 5 == 0  ? x * 40
+           : state % 7 == 0  ? x * 0x1p-9f
+                             : x * x * x;
 }
 
 static inline void expect_scaled(scaled_tensor *s)
@@ -51,7 +55,8 @@ static inline void make_scaled_part(scaled_tensor *s, uint32_t k)
     const tn_scaled_part *p = &s->shapes.parts[k];
     bool plain = s->options.unpacked && k == 0;
     tn_part *part = &s->parts[k];
-    *part = (tn_part){ .role = p->role, .array = { .dtype = plain ? p->plain_dtype : p->dtype, .rank = p->rank,
+    *part = (tn_part){ .role = p->role, .array = { .dtype = plain ? p->plain_dtype : p->dtype,
+                                                   .rank = p->rank,
                                                    .shape = plain ? p->plain_shape : p->shape } };
     assert_int_equal(tn_array_nbytes(&part->array, &part->nbytes), TN_OK);
     part->data = s->bytes[k] = malloc(part->nbytes ? (size_t)part->nbytes : 1);
@@ -59,17 +64,20 @@ static inline void make_scaled_part(scaled_tensor *s, uint32_t k)
 }
 
 /* `shape` must live on, and so must `s` where it is. */
-static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype dtype, uint32_t rank, const int64_t *shape,
-                               tn_scaled_options options)
+static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype dtype, uint32_t rank,
+                               const int64_t *shape, tn_scaled_options options)
 {
     tn_error err = { .text = "" };
     *s = (scaled_tensor){ .options = options };
     s->options.size = sizeof s->options;
     s->datatype = datatype_of(datatype);
-    s->scaling = (tn_scaling){ .datatype = tn_datatype_text(s->datatype), .unpacked = options.unpacked, .rotation = options.rotation };
-    s->tensor = (tn_tensor){ .name = "t", .form = "scaled", .dtype = dtype, .rank = rank, .shape = shape, .parts = s->parts,
+    s->scaling = (tn_scaling){ .datatype = tn_datatype_text(s->datatype), .unpacked = options.unpacked,
+                               .rotation = options.rotation };
+    s->tensor = (tn_tensor){ .name = "t", .form = "scaled", .dtype = dtype, .rank = rank, .shape = shape,
+                             .parts = s->parts,
                              .scaling = &s->scaling };
-    if (tn_scaled_shapes_for(s->datatype, rank, shape, &s->shapes, &err) || tn_shape_count(rank, shape, &s->count))
+    if (tn_scaled_shapes_for(s->datatype, rank, shape, &s->shapes, &err) ||
+        tn_shape_count(rank, shape, &s->count))
         fail_msg("%s: %s", datatype, err.text);
     s->tensor.nparts = s->shapes.count;
     for (uint32_t k = 0; k < s->shapes.count; k++)
@@ -80,7 +88,8 @@ static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype 
     assert_true(s->source && s->expected);
     for (uint64_t i = 0; i < s->count; i++)
         s->source[i] = scaled_source(i);
-    if (tn_scaled_quantize(s->datatype, &(tn_array){ TN_FLOAT32, rank, shape, NULL }, s->source, (void *const *)s->bytes, &s->options,
+    if (tn_scaled_quantize(s->datatype, &(tn_array){ TN_FLOAT32, rank, shape, NULL }, s->source,
+                           (void *const *)s->bytes, &s->options,
                            &s->report, &err))
         fail_msg("%s: %s", datatype, err.text);
     expect_scaled(s);

@@ -25,7 +25,8 @@ static inline const char *scratch_file(const char *name)
 {
     static char full[100];
     if (!scratch_folder[0]) {
-        strcpy(scratch_folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/tenon-fuzz-XXXXXX" : "/tmp/tenon-fuzz-XXXXXX");
+        strcpy(scratch_folder,
+               access("/dev/shm", W_OK) == 0 ? "/dev/shm/tenon-fuzz-XXXXXX" : "/tmp/tenon-fuzz-XXXXXX");
         REQUIRE(mkdtemp(scratch_folder));
         atexit(scratch_remove);
     }

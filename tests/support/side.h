@@ -67,7 +67,8 @@ static inline void make_buffer(side *s)
 
 static inline tn_array array_of(const side *s)
 {
-    return (tn_array){ .dtype = s->dtype, .rank = s->rank, .shape = s->shape, .stride = s->dense ? NULL : s->stride };
+    return (tn_array){ .dtype = s->dtype, .rank = s->rank, .shape = s->shape,
+                       .stride = s->dense ? NULL : s->stride };
 }
 
 /* Bit by bit, from a stream whose first bit is the lowest of its first byte. */

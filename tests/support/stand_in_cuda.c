@@ -64,7 +64,8 @@ static CUresult check(bool needs_context)
 {
     if (initialized != getpid())
         return NOT_INITIALIZED;
-    return needs_context && (depth == 0 || !stack[depth - 1] || stand_in_cuda.contexts == 0) ? INVALID_CONTEXT : CUDA_SUCCESS;
+    return needs_context && (depth == 0 || !stack[depth - 1] || stand_in_cuda.contexts == 0) ? INVALID_CONTEXT
+                                                                                             : CUDA_SUCCESS;
 }
 
 #define BEGIN(needs_context)                            \
@@ -177,7 +178,8 @@ static CUdeviceptr address_of(const piece *p)
 static piece *piece_at(CUdeviceptr pointer, size_t n)
 {
     for (piece *p = pieces; p < pieces + SLOTS; p++)
-        if (p->bytes && pointer >= address_of(p) && pointer - address_of(p) <= p->size && n <= p->size - (pointer - address_of(p)))
+        if (p->bytes && pointer >= address_of(p) && pointer - address_of(p) <= p->size &&
+            n <= p->size - (pointer - address_of(p)))
             return p;
     return NULL;
 }

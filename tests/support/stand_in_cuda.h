@@ -7,7 +7,8 @@ typedef struct cuda_stand_in {
     int devices;                /* 0: there is none; -1: cuInit() says so already */
     int contexts;               /* retained and not released */
     int allocations, opened, registered;
-    int calls, failing;         /* which call fails, counted from 1; 0: none.  Those that give back never do */
+    int calls, failing;         /* which call fails, counted from 1; 0: none.  Those that give back never
+                                 * do */
     int failure;                /* its result */
 } cuda_stand_in;
 

@@ -1,4 +1,5 @@
-/* tests/support/subject.h - tensors of every form for the tests of conversions, and the slow way to make them. */
+/* tests/support/subject.h - tensors of every form for the tests of conversions, and the slow way to make
+ * them. */
 #ifndef TN_TESTS_SUBJECT_H
 #define TN_TESTS_SUBJECT_H
 
@@ -47,7 +48,8 @@ static inline subject *new_subject(const char *form, tn_dtype dtype, uint32_t ra
     assert_non_null(s);
     if (rank)
         memcpy(s->shape, shape, rank * sizeof *shape);
-    s->t = (tn_tensor){ .name = "t", .form = form, .dtype = dtype, .rank = rank, .shape = s->shape, .parts = s->parts };
+    s->t = (tn_tensor){ .name = "t", .form = form, .dtype = dtype, .rank = rank, .shape = s->shape,
+                        .parts = s->parts };
     return s;
 }
 
@@ -83,8 +85,8 @@ static inline void *narrowed(const uint64_t *numbers, size_t n, tn_dtype index)
 }
 
 /* `indices`: n rows of as many as there are dimensions. */
-static inline subject *new_coo(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n, const void *values,
-                        const uint64_t *indices)
+static inline subject *new_coo(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n,
+                               const void *values, const uint64_t *indices)
 {
     subject *s = new_subject("coo", dtype, rank, shape);
     void *rows = narrowed(indices, n * rank, index);
@@ -94,8 +96,8 @@ static inline subject *new_coo(tn_dtype dtype, uint32_t rank, const int64_t *sha
     return s;
 }
 
-static inline subject *new_csr(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n, const void *values,
-                        const uint64_t *indices, const uint64_t *indptr)
+static inline subject *new_csr(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n,
+                               const void *values, const uint64_t *indices, const uint64_t *indptr)
 {
     subject *s = new_subject("csr", dtype, rank, shape);
     int64_t pointers = shape[0] * (rank == 3 ? shape[1] : 1) + 1;
@@ -119,8 +121,8 @@ static inline bool is_zero(const uint8_t *element, size_t width)
 }
 
 /* Of elements of which `keep` says which stay. */
-static inline subject *slow_sparse(const char *form, tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index,
-                            const uint8_t *elements, const bool *keep)
+static inline subject *slow_sparse(const char *form, tn_dtype dtype, uint32_t rank, const int64_t *shape,
+                                   tn_dtype index, const uint8_t *elements, const bool *keep)
 {
     uint64_t count, all = 0, n = 0;
     size_t width = width_of(dtype);
@@ -132,7 +134,8 @@ static inline subject *slow_sparse(const char *form, tn_dtype dtype, uint32_t ra
     for (uint32_t d = 0; d + 1 < rank; d++)
         rows *= (uint64_t)shape[d];
     uint8_t *values = malloc(all * width + 1);
-    uint64_t *indices = malloc((all * (rank + 1) + 1) * sizeof *indices), *indptr = calloc(rows + 1, sizeof *indptr);
+    uint64_t *indices = malloc((all * (rank + 1) + 1) * sizeof *indices),
+             *indptr = calloc(rows + 1, sizeof *indptr);
     assert_non_null(values);
     assert_non_null(indices);
     assert_non_null(indptr);
@@ -195,7 +198,8 @@ static inline tn_tensor *reform(const tn_tensor *t, const char *form, const tn_s
 }
 
 /* Fails so, with a text that has these words in it. */
-static inline void refused(const tn_tensor *t, const char *form, const tn_sparse_options *o, tn_status want, const char *words)
+static inline void refused(const tn_tensor *t, const char *form, const tn_sparse_options *o, tn_status want,
+                           const char *words)
 {
     tn_tensor *made = NULL;
     tn_error err = { 0 };

@@ -13,8 +13,9 @@
 
 /* Everything that float32 is narrowed to and that can be swept in minutes. */
 static const tn_dtype sweep_types[] = {
-    TN_FLOAT16, TN_BFLOAT16, TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2, TN_FLOAT8_E4M3FNUZ, TN_FLOAT8_E5M2FNUZ, TN_FLOAT8_E4M3,
-    TN_FLOAT8_E3M4, TN_FLOAT8_E8M0, TN_INT8, TN_UINT8, TN_FLOAT6_E2M3, TN_FLOAT6_E3M2, TN_FLOAT4_E2M1, TN_INT4,
+    TN_FLOAT16,         TN_BFLOAT16,    TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2, TN_FLOAT8_E4M3FNUZ,
+    TN_FLOAT8_E5M2FNUZ, TN_FLOAT8_E4M3, TN_FLOAT8_E3M4,   TN_FLOAT8_E8M0, TN_INT8,
+    TN_UINT8,           TN_FLOAT6_E2M3, TN_FLOAT6_E3M2,   TN_FLOAT4_E2M1, TN_INT4,
 };
 enum { SWEEP_TYPES = sizeof sweep_types / sizeof sweep_types[0], SWEEP_LEVELS = 4, SWEEP_BLOCK = 4096 };
 
@@ -40,7 +41,8 @@ static inline bool sweep_begin(sweep *s, tn_dtype to, const tn_cast_options *opt
         tn_kernels kernels;
         tn_kernels_init(&kernels, masks[i]);
         s->names[s->levels] = tn_cpu_name(masks[i]);
-        if (tn_cast_plan_with(&s->plans[s->levels++], &kernels, to, TN_FLOAT32, TN_HOST_ORDER, options, NULL) != TN_OK)
+        if (tn_cast_plan_with(&s->plans[s->levels++], &kernels, to, TN_FLOAT32, TN_HOST_ORDER, options,
+                              NULL) != TN_OK)
             return false;
     }
     return true;
@@ -53,7 +55,8 @@ typedef struct sweep_difference {
 } sweep_difference;
 
 /* At most SWEEP_BLOCK patterns, a multiple of 8; false with the first difference. */
-static inline bool sweep_block(const sweep *s, const uint32_t *patterns, size_t n, sweep_difference *difference)
+static inline bool sweep_block(const sweep *s, const uint32_t *patterns, size_t n,
+                               sweep_difference *difference)
 {
     uint8_t expected[SWEEP_BLOCK * 2], out[SWEEP_BLOCK * 2];
     const int64_t shape[] = { (int64_t)n };

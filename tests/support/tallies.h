@@ -10,7 +10,8 @@ enum { TALLIED = 3000 };
 /* 3000 float32 of shape [10, 15, 20] in windows of 200, in any order and by any
  * of three tallies: the same as tn_choose_scales() finds.  zeros: whether there
  * are zero points. */
-static inline void check_tallies(const float *x, tn_dtype codes, const tn_quantize_options *o, unsigned expected_rounds, bool zeros)
+static inline void check_tallies(const float *x, tn_dtype codes, const tn_quantize_options *o,
+                                 unsigned expected_rounds, bool zeros)
 {
     enum { THREADS = 3, WINDOW = 200, WINDOWS = TALLIED / WINDOW };
     const int64_t shape[] = { 10, 15, 20 };

@@ -73,7 +73,8 @@ static inline types_codes types_codes_of(const tn_dtype_info *row)
     bool e8m0 = row->specials == TN_SPECIALS_E8M0;
     unsigned ignored = e8m0 ? 0 : row->bits - 1u - row->exponent_bits - m;
     uint64_t all = (UINT64_C(1) << (row->exponent_bits + m)) - 1, top = all - ((UINT64_C(1) << m) - 1);
-    types_codes c = { .largest = all, .normal = UINT64_C(1) << m, .smallest = 1, .sign = UINT64_C(1) << (row->bits - 1) };
+    types_codes c = { .largest = all, .normal = UINT64_C(1) << m, .smallest = 1,
+                      .sign = UINT64_C(1) << (row->bits - 1) };
     switch (row->specials) {
     case TN_SPECIALS_IEEE: c.infinity = top, c.nan = top + 1, c.nan_last = all, c.largest = top - 1; break;
     case TN_SPECIALS_FN:   c.nan = all, c.largest = all - 1; break;

@@ -14,7 +14,8 @@ typedef struct seen {
     size_t     parts;           /* of all tensors */
 } seen;
 
-static inline void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+static inline void see_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict,
+                               const tn_error *why)
 {
     seen *s = context;
     size_t k = (size_t)(p - t->parts);

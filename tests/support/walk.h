@@ -43,7 +43,8 @@ static inline void walk_rows(const tn_file *file, const tn_part *part, const uin
     uint64_t rows = a->rank ? (uint64_t)a->shape[0] : 1;
     uint64_t row_bytes = rows ? part->nbytes / rows : 0;
     /* Compressed rows are decoded from the front each time: one of them will do. */
-    uint64_t first = part->storage.encoding == TN_ENCODING_RAW ? 0 : rows / 2, last = first ? first + 1 : rows;
+    uint64_t first = part->storage.encoding == TN_ENCODING_RAW ? 0 : rows / 2,
+             last = first ? first + 1 : rows;
     tn_error err;
     uint8_t none;
     REQUIRE(tn_part_read_rows(file, part, rows, 1, &none, 1, &err) == TN_ERR_ARGUMENT);
@@ -84,8 +85,8 @@ static inline void walk_part(const tn_file *file, const tn_part *part)
     free(bytes);
 }
 
-static inline void walk_verdict(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
-                                const tn_error *why)
+static inline void walk_verdict(void *context, const tn_tensor *tensor, const tn_part *part,
+                                tn_verdict verdict, const tn_error *why)
 {
     (void)tensor;
     (void)part;
@@ -164,8 +165,10 @@ static inline void walk_note(void *context, const tn_difference *d)
     (void)context;
     const tn_tensor *t = d->a ? d->a : d->b;
     if (d->what && !require_note[0])
-        snprintf(require_note, sizeof require_note, "(%.50s %s %s, difference 0x%x: %.50s)", t ? t->name : "the file's metadata",
-                 t ? t->form : "", t && tn_dtype_get(t->dtype) ? tn_dtype_get(t->dtype)->name : "", d->what, d->why ? d->why : "");
+        snprintf(require_note, sizeof require_note, "(%.50s %s %s, difference 0x%x: %.50s)",
+                 t ? t->name : "the file's metadata", t ? t->form : "",
+                 t && tn_dtype_get(t->dtype) ? tn_dtype_get(t->dtype)->name : "", d->what,
+                 d->why ? d->why : "");
 }
 
 /* How many tensors differ; SIZE_MAX: one of the files is damaged. */
@@ -180,8 +183,8 @@ static inline size_t walk_differences(const tn_file *a, const tn_file *b)
     return different;
 }
 
-/* Both have the same tensors with the same values and metadata.  Values that cannot be read (a scale that is no number)
- * differ from themselves, too. */
+/* Both have the same tensors with the same values and metadata.  Values that cannot be read (a scale that is
+ * no number) differ from themselves, too. */
 static inline void require_same_tensors(const tn_file *a, const tn_file *b)
 {
     char note[sizeof require_note];

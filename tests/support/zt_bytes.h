@@ -44,7 +44,8 @@ static inline void zt_uint_field(zt_bytes *z, const char *key, uint64_t value)
 
 /* One of the six required fields of a uint8 tensor. */
 enum { ZT_FIELDS = 6 };
-static const char *const zt_field_names[ZT_FIELDS] = { "name", "offset", "size", "dtype", "shape", "encoding" };
+static const char *const zt_field_names[ZT_FIELDS] = { "name", "offset", "size", "dtype", "shape",
+                                                       "encoding" };
 
 static inline void zt_field_put(zt_bytes *z, int field, const char *name, uint64_t offset, uint64_t size)
 {

@@ -36,7 +36,8 @@ static tn_status collect(void *context, const uint8_t *bytes, size_t n, uint64_t
 
 static void random_shape(sample *s)
 {
-    static const tn_dtype types[] = { TN_UINT8, TN_INT4, TN_UINT2, TN_FLOAT6_E2M3, TN_FLOAT16, TN_FLOAT32, TN_INT64, TN_COMPLEX128 };
+    static const tn_dtype types[] = { TN_UINT8, TN_INT4, TN_UINT2, TN_FLOAT6_E2M3, TN_FLOAT16, TN_FLOAT32,
+                                      TN_INT64, TN_COMPLEX128 };
     s->tensor.name = "t";
     s->tensor.dtype = types[below(sizeof types / sizeof *types)];
     s->tensor.rank = (uint32_t)below(6);
@@ -112,7 +113,8 @@ static output run(const sample *s, const tn_file *f, uint64_t slab, unsigned job
     out.bytes = malloc(out.cap ? out.cap : 1);
     assert_non_null(out.bytes);
     CHECK(tn_pool_new(jobs, &pool, &err) == TN_OK);
-    tn_arranging a = { .in = f, .tensor = t, .part = &t->parts[0], .how = &s->how, .beside = in_folder("out").text, .pool = pool,
+    tn_arranging a = { .in = f, .tensor = t, .part = &t->parts[0], .how = &s->how,
+                       .beside = in_folder("out").text, .pool = pool,
                        .slab = slab, .emit = collect, .context = &out };
     if (tn_arrange_run(&a, &err))
         fail_msg("%s", err.text);
@@ -137,8 +139,10 @@ static void check_output(const sample *s, const output *out)
     int64_t index[TN_MAX_RANK];
     for (uint64_t i = 0; i < n; i++) {
         bool inside = source_of(s, i, &source, index);
-        if (inside ? !same_element(out->bytes, i, s->data, source, bits) : !same_element(out->bytes, i, s->how.fill, 0, bits))
-            fail_msg("%s element %llu of rank %u is wrong", tn_dtype_get(s->tensor.dtype)->name, (unsigned long long)i, s->how.rank);
+        if (inside ? !same_element(out->bytes, i, s->data, source, bits)
+                   : !same_element(out->bytes, i, s->how.fill, 0, bits))
+            fail_msg("%s element %llu of rank %u is wrong", tn_dtype_get(s->tensor.dtype)->name,
+                     (unsigned long long)i, s->how.rank);
     }
 }
 
@@ -175,7 +179,8 @@ static void padding_differs_along_an_axis(void)
 {
     static const int32_t fills[] = { 11, 12, 13 };
     for (uint64_t seed = 1; seed <= 200; seed++) {
-        sample s = { .tensor = { .name = "t", .dtype = seed % 2 ? TN_INT8 : TN_INT4, .rank = 3, .shape = { 2, 3, 4 } }, .count = 24 };
+        sample s = { .tensor = { .name = "t", .dtype = seed % 2 ? TN_INT8 : TN_INT4, .rank = 3,
+                                 .shape = { 2, 3, 4 } }, .count = 24 };
         uint8_t data[24];
         random_state = seed;
         for (size_t i = 0; i < sizeof data; i++)
@@ -194,7 +199,9 @@ static void padding_differs_along_an_axis(void)
             int64_t index[TN_MAX_RANK];
             bool inside = source_of(&s, i, &source, index);
             int64_t on_axis = index[s.how.axis];
-            uint64_t expected = inside ? tn_code_get(data, source, s.how.to_bits) : on_axis < 3 ? (uint64_t)fills[on_axis] : 0;
+            uint64_t expected = inside        ? tn_code_get(data, source, s.how.to_bits)
+                                : on_axis < 3 ? (uint64_t)fills[on_axis]
+                                              : 0;
             CHECK(tn_code_get(out.bytes, i, s.how.to_bits) == expected);
         }
         free(out.bytes);
@@ -221,7 +228,8 @@ static void failures_say_whose_they_are(void)
     sample s = { .tensor = t };
     random_order(&s);
     CHECK(tn_pool_new(2, &pool, &err) == TN_OK);
-    tn_arranging a = { .in = f, .tensor = tn_file_find(f, "t"), .how = &s.how, .beside = in_folder("out").text, .pool = pool, .emit = refuse };
+    tn_arranging a = { .in = f, .tensor = tn_file_find(f, "t"), .how = &s.how,
+                       .beside = in_folder("out").text, .pool = pool, .emit = refuse };
     a.part = &a.tensor->parts[0];
     CHECK(tn_arrange_run(&a, &err) == TN_ERR_IO && a.output_failed);
     tn_part damaged = a.tensor->parts[0];

@@ -39,7 +39,8 @@ static void negative_extents_are_refused_wherever_they_stand(void)
 static void a_product_beyond_int64_is_refused(void)
 {
     const int64_t most[] = { INT64_MAX }, fits[] = { INT64_C(1) << 31, INT64_C(1) << 31 };
-    const int64_t beyond[] = { INT64_C(1) << 32, INT64_C(1) << 31 }, wraps[] = { INT64_C(1) << 32, INT64_C(1) << 32 };
+    const int64_t beyond[] = { INT64_C(1) << 32, INT64_C(1) << 31 },
+    wraps[] = { INT64_C(1) << 32, INT64_C(1) << 32 };
     const int64_t beyond_in_three[] = { 0x7fffffff, 0x7fffffff, 0x7fffffff };
     uint64_t count = 99;
     CHECK(tn_shape_count(2, beyond, &count) == TN_ERR_LIMIT && count == 99);

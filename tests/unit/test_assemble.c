@@ -7,7 +7,8 @@
 #include "zt_bytes.h"
 
 /* An entry of `size` uint8 at `offset`, with a record and perhaps metadata of its own. */
-static void put_entry(zt_bytes *z, const char *name, uint64_t offset, uint64_t size, const tn_record *r, const char *meta)
+static void put_entry(zt_bytes *z, const char *name, uint64_t offset, uint64_t size, const tn_record *r,
+                      const char *meta)
 {
     tn_cbor_put_map(&z->file, (uint64_t)ZT_FIELDS + (r != NULL) + (meta != NULL));
     zt_fields(z, name, offset, size);
@@ -25,7 +26,8 @@ static const char *roles[] = { "data", "scale", "zero" };
 /* A tensor of a form that a later version may know: data w, scale w.scale. */
 static tn_record compound(uint32_t nroles)
 {
-    return (tn_record){ .form = "future", .tensor_dtype = TN_FLOAT32, .tensor_rank = 2, .tensor_shape = two_by_three,
+    return (tn_record){ .form = "future", .tensor_dtype = TN_FLOAT32, .tensor_rank = 2,
+                        .tensor_shape = two_by_three,
                         .roles = roles, .nroles = nroles };
 }
 
@@ -172,7 +174,8 @@ static void scales_must_be_those_of_a_scaled_tensor(void)
 {
     static const tn_scaling good = { .axis = -1, .range = { -8, 7 } };
     static const tn_scaling bad[] = {
-        { .axis = 2, .range = { -8, 7 } }, { .axis = -1, .range = { 7, -8 } }, { .axis = -1, .range = { 0, 256 } },
+        { .axis = 2, .range = { -8, 7 } }, { .axis = -1, .range = { 7, -8 } },
+        { .axis = -1, .range = { 0, 256 } },
         { .axis = -1, .range = { -1, 7 } }, { .axis = -1, .range = { INT64_MIN, INT64_MAX } },
     };
     tn_record r = compound(1);
@@ -190,7 +193,8 @@ static void scales_must_be_those_of_a_scaled_tensor(void)
         tn_cbor_put_array(&z.file, 2);
         put_entry(&z, "w", 64, 6, &r, NULL);
         put_entry(&z, "w.scale", 128, 4, NULL, NULL);
-        expect_refused(&z, i == 0 ? "its scaling names no dimension" : "the range of its codes is not one of their type");
+        expect_refused(&z, i == 0 ? "its scaling names no dimension"
+                                  : "the range of its codes is not one of their type");
     }
 }
 
@@ -201,10 +205,12 @@ static void an_array_must_be_kept_as_tenon_keeps_it(void)
     static const int64_t five[] = { 5 }, seven[] = { 7 }, huge[] = { INT64_MAX };
     static const struct { tn_dtype dtype; const int64_t *shape; bool good; } cases[] = {
         { TN_INT4, five, true }, { TN_INT4, six, true }, { TN_INT4, seven, false }, { TN_UINT4, five, true },
-        { TN_FLOAT6_E2M3, five, false }, { TN_INT8, six, false }, { TN_FLOAT32, six, false }, { TN_INT4, huge, false },
+        { TN_FLOAT6_E2M3, five, false }, { TN_INT8, six, false }, { TN_FLOAT32, six, false },
+        { TN_INT4, huge, false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const tn_record r = { .has_array = true, .dtype = cases[i].dtype, .rank = 1, .shape = cases[i].shape };
+        const tn_record r = { .has_array = true, .dtype = cases[i].dtype, .rank = 1,
+                              .shape = cases[i].shape };
         zt_bytes z = zt_begin(64);
         tn_cbor_put_array(&z.file, 1);
         put_entry(&z, "q", 64, 3, &r, NULL);
@@ -226,7 +232,8 @@ static void an_array_must_be_kept_as_tenon_keeps_it(void)
 static void a_note_of_a_tie_counts_only_where_it_can_be_true(void)
 {
     static const struct { const char *from, *to; uint64_t size; bool good; } cases[] = {
-        { "b", "a", 4, true }, { "b", "a", 5, false }, { "b", "nobody", 4, false }, { "b", "b", 4, false }, { "a", "b", 4, false },
+        { "b", "a", 4, true }, { "b", "a", 5, false }, { "b", "nobody", 4, false }, { "b", "b", 4, false },
+        { "a", "b", 4, false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tn_record note = { .tied = cases[i].to };
@@ -242,13 +249,15 @@ static void a_note_of_a_tie_counts_only_where_it_can_be_true(void)
     }
 }
 
-/* Values of one type that are elements in "a", codes in "b": these are of other types, though as many bytes. */
+/* Values of one type that are elements in "a", codes in "b": these are of other types, though as many
+ * bytes. */
 static void codes_are_not_tied_to_values(void)
 {
     static const int64_t four[] = { 4 }, eight[] = { 8 };
     static const tn_scaling scaling = { .axis = -1, .datatype = "e2m1fnuz" };
     const tn_record values = { .has_array = true, .dtype = TN_FLOAT8_E4M3FN, .rank = 1, .shape = four };
-    const tn_record codes = { .form = "scaled", .tensor_dtype = TN_FLOAT8_E4M3FN, .tensor_rank = 1, .tensor_shape = eight, .roles = roles,
+    const tn_record codes = { .form = "scaled", .tensor_dtype = TN_FLOAT8_E4M3FN, .tensor_rank = 1,
+                              .tensor_shape = eight, .roles = roles,
                               .nroles = 1, .scaling = &scaling, .tied = "a" };
     zt_bytes z = zt_begin(256);
     tn_cbor_put_array(&z.file, 2);

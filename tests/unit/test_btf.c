@@ -33,7 +33,8 @@ static const char *tables_folder;
 static void check_row(char *field[TABLE_FIELDS], size_t n)
 {
     CHECK(n == 6);
-    tn_file *mapped = open_btf(tables_folder, field[0], TN_IO_MMAP), *read = open_btf(tables_folder, field[0], TN_IO_PREAD);
+    tn_file *mapped = open_btf(tables_folder, field[0], TN_IO_MMAP),
+            *read = open_btf(tables_folder, field[0], TN_IO_PREAD);
     check_tensor(mapped, field, true);
     check_tensor(read, field, false);
     CHECK(tn_file_meta(mapped, &n) == NULL && n == 0);
@@ -145,7 +146,8 @@ static seen verify(tn_file *f)
 
 static void check_verified(const char *name, tn_verdict verdict, const char *text)
 {
-    enum { INDICES = 16 + 16 + 2 * 8 + 2 * 8 };     /* of the first tensor, behind table, header and dimensions */
+    /* of the first tensor, behind table, header and dimensions */
+    enum { INDICES = 16 + 16 + 2 * 8 + 2 * 8 };
     seen s = verify(open_btf(EDGE, name, TN_IO_AUTO));
     bool bad = verdict == TN_VERDICT_BAD;
     CHECK(s.verdict[1] == verdict && s.why[1].status == (bad ? TN_ERR_CORRUPT : TN_OK));
@@ -157,14 +159,19 @@ static void indices_are_looked_at_by_verify_and_not_before(void)
 {
     check_verified("coo_index_eq_dim.btf", TN_VERDICT_BAD,
                    "tensor \"0\": entry 0: expected an index below 4 in dimension 1 but found 4");
-    check_verified("coo_index_2_63.btf", TN_VERDICT_BAD,
-                   "tensor \"0\": entry 0: expected an index below 4 in dimension 1 but found 9223372036854775808");
-    check_verified("coo_unsorted.btf", TN_VERDICT_NONE, "tensor \"0\": entry 1 is out of order: it sorts before entry 0");
+    check_verified(
+        "coo_index_2_63.btf", TN_VERDICT_BAD,
+        "tensor \"0\": entry 0: expected an index below 4 in dimension 1 but found 9223372036854775808");
+    check_verified("coo_unsorted.btf", TN_VERDICT_NONE,
+                   "tensor \"0\": entry 1 is out of order: it sorts before entry 0");
     check_verified("coo_duplicate.btf", TN_VERDICT_NONE, "tensor \"0\": entry 1 has the indices of entry 0");
-    check_verified("coo_i32_r4.btf", TN_VERDICT_NONE, "tensor \"0\": entry 2 is out of order: it sorts before entry 1");
+    check_verified("coo_i32_r4.btf", TN_VERDICT_NONE,
+                   "tensor \"0\": entry 2 is out of order: it sorts before entry 1");
     static const char *const in_order[] = {
-        "coo_f32.btf", "coo_i8.btf", "coo_i32_r1.btf", "coo_i32_r3.btf", "coo_n0.btf", "coo_rank0.btf", "coo_explicit_zero.btf",
-        "coo_bigdims.btf", "coo_dense_bomb.btf", "coo_layout_code_2.btf",
+        "coo_f32.btf",           "coo_i8.btf",      "coo_i32_r1.btf",
+        "coo_i32_r3.btf",        "coo_n0.btf",      "coo_rank0.btf",
+        "coo_explicit_zero.btf", "coo_bigdims.btf", "coo_dense_bomb.btf",
+        "coo_layout_code_2.btf",
     };
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++)
         check_verified(in_order[i], TN_VERDICT_NONE, "");
@@ -231,11 +238,14 @@ static void sizes_that_overflow_are_refused(void)
     tn_file *f;
     tn_error err;
     CHECK(open_words(entries, 8, &f, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"0\": expected its array of indices in at most 9223372036854775807 bytes but shape "
-                                  "[2305843009213693952, 1] of ui64 takes more");
+    assert_string_equal(
+        err.text,
+        "tensor \"0\": expected its array of indices in at most 9223372036854775807 bytes but shape "
+        "[2305843009213693952, 1] of ui64 takes more");
     CHECK(err.offset == 40);
     CHECK(open_words(shape, 9, &f, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"0\": expected at most 9223372036854775807 elements but shape [4611686018427387904, 4] has more");
+    assert_string_equal(err.text, "tensor \"0\": expected at most 9223372036854775807 elements but shape "
+                                  "[4611686018427387904, 4] has more");
     CHECK(err.offset == 32);
     CHECK(open_words(no_rank, 8, &f, &err) == TN_ERR_TRUNCATED);
     CHECK(open_words(rank, 70, &f, &err) == TN_ERR_LIMIT);
@@ -244,8 +254,9 @@ static void sizes_that_overflow_are_refused(void)
     for (size_t i = 0; i < 64; i++)
         rank[4 + i] = 1000 + i;
     CHECK(open_words(rank, 70, &f, &err) == TN_ERR_LIMIT && err.offset == 32);
-    assert_string_equal(err.text, "tensor \"0\": expected its data in at most 9223372036854775807 bytes but shape "
-                                  "[1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, ...] of i8 takes more");
+    assert_string_equal(err.text,
+                        "tensor \"0\": expected its data in at most 9223372036854775807 bytes but shape "
+                        "[1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, ...] of i8 takes more");
 }
 
 static void a_coo_record_that_is_cut_says_what_is_missing(void)
@@ -254,9 +265,11 @@ static void a_coo_record_that_is_cut_says_what_is_missing(void)
     tn_file *f;
     tn_error err;
     CHECK(open_words(words, 6, &f, &err) == TN_ERR_TRUNCATED && err.offset == 40);
-    assert_string_equal(err.text, "tensor \"0\": its shape of indices takes 16 bytes but the file ends after 8");
+    assert_string_equal(err.text,
+                        "tensor \"0\": its shape of indices takes 16 bytes but the file ends after 8");
     CHECK(open_words(words, 8, &f, &err) == TN_ERR_TRUNCATED && err.offset == 64);
-    assert_string_equal(err.text, "tensor \"0\": its number of values takes 8 bytes but the file ends after 0");
+    assert_string_equal(err.text,
+                        "tensor \"0\": its number of values takes 8 bytes but the file ends after 0");
 }
 
 /* The table is 24 bytes: where it begins is not the only wrong place. */
@@ -266,13 +279,16 @@ static void a_record_inside_the_table_is_refused(void)
     tn_file *f;
     tn_error err;
     CHECK(open_words(words, 6, &f, &err) == TN_ERR_CORRUPT && err.offset == 16);
-    assert_string_equal(err.text, "tensor \"1\": expected its record between 24, the end of the table, and 48, the end of the file, "
-                                  "but found it at 8");
+    assert_string_equal(
+        err.text,
+        "tensor \"1\": expected its record between 24, the end of the table, and 48, the end of the file, "
+        "but found it at 8");
 }
 
 static void a_scalar_with_several_entries_has_them_twice(void)
 {
-    static const uint64_t words[] = { 1, 16, 0, 0x0206, 3, 0, 3, 0x030201 }, one[] = { 1, 16, 0, 0x0206, 1, 0, 1, 9 };
+    static const uint64_t words[] = { 1, 16, 0, 0x0206, 3, 0, 3, 0x030201 },
+    one[] = { 1, 16, 0, 0x0206, 1, 0, 1, 9 };
     tn_file *f;
     CHECK(open_words(words, 8, &f, NULL) == TN_OK);
     seen s = verify(f);
@@ -299,7 +315,8 @@ static void many_tensors_keep_their_parts_and_the_warnings_are_counted(void)
         const tn_tensor *t = tn_file_tensor(f, i);
         CHECK(t->nparts == 2 && t->rank == 1 && t->shape[0] == 9 && !t->tied);
         CHECK(strcmp(t->parts[0].role, "values") == 0 && memcmp(t->parts[0].data, "\xaa\xbb", 2) == 0);
-        CHECK(strcmp(t->parts[1].role, "indices") == 0 && memcmp(t->parts[1].data, "\x03\0\0\0\0\0\0\0\x05", 9) == 0);
+        CHECK(strcmp(t->parts[1].role, "indices") == 0 &&
+              memcmp(t->parts[1].data, "\x03\0\0\0\0\0\0\0\x05", 9) == 0);
     }
     assert_string_equal(tn_file_warning(f, 0), "byte 1208: tensor \"1\": its record is that of \"0\"");
     assert_string_equal(tn_file_warning(f, 99), "byte 1208: tensor \"100\": its record is that of \"0\"");
@@ -309,8 +326,10 @@ static void many_tensors_keep_their_parts_and_the_warnings_are_counted(void)
     tn_close(f);
 }
 
-/* A file of `size` bytes whose n offsets are `step` bytes apart; words[] is what lies behind them, then zeros. */
-static tn_status open_steps(size_t size, size_t n, size_t step, const uint64_t *words, size_t count, tn_error *err)
+/* A file of `size` bytes whose n offsets are `step` bytes apart; words[] is what lies behind them, then
+ * zeros. */
+static tn_status open_steps(size_t size, size_t n, size_t step, const uint64_t *words, size_t count,
+                            tn_error *err)
 {
     tn_open_options options = { .size = sizeof options, .format = "btf" };
     tn_file *f;
@@ -335,8 +354,10 @@ static void records_may_not_say_more_than_the_file_has_bytes(void)
     tn_error err;
     CHECK(open_steps(4000, 122, 0, same, 66, &err) == TN_OK);           /* a small file: 64 KiB */
     CHECK(open_steps(4000, 123, 0, same, 66, &err) == TN_ERR_LIMIT && err.offset == 8 * 124);
-    assert_string_equal(err.text, "tensor \"122\": too many records overlap: expected the table and their headers in at most 65536 "
-                                  "bytes but up to here they take 65936");
+    assert_string_equal(
+        err.text,
+        "tensor \"122\": too many records overlap: expected the table and their headers in at most 65536 "
+        "bytes but up to here they take 65936");
     CHECK(open_steps(8 + 536 * 186, 186, 0, same, 66, &err) == TN_OK);
     CHECK(open_steps(8 + 536 * 186 - 1, 186, 0, same, 66, &err) == TN_ERR_LIMIT);
     for (size_t i = 0; i < 1000; i++) {
@@ -419,8 +440,17 @@ static void check_coo_written(const char *edge, int code)
 static void coo_tensors_are_written_under_either_code(void)
 {
     static const char *const files[] = {
-        "coo_f32.btf", "coo_i8.btf", "coo_i32_r1.btf", "coo_i32_r3.btf", "coo_i32_r4.btf", "coo_n0.btf", "coo_rank0.btf",
-        "coo_unsorted.btf", "coo_duplicate.btf", "coo_dense_bomb.btf", "coo_i64_btf_info_test.btf",
+        "coo_f32.btf",
+        "coo_i8.btf",
+        "coo_i32_r1.btf",
+        "coo_i32_r3.btf",
+        "coo_i32_r4.btf",
+        "coo_n0.btf",
+        "coo_rank0.btf",
+        "coo_unsorted.btf",
+        "coo_duplicate.btf",
+        "coo_dense_bomb.btf",
+        "coo_i64_btf_info_test.btf",
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         check_coo_written(files[i], 1);
@@ -428,12 +458,15 @@ static void coo_tensors_are_written_under_either_code(void)
     check_coo_written("coo_layout_code_2.btf", 0);
 }
 
-/* Bytes that no tensor has are lost when there are any beside padding; padding and reserved bytes say nothing. */
+/* Bytes that no tensor has are lost when there are any beside padding; padding and reserved bytes say
+ * nothing. */
 static void aliased_and_misplaced_records_are_written_in_order(void)
 {
     static const struct { const char *name; bool rest; } files[] = {
-        { "offset_alias.btf", true }, { "offset_reversed.btf", false }, { "padding_missing_middle.btf", false }, { "offset_gap.btf", true },
-        { "padding_extra.btf", true }, { "trailing_bytes.btf", true }, { "count_0_trailing.btf", true }, { "padding_nonzero.btf", false },
+        { "offset_alias.btf", true }, { "offset_reversed.btf", false },
+        { "padding_missing_middle.btf", false }, { "offset_gap.btf", true },
+        { "padding_extra.btf", true }, { "trailing_bytes.btf", true }, { "count_0_trailing.btf", true },
+        { "padding_nonzero.btf", false },
         { "reserved_nonzero.btf", false },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -441,7 +474,8 @@ static void aliased_and_misplaced_records_are_written_in_order(void)
         tn_file *f = open_btf(EDGE, files[i].name, TN_IO_AUTO);
         if (files[i].rest) {
             CHECK(convert(f, "again.btf", (tn_create_options){ 0 }, &err) == TN_ERR_LOSS);
-            CHECK(strstr(err.text, "it has \"bytes that belong to no record\", which the new file cannot hold (--drop-metadata)"));
+            CHECK(strstr(err.text, "it has \"bytes that belong to no record\", which the new file cannot "
+                                   "hold (--drop-metadata)"));
         }
         CHECK(convert(f, "again.btf", (tn_create_options){ .drop_metadata = files[i].rest }, NULL) == TN_OK);
         tn_file *again = open_btf(folder, "again.btf", TN_IO_AUTO);
@@ -513,7 +547,8 @@ static void a_dry_run_knows_the_size_and_writes_nothing(void)
 static const int64_t three[] = { 3 };
 static const float floats[] = { 1, 2, 3 };
 
-static void check_refuses(tn_create_options options, const simple *tensors, size_t n, tn_status status, const char *text)
+static void check_refuses(tn_create_options options, const simple *tensors, size_t n, tn_status status,
+                          const char *text)
 {
     tn_error err = { .text = "" };
     CHECK(try_write("refused.btf", options, tensors, n, &err) == status);
@@ -525,14 +560,18 @@ static void names_and_metadata_are_dropped_only_when_that_is_allowed(void)
 {
     const tn_meta meta = { .key = "k", .text = "v" };
     const simple named = { .name = "w", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats };
-    const simple noted = { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats, .meta = &meta, .nmeta = 1 };
-    const simple swapped[] = { { .name = "1", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats },
-                               { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats } };
+    const simple noted = { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats,
+                           .meta = &meta, .nmeta = 1 };
+    const simple swapped[] = { { .name = "1", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 },
+                                 .data = floats },
+                               { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 },
+                                 .data = floats } };
     check_refuses((tn_create_options){ 0 }, &named, 1, TN_ERR_LOSS,
                   "tensor \"w\": btf has no names and it would be called \"0\" (--drop-names)");
     check_refuses((tn_create_options){ 0 }, swapped, 2, TN_ERR_LOSS,
                   "tensor \"1\": btf has no names and it would be called \"0\" (--drop-names)");
-    check_refuses((tn_create_options){ 0 }, &noted, 1, TN_ERR_LOSS, "tensor \"0\": btf cannot hold its metadata (--drop-metadata)");
+    check_refuses((tn_create_options){ 0 }, &noted, 1, TN_ERR_LOSS,
+                  "tensor \"0\": btf cannot hold its metadata (--drop-metadata)");
     write_file("named.btf", (tn_create_options){ .drop_names = true }, &named, 1);
     write_file("noted.btf", (tn_create_options){ .drop_metadata = true }, &noted, 1);
     tn_file *f = open_btf(folder, "named.btf", TN_IO_AUTO);
@@ -545,7 +584,8 @@ static void what_btf_cannot_hold_is_refused_before_anything_is_written(void)
     const simple half = { .name = "0", .dtype = TN_FLOAT16, .rank = 1, .shape = { 3 }, .data = floats };
     const simple fits = { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats };
     check_refuses((tn_create_options){ 0 }, &half, 1, TN_ERR_UNSUPPORTED,
-                  "tensor \"0\": btf has no type float16: it has integers of 8 to 64 bits, float32 and float64 (--cast)");
+                  "tensor \"0\": btf has no type float16: it has integers of 8 to 64 bits, float32 and "
+                  "float64 (--cast)");
     check_refuses((tn_create_options){ .align = 64 }, &fits, 1, TN_ERR_ARGUMENT,
                   "btf has its data at multiples of 8 and cannot align it to 64");
     check_refuses((tn_create_options){ .btf_coo_code = 3 }, &fits, 1, TN_ERR_ARGUMENT,
@@ -569,13 +609,16 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
                       { .role = "indices", .array = { TN_INT32, 2, one_row, NULL }, .data = narrow } };
     const tn_part scaled[] = { { .role = "data", .array = { TN_INT32, 1, three, NULL }, .data = narrow },
                                { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &scale } };
-    tn_tensor t = { .name = "0", .form = "coo", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = coo, .nparts = 2 };
+    tn_tensor t = { .name = "0", .form = "coo", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = coo,
+                    .nparts = 2 };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found int32 (--form coo,index=int64)");
+    assert_string_equal(err.text,
+                        "tensor \"0\": btf has indices of 64 bits but found int32 (--form coo,index=int64)");
     coo[1].array.dtype = TN_UINT32;
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text, "tensor \"0\": btf has indices of 64 bits but found uint32 (--form coo,index=int64)");
+    assert_string_equal(err.text,
+                        "tensor \"0\": btf has indices of 64 bits but found uint32 (--form coo,index=int64)");
     t.form = "scaled";
     t.parts = scaled;
     t.scaling = &scaling;
@@ -587,7 +630,8 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
 static void a_layout_is_dropped_only_when_that_is_allowed(void)
 {
     const tn_part part = { .role = "data", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats };
-    const tn_tensor t = { .name = "0", .form = "dense", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = &part, .nparts = 1,
+    const tn_tensor t = { .name = "0", .form = "dense", .dtype = TN_FLOAT32, .rank = 1, .shape = three,
+                          .parts = &part, .nparts = 1,
                           .layout = "C" };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_LOSS && count_entries(folder) == 0);
@@ -601,10 +645,12 @@ static void csr_tensors_are_refused_and_told_what_to_become(void)
     const tn_part parts[] = { { .role = "values", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats },
                               { .role = "indices", .array = { TN_INT64, 1, three, NULL }, .data = indices },
                               { .role = "indptr", .array = { TN_INT64, 1, three, NULL }, .data = indptr } };
-    const tn_tensor t = { .name = "0", .form = "csr", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 3 };
+    const tn_tensor t = { .name = "0", .form = "csr", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+                          .parts = parts, .nparts = 3 };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text, "tensor \"0\": btf holds dense and coo tensors but found form \"csr\" (--form coo)");
+    assert_string_equal(err.text,
+                        "tensor \"0\": btf holds dense and coo tensors but found form \"csr\" (--form coo)");
     CHECK(count_entries(folder) == 0);
 }
 

@@ -35,7 +35,8 @@ static int restore_calls(void **unused)
 
 static tn_buffer *make_buffer(uint64_t bytes, tn_handle_type type, unsigned flags, uint64_t alignment)
 {
-    tn_buffer_options options = { .size = sizeof options, .type = type, .flags = flags, .alignment = alignment };
+    tn_buffer_options options = { .size = sizeof options, .type = type, .flags = flags,
+                                  .alignment = alignment };
     tn_buffer *b;
     tn_error err = { .text = "" };
     if (tn_buffer_new(bytes, &options, &b, &err))
@@ -61,7 +62,10 @@ static void new_memory_is_aligned_and_zero_and_all_there(void)
     held before = held_now();
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
         for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes; k++) {
-            uint64_t n = sizes[k / 2], asked = alignments[i], least = asked == 0 ? 256 : asked < 64 ? 64 : asked;
+            uint64_t n = sizes[k / 2], asked = alignments[i],
+                     least = asked == 0   ? 256
+                             : asked < 64 ? 64
+                                          : asked;
             tn_buffer *b = make_buffer(n, types[k % 2], 0, asked);
             uint8_t *data = tn_buffer_data(b);
             CHECK((uintptr_t)data % least == 0);
@@ -97,7 +101,12 @@ static void shared_without_a_type_means_memfd(void)
 
 static void options_that_make_no_sense_are_refused(void)
 {
-    static const struct { uint64_t bytes; tn_buffer_options options; tn_status status; const char *says; } cases[] = {
+    static const struct {
+        uint64_t bytes;
+        tn_buffer_options options;
+        tn_status status;
+        const char *says;
+    } cases[] = {
         { 0, { .flags = 0 }, TN_ERR_ARGUMENT, "a buffer of 0 bytes" },
         { 1, { .flags = TN_MEM_READ_ONLY }, TN_ERR_ARGUMENT, "flags 0x8" },
         { 1, { .flags = 0x10 }, TN_ERR_ARGUMENT, "flags 0x10" },
@@ -219,7 +228,8 @@ static void wrapped_memory_is_what_the_caller_says(void)
     tn_exported e;
     CHECK(tn_buffer_wrap((void *)(uintptr_t)text, 4, true, NULL, NULL, &b, &err) == TN_OK);
     CHECK(tn_buffer_data(b) == text && tn_buffer_size(b) == 4 && tn_buffer_flags(b) == TN_MEM_READ_ONLY);
-    CHECK(tn_buffer_map(b, &err) == TN_OK && tn_buffer_begin(b, false, &err) == TN_OK && tn_buffer_end(b, false, &err) == TN_OK);
+    CHECK(tn_buffer_map(b, &err) == TN_OK && tn_buffer_begin(b, false, &err) == TN_OK &&
+          tn_buffer_end(b, false, &err) == TN_OK);
     CHECK(tn_buffer_begin(b, true, &err) == TN_ERR_ARGUMENT);
     tn_buffer_unmap(b);
     CHECK(tn_buffer_data(b) == text);
@@ -269,7 +279,8 @@ static void device_free(tn_buffer *b)
 }
 
 static const tn_provider device_provider = {
-    .type = TN_HANDLE_CUDA_IPC, .name = "device", .map = device_map, .unmap = device_unmap, .sync = device_sync, .free = device_free
+    .type = TN_HANDLE_CUDA_IPC, .name = "device", .map = device_map, .unmap = device_unmap,
+    .sync = device_sync, .free = device_free
 };
 
 static tn_buffer *device_buffer(void)
@@ -339,7 +350,8 @@ static void begin_and_end_reach_the_provider(void)
 
 static void the_query_says_of_every_type_whether_and_why_not(void)
 {
-    static const tn_handle_type types[] = { TN_HANDLE_MEMFD, TN_HANDLE_DMA_BUF, TN_HANDLE_CUDA_IPC, TN_HANDLE_METAL };
+    static const tn_handle_type types[] = { TN_HANDLE_MEMFD, TN_HANDLE_DMA_BUF, TN_HANDLE_CUDA_IPC,
+                                            TN_HANDLE_METAL };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const tn_handle_info *h = tn_handle_query(i);
         tn_buffer_options options = { .size = sizeof options, .type = types[i] };
@@ -397,7 +409,8 @@ static void check_no_buffer(const tn_file *f, const char *name)
     tn_error err = { .text = "" };
     const tn_tensor *t = name ? tn_file_find(f, name) : tn_file_tensor(f, 0);
     CHECK(t != NULL && tn_buffer_of_part(f, &t->parts[0], &b, &err) == TN_ERR_UNSUPPORTED);
-    CHECK(b == NULL && err.status == TN_ERR_UNSUPPORTED && strstr(err.text, "part \"data\" cannot be mapped"));
+    CHECK(b == NULL && err.status == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "part \"data\" cannot be mapped"));
 }
 
 static void other_parts_have_to_be_read(void)
@@ -405,7 +418,8 @@ static void other_parts_have_to_be_read(void)
     tn_file *f;
     size_t n;
     held before = held_now();
-    write_file("packed", (tn_create_options){ .format = "ztensor", .encoding = TN_ENCODING_ZSTD }, tensors, NTENSORS);
+    write_file("packed", (tn_create_options){ .format = "ztensor", .encoding = TN_ENCODING_ZSTD }, tensors,
+               NTENSORS);
     f = open_file("packed");
     check_no_buffer(f, "numbers");
     tn_close(f);
@@ -414,7 +428,8 @@ static void other_parts_have_to_be_read(void)
     f = open_file("plain");
     check_no_buffer(f, "none");
     tn_close(f);
-    CHECK(tn_open(in_folder("plain").text, &(tn_open_options){ .size = sizeof(tn_open_options), .io = TN_IO_PREAD }, &f, NULL) == TN_OK);
+    CHECK(tn_open(in_folder("plain").text, &(tn_open_options){ .size = sizeof(tn_open_options),
+                                                               .io = TN_IO_PREAD }, &f, NULL) == TN_OK);
     check_no_buffer(f, "numbers");
     tn_close(f);
 
@@ -466,7 +481,10 @@ static void a_file_in_a_memfd_that_can_be_written_is_not_handed_on(void)
         tn_buffer *b;
         tn_error err = { .text = "" };
         CHECK(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
-        CHECK(fcntl(fd, F_ADD_SEALS, sealed == 0 ? 0 : sealed == 1 ? F_SEAL_SHRINK : F_SEAL_SHRINK | F_SEAL_WRITE) == 0);
+        CHECK(fcntl(fd, F_ADD_SEALS,
+                    sealed == 0   ? 0
+                    : sealed == 1 ? F_SEAL_SHRINK
+                                  : F_SEAL_SHRINK | F_SEAL_WRITE) == 0);
         CHECK(tn_open_fd(fd, NULL, &f, NULL) == TN_OK);
         tn_status status = tn_buffer_of_part(f, &tn_file_find(f, "numbers")->parts[0], &b, &err);
         CHECK(status == (sealed == 2 ? TN_OK : TN_ERR_UNSUPPORTED) && err.status == status);

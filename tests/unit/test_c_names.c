@@ -11,7 +11,8 @@
 static void words_are_letters_and_digits_with_single_underscores(void)
 {
     static const struct { const char *name, *words; } rows[] = {
-        { "conv1.weight", "conv1_weight" }, { "__a__", "a" }, { "1", "1" }, { "", "" }, { "*/", "" }, { "a\xc3\xa9" "b", "a_b" },
+        { "conv1.weight", "conv1_weight" }, { "__a__", "a" }, { "1", "1" }, { "", "" }, { "*/", "" },
+        { "a\xc3\xa9" "b", "a_b" },
         { "a..b--c", "a_b_c" }, { "A_b", "A_b" }, { "x ", "x" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -29,9 +30,11 @@ static void words_are_letters_and_digits_with_single_underscores(void)
 static void prefixes_are_made_of_paths(void)
 {
     static const struct { const char *path, *prefix; } rows[] = {
-        { "a/b/model.safetensors", "model" }, { "net.int8.zt", "net_int8" }, { "3d.npy", "model_3d" }, { "", "model" }, { "/x/.hidden", "hidden" },
+        { "a/b/model.safetensors", "model" }, { "net.int8.zt", "net_int8" }, { "3d.npy", "model_3d" },
+        { "", "model" }, { "/x/.hidden", "hidden" },
         { "model.safetensors.index.json", "model" }, { "dir.d/noext", "noext" }, { "...", "model" },
-        { "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_63.zt", "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_63" },
+        { "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_63.zt",
+          "a_very_long_name_that_goes_on_and_on_until_it_is_longer_than_63" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char prefix[TN_EXPORT_MAX_NAME + 1];
@@ -127,7 +130,8 @@ static void identifiers_are_all_different(void)
     tn_error err = { .text = "" };
     size_t n = 0;
     for (uint64_t seed = 0; n < N; seed++) {
-        snprintf(names[n], sizeof names[n], "%c%c%c%llu", "a.b"[seed % 3], "._2"[seed / 3 % 3], "a-_"[seed / 9 % 3], (unsigned long long)(seed / 27));
+        snprintf(names[n], sizeof names[n], "%c%c%c%llu", "a.b"[seed % 3], "._2"[seed / 3 % 3],
+                 "a-_"[seed / 9 % 3], (unsigned long long)(seed / 27));
         pointers[n] = names[n];
         n++;
     }
@@ -137,7 +141,8 @@ static void identifiers_are_all_different(void)
         tn_c_words(ids[i], words, sizeof words);
         CHECK(words[0] && strcmp(words, ids[i]) == 0);
         tn_c_words(names[i], words, sizeof words);
-        CHECK(strncmp(ids[i], words, strlen(words)) == 0 && (strcmp(words, names[i]) != 0 || strcmp(ids[i], names[i]) == 0));
+        CHECK(strncmp(ids[i], words, strlen(words)) == 0 &&
+              (strcmp(words, names[i]) != 0 || strcmp(ids[i], names[i]) == 0));
     }
     qsort(ids, N, sizeof *ids, compare_texts);
     for (size_t i = 1; i < N; i++)
@@ -176,7 +181,8 @@ static void scales_are_integers_or_refused(void)
         if (!isfinite(scale) || scale <= 0)
             continue;
         for (tn_mli_version mli = TN_MLI_1_1; mli <= TN_MLI_2_0; mli++) {
-            int32_t frac = tn_c_scale_frac(mli, scale), integer = 0, most = mli == TN_MLI_2_0 ? INT16_MAX : INT32_MAX;
+            int32_t frac = tn_c_scale_frac(mli, scale), integer = 0,
+                    most = mli == TN_MLI_2_0 ? INT16_MAX : INT32_MAX;
             bool fits = tn_c_scale_integer(mli, scale, frac, &integer);
             double exact = ldexp((double)scale, frac);
             CHECK(frac >= -128 && frac <= 127 && fits == (exact == rint(exact) && exact >= 1));
@@ -198,7 +204,8 @@ static void powers_of_two_have_frac_bits(void)
         CHECK(n > 148 || !tn_c_frac_bits(ldexpf(1.5f, -n), &frac));
     }
     int32_t frac;
-    CHECK(!tn_c_frac_bits(0, &frac) && !tn_c_frac_bits(-0.5f, &frac) && !tn_c_frac_bits(INFINITY, &frac) && !tn_c_frac_bits(NAN, &frac));
+    CHECK(!tn_c_frac_bits(0, &frac) && !tn_c_frac_bits(-0.5f, &frac) && !tn_c_frac_bits(INFINITY, &frac) &&
+          !tn_c_frac_bits(NAN, &frac));
 }
 
 int main(void)

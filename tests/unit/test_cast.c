@@ -14,10 +14,11 @@ static bool is_complex(tn_dtype dtype) { return row(dtype)->kind == TN_KIND_COMP
 
 static size_t size_of(tn_dtype dtype, size_t n) { return (n * row(dtype)->bits + 7) / 8; }
 
-static tn_array flat(tn_dtype dtype, const int64_t *n) { return (tn_array){ .dtype = dtype, .rank = 1, .shape = n }; }
+static tn_array flat(tn_dtype dtype, const int64_t *n) { return (tn_array){ .dtype = dtype, .rank = 1,
+                                                                            .shape = n }; }
 
-static tn_status cast_flat(tn_dtype to, void *dst, tn_dtype from, const void *src, size_t n, tn_cast_options options,
-                           tn_error *err)
+static tn_status cast_flat(tn_dtype to, void *dst, tn_dtype from, const void *src, size_t n,
+                           tn_cast_options options, tn_error *err)
 {
     const int64_t shape[] = { (int64_t)n };
     tn_array d = flat(to, shape), s = flat(from, shape);
@@ -36,13 +37,62 @@ static size_t telling_codes(tn_dtype dtype, uint64_t *codes)
             codes[n] = n;
         return n;
     }
-    static const double values[] = {
-        0, 0.5, 1, 1.5, 2.5, 3, 6, 7, 8, 126.5, 127, 127.5, 128, 240, 248, 255.5, 256, 448, 464, 480, 57344, 61440, 65504,
-        65519, 65520, 65536, 0x1p31, 0x1.fffffffcp30, 0x1p32, 0x1p63, 0x1p64, 0x1.fffffep127, 0x1.ffffffp127, 0x1p-14,
-        0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-126, 0x1p-133, 0x1p-134, 0x1p-149, 0x1p-150, 0x1p-1074, 0x1.fffffffffffffp1023,
-        0x1.002002p0, 0x1.001p0, 0x1.0010000000001p0, 0x1.00ffffffffffp0, 0x1.01p0, 0x1.0100000000001p0, 0x1.0000010000001p0,
-        0x1.fffffffffffffp-127, 0x1.ffcp15, 0x1.ffdfffffffp15, INFINITY, NAN
-    };
+    static const double values[] = { 0,
+                                     0.5,
+                                     1,
+                                     1.5,
+                                     2.5,
+                                     3,
+                                     6,
+                                     7,
+                                     8,
+                                     126.5,
+                                     127,
+                                     127.5,
+                                     128,
+                                     240,
+                                     248,
+                                     255.5,
+                                     256,
+                                     448,
+                                     464,
+                                     480,
+                                     57344,
+                                     61440,
+                                     65504,
+                                     65519,
+                                     65520,
+                                     65536,
+                                     0x1p31,
+                                     0x1.fffffffcp30,
+                                     0x1p32,
+                                     0x1p63,
+                                     0x1p64,
+                                     0x1.fffffep127,
+                                     0x1.ffffffp127,
+                                     0x1p-14,
+                                     0x1p-24,
+                                     0x1p-25,
+                                     0x1.8p-25,
+                                     0x1p-126,
+                                     0x1p-133,
+                                     0x1p-134,
+                                     0x1p-149,
+                                     0x1p-150,
+                                     0x1p-1074,
+                                     0x1.fffffffffffffp1023,
+                                     0x1.002002p0,
+                                     0x1.001p0,
+                                     0x1.0010000000001p0,
+                                     0x1.00ffffffffffp0,
+                                     0x1.01p0,
+                                     0x1.0100000000001p0,
+                                     0x1.0000010000001p0,
+                                     0x1.fffffffffffffp-127,
+                                     0x1.ffcp15,
+                                     0x1.ffdfffffffp15,
+                                     INFINITY,
+                                     NAN };
     unsigned flags = 0;
     tn_encode_rules rules = tn_encode_rules_for(type, NULL);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
@@ -50,9 +100,11 @@ static size_t telling_codes(tn_dtype dtype, uint64_t *codes)
             double x = sign ? -values[i] : values[i];
             uint64_t bits;
             memcpy(&bits, &x, sizeof bits);
-            uint64_t code = tn_number_encode(type, &rules, tn_number_decode(row(TN_FLOAT64), bits), 0, &flags);
+            uint64_t code =
+                tn_number_encode(type, &rules, tn_number_decode(row(TN_FLOAT64), bits), 0, &flags);
             for (uint64_t beside = 0; beside < 3; beside++)
-                codes[n++] = (code + beside - 1) & (type->bits < 64 ? (UINT64_C(1) << type->bits) - 1 : UINT64_MAX);
+                codes[n++] =
+                    (code + beside - 1) & (type->bits < 64 ? (UINT64_C(1) << type->bits) - 1 : UINT64_MAX);
         }
     for (uint64_t k = 1; n < 700; k++)          /* and no pattern at all */
         codes[n++] = (k * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - type->bits);
@@ -62,10 +114,12 @@ static size_t telling_codes(tn_dtype dtype, uint64_t *codes)
 static bool refused(tn_dtype to, const tn_cast_options *o, unsigned flags)
 {
     bool inf = tn_dtype_has_infinity(row(to)), nan = tn_dtype_has_nan(row(to));
-    if (flags & TN_ENCODED_OVERFLOW && (o->overflow == TN_OVERFLOW_ERROR || (o->overflow == TN_OVERFLOW_INF && !inf) ||
-                                        (o->overflow == TN_OVERFLOW_NAN && !inf && !nan)))
+    if (flags & TN_ENCODED_OVERFLOW &&
+        (o->overflow == TN_OVERFLOW_ERROR || (o->overflow == TN_OVERFLOW_INF && !inf) ||
+         (o->overflow == TN_OVERFLOW_NAN && !inf && !nan)))
         return true;
-    return flags & TN_ENCODED_NAN && (o->nan == TN_NAN_ERROR || (o->nan == TN_NAN_KEEP && !nan && to != TN_BOOL));
+    return flags & TN_ENCODED_NAN &&
+           (o->nan == TN_NAN_ERROR || (o->nan == TN_NAN_KEEP && !nan && to != TN_BOOL));
 }
 
 /* --- every pair ------------------------------------------------------------- */
@@ -82,7 +136,8 @@ static void check_pair(tn_dtype to, tn_dtype from, const uint64_t *codes, size_t
     for (size_t i = 0; i < n; i++) {
         unsigned flags = 0;
         uint64_t index = options.first + kept;
-        uint64_t code = tn_number_encode(row(to), &rules, tn_number_decode(row(from), codes[i]), index, &flags);
+        uint64_t code =
+            tn_number_encode(row(to), &rules, tn_number_decode(row(from), codes[i]), index, &flags);
         if (refused(to, &options, flags) && !same) {
             uint8_t one[8], result[8];
             tn_code_put(one, 0, row(from)->bits < 8 ? 8 : row(from)->bits, codes[i]);
@@ -97,9 +152,10 @@ static void check_pair(tn_dtype to, tn_dtype from, const uint64_t *codes, size_t
     CHECK(cast_flat(to, dst, from, src, kept, options, NULL) == TN_OK);
     for (size_t i = 0; i < kept; i++)
         if (tn_code_get(dst, i, row(to)->bits) != expected[i])
-            fail_msg("%s to %s, rounding %d, overflow %d: %#llx becomes %#llx, expected %#llx", row(from)->name,
-                     row(to)->name, (int)options.round, (int)options.overflow, (unsigned long long)good[i],
-                     (unsigned long long)tn_code_get(dst, i, row(to)->bits), (unsigned long long)expected[i]);
+            fail_msg("%s to %s, rounding %d, overflow %d: %#llx becomes %#llx, expected %#llx",
+                     row(from)->name, row(to)->name, (int)options.round, (int)options.overflow,
+                     (unsigned long long)good[i], (unsigned long long)tn_code_get(dst, i, row(to)->bits),
+                     (unsigned long long)expected[i]);
 }
 
 static void every_pair_casts_as_the_definition_says(void)
@@ -113,7 +169,8 @@ static void every_pair_casts_as_the_definition_says(void)
             if (is_complex(to))
                 continue;
             for (tn_round round = TN_ROUND_EVEN; round <= TN_ROUND_STOCHASTIC; round++)
-                check_pair(to, from, codes, n, (tn_cast_options){ .round = round, .nan = TN_NAN_ZERO, .seed = 5,
+                check_pair(to, from, codes, n, (tn_cast_options){ .round = round, .nan = TN_NAN_ZERO,
+                                                                  .seed = 5,
                                                                   .first = 77 });
             for (tn_overflow overflow = TN_OVERFLOW_DEFAULT; overflow <= TN_OVERFLOW_ERROR; overflow++)
                 for (tn_nan nan = TN_NAN_KEEP; nan <= TN_NAN_ERROR; nan++)
@@ -134,7 +191,8 @@ static void values_are_rounded_once(void)
     CHECK(cast_flat(TN_FLOAT32, single, TN_INT64, big, 5, (tn_cast_options){ 0 }, NULL) == TN_OK);
     for (int i = 0; i < 5; i++)
         CHECK(single[i] == (float)big[i]);
-    const uint64_t huge[] = { UINT64_MAX, UINT64_C(1) << 63, UINT64_C(0xfffffffffffffbff), UINT64_C(0xfffffffffffffc00) };
+    const uint64_t huge[] = { UINT64_MAX, UINT64_C(1) << 63, UINT64_C(0xfffffffffffffbff),
+                              UINT64_C(0xfffffffffffffc00) };
     double wide[4];
     CHECK(cast_flat(TN_FLOAT64, wide, TN_UINT64, huge, 4, (tn_cast_options){ 0 }, NULL) == TN_OK);
     for (int i = 0; i < 4; i++)
@@ -142,7 +200,8 @@ static void values_are_rounded_once(void)
     uint64_t back[4];
     const double up[] = { 0x1p63, 0x1.fffffffffffffp63, 0x1p64, -1 };
     CHECK(cast_flat(TN_UINT64, back, TN_FLOAT64, up, 4, (tn_cast_options){ 0 }, NULL) == TN_OK);
-    CHECK(back[0] == UINT64_C(1) << 63 && back[1] == UINT64_C(0xfffffffffffff800) && back[2] == UINT64_MAX && back[3] == 0);
+    CHECK(back[0] == UINT64_C(1) << 63 && back[1] == UINT64_C(0xfffffffffffff800) && back[2] == UINT64_MAX &&
+          back[3] == 0);
 }
 
 /* --- complex ------------------------------------------------------------------ */
@@ -173,7 +232,8 @@ static void complex_to_real_is_refused_unless_asked_for(void)
     CHECK(cast_flat(TN_INT16, real, TN_COMPLEX128, c128, 3000, (tn_cast_options){ 0 }, &err) == TN_ERR_LOSS);
     assert_string_equal(err.text, "complex128 to int16 would lose the imaginary parts");
     CHECK(tn_cast_check(TN_INT16, TN_COMPLEX128, NULL, NULL) == TN_ERR_LOSS);
-    CHECK(cast_flat(TN_INT16, real, TN_COMPLEX128, c128, 3000, (tn_cast_options){ .drop_imaginary = true }, &err) == TN_OK);
+    CHECK(cast_flat(TN_INT16, real, TN_COMPLEX128, c128, 3000, (tn_cast_options){ .drop_imaginary = true },
+                    &err) == TN_OK);
     for (int i = 0; i < 3000; i++)
         CHECK(real[i] == i - 1500);
 }
@@ -198,7 +258,8 @@ static void strides_reach_every_element(void)
     static uint16_t dense[ROWS * COLUMNS], strided[2 * ROWS * COLUMNS];
     for (int i = 0; i < ROWS * COLUMNS; i++)
         grid[i] = (float)i * 0.37f - 300;
-    CHECK(cast_flat(TN_FLOAT16, dense, TN_FLOAT32, grid, ROWS * COLUMNS, (tn_cast_options){ 0 }, NULL) == TN_OK);
+    CHECK(cast_flat(TN_FLOAT16, dense, TN_FLOAT32, grid, ROWS * COLUMNS, (tn_cast_options){ 0 },
+                    NULL) == TN_OK);
 
     /* Transposed and upside down in, every other column out. */
     const int64_t shape[] = { COLUMNS, 1, ROWS }, in[] = { -1, 12345, -COLUMNS }, out[] = { 2 * ROWS, -7, 2 };
@@ -221,7 +282,8 @@ static void strides_reach_every_element(void)
 
 static void elements_of_every_width_are_gathered_and_scattered(void)
 {
-    static const tn_dtype types[] = { TN_INT8, TN_FLOAT16, TN_FLOAT32, TN_FLOAT64, TN_COMPLEX64, TN_COMPLEX128 };
+    static const tn_dtype types[] = { TN_INT8, TN_FLOAT16, TN_FLOAT32, TN_FLOAT64, TN_COMPLEX64,
+                                      TN_COMPLEX128 };
     enum { N = 2500 };
     static uint8_t src[N * 16], dst[2 * N * 16];
     for (size_t i = 0; i < sizeof src; i++)
@@ -238,7 +300,8 @@ static void elements_of_every_width_are_gathered_and_scattered(void)
 
 static void the_other_byte_order_is_swapped_on_the_way(void)
 {
-    static const tn_dtype types[] = { TN_FLOAT64, TN_FLOAT32, TN_FLOAT16, TN_INT64, TN_INT32, TN_UINT16, TN_COMPLEX64,
+    static const tn_dtype types[] = { TN_FLOAT64, TN_FLOAT32, TN_FLOAT16, TN_INT64, TN_INT32, TN_UINT16,
+                                      TN_COMPLEX64,
                                       TN_COMPLEX128, TN_INT8, TN_INT4 };
     const tn_byte_order other = TN_HOST_ORDER == TN_LITTLE_ENDIAN ? TN_BIG_ENDIAN : TN_LITTLE_ENDIAN;
     enum { N = 2501 };
@@ -265,7 +328,8 @@ static void the_other_byte_order_is_swapped_on_the_way(void)
 
 static void packed_arrays_of_any_length_end_in_zero_bits(void)
 {
-    static const tn_dtype packed[] = { TN_INT4, TN_UINT4, TN_INT2, TN_UINT2, TN_FLOAT4_E2M1, TN_FLOAT6_E2M3, TN_FLOAT6_E3M2 };
+    static const tn_dtype packed[] = { TN_INT4, TN_UINT4, TN_INT2, TN_UINT2, TN_FLOAT4_E2M1, TN_FLOAT6_E2M3,
+                                       TN_FLOAT6_E3M2 };
     for (size_t t = 0; t < sizeof packed / sizeof packed[0]; t++)
         for (size_t n = 0; n <= 70; n++) {
             float values[70];
@@ -307,10 +371,12 @@ static void the_number_of_jobs_changes_nothing(void)
     for (size_t t = 0; t < 4; t++)
         for (tn_round round = TN_ROUND_EVEN; round <= TN_ROUND_STOCHASTIC; round += TN_ROUND_STOCHASTIC) {
             memset(one, 0, N);
-            CHECK(cast_flat(types[t], one, TN_FLOAT32, src, N, (tn_cast_options){ .round = round, .jobs = 1 }, NULL) == TN_OK);
+            CHECK(cast_flat(types[t], one, TN_FLOAT32, src, N, (tn_cast_options){ .round = round, .jobs = 1 },
+                            NULL) == TN_OK);
             for (unsigned jobs = 2; jobs <= 7; jobs += 5) {
                 memset(more, 0, N);
-                CHECK(cast_flat(types[t], more, TN_FLOAT32, src, N, (tn_cast_options){ .round = round, .jobs = jobs },
+                CHECK(cast_flat(types[t], more, TN_FLOAT32, src, N,
+                                (tn_cast_options){ .round = round, .jobs = jobs },
                                 NULL) == TN_OK);
                 CHECK(memcmp(one, more, N) == 0);
             }
@@ -325,8 +391,10 @@ static void the_callers_floating_point_environment_changes_nothing(void)
 {
     enum { N = 150000 };
     static const struct { tn_dtype to, from; tn_cast_options options; } casts[] = {
-        { TN_FLOAT32, TN_FLOAT16, { 0 } }, { TN_FLOAT16, TN_FLOAT32, { 0 } }, { TN_FLOAT64, TN_FLOAT32, { 0 } },
-        { TN_FLOAT32, TN_FLOAT64, { 0 } }, { TN_BFLOAT16, TN_FLOAT64, { 0 } }, { TN_FLOAT8_E5M2, TN_FLOAT32, { 0 } },
+        { TN_FLOAT32, TN_FLOAT16, { 0 } }, { TN_FLOAT16, TN_FLOAT32, { 0 } },
+        { TN_FLOAT64, TN_FLOAT32, { 0 } },
+        { TN_FLOAT32, TN_FLOAT64, { 0 } }, { TN_BFLOAT16, TN_FLOAT64, { 0 } },
+        { TN_FLOAT8_E5M2, TN_FLOAT32, { 0 } },
         { TN_INT8, TN_FLOAT32, { .nan = TN_NAN_ZERO } }, { TN_FLOAT32, TN_FLOAT8_E5M2, { 0 } },
         { TN_FLOAT32, TN_FLOAT32, { .scale = 0x1p-140f } },
         { TN_FLOAT32, TN_FLOAT8_E5M2, { .scale = 0x1.555554p-128f, .round = TN_ROUND_TRUNC } },
@@ -367,7 +435,8 @@ static void stochastic_pieces_make_the_whole(void)
     CHECK(cast_flat(TN_INT8, whole, TN_FLOAT32, src, N, options, NULL) == TN_OK);
     for (size_t at = 0; at < N; at += 777) {
         options.first = at;
-        CHECK(cast_flat(TN_INT8, pieces + at, TN_FLOAT32, src + at, N - at < 777 ? N - at : 777, options, NULL) == TN_OK);
+        CHECK(cast_flat(TN_INT8, pieces + at, TN_FLOAT32, src + at, N - at < 777 ? N - at : 777, options,
+                        NULL) == TN_OK);
     }
     CHECK(memcmp(whole, pieces, N) == 0);
     CHECK(cast_flat(TN_INT8, other, TN_FLOAT32, src, N,
@@ -393,7 +462,8 @@ static void the_halves_of_a_complex_element_have_indices_of_their_own(void)
     options.first = 10;
     tn_swap_bytes(swapped, halves, sizeof swapped, 8);
     memset(complex, 0, sizeof complex);
-    CHECK(tn_cast(&d, complex, &s, swapped, TN_HOST_ORDER == TN_LITTLE_ENDIAN ? TN_BIG_ENDIAN : TN_LITTLE_ENDIAN, &options,
+    CHECK(tn_cast(&d, complex, &s, swapped,
+                  TN_HOST_ORDER == TN_LITTLE_ENDIAN ? TN_BIG_ENDIAN : TN_LITTLE_ENDIAN, &options,
                   NULL) == TN_OK);
     CHECK(memcmp(complex, real, sizeof real) == 0);
 }
@@ -419,7 +489,8 @@ static void a_real_part_alone_has_the_index_of_its_element(void)
 static void a_cast_may_be_done_in_place(void)
 {
     enum { N = 200003 };
-    static const tn_dtype types[] = { TN_FLOAT32, TN_INT32, TN_FLOAT16, TN_INT4, TN_FLOAT8_E5M2, TN_UINT2, TN_FLOAT6_E2M3 };
+    static const tn_dtype types[] = { TN_FLOAT32, TN_INT32, TN_FLOAT16, TN_INT4, TN_FLOAT8_E5M2, TN_UINT2,
+                                      TN_FLOAT6_E2M3 };
     float *src = malloc(N * sizeof *src), *same = malloc(N * sizeof *src);
     uint8_t *apart = malloc(N * sizeof *src);
     assert_non_null(src);
@@ -434,8 +505,9 @@ static void a_cast_may_be_done_in_place(void)
     }
     tn_error err;
     CHECK(cast_flat(TN_FLOAT64, same, TN_FLOAT32, same, N, (tn_cast_options){ 0 }, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "a cast in place needs dense arrays and an element no wider than the source's 32 bits "
-                                  "but found 64");
+    assert_string_equal(
+        err.text, "a cast in place needs dense arrays and an element no wider than the source's 32 bits "
+                  "but found 64");
     src[N - 1] = NAN;           /* the message comes from the source, though it is being overwritten */
     CHECK(cast_flat(TN_INT8, src, TN_FLOAT32, src, N, (tn_cast_options){ 0 }, &err) == TN_ERR_LOSS);
     assert_string_equal(err.text, "element [200002] is nan, and int8 has no NaN (--nan zero makes it 0)");
@@ -464,7 +536,8 @@ static void a_scale_multiplies_in_float32(void)
     options.overflow = TN_OVERFLOW_ERROR;
     tn_error err;
     CHECK(cast_flat(TN_FLOAT32, single, TN_FLOAT64, wide, 2, options, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [1] is 1e+300, times the scale 3 beyond float32's largest 3.4028235e+38");
+    assert_string_equal(err.text,
+                        "element [1] is 1e+300, times the scale 3 beyond float32's largest 3.4028235e+38");
     const float big[] = { 1e30f };
     options.scale = -1e20f;     /* the product is infinite in float32: that is an overflow too */
     CHECK(cast_flat(TN_BFLOAT16, single, TN_FLOAT32, big, 1, options, &err) == TN_ERR_LOSS);
@@ -478,7 +551,8 @@ static void a_scale_multiplies_in_float32(void)
 static void a_product_beyond_float32_overflows_as_documented(void)
 {
     static const struct { tn_round round; uint16_t positive, negative; } halves[] = {
-        { TN_ROUND_EVEN, 0x7c00, 0xfc00 },  { TN_ROUND_TRUNC, 0x7bff, 0xfbff }, { TN_ROUND_UP, 0x7c00, 0xfbff },
+        { TN_ROUND_EVEN, 0x7c00, 0xfc00 },  { TN_ROUND_TRUNC, 0x7bff, 0xfbff },
+        { TN_ROUND_UP, 0x7c00, 0xfbff },
         { TN_ROUND_DOWN, 0x7bff, 0xfc00 },
     };
     const float big[] = { 3e38f, -3e38f };
@@ -490,7 +564,8 @@ static void a_product_beyond_float32_overflows_as_documented(void)
     }
     const float infinite[] = { INFINITY };      /* one that was there before stays */
     uint16_t half;
-    CHECK(cast_flat(TN_FLOAT16, &half, TN_FLOAT32, infinite, 1, (tn_cast_options){ .scale = 2, .round = TN_ROUND_TRUNC },
+    CHECK(cast_flat(TN_FLOAT16, &half, TN_FLOAT32, infinite, 1,
+                    (tn_cast_options){ .scale = 2, .round = TN_ROUND_TRUNC },
                     NULL) == TN_OK && half == 0x7c00);
 }
 
@@ -530,26 +605,41 @@ static void a_refused_value_is_named_with_its_place(void)
     CHECK(tn_cast(&d, half, &s, src, TN_HOST_ORDER, &strict, &err) == TN_ERR_LOSS);
     assert_string_equal(err.text, "element [0, 0] is nan, which the NaN mode refuses");
 
-    static const struct { tn_dtype to; float value; tn_overflow mode; const char *text; float scale; } cases[] = {
-        { TN_INT8, NAN, TN_OVERFLOW_DEFAULT, "the element is nan, and int8 has no NaN (--nan zero makes it 0)", 0 },
-        { TN_FLOAT4_E2M1, NAN, TN_OVERFLOW_DEFAULT, "the element is nan, and float4_e2m1 has no NaN (--nan zero makes it 0)", 0 },
+    static const struct {
+        tn_dtype to;
+        float value;
+        tn_overflow mode;
+        const char *text;
+        float scale;
+    } cases[] = {
+        { TN_INT8, NAN, TN_OVERFLOW_DEFAULT,
+          "the element is nan, and int8 has no NaN (--nan zero makes it 0)", 0 },
+        { TN_FLOAT4_E2M1, NAN, TN_OVERFLOW_DEFAULT,
+          "the element is nan, and float4_e2m1 has no NaN (--nan zero makes it 0)", 0 },
         { TN_UINT8, -1, TN_OVERFLOW_ERROR, "the element is -1.0, beyond uint8's lowest 0", 0 },
         { TN_INT8, INFINITY, TN_OVERFLOW_NAN, "the element is inf, beyond int8's largest 127", 0 },
         { TN_INT4, -9, TN_OVERFLOW_ERROR, "the element is -9.0, beyond int4's lowest -8", 0 },
-        { TN_FLOAT8_E4M3FN, 500, TN_OVERFLOW_INF, "the element is 500.0, beyond float8_e4m3fn's largest 448.0", 0 },
+        { TN_FLOAT8_E4M3FN, 500, TN_OVERFLOW_INF,
+          "the element is 500.0, beyond float8_e4m3fn's largest 448.0", 0 },
         { TN_FLOAT6_E2M3, -8, TN_OVERFLOW_NAN, "the element is -8.0, beyond float6_e2m3's lowest -7.5", 0 },
-        { TN_FLOAT8_E8M0, 0, TN_OVERFLOW_ERROR, "the element is 0.0, below float8_e8m0's smallest 5.877472e-39", 0 },
-        { TN_FLOAT8_E8M0, INFINITY, TN_OVERFLOW_ERROR, "the element is inf, beyond float8_e8m0's largest 1.7014118e+38", 0 },
-        { TN_FLOAT8_E8M0, -INFINITY, TN_OVERFLOW_ERROR, "the element is -inf, below float8_e8m0's smallest 5.877472e-39", 0 },
+        { TN_FLOAT8_E8M0, 0, TN_OVERFLOW_ERROR,
+          "the element is 0.0, below float8_e8m0's smallest 5.877472e-39", 0 },
+        { TN_FLOAT8_E8M0, INFINITY, TN_OVERFLOW_ERROR,
+          "the element is inf, beyond float8_e8m0's largest 1.7014118e+38", 0 },
+        { TN_FLOAT8_E8M0, -INFINITY, TN_OVERFLOW_ERROR,
+          "the element is -inf, below float8_e8m0's smallest 5.877472e-39", 0 },
         { TN_FLOAT8_E8M0, 1e-40f, TN_OVERFLOW_ERROR,
-          "the element is 1e-40, times the scale 1.00000001e-10 below float8_e8m0's smallest 5.877472e-39", 1e-10f },
+          "the element is 1e-40, times the scale 1.00000001e-10 below float8_e8m0's smallest 5.877472e-39",
+          1e-10f },
         { TN_FLOAT8_E8M0, -3e38f, TN_OVERFLOW_ERROR,
           "the element is -3e+38, times the scale -2 beyond float8_e8m0's largest 1.7014118e+38", -2 },
-        { TN_INT8, -200, TN_OVERFLOW_ERROR, "the element is -200.0, times the scale -1 beyond int8's largest 127", -1 },
+        { TN_INT8, -200, TN_OVERFLOW_ERROR,
+          "the element is -200.0, times the scale -1 beyond int8's largest 127", -1 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tn_array one = { TN_FLOAT32, 0, NULL, NULL }, to = { cases[i].to, 0, NULL, NULL };
-        const tn_cast_options options = { .size = sizeof options, .overflow = cases[i].mode, .scale = cases[i].scale };
+        const tn_cast_options options = { .size = sizeof options, .overflow = cases[i].mode,
+                                          .scale = cases[i].scale };
         CHECK(tn_cast(&to, half, &one, &cases[i].value, TN_HOST_ORDER, &options, &err) == TN_ERR_LOSS);
         assert_string_equal(err.text, cases[i].text);
     }
@@ -565,7 +655,8 @@ static void the_first_refused_element_is_the_same_for_any_jobs(void)
     src[390000] = NAN;
     for (unsigned jobs = 1; jobs <= 7; jobs += 3) {
         tn_error err;
-        CHECK(cast_flat(TN_INT8, dst, TN_FLOAT64, src, N, (tn_cast_options){ .jobs = jobs, .overflow = TN_OVERFLOW_ERROR },
+        CHECK(cast_flat(TN_INT8, dst, TN_FLOAT64, src, N,
+                        (tn_cast_options){ .jobs = jobs, .overflow = TN_OVERFLOW_ERROR },
                         &err) == TN_ERR_LOSS);
         assert_string_equal(err.text, "element [130001] is 1000.0, beyond int8's largest 127");
     }
@@ -595,7 +686,8 @@ static void broken_promises_are_told(void)
     float data[8] = { 0 };
     uint8_t out[64];
     const int64_t two[] = { 2 }, three[] = { 3 }, zero[] = { 0 }, negative[] = { -1 }, apart[] = { 2 };
-    tn_array f32 = { TN_FLOAT32, 1, two, NULL }, i8 = { TN_INT8, 1, two, NULL }, longer = { TN_INT8, 1, three, NULL };
+    tn_array f32 = { TN_FLOAT32, 1, two, NULL }, i8 = { TN_INT8, 1, two, NULL },
+    longer = { TN_INT8, 1, three, NULL };
     tn_array scalar = { TN_INT8, 0, NULL, NULL }, unknown = { TN_UNKNOWN, 1, two, NULL };
     tn_array still = { TN_INT8, 1, two, zero }, bad = { TN_FLOAT32, 1, negative, NULL };
     tn_array split = { TN_INT4, 1, two, apart };
@@ -611,8 +703,10 @@ static void broken_promises_are_told(void)
     CHECK(tn_cast(&i8, NULL, &f32, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
     assert_string_equal(err.text, "the destination has no data");
     const tn_cast_options wrong[] = {
-        { .size = sizeof wrong[0], .round = (tn_round)8 },          { .size = sizeof wrong[0], .overflow = (tn_overflow)5 },
-        { .size = sizeof wrong[0], .nan = (tn_nan)3 },              { .size = sizeof wrong[0], .scale = INFINITY },
+        { .size = sizeof wrong[0], .round = (tn_round)8 },
+        { .size = sizeof wrong[0], .overflow = (tn_overflow)5 },
+        { .size = sizeof wrong[0], .nan = (tn_nan)3 },
+        { .size = sizeof wrong[0], .scale = INFINITY },
     };
     for (int i = 0; i < 4; i++) {
         CHECK(tn_cast(&i8, out, &f32, data, TN_HOST_ORDER, &wrong[i], &err) == TN_ERR_ARGUMENT);

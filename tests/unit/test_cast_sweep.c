@@ -14,8 +14,8 @@ static void flush(const sweep *s)
     while (held % 8)
         patterns[held++] = 0;
     if (held && !sweep_block(s, patterns, held, &d))
-        fail_msg("float32 %#010x to %s: %s gives %#llx, the definition %#llx", d.pattern, s->type->name, d.level,
-                 (unsigned long long)d.found, (unsigned long long)d.expected);
+        fail_msg("float32 %#010x to %s: %s gives %#llx, the definition %#llx", d.pattern, s->type->name,
+                 d.level, (unsigned long long)d.found, (unsigned long long)d.expected);
     held = 0;
 }
 
@@ -58,8 +58,11 @@ static void sampled_float32_patterns_are_cast_as_the_definition_says(void)
             const tn_dtype_info *type = tn_dtype_get(sweep_types[t]);
             bool lacks_nan = !tn_dtype_has_nan(type);
             const tn_cast_options options = {
-                .size = sizeof options, .nan = lacks_nan ? TN_NAN_ZERO : TN_NAN_KEEP,
-                .overflow = mode == 0 ? TN_OVERFLOW_DEFAULT : lacks_nan ? TN_OVERFLOW_SATURATE : TN_OVERFLOW_NAN,
+                .size = sizeof options,
+                .nan = lacks_nan ? TN_NAN_ZERO : TN_NAN_KEEP,
+                .overflow = mode == 0   ? TN_OVERFLOW_DEFAULT
+                            : lacks_nan ? TN_OVERFLOW_SATURATE
+                                        : TN_OVERFLOW_NAN,
             };
             sweep *s = malloc(sizeof *s);
             assert_non_null(s);

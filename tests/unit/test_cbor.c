@@ -65,23 +65,68 @@ static tn_status verdict_hex(const char *hex)
 }
 
 /* An index entry in both kinds of length, tags, chunks, floats, and a key that is no text. */
-static const char sample[] =
-    "82"
-    "bf 646e616d65 7f 63626c6b 62c3a9 ff 666f6666736574 1a00010040 6473697a65 181e 65 7368617065 9f 05 1903e8 ff"
-    "   63733a31 f93c00 63733a32 fa47c35000 63733a33 fb3ff199999999999a ff"
-    "a5 01 20 62c3bc c1 1a514b67b0 43010203 5f 4101 40 ff f5 d818 41f6 8101 f8ff";
+static const char sample[] = "82"
+                             "bf 646e616d65 7f 63626c6b 62c3a9 ff 666f6666736574 1a00010040 6473697a65 181e "
+                             "65 7368617065 9f 05 1903e8 ff"
+                             "   63733a31 f93c00 63733a32 fa47c35000 63733a33 fb3ff199999999999a ff"
+                             "a5 01 20 62c3bc c1 1a514b67b0 43010203 5f 4101 40 ff f5 d818 41f6 8101 f8ff";
 
 static void well_formed_items_are_accepted(void)
 {
-    static const char *const good[] = {
-        "00", "17", "1818", "1800", "190000", "1a00000000", "1b0000000000000000", "1bffffffffffffffff", "20", "3863",
-        "3bffffffffffffffff", "f90000", "f97e00", "fa7f7fffff", "fb7ff0000000000000", "f4", "f5", "f6", "f7", "f0", "f820",
-        "f8ff", "c0 60", "d74401020304", "d8184100", "da0000000000", "db000000000000000000", "40", "60", "4401020304",
-        "6161", "62225c", "63e6b0b4", "64f0908591", "80", "83010203", "8301820203820405", "a0", "a201020304",
-        "a26161016162820203", "5f42010243030405ff", "5fff", "7f657374726561646d696e67ff", "7fff", "9fff",
-        "9f018202039f0405ffff", "83018202039f0405ff", "bf61610161629f0203ffff", "bfff", "bf6346756ef563416d7421ff",
-        "a18001", "bf8001a0a0ff", "780161", sample
-    };
+    static const char *const good[] = { "00",
+                                        "17",
+                                        "1818",
+                                        "1800",
+                                        "190000",
+                                        "1a00000000",
+                                        "1b0000000000000000",
+                                        "1bffffffffffffffff",
+                                        "20",
+                                        "3863",
+                                        "3bffffffffffffffff",
+                                        "f90000",
+                                        "f97e00",
+                                        "fa7f7fffff",
+                                        "fb7ff0000000000000",
+                                        "f4",
+                                        "f5",
+                                        "f6",
+                                        "f7",
+                                        "f0",
+                                        "f820",
+                                        "f8ff",
+                                        "c0 60",
+                                        "d74401020304",
+                                        "d8184100",
+                                        "da0000000000",
+                                        "db000000000000000000",
+                                        "40",
+                                        "60",
+                                        "4401020304",
+                                        "6161",
+                                        "62225c",
+                                        "63e6b0b4",
+                                        "64f0908591",
+                                        "80",
+                                        "83010203",
+                                        "8301820203820405",
+                                        "a0",
+                                        "a201020304",
+                                        "a26161016162820203",
+                                        "5f42010243030405ff",
+                                        "5fff",
+                                        "7f657374726561646d696e67ff",
+                                        "7fff",
+                                        "9fff",
+                                        "9f018202039f0405ffff",
+                                        "83018202039f0405ff",
+                                        "bf61610161629f0203ffff",
+                                        "bfff",
+                                        "bf6346756ef563416d7421ff",
+                                        "a18001",
+                                        "bf8001a0a0ff",
+                                        "780161",
+                                        sample };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         CHECK(verdict_hex(good[i]) == TN_OK);
 }
@@ -102,12 +147,23 @@ static void malformed_items_are_refused(void)
 
 static void counts_and_lengths_are_believed_only_if_they_can_be_true(void)
 {
-    static const char *const lies[] = {
-        "8101 9a20000000", "9a20000000", "9bffffffffffffffff", "9b7fffffffffffffff 00", "82 01", "ba00000002 010203",
-        "bbffffffffffffffff", "bb8000000000000000 0102", "5bffffffffffffffff", "7bffffffffffffffff", "5a00000002 01",
-        "7b8000000000000000 6161", "78ff", "a1ff",
-        "9bfffffffffffffffe 00", "5f 5bffffffffffffffff ff", "7f7bffffffffffffffff ff"
-    };
+    static const char *const lies[] = { "8101 9a20000000",
+                                        "9a20000000",
+                                        "9bffffffffffffffff",
+                                        "9b7fffffffffffffff 00",
+                                        "82 01",
+                                        "ba00000002 010203",
+                                        "bbffffffffffffffff",
+                                        "bb8000000000000000 0102",
+                                        "5bffffffffffffffff",
+                                        "7bffffffffffffffff",
+                                        "5a00000002 01",
+                                        "7b8000000000000000 6161",
+                                        "78ff",
+                                        "a1ff",
+                                        "9bfffffffffffffffe 00",
+                                        "5f 5bffffffffffffffff ff",
+                                        "7f7bffffffffffffffff ff" };
     for (size_t i = 1; i < sizeof lies / sizeof *lies; i++)
         CHECK(verdict_hex(lies[i]) == TN_ERR_TRUNCATED);
     CHECK(verdict_hex(lies[0]) == TN_ERR_CORRUPT);      /* one whole item, and more bytes */
@@ -167,7 +223,8 @@ static void an_index_is_read_by_asking_for_what_it_has(void)
     CHECK(tn_cbor_key(c, &key) && tn_text_is(key, "offset") && tn_cbor_u64(c) == 0x10040);
     CHECK(tn_cbor_key(c, &key) && tn_text_is(key, "size") && tn_cbor_i64(c) == 30);
     CHECK(tn_cbor_key(c, &key) && tn_text_is(key, "shape") && tn_cbor_array(c));
-    CHECK(tn_cbor_item(c) && tn_cbor_u64(c) == 5 && tn_cbor_item(c) && tn_cbor_u64(c) == 1000 && !tn_cbor_item(c));
+    CHECK(tn_cbor_item(c) && tn_cbor_u64(c) == 5 && tn_cbor_item(c) && tn_cbor_u64(c) == 1000 &&
+          !tn_cbor_item(c));
     CHECK(tn_cbor_key(c, &key) && tn_cbor_f64(c) == 1.0);
     CHECK(tn_cbor_key(c, &key) && tn_cbor_f64(c) == 100000.0);
     CHECK(tn_cbor_key(c, &key) && tn_cbor_f64(c) == 1.1);
@@ -178,7 +235,8 @@ static void an_index_is_read_by_asking_for_what_it_has(void)
     CHECK(tn_cbor_peek(c) == TN_CBOR_UINT);
     tn_text raw = tn_cbor_raw(c);
     CHECK(raw.len == 6 && memcmp(raw.ptr, "\xc1\x1a\x51\x4b\x67\xb0", 6) == 0);     /* with its tag */
-    CHECK(tn_cbor_entry(c) && tn_text_is(tn_cbor_bytes(c), "\x01\x02\x03") && tn_text_is(tn_cbor_bytes(c), "\x01"));
+    CHECK(tn_cbor_entry(c) && tn_text_is(tn_cbor_bytes(c), "\x01\x02\x03") &&
+          tn_text_is(tn_cbor_bytes(c), "\x01"));
     CHECK(tn_cbor_entry(c) && tn_cbor_bool(c) && tn_text_is(tn_cbor_bytes(c), "\xf6"));     /* steps over tag 24 */
     CHECK(tn_cbor_entry(c));
     tn_cbor_skip(c);
@@ -254,7 +312,8 @@ static void a_failed_reader_stays_failed_and_yields_nothing(void)
     tn_cbor_reject(c, TN_ERR_CORRUPT, "tensor %s is there twice", "a");
     tn_cbor_reject(c, TN_ERR_LIMIT, "too late");
     CHECK(tn_cbor_peek(c) == TN_CBOR_END);
-    CHECK(!tn_cbor_item(c) && !tn_cbor_entry(c) && !tn_cbor_key(c, &key) && !tn_cbor_array(c) && !tn_cbor_map(c));
+    CHECK(!tn_cbor_item(c) && !tn_cbor_entry(c) && !tn_cbor_key(c, &key) && !tn_cbor_array(c) &&
+          !tn_cbor_map(c));
     CHECK(tn_cbor_u64(c) == 0 && tn_cbor_i64(c) == 0 && tn_cbor_f64(c) == 0 && !tn_cbor_bool(c));
     CHECK(tn_cbor_text(c).len == 0 && tn_cbor_bytes(c).len == 0 && tn_cbor_raw(c).len == 0);
     tn_cbor_null(c);
@@ -326,11 +385,13 @@ static void floats_are_written_in_the_shortest_form_that_keeps_them(void)
 {
     static const struct { double value; const char *hex; } cases[] = {
         { 0.0, "f90000" }, { -0.0, "f98000" }, { 1.0, "f93c00" }, { 1.5, "f93e00" }, { 65504.0, "f97bff" },
-        { 65505.0, "fa477fe100" }, { 65536.0, "fa47800000" }, { 100000.0, "fa47c35000" }, { 1.1, "fb3ff199999999999a" },
+        { 65505.0, "fa477fe100" }, { 65536.0, "fa47800000" }, { 100000.0, "fa47c35000" },
+        { 1.1, "fb3ff199999999999a" },
         { 0x1p-24, "f90001" }, { 0x3p-24, "f90003" }, { 0x1p-25, "fa33000000" }, { 0x1.8p-24, "fa33c00000" },
         { 0x1p-14, "f90400" }, { 0x1.ff8p-15, "f903ff" }, { 0x1.ffcp-15, "fa387fe000" }, { -4.0, "f9c400" },
         { 0x1.fffffep127, "fa7f7fffff" }, { 0x1p128, "fb47f0000000000000" }, { 0x1p-149, "fa00000001" },
-        { 0x1p-1074, "fb0000000000000001" }, { INFINITY, "f97c00" }, { -INFINITY, "f9fc00" }, { NAN, "f97e00" }
+        { 0x1p-1074, "fb0000000000000001" }, { INFINITY, "f97c00" }, { -INFINITY, "f9fc00" },
+        { NAN, "f97e00" }
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_buf b = { 0 };

@@ -65,7 +65,8 @@ static void end_writing(writer *w)
 
 /* ---- the one who reads ---- */
 
-static void heed_nothing(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+static void heed_nothing(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                         const tn_error *why)
 {
     (void)context, (void)tensor, (void)part, (void)verdict, (void)why;
 }
@@ -139,7 +140,8 @@ static void open_while_it_changes(const char *opened, const char *watched, const
     end_writing(&w);
     tn_file *whole;
     CHECK(good > 0);            /* or nothing was read */
-    CHECK(tn_open(in_folder(opened).text, &(tn_open_options){ .size = sizeof(tn_open_options), .format = format }, &whole, NULL) == TN_OK);
+    CHECK(tn_open(in_folder(opened).text, &(tn_open_options){ .size = sizeof(tn_open_options),
+                                                              .format = format }, &whole, NULL) == TN_OK);
     tn_close(whole);            /* all bytes are what they were */
 }
 
@@ -223,7 +225,8 @@ static void a_ztensor_index_may_change(void)
 
 static void compressed_data_may_change(void)
 {
-    write_file("c.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C }, tensors, 2);
+    write_file("c.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C },
+               tensors, 2);
     change("c.zt");
     copy_golden("numpy/deflated.npz", "d.npz");
     change("d.npz");
@@ -234,8 +237,10 @@ static void entries_of_a_sparse_tensor_may_change(void)
     static const char *const forms[] = { "coo", "csr" }, *const names[] = { "coo.zt", "csr.zt" };
     for (int i = 0; i < 2; i++) {
         const int64_t shape[] = { 8, 8 };
-        const tn_part part = { .role = "data", .array = { TN_FLOAT32, 2, shape, NULL }, .nbytes = sizeof numbers, .data = numbers };
-        const tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = &part, .nparts = 1 };
+        const tn_part part = { .role = "data", .array = { TN_FLOAT32, 2, shape, NULL },
+                               .nbytes = sizeof numbers, .data = numbers };
+        const tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+                              .parts = &part, .nparts = 1 };
         tn_tensor *sparse;
         CHECK(tn_reform(&t, forms[i], NULL, &sparse, NULL) == TN_OK);
         CHECK(try_write_tensor(names[i], (tn_create_options){ 0 }, sparse, NULL) == TN_OK);
@@ -305,22 +310,30 @@ static void an_index_has_a_limit(void)
     for (int i = 0; i < 2; i++) {
         put_file(cases[i].name, cases[i].start);
         int fd = open(in_folder(cases[i].name).text, O_WRONLY | O_CLOEXEC);
-        CHECK(fd >= 0 && pwrite(fd, cases[i].end, cases[i].nend, cases[i].end_at) == (ssize_t)cases[i].nend && close(fd) == 0);
+        CHECK(fd >= 0 && pwrite(fd, cases[i].end, cases[i].nend, cases[i].end_at) == (ssize_t)cases[i].nend &&
+              close(fd) == 0);
         tn_file *file;
         tn_error err = { .text = "" };
         tn_status status = tn_open(in_folder(cases[i].name).text, NULL, &file, &err);
-        check_status(status, &err, TN_ERR_LIMIT, "expected an index of at most 1073741824 bytes but found 1073741825");
+        check_status(status, &err, TN_ERR_LIMIT,
+                     "expected an index of at most 1073741824 bytes but found 1073741825");
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(a_safetensors_header_may_change), IN_FOLDER(an_index_of_shards_may_change),
-        IN_FOLDER(a_ztensor_index_may_change), IN_FOLDER(compressed_data_may_change),
-        IN_FOLDER(entries_of_a_sparse_tensor_may_change), IN_FOLDER(parts_of_a_scaled_tensor_may_change),
-        IN_FOLDER(numpy_files_may_change), IN_FOLDER(text_may_change), IN_FOLDER(files_without_names_may_change),
-        IN_FOLDER(a_descriptor_and_its_data_may_change), IN_FOLDER(an_index_has_a_limit),
+        IN_FOLDER(a_safetensors_header_may_change),
+        IN_FOLDER(an_index_of_shards_may_change),
+        IN_FOLDER(a_ztensor_index_may_change),
+        IN_FOLDER(compressed_data_may_change),
+        IN_FOLDER(entries_of_a_sparse_tensor_may_change),
+        IN_FOLDER(parts_of_a_scaled_tensor_may_change),
+        IN_FOLDER(numpy_files_may_change),
+        IN_FOLDER(text_may_change),
+        IN_FOLDER(files_without_names_may_change),
+        IN_FOLDER(a_descriptor_and_its_data_may_change),
+        IN_FOLDER(an_index_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

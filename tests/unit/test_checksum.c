@@ -60,7 +60,8 @@ static void crc32_agrees_with_zlib_whole_and_joined(void)
         uint8_t *copy = exact_copy(data, n);
         uint32_t expected = (uint32_t)crc32(0, copy, (unsigned)n), half = tn_crc32(0, copy, n / 2);
         CHECK(tn_crc32(0, copy, n) == expected && tn_crc32(half, copy + n / 2, n - n / 2) == expected);
-        tn_digest a = { .kind = TN_CHECKSUM_CRC32, .crc = half }, b = { .crc = tn_crc32(0, copy + n / 2, n - n / 2) };
+        tn_digest a = { .kind = TN_CHECKSUM_CRC32, .crc = half },
+        b = { .crc = tn_crc32(0, copy + n / 2, n - n / 2) };
         tn_digest_join(&a, &b, n - n / 2);
         CHECK(a.crc == expected && tn_crc32_join(half, b.crc, n - n / 2) == expected);
         free(copy);
@@ -173,8 +174,9 @@ static void crc32c_text_has_one_to_eight_digits_of_any_case(void)
         { "crc32c:0xaBc", 0xabc }, { "crc32c:0x0000001", 1 }, { "crc32c:0xFFFFFFFF", UINT32_MAX },
     };
     static const char *const bad[] = {
-        "crc32c:0x", "crc32c:0xE30692830", "crc32c:0x000000001", "crc32c:0xE306928G", "crc32c:0x 1", "crc32c:0x1 ",
-        "crc32c:0x-1", "crc32c:0x\xc3\xa9", "crc32c:0x0x1", "crc32c:0x@", "crc32c:0x`", "crc32c:0x/", "crc32c:0x:",
+        "crc32c:0x",   "crc32c:0xE30692830", "crc32c:0x000000001", "crc32c:0xE306928G", "crc32c:0x 1",
+        "crc32c:0x1 ", "crc32c:0x-1",        "crc32c:0x\xc3\xa9",  "crc32c:0x0x1",      "crc32c:0x@",
+        "crc32c:0x`",  "crc32c:0x/",         "crc32c:0x:",
     };
     tn_digest d;
     tn_error err;

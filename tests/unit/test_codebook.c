@@ -17,8 +17,10 @@ static tn_datatype *parse(const char *number)
     snprintf(text, sizeof text, "%s|e8m0_t32", number);
     if (tn_datatype_parse(text, &d, &err))
         fail_msg("%s: %s", text, err.text);
-    CHECK(d->number.kind == TN_NUMBER_CODEBOOK && d->number.bits == d->codebook.index_bits && d->number.dtype == TN_UNKNOWN);
-    CHECK(d->codebook.values == 1u << (d->codebook.index_bits - 1) && d->codebook.mappings == 1u << d->codebook.meta_bits);
+    CHECK(d->number.kind == TN_NUMBER_CODEBOOK && d->number.bits == d->codebook.index_bits &&
+          d->number.dtype == TN_UNKNOWN);
+    CHECK(d->codebook.values == 1u << (d->codebook.index_bits - 1) &&
+          d->codebook.mappings == 1u << d->codebook.meta_bits);
     return d;
 }
 
@@ -34,7 +36,8 @@ static void check_mapping(const tn_datatype *d, uint32_t mapping, const char *va
         char *end;
         double expected = strtod(p, &end);
         if (end == p || (double)v[k] != expected)
-            fail_msg("%s, mapping %u, value %u: expected %.9g but found %.9g (%s)", d->text, mapping, k, expected, (double)v[k], values);
+            fail_msg("%s, mapping %u, value %u: expected %.9g but found %.9g (%s)", d->text, mapping, k,
+                     expected, (double)v[k], values);
         p = end;
     }
     CHECK(strspn(p, " \n") == strlen(p));
@@ -69,11 +72,15 @@ static void patterns_are_those_of_the_documentation(void)
     static const struct { const char *name; const char *mappings[4]; } books[] = {
         { "cb41fi_e2m2fnuz", { "0.5 1 1.5 2 3 4 6", "1 2 3 4 5 6 7" } },
         { "cb41f01_e2m2fnuz", { "0.75 1.25 1.75 2.5 3.5 5 7", "0.5 1 1.5 2 3 4 6" } },
-        { "cb42fe0123_e3m2fnuz", { "2 4 6 8 12 16 24", "1 2 3 4 6 8 12", "0.5 1 1.5 2 3 4 6", "0.25 0.5 0.75 1 1.5 2 3" } },
-        { "cb42f1346_e2m3fnuz", { "0.75 1.25 1.75 2.5 3.5 5 7", "0.5 1 1.5 2 3 4 6", "0.375 0.875 1.375 1.875 2.75 3.75 5.5",
-                                  "0.125 0.625 1.125 1.625 2.25 3.25 4.5" } },
-        { "cb51ie_int7", { "0.125 0.25 0.375 0.5 0.625 0.75 0.875 1 1.125 1.25 1.375 1.5 1.625 1.75 1.875",
-                           "0.0625 0.125 0.1875 0.25 0.3125 0.375 0.4375 0.5 0.5625 0.625 0.6875 0.75 0.8125 0.875 0.9375" } },
+        { "cb42fe0123_e3m2fnuz",
+          { "2 4 6 8 12 16 24", "1 2 3 4 6 8 12", "0.5 1 1.5 2 3 4 6", "0.25 0.5 0.75 1 1.5 2 3" } },
+        { "cb42f1346_e2m3fnuz",
+          { "0.75 1.25 1.75 2.5 3.5 5 7", "0.5 1 1.5 2 3 4 6", "0.375 0.875 1.375 1.875 2.75 3.75 5.5",
+            "0.125 0.625 1.125 1.625 2.25 3.25 4.5" } },
+        { "cb51ie_int7",
+          { "0.125 0.25 0.375 0.5 0.625 0.75 0.875 1 1.125 1.25 1.375 1.5 1.625 1.75 1.875",
+            "0.0625 0.125 0.1875 0.25 0.3125 0.375 0.4375 0.5 0.5625 0.625 0.6875 0.75 0.8125 0.875 "
+            "0.9375" } },
         { "cb31ie_int5", { "0.5 1 1.5", "0.25 0.5 0.75" } },
         { "cb31fi_e3m2fnuz", { "4 8 16", "8 16 24" } },
         /* e2m2: 7 6 5 4 3.5 3 2.5 2 1.75 1.5 1.25 1 0.75 0.5 0.25 */
@@ -141,38 +148,66 @@ static void refused(const char *text, tn_status status, const char *why)
 
 static void a_bad_codebook_is_refused_at_its_character(void)
 {
-    refused("cb", TN_ERR_ARGUMENT, "\"cb\": expected the bits of a code, 2 to 8, but found the end at character 3");
-    refused("cb9", TN_ERR_ARGUMENT, "\"cb9\": expected the bits of a code, 2 to 8, but found \"9\" at character 3");
-    refused("cb1", TN_ERR_ARGUMENT, "\"cb1\": expected the bits of a code, 2 to 8, but found \"1\" at character 3");
-    refused("icb5", TN_ERR_ARGUMENT, "\"icb5\": expected the bits of a code, 4 in icb, but found \"5\" at character 4");
-    refused("cb40f", TN_ERR_ARGUMENT, "\"cb40f\": expected the bits of a choice of mapping, 1 to 8, but found \"0\" at character 4");
-    refused("cb41fi", TN_ERR_ARGUMENT, "\"cb41fi\": expected _ and the compute type but found the end at character 7");
-    refused("cb41fi_", TN_ERR_ARGUMENT, "\"cb41fi_\": expected a number (e<X>m<Y>, int<K>, uint<K>, float<N>, bfloat<N>, binary8p<P>) but "
-            "found the end at character 8");
-    refused("cb41fi_uint8", TN_ERR_ARGUMENT, "\"cb41fi_uint8\": expected a float or an int to compute with but found uint8 at character 8");
-    refused("cb41fi_e8m0", TN_ERR_ARGUMENT, "\"cb41fi_e8m0\": expected a float or an int to compute with but found e8m0 at character 8");
-    refused("cb44_e4m3fn|e8m0", TN_ERR_ARGUMENT, "\"cb44_e4m3fn|e8m0\": a codebook without clauses has no mappings of its own: they come "
+    refused("cb", TN_ERR_ARGUMENT,
+            "\"cb\": expected the bits of a code, 2 to 8, but found the end at character 3");
+    refused("cb9", TN_ERR_ARGUMENT,
+            "\"cb9\": expected the bits of a code, 2 to 8, but found \"9\" at character 3");
+    refused("cb1", TN_ERR_ARGUMENT,
+            "\"cb1\": expected the bits of a code, 2 to 8, but found \"1\" at character 3");
+    refused("icb5", TN_ERR_ARGUMENT,
+            "\"icb5\": expected the bits of a code, 4 in icb, but found \"5\" at character 4");
+    refused("cb40f", TN_ERR_ARGUMENT,
+            "\"cb40f\": expected the bits of a choice of mapping, 1 to 8, but found \"0\" at character 4");
+    refused("cb41fi", TN_ERR_ARGUMENT,
+            "\"cb41fi\": expected _ and the compute type but found the end at character 7");
+    refused(
+        "cb41fi_", TN_ERR_ARGUMENT,
+        "\"cb41fi_\": expected a number (e<X>m<Y>, int<K>, uint<K>, float<N>, bfloat<N>, binary8p<P>) but "
+        "found the end at character 8");
+    refused("cb41fi_uint8", TN_ERR_ARGUMENT,
+            "\"cb41fi_uint8\": expected a float or an int to compute with but found uint8 at character 8");
+    refused("cb41fi_e8m0", TN_ERR_ARGUMENT,
+            "\"cb41fi_e8m0\": expected a float or an int to compute with but found e8m0 at character 8");
+    refused("cb44_e4m3fn|e8m0", TN_ERR_ARGUMENT,
+            "\"cb44_e4m3fn|e8m0\": a codebook without clauses has no mappings of its own: they come "
             "with a table of values at character 5");
-    refused("cb41fx_e2m2fnuz", TN_ERR_ARGUMENT, "\"cb41fx_e2m2fnuz\": expected f, i, p, s or _ and the compute type but found \"x\" at "
+    refused("cb41fx_e2m2fnuz", TN_ERR_ARGUMENT,
+            "\"cb41fx_e2m2fnuz\": expected f, i, p, s or _ and the compute type but found \"x\" at "
             "character 6");
-    refused("cb41f_e2m2fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb41f_e2m2fnuz|e8m0\": 1 bits choose among 2 mappings but found 1 at character 6");
-    refused("cb41f012_e2m2fnuz", TN_ERR_ARGUMENT, "\"cb41f012_e2m2fnuz\": 1 bits choose among 2 mappings but found more at character 5");
-    refused("cb41fe4_e3m2fnuz", TN_ERR_ARGUMENT, "\"cb41fe4_e3m2fnuz\": expected a digit up to 3 but found 4 at character 7");
-    refused("cb41p0s_e3m2fnuz", TN_ERR_ARGUMENT, "\"cb41p0s_e3m2fnuz\": expected a first step of 1 to 9 but found 0 at character 6");
-    refused("cb41f01234567890_e3m2fnuz", TN_ERR_ARGUMENT,
-            "\"cb41f01234567890_e3m2fnuz\": expected at most 10 digits here but found one more at character 16");
-    refused("cb71fi_e3m2fnuz", TN_ERR_ARGUMENT, "\"cb71fi_e3m2fnuz\": f needs codes of 3 to 6 bits but found 7 at character 5");
-    refused("cb41fi_e2m1fnuz", TN_ERR_ARGUMENT, "\"cb41fi_e2m1fnuz\": int4 needs 7 but e2m1fnuz has no such number at character 6");
-    refused("cb41fe_e2m1fnuz", TN_ERR_ARGUMENT, "\"cb41fe_e2m1fnuz\": e1 needs 0.75 but e2m1fnuz has no such number at character 5");
-    refused("cb41p9s_e2m1fnuz", TN_ERR_ARGUMENT, "\"cb41p9s_e2m1fnuz\": value 2 of 7 from the top is number 10 but e2m1fnuz has 7 at character 5");
-    refused("cb41s101_e2m1fnuz", TN_ERR_ARGUMENT, "\"cb41s101_e2m1fnuz\": value 7 of 7 from the top is number 8 but e2m1fnuz has 7 at character 5");
-    refused("icb42fip_e4m3fn", TN_ERR_ARGUMENT, "\"icb42fip_e4m3fn\": 4 mappings cannot be shared out among 3 clauses at character 6");
-    refused("icb42_e4m3fn", TN_ERR_ARGUMENT, "\"icb42_e4m3fn\": 4 mappings cannot be shared out among 0 clauses at character 6");
-    refused("icb42f1346_e2m3fnuz", TN_ERR_ARGUMENT, "\"icb42f1346_e2m3fnuz\": expected at most 1 digits here but found one more at character 8");
-    refused("icb41p012s_e2m3fnuz", TN_ERR_ARGUMENT, "\"icb41p012s_e2m3fnuz\": expected at most 2 digits here but found one more at character 9");
-    refused("icb423_e2m3fnuz", TN_ERR_ARGUMENT, "\"icb423_e2m3fnuz\": 4 mappings cannot be shared out among 0 clauses at character 6");
+    refused("cb41f_e2m2fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb41f_e2m2fnuz|e8m0\": 1 bits choose among 2 mappings but found 1 at character 6");
+    refused("cb41f012_e2m2fnuz", TN_ERR_ARGUMENT,
+            "\"cb41f012_e2m2fnuz\": 1 bits choose among 2 mappings but found more at character 5");
+    refused("cb41fe4_e3m2fnuz", TN_ERR_ARGUMENT,
+            "\"cb41fe4_e3m2fnuz\": expected a digit up to 3 but found 4 at character 7");
+    refused("cb41p0s_e3m2fnuz", TN_ERR_ARGUMENT,
+            "\"cb41p0s_e3m2fnuz\": expected a first step of 1 to 9 but found 0 at character 6");
+    refused(
+        "cb41f01234567890_e3m2fnuz", TN_ERR_ARGUMENT,
+        "\"cb41f01234567890_e3m2fnuz\": expected at most 10 digits here but found one more at character 16");
+    refused("cb71fi_e3m2fnuz", TN_ERR_ARGUMENT,
+            "\"cb71fi_e3m2fnuz\": f needs codes of 3 to 6 bits but found 7 at character 5");
+    refused("cb41fi_e2m1fnuz", TN_ERR_ARGUMENT,
+            "\"cb41fi_e2m1fnuz\": int4 needs 7 but e2m1fnuz has no such number at character 6");
+    refused("cb41fe_e2m1fnuz", TN_ERR_ARGUMENT,
+            "\"cb41fe_e2m1fnuz\": e1 needs 0.75 but e2m1fnuz has no such number at character 5");
+    refused("cb41p9s_e2m1fnuz", TN_ERR_ARGUMENT,
+            "\"cb41p9s_e2m1fnuz\": value 2 of 7 from the top is number 10 but e2m1fnuz has 7 at character 5");
+    refused("cb41s101_e2m1fnuz", TN_ERR_ARGUMENT,
+            "\"cb41s101_e2m1fnuz\": value 7 of 7 from the top is number 8 but e2m1fnuz has 7 at character 5");
+    refused("icb42fip_e4m3fn", TN_ERR_ARGUMENT,
+            "\"icb42fip_e4m3fn\": 4 mappings cannot be shared out among 3 clauses at character 6");
+    refused("icb42_e4m3fn", TN_ERR_ARGUMENT,
+            "\"icb42_e4m3fn\": 4 mappings cannot be shared out among 0 clauses at character 6");
+    refused("icb42f1346_e2m3fnuz", TN_ERR_ARGUMENT,
+            "\"icb42f1346_e2m3fnuz\": expected at most 1 digits here but found one more at character 8");
+    refused("icb41p012s_e2m3fnuz", TN_ERR_ARGUMENT,
+            "\"icb41p012s_e2m3fnuz\": expected at most 2 digits here but found one more at character 9");
+    refused("icb423_e2m3fnuz", TN_ERR_ARGUMENT,
+            "\"icb423_e2m3fnuz\": 4 mappings cannot be shared out among 0 clauses at character 6");
     refused("cb45f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01_e2m2fnuz|e8m0", TN_ERR_UNSUPPORTED,
-            "\"cb45f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01_e2m2fnuz|e8m0\": a codebook's name has at most 47 characters but found "
+            "\"cb45f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01f01_e2m2fnuz|e8m0\": a codebook's name has "
+            "at most 47 characters but found "
             "more at character 1");
 }
 
@@ -197,12 +232,14 @@ static tn_datatype *read_text(const char *text)
 
 static void a_table_of_values_is_a_codebook(void)
 {
-    static const char json[] = "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,1.5,2,3,4,6],[1,2.0,3e0,4,5,6,7]]}";
+    static const char json[] =
+        "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,1.5,2,3,4,6],[1,2.0,3e0,4,5,6,7]]}";
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
     if (from_json(json, strlen(json), "e8m0_t32s4", &d, &err))
         fail_msg("%s", err.text);
-    CHECK(d->number.kind == TN_NUMBER_CODEBOOK && d->codebook.index_bits == 4 && d->codebook.meta_bits == 1 && d->subtile == 4);
+    CHECK(d->number.kind == TN_NUMBER_CODEBOOK && d->codebook.index_bits == 4 && d->codebook.meta_bits == 1 &&
+          d->subtile == 4);
     assert_string_equal(tn_datatype_text(d), "cb41[0.5:1:1.5:2:3:4:6;1:2:3:4:5:6:7]_e2m3fnuz|e8m0_t32s4");
     assert_string_equal(d->number.text, "cb41_e2m3fnuz");
     assert_string_equal(d->codebook.compute.text, "e2m3fnuz");
@@ -219,8 +256,10 @@ static void one_mapping_needs_no_choice(void)
     tn_datatype *d = NULL;
     tn_scaled_shapes s;
     CHECK(from_json(json, strlen(json), "float16_t32", &d, NULL) == TN_OK);
-    CHECK(d->codebook.meta_bits == 0 && d->codebook.mappings == 1 && d->codebook.index_bits == 3 && d->codebook.values == 4);
-    CHECK(tn_scaled_shapes_for(d, 2, shape, &s, NULL) == TN_OK && s.count == 2);        /* data and scale, no meta */
+    CHECK(d->codebook.meta_bits == 0 && d->codebook.mappings == 1 && d->codebook.index_bits == 3 &&
+          d->codebook.values == 4);
+    /* data and scale, no meta */
+    CHECK(tn_scaled_shapes_for(d, 2, shape, &s, NULL) == TN_OK && s.count == 2);
     CHECK(tn_datatype_bits(d) == 3.5);
     tn_datatype_free(d);
 }
@@ -336,7 +375,8 @@ static void a_mapping_has_at_most_127_values(void)
         tn_datatype *d = NULL;
         tn_error err = { .text = "" };
         CHECK(from_json(json, n, "e8m0_t32", &d, &err) == (values == 127 ? TN_OK : TN_ERR_LIMIT));
-        assert_string_equal(err.text, values == 127 ? "" : "expected at most 127 values in a mapping but found more");
+        assert_string_equal(err.text,
+                            values == 127 ? "" : "expected at most 127 values in a mapping but found more");
         CHECK(values > 127 || (d->codebook.index_bits == 8 && d->codebook.value[127] == 127));
         tn_datatype_free(d);
     }
@@ -354,9 +394,12 @@ static void bad_table(const char *json, const char *scale, tn_status status, con
 
 static void a_bad_table_is_refused_with_its_reason(void)
 {
-    bad_table("{\"compute\":\"e2m1fnuz\"}", "e8m0", TN_ERR_ARGUMENT, "expected \"compute\" and \"mappings\" but found no \"mappings\"");
-    bad_table("{\"mappings\":[[1]]}", "e8m0", TN_ERR_ARGUMENT, "expected \"compute\" and \"mappings\" but found no \"compute\"");
-    bad_table("{\"mapping\":[[1]]}", "e8m0", TN_ERR_ARGUMENT, "expected \"compute\" and \"mappings\", once each, but found \"mapping\"");
+    bad_table("{\"compute\":\"e2m1fnuz\"}", "e8m0", TN_ERR_ARGUMENT,
+              "expected \"compute\" and \"mappings\" but found no \"mappings\"");
+    bad_table("{\"mappings\":[[1]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected \"compute\" and \"mappings\" but found no \"compute\"");
+    bad_table("{\"mapping\":[[1]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected \"compute\" and \"mappings\", once each, but found \"mapping\"");
     bad_table("{\"mappings\":[[1]],\"mappings\":[[1]]}", "e8m0", TN_ERR_ARGUMENT,
               "expected \"compute\" and \"mappings\", once each, but found \"mappings\"");
     bad_table("{\"compute\":\"e9m1\",\"mappings\":[[1]]}", "e8m0", TN_ERR_ARGUMENT,
@@ -375,7 +418,8 @@ static void a_bad_table_is_refused_with_its_reason(void)
               "expected 1, 2, 4, 8, 16, 32, 64, 128 or 256 mappings but found 3");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1],[1,2,3]]}", "e8m0", TN_ERR_ARGUMENT,
               "expected 1 values in a mapping, as in the first, but found 3");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,3,2]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 3 but found 2");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,3,2]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected a value above 3 but found 2");
     static const char *const none[] = { "0", "0,0,0", "-0", "0,0", "0.0, -0.0, 0e5, 0", "0,0,0,0,0,0,0" };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         char json[100];
@@ -393,16 +437,21 @@ static void a_bad_table_is_refused_with_its_reason(void)
               "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found 6");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[0.5,1,2,3]]}", "e8m0", TN_ERR_ARGUMENT,
               "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found 4");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[-1]]}", "e8m0", TN_ERR_ARGUMENT, "expected a value above 0 but found -1");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[-1]]}", "e8m0", TN_ERR_ARGUMENT,
+              "expected a value above 0 but found -1");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1,2,5]]}", "e8m0", TN_ERR_ARGUMENT,
               "mapping 0, value 2: expected a number of e2m1fnuz but found 5");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1]]}", "e9m0", TN_ERR_ARGUMENT,
               "\"e9m0\": the exponent has 1 to 8 bits but found 9 at character 2");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1]]}", "", TN_ERR_ARGUMENT, "\"\": expected a scale but found the end at character 1");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1]]}", "", TN_ERR_ARGUMENT,
+              "\"\": expected a scale but found the end at character 1");
     bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1]]}", "float32_int8", TN_ERR_ARGUMENT,
-              "\"float32_int8\": a zero point is for unsigned integers but found one for cb20_e2m1fnuz at character 9");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[\"1\"]]}", "e8m0", TN_ERR_CORRUPT, "expected a number but found a string");
-    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1]]}}", "e8m0", TN_ERR_CORRUPT, "expected the end of the text but found '}'");
+              "\"float32_int8\": a zero point is for unsigned integers but found one for cb20_e2m1fnuz at "
+              "character 9");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[\"1\"]]}", "e8m0", TN_ERR_CORRUPT,
+              "expected a number but found a string");
+    bad_table("{\"compute\":\"e2m1fnuz\",\"mappings\":[[1]]}}", "e8m0", TN_ERR_CORRUPT,
+              "expected the end of the text but found '}'");
     tn_datatype *d;
     CHECK(tn_datatype_codebook(NULL, 0, "e8m0", &d, NULL) == TN_ERR_ARGUMENT);
     CHECK(tn_datatype_codebook("{}", 2, NULL, &d, NULL) == TN_ERR_ARGUMENT);
@@ -410,7 +459,8 @@ static void a_bad_table_is_refused_with_its_reason(void)
 
 static void no_truncated_or_flipped_table_does_harm(void)
 {
-    static const char json[] = "{\"compute\":\"e3m2b4fnuz\",\"mappings\":[[0.5,1,1.5],[1,2e0,\t3],[1,2,4],[2,3,5]]}";
+    static const char json[] =
+        "{\"compute\":\"e3m2b4fnuz\",\"mappings\":[[0.5,1,1.5],[1,2e0,\t3],[1,2,4],[2,3,5]]}";
     size_t n = strlen(json);
     for (size_t k = 0; k < n; k++) {
         tn_datatype *d = NULL;
@@ -437,7 +487,8 @@ static void no_truncated_or_flipped_table_does_harm(void)
 static void check_same_book(const tn_datatype *a, const tn_datatype *b)
 {
     const tn_codebook *x = &a->codebook, *y = &b->codebook;
-    CHECK(x->table && y->table && x->index_bits == y->index_bits && x->meta_bits == y->meta_bits && x->values == y->values);
+    CHECK(x->table && y->table && x->index_bits == y->index_bits && x->meta_bits == y->meta_bits &&
+          x->values == y->values);
     assert_string_equal(x->compute.text, y->compute.text);
     assert_memory_equal(x->value, y->value, (size_t)x->mappings * x->values * sizeof *x->value);
     assert_string_equal(tn_datatype_text(a), tn_datatype_text(b));
@@ -450,9 +501,12 @@ static void the_text_of_a_table_is_all_of_it(void)
         { "{\"compute\":\"e2m1fnuz\",\"mappings\":[[0.5]]}", "float32", "cb20[0.5]_e2m1fnuz|float32" },
         { "{\"compute\":\"e4m3fn\",\"mappings\":[[0.001953125,1,448],[1e-0,2,4.48E2]]}", "e8m0_t16d2",
           "cb31[0.001953125:1:448;1:2:448]_e4m3fn|e8m0_t16d2" },
-        { "{\"compute\":\"float32\",\"mappings\":[[1.401298464324817e-45,0.10000000149011612,3.4028234663852886e38]]}", "float16_t32",
+        { "{\"compute\":\"float32\",\"mappings\":[[1.401298464324817e-45,0.10000000149011612,3."
+          "4028234663852886e38]]}",
+          "float16_t32",
           "cb30[1.401298464324817e-45:0.10000000149011612:3.4028234663852886e+38]_float32|float16_t32" },
-        { "{\"compute\":\"int8\",\"mappings\":[[0.015625,0.5,1.984375]]}", "e8m0_t32", "cb30[0.015625:0.5:1.984375]_int8|e8m0_t32" },
+        { "{\"compute\":\"int8\",\"mappings\":[[0.015625,0.5,1.984375]]}", "e8m0_t32",
+          "cb30[0.015625:0.5:1.984375]_int8|e8m0_t32" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_datatype *d = NULL;
@@ -488,9 +542,11 @@ static void the_largest_table_has_a_text(void)
 static void spellings_of_a_table_are_one(void)
 {
     static const char *const same[] = {
-        "cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32", "CB31[0.50:1.0:15e-1;1:2E0:0.3e+1]_E2M3FNUZ|E8M0_T32",
+        "cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32",
+        "CB31[0.50:1.0:15e-1;1:2E0:0.3e+1]_E2M3FNUZ|E8M0_T32",
         "cb31[00.5:01:1.5000000000;1e0:2e00:3]_e2m3b1fnuz|t32_e8m0",
-        "cb31[0.500000000000000000000000000000:10000000000000000000000e-22:1.5;1:2:3.0000000000000000000]_e2m3fnuz|e8m0_t32",
+        "cb31[0.500000000000000000000000000000:10000000000000000000000e-22:1.5;1:2:3.0000000000000000000]_"
+        "e2m3fnuz|e8m0_t32",
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         tn_datatype *d = read_text(same[i]);
@@ -501,22 +557,32 @@ static void spellings_of_a_table_are_one(void)
 
 static void a_bad_table_is_refused_at_its_character(void)
 {
-    refused("cb31[", TN_ERR_ARGUMENT, "\"cb31[\": expected _ and the compute type but found the end at character 6");
-    refused("cb31[_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[_e2m3fnuz|e8m0\": expected a number but found none at character 6");
-    refused("cb31[]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[]_e2m3fnuz|e8m0\": expected a number but found none at character 6");
-    refused("cb20[1_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1_e2m3fnuz|e8m0\": expected : and a value, ; and a mapping, or ] and the "
+    refused("cb31[", TN_ERR_ARGUMENT,
+            "\"cb31[\": expected _ and the compute type but found the end at character 6");
+    refused("cb31[_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb31[_e2m3fnuz|e8m0\": expected a number but found none at character 6");
+    refused("cb31[]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb31[]_e2m3fnuz|e8m0\": expected a number but found none at character 6");
+    refused("cb20[1_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb20[1_e2m3fnuz|e8m0\": expected : and a value, ; and a mapping, or ] and the "
             "compute type but found the end at character 7");
-    refused("cb20[1]1_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1]1_e2m3fnuz|e8m0\": expected : and a value, ; and a mapping, or ] and "
+    refused("cb20[1]1_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb20[1]1_e2m3fnuz|e8m0\": expected : and a value, ; and a mapping, or ] and "
             "the compute type but found \"1\" at character 8");
-    refused("cb31[1:2:3]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb31[1:2:3]_e2m3fnuz|e8m0\": 1 bits choose among 2 mappings but found 1 at "
+    refused("cb31[1:2:3]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb31[1:2:3]_e2m3fnuz|e8m0\": 1 bits choose among 2 mappings but found 1 at "
             "character 12");
-    refused("cb30[1:2:3;1:2:3]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:2:3;1:2:3]_e2m3fnuz|e8m0\": 0 bits choose among 1 mappings "
+    refused("cb30[1:2:3;1:2:3]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb30[1:2:3;1:2:3]_e2m3fnuz|e8m0\": 0 bits choose among 1 mappings "
             "but found more at character 12");
-    refused("cb30[1:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:2]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but found 2 at "
+    refused("cb30[1:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb30[1:2]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but found 2 at "
             "character 6");
-    refused("cb30[1:2:3:4]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:2:3:4]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but "
+    refused("cb30[1:2:3:4]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb30[1:2:3:4]_e2m3fnuz|e8m0\": codes of 3 bits stand for 3 values but "
             "found more at character 12");
-    refused("cb30[1:3:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:3:2]_e2m3fnuz|e8m0\": expected a value above 3 but found 2 at "
+    refused("cb30[1:3:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb30[1:3:2]_e2m3fnuz|e8m0\": expected a value above 3 but found 2 at "
             "character 10");
     refused("cb20[0]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[0]_e2m3fnuz|e8m0\": expected a value above 0 "
             "in one of the "
@@ -530,21 +596,28 @@ static void a_bad_table_is_refused_at_its_character(void)
     refused("cb30[1:0:2]_e2m3fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb30[1:0:2]_e2m3fnuz|e8m0\": expected a value "
             "above 1 but found 0 at "
             "character 8");
-    refused("cb20[5]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[5]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 5 at character 6");
-    refused("cb20[1e9]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT, "\"cb20[1e9]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 1e9 at "
+    refused("cb20[5]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb20[5]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 5 at character 6");
+    refused("cb20[1e9]_e2m1fnuz|e8m0", TN_ERR_ARGUMENT,
+            "\"cb20[1e9]_e2m1fnuz|e8m0\": expected a number of e2m1fnuz but found 1e9 at "
             "character 6");
-    static const char *const numbers[] = { "-1", "+1", "1.", ".5", "1e", "1e+", "1e99999", "1,5", "0x1", "nan", "inf", "1 ", "1.5.5", "1-1",
+    static const char *const numbers[] = { "-1", "+1", "1.", ".5", "1e", "1e+", "1e99999", "1,5", "0x1",
+                                           "nan", "inf", "1 ", "1.5.5", "1-1",
                                            "11111111111111111111111111111111111111111" };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         char text[100], why[300];
         snprintf(text, sizeof text, "cb20[%s]_e2m3fnuz|e8m0", numbers[i]);
-        snprintf(why, sizeof why, "\"%s\": expected a number but found \"%.40s\" at character 6", text, numbers[i]);
+        snprintf(why, sizeof why, "\"%s\": expected a number but found \"%.40s\" at character 6", text,
+                 numbers[i]);
         refused(text, TN_ERR_ARGUMENT, why);
     }
-    refused("cb40[1]f_e2m3fnuz", TN_ERR_ARGUMENT, "\"cb40[1]f_e2m3fnuz\": codes of 4 bits stand for 7 values but found 1 at character 6");
-    refused("icb40[1]_e2m3fnuz", TN_ERR_ARGUMENT, "\"icb40[1]_e2m3fnuz\": expected the bits of a choice of mapping, 1 to 8, but found "
+    refused("cb40[1]f_e2m3fnuz", TN_ERR_ARGUMENT,
+            "\"cb40[1]f_e2m3fnuz\": codes of 4 bits stand for 7 values but found 1 at character 6");
+    refused("icb40[1]_e2m3fnuz", TN_ERR_ARGUMENT,
+            "\"icb40[1]_e2m3fnuz\": expected the bits of a choice of mapping, 1 to 8, but found "
             "\"0\" at character 5");
-    refused("cb20[1]_e2m3fnuz", TN_ERR_ARGUMENT, "\"cb20[1]_e2m3fnuz\": cb20_e2m3fnuz needs a scale: expected | and one, as in |float32, "
+    refused("cb20[1]_e2m3fnuz", TN_ERR_ARGUMENT,
+            "\"cb20[1]_e2m3fnuz\": cb20_e2m3fnuz needs a scale: expected | and one, as in |float32, "
             "but found the end at character 17");
 }
 
@@ -565,7 +638,8 @@ static void load_refused(const char *text, tn_status status, const char *why)
 {
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
-    CHECK(tn_datatype_load(text, &d, NULL) == status && tn_datatype_load(text, &d, &err) == status && d == NULL);
+    CHECK(tn_datatype_load(text, &d, NULL) == status && tn_datatype_load(text, &d, &err) == status &&
+          d == NULL);
     if (!strstr(err.text, why))
         fail_msg("expected \"%s\" but found \"%s\"", why, err.text);
 }
@@ -595,14 +669,16 @@ static void a_file_that_is_no_codebook_is_named(void)
     snprintf(text, sizeof text, "%s|e8m0_t32s8", in_folder("none.json").text);
     load_refused(text, TN_ERR_IO, "none.json: ");
     snprintf(text, sizeof text, "%s", in_folder("bad.json").text);
-    load_refused(text, TN_ERR_ARGUMENT, "a codebook needs a scale: expected | and one, as in |e8m0_t32, but found the end");
+    load_refused(text, TN_ERR_ARGUMENT,
+                 "a codebook needs a scale: expected | and one, as in |e8m0_t32, but found the end");
     put_file("good.json", "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,2]]}");
     snprintf(text, sizeof text, "%s|e9m0", in_folder("good.json").text);
     load_refused(text, TN_ERR_ARGUMENT, "\"e9m0\": the exponent has 1 to 8 bits but found 9 at character 2");
     snprintf(text, sizeof text, "%s|e8m0", in_folder("large.json").text);
     put_file("large.json", " ");
     CHECK(truncate(in_folder("large.json").text, (4 << 20) + 1) == 0);
-    load_refused(text, TN_ERR_LIMIT, "large.json: expected a table of values of at most 4194304 bytes but found 4194305");
+    load_refused(text, TN_ERR_LIMIT,
+                 "large.json: expected a table of values of at most 4194304 bytes but found 4194305");
     load_refused(".json|e8m0", TN_ERR_ARGUMENT, "expected a number");
     load_refused(NULL, TN_ERR_ARGUMENT, "expected a datatype but found none");
 }

@@ -64,7 +64,8 @@ static tn_buf stream(size_t n, int level, unsigned jobs, size_t piece)
     tn_buf out = { 0 };
     CHECK(tn_zstd_stream_begin(z, level, n, jobs, &err) == TN_OK);
     for (size_t at = 0; at < n; at += piece)
-        CHECK(tn_zstd_stream_write(z, large + at, n - at < piece ? n - at : piece, keep, &out, &err) == TN_OK);
+        CHECK(tn_zstd_stream_write(z, large + at, n - at < piece ? n - at : piece, keep, &out, &err) ==
+              TN_OK);
     CHECK(tn_zstd_stream_end(z, keep, &out, &err) == TN_OK);
     CHECK(!out.bad);
     return out;
@@ -76,13 +77,16 @@ static void check_same(const tn_buf *a, const tn_buf *b)
     CHECK(memcmp(a->data, b->data, a->size) == 0);
 }
 
-/* Decodes in pieces of in_piece and out_piece into `out`; stops at the first failure or when nothing moves. */
-static tn_status decode(const uint8_t *src, size_t n, size_t in_piece, size_t out_piece, tn_buf *out, tn_error *err)
+/* Decodes in pieces of in_piece and out_piece into `out`; stops at the first failure or when nothing
+ * moves. */
+static tn_status decode(const uint8_t *src, size_t n, size_t in_piece, size_t out_piece, tn_buf *out,
+                        tn_error *err)
 {
     uint8_t *room = malloc(out_piece);
     assert_non_null(room);
     tn_status status = tn_zstd_decode_begin(z, WINDOW, err);
-    for (size_t at = 0, used = 1, made = 0; !status && (at < n || made == out_piece) && used + made; at += used) {
+    for (size_t at = 0, used = 1, made = 0; !status && (at < n || made == out_piece) && used + made;
+         at += used) {
         size_t piece = n - at < in_piece ? n - at : in_piece;
         status = tn_zstd_decode(z, src + at, piece, &used, room, out_piece, &made, err);
         if (!status)
@@ -343,10 +347,12 @@ static void a_frame_ends_although_there_is_no_room_left(void)
     CHECK(tn_zstd_decode_begin(z, WINDOW, &err) == TN_OK);
     CHECK(tn_zstd_decode(z, frame.data, frame.size, &used, room, 50000, &made, &err) == TN_OK);
     CHECK(used == frame.size && made == 50000 && tn_zstd_decode_at_end(z));
-    CHECK(tn_zstd_decode(z, NULL, 0, &used, NULL, 0, &made, &err) == TN_OK);    /* asking again changes nothing */
+    /* asking again changes nothing */
+    CHECK(tn_zstd_decode(z, NULL, 0, &used, NULL, 0, &made, &err) == TN_OK);
     CHECK(used == 0 && made == 0 && tn_zstd_decode_at_end(z));
 
-    CHECK(tn_zstd_decode_begin(z, WINDOW, &err) == TN_OK);      /* one byte too few: not at the end, and no failure yet */
+    /* one byte too few: not at the end, and no failure yet */
+    CHECK(tn_zstd_decode_begin(z, WINDOW, &err) == TN_OK);
     CHECK(!tn_zstd_decode_at_end(z));
     CHECK(tn_zstd_decode(z, frame.data, frame.size, &used, room, 49999, &made, &err) == TN_OK);
     CHECK(made == 49999 && !tn_zstd_decode_at_end(z));

@@ -43,7 +43,8 @@ static tn_difference differ(const simple *a, const simple *b)
     write_file("a.zt", (tn_create_options){ .replace = true }, a, 1);
     write_file("b.safetensors", (tn_create_options){ .replace = true }, b, 1);
     size_t different = compare("a.zt", "b.safetensors", &f);
-    CHECK(f.count == 2 && f.all[0].a == NULL && f.all[0].b == NULL && f.all[0].what == 0);     /* the files' metadata first */
+    /* the files' metadata first */
+    CHECK(f.count == 2 && f.all[0].a == NULL && f.all[0].b == NULL && f.all[0].what == 0);
     CHECK(different == (f.all[1].what != 0));
     return f.all[1];
 }
@@ -116,7 +117,9 @@ static void equal_parts_of_a_large_tensor_count_as_signal(void)
     for (size_t i = 0; i < 3; i++) {
         found f;
         data[places[i]] = 3;
-        write_file("b.zt", (tn_create_options){ .replace = true, .encoding = i == 1 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW }, &t, 1);
+        write_file("b.zt",
+                   (tn_create_options){ .replace = true,
+                                        .encoding = i == 1 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW }, &t, 1);
         CHECK(compare("a.zt", "b.zt", &f) == 1 && f.all[1].differing == 1);
         near(f.all[1].sqnr, 10 * log10(4.0 * N));
         data[places[i]] = 2;
@@ -169,7 +172,8 @@ static tn_status compare_with_steps(unsigned jobs, steps *s)
     return status;
 }
 
-/* Equal parts are read again when a tensor differs: that takes as long as the first time, and is told and stopped as well. */
+/* Equal parts are read again when a tensor differs: that takes as long as the first time, and is told and
+ * stopped as well. */
 static void the_second_look_at_equal_parts_is_told_and_can_be_stopped(void)
 {
     enum { N = 4000000, BYTES = 4 * N };
@@ -229,7 +233,8 @@ static void differences_are_told_in_steps_of_the_coarser_type(void)
     CHECK(differ(&x, &y).max_ulp == 1);
     x = one_of(TN_FLOAT64, &half_small);
     y = one_of(TN_FLOAT16, &f16_small);
-    CHECK(differ(&x, &y).max_ulp == 0.5);               /* below the smallest normal the steps stay as they are */
+    /* below the smallest normal the steps stay as they are */
+    CHECK(differ(&x, &y).max_ulp == 0.5);
     x = one_of(TN_FLOAT64, &big);
     y = one_of(TN_FLOAT64, &bigger);
     CHECK(differ(&x, &y).max_ulp == 1);
@@ -281,9 +286,11 @@ static void types_shapes_and_values_are_told_apart(void)
 {
     static const float f32[] = { 1, 2, 3, 4, 5, 6 };
     static const double f64[] = { 1, 2, 3, 4, 5, 6 };
-    simple a = floats(f32, 6), b = { .name = "t", .dtype = TN_FLOAT64, .rank = 1, .shape = { 6 }, .data = f64 }, c = a;
+    simple a = floats(f32, 6), b = { .name = "t", .dtype = TN_FLOAT64, .rank = 1, .shape = { 6 },
+                                     .data = f64 }, c = a;
     tn_difference d = differ(&a, &b);
-    CHECK((d.what & TN_DIFF_DTYPE) && !(d.what & TN_DIFF_VALUES) && d.differing == 0);      /* the same numbers */
+    /* the same numbers */
+    CHECK((d.what & TN_DIFF_DTYPE) && !(d.what & TN_DIFF_VALUES) && d.differing == 0);
     c.rank = 2;
     c.shape[0] = 2;
     c.shape[1] = 3;
@@ -336,7 +343,9 @@ static void one_element_is_found_in_a_large_tensor(void)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         found f;
         data[places[i]] = 3;
-        write_file("b.zt", (tn_create_options){ .replace = true, .encoding = i % 2 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW }, &a, 1);
+        write_file("b.zt",
+                   (tn_create_options){ .replace = true,
+                                        .encoding = i % 2 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW }, &a, 1);
         CHECK(compare("a.zt", "b.zt", &f) == 1);
         CHECK(f.all[1].what == TN_DIFF_VALUES && f.all[1].differing == 1 && f.all[1].first == places[i]);
         CHECK(f.all[1].max_abs == 3 && f.all[1].bits == 2 && f.all[1].elements == N);

@@ -16,8 +16,19 @@
 
 /* ---- a library with one fault at a time, for the trials ---- */
 
-static enum { SOUND, CAST_TO_ZERO, REORDER_NOTHING, READ_ONE_BIT_WRONG, SCALES_HALVED, BIND_ANYTHING, CHECK_NOTHING,
-              REFORM_ONE_BIT_WRONG, OFFER_ALL_FOR_WRITING, ATTACH_TO_A_COPY, DIE_WHILE_ATTACHING } fault;
+static enum {
+    SOUND,
+    CAST_TO_ZERO,
+    REORDER_NOTHING,
+    READ_ONE_BIT_WRONG,
+    SCALES_HALVED,
+    BIND_ANYTHING,
+    CHECK_NOTHING,
+    REFORM_ONE_BIT_WRONG,
+    OFFER_ALL_FOR_WRITING,
+    ATTACH_TO_A_COPY,
+    DIE_WHILE_ATTACHING
+} fault;
 
 static tn_status faulty_cast(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
                              tn_byte_order order, const tn_cast_options *options, tn_error *err)
@@ -29,8 +40,8 @@ static tn_status faulty_cast(const tn_array *dst, void *dst_data, const tn_array
     return status;
 }
 
-static tn_status faulty_reorder(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,
-                                const tn_reorder_options *options, tn_error *err)
+static tn_status faulty_reorder(const tn_array *dst, void *dst_data, const tn_array *src,
+                                const void *src_data, const tn_reorder_options *options, tn_error *err)
 {
     uint64_t nbytes = 0;
     tn_status status = tn_reorder(dst, dst_data, src, src_data, options, err);
@@ -39,7 +50,8 @@ static tn_status faulty_reorder(const tn_array *dst, void *dst_data, const tn_ar
     return status;
 }
 
-static tn_status faulty_read(const tn_file *file, const tn_part *part, void *buffer, size_t size, tn_error *err)
+static tn_status faulty_read(const tn_file *file, const tn_part *part, void *buffer, size_t size,
+                             tn_error *err)
 {
     tn_status status = tn_part_read(file, part, buffer, size, err);
     if (fault == READ_ONE_BIT_WRONG && size > 0)
@@ -47,8 +59,8 @@ static tn_status faulty_read(const tn_file *file, const tn_part *part, void *buf
     return status;
 }
 
-static tn_status faulty_scales(tn_dtype codes, const tn_array *src, const void *src_data, const tn_quantize_options *options,
-                               float *scale, int32_t *zero, tn_error *err)
+static tn_status faulty_scales(tn_dtype codes, const tn_array *src, const void *src_data,
+                               const tn_quantize_options *options, float *scale, int32_t *zero, tn_error *err)
 {
     tn_status status = tn_choose_scales(codes, src, src_data, options, scale, zero, err);
     if (fault == SCALES_HALVED)
@@ -56,13 +68,16 @@ static tn_status faulty_scales(tn_dtype codes, const tn_array *src, const void *
     return status;
 }
 
-static tn_status faulty_bind(const tn_descriptor *d, const tn_binding *bindings, size_t n, tn_descriptors **bound, tn_error *err)
+static tn_status faulty_bind(const tn_descriptor *d, const tn_binding *bindings, size_t n,
+                             tn_descriptors **bound, tn_error *err)
 {
     static const tn_binding good[] = { { "batch", 32 }, { "sequence_length", 128 } };
-    return fault == BIND_ANYTHING ? tn_descriptor_bind(d, good, 2, bound, err) : tn_descriptor_bind(d, bindings, n, bound, err);
+    return fault == BIND_ANYTHING ? tn_descriptor_bind(d, good, 2, bound, err)
+                                  : tn_descriptor_bind(d, bindings, n, bound, err);
 }
 
-static tn_status faulty_check(const tn_descriptor *d, const tn_check_options *options, size_t *wrong, tn_error *err)
+static tn_status faulty_check(const tn_descriptor *d, const tn_check_options *options, size_t *wrong,
+                              tn_error *err)
 {
     tn_status status = tn_descriptor_check(d, options, wrong, err);
     if (fault == CHECK_NOTHING)
@@ -70,8 +85,8 @@ static tn_status faulty_check(const tn_descriptor *d, const tn_check_options *op
     return status;
 }
 
-static tn_status faulty_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options, tn_tensor **made,
-                               tn_error *err)
+static tn_status faulty_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options,
+                               tn_tensor **made, tn_error *err)
 {
     tn_status status = tn_reform(tensor, form, options, made, err);
     if (fault == REFORM_ONE_BIT_WRONG && !status)
@@ -79,8 +94,8 @@ static tn_status faulty_reform(const tn_tensor *tensor, const char *form, const 
     return status;
 }
 
-static tn_status faulty_offer_tensor(tn_offer *offer, const tn_tensor *tensor, tn_buffer *buffer, uint64_t offset, bool writable,
-                                     tn_error *err)
+static tn_status faulty_offer_tensor(tn_offer *offer, const tn_tensor *tensor, tn_buffer *buffer,
+                                     uint64_t offset, bool writable, tn_error *err)
 {
     return tn_offer_tensor(offer, tensor, buffer, offset, writable || fault == OFFER_ALL_FOR_WRITING, err);
 }
@@ -96,7 +111,8 @@ static void part_from_the_other_process(const tn_attached *item)
     free(copy);
 }
 
-static tn_status faulty_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment, tn_error *err)
+static tn_status faulty_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment,
+                               tn_error *err)
 {
     tn_status status = tn_share_attach(path, options, attachment, err);
     if (!status && fault == ATTACH_TO_A_COPY)
@@ -172,7 +188,8 @@ static void note(void *context, const compliance *r)
     CHECK(r->requirement[0] && r->evidence[0]);
     l->count++;
     l->last_level = r->level;
-    l->types += strncmp(r->requirement, "Support ", 8) == 0 && tn_dtype_parse(r->requirement + 8) != TN_UNKNOWN;
+    l->types +=
+        strncmp(r->requirement, "Support ", 8) == 0 && tn_dtype_parse(r->requirement + 8) != TN_UNKNOWN;
     l->missed += !r->met;
     l->sparse |= strcmp(r->requirement, "Sparse tensors") == 0 && r->met;
     l->sharing |= strcmp(r->requirement, "Zero-copy sharing") == 0 && r->met;
@@ -214,7 +231,8 @@ static void a_level_that_is_none_is_refused(void)
     int reached = 7;
     tn_error err;
     for (size_t i = 0; i < 3; i++)
-        CHECK(compliance_run(levels[i], NULL, NULL, &reached, &err) == TN_ERR_ARGUMENT && strstr(err.text, "1 to 3"));
+        CHECK(compliance_run(levels[i], NULL, NULL, &reached, &err) == TN_ERR_ARGUMENT &&
+              strstr(err.text, "1 to 3"));
     CHECK(reached == 7);
 }
 

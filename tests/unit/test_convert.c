@@ -43,7 +43,8 @@ static void check_names(const char *name, const char *expected)
     char names[300] = "";
     tn_file *f = open_file(name);
     for (size_t i = 0; i < tn_file_count(f); i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "", tn_file_tensor(f, i)->name);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
+                 tn_file_tensor(f, i)->name);
     assert_string_equal(names, expected);
     tn_close(f);
 }
@@ -52,7 +53,8 @@ static void check_names(const char *name, const char *expected)
 
 static void globs_choose_tensors(void)
 {
-    static const char *const weights[] = { "h.*.weight" }, *const two[] = { "head", "h.[1-9].*" }, *const none[] = { "head", "x*" };
+    static const char *const weights[] = { "h.*.weight" }, *const two[] = { "head", "h.[1-9].*" },
+    *const none[] = { "head", "x*" };
     tn_file *f = open_layers((tn_create_options){ 0 });
     tn_error err = { .text = "" };
     must_convert(f, "w.zt", &(tn_convert_options){ .only = weights, .nonly = 1 });
@@ -99,14 +101,16 @@ static void renaming_keeps_what_the_star_stands_for(void)
 static void wrong_rules_are_refused(void)
 {
     static const struct { const char *rule, *text; } cases[] = {
-        { "h.0.bias", "expected OLD=NEW" }, { "x=y", "no tensor matches \"x\" (--rename)" }, { "h.*.*=a", "at most one '*'" },
+        { "h.0.bias", "expected OLD=NEW" }, { "x=y", "no tensor matches \"x\" (--rename)" },
+        { "h.*.*=a", "at most one '*'" },
         { "head=a*", "at most one '*'" }, { "h.0.bias=head", "would be called \"head\"" },
         { "h.*=same", "would be called \"same\"" },
     };
     tn_file *f = open_layers((tn_create_options){ 0 });
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_error err = { .text = "" };
-        tn_status status = convert(f, "x.zt", &(tn_convert_options){ .rename = &cases[i].rule, .nrename = 1 }, &err);
+        tn_status status = convert(f, "x.zt", &(tn_convert_options){ .rename = &cases[i].rule, .nrename = 1 },
+                                   &err);
         if (status != TN_ERR_ARGUMENT || !strstr(err.text, cases[i].text))
             fail_msg("%s: status %d: %s", cases[i].rule, status, err.text);
     }
@@ -118,15 +122,20 @@ static void wrong_rules_are_refused(void)
 
 static void encoding_and_checksum_are_kept_unless_chosen(void)
 {
-    tn_file *f = open_layers((tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 });
+    tn_file *f = open_layers((tn_create_options){ .encoding = TN_ENCODING_ZSTD,
+                                                  .checksum = TN_CHECKSUM_SHA256 });
     const tn_create_options crc = { .size = sizeof crc, .checksum = TN_CHECKSUM_CRC32C };
     must_convert(f, "kept.zt", NULL);
-    must_convert(f, "chosen.zt", &(tn_convert_options){ .create = &crc, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE });
-    must_convert(f, "half.zt", &(tn_convert_options){ .create = &crc, .encoding = TN_KEEP, .checksum = TN_CHOOSE });
+    must_convert(f, "chosen.zt", &(tn_convert_options){ .create = &crc, .encoding = TN_CHOOSE,
+                                                        .checksum = TN_CHOOSE });
+    must_convert(f, "half.zt", &(tn_convert_options){ .create = &crc, .encoding = TN_KEEP,
+                                                      .checksum = TN_CHOOSE });
     must_convert(f, "plain.safetensors", NULL);
     static const struct { const char *name; tn_encoding encoding; tn_checksum checksum; } expected[] = {
-        { "kept.zt", TN_ENCODING_ZSTD, TN_CHECKSUM_SHA256 }, { "chosen.zt", TN_ENCODING_RAW, TN_CHECKSUM_CRC32C },
-        { "half.zt", TN_ENCODING_ZSTD, TN_CHECKSUM_CRC32C }, { "plain.safetensors", TN_ENCODING_RAW, TN_CHECKSUM_NONE },
+        { "kept.zt", TN_ENCODING_ZSTD, TN_CHECKSUM_SHA256 },
+        { "chosen.zt", TN_ENCODING_RAW, TN_CHECKSUM_CRC32C },
+        { "half.zt", TN_ENCODING_ZSTD, TN_CHECKSUM_CRC32C },
+        { "plain.safetensors", TN_ENCODING_RAW, TN_CHECKSUM_NONE },
     };
     for (size_t i = 0; i < 4; i++) {
         tn_file *g = open_file(expected[i].name);
@@ -142,7 +151,8 @@ static void encoding_and_checksum_are_kept_unless_chosen(void)
 static void what_the_output_cannot_do_is_refused_when_it_was_chosen(void)
 {
     static const tn_create_options wrong[] = {
-        { .size = sizeof wrong[0], .encoding = TN_ENCODING_ZSTD }, { .size = sizeof wrong[0], .checksum = TN_CHECKSUM_CRC32C },
+        { .size = sizeof wrong[0], .encoding = TN_ENCODING_ZSTD },
+        { .size = sizeof wrong[0], .checksum = TN_CHECKSUM_CRC32C },
     };
     tn_file *f = open_layers((tn_create_options){ 0 });
     for (size_t i = 0; i < 2; i++) {
@@ -211,12 +221,14 @@ static void damaged_input_leaves_the_old_output(void)
     put_file("out.zt", "old");
     for (size_t i = 0; i < 4; i++) {
         size_t n;
-        tn_close(open_layers((tn_create_options){ .encoding = encodings[i % 2], .checksum = TN_CHECKSUM_CRC32C }));
+        tn_close(open_layers((tn_create_options){ .encoding = encodings[i % 2],
+                                                  .checksum = TN_CHECKSUM_CRC32C }));
         uint8_t *bytes = load_file(in_folder("in.zt").text, &n);
         bytes[64] ^= 0x40;
         tn_file *f;
         tn_error err = { .text = "" };
-        const tn_create_options replace = { .size = sizeof replace, .replace = true, .encoding = encodings[i / 2], .jobs = 2 };
+        const tn_create_options replace = { .size = sizeof replace, .replace = true,
+                                            .encoding = encodings[i / 2], .jobs = 2 };
         CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
         tn_convert_options options = { .create = &replace, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
         tn_status status = convert(f, "out.zt", &options, &err);
@@ -243,7 +255,8 @@ static void a_callback_can_stop_it(void)
         tn_file *f = open_layers((tn_create_options){ 0 });
         const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = 1,
                                            .encoding = zstd ? TN_ENCODING_ZSTD : TN_ENCODING_RAW };
-        tn_convert_options options = { .create = &create, .encoding = TN_CHOOSE, .progress = stop_at_once, .context = &calls };
+        tn_convert_options options = { .create = &create, .encoding = TN_CHOOSE, .progress = stop_at_once,
+                                       .context = &calls };
         CHECK(convert(f, "out.zt", &options, &err) == TN_ERR_CANCELLED && calls == 1);
         CHECK(file_is("out.zt", "old") && count_entries(folder) == 2);
         tn_close(f);
@@ -275,9 +288,11 @@ static void progress_ends_at_the_total(void)
         watch w = { 0 };
         const tn_create_options create = { .size = sizeof create, .replace = true,
                                            .encoding = zstd ? TN_ENCODING_ZSTD : TN_ENCODING_RAW };
-        must_convert(f, "p.zt", &(tn_convert_options){ .create = &create, .encoding = TN_CHOOSE, .plan = count_plan,
+        must_convert(f, "p.zt", &(tn_convert_options){ .create = &create, .encoding = TN_CHOOSE,
+                                                       .plan = count_plan,
                                                        .progress = watch_progress, .context = &w });
-        CHECK(w.plans == 4 && w.last == w.total && w.total == 12 + 12 + 3);     /* the tied one moves no bytes */
+        /* the tied one moves no bytes */
+        CHECK(w.plans == 4 && w.last == w.total && w.total == 12 + 12 + 3);
     }
     tn_close(f);
 }
@@ -289,12 +304,14 @@ static void a_dry_run_says_the_size_and_writes_nothing(void)
     for (size_t i = 0; i < 2; i++) {
         watch w = { 0 };
         tn_convert_result planned, written;
-        tn_convert_options options = { .size = sizeof options, .dry_run = true, .plan = count_plan, .context = &w };
+        tn_convert_options options = { .size = sizeof options, .dry_run = true, .plan = count_plan,
+                                       .context = &w };
         CHECK(tn_convert(f, in_folder(names[i]).text, &options, &planned, NULL) == TN_OK);
         CHECK(w.plans == 4 && count_entries(folder) == 1 + (int)i);
         options.dry_run = false;
         CHECK(tn_convert(f, in_folder(names[i]).text, &options, &written, NULL) == TN_OK);
-        CHECK(planned.tensors == 4 && planned.bytes_out == written.bytes_out && planned.bytes_in == written.bytes_in);
+        CHECK(planned.tensors == 4 && planned.bytes_out == written.bytes_out &&
+              planned.bytes_in == written.bytes_in);
         size_t n;
         free(load_file(in_folder(names[i]).text, &n));
         CHECK(n == written.bytes_out);
@@ -306,7 +323,8 @@ static void input_and_output_may_be_the_same_file(void)
 {
     static const tn_io ios[] = { TN_IO_MMAP, TN_IO_PREAD };
     for (size_t i = 0; i < 2; i++) {
-        const tn_create_options create = { .size = sizeof create, .replace = true, .encoding = TN_ENCODING_ZSTD };
+        const tn_create_options create = { .size = sizeof create, .replace = true,
+                                           .encoding = TN_ENCODING_ZSTD };
         tn_open_options how = { .size = sizeof how, .io = ios[i] };
         tn_file *f, *before = open_layers((tn_create_options){ 0 });
         CHECK(tn_open(in_folder("in.zt").text, &how, &f, NULL) == TN_OK);

@@ -44,7 +44,8 @@ static void check_pair(tn_dtype from, tn_dtype to, uint64_t count, tn_create_opt
     uint8_t *in = make_bytes(from, count, &nin);
     int64_t shape = (int64_t)count;
     simple s = { .name = "t", .dtype = from, .rank = 1, .shape = { shape }, .data = in };
-    tn_array src = { .dtype = from, .rank = 1, .shape = &shape }, dst = { .dtype = to, .rank = 1, .shape = &shape };
+    tn_array src = { .dtype = from, .rank = 1, .shape = &shape },
+    dst = { .dtype = to, .rank = 1, .shape = &shape };
     CHECK(tn_array_nbytes(&dst, &nout) == TN_OK);
     uint8_t *expected = malloc(nout), *found = malloc(nout);
     assert_non_null(expected);
@@ -87,8 +88,10 @@ static void every_pair_goes_through_a_file(void)
 static void long_tensors_are_cut_and_joined(void)
 {
     static const tn_dtype pairs[][2] = {
-        { TN_COMPLEX128, TN_COMPLEX64 }, { TN_FLOAT64, TN_FLOAT16 }, { TN_FLOAT32, TN_FLOAT6_E2M3 }, { TN_FLOAT6_E3M2, TN_FLOAT64 },
-        { TN_INT4, TN_FLOAT32 }, { TN_FLOAT32, TN_INT4 }, { TN_INT2, TN_COMPLEX128 }, { TN_BFLOAT16, TN_FLOAT8_E4M3FN },
+        { TN_COMPLEX128, TN_COMPLEX64 }, { TN_FLOAT64, TN_FLOAT16 }, { TN_FLOAT32, TN_FLOAT6_E2M3 },
+        { TN_FLOAT6_E3M2, TN_FLOAT64 },
+        { TN_INT4, TN_FLOAT32 }, { TN_FLOAT32, TN_INT4 }, { TN_INT2, TN_COMPLEX128 },
+        { TN_BFLOAT16, TN_FLOAT8_E4M3FN },
     };
     static const tn_create_options ways[] = {
         { .checksum = TN_CHECKSUM_CRC32C }, { .checksum = TN_CHECKSUM_SHA256 },
@@ -123,25 +126,30 @@ static void the_first_rule_that_matches_counts(void)
     };
     CHECK(convert_floats(rules, 2, NULL) == TN_OK);
     tn_file *f = open_file("out.zt");
-    CHECK(tn_file_find(f, "a.weight")->dtype == TN_BFLOAT16 && tn_file_find(f, "a.norm")->dtype == TN_FLOAT32);
+    CHECK(tn_file_find(f, "a.weight")->dtype == TN_BFLOAT16 &&
+          tn_file_find(f, "a.norm")->dtype == TN_FLOAT32);
     tn_close(f);
 }
 
 static void a_value_that_does_not_fit_stops_it(void)
 {
     const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT16,
-                                .options = { .size = sizeof(tn_cast_options), .overflow = TN_OVERFLOW_ERROR } };
+                                .options = { .size = sizeof(tn_cast_options),
+                                             .overflow = TN_OVERFLOW_ERROR } };
     tn_error err = { .text = "" };
     CHECK(convert_floats(&rule, 1, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text, "in.zt: tensor \"a.weight\": ") && strstr(err.text, "[1, 0]") && strstr(err.text, "70000"));
+    CHECK(strstr(err.text, "in.zt: tensor \"a.weight\": ") && strstr(err.text, "[1, 0]") &&
+          strstr(err.text, "70000"));
     CHECK(access(in_folder("out.zt").text, F_OK) != 0);
 }
 
 static void rules_that_cannot_be_honoured_are_errors(void)
 {
-    const tn_cast_rule nothing = { .glob = "b.*", .dtype = TN_FLOAT16, .options = { .size = sizeof(tn_cast_options) } };
+    const tn_cast_rule nothing = { .glob = "b.*", .dtype = TN_FLOAT16,
+                                   .options = { .size = sizeof(tn_cast_options) } };
     tn_error err = { .text = "" };
-    CHECK(convert_floats(&nothing, 1, &err) == TN_ERR_ARGUMENT && strstr(err.text, "no tensor matches \"b.*\""));
+    CHECK(convert_floats(&nothing, 1, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "no tensor matches \"b.*\""));
 }
 
 /* Two packed tensors of one byte range may differ in where they end. */
@@ -156,7 +164,8 @@ static void tied_tensors_that_end_differently_are_cast_apart(void)
     write_file("in.zt", (tn_create_options){ 0 }, tensors, 2);
     tn_file *f = open_file("in.zt");
     for (size_t i = 0; i < 3; i++) {
-        tn_cast_rule rule = { .glob = "*", .dtype = types[i], .options = { .size = sizeof(tn_cast_options) } };
+        tn_cast_rule rule = { .glob = "*", .dtype = types[i],
+                              .options = { .size = sizeof(tn_cast_options) } };
         tn_create_options create = { .size = sizeof create, .replace = true };
         tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1 };
         CHECK(tn_convert(f, in_folder("out.zt").text, &o, NULL, NULL) == TN_OK);
@@ -195,10 +204,13 @@ static void values_of_codes_are_cast_as_the_rule_says(void)
         { "f32,times=2,compat=mli", { 2048, -6000128, 154112, 512 } },
     };
     static const struct { const char *cast; uint16_t want[4]; } halves[] = {
-        { "f16", { 0x6400, 0xfc00, 0x7c00, 0x5c00 } },  { "f16,overflow=saturate", { 0x6400, 0xfbff, 0x7bff, 0x5c00 } },
-        { "bf16,round=up", { 0x4480, 0xca37, 0x4797, 0x4380 } },    { "bf16,round=down", { 0x4480, 0xca38, 0x4796, 0x4380 } },
+        { "f16", { 0x6400, 0xfc00, 0x7c00, 0x5c00 } },
+        { "f16,overflow=saturate", { 0x6400, 0xfbff, 0x7bff, 0x5c00 } },
+        { "bf16,round=up", { 0x4480, 0xca37, 0x4797, 0x4380 } },
+        { "bf16,round=down", { 0x4480, 0xca38, 0x4796, 0x4380 } },
     };
-    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 1, .shape = { 4 }, .data = some };
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 1, .shape = { 4 },
+                                   .data = some };
     write_file("in.zt", (tn_create_options){ 0 }, &tensor, 1);
     must_convert("in.zt", "codes.zt", (wish){ .cast = "fx16,frac=-8" });
     must_fail("codes.zt", (wish){ .cast = "f16,overflow=error" }, TN_ERR_LOSS,
@@ -217,13 +229,17 @@ static void codes_whose_values_leave_float32_are_no_infinities_in_silence(void)
 {
     static const double some[] = { 1e38, -1e40, 1e40, 2 };
     static const float want[] = { 1e38f, -INFINITY, INFINITY, 0 };
-    static const simple tensor = { .name = "t", .dtype = TN_FLOAT64, .rank = 1, .shape = { 4 }, .data = some };
-    static const char *const casts[] = { "f32,overflow=error", "f64,overflow=error", "f32,times=1e-30,overflow=error" };
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT64, .rank = 1, .shape = { 4 },
+                                   .data = some };
+    static const char *const casts[] = { "f32,overflow=error", "f64,overflow=error",
+                                         "f32,times=1e-30,overflow=error" };
     write_file("in.zt", (tn_create_options){ 0 }, &tensor, 1);
     must_convert("in.zt", "codes.zt", (wish){ .cast = "int8,per=tensor,scale=1e38" });
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
-        must_fail("codes.zt", (wish){ .cast = casts[i] }, TN_ERR_LOSS, "tensor \"t\": element [1] is beyond float32's lowest");
-    must_fail("in.zt", (wish){ .cast = "f64,times=2e-1,overflow=error" }, TN_ERR_LOSS, "times the scale 0.200000003 beyond float32's lowest");
+        must_fail("codes.zt", (wish){ .cast = casts[i] }, TN_ERR_LOSS,
+                  "tensor \"t\": element [1] is beyond float32's lowest");
+    must_fail("in.zt", (wish){ .cast = "f64,times=2e-1,overflow=error" }, TN_ERR_LOSS,
+              "times the scale 0.200000003 beyond float32's lowest");
     must_convert("codes.zt", "out.zt", (wish){ .cast = "f32" });
     holds("out.zt", want, sizeof want);
 }
@@ -234,13 +250,15 @@ static void what_no_text_would_allow_no_rule_may_ask_for(void)
     tn_error err = { .text = "" };
     CHECK(tn_cast_rule_parse("fx8,frac=0", NULL, &rule, &err) == TN_OK);
     rule.options.overflow = TN_OVERFLOW_ERROR;
-    CHECK(convert_floats(&rule, 1, &err) == TN_ERR_ARGUMENT && strstr(err.text, "codes with scales saturate"));
+    CHECK(convert_floats(&rule, 1, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "codes with scales saturate"));
     CHECK(convert_floats(&rule, 1, NULL) == TN_ERR_ARGUMENT);
     CHECK(access(in_folder("out.zt").text, F_OK) != 0);
     tn_cast_rule_free(&rule);
 }
 
-/* More than what is compressed whole, so that no pool is at work: subnormal results are the same all the same. */
+/* More than what is compressed whole, so that no pool is at work: subnormal results are the same all the
+ * same. */
 static void the_callers_floating_point_environment_changes_nothing(void)
 {
     enum { COUNT = 2200000 };
@@ -253,9 +271,11 @@ static void the_callers_floating_point_environment_changes_nothing(void)
     simple s = { .name = "t", .dtype = TN_FLOAT64, .rank = 1, .shape = { COUNT }, .data = values };
     write_file("in.zt", (tn_create_options){ .replace = true }, &s, 1);
     tn_file *f = open_file("in.zt");
-    const tn_create_options create = { .size = sizeof create, .replace = true, .encoding = TN_ENCODING_ZSTD, .jobs = 1 };
+    const tn_create_options create = { .size = sizeof create, .replace = true, .encoding = TN_ENCODING_ZSTD,
+                                       .jobs = 1 };
     const tn_cast_rule rule = { .glob = "*", .dtype = TN_FLOAT32 };
-    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1, .encoding = TN_CHOOSE };
+    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &rule, .ncasts = 1,
+                             .encoding = TN_CHOOSE };
     for (environment e = 0; e < ENVIRONMENTS; e++) {
         enter_environment(e);
         uint64_t before = environment_seen();

@@ -1,4 +1,5 @@
-/* The types of embARC MLI on the way from file to file: fx8, fx16, sa8 and sa32 from values, from other codes, and back. */
+/* The types of embARC MLI on the way from file to file: fx8, fx16, sa8 and sa32 from values, from other
+ * codes, and back. */
 #include "support.h"
 
 #include <math.h>
@@ -39,7 +40,8 @@ static const codes *codes_of(const char *name)
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_tensor(f, 0);
     CHECK(strcmp(t->form, "scaled") == 0 && t->scaling && !t->scaling->datatype && t->rank <= 4);
-    c = (codes){ .dtype = t->parts[0].array.dtype, .rank = t->rank, .nparts = t->nparts, .axis = t->scaling->axis,
+    c = (codes){ .dtype = t->parts[0].array.dtype, .rank = t->rank, .nparts = t->nparts,
+                 .axis = t->scaling->axis,
                  .range = { t->scaling->range[0], t->scaling->range[1] } };
     memcpy(c.shape, t->shape, t->rank * sizeof *t->shape);
     snprintf(c.layout, sizeof c.layout, "%s", t->layout ? t->layout : "");
@@ -57,7 +59,8 @@ static const codes *codes_of(const char *name)
     return &c;
 }
 
-static void write_values(const char *name, tn_dtype dtype, const void *data, uint32_t rank, const int64_t *shape)
+static void write_values(const char *name, tn_dtype dtype, const void *data, uint32_t rank,
+                         const int64_t *shape)
 {
     simple s = { .name = "t", .dtype = dtype, .rank = rank, .data = data };
     memcpy(s.shape, shape, rank * sizeof *shape);
@@ -70,8 +73,8 @@ static void write_floats(const char *name, const float *values, size_t n)
 }
 
 /* Codes with a scale, or many along an axis, and as many zero points where that is not NULL. */
-static void write_scaled(const char *name, tn_dtype dtype, const void *data, uint32_t rank, const int64_t *shape, int32_t axis,
-                         const float *scale, const int32_t *zero)
+static void write_scaled(const char *name, tn_dtype dtype, const void *data, uint32_t rank,
+                         const int64_t *shape, int32_t axis, const float *scale, const int32_t *zero)
 {
     unsigned bits = tn_dtype_get(dtype)->bits;
     bool sign = tn_dtype_get(dtype)->kind == TN_KIND_INT;
@@ -80,9 +83,12 @@ static void write_scaled(const char *name, tn_dtype dtype, const void *data, uin
     const int64_t *scales = axis < 0 ? NULL : shape + axis;
     const tn_scaling scaling = { .axis = axis, .range = { sign ? -high - 1 : 0, high } };
     const tn_part parts[] = { { .role = "data", .array = { dtype, rank, shape, NULL }, .data = data },
-                              { .role = "scale", .array = { TN_FLOAT32, scale_rank, scales, NULL }, .data = scale },
-                              { .role = "zero", .array = { TN_INT32, scale_rank, scales, NULL }, .data = zero } };
-    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = rank, .shape = shape, .parts = parts,
+                              { .role = "scale", .array = { TN_FLOAT32, scale_rank, scales, NULL },
+                                .data = scale },
+                              { .role = "zero", .array = { TN_INT32, scale_rank, scales, NULL },
+                                .data = zero } };
+    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = rank, .shape = shape,
+                          .parts = parts,
                           .nparts = zero ? 3 : 2, .scaling = &scaling };
     tn_create_options o = { .size = sizeof o, .replace = true };
     tn_error err = { .text = "" };
@@ -93,7 +99,8 @@ static void write_scaled(const char *name, tn_dtype dtype, const void *data, uin
 }
 
 /* A vector of codes with one scale. */
-static void write_codes(const char *name, tn_dtype dtype, const void *data, size_t n, float scale, const int32_t *zero)
+static void write_codes(const char *name, tn_dtype dtype, const void *data, size_t n, float scale,
+                        const int32_t *zero)
 {
     write_scaled(name, dtype, data, 1, &(int64_t){ (int64_t)n }, -1, &scale, zero);
 }
@@ -133,22 +140,30 @@ static int64_t cut(double x, tn_dtype dtype)
 }
 
 /* Both are exact: a float32 times a power of two is a double. */
-static int64_t fixed_code(float x, int frac, tn_dtype dtype) { return cut(round(ldexp((double)x, frac)), dtype); }
-static int64_t shifted_code(int64_t code, int by, tn_dtype dtype) { return cut(floor(ldexp((double)code, by) + 0.5), dtype); }
+static int64_t fixed_code(float x, int frac, tn_dtype dtype)
+{
+    return cut(round(ldexp((double)x, frac)), dtype);
+}
+static int64_t shifted_code(int64_t code, int by, tn_dtype dtype)
+{
+    return cut(floor(ldexp((double)code, by) + 0.5), dtype);
+}
 
 static void expect_fixed(const codes *c, const float *x, size_t n, int frac, tn_dtype dtype)
 {
-    CHECK(c->dtype == dtype && c->nparts == 2 && c->axis == -1 && c->nscales == 1 && c->scale[0] == ldexpf(1, -frac) && c->count == n);
+    CHECK(c->dtype == dtype && c->nparts == 2 && c->axis == -1 && c->nscales == 1 &&
+          c->scale[0] == ldexpf(1, -frac) && c->count == n);
     CHECK(c->range[0] == -limit(dtype) - 1 && c->range[1] == limit(dtype));
     for (size_t i = 0; i < n; i++)
         if (c->code[i] != fixed_code(x[i], frac, dtype))
-            fail_msg("%.9g with %d fractional bits: expected %lld but found %d", (double)x[i], frac, (long long)fixed_code(x[i], frac, dtype),
-                     c->code[i]);
+            fail_msg("%.9g with %d fractional bits: expected %lld but found %d", (double)x[i], frac,
+                     (long long)fixed_code(x[i], frac, dtype), c->code[i]);
 }
 
 /* ---- values to fixed point ---- */
 
-static const struct { const char *name; tn_dtype dtype; } widths[] = { { "fx8", TN_INT8 }, { "fx16", TN_INT16 } };
+static const struct { const char *name; tn_dtype dtype; } widths[] = { { "fx8", TN_INT8 },
+                                                                       { "fx16", TN_INT16 } };
 
 static void values_become_codes_with_any_number_of_fractional_bits(void)
 {
@@ -204,8 +219,10 @@ static int frac_of(const codes *c)
 
 static void auto_is_the_largest_that_cuts_nothing(void)
 {
-    static const float sets[][3] = { { 1, 0.5f, 0 }, { -1, 0.5f, 0 }, { 0.99f, -0.3f, 0 }, { 0.998f, 0, 0 }, { -0x1p100f, 3, 4 }, { 0x1p-140f, 0, 0 },
-                                     { 127.5f, 0, 0 }, { 127.49f, 0, 0 }, { -128.5f, 0, 0 }, { -128.49f, 0, 0 }, { 1e-30f, -3e-30f, 2e-30f },
+    static const float sets[][3] = { { 1, 0.5f, 0 }, { -1, 0.5f, 0 }, { 0.99f, -0.3f, 0 }, { 0.998f, 0, 0 },
+                                     { -0x1p100f, 3, 4 }, { 0x1p-140f, 0, 0 },
+                                     { 127.5f, 0, 0 }, { 127.49f, 0, 0 }, { -128.5f, 0, 0 },
+                                     { -128.49f, 0, 0 }, { 1e-30f, -3e-30f, 2e-30f },
                                      { 3.4028235e38f, 0, 0 }, { 255, 256, 257 }, { 32767.5f, 0, 0 } };
     for (size_t w = 0; w < 2; w++) {
         char cast[32];
@@ -214,7 +231,8 @@ static void auto_is_the_largest_that_cuts_nothing(void)
             write_floats("in.zt", sets[i], 3);
             must_convert("in.zt", "out.zt", (wish){ .cast = cast });
             int frac = frac_of(codes_of("out.zt"));
-            if (!fits(sets[i], 3, frac, widths[w].dtype) || (frac < 126 && fits(sets[i], 3, frac + 1, widths[w].dtype)))
+            if (!fits(sets[i], 3, frac, widths[w].dtype) ||
+                (frac < 126 && fits(sets[i], 3, frac + 1, widths[w].dtype)))
                 fail_msg("%s of %.9g: %d fractional bits", cast, (double)sets[i][0], frac);
             expect_fixed(codes_of("out.zt"), sets[i], 3, frac, widths[w].dtype);
         }
@@ -244,13 +262,15 @@ static void infinities_saturate_and_a_nan_is_an_error_or_zero(void)
 {
     static const float some[] = { INFINITY, -INFINITY, 0.75f, NAN };
     write_floats("in.zt", some, 4);
-    must_fail("in.zt", (wish){ .cast = "fx8,frac=3" }, TN_ERR_LOSS, "tensor \"t\": element [3] is nan, and fx8 has no NaN (--nan zero makes it 0)");
+    must_fail("in.zt", (wish){ .cast = "fx8,frac=3" }, TN_ERR_LOSS,
+              "tensor \"t\": element [3] is nan, and fx8 has no NaN (--nan zero makes it 0)");
     must_fail("in.zt", (wish){ .cast = "fx16" }, TN_ERR_LOSS, "and fx16 has no NaN");
     must_fail("in.zt", (wish){ .cast = "sa8" }, TN_ERR_LOSS, "and sa8 has no NaN");
     must_fail("in.zt", (wish){ .cast = "sa32,scale=1" }, TN_ERR_LOSS, "and sa32 has no NaN");
     must_fail("in.zt", (wish){ .cast = "int8,per=tensor" }, TN_ERR_LOSS, "and int8 has no NaN");
     const codes *c = made("in.zt", "fx8,frac=auto,nan=zero");
-    CHECK(c->scale[0] == 1 / 128.0f && c->code[0] == 127 && c->code[1] == -128 && c->code[2] == 96 && c->code[3] == 0);
+    CHECK(c->scale[0] == 1 / 128.0f && c->code[0] == 127 && c->code[1] == -128 && c->code[2] == 96 &&
+          c->code[3] == 0);
     must_convert("in.zt", "out.zt", (wish){ .cast = "fx16,frac=least,nan=zero" });
     CHECK(codes_of("out.zt")->code[0] == 32767 && codes_of("out.zt")->code[3] == 0);
 }
@@ -277,7 +297,8 @@ static void least_has_the_least_squared_error(void)
         int frac = frac_of(c);
         expect_fixed(c, values, MANY, frac, widths[w].dtype);
         for (int other = -10; other < 30; other++)
-            CHECK(squares(values, MANY, frac, widths[w].dtype) <= squares(values, MANY, other, widths[w].dtype) * 1.0001);
+            CHECK(squares(values, MANY, frac, widths[w].dtype) <=
+                  squares(values, MANY, other, widths[w].dtype) * 1.0001);
     }
     static const float spike[] = { 0.001f, 0.0011f, 0.0009f, 0.00123f, 0.13f };
     write_floats("in.zt", spike, 5);
@@ -291,9 +312,12 @@ static void a_rounding_that_is_said_is_the_one(void)
 {
     static const float ties[] = { 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f };
     static const struct { const char *cast; int32_t expected[6]; } cases[] = {
-        { "fx8,frac=0", { 1, 2, 3, -1, -2, -3 } },          { "fx8,frac=0,round=even", { 0, 2, 2, 0, -2, -2 } },
-        { "fx8,frac=0,round=half_up", { 1, 2, 3, 0, -1, -2 } }, { "fx8,frac=0,round=trunc", { 0, 1, 2, 0, -1, -2 } },
-        { "sa8,scale=1", { 1, 2, 3, -1, -2, -3 } },         { "sa8,scale=1,zero=7,round=even", { 7, 9, 9, 7, 5, 5 } },
+        { "fx8,frac=0", { 1, 2, 3, -1, -2, -3 } },
+        { "fx8,frac=0,round=even", { 0, 2, 2, 0, -2, -2 } },
+        { "fx8,frac=0,round=half_up", { 1, 2, 3, 0, -1, -2 } },
+        { "fx8,frac=0,round=trunc", { 0, 1, 2, 0, -1, -2 } },
+        { "sa8,scale=1", { 1, 2, 3, -1, -2, -3 } },
+        { "sa8,scale=1,zero=7,round=even", { 7, 9, 9, 7, 5, 5 } },
     };
     write_floats("in.zt", ties, 6);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -321,20 +345,28 @@ static bool has_15_bits(float scale)
 static void affine_codes_have_zeros_and_scales_of_15_bits(void)
 {
     static const int64_t shape[] = { 8, 50 };
-    static const char *const casts[] = { "sa8", "sa8,per=channel,axis=0", "sa8,zero=asymmetric", "sa8,per=channel,axis=0,zero=asymmetric",
-                                         "sa32", "sa32,per=channel,axis=0", "sa8,scale=0.125,zero=-3", "sa32,scale=0.0001220703125,zero=-3000" };
+    static const char *const casts[] = { "sa8",
+                                         "sa8,per=channel,axis=0",
+                                         "sa8,zero=asymmetric",
+                                         "sa8,per=channel,axis=0,zero=asymmetric",
+                                         "sa32",
+                                         "sa32,per=channel,axis=0",
+                                         "sa8,scale=0.125,zero=-3",
+                                         "sa32,scale=0.0001220703125,zero=-3000" };
     make_values();
     write_values("in.zt", TN_FLOAT32, values, 2, shape);
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++) {
         const codes *c = made("in.zt", casts[i]);
         bool channels = strstr(casts[i], "channel"), wide = casts[i][2] == '3';
-        CHECK(c->dtype == (wide ? TN_INT32 : TN_INT8) && c->nparts == 3 && c->axis == (channels ? 0 : -1) && c->nscales == (channels ? 8 : 1));
+        CHECK(c->dtype == (wide ? TN_INT32 : TN_INT8) && c->nparts == 3 && c->axis == (channels ? 0 : -1) &&
+              c->nscales == (channels ? 8 : 1));
         CHECK(c->range[0] == -limit(c->dtype) - 1 && c->range[1] == limit(c->dtype));
         for (size_t k = 0; k < MANY; k++) {
             size_t s = channels ? k / 50 : 0;
             int64_t code = (int64_t)c->code[k] - c->zero[s];
             bool cut_off = c->code[k] == c->range[0] || c->code[k] == c->range[1];
-            CHECK(has_15_bits(c->scale[s]) && (cut_off || is_nearest((double)values[k], (double)c->scale[s], code)));
+            CHECK(has_15_bits(c->scale[s]) &&
+                  (cut_off || is_nearest((double)values[k], (double)c->scale[s], code)));
             CHECK(strstr(casts[i], "asymmetric") || strstr(casts[i], "zero=") || c->zero[s] == 0);
         }
     }
@@ -345,7 +377,8 @@ static void scales_fit_all_values_unless_a_percentile_says_otherwise(void)
     static const float some[] = { 1, 2, 3, -4, 100 };
     write_floats("in.zt", some, 5);
     const codes *c = made("in.zt", "sa8");
-    CHECK(c->code[4] == 127 && (double)c->scale[0] * 127 >= 100 && (double)c->scale[0] * 127 < 100 * (1 + 0x1p-14));
+    CHECK(c->code[4] == 127 && (double)c->scale[0] * 127 >= 100 &&
+          (double)c->scale[0] * 127 < 100 * (1 + 0x1p-14));
     c = made("in.zt", "sa8,percentile=80");
     CHECK(c->code[4] == 127 && c->code[3] == -127 && (double)c->scale[0] * 127 < 4 * (1 + 0x1p-14));
     c = made("in.zt", "sa8,zero=asymmetric");
@@ -357,8 +390,13 @@ static void scales_fit_all_values_unless_a_percentile_says_otherwise(void)
 static void casting_layout_and_padding_take_one_conversion(void)
 {
     static const int64_t shape[] = { 5, 8, 10 };        /* CHW */
-    static const char *const casts[] = { "fx16,frac=auto", "fx8,frac=3", "fx8,frac=least", "sa8,per=channel,axis=C", "sa8,zero=asymmetric",
-                                         "sa32,per=channel,axis=0", "sa8,per=channel,axis=-1,zero=asymmetric" };
+    static const char *const casts[] = { "fx16,frac=auto",
+                                         "fx8,frac=3",
+                                         "fx8,frac=least",
+                                         "sa8,per=channel,axis=C",
+                                         "sa8,zero=asymmetric",
+                                         "sa32,per=channel,axis=0",
+                                         "sa8,per=channel,axis=-1,zero=asymmetric" };
     make_values();
     write_values("in.zt", TN_FLOAT32, values, 3, shape);
     must_convert("in.zt", "hwc.zt", (wish){ .layout = "HWC,from=CHW" });
@@ -367,7 +405,8 @@ static void casting_layout_and_padding_take_one_conversion(void)
         must_convert("codes.zt", "two.zt", (wish){ .layout = "HWC" });
         must_convert("in.zt", "one.zt", (wish){ .cast = casts[i], .layout = "HWC,from=CHW", .pad = "C=16" });
         const codes two = *codes_of("two.zt"), *one = codes_of("one.zt");
-        CHECK(strcmp(one->layout, "HWC") == 0 && one->shape[0] == 8 && one->shape[1] == 10 && one->shape[2] == 5);
+        CHECK(strcmp(one->layout, "HWC") == 0 && one->shape[0] == 8 && one->shape[1] == 10 &&
+              one->shape[2] == 5);
         assert_memory_equal(one, &two, sizeof two);
         tn_file *f = open_file("one.zt");
         const tn_storage *s = &tn_file_tensor(f, 0)->parts[0].storage;
@@ -413,10 +452,12 @@ static void padding_is_the_zero_point_or_code_0_as_mli_has_it(void)
     stored_bytes("again.zt", found, 8);
     assert_memory_equal(found, by_code, 8);
     must_convert("in.zt", "plain.zt", (wish){ .pad = "1=4,compat=mli" });           /* no codes: 0.0 */
-    must_fail("codes.zt", (wish){ .pad = "1=4,value=1" }, TN_ERR_ARGUMENT, "padding of a scaled tensor has the value 0");
+    must_fail("codes.zt", (wish){ .pad = "1=4,value=1" }, TN_ERR_ARGUMENT,
+              "padding of a scaled tensor has the value 0");
     write_codes("far.zt", TN_INT8, (const int8_t[]){ 1, 2, 3 }, 3, 1, &(int32_t){ 200 });
     must_fail("far.zt", (wish){ .pad = "0=4" }, TN_ERR_ARGUMENT,
-              "tensor \"t\": expected a zero point from -128 to 127 to pad with but found 200 (compat=mli pads with code 0)");
+              "tensor \"t\": expected a zero point from -128 to 127 to pad with but found 200 (compat=mli "
+              "pads with code 0)");
     must_convert("far.zt", "out.zt", (wish){ .pad = "0=4,compat=mli" });
     must_convert("far.zt", "out.zt", (wish){ .pad = "0=3" });                       /* nothing is added */
 }
@@ -427,7 +468,8 @@ static void a_dimension_called_1_has_one_index(void)
     write_values("in.zt", TN_FLOAT32, some, 4, (const int64_t[]){ 4, 1, 3, 1 });
     must_convert("in.zt", "out.zt", (wish){ .layout = "HW1N,from=N1HW", .cast = "fx8,frac=4" });
     const codes *c = codes_of("out.zt");
-    CHECK(strcmp(c->layout, "HW1N") == 0 && c->shape[0] == 3 && c->shape[1] == 1 && c->shape[2] == 1 && c->shape[3] == 4);
+    CHECK(strcmp(c->layout, "HW1N") == 0 && c->shape[0] == 3 && c->shape[1] == 1 && c->shape[2] == 1 &&
+          c->shape[3] == 4);
     CHECK(c->code[0] == 16 && c->code[4] == 32 && c->code[8] == 48);
     must_convert("out.zt", "back.zt", (wish){ .layout = "1HWN" });
     must_fail("in.zt", (wish){ .layout = "HW1N,from=NH1W" }, TN_ERR_ARGUMENT,
@@ -500,7 +542,8 @@ static void affine_codes_move_exactly_or_as_mli_moves_them(void)
     CHECK(c->dtype == TN_INT8 && c->code[0] == 127 && c->code[1] == 60 + 3 && c->zero[0] == 3);
     c = made("in.zt", "fx16,frac=-16");
     CHECK(c->nparts == 2 && c->code[0] == 32767 && c->code[1] == 15259);
-    must_fail("in.zt", (wish){ .cast = "sa32,scale=1,compat=mli,round=away" }, TN_ERR_ARGUMENT, "tensor \"t\": ");
+    must_fail("in.zt", (wish){ .cast = "sa32,scale=1,compat=mli,round=away" }, TN_ERR_ARGUMENT,
+              "tensor \"t\": ");
 }
 
 static void codes_of_any_integers_become_fixed_point(void)
@@ -512,9 +555,11 @@ static void codes_of_any_integers_become_fixed_point(void)
         CHECK(c->code[i] == (int32_t)floor(((double)some[i] - 128) * (double)0.1f * 256 + 0.5));
     make_values();
     write_values("in.zt", TN_FLOAT32, values, 2, (const int64_t[]){ 8, 50 });
-    must_convert("in.zt", "sa.zt", (wish){ .cast = "sa8,per=channel,axis=0,zero=asymmetric", .layout = "AB,from=AB" });
+    must_convert("in.zt", "sa.zt", (wish){ .cast = "sa8,per=channel,axis=0,zero=asymmetric",
+                                           .layout = "AB,from=AB" });
     must_convert("sa.zt", "fx.zt", (wish){ .cast = "fx16,frac=6", .layout = "BA", .pad = "A=3" });
-    must_convert("sa.zt", "per.zt", (wish){ .cast = "sa32,per=channel,axis=B,scale=0.5,zero=9", .layout = "BA" });
+    must_convert("sa.zt", "per.zt", (wish){ .cast = "sa32,per=channel,axis=B,scale=0.5,zero=9",
+                                            .layout = "BA" });
     const codes per = *codes_of("per.zt"), sa = *codes_of("sa.zt");
     CHECK(per.axis == 0 && per.nscales == 50 && per.scale[49] == 0.5f && per.zero[49] == 9);
     c = codes_of("fx.zt");
@@ -599,8 +644,10 @@ static void check_auto(tn_dtype dtype, bool lowest, size_t place, int32_t axis)
 
 static void auto_sees_the_one_code_that_counts_wherever_it_is(void)
 {
-    static const tn_dtype types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4, TN_INT2, TN_UINT2 };
-    static const struct { size_t place; int32_t axis; } cases[] = { { 0, -1 }, { 1024, -1 }, { 1023, 0 }, { 2099, 0 }, { 1024, 1 }, { 2099, 1 } };
+    static const tn_dtype types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4,
+                                      TN_INT2, TN_UINT2 };
+    static const struct { size_t place; int32_t axis; } cases[] = { { 0, -1 }, { 1024, -1 }, { 1023, 0 },
+                                                                    { 2099, 0 }, { 1024, 1 }, { 2099, 1 } };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
             check_auto(types[i], false, cases[k].place, cases[k].axis);
@@ -617,7 +664,8 @@ static void codes_are_looked_at_in_any_encoding_until_somebody_cancels(void)
     must_convert("in.zt", "plain.zt", (wish){ .cast = "fx16" });
     const codes plain = *made("plain.zt", "fx8");
     assert_memory_equal(made("packed.zt", "fx8"), &plain, sizeof plain);
-    must_fail("packed.zt", (wish){ .cast = "fx8", .progress = stop_at_once, .dry_run = true }, TN_ERR_CANCELLED, "cancelled");
+    must_fail("packed.zt", (wish){ .cast = "fx8", .progress = stop_at_once, .dry_run = true },
+              TN_ERR_CANCELLED, "cancelled");
 }
 
 static void dimensions_without_an_index_have_no_scales(void)
@@ -666,7 +714,8 @@ static void compat_is_mlis_binary32_from_values_and_to_them(void)
 static void every_container_gives_them_back(void)
 {
     static const char *const files[] = { "c.zt", "c.safetensors", "c.npz", "c.json" };
-    static const char *const casts[] = { "fx8,frac=5", "fx16,frac=auto", "fx16,frac=-3", "fx8,frac=33", "sa8", "sa32,per=channel,axis=1",
+    static const char *const casts[] = { "fx8,frac=5", "fx16,frac=auto", "fx16,frac=-3", "fx8,frac=33", "sa8",
+                                         "sa32,per=channel,axis=1",
                                          "sa8,per=channel,axis=0,zero=asymmetric" };
     make_values();
     write_values("in.zt", TN_BFLOAT16, values, 2, (const int64_t[]){ 8, 50 });       /* any bits will do... */
@@ -722,32 +771,42 @@ static void values_of_fixed_point_are_exact(void)
 static void what_has_no_values_or_another_datatype_is_refused(void)
 {
     static const int32_t integers[64] = { 1, 2, 3 };
-    static const char *const new_scale = "it has scales already: give that of sa8 (scale=S), or cast it to a float type first";
+    static const char *const new_scale =
+        "it has scales already: give that of sa8 (scale=S), or cast it to a float type first";
     make_values();
     write_values("in.zt", TN_INT32, integers, 1, &(int64_t){ 3 });
-    must_fail("in.zt", (wish){ .cast = "fx8" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32: "
+    must_fail("in.zt", (wish){ .cast = "fx8" }, TN_ERR_ARGUMENT,
+              "tensor \"t\": expected values of a float type but found int32: "
               "cast it to f32 first");
-    must_fail("in.zt", (wish){ .cast = "sa8,scale=1" }, TN_ERR_ARGUMENT, "tensor \"t\": expected values of a float type but found int32");
-    static const char *const unsigned_casts[] = { "fx8", "fx16,frac=3", "sa8", "sa32,scale=1", "int8,per=tensor", "mxfp4" };
+    must_fail("in.zt", (wish){ .cast = "sa8,scale=1" }, TN_ERR_ARGUMENT,
+              "tensor \"t\": expected values of a float type but found int32");
+    static const char *const unsigned_casts[] = { "fx8", "fx16,frac=3", "sa8", "sa32,scale=1",
+                                                  "int8,per=tensor", "mxfp4" };
     write_values("in.zt", TN_FLOAT8_E8M0, integers, 1, &(int64_t){ 3 });
-    for (size_t i = 0; i < sizeof unsigned_casts / sizeof *unsigned_casts; i++)     /* no scaled tensor has such values */
+    /* no scaled tensor has such values */
+    for (size_t i = 0; i < sizeof unsigned_casts / sizeof *unsigned_casts; i++)
         must_fail("in.zt", (wish){ .cast = unsigned_casts[i] }, TN_ERR_ARGUMENT,
                   "tensor \"t\": expected values of a signed float type but found float8_e8m0");
     write_values("in.zt", TN_FLOAT32, values, 1, &(int64_t){ 64 });
-    must_fail("in.zt", (wish){ .cast = "sa8,per=channel,axis=1" }, TN_ERR_ARGUMENT, "expected a dimension below 1 but found \"1\"");
+    must_fail("in.zt", (wish){ .cast = "sa8,per=channel,axis=1" }, TN_ERR_ARGUMENT,
+              "expected a dimension below 1 but found \"1\"");
     must_fail("in.zt", (wish){ .cast = "fx8", .form = "coo" }, TN_ERR_ARGUMENT, "take two conversions");
     must_convert("in.zt", "mx.zt", (wish){ .cast = "mxfp4" });
-    must_fail("mx.zt", (wish){ .cast = "fx8,frac=3" }, TN_ERR_ARGUMENT, "it has scales already: cast it to a float type first");
+    must_fail("mx.zt", (wish){ .cast = "fx8,frac=3" }, TN_ERR_ARGUMENT,
+              "it has scales already: cast it to a float type first");
     must_convert("in.zt", "coo.zt", (wish){ .form = "coo" });
     must_fail("coo.zt", (wish){ .cast = "fx8,frac=3" }, TN_ERR_UNSUPPORTED, "a sparse tensor has no scales");
     must_convert("in.zt", "fx.zt", (wish){ .cast = "fx8" });
-    must_fail("fx.zt", (wish){ .cast = "fx8,frac=least" }, TN_ERR_ARGUMENT, "it has scales already, and frac=least is found from values only: "
+    must_fail("fx.zt", (wish){ .cast = "fx8,frac=least" }, TN_ERR_ARGUMENT,
+              "it has scales already, and frac=least is found from values only: "
               "say frac=N or frac=auto, or cast it to a float type first");
     must_fail("fx.zt", (wish){ .cast = "sa8" }, TN_ERR_ARGUMENT, new_scale);
     must_fail("fx.zt", (wish){ .cast = "sa8,percentile=99" }, TN_ERR_ARGUMENT, new_scale);
     must_fail("fx.zt", (wish){ .cast = "sa32" }, TN_ERR_ARGUMENT, "give that of sa32 (scale=S)");
-    must_fail("fx.zt", (wish){ .cast = "i8,per=tensor" }, TN_ERR_ARGUMENT, "it has scales already: cast it to a float type first");
-    must_fail("fx.zt", (wish){ .cast = "i16" }, TN_ERR_ARGUMENT, "a scaled tensor becomes a float type, and from there any other");
+    must_fail("fx.zt", (wish){ .cast = "i8,per=tensor" }, TN_ERR_ARGUMENT,
+              "it has scales already: cast it to a float type first");
+    must_fail("fx.zt", (wish){ .cast = "i16" }, TN_ERR_ARGUMENT,
+              "a scaled tensor becomes a float type, and from there any other");
     must_convert("in.zt", "codes.zt", (wish){ .cast = "i8,per=tensor" });
     must_fail("codes.zt", (wish){ .cast = "sa8,scale=1,compat=mli" }, TN_ERR_ARGUMENT, "tensor \"t\": ");      /* 24 bits of scale */
 }

@@ -10,7 +10,8 @@
 enum { ROWS = 300, COLS = 1001, COUNT = ROWS * COLS };     /* several blocks, none a whole number of rows */
 
 static float values[COUNT];
-static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLS }, .data = values };
+static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLS },
+                               .data = values };
 
 /* About one in nine is there; negative zeros and NaN are. */
 static size_t make_values(void)
@@ -114,7 +115,8 @@ static void a_threshold_leaves_out_what_is_small(void)
     static const float row[] = { 0, 0.5f, -0.25f, -0.0f, 1, 0.75f };
     const simple t = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 3 }, .data = row };
     const struct { const char *form; int64_t entries; } cases[] = {
-        { "coo", 5 }, { "coo,threshold=0", 4 }, { "csr,threshold=0.25", 3 }, { "csr,threshold=0.5", 2 }, { "coo,threshold=9", 0 },
+        { "coo", 5 }, { "coo,threshold=0", 4 }, { "csr,threshold=0.25", 3 }, { "csr,threshold=0.5", 2 },
+        { "coo,threshold=9", 0 },
     };
     write_file("in.zt", (tn_create_options){ .replace = true }, &t, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -176,7 +178,8 @@ static void entries_are_sorted_and_duplicates_refused_or_summed(void)
 
 static void what_would_be_enormous_is_refused(void)
 {
-    static const int64_t shape[] = { INT64_C(1) << 31, INT64_C(1) << 31 }, indices[] = { 5, 7 }, small[] = { 40000, 10000 };
+    static const int64_t shape[] = { INT64_C(1) << 31, INT64_C(1) << 31 }, indices[] = { 5, 7 },
+    small[] = { 40000, 10000 };
     static const float one[] = { 1 };
     write_entries("bomb.zt", TN_FLOAT32, shape, one, indices, 1);
     must_fail("bomb.zt", (wish){ .form = "dense" }, TN_ERR_LIMIT, "tensor \"t\"");
@@ -193,10 +196,13 @@ static void damaged_indices_are_found_before_anything_is_written(void)
     static const int64_t shape[] = { 2, 3 }, high[] = { 0, 3 }, low[] = { -1, 0 };
     static const float one[] = { 1 };
     write_entries("in.zt", TN_FLOAT32, shape, one, high, 1);
-    must_fail("in.zt", (wish){ .form = "dense" }, TN_ERR_CORRUPT, "expected an index below 3 in dimension 1 but found 3");
+    must_fail("in.zt", (wish){ .form = "dense" }, TN_ERR_CORRUPT,
+              "expected an index below 3 in dimension 1 but found 3");
     write_entries("in.zt", TN_FLOAT32, shape, one, low, 1);
-    must_fail("in.zt", (wish){ .form = "csr" }, TN_ERR_CORRUPT, "expected an index below 2 in dimension 0 but found -1");
-    must_fail("in.zt", (wish){ .form = NULL }, TN_ERR_CORRUPT, "expected an index below 2 in dimension 0 but found -1");
+    must_fail("in.zt", (wish){ .form = "csr" }, TN_ERR_CORRUPT,
+              "expected an index below 2 in dimension 0 but found -1");
+    must_fail("in.zt", (wish){ .form = NULL }, TN_ERR_CORRUPT,
+              "expected an index below 2 in dimension 0 but found -1");
 }
 
 static void what_does_not_go_together_is_refused(void)
@@ -250,14 +256,17 @@ static void what_a_few_bytes_are_decoded_into_has_a_limit(void)
     static const uint8_t zeros[1 << 20];
     const int64_t shape[] = { 1100, 1 << 20 };
     const tn_part part = { .role = "data", .array = { TN_UINT8, 2, shape, NULL } };
-    const tn_tensor t = { .name = "m", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape, .parts = &part, .nparts = 1 };
-    const tn_create_options o = { .size = sizeof o, .replace = true, .encoding = TN_ENCODING_ZSTD, .level = 1 };
+    const tn_tensor t = { .name = "m", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape,
+                          .parts = &part, .nparts = 1 };
+    const tn_create_options o = { .size = sizeof o, .replace = true, .encoding = TN_ENCODING_ZSTD,
+                                  .level = 1 };
     tn_writer *w;
     CHECK(tn_create(in_folder("in.zt").text, &o, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
     for (int i = 0; i < 1100; i++)
         CHECK(tn_writer_write(w, 0, 0, zeros, sizeof zeros, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
-    must_fail("in.zt", (wish){ .form = "csr" }, TN_ERR_LIMIT, "would be decoded into 1153433600, more than the 1073741824 allowed");
+    must_fail("in.zt", (wish){ .form = "csr" }, TN_ERR_LIMIT,
+              "would be decoded into 1153433600, more than the 1073741824 allowed");
 }
 
 /* Widening changes no order and minds no duplicates. */
@@ -271,7 +280,8 @@ static void a_plain_conversion_leaves_entries_as_they_are(void)
         { .role = "values", .array = { TN_FLOAT32, 1, many, NULL }, .data = data },
         { .role = "indices", .array = { TN_INT32, 2, rows, NULL }, .data = indices },
     };
-    const tn_tensor t = { .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 2 };
+    const tn_tensor t = { .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+                          .parts = parts, .nparts = 2 };
     CHECK(try_write_tensor("in.zt", (tn_create_options){ 0 }, &t, NULL) == TN_OK);
     must_convert("in.zt", "out.btf", (wish){ .create = { .drop_names = true } });
     const tn_open_options btf = { .size = sizeof btf, .format = "btf" };
@@ -297,7 +307,8 @@ static void decoding_for_another_form_can_be_cancelled(void)
 {
     make_values();
     write_file("in.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD }, &matrix, 1);
-    must_fail("in.zt", (wish){ .form = "csr", .dry_run = true, .progress = stop_at_once }, TN_ERR_CANCELLED, "cancelled");
+    must_fail("in.zt", (wish){ .form = "csr", .dry_run = true, .progress = stop_at_once }, TN_ERR_CANCELLED,
+              "cancelled");
 }
 
 /* Two tensors of the same bytes are two when they get another form; all that was read is counted. */
@@ -327,7 +338,8 @@ static void indices_are_widened_where_the_container_has_one_type(void)
     must_convert("coo.zt", "a.btf", (wish){ .create = { .drop_names = true } });
     must_convert("in.zt", "b.btf", (wish){ .form = "coo", .create = { .drop_names = true } });
     check_same_files(in_folder("a.btf").text, in_folder("b.btf").text);
-    must_fail("in.zt", (wish){ .form = "csr", .create = { .drop_names = true, .format = "btf" } }, TN_ERR_UNSUPPORTED, "coo");
+    must_fail("in.zt", (wish){ .form = "csr", .create = { .drop_names = true, .format = "btf" } },
+              TN_ERR_UNSUPPORTED, "coo");
 }
 
 static void a_dry_run_counts_and_writes_nothing(void)

@@ -10,7 +10,8 @@
 enum { N = 2, C = 11, H = 5, W = 7, COUNT = N * C * H * W };
 
 static float values[COUNT];
-static const simple images = { .name = "x", .dtype = TN_FLOAT32, .rank = 4, .shape = { N, C, H, W }, .data = values };
+static const simple images = { .name = "x", .dtype = TN_FLOAT32, .rank = 4, .shape = { N, C, H, W },
+                               .data = values };
 
 static void make_values(void)
 {
@@ -52,7 +53,9 @@ static void values_keep_their_place_in_every_layout_and_container(void)
         must_convert("back.zt", "again.zt", (wish){ .layout = "NHWC" });
         check_nhwc("again.zt");
     }
-    must_convert("in.safetensors", "z.zt", (wish){ .layout = "NHWC,from=NCHW", .create = { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 } });
+    must_convert("in.safetensors", "z.zt",
+                 (wish){ .layout = "NHWC,from=NCHW", .create = { .encoding = TN_ENCODING_ZSTD,
+                                                                 .checksum = TN_CHECKSUM_SHA256 } });
     check_nhwc("z.zt");
     must_convert("z.zt", "z2.zt", (wish){ .layout = "NWCH" });
     must_convert("z2.zt", "z3.zt", (wish){ .layout = "NHWC" });
@@ -146,8 +149,10 @@ static void scales_follow_their_dimension(void)
 {
     make_values();
     write_file("in.zt", (tn_create_options){ .replace = true }, &images, 1);
-    must_convert("in.zt", "one.zt", (wish){ .cast = "int8,per=channel,axis=1,zero=asymmetric", .layout = "NHWC,from=NCHW", .pad = "C=16" });
-    must_convert("in.zt", "first.zt", (wish){ .cast = "int8,per=channel,axis=1,zero=asymmetric", .layout = "NCHW,from=NCHW" });
+    must_convert("in.zt", "one.zt", (wish){ .cast = "int8,per=channel,axis=1,zero=asymmetric",
+                                            .layout = "NHWC,from=NCHW", .pad = "C=16" });
+    must_convert("in.zt", "first.zt", (wish){ .cast = "int8,per=channel,axis=1,zero=asymmetric",
+                                              .layout = "NCHW,from=NCHW" });
     must_convert("first.zt", "then.zt", (wish){ .layout = "NHWC", .pad = "C=16" });
     size_t n, m;
     uint8_t *one = load_file(in_folder("one.zt").text, &n), *then = load_file(in_folder("then.zt").text, &m);
@@ -156,7 +161,8 @@ static void scales_follow_their_dimension(void)
     CHECK(a->scaling->axis == 3 && b->scaling->axis == 3 && a->nparts == 3 && b->nparts == 3);
     for (uint32_t k = 0; k < 3; k++) {
         CHECK(a->parts[k].storage.size == b->parts[k].storage.size);
-        CHECK(memcmp(one + a->parts[k].storage.offset, then + b->parts[k].storage.offset, a->parts[k].storage.size) == 0);
+        CHECK(memcmp(one + a->parts[k].storage.offset, then + b->parts[k].storage.offset,
+                     a->parts[k].storage.size) == 0);
     }
     tn_close(f);
     tn_close(g);
@@ -173,29 +179,45 @@ static void rules_that_cannot_be_honoured_are_refused(void)
     };
     make_values();
     write_file("in.zt", (tn_create_options){ .replace = true }, two, 2);
-    must_fail("in.zt", (wish){ .layout = "x=NHWC" }, TN_ERR_ARGUMENT, "its layout is not known: say it, as in NHWC,from=NCHW");
-    must_fail("in.zt", (wish){ .layout = "NHWC,from=NCHW" }, TN_ERR_ARGUMENT, "tensor \"bias\": it has 1 dimension but layout NCHW has "
+    must_fail("in.zt", (wish){ .layout = "x=NHWC" }, TN_ERR_ARGUMENT,
+              "its layout is not known: say it, as in NHWC,from=NCHW");
+    must_fail("in.zt", (wish){ .layout = "NHWC,from=NCHW" }, TN_ERR_ARGUMENT,
+              "tensor \"bias\": it has 1 dimension but layout NCHW has "
               "4 letters: name the tensors that have as many, as in 'conv*.weight=NHWC,from=NCHW'");
-    must_fail("in.zt", (wish){ .layout = "x=HWC,from=CHW" }, TN_ERR_ARGUMENT, "it has 4 dimensions but layout CHW has 3 letters");
+    must_fail("in.zt", (wish){ .layout = "x=HWC,from=CHW" }, TN_ERR_ARGUMENT,
+              "it has 4 dimensions but layout CHW has 3 letters");
     must_fail("in.zt", (wish){ .layout = "y=NHWC,from=NCHW" }, TN_ERR_ARGUMENT, "no tensor matches \"y\"");
-    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCDW" }, TN_ERR_ARGUMENT, "has the letter H, which layout \"NCDW\" has not");
-    must_fail("in.zt", (wish){ .pad = "x=C=16" }, TN_ERR_ARGUMENT, "expected a dimension C to pad but its layout is not known "
+    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCDW" }, TN_ERR_ARGUMENT,
+              "has the letter H, which layout \"NCDW\" has not");
+    must_fail("in.zt", (wish){ .pad = "x=C=16" }, TN_ERR_ARGUMENT,
+              "expected a dimension C to pad but its layout is not known "
               "(say it with --layout, pad by number, as in -1=N, or name fewer tensors)");
-    must_fail("in.zt", (wish){ .pad = "x=4=16" }, TN_ERR_ARGUMENT, "expected one of its 4 dimensions to pad but found 4");
-    must_fail("in.zt", (wish){ .pad = "x=0=16,1=2,-4=5" }, TN_ERR_ARGUMENT, "tensor \"x\": 0 and -4 are the same dimension to pad: name it once");
-    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=C=16,-1=5" }, TN_ERR_ARGUMENT, "C and -1 are the same dimension");
-    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=0=16,N=16" }, TN_ERR_ARGUMENT, "0 and N are the same dimension");
-    must_fail("in.zt", (wish){ .cast = "x=int8,per=channel,axis=4" }, TN_ERR_ARGUMENT, "expected a dimension below 4 but found \"4\"");
-    must_fail("in.zt", (wish){ .cast = "x=int8,per=channel,axis=C" }, TN_ERR_ARGUMENT, "its layout (not known), but found \"C\"");
-    must_fail("in.zt", (wish){ .pad = "x=1=16", .create = { .encoding = TN_ENCODING_ZSTD } }, TN_ERR_ARGUMENT, "cannot be compressed");
+    must_fail("in.zt", (wish){ .pad = "x=4=16" }, TN_ERR_ARGUMENT,
+              "expected one of its 4 dimensions to pad but found 4");
+    must_fail("in.zt", (wish){ .pad = "x=0=16,1=2,-4=5" }, TN_ERR_ARGUMENT,
+              "tensor \"x\": 0 and -4 are the same dimension to pad: name it once");
+    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=C=16,-1=5" }, TN_ERR_ARGUMENT,
+              "C and -1 are the same dimension");
+    must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCHW", .pad = "x=0=16,N=16" }, TN_ERR_ARGUMENT,
+              "0 and N are the same dimension");
+    must_fail("in.zt", (wish){ .cast = "x=int8,per=channel,axis=4" }, TN_ERR_ARGUMENT,
+              "expected a dimension below 4 but found \"4\"");
+    must_fail("in.zt", (wish){ .cast = "x=int8,per=channel,axis=C" }, TN_ERR_ARGUMENT,
+              "its layout (not known), but found \"C\"");
+    must_fail("in.zt", (wish){ .pad = "x=1=16", .create = { .encoding = TN_ENCODING_ZSTD } }, TN_ERR_ARGUMENT,
+              "cannot be compressed");
     must_fail("in.zt", (wish){ .cast = "x=int8", .pad = "x=1=16,value=300" }, TN_ERR_LOSS, "300");
     must_convert("in.zt", "q.zt", (wish){ .cast = "x=int8,per=tensor", .layout = "x=NCHW,from=NCHW" });
     must_fail("q.zt", (wish){ .cast = "x=int8,per=tensor" }, TN_ERR_ARGUMENT, "it has scales already");
     must_fail("q.zt", (wish){ .cast = "x=int8" }, TN_ERR_ARGUMENT, "a scaled tensor becomes a float type");
-    must_fail("q.zt", (wish){ .pad = "x=C=16,value=1" }, TN_ERR_ARGUMENT, "padding of a scaled tensor has the value 0");
-    must_fail("in.zt", (wish){ .cast = "x=int8,times=1e9,overflow=error", .layout = "x=NHWC,from=NCHW" }, TN_ERR_LOSS, " (indices of the new layout)");
-    must_fail("q.zt", (wish){ .cast = "x=f16,times=1e9,overflow=error", .layout = "x=NHWC" }, TN_ERR_LOSS, " (indices of the new layout)");
-    must_fail("q.zt", (wish){ .layout = "x=NHWC,from=NCWH" }, TN_ERR_ARGUMENT, "expected layout NCWH but found NCHW");
+    must_fail("q.zt", (wish){ .pad = "x=C=16,value=1" }, TN_ERR_ARGUMENT,
+              "padding of a scaled tensor has the value 0");
+    must_fail("in.zt", (wish){ .cast = "x=int8,times=1e9,overflow=error", .layout = "x=NHWC,from=NCHW" },
+              TN_ERR_LOSS, " (indices of the new layout)");
+    must_fail("q.zt", (wish){ .cast = "x=f16,times=1e9,overflow=error", .layout = "x=NHWC" }, TN_ERR_LOSS,
+              " (indices of the new layout)");
+    must_fail("q.zt", (wish){ .layout = "x=NHWC,from=NCWH" }, TN_ERR_ARGUMENT,
+              "expected layout NCWH but found NCHW");
     CHECK(count_entries(folder) == 2);
 }
 
@@ -221,8 +243,10 @@ static void tied_tensors_of_different_layouts_are_arranged_apart(void)
     static const uint8_t bytes[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     static const uint8_t transposed[16] = { 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15 };
     static const int64_t shape[] = { 4, 4 };
-    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = shape }, .data = bytes };
-    tn_tensor t = { .name = "a", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape, .parts = &part, .nparts = 1, .layout = "AB" };
+    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = shape },
+                     .data = bytes };
+    tn_tensor t = { .name = "a", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape,
+                    .parts = &part, .nparts = 1, .layout = "AB" };
     tn_writer *w;
     CHECK(tn_create(in_folder("in.zt").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
     t.name = "b";
@@ -261,8 +285,10 @@ static void tensors_tied_with_different_padding_keep_their_values(void)
 {
     static const uint8_t bytes[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     static const int64_t a[] = { 2, 3 }, b[] = { 3, 2 }, physical[] = { 4, 4 };
-    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = a }, .data = bytes, .storage = { .physical = physical } };
-    tn_tensor t = { .name = "a", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = a, .parts = &part, .nparts = 1 };
+    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = a }, .data = bytes,
+                     .storage = { .physical = physical } };
+    tn_tensor t = { .name = "a", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = a, .parts = &part,
+                    .nparts = 1 };
     tn_writer *w;
     CHECK(tn_create(in_folder("in.zt").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
     t.name = "b";
@@ -283,9 +309,12 @@ static void tensors_tied_with_different_padding_keep_their_values(void)
 /* No elements, but extents whose product would overflow. */
 static void empty_tensors_with_huge_extents_pass_through(void)
 {
-    static const int64_t shape[] = { 0, INT64_C(1) << 61, INT64_C(1) << 61 }, physical[] = { 0, INT64_C(1) << 62, INT64_C(1) << 62 };
-    tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 3, .shape = shape }, .storage = { .physical = physical } };
-    tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT32, .rank = 3, .shape = shape, .parts = &part, .nparts = 1 };
+    static const int64_t shape[] = { 0, INT64_C(1) << 61, INT64_C(1) << 61 },
+    physical[] = { 0, INT64_C(1) << 62, INT64_C(1) << 62 };
+    tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 3, .shape = shape },
+                     .storage = { .physical = physical } };
+    tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT32, .rank = 3, .shape = shape,
+                    .parts = &part, .nparts = 1 };
     tn_writer *w;
     CHECK(tn_create(in_folder("in.zt").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
@@ -308,9 +337,11 @@ static void a_file_may_be_replaced_by_itself(void)
 static void padding_of_packed_codes_is_a_multiple_of_both(void)
 {
     static const float some[15];
-    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = { 3, 5 }, .data = some };
+    static const simple tensor = { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = { 3, 5 },
+                                   .data = some };
     static const struct { const char *cast, *pad; int64_t rows, columns; } cases[] = {
-        { "int4,per=tensor", "1=7", 3, 14 }, { "int4,per=tensor", "0=2,1=6", 4, 6 }, { "int2,per=tensor", "-1=6", 3, 12 },
+        { "int4,per=tensor", "1=7", 3, 14 }, { "int4,per=tensor", "0=2,1=6", 4, 6 },
+        { "int2,per=tensor", "-1=6", 3, 12 },
         { "int4,per=tensor", "0=5", 5, 6 },  { "int8,per=tensor", "1=7", 3, 7 },
     };
     write_file("in.zt", (tn_create_options){ 0 }, &tensor, 1);

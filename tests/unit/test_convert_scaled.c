@@ -31,8 +31,10 @@ static void make_values(void)
     }
 }
 
-static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLS }, .data = values };
-static const simple narrow = { .name = "m", .dtype = TN_BFLOAT16, .rank = 2, .shape = { ROWS, COLS }, .data = halves };
+static const simple matrix = { .name = "m", .dtype = TN_FLOAT32, .rank = 2, .shape = { ROWS, COLS },
+                               .data = values };
+static const simple narrow = { .name = "m", .dtype = TN_BFLOAT16, .rank = 2, .shape = { ROWS, COLS },
+                               .data = halves };
 
 static void same_data(const char *cast, const char *a, const char *b)
 {
@@ -79,7 +81,8 @@ static void every_name_comes_back_as_its_virtual_cast(void)
         if (tn_dtype_parse(n->text) != TN_UNKNOWN)
             continue;           /* a cast to an element type */
         write_file("in.safetensors", (tn_create_options){ .replace = true }, done % 2 ? &narrow : &matrix, 1);
-        goes_there_and_back(n->text, done % 2 ? &narrow : &matrix, done % 3 ? "codes.zt" : "codes.safetensors");
+        goes_there_and_back(n->text, done % 2 ? &narrow : &matrix,
+                            done % 3 ? "codes.zt" : "codes.safetensors");
     }
     CHECK(done > 200);
 }
@@ -87,8 +90,17 @@ static void every_name_comes_back_as_its_virtual_cast(void)
 static void tiles_of_any_kind_come_back_as_their_virtual_cast(void)
 {
     static const char *const recipes[] = {
-        "e2m1fnuz|e8m0_t32d0", "int8|float32_t0d0", "e4m3fn|e8m0_t16_t32", "e2m1fnuz|e8m0_t32n2m4", "int4|bfloat16_t32d0n1m4",
-        "uint4|float16_int8_t0", "int5|e8m0_t16s2o1d0", "float32|n2m4", "e3m3fnuz", "icb44fi_e2m3fnuz|e8m0_t0", "int8|float16",
+        "e2m1fnuz|e8m0_t32d0",
+        "int8|float32_t0d0",
+        "e4m3fn|e8m0_t16_t32",
+        "e2m1fnuz|e8m0_t32n2m4",
+        "int4|bfloat16_t32d0n1m4",
+        "uint4|float16_int8_t0",
+        "int5|e8m0_t16s2o1d0",
+        "float32|n2m4",
+        "e3m3fnuz",
+        "icb44fi_e2m3fnuz|e8m0_t0",
+        "int8|float16",
         "e2m1fnuz|multi_float32_e4m3fn_t16",
     };
     static const char *const through[] = { "codes.zt", "codes.safetensors", "codes.npz", "codes.json" };
@@ -102,7 +114,8 @@ static void tiles_of_any_kind_come_back_as_their_virtual_cast(void)
 
 static void options_reach_the_codes(void)
 {
-    static const char *const casts[] = { "mxfp4,mode=ceil", "mxfp4,round=stochastic,seed=7", "mxfp4,dialect=ggml", "int4_b32,mode=mse",
+    static const char *const casts[] = { "mxfp4,mode=ceil", "mxfp4,round=stochastic,seed=7",
+                                         "mxfp4,dialect=ggml", "int4_b32,mode=mse",
                                          "mxfp4,rotate=hadamard64", "int4_b32,rotate=walsh32:9", "2:4" };
     make_values();
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
@@ -133,7 +146,8 @@ static void options_reach_the_codes(void)
 
 static void values_are_rotated_across_rows_too(void)
 {
-    static const char *const casts[] = { "e2m1fnuz|e8m0_t32d0,rotate=hadamard32", "e4m3fn|e8m0_t16_t32,rotate=walsh64:3" };
+    static const char *const casts[] = { "e2m1fnuz|e8m0_t32d0,rotate=hadamard32",
+                                         "e4m3fn|e8m0_t16_t32,rotate=walsh64:3" };
     make_values();
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &narrow, 1);
     for (size_t i = 0; i < 2; i++) {
@@ -162,16 +176,19 @@ static bool has_infinite_halves(const char *name)
 
 static void values_beyond_their_type_saturate_where_they_are_asked_to(void)
 {
-    static const char *const casts[] = { "mxfp4,mode=ceil", "e2m1fnuz|e8m0_t4d0,mode=ceil", "mxfp4,mode=ceil,rotate=hadamard4",
+    static const char *const casts[] = { "mxfp4,mode=ceil", "e2m1fnuz|e8m0_t4d0,mode=ceil",
+                                         "mxfp4,mode=ceil,rotate=hadamard4",
                                          "e2m1fnuz|e8m0_t4d0,mode=ceil,rotate=hadamard4" };
     static uint16_t large[4 * 64];
-    static const simple tensor = { .name = "m", .dtype = TN_FLOAT16, .rank = 2, .shape = { 4, 64 }, .data = large };
+    static const simple tensor = { .name = "m", .dtype = TN_FLOAT16, .rank = 2, .shape = { 4, 64 },
+                                   .data = large };
     for (size_t i = 0; i < 4 * 64; i++)
         large[i] = i % 3 ? 0x7bff : 0xfbff;
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &tensor, 1);
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++) {
         must_convert("in.safetensors", "default.zt", (wish){ .cast = casts[i], .is_virtual = true });
-        must_convert("in.safetensors", "saturated.zt", (wish){ .cast = casts[i], .is_virtual = true, .overflow = TN_OVERFLOW_SATURATE });
+        must_convert("in.safetensors", "saturated.zt", (wish){ .cast = casts[i], .is_virtual = true,
+                                                               .overflow = TN_OVERFLOW_SATURATE });
         CHECK(has_infinite_halves("default.zt") && !has_infinite_halves("saturated.zt"));
     }
 }
@@ -190,7 +207,8 @@ static void elements_narrower_than_a_byte_are_values_too(void)
 
 static void compressed_tensors_go_there_and_back(void)
 {
-    const tn_create_options zstd = { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256, .replace = true };
+    const tn_create_options zstd = { .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256,
+                                     .replace = true };
     make_values();
     write_file("in.zt", zstd, &matrix, 1);
     must_convert("in.zt", "virtual.zt", (wish){ .cast = "nvfp4", .is_virtual = true });
@@ -221,11 +239,14 @@ static void a_report_says_what_was_lost(void)
     tn_datatype *d;
     make_values();
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
-    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4", .quantized = take_report, .context = &codes });
-    must_convert("in.safetensors", "virtual.zt", (wish){ .cast = "mxfp4", .is_virtual = true, .quantized = take_report, .context = &same });
+    must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4", .quantized = take_report,
+                                                       .context = &codes });
+    must_convert("in.safetensors", "virtual.zt", (wish){ .cast = "mxfp4", .is_virtual = true,
+                                                         .quantized = take_report, .context = &same });
     assert_memory_equal(&codes, &same, sizeof codes);
     CHECK(tn_datatype_parse("mxfp4", &d, NULL) == TN_OK);
-    CHECK(tn_quantize_virtual(d, &(tn_array){ TN_FLOAT32, 2, matrix.shape, NULL }, values, made, NULL, &own, NULL) == TN_OK);
+    CHECK(tn_quantize_virtual(d, &(tn_array){ TN_FLOAT32, 2, matrix.shape, NULL }, values, made, NULL, &own,
+                              NULL) == TN_OK);
     assert_memory_equal(&codes, &own, sizeof codes);
     double noise = 0;
     for (size_t i = 0; i < COUNT; i++)
@@ -272,15 +293,22 @@ static void what_has_no_meaning_is_refused(void)
     make_values();
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
     write_file("ints.safetensors", (tn_create_options){ .replace = true }, &whole, 1);
-    must_fail("ints.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a signed float type but found int32");
-    must_fail("ints.safetensors", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"i\": expected values of a float type but found int32: cast it to f32 first");
+    must_fail("ints.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_ARGUMENT,
+              "\"i\": expected values of a signed float type but found int32");
+    must_fail("ints.safetensors", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT,
+              "\"i\": expected values of a float type but found int32: cast it to f32 first");
     must_convert("in.safetensors", "double.zt", (wish){ .cast = "f64" });
-    must_fail("double.zt", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT, "\"m\": 2:4 sparsity is of float32, float16, bfloat16 and signed floats of "
-                                                                     "8 bits but found float64 (cast it first)");
-    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .form = "csr" }, TN_ERR_ARGUMENT, "take two conversions");
-    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .layout = "CN,from=NC" }, TN_ERR_ARGUMENT, "take two conversions");
-    must_fail("in.safetensors", (wish){ .cast = "mxfp4,rotate=hadamard128" }, TN_ERR_ARGUMENT, "multiple of the rotation's 128");
-    must_fail("in.safetensors", (wish){ .cast = "e2m1fnuz|e8m0_t32d2" }, TN_ERR_ARGUMENT, "\"m\": e2m1fnuz|e8m0_t32d2: its tiles need rank 3");
+    must_fail("double.zt", (wish){ .cast = "2:4" }, TN_ERR_ARGUMENT,
+              "\"m\": 2:4 sparsity is of float32, float16, bfloat16 and signed floats of "
+              "8 bits but found float64 (cast it first)");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .form = "csr" }, TN_ERR_ARGUMENT,
+              "take two conversions");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .layout = "CN,from=NC" }, TN_ERR_ARGUMENT,
+              "take two conversions");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4,rotate=hadamard128" }, TN_ERR_ARGUMENT,
+              "multiple of the rotation's 128");
+    must_fail("in.safetensors", (wish){ .cast = "e2m1fnuz|e8m0_t32d2" }, TN_ERR_ARGUMENT,
+              "\"m\": e2m1fnuz|e8m0_t32d2: its tiles need rank 3");
     must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4" });
     must_fail("codes.zt", (wish){ .cast = "mxfp8" }, TN_ERR_ARGUMENT, "it has scales already");
     must_fail("codes.zt", (wish){ .cast = "int8,per=tensor" }, TN_ERR_ARGUMENT, "it has scales already");
@@ -295,7 +323,8 @@ static void nan_without_a_code_is_refused_by_its_place(void)
     make_values();
     values[5 * COLS + 17] = NAN;
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
-    must_fail("in.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_LOSS, "tensor \"m\": element [5, 17] is nan");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4" }, TN_ERR_LOSS,
+              "tensor \"m\": element [5, 17] is nan");
     must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp4,nan=zero" });
     must_convert("in.safetensors", "codes.zt", (wish){ .cast = "mxfp8" });
     must_convert("codes.zt", "back.zt", (wish){ .cast = "f32" });
@@ -312,7 +341,8 @@ static void a_cancelled_conversion_leaves_nothing(void)
 {
     make_values();
     write_file("in.safetensors", (tn_create_options){ .replace = true }, &matrix, 1);
-    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .progress = stop_at_once }, TN_ERR_CANCELLED, "cancelled");
+    must_fail("in.safetensors", (wish){ .cast = "mxfp4", .progress = stop_at_once }, TN_ERR_CANCELLED,
+              "cancelled");
     CHECK(count_entries(folder) == 1);
 }
 

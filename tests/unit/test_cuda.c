@@ -19,7 +19,8 @@ static cuda_stand_in *driver;
 
 static tn_status try_new(uint64_t bytes, unsigned flags, uint64_t alignment, tn_buffer **b, tn_error *err)
 {
-    tn_buffer_options options = { .size = sizeof options, .type = TN_HANDLE_CUDA_IPC, .flags = flags, .alignment = alignment };
+    tn_buffer_options options = { .size = sizeof options, .type = TN_HANDLE_CUDA_IPC, .flags = flags,
+                                  .alignment = alignment };
     *b = NULL;
     return tn_buffer_new(bytes, &options, b, err);
 }
@@ -56,8 +57,8 @@ static bool has_text(tn_buffer *b, const char *text)
 /* What the driver counts, too. */
 static bool nothing_held(held before)
 {
-    return driver->contexts == 0 && driver->allocations == 0 && driver->opened == 0 && driver->registered == 0 &&
-           nothing_more_than(before);
+    return driver->contexts == 0 && driver->allocations == 0 && driver->opened == 0 &&
+           driver->registered == 0 && nothing_more_than(before);
 }
 
 /* Starting the driver makes pages read-only, which splits a mapping: that is not of the buffers. */
@@ -79,7 +80,8 @@ static void find_no_driver(void)
     const char *why;
     REQUIRE(!tn_provider_cuda.query(&why) && strcmp(why, expected_reason) == 0);
     REQUIRE(!tn_provider_cuda.query(&why) && strcmp(why, expected_reason) == 0);
-    REQUIRE(try_new(BYTES, 0, 0, &b, &err) == TN_ERR_UNSUPPORTED && b == NULL && strstr(err.text, expected_reason));
+    REQUIRE(try_new(BYTES, 0, 0, &b, &err) == TN_ERR_UNSUPPORTED && b == NULL &&
+            strstr(err.text, expected_reason));
     tn_exported e = { .type = TN_HANDLE_CUDA_IPC, .bytes = 4, .fd = -1 };
     REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, expected_reason));
     for (size_t i = 0; i < 3; i++)
@@ -103,10 +105,12 @@ static void a_machine_without_a_driver_says_so(void)
     driver->devices = 0;
     check_no_driver(STAND_IN_CUDA, "libcuda.so.1 finds no device");
     driver->devices = -1;
-    check_no_driver(STAND_IN_CUDA, "libcuda.so.1 does not start: CUDA_ERROR_NO_DEVICE: as the stand-in puts it");
+    check_no_driver(STAND_IN_CUDA,
+                    "libcuda.so.1 does not start: CUDA_ERROR_NO_DEVICE: as the stand-in puts it");
     driver->devices = 1;
     for (driver->failing = 1; driver->failing <= 3; driver->failing++)
-        check_no_driver(STAND_IN_CUDA, "libcuda.so.1 does not start: CUDA_ERROR_INVALID_VALUE: as the stand-in puts it");
+        check_no_driver(STAND_IN_CUDA,
+                        "libcuda.so.1 does not start: CUDA_ERROR_INVALID_VALUE: as the stand-in puts it");
     driver->failing = 0;
 }
 
@@ -169,7 +173,8 @@ static void import_lies_in_child(void)
     static const struct { uint64_t offset, bytes; tn_status status; } claims[] = {
         { 0, BLOCK, TN_OK }, { BLOCK - 1, 1, TN_OK }, { 5000, 100, TN_OK },
         { 0, BLOCK + 1, TN_ERR_CORRUPT }, { 1, BLOCK, TN_ERR_CORRUPT }, { BLOCK, 1, TN_ERR_CORRUPT },
-        { UINT64_MAX, 1, TN_ERR_CORRUPT }, { UINT64_MAX, UINT64_MAX / 8, TN_ERR_CORRUPT }, { 0, 0, TN_ERR_CORRUPT },
+        { UINT64_MAX, 1, TN_ERR_CORRUPT }, { UINT64_MAX, UINT64_MAX / 8, TN_ERR_CORRUPT },
+        { 0, 0, TN_ERR_CORRUPT },
         { 0, UINT64_MAX, TN_ERR_LIMIT },
     };
     tn_exported e;
@@ -189,11 +194,13 @@ static void import_lies_in_child(void)
     e.bytes = 4;
     for (size_t i = 0; i < 8; i++) {
         e.opaque[i] ^= 1;
-        REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_CORRUPT && strstr(err.text, "CUDA_ERROR_INVALID_VALUE"));
+        REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_CORRUPT &&
+                strstr(err.text, "CUDA_ERROR_INVALID_VALUE"));
         e.opaque[i] ^= 1;
     }
     e.fd = 0;
-    REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_CORRUPT && strstr(err.text, "descriptor") && e.fd == 0);
+    REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_CORRUPT && strstr(err.text, "descriptor") &&
+            e.fd == 0);
     e.fd = -1;
     REQUIRE(nothing_held(before));
     REQUIRE(write(to_parent[1], "1", 1) == 1);
@@ -303,7 +310,8 @@ static void device_memory_is_new_and_aligned_and_not_the_cpus(void)
         m = tn_buffer_mapping_of(b);
         CHECK(m.cpu_mapped && m.cpu_address == (uintptr_t)data_of(b) && m.cpu_address % alignment == 0);
         tn_exported e;
-        CHECK(tn_buffer_export(b, false, &e, NULL) == TN_OK && e.offset < (alignment < 256 ? 1 : alignment) + 1);
+        CHECK(tn_buffer_export(b, false, &e, NULL) == TN_OK &&
+              e.offset < (alignment < 256 ? 1 : alignment) + 1);
         tn_buffer_unref(b);                     /* which is mapped */
         CHECK(nothing_held(before));
     }
@@ -356,7 +364,8 @@ static void a_process_cannot_open_its_own_handle(void)
     tn_exported e;
     tn_error err;
     CHECK(tn_buffer_export(b, false, &e, NULL) == TN_OK);
-    CHECK(tn_buffer_import(&e, false, &other, &err) == TN_ERR_IO && strstr(err.text, "CUDA_ERROR_INVALID_CONTEXT"));
+    CHECK(tn_buffer_import(&e, false, &other, &err) == TN_ERR_IO &&
+          strstr(err.text, "CUDA_ERROR_INVALID_CONTEXT"));
     tn_buffer_unref(b);
     CHECK(driver->contexts == 0);
 }
@@ -412,7 +421,8 @@ static tn_status live(unsigned flags, tn_error *err)
     return status;
 }
 
-/* A push that fails while the buffer is freed leaves the memory to the driver: it is not counted among the calls. */
+/* A push that fails while the buffer is freed leaves the memory to the driver: it is not counted among the
+ * calls. */
 static void whatever_call_fails_nothing_is_left_behind(void)
 {
     for (unsigned flags = 0; flags <= TN_MEM_PINNED; flags++) {

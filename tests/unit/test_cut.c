@@ -43,7 +43,8 @@ static tn_file *open_and_cut(tn_io io, off_t left)
 {
     tn_file *file;
     make_files();
-    CHECK(tn_open(in_folder(CUT).text, &(tn_open_options){ .size = sizeof(tn_open_options), .io = io }, &file, NULL) == TN_OK);
+    CHECK(tn_open(in_folder(CUT).text, &(tn_open_options){ .size = sizeof(tn_open_options), .io = io }, &file,
+                  NULL) == TN_OK);
     CHECK(truncate(in_folder(CUT).text, left) == 0);
     return file;
 }
@@ -59,7 +60,8 @@ static off_t place(int i)
 static void check_sentence(tn_status status, const tn_error *err, const char *reader, off_t left)
 {
     char text[120];
-    snprintf(text, sizeof text, "the file has shrunk: expected %lld bytes, found %lld", (long long)size_of_file, (long long)left);
+    snprintf(text, sizeof text, "the file has shrunk: expected %lld bytes, found %lld",
+             (long long)size_of_file, (long long)left);
     if (status != TN_ERR_TRUNCATED || !strstr(err->text, text))
         fail_msg("%s, expected \"%s\"\nfound %d \"%s\"", reader, text, (int)status, err->text);
 }
@@ -118,7 +120,8 @@ static tn_status count(const tn_file *file, tn_error *err)
     return tn_stats(file, NULL, refuse_w, err);
 }
 
-static void refuse_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+static void refuse_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict,
+                           const tn_error *why)
 {
     (void)context, (void)p, (void)why;
     CHECK(strcmp(t->name, "w") != 0 || verdict != TN_VERDICT_BAD);
@@ -212,16 +215,20 @@ static tn_status export(const tn_file *file, tn_error *err)
 {
     const char *const only[] = { "w" };
     int before = count_entries(folder);
-    const tn_export_options options = { .size = sizeof options, .only = only, .nonly = 1, .binary = true, .mli = TN_MLI_2_0 };
+    const tn_export_options options = { .size = sizeof options, .only = only, .nonly = 1, .binary = true,
+                                        .mli = TN_MLI_2_0 };
     tn_status status = tn_export_c(file, folder, &options, NULL, err);
     CHECK(count_entries(folder) == before);
     return status;
 }
 
 static const struct { const char *name; tn_status (*read)(const tn_file *file, tn_error *err); } readers[] = {
-    { "part", read_whole }, { "rows", read_rows }, { "values", read_values }, { "view", read_view }, { "stats", count },
-    { "verify", verify }, { "compare", compare }, { "rate", rate }, { "copy", copy }, { "copy with checksums", copy_summed },
-    { "compress", compress }, { "cast", cast }, { "quantize", quantize }, { "scales", find_scales }, { "reorder", reorder },
+    { "part", read_whole }, { "rows", read_rows }, { "values", read_values }, { "view", read_view },
+    { "stats", count },
+    { "verify", verify }, { "compare", compare }, { "rate", rate }, { "copy", copy },
+    { "copy with checksums", copy_summed },
+    { "compress", compress }, { "cast", cast }, { "quantize", quantize }, { "scales", find_scales },
+    { "reorder", reorder },
     { "reform", reform }, { "export", export },
 };
 
@@ -247,8 +254,10 @@ static void what_is_before_the_cut_can_be_read(void)
         tn_file *file = open_and_cut(ways[w], 5 * PAGE);
         float some[16];
         tn_error err = { .text = "" };
-        CHECK(tn_part_read(file, tn_file_find(file, "first")->parts, some, sizeof some, &err) == TN_OK && some[15] > 1);
-        CHECK(tn_file_intact(file, &err) == TN_ERR_TRUNCATED && tn_file_intact(file, NULL) == TN_ERR_TRUNCATED);
+        CHECK(tn_part_read(file, tn_file_find(file, "first")->parts, some, sizeof some, &err) == TN_OK &&
+              some[15] > 1);
+        CHECK(tn_file_intact(file, &err) == TN_ERR_TRUNCATED &&
+              tn_file_intact(file, NULL) == TN_ERR_TRUNCATED);
         tn_close(file);
     }
 }
@@ -286,7 +295,8 @@ static void the_shard_that_was_cut_is_named(void)
     tn_file *file = open_file("s.safetensors.index.json");
     CHECK(truncate(in_folder("s-00002-of-00002.safetensors").text, PAGE) == 0);
     tn_error err = { .text = "" };
-    CHECK(tn_file_intact(file, &err) == TN_ERR_TRUNCATED && strstr(err.text, "s-00002-of-00002.safetensors: byte 4096: the file has shrunk"));
+    CHECK(tn_file_intact(file, &err) == TN_ERR_TRUNCATED &&
+          strstr(err.text, "s-00002-of-00002.safetensors: byte 4096: the file has shrunk"));
     tn_convert_options options = { .size = sizeof options };
     CHECK(tn_convert(file, in_folder("o.zt").text, &options, NULL, &err) == TN_ERR_TRUNCATED);
     CHECK(strstr(err.text, "s-00002-of-00002.safetensors: byte 4096: the file has shrunk"));

@@ -24,7 +24,8 @@ typedef struct set {
     size_t         count;
 } set;
 
-static void add(set *s, const char *name, tn_datatype *d, uint32_t rank, const int64_t *shape, bool unpacked, const char *rotation)
+static void add(set *s, const char *name, tn_datatype *d, uint32_t rank, const int64_t *shape, bool unpacked,
+                const char *rotation)
 {
     CHECK(s->count < MOST);
     s->items[s->count++] = scaled_of(name, d, rank, shape, unpacked, rotation);
@@ -70,7 +71,8 @@ static void add_every_datatype(set *s)
 
 static void add_others(set *s)
 {
-    static const char json[] = "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.125,1,1.5,2,3,4,6],[1,2.0,3e0,4,5,6,7]]}";
+    static const char json[] =
+        "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.125,1,1.5,2,3,4,6],[1,2.0,3e0,4,5,6,7]]}";
     static const int64_t shape[] = { 64, 2, 128 }, none[] = { 0, 64 };
     tn_datatype *book = NULL;
     CHECK(tn_datatype_codebook(json, strlen(json), "e8m0_t32s4", &book, NULL) == TN_OK);
@@ -112,7 +114,8 @@ static void they_go_from_container_to_container_unchanged(void)
         tn_create_options create = ways[(i * 5 + 3) % WAYS];
         create.size = sizeof create;
         create.replace = true;
-        const tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
+        const tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE,
+                                             .checksum = TN_CHOOSE };
         tn_error err = { .text = "" };
         if (tn_convert(from, in_folder(name).text, &options, NULL, &err))
             fail_msg("to %s: %s", create.format, err.text);
@@ -129,7 +132,9 @@ static void shards_have_all_parts_of_a_tensor(void)
     set s = { .count = 0 };
     add_others(&s);
     for (int ocp = 0; ocp < 2; ocp++) {
-        write_set(&s, "t.safetensors.index.json", (tn_create_options){ .format = "safetensors", .shard_size = 6000, .ocp_names = ocp });
+        write_set(&s, "t.safetensors.index.json", (tn_create_options){ .format = "safetensors",
+                                                                       .shard_size = 6000,
+                                                                       .ocp_names = ocp });
         check_set(&s, "t.safetensors.index.json");
         tn_file *f = open_file("t.safetensors.index.json");
         CHECK(tn_file_shards(f) > 3);
@@ -145,17 +150,21 @@ static void containers_without_a_place_for_them_refuse(void)
 {
     static const int64_t shape[] = { 2, 64 };
     static const struct { const char *format, *datatype, *text; tn_status status; } cases[] = {
-        { "btf", "mxfp4", "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"", TN_ERR_UNSUPPORTED },
-        { "mtx", "mxfp4", "tensor \"0\": mtx holds dense and coo tensors but found form \"scaled\"", TN_ERR_UNSUPPORTED },
+        { "btf", "mxfp4", "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"",
+          TN_ERR_UNSUPPORTED },
+        { "mtx", "mxfp4", "tensor \"0\": mtx holds dense and coo tensors but found form \"scaled\"",
+          TN_ERR_UNSUPPORTED },
         { "npy", "mxfp4", "npy holds one array and there are 2: use npz", TN_ERR_ARGUMENT },
-        { "scipy-npz", "e3m3fnuz", "tensor \"0\": scipy-npz holds a tensor of form csr or coo but found \"scaled\" (--form csr)",
+        { "scipy-npz", "e3m3fnuz",
+          "tensor \"0\": scipy-npz holds a tensor of form csr or coo but found \"scaled\" (--form csr)",
           TN_ERR_UNSUPPORTED },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         set s = { .count = 0 };
         tn_error err = { .text = "" };
         add(&s, "0", datatype_of(cases[i].datatype), 2, shape, false, NULL);
-        assert_int_equal(try_set(&s, "t", (tn_create_options){ .format = cases[i].format }, &err), cases[i].status);
+        assert_int_equal(try_set(&s, "t", (tn_create_options){ .format = cases[i].format }, &err),
+                         cases[i].status);
         assert_string_equal(err.text, cases[i].text);
         drop(&s);
     }
@@ -168,7 +177,8 @@ static void names_of_other_software_need_names_of_parts(void)
         char text[100];
         set s = { .count = 0 };
         tn_error err = { .text = "" };
-        CHECK(try_set(&s, "t", (tn_create_options){ .format = formats[i], .ocp_names = true }, &err) == TN_ERR_ARGUMENT);
+        CHECK(try_set(&s, "t", (tn_create_options){ .format = formats[i], .ocp_names = true },
+                      &err) == TN_ERR_ARGUMENT);
         snprintf(text, sizeof text, "%s has no names for the parts of a tensor (--ocp-names)", formats[i]);
         assert_string_equal(err.text, text);
     }
@@ -183,7 +193,8 @@ static void parts_that_do_not_fit_the_datatype_are_not_written(void)
     scaled_tensor *w = s.items[0];
     w->parts[0].array.shape = other;
     CHECK(try_set(&s, "t", ways[0], &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "tensor \"w\": its part \"data\" does not have the type uint8 and the shape that its datatype gives it");
+    assert_string_equal(err.text, "tensor \"w\": its part \"data\" does not have the type uint8 and the "
+                                  "shape that its datatype gives it");
     w->parts[0].array = scaled_array(w, 0);
     w->scaling.datatype = "mxfp";
     CHECK(try_set(&s, "t", ways[0], &err) == TN_ERR_ARGUMENT);
@@ -264,7 +275,8 @@ static uint8_t *edited(const uint8_t *bytes, size_t n, const char *from, const c
     return copy;
 }
 
-static uint8_t *write_one(const char *datatype, const int64_t *shape, bool ocp, const char *rotation, size_t *n)
+static uint8_t *write_one(const char *datatype, const int64_t *shape, bool ocp, const char *rotation,
+                          size_t *n)
 {
     set s = { .count = 0 };
     add(&s, "w", datatype_of(datatype), 2, shape, false, rotation);
@@ -280,35 +292,47 @@ static void records_that_lie_are_refused(void)
     static const int64_t shape[] = { 2, 64 };
     static const struct { const char *from, *to, *text; } cases[] = {
         { "_t32" Q, "_t16" Q, "its part \"scale\" does not have the type float8_e8m0 and the shape" },
-        { "e2m1fnuz|e8m0_t32" Q, "e2m3fnuz|e8m0_t32" Q, "its part \"data\" does not have the type uint8 and the shape" },
+        { "e2m1fnuz|e8m0_t32" Q, "e2m3fnuz|e8m0_t32" Q,
+          "its part \"data\" does not have the type uint8 and the shape" },
         { "e2m1fnuz|e8m0_t32" Q, "e2m1fnuz|e8m0_t32_t32" Q, "its part \"scale\" does not have the type" },
-        { "e2m1fnuz|e8m0_t32" Q, "e2m1fnuz|e8m0_t32d2" Q, "its tiles need rank 3 or more but the tensor has rank 2" },
+        { "e2m1fnuz|e8m0_t32" Q, "e2m1fnuz|e8m0_t32d2" Q,
+          "its tiles need rank 3 or more but the tensor has rank 2" },
         { "e2m1fnuz|e8m0_t32" Q, "e2m1fnuz" Q, "its datatype has 1 parts but found 2" },
         { "e2m1fnuz|e8m0_t32" Q, "e2m1fnuz|e8m0_t32n2m4" Q, "its datatype has 3 parts but found 2" },
         { "e2m1fnuz|e8m0_t32" Q, "e2m1fnuz|e99" Q, "its datatype \"e2m1fnuz|e99\": " },
         { "e2m1fnuz|e8m0_t32" Q, Q, "its datatype \"\": expected a number" },
         { Q "e2m1fnuz|e8m0_t32" Q, "4", "expected text" },
         { "datatype" Q, "datatypo" Q, "its scaling is not known" },
-        { Q "datatype" Q ":", Q "unpacked" Q ":true," Q "datatype" Q ":", "its part \"data\" does not have the type uint8 and the shape" },
+        { Q "datatype" Q ":", Q "unpacked" Q ":true," Q "datatype" Q ":",
+          "its part \"data\" does not have the type uint8 and the shape" },
         { Q "datatype" Q ":", Q "unpacked" Q ":1," Q "datatype" Q ":", "expected" },
         { Q "datatype" Q ":", Q "rotation" Q ":" Q "hadamard3" Q "," Q "datatype" Q ":", "hadamard3" },
-        { Q "datatype" Q ":", Q "rotation" Q ":" Q "walsh128" Q "," Q "datatype" Q ":", "a rotation of 128 values needs a dimension" },
+        { Q "datatype" Q ":", Q "rotation" Q ":" Q "walsh128" Q "," Q "datatype" Q ":",
+          "a rotation of 128 values needs a dimension" },
         { "shape" Q ":[2,64]", "shape" Q ":[2,66]", "its part \"data\" does not have" },
         { "shape" Q ":[2,64]", "shape" Q ":[128]", "its part \"data\" does not have" },
         { "shape" Q ":[2,64]", "shape" Q ":[2,9223372036854775807]", "its part \"data\" does not have" },
-        { Q "dtype" Q ":" Q "float32" Q, Q "dtype" Q ":" Q "int32" Q, "its values must be of a signed float type" },
-        { Q "dtype" Q ":" Q "float32" Q, Q "dtype" Q ":" Q "later" Q, "its values must be of a signed float type" },
+        { Q "dtype" Q ":" Q "float32" Q, Q "dtype" Q ":" Q "int32" Q,
+          "its values must be of a signed float type" },
+        { Q "dtype" Q ":" Q "float32" Q, Q "dtype" Q ":" Q "later" Q,
+          "its values must be of a signed float type" },
         { Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "]", Q "parts" Q ":[" Q "scale" Q "," Q "scale" Q "]",
           "part 0 of form \"scaled\" is \"data\" but found \"scale\"" },
-        { Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "]", Q "parts" Q ":[" Q "data" Q "]", "its datatype has 2 parts but found 1" },
+        { Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "]", Q "parts" Q ":[" Q "data" Q "]",
+          "its datatype has 2 parts but found 1" },
         { Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "]", Q "parts" Q ":[" Q "data" Q "," Q "zero" Q "]",
           "its part \"w.zero\" is not in the file" },
-        { Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "]", Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "," Q "scale" Q "]",
+        { Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "]",
+          Q "parts" Q ":[" Q "data" Q "," Q "scale" Q "," Q "scale" Q "]",
           "its part \"w.scale\" is in use by another tensor" },
-        { Q "datatype" Q ":", Q "entries" Q ":[]," Q "datatype" Q ":", "expected 1 entries, one for each part but the first, but found 0" },
-        { Q "datatype" Q ":", Q "entries" Q ":[" Q "w" Q "]," Q "datatype" Q ":", "its part \"w\" is a tensor of several parts" },
-        { Q "datatype" Q ":", Q "entries" Q ":[" Q "v" Q "]," Q "datatype" Q ":", "its part \"v\" is not in the file" },
-        { Q "form" Q ":" Q "scaled" Q, Q "form" Q ":" Q "dense" Q, "form \"dense\" has 1 parts but 2 were given" },
+        { Q "datatype" Q ":", Q "entries" Q ":[]," Q "datatype" Q ":",
+          "expected 1 entries, one for each part but the first, but found 0" },
+        { Q "datatype" Q ":", Q "entries" Q ":[" Q "w" Q "]," Q "datatype" Q ":",
+          "its part \"w\" is a tensor of several parts" },
+        { Q "datatype" Q ":", Q "entries" Q ":[" Q "v" Q "]," Q "datatype" Q ":",
+          "its part \"v\" is not in the file" },
+        { Q "form" Q ":" Q "scaled" Q, Q "form" Q ":" Q "dense" Q,
+          "form \"dense\" has 1 parts but 2 were given" },
     };
     size_t n, size;
     uint8_t *good = write_one("mxfp4", shape, false, NULL, &n);
@@ -391,7 +415,8 @@ static void a_datatype_of_a_megabyte_is_refused(void)
         memcpy(text, begins[i], strlen(begins[i]));
         memcpy(text + LENGTH - 2, Q, 3);
         uint8_t *bad = edited(good, n, "e2m1fnuz|e8m0_t32" Q, text, &size);
-        CHECK(tn_open_memory(bad, size, NULL, &f, &err) == TN_ERR_CORRUPT && strlen(err.text) < sizeof err.text);
+        CHECK(tn_open_memory(bad, size, NULL, &f, &err) == TN_ERR_CORRUPT &&
+              strlen(err.text) < sizeof err.text);
         CHECK(strstr(err.text, "its datatype \""));
         free(bad);
     }

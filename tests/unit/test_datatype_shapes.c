@@ -1,4 +1,5 @@
-/* The parts of scaled tensors: shapes and types worked out by hand from the specification's text, and bits a value. */
+/* The parts of scaled tensors: shapes and types worked out by hand from the specification's text, and bits a
+ * value. */
 #include "support.h"
 
 #include <stdbool.h>
@@ -106,7 +107,8 @@ static void scales_have_the_tiled_shape(void)
         { "int8|float32_t0d0", "64x128", "data i8 64x128, scale f32 1x128" },
         { "int8|float32_t0d1", "4x64x128", "data i8 4x64x128, scale f32 4x1x128" },
         { "uint8_fic", "64x128", "data u8 64x128, scale f16 64x1, zero i8 64x1" },
-        { "uint4|bfloat16_bfloat16_t0_t32", "64x128", "data u8 64x128 > u8 64x64, scale bf16 1x4, zero bf16 1x4" },
+        { "uint4|bfloat16_bfloat16_t0_t32", "64x128",
+          "data u8 64x128 > u8 64x64, scale bf16 1x4, zero bf16 1x4" },
         { "int8_f", "3x4x5", "data i8 3x4x5, scale f16 1x1x1" },
         { "nvfp4", "4x40", "data u8 4x40 > u8 4x20, scale f8e4m3fn 4x3, tscale f32" },
     };
@@ -119,7 +121,8 @@ static void narrow_scales_and_zero_points_are_packed_along_the_tiled_dimension(v
         { "e4m3fn|e5m0_t32", "4x320", "data f8e4m3fn 4x320, scale u8 4x10 > u8 4x7" },              /* 50 bits */
         { "e4m3fn|e5m0_t8d1", "2x20x3", "data f8e4m3fn 2x20x3, scale u8 2x3x3 > u8 2x2x3" },        /* 15 bits */
         { "e2m1fnuz|e5m0_t16_t16", "40x100", "data u8 40x100 > u8 40x50, scale u8 3x7 > u8 3x5" },  /* 35 bits, along the second */
-        { "e2m1fnuz|e5m0_t16d0_t16d1", "40x100x2", "data u8 40x100x2 > u8 40x100x1, scale u8 3x7x2 > u8 3x5x2" },
+        { "e2m1fnuz|e5m0_t16d0_t16d1", "40x100x2",
+          "data u8 40x100x2 > u8 40x100x1, scale u8 3x7x2 > u8 3x5x2" },
         { "e4m3fn|e5m0_t0", "4x320", "data f8e4m3fn 4x320, scale u8 4x1" },
         { "e4m3fn|e5m0", "4x320", "data f8e4m3fn 4x320, scale u8 1x1" },
         { "e4m3fn|e2m1fnuz_t32", "2x100", "data f8e4m3fn 2x100, scale u8 2x4 > u8 2x2" },
@@ -138,7 +141,8 @@ static void offsets_and_mappings_take_whole_bytes_a_tile(void)
         { "mx4", "2x20", "data u8 2x20 > u8 2x8, scale e8m0 2x2, offset u8 2x16 > u8 2x2" },
         { "e2m1_e32s4o2", "3x5", "data u8 3x5 > u8 3x3, scale e8m0 3x1, offset u8 3x8 > u8 3x2" },
         { "e2m1_e32s8o1", "3x64", "data u8 3x64 > u8 3x32, scale e8m0 3x2, offset u8 3x8 > u8 3x2" },       /* 4 bits take a byte */
-        { "e2m1fnuz|e8m0_t32s8o1d0", "70x3", "data u8 70x3 > u8 70x2, scale e8m0 3x3, offset u8 12x3 > u8 3x3" },
+        { "e2m1fnuz|e8m0_t32s8o1d0", "70x3",
+          "data u8 70x3 > u8 70x2, scale e8m0 3x3, offset u8 12x3 > u8 3x3" },
         { "e2m1fnuz|e8m0_t2_t32s8o2", "5x64", "data u8 5x64 > u8 5x32, scale e8m0 3x2, offset u8 6x8 > u8 3x4" },   /* 8 of 2 bits */
         { "icb44fi2_e32", "4x320", "data u8 4x320 > u8 4x160, scale e8m0 4x10, meta u8 4x10" },
         { "icb44fi2_e32s8", "2x64", "data u8 2x64 > u8 2x32, scale e8m0 2x2, meta u8 2x8 > u8 2x4" },       /* 4 of 4 bits */
@@ -146,8 +150,10 @@ static void offsets_and_mappings_take_whole_bytes_a_tile(void)
         { "icb44fi4_f32", "4x320", "data u8 4x320 > u8 4x160, scale u8 4x10 > u8 4x7, meta u8 4x10" },
         { "mxfi4", "2x64", "data u8 2x64 > u8 2x32, scale e8m0 2x2, meta u8 2x16 > u8 2x2" },               /* 8 of 1 bit */
         { "mxfp4f4", "2x65", "data u8 2x65 > u8 2x33, scale e8m0 2x3, meta u8 2x12 > u8 2x3" },             /* 4 of 2 bits */
-        { "cb42f1346_e2m3fnuz|e8m0_t4_t32s8", "6x40", "data u8 6x40 > u8 6x20, scale e8m0 2x2, meta u8 8x8 > u8 2x8" },
-        { "cb42f1346_e2m3fnuz|e8m0_t32s8d0", "40x6", "data u8 40x6 > u8 40x3, scale e8m0 2x6, meta u8 8x6 > u8 2x6" },
+        { "cb42f1346_e2m3fnuz|e8m0_t4_t32s8", "6x40",
+          "data u8 6x40 > u8 6x20, scale e8m0 2x2, meta u8 8x8 > u8 2x8" },
+        { "cb42f1346_e2m3fnuz|e8m0_t32s8d0", "40x6",
+          "data u8 40x6 > u8 40x3, scale e8m0 2x6, meta u8 8x6 > u8 2x6" },
         { "cb41fi_e2m2fnuz|float32_t0", "40x6", "data u8 40x6 > u8 40x3, scale f32 40x1, meta u8 40x1" },
         { "cb41fi_e2m2fnuz|float32", "40x6", "data u8 40x6 > u8 40x3, scale f32 1x1, meta u8 1x1" },
         { "cb81ie_int9|e8m0_t16s2", "2x20", "data u8 2x20, scale e8m0 2x2, meta u8 2x16 > u8 2x2" },
@@ -158,10 +164,13 @@ static void offsets_and_mappings_take_whole_bytes_a_tile(void)
 static void sparse_data_has_only_what_is_kept_and_a_bit_a_value_says_what(void)
 {
     static const expectation table[] = {
-        { "int8|float32_t32n2m4", "2x100", "data i8 2x100 > i8 2x50, scale f32 2x2, mask bool 2x100 > u8 2x13" },
+        { "int8|float32_t32n2m4", "2x100",
+          "data i8 2x100 > i8 2x50, scale f32 2x2, mask bool 2x100 > u8 2x13" },
         { "e2m1fnuz|e8m0_t32n2m4", "2x101", "data u8 2x101 > u8 2x26, scale e8m0 2x2, mask bool 2x101 > u8 2x13" },  /* 52 slots */
-        { "int8|e8m0_t32n2m8", "4x256", "data i8 4x256 > i8 4x64, scale e8m0 4x2, mask bool 4x256 > u8 4x32" },
-        { "e2m1fnuz|e8m0_t16d0n1m4", "70x6", "data u8 70x6 > u8 18x3, scale e8m0 2x6, mask bool 70x6 > u8 9x6" },
+        { "int8|e8m0_t32n2m8", "4x256",
+          "data i8 4x256 > i8 4x64, scale e8m0 4x2, mask bool 4x256 > u8 4x32" },
+        { "e2m1fnuz|e8m0_t16d0n1m4", "70x6",
+          "data u8 70x6 > u8 18x3, scale e8m0 2x6, mask bool 70x6 > u8 9x6" },
         { "int8|float32_t0n3m4", "5x7", "data i8 5x7 > i8 5x6, scale f32 5x1, mask bool 5x7 > u8 5x1" },
         { "cb41fi_e2m2fnuz|e8m0_t32s4n2m4", "2x128",
           "data u8 2x128 > u8 2x32, scale e8m0 2x2, meta u8 2x16 > u8 2x2, mask bool 2x128 > u8 2x16" },
@@ -189,12 +198,14 @@ static void scalars_and_empty_tensors_have_parts_too(void)
         { "nvfp4", "0x16", "data u8 0x16 > u8 0x8, scale f8e4m3fn 0x1, tscale f32" },
         { "mxfi4", "4x0", "data u8 4x0, scale e8m0 4x0, meta u8 4x0" },
         { "mx9", "0x16", "data i8 0x16, scale e8m0 0x1, offset u8 0x8 > u8 0x1" },
-        { "int8|float32_t32n2m4", "0x100", "data i8 0x100 > i8 0x50, scale f32 0x2, mask bool 0x100 > u8 0x13" },
+        { "int8|float32_t32n2m4", "0x100",
+          "data i8 0x100 > i8 0x50, scale f32 0x2, mask bool 0x100 > u8 0x13" },
     };
     CHECK_ALL(table);
 }
 
-static void refused(const char *datatype, uint32_t rank, const int64_t *shape, tn_status status, const char *why)
+static void refused(const char *datatype, uint32_t rank, const int64_t *shape, tn_status status,
+                    const char *why)
 {
     tn_datatype *d = datatype_of(datatype);
     tn_scaled_shapes s = { .count = 99 };
@@ -208,11 +219,16 @@ static void refused(const char *datatype, uint32_t rank, const int64_t *shape, t
 static void a_shape_that_tiles_do_not_fit_is_refused(void)
 {
     const int64_t shape[64] = { 4, 8, 16 }, negative[] = { 4, -1 }, huge[] = { INT64_MAX, INT64_MAX };
-    refused("mxfp4", 0, NULL, TN_ERR_ARGUMENT, "e2m1fnuz|e8m0_t32: its tiles need rank 1 or more but the tensor has rank 0");
-    refused("int8_Fc", 0, NULL, TN_ERR_ARGUMENT, "int8|float32_t0: its tiles need rank 1 or more but the tensor has rank 0");
-    refused("mxfp4s", 1, shape, TN_ERR_ARGUMENT, "e2m1fnuz|e8m0_t32_t32: its tiles need rank 2 or more but the tensor has rank 1");
-    refused("int8|e8m0_t32d3", 3, shape, TN_ERR_ARGUMENT, "int8|e8m0_t32d3: its tiles need rank 4 or more but the tensor has rank 3");
-    refused("int8|e8m0_t8d2_t8d3", 3, shape, TN_ERR_ARGUMENT, "int8|e8m0_t8d2_t8d3: its tiles need rank 4 or more but the tensor has rank 3");
+    refused("mxfp4", 0, NULL, TN_ERR_ARGUMENT,
+            "e2m1fnuz|e8m0_t32: its tiles need rank 1 or more but the tensor has rank 0");
+    refused("int8_Fc", 0, NULL, TN_ERR_ARGUMENT,
+            "int8|float32_t0: its tiles need rank 1 or more but the tensor has rank 0");
+    refused("mxfp4s", 1, shape, TN_ERR_ARGUMENT,
+            "e2m1fnuz|e8m0_t32_t32: its tiles need rank 2 or more but the tensor has rank 1");
+    refused("int8|e8m0_t32d3", 3, shape, TN_ERR_ARGUMENT,
+            "int8|e8m0_t32d3: its tiles need rank 4 or more but the tensor has rank 3");
+    refused("int8|e8m0_t8d2_t8d3", 3, shape, TN_ERR_ARGUMENT,
+            "int8|e8m0_t8d2_t8d3: its tiles need rank 4 or more but the tensor has rank 3");
     refused("mxfp4", 65, shape, TN_ERR_ARGUMENT, "expected a shape of at most 64 dimensions but found 65");
     refused("mxfp4", 2, NULL, TN_ERR_ARGUMENT, "expected a shape of at most 64 dimensions but found 2");
     refused("mxfp4", 2, negative, TN_ERR_ARGUMENT, "dimension 1: expected a size of 0 or more but found -1");
@@ -223,10 +239,12 @@ static void a_shape_that_tiles_do_not_fit_is_refused(void)
 static void sizes_do_not_wrap(void)
 {
     static const expectation table[] = {
-        { "mxfp4", "9223372036854775807", "data u8 9223372036854775807 > u8 4611686018427387904, scale e8m0 288230376151711744" },
+        { "mxfp4", "9223372036854775807",
+          "data u8 9223372036854775807 > u8 4611686018427387904, scale e8m0 288230376151711744" },
         { "mx9", "9223372036854775807", "data i8 9223372036854775807, scale e8m0 576460752303423488, "
           "offset u8 4611686018427387904 > u8 576460752303423488" },
-        { "int8|float32_t0n15m16", "9223372036854775807", "data i8 9223372036854775807 > i8 8646911284551352320, scale f32 1, "
+        { "int8|float32_t0n15m16", "9223372036854775807",
+          "data i8 9223372036854775807 > i8 8646911284551352320, scale f32 1, "
           "mask bool 9223372036854775807 > u8 1152921504606846976" },
     };
     CHECK_ALL(table);
@@ -246,15 +264,19 @@ static void bits_count_every_part(void)
 {
     CHECK(bits_of("float32") == 32 && bits_of("e3m3fnuz") == 7 && bits_of("e5m6") == 16);
     CHECK(bits_of("int8_f") == 8 && bits_of("int4_Fc") == 4 && bits_of("uint4|float32_float32_t0_t32") == 4);
-    CHECK(bits_of("mxfp8") == 8.25 && bits_of("mxfp6") == 6.25 && bits_of("mxfp4") == 4.25 && bits_of("bfp16") == 9);
+    CHECK(bits_of("mxfp8") == 8.25 && bits_of("mxfp6") == 6.25 && bits_of("mxfp4") == 4.25 &&
+          bits_of("bfp16") == 9);
     CHECK(bits_of("nvfp4") == 4.5 && bits_of("mxfp4s") == 4 + 8 / 1024.0);
     CHECK(bits_of("mx9") == 9 && bits_of("mx6") == 6 && bits_of("mx4") == 4);           /* a bit for each of 8 subtiles */
     CHECK(bits_of("uint4_ff32") == 5 && bits_of("uint4_fi32") == 4.75 && bits_of("int4_b32") == 4.5);
     CHECK(bits_of("int4_f32") == 4.5);                                                  /* 9 bits take 16 */
-    CHECK(bits_of("icb44fi4_e32s8") == 4.75 && bits_of("icb44fi4_e32s4") == 5.25 && bits_of("icb44fi4_f32") == 4 + 13 / 32.0);
-    CHECK(bits_of("mxfi4") == 4.5 && bits_of("mxfp4m") == 4.5 && bits_of("mxfp4e") == 4.5 && bits_of("mxfp4f4") == 4.5);
+    CHECK(bits_of("icb44fi4_e32s8") == 4.75 && bits_of("icb44fi4_e32s4") == 5.25 &&
+          bits_of("icb44fi4_f32") == 4 + 13 / 32.0);
+    CHECK(bits_of("mxfi4") == 4.5 && bits_of("mxfp4m") == 4.5 && bits_of("mxfp4e") == 4.5 &&
+          bits_of("mxfp4f4") == 4.5);
     CHECK(bits_of("float32|n2m4") == 16 + 1 && bits_of("e2m1fnuz|n1m8d0") == 0.5 + 1);
-    CHECK(bits_of("int8|float32_t32n2m4") == 4 + 1 + 0.5 && bits_of("e2m1fnuz|e8m0_t32n2m4") == 2 + 1 + 0.125);
+    CHECK(bits_of("int8|float32_t32n2m4") == 4 + 1 + 0.5 &&
+          bits_of("e2m1fnuz|e8m0_t32n2m4") == 2 + 1 + 0.125);
 }
 
 /* What the parts of a large tensor really take. */

@@ -56,7 +56,8 @@ static void the_fewest_digits_have_no_zeros_at_their_end(void)
 
 static void the_next_decimal_above_a_power_of_two_may_do(void)
 {
-    check_shortest(TN_FLOAT64, 0x1p-44, UINT64_C(5684341886080802), -29);       /* 17 digits: 5.6843418860808015e-14 */
+    /* 17 digits: 5.6843418860808015e-14 */
+    check_shortest(TN_FLOAT64, 0x1p-44, UINT64_C(5684341886080802), -29);
     check_shortest(TN_FLOAT32, 0x1p-96, 12621775, -36);                         /* 1.26217745e-29 */
 }
 

@@ -58,8 +58,10 @@ static void raw_tensors_are_described_in_place(void)
     const tn_descriptor *a = tn_descriptors_at(set, 0), *b = tn_descriptors_at(set, 1);
     assert_string_equal(a->version, TN_WIA_VERSION);
     assert_string_equal(a->name, "a");
-    CHECK(a->dtype == TN_FLOAT32 && a->rank == 2 && a->dimensions[1].value == 5 && !a->layout && !a->symbolic);
-    CHECK(a->offset_bytes == 256 && a->total_bytes == 316 && a->alignment == 256 && a->strides[0].factor == 5);
+    CHECK(a->dtype == TN_FLOAT32 && a->rank == 2 && a->dimensions[1].value == 5 && !a->layout &&
+          !a->symbolic);
+    CHECK(a->offset_bytes == 256 && a->total_bytes == 316 && a->alignment == 256 &&
+          a->strides[0].factor == 5);
     CHECK(a->is_contiguous && a->zero_copy_compatible && a->device.type == TN_DEVICE_CPU);
     assert_string_equal(own_of(a), "{\"file\":\"x.zt\",\"encoding\":\"raw\",\"offset\":256,\"size\":60}");
     assert_string_equal(b->base_type, "tenon:bool");
@@ -97,13 +99,16 @@ static void strides_byte_order_and_padding_are_described(void)
     char json[400];
     put_file("z.bin", "0123456789abcdef");
     for (int big = 0; big < 2; big++) {
-        snprintf(json, sizeof json, "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,3],\"dtype\":{\"base_type\":\"UINT16\","
-                 "\"byte_order\":\"%s\"},%s", big ? "big_endian" : "little_endian", memory);
+        snprintf(json, sizeof json,
+                 "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,3],\"dtype\":{\"base_type\":\"UINT16\","
+                 "\"byte_order\":\"%s\"},%s",
+                 big ? "big_endian" : "little_endian", memory);
         put_file("z.json", json);
         tn_file *f = open_file("z.json");
         tn_descriptors *set = describe(f, NULL);
         const tn_descriptor *d = tn_descriptors_at(set, 0);
-        CHECK(d->byte_order == TN_LITTLE_ENDIAN && d->zero_copy_compatible == !big && d->is_contiguous == big);
+        CHECK(d->byte_order == TN_LITTLE_ENDIAN && d->zero_copy_compatible == !big &&
+              d->is_contiguous == big);
         CHECK(d->strides[0].factor == (big ? 3 : 1) && d->strides[1].factor == (big ? 1 : 2));
         tn_descriptors_free(set);
         tn_close(f);
@@ -114,7 +119,8 @@ static void strides_byte_order_and_padding_are_described(void)
     tn_descriptors *set = describe(f, NULL);
     const tn_descriptor *d = tn_descriptors_at(set, 0);
     assert_string_equal(d->layout, "RC");
-    CHECK(d->physical_shape[1] == 4 && d->padding.values[1] == 1 && d->padding.dims[1] && !d->padding.dims[0]);
+    CHECK(d->physical_shape[1] == 4 && d->padding.values[1] == 1 && d->padding.dims[1] &&
+          !d->padding.dims[0]);
     CHECK(d->strides[0].factor == 4 && d->total_bytes == 8 && !d->is_contiguous);
     tn_descriptors_free(set);
     tn_close(f);
@@ -133,7 +139,8 @@ static void write_scaled(const char *name)
         { .role = "scale", .array = { TN_FLOAT32, 1, channels, NULL }, .data = scale },
         { .role = "zero", .array = { TN_INT32, 1, channels, NULL }, .data = zero },
     };
-    tn_tensor t = { .name = "q", .form = "scaled", .dtype = TN_BFLOAT16, .rank = 2, .shape = shape, .parts = parts,
+    tn_tensor t = { .name = "q", .form = "scaled", .dtype = TN_BFLOAT16, .rank = 2, .shape = shape,
+                    .parts = parts,
                     .nparts = 3, .scaling = &scaling, .meta = &meta, .nmeta = 1 };
     tn_writer *w;
     tn_error err = { .text = "" };
@@ -151,7 +158,8 @@ static void quantization_is_described(void)
         tn_descriptors *set = describe(f, NULL);
         const tn_descriptor *d = tn_descriptors_at(set, 0);
         const tn_quantization *q = &d->quantization;
-        CHECK(d->dtype == TN_INT8 && q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC && q->has_axis && q->channel_axis == 1);
+        CHECK(d->dtype == TN_INT8 && q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC && q->has_axis &&
+              q->channel_axis == 1);
         CHECK(q->nscales == 2 && q->scales[0] == 0.1 && q->scales[1] == 0.5 && q->nzero_points == 2);
         CHECK(q->zero_points[0] == 7 && q->zero_points[1] == -7 && q->has_range && q->range[0] == -127);
         assert_string_equal(d->metadata, "{\"k\":\"v\"}");
@@ -232,10 +240,12 @@ static void numbers_in_text_are_described_as_a_buffer_of_their_own(void)
 
 /* ---- sparse tensors ---- */
 
-static void check_sparse(const tn_sparse *s, const char *format, tn_dtype index, const int64_t *indices, size_t nindices)
+static void check_sparse(const tn_sparse *s, const char *format, tn_dtype index, const int64_t *indices,
+                         size_t nindices)
 {
     assert_string_equal(s->format, format);
-    CHECK(s->index_type == index && s->nindices == nindices && memcmp(s->indices, indices, nindices * sizeof *indices) == 0);
+    CHECK(s->index_type == index && s->nindices == nindices &&
+          memcmp(s->indices, indices, nindices * sizeof *indices) == 0);
     CHECK(s->value_type == TN_FLOAT32 && s->nvalues == 2 && memcmp(s->values, (float[]){ 1.5f, -2 }, 8) == 0);
 }
 
@@ -254,8 +264,8 @@ static void check_not_described(const tn_file *f, tn_status expected, const char
 static const float two_values[] = { 1.5f, -2 };
 
 /* A file with one sparse tensor of two values. */
-static tn_file *make_sparse(const char *name, const char *form, tn_dtype index, const void *indices, const void *pointers,
-                            uint32_t rank, const int64_t *shape)
+static tn_file *make_sparse(const char *name, const char *form, tn_dtype index, const void *indices,
+                            const void *pointers, uint32_t rank, const int64_t *shape)
 {
     const int64_t extents[] = { 2, rank }, rows[] = { shape[0] * (rank > 2 ? shape[1] : 1) + 1 };
     const tn_part parts[] = {
@@ -263,7 +273,8 @@ static tn_file *make_sparse(const char *name, const char *form, tn_dtype index, 
         { .role = "indices", .array = { index, pointers ? 1 : 2, extents, NULL }, .data = indices },
         { .role = "indptr", .array = { index, 1, rows, NULL }, .data = pointers },
     };
-    const tn_tensor t = { .name = "s", .form = form, .dtype = TN_FLOAT32, .rank = rank, .shape = shape, .parts = parts,
+    const tn_tensor t = { .name = "s", .form = form, .dtype = TN_FLOAT32, .rank = rank, .shape = shape,
+                          .parts = parts,
                           .nparts = pointers ? 3 : 2 };
     tn_create_options options = { .size = sizeof options, .drop_names = true };
     tn_writer *w;
@@ -271,7 +282,8 @@ static tn_file *make_sparse(const char *name, const char *form, tn_dtype index, 
     tn_open_options open = { .size = sizeof open, .format = strstr(name, ".btf") ? "btf" : NULL };
     tn_file *f = NULL;
     CHECK(tn_create(in_folder(name).text, &options, &w, NULL) == TN_OK);
-    if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err) || tn_open(in_folder(name).text, &open, &f, &err))
+    if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err) ||
+        tn_open(in_folder(name).text, &open, &f, &err))
         fail_msg("%s: %s", name, err.text);
     return f;
 }
@@ -281,11 +293,13 @@ static void coo_tensors_are_described_with_their_data(void)
     const int64_t shape[] = { 3, 4 }, wide[] = { 0, 1, 2, 3 };
     const int32_t narrow[] = { 0, 1, 2, 3 };
     static const struct { const char *name; tn_dtype index, described; } files[] = {
-        { "a.zt", TN_INT32, TN_INT32 }, { "b.zt", TN_INT64, TN_INT64 }, { "c.zt", TN_UINT32, TN_INT64 }, { "d.btf", TN_UINT64, TN_INT64 },
+        { "a.zt", TN_INT32, TN_INT32 }, { "b.zt", TN_INT64, TN_INT64 }, { "c.zt", TN_UINT32, TN_INT64 },
+        { "d.btf", TN_UINT64, TN_INT64 },
     };
     for (size_t i = 0; i < 4; i++) {
         bool is_wide = files[i].index == TN_INT64 || files[i].index == TN_UINT64;
-        tn_file *f = make_sparse(files[i].name, "coo", files[i].index, is_wide ? (const void *)wide : narrow, NULL, 2, shape);
+        tn_file *f = make_sparse(files[i].name, "coo", files[i].index, is_wide ? (const void *)wide : narrow,
+                                 NULL, 2, shape);
         tn_descriptors *set = describe(f, NULL);
         const tn_descriptor *d = tn_descriptors_at(set, 0);
         tn_close(f);
@@ -306,7 +320,8 @@ static void indices_keep_their_sign(void)
     tn_descriptors_free(set);
     tn_close(f);
     f = make_sparse("b.zt", "coo", TN_INT32, large, NULL, 1, shape);
-    check_not_described(f, TN_ERR_CORRUPT, "indices.data[1][0]: expected an index in [0, 2147483648) but found -1294967296");
+    check_not_described(f, TN_ERR_CORRUPT,
+                        "indices.data[1][0]: expected an index in [0, 2147483648) but found -1294967296");
     tn_close(f);
 }
 
@@ -321,7 +336,8 @@ static void csr_tensors_are_described_with_their_data(void)
         const tn_descriptor *d = tn_descriptors_at(set, 0);
         tn_close(f);
         check_sparse(&d->sparse, "CSR", i ? TN_INT64 : TN_INT32, wide, 2);
-        CHECK(d->sparse.npointers == 4 && memcmp(d->sparse.pointers, wide_pointers, sizeof wide_pointers) == 0);
+        CHECK(d->sparse.npointers == 4 &&
+              memcmp(d->sparse.pointers, wide_pointers, sizeof wide_pointers) == 0);
         CHECK(i ? strcmp(own_of(d), "{\"index\":\"int64\"}") == 0 : !d->nextra);
         tn_descriptors_free(set);
     }
@@ -348,24 +364,31 @@ static void a_description_of_a_sparse_tensor_is_that_tensor(void)
 
 static void what_has_no_description_is_refused(void)
 {
-    const int64_t shape[] = { 3, 4 }, batch[] = { 1, 3, 4 }, outside[] = { 0, 1, 2, 4 }, pointers[] = { 0, 1, 1, 2 };
-    put_file("s.json", "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"COO\",\"shape\":[4294967296,4294967296],\"nnz\":0,"
-             "\"indices\":{\"data\":[]},\"values\":{\"dtype\":\"INT8\",\"data\":[]}}");
+    const int64_t shape[] = { 3, 4 }, batch[] = { 1, 3, 4 }, outside[] = { 0, 1, 2, 4 },
+    pointers[] = { 0, 1, 1, 2 };
+    put_file(
+        "s.json",
+        "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"COO\",\"shape\":[4294967296,4294967296],\"nnz\":0,"
+        "\"indices\":{\"data\":[]},\"values\":{\"dtype\":\"INT8\",\"data\":[]}}");
     tn_file *f = open_file("s.json");
     check_not_described(f, TN_ERR_UNSUPPORTED, "tensor \"s\"");
     tn_close(f);
     f = make_sparse("a.zt", "csr", TN_INT64, outside, pointers, 3, batch);
-    check_not_described(f, TN_ERR_UNSUPPORTED, "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3");
+    check_not_described(f, TN_ERR_UNSUPPORTED,
+                        "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3");
     tn_close(f);
     f = make_sparse("b.zt", "coo", TN_INT64, outside, NULL, 2, shape);
-    check_not_described(f, TN_ERR_CORRUPT, "tensor \"s\": indices.data[1][1]: expected an index in [0, 4) but found 4");
+    check_not_described(f, TN_ERR_CORRUPT,
+                        "tensor \"s\": indices.data[1][1]: expected an index in [0, 4) but found 4");
     tn_close(f);
 }
 
 /* A small file may hold more than any description: told from the shapes alone. */
 static void a_description_that_would_be_too_long_is_refused_at_once(void)
 {
-    static const struct { const char *name; int64_t rows; } matrices[] = { { "a", 20000000 }, { "b", 20000000 }, { "c", 34000000 } };
+    static const struct { const char *name; int64_t rows; } matrices[] = { { "a", 20000000 },
+                                                                           { "b", 20000000 },
+                                                                           { "c", 34000000 } };
     const int64_t none[] = { 0 };
     int32_t *zeros = calloc(34000001, sizeof *zeros);
     tn_create_options options = { .size = sizeof options, .encoding = TN_ENCODING_ZSTD };
@@ -380,15 +403,17 @@ static void a_description_that_would_be_too_long_is_refused_at_once(void)
             { .role = "indices", .array = { TN_INT32, 1, none, NULL }, .data = zeros },
             { .role = "indptr", .array = { TN_INT32, 1, pointers, NULL }, .data = zeros },
         };
-        const tn_tensor t = { .name = matrices[i].name, .form = "csr", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts,
+        const tn_tensor t = { .name = matrices[i].name, .form = "csr", .dtype = TN_FLOAT32, .rank = 2,
+                              .shape = shape, .parts = parts,
                               .nparts = 3 };
         CHECK(tn_writer_add(w, &t, NULL) == TN_OK);
     }
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
     tn_file *f = open_file("x.zt");
     CHECK(tn_describe(f, NULL, &set, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"b\": with its 0 entries the descriptors would take more than the 100000000 bytes that can be "
-                        "read back");
+    assert_string_equal(err.text, "tensor \"b\": with its 0 entries the descriptors would take more than the "
+                                  "100000000 bytes that can be "
+                                  "read back");
     CHECK(tn_describe(f, tn_file_find(f, "c"), &set, &err) == TN_ERR_LIMIT);
     CHECK(strncmp(err.text, "tensor \"c\": with its 0 entries", 29) == 0);
     tn_close(f);

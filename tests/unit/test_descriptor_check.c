@@ -36,7 +36,8 @@ static void put_finding(void *context, const tn_finding *f)
 
 static size_t list_findings(const tn_descriptor *d, bool strict, listing *list)
 {
-    const tn_check_options options = { .size = sizeof options, .strict = strict, .report = put_finding, .context = list };
+    const tn_check_options options = { .size = sizeof options, .strict = strict, .report = put_finding,
+                                       .context = list };
     size_t wrong = 99;
     CHECK(tn_descriptor_check(d, &options, &wrong, NULL) == TN_OK);
     return wrong;
@@ -180,7 +181,9 @@ static void strict_refuses_what_is_not_in_the_specification(void)
     }
     d.dtype = TN_FLOAT32;
     d.base_type = "tenon:float32";      /* a type of the 17 under another name */
-    expect_findings(&d, true, "dtype.base_type: expected one of the specification's 17 types but found \"tenon:float32\"\n");
+    expect_findings(
+        &d, true,
+        "dtype.base_type: expected one of the specification's 17 types but found \"tenon:float32\"\n");
 }
 
 static void strict_refuses_handles_and_modes_of_tenon(void)
@@ -189,8 +192,10 @@ static void strict_refuses_handles_and_modes_of_tenon(void)
     tn_descriptor d = matrix();
     d.buffer_handle = (tn_buffer_handle){ .type = TN_HANDLE_MEMFD, .handle = 3, .size_bytes = 96 };
     expect_findings(&d, false, "");
-    expect_findings(&d, true, "buffer_handle.type: expected dma_buf_fd, cuda_ipc or metal_shared, as in the specification, "
-                              "but found \"memfd\"\n");
+    expect_findings(
+        &d, true,
+        "buffer_handle.type: expected dma_buf_fd, cuda_ipc or metal_shared, as in the specification, "
+        "but found \"memfd\"\n");
     d.buffer_handle.type = TN_HANDLE_DMA_BUF;
     expect_findings(&d, true, "");
     d = matrix();
@@ -198,7 +203,8 @@ static void strict_refuses_handles_and_modes_of_tenon(void)
     d.has_padding = true;
     d.padding = (tn_padding){ .mode = "value_fill", .fill = 1.5 };
     expect_findings(&d, false, "");
-    expect_findings(&d, true, "padding.mode: expected the specification's zero_fill but found \"value_fill\"\n");
+    expect_findings(&d, true,
+                    "padding.mode: expected the specification's zero_fill but found \"value_fill\"\n");
     d.padding = (tn_padding){ .mode = "zero_fill" };
     expect_findings(&d, true, "");
 }
@@ -268,7 +274,8 @@ static void a_tail_up_to_the_alignment_is_not_remarked(void)
     d.alignment = 256;
     for (d.total_bytes = 96; d.total_bytes <= 256; d.total_bytes++)
         expect_findings(&d, false, "");
-    expect_findings(&d, false, "remark: memory.total_bytes: expected 96, where the last element ends, but found 257\n");
+    expect_findings(&d, false,
+                    "remark: memory.total_bytes: expected 96, where the last element ends, but found 257\n");
     d.offset_bytes = 256;       /* a part of a buffer: the rest is somebody else's */
     d.total_bytes = 4096;
     expect_findings(&d, false, "");
@@ -332,13 +339,15 @@ static void the_last_byte_of_64_bits_is_inside(void)
     d.dimensions = one;
     expect_findings(&d, false, "");
     d.dimensions = two;
-    expect_findings(&d, false, "memory.total_bytes: expected at least 18446744073709551616, where the last element "
-                               "ends, but found 18446744073709551615\n");
+    expect_findings(&d, false,
+                    "memory.total_bytes: expected at least 18446744073709551616, where the last element "
+                    "ends, but found 18446744073709551615\n");
 }
 
 static void what_does_not_fit_is_not_shown_as_a_number(void)
 {
-    static const tn_extent large[] = { { .value = INT64_MAX }, { .value = INT64_MAX }, { .value = INT64_MAX } };
+    static const tn_extent large[] = { { .value = INT64_MAX }, { .value = INT64_MAX },
+                                       { .value = INT64_MAX } };
     static const tn_product crossed[] = { { .factor = INT64_MAX }, { .factor = INT64_MAX }, { .factor = 1 } };
     static const tn_product backwards[] = { { .factor = INT64_MIN }, { .factor = 1 }, { .factor = 1 } };
     tn_descriptor d = matrix();
@@ -347,10 +356,13 @@ static void what_does_not_fit_is_not_shown_as_a_number(void)
     d.dimensions = large;
     d.has_memory = d.has_total = true;
     d.total_bytes = 7;
-    expect_findings(&d, false, "memory.total_bytes: expected more than 2^64 bytes, where the last element ends, but found 7\n");
+    expect_findings(
+        &d, false,
+        "memory.total_bytes: expected more than 2^64 bytes, where the last element ends, but found 7\n");
     d.buffer_handle = (tn_buffer_handle){ .type = TN_HANDLE_DMA_BUF, .handle = 3, .size_bytes = 96 };
     d.has_total = false;
-    expect_findings(&d, false, "shape.dimensions: expected a tensor of less than 2^64 bytes but found one of more\n");
+    expect_findings(&d, false,
+                    "shape.dimensions: expected a tensor of less than 2^64 bytes but found one of more\n");
     d.strides = crossed;
     expect_findings(&d, false,
                     "remark: memory.strides[1]: elements may lie on each other: stride 9223372036854775807, "
@@ -365,7 +377,8 @@ static void what_does_not_fit_is_not_shown_as_a_number(void)
 
 static void elements_that_may_lie_on_each_other_are_a_remark(void)
 {
-    static const tn_product crossed[] = { { .factor = 3 }, { .factor = 1 } }, apart[] = { { .factor = 1 }, { .factor = 4 } };
+    static const tn_product crossed[] = { { .factor = 3 }, { .factor = 1 } },
+    apart[] = { { .factor = 1 }, { .factor = 4 } };
     tn_descriptor d = matrix();
     d.strides = crossed;
     expect_findings(&d, false, "remark: memory.strides[0]: elements may lie on each other: stride 3, "
@@ -433,7 +446,8 @@ static void compare_with_counting(void)
     d.offset_bytes = unit * (uint64_t)pick(0, 9);
     d.total_bytes = (uint64_t)pick(0, 300);
     counted c = count_elements(d.rank, extents, strides);
-    int64_t begin = (int64_t)d.offset_bytes * 8 + c.low * type->bits, end = (int64_t)d.offset_bytes * 8 + c.high * type->bits;
+    int64_t begin = (int64_t)d.offset_bytes * 8 + c.low * type->bits,
+            end = (int64_t)d.offset_bytes * 8 + c.high * type->bits;
     uint64_t most = 0;
     listing list = { .prefix = "" };
     list_findings(&d, false, &list);
@@ -460,7 +474,8 @@ static void a_scale_that_is_no_number_is_found(void)
     tn_descriptor d = matrix();
     d.dtype = TN_INT8;
     d.base_type = "INT8";
-    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_CHANNEL_SYMMETRIC, .scales = scales, .nscales = 4, .has_axis = true };
+    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_CHANNEL_SYMMETRIC, .scales = scales,
+                                        .nscales = 4, .has_axis = true };
     expect_findings(&d, false,
                     "dtype.quantization.scales[1]: expected a finite number above 0 but found inf\n"
                     "dtype.quantization.scales[2]: expected a finite number above 0 but found -1\n"
@@ -471,7 +486,8 @@ static void zero_points_reach_as_far_as_the_type(void)
 {
     static const double one = 1;
     static const struct { tn_dtype dtype; int64_t low, high; } types[] = {
-        { TN_INT4, -8, 7 }, { TN_UINT4, 0, 15 }, { TN_INT8, -128, 127 }, { TN_UINT8, 0, 255 }, { TN_INT16, -32768, 32767 },
+        { TN_INT4, -8, 7 }, { TN_UINT4, 0, 15 }, { TN_INT8, -128, 127 }, { TN_UINT8, 0, 255 },
+        { TN_INT16, -32768, 32767 },
         { TN_UINT32, 0, UINT32_MAX }, { TN_INT64, INT64_MIN, INT64_MAX }, { TN_UINT64, 0, INT64_MAX },
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -480,7 +496,8 @@ static void zero_points_reach_as_far_as_the_type(void)
         listing list = { .prefix = "" };
         d.dtype = types[i].dtype;
         d.base_type = tn_dtype_get(d.dtype)->wia;
-        d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_ASYMMETRIC, .scales = &one, .nscales = 1,
+        d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_ASYMMETRIC, .scales = &one,
+                                            .nscales = 1,
                                             .zero_points = &zero, .nzero_points = 1 };
         CHECK(list_findings(&d, true, &list) == 0);
         zero = types[i].high;
@@ -499,11 +516,14 @@ static void indices_must_fit_their_type(void)
     static const tn_extent extent = { .value = INT64_C(1) << 40 };
     static const float value = 1;
     tn_descriptor d = { .rank = 1, .dimensions = &extent };
-    d.sparse = (tn_sparse){ .format = "COO", .rank = 1, .shape = shape, .has_nnz = true, .nnz = 1, .index_type = TN_INT64,
-                            .indices = &index, .nindices = 1, .value_type = TN_FLOAT32, .values = &value, .nvalues = 1 };
+    d.sparse = (tn_sparse){ .format = "COO", .rank = 1, .shape = shape, .has_nnz = true, .nnz = 1,
+                            .index_type = TN_INT64,
+                            .indices = &index, .nindices = 1, .value_type = TN_FLOAT32, .values = &value,
+                            .nvalues = 1 };
     expect_findings(&d, false, "");
     d.sparse.index_type = TN_INT32;
-    expect_findings(&d, false, "indices.data[0][0]: expected an index in [0, 2147483648) but found 2147483648\n");
+    expect_findings(&d, false,
+                    "indices.data[0][0]: expected an index in [0, 2147483648) but found 2147483648\n");
     d.sparse.format = "ELL";
     expect_findings(&d, false, "format: expected COO or CSR but found \"ELL\"\n");
 }
@@ -569,10 +589,12 @@ static void expect_level(const tn_descriptor *d, int level, const char *expected
 static void each_requirement_has_its_level(void)
 {
     static const char basic[] = "FLOAT32 and FLOAT16, dense, NCHW or NHWC";
-    static const tn_product column_major[] = { { .factor = 1 }, { .factor = 4 } }, dense[] = { { .factor = 6 }, { .factor = 1 } };
+    static const tn_product column_major[] = { { .factor = 1 }, { .factor = 4 } },
+    dense[] = { { .factor = 6 }, { .factor = 1 } };
     static const int64_t physical[] = { 4, 8 };
     static const tn_extent symbols[] = { { .symbol = "n" }, { .value = 6 } };
-    static const tn_extra other = { .path = "dtype", .key = "quantization", .json = "{\"scheme\":\"tenon\"}" };
+    static const tn_extra other = { .path = "dtype", .key = "quantization",
+                                    .json = "{\"scheme\":\"tenon\"}" };
     tn_descriptor d = matrix();
     expect_level(&d, 1, basic);
     d.dtype = TN_FLOAT16;

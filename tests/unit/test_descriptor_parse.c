@@ -31,7 +31,8 @@ static void shape_of_a_full_descriptor_is_read(void)
     CHECK(is(d->layout, "NLC"));
     CHECK(d->symbolic);
     CHECK(d->nconstraints == 2);
-    CHECK(is(d->constraints[0].symbol, "batch") && d->constraints[0].min == 1 && d->constraints[0].max == 256);
+    CHECK(is(d->constraints[0].symbol, "batch") && d->constraints[0].min == 1 &&
+          d->constraints[0].max == 256);
     CHECK(d->constraints[0].multiple_of == 1);
     CHECK(is(d->constraints[1].symbol, "seq") && d->constraints[1].min == 2 && d->constraints[1].max == 2048);
     CHECK(d->constraints[1].multiple_of == 8);
@@ -50,7 +51,8 @@ static void type_and_memory_of_a_full_descriptor_are_read(void)
     CHECK(d->dtype == TN_INT8 && is(d->base_type, "INT8") && d->byte_order == TN_BIG_ENDIAN);
     CHECK(q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC);
     CHECK(q->nscales == 3 && q->scales[0] == 0.1 && q->scales[1] == 2 && q->scales[2] == 1e-3);
-    CHECK(q->nzero_points == 3 && q->zero_points[0] == 1 && q->zero_points[1] == -2 && q->zero_points[2] == 3);
+    CHECK(q->nzero_points == 3 && q->zero_points[0] == 1 && q->zero_points[1] == -2 &&
+          q->zero_points[2] == 3);
     CHECK(q->has_range && q->range[0] == -128 && q->range[1] == 127);
     CHECK(q->has_axis && q->channel_axis == 2);
     CHECK(d->has_memory);
@@ -66,11 +68,13 @@ static void properties_and_handles_of_a_full_descriptor_are_read(void)
 {
     tn_descriptors *set = parse(full);
     const tn_descriptor *d = tn_descriptors_at(set, 0);
-    CHECK(d->has_properties && d->requires_grad && !d->is_pinned && d->is_contiguous && !d->zero_copy_compatible);
+    CHECK(d->has_properties && d->requires_grad && !d->is_pinned && d->is_contiguous &&
+          !d->zero_copy_compatible);
     CHECK(is(d->metadata, "{\"any\": [1,2,{\"k\":\"v\\u0000\"}]}"));
     CHECK(d->buffer_handle.type == TN_HANDLE_DMA_BUF && d->buffer_handle.handle == 7);
     CHECK(d->buffer_handle.size_bytes == 4096 && d->buffer_handle.read_only);
-    CHECK(d->mapping.present && d->mapping.device_address == UINT64_C(0xdeadbeef00) && !d->mapping.cpu_mapped);
+    CHECK(d->mapping.present && d->mapping.device_address == UINT64_C(0xdeadbeef00) &&
+          !d->mapping.cpu_mapped);
     CHECK(d->mapping.cpu_device);
     CHECK(d->sparse.format == NULL);
     tn_descriptors_free(set);
@@ -109,7 +113,8 @@ static void a_shape_alone_is_a_descriptor_and_the_rest_is_marked_as_absent(void)
     CHECK(d->rank == 0 && d->dimensions != NULL && !d->symbolic && !d->layout && !d->constraints);
     CHECK(!d->version && !d->tensor_id && !d->name && !d->base_type && d->dtype == TN_UNKNOWN);
     CHECK(!d->has_memory && !d->strides && !d->has_total && !d->has_properties && !d->metadata);
-    CHECK(!d->physical_shape && !d->has_padding && !d->mapping.present && d->buffer_handle.type == TN_HANDLE_NONE);
+    CHECK(!d->physical_shape && !d->has_padding && !d->mapping.present &&
+          d->buffer_handle.type == TN_HANDLE_NONE);
     CHECK(d->quantization.scheme == TN_QUANT_NONE && d->nextra == 0);
     tn_descriptors_free(set);
 }
@@ -129,17 +134,17 @@ static void documents_are_one_descriptor_or_an_array(void)
 
 static void every_type_of_the_specification_has_its_name(void)
 {
-    static const char *const names[] = {
-        "FLOAT64", "FLOAT32", "FLOAT16", "BFLOAT16", "TF32", "FP8_E4M3", "FP8_E5M2", "INT64", "INT32", "INT16", "INT8",
-        "UINT64", "UINT32", "UINT16", "UINT8", "INT4", "UINT4"
-    };
+    static const char *const names[] = { "FLOAT64",  "FLOAT32", "FLOAT16", "BFLOAT16", "TF32", "FP8_E4M3",
+                                         "FP8_E5M2", "INT64",   "INT32",   "INT16",    "INT8", "UINT64",
+                                         "UINT32",   "UINT16",  "UINT8",   "INT4",     "UINT4" };
     char json[100];
     CHECK(sizeof names / sizeof names[0] == 17);
     for (size_t i = 0; i < 17; i++) {
         snprintf(json, sizeof json, "{\"shape\":[],\"dtype\":{\"base_type\":\"%s\"}}", names[i]);
         tn_descriptors *set = parse(json);
         const tn_descriptor *d = tn_descriptors_at(set, 0);
-        CHECK(d->dtype != TN_UNKNOWN && is(tn_dtype_get(d->dtype)->wia, names[i]) && is(d->base_type, names[i]));
+        CHECK(d->dtype != TN_UNKNOWN && is(tn_dtype_get(d->dtype)->wia, names[i]) &&
+              is(d->base_type, names[i]));
         tn_descriptors_free(set);
     }
 }
@@ -161,7 +166,8 @@ static void other_types_have_a_prefix_and_what_is_no_type_is_kept(void)
     tn_arena_free(&arena);
 
     tn_descriptors *set = parse("{\"shape\":[],\"dtype\":{\"base_type\":\"POSIT16\"}}");
-    CHECK(tn_descriptors_at(set, 0)->dtype == TN_UNKNOWN && is(tn_descriptors_at(set, 0)->base_type, "POSIT16"));
+    CHECK(tn_descriptors_at(set, 0)->dtype == TN_UNKNOWN &&
+          is(tn_descriptors_at(set, 0)->base_type, "POSIT16"));
     tn_descriptors_free(set);
 }
 
@@ -193,11 +199,14 @@ static void a_shape_is_symbolic_when_it_has_symbols_and_does_not_say(void)
 
 static void strides_are_products_in_any_order(void)
 {
-    tn_descriptors *set = parse("{\"shape\":[1,2,3,4,5],\"memory\":{\"strides\":[\"8*batch*seq\", \"seq*2* batch *4*seq\", "
-                                "\"12\", \"-3*n\", \"-9223372036854775808\"]}}");
+    tn_descriptors *set =
+        parse("{\"shape\":[1,2,3,4,5],\"memory\":{\"strides\":[\"8*batch*seq\", \"seq*2* batch *4*seq\", "
+              "\"12\", \"-3*n\", \"-9223372036854775808\"]}}");
     const tn_product *s = tn_descriptors_at(set, 0)->strides;
-    CHECK(s[0].factor == 8 && s[0].nsymbols == 2 && is(s[0].symbols[0], "batch") && is(s[0].symbols[1], "seq"));
-    CHECK(s[1].factor == 8 && s[1].nsymbols == 3 && is(s[1].symbols[0], "seq") && is(s[1].symbols[1], "batch"));
+    CHECK(s[0].factor == 8 && s[0].nsymbols == 2 && is(s[0].symbols[0], "batch") &&
+          is(s[0].symbols[1], "seq"));
+    CHECK(s[1].factor == 8 && s[1].nsymbols == 3 && is(s[1].symbols[0], "seq") &&
+          is(s[1].symbols[1], "batch"));
     CHECK(is(s[1].symbols[2], "seq"));
     CHECK(s[2].factor == 12 && s[2].nsymbols == 0 && s[2].symbols == NULL);
     CHECK(s[3].factor == -3 && s[3].nsymbols == 1 && is(s[3].symbols[0], "n"));
@@ -207,26 +216,31 @@ static void strides_are_products_in_any_order(void)
 
 static void per_tensor_schemes_have_one_scale(void)
 {
-    tn_descriptors *set = parse("{\"shape\":[],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scale\":0.5,"
-                                "\"zero_point\":0,\"scheme\":\"per_tensor_symmetric\",\"range\":[-127,127]}}}");
+    tn_descriptors *set =
+        parse("{\"shape\":[],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scale\":0.5,"
+              "\"zero_point\":0,\"scheme\":\"per_tensor_symmetric\",\"range\":[-127,127]}}}");
     const tn_quantization *q = &tn_descriptors_at(set, 0)->quantization;
     CHECK(q->scheme == TN_QUANT_PER_TENSOR_SYMMETRIC && q->nscales == 1 && q->scales[0] == 0.5);
     CHECK(q->nzero_points == 1 && q->zero_points[0] == 0 && !q->has_axis);
     tn_descriptors_free(set);
-    set = parse("{\"shape\":[],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_asymmetric\","
+    set = parse("{\"shape\":[],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_"
+                "asymmetric\","
                 "\"scales\":[\"NaN\",\"Infinity\"]}}}");
     q = &tn_descriptors_at(set, 0)->quantization;
-    CHECK(q->nscales == 2 && isnan(q->scales[0]) && isinf(q->scales[1]) && q->zero_points == NULL && !q->has_range);
+    CHECK(q->nscales == 2 && isnan(q->scales[0]) && isinf(q->scales[1]) && q->zero_points == NULL &&
+          !q->has_range);
     tn_descriptors_free(set);
     set = parse("{\"shape\":[],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":null}}");
-    CHECK(tn_descriptors_at(set, 0)->quantization.scheme == TN_QUANT_NONE && tn_descriptors_at(set, 0)->nextra == 0);
+    CHECK(tn_descriptors_at(set, 0)->quantization.scheme == TN_QUANT_NONE &&
+          tn_descriptors_at(set, 0)->nextra == 0);
     tn_descriptors_free(set);
 }
 
 static void a_scheme_beyond_the_four_is_kept_as_it_is(void)
 {
-    tn_descriptors *set = parse("{\"shape\":[],\"dtype\":{\"base_type\":\"UINT4\",\"quantization\":{\"scale\": {\"parts\": [2]},"
-                                " \"scheme\":\"tenon\"},\"other\":1}}");
+    tn_descriptors *set = parse(
+        "{\"shape\":[],\"dtype\":{\"base_type\":\"UINT4\",\"quantization\":{\"scale\": {\"parts\": [2]},"
+        " \"scheme\":\"tenon\"},\"other\":1}}");
     const tn_descriptor *d = tn_descriptors_at(set, 0);
     CHECK(d->quantization.scheme == TN_QUANT_NONE && d->quantization.scales == NULL && d->nextra == 2);
     check_extra(d, 0, "dtype", "quantization", "{\"scale\": {\"parts\": [2]}, \"scheme\":\"tenon\"}");
@@ -236,8 +250,9 @@ static void a_scheme_beyond_the_four_is_kept_as_it_is(void)
 
 static void addresses_are_hexadecimal(void)
 {
-    tn_descriptors *set = parse("{\"shape\":[],\"mapping\":{\"device_address\":\"0xffffffffFFFFFFFF\",\"cpu_address\":\"0x0\","
-                                "\"access_mode\":\"device_only\"}}");
+    tn_descriptors *set =
+        parse("{\"shape\":[],\"mapping\":{\"device_address\":\"0xffffffffFFFFFFFF\",\"cpu_address\":\"0x0\","
+              "\"access_mode\":\"device_only\"}}");
     const tn_mapping *m = &tn_descriptors_at(set, 0)->mapping;
     CHECK(m->device_address == UINT64_MAX && m->cpu_mapped && m->cpu_address == 0 && !m->cpu_device);
     tn_descriptors_free(set);
@@ -245,7 +260,8 @@ static void addresses_are_hexadecimal(void)
 
 static void without_a_cpu_address_it_is_null(void)
 {
-    tn_descriptors *set = parse("{\"shape\":[],\"mapping\":{\"access_mode\":\"cpu_device\",\"device_address\":\"0x40\"}}");
+    tn_descriptors *set =
+        parse("{\"shape\":[],\"mapping\":{\"access_mode\":\"cpu_device\",\"device_address\":\"0x40\"}}");
     const tn_mapping *m = &tn_descriptors_at(set, 0)->mapping;
     CHECK(m->present && m->device_address == 0x40 && !m->cpu_mapped && m->cpu_address == 0 && m->cpu_device);
     tn_descriptors_free(set);
@@ -255,7 +271,8 @@ static void a_fill_is_kept_exactly(void)
 {
     static const struct { const char *text; double fill; } cases[] = {
         { "0", 0 }, { "-1", -1 }, { "9007199254740992", 0x1p53 }, { "9007199254740994", 0x1p53 + 2 },
-        { "-9223372036854775808", -0x1p63 }, { "18446744073709551616", 0x1p64 }, { "100000000000000000000", 1e20 },
+        { "-9223372036854775808", -0x1p63 }, { "18446744073709551616", 0x1p64 },
+        { "100000000000000000000", 1e20 },
         { "1e300", 1e300 }, { "0.1", 0.1 }, { "9007199254740993.0", 0x1p53 },     /* no integer: rounded as any other */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -269,12 +286,14 @@ static void a_fill_is_kept_exactly(void)
 
 static void members_may_come_in_any_order(void)
 {
-    tn_descriptors *set = parse("{\"values\":[1,2],\"padding\":{\"dims\":[true,false]},\"column_indices\":[0,1],"
-                                "\"memory\":{\"strides\":[2,1]},\"format\":\"CSR\",\"physical_shape\":[2,3],"
-                                "\"dtype\":{\"byte_order\":\"little_endian\",\"base_type\":\"UINT8\"},\"shape\":[1,2]}");
+    tn_descriptors *set =
+        parse("{\"values\":[1,2],\"padding\":{\"dims\":[true,false]},\"column_indices\":[0,1],"
+              "\"memory\":{\"strides\":[2,1]},\"format\":\"CSR\",\"physical_shape\":[2,3],"
+              "\"dtype\":{\"byte_order\":\"little_endian\",\"base_type\":\"UINT8\"},\"shape\":[1,2]}");
     const tn_descriptor *d = tn_descriptors_at(set, 0);
     CHECK(d->rank == 2 && d->physical_shape[1] == 3 && d->padding.dims[0] && d->strides[0].factor == 2);
-    CHECK(d->sparse.value_type == TN_UINT8 && d->sparse.nvalues == 2 && ((const uint8_t *)d->sparse.values)[1] == 2);
+    CHECK(d->sparse.value_type == TN_UINT8 && d->sparse.nvalues == 2 &&
+          ((const uint8_t *)d->sparse.values)[1] == 2);
     CHECK(d->byte_order == TN_LITTLE_ENDIAN);
     tn_descriptors_free(set);
 }
@@ -312,7 +331,8 @@ static uint64_t code_of(const char *type, const char *value)
 {
     char json[600];
     uint64_t code = 0;
-    snprintf(json, sizeof json, "{\"format\":\"CSR\",\"shape\":[1,1],\"values\":{\"data\":[%s],\"dtype\":\"%s\"}}", value, type);
+    snprintf(json, sizeof json,
+             "{\"format\":\"CSR\",\"shape\":[1,1],\"values\":{\"data\":[%s],\"dtype\":\"%s\"}}", value, type);
     tn_descriptors *set = parse(json);
     const tn_sparse *s = &tn_descriptors_at(set, 0)->sparse;
     unsigned bits = tn_dtype_get(s->value_type)->bits;
@@ -368,15 +388,17 @@ static void what_is_not_finite_is_a_string(void)
 
 static void packed_and_complex_values_are_read(void)
 {
-    tn_descriptors *set = parse("[{\"format\":\"CSR\",\"shape\":[1,9],\"values\":[1,-2,3],\"dtype\":{\"base_type\":\"INT4\"}},"
-                                "{\"format\":\"CSR\",\"shape\":[1,1],\"values\":{\"dtype\":\"tenon:complex64\",\"data\":"
-                                "[[1,-2],[0.5,\"NaN\"]]}},"
-                                "{\"format\":\"COO\",\"shape\":[1],\"values\":[]}]");
+    tn_descriptors *set =
+        parse("[{\"format\":\"CSR\",\"shape\":[1,9],\"values\":[1,-2,3],\"dtype\":{\"base_type\":\"INT4\"}},"
+              "{\"format\":\"CSR\",\"shape\":[1,1],\"values\":{\"dtype\":\"tenon:complex64\",\"data\":"
+              "[[1,-2],[0.5,\"NaN\"]]}},"
+              "{\"format\":\"COO\",\"shape\":[1],\"values\":[]}]");
     const tn_sparse *s = &tn_descriptors_at(set, 0)->sparse;
     CHECK(s->value_type == TN_INT4 && s->nvalues == 3 && memcmp(s->values, "\xe1\x03", 2) == 0);
     s = &tn_descriptors_at(set, 1)->sparse;
     CHECK(s->value_type == TN_COMPLEX64 && s->nvalues == 2);
-    CHECK(tn_value_get(TN_COMPLEX64, s->values, 0).im == -2 && isnan(tn_value_get(TN_COMPLEX64, s->values, 1).im));
+    CHECK(tn_value_get(TN_COMPLEX64, s->values, 0).im == -2 &&
+          isnan(tn_value_get(TN_COMPLEX64, s->values, 1).im));
     s = &tn_descriptors_at(set, 2)->sparse;
     CHECK(s->nvalues == 0 && s->values != NULL && s->indices == NULL);
     tn_descriptors_free(set);

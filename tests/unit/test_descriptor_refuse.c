@@ -10,8 +10,8 @@ static void refuse(const char *json, tn_status expected, size_t byte, const char
     tn_error err;
     tn_status status = parse_n(json, strlen(json), &set, &err);
     if (status != expected || err.offset != byte || strcmp(err.text, text) != 0)
-        print_error("%s\n  expected %d, byte %zu: %s\n  found    %d, byte %llu: %s\n", json, (int)expected, byte, text,
-                    (int)status, (unsigned long long)err.offset, err.text);
+        print_error("%s\n  expected %d, byte %zu: %s\n  found    %d, byte %llu: %s\n", json, (int)expected,
+                    byte, text, (int)status, (unsigned long long)err.offset, err.text);
     CHECK(status == expected && err.status == expected && set == NULL);
     CHECK(err.offset == byte);
     CHECK(strcmp(err.text, text) == 0);
@@ -40,38 +40,23 @@ static void check_refusals(const refusal *all, size_t n)
 }
 
 static const refusal shape_refusals[] = {
-    { "", TN_ERR_TRUNCATED, 0,
-      "expected a descriptor or an array of them but the text ends" },
-    { "  ", TN_ERR_TRUNCATED, 2,
-      "expected a descriptor or an array of them but the text ends" },
-    { "7", TN_ERR_CORRUPT, 0,
-      "expected a descriptor or an array of them but found a number" },
-    { "[7]", TN_ERR_CORRUPT, 1,
-      "[0]: expected an object but found a number" },
-    { "{}", TN_ERR_CORRUPT, 0,
-      "expected a shape but found none" },
-    { "[{'shape':[]},{}]", TN_ERR_CORRUPT, 14,
-      "[1]: expected a shape but found none" },
-    { "{'shape':[]} x", TN_ERR_CORRUPT, 13,
-      "expected the end of the text but found 'x'" },
-    { "{'shape':[]", TN_ERR_TRUNCATED, 11,
-      "shape: expected ',' or '}' but the text ends" },
-    { "[{'shape':[]},]", TN_ERR_CORRUPT, 14,
-      "[1]: expected a value but found ']'" },
-    { "{'shape':[],}", TN_ERR_CORRUPT, 12,
-      "expected a string but found '}'" },
-    { "{'shape' []}", TN_ERR_CORRUPT, 9,
-      "shape: expected ':' after a key but found '['" },
-    { "nul", TN_ERR_CORRUPT, 0,
-      "expected a descriptor or an array of them but found null" },
+    { "", TN_ERR_TRUNCATED, 0, "expected a descriptor or an array of them but the text ends" },
+    { "  ", TN_ERR_TRUNCATED, 2, "expected a descriptor or an array of them but the text ends" },
+    { "7", TN_ERR_CORRUPT, 0, "expected a descriptor or an array of them but found a number" },
+    { "[7]", TN_ERR_CORRUPT, 1, "[0]: expected an object but found a number" },
+    { "{}", TN_ERR_CORRUPT, 0, "expected a shape but found none" },
+    { "[{'shape':[]},{}]", TN_ERR_CORRUPT, 14, "[1]: expected a shape but found none" },
+    { "{'shape':[]} x", TN_ERR_CORRUPT, 13, "expected the end of the text but found 'x'" },
+    { "{'shape':[]", TN_ERR_TRUNCATED, 11, "shape: expected ',' or '}' but the text ends" },
+    { "[{'shape':[]},]", TN_ERR_CORRUPT, 14, "[1]: expected a value but found ']'" },
+    { "{'shape':[],}", TN_ERR_CORRUPT, 12, "expected a string but found '}'" },
+    { "{'shape' []}", TN_ERR_CORRUPT, 9, "shape: expected ':' after a key but found '['" },
+    { "nul", TN_ERR_CORRUPT, 0, "expected a descriptor or an array of them but found null" },
     { "{'shape':7}", TN_ERR_CORRUPT, 9,
       "shape: expected an object or an array of dimensions but found a number" },
-    { "{'shape':{}}", TN_ERR_CORRUPT, 9,
-      "shape: expected dimensions but found none" },
-    { "{'shape':{'layout':'NCHW'}}", TN_ERR_CORRUPT, 9,
-      "shape: expected dimensions but found none" },
-    { "{'shape':[1,true]}", TN_ERR_CORRUPT, 12,
-      "shape[1]: expected a number or a symbol but found true" },
+    { "{'shape':{}}", TN_ERR_CORRUPT, 9, "shape: expected dimensions but found none" },
+    { "{'shape':{'layout':'NCHW'}}", TN_ERR_CORRUPT, 9, "shape: expected dimensions but found none" },
+    { "{'shape':[1,true]}", TN_ERR_CORRUPT, 12, "shape[1]: expected a number or a symbol but found true" },
     { "{'shape':[1,-1]}", TN_ERR_CORRUPT, 12,
       "shape[1]: expected an integer that is not negative but found -1" },
     { "{'shape':[1.5]}", TN_ERR_CORRUPT, 10,
@@ -96,8 +81,9 @@ static const refusal shape_refusals[] = {
       "shape.dimensions: expected an array but found a number" },
     { "{'shape':{'dimensions':[[1]]}}", TN_ERR_CORRUPT, 24,
       "shape.dimensions[0]: expected a number or a symbol but found an array" },
-    { "{'shape':[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}", TN_ERR_LIMIT, 138,
-      "shape[64]: expected at most 64 dimensions but found more" },
+    { "{'shape':[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+      "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}",
+      TN_ERR_LIMIT, 138, "shape[64]: expected at most 64 dimensions but found more" },
     { "{'shape':{'dimensions':[1],'layout':7}}", TN_ERR_CORRUPT, 36,
       "shape.layout: expected a string but found a number" },
     { "{'shape':{'dimensions':[1],'layout':'N\\u0000'}}", TN_ERR_CORRUPT, 36,
@@ -114,12 +100,9 @@ static const refusal shape_refusals[] = {
       "shape.constraints.n.multiple_of: expected an integer of 64 bits but found 9223372036854775808" },
     { "{'shape':{'dimensions':[],'constraints':{'a-b':{}}}}", TN_ERR_CORRUPT, 47,
       "shape.constraints[\"a-b\"]: expected a symbol of letters, digits and _ but found \"a-b\"" },
-    { "{'shape':[],'version':1}", TN_ERR_CORRUPT, 22,
-      "version: expected a string but found a number" },
-    { "{'shape':[],'tensor_id':null}", TN_ERR_CORRUPT, 24,
-      "tensor_id: expected a string but found null" },
-    { "{'shape':[],'name':[]}", TN_ERR_CORRUPT, 19,
-      "name: expected a string but found an array" },
+    { "{'shape':[],'version':1}", TN_ERR_CORRUPT, 22, "version: expected a string but found a number" },
+    { "{'shape':[],'tensor_id':null}", TN_ERR_CORRUPT, 24, "tensor_id: expected a string but found null" },
+    { "{'shape':[],'name':[]}", TN_ERR_CORRUPT, 19, "name: expected a string but found an array" },
     { "{'shape':[],'name':'a\\u0000b'}", TN_ERR_CORRUPT, 19,
       "name: expected text without NUL but found \"a\\x00b\"" },
     { "{'shape':[],'na\\u0000me':1}", TN_ERR_CORRUPT, 25,
@@ -134,10 +117,8 @@ static void documents_and_shapes_of_the_wrong_kind_are_refused(void)
 }
 
 static const refusal type_and_memory_refusals[] = {
-    { "{'shape':[],'dtype':'FLOAT32'}", TN_ERR_CORRUPT, 20,
-      "dtype: expected an object but found a string" },
-    { "{'shape':[],'dtype':{}}", TN_ERR_CORRUPT, 20,
-      "dtype: expected a base_type but found none" },
+    { "{'shape':[],'dtype':'FLOAT32'}", TN_ERR_CORRUPT, 20, "dtype: expected an object but found a string" },
+    { "{'shape':[],'dtype':{}}", TN_ERR_CORRUPT, 20, "dtype: expected a base_type but found none" },
     { "{'shape':[],'dtype':{'base_type':1}}", TN_ERR_CORRUPT, 33,
       "dtype.base_type: expected a string but found a number" },
     { "{'shape':[],'dtype':{'base_type':'INT8','byte_order':'middle_endian'}}", TN_ERR_CORRUPT, 53,
@@ -148,32 +129,47 @@ static const refusal type_and_memory_refusals[] = {
       "dtype.quantization: expected a scheme but found none" },
     { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':1}}}", TN_ERR_CORRUPT, 65,
       "dtype.quantization.scheme: expected a string but found a number" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scale':'x'}}}", TN_ERR_CORRUPT, 96,
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scale':'x'}}"
+      "}",
+      TN_ERR_CORRUPT, 96,
       "dtype.quantization.scale: expected a number, \"NaN\", \"Infinity\" or \"-Infinity\" but found \"x\"" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scale':1e999}}}", TN_ERR_LIMIT, 96,
-      "dtype.quantization.scale: expected a number that fits a double but found 1e999" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scale':1,'scales':[1]}}}", TN_ERR_CORRUPT, 107,
-      "dtype.quantization.scales: expected one of scale and scales but found both" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scales':[1,true]}}}", TN_ERR_CORRUPT, 100,
-      "dtype.quantization.scales[1]: expected a number but found true" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','zero_point':1.5}}}", TN_ERR_CORRUPT, 101,
-      "dtype.quantization.zero_point: expected an integer but found 1.5" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','zero_points':[1],'zero_point':1}}}", TN_ERR_CORRUPT, 119,
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scale':1e999}"
+      "}}",
+      TN_ERR_LIMIT, 96, "dtype.quantization.scale: expected a number that fits a double but found 1e999" },
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scale':1,'"
+      "scales':[1]}}}",
+      TN_ERR_CORRUPT, 107, "dtype.quantization.scales: expected one of scale and scales but found both" },
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','scales':[1,"
+      "true]}}}",
+      TN_ERR_CORRUPT, 100, "dtype.quantization.scales[1]: expected a number but found true" },
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','zero_point':"
+      "1.5}}}",
+      TN_ERR_CORRUPT, 101, "dtype.quantization.zero_point: expected an integer but found 1.5" },
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','zero_points':"
+      "[1],'zero_point':1}}}",
+      TN_ERR_CORRUPT, 119,
       "dtype.quantization.zero_point: expected one of zero_point and zero_points but found both" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','zero_points':[1,'x']}}}", TN_ERR_CORRUPT, 105,
-      "dtype.quantization.zero_points[1]: expected a number but found a string" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':[1]}}}", TN_ERR_CORRUPT, 96,
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','zero_points':"
+      "[1,'x']}}}",
+      TN_ERR_CORRUPT, 105, "dtype.quantization.zero_points[1]: expected a number but found a string" },
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':[1]}}"
+      "}",
+      TN_ERR_CORRUPT, 96,
       "dtype.quantization.range: expected the lowest and the highest code but found 1 numbers" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':[1,2,3]}}}", TN_ERR_CORRUPT, 96,
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':[1,2,"
+      "3]}}}",
+      TN_ERR_CORRUPT, 96,
       "dtype.quantization.range: expected the lowest and the highest code but found 3 numbers" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':[0,18446744073709551615]}}}", TN_ERR_LIMIT, 99,
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':[0,"
+      "18446744073709551615]}}}",
+      TN_ERR_LIMIT, 99,
       "dtype.quantization.range[1]: expected an integer of 64 bits but found 18446744073709551615" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':7}}}", TN_ERR_CORRUPT, 96,
-      "dtype.quantization.range: expected an array but found a number" },
-    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','channel_axis':'C'}}}", TN_ERR_CORRUPT, 103,
-      "dtype.quantization.channel_axis: expected a number but found a string" },
-    { "{'shape':[],'memory':null}", TN_ERR_CORRUPT, 21,
-      "memory: expected an object but found null" },
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','range':7}}}",
+      TN_ERR_CORRUPT, 96, "dtype.quantization.range: expected an array but found a number" },
+    { "{'shape':[],'dtype':{'base_type':'INT8','quantization':{'scheme':'per_tensor_symmetric','channel_axis'"
+      ":'C'}}}",
+      TN_ERR_CORRUPT, 103, "dtype.quantization.channel_axis: expected a number but found a string" },
+    { "{'shape':[],'memory':null}", TN_ERR_CORRUPT, 21, "memory: expected an object but found null" },
     { "{'shape':[1,2],'memory':{'strides':[1]}}", TN_ERR_CORRUPT, 35,
       "memory.strides: expected 2 items, one for each dimension, but found 1" },
     { "{'shape':[1,2],'memory':{'strides':[1,2,3]}}", TN_ERR_CORRUPT, 35,
@@ -200,8 +196,9 @@ static const refusal type_and_memory_refusals[] = {
       "memory.strides[1]: expected a symbol of letters, digits and _ but found \"a+b\"" },
     { "{'shape':[1,2],'memory':{'strides':[1.0,2]}}", TN_ERR_CORRUPT, 36,
       "memory.strides[0]: expected an integer but found 1.0" },
-    { "{'shape':[1,2],'memory':{'strides':[1,'a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a']}}", TN_ERR_LIMIT, 38,
-      "memory.strides[1]: expected at most 64 symbols but found more" },
+    { "{'shape':[1,2],'memory':{'strides':[1,'a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*"
+      "a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a']}}",
+      TN_ERR_LIMIT, 38, "memory.strides[1]: expected at most 64 symbols but found more" },
     { "{'shape':[1,2],'memory':{'offset_bytes':-1}}", TN_ERR_CORRUPT, 40,
       "memory.offset_bytes: expected an integer that is not negative but found -1" },
     { "{'shape':[1,2],'memory':{'offset_bytes':18446744073709551616}}", TN_ERR_LIMIT, 40,
@@ -224,7 +221,8 @@ static const refusal type_and_memory_refusals[] = {
 
 static void types_and_memory_of_the_wrong_kind_are_refused(void)
 {
-    check_refusals(type_and_memory_refusals, sizeof type_and_memory_refusals / sizeof type_and_memory_refusals[0]);
+    check_refusals(type_and_memory_refusals,
+                   sizeof type_and_memory_refusals / sizeof type_and_memory_refusals[0]);
 }
 
 static const refusal blocks_refusals[] = {
@@ -234,8 +232,7 @@ static const refusal blocks_refusals[] = {
       "properties: expected an object but found an array" },
     { "{'shape':[],'properties':{'is_pinned':0}}", TN_ERR_CORRUPT, 38,
       "properties.is_pinned: expected true or false but found a number" },
-    { "{'shape':[],'metadata':[1]}", TN_ERR_CORRUPT, 23,
-      "metadata: expected an object but found an array" },
+    { "{'shape':[],'metadata':[1]}", TN_ERR_CORRUPT, 23, "metadata: expected an object but found an array" },
     { "{'shape':[],'metadata':{'a':[1,{'b':1,'b':2}]}}", TN_ERR_CORRUPT, 42,
       "metadata.a[1].b: expected every key once but found \"b\" again" },
     { "{'shape':[],'metadata':{'a b':tru}}", TN_ERR_CORRUPT, 33,
@@ -250,8 +247,7 @@ static const refusal blocks_refusals[] = {
       "physical_shape[1]: expected an integer that is not negative but found -2" },
     { "{'shape':[1,2],'physical_shape':{}}", TN_ERR_CORRUPT, 32,
       "physical_shape: expected an array but found an object" },
-    { "{'shape':[1,2],'padding':7}", TN_ERR_CORRUPT, 25,
-      "padding: expected an object but found a number" },
+    { "{'shape':[1,2],'padding':7}", TN_ERR_CORRUPT, 25, "padding: expected an object but found a number" },
     { "{'shape':[1,2],'padding':{'dims':[true]}}", TN_ERR_CORRUPT, 33,
       "padding.dims: expected 2 items, one for each dimension, but found 1" },
     { "{'shape':[1,2],'padding':{'dims':[0,1]}}", TN_ERR_CORRUPT, 34,
@@ -268,12 +264,12 @@ static const refusal blocks_refusals[] = {
       "buffer_handle: expected an object but found null" },
     { "{'shape':[],'buffer_handle':{}}", TN_ERR_CORRUPT, 28,
       "buffer_handle: expected the member type but found none" },
-    { "{'shape':[],'buffer_handle':{'handle':3,'size_bytes':64,'permissions':'read_only'}}", TN_ERR_CORRUPT, 28,
-      "buffer_handle: expected the member type but found none" },
-    { "{'shape':[],'buffer_handle':{'type':'cuda_ipc','size_bytes':64,'permissions':'read_only'}}", TN_ERR_CORRUPT, 28,
-      "buffer_handle: expected the member handle but found none" },
-    { "{'shape':[],'buffer_handle':{'type':'cuda_ipc','handle':3,'permissions':'read_only'}}", TN_ERR_CORRUPT, 28,
-      "buffer_handle: expected the member size_bytes but found none" },
+    { "{'shape':[],'buffer_handle':{'handle':3,'size_bytes':64,'permissions':'read_only'}}", TN_ERR_CORRUPT,
+      28, "buffer_handle: expected the member type but found none" },
+    { "{'shape':[],'buffer_handle':{'type':'cuda_ipc','size_bytes':64,'permissions':'read_only'}}",
+      TN_ERR_CORRUPT, 28, "buffer_handle: expected the member handle but found none" },
+    { "{'shape':[],'buffer_handle':{'type':'cuda_ipc','handle':3,'permissions':'read_only'}}", TN_ERR_CORRUPT,
+      28, "buffer_handle: expected the member size_bytes but found none" },
     { "{'shape':[],'buffer_handle':{'type':'cuda_ipc','handle':3,'size_bytes':64}}", TN_ERR_CORRUPT, 28,
       "buffer_handle: expected the member permissions but found none" },
     { "{'shape':[],'mapping':{'cpu_address':'0x40','access_mode':'cpu_device'}}", TN_ERR_CORRUPT, 22,
@@ -300,8 +296,7 @@ static const refusal blocks_refusals[] = {
       "buffer_handle.size_bytes: expected an integer that is not negative but found -1" },
     { "{'shape':[],'buffer_handle':{'type':'cuda_ipc','permissions':'write'}}", TN_ERR_CORRUPT, 61,
       "buffer_handle.permissions: expected read_write or read_only but found \"write\"" },
-    { "{'shape':[],'mapping':[]}", TN_ERR_CORRUPT, 22,
-      "mapping: expected an object but found an array" },
+    { "{'shape':[],'mapping':[]}", TN_ERR_CORRUPT, 22, "mapping: expected an object but found an array" },
     { "{'shape':[],'mapping':{'device_address':null}}", TN_ERR_CORRUPT, 40,
       "mapping.device_address: expected a string but found null" },
     { "{'shape':[],'mapping':{'device_address':4096}}", TN_ERR_CORRUPT, 40,
@@ -315,7 +310,8 @@ static const refusal blocks_refusals[] = {
     { "{'shape':[],'mapping':{'device_address':'0x1g'}}", TN_ERR_CORRUPT, 40,
       "mapping.device_address: expected a hexadecimal address of 64 bits as \"0x1f00\" but found \"0x1g\"" },
     { "{'shape':[],'mapping':{'device_address':'0x10000000000000000'}}", TN_ERR_CORRUPT, 40,
-      "mapping.device_address: expected a hexadecimal address of 64 bits as \"0x1f00\" but found \"0x10000000000000000\"" },
+      "mapping.device_address: expected a hexadecimal address of 64 bits as \"0x1f00\" but found "
+      "\"0x10000000000000000\"" },
     { "{'shape':[],'mapping':{'cpu_address':false}}", TN_ERR_CORRUPT, 37,
       "mapping.cpu_address: expected a string but found false" },
     { "{'shape':[],'mapping':{'access_mode':'cpu'}}", TN_ERR_CORRUPT, 37,
@@ -330,10 +326,8 @@ static void other_blocks_of_the_wrong_kind_are_refused(void)
 static const refusal sparse_refusals[] = {
     { "{'nnz':1,'shape':[1]}", TN_ERR_CORRUPT, 7,
       "nnz: expected a format (COO or CSR) beside it but found none" },
-    { "{'format':'BSR','shape':[1]}", TN_ERR_CORRUPT, 10,
-      "format: expected COO or CSR but found \"BSR\"" },
-    { "{'format':'COO'}", TN_ERR_CORRUPT, 0,
-      "expected a shape but found none" },
+    { "{'format':'BSR','shape':[1]}", TN_ERR_CORRUPT, 10, "format: expected COO or CSR but found \"BSR\"" },
+    { "{'format':'COO'}", TN_ERR_CORRUPT, 0, "expected a shape but found none" },
     { "{'format':'COO','shape':['n']}", TN_ERR_CORRUPT, 24,
       "shape: expected numbers in the shape of a sparse tensor but found the symbol n" },
     { "{'format':'COO','shape':[1],'row_pointers':[]}", TN_ERR_CORRUPT, 43,
@@ -360,8 +354,9 @@ static const refusal sparse_refusals[] = {
       "indices: expected rows of 2 indices, one for each dimension, but found 1" },
     { "{'format':'COO','shape':[2,2],'indices':{'data':[[0,1.5]]}}", TN_ERR_CORRUPT, 52,
       "indices.data[0][1]: expected an integer but found 1.5" },
-    { "{'format':'COO','shape':[2,2],'indices':{'data':[[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]]}}", TN_ERR_LIMIT, 178,
-      "indices.data[0][64]: expected at most 64 dimensions but found more" },
+    { "{'format':'COO','shape':[2,2],'indices':{'data':[[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,"
+      "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]]}}",
+      TN_ERR_LIMIT, 178, "indices.data[0][64]: expected at most 64 dimensions but found more" },
     { "{'format':'COO','shape':[2,2],'values':7}", TN_ERR_CORRUPT, 39,
       "values: expected an array, or an object of dtype and data, but found a number" },
     { "{'format':'COO','shape':[2,2],'values':{}}", TN_ERR_CORRUPT, 39,
@@ -384,8 +379,8 @@ static const refusal sparse_refusals[] = {
       "values.data[0]: expected a number that fits a double but found 1e999" },
     { "{'format':'COO','shape':[2,2],'values':{'dtype':'FP8_E4M3','data':['Infinity']}}", TN_ERR_CORRUPT, 67,
       "values.data[0]: expected a value of FP8_E4M3 but found \"Infinity\"" },
-    { "{'format':'COO','shape':[2,2],'values':{'dtype':'tenon:float4_e2m1','data':['NaN']}}", TN_ERR_CORRUPT, 76,
-      "values.data[0]: expected a value of float4_e2m1 but found \"NaN\"" },
+    { "{'format':'COO','shape':[2,2],'values':{'dtype':'tenon:float4_e2m1','data':['NaN']}}", TN_ERR_CORRUPT,
+      76, "values.data[0]: expected a value of float4_e2m1 but found \"NaN\"" },
     { "{'format':'COO','shape':[2,2],'values':{'dtype':'FLOAT32','data':['inf']}}", TN_ERR_CORRUPT, 66,
       "values.data[0]: expected a number, \"NaN\", \"Infinity\" or \"-Infinity\" but found \"inf\"" },
     { "{'format':'COO','shape':[2,2],'values':{'dtype':'FLOAT32','data':[null]}}", TN_ERR_CORRUPT, 66,
@@ -394,8 +389,8 @@ static const refusal sparse_refusals[] = {
       "values.data[0]: expected true or false but found a number" },
     { "{'format':'COO','shape':[2,2],'values':{'dtype':'tenon:complex64','data':[[1]]}}", TN_ERR_CORRUPT, 74,
       "values.data[0]: expected real and imaginary part but found less" },
-    { "{'format':'COO','shape':[2,2],'values':{'dtype':'tenon:complex64','data':[[1,2,3]]}}", TN_ERR_CORRUPT, 74,
-      "values.data[0]: expected real and imaginary part but found more" },
+    { "{'format':'COO','shape':[2,2],'values':{'dtype':'tenon:complex64','data':[[1,2,3]]}}", TN_ERR_CORRUPT,
+      74, "values.data[0]: expected real and imaginary part but found more" },
     { "{'format':'COO','shape':[2,2],'values':{'dtype':'tenon:complex64','data':[1]}}", TN_ERR_CORRUPT, 74,
       "values.data[0]: expected an array but found a number" },
     { "{'format':'COO','shape':[2,2],'values':{'dtype':'FLOAT32','data':{'a':1}}}", TN_ERR_CORRUPT, 65,
@@ -419,9 +414,8 @@ static void lists_longer_than_the_rank_may_be_are_refused(void)
         "{\"shape\":[", "{\"physical_shape\":[", "{\"memory\":{\"strides\":[", "{\"padding\":{\"values\":[",
         "{\"indices\":{\"data\":[["
     };
-    static const char *const paths[] = {
-        "shape[64]: ", "physical_shape[64]: ", "memory.strides[64]: ", "padding.values[64]: ", "indices.data[0][64]: "
-    };
+    static const char *const paths[] = { "shape[64]: ", "physical_shape[64]: ", "memory.strides[64]: ",
+                                         "padding.values[64]: ", "indices.data[0][64]: " };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         char json[300], text[120];
         int n = snprintf(json, sizeof json, "%s", heads[i]);
@@ -456,7 +450,8 @@ static void paths_of_any_length_fit_the_message(void)
 
 static void what_is_not_utf8_is_refused(void)
 {
-    refuse("{\"shape\":[],\"name\":\"\xff\"}", TN_ERR_CORRUPT, 20, "name: expected UTF-8 but found byte 0xFF");
+    refuse("{\"shape\":[],\"name\":\"\xff\"}", TN_ERR_CORRUPT, 20,
+           "name: expected UTF-8 but found byte 0xFF");
     refuse("}]}],,{{::\"\x80\"", TN_ERR_CORRUPT, 11, "expected UTF-8 but found byte 0x80");
     refuse("{\"shape\":[],\"\xe2\x82", TN_ERR_TRUNCATED, 13, "the text ends inside a UTF-8 character");
 }
@@ -464,10 +459,19 @@ static void what_is_not_utf8_is_refused(void)
 static void duplicates_are_refused_at_every_level(void)
 {
     /* Each member of the full document once more, at the end of its object. */
-    static const char *const objects[] = {
-        "\"shape\":{", "\"constraints\":{", "\"seq\":{", "\"dtype\":{", "\"quantization\":{", "\"memory\":{",
-        "\"device\":{", "\"properties\":{", "\"padding\":{", "\"buffer_handle\":{", "\"mapping\":{", "{\"any\": [1,2,{", "{"
-    };
+    static const char *const objects[] = { "\"shape\":{",
+                                           "\"constraints\":{",
+                                           "\"seq\":{",
+                                           "\"dtype\":{",
+                                           "\"quantization\":{",
+                                           "\"memory\":{",
+                                           "\"device\":{",
+                                           "\"properties\":{",
+                                           "\"padding\":{",
+                                           "\"buffer_handle\":{",
+                                           "\"mapping\":{",
+                                           "{\"any\": [1,2,{",
+                                           "{" };
     size_t tried = 0;
     for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++) {
         const char *begin = strstr(full, objects[i]) + strlen(objects[i]);
@@ -509,7 +513,8 @@ static char *many_keys(const char *head, size_t n, const char *tail)
 static void very_many_keys_take_no_quadratic_time(void)
 {
     enum { MANY = 100000 };
-    static const char *const heads[] = { "{\"shape\":[],", "{\"shape\":[],\"metadata\":{", "{\"shape\":{\"dimensions\":[],\"constraints\":{" };
+    static const char *const heads[] = { "{\"shape\":[],", "{\"shape\":[],\"metadata\":{",
+                                         "{\"shape\":{\"dimensions\":[],\"constraints\":{" };
     static const char *const tails[] = { "\"k0\":{}}", "\"k0\":{}}}", "\"k0\":{}}}}" };
     static const char *const good[] = { "\"k\":{}}", "\"k\":{}}}", "\"k\":{}}}}" };
     for (int i = 0; i < 3; i++) {
@@ -530,7 +535,8 @@ static void very_many_keys_take_no_quadratic_time(void)
 
 static void nesting_is_limited_wherever_it_is(void)
 {
-    static const char *const heads[] = { "", "{\"shape\":[],\"metadata\":{\"a\":", "{\"shape\":[],\"x\":", "{\"shape\":" };
+    static const char *const heads[] = { "", "{\"shape\":[],\"metadata\":{\"a\":", "{\"shape\":[],\"x\":",
+                                         "{\"shape\":" };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         char json[20000];
         size_t n = strlen(heads[i]);

@@ -34,13 +34,15 @@ static void check_same_shape(const tn_descriptor *a, const tn_descriptor *b)
     CHECK(same_text(a->name, b->name));
     CHECK(a->rank == b->rank);
     for (uint32_t i = 0; i < a->rank; i++)
-        CHECK(a->dimensions[i].value == b->dimensions[i].value && same_text(a->dimensions[i].symbol, b->dimensions[i].symbol));
+        CHECK(a->dimensions[i].value == b->dimensions[i].value &&
+              same_text(a->dimensions[i].symbol, b->dimensions[i].symbol));
     CHECK(same_text(a->layout, b->layout));
     CHECK(a->symbolic == b->symbolic);
     CHECK(a->nconstraints == b->nconstraints && !a->constraints == !b->constraints);
     for (size_t i = 0; i < a->nconstraints; i++) {
         const tn_constraint *x = &a->constraints[i], *y = &b->constraints[i];
-        CHECK(same_text(x->symbol, y->symbol) && x->min == y->min && x->max == y->max && x->multiple_of == y->multiple_of);
+        CHECK(same_text(x->symbol, y->symbol) && x->min == y->min && x->max == y->max &&
+              x->multiple_of == y->multiple_of);
     }
     CHECK(same_bytes(a->physical_shape, b->physical_shape, a->rank * sizeof *a->physical_shape));
     CHECK(a->has_padding == b->has_padding);
@@ -60,30 +62,36 @@ static void check_same_type_and_memory(const tn_descriptor *a, const tn_descript
     CHECK(p->has_axis == q->has_axis && p->channel_axis == q->channel_axis);
     CHECK(a->has_memory == b->has_memory && !a->strides == !b->strides);
     for (uint32_t i = 0; i < a->rank && a->strides; i++) {
-        CHECK(a->strides[i].factor == b->strides[i].factor && a->strides[i].nsymbols == b->strides[i].nsymbols);
+        CHECK(a->strides[i].factor == b->strides[i].factor &&
+              a->strides[i].nsymbols == b->strides[i].nsymbols);
         for (uint32_t k = 0; k < a->strides[i].nsymbols; k++)
             CHECK(same_text(a->strides[i].symbols[k], b->strides[i].symbols[k]));
     }
-    CHECK(a->offset_bytes == b->offset_bytes && a->has_total == b->has_total && a->total_bytes == b->total_bytes);
+    CHECK(a->offset_bytes == b->offset_bytes && a->has_total == b->has_total &&
+          a->total_bytes == b->total_bytes);
     CHECK(a->alignment == b->alignment && a->device.type == b->device.type && a->device.id == b->device.id);
     CHECK(a->device.space == b->device.space);
 }
 
 static void check_same_blocks(const tn_descriptor *a, const tn_descriptor *b)
 {
-    CHECK(a->has_properties == b->has_properties && a->requires_grad == b->requires_grad && a->is_pinned == b->is_pinned);
+    CHECK(a->has_properties == b->has_properties && a->requires_grad == b->requires_grad &&
+          a->is_pinned == b->is_pinned);
     CHECK(a->is_contiguous == b->is_contiguous && a->zero_copy_compatible == b->zero_copy_compatible);
     CHECK(same_text(a->metadata, b->metadata));
     const tn_buffer_handle *g = &a->buffer_handle, *h = &b->buffer_handle;
-    CHECK(g->type == h->type && g->handle == h->handle && g->size_bytes == h->size_bytes && g->read_only == h->read_only);
+    CHECK(g->type == h->type && g->handle == h->handle && g->size_bytes == h->size_bytes &&
+          g->read_only == h->read_only);
     const tn_mapping *m = &a->mapping, *n = &b->mapping;
-    CHECK(m->present == n->present && m->device_address == n->device_address && m->cpu_mapped == n->cpu_mapped);
+    CHECK(m->present == n->present && m->device_address == n->device_address &&
+          m->cpu_mapped == n->cpu_mapped);
     CHECK(m->cpu_address == n->cpu_address && m->cpu_device == n->cpu_device);
     CHECK(a->nextra == b->nextra);
     for (size_t i = 0; i < a->nextra; i++) {
         bool found = false;     /* the order of objects may differ, that within each may not */
         for (size_t k = 0; k < b->nextra && !found; k++)
-            found = same_text(a->extra[i].path, b->extra[k].path) && same_text(a->extra[i].key, b->extra[k].key) &&
+            found = same_text(a->extra[i].path, b->extra[k].path) &&
+                    same_text(a->extra[i].key, b->extra[k].key) &&
                     same_text(a->extra[i].json, b->extra[k].json);
         CHECK(found);
     }
@@ -95,7 +103,8 @@ static void check_same_sparse(const tn_sparse *a, const tn_sparse *b)
     CHECK(same_bytes(a->shape, b->shape, a->rank * sizeof *a->shape));
     CHECK(a->has_nnz == b->has_nnz && a->nnz == b->nnz && a->index_type == b->index_type);
     CHECK(a->nindices == b->nindices && same_bytes(a->indices, b->indices, a->nindices * sizeof *a->indices));
-    CHECK(a->npointers == b->npointers && same_bytes(a->pointers, b->pointers, a->npointers * sizeof *a->pointers));
+    CHECK(a->npointers == b->npointers &&
+          same_bytes(a->pointers, b->pointers, a->npointers * sizeof *a->pointers));
     CHECK(a->value_type == b->value_type && a->nvalues == b->nvalues && !a->values == !b->values);
     for (size_t i = 0; i < a->nvalues; i++) {
         tn_value x = tn_value_get(a->value_type, a->values, i), y = tn_value_get(b->value_type, b->values, i);
@@ -177,7 +186,8 @@ static double any_double(void)
 
 static const char *any_word(void)
 {
-    static const char *const words[] = { "batch", "seq", "_n1", "H", "", "a \"b\"\\\n\t\x01", "\xc3\xa9\xe4\xba\xba", "x/y" };
+    static const char *const words[] = { "batch", "seq", "_n1", "H", "", "a \"b\"\\\n\t\x01",
+                                         "\xc3\xa9\xe4\xba\xba", "x/y" };
     return words[below(8)];
 }
 
@@ -208,7 +218,8 @@ static void draw_shape(tn_arena *a, tn_descriptor *d, bool numbers)
     d->rank = (uint32_t)(below(20) ? below(6) : TN_MAX_RANK);
     tn_extent *dims = some(a, d->rank, sizeof *dims);
     for (uint32_t i = 0; i < d->rank; i++)
-        dims[i] = coin() || numbers ? (tn_extent){ .value = any_size() } : (tn_extent){ .symbol = any_symbol() };
+        dims[i] =
+            coin() || numbers ? (tn_extent){ .value = any_size() } : (tn_extent){ .symbol = any_symbol() };
     d->dimensions = dims;
     d->layout = coin() ? any_word() : NULL;
     d->symbolic = coin();
@@ -216,7 +227,8 @@ static void draw_shape(tn_arena *a, tn_descriptor *d, bool numbers)
         static const char *const symbols[] = { "H", "seq", "batch" };
         tn_constraint *all = some(a, 3, sizeof *all);
         for (size_t i = 0; i < 3; i++)
-            all[i] = (tn_constraint){ symbols[i], any_int(), coin() ? INT64_MAX : any_int(), coin() ? 1 : any_int() };
+            all[i] = (tn_constraint){ symbols[i], any_int(), coin() ? INT64_MAX : any_int(),
+                                      coin() ? 1 : any_int() };
         d->constraints = all;
         d->nconstraints = below(4);
     }
@@ -227,7 +239,10 @@ static void draw_shape(tn_arena *a, tn_descriptor *d, bool numbers)
         for (uint32_t i = 0; i < d->rank; i++)
             pads[i] = coin();
         d->padding = (tn_padding){ coin() ? pads : NULL, coin() ? any_ints(a, d->rank, any_int) : NULL,
-                                   coin() ? "value_fill" : coin() ? any_word() : NULL, coin() ? any_double() : 0.0 };
+                                   coin()   ? "value_fill"
+                                   : coin() ? any_word()
+                                            : NULL,
+                                   coin() ? any_double() : 0.0 };
     }
 }
 
@@ -298,9 +313,11 @@ static void draw_blocks(tn_descriptor *d)
     }
     d->metadata = coin() ? "{\"a\": 1,\n   \"b\":[]}" : NULL;
     if (coin())
-        d->buffer_handle = (tn_buffer_handle){ (tn_handle_type)(1 + below(4)), any_int(), any_size(), coin() };
+        d->buffer_handle = (tn_buffer_handle){ (tn_handle_type)(1 + below(4)), any_int(), any_size(),
+                                               coin() };
     if (coin()) {
-        d->mapping = (tn_mapping){ .present = true, .device_address = draw() >> below(64), .cpu_device = coin() };
+        d->mapping = (tn_mapping){ .present = true, .device_address = draw() >> below(64),
+                                   .cpu_device = coin() };
         d->mapping.cpu_mapped = coin();
         d->mapping.cpu_address = d->mapping.cpu_mapped ? draw() >> below(64) : 0;
     }
@@ -424,25 +441,33 @@ static const tn_extent image[] = { { 32, NULL }, { 3, NULL }, { 224, NULL }, { 2
 
 static void keys_come_in_the_order_of_the_specification(void)
 {
-    static const tn_product strides[] = { { 150528, NULL, 0 }, { 50176, NULL, 0 }, { 224, NULL, 0 }, { 1, NULL, 0 } };
+    static const tn_product strides[] = { { 150528, NULL, 0 }, { 50176, NULL, 0 }, { 224, NULL, 0 },
+                                          { 1, NULL, 0 } };
     tn_descriptor d = {
-        .version = TN_WIA_VERSION, .tensor_id = "7e7eb0f9-0cb3-4368-a4cb-a91565892a66", .name = "images", .rank = 4,
+        .version = TN_WIA_VERSION, .tensor_id = "7e7eb0f9-0cb3-4368-a4cb-a91565892a66", .name = "images",
+        .rank = 4,
         .dimensions = image, .layout = "NCHW", .dtype = TN_FLOAT32, .has_memory = true, .strides = strides,
-        .has_total = true, .total_bytes = 19267584, .alignment = 256, .has_properties = true, .is_contiguous = true,
+        .has_total = true, .total_bytes = 19267584, .alignment = 256, .has_properties = true,
+        .is_contiguous = true,
         .metadata = "{}",
     };
     check_text(&d, "{\n"
-        "  \"version\": \"WIA-AI-011-v1.0\",\n"
-        "  \"tensor_id\": \"7e7eb0f9-0cb3-4368-a4cb-a91565892a66\",\n"
-        "  \"name\": \"images\",\n"
-        "  \"shape\": {\n    \"dimensions\": [32, 3, 224, 224],\n    \"layout\": \"NCHW\",\n    \"symbolic\": false\n  },\n"
-        "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    \"byte_order\": \"little_endian\"\n  },\n"
-        "  \"memory\": {\n    \"strides\": [150528, 50176, 224, 1],\n    \"offset_bytes\": 0,\n    \"total_bytes\": 19267584,\n"
-        "    \"alignment\": 256,\n    \"device\": {\n      \"type\": \"CPU\",\n      \"id\": 0,\n      \"memory_space\": \"host\"\n    }\n  },\n"
-        "  \"properties\": {\n    \"requires_grad\": false,\n    \"is_pinned\": false,\n    \"is_contiguous\": true,\n"
-        "    \"zero_copy_compatible\": false\n  },\n"
-        "  \"metadata\": {}\n"
-        "}\n");
+                   "  \"version\": \"WIA-AI-011-v1.0\",\n"
+                   "  \"tensor_id\": \"7e7eb0f9-0cb3-4368-a4cb-a91565892a66\",\n"
+                   "  \"name\": \"images\",\n"
+                   "  \"shape\": {\n    \"dimensions\": [32, 3, 224, 224],\n    \"layout\": \"NCHW\",\n    "
+                   "\"symbolic\": false\n  },\n"
+                   "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    "
+                   "\"byte_order\": \"little_endian\"\n  },\n"
+                   "  \"memory\": {\n    \"strides\": [150528, 50176, 224, 1],\n    \"offset_bytes\": 0,\n   "
+                   " \"total_bytes\": 19267584,\n"
+                   "    \"alignment\": 256,\n    \"device\": {\n      \"type\": \"CPU\",\n      \"id\": 0,\n "
+                   "     \"memory_space\": \"host\"\n    }\n  },\n"
+                   "  \"properties\": {\n    \"requires_grad\": false,\n    \"is_pinned\": false,\n    "
+                   "\"is_contiguous\": true,\n"
+                   "    \"zero_copy_compatible\": false\n  },\n"
+                   "  \"metadata\": {}\n"
+                   "}\n");
 }
 
 static void long_lists_fill_lines(void)
@@ -450,16 +475,19 @@ static void long_lists_fill_lines(void)
     double scales[25];
     for (size_t i = 0; i < 25; i++)
         scales[i] = (double)i / 8;
-    tn_descriptor d = { .dtype = TN_INT8, .quantization = { .scheme = TN_QUANT_PER_CHANNEL_SYMMETRIC, .scales = scales, .nscales = 25 } };
+    tn_descriptor d = { .dtype = TN_INT8, .quantization = { .scheme = TN_QUANT_PER_CHANNEL_SYMMETRIC,
+                                                            .scales = scales, .nscales = 25 } };
     check_text(&d, "{\n"
-        "  \"shape\": {\n    \"dimensions\": [],\n    \"symbolic\": false\n  },\n"
-        "  \"dtype\": {\n    \"base_type\": \"INT8\",\n    \"quantization\": {\n      \"scheme\": \"per_channel_symmetric\",\n"
-        "      \"scales\": [\n"
-        "        0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75,\n"
-        "        1.875, 2.0, 2.125, 2.25, 2.375, 2.5, 2.625, 2.75, 2.875, 3.0\n"
-        "      ]\n    },\n"
-        "    \"byte_order\": \"little_endian\"\n  }\n"
-        "}\n");
+                   "  \"shape\": {\n    \"dimensions\": [],\n    \"symbolic\": false\n  },\n"
+                   "  \"dtype\": {\n    \"base_type\": \"INT8\",\n    \"quantization\": {\n      \"scheme\": "
+                   "\"per_channel_symmetric\",\n"
+                   "      \"scales\": [\n"
+                   "        0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.375, 1.5, "
+                   "1.625, 1.75,\n"
+                   "        1.875, 2.0, 2.125, 2.25, 2.375, 2.5, 2.625, 2.75, 2.875, 3.0\n"
+                   "      ]\n    },\n"
+                   "    \"byte_order\": \"little_endian\"\n  }\n"
+                   "}\n");
 }
 
 static void lists_of_descriptors_are_indented(void)
@@ -468,8 +496,10 @@ static void lists_of_descriptors_are_indented(void)
     size_t size;
     tn_descriptor d[2] = { { .name = "a" }, { .name = "b" } };
     CHECK(tn_descriptors_write(d, 2, true, &json, &size, NULL) == TN_OK);
-    CHECK(strcmp(json, "[\n  {\n    \"name\": \"a\",\n    \"shape\": {\n      \"dimensions\": [],\n      \"symbolic\": false\n    }\n  },\n"
-                       "  {\n    \"name\": \"b\",\n    \"shape\": {\n      \"dimensions\": [],\n      \"symbolic\": false\n    }\n  }\n]\n") == 0);
+    CHECK(strcmp(json, "[\n  {\n    \"name\": \"a\",\n    \"shape\": {\n      \"dimensions\": [],\n      "
+                       "\"symbolic\": false\n    }\n  },\n"
+                       "  {\n    \"name\": \"b\",\n    \"shape\": {\n      \"dimensions\": [],\n      "
+                       "\"symbolic\": false\n    }\n  }\n]\n") == 0);
     free(json);
     CHECK(tn_descriptors_write(NULL, 0, true, &json, &size, NULL) == TN_OK);
     CHECK(strcmp(json, "[]\n") == 0 && size == 3);
@@ -506,7 +536,8 @@ static void nothing_is_dropped_silently(void)
                   "1 of 2 extra members stand in objects that the descriptor does not have");
     check_refused(&(tn_descriptor){ .dtype = TN_INT8, .quantization = { .scheme = (tn_quant_scheme)9 } }, 1,
                   "scheme has a value that the specification has no word for");
-    check_refused(&(tn_descriptor){ .dtype = (tn_dtype)99 }, 1, "base_type has a value that the specification has no word for");
+    check_refused(&(tn_descriptor){ .dtype = (tn_dtype)99 }, 1,
+                  "base_type has a value that the specification has no word for");
     check_refused(&(tn_descriptor){ .name = "\xff" }, 1, "name: expected UTF-8 but found byte 0xFF");
     check_refused(NULL, 0, "expected 1 descriptor where there is no list but found 0");
 }
@@ -552,10 +583,12 @@ static void extra_members_have_names_of_their_own(void)
 {
     static const tn_extra known = { "", "shape", "[1]" }, absent = { "shape", "layout", "\"N\"" };
     static const tn_extra twice[] = { { "shape", "k", "1" }, { "shape", "k", "2" } };
-    check_refused(&(tn_descriptor){ .extra = &known, .nextra = 1 }, 1, "shape: expected every key once but found \"shape\" again");
+    check_refused(&(tn_descriptor){ .extra = &known, .nextra = 1 }, 1,
+                  "shape: expected every key once but found \"shape\" again");
     check_refused(&(tn_descriptor){ .layout = "", .extra = &absent, .nextra = 1 }, 1,
                   "shape.layout: expected every key once but found \"layout\" again");
-    check_refused(&(tn_descriptor){ .extra = twice, .nextra = 2 }, 1, "shape.k: expected every key once but found \"k\" again");
+    check_refused(&(tn_descriptor){ .extra = twice, .nextra = 2 }, 1,
+                  "shape.k: expected every key once but found \"k\" again");
 }
 
 static void symbols_of_strides_are_symbols(void)
@@ -565,8 +598,10 @@ static void symbols_of_strides_are_symbols(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const tn_product stride = { .factor = 2, .symbols = &names[i], .nsymbols = 1 };
         char text[100];
-        snprintf(text, sizeof text, "memory.strides[0]: expected symbols of letters, digits and _ but found \"%s\"", shown[i]);
-        check_refused(&(tn_descriptor){ .rank = 1, .dimensions = image, .has_memory = true, .strides = &stride }, 1, text);
+        snprintf(text, sizeof text,
+                 "memory.strides[0]: expected symbols of letters, digits and _ but found \"%s\"", shown[i]);
+        check_refused(&(tn_descriptor){ .rank = 1, .dimensions = image, .has_memory = true,
+                                        .strides = &stride }, 1, text);
     }
 }
 
@@ -595,7 +630,8 @@ static void nesting_is_counted_with_the_list(void)
 static void ids_are_version_5_uuids_of_the_description(void)
 {
     tn_arena arena = { 0 };
-    tn_descriptor d = { .version = TN_WIA_VERSION, .name = "w", .rank = 4, .dimensions = image, .dtype = TN_FLOAT32 };
+    tn_descriptor d = { .version = TN_WIA_VERSION, .name = "w", .rank = 4, .dimensions = image,
+                        .dtype = TN_FLOAT32 };
     CHECK(tn_descriptor_identify(&d, NULL, &arena, NULL) == TN_OK);
     /* as Python's uuid.uuid5() gives it for the namespace in identify.c and the text */
     CHECK(strcmp(d.tensor_id, "2012bbd7-4e39-5bdf-8500-0cd676bebdab") == 0);

@@ -28,7 +28,8 @@ static void alignments_are_those_of_the_specification(void)
     CHECK(host->recommended_alignment == 256);
     CHECK(host->page_size == (uint64_t)sysconf(_SC_PAGESIZE));
     CHECK(host->page_size % host->recommended_alignment == 0);
-    CHECK(host->huge_page_size == 0 || (is_power_of_two(host->huge_page_size) && host->huge_page_size > host->page_size));
+    CHECK(host->huge_page_size == 0 ||
+          (is_power_of_two(host->huge_page_size) && host->huge_page_size > host->page_size));
 }
 
 static void memory_is_what_the_system_says(void)
@@ -36,7 +37,8 @@ static void memory_is_what_the_system_says(void)
     const tn_device_info *host = tn_device_query(0);
     struct rlimit limit;
     CHECK(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
-    CHECK(host->max_pinned_bytes == (limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur));
+    CHECK(host->max_pinned_bytes ==
+          (limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur));
     CHECK(host->memory_bytes == (uint64_t)sysconf(_SC_PHYS_PAGES) * host->page_size);
     CHECK(host->max_rank == TN_MAX_RANK);
 }

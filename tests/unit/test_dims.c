@@ -7,7 +7,8 @@ static void dimensions_are_kept_in_order(void)
 {
     tn_arena arena = { 0 };
     tn_dims d = { 0 };
-    CHECK(tn_dims_add(&d, 3, NULL) == TN_OK && tn_dims_add(&d, 0, NULL) == TN_OK && tn_dims_add(&d, INT64_MAX, NULL) == TN_OK);
+    CHECK(tn_dims_add(&d, 3, NULL) == TN_OK && tn_dims_add(&d, 0, NULL) == TN_OK &&
+          tn_dims_add(&d, INT64_MAX, NULL) == TN_OK);
     const int64_t *shape = tn_dims_keep(&d, &arena, NULL, 0);
     CHECK(d.rank == 3 && shape && shape[0] == 3 && shape[1] == 0 && shape[2] == INT64_MAX);
     tn_arena_free(&arena);
@@ -26,7 +27,8 @@ static void a_dimension_from_2_to_the_63_on_is_refused(void)
 {
     tn_dims d = { 0 };
     tn_error err = { .text = "" };
-    CHECK(tn_dims_add(&d, UINT64_C(1) << 63, &err) == TN_ERR_LIMIT && err.status == TN_ERR_LIMIT && d.rank == 0);
+    CHECK(tn_dims_add(&d, UINT64_C(1) << 63, &err) == TN_ERR_LIMIT && err.status == TN_ERR_LIMIT &&
+          d.rank == 0);
     CHECK(strcmp(err.text, "expected a dimension below 2^63 but found 9223372036854775808") == 0);
     CHECK(tn_dims_add(&d, UINT64_MAX, NULL) == TN_ERR_LIMIT && d.rank == 0);
 }

@@ -46,9 +46,11 @@ static void only_nan_and_infinity_are_special(void)
 static void special_values_are_in_no_figure(void)
 {
     tn_distance d = between_doubles(INFINITY, 1);
-    CHECK(d.differing == 1 && d.max_abs == 0 && d.max_rel == 0 && d.max_ulp == 0 && d.signal == 0 && d.noise == 0);
+    CHECK(d.differing == 1 && d.max_abs == 0 && d.max_rel == 0 && d.max_ulp == 0 && d.signal == 0 &&
+          d.noise == 0);
     d = between_complex(3, INFINITY, 1, 2);
-    CHECK(d.differing == 1 && d.max_abs == 0 && d.max_rel == 0 && d.max_ulp == 0 && d.signal == 0 && d.noise == 0);
+    CHECK(d.differing == 1 && d.max_abs == 0 && d.max_rel == 0 && d.max_ulp == 0 && d.signal == 0 &&
+          d.noise == 0);
 }
 
 /* The difference is infinite as a double, what is told in relation to a is not. */
@@ -99,7 +101,8 @@ static void values_that_became_zero_are_counted(void)
     CHECK(between(TN_FLOAT32, a, TN_FLOAT32, b, 7).flushed == 2);
     CHECK(between(TN_INT64, whole, TN_FLOAT32, b, 7).flushed == 4);
     CHECK(between_complex(0, 1, 0, 0).flushed == 1 && between_complex(0, 1, 0, 1e-300).flushed == 0);
-    tn_distance sum = between(TN_FLOAT32, a, TN_FLOAT32, b, 3), rest = between(TN_FLOAT32, a, TN_FLOAT32, b, 1);
+    tn_distance sum = between(TN_FLOAT32, a, TN_FLOAT32, b, 3),
+                rest = between(TN_FLOAT32, a, TN_FLOAT32, b, 1);
     tn_distance_join(&sum, &rest);
     CHECK(sum.flushed == 3);
 }
@@ -124,7 +127,8 @@ static uint64_t saturated(tn_dtype type_a, const void *a, const float *b, uint64
 
 static void only_finite_values_beyond_the_last_number_are_saturated(void)
 {
-    const float a[] = { 7, 6, 5.5f, -2.5f, -2, INFINITY, NAN, 7, 6.0001f }, b[] = { 6, 6, 6, -2, -2, 6, 6, 4, 6 };
+    const float a[] = { 7, 6, 5.5f, -2.5f, -2, INFINITY, NAN, 7, 6.0001f },
+    b[] = { 6, 6, 6, -2, -2, 6, 6, 4, 6 };
     const int64_t whole[] = { 7, 6, 5, -3, -2, 100, 0, 7, 6 };
     const double wide[] = { 6.0000000001, 1, 1, 1, 1, 1, 1, 1, 1 };
     const float zeros[4] = { 0 };

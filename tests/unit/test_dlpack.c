@@ -20,7 +20,8 @@ static void structures_lie_as_dlpack_has_them(void)
     if (sizeof(void *) != 8)
         skip();
     CHECK(sizeof(tn_dlpack_type) == 4 && sizeof(tn_dlpack_tensor) == 48 && sizeof(managed_tensor) == 80);
-    CHECK(offsetof(tn_dlpack_type, code) == 0 && offsetof(tn_dlpack_type, bits) == 1 && offsetof(tn_dlpack_type, lanes) == 2);
+    CHECK(offsetof(tn_dlpack_type, code) == 0 && offsetof(tn_dlpack_type, bits) == 1 &&
+          offsetof(tn_dlpack_type, lanes) == 2);
     CHECK(offsetof(tn_dlpack_tensor, data) == 0 && offsetof(tn_dlpack_tensor, device_type) == 8);
     CHECK(offsetof(tn_dlpack_tensor, device_id) == 12 && offsetof(tn_dlpack_tensor, ndim) == 16);
     CHECK(offsetof(tn_dlpack_tensor, type) == 20 && offsetof(tn_dlpack_tensor, shape) == 24);
@@ -31,11 +32,14 @@ static void structures_lie_as_dlpack_has_them(void)
 }
 
 static const struct { tn_dtype dtype; uint8_t code, bits; } names[] = {      /* as DLPack 1.3 has them */
-    { TN_INT2, 0, 2 }, { TN_INT4, 0, 4 }, { TN_INT8, 0, 8 }, { TN_INT16, 0, 16 }, { TN_INT32, 0, 32 }, { TN_INT64, 0, 64 },
-    { TN_UINT2, 1, 2 }, { TN_UINT4, 1, 4 }, { TN_UINT8, 1, 8 }, { TN_UINT16, 1, 16 }, { TN_UINT32, 1, 32 }, { TN_UINT64, 1, 64 },
+    { TN_INT2, 0, 2 }, { TN_INT4, 0, 4 }, { TN_INT8, 0, 8 }, { TN_INT16, 0, 16 }, { TN_INT32, 0, 32 },
+    { TN_INT64, 0, 64 },
+    { TN_UINT2, 1, 2 }, { TN_UINT4, 1, 4 }, { TN_UINT8, 1, 8 }, { TN_UINT16, 1, 16 }, { TN_UINT32, 1, 32 },
+    { TN_UINT64, 1, 64 },
     { TN_FLOAT16, 2, 16 }, { TN_FLOAT32, 2, 32 }, { TN_FLOAT64, 2, 64 }, { TN_BFLOAT16, 4, 16 },
     { TN_COMPLEX64, 5, 64 }, { TN_COMPLEX128, 5, 128 }, { TN_BOOL, 6, 8 },
-    { TN_FLOAT8_E3M4, 7, 8 }, { TN_FLOAT8_E4M3, 8, 8 }, { TN_FLOAT8_E4M3FN, 10, 8 }, { TN_FLOAT8_E4M3FNUZ, 11, 8 },
+    { TN_FLOAT8_E3M4, 7, 8 }, { TN_FLOAT8_E4M3, 8, 8 }, { TN_FLOAT8_E4M3FN, 10, 8 },
+    { TN_FLOAT8_E4M3FNUZ, 11, 8 },
     { TN_FLOAT8_E5M2, 12, 8 }, { TN_FLOAT8_E5M2FNUZ, 13, 8 }, { TN_FLOAT8_E8M0, 14, 8 },
     { TN_FLOAT6_E2M3, 15, 6 }, { TN_FLOAT6_E3M2, 16, 6 }, { TN_FLOAT4_E2M1, 17, 4 },
 };
@@ -93,7 +97,8 @@ static void delete_foreign(managed_tensor *m)
     free(m);
 }
 
-static managed_tensor *foreign(void *data, tn_dlpack_type type, int32_t ndim, const int64_t *shape, const int64_t *strides)
+static managed_tensor *foreign(void *data, tn_dlpack_type type, int32_t ndim, const int64_t *shape,
+                               const int64_t *strides)
 {
     managed_tensor *m = calloc(1, sizeof *m);
     CHECK(m != NULL);
@@ -149,10 +154,12 @@ static void every_type_goes_out_and_comes_back(void)
         const tn_dlpack_tensor *t = &m->tensor;
         CHECK(t->data == data + 3 && t->byte_offset == 0 && t->device_type == 1 && t->device_id == 0);
         CHECK(named(t->type.code, t->type.bits) == array.dtype && t->type.lanes == 1);
-        CHECK(t->ndim == 2 && t->shape[0] == 3 && t->shape[1] == 5 && t->strides[0] == 5 && t->strides[1] == 1);
+        CHECK(t->ndim == 2 && t->shape[0] == 3 && t->shape[1] == 5 && t->strides[0] == 5 &&
+              t->strides[1] == 1);
         tn_dlpack_array a;
         import_array(m, &a);
-        CHECK(a.array.dtype == array.dtype && a.array.rank == 2 && a.array.shape == a.shape && a.array.stride == NULL);
+        CHECK(a.array.dtype == array.dtype && a.array.rank == 2 && a.array.shape == a.shape &&
+              a.array.stride == NULL);
         CHECK(a.shape[0] == 3 && a.shape[1] == 5 && a.stride[0] == 5 && a.stride[1] == 1);
         CHECK(a.data == data + 3 && tn_buffer_data(a.buffer) == a.data && tn_buffer_size(a.buffer) == n);
         CHECK(released == 0);
@@ -211,7 +218,8 @@ static bool walk(const view *v, int64_t *lowest, int64_t *highest)
     for (int64_t i = 0; i < extents[0]; i++)
         for (int64_t k = 0; k < extents[1]; k++)
             for (int64_t l = 0; l < extents[2]; l++) {
-                int64_t at = v->first + (i ? i * v->stride[0] : 0) + (k ? k * v->stride[1] : 0) + (l ? l * v->stride[2] : 0);
+                int64_t at = v->first + (i ? i * v->stride[0] : 0) + (k ? k * v->stride[1] : 0) +
+                             (l ? l * v->stride[2] : 0);
                 *lowest = any && *lowest < at ? *lowest : at;
                 *highest = any && *highest > at ? *highest : at;
                 any = true;
@@ -241,7 +249,8 @@ static void views_keep_their_strides_and_the_buffer_has_their_bytes_only(void)
         CHECK(a.array.stride == (v->dense ? NULL : a.stride));
         for (uint32_t k = 0; k < v->rank; k++) {
             CHECK(a.shape[k] == v->shape[k]);
-            CHECK(a.stride[k] == (any && v->shape[k] > 1 ? v->stride[k] : a.stride[k]) && a.stride[k] != INT64_MIN);
+            CHECK(a.stride[k] == (any && v->shape[k] > 1 ? v->stride[k] : a.stride[k]) &&
+                  a.stride[k] != INT64_MIN);
         }
         tn_buffer_unref(a.buffer);
         CHECK(released == 0);
@@ -271,7 +280,12 @@ static void what_one_writes_the_other_reads(void)
 
 static void arrays_outside_the_buffer_are_not_exported(void)
 {
-    static const struct { int64_t shape[2], stride[2]; uint64_t offset; tn_status status; const char *says; } cases[] = {
+    static const struct {
+        int64_t shape[2], stride[2];
+        uint64_t offset;
+        tn_status status;
+        const char *says;
+    } cases[] = {
         { { 6, 7 }, { 7, 1 }, 0, TN_OK, "" },
         { { 6, 7 }, { 7, 1 }, 1, TN_ERR_ARGUMENT, "168 bytes from byte 1 on" },
         { { 6, 7 }, { 7, 1 }, UINT64_MAX, TN_ERR_ARGUMENT, "" },
@@ -292,7 +306,8 @@ static void arrays_outside_the_buffer_are_not_exported(void)
     float data[42];
     for (size_t i = 0; i < COUNT(cases); i++) {
         tn_buffer *b = wrap(data, sizeof data, false);
-        tn_array array = { .dtype = TN_FLOAT32, .rank = 2, .shape = cases[i].shape, .stride = cases[i].stride };
+        tn_array array = { .dtype = TN_FLOAT32, .rank = 2, .shape = cases[i].shape,
+                           .stride = cases[i].stride };
         managed_tensor *m = NULL;
         tn_error err = { .text = "" };
         tn_status status = tn_dlpack_export(&array, b, cases[i].offset, &m, &err);
@@ -315,9 +330,12 @@ static void arrays_that_nobody_knows_are_not_exported(void)
     tn_buffer *b = wrap(data, 1, false);
     managed_tensor *m = NULL;
     tn_error err;
-    CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_UNKNOWN, .rank = 1, .shape = shape }, b, 0, &m, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_DTYPE_COUNT, .rank = 1, .shape = shape }, b, 0, &m, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_INT8, .rank = 65, .shape = shape }, b, 0, &m, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_UNKNOWN, .rank = 1, .shape = shape }, b, 0, &m,
+                           &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_DTYPE_COUNT, .rank = 1, .shape = shape }, b, 0, &m,
+                           &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_INT8, .rank = 65, .shape = shape }, b, 0, &m,
+                           &err) == TN_ERR_ARGUMENT);
     CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_INT8, .rank = 1 }, b, 0, &m, &err) == TN_ERR_ARGUMENT);
     CHECK(m == NULL);
     tn_dlpack_array a;
@@ -335,7 +353,8 @@ static tn_status map_nothing(tn_buffer *b, tn_error *err)
 
 static void memory_of_a_device_is_not_exported(void)
 {
-    static const tn_provider provider = { .type = TN_HANDLE_CUDA_IPC, .name = "cuda_ipc", .map = map_nothing };
+    static const tn_provider provider = { .type = TN_HANDLE_CUDA_IPC, .name = "cuda_ipc",
+                                          .map = map_nothing };
     static const int64_t one = 1;
     uint8_t copy[16];
     for (int mapped = 0; mapped < 2; mapped++) {
@@ -343,7 +362,8 @@ static void memory_of_a_device_is_not_exported(void)
         managed_tensor *m = NULL;
         tn_error err;
         atomic_init(&b.references, 1);
-        CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_INT8, .rank = 1, .shape = &one }, &b, 0, &m, &err) == TN_ERR_UNSUPPORTED);
+        CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_INT8, .rank = 1, .shape = &one }, &b, 0, &m,
+                               &err) == TN_ERR_UNSUPPORTED);
         CHECK(strstr(err.text, "cuda_ipc") && m == NULL && atomic_load(&b.references) == 1);
     }
 }
@@ -432,19 +452,22 @@ static void lanes_are_a_last_dimension(void)
     tn_dlpack_array a;
     import_array(foreign(data, (tn_dlpack_type){ 2, 32, 4 }, 2, shape, NULL), &a);
     CHECK(a.array.rank == 3 && a.shape[0] == 2 && a.shape[1] == 3 && a.shape[2] == 4 && !a.array.stride);
-    CHECK(a.stride[0] == 12 && a.stride[1] == 4 && a.stride[2] == 1 && tn_buffer_size(a.buffer) == 24 * sizeof *data);
+    CHECK(a.stride[0] == 12 && a.stride[1] == 4 && a.stride[2] == 1 &&
+          tn_buffer_size(a.buffer) == 24 * sizeof *data);
     tn_buffer_unref(a.buffer);
     import_array(foreign(data, (tn_dlpack_type){ 2, 32, 4 }, 2, shape, padded), &a);
     CHECK(a.array.stride == a.stride && a.stride[0] == 16 && a.stride[1] == 4 && a.stride[2] == 1);
     CHECK(tn_buffer_size(a.buffer) == 28 * sizeof *data);
     tn_buffer_unref(a.buffer);
-    import_array(foreign(data, (tn_dlpack_type){ 2, 32, 3 }, 2, one, odd), &a);     /* the first stride is nobody's */
+    /* the first stride is nobody's */
+    import_array(foreign(data, (tn_dlpack_type){ 2, 32, 3 }, 2, one, odd), &a);
     CHECK(a.stride[0] == 9 && a.stride[1] == 21 && a.stride[2] == 1 && a.array.stride == a.stride);
     tn_buffer_unref(a.buffer);
     import_array(foreign(data, (tn_dlpack_type){ 1, 8, 65535 }, 0, NULL, NULL), &a);
     CHECK(a.array.rank == 1 && a.shape[0] == 65535 && tn_buffer_size(a.buffer) == 65535);
     tn_buffer_unref(a.buffer);
-    check_refused(foreign(data, (tn_dlpack_type){ 2, 32, 2 }, 2, shape, odd), TN_ERR_LIMIT, "stride of 9223372036854775807");
+    check_refused(foreign(data, (tn_dlpack_type){ 2, 32, 2 }, 2, shape, odd), TN_ERR_LIMIT,
+                  "stride of 9223372036854775807");
     check_refused(foreign(data, (tn_dlpack_type){ 2, 32, 0 }, 2, shape, NULL), TN_ERR_CORRUPT, "0 lanes");
     int64_t many[64] = { 0 };
     check_refused(foreign(data, (tn_dlpack_type){ 2, 32, 2 }, 64, many, NULL), TN_ERR_LIMIT, "at most 63");
@@ -466,7 +489,8 @@ static void narrow_types_are_packed_and_dense(void)
         type.lanes = 8;
         tn_dlpack_array a;
         import_array(foreign(data, type, 1, shape, NULL), &a);
-        CHECK(a.array.rank == 2 && a.shape[1] == 8 && tn_buffer_size(a.buffer) == 3u * type.bits && !a.array.stride);
+        CHECK(a.array.rank == 2 && a.shape[1] == 8 && tn_buffer_size(a.buffer) == 3u * type.bits &&
+              !a.array.stride);
         tn_buffer_unref(a.buffer);
         type.lanes = 3;
         check_refused(foreign(data, type, 1, shape, NULL), TN_ERR_UNSUPPORTED, "whole bytes");
@@ -479,7 +503,8 @@ static void narrow_types_are_packed_and_dense(void)
     }
     tn_dlpack_array pairs;      /* as PyTorch counts float4_e2m1fn_x2 */
     import_array(foreign(data, (tn_dlpack_type){ 17, 4, 2 }, 2, shape, NULL), &pairs);
-    CHECK(pairs.array.dtype == TN_FLOAT4_E2M1 && pairs.array.rank == 3 && pairs.shape[2] == 2 && tn_buffer_size(pairs.buffer) == 15);
+    CHECK(pairs.array.dtype == TN_FLOAT4_E2M1 && pairs.array.rank == 3 && pairs.shape[2] == 2 &&
+          tn_buffer_size(pairs.buffer) == 15);
     tn_buffer_unref(pairs.buffer);
 }
 
@@ -509,7 +534,8 @@ static void element_i_of_a_narrow_type_is_at_bit_i_times_its_width(void)
 
 static void fields_that_make_no_sense_are_refused(void)
 {
-    static const int64_t shape[] = { 2, 3 }, negative[] = { -1, 3 }, lowest[] = { 2, INT64_MIN }, large[] = { INT64_MAX, 2 };
+    static const int64_t shape[] = { 2, 3 }, negative[] = { -1, 3 }, lowest[] = { 2, INT64_MIN },
+    large[] = { INT64_MAX, 2 };
     static const int64_t apart[] = { INT64_MAX, 1 }, before[] = { INT64_MIN, 1 };
     float data[6];
     managed_tensor *m;
@@ -525,7 +551,8 @@ static void fields_that_make_no_sense_are_refused(void)
     check_refused(m, TN_ERR_CORRUPT, "2 dimensions without a shape");
     check_refused(foreign(NULL, f32, 2, shape, NULL), TN_ERR_CORRUPT, "24 bytes at no address");
     check_refused(foreign(data, f32, 2, negative, NULL), TN_ERR_CORRUPT, "dimension 0 has -1 elements");
-    check_refused(foreign(data, f32, 2, lowest, NULL), TN_ERR_CORRUPT, "dimension 1 has -9223372036854775808");
+    check_refused(foreign(data, f32, 2, lowest, NULL), TN_ERR_CORRUPT,
+                  "dimension 1 has -9223372036854775808");
     check_refused(foreign(data, f32, 2, large, NULL), TN_ERR_LIMIT, "63 bits");
     check_refused(foreign(data, f32, 2, shape, apart), TN_ERR_LIMIT, "reaches over more");
     check_refused(foreign(data, f32, 2, shape, before), TN_ERR_LIMIT, "reaches over more");
@@ -561,15 +588,18 @@ static void a_byte_offset_is_added(void)
 
 static void nothing_of_an_empty_array_is_looked_at(void)
 {
-    static const int64_t shape[] = { INT64_MAX, 0, INT64_MAX }, strides[] = { INT64_MIN, INT64_MIN, INT64_MAX };
+    static const int64_t shape[] = { INT64_MAX, 0, INT64_MAX },
+    strides[] = { INT64_MIN, INT64_MIN, INT64_MAX };
     for (int32_t lanes = 1; lanes < 3; lanes++) {
-        managed_tensor *m = foreign((void *)(uintptr_t)UINTPTR_MAX, (tn_dlpack_type){ 1, 4, (uint16_t)lanes }, 3, shape, strides);
+        managed_tensor *m = foreign((void *)(uintptr_t)UINTPTR_MAX, (tn_dlpack_type){ 1, 4, (uint16_t)lanes },
+                                    3, shape, strides);
         tn_dlpack_array a;
         if (lanes == 1)
             m->tensor.data = NULL;
         m->tensor.byte_offset = UINT64_MAX;
         import_array(m, &a);
-        CHECK(a.data == NULL && tn_buffer_data(a.buffer) == NULL && tn_buffer_size(a.buffer) == 0 && a.array.stride == NULL);
+        CHECK(a.data == NULL && tn_buffer_data(a.buffer) == NULL && tn_buffer_size(a.buffer) == 0 &&
+              a.array.stride == NULL);
         tn_buffer_unref(a.buffer);
         CHECK(deleted == 1);
     }
@@ -600,8 +630,10 @@ static void check_sound(const managed_tensor *m, const tn_dlpack_array *a)
 static void whatever_the_fields_say_what_is_taken_is_sound(void)
 {
     static const int64_t extents[] = { 0, 1, 2, 3, 7, 255, 1 << 20, INT64_MAX / 2, INT64_MAX, -1, INT64_MIN };
-    static const int64_t steps[] = { 0, 1, -1, 2, 3, -7, 255, -(1 << 20), (int64_t)1 << 40, INT64_MAX / 4, INT64_MAX, INT64_MIN, INT64_MIN + 1 };
-    static const uint64_t places[] = { 0, 1, 4096, (uint64_t)1 << 47, INT64_MAX, UINT64_MAX / 2 + 1, UINT64_MAX - 7, UINT64_MAX };
+    static const int64_t steps[] = { 0, 1, -1, 2, 3, -7, 255, -(1 << 20), (int64_t)1 << 40, INT64_MAX / 4,
+                                     INT64_MAX, INT64_MIN, INT64_MIN + 1 };
+    static const uint64_t places[] = { 0, 1, 4096, (uint64_t)1 << 47, INT64_MAX, UINT64_MAX / 2 + 1,
+                                       UINT64_MAX - 7, UINT64_MAX };
     static const uint16_t lanes[] = { 1, 1, 1, 1, 1, 2, 4, 8, 65535, 0 };
     uint64_t thrown = 0;
     unsigned taken = 0;
@@ -616,15 +648,16 @@ static void whatever_the_fields_say_what_is_taken_is_sound(void)
         }
         size_t row = (dice >> 8) % COUNT(names);
         tn_dlpack_type type = { names[row].code, names[row].bits, lanes[(dice >> 16) % COUNT(lanes)] };
-        managed_tensor *m = foreign((void *)(uintptr_t)places[(dice >> 24) % COUNT(places)], type, ndim, shape,
-                                    dice >> 32 & 3 ? strides : NULL);
+        managed_tensor *m = foreign((void *)(uintptr_t)places[(dice >> 24) % COUNT(places)], type, ndim,
+                                    shape, dice >> 32 & 3 ? strides : NULL);
         m->tensor.byte_offset = places[(dice >> 40) % COUNT(places)];
         tn_dlpack_array a;
         tn_error err = { .status = TN_OK };
         tn_status status = tn_dlpack_import(m, &a, &err);
         CHECK(status == err.status && deleted == 0);
         if (status) {
-            CHECK(err.text[0] && (status == TN_ERR_UNSUPPORTED || status == TN_ERR_LIMIT || status == TN_ERR_CORRUPT));
+            CHECK(err.text[0] &&
+                  (status == TN_ERR_UNSUPPORTED || status == TN_ERR_LIMIT || status == TN_ERR_CORRUPT));
             delete_foreign(m);
             continue;
         }
@@ -644,14 +677,16 @@ static void a_changed_byte_anywhere_is_refused_or_sound(void)
     for (size_t at = 0; at < sizeof(managed_tensor); at++) {
         bool pointer = at >= offsetof(managed_tensor, context) && at < offsetof(managed_tensor, flags);
         size_t in = at - offsetof(managed_tensor, tensor);
-        if (pointer || (in >= offsetof(tn_dlpack_tensor, shape) && in < offsetof(tn_dlpack_tensor, byte_offset)))
+        if (pointer ||
+            (in >= offsetof(tn_dlpack_tensor, shape) && in < offsetof(tn_dlpack_tensor, byte_offset)))
             continue;
         for (unsigned bit = 0; bit < 8; bit++) {
             managed_tensor *m = foreign(data, f32, 2, shape, strides);
             tn_dlpack_array a;
             tn_error err = { .status = TN_OK };
             ((uint8_t *)m)[at] ^= (uint8_t)(1u << bit);
-            if (m->tensor.ndim > 2 && m->tensor.ndim <= 64)     /* extents that are not there cannot be told */
+            /* extents that are not there cannot be told */
+            if (m->tensor.ndim > 2 && m->tensor.ndim <= 64)
                 m->tensor.ndim = 2;
             tn_status status = tn_dlpack_import(m, &a, &err);
             CHECK(status == err.status);

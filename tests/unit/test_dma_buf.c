@@ -116,7 +116,8 @@ static int create_udmabuf(int device, const struct udmabuf_create *create)
 static int allocate_from_heap(int device, struct dma_heap_allocation_data *data)
 {
     REQUIRE(inode(device) == kernel.heap_device);
-    REQUIRE(data->fd == 0 && data->fd_flags == (O_RDWR | O_CLOEXEC) && data->heap_flags == 0 && data->len > 0);
+    REQUIRE(data->fd == 0 && data->fd_flags == (O_RDWR | O_CLOEXEC) && data->heap_flags == 0 &&
+            data->len > 0);
     kernel.allocations++;
     int fd = memfd_create("tenon: heap", MFD_CLOEXEC);
     REQUIRE(fd >= 0 && ftruncate(fd, (off_t)data->len) == 0);
@@ -170,9 +171,18 @@ static void *kernel_mmap(void *address, size_t n, int protection, int flags, int
     return real.mmap(address, n, protection, flags, fd, offset);
 }
 
-static int kernel_memfd(const char *name, unsigned flags) { return fails(EMFILE) ? -1 : real.memfd_create(name, flags); }
-static int kernel_ftruncate(int fd, off_t size)           { return fails(ENOSPC) ? -1 : real.ftruncate(fd, size); }
-static int kernel_add_seals(int fd, int seals)            { return fails(EPERM) ? -1 : real.add_seals(fd, seals); }
+static int kernel_memfd(const char *name, unsigned flags)
+{
+    return fails(EMFILE) ? -1 : real.memfd_create(name, flags);
+}
+static int kernel_ftruncate(int fd, off_t size)
+{
+    return fails(ENOSPC) ? -1 : real.ftruncate(fd, size);
+}
+static int kernel_add_seals(int fd, int seals)
+{
+    return fails(EPERM) ? -1 : real.add_seals(fd, seals);
+}
 static int kernel_duplicate(int fd)                       { return fails(EMFILE) ? -1 : real.duplicate(fd); }
 
 static void boot(int udmabuf, int heap)
@@ -370,7 +380,8 @@ static void what_another_process_writes_is_seen(void)
         boot(heap ? ENOENT : 0, 0);
         tn_buffer *b = new_buffer("from the parent");
         given = export_of(b);
-        CHECK(given.type == TN_HANDLE_DMA_BUF && given.bytes == BYTES && given.offset == 0 && !given.read_only);
+        CHECK(given.type == TN_HANDLE_DMA_BUF && given.bytes == BYTES && given.offset == 0 &&
+              !given.read_only);
         CHECK(fcntl(given.fd, F_GETFD) & FD_CLOEXEC && given.fd != b->fd);
         CHECK(in_child(write_in_child) == 0);
         CHECK(strcmp(text_of(b) + BYTES - 20, "from the child") == 0);
@@ -422,7 +433,8 @@ static void a_size_that_is_a_lie_is_found(void)
 {
     static const struct { uint64_t offset, bytes; tn_status status; } claims[] = {
         { 0, 12288, TN_OK }, { 4096, 8192, TN_OK }, { 12287, 1, TN_OK }, { 5000, 100, TN_OK },
-        { 0, 12289, TN_ERR_CORRUPT }, { 1, 12288, TN_ERR_CORRUPT }, { 12288, 1, TN_ERR_CORRUPT }, { 12289, 1, TN_ERR_CORRUPT },
+        { 0, 12289, TN_ERR_CORRUPT }, { 1, 12288, TN_ERR_CORRUPT }, { 12288, 1, TN_ERR_CORRUPT },
+        { 12289, 1, TN_ERR_CORRUPT },
         { UINT64_MAX, 1, TN_ERR_CORRUPT }, { UINT64_MAX, 12288, TN_ERR_CORRUPT }, { 0, 0, TN_ERR_CORRUPT },
         { 0, (uint64_t)1 << 60, TN_ERR_CORRUPT }, { 0, UINT64_MAX, TN_ERR_LIMIT },
     };
@@ -434,7 +446,8 @@ static void a_size_that_is_a_lie_is_found(void)
         tn_error err = { .text = "" };
         e.offset = claims[i].offset;
         e.bytes = claims[i].bytes;
-        CHECK(tn_buffer_import(&e, false, &theirs, &err) == claims[i].status && err.status == claims[i].status);
+        CHECK(tn_buffer_import(&e, false, &theirs, &err) == claims[i].status &&
+              err.status == claims[i].status);
         if (claims[i].status == TN_OK) {
             CHECK(tn_buffer_size(theirs) == claims[i].bytes);
             CHECK(memcmp(tn_buffer_data(theirs), (char *)b->base + claims[i].offset, claims[i].bytes) == 0);
@@ -457,7 +470,8 @@ static void descriptors_of_other_things_are_refused(void)
     tn_buffer *b;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         tn_exported e = { .type = TN_HANDLE_DMA_BUF, .bytes = 4, .fd = others[i] };
-        CHECK(tn_buffer_import(&e, true, &b, &err) == TN_ERR_CORRUPT && strstr(err.text, "expected the descriptor of a dma-buf"));
+        CHECK(tn_buffer_import(&e, true, &b, &err) == TN_ERR_CORRUPT &&
+              strstr(err.text, "expected the descriptor of a dma-buf"));
         CHECK(e.fd == others[i]);
         tn_exported_close(&e);
     }

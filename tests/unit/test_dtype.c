@@ -106,11 +106,14 @@ static void common_spellings_are_known(void)
     static const spelling list[] = {
         { "half", TN_FLOAT16 }, { "float", TN_FLOAT32 }, { "double", TN_FLOAT64 }, { "bfloat", TN_BFLOAT16 },
         { "fp16", TN_FLOAT16 }, { "FP32", TN_FLOAT32 }, { "fp64", TN_FLOAT64 }, { "int", TN_INT32 },
-        { "long", TN_INT64 }, { "short", TN_INT16 }, { "e4m3fn", TN_FLOAT8_E4M3FN }, { "E5M2", TN_FLOAT8_E5M2 },
-        { "e3m4", TN_FLOAT8_E3M4 }, { "e2m1", TN_FLOAT4_E2M1 }, { "fp4", TN_FLOAT4_E2M1 }, { "e2m3", TN_FLOAT6_E2M3 },
+        { "long", TN_INT64 }, { "short", TN_INT16 }, { "e4m3fn", TN_FLOAT8_E4M3FN },
+        { "E5M2", TN_FLOAT8_E5M2 },
+        { "e3m4", TN_FLOAT8_E3M4 }, { "e2m1", TN_FLOAT4_E2M1 }, { "fp4", TN_FLOAT4_E2M1 },
+        { "e2m3", TN_FLOAT6_E2M3 },
         { "e3m2", TN_FLOAT6_E3M2 }, { "float8_e8m0fnu", TN_FLOAT8_E8M0 }, { "float4_e2m1fn", TN_FLOAT4_E2M1 },
         { "FLOAT8E4M3FN", TN_FLOAT8_E4M3FN }, { "cdouble", TN_COMPLEX128 },
-        { "torch.float32", TN_FLOAT32 }, { "torch.half", TN_FLOAT16 }, { "torch.float4_e2m1fn_x2", TN_FLOAT4_E2M1 },
+        { "torch.float32", TN_FLOAT32 }, { "torch.half", TN_FLOAT16 },
+        { "torch.float4_e2m1fn_x2", TN_FLOAT4_E2M1 },
     };
     CHECK_SPELLINGS(list);
 }
@@ -118,8 +121,10 @@ static void common_spellings_are_known(void)
 static void infinities_tell_the_e4m3_types_apart(void)
 {
     static const spelling list[] = {
-        { "F8_E4M3", TN_FLOAT8_E4M3FN }, { "FP8_E4M3", TN_FLOAT8_E4M3FN }, { "float8_e4m3fn", TN_FLOAT8_E4M3FN },
-        { "float8_e4m3", TN_FLOAT8_E4M3 }, { "f8e4m3", TN_FLOAT8_E4M3 }, { "e4m3", TN_UNKNOWN }, { "fp8", TN_UNKNOWN },
+        { "F8_E4M3", TN_FLOAT8_E4M3FN }, { "FP8_E4M3", TN_FLOAT8_E4M3FN },
+        { "float8_e4m3fn", TN_FLOAT8_E4M3FN },
+        { "float8_e4m3", TN_FLOAT8_E4M3 }, { "f8e4m3", TN_FLOAT8_E4M3 }, { "e4m3", TN_UNKNOWN },
+        { "fp8", TN_UNKNOWN },
     };
     CHECK_SPELLINGS(list);
 }
@@ -142,10 +147,13 @@ static void a_byte_order_mark_makes_a_numpy_code(void)
 static void other_texts_are_unknown(void)
 {
     static const spelling list[] = {
-        { "", TN_UNKNOWN }, { " ", TN_UNKNOWN }, { "f", TN_UNKNOWN }, { "float3", TN_UNKNOWN }, { "float322", TN_UNKNOWN },
-        { "float32 ", TN_UNKNOWN }, { " float32", TN_UNKNOWN }, { "float32\n", TN_UNKNOWN }, { "float-32", TN_UNKNOWN },
+        { "", TN_UNKNOWN }, { " ", TN_UNKNOWN }, { "f", TN_UNKNOWN }, { "float3", TN_UNKNOWN },
+        { "float322", TN_UNKNOWN },
+        { "float32 ", TN_UNKNOWN }, { " float32", TN_UNKNOWN }, { "float32\n", TN_UNKNOWN },
+        { "float-32", TN_UNKNOWN },
         { "torch.", TN_UNKNOWN }, { "torch", TN_UNKNOWN }, { "torch.torch.float32", TN_UNKNOWN },
-        { "torch.<f4", TN_UNKNOWN }, { "int3", TN_UNKNOWN }, { "unknown", TN_UNKNOWN }, { "MLI_EL_FX_4", TN_UNKNOWN },
+        { "torch.<f4", TN_UNKNOWN }, { "int3", TN_UNKNOWN }, { "unknown", TN_UNKNOWN },
+        { "MLI_EL_FX_4", TN_UNKNOWN },
         { "\xff\xfe", TN_UNKNOWN }, { "\xc4\xb1nt8", TN_UNKNOWN },
     };
     CHECK_SPELLINGS(list);

@@ -6,7 +6,8 @@
 
 static const uint8_t data[12] = { 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2 };
 static const uint8_t nested[] = { 0x82, 0x01, 0xc0, 0x61, 't' };       /* [1, tagged "t"] */
-static const tn_meta meta[] = { { .key = "text", .text = "old" }, { .key = "cbor", .cbor = nested, .cbor_size = sizeof nested } };
+static const tn_meta meta[] = { { .key = "text", .text = "old" },
+                                { .key = "cbor", .cbor = nested, .cbor_size = sizeof nested } };
 
 static const simple tensors[] = {
     { .name = "a", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = data, .meta = meta, .nmeta = 2 },
@@ -59,7 +60,8 @@ static void check_edits(const char *name, const char *before, tn_create_options 
 {
     write_file(name, options, tensors, 3);
     write_file(before, options, tensors, 3);
-    edit(name, (tn_meta_edit[]){ { NULL, "file key", "file value" }, { "a", "text", "new" }, { "a", "added", "\xc3\xa4\"\\\n" },
+    edit(name, (tn_meta_edit[]){ { NULL, "file key", "file value" }, { "a", "text", "new" },
+                                 { "a", "added", "\xc3\xa4\"\\\n" },
                                  { "q", "k", "" } }, 4);
     check_same_data(name, before);
     tn_file *f = open_file(name);
@@ -70,11 +72,13 @@ static void check_edits(const char *name, const char *before, tn_create_options 
     assert_string_equal(tensor_text(f, "q", "k"), "");
     CHECK(tn_file_find(f, "a")->nmeta == 3 && tn_file_find(f, "tied")->nmeta == 0);
     tn_close(f);
-    edit(name, (tn_meta_edit[]){ { NULL, "file key", NULL }, { "a", "text", NULL }, { "a", "cbor", NULL }, { "a", "added", NULL },
+    edit(name, (tn_meta_edit[]){ { NULL, "file key", NULL }, { "a", "text", NULL }, { "a", "cbor", NULL },
+                                 { "a", "added", NULL },
                                  { "q", "k", NULL } }, 5);
     check_same_data(name, before);
     f = open_file(name);
-    CHECK(file_text(f, "file key") == NULL && tn_file_find(f, "a")->nmeta == 0 && tn_file_find(f, "q")->nmeta == 0);
+    CHECK(file_text(f, "file key") == NULL && tn_file_find(f, "a")->nmeta == 0 &&
+          tn_file_find(f, "q")->nmeta == 0);
     tn_close(f);
     CHECK(count_entries(folder) == 2);
 }
@@ -97,7 +101,8 @@ static void the_same_in_safetensors(void)
 static void wrong_edits_change_nothing(void)
 {
     static const tn_meta_edit wrong[] = {
-        { NULL, "nothing", NULL }, { "nobody", "k", "v" }, { "a", "nothing", NULL }, { "a", "\xff", "v" }, { "a", "k", "\xff" },
+        { NULL, "nothing", NULL }, { "nobody", "k", "v" }, { "a", "nothing", NULL }, { "a", "\xff", "v" },
+        { "a", "k", "\xff" },
     };
     static const char *const names[] = { "w.zt", "w.safetensors" };
     for (size_t k = 0; k < 2; k++) {
@@ -120,7 +125,8 @@ static void wrong_edits_change_nothing(void)
 /* Setting a field of zTensor's own would change what the tensor is. */
 static void fields_of_the_format_cannot_be_edited(void)
 {
-    static const char *const keys[] = { "name", "offset", "size", "dtype", "shape", "encoding", "layout", "data_endianness",
+    static const char *const keys[] = { "name", "offset", "size", "dtype", "shape", "encoding", "layout",
+                                        "data_endianness",
                                         "checksum", "tenon" };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -147,15 +153,19 @@ static void a_file_without_tensors_has_no_place_for_metadata(void)
 static void other_formats_are_edited_by_converting(void)
 {
     static const struct { const char *name, *format; } files[] = { { "f.npy", "npy" }, { "f.npz", "npz" } };
-    static const tn_meta_edit edits[] = { { NULL, "k", "v" }, { NULL, "nothing", NULL }, { "nobody", "k", "v" } };
+    static const tn_meta_edit edits[] = { { NULL, "k", "v" }, { NULL, "nothing", NULL },
+                                          { "nobody", "k", "v" } };
     const simple t = { .name = "f", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = data };
     for (size_t i = 0; i < 6; i++) {
         char expected[200];
         tn_error err = { .text = "" };
         write_file(files[i / 3].name, (tn_create_options){ .replace = true }, &t, 1);
-        CHECK(tn_edit_meta(in_folder(files[i / 3].name).text, &edits[i % 3], 1, NULL, NULL, &err) == TN_ERR_UNSUPPORTED);
-        snprintf(expected, sizeof expected, "the metadata of format %s cannot be edited in place: convert the file to ztensor or "
-                 "safetensors, edit it there, and convert it back", files[i / 3].format);
+        CHECK(tn_edit_meta(in_folder(files[i / 3].name).text, &edits[i % 3], 1, NULL, NULL, &err) ==
+              TN_ERR_UNSUPPORTED);
+        snprintf(expected, sizeof expected,
+                 "the metadata of format %s cannot be edited in place: convert the file to ztensor or "
+                 "safetensors, edit it there, and convert it back",
+                 files[i / 3].format);
         CHECK(strstr(err.text, expected) != NULL);
     }
 }

@@ -19,7 +19,8 @@ static void what_a_terminal_would_obey_is_escaped(void)
 {
     static const struct { const char *text; size_t n; const char *expected; } cases[] = {
         { "", 0, "" }, { "plain text 1.0", 14, "plain text 1.0" }, { "\n\t\r", 3, "\\n\\t\\r" },
-        { "\"\\", 2, "\\\"\\\\" }, { "a\0b", 3, "a\\x00b" }, { "\x1b[31m", 5, "\\x1b[31m" }, { "\x7f", 1, "\\x7f" },
+        { "\"\\", 2, "\\\"\\\\" }, { "a\0b", 3, "a\\x00b" }, { "\x1b[31m", 5, "\\x1b[31m" },
+        { "\x7f", 1, "\\x7f" },
         { "\x01\x1f", 2, "\\x01\\x1f" },
         { "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82", 11, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x99\x82" },
         { "\xff\xc3", 2, "\\xff\\xc3" }, { "\xc3(", 2, "\\xc3(" }, { "\xed\xa0\x80", 3, "\\xed\\xa0\\x80" },
@@ -54,9 +55,24 @@ static void every_pair_of_bytes_comes_out_clean(void)
 static void text_that_does_not_fit_is_cut_between_characters(void)
 {
     static const char text[] = "ab\n\xe2\x82\xac\x01" "end";
-    static const char *const expected[] = {         /* by the room, NUL included */
-        "", "", "a", "ab", "...", "a...", "ab...", "ab...", "ab\\n...", "ab\\n...", "ab\\n...", "ab\\n\xe2\x82\xac...",
-        "ab\\n\xe2\x82\xac...", "ab\\n\xe2\x82\xac...", "ab\\n\xe2\x82\xac...", "ab\\n\xe2\x82\xac\\x01end",
+    static const char *const expected[] = {
+        /* by the room, NUL included */
+        "",
+        "",
+        "a",
+        "ab",
+        "...",
+        "a...",
+        "ab...",
+        "ab...",
+        "ab\\n...",
+        "ab\\n...",
+        "ab\\n...",
+        "ab\\n\xe2\x82\xac...",
+        "ab\\n\xe2\x82\xac...",
+        "ab\\n\xe2\x82\xac...",
+        "ab\\n\xe2\x82\xac...",
+        "ab\\n\xe2\x82\xac\\x01end",
     };
     for (size_t cap = 0; cap < sizeof expected / sizeof *expected; cap++) {
         char *out = malloc(cap ? cap : 1);  /* exactly: the end is guarded */

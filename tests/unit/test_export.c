@@ -26,11 +26,15 @@ static void add_coded(tn_writer *w, const coded *c)
     const int64_t *shape = &c->n;
     uint32_t params = c->axis < 0 ? 0 : 1;
     int64_t half = INT64_C(1) << (tn_dtype_get(c->codes)->bits - 1);
-    tn_part parts[] = { { .role = "data", .array = { .dtype = c->codes, .rank = 1, .shape = shape }, .data = c->data },
-                        { .role = "scale", .array = { .dtype = TN_FLOAT32, .rank = params, .shape = shape }, .data = c->scale },
-                        { .role = "zero", .array = { .dtype = TN_INT32, .rank = params, .shape = shape }, .data = c->zero } };
+    tn_part parts[] = { { .role = "data", .array = { .dtype = c->codes, .rank = 1, .shape = shape },
+                          .data = c->data },
+                        { .role = "scale", .array = { .dtype = TN_FLOAT32, .rank = params, .shape = shape },
+                          .data = c->scale },
+                        { .role = "zero", .array = { .dtype = TN_INT32, .rank = params, .shape = shape },
+                          .data = c->zero } };
     tn_scaling scaling = { .axis = c->axis, .range = { -half, half - 1 } };
-    tn_tensor t = { .name = c->name, .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape, .parts = parts,
+    tn_tensor t = { .name = c->name, .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
+                    .parts = parts,
                     .nparts = c->zero ? 3 : 2, .scaling = &scaling };
     tn_error err = { .text = "" };
     if (tn_writer_add(w, &t, &err))
@@ -41,7 +45,8 @@ static tn_file *coded_file(const coded *all, size_t n)
 {
     tn_writer *w;
     tn_error err = { .text = "" };
-    CHECK(tn_create(in_folder("in.zt").text, &(tn_create_options){ .size = sizeof(tn_create_options), .replace = true }, &w, &err) == TN_OK);
+    CHECK(tn_create(in_folder("in.zt").text, &(tn_create_options){ .size = sizeof(tn_create_options),
+                                                                   .replace = true }, &w, &err) == TN_OK);
     for (size_t i = 0; i < n; i++)
         add_coded(w, &all[i]);
     if (tn_writer_finish(w, &err))
@@ -54,8 +59,10 @@ static const int8_t eight[] = { 127, -128, 3, 4 };
 static const int32_t wide[] = { INT32_MIN, INT32_MAX };
 static const float power = 0.000244140625f, half_third[] = { 0.5f, 0.75f, 3.0f, 640.0f };
 static const int32_t zeros[] = { 1, -2, 32767, -32768 };
-static const coded fixed[] = { { "layer.w", TN_INT16, 5, -1, sixteen, &power, NULL }, { "b", TN_INT8, 4, -1, eight, half_third, NULL } };
-static const coded scaled[] = { { "rows", TN_INT8, 4, 0, eight, half_third, zeros }, { "wide", TN_INT32, 2, -1, wide, half_third + 1, zeros },
+static const coded fixed[] = { { "layer.w", TN_INT16, 5, -1, sixteen, &power, NULL },
+                               { "b", TN_INT8, 4, -1, eight, half_third, NULL } };
+static const coded scaled[] = { { "rows", TN_INT8, 4, 0, eight, half_third, zeros },
+                                { "wide", TN_INT32, 2, -1, wide, half_third + 1, zeros },
                                 { "rows without", TN_INT8, 4, 0, eight, half_third, NULL } };
 
 static tn_export_options replacing(tn_mli_version mli)
@@ -81,7 +88,8 @@ static void options_result_and_error_may_be_missing(void)
     tn_file *f = coded_file(fixed, 2);
     CHECK(tn_export_c(f, in_folder("out").text, NULL, NULL, NULL) == TN_OK);
     CHECK(count_entries(in_folder("out").text) == 2);
-    CHECK(has("out/in.h", "extern const int16_t in_data_layer_w[5];\nextern const in_mli_tensor in_tensor_layer_w;\n"));
+    CHECK(has("out/in.h",
+              "extern const int16_t in_data_layer_w[5];\nextern const in_mli_tensor in_tensor_layer_w;\n"));
     CHECK(has("out/in.c", "const int16_t in_data_layer_w[5] = {\n    1, -2, 32767, -32768, 5\n};\n"));
     CHECK(has("out/in.c", "    .el_params = { .fx = { .frac_bits = 12 } }\n"));
     CHECK(tn_export_c(f, in_folder("out").text, NULL, NULL, NULL) == TN_ERR_EXISTS);
@@ -98,7 +106,8 @@ static void a_file_in_memory_has_a_name_too(void)
     tn_error err = { .text = "" };
     tn_export_result result;
     CHECK(tn_open_memory(bytes, n, NULL, &f, &err) == TN_OK);
-    CHECK(tn_export_c(f, in_folder("out").text, NULL, &result, &err) == TN_OK && strcmp(result.name, "model") == 0);
+    CHECK(tn_export_c(f, in_folder("out").text, NULL, &result, &err) == TN_OK &&
+          strcmp(result.name, "model") == 0);
     CHECK(has("out/model.h", "model_tensor_b"));
     tn_close(f);
     free(bytes);
@@ -114,8 +123,9 @@ static void keep(void *context, const tn_export_tensor *x)
 {
     seen *s = context;
     size_t n = strlen(s->text);
-    snprintf(s->text + n, sizeof s->text - n, "%s %s %s %u %lld %d %d %llu %llu %llu %llu\n", x->source->name, x->identifier, x->type, x->rank,
-             (long long)x->shape[0], x->frac_bits, x->axis, (unsigned long long)x->offset, (unsigned long long)x->data_bytes,
+    snprintf(s->text + n, sizeof s->text - n, "%s %s %s %u %lld %d %d %llu %llu %llu %llu\n", x->source->name,
+             x->identifier, x->type, x->rank, (long long)x->shape[0], x->frac_bits, x->axis,
+             (unsigned long long)x->offset, (unsigned long long)x->data_bytes,
              (unsigned long long)x->parameter_bytes, (unsigned long long)x->structure_bytes);
 }
 
@@ -159,8 +169,10 @@ static void tensors_are_reported_in_order_with_their_bytes(void)
                             "rows without m_tensor_rows_without sa8 1 4 0 0 112 4 20 80\n";
         assert_string_equal(s.text, binary ? image : source);
         CHECK(r.tensors == 5 && r.largest_bytes == 10 && strcmp(r.largest->name, "layer.w") == 0);
-        CHECK(r.structure_bytes == 5 * (binary ? 80 : 88) && r.name_bytes == (binary ? 0 : 8 + 2 + 5 + 5 + 13));
-        CHECK(binary ? r.data_bytes + r.parameter_bytes == 164 : r.data_bytes == 68 && r.parameter_bytes == 40);
+        CHECK(r.structure_bytes == 5 * (binary ? 80 : 88) &&
+              r.name_bytes == (binary ? 0 : 8 + 2 + 5 + 5 + 13));
+        CHECK(binary ? r.data_bytes + r.parameter_bytes == 164
+                     : r.data_bytes == 68 && r.parameter_bytes == 40);
         CHECK(s.done == 30 && s.total == 30);
     }
     tn_close(f);
@@ -200,7 +212,8 @@ static void only_some_may_be_chosen(void)
     CHECK(tn_export_c(f, NULL, &o, &r, &err) == TN_OK && r.tensors == 2);
     CHECK(r.largest_bytes == 4 && strcmp(r.largest->name, "rows") == 0);        /* the first of equals */
     o.nonly = 2;
-    CHECK(tn_export_c(f, NULL, &o, &r, &err) == TN_ERR_ARGUMENT && strstr(err.text, "no tensor matches \"none*\""));
+    CHECK(tn_export_c(f, NULL, &o, &r, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "no tensor matches \"none*\""));
     tn_close(f);
 }
 
@@ -208,7 +221,8 @@ static void a_file_without_tensors_is_refused(void)
 {
     tn_file *f = coded_file(NULL, 0);
     tn_error err = { .text = "" };
-    CHECK(tn_export_c(f, in_folder("out").text, NULL, NULL, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "no tensor to export"));
+    CHECK(tn_export_c(f, in_folder("out").text, NULL, NULL, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "no tensor to export"));
     CHECK(count_entries(folder) == 1);
     tn_close(f);
 }
@@ -228,14 +242,21 @@ static void check_refused(const coded *c, tn_mli_version mli, tn_status status, 
 static void parameters_that_do_not_fit_are_refused(void)
 {
     static const int32_t far[] = { 0, 0, 32768, 0 };
-    static const float tenth[] = { 0.5f, 0.5f, 0.1f, 0.5f }, apart[] = { 1e9f, 1.0f, 3.0f, 1e-9f }, tiny[] = { 0x1p-140f, 0x1p-130f, 1, 1 };
-    static const float wrong[][4] = { { 1, -1, 1, 1 }, { 1, 0, 1, 1 }, { 1, INFINITY, 1, 1 }, { 1, NAN, 1, 1 } };
+    static const float tenth[] = { 0.5f, 0.5f, 0.1f, 0.5f }, apart[] = { 1e9f, 1.0f, 3.0f, 1e-9f },
+    tiny[] = { 0x1p-140f, 0x1p-130f, 1, 1 };
+    static const float wrong[][4] = { { 1, -1, 1, 1 }, { 1, 0, 1, 1 }, { 1, INFINITY, 1, 1 },
+                                      { 1, NAN, 1, 1 } };
     const struct { coded tensor; tn_mli_version mli; tn_status status; const char *text; } rows[] = {
-        { { "z", TN_INT8, 4, 0, eight, half_third, far }, TN_MLI_2_0, TN_ERR_LOSS, "zero point 32768 at 2: MLI expects -32768 to 32767" },
-        { { "s", TN_INT8, 4, 0, eight, tenth, zeros }, TN_MLI_2_0, TN_ERR_LOSS, "scale 0.100000001 at 2 is no integer of 15 bits" },
-        { { "s", TN_INT8, 4, 0, eight, apart, zeros }, TN_MLI_1_1, TN_ERR_LOSS, "at 3 is no integer of 31 bits with 1 fractional bits, as" },
-        { { "s", TN_INT8, 4, 0, eight, tiny, zeros }, TN_MLI_2_0, TN_ERR_LOSS, "at 0 is no integer of 15 bits with 127" },
-        { { "s", TN_INT8, 4, -1, eight, tiny, NULL }, TN_MLI_2_0, TN_ERR_UNSUPPORTED, "frac_bits is 140, MLI 2.0 expects -128 to 127" },
+        { { "z", TN_INT8, 4, 0, eight, half_third, far }, TN_MLI_2_0, TN_ERR_LOSS,
+          "zero point 32768 at 2: MLI expects -32768 to 32767" },
+        { { "s", TN_INT8, 4, 0, eight, tenth, zeros }, TN_MLI_2_0, TN_ERR_LOSS,
+          "scale 0.100000001 at 2 is no integer of 15 bits" },
+        { { "s", TN_INT8, 4, 0, eight, apart, zeros }, TN_MLI_1_1, TN_ERR_LOSS,
+          "at 3 is no integer of 31 bits with 1 fractional bits, as" },
+        { { "s", TN_INT8, 4, 0, eight, tiny, zeros }, TN_MLI_2_0, TN_ERR_LOSS,
+          "at 0 is no integer of 15 bits with 127" },
+        { { "s", TN_INT8, 4, -1, eight, tiny, NULL }, TN_MLI_2_0, TN_ERR_UNSUPPORTED,
+          "frac_bits is 140, MLI 2.0 expects -128 to 127" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check_refused(&rows[i].tensor, rows[i].mli, rows[i].status, rows[i].text);
@@ -247,8 +268,10 @@ static void parameters_that_do_not_fit_are_refused(void)
 static void bad_options_are_arguments(void)
 {
     tn_file *f = coded_file(fixed, 2);
-    const tn_export_options bad[] = { { .align = 3 }, { .align = 2 }, { .align = 8192 }, { .name = "1x" }, { .name = "_x" }, { .name = "" },
-                                      { .name = "a-b" }, { .section = "" }, { .section = "a b" }, { .section = "a\"" }, { .mli = 7 } };
+    const tn_export_options bad[] = { { .align = 3 }, { .align = 2 }, { .align = 8192 }, { .name = "1x" },
+                                      { .name = "_x" }, { .name = "" },
+                                      { .name = "a-b" }, { .section = "" }, { .section = "a b" },
+                                      { .section = "a\"" }, { .mli = 7 } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tn_export_options o = bad[i];
         tn_error err = { .text = "" };
@@ -267,7 +290,8 @@ static void cancelling_leaves_nothing(void)
     tn_error err = { .text = "" };
     o.progress = count_bytes;
     o.context = &s;
-    CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_CANCELLED && strcmp(err.text, "cancelled") == 0);
+    CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_CANCELLED &&
+          strcmp(err.text, "cancelled") == 0);
     CHECK(count_entries(folder) == 1);
     tn_close(f);
 }
@@ -287,7 +311,10 @@ static bool fails_now(void)
 
 static int failing_fsync(int fd) { return fails_now() ? -1 : real.fsync(fd); }
 static int failing_truncate(int fd, off_t size) { return fails_now() ? -1 : real.ftruncate(fd, size); }
-static ssize_t failing_write(int fd, const void *data, size_t n, off_t at) { return fails_now() ? -1 : real.pwrite(fd, data, n, at); }
+static ssize_t failing_write(int fd, const void *data, size_t n, off_t at)
+{
+    return fails_now() ? -1 : real.pwrite(fd, data, n, at);
+}
 
 static int failing_link(int from_folder, const char *from, int to, const char *name, int flags)
 {
@@ -331,11 +358,14 @@ static void check_pair(const tn_file *f, int kind, bool source, bool header, boo
         left = n;
         tn_status status = tn_export_c(f, in_folder("out").text, &o, NULL, &err);
         tn_sink_calls = real;
-        bool old = (source ? file_is("out/m.c", "old source") : access(in_folder("out/m.c").text, F_OK) != 0) &&
-                   (header ? file_is("out/m.h", "old header") : access(in_folder("out/m.h").text, F_OK) != 0);
+        bool old =
+            (source ? file_is("out/m.c", "old source") : access(in_folder("out/m.c").text, F_OK) != 0) &&
+            (header ? file_is("out/m.h", "old header") : access(in_folder("out/m.h").text, F_OK) != 0);
         int entries = old ? source + header : 2;
-        if (count_entries(in_folder("out").text) != entries || (!old && !(has("out/m.c", "m_data_b") && has("out/m.h", "m_data_b"))))
-            fail_msg("kind %d, call %d, %d%d: neither the old files nor the new ones: %s", kind, n, source, header, err.text);
+        if (count_entries(in_folder("out").text) != entries ||
+            (!old && !(has("out/m.c", "m_data_b") && has("out/m.h", "m_data_b"))))
+            fail_msg("kind %d, call %d, %d%d: neither the old files nor the new ones: %s", kind, n, source,
+                     header, err.text);
         CHECK(status == TN_OK || !old || strstr(err.text, "out/m.") != NULL);
         unlink(in_folder("out/m.c").text);
         unlink(in_folder("out/m.h").text);
@@ -399,9 +429,11 @@ static void a_link_to_a_source_stays_one(void)
     left = 1;                   /* the header's */
     CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_IO);
     tn_sink_calls = real;
-    CHECK(file_is("kept/elsewhere.c", "old source") && count_entries(in_folder("kept").text) == 1 && count_entries(in_folder("out").text) == 1);
+    CHECK(file_is("kept/elsewhere.c", "old source") && count_entries(in_folder("kept").text) == 1 &&
+          count_entries(in_folder("out").text) == 1);
     CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_OK);
-    CHECK(has("kept/elsewhere.c", "m_data_b") && count_entries(in_folder("kept").text) == 1 && count_entries(in_folder("out").text) == 2);
+    CHECK(has("kept/elsewhere.c", "m_data_b") && count_entries(in_folder("kept").text) == 1 &&
+          count_entries(in_folder("out").text) == 2);
     tn_close(f);
 }
 

@@ -25,7 +25,8 @@ static void set_part(sparse *s, int k, const char *role, tn_dtype dtype, uint32_
 static void make(sparse *s, const char *form, uint32_t rank)
 {
     bool coo = strcmp(form, "coo") == 0;
-    *s = (sparse){ .t = { .name = "t", .form = form, .dtype = TN_FLOAT32, .rank = rank, .shape = shape, .nparts = coo ? 2 : 3 } };
+    *s = (sparse){ .t = { .name = "t", .form = form, .dtype = TN_FLOAT32, .rank = rank, .shape = shape,
+                          .nparts = coo ? 2 : 3 } };
     s->t.parts = s->parts;
     set_part(s, 0, "values", TN_FLOAT32, 1, 3, 0);
     set_part(s, 1, "indices", TN_INT64, coo ? 2 : 1, 3, rank);
@@ -66,7 +67,8 @@ static void tensors_that_fit_their_form_are_taken(void)
 
 static void coo_has_a_row_of_as_many_indices_as_dimensions_for_each_value(void)
 {
-    const char *rows = "tensor \"t\": its indices must be one row for each value, as long as it has dimensions";
+    const char *rows =
+        "tensor \"t\": its indices must be one row for each value, as long as it has dimensions";
     sparse s;
     for (int64_t wrong = 0; wrong <= 5; wrong++) {
         make(&s, "coo", 2);
@@ -109,7 +111,8 @@ static void csr_has_an_index_for_each_value_and_a_pointer_more_than_rows(void)
     check_refused(&s, "tensor \"t\": its indices must be one for each value");
     make(&s, "csr", 2);
     s.parts[2].array.dtype = TN_INT32;
-    check_refused(&s, "tensor \"t\": its indices and row pointers must be of one type: int32, int64, uint32 or uint64");
+    check_refused(
+        &s, "tensor \"t\": its indices and row pointers must be of one type: int32, int64, uint32 or uint64");
     make(&s, "csr", 1);
     check_refused(&s, "tensor \"t\": form csr has two dimensions, or three: a batch");
 }
@@ -165,7 +168,8 @@ static scaled_tensor *make_scaled(const char *datatype)
 
 static void parts_are_those_that_the_datatype_gives_the_tensor(void)
 {
-    static const char *const texts[] = { "nvfp4", "uint4|float16_int8_t32", "int4|e8m0_t32s4o2", "icb44fi2_e32s8", "e2m1fnuz|e8m0_t32n2m4",
+    static const char *const texts[] = { "nvfp4", "uint4|float16_int8_t32", "int4|e8m0_t32s4o2",
+                                         "icb44fi2_e32s8", "e2m1fnuz|e8m0_t32n2m4",
                                          "e3m3fnuz" };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         for (int unpacked = 0; unpacked < 2; unpacked++) {
@@ -175,7 +179,9 @@ static void parts_are_those_that_the_datatype_gives_the_tensor(void)
                 char text[160];
                 tn_array good = s->parts[k].array;
                 int64_t other[] = { 4, 3, 65 };
-                snprintf(text, sizeof text, "tensor \"t\": its part \"%s\" does not have the type %s and the shape that its datatype gives it",
+                snprintf(text, sizeof text,
+                         "tensor \"t\": its part \"%s\" does not have the type %s and the shape that its "
+                         "datatype gives it",
                          s->parts[k].role, tn_dtype_get(good.dtype)->name);
                 s->parts[k].array.dtype = good.dtype == TN_INT16 ? TN_INT8 : TN_INT16;
                 check_scaled_refused(s, text);
@@ -220,11 +226,14 @@ static void a_datatype_must_be_one_that_fits_the_tensor(void)
     s->t.dtype = TN_FLOAT16;
     check_scaled_fits(s);
     s->scaling.datatype = "mxfp";
-    CHECK(tn_form_check(&s->t, &err) == TN_ERR_ARGUMENT && strstr(err.text, "tensor \"t\": its datatype \"mxfp\": expected a number"));
+    CHECK(tn_form_check(&s->t, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "tensor \"t\": its datatype \"mxfp\": expected a number"));
     s->scaling.datatype = "e2m1fnuz|e8m0_t32_t32n2m4";      /* which is not supported: nor is such a tensor one of a later version */
-    CHECK(tn_form_check(&s->t, &err) == TN_ERR_ARGUMENT && strstr(err.text, "matrix sparsity is not supported"));
+    CHECK(tn_form_check(&s->t, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "matrix sparsity is not supported"));
     s->scaling.datatype = "e2m1fnuz|e8m0_t32d3";
-    check_scaled_refused(s, "tensor \"t\": its datatype e2m1fnuz|e8m0_t32d3: its tiles need rank 4 or more but the tensor has rank 3");
+    check_scaled_refused(s, "tensor \"t\": its datatype e2m1fnuz|e8m0_t32d3: its tiles need rank 4 or more "
+                            "but the tensor has rank 3");
     s->t.scaling = NULL;
     check_scaled_refused(s, "tensor \"t\": its scaling is not known");
     scaled_free(s);
@@ -233,8 +242,10 @@ static void a_datatype_must_be_one_that_fits_the_tensor(void)
 static void a_rotation_goes_along_the_tiled_dimension(void)
 {
     static const struct { const char *datatype; uint32_t size; bool good; } cases[] = {
-        { "mxfp4", 64, true }, { "mxfp4", 128, false }, { "mxfp4", 2, false }, { "mxfp4", 12, false }, { "mxfp4", 256, false },
-        { "e2m1fnuz|e8m0_t32d0", 4, true }, { "e2m1fnuz|e8m0_t32d0", 8, false }, { "mxfp4s", 64, true }, { "int8|float32", 16, true },
+        { "mxfp4", 64, true }, { "mxfp4", 128, false }, { "mxfp4", 2, false }, { "mxfp4", 12, false },
+        { "mxfp4", 256, false },
+        { "e2m1fnuz|e8m0_t32d0", 4, true }, { "e2m1fnuz|e8m0_t32d0", 8, false }, { "mxfp4s", 64, true },
+        { "int8|float32", 16, true },
         { "e3m3fnuz", 32, true }, { "e2m1fnuz|e8m0_t32d0_t16d1", 4, false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -247,7 +258,8 @@ static void a_rotation_goes_along_the_tiled_dimension(void)
     }
     scaled_tensor *scalar = scaled_of("t", datatype_of("int8|float32"), 0, NULL, false, NULL);
     scalar->scaling.rotation.size = 4;
-    check_scaled_refused(scalar, "tensor \"t\": a rotation of 4 values needs a dimension that is a multiple of it");
+    check_scaled_refused(scalar,
+                         "tensor \"t\": a rotation of 4 values needs a dimension that is a multiple of it");
     scaled_free(scalar);
 }
 
@@ -256,9 +268,11 @@ static void integer_codes_have_scales_and_perhaps_zero_points(void)
 {
     static const int64_t two[] = { 2 };
     static const tn_scaling scaling = { .axis = -1, .range = { -128, 127 } };
-    tn_part parts[] = { { .role = "data", .array = { TN_INT8, 1, two, NULL } }, { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL } },
+    tn_part parts[] = { { .role = "data", .array = { TN_INT8, 1, two, NULL } },
+                        { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL } },
                         { .role = "zero", .array = { TN_INT32, 0, NULL, NULL } } };
-    tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = two, .parts = parts, .scaling = &scaling };
+    tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = two,
+                    .parts = parts, .scaling = &scaling };
     tn_error err = { .text = "" };
     for (t.nparts = 1; t.nparts <= 3; t.nparts++)
         CHECK(tn_form_check(&t, &err) == (t.nparts == 1 ? TN_ERR_ARGUMENT : TN_OK));

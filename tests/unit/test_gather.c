@@ -67,7 +67,8 @@ static void take_element(const laid *l, uint64_t i, uint8_t *out, uint64_t to)
 
 static void check_range(const laid *l, const tn_gather *g, uint64_t first, uint64_t count)
 {
-    tn_part p = { .array = { .dtype = l->dtype, .rank = l->rank, .shape = l->shape }, .storage = { .stride = l->stride } };
+    tn_part p = { .array = { .dtype = l->dtype, .rank = l->rank, .shape = l->shape },
+                  .storage = { .stride = l->stride } };
     size_t n = (size_t)tn_packed_bytes(count, tn_dtype_get(l->dtype)->bits);
     uint8_t *found = calloc(n ? n : 1, 1), *expected = calloc(n ? n : 1, 1);
     CHECK(found && expected);
@@ -146,10 +147,14 @@ static tally reads(void)
 /* What is near is read along with the rest; what is far is not. */
 static void columns_take_few_reads_of_little_more_than_they_need(void)
 {
-    static const struct { int64_t shape[2], stride[2]; uint64_t count; unsigned long long calls, bytes; } some[] = {
+    static const struct {
+        int64_t shape[2], stride[2];
+        uint64_t count;
+        unsigned long long calls, bytes;
+    } some[] = {
         { { 1500, 2000 }, { 1, 1500 }, 3000000, 60, 3100000 },
         { { 3, 1000000 }, { 1, 3 }, 3000000, 60, 3100000 },
-        { { 1500, 2000 }, { 1, 1500 }, 20000, 60, 3100000 },            /* ten rows, from all columns */
+        { { 1500, 2000 }, { 1, 1500 }, 20000, 60, 3100000 }, /* ten rows, from all columns */
         { { 30000, 100 }, { 1, 30000 }, 1000, 160, 10000 },
     };
     uint8_t *buffer = malloc(196608), *out = malloc(BYTES);
@@ -160,7 +165,8 @@ static void columns_take_few_reads_of_little_more_than_they_need(void)
     CHECK(tn_source_open(in_folder("s").text, TN_IO_PREAD, &source, NULL) == TN_OK);
     const tn_gather g = { source, OFFSET, buffer, 196608 };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        tn_part p = { .array = { .dtype = TN_UINT8, .rank = 2, .shape = some[i].shape }, .storage = { .stride = some[i].stride } };
+        tn_part p = { .array = { .dtype = TN_UINT8, .rank = 2, .shape = some[i].shape },
+                      .storage = { .stride = some[i].stride } };
         tally before = reads();
         CHECK(tn_gather_elements(&g, &p, 0, some[i].count, out, NULL) == TN_OK);
         tally after = reads();
@@ -179,7 +185,8 @@ static void a_source_that_is_too_short_is_an_error(void)
     tn_error err = { .text = "" };
     CHECK(tn_source_open_memory(stored, OFFSET + 149, &source, NULL) == TN_OK);
     const tn_gather g = { source, OFFSET, buffer, sizeof buffer };
-    tn_part p = { .array = { .dtype = l.dtype, .rank = 2, .shape = l.shape }, .storage = { .stride = l.stride } };
+    tn_part p = { .array = { .dtype = l.dtype, .rank = 2, .shape = l.shape },
+                  .storage = { .stride = l.stride } };
     CHECK(tn_gather_elements(&g, &p, 0, 150, out, &err) == TN_ERR_TRUNCATED && err.text[0]);
     tn_source_close(source);
 }

@@ -56,7 +56,8 @@ static int open_plain(int i)
 
 static tn_buffer *guarded(int i, uint64_t offset, uint64_t n)
 {
-    tn_exported e = { .type = TN_HANDLE_MEMFD, .bytes = n, .offset = offset, .read_only = true, .fd = open_plain(i) };
+    tn_exported e = { .type = TN_HANDLE_MEMFD, .bytes = n, .offset = offset, .read_only = true,
+                      .fd = open_plain(i) };
     tn_buffer *b = NULL;
     REQUIRE(tn_buffer_import(&e, true, &b, NULL) == TN_OK);
     return b;
@@ -110,7 +111,8 @@ static void what_is_missed_by_writing_is_written_to_zeros(void)
     close(fd);
 }
 
-/* As where a disk fails: a page is missing that is not beyond the end of the file, here by the descriptor of another. */
+/* As where a disk fails: a page is missing that is not beyond the end of the file, here by the descriptor of
+ * another. */
 static void what_cannot_be_read_is_a_page_of_zeros(void)
 {
     make_plain(0);
@@ -160,7 +162,8 @@ static void a_file_may_be_cut_again_and_again(void)
 
 static void what_was_cut_stays_zero_when_the_file_grows_again(void)
 {
-    static const struct { uint64_t offset, bytes; size_t lost; } cases[] = { { 0, BYTES, 3 * PAGE }, { 2 * PAGE, 4 * PAGE, PAGE } };
+    static const struct { uint64_t offset, bytes; size_t lost; } cases[] = { { 0, BYTES, 3 * PAGE },
+                                                                             { 2 * PAGE, 4 * PAGE, PAGE } };
     for (int i = 0; i < 2; i++) {
         make_plain(0);
         tn_buffer *b = guarded(0, cases[i].offset, cases[i].bytes);
@@ -374,7 +377,8 @@ static void hear_what_was_sent_with_an_address_of_ours(void)
         heard = 0;
         if (sigsetjmp(back, 1) == 0)
             REQUIRE(syscall(SYS_rt_sigqueueinfo, getpid(), SIGBUS, &info) == 0);
-        REQUIRE(heard == SIGBUS && heard_where == tn_buffer_data(b) && !tn_buffer_broken(b) && at(b, 0) == 'b');
+        REQUIRE(heard == SIGBUS && heard_where == tn_buffer_data(b) && !tn_buffer_broken(b) &&
+                at(b, 0) == 'b');
     }
 }
 

@@ -224,7 +224,8 @@ static void *edit_again_and_again(void *key)
     for (int i = 0; i < 40; i++) {
         char own[16];
         snprintf(own, sizeof own, "%s%d", (const char *)key, i);
-        if (tn_edit_meta(in_folder("m.zt").text, &(tn_meta_edit){ NULL, own, "v" }, 1, NULL, NULL, NULL) != TN_OK)
+        if (tn_edit_meta(in_folder("m.zt").text, &(tn_meta_edit){ NULL, own, "v" }, 1, NULL, NULL,
+                         NULL) != TN_OK)
             return "failed";
     }
     return NULL;

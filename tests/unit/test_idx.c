@@ -58,8 +58,8 @@ static void check_refused(const idx *f, tn_status expected, uint64_t at, const c
     if (!status)
         tn_close(file);
     if (status != expected || err.offset != at || strcmp(err.text, text) != 0)
-        fail_msg("expected %d at %llu \"%s\"\nfound    %d at %llu \"%s\"", (int)expected, (unsigned long long)at, text, (int)status,
-                 (unsigned long long)err.offset, err.text);
+        fail_msg("expected %d at %llu \"%s\"\nfound    %d at %llu \"%s\"", (int)expected,
+                 (unsigned long long)at, text, (int)status, (unsigned long long)err.offset, err.text);
     CHECK(tn_open_memory(copy, f->n, &as_idx, &file, NULL) == expected);
     free(copy);
 }
@@ -85,7 +85,8 @@ static void files_of_every_type_are_read(void)
 
 static void every_type_has_one_code(void)
 {
-    static const tn_dtype types[] = { [0x08] = TN_UINT8, [0x09] = TN_INT8, [0x0b] = TN_INT16, [0x0c] = TN_INT32,
+    static const tn_dtype types[] = { [0x08] = TN_UINT8, [0x09] = TN_INT8, [0x0b] = TN_INT16,
+                                      [0x0c] = TN_INT32,
                                       [0x0d] = TN_FLOAT32, [0x0e] = TN_FLOAT64 };
     for (unsigned code = 0; code < 256; code++) {
         tn_dtype dtype = code < sizeof types / sizeof *types ? types[code] : TN_UNKNOWN;
@@ -93,7 +94,8 @@ static void every_type_has_one_code(void)
         idx f = make_idx((uint8_t)code, 1, (uint32_t[]){ 3 }, 3 * bytes);
         if (dtype == TN_UNKNOWN) {
             char text[100];
-            snprintf(text, sizeof text, "expected type 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e but found 0x%02x", code);
+            snprintf(text, sizeof text, "expected type 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e but found 0x%02x",
+                     code);
             check_refused(&f, TN_ERR_CORRUPT, 2, text);
             continue;
         }
@@ -114,7 +116,8 @@ static void bytes_are_seen_in_place_and_wider_numbers_turned(void)
     tn_close(file);
     file = open_idx(&numbers);
     const tn_part *p = tn_file_tensor(file, 0)->parts;
-    CHECK(!p->data && tn_part_read(file, p, found, sizeof found, NULL) == TN_OK && memcmp(found, turned, sizeof found) == 0);
+    CHECK(!p->data && tn_part_read(file, p, found, sizeof found, NULL) == TN_OK &&
+          memcmp(found, turned, sizeof found) == 0);
     tn_close(file);
 }
 
@@ -148,18 +151,22 @@ static void a_dimension_of_0_leaves_no_elements(void)
     CHECK(tn_file_tensor(file, 0)->shape[2] == UINT32_MAX && tn_file_tensor(file, 0)->parts->nbytes == 0);
     tn_close(file);
     f = make_idx(0x0e, 3, (uint32_t[]){ UINT32_MAX, 0, UINT32_MAX }, 1);
-    check_refused(&f, TN_ERR_CORRUPT, 16, "tensor \"tensor\": shape [4294967295, 0, 4294967295] of float64 takes 0 bytes but 1 "
+    check_refused(&f, TN_ERR_CORRUPT, 16,
+                  "tensor \"tensor\": shape [4294967295, 0, 4294967295] of float64 takes 0 bytes but 1 "
                   "follow the IDX header");
 }
 
 static void the_tensor_is_called_after_the_file(void)
 {
     static const struct { const char *file, *name; } names[] = {
-        { "a.idx", "a" }, { "a.b.idx", "a.b" }, { "t-images-idx3-ubyte", "t-images" }, { "t-images.idx3-ubyte", "t-images" },
+        { "a.idx", "a" }, { "a.b.idx", "a.b" }, { "t-images-idx3-ubyte", "t-images" },
+        { "t-images.idx3-ubyte", "t-images" },
         { "labels.idx1-int", "labels" }, { "big-idx12-float", "big" }, { "a.idx-idx3-ubyte", "a.idx" },
         { "a-idx3-ubyte.idx", "a-idx3-ubyte" },
-        { "plain", "plain" }, { "a.bin", "a.bin" }, { "a-idx-ubyte", "a-idx-ubyte" }, { "a-idx3", "a-idx3" }, { "a-idx3-", "a-idx3-" },
-        { "a-idx3-ubyte2", "a-idx3-ubyte2" }, { "aidx3-ubyte", "aidx3-ubyte" }, { "a.idx.", "a.idx." }, { ".idx", ".idx" },
+        { "plain", "plain" }, { "a.bin", "a.bin" }, { "a-idx-ubyte", "a-idx-ubyte" }, { "a-idx3", "a-idx3" },
+        { "a-idx3-", "a-idx3-" },
+        { "a-idx3-ubyte2", "a-idx3-ubyte2" }, { "aidx3-ubyte", "aidx3-ubyte" }, { "a.idx.", "a.idx." },
+        { ".idx", ".idx" },
         { "-idx3-ubyte", "-idx3-ubyte" }, { "a-id", "a-id" }, { "a-", "a-" },
     };
     idx f = sample();
@@ -210,19 +217,29 @@ static void the_size_fits_to_the_byte(void)
 {
     idx f = sample();
     f.n = 23;
-    check_refused(&f, TN_ERR_TRUNCATED, 23, "tensor \"tensor\": shape [2, 3] of int16 takes 12 bytes but 11 follow the IDX header");
+    check_refused(&f, TN_ERR_TRUNCATED, 23,
+                  "tensor \"tensor\": shape [2, 3] of int16 takes 12 bytes but 11 follow the IDX header");
     f.n = 25;
-    check_refused(&f, TN_ERR_CORRUPT, 24, "tensor \"tensor\": shape [2, 3] of int16 takes 12 bytes but 13 follow the IDX header");
+    check_refused(&f, TN_ERR_CORRUPT, 24,
+                  "tensor \"tensor\": shape [2, 3] of int16 takes 12 bytes but 13 follow the IDX header");
 }
 
 static void sizes_that_no_number_holds_are_refused(void)
 {
-    static const struct { uint8_t type; size_t rank; uint32_t shape[TN_MAX_RANK]; tn_status status; } sizes[] = {
-        { 0x08, 2, { UINT32_MAX, UINT32_MAX }, TN_ERR_LIMIT },                              /* 2^64 less a little */
-        { 0x08, 2, { UINT32_C(1) << 31, UINT32_MAX }, TN_ERR_TRUNCATED },                   /* 2^63 less a little */
+    static const struct {
+        uint8_t type;
+        size_t rank;
+        uint32_t shape[TN_MAX_RANK];
+        tn_status status;
+    } sizes[] = {
+        /* 2^64 less a little */
+        { 0x08, 2, { UINT32_MAX, UINT32_MAX }, TN_ERR_LIMIT },
+        { 0x08, 2, { UINT32_C(1) << 31, UINT32_MAX }, TN_ERR_TRUNCATED }, /* 2^63 less a
+                                                                           * little */
         { 0x08, 2, { UINT32_C(1) << 31, UINT32_C(1) << 31 }, TN_ERR_TRUNCATED },
-        { 0x0b, 2, { UINT32_C(1) << 31, UINT32_C(1) << 31 }, TN_ERR_LIMIT },                /* 2^63 */
-        { 0x0d, 2, { UINT32_C(1) << 31, UINT32_C(1) << 31 }, TN_ERR_LIMIT },                /* 2^64: in 64 bits 0 */
+        { 0x0b, 2, { UINT32_C(1) << 31, UINT32_C(1) << 31 }, TN_ERR_LIMIT }, /* 2^63 */
+        /* 2^64: in 64 bits 0 */
+        { 0x0d, 2, { UINT32_C(1) << 31, UINT32_C(1) << 31 }, TN_ERR_LIMIT },
         { 0x08, 4, { 65536, 65536, 65536, 65536 }, TN_ERR_LIMIT },
         { 0x0e, 3, { UINT32_C(1) << 31, UINT32_C(1) << 31, 4 }, TN_ERR_LIMIT },
     };
@@ -236,8 +253,10 @@ static void sizes_that_no_number_holds_are_refused(void)
     uint32_t all[TN_MAX_RANK];
     memset(all, 0xff, sizeof all);
     idx f = make_idx(0x0e, TN_MAX_RANK, all, 0);
-    check_refused(&f, TN_ERR_LIMIT, 4, "tensor \"tensor\": shape [4294967295, 4294967295, 4294967295, 4294967295, 4294967295, ...] of "
-                  "float64 takes 2^63 bytes or more");
+    check_refused(
+        &f, TN_ERR_LIMIT, 4,
+        "tensor \"tensor\": shape [4294967295, 4294967295, 4294967295, 4294967295, 4294967295, ...] of "
+        "float64 takes 2^63 bytes or more");
 }
 
 static void every_truncation_is_refused(void)

@@ -19,15 +19,18 @@ static const sample *a_sample(void)
         return &s;
     for (size_t i = 0; i < PLAIN; i++)
         s.plain[i] = (uint8_t)(i * i / 97);
-    z_stream z = { .next_in = s.plain, .avail_in = PLAIN, .next_out = s.packed, .avail_out = sizeof s.packed };
-    CHECK(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK && deflate(&z, Z_FINISH) == Z_STREAM_END);
+    z_stream z = { .next_in = s.plain, .avail_in = PLAIN, .next_out = s.packed,
+                   .avail_out = sizeof s.packed };
+    CHECK(deflateInit2(&z, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK &&
+          deflate(&z, Z_FINISH) == Z_STREAM_END);
     CHECK(deflateEnd(&z) == Z_OK);
     s.n = sizeof s.packed - z.avail_out;
     return &s;
 }
 
 /* Decodes n bytes, giving `in` and taking `out` of them at a time; *made bytes in all. */
-static tn_status decode(tn_inflate *z, const uint8_t *packed, size_t n, size_t in, size_t out, uint8_t *plain, size_t *made, tn_error *err)
+static tn_status decode(tn_inflate *z, const uint8_t *packed, size_t n, size_t in, size_t out, uint8_t *plain,
+                        size_t *made, tn_error *err)
 {
     tn_inflate_begin(z);
     *made = 0;
@@ -86,7 +89,8 @@ static void bytes_behind_the_end_are_refused(void)
     memcpy(more, s->packed, s->n);
     more[s->n] = 0;
     CHECK(tn_inflate_new(&z, NULL) == TN_OK);
-    CHECK(decode(z, more, s->n + 1, 5000, PLAIN, plain, &made, &err) == TN_ERR_CORRUPT && strstr(err.text, "found more"));
+    CHECK(decode(z, more, s->n + 1, 5000, PLAIN, plain, &made, &err) == TN_ERR_CORRUPT &&
+          strstr(err.text, "found more"));
     tn_inflate_free(z);
 }
 

@@ -67,27 +67,118 @@ static const char sample[] =
 
 static void rfc_8259_texts_are_accepted(void)
 {
-    static const char *const good[] = {
-        "0", "-0", "1", "-1", "10", "1.5", "1.0e5", "1E-5", "0e0", "-0.0", "123456789012345678901234567890", "1e999",
-        "true", "false", "null", "\"\"", "\"a\"", " 1 ", "\t\n\r 1\r\n", "[]", "[ ]", "{}", "{ }", "[1]", "[1,2]",
-        "[ 1 , 2 ]", "{\"a\":1}", "{ \"a\" : 1 , \"b\" : [ ] }", "{\"\":0}", "{\"a\":1,\"a\":2}", "[[[]]]", "[{},{}]",
-        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\uD834\\uDD1E\"", "\"\x7f\"", "\"\xef\xbf\xbf\"", sample
-    };
+    static const char *const good[] = { "0",
+                                        "-0",
+                                        "1",
+                                        "-1",
+                                        "10",
+                                        "1.5",
+                                        "1.0e5",
+                                        "1E-5",
+                                        "0e0",
+                                        "-0.0",
+                                        "123456789012345678901234567890",
+                                        "1e999",
+                                        "true",
+                                        "false",
+                                        "null",
+                                        "\"\"",
+                                        "\"a\"",
+                                        " 1 ",
+                                        "\t\n\r 1\r\n",
+                                        "[]",
+                                        "[ ]",
+                                        "{}",
+                                        "{ }",
+                                        "[1]",
+                                        "[1,2]",
+                                        "[ 1 , 2 ]",
+                                        "{\"a\":1}",
+                                        "{ \"a\" : 1 , \"b\" : [ ] }",
+                                        "{\"\":0}",
+                                        "{\"a\":1,\"a\":2}",
+                                        "[[[]]]",
+                                        "[{},{}]",
+                                        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\uD834\\uDD1E\"",
+                                        "\"\x7f\"",
+                                        "\"\xef\xbf\xbf\"",
+                                        sample };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         CHECK(verdict(good[i], strlen(good[i])) == TN_OK);
 }
 
 static void everything_else_is_refused(void)
 {
-    static const char *const bad[] = {
-        "x", "]", "}", ",", ":", "01", "-01", "00", "+1", ".5", "1.e5", "1.x", "1e+x", "-x", "--1", "0x10", "1_000",
-        "NaN", "Infinity", "-Infinity", "True", "nulL", "tru ", "truex", "'a'", "[1,]", "[,1]", "[,]", "[1 2]", "[1,,2]",
-        "{,}", "{\"a\":1,}", "{\"a\" 1}", "{\"a\",1}", "{1:2}", "{a:1}", "{\"a\":}", "{\"a\":1 \"b\":2}", "{\"a\":1]",
-        "[1}", "1 2", "[] []", "// c\n1", "/* c */1", "\"\\x\"", "\"\\u12g4\"", "\"\\U0041\"", "\"\\ud800\"",
-        "\"\\ud800x\"", "\"\\ud800\\n\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\\ud800\\ud800\"", "\"a\nb\"",
-        "\"\t\"", "\"\x01\"", "\"12345678\x1f\"", "\xef\xbb\xbf" "1", "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"",
-        "\"\xe2\x28\"", "\xc3", "\x0b" "1", "\x0c" "1", "\xc2\xa0" "1"
-    };
+    static const char *const bad[] = { "x",
+                                       "]",
+                                       "}",
+                                       ",",
+                                       ":",
+                                       "01",
+                                       "-01",
+                                       "00",
+                                       "+1",
+                                       ".5",
+                                       "1.e5",
+                                       "1.x",
+                                       "1e+x",
+                                       "-x",
+                                       "--1",
+                                       "0x10",
+                                       "1_000",
+                                       "NaN",
+                                       "Infinity",
+                                       "-Infinity",
+                                       "True",
+                                       "nulL",
+                                       "tru ",
+                                       "truex",
+                                       "'a'",
+                                       "[1,]",
+                                       "[,1]",
+                                       "[,]",
+                                       "[1 2]",
+                                       "[1,,2]",
+                                       "{,}",
+                                       "{\"a\":1,}",
+                                       "{\"a\" 1}",
+                                       "{\"a\",1}",
+                                       "{1:2}",
+                                       "{a:1}",
+                                       "{\"a\":}",
+                                       "{\"a\":1 \"b\":2}",
+                                       "{\"a\":1]",
+                                       "[1}",
+                                       "1 2",
+                                       "[] []",
+                                       "// c\n1",
+                                       "/* c */1",
+                                       "\"\\x\"",
+                                       "\"\\u12g4\"",
+                                       "\"\\U0041\"",
+                                       "\"\\ud800\"",
+                                       "\"\\ud800x\"",
+                                       "\"\\ud800\\n\"",
+                                       "\"\\ud800\\u0041\"",
+                                       "\"\\udc00\"",
+                                       "\"\\ud800\\ud800\"",
+                                       "\"a\nb\"",
+                                       "\"\t\"",
+                                       "\"\x01\"",
+                                       "\"12345678\x1f\"",
+                                       "\xef\xbb\xbf"
+                                       "1",
+                                       "\"\xff\"",
+                                       "\"\xc0\x80\"",
+                                       "\"\xed\xa0\x80\"",
+                                       "\"\xe2\x28\"",
+                                       "\xc3",
+                                       "\x0b"
+                                       "1",
+                                       "\x0c"
+                                       "1",
+                                       "\xc2\xa0"
+                                       "1" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         tn_status expected = strcmp(bad[i], "\xc3") ? TN_ERR_CORRUPT : TN_ERR_TRUNCATED;
         CHECK(verdict(bad[i], strlen(bad[i])) == expected);
@@ -103,8 +194,11 @@ static void every_truncation_is_called_truncated(void)
     CHECK(verdict(sample, whole) == TN_OK);
     for (size_t n = 0; n < whole - 2; n++)         /* the last two are white space */
         CHECK(verdict(sample, n) == TN_ERR_TRUNCATED);
-    static const char *const cut[] = { "-", "1.", "1e", "1e+", "t", "nul", "\"\\", "\"\\u", "\"\\u00e", "\"\\ud83d",
-                                       "\"\\ud83d\\", "\"\\ud83d\\ude0", "[", "[1", "[1,", "{", "{\"a\"", "{\"a\":" };
+    static const char *const cut[] = { "-",        "1.",        "1e",          "1e+",
+                                       "t",        "nul",       "\"\\",        "\"\\u",
+                                       "\"\\u00e", "\"\\ud83d", "\"\\ud83d\\", "\"\\ud83d\\ude0",
+                                       "[",        "[1",        "[1,",         "{",
+                                       "{\"a\"",   "{\"a\":" };
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
         CHECK(verdict(cut[i], strlen(cut[i])) == TN_ERR_TRUNCATED);
 }
@@ -232,10 +326,12 @@ static void integers_fit_or_fail(void)
         { "", TN_ERR_TRUNCATED, TN_ERR_TRUNCATED, 0 }
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        for (int in_array = 0; in_array < 2; in_array++) {     /* at the end of the text, and in front of ']' */
+        /* at the end of the text, and in front of ']' */
+        for (int in_array = 0; in_array < 2; in_array++) {
             char json[64];
             snprintf(json, sizeof json, "%s%s%s", in_array ? "[" : "", cases[i].json, in_array ? "]" : "");
-            bool cut = in_array && cases[i].u64 == TN_ERR_TRUNCATED;       /* then ']' stands where a digit is due */
+            /* then ']' stands where a digit is due */
+            bool cut = in_array && cases[i].u64 == TN_ERR_TRUNCATED;
             fixture f, g;
             begin(&f, json);
             begin(&g, json);
@@ -275,8 +371,9 @@ static void floats_are_the_nearest_doubles(void)
     CHECK(read_f64("0.1", &status) == 0.1 && !status);
     CHECK(read_f64("-1e-3", &status) == -0.001 && !status);
     CHECK(read_f64("9007199254740993", &status) == 9007199254740992.0 && !status);
-    CHECK(read_f64("9007199254740993.0000000000000000000000000000000000000000000000000000000000000000001", &status) ==
-          9007199254740994.0 && !status);
+    CHECK(read_f64("9007199254740993.0000000000000000000000000000000000000000000000000000000000000000001",
+                   &status) == 9007199254740994.0 &&
+          !status);
     CHECK(read_f64("5e-324", &status) == 0x1p-1074 && !status);
     CHECK(read_f64("1e-999", &status) == 0 && !status);
     CHECK(read_f64("1.7976931348623157e308", &status) == 0x1.fffffffffffffp1023 && !status);
@@ -291,7 +388,8 @@ static void floats_are_the_nearest_whatever_the_rounding_mode(void)
     for (int i = 0; i < 3; i++) {
         tn_status status;
         fesetround(modes[i]);
-        double tenth = read_f64("0.1", &status), third = read_f64("-0.3", &status), large = read_f64("1.7976931348623158e308", &status);
+        double tenth = read_f64("0.1", &status), third = read_f64("-0.3", &status),
+               large = read_f64("1.7976931348623158e308", &status);
         int after = fegetround();
         fesetround(FE_TONEAREST);
         CHECK(tenth == 0.1 && third == -0.3 && large == 0x1.fffffffffffffp1023 && !status);
@@ -386,9 +484,11 @@ static void strings_are_written_as_they_are_read(void)
 static void floats_are_written_short_and_exact(void)
 {
     static const struct { double value; const char *text; } cases[] = {
-        { 0, "0.0" }, { -0.0, "-0.0" }, { 1, "1.0" }, { -3, "-3.0" }, { 0.1, "0.1" }, { 1.0 / 3, "0.3333333333333333" },
+        { 0, "0.0" }, { -0.0, "-0.0" }, { 1, "1.0" }, { -3, "-3.0" }, { 0.1, "0.1" },
+        { 1.0 / 3, "0.3333333333333333" },
         { 0.1 + 0.2, "0.30000000000000004" }, { 1e22, "1e+22" }, { 1e-7, "1e-07" }, { 0x1p-1074, "5e-324" },
-        { 123456789012345680.0, "1.2345678901234568e+17" }, { 0x1.fffffffffffffp1023, "1.7976931348623157e+308" }
+        { 123456789012345680.0, "1.2345678901234568e+17" },
+        { 0x1.fffffffffffffp1023, "1.7976931348623157e+308" }
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_buf b = { 0 };

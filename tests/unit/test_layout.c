@@ -15,7 +15,8 @@ static void check_text(const tn_error *err, const char *text)
 
 static void the_named_layouts_are_layouts(void)
 {
-    static const char *const wanted[] = { "NCHW", "NHWC", "CHWN", "HWC", "CHW", "NCDHW", "NDHWC", "HWCN", "1HWN", "HW1N", "RC", "CR" };
+    static const char *const wanted[] = { "NCHW", "NHWC", "CHWN", "HWC", "CHW", "NCDHW", "NDHWC", "HWCN",
+                                          "1HWN", "HW1N", "RC", "CR" };
     size_t n = 0;
     for (const tn_layout_info *l; (l = tn_layout_at(n)); n++) {
         CHECK(tn_layout_check(l->name, (uint32_t)strlen(l->name), NULL) == TN_OK);
@@ -111,7 +112,8 @@ static void bad_shapes_have_no_strides(void)
     CHECK(tn_layout_strides("RC", (int64_t[]){ 2, -1 }, "CR", stride, &err) == TN_ERR_ARGUMENT);
     check_text(&err, "dimension C has an extent of -1");
     CHECK(tn_layout_strides("RC", (int64_t[]){ 2, 3 }, "RX", stride, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_layout_strides("CHW", (int64_t[]){ 2, INT64_C(1) << 40, INT64_C(1) << 40 }, "CHW", stride, &err) == TN_ERR_LIMIT);
+    CHECK(tn_layout_strides("CHW", (int64_t[]){ 2, INT64_C(1) << 40, INT64_C(1) << 40 }, "CHW", stride,
+                            &err) == TN_ERR_LIMIT);
     check_text(&err, "the stride of dimension C does not fit 63 bits");
     CHECK(stride[0] == 7 && stride[1] == 7 && stride[2] == 7);
     /* The product of all extents is no stride. */

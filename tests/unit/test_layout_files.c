@@ -1,4 +1,5 @@
-/* test_layout_files.c - the layouts of MLI's weights from file to file: a dimension called 1 has the extent 1 everywhere. */
+/* test_layout_files.c - the layouts of MLI's weights from file to file: a dimension called 1 has the extent 1
+ * everywhere. */
 #include "support.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@
 enum { N = 6, H = 3, W = 5, COUNT = N * H * W };
 
 static int16_t values[COUNT];
-static const simple weights = { .name = "w", .dtype = TN_INT16, .rank = 4, .shape = { N, 1, H, W }, .data = values };
+static const simple weights = { .name = "w", .dtype = TN_INT16, .rank = 4, .shape = { N, 1, H, W },
+                                .data = values };
 
 static void write_weights(const char *name)
 {
@@ -62,10 +64,12 @@ static void scales_go_along_and_axis_1_is_a_number(void)
     assert_string_equal(t->layout, "1HWN");
     CHECK(t->scaling && t->scaling->axis == 2 && t->parts[1].array.shape[0] == W);
     tn_close(f);
-    must_convert("f32.zt", "codes.json", (wish){ .cast = "int8,per=channel,axis=N", .layout = "N1HW", .pad = "1=4,W=8" });
+    must_convert("f32.zt", "codes.json", (wish){ .cast = "int8,per=channel,axis=N", .layout = "N1HW",
+                                                 .pad = "1=4,W=8" });
     f = open_file("codes.json");
     t = tn_file_find(f, "w");
-    CHECK(t->scaling->axis == 0 && t->parts[0].storage.physical[1] == 4 && t->parts[0].storage.physical[3] == 8);
+    CHECK(t->scaling->axis == 0 && t->parts[0].storage.physical[1] == 4 &&
+          t->parts[0].storage.physical[3] == 8);
     check_shape(t, "6,1,3,5");
     tn_close(f);
 }
@@ -73,8 +77,10 @@ static void scales_go_along_and_axis_1_is_a_number(void)
 static void another_extent_than_1_is_refused(void)
 {
     write_weights("in.zt");
-    must_fail("in.zt", (wish){ .layout = "HW1N,from=1NHW" }, TN_ERR_ARGUMENT, "layout \"1NHW\": expected an extent of 1 where it says so but found 6");
-    must_fail("in.zt", (wish){ .layout = "HW1N,from=NCHW" }, TN_ERR_ARGUMENT, "layout \"HW1N\" has the letter 1, which layout \"NCHW\" has not");
+    must_fail("in.zt", (wish){ .layout = "HW1N,from=1NHW" }, TN_ERR_ARGUMENT,
+              "layout \"1NHW\": expected an extent of 1 where it says so but found 6");
+    must_fail("in.zt", (wish){ .layout = "HW1N,from=NCHW" }, TN_ERR_ARGUMENT,
+              "layout \"HW1N\" has the letter 1, which layout \"NCHW\" has not");
     must_fail("in.zt", (wish){ .layout = "H11N,from=N11H" }, TN_ERR_ARGUMENT, "no layout");
     must_fail("in.zt", (wish){ .layout = "HW0N,from=N0HW" }, TN_ERR_ARGUMENT, "no layout");
 }
@@ -82,8 +88,10 @@ static void another_extent_than_1_is_refused(void)
 /* A writer is told a layout by its caller. */
 static void a_writer_checks_what_is_called_1(void)
 {
-    tn_part part = { .role = "data", .array = { .dtype = TN_INT16, .rank = 4, .shape = weights.shape }, .data = values };
-    tn_tensor t = { .name = "w", .form = "dense", .dtype = TN_INT16, .rank = 4, .shape = weights.shape, .parts = &part, .nparts = 1 };
+    tn_part part = { .role = "data", .array = { .dtype = TN_INT16, .rank = 4, .shape = weights.shape },
+                     .data = values };
+    tn_tensor t = { .name = "w", .form = "dense", .dtype = TN_INT16, .rank = 4, .shape = weights.shape,
+                    .parts = &part, .nparts = 1 };
     const tn_create_options o = { .size = sizeof o };
     tn_error err = { .text = "" };
     tn_writer *w;
@@ -125,7 +133,8 @@ static void a_file_that_calls_another_extent_1_is_refused(void)
         tn_close(f);
         change_layout(names[i], "1W", "W1");
         CHECK(tn_open(in_folder(names[i]).text, NULL, &f, &err) != TN_OK);
-        if (!strstr(err.text, "expected an extent of 1") && !strstr(err.text, "expected 1, as layout \"W1\" has it, but found 3"))
+        if (!strstr(err.text, "expected an extent of 1") &&
+            !strstr(err.text, "expected 1, as layout \"W1\" has it, but found 3"))
             fail_msg("%s: %s", names[i], err.text);
     }
 }
@@ -133,8 +142,10 @@ static void a_file_that_calls_another_extent_1_is_refused(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(depthwise_weights_become_mlis_in_every_container), IN_FOLDER(scales_go_along_and_axis_1_is_a_number),
-        IN_FOLDER(another_extent_than_1_is_refused),                 IN_FOLDER(a_writer_checks_what_is_called_1),
+        IN_FOLDER(depthwise_weights_become_mlis_in_every_container),
+        IN_FOLDER(scales_go_along_and_axis_1_is_a_number),
+        IN_FOLDER(another_extent_than_1_is_refused),
+        IN_FOLDER(a_writer_checks_what_is_called_1),
         IN_FOLDER(a_file_that_calls_another_extent_1_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The values of tensors of datatypes: the same from parts in memory, in windows and in any range, as from all at once. */
+/* The values of tensors of datatypes: the same from parts in memory, in windows and in any range, as from all
+ * at once. */
 #include "support.h"
 
 #include <math.h>
@@ -11,12 +12,39 @@
 
 /* Of every kind of number, scale, tile and part. */
 static const char *const datatypes[] = {
-    "mxfp8e4", "mxfp8e5", "mxfp6e3", "mxfp6e2", "mxfp4e2", "mxint8", "mxint4", "bfp16", "nvfp4e2", "mx9", "mx6", "mx4",
-    "int8|float32", "int4|bfloat16_t32", "int3|e8m0_t16", "uint4|float16_float16_t32", "uint8|bfloat16_int8_t0",
-    "int8|float32_t0", "int8|float32_t0d0", "e4m3fn|float32", "e5m6|e8m0_t32", "e2m1fnuz|e5m0_t16", "e2m1fnuz|e8m0_t32d0",
-    "e2m1fnuz|e8m0_t4_t8", "e3m2fnuz|e8m0_t16_t4s2o1", "int4|bfloat16_t16n2m4", "e2m1fnuz|e8m0_t16d0n2m4", "icb44fi2_e32",
-    "cb42f1346_e2m3fnuz|e8m0_t32", "e5m2", "float16",
-    "float32|n2m4", "bfloat16|n1m8",
+    "mxfp8e4",
+    "mxfp8e5",
+    "mxfp6e3",
+    "mxfp6e2",
+    "mxfp4e2",
+    "mxint8",
+    "mxint4",
+    "bfp16",
+    "nvfp4e2",
+    "mx9",
+    "mx6",
+    "mx4",
+    "int8|float32",
+    "int4|bfloat16_t32",
+    "int3|e8m0_t16",
+    "uint4|float16_float16_t32",
+    "uint8|bfloat16_int8_t0",
+    "int8|float32_t0",
+    "int8|float32_t0d0",
+    "e4m3fn|float32",
+    "e5m6|e8m0_t32",
+    "e2m1fnuz|e5m0_t16",
+    "e2m1fnuz|e8m0_t32d0",
+    "e2m1fnuz|e8m0_t4_t8",
+    "e3m2fnuz|e8m0_t16_t4s2o1",
+    "int4|bfloat16_t16n2m4",
+    "e2m1fnuz|e8m0_t16d0n2m4",
+    "icb44fi2_e32",
+    "cb42f1346_e2m3fnuz|e8m0_t32",
+    "e5m2",
+    "float16",
+    "float32|n2m4",
+    "bfloat16|n1m8",
 };
 
 enum { DATATYPES = sizeof datatypes / sizeof *datatypes };
@@ -118,13 +146,16 @@ static void values_are_rounded_to_the_tensors_type(void)
 
 static void rotations_are_undone_along_and_across_rows(void)
 {
-    static const char *const some[] = { "mxfp4e2", "int8|float32", "e2m1fnuz|e8m0_t32d0", "e2m1fnuz|e8m0_t8d0_t8d1", "mxfp8e4" };
-    static const tn_rotation rotations[] = { { .size = 4 }, { .size = 16, .walsh = true }, { .size = 64, .random = true, .seed = 7 } };
+    static const char *const some[] = { "mxfp4e2", "int8|float32", "e2m1fnuz|e8m0_t32d0",
+                                        "e2m1fnuz|e8m0_t8d0_t8d1", "mxfp8e4" };
+    static const tn_rotation rotations[] = { { .size = 4 }, { .size = 16, .walsh = true },
+                                             { .size = 64, .random = true, .seed = 7 } };
     static const int64_t shape[] = { 64, 64, 64 };
     for (size_t i = 0; i < 5; i++) {
         for (size_t k = 0; k < 3; k++) {
             scaled_tensor s;
-            make_scaled(&s, some[i], k == 1 ? TN_BFLOAT16 : TN_FLOAT32, 3, shape, (tn_scaled_options){ .rotation = rotations[k] });
+            make_scaled(&s, some[i], k == 1 ? TN_BFLOAT16 : TN_FLOAT32, 3, shape,
+                        (tn_scaled_options){ .rotation = rotations[k] });
             check_tensor(&s);
             free_scaled(&s);
         }
@@ -155,7 +186,8 @@ static void values_can_be_read_from_anywhere(void)
 {
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
-        make_scaled(&s, datatypes[i], i % 2 ? TN_FLOAT32 : TN_BFLOAT16, 3, shapes[1], (tn_scaled_options){ 0 });
+        make_scaled(&s, datatypes[i], i % 2 ? TN_FLOAT32 : TN_BFLOAT16, 3, shapes[1],
+                    (tn_scaled_options){ 0 });
         check_reading(&s);
         free_scaled(&s);
     }
@@ -187,7 +219,8 @@ static void a_scalar_and_a_tensor_without_elements_have_values_too(void)
         scaled_tensor s;
         tn_values *v;
         make_scaled(&s, datatypes[i], TN_FLOAT32, 2, none, (tn_scaled_options){ 0 });
-        CHECK(tn_values_open(NULL, &s.tensor, &v, NULL) == TN_OK && tn_values_read(v, 0, 0, NULL, 0, NULL) == TN_OK);
+        CHECK(tn_values_open(NULL, &s.tensor, &v, NULL) == TN_OK &&
+              tn_values_read(v, 0, 0, NULL, 0, NULL) == TN_OK);
         CHECK(tn_values_read(v, 0, 1, s.source, sizeof *s.source, NULL) == TN_ERR_ARGUMENT);
         tn_values_close(v);
         free_scaled(&s);
@@ -210,7 +243,8 @@ static void ranges_outside_and_wrong_sizes_are_refused(void)
     CHECK(tn_values_read(v, s.count - 1, 2, out, 8, &err) == TN_ERR_ARGUMENT && strstr(err.text, "1536"));
     CHECK(tn_values_read(v, UINT64_MAX, 2, out, 8, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_values_read(v, 0, UINT64_MAX, out, 8, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_values_read(v, 0, 2, out, 7, &err) == TN_ERR_ARGUMENT && strstr(err.text, "expected a buffer of 8 bytes but found 7"));
+    CHECK(tn_values_read(v, 0, 2, out, 7, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "expected a buffer of 8 bytes but found 7"));
     CHECK(tn_values_read(v, s.count, 0, out, 0, &err) == TN_OK);
     tn_values_close(v);
     tn_values_close(NULL);
@@ -222,14 +256,17 @@ static void dense_elements_can_be_read_so_too(void)
 {
     static const uint8_t nibbles[] = { 0x21, 0x43, 0x65 };
     static const int64_t shape[] = { 5 };
-    const tn_part data = { .role = "data", .array = { TN_INT4, 1, shape, NULL }, .nbytes = 3, .data = nibbles };
-    const tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_INT4, .rank = 1, .shape = shape, .parts = &data, .nparts = 1 };
+    const tn_part data = { .role = "data", .array = { TN_INT4, 1, shape, NULL }, .nbytes = 3,
+                           .data = nibbles };
+    const tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_INT4, .rank = 1, .shape = shape,
+                          .parts = &data, .nparts = 1 };
     uint8_t two[2];
     tn_values *v;
     tn_error err;
     CHECK(tn_values_open(NULL, &t, &v, NULL) == TN_OK);
     CHECK(tn_values_read(v, 2, 3, two, 2, NULL) == TN_OK && two[0] == 0x43 && two[1] == 0x05);
-    CHECK(tn_values_read(v, 1, 2, two, 1, &err) == TN_ERR_ARGUMENT && strstr(err.text, "does not begin on a byte"));
+    CHECK(tn_values_read(v, 1, 2, two, 1, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "does not begin on a byte"));
     tn_values_close(v);
 }
 
@@ -246,7 +283,8 @@ static void a_tensor_whose_parts_do_not_fit_is_refused_with_the_reason(void)
     CHECK(strstr(err.text, "tensor \"t\": expected a part scale of 48 bytes but found 47"));
     s.parts[1].nbytes++;
     s.tensor.nparts = 1;
-    CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT && strstr(err.text, "expected a part scale but found none"));
+    CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT &&
+          strstr(err.text, "expected a part scale but found none"));
     s.tensor.nparts = 2;
     s.tensor.dtype = TN_INT8;
     CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "but found int8"));

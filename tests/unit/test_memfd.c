@@ -96,7 +96,8 @@ static void handle_and_mapping_say_what_is_true_in_this_process(void)
     struct stat st;
     CHECK(h.type == TN_HANDLE_MEMFD && h.size_bytes == BYTES && !h.read_only);
     CHECK(fstat((int)h.handle, &st) == 0 && st.st_size == BYTES);
-    CHECK(m.present && m.cpu_mapped && m.cpu_device && m.cpu_address == address && m.device_address == address);
+    CHECK(m.present && m.cpu_mapped && m.cpu_device && m.cpu_address == address &&
+          m.device_address == address);
     tn_buffer *r = import_of(export_of(b, true));
     CHECK(tn_buffer_handle_of(r).read_only && tn_buffer_handle_of(r).handle != h.handle);
     CHECK(tn_buffer_mapping_of(r).cpu_address == (uintptr_t)tn_buffer_data(r));
@@ -160,7 +161,8 @@ static void attack_in_child(void)
     tn_buffer *b;
     tn_error err;
     lie.read_only = false;
-    REQUIRE(tn_buffer_import(&lie, false, &b, &err) == TN_ERR_CORRUPT && strstr(err.text, "sealed against that"));
+    REQUIRE(tn_buffer_import(&lie, false, &b, &err) == TN_ERR_CORRUPT &&
+            strstr(err.text, "sealed against that"));
     REQUIRE(tn_buffer_import(&given, false, &b, &err) == TN_OK);
     REQUIRE(tn_buffer_flags(b) & TN_MEM_READ_ONLY);
     tn_exported again;
@@ -238,7 +240,8 @@ static void once_exported_read_only_it_is_not_given_for_writing(void)
     tn_exported e, writable = export_of(b, false), read_only = export_of(b, true);
     tn_error err;
     tn_buffer *late;
-    CHECK(tn_buffer_export(b, false, &e, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "exported read-only before"));
+    CHECK(tn_buffer_export(b, false, &e, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "exported read-only before"));
     CHECK(tn_buffer_freeze(b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "exported read-only before"));
     CHECK(tn_buffer_import(&writable, false, &late, &err) == TN_ERR_CORRUPT);      /* it came too late */
     tn_exported_close(&writable);
@@ -289,7 +292,8 @@ static void what_others_map_for_writing_cannot_be_frozen(void)
 {
     tn_buffer *b = shared_buffer("before"), *other = import_of(export_of(b, false));
     tn_error err;
-    CHECK(tn_buffer_freeze(b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "mapped for writing elsewhere"));
+    CHECK(tn_buffer_freeze(b, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "mapped for writing elsewhere"));
     CHECK(!(tn_buffer_flags(b) & TN_MEM_READ_ONLY));
     strcpy(tn_buffer_data(b), "after");
     CHECK(strcmp(text_of(other), "after") == 0);
@@ -302,7 +306,8 @@ static void what_its_owner_still_writes_is_not_called_frozen(void)
 {
     tn_buffer *b = shared_buffer("before"), *other = import_of(export_of(b, true));
     tn_error err;
-    CHECK(tn_buffer_freeze(other, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "others may still write it"));
+    CHECK(tn_buffer_freeze(other, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "others may still write it"));
     tn_buffer_unref(other);
     tn_buffer_unref(b);
     b = shared_buffer("for good");
@@ -375,14 +380,19 @@ static void check_refused(tn_exported e, bool allow_file, tn_status status, cons
 static void a_size_that_is_a_lie_is_found(void)
 {
     static const struct { uint64_t bytes, offset; tn_status status; } lies[] = {
-        { BYTES + 1, 0, TN_ERR_CORRUPT }, { BYTES, 1, TN_ERR_CORRUPT }, { 1, BYTES, TN_ERR_CORRUPT }, { 1, BYTES + 1, TN_ERR_CORRUPT },
-        { 2, UINT64_MAX, TN_ERR_CORRUPT }, { BYTES, UINT64_MAX - BYTES + 1, TN_ERR_CORRUPT }, { 12288, 0, TN_ERR_CORRUPT },
-        { 1, (uint64_t)1 << 63, TN_ERR_CORRUPT }, { (uint64_t)1 << 40, 0, TN_ERR_CORRUPT }, { 0, 0, TN_ERR_CORRUPT },
-        { UINT64_MAX, 0, TN_ERR_LIMIT }, { UINT64_MAX, 1, TN_ERR_LIMIT }, { (uint64_t)1 << 63, 0, TN_ERR_LIMIT },
+        { BYTES + 1, 0, TN_ERR_CORRUPT }, { BYTES, 1, TN_ERR_CORRUPT }, { 1, BYTES, TN_ERR_CORRUPT },
+        { 1, BYTES + 1, TN_ERR_CORRUPT },
+        { 2, UINT64_MAX, TN_ERR_CORRUPT }, { BYTES, UINT64_MAX - BYTES + 1, TN_ERR_CORRUPT },
+        { 12288, 0, TN_ERR_CORRUPT },
+        { 1, (uint64_t)1 << 63, TN_ERR_CORRUPT }, { (uint64_t)1 << 40, 0, TN_ERR_CORRUPT },
+        { 0, 0, TN_ERR_CORRUPT },
+        { UINT64_MAX, 0, TN_ERR_LIMIT }, { UINT64_MAX, 1, TN_ERR_LIMIT },
+        { (uint64_t)1 << 63, 0, TN_ERR_LIMIT },
     };
     int fd = sealed_memfd(BYTES, F_SEAL_SHRINK | F_SEAL_WRITE);
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
-        check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = lies[i].bytes, .offset = lies[i].offset, .read_only = true,
+        check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = lies[i].bytes,
+                                     .offset = lies[i].offset, .read_only = true,
                                      .fd = fd }, i % 2, lies[i].status, "handle");
     close(fd);
 }
@@ -397,17 +407,21 @@ static void a_part_of_a_memfd_is_found_at_any_offset(void)
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
         for (int way = 0; way < 3; way++) {
             held before = held_now();
-            int fd = sealed_memfd(SIZE, F_SEAL_SHRINK), seal = way == 0 ? 0 : way == 1 ? F_SEAL_WRITE : F_SEAL_FUTURE_WRITE;
+            int fd = sealed_memfd(SIZE, F_SEAL_SHRINK), seal = way == 0   ? 0
+                                                               : way == 1 ? F_SEAL_WRITE
+                                                                          : F_SEAL_FUTURE_WRITE;
             CHECK(pwrite(fd, bytes, SIZE, 0) == SIZE && fcntl(fd, F_ADD_SEALS, seal) == 0);
             uint64_t n = SIZE - offsets[i] < 5000 ? SIZE - offsets[i] : 5000;
-            tn_exported e = { .type = TN_HANDLE_MEMFD, .bytes = n, .offset = offsets[i], .read_only = seal != 0, .fd = fd };
+            tn_exported e = { .type = TN_HANDLE_MEMFD, .bytes = n, .offset = offsets[i],
+                              .read_only = seal != 0, .fd = fd };
             tn_buffer *b = import_of(e), *again;
             CHECK(tn_buffer_size(b) == n && memcmp(tn_buffer_data(b), bytes + offsets[i], n) == 0);
             again = import_of(export_of(b, seal != 0));
             CHECK(tn_buffer_size(again) == n && memcmp(tn_buffer_data(again), bytes + offsets[i], n) == 0);
             tn_buffer_unref(again);
             if (!seal)
-                CHECK(tn_buffer_freeze(b, NULL) == TN_OK && memcmp(tn_buffer_data(b), bytes + offsets[i], n) == 0);
+                CHECK(tn_buffer_freeze(b, NULL) == TN_OK &&
+                      memcmp(tn_buffer_data(b), bytes + offsets[i], n) == 0);
             tn_buffer_unref(b);
             CHECK(nothing_more_than(before));
         }
@@ -426,7 +440,8 @@ static void seals_that_are_missing_are_found(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int allow_file = 0; allow_file < 2; allow_file++) {
             int fd = sealed_memfd(BYTES, cases[i].seals);
-            check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = BYTES, .read_only = cases[i].read_only, .fd = fd },
+            check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = BYTES,
+                                         .read_only = cases[i].read_only, .fd = fd },
                           allow_file, TN_ERR_CORRUPT, cases[i].says);
             close(fd);
         }
@@ -469,19 +484,26 @@ static void a_memfd_that_is_cut_and_sealed_meanwhile_is_refused(void)
 
 static void descriptors_of_other_things_are_refused(void)
 {
-    int pipes[2], sockets[2], dir = open("/tmp", O_RDONLY | O_DIRECTORY), null = open("/dev/zero", O_RDWR), closed = dup(0);
+    int pipes[2], sockets[2], dir = open("/tmp", O_RDONLY | O_DIRECTORY), null = open("/dev/zero", O_RDWR),
+                              closed = dup(0);
     CHECK(pipe(pipes) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0 && dir >= 0 && null >= 0);
     close(closed);
     const int fds[] = { pipes[0], pipes[1], sockets[0], dir, null };
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         for (int k = 0; k < 4; k++)
-            check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = 1, .read_only = k % 2, .fd = fds[i] }, k / 2, TN_ERR_CORRUPT,
+            check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = 1, .read_only = k % 2,
+                                         .fd = fds[i] }, k / 2, TN_ERR_CORRUPT,
                           "expected the descriptor of a memfd but found mode 0");
-    check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = 1, .fd = -1 }, true, TN_ERR_ARGUMENT, "without a descriptor");
-    check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = 1, .fd = closed }, true, TN_ERR_IO, "Bad file descriptor");
-    check_refused((tn_exported){ .type = TN_HANDLE_NONE, .bytes = 1, .fd = dir }, true, TN_ERR_ARGUMENT, "without a type");
-    check_refused((tn_exported){ .type = TN_HANDLE_METAL, .bytes = 1, .fd = dir }, true, TN_ERR_UNSUPPORTED, "metal_shared is not available");
-    check_refused((tn_exported){ .type = (tn_handle_type)77, .bytes = 1, .fd = dir }, true, TN_ERR_UNSUPPORTED, "handle type 77");
+    check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = 1, .fd = -1 }, true, TN_ERR_ARGUMENT,
+                  "without a descriptor");
+    check_refused((tn_exported){ .type = TN_HANDLE_MEMFD, .bytes = 1, .fd = closed }, true, TN_ERR_IO,
+                  "Bad file descriptor");
+    check_refused((tn_exported){ .type = TN_HANDLE_NONE, .bytes = 1, .fd = dir }, true, TN_ERR_ARGUMENT,
+                  "without a type");
+    check_refused((tn_exported){ .type = TN_HANDLE_METAL, .bytes = 1, .fd = dir }, true, TN_ERR_UNSUPPORTED,
+                  "metal_shared is not available");
+    check_refused((tn_exported){ .type = (tn_handle_type)77, .bytes = 1, .fd = dir }, true,
+                  TN_ERR_UNSUPPORTED, "handle type 77");
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         close(fds[i]);
     close(sockets[1]);
@@ -490,7 +512,8 @@ static void descriptors_of_other_things_are_refused(void)
 static void a_plain_file_is_mapped_only_where_that_is_asked_for(void)
 {
     put_file("plain", "some text");
-    int fd = open(in_folder("plain").text, O_RDWR | O_CLOEXEC), unread = open(in_folder("plain").text, O_PATH | O_CLOEXEC);
+    int fd = open(in_folder("plain").text, O_RDWR | O_CLOEXEC),
+        unread = open(in_folder("plain").text, O_PATH | O_CLOEXEC);
     tn_exported e = { .type = TN_HANDLE_MEMFD, .bytes = 9, .read_only = true, .fd = fd };
     check_refused(e, false, TN_ERR_CORRUPT, "found a plain file");
     e.read_only = false;
@@ -569,7 +592,8 @@ static void a_system_without_memfd_says_so(void)
     refuse_with = ENOSYS;
     refused_flags = MFD_CLOEXEC;
     tn_memory_calls.memfd_create = picky_create;
-    CHECK(tn_buffer_new(1, &options, &b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "memfd is not available: "));
+    CHECK(tn_buffer_new(1, &options, &b, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "memfd is not available: "));
 }
 
 /* Every call in turn, each time it is called. */
@@ -587,14 +611,38 @@ static void *failing_mmap(void *address, size_t n, int protection, int flags, in
 {
     return fails(ENOMEM) ? MAP_FAILED : real.mmap(address, n, protection, flags, fd, offset);
 }
-static int failing_madvise(void *address, size_t n, int advice) { return fails(EINVAL) ? -1 : real.madvise(address, n, advice); }
-static int failing_mlock(const void *address, size_t n)         { return fails(EAGAIN) ? -1 : real.mlock(address, n); }
-static int failing_create(const char *name, unsigned flags)     { return fails(EMFILE) ? -1 : real.memfd_create(name, flags); }
-static int failing_ftruncate(int fd, off_t size)                { return fails(ENOSPC) ? -1 : real.ftruncate(fd, size); }
-static int failing_fstat(int fd, struct stat *st)               { return fails(EOVERFLOW) ? -1 : real.fstat(fd, st); }
-static int failing_get_seals(int fd)                            { return fails(EINVAL) ? -1 : real.get_seals(fd); }
-static int failing_add_seals(int fd, int seals)                 { return fails(EPERM) ? -1 : real.add_seals(fd, seals); }
-static int failing_duplicate(int fd)                            { return fails(EMFILE) ? -1 : real.duplicate(fd); }
+static int failing_madvise(void *address, size_t n, int advice)
+{
+    return fails(EINVAL) ? -1 : real.madvise(address, n, advice);
+}
+static int failing_mlock(const void *address, size_t n)
+{
+    return fails(EAGAIN) ? -1 : real.mlock(address, n);
+}
+static int failing_create(const char *name, unsigned flags)
+{
+    return fails(EMFILE) ? -1 : real.memfd_create(name, flags);
+}
+static int failing_ftruncate(int fd, off_t size)
+{
+    return fails(ENOSPC) ? -1 : real.ftruncate(fd, size);
+}
+static int failing_fstat(int fd, struct stat *st)
+{
+    return fails(EOVERFLOW) ? -1 : real.fstat(fd, st);
+}
+static int failing_get_seals(int fd)
+{
+    return fails(EINVAL) ? -1 : real.get_seals(fd);
+}
+static int failing_add_seals(int fd, int seals)
+{
+    return fails(EPERM) ? -1 : real.add_seals(fd, seals);
+}
+static int failing_duplicate(int fd)
+{
+    return fails(EMFILE) ? -1 : real.duplicate(fd);
+}
 static int failing_sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
     return fails(EINVAL) ? -1 : sigaction(number, action, old);
@@ -602,7 +650,8 @@ static int failing_sigaction(int number, const struct sigaction *action, struct 
 
 static const struct tn_memory_calls failing_calls = {
     .mmap = failing_mmap, .madvise = failing_madvise, .mlock = failing_mlock, .memfd_create = failing_create,
-    .ftruncate = failing_ftruncate, .fstat = failing_fstat, .get_seals = failing_get_seals, .add_seals = failing_add_seals,
+    .ftruncate = failing_ftruncate, .fstat = failing_fstat, .get_seals = failing_get_seals,
+    .add_seals = failing_add_seals,
     .duplicate = failing_duplicate,
 };
 
@@ -648,10 +697,13 @@ static tn_status take_file(tn_error *err)
 
 static tn_status live_so(int way, tn_error *err)
 {
-    static const unsigned flags[] = { 0, TN_MEM_PINNED, TN_MEM_HUGE, TN_MEM_SHARED, TN_MEM_SHARED | TN_MEM_HUGE,
+    static const unsigned flags[] = { 0, TN_MEM_PINNED, TN_MEM_HUGE, TN_MEM_SHARED,
+                                      TN_MEM_SHARED | TN_MEM_HUGE,
                                       TN_MEM_SHARED | TN_MEM_PINNED };
     enum { WAYS = sizeof flags / sizeof *flags };
-    return way < WAYS ? live(flags[way], false, err) : way < WAYS + 3 ? live(flags[way - 3], true, err) : take_file(err);
+    return way < WAYS       ? live(flags[way], false, err)
+           : way < WAYS + 3 ? live(flags[way - 3], true, err)
+                            : take_file(err);
 }
 
 static void fail_each_call_once(void)

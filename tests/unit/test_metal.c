@@ -34,8 +34,10 @@ const CFBooleanRef kCFBooleanTrue = (const void *)&truth;
 const CFDictionaryKeyCallBacks kCFTypeDictionaryKeyCallBacks;
 const CFDictionaryValueCallBacks kCFTypeDictionaryValueCallBacks;
 const CFStringRef kIOSurfaceAllocSize = (const void *)&names[0], kIOSurfaceWidth = (const void *)&names[1],
-                  kIOSurfaceHeight = (const void *)&names[2], kIOSurfaceBytesPerElement = (const void *)&names[3],
-                  kIOSurfaceBytesPerRow = (const void *)&names[4], kIOSurfaceIsGlobal = (const void *)&names[5];
+                  kIOSurfaceHeight = (const void *)&names[2],
+                  kIOSurfaceBytesPerElement = (const void *)&names[3],
+                  kIOSurfaceBytesPerRow = (const void *)&names[4],
+                  kIOSurfaceIsGlobal = (const void *)&names[5];
 
 static object *new_object(void)
 {
@@ -57,10 +59,12 @@ CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const vo
     return (CFNumberRef)(void *)o;
 }
 
-CFMutableDictionaryRef CFDictionaryCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFDictionaryKeyCallBacks *keys,
+CFMutableDictionaryRef CFDictionaryCreateMutable(CFAllocatorRef allocator, CFIndex capacity,
+                                                 const CFDictionaryKeyCallBacks *keys,
                                                  const CFDictionaryValueCallBacks *values)
 {
-    CHECK(allocator == NULL && capacity == 0 && keys == &kCFTypeDictionaryKeyCallBacks && values == &kCFTypeDictionaryValueCallBacks);
+    CHECK(allocator == NULL && capacity == 0 && keys == &kCFTypeDictionaryKeyCallBacks &&
+          values == &kCFTypeDictionaryValueCallBacks);
     return (void *)new_object();
 }
 
@@ -100,8 +104,10 @@ IOSurfaceRef IOSurfaceCreate(CFDictionaryRef properties)
 {
     const object *d = (const void *)properties;
     int64_t bytes = property(d, kIOSurfaceAllocSize);
-    CHECK(property(d, kIOSurfaceIsGlobal) == 1 && property(d, kIOSurfaceWidth) == bytes && property(d, kIOSurfaceHeight) == 1);
-    CHECK(property(d, kIOSurfaceBytesPerElement) == 1 && property(d, kIOSurfaceBytesPerRow) == bytes && bytes > 0);
+    CHECK(property(d, kIOSurfaceIsGlobal) == 1 && property(d, kIOSurfaceWidth) == bytes &&
+          property(d, kIOSurfaceHeight) == 1);
+    CHECK(property(d, kIOSurfaceBytesPerElement) == 1 && property(d, kIOSurfaceBytesPerRow) == bytes &&
+          bytes > 0);
     object *o = new_object();
     if (!o)
         return NULL;
@@ -152,7 +158,8 @@ enum { BYTES = 10000 };
 
 static tn_status make(tn_buffer *b, unsigned flags, uint64_t alignment, tn_error *err)
 {
-    tn_buffer_options options = { .size = sizeof options, .type = TN_HANDLE_METAL, .flags = flags, .alignment = alignment };
+    tn_buffer_options options = { .size = sizeof options, .type = TN_HANDLE_METAL, .flags = flags,
+                                  .alignment = alignment };
     memset(b, 0, sizeof *b);
     b->size = BYTES;
     b->fd = -1;
@@ -176,7 +183,8 @@ static void here_it_is_not_available(void)
     tn_buffer *b;
     tn_error err;
     CHECK(!metal_here->query(&why) && strcmp(why, "not an Apple system") == 0);
-    CHECK(tn_buffer_new(BYTES, &options, &b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "not an Apple system"));
+    CHECK(tn_buffer_new(BYTES, &options, &b, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "not an Apple system"));
     CHECK(tn_buffer_import(&e, false, &b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "metal_shared"));
     CHECK(metal_of_apple.query(&why) && strstr(why, "read-only"));
 }
@@ -209,7 +217,8 @@ static void access_locks_the_surface(void)
     }
     calls = 0;
     failing = 1;
-    CHECK(metal_of_apple.sync(&b, true, true, &err) == TN_ERR_IO && strstr(err.text, "cannot lock an IOSurface: result 5"));
+    CHECK(metal_of_apple.sync(&b, true, true, &err) == TN_ERR_IO &&
+          strstr(err.text, "cannot lock an IOSurface: result 5"));
     failing = 0;
     metal_of_apple.free(&b);
 }
@@ -223,7 +232,8 @@ static void what_cannot_be_had_is_refused(void)
     tn_exported e = { .type = TN_HANDLE_METAL, .bytes = BYTES, .fd = -1 };
     CHECK(metal_of_apple.export(&b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "read-only"));
     CHECK(metal_of_apple.export(&b, false, &e, NULL) == TN_OK);
-    static const uint64_t lies[][2] = { { 0, 12289 }, { 12288, 1 }, { 1, 12288 }, { UINT64_MAX, 1 }, { 0, UINT64_MAX } };
+    static const uint64_t lies[][2] = { { 0, 12289 }, { 12288, 1 }, { 1, 12288 }, { UINT64_MAX, 1 },
+                                        { 0, UINT64_MAX } };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         e.offset = lies[i][0];
         e.bytes = lies[i][1];

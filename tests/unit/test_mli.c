@@ -1,4 +1,5 @@
-/* test_mli.c - MLI's tensors: every rule broken once, sub-tensors element by element, conversions against an oracle. */
+/* test_mli.c - MLI's tensors: every rule broken once, sub-tensors element by element, conversions against an
+ * oracle. */
 #include "support.h"
 
 #include <math.h>
@@ -24,12 +25,14 @@ static tn_mli10_tensor sample10(void)
 
 static tn_mli11_tensor sample11(void)
 {
-    return (tn_mli11_tensor){ elements, sizeof elements, { 32, 8, 1 }, { 2, 4, 8 }, 3, TN_MLI1_FX16, { { 12 } } };
+    return (tn_mli11_tensor){ elements, sizeof elements, { 32, 8, 1 }, { 2, 4, 8 }, 3, TN_MLI1_FX16,
+                              { { 12 } } };
 }
 
 static tn_mli20_tensor sample20(void)
 {
-    tn_mli20_tensor t = { .data = { .capacity = sizeof elements }, .mem_stride = { 32, 8, 1 }, .shape = { 2, 4, 8 },
+    tn_mli20_tensor t = { .data = { .capacity = sizeof elements }, .mem_stride = { 32, 8, 1 },
+                          .shape = { 2, 4, 8 },
                           .rank = 3, .el_type = TN_MLI2_FX16 };
     t.data.mem.pi16 = elements;
     t.el_params.fx.frac_bits = -3;
@@ -118,13 +121,18 @@ static void every_rule_of_the_specification_is_checked(void)
 static void sizes_beyond_32_bits_are_refused(void)
 {
     BROKEN(10, sample10, t.shape[0] = 1u << 31, TN_MLI_BAD_TENSOR);
-    BROKEN(10, sample10, { t.shape[0] = t.shape[1] = t.shape[2] = 1u << 16; t.capacity = UINT32_MAX; }, TN_MLI_BAD_TENSOR);
-    BROKEN(10, sample10, { t.shape[0] = t.shape[1] = t.shape[2] = UINT32_MAX; t.capacity = UINT32_MAX; }, TN_MLI_BAD_TENSOR);
+    BROKEN(10, sample10, { t.shape[0] = t.shape[1] = t.shape[2] = 1u << 16; t.capacity = UINT32_MAX; },
+           TN_MLI_BAD_TENSOR);
+    BROKEN(10, sample10, { t.shape[0] = t.shape[1] = t.shape[2] = UINT32_MAX; t.capacity = UINT32_MAX; },
+           TN_MLI_BAD_TENSOR);
     BROKEN(10, sample10, { t.shape[0] = t.shape[1] = 3037000500u; t.rank = 2; t.capacity = UINT32_MAX; },
            TN_MLI_BAD_TENSOR);          /* modulo 2^64 these are 290948384 bytes */
     BROKEN(11, sample11, { t.shape[0] = 1u << 31; t.mem_stride[0] = INT32_MAX; }, TN_MLI_BAD_TENSOR);
-    BROKEN(20, sample20, { t.rank = 1; t.el_type = TN_MLI2_FX8; t.mem_stride[0] = 1; t.shape[0] = INT32_MAX; }, TN_MLI_NOT_ENOUGH_MEM);
-    BROKEN(20, sample20, { t.rank = 1; t.el_type = TN_MLI2_FX8; t.mem_stride[0] = 1; t.shape[0] = 1u << 31; }, TN_MLI_BAD_TENSOR);
+    BROKEN(20, sample20,
+           { t.rank = 1; t.el_type = TN_MLI2_FX8; t.mem_stride[0] = 1; t.shape[0] = INT32_MAX; },
+           TN_MLI_NOT_ENOUGH_MEM);
+    BROKEN(20, sample20, { t.rank = 1; t.el_type = TN_MLI2_FX8; t.mem_stride[0] = 1; t.shape[0] = 1u << 31; },
+           TN_MLI_BAD_TENSOR);
     BROKEN(20, sample20, t.data.capacity = 1u << 31, TN_MLI_BAD_TENSOR);
     BROKEN(20, sample20, t.shape[0] = INT32_MAX, TN_MLI_BAD_TENSOR);
 
@@ -148,7 +156,8 @@ static void strides_step_over_what_lies_inside(void)
     BROKEN(11, sample11, t.mem_stride[0] = 31, TN_MLI_BAD_TENSOR);
     BROKEN(11, sample11, t.mem_stride[0] = 33, TN_MLI_NOT_ENOUGH_MEM);
     BROKEN(11, sample11, t.mem_stride[0] = 0, TN_MLI_OK);
-    BROKEN(11, sample11, { t.mem_stride[0] = 0; t.mem_stride[1] = 1; }, TN_MLI_OK);     /* one 0: none counts */
+    /* one 0: none counts */
+    BROKEN(11, sample11, { t.mem_stride[0] = 0; t.mem_stride[1] = 1; }, TN_MLI_OK);
     BROKEN(11, sample11, { t.mem_stride[0] = 0; t.mem_stride[1] = -1; }, TN_MLI_BAD_TENSOR);
     BROKEN(11, sample11, t.mem_stride[3] = -1, TN_MLI_OK);                              /* beyond the rank */
     BROKEN(20, sample20, t.mem_stride[2] = 0, TN_MLI_BAD_TENSOR);
@@ -189,7 +198,8 @@ static void parameters_in_their_fields_have_no_capacity(void)
     BROKEN(20, per_tensor20, t.el_params.sa.scale.capacity = 2, TN_MLI_BAD_TENSOR);
     BROKEN(20, per_tensor20, t.el_params.sa.scale_frac_bits.capacity = 1, TN_MLI_BAD_TENSOR);
     BROKEN(20, per_tensor20, { t.el_type = TN_MLI2_SA32; t.data.capacity *= 4; }, TN_MLI_OK);
-    BROKEN(20, per_tensor20, { t.el_type = TN_MLI2_SA32; t.data.capacity *= 4; t.el_params.sa.zero_point.capacity = 2; },
+    BROKEN(20, per_tensor20,
+           { t.el_type = TN_MLI2_SA32; t.data.capacity *= 4; t.el_params.sa.zero_point.capacity = 2; },
            TN_MLI_BAD_TENSOR);
     BROKEN(20, per_tensor20, { t.el_type = TN_MLI2_FX8; t.el_params.sa.zero_point.capacity = 2; }, TN_MLI_OK);
 }
@@ -234,7 +244,8 @@ static void elements_are_counted_from_a_dimension_on(void)
     tn_mli20_tensor c = sample20();
     static const uint32_t counts[] = { 64, 32, 8, 0, 0 };
     for (uint32_t i = 0; i < 5; i++)
-        CHECK(tn_mli10_count(&a, i) == counts[i] && tn_mli11_count(&b, i) == counts[i] && tn_mli20_count(&c, i) == counts[i]);
+        CHECK(tn_mli10_count(&a, i) == counts[i] && tn_mli11_count(&b, i) == counts[i] &&
+              tn_mli20_count(&c, i) == counts[i]);
     a.shape[1] = 0;
     CHECK(tn_mli10_count(&a, 0) == 0 && tn_mli10_count(&a, 2) == 8);
     a.rank = 0;
@@ -293,7 +304,8 @@ static void check_box(const tn_mli20_tensor *in, const tn_mli_cut *cfg, const tn
 
 static tn_mli20_tensor random_tensor(int8_t *data, uint32_t room)
 {
-    tn_mli20_tensor t = { .data = { .capacity = room }, .rank = 1 + next_random() % 4, .el_type = TN_MLI2_FX8 };
+    tn_mli20_tensor t = { .data = { .capacity = room }, .rank = 1 + next_random() % 4,
+                          .el_type = TN_MLI2_FX8 };
     t.data.mem.pi8 = data;
     uint32_t inside = 1;
     for (uint32_t i = t.rank; i-- > 0;) {
@@ -335,8 +347,10 @@ static void a_point_means_a_piece_of_one_dimension(void)
     tn_mli10_tensor in = sample10(), out;
     tn_mli_point cfg = { .start_coord = { 1, 2 }, .coord_num = 2, .first_out_dim_size = 2 };
     CHECK(tn_mli10_point_to_subtensor(&in, &cfg, &out) == TN_MLI_OK);
-    CHECK(out.data == elements + 48 && out.capacity == 32 && out.rank == 2 && out.shape[0] == 2 && out.shape[1] == 8);
-    CHECK(out.shape[2] == 0 && out.shape[3] == 0 && out.el_type == TN_MLI1_FX16 && out.el_params.fx.frac_bits == 12);
+    CHECK(out.data == elements + 48 && out.capacity == 32 && out.rank == 2 && out.shape[0] == 2 &&
+          out.shape[1] == 8);
+    CHECK(out.shape[2] == 0 && out.shape[3] == 0 && out.el_type == TN_MLI1_FX16 &&
+          out.el_params.fx.frac_bits == 12);
     cfg = (tn_mli_point){ .start_coord = { 1, 3, 5 }, .coord_num = 3, .first_out_dim_size = 3 };
     CHECK(tn_mli10_point_to_subtensor(&in, &cfg, &out) == TN_MLI_OK);
     CHECK(out.data == elements + 61 && out.capacity == 6 && out.rank == 1 && out.shape[0] == 3);
@@ -347,7 +361,8 @@ static void a_point_means_a_piece_of_one_dimension(void)
     CHECK(tn_mli11_point_to_subtensor(&in11, &cfg, &out11) == TN_MLI_BAD_FUNC_CFG);
     cfg.first_out_dim_size = 2;
     CHECK(tn_mli11_point_to_subtensor(&in11, &cfg, &out11) == TN_MLI_OK);
-    CHECK(out11.data == elements + 61 && out11.capacity == 4 && out11.mem_stride[0] == 1 && out11.mem_stride[1] == 0);
+    CHECK(out11.data == elements + 61 && out11.capacity == 4 && out11.mem_stride[0] == 1 &&
+          out11.mem_stride[1] == 0);
     tn_mli20_tensor in20 = sample20(), out20;
     in20.mem_stride[0] = in20.mem_stride[1] = in20.mem_stride[2] = 0;   /* missing ones are computed */
     CHECK(tn_mli20_point_to_subtensor(&in20, &cfg, &out20) == TN_MLI_OK);
@@ -358,11 +373,13 @@ static void a_point_means_a_piece_of_one_dimension(void)
 static void sub_tensors_outside_are_refused(void)
 {
     static const tn_mli_point points[] = {
-        { { 0 }, 0, 1 }, { { 0 }, 4, 1 }, { { 0 }, UINT32_MAX, 1 }, { { 2 }, 1, 1 }, { { 1 }, 1, 2 }, { { 0 }, 1, 0 },
+        { { 0 }, 0, 1 }, { { 0 }, 4, 1 }, { { 0 }, UINT32_MAX, 1 }, { { 2 }, 1, 1 }, { { 1 }, 1, 2 },
+        { { 0 }, 1, 0 },
         { { 1, 4 }, 2, 1 }, { { 1, 3 }, 2, UINT32_MAX }, { { UINT32_MAX }, 1, 2 },
     };
     static const tn_mli_cut cuts[] = {
-        { { 0 }, { 2, 4, 8 }, 0 }, { { 0 }, { 2, 4, 8 }, 4 }, { { 0 }, { 2, 4, 8 }, 2 }, { { 0 }, { 2, 0, 8 }, 3 },
+        { { 0 }, { 2, 4, 8 }, 0 }, { { 0 }, { 2, 4, 8 }, 4 }, { { 0 }, { 2, 4, 8 }, 2 },
+        { { 0 }, { 2, 0, 8 }, 3 },
         { { 0, 4, 0 }, { 1, 1, 1 }, 3 }, { { 0, 1, 0 }, { 1, 4, 1 }, 3 }, { { 1 }, { UINT32_MAX, 1, 1 }, 3 },
     };
     tn_mli10_tensor in = sample10(), out = { .rank = 77 };
@@ -385,17 +402,23 @@ static void sub_tensors_outside_are_refused(void)
 static void without_strides_only_dense_boxes_exist(void)
 {
     tn_mli10_tensor in = sample10(), out = { .rank = 77 };
-    tn_mli_cut columns = { { 0, 0, 2 }, { 2, 4, 3 }, 3 }, rows = { { 1, 1, 0 }, { 1, 2, 8 }, 2 }, row = { { 1, 2, 3 }, { 1, 1, 4 }, 3 };
+    tn_mli_cut columns = { { 0, 0, 2 }, { 2, 4, 3 }, 3 }, rows = { { 1, 1, 0 }, { 1, 2, 8 }, 2 },
+    row = { { 1, 2, 3 }, { 1, 1, 4 }, 3 };
     CHECK(tn_mli10_create_subtensor(&in, &columns, &out) == TN_MLI_NOT_SUPPORTED && out.rank == 77);
-    CHECK(tn_mli10_create_subtensor(&in, &rows, &out) == TN_MLI_OK && out.data == elements + 40 && out.capacity == 48);
-    CHECK(tn_mli10_create_subtensor(&in, &row, &out) == TN_MLI_OK && out.data == elements + 51 && out.rank == 3);
+    CHECK(tn_mli10_create_subtensor(&in, &rows, &out) == TN_MLI_OK && out.data == elements + 40 &&
+          out.capacity == 48);
+    CHECK(tn_mli10_create_subtensor(&in, &row, &out) == TN_MLI_OK && out.data == elements + 51 &&
+          out.rank == 3);
     tn_mli11_tensor in11 = sample11(), out11;
     in11.mem_stride[1] = 0;
     CHECK(tn_mli11_create_subtensor(&in11, &columns, &out11) == TN_MLI_OK && out11.data == elements + 2);
-    CHECK(out11.mem_stride[0] == 32 && out11.mem_stride[1] == 8 && out11.mem_stride[2] == 1 && out11.shape[2] == 3);
+    CHECK(out11.mem_stride[0] == 32 && out11.mem_stride[1] == 8 && out11.mem_stride[2] == 1 &&
+          out11.shape[2] == 3);
     tn_mli20_tensor in20 = sample20(), out20;
-    in20.mem_stride[0] = in20.mem_stride[2] = 0;                        /* missing ones are computed, the other stays */
-    CHECK(tn_mli20_create_subtensor(&in20, &columns, &out20) == TN_MLI_OK && out20.data.mem.pi16 == elements + 2);
+    /* missing ones are computed, the other stays */
+    in20.mem_stride[0] = in20.mem_stride[2] = 0;
+    CHECK(tn_mli20_create_subtensor(&in20, &columns, &out20) == TN_MLI_OK &&
+          out20.data.mem.pi16 == elements + 2);
     CHECK(out20.mem_stride[0] == 32 && out20.mem_stride[1] == 8 && out20.mem_stride[2] == 1);
     in20.shape[0] = 1000;
     in20.shape[1] = 65536;
@@ -413,21 +436,26 @@ static void parameters_follow_their_dimension(void)
     tn_mli_cut keep = { { 1, 1, 0 }, { 1, 2, 8 }, 2 }, drop = { { 0, 3, 0 }, { 2, 1, 8 }, 2 };
     tn_mli20_tensor in = per_axis20(), out;
     CHECK(tn_mli20_create_subtensor(&in, &keep, &out) == TN_MLI_OK && tn_mli20_check(&out) == TN_MLI_OK);
-    CHECK(out.el_params.sa.dim == 0 && out.el_params.sa.scale.mem.pi16 == scales + 1 && out.el_params.sa.scale.capacity == 6);
+    CHECK(out.el_params.sa.dim == 0 && out.el_params.sa.scale.mem.pi16 == scales + 1 &&
+          out.el_params.sa.scale.capacity == 6);
     CHECK(out.el_params.sa.zero_point.mem.pi16 == zeros + 1 && out.el_params.sa.zero_point.capacity == 6);
-    CHECK(out.el_params.sa.scale_frac_bits.mem.pi8 == scale_bits + 1 && out.el_params.sa.scale_frac_bits.capacity == 3);
+    CHECK(out.el_params.sa.scale_frac_bits.mem.pi8 == scale_bits + 1 &&
+          out.el_params.sa.scale_frac_bits.capacity == 3);
     CHECK(tn_mli20_create_subtensor(&in, &drop, &out) == TN_MLI_OK && tn_mli20_check(&out) == TN_MLI_OK);
-    CHECK(out.el_params.sa.dim == -1 && out.el_params.sa.scale.mem.i16 == 4 && out.el_params.sa.scale.capacity == 0);
+    CHECK(out.el_params.sa.dim == -1 && out.el_params.sa.scale.mem.i16 == 4 &&
+          out.el_params.sa.scale.capacity == 0);
     tn_mli20_container only20 = { 0, { NULL } };
     only20.mem.i16 = -40;
     CHECK(memcmp(&out.el_params.sa.zero_point.mem, &only20.mem, sizeof only20.mem) == 0);
     CHECK(out.el_params.sa.scale_frac_bits.mem.i8 == -8);
 
     tn_mli11_tensor in11 = per_axis11(), out11;
-    CHECK(tn_mli11_create_subtensor(&in11, &keep, &out11) == TN_MLI_OK && tn_mli11_check(&out11) == TN_MLI_OK);
+    CHECK(tn_mli11_create_subtensor(&in11, &keep, &out11) == TN_MLI_OK &&
+          tn_mli11_check(&out11) == TN_MLI_OK);
     CHECK(out11.el_params.asym.dim == 0 && out11.el_params.asym.scale.pi32 == long_scales + 1);
     CHECK(out11.el_params.asym.zero_point.pi16 == zeros + 1 && out11.el_params.asym.scale_frac_bits == 9);
-    CHECK(tn_mli11_create_subtensor(&in11, &drop, &out11) == TN_MLI_OK && tn_mli11_check(&out11) == TN_MLI_OK);
+    CHECK(tn_mli11_create_subtensor(&in11, &drop, &out11) == TN_MLI_OK &&
+          tn_mli11_check(&out11) == TN_MLI_OK);
     CHECK(out11.el_params.asym.dim == -1 && out11.el_params.asym.scale.i32 == 400000);
     tn_mli11_container only = { NULL };
     only.i16 = -40;
@@ -437,14 +465,16 @@ static void parameters_follow_their_dimension(void)
     CHECK(memcmp(&out11.el_params.asym.scale, &only, sizeof only) == 0);
     in11.el_params.asym.dim = -1;
     in11.el_params.asym.scale.i32 = 12;
-    CHECK(tn_mli11_create_subtensor(&in11, &drop, &out11) == TN_MLI_OK && out11.el_params.asym.scale.i32 == 12);
+    CHECK(tn_mli11_create_subtensor(&in11, &drop, &out11) == TN_MLI_OK &&
+          out11.el_params.asym.scale.i32 == 12);
 }
 
 /* ---- Fields of any value ---- */
 
 static uint32_t any_number(void)
 {
-    static const uint32_t edges[] = { 0, 1, 2, 3, 4, 5, 8, 16, 127, 128, 0x108, 0x120, 0x220, 65535, 65536, INT32_MAX, 1u << 31, UINT32_MAX };
+    static const uint32_t edges[] = { 0, 1, 2, 3, 4, 5, 8, 16, 127, 128, 0x108, 0x120, 0x220, 65535, 65536,
+                                      INT32_MAX, 1u << 31, UINT32_MAX };
     return next_random() % 8 ? edges[next_random() % (sizeof edges / sizeof *edges)] : next_random();
 }
 
@@ -486,7 +516,8 @@ static void tensors_of_1_1_with_any_fields_are_answered(void)
     for (int i = 0; i < 128; i++)
         many_long_scales[i] = 1 + i;
     for (int round = 0; round < 300000; round++) {
-        tn_mli11_tensor t = { elements, next_random() % 129, { 0 }, { 0 }, 0, any_of(types, 4), { { 3 } } }, out;
+        tn_mli11_tensor t = { elements, next_random() % 129, { 0 }, { 0 }, 0, any_of(types, 4), { { 3 } } },
+        out;
         tn_mli_cut cut;
         tn_mli_point point;
         int32_t value;
@@ -497,7 +528,8 @@ static void tensors_of_1_1_with_any_fields_are_answered(void)
         t.el_params.asym.zero_point.pi16 = next_random() % 8 ? many_zeros : NULL;
         any_cuts(&cut, &point);
         good += tn_mli11_check(&t) == TN_MLI_OK;
-        CHECK(tn_mli11_check(&t) != TN_MLI_OK || (tn_mli11_bytes(&t, &bytes) == TN_MLI_OK && bytes <= t.capacity) || t.rank == 0);
+        CHECK(tn_mli11_check(&t) != TN_MLI_OK ||
+              (tn_mli11_bytes(&t, &bytes) == TN_MLI_OK && bytes <= t.capacity) || t.rank == 0);
         tn_mli11_count(&t, any_number());
         tn_mli11_scalar_get(&t, &value);
         if (tn_mli11_create_subtensor(&t, &cut, &out) == TN_MLI_OK) {
@@ -524,7 +556,8 @@ static void any_container(tn_mli20_container *c, void *array, uint32_t size)
 
 static void tensors_of_2_0_with_any_fields_are_answered(void)
 {
-    static const uint32_t types[] = { TN_MLI2_FX8, TN_MLI2_FX16, TN_MLI2_SA8, TN_MLI2_SA8, TN_MLI2_SA32, TN_MLI2_FP32 };
+    static const uint32_t types[] = { TN_MLI2_FX8, TN_MLI2_FX16, TN_MLI2_SA8, TN_MLI2_SA8, TN_MLI2_SA32,
+                                      TN_MLI2_FP32 };
     unsigned good = 0, cuts = 0;
     for (int i = 0; i < 128; i++)
         many_scales[i] = (int16_t)(1 + i);
@@ -545,7 +578,8 @@ static void tensors_of_2_0_with_any_fields_are_answered(void)
         any_container(&t.el_params.sa.scale_frac_bits, many_bits, sizeof many_bits);
         any_cuts(&cut, &point);
         good += tn_mli20_check(&t) == TN_MLI_OK;
-        CHECK(tn_mli20_check(&t) != TN_MLI_OK || (tn_mli20_bytes(&t, &bytes) == TN_MLI_OK && bytes <= t.data.capacity));
+        CHECK(tn_mli20_check(&t) != TN_MLI_OK ||
+              (tn_mli20_bytes(&t, &bytes) == TN_MLI_OK && bytes <= t.data.capacity));
         tn_mli20_count(&t, any_number());
         tn_mli20_scalar_get(&t, &value);
         if (tn_mli20_create_subtensor(&t, &cut, &out) == TN_MLI_OK) {
@@ -618,26 +652,32 @@ static void only_one_integer_is_a_scalar(void)
     int32_t value = 7;
     tn_mli10_tensor t = sample10();
     tn_mli20_tensor u = sample20();
-    CHECK(tn_mli10_scalar_get(&t, &value) == TN_MLI_SHAPE_MISMATCH && tn_mli10_scalar_set(&t, 1) == TN_MLI_SHAPE_MISMATCH);
-    CHECK(tn_mli20_scalar_get(&u, &value) == TN_MLI_SHAPE_MISMATCH && tn_mli20_scalar_set(&u, 1) == TN_MLI_SHAPE_MISMATCH);
+    CHECK(tn_mli10_scalar_get(&t, &value) == TN_MLI_SHAPE_MISMATCH &&
+          tn_mli10_scalar_set(&t, 1) == TN_MLI_SHAPE_MISMATCH);
+    CHECK(tn_mli20_scalar_get(&u, &value) == TN_MLI_SHAPE_MISMATCH &&
+          tn_mli20_scalar_set(&u, 1) == TN_MLI_SHAPE_MISMATCH);
     t.shape[0] = t.shape[1] = 1;
     CHECK(tn_mli10_scalar_get(&t, &value) == TN_MLI_SHAPE_MISMATCH);
     t.shape[2] = 2;
     CHECK(tn_mli10_scalar_set(&t, 5) == TN_MLI_SHAPE_MISMATCH && value == 7);
-    t.shape[2] = 1;                                                     /* MLI takes one element of any rank */
+    /* MLI takes one element of any rank */
+    t.shape[2] = 1;
     CHECK(tn_mli10_scalar_set(&t, 5) == TN_MLI_OK && elements[0] == 5 && elements[1] == 0);
     CHECK(tn_mli10_scalar_get(&t, &value) == TN_MLI_OK && value == 5);
     value = 7;
     t.rank = 1;
     t.data = NULL;
-    CHECK(tn_mli10_scalar_get(&t, &value) == TN_MLI_BAD_TENSOR && tn_mli10_scalar_set(&t, 1) == TN_MLI_BAD_TENSOR);
+    CHECK(tn_mli10_scalar_get(&t, &value) == TN_MLI_BAD_TENSOR &&
+          tn_mli10_scalar_set(&t, 1) == TN_MLI_BAD_TENSOR);
     u.rank = 1;
     u.shape[0] = 1;
     u.el_type = TN_MLI2_FP32;
-    CHECK(tn_mli20_scalar_get(&u, &value) == TN_MLI_TYPE_MISMATCH && tn_mli20_scalar_set(&u, 1) == TN_MLI_TYPE_MISMATCH);
+    CHECK(tn_mli20_scalar_get(&u, &value) == TN_MLI_TYPE_MISMATCH &&
+          tn_mli20_scalar_set(&u, 1) == TN_MLI_TYPE_MISMATCH);
     u.el_type = TN_MLI2_FP16;
     CHECK(tn_mli20_scalar_get(&u, &value) == TN_MLI_TYPE_MISMATCH);
-    CHECK(tn_mli10_scalar_set(NULL, 1) == TN_MLI_BAD_TENSOR && tn_mli11_scalar_set(NULL, 1) == TN_MLI_BAD_TENSOR);
+    CHECK(tn_mli10_scalar_set(NULL, 1) == TN_MLI_BAD_TENSOR &&
+          tn_mli11_scalar_set(NULL, 1) == TN_MLI_BAD_TENSOR);
     CHECK(tn_mli20_scalar_set(NULL, 1) == TN_MLI_BAD_TENSOR && value == 7);
 }
 
@@ -649,7 +689,8 @@ static int32_t oracle(long double y, tn_mli_round round, int bits)
     long double floor = floorl(y), rest = y - floor, top = ldexpl(1, bits - 1);
     bool up = rest > 0.5L;
     if (rest == 0.5L)
-        up = round == TN_MLI_HALF_UP || (round == TN_MLI_HALF_EVEN ? fmodl(floor, 2) != 0 : round == TN_MLI_HALF_AWAY && y > 0);
+        up = round == TN_MLI_HALF_UP ||
+             (round == TN_MLI_HALF_EVEN ? fmodl(floor, 2) != 0 : round == TN_MLI_HALF_AWAY && y > 0);
     long double whole = floor + (up ? 1 : 0);
     return (int32_t)(whole > top - 1 ? top - 1 : whole < -top ? -top : whole);
 }
@@ -704,7 +745,8 @@ static void floats_become_the_nearest_fixed_point(void)
         float x;
         int32_t n = (int32_t)(next_random() % 41) - 12;
         if (i % 4)              /* near the range: a few bits, so that many lie half-way */
-            x = ldexpf((float)(int32_t)(next_random() % 140000) - 70000.0f, -(n + (int32_t)(next_random() % 12)));
+            x = ldexpf((float)(int32_t)(next_random() % 140000) - 70000.0f,
+                       -(n + (int32_t)(next_random() % 12)));
         else
             memcpy(&x, &bits, 4);
         if (i % 4 == 0)

@@ -1,5 +1,6 @@
-/* test_mli_convert.c - every conversion that embARC MLI was asked for: its arithmetic gives its bytes, and the exact one differs
- * from them in as many values, and by as much, as MLI errs.  The functions for firmware are held against the same answers. */
+/* test_mli_convert.c - every conversion that embARC MLI was asked for: its arithmetic gives its bytes, and
+ * the exact one differs from them in as many values, and by as much, as MLI errs.  The functions for firmware
+ * are held against the same answers. */
 #include "support.h"
 
 #include <math.h>
@@ -73,7 +74,8 @@ static void read_scales(side *s, char *text)
     }
 }
 
-static void read_side(golden *g, side *s, const char *type, char *scales, const char *strides, const uint8_t *bytes, size_t left)
+static void read_side(golden *g, side *s, const char *type, char *scales, const char *strides,
+                      const uint8_t *bytes, size_t left)
 {
     s->name = type;
     s->dtype = strcmp(type, "fp32") == 0 ? TN_FLOAT32 : strcmp(type, "fx16") == 0 ? TN_INT16 :
@@ -169,7 +171,8 @@ static void *convert(const golden *g, tn_quant_arithmetic arithmetic)
     const tn_array dst = dense_array(g, to), src = dense_array(g, from);
     void *in = gather(g, from), *out = room_for(g, to);
     tn_quantize_options o = {
-        .size = sizeof o, .axis = to->scales.axis, .round = TN_ROUND_AWAY, .jobs = 1, .arithmetic = arithmetic,
+        .size = sizeof o, .axis = to->scales.axis, .round = TN_ROUND_AWAY, .jobs = 1,
+        .arithmetic = arithmetic,
     };
     tn_error err = { .text = "" };
     tn_status status;
@@ -198,8 +201,8 @@ static void check_bytes(const golden *g)
     CHECK(tn_reorder(&dst, bytes, &src, out, NULL, NULL) == TN_OK);
     for (size_t i = 0; i < g->to.nbytes; i++)
         if (bytes[i] != g->to.bytes[i])
-            fail_msg("case %zu, %s to %s: byte %zu is %02x but MLI's %02x", g->number, g->from.name, g->to.name, i, bytes[i],
-                     g->to.bytes[i]);
+            fail_msg("case %zu, %s to %s: byte %zu is %02x but MLI's %02x", g->number, g->from.name,
+                     g->to.name, i, bytes[i], g->to.bytes[i]);
     free(bytes);
     free(out);
 }
@@ -238,7 +241,8 @@ static void check_exact(const golden *g)
         largest = by > largest && g->to.dtype != TN_FLOAT32 ? by : largest;
     }
     if (differ != g->differ || largest != g->largest)
-        fail_msg("case %zu, %s to %s: expected %llu values that differ from MLI's by at most %lld but found %llu by %lld",
+        fail_msg("case %zu, %s to %s: expected %llu values that differ from MLI's by at most %lld but found "
+                 "%llu by %lld",
                  g->number, g->from.name, g->to.name, (unsigned long long)g->differ, (long long)g->largest,
                  (unsigned long long)differ, (long long)largest);
     free(exact);

@@ -46,7 +46,8 @@ static unsigned each_line(const char *path, size_t columns, void (*function)(cha
         if (line[0] == '#')
             continue;
         size_t n = 0;
-        for (char *save, *one = strtok_r(line, "\t\n", &save); one && n < MAX_CELLS; one = strtok_r(NULL, "\t\n", &save))
+        for (char *save, *one = strtok_r(line, "\t\n", &save); one && n < MAX_CELLS;
+             one = strtok_r(NULL, "\t\n", &save))
             cell[n++] = one;
         CHECK(n == columns);
         function(cell);
@@ -65,7 +66,8 @@ typedef struct difference {
 } difference;
 
 static difference difference_list[] = {
-    /* The specification refuses NULL data; 1.1 does not look at it.  So does a scalar's value, before its shape. */
+    /* The specification refuses NULL data; 1.1 does not look at it.  So does a scalar's value, before its
+     * shape. */
     { "1.1 null data", TN_MLI_OK, TN_MLI_BAD_TENSOR, 6, 0 },
     { "1.1 scalar null data", TN_MLI_SHAPE_MISMATCH, TN_MLI_BAD_TENSOR, 6, 0 },
     /* A scalar of rank 0 has one element, as in 2.0. */
@@ -74,7 +76,8 @@ static difference difference_list[] = {
     { "2.0 scale -5", TN_MLI_OK, TN_MLI_BAD_TENSOR, 2, 0 },
     { "2.0 scale 0", TN_MLI_OK, TN_MLI_BAD_TENSOR, 3, 0 },
     { "2.0 scale array one byte short", TN_MLI_OK, TN_MLI_BAD_TENSOR, 1, 0 },
-    /* A box without the dimension of its parameters has one scale; MLI leaves the address of the first where its value belongs. */
+    /* A box without the dimension of its parameters has one scale; MLI leaves the address of the first where
+     * its value belongs. */
     { "2.0 box without its axis", 0, 1, 1, 0 },
 };
 
@@ -100,7 +103,8 @@ static void the_differences_are_those_listed(void)
 {
     for (size_t i = 0; i < sizeof difference_list / sizeof *difference_list; i++)
         if (difference_list[i].seen != difference_list[i].cases)
-            fail_msg("%s: expected %u cases but found %u", difference_list[i].what, difference_list[i].cases, difference_list[i].seen);
+            fail_msg("%s: expected %u cases but found %u", difference_list[i].what, difference_list[i].cases,
+                     difference_list[i].seen);
 }
 
 /* ---- Tensors ---- */
@@ -112,7 +116,8 @@ static int8_t scale_bits[MAX_NUMBERS];
 static uint32_t type_of(const char *version, const char *name)
 {
     static const struct { const char *name; uint32_t in_1_1, in_2_0; } types[] = {
-        { "fx8", TN_MLI1_FX8, TN_MLI2_FX8 }, { "fx16", TN_MLI1_FX16, TN_MLI2_FX16 }, { "sa8", TN_MLI1_SA8, TN_MLI2_SA8 },
+        { "fx8", TN_MLI1_FX8, TN_MLI2_FX8 }, { "fx16", TN_MLI1_FX16, TN_MLI2_FX16 },
+        { "sa8", TN_MLI1_SA8, TN_MLI2_SA8 },
         { "sa32", TN_MLI1_SA32, TN_MLI2_SA32 }, { "fp32", UINT32_MAX, TN_MLI2_FP32 },
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -139,7 +144,8 @@ static void put_signed(int32_t *to, const list *from)
 static tn_mli11_tensor tensor11(char *type, char *shape, uint32_t capacity)
 {
     list dims = numbers(shape);
-    tn_mli11_tensor t = { .data = data, .capacity = capacity, .rank = dims.n, .el_type = type_of("1.1", type) };
+    tn_mli11_tensor t = { .data = data, .capacity = capacity, .rank = dims.n,
+                          .el_type = type_of("1.1", type) };
     put_unsigned(t.shape, &dims);
     t.el_params.asym.dim = -1;
     t.el_params.asym.scale.i32 = 1;
@@ -171,7 +177,23 @@ static void set_arrays(tn_mli20_tensor *t, int32_t dim, const int64_t *capacity)
 
 /* ---- Checks ---- */
 
-enum { VERSION, WRONG, TYPE, IS_NULL, CAPACITY, RANK, SHAPE, STRIDES, DIM, CAPACITIES, SCALES, STATUS, FULL_STATUS, SCALAR_STATUS, CHECK_CELLS };
+enum {
+    VERSION,
+    WRONG,
+    TYPE,
+    IS_NULL,
+    CAPACITY,
+    RANK,
+    SHAPE,
+    STRIDES,
+    DIM,
+    CAPACITIES,
+    SCALES,
+    STATUS,
+    FULL_STATUS,
+    SCALAR_STATUS,
+    CHECK_CELLS
+};
 
 static void check_1_1(char **cell)
 {
@@ -245,8 +267,11 @@ enum { BOX_TYPE, BOX_SHAPE, BOX_STRIDES, BOX_CAPACITY, BOX_DIM, BOX_OFFSET, BOX_
 static void box_line(char **cell)
 {
     static const int64_t room[] = { sizeof zeros, sizeof scales, sizeof scale_bits };
-    tn_mli20_tensor t = tensor20(cell[BOX_TYPE], cell[BOX_SHAPE], cell[BOX_STRIDES], (uint32_t)number(cell[BOX_CAPACITY])), out;
-    list offset = numbers(cell[BOX_OFFSET]), size = numbers(cell[BOX_SIZE]), shape = numbers(cell[TO_SHAPE]), strides = numbers(cell[TO_STRIDES]);
+    tn_mli20_tensor t = tensor20(cell[BOX_TYPE], cell[BOX_SHAPE], cell[BOX_STRIDES],
+                                 (uint32_t)number(cell[BOX_CAPACITY])),
+                    out;
+    list offset = numbers(cell[BOX_OFFSET]), size = numbers(cell[BOX_SIZE]), shape = numbers(cell[TO_SHAPE]),
+         strides = numbers(cell[TO_STRIDES]);
     int32_t dim = (int32_t)number(cell[BOX_DIM]);
     tn_mli_cut cut = { .sub_tensor_rank = (uint32_t)number(cell[BOX_RANK]) };
     put_unsigned(cut.offset, &offset);
@@ -259,7 +284,8 @@ static void box_line(char **cell)
     CHECK(out.rank == shape.n && out.rank == strides.n);
     for (uint32_t i = 0; i < out.rank; i++)
         CHECK(out.shape[i] == shape.number[i] && out.mem_stride[i] == strides.number[i]);
-    CHECK(out.data.mem.pi8 - data == number(cell[TO_OFFSET]) && out.data.capacity == number(cell[TO_CAPACITY]));
+    CHECK(out.data.mem.pi8 - data == number(cell[TO_OFFSET]) &&
+          out.data.capacity == number(cell[TO_CAPACITY]));
     CHECK(out.el_type == t.el_type && out.el_params.sa.dim == number(cell[TO_DIM]));
     if (out.el_params.sa.dim >= 0) {
         CHECK(out.el_params.sa.scale.mem.pi16 - scales == number(cell[TO_ENTRY]));
@@ -298,7 +324,8 @@ static void point_line(char **cell)
     tn_mli11_tensor t11 = tensor11(cell[1], cell[2], 0);
     t11.el_params.fx.frac_bits = frac_bits;
     CHECK(tn_mli11_bytes(&t11, &t11.capacity) == TN_MLI_OK);
-    tn_mli10_tensor t10 = { .data = data, .capacity = t11.capacity, .rank = t11.rank, .el_type = t11.el_type };
+    tn_mli10_tensor t10 = { .data = data, .capacity = t11.capacity, .rank = t11.rank,
+                            .el_type = t11.el_type };
     memcpy(t10.shape, t11.shape, sizeof t10.shape);
     t10.el_params.fx.frac_bits = frac_bits;
     tn_mli20_tensor t20 = tensor20(cell[1], cell[2], (char[]){ "-" }, t11.capacity);

@@ -63,7 +63,8 @@ static uint32_t read_list(const char *text, int64_t usual, int64_t list[4])
     return n;
 }
 
-static void read_side(golden *g, golden_side *s, char *const *field, const char *axis, const char *parameters, const char *blob)
+static void read_side(golden *g, golden_side *s, char *const *field, const char *axis, const char *parameters,
+                      const char *blob)
 {
     int64_t last = 0;
     g->rank = read_list(field[0], 1, s->shape);
@@ -79,7 +80,8 @@ static void read_side(golden *g, golden_side *s, char *const *field, const char 
 static golden read_golden(char *line, const char *blob)
 {
     static const struct { const char *name; tn_dtype dtype; } types[] = {
-        { "fx8", TN_INT8 }, { "fx16", TN_INT16 }, { "sa8", TN_INT8 }, { "sa32", TN_INT32 }, { "fp32", TN_FLOAT32 },
+        { "fx8", TN_INT8 }, { "fx16", TN_INT16 }, { "sa8", TN_INT8 }, { "sa32", TN_INT32 },
+        { "fp32", TN_FLOAT32 },
     };
     golden g = { .dtype = TN_UNKNOWN };
     char *field[18], *rest = line;
@@ -106,7 +108,8 @@ static golden read_golden(char *line, const char *blob)
 
 static tn_move_options options_of(const golden *g)
 {
-    return (tn_move_options){ .size = sizeof(tn_move_options), .before = g->before, .after = g->after, .offset = g->offset,
+    return (tn_move_options){ .size = sizeof(tn_move_options), .before = g->before, .after = g->after,
+                              .offset = g->offset,
                               .extent = g->extent, .step = g->step, .order = g->order };
 }
 
@@ -122,7 +125,8 @@ static void move_golden(const golden *g, uint8_t *to, const uint8_t *from, const
         CHECK(shape[i] + g->at[i] == g->dst.shape[i]);
         place += g->at[i] * g->dst.stride[i];
     }
-    const tn_array dst = { g->dtype, g->rank, shape, g->dst.stride }, src = { g->dtype, g->rank, g->src.shape, g->src.stride };
+    const tn_array dst = { g->dtype, g->rank, shape, g->dst.stride },
+    src = { g->dtype, g->rank, g->src.shape, g->src.stride };
     if (tn_move(&dst, to + (size_t)place * g->size, &src, from, &o, &err))
         fail_msg("%s", err.text);
 }
@@ -149,7 +153,8 @@ static golden along_the_axis(const golden *g, tn_dtype dtype)
 /* Scales, zero points and fractional bits; what was not written was 0. */
 static void check_parameters(const golden *g)
 {
-    static const struct { tn_dtype dtype; int16_t fill; } kinds[] = { { TN_INT16, 1 }, { TN_INT16, 0 }, { TN_INT8, 0 } };
+    static const struct { tn_dtype dtype; int16_t fill; } kinds[] = { { TN_INT16, 1 }, { TN_INT16, 0 },
+                                                                      { TN_INT8, 0 } };
     const char *from = g->src.parameters, *to = g->dst.parameters;
     CHECK(g->order[g->dst.axis] == (uint32_t)g->src.axis);
     for (size_t i = 0; i < 3; i++) {
@@ -257,8 +262,8 @@ static void mlis_permutations_are_met_byte_by_byte(void)
     CHECK(t.rows == 99 && t.affine == 0 && t.differ == 0);
 }
 
-/* MLI pads with raw 0.  Where a zero point is meant instead, this is seen in 32 of the 35 that pad and have one: in the
- * others the box has no padding in it, or only such as has no zero point, or one of 0. */
+/* MLI pads with raw 0.  Where a zero point is meant instead, this is seen in 32 of the 35 that pad and have
+ * one: in the others the box has no padding in it, or only such as has no zero point, or one of 0. */
 static void mlis_moves_are_met_byte_by_byte(void)
 {
     tally t = check_table(TEST_GOLDEN "/mli/mov.tsv", TEST_GOLDEN "/mli/mov.zst");
@@ -276,7 +281,8 @@ typedef struct task {
 /* Elements of the result along dimension k of the source. */
 static int64_t count_of(const side *src, const task *t, uint32_t k)
 {
-    int64_t box = t->extent[k] ? t->extent[k] : t->before[k] + src->shape[k] + t->after[k] - t->offset[k], n = 0;
+    int64_t box = t->extent[k] ? t->extent[k] : t->before[k] + src->shape[k] + t->after[k] - t->offset[k],
+            n = 0;
     for (int64_t i = 0; i < box; i += t->step[k])
         n++;
     return n;
@@ -292,7 +298,8 @@ static void make_task(side *dst, side *src, task *t)
         t->before[k] = pads && below(2) ? (int64_t)below(6) : 0;
         t->after[k] = pads && below(2) ? (int64_t)below(6) : 0;
         int64_t padded = t->before[k] + src->shape[k] + t->after[k];
-        t->offset[k] = cuts && below(2) ? (int64_t)below((uint64_t)padded + (padded == 0 || below(20) == 0)) : 0;
+        t->offset[k] =
+            cuts && below(2) ? (int64_t)below((uint64_t)padded + (padded == 0 || below(20) == 0)) : 0;
         t->extent[k] = cuts && below(2) ? (int64_t)below((uint64_t)(padded - t->offset[k]) + 1) : 0;
         t->step[k] = thins ? 1 + (int64_t)below(below(9) ? 4 : 60) : 1;
     }
@@ -371,8 +378,10 @@ static bool check_case(tn_dtype dtype, unsigned jobs)
     uint8_t *wanted = exact_copy(dst.buffer, dst.size), *before = exact_copy(dst.buffer, dst.size);
     bool moves = expect(&dst, wanted, &src, &t) && leads_end_on_bytes(&dst, &t);
     const tn_array to = array_of(&dst), from = array_of(&src);
-    const tn_move_options o = { sizeof o, t.before, t.after, t.offset, t.extent, t.step, t.order, t.fill, jobs };
-    CHECK(tn_move_shape(src.rank, src.shape, &o, shape, &err) == TN_OK && memcmp(shape, dst.shape, sizeof shape) == 0);
+    const tn_move_options o = { sizeof o, t.before, t.after, t.offset, t.extent, t.step, t.order, t.fill,
+                                jobs };
+    CHECK(tn_move_shape(src.rank, src.shape, &o, shape, &err) == TN_OK &&
+          memcmp(shape, dst.shape, sizeof shape) == 0);
     tn_status status = tn_move(&to, dst.buffer + dst.first, &from, src.buffer + src.first, &o, &err);
     if (status != (moves ? TN_OK : TN_ERR_UNSUPPORTED))
         fail_msg("status %d, %s", status, err.text);
@@ -406,13 +415,15 @@ static void elements_narrower_than_a_byte_are_moved_or_refused(void)
 static void threads_share_the_work(void)
 {
     enum { ROWS = 900, COLUMNS = 1100, BEFORE = 3 };
-    int16_t *src = malloc(ROWS * COLUMNS * sizeof *src), *dst = malloc((ROWS + BEFORE) * COLUMNS * sizeof *dst), fill = -7;
+    int16_t *src = malloc(ROWS * COLUMNS * sizeof *src),
+            *dst = malloc((ROWS + BEFORE) * COLUMNS * sizeof *dst), fill = -7;
     const int64_t shape[] = { ROWS, COLUMNS }, result[] = { COLUMNS, ROWS + BEFORE };
     assert_true(src && dst);
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         src[i] = (int16_t)below(65536);
     const tn_array from = { TN_INT16, 2, shape, NULL }, to = { TN_INT16, 2, result, NULL };
-    const tn_move_options o = { .size = sizeof o, .before = (int64_t[]){ BEFORE, 0 }, .order = (uint32_t[]){ 1, 0 }, .fill = &fill, .jobs = 3 };
+    const tn_move_options o = { .size = sizeof o, .before = (int64_t[]){ BEFORE, 0 },
+                                .order = (uint32_t[]){ 1, 0 }, .fill = &fill, .jobs = 3 };
     CHECK(tn_move(&to, dst, &from, src, &o, NULL) == TN_OK);
     for (size_t c = 0; c < COLUMNS; c++)
         for (size_t r = 0; r < ROWS + BEFORE; r++)
@@ -429,7 +440,8 @@ static void without_options_everything_is_copied(void)
     uint8_t dst[6] = { 0 };
     const int64_t shape[] = { 2, 3 };
     const tn_array a = { TN_UINT8, 2, shape, NULL };
-    const tn_move_options none = { 0 }, older = { .size = offsetof(tn_move_options, offset), .offset = (int64_t[]){ 9, 9 } };
+    const tn_move_options none = { 0 }, older = { .size = offsetof(tn_move_options, offset),
+                                                  .offset = (int64_t[]){ 9, 9 } };
     CHECK(tn_move(&a, dst, &a, src, NULL, NULL) == TN_OK && memcmp(dst, src, 6) == 0);
     memset(dst, 0, 6);
     CHECK(tn_move(&a, dst, &a, src, &none, NULL) == TN_OK && memcmp(dst, src, 6) == 0);
@@ -443,9 +455,11 @@ static void without_options_everything_is_copied(void)
 static void what_lies_in_padding_alone_needs_no_source(void)
 {
     uint8_t dst[3] = { 0 }, fill = 9;
-    const tn_array to = { TN_UINT8, 1, (int64_t[]){ 3 }, NULL }, from = { TN_UINT8, 1, (int64_t[]){ 5 }, NULL };
+    const tn_array to = { TN_UINT8, 1, (int64_t[]){ 3 }, NULL },
+    from = { TN_UINT8, 1, (int64_t[]){ 5 }, NULL };
     const tn_array none = { TN_UINT8, 1, (int64_t[]){ 0 }, NULL };
-    tn_move_options o = { .size = sizeof o, .before = (int64_t[]){ 4 }, .after = (int64_t[]){ 4 }, .offset = (int64_t[]){ 1 },
+    tn_move_options o = { .size = sizeof o, .before = (int64_t[]){ 4 }, .after = (int64_t[]){ 4 },
+                          .offset = (int64_t[]){ 1 },
                           .extent = (int64_t[]){ 3 }, .fill = &fill };
     CHECK(tn_move(&to, dst, &from, NULL, &o, NULL) == TN_OK && dst[0] == 9 && dst[1] == 9 && dst[2] == 9);
     o.offset = (int64_t[]){ 10 };
@@ -454,7 +468,8 @@ static void what_lies_in_padding_alone_needs_no_source(void)
     o.offset = (int64_t[]){ 2 };
     fill = 7;
     CHECK(tn_move(&to, dst, &none, NULL, &o, NULL) == TN_OK && dst[0] == 7 && dst[2] == 7);
-    const tn_array far = { TN_UINT8, 1, (int64_t[]){ 1 }, &(int64_t){ INT64_MAX } };       /* one element has no next one */
+    /* one element has no next one */
+    const tn_array far = { TN_UINT8, 1, (int64_t[]){ 1 }, &(int64_t){ INT64_MAX } };
     o.extent = (int64_t[]){ 1 };
     fill = 6;
     CHECK(tn_move(&far, dst, &far, NULL, &o, NULL) == TN_OK && dst[0] == 6 && dst[1] == 7);
@@ -471,15 +486,20 @@ static void extents_up_to_63_bits_are_no_trouble(void)
     uint8_t dst[3] = { 0 }, fill = 9;
     tn_move_options o = { .size = sizeof o, .step = &most };
     CHECK(tn_move_shape(1, &most, &o, shape, NULL) == TN_OK && shape[0] == 1);
-    o = (tn_move_options){ .size = sizeof o, .before = (int64_t[]){ most - 5 }, .offset = (int64_t[]){ 1 }, .step = (int64_t[]){ most - 7 } };
+    o = (tn_move_options){ .size = sizeof o, .before = (int64_t[]){ most - 5 }, .offset = (int64_t[]){ 1 },
+                           .step = (int64_t[]){ most - 7 } };
     CHECK(tn_move_shape(1, (int64_t[]){ 5 }, &o, shape, NULL) == TN_OK && shape[0] == 2);
     o.fill = &fill;
-    CHECK(tn_move(&(tn_array){ TN_UINT8, 1, shape, NULL }, dst, &(tn_array){ TN_UINT8, 1, (int64_t[]){ 5 }, NULL },
+    CHECK(tn_move(&(tn_array){ TN_UINT8, 1, shape, NULL }, dst, &(tn_array){ TN_UINT8, 1, (int64_t[]){ 5 },
+                                                                             NULL },
                   (uint8_t[]){ 10, 11, 12, 13, 14 }, &o, NULL) == TN_OK);
-    CHECK(dst[0] == 9 && dst[1] == 9 && dst[2] == 0);       /* places 1 and most - 6: the source begins at most - 5 */
+    /* places 1 and most - 6: the source begins at most - 5 */
+    CHECK(dst[0] == 9 && dst[1] == 9 && dst[2] == 0);
     o = (tn_move_options){ .size = sizeof o, .offset = (int64_t[]){ most - 2 } };
-    const tn_array everywhere = { TN_UINT8, 1, &most, (int64_t[]){ 0 } }, two = { TN_UINT8, 1, (int64_t[]){ 2 }, NULL };
-    CHECK(tn_move(&two, dst, &everywhere, &value, &o, NULL) == TN_OK && dst[0] == 42 && dst[1] == 42 && dst[2] == 0);
+    const tn_array everywhere = { TN_UINT8, 1, &most, (int64_t[]){ 0 } },
+    two = { TN_UINT8, 1, (int64_t[]){ 2 }, NULL };
+    CHECK(tn_move(&two, dst, &everywhere, &value, &o, NULL) == TN_OK && dst[0] == 42 && dst[1] == 42 &&
+          dst[2] == 0);
 }
 
 /* --- refusals ------------------------------------------------------------------ */
@@ -503,20 +523,29 @@ static void refuse(const tn_move_options *o, tn_status status, const char *text)
 
 static void a_box_lies_inside(void)
 {
-    refuse(LIST(before, 0, -1), TN_ERR_ARGUMENT, "dimension 1: expected an extent and padding from 0 on but found 3 with -1 before and 0 after");
-    refuse(LIST(after, INT64_MIN, 0), TN_ERR_ARGUMENT, "dimension 0: expected an extent and padding from 0 on");
-    refuse(LIST(before, INT64_MAX - 1, 0), TN_ERR_LIMIT, "dimension 0: 2 elements with 9223372036854775806 before and 0 after do not fit");
-    refuse(LIST(after, 0, INT64_MAX - 2), TN_ERR_LIMIT, "dimension 1: 3 elements with 0 before and 9223372036854775805 after do not fit");
-    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .before = (int64_t[]){ INT64_MAX / 2, 0 }, .after = (int64_t[]){ INT64_MAX / 2, 0 } },
+    refuse(LIST(before, 0, -1), TN_ERR_ARGUMENT,
+           "dimension 1: expected an extent and padding from 0 on but found 3 with -1 before and 0 after");
+    refuse(LIST(after, INT64_MIN, 0), TN_ERR_ARGUMENT,
+           "dimension 0: expected an extent and padding from 0 on");
+    refuse(LIST(before, INT64_MAX - 1, 0), TN_ERR_LIMIT,
+           "dimension 0: 2 elements with 9223372036854775806 before and 0 after do not fit");
+    refuse(LIST(after, 0, INT64_MAX - 2), TN_ERR_LIMIT,
+           "dimension 1: 3 elements with 0 before and 9223372036854775805 after do not fit");
+    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .before = (int64_t[]){ INT64_MAX / 2, 0 },
+                               .after = (int64_t[]){ INT64_MAX / 2, 0 } },
            TN_ERR_LIMIT, "do not fit 63 bits");
-    refuse(LIST(offset, 0, -1), TN_ERR_ARGUMENT, "dimension 1: expected a box inside 3 elements but found 0 from -1 on");
+    refuse(LIST(offset, 0, -1), TN_ERR_ARGUMENT,
+           "dimension 1: expected a box inside 3 elements but found 0 from -1 on");
     refuse(LIST(offset, 0, 4), TN_ERR_ARGUMENT, "found 0 from 4 on");
     refuse(LIST(offset, INT64_MAX, 0), TN_ERR_ARGUMENT, "dimension 0: expected a box inside 2 elements");
-    refuse(LIST(extent, 0, 4), TN_ERR_ARGUMENT, "dimension 1: expected a box inside 3 elements but found 4 from 0 on");
-    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .offset = (int64_t[]){ 0, 2 }, .extent = (int64_t[]){ 0, 2 } },
+    refuse(LIST(extent, 0, 4), TN_ERR_ARGUMENT,
+           "dimension 1: expected a box inside 3 elements but found 4 from 0 on");
+    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .offset = (int64_t[]){ 0, 2 },
+                               .extent = (int64_t[]){ 0, 2 } },
            TN_ERR_ARGUMENT, "dimension 1: expected a box inside 3 elements but found 2 from 2 on");
     refuse(LIST(extent, -1, 0), TN_ERR_ARGUMENT, "found -1 from 0 on");
-    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .offset = (int64_t[]){ 1, 0 }, .extent = (int64_t[]){ INT64_MAX, 0 } },
+    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .offset = (int64_t[]){ 1, 0 },
+                               .extent = (int64_t[]){ INT64_MAX, 0 } },
            TN_ERR_ARGUMENT, "found 9223372036854775807 from 1 on");
     refuse(LIST(step, 1, 0), TN_ERR_ARGUMENT, "dimension 1: expected a step from 1 on but found 0");
     refuse(LIST(step, INT64_MIN, 1), TN_ERR_ARGUMENT, "dimension 0: expected a step from 1 on");
@@ -524,8 +553,10 @@ static void a_box_lies_inside(void)
 
 static void an_order_is_a_permutation(void)
 {
-    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .order = (uint32_t[]){ 0, 2 } }, TN_ERR_ARGUMENT, "order[1]: expected a dimension below 2");
-    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .order = (uint32_t[]){ 1, 1 } }, TN_ERR_ARGUMENT, "for the second time");
+    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .order = (uint32_t[]){ 0, 2 } },
+           TN_ERR_ARGUMENT, "order[1]: expected a dimension below 2");
+    refuse(&(tn_move_options){ .size = sizeof(tn_move_options), .order = (uint32_t[]){ 1, 1 } },
+           TN_ERR_ARGUMENT, "for the second time");
 }
 
 static void shapes_are_known_and_fit(void)
@@ -542,7 +573,8 @@ static void shapes_are_known_and_fit(void)
 }
 
 /* What would be wrong at its end is seen at once: nothing is written. */
-static void refuse_arrays(const tn_array *dst, const tn_array *src, bool data, tn_status status, const char *text)
+static void refuse_arrays(const tn_array *dst, const tn_array *src, bool data, tn_status status,
+                          const char *text)
 {
     tn_error err = { .text = "" };
     uint8_t to[64], from[64] = { 0 }, zero[64] = { 0 };
@@ -558,18 +590,29 @@ static void refuse_arrays(const tn_array *dst, const tn_array *src, bool data, t
 
 static void arrays_fit_each_other_and_themselves(void)
 {
-    refuse_arrays(ARRAY(TN_INT8, 3, 1), ARRAY(TN_INT8, 3, 1), true, TN_ERR_ARGUMENT, "dimension 0: expected 4 elements in the destination but found 3");
-    refuse_arrays(ARRAY(TN_INT8, 4, 1), ARRAY(TN_UINT8, 3, 1), true, TN_ERR_ARGUMENT, "the destination is of int8 but the source of uint8");
-    refuse_arrays(&(tn_array){ .dtype = TN_INT8 }, ARRAY(TN_INT8, 3, 1), true, TN_ERR_ARGUMENT, "the destination has rank 0 but the source has 1");
+    refuse_arrays(ARRAY(TN_INT8, 3, 1), ARRAY(TN_INT8, 3, 1), true, TN_ERR_ARGUMENT,
+                  "dimension 0: expected 4 elements in the destination but found 3");
+    refuse_arrays(ARRAY(TN_INT8, 4, 1), ARRAY(TN_UINT8, 3, 1), true, TN_ERR_ARGUMENT,
+                  "the destination is of int8 but the source of uint8");
+    refuse_arrays(&(tn_array){ .dtype = TN_INT8 }, ARRAY(TN_INT8, 3, 1), true, TN_ERR_ARGUMENT,
+                  "the destination has rank 0 but the source has 1");
     refuse_arrays(ARRAY(TN_INT8, 4, 1), ARRAY(TN_INT8, -3, 1), true, TN_ERR_ARGUMENT, "the source has");
-    refuse_arrays(ARRAY(TN_INT8, 2, 0), ARRAY(TN_INT8, 1, 1), true, TN_ERR_ARGUMENT, "the destination has a stride of 0: 2 elements in one place");
-    refuse_arrays(ARRAY(TN_INT8, 4, 1), ARRAY(TN_INT8, 3, INT64_MAX), true, TN_ERR_ARGUMENT, "the source has a stride of 9223372036854775807 for 3 elements");
-    refuse_arrays(ARRAY(TN_INT8, 4, INT64_MIN), ARRAY(TN_INT8, 3, 1), true, TN_ERR_ARGUMENT, "the destination has a stride of -9223372036854775808");
-    refuse_arrays(ARRAY(TN_INT8, 2, INT64_MAX / 8), ARRAY(TN_INT8, 1, 1), true, TN_ERR_ARGUMENT, "beyond what 63 bits can count");
-    refuse_arrays(ARRAY(TN_INT8, 4, 1), ARRAY(TN_INT8, 3, 1), false, TN_ERR_ARGUMENT, "the source has no data");
-    refuse_arrays(ARRAY(TN_INT4, 4, -2), ARRAY(TN_INT4, 3, 1), true, TN_ERR_ARGUMENT, "elements of 4 bits must have strides from 0 on, but found -2");
-    refuse_arrays(ARRAY(TN_INT4, 4, 2), ARRAY(TN_INT4, 3, -1), true, TN_ERR_ARGUMENT, "elements of 4 bits must have strides from 0 on, but found -1");
-    refuse_arrays(ARRAY(TN_INT4, 4, 1), ARRAY(TN_INT4, 3, 1), true, TN_ERR_UNSUPPORTED, "place 1 of the destination, in elements of 4 bits, does not begin on a byte");
+    refuse_arrays(ARRAY(TN_INT8, 2, 0), ARRAY(TN_INT8, 1, 1), true, TN_ERR_ARGUMENT,
+                  "the destination has a stride of 0: 2 elements in one place");
+    refuse_arrays(ARRAY(TN_INT8, 4, 1), ARRAY(TN_INT8, 3, INT64_MAX), true, TN_ERR_ARGUMENT,
+                  "the source has a stride of 9223372036854775807 for 3 elements");
+    refuse_arrays(ARRAY(TN_INT8, 4, INT64_MIN), ARRAY(TN_INT8, 3, 1), true, TN_ERR_ARGUMENT,
+                  "the destination has a stride of -9223372036854775808");
+    refuse_arrays(ARRAY(TN_INT8, 2, INT64_MAX / 8), ARRAY(TN_INT8, 1, 1), true, TN_ERR_ARGUMENT,
+                  "beyond what 63 bits can count");
+    refuse_arrays(ARRAY(TN_INT8, 4, 1), ARRAY(TN_INT8, 3, 1), false, TN_ERR_ARGUMENT,
+                  "the source has no data");
+    refuse_arrays(ARRAY(TN_INT4, 4, -2), ARRAY(TN_INT4, 3, 1), true, TN_ERR_ARGUMENT,
+                  "elements of 4 bits must have strides from 0 on, but found -2");
+    refuse_arrays(ARRAY(TN_INT4, 4, 2), ARRAY(TN_INT4, 3, -1), true, TN_ERR_ARGUMENT,
+                  "elements of 4 bits must have strides from 0 on, but found -1");
+    refuse_arrays(ARRAY(TN_INT4, 4, 1), ARRAY(TN_INT4, 3, 1), true, TN_ERR_UNSUPPORTED,
+                  "place 1 of the destination, in elements of 4 bits, does not begin on a byte");
     CHECK(tn_move(ARRAY(TN_INT8, 4, 1), NULL, ARRAY(TN_INT8, 4, 1), "abcd", NULL, NULL) == TN_ERR_ARGUMENT);
 }
 
@@ -579,7 +622,8 @@ static void a_box_of_packed_elements_begins_on_a_byte(void)
     uint8_t dst[2] = { 0, 0 };
     int64_t offset = 1;
     const tn_move_options o = { .size = sizeof o, .offset = &offset, .extent = (int64_t[]){ 3 } };
-    const tn_array from = { TN_UINT4, 1, (int64_t[]){ 6 }, NULL }, to = { TN_UINT4, 1, (int64_t[]){ 3 }, NULL };
+    const tn_array from = { TN_UINT4, 1, (int64_t[]){ 6 }, NULL },
+    to = { TN_UINT4, 1, (int64_t[]){ 3 }, NULL };
     tn_error err = { .text = "" };
     CHECK(tn_move(&to, dst, &from, src, &o, &err) == TN_ERR_UNSUPPORTED);
     check_text(&err, "place 1 of the source, in elements of 4 bits, does not begin on a byte");
@@ -592,12 +636,18 @@ static void a_box_of_packed_elements_begins_on_a_byte(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(mlis_permutations_are_met_byte_by_byte),       TEST(mlis_moves_are_met_byte_by_byte),
-        TEST(boxes_are_where_index_arithmetic_finds_them),  TEST(elements_narrower_than_a_byte_are_moved_or_refused),
-        TEST(threads_share_the_work),                       TEST(without_options_everything_is_copied),
-        TEST(what_lies_in_padding_alone_needs_no_source),   TEST(extents_up_to_63_bits_are_no_trouble),
-        TEST(a_box_lies_inside),                            TEST(an_order_is_a_permutation),
-        TEST(shapes_are_known_and_fit),                     TEST(arrays_fit_each_other_and_themselves),
+        TEST(mlis_permutations_are_met_byte_by_byte),
+        TEST(mlis_moves_are_met_byte_by_byte),
+        TEST(boxes_are_where_index_arithmetic_finds_them),
+        TEST(elements_narrower_than_a_byte_are_moved_or_refused),
+        TEST(threads_share_the_work),
+        TEST(without_options_everything_is_copied),
+        TEST(what_lies_in_padding_alone_needs_no_source),
+        TEST(extents_up_to_63_bits_are_no_trouble),
+        TEST(a_box_lies_inside),
+        TEST(an_order_is_a_permutation),
+        TEST(shapes_are_known_and_fit),
+        TEST(arrays_fit_each_other_and_themselves),
         TEST(a_box_of_packed_elements_begins_on_a_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,8 @@ static uint64_t check_refused_bytes(const char *text, size_t n, tn_status expect
     if (!status)
         tn_close(f);
     if (status != expected || !strstr(err.text, message))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\" of\n%s", (int)expected, message, (int)status, err.text, text);
+        fail_msg("expected %d \"%s\"\nfound    %d \"%s\" of\n%s", (int)expected, message, (int)status,
+                 err.text, text);
     CHECK(err.offset <= n);
     CHECK(tn_open_memory(copy, n, &options, &f, NULL) == expected);
     free(copy);
@@ -70,7 +71,8 @@ static uint8_t *dense_elements(const tn_file *f, const tn_tensor *t, size_t *n)
     assert_non_null(all);
     for (size_t i = 0; i < (size_t)t->parts[0].array.shape[0]; i++) {
         unsigned bits = tn_dtype_get(t->parts[1].array.dtype)->bits;
-        uint64_t row = tn_code_get(t->parts[1].data, 2 * i, bits), column = tn_code_get(t->parts[1].data, 2 * i + 1, bits);
+        uint64_t row = tn_code_get(t->parts[1].data, 2 * i, bits),
+                 column = tn_code_get(t->parts[1].data, 2 * i + 1, bits);
         memcpy(all + (row * columns + column) * width, (const uint8_t *)t->parts[0].data + i * width, width);
     }
     return all;
@@ -128,7 +130,8 @@ static void columns_of_an_array_come_out_as_rows(void)
     tn_file *f = open_text(ARRAY "integer general\n2 3\n1\n2\n3\n4\n5\n6\n");
     const tn_tensor *t = tn_file_tensor(f, 0);
     assert_string_equal(t->form, "dense");
-    CHECK(t->dtype == TN_INT64 && t->parts[0].nbytes == sizeof values && memcmp(t->parts[0].data, values, sizeof values) == 0);
+    CHECK(t->dtype == TN_INT64 && t->parts[0].nbytes == sizeof values &&
+          memcmp(t->parts[0].data, values, sizeof values) == 0);
     tn_close(f);
 }
 
@@ -177,9 +180,14 @@ static void indices_are_wide_where_the_matrix_is(void)
 static void matrices_without_elements_are_matrices(void)
 {
     static const char *const texts[] = {
-        COORDINATE "real general\n0 0 0\n", COORDINATE "integer symmetric\n0 0 0", COORDINATE "complex general\n5 0 0\n\n\n",
-        ARRAY "real general\n0 0\n", ARRAY "real general\n0 9000000000000000000\n", ARRAY "complex hermitian\n0 0\n",
-        ARRAY "real skew-symmetric\n0 0\n", COORDINATE "real general\n1000000000 1000000000 0\n",
+        COORDINATE "real general\n0 0 0\n",
+        COORDINATE "integer symmetric\n0 0 0",
+        COORDINATE "complex general\n5 0 0\n\n\n",
+        ARRAY "real general\n0 0\n",
+        ARRAY "real general\n0 9000000000000000000\n",
+        ARRAY "complex hermitian\n0 0\n",
+        ARRAY "real skew-symmetric\n0 0\n",
+        COORDINATE "real general\n1000000000 1000000000 0\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         tn_file *f = open_text(texts[i]);
@@ -203,10 +211,13 @@ static void the_banner_is_recognised_in_any_case(void)
 
 static void a_wrong_head_is_refused_with_its_line(void)
 {
-    check_refused("", TN_ERR_TRUNCATED, "line 1: expected the banner %%MatrixMarket but found the end of the file");
+    check_refused("", TN_ERR_TRUNCATED,
+                  "line 1: expected the banner %%MatrixMarket but found the end of the file");
     check_refused("%MatrixMarket matrix", TN_ERR_CORRUPT, "expected the banner");
-    check_refused("%%MatrixMarket", TN_ERR_TRUNCATED, "line 1: expected \"matrix\" but found the end of the file");
-    check_refused("%%MatrixMarket vector array real general\n", TN_ERR_CORRUPT, "expected \"matrix\" but found \"vector\"");
+    check_refused("%%MatrixMarket", TN_ERR_TRUNCATED,
+                  "line 1: expected \"matrix\" but found the end of the file");
+    check_refused("%%MatrixMarket vector array real general\n", TN_ERR_CORRUPT,
+                  "expected \"matrix\" but found \"vector\"");
     check_refused("%%MatrixMarketmatrix array real general\n", TN_ERR_CORRUPT, "expected the banner");
     check_refused(" %%MatrixMarket matrix array real general\n1 1\n5", TN_ERR_CORRUPT, "expected the banner");
     check_refused("%%MatrixMarket matrix csr real general\n", TN_ERR_CORRUPT,
@@ -214,13 +225,17 @@ static void a_wrong_head_is_refused_with_its_line(void)
     check_refused(ARRAY "float general\n", TN_ERR_CORRUPT, "but found \"float\"");
     check_refused(ARRAY "real\n1 1\n5\n", TN_ERR_CORRUPT, "or \"hermitian\" but found the end of the line");
     check_refused(ARRAY "real symmetrical\n", TN_ERR_CORRUPT, "but found \"symmetrical\"");
-    check_refused(ARRAY "real general or not\n", TN_ERR_CORRUPT, "line 1: expected the end of the line but found \"or\"");
+    check_refused(ARRAY "real general or not\n", TN_ERR_CORRUPT,
+                  "line 1: expected the end of the line but found \"or\"");
     check_refused(ARRAY "pattern general\n", TN_ERR_CORRUPT, "expected values, which a pattern has none of");
-    check_refused(ARRAY "real hermitian\n", TN_ERR_CORRUPT, "expected complex values in a hermitian matrix but found \"real\"");
+    check_refused(ARRAY "real hermitian\n", TN_ERR_CORRUPT,
+                  "expected complex values in a hermitian matrix but found \"real\"");
     check_refused(COORDINATE "pattern skew-symmetric\n", TN_ERR_CORRUPT,
                   "expected values with a sign in a skew-symmetric matrix");
-    check_refused(COORDINATE "unsigned-integer skew-symmetric\n", TN_ERR_CORRUPT, "expected values with a sign");
-    check_refused(ARRAY "real general\r1 1\r5\r", TN_ERR_CORRUPT, "line 1: expected the end of the line but found \"\\r\"");
+    check_refused(COORDINATE "unsigned-integer skew-symmetric\n", TN_ERR_CORRUPT,
+                  "expected values with a sign");
+    check_refused(ARRAY "real general\r1 1\r5\r", TN_ERR_CORRUPT,
+                  "line 1: expected the end of the line but found \"\\r\"");
 }
 
 static void a_wrong_size_line_is_refused(void)
@@ -229,12 +244,14 @@ static void a_wrong_size_line_is_refused(void)
                   "line 2: expected a number of rows below 2^63 but found the end of the file");
     check_refused(ARRAY "real general\n\n2\n", TN_ERR_CORRUPT,
                   "line 3: expected a number of columns below 2^63 but found the end of the line");
-    check_refused(ARRAY "real general\n2 2 2\n", TN_ERR_CORRUPT, "line 2: expected the end of the line but found \"2\"");
+    check_refused(ARRAY "real general\n2 2 2\n", TN_ERR_CORRUPT,
+                  "line 2: expected the end of the line but found \"2\"");
     check_refused(COORDINATE "real general\n2 2\n", TN_ERR_CORRUPT, "expected a number of entries");
     check_refused(COORDINATE "real general\n2 -2 1\n", TN_ERR_CORRUPT,
                   "expected a number of columns below 2^63 but found \"-2\"");
     check_refused(COORDINATE "real general\n2x 2 1\n", TN_ERR_CORRUPT, "but found \"2x\"");
-    check_refused(COORDINATE "real general\n9223372036854775808 2 1\n", TN_ERR_CORRUPT, "but found \"9223372036854775808\"");
+    check_refused(COORDINATE "real general\n9223372036854775808 2 1\n", TN_ERR_CORRUPT,
+                  "but found \"9223372036854775808\"");
     check_refused(COORDINATE "real general\n99999999999999999999999 2 1\n", TN_ERR_CORRUPT, "below 2^63");
     check_refused(COORDINATE "real general\n4000000000 4000000000 0\n", TN_ERR_LIMIT,
                   "line 2: expected at most 2^63 - 1 elements");
@@ -248,12 +265,14 @@ static void sizes_are_believed_only_if_they_could_be(void)
 {
     check_refused(ARRAY "real general\n1000000000 1000000000\n1\n", TN_ERR_TRUNCATED,
                   "line 2: expected 1000000000000000000 values but found only 2 bytes behind this line");
-    check_refused(ARRAY "real symmetric\n2000000000 2000000000\n", TN_ERR_TRUNCATED, "expected 2000000001000000000 values");
+    check_refused(ARRAY "real symmetric\n2000000000 2000000000\n", TN_ERR_TRUNCATED,
+                  "expected 2000000001000000000 values");
     check_refused(COORDINATE "real general\n5 5 9223372036854775807\n1 1 1\n", TN_ERR_TRUNCATED,
                   "expected 9223372036854775807 entries");
     check_refused(COORDINATE "real general\n5 5 2\n1 1 1\n1 1 ", TN_ERR_TRUNCATED,
                   "expected 2 entries but found only 10 bytes");
-    check_refused(ARRAY "complex general\n3 1\n1 2\n1 2\n1 ", TN_ERR_TRUNCATED, "expected 3 values but found only 10 bytes");
+    check_refused(ARRAY "complex general\n3 1\n1 2\n1 2\n1 ", TN_ERR_TRUNCATED,
+                  "expected 3 values but found only 10 bytes");
     tn_file *f = open_text(COORDINATE "pattern general\n5 5 2\n1 1\n1 2");
     tn_close(f);
 }
@@ -277,11 +296,15 @@ static void wrong_entries_are_refused_with_their_line(void)
         { "1 1 5x", "expected a number but found \"5x\"", TN_ERR_CORRUPT },
         { "1 1 1e400", "expected a number that float64 holds but found \"1e400\"", TN_ERR_CORRUPT },
         { "1 1 5 6", "line 3: expected the end of the line but found \"6\"", TN_ERR_CORRUPT },
-        { "1 1 5\n2 2 2", "line 4: expected the end of the file behind 1 entries but found \"2\"", TN_ERR_CORRUPT },
-        { "1 1 5\n% bye", "line 4: expected the end of the file behind 1 entries but found \"%\"", TN_ERR_CORRUPT },
-        { "% late\n1 1 5", "line 3: expected comments before the size line only but found \"%\"", TN_ERR_CORRUPT },
+        { "1 1 5\n2 2 2", "line 4: expected the end of the file behind 1 entries but found \"2\"",
+          TN_ERR_CORRUPT },
+        { "1 1 5\n% bye", "line 4: expected the end of the file behind 1 entries but found \"%\"",
+          TN_ERR_CORRUPT },
+        { "% late\n1 1 5", "line 3: expected comments before the size line only but found \"%\"",
+          TN_ERR_CORRUPT },
         { "1 1 5\r2", "expected the end of the line but found \"\\r\"", TN_ERR_CORRUPT },
-        { "\n\n\n\n\n\n\n", "line 10: expected entry 1 of 1 but found the end of the file", TN_ERR_TRUNCATED },
+        { "\n\n\n\n\n\n\n", "line 10: expected entry 1 of 1 but found the end of the file",
+          TN_ERR_TRUNCATED },
         { "1 1 \x1b[31m", "but found \"\\x1b[31m\"", TN_ERR_CORRUPT },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -291,21 +314,26 @@ static void wrong_entries_are_refused_with_their_line(void)
     }
     check_refused(COORDINATE "integer general\n1 1 1\n1 1 5.0", TN_ERR_CORRUPT,
                   "expected an integer from -9223372036854775808 to 9223372036854775807 but found \"5.0\"");
-    check_refused(COORDINATE "integer general\n1 1 1\n1 1 9223372036854775808", TN_ERR_CORRUPT, "expected an integer from");
-    check_refused(COORDINATE "pattern general\n1 1 1\n1 1 1", TN_ERR_CORRUPT, "expected the end of the line but found \"1\"");
+    check_refused(COORDINATE "integer general\n1 1 1\n1 1 9223372036854775808", TN_ERR_CORRUPT,
+                  "expected an integer from");
+    check_refused(COORDINATE "pattern general\n1 1 1\n1 1 1", TN_ERR_CORRUPT,
+                  "expected the end of the line but found \"1\"");
     check_refused(COORDINATE "complex general\n1 1 1\n1 1 1.5", TN_ERR_TRUNCATED,
                   "line 3: expected a number but found the end of the file");
     check_refused(COORDINATE "complex general\n1 1 1\n1 1 1.5 \n", TN_ERR_CORRUPT,
                   "expected a number but found the end of the line");
-    check_refused(ARRAY "real general\n2 1\n1 2\n", TN_ERR_CORRUPT, "line 3: expected the end of the line but found \"2\"");
+    check_refused(ARRAY "real general\n2 1\n1 2\n", TN_ERR_CORRUPT,
+                  "line 3: expected the end of the line but found \"2\"");
     check_refused(ARRAY "real general\n2 1\n1\n\n\n", TN_ERR_TRUNCATED,
                   "line 6: expected value 2 of 2 but found the end of the file");
-    check_refused(ARRAY "real general\n2 1\n1\n2\n3", TN_ERR_CORRUPT, "the end of the file behind 2 values but found \"3\"");
+    check_refused(ARRAY "real general\n2 1\n1\n2\n3", TN_ERR_CORRUPT,
+                  "the end of the file behind 2 values but found \"3\"");
 }
 
 static void a_symmetry_that_is_none_is_refused(void)
 {
-    check_refused(COORDINATE "real symmetric\n2 2 1\n1 2 5", TN_ERR_CORRUPT, "line 3: expected an entry below the diagonal");
+    check_refused(COORDINATE "real symmetric\n2 2 1\n1 2 5", TN_ERR_CORRUPT,
+                  "line 3: expected an entry below the diagonal");
     check_refused(COORDINATE "real skew-symmetric\n2 2 1\n1 1 0", TN_ERR_CORRUPT,
                   "no entry on the diagonal of a skew-symmetric matrix");
     check_refused(COORDINATE "complex hermitian\n2 2 1\n2 2 1 1", TN_ERR_CORRUPT,
@@ -318,12 +346,15 @@ static void a_symmetry_that_is_none_is_refused(void)
 /* What is wrong is the value, or half of it, not the row in front of it. */
 static void a_value_that_has_no_mirror_image_is_shown(void)
 {
-    check_refused_at(COORDINATE "integer skew-symmetric\n2 2 1\n2 1 -9223372036854775808\n", "-9",
-                     "line 3: expected an integer whose negative int64 holds too but found \"-9223372036854775808\"");
-    check_refused_at(ARRAY "integer skew-symmetric\n2 2\n -9223372036854775808\n", "-9",
-                     "line 3: expected an integer whose negative int64 holds too but found \"-9223372036854775808\"");
-    check_refused_at(COORDINATE "complex hermitian\n2 2 1\n1  1 \t5  7\n", "7",
-                     "line 3: expected no imaginary part on the diagonal of a hermitian matrix but found \"7\"");
+    check_refused_at(
+        COORDINATE "integer skew-symmetric\n2 2 1\n2 1 -9223372036854775808\n", "-9",
+        "line 3: expected an integer whose negative int64 holds too but found \"-9223372036854775808\"");
+    check_refused_at(
+        ARRAY "integer skew-symmetric\n2 2\n -9223372036854775808\n", "-9",
+        "line 3: expected an integer whose negative int64 holds too but found \"-9223372036854775808\"");
+    check_refused_at(
+        COORDINATE "complex hermitian\n2 2 1\n1  1 \t5  7\n", "7",
+        "line 3: expected no imaginary part on the diagonal of a hermitian matrix but found \"7\"");
     check_refused_at(ARRAY "complex hermitian\n1 1\n 5  7\n", "7", "but found \"7\"");
     check_refused_at(COORDINATE "real skew-symmetric\n2 2 1\n1 1  5\n", "5",
                      "line 3: expected no entry on the diagonal of a skew-symmetric matrix but found \"5\"");
@@ -331,16 +362,17 @@ static void a_value_that_has_no_mirror_image_is_shown(void)
 
 /* ---- damage ---- */
 
-static const char sample[] =
-    "%%MatrixMarket matrix coordinate complex hermitian\r\n"
-    "%tenon {\"name\":\"w\\u00e9\",\"dtype\":\"complex64\",\"index\":\"uint64\",\"layout\":\"NC\",\"metadata\":{\"a\":[1,\"x\"]}}\n"
-    "% a comment\n"
-    "\n"
-    "12 12 3\n"
-    "  11 3 -1.5e-2 nan(0x400001)\n"
-    "12\t12 inf 0\r\n"
-    "\n"
-    "12 1 .1 123456789";
+static const char sample[] = "%%MatrixMarket matrix coordinate complex hermitian\r\n"
+                             "%tenon "
+                             "{\"name\":\"w\\u00e9\",\"dtype\":\"complex64\",\"index\":\"uint64\",\"layout\":"
+                             "\"NC\",\"metadata\":{\"a\":[1,\"x\"]}}\n"
+                             "% a comment\n"
+                             "\n"
+                             "12 12 3\n"
+                             "  11 3 -1.5e-2 nan(0x400001)\n"
+                             "12\t12 inf 0\r\n"
+                             "\n"
+                             "12 1 .1 123456789";
 
 /* Cut anywhere, it is refused: but for the digits at its end. */
 static void every_truncation_is_refused(void)
@@ -420,15 +452,19 @@ static void comments_that_are_no_text_are_kept_as_bytes(void)
 
 static void the_note_says_what_the_format_cannot(void)
 {
-    tn_file *f = open_text(COORDINATE "real general\n% first\n"
-                           "%tenon {\"name\":\"w\\n\",\"dtype\":\"float32\",\"index\":\"uint32\",\"layout\":\"HW\",\"later\":[1],"
-                           "\"metadata\":{\"a\":1,\"b\":\"x\"},\"file_metadata\":{\"c\":\"y\"}}\n% second\n4 4 1\n2 3 0.1\n");
+    tn_file *f = open_text(
+        COORDINATE
+        "real general\n% first\n"
+        "%tenon "
+        "{\"name\":\"w\\n\",\"dtype\":\"float32\",\"index\":\"uint32\",\"layout\":\"HW\",\"later\":[1],"
+        "\"metadata\":{\"a\":1,\"b\":\"x\"},\"file_metadata\":{\"c\":\"y\"}}\n% second\n4 4 1\n2 3 0.1\n");
     const tn_tensor *t = tn_file_tensor(f, 0);
     size_t n;
     const tn_meta *of_file = tn_file_meta(f, &n);
     assert_string_equal(t->name, "w\n");
     assert_string_equal(t->layout, "HW");
-    CHECK(t->dtype == TN_FLOAT32 && t->parts[1].array.dtype == TN_UINT32 && *(const float *)t->parts[0].data == 0.1f);
+    CHECK(t->dtype == TN_FLOAT32 && t->parts[1].array.dtype == TN_UINT32 &&
+          *(const float *)t->parts[0].data == 0.1f);
     CHECK(t->nmeta == 3 && !t->meta[0].text && n == 1);
     assert_string_equal(t->meta[1].text, "x");
     assert_string_equal(t->meta[2].text, " first\n second");
@@ -445,22 +481,27 @@ static void a_wrong_note_is_refused(void)
         { "{\"name\":\"a\\u0000\"}", "without NUL", TN_ERR_CORRUPT },
         { "{\"name\":\"a\",\"name\":\"a\"}", "key \"name\" is there twice", TN_ERR_CORRUPT },
         { "{\"dtype\":\"float33\"}", "type \"float33\" is not known", TN_ERR_UNSUPPORTED },
-        { "{\"dtype\":\"int8\"}", "expected a type of the values that the banner speaks of but found int8", TN_ERR_CORRUPT },
+        { "{\"dtype\":\"int8\"}", "expected a type of the values that the banner speaks of but found int8",
+          TN_ERR_CORRUPT },
         { "{\"dtype\":\"float8_e8m0\"}", "but found float8_e8m0", TN_ERR_CORRUPT },
         { "{\"dtype\":\"float8_e4m3fnuz\"}", "but found float8_e4m3fnuz", TN_ERR_CORRUPT },
-        { "{\"dtype\":\"float8_e4m3fn\"}", "line 4: expected a number that float8_e4m3fn holds but found \"0.1\"",
+        { "{\"dtype\":\"float8_e4m3fn\"}",
+          "line 4: expected a number that float8_e4m3fn holds but found \"0.1\"",
           TN_ERR_CORRUPT },
-        { "{\"index\":\"int16\"}", "expected indices of type int32, int64, uint32 or uint64 but found int16", TN_ERR_CORRUPT },
+        { "{\"index\":\"int16\"}", "expected indices of type int32, int64, uint32 or uint64 but found int16",
+          TN_ERR_CORRUPT },
         { "{\"index\":\"float64\"}", "but found float64", TN_ERR_CORRUPT },
         { "{\"layout\":\"HWC\"}", "the note of Tenon's: ", TN_ERR_CORRUPT },
         { "{\"metadata\":[]}", "the note of Tenon's: ", TN_ERR_CORRUPT },
         { "{\"metadata\":{\"a\":1,\"a\":2}}", "the note of Tenon's: ", TN_ERR_CORRUPT },
-        { "{\"metadata\":{\"comment\":1}}\n% another", "metadata key \"comment\" is there twice", TN_ERR_CORRUPT },
+        { "{\"metadata\":{\"comment\":1}}\n% another", "metadata key \"comment\" is there twice",
+          TN_ERR_CORRUPT },
         { "{}\n%tenon {}", "line 3: expected one note of Tenon's", TN_ERR_CORRUPT },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[300];
-        snprintf(text, sizeof text, "%s%s%s", COORDINATE "real skew-symmetric\n%tenon ", bad[i].note, "\n2 2 1\n2 1 0.1\n");
+        snprintf(text, sizeof text, "%s%s%s", COORDINATE "real skew-symmetric\n%tenon ", bad[i].note,
+                 "\n2 2 1\n2 1 0.1\n");
         check_refused(text, bad[i].status, bad[i].message);
     }
     check_refused(COORDINATE "integer skew-symmetric\n%tenon {\"dtype\":\"uint8\"}\n2 2 0\n", TN_ERR_CORRUPT,
@@ -469,8 +510,8 @@ static void a_wrong_note_is_refused(void)
                   "an integer from -8 to 7 but found \"8\"");
     check_refused(COORDINATE "unsigned-integer general\n%tenon {\"dtype\":\"int8\"}\n1 1 0\n", TN_ERR_CORRUPT,
                   "but found int8");
-    check_refused(COORDINATE "pattern general\n%tenon {\"index\":\"int32\"}\n5000000000 1 1\n2147483649 1\n", TN_ERR_CORRUPT,
-                  "expected a row from 1 to 2147483648 but found \"2147483649\"");
+    check_refused(COORDINATE "pattern general\n%tenon {\"index\":\"int32\"}\n5000000000 1 1\n2147483649 1\n",
+                  TN_ERR_CORRUPT, "expected a row from 1 to 2147483648 but found \"2147483649\"");
     tn_file *f = open_text(COORDINATE "pattern general\n%tenon is no note\n1 1 0\n");
     assert_string_equal(tn_file_tensor(f, 0)->meta[0].text, "tenon is no note");
     tn_close(f);
@@ -481,17 +522,21 @@ static void a_wrong_note_is_refused_with_its_own_line(void)
 {
     static const struct { const char *kind, *item, *message; } bad[] = {
         { "real general", "{\"dtype\":\"int8\"}",
-          "line 3: the note of Tenon's: expected a type of the values that the banner speaks of but found int8" },
+          "line 3: the note of Tenon's: expected a type of the values that the banner speaks of but found "
+          "int8" },
         { "integer skew-symmetric", "{\"dtype\":\"uint8\"}",
-          "line 3: the note of Tenon's: expected a type that can be negated, as a skew-symmetric matrix is, but found uint8" },
+          "line 3: the note of Tenon's: expected a type that can be negated, as a skew-symmetric matrix is, "
+          "but found uint8" },
         { "real general", "{\"index\":\"int8\"}",
-          "line 3: the note of Tenon's: expected indices of type int32, int64, uint32 or uint64 but found int8" },
+          "line 3: the note of Tenon's: expected indices of type int32, int64, uint32 or uint64 but found "
+          "int8" },
         { "real general", "{\"metadata\":{\"comment\":1}}",
           "line 3: the note of Tenon's: metadata key \"comment\" is there twice" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[300];
-        snprintf(text, sizeof text, "%s%s\n\n%%tenon %s\n%% more\n\n2 2 0\n", COORDINATE, bad[i].kind, bad[i].item);
+        snprintf(text, sizeof text, "%s%s\n\n%%tenon %s\n%% more\n\n2 2 0\n", COORDINATE, bad[i].kind,
+                 bad[i].item);
         check_refused_at(text, bad[i].item, bad[i].message);
     }
 }

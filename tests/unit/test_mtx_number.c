@@ -45,8 +45,9 @@ static void check_code(const tn_mtx_real *real, uint64_t code)
 static void every_code_of_narrow_types_comes_back(void)
 {
     static const tn_dtype types[] = {
-        TN_FLOAT16, TN_BFLOAT16, TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2, TN_FLOAT8_E4M3FNUZ, TN_FLOAT8_E5M2FNUZ, TN_FLOAT8_E4M3,
-        TN_FLOAT8_E3M4, TN_FLOAT8_E8M0, TN_FLOAT6_E2M3, TN_FLOAT6_E3M2, TN_FLOAT4_E2M1,
+        TN_FLOAT16,         TN_BFLOAT16,        TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2,
+        TN_FLOAT8_E4M3FNUZ, TN_FLOAT8_E5M2FNUZ, TN_FLOAT8_E4M3,   TN_FLOAT8_E3M4,
+        TN_FLOAT8_E8M0,     TN_FLOAT6_E2M3,     TN_FLOAT6_E3M2,   TN_FLOAT4_E2M1,
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         tn_mtx_real real = tn_mtx_real_of(types[i]);
@@ -57,11 +58,25 @@ static void every_code_of_narrow_types_comes_back(void)
 
 static void codes_of_wide_types_come_back(void)
 {
-    tn_mtx_real f64 = tn_mtx_real_of(TN_FLOAT64), f32 = tn_mtx_real_of(TN_FLOAT32), tf32 = tn_mtx_real_of(TN_TF32);
+    tn_mtx_real f64 = tn_mtx_real_of(TN_FLOAT64), f32 = tn_mtx_real_of(TN_FLOAT32),
+                tf32 = tn_mtx_real_of(TN_TF32);
     static const uint64_t special[] = {
-        0, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000, 0x7fffffff,
-        UINT64_C(0x000fffffffffffff), UINT64_C(0x0010000000000000), UINT64_C(0x7fefffffffffffff), UINT64_C(0x7ff0000000000000),
-        UINT64_C(0x7ff0000000000001), UINT64_C(0x7ff8000000000000), UINT64_C(0x7fffffffffffffff),
+        0,
+        1,
+        0x7fffff,
+        0x800000,
+        0x7f7fffff,
+        0x7f800000,
+        0x7f800001,
+        0x7fc00000,
+        0x7fffffff,
+        UINT64_C(0x000fffffffffffff),
+        UINT64_C(0x0010000000000000),
+        UINT64_C(0x7fefffffffffffff),
+        UINT64_C(0x7ff0000000000000),
+        UINT64_C(0x7ff0000000000001),
+        UINT64_C(0x7ff8000000000000),
+        UINT64_C(0x7fffffffffffffff),
     };
     for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
         check_code(&f64, special[i]);
@@ -100,7 +115,8 @@ static void check_shortest(const tn_mtx_real *real, uint64_t code)
     char expected[64];
     uint8_t element[8] = { 0 };
     tn_code_put(element, 0, real->type->bits, code);
-    tn_value_format(expected, sizeof expected, real->type->dtype, tn_value_get(real->type->dtype, element, 0));
+    tn_value_format(expected, sizeof expected, real->type->dtype,
+                    tn_value_get(real->type->dtype, element, 0));
     const char *found = text_of(real, code);
     if (strtod(found, NULL) != strtod(expected, NULL) || count_digits(found) != count_digits(expected))
         fail_msg("%s: expected %s but found %s", real->type->name, expected, found);
@@ -108,7 +124,8 @@ static void check_shortest(const tn_mtx_real *real, uint64_t code)
 
 static void what_is_written_is_the_shortest_text(void)
 {
-    tn_mtx_real f64 = tn_mtx_real_of(TN_FLOAT64), f32 = tn_mtx_real_of(TN_FLOAT32), f16 = tn_mtx_real_of(TN_FLOAT16);
+    tn_mtx_real f64 = tn_mtx_real_of(TN_FLOAT64), f32 = tn_mtx_real_of(TN_FLOAT32),
+                f16 = tn_mtx_real_of(TN_FLOAT16);
     tn_mtx_real bf16 = tn_mtx_real_of(TN_BFLOAT16), e5m2 = tn_mtx_real_of(TN_FLOAT8_E5M2);
     for (uint64_t exponent = 1023 - 40; exponent < 1023 + 140; exponent++) {
         check_shortest(&f64, exponent << 52);
@@ -130,11 +147,16 @@ static void what_is_written_is_the_shortest_text(void)
 static void numbers_are_laid_out_for_people(void)
 {
     static const struct { double value; const char *text; } shown[] = {
-        { 0, "0" }, { -0.0, "-0" }, { 1, "1" }, { -1.5, "-1.5" }, { 0.1, "0.1" }, { 0.001, "0.001" }, { 0.0001, "0.0001" },
-        { 0.00012, "0.00012" }, { 0.00001, "1e-5" }, { 1.5e-7, "1.5e-7" }, { 100, "100" }, { 123456.75, "123456.75" },
-        { 1e15, "1000000000000000" }, { 1e16, "1e16" }, { 1.25e17, "1.25e17" }, { 1e300, "1e300" }, { 1.5e-300, "1.5e-300" },
-        { 5e-324, "5e-324" }, { 1.7976931348623157e308, "1.7976931348623157e308" }, { 0.1 + 0.2, "0.30000000000000004" },
-        { 9007199254740993.0, "9007199254740992" }, { 5e22, "5e22" }, { INFINITY, "inf" }, { -INFINITY, "-inf" },
+        { 0, "0" }, { -0.0, "-0" }, { 1, "1" }, { -1.5, "-1.5" }, { 0.1, "0.1" }, { 0.001, "0.001" },
+        { 0.0001, "0.0001" },
+        { 0.00012, "0.00012" }, { 0.00001, "1e-5" }, { 1.5e-7, "1.5e-7" }, { 100, "100" },
+        { 123456.75, "123456.75" },
+        { 1e15, "1000000000000000" }, { 1e16, "1e16" }, { 1.25e17, "1.25e17" }, { 1e300, "1e300" },
+        { 1.5e-300, "1.5e-300" },
+        { 5e-324, "5e-324" }, { 1.7976931348623157e308, "1.7976931348623157e308" },
+        { 0.1 + 0.2, "0.30000000000000004" },
+        { 9007199254740993.0, "9007199254740992" }, { 5e22, "5e22" }, { INFINITY, "inf" },
+        { -INFINITY, "-inf" },
     };
     tn_mtx_real f64 = tn_mtx_real_of(TN_FLOAT64);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
@@ -177,8 +199,8 @@ static void any_decimal_is_read_as_the_c_library_reads_it(void)
         int digits = (int)(b % 25), exponent = (int)(b >> 8 & 127) - 64;
         if (i % 8 == 0)
             exponent *= 6;
-        snprintf(text, sizeof text, "%s%llu%.*llu", b >> 60 & 1 ? "-" : "", (unsigned long long)(a >> (b >> 16 & 63)), digits,
-                 (unsigned long long)(b >> 30));
+        snprintf(text, sizeof text, "%s%llu%.*llu", b >> 60 & 1 ? "-" : "",
+                 (unsigned long long)(a >> (b >> 16 & 63)), digits, (unsigned long long)(b >> 30));
         size_t n = strlen(text);
         if (b >> 61 & 1) {
             size_t point = (b >> 50) % n + (text[0] == '-');
@@ -281,20 +303,27 @@ static void any_number_of_zeros_has_an_exponent_that_makes_up_for_it(void)
 static void numbers_are_read_however_they_are_spelled(void)
 {
     static const struct { const char *text; double value; } good[] = {
-        { "1", 1 }, { "+1", 1 }, { "-1", -1 }, { "01", 1 }, { "1.", 1 }, { ".5", 0.5 }, { "-.5", -0.5 }, { "1e2", 100 },
+        { "1", 1 }, { "+1", 1 }, { "-1", -1 }, { "01", 1 }, { "1.", 1 }, { ".5", 0.5 }, { "-.5", -0.5 },
+        { "1e2", 100 },
         { "1E2", 100 },
-        { "1d2", 100 }, { "1D+2", 100 }, { "1e-2", 0.01 }, { "1.5e+00", 1.5 }, { "0e999999999999999999999", 0 },
+        { "1d2", 100 }, { "1D+2", 100 }, { "1e-2", 0.01 }, { "1.5e+00", 1.5 },
+        { "0e999999999999999999999", 0 },
         { "1e-999999999999999999999", 0 },
-        { "inf", INFINITY }, { "Inf", INFINITY }, { "-INF", -INFINITY }, { "+infinity", INFINITY }, { "Infinity", INFINITY },
+        { "inf", INFINITY }, { "Inf", INFINITY }, { "-INF", -INFINITY }, { "+infinity", INFINITY },
+        { "Infinity", INFINITY },
         { "000000000000000000000000000012", 12 }, { "0.0000000000000000000000000000001", 1e-31 },
         { "123456789012345678901234567890", 123456789012345678901234567890.0 },
     };
     static const char *const bad[] = {
-        "", "+", "-", ".", "-.", "e5", "1e", "1e+", "1e-", "--1", "+-1", "1_0", "0x10", "1,5", "1.2.3", "1e5.0", "1e5e5",
-        "in", "infi", "infinit",
-        "na", "nan(", "nan()", "nan(0x)", "nan(0x0)", "nan(1)", "nan(0x1", "nan(0x10000000000000)", "nan(0x@)", "nan(0x1)x",
-        "1f", "1L", "\xff", "1e400", "-1e309",
-        "1e999999999999999999999",
+        "",         "+",         "-",       ".",
+        "-.",       "e5",        "1e",      "1e+",
+        "1e-",      "--1",       "+-1",     "1_0",
+        "0x10",     "1,5",       "1.2.3",   "1e5.0",
+        "1e5e5",    "in",        "infi",    "infinit",
+        "na",       "nan(",      "nan()",   "nan(0x)",
+        "nan(0x0)", "nan(1)",    "nan(0x1", "nan(0x10000000000000)",
+        "nan(0x@)", "nan(0x1)x", "1f",      "1L",
+        "\xff",     "1e400",     "-1e309",  "1e999999999999999999999",
     };
     tn_mtx_real f64 = tn_mtx_real_of(TN_FLOAT64);
     uint64_t code, expected;
@@ -314,16 +343,21 @@ static void numbers_are_read_however_they_are_spelled(void)
 static void a_number_that_its_type_cannot_hold_is_refused(void)
 {
     static const struct { tn_dtype dtype; const char *text; bool held; } cases[] = {
-        { TN_FLOAT32, "0.1", true }, { TN_FLOAT32, "0.100000001", true }, { TN_FLOAT32, "0.1000000014", false },
+        { TN_FLOAT32, "0.1", true }, { TN_FLOAT32, "0.100000001", true },
+        { TN_FLOAT32, "0.1000000014", false },
         { TN_FLOAT32, "0.100000001490116119384765625", true }, { TN_FLOAT32, "3.4028236e38", false },
         { TN_FLOAT32, "1e39", false },
-        { TN_FLOAT32, "1e400", false }, { TN_FLOAT32, "1e-60", false }, { TN_FLOAT32, "1e-45", true }, { TN_FLOAT32, "0e-60", true }, { TN_FLOAT32, "inf", true },
+        { TN_FLOAT32, "1e400", false }, { TN_FLOAT32, "1e-60", false }, { TN_FLOAT32, "1e-45", true },
+        { TN_FLOAT32, "0e-60", true }, { TN_FLOAT32, "inf", true },
         { TN_FLOAT32, "1.000000000000000000000", true },
         { TN_FLOAT16, "65504", true }, { TN_FLOAT16, "65520", false }, { TN_FLOAT16, "0.1", true },
         { TN_FLOAT16, "0.100001", false },
-        { TN_FLOAT8_E4M3FN, "448", true }, { TN_FLOAT8_E4M3FN, "449", false }, { TN_FLOAT8_E4M3FN, "inf", false },
-        { TN_FLOAT8_E4M3FN, "nan", true }, { TN_FLOAT8_E4M3FN, "0.1", false }, { TN_FLOAT8_E4M3FN, "1e39", false },
-        { TN_FLOAT8_E4M3FN, "nan(0x1)", false }, { TN_FLOAT8_E8M0, "0", false }, { TN_FLOAT8_E8M0, "-1", false },
+        { TN_FLOAT8_E4M3FN, "448", true }, { TN_FLOAT8_E4M3FN, "449", false },
+        { TN_FLOAT8_E4M3FN, "inf", false },
+        { TN_FLOAT8_E4M3FN, "nan", true }, { TN_FLOAT8_E4M3FN, "0.1", false },
+        { TN_FLOAT8_E4M3FN, "1e39", false },
+        { TN_FLOAT8_E4M3FN, "nan(0x1)", false }, { TN_FLOAT8_E8M0, "0", false },
+        { TN_FLOAT8_E8M0, "-1", false },
         { TN_FLOAT8_E8M0, "0.5", true },
         { TN_FLOAT4_E2M1, "6", true }, { TN_FLOAT4_E2M1, "nan", false }, { TN_FLOAT4_E2M1, "5", false },
         { TN_BFLOAT16, "nan(0x80)", false },
@@ -342,12 +376,16 @@ static void integers_have_the_range_of_their_type(void)
     static const struct { tn_dtype dtype; const char *text; bool held; uint64_t code; } cases[] = {
         { TN_INT8, "127", true, 127 }, { TN_INT8, "128", false, 0 }, { TN_INT8, "-128", true, 0x80 },
         { TN_INT8, "-129", false, 0 },
-        { TN_INT8, "-0", true, 0 }, { TN_INT8, "+5", true, 5 }, { TN_INT8, "005", true, 5 }, { TN_INT4, "-8", true, 8 },
+        { TN_INT8, "-0", true, 0 }, { TN_INT8, "+5", true, 5 }, { TN_INT8, "005", true, 5 },
+        { TN_INT4, "-8", true, 8 },
         { TN_INT4, "8", false, 0 },
-        { TN_UINT4, "15", true, 15 }, { TN_UINT4, "-1", false, 0 }, { TN_BOOL, "1", true, 1 }, { TN_BOOL, "2", false, 0 },
+        { TN_UINT4, "15", true, 15 }, { TN_UINT4, "-1", false, 0 }, { TN_BOOL, "1", true, 1 },
+        { TN_BOOL, "2", false, 0 },
         { TN_INT64, "9223372036854775807", true, INT64_MAX }, { TN_INT64, "9223372036854775808", false, 0 },
-        { TN_INT64, "-9223372036854775808", true, UINT64_C(1) << 63 }, { TN_INT64, "-9223372036854775809", false, 0 },
-        { TN_UINT64, "18446744073709551615", true, UINT64_MAX }, { TN_UINT64, "18446744073709551616", false, 0 },
+        { TN_INT64, "-9223372036854775808", true, UINT64_C(1) << 63 },
+        { TN_INT64, "-9223372036854775809", false, 0 },
+        { TN_UINT64, "18446744073709551615", true, UINT64_MAX }, { TN_UINT64, "18446744073709551616", false,
+                                                                   0 },
         { TN_INT64, "99999999999999999999999999", false, 0 }, { TN_FX16, "-2", true, 0xfffe },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -386,7 +424,8 @@ static void neither_locale_nor_rounding_count(void)
         strcpy(text, text_of(&f64, expected));
         for (size_t m = 0; m < 3; m++) {
             fesetround(modes[m]);
-            bool good = reads(&f64, texts[i], &found) && found == expected && strcmp(text_of(&f64, expected), text) == 0;
+            bool good = reads(&f64, texts[i], &found) && found == expected &&
+                        strcmp(text_of(&f64, expected), text) == 0;
             int after = fegetround();
             fesetround(FE_TONEAREST);
             CHECK(good && after == modes[m]);

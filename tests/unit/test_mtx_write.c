@@ -32,7 +32,8 @@ static tn_status try_matrix(const char *name, tn_create_options options, const m
                                                       .shape = coo ? list : m->shape }, .data = m->values },
         { .role = "indices", .array = { .dtype = m->index, .rank = 2, .shape = list }, .data = m->indices },
     };
-    tn_tensor t = { .name = m->name ? m->name : "x", .form = coo ? "coo" : "dense", .dtype = m->dtype, .rank = 2,
+    tn_tensor t = { .name = m->name ? m->name : "x", .form = coo ? "coo" : "dense", .dtype = m->dtype,
+                    .rank = 2,
                     .shape = m->shape, .parts = parts,
                     .nparts = coo ? 2 : 1, .layout = m->layout, .meta = m->meta, .nmeta = m->nmeta };
     return try_write_tensor(name, options, &t, err);
@@ -94,14 +95,16 @@ static void an_array_is_written_column_by_column(void)
 {
     matrix m = { .dtype = TN_FLOAT64, .shape = { 2, 3 }, .values = doubles };
     write_matrix("a.mtx", &m);
-    check_text("a.mtx", "array real general", "{\"name\":\"x\"}", "2 3\n0.1\n5e-324\n-2\n-0\n1e300\n12345.678\n");
+    check_text("a.mtx", "array real general", "{\"name\":\"x\"}",
+               "2 3\n0.1\n5e-324\n-2\n-0\n1e300\n12345.678\n");
 }
 
 static void entries_are_written_in_their_order(void)
 {
     static const float floats[] = { 0.1f, 16777216, -1.5e-7f };
     static const float pairs[] = { 1, -0.0f, 0.1f, 3e38f };
-    matrix m = { .name = "w\n", .dtype = TN_FLOAT32, .shape = { 2, 3 }, .entries = 3, .index = TN_INT32, .values = floats,
+    matrix m = { .name = "w\n", .dtype = TN_FLOAT32, .shape = { 2, 3 }, .entries = 3, .index = TN_INT32,
+                 .values = floats,
                  .indices = places };
     write_matrix("c.mtx", &m);
     check_text("c.mtx", "coordinate real general", "{\"name\":\"w\\n\",\"dtype\":\"float32\"}",
@@ -116,12 +119,14 @@ static void entries_are_written_in_their_order(void)
 static void booleans_are_a_pattern_if_all_are_true(void)
 {
     static const uint8_t all[] = { 1, 1, 1 }, some[] = { 1, 0, 1 };
-    matrix m = { .dtype = TN_BOOL, .shape = { 2, 3 }, .entries = 3, .index = TN_INT32, .values = all, .indices = places };
+    matrix m = { .dtype = TN_BOOL, .shape = { 2, 3 }, .entries = 3, .index = TN_INT32, .values = all,
+                 .indices = places };
     write_matrix("b.mtx", &m);
     check_text("b.mtx", "coordinate pattern general", "{\"name\":\"x\"}", "2 3 3\n1 3\n2 1\n2 2\n");
     m.values = some;
     write_matrix("b.mtx", &m);
-    check_text("b.mtx", "coordinate integer general", "{\"name\":\"x\",\"dtype\":\"bool\"}", "2 3 3\n1 3 1\n2 1 0\n2 2 1\n");
+    check_text("b.mtx", "coordinate integer general", "{\"name\":\"x\",\"dtype\":\"bool\"}",
+               "2 3 3\n1 3 1\n2 1 0\n2 2 1\n");
     m = (matrix){ .dtype = TN_BOOL, .shape = { 1, 3 }, .values = all };
     write_matrix("b.mtx", &m);
     check_text("b.mtx", "array integer general", "{\"name\":\"x\",\"dtype\":\"bool\"}", "1 3\n1\n1\n1\n");
@@ -132,10 +137,12 @@ static void integers_beyond_int64_are_unsigned(void)
     static const uint64_t small[] = { 0, INT64_MAX }, large[] = { 5, UINT64_MAX };
     matrix m = { .dtype = TN_UINT64, .shape = { 2, 1 }, .values = small };
     write_matrix("u.mtx", &m);
-    check_text("u.mtx", "array integer general", "{\"name\":\"x\",\"dtype\":\"uint64\"}", "2 1\n0\n9223372036854775807\n");
+    check_text("u.mtx", "array integer general", "{\"name\":\"x\",\"dtype\":\"uint64\"}",
+               "2 1\n0\n9223372036854775807\n");
     m.values = large;
     write_matrix("u.mtx", &m);
-    check_text("u.mtx", "array unsigned-integer general", "{\"name\":\"x\"}", "2 1\n5\n18446744073709551615\n");
+    check_text("u.mtx", "array unsigned-integer general", "{\"name\":\"x\"}",
+               "2 1\n5\n18446744073709551615\n");
     check_round_trip(&m);
 }
 
@@ -150,7 +157,11 @@ static void fill(tn_dtype dtype, uint64_t count, uint8_t *to)
     memset(to, 0, tn_packed_bytes(count, type->bits));
     for (uint64_t i = 0; i < count * words; i++) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        uint64_t code = dtype == TN_BOOL ? x & 1 : dtype == TN_TF32 ? x & 0xffffe000 : i == 0 ? 0 : i == 1 ? UINT64_MAX : x;
+        uint64_t code = dtype == TN_BOOL   ? x & 1
+                        : dtype == TN_TF32 ? x & 0xffffe000
+                        : i == 0           ? 0
+                        : i == 1           ? UINT64_MAX
+                                           : x;
         tn_code_put(to, i, type->bits / words, code & (UINT64_MAX >> (64 - type->bits / words)));
     }
 }
@@ -167,7 +178,8 @@ static void every_type_comes_back_bit_for_bit(void)
         for (int64_t n = 0; n <= 77; n += 7) {
             memset(values, 0, sizeof values);
             fill(d, (uint64_t)n, values);
-            check_round_trip(&(matrix){ .dtype = d, .shape = { 7, 11 }, .entries = n, .index = TN_INT64, .values = values,
+            check_round_trip(&(matrix){ .dtype = d, .shape = { 7, 11 }, .entries = n, .index = TN_INT64,
+                                        .values = values,
                                         .indices = indices });
         }
     }
@@ -177,7 +189,8 @@ static void every_index_type_comes_back(void)
 {
     static const int32_t i32[] = { 0, 4, 1, 0 };
     static const int64_t i64[] = { 0, 4, 1, 0 }, far[] = { 6000000000, 4, 1, 0 };
-    matrix m = { .dtype = TN_FLOAT64, .shape = { 2, 5 }, .entries = 2, .index = TN_INT32, .values = doubles, .indices = i32 };
+    matrix m = { .dtype = TN_FLOAT64, .shape = { 2, 5 }, .entries = 2, .index = TN_INT32, .values = doubles,
+                 .indices = i32 };
     check_round_trip(&m);
     m.index = TN_UINT32;
     check_round_trip(&m);
@@ -200,7 +213,8 @@ static void matrices_without_elements_come_back(void)
     static const int64_t shapes[][2] = { { 0, 0 }, { 0, 5 }, { 5, 0 }, { 0, INT64_MAX } };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         check_round_trip(&(matrix){ .dtype = TN_FLOAT32, .shape = { shapes[i][0], shapes[i][1] } });
-        check_round_trip(&(matrix){ .dtype = TN_COMPLEX128, .shape = { shapes[i][0], shapes[i][1] }, .index = TN_INT64 });
+        check_round_trip(&(matrix){ .dtype = TN_COMPLEX128, .shape = { shapes[i][0], shapes[i][1] },
+                                    .index = TN_INT64 });
     }
     check_round_trip(&(matrix){ .dtype = TN_BOOL, .shape = { 1000000000, 1000000000 }, .index = TN_INT32 });
 }
@@ -218,7 +232,8 @@ static void large_matrices_come_back(void)
         indices[2 * i + 1] = i / ROWS;
     }
     check_round_trip(&(matrix){ .dtype = TN_FLOAT64, .shape = { ROWS, COLUMNS }, .values = values });
-    check_round_trip(&(matrix){ .dtype = TN_FLOAT64, .shape = { ROWS, COLUMNS }, .entries = N, .index = TN_INT32,
+    check_round_trip(&(matrix){ .dtype = TN_FLOAT64, .shape = { ROWS, COLUMNS }, .entries = N,
+                                .index = TN_INT32,
                                 .values = values, .indices = indices });
     free(values);
     free(indices);
@@ -226,14 +241,16 @@ static void large_matrices_come_back(void)
 
 static void a_matrix_may_be_streamed(void)
 {
-    tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT64, .rank = 2, .shape = (const int64_t[]){ 2, 3 } } };
-    tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT64, .rank = 2, .shape = part.array.shape, .parts = &part,
+    tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT64, .rank = 2,
+                                                .shape = (const int64_t[]){ 2, 3 } } };
+    tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT64, .rank = 2, .shape = part.array.shape,
+                    .parts = &part,
                     .nparts = 1 };
     tn_writer *w;
     CHECK(tn_create(in_folder("s.mtx").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
     for (size_t i = 0; i < sizeof doubles; i += 5)
-        CHECK(tn_writer_write(w, 0, 0, (const uint8_t *)doubles + i, sizeof doubles - i < 5 ? sizeof doubles - i : 5,
-                              NULL) == TN_OK);
+        CHECK(tn_writer_write(w, 0, 0, (const uint8_t *)doubles + i,
+                              sizeof doubles - i < 5 ? sizeof doubles - i : 5, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
     tn_file *f = open_file("s.mtx");
     check_part(&tn_file_tensor(f, 0)->parts[0], TN_FLOAT64, doubles);
@@ -257,7 +274,8 @@ static void metadata_and_names_come_back(void)
     static const uint8_t nan[] = { 0xf9, 0x7e, 0x00 }, bytes[] = { 0x42, 0xff, '\n' };
     static const tn_meta lists[][2] = {
         { { .key = "größe", .text = "µ\n{}" }, { .key = "comment", .text = " one\n\n\ttwo " } },
-        { { .key = "comment", .text = "first, not last" }, { .key = "nan", .cbor = nan, .cbor_size = sizeof nan } },
+        { { .key = "comment", .text = "first, not last" },
+          { .key = "nan", .cbor = nan, .cbor_size = sizeof nan } },
         { { .key = "a", .text = "" }, { .key = "comment", .text = "" } },
         { { .key = "a", .text = "x" }, { .key = "comment", .text = " \n\t" } },
         { { .key = "a", .text = "x" }, { .key = "comment", .text = "ends in\r" } },
@@ -268,7 +286,8 @@ static void metadata_and_names_come_back(void)
     };
     static const char *const names[] = { "", "w", "a/b.c\"\\", "\x01\n\t\x7f", "größe", "tenon {" };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        matrix m = { .name = names[i % 6], .dtype = TN_FLOAT64, .shape = { 2, 3 }, .values = doubles, .meta = lists[i],
+        matrix m = { .name = names[i % 6], .dtype = TN_FLOAT64, .shape = { 2, 3 }, .values = doubles,
+                     .meta = lists[i],
                      .nmeta = 2, .layout = "HW" };
         write_matrix("m.mtx", &m);
         tn_file *f = open_file("m.mtx");
@@ -284,10 +303,12 @@ static void metadata_and_names_come_back(void)
 
 static void comments_are_written_as_comments(void)
 {
-    static const tn_meta meta[] = { { .key = "k", .text = "v" }, { .key = "comment", .text = " one\n\ntwo" } };
+    static const tn_meta meta[] = { { .key = "k", .text = "v" },
+                                    { .key = "comment", .text = " one\n\ntwo" } };
     matrix m = { .dtype = TN_FLOAT64, .shape = { 1, 1 }, .values = doubles, .meta = meta, .nmeta = 2 };
     write_matrix("m.mtx", &m);
-    check_text("m.mtx", "array real general", "{\"name\":\"x\",\"metadata\":{\"k\":\"v\"}}", "% one\n%\n%two\n1 1\n0.1\n");
+    check_text("m.mtx", "array real general", "{\"name\":\"x\",\"metadata\":{\"k\":\"v\"}}",
+               "% one\n%\n%two\n1 1\n0.1\n");
 }
 
 static void metadata_of_the_file_comes_back(void)
@@ -312,7 +333,8 @@ static void a_symmetric_matrix_is_written_as_its_lower_triangle(void)
 {
     static const double square[] = { 1, 2, 3, 2, 4, 5, 3, 5, 6 };
     static const double values[] = { 7, 8, 7, 9, 8 }, read[] = { 8, 8, 7, 7, 9 };
-    static const int32_t indices[] = { 0, 1, 2, 1, 1, 0, 2, 2, 1, 2 }, order[] = { 2, 1, 1, 2, 1, 0, 0, 1, 2, 2 };
+    static const int32_t indices[] = { 0, 1, 2, 1, 1, 0, 2, 2, 1, 2 },
+    order[] = { 2, 1, 1, 2, 1, 0, 0, 1, 2, 2 };
     const tn_create_options symmetric = { .mtx_symmetric = true };
     matrix m = { .dtype = TN_FLOAT64, .shape = { 3, 3 }, .values = square };
     CHECK(try_matrix("s.mtx", symmetric, &m, NULL) == TN_OK);
@@ -371,7 +393,8 @@ static void what_is_no_matrix_is_refused(void)
         { .role = "indices", .array = { .dtype = TN_INT32, .rank = 1, .shape = list }, .data = places },
         { .role = "indptr", .array = { .dtype = TN_INT32, .rank = 1, .shape = pointers }, .data = places },
     };
-    const tn_tensor csr = { .name = "x", .form = "csr", .dtype = TN_FLOAT64, .rank = 2, .shape = shape, .parts = parts,
+    const tn_tensor csr = { .name = "x", .form = "csr", .dtype = TN_FLOAT64, .rank = 2, .shape = shape,
+                            .parts = parts,
                             .nparts = 3 };
     simple s[] = { { .name = "x", .dtype = TN_FLOAT64, .rank = 1, .shape = { 6 }, .data = doubles },
                    { .name = "y", .dtype = TN_FLOAT64, .rank = 2, .shape = { 2, 3 }, .data = doubles } };
@@ -381,22 +404,28 @@ static void what_is_no_matrix_is_refused(void)
     CHECK(strstr(err.text, "expected 2 dimensions but found 1"));
     CHECK(try_write("n.mtx", (tn_create_options){ 0 }, s, 2, &err) == TN_ERR_ARGUMENT);
     CHECK(strstr(err.text, "there are 2 tensors: choose one with --only"));
-    CHECK(try_write("n.mtx", (tn_create_options){ 0 }, s, 0, &err) == TN_ERR_ARGUMENT && strstr(err.text, "there are 0"));
+    CHECK(try_write("n.mtx", (tn_create_options){ 0 }, s, 0, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "there are 0"));
     CHECK(try_write("n.mtx", (tn_create_options){ .align = 64 }, &s[1], 1, &err) == TN_ERR_ARGUMENT);
     CHECK(strstr(err.text, "cannot align data to 64"));
-    CHECK(try_write("n.mtx", (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, &s[1], 1, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_create(in_folder("n.mtx").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &csr, NULL) == TN_OK);
-    CHECK(tn_writer_finish(w, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "but found form \"csr\" (--form coo)"));
+    CHECK(try_write("n.mtx", (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, &s[1], 1,
+                    &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_create(in_folder("n.mtx").text, NULL, &w, NULL) == TN_OK &&
+          tn_writer_add(w, &csr, NULL) == TN_OK);
+    CHECK(tn_writer_finish(w, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "but found form \"csr\" (--form coo)"));
     CHECK(count_entries(folder) == 0);
 }
 
 static void padding_is_refused(void)
 {
     static const int64_t physical[] = { 2, 3 };
-    const tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT64, .rank = 2, .shape = (const int64_t[]){ 2, 2 } },
+    const tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT64, .rank = 2,
+                                                      .shape = (const int64_t[]){ 2, 2 } },
                            .data = doubles,
                            .storage = { .physical = physical } };
-    const tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT64, .rank = 2, .shape = part.array.shape,
+    const tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT64, .rank = 2,
+                          .shape = part.array.shape,
                           .parts = &part, .nparts = 1 };
     tn_error err = { .text = "" };
     tn_writer *w;
@@ -408,7 +437,8 @@ static void an_index_outside_the_matrix_is_refused(void)
 {
     static const int32_t i32[] = { 0, 1, 1, 3 }, below[] = { 0, 1, -2, 0 };
     static const uint64_t u64[] = { 0, 1, UINT64_MAX, 0 };
-    matrix m = { .dtype = TN_FLOAT64, .shape = { 2, 3 }, .entries = 2, .index = TN_INT32, .values = doubles, .indices = i32 };
+    matrix m = { .dtype = TN_FLOAT64, .shape = { 2, 3 }, .entries = 2, .index = TN_INT32, .values = doubles,
+                 .indices = i32 };
     check_refused(&m, (tn_create_options){ 0 }, TN_ERR_CORRUPT,
                   "entry 1: expected an index below 3 in dimension 1 but found 3");
     m.indices = below;
@@ -418,7 +448,8 @@ static void an_index_outside_the_matrix_is_refused(void)
     check_refused(&m, (tn_create_options){ 0 }, TN_ERR_CORRUPT, "but found 4294967294");
     m.index = TN_UINT64;
     m.indices = u64;
-    check_refused(&m, (tn_create_options){ .mtx_symmetric = true }, TN_ERR_CORRUPT, "but found 18446744073709551615");
+    check_refused(&m, (tn_create_options){ .mtx_symmetric = true }, TN_ERR_CORRUPT,
+                  "but found 18446744073709551615");
 }
 
 static void a_dry_run_writes_nothing(void)
@@ -429,10 +460,12 @@ static void a_dry_run_writes_nothing(void)
     tn_convert_result result;
     write_matrix("in.mtx", &m);
     tn_file *f = open_file("in.mtx");
-    CHECK(tn_convert(f, in_folder("out.mtx").text, &options, &result, NULL) == TN_OK && result.bytes_out >= tn_file_size(f));
+    CHECK(tn_convert(f, in_folder("out.mtx").text, &options, &result, NULL) == TN_OK &&
+          result.bytes_out >= tn_file_size(f));
     CHECK(count_entries(folder) == 1);
     options.dry_run = false;
-    CHECK(tn_convert(f, in_folder("out.mtx").text, &options, &result, NULL) == TN_OK && result.bytes_out == tn_file_size(f));
+    CHECK(tn_convert(f, in_folder("out.mtx").text, &options, &result, NULL) == TN_OK &&
+          result.bytes_out == tn_file_size(f));
     tn_close(f);
 }
 

@@ -45,7 +45,8 @@ static void every_name_is_found_and_no_other(void)
 static void a_name_twice_gives_the_first_index(void)
 {
     list names[] = { { "a" }, { "b" }, { "" }, { "a" }, { "" }, { "b" }, { "c" } };
-    static const size_t expected[] = { TN_NAMES_ADDED, TN_NAMES_ADDED, TN_NAMES_ADDED, 0, 2, 1, TN_NAMES_ADDED };
+    static const size_t expected[] = { TN_NAMES_ADDED, TN_NAMES_ADDED, TN_NAMES_ADDED, 0, 2, 1,
+                                       TN_NAMES_ADDED };
     tn_names t;
     CHECK(tn_names_init(&t, 0));
     for (size_t i = 0; i < 7; i++)

@@ -59,7 +59,10 @@ static void *count(void *p)
 
 void *__wrap_malloc(size_t n) { return must_fail() ? NULL : count(__real_malloc(n)); }
 void *__wrap_calloc(size_t n, size_t size) { return must_fail() ? NULL : count(__real_calloc(n, size)); }
-void *__wrap_aligned_alloc(size_t align, size_t n) { return must_fail() ? NULL : count(__real_aligned_alloc(align, n)); }
+void *__wrap_aligned_alloc(size_t align, size_t n)
+{
+    return must_fail() ? NULL : count(__real_aligned_alloc(align, n));
+}
 
 void *__wrap_realloc(void *old, size_t n)
 {
@@ -83,7 +86,11 @@ static const ZSTD_customMem zstd_memory = { zstd_malloc, zstd_free, NULL };
 ZSTD_CCtx *__wrap_ZSTD_createCCtx(void) { return ZSTD_createCCtx_advanced(zstd_memory); }
 ZSTD_DCtx *__wrap_ZSTD_createDCtx(void) { return ZSTD_createDCtx_advanced(zstd_memory); }
 
-static voidpf zlib_malloc(voidpf opaque, uInt n, uInt size) { (void)opaque; return __wrap_malloc((size_t)n * size); }
+static voidpf zlib_malloc(voidpf opaque, uInt n, uInt size)
+{
+    (void)opaque;
+    return __wrap_malloc((size_t)n * size);
+}
 static void zlib_free(voidpf opaque, voidpf p) { (void)opaque; __wrap_free(p); }
 
 int __wrap_inflateInit2_(z_streamp stream, int bits, const char *version, int size)
@@ -93,23 +100,37 @@ int __wrap_inflateInit2_(z_streamp stream, int bits, const char *version, int si
     return __real_inflateInit2_(stream, bits, version, size);
 }
 
-static void *crypto_malloc(size_t n, const char *file, int line) { (void)file; (void)line; return __wrap_malloc(n); }
-static void *crypto_realloc(void *p, size_t n, const char *file, int line) { (void)file; (void)line; return __wrap_realloc(p, n); }
+static void *crypto_malloc(size_t n, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return __wrap_malloc(n);
+}
+static void *crypto_realloc(void *p, size_t n, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return __wrap_realloc(p, n);
+}
 static void crypto_free(void *p, const char *file, int line) { (void)file; (void)line; __wrap_free(p); }
 
 /* ---- what is done while memory runs out ---- */
 
 static unsigned jobs;
 
-static tn_status convert(const tn_file *f, const char *name, tn_encoding encoding, tn_checksum checksum, tn_error *err)
+static tn_status convert(const tn_file *f, const char *name, tn_encoding encoding, tn_checksum checksum,
+                         tn_error *err)
 {
-    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs, .encoding = encoding,
+    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs,
+                                       .encoding = encoding,
                                        .checksum = checksum };
-    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
+    tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE,
+                                   .checksum = TN_CHOOSE };
     return tn_convert(f, in_folder(name).text, &options, NULL, err);
 }
 
-static void ignore_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+static void ignore_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict,
+                           const tn_error *why)
 {
     (void)context;
     (void)t;
@@ -163,13 +184,15 @@ static tn_status edit(const char *name, tn_error *err)
     return tn_edit_meta(in_folder(name).text, edits, 2, NULL, NULL, err);
 }
 
-static tn_status remake(const tn_file *f, const char *name, const char *cast, const char *layout, const char *pad, tn_error *err)
+static tn_status remake(const tn_file *f, const char *name, const char *cast, const char *layout,
+                        const char *pad, tn_error *err)
 {
     tn_cast_rule c;
     tn_layout_rule l;
     tn_pad_rule p;
     const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs };
-    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &c, .ncasts = 1, .layouts = &l, .nlayouts = 1, .pads = &p,
+    tn_convert_options o = { .size = sizeof o, .create = &create, .casts = &c, .ncasts = 1, .layouts = &l,
+                             .nlayouts = 1, .pads = &p,
                              .npads = pad != NULL, .encoding = TN_CHOOSE };
     REQUIRE(!tn_cast_rule_parse(cast, NULL, &c, NULL) && !tn_layout_rule_parse(layout, &l, NULL));
     REQUIRE(!pad || !tn_pad_rule_parse(pad, &p, NULL));
@@ -219,7 +242,8 @@ static tn_status open_and(const char *name, tn_status (*action)(const tn_file *,
 
 static tn_status quantize(const tn_file *f, tn_error *err)
 {
-    return remake(f, "out.zt", "x=int4,per=channel,axis=1,zero=asymmetric,percentile=99", "x=NHWC,from=NCHW", "x=C=4", err);
+    return remake(f, "out.zt", "x=int4,per=channel,axis=1,zero=asymmetric,percentile=99", "x=NHWC,from=NCHW",
+                  "x=C=4", err);
 }
 
 static tn_status dequantize(const tn_file *f, tn_error *err)
@@ -271,13 +295,17 @@ static tn_status convert_form(const tn_file *f, const char *name, const char *fo
 {
     tn_form_rule rule;
     const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs };
-    const tn_convert_options o = { .size = sizeof o, .create = &create, .forms = &rule, .nforms = 1, .encoding = TN_KEEP };
+    const tn_convert_options o = { .size = sizeof o, .create = &create, .forms = &rule, .nforms = 1,
+                                   .encoding = TN_KEEP };
     REQUIRE(!tn_form_rule_parse(form, &rule, NULL));
     return tn_convert(f, in_folder(name).text, &o, NULL, err);
 }
 
 static tn_status to_csr(const tn_file *f, tn_error *err) { return convert_form(f, "csr.zt", "csr", err); }
-static tn_status to_dense(const tn_file *f, tn_error *err) { return convert_form(f, "dense.zt", "dense", err); }
+static tn_status to_dense(const tn_file *f, tn_error *err)
+{
+    return convert_form(f, "dense.zt", "dense", err);
+}
 
 static tn_status convert_forms(const char *name, tn_error *err)
 {
@@ -300,7 +328,10 @@ static tn_status cast_to(const tn_file *f, const char *out, const char *text, tn
 }
 
 static tn_status to_codes(const tn_file *f, tn_error *err) { return cast_to(f, "codes.zt", datatype, err); }
-static tn_status to_values(const tn_file *f, tn_error *err) { return cast_to(f, "values.zt", "bfloat16", err); }
+static tn_status to_values(const tn_file *f, tn_error *err)
+{
+    return cast_to(f, "values.zt", "bfloat16", err);
+}
 
 static tn_status convert_codes(const char *name, tn_error *err)
 {
@@ -346,7 +377,8 @@ static tn_status use_codes(const char *name, tn_error *err)
         status = tn_open(in_folder(name).text, NULL, &f, err);
     if (status)
         return status;
-    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs, .ocp_names = true };
+    const tn_create_options create = { .size = sizeof create, .replace = true, .jobs = jobs,
+                                       .ocp_names = true };
     const tn_convert_options options = { .size = sizeof options, .create = &create };
     status = tn_convert(f, in_folder("out.safetensors").text, &options, NULL, err);
     tn_close(f);
@@ -356,11 +388,16 @@ static tn_status use_codes(const char *name, tn_error *err)
 /* Reads a golden file and writes it again, in its own format if that is written. */
 static tn_status copy(const char *name, tn_error *err)
 {
-    const char *format = strstr(name, ".btf") ? "btf" : strstr(name, ".mtx") ? "mtx" : strstr(name, "/scipy/") ? "scipy-npz" : NULL;
+    const char *format = strstr(name, ".btf")      ? "btf"
+                         : strstr(name, ".mtx")    ? "mtx"
+                         : strstr(name, "/scipy/") ? "scipy-npz"
+                                                   : NULL;
     const char *out = strstr(name, ".npy") ? "out.npy" : "out.npz";
     bool idx = strstr(name, ".idx") != NULL;            /* which is not written */
-    const tn_open_options open = { .size = sizeof open, .format = idx ? "idx" : format }, again = { .size = sizeof again, .format = format };
-    const tn_create_options create = { .size = sizeof create, .format = format, .replace = true, .jobs = jobs, .drop_names = true,
+    const tn_open_options open = { .size = sizeof open, .format = idx ? "idx" : format },
+    again = { .size = sizeof again, .format = format };
+    const tn_create_options create = { .size = sizeof create, .format = format, .replace = true, .jobs = jobs,
+                                       .drop_names = true,
                                        .mtx_symmetric = strstr(name, "symmetric") != NULL };
     const tn_convert_options options = { .size = sizeof options, .create = &create };
     char golden[PATH_MAX];
@@ -386,12 +423,14 @@ static tn_status copy(const char *name, tn_error *err)
 
 static bool can_do_without;             /* some of the memory only makes it faster */
 
-static void check_failure(const char *name, tn_status (*action)(const char *, tn_error *), long first, long last)
+static void check_failure(const char *name, tn_status (*action)(const char *, tn_error *), long first,
+                          long last)
 {
     tn_error err = { .text = "" };
     OPENSSL_thread_stop();
     long before = atomic_load(&living);
-    snprintf(require_note, sizeof require_note, "(%s, %u jobs, allocations %ld to %ld)", name, jobs, first, last);
+    snprintf(require_note, sizeof require_note, "(%s, %u jobs, allocations %ld to %ld)", name, jobs, first,
+             last);
     atomic_store(&allocations, 0);
     atomic_store(&failed, false);
     atomic_store(&fail_first, first);
@@ -433,7 +472,8 @@ static void make_input(const char *name, uint64_t seed, tn_create_options option
 
 static void zstd_and_sha256_run_out_of_memory(void)
 {
-    make_input("in.zt", 12, (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 });
+    make_input("in.zt", 12, (tn_create_options){ .encoding = TN_ENCODING_ZSTD,
+                                                 .checksum = TN_CHECKSUM_SHA256 });
     for (jobs = 1; jobs <= 2; jobs++)
         fail_each("in.zt", use);
 }
@@ -475,13 +515,15 @@ static void layouts_and_scales_run_out_of_memory(void)
 
 static void sparse_documents_run_out_of_memory(void)
 {
-    put_file("in.json",
-             "[{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"s\",\"shape\":{\"dimensions\":[3,4],\"layout\":\"RC\"},"
-             "\"dtype\":{\"base_type\":\"FLOAT32\"},\"format\":\"COO\",\"nnz\":3,"
-             "\"indices\":{\"dtype\":\"INT32\",\"data\":[[0,1],[1,0],[2,3]]},"
-             "\"values\":{\"dtype\":\"FLOAT32\",\"data\":[1.5,\"-Infinity\",2e-3]}},"
-             "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"c\",\"format\":\"CSR\",\"shape\":[2,3],\"row_pointers\":[0,1,3],"
-             "\"column_indices\":[2,0,1],\"values\":[1,-2,0.25],\"tenon\":{\"index\":\"int64\"}}]");
+    put_file(
+        "in.json",
+        "[{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"s\",\"shape\":{\"dimensions\":[3,4],\"layout\":\"RC\"},"
+        "\"dtype\":{\"base_type\":\"FLOAT32\"},\"format\":\"COO\",\"nnz\":3,"
+        "\"indices\":{\"dtype\":\"INT32\",\"data\":[[0,1],[1,0],[2,3]]},"
+        "\"values\":{\"dtype\":\"FLOAT32\",\"data\":[1.5,\"-Infinity\",2e-3]}},"
+        "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"c\",\"format\":\"CSR\",\"shape\":[2,3],\"row_pointers\":"
+        "[0,1,3],"
+        "\"column_indices\":[2,0,1],\"values\":[1,-2,0.25],\"tenon\":{\"index\":\"int64\"}}]");
     for (jobs = 1; jobs <= 2; jobs++)
         fail_each("in.json", use_document);
 }
@@ -499,10 +541,12 @@ static tn_tensor dense_of(tn_part *part, const int64_t *shape)
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         elements[i] = i % 10 ? 0 : (float)i;
     *part = (tn_part){ .role = "data", .array = { TN_FLOAT32, 2, shape, NULL }, .data = elements };
-    return (tn_tensor){ .name = "x", .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = part, .nparts = 1 };
+    return (tn_tensor){ .name = "x", .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+                        .parts = part, .nparts = 1 };
 }
 
-/* `n` entries, the first of them last in order; all others are near each other, and have to be dealt again where they are many. */
+/* `n` entries, the first of them last in order; all others are near each other, and have to be dealt again
+ * where they are many. */
 static tn_tensor unsorted_of(tn_part parts[2], const int64_t *shape, const int64_t *count)
 {
     for (int64_t i = 0; i < count[0]; i++) {
@@ -512,11 +556,13 @@ static tn_tensor unsorted_of(tn_part parts[2], const int64_t *shape, const int64
     }
     parts[0] = (tn_part){ .role = "values", .array = { TN_FLOAT32, 1, count, NULL }, .data = elements };
     parts[1] = (tn_part){ .role = "indices", .array = { TN_INT64, 2, count, NULL }, .data = rows };
-    return (tn_tensor){ .name = "x", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = parts, .nparts = 2 };
+    return (tn_tensor){ .name = "x", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+                        .parts = parts, .nparts = 2 };
 }
 
 /* Into another form and from there into a third. */
-static tn_status reform_twice(const tn_tensor *t, const char *form, const char *then, tn_tensor **again, tn_error *err)
+static tn_status reform_twice(const tn_tensor *t, const char *form, const char *then, tn_tensor **again,
+                              tn_error *err)
 {
     const tn_sparse_options options = { .size = sizeof options, .jobs = jobs };
     tn_tensor *made;
@@ -597,7 +643,8 @@ static void conversions_of_form_run_out_of_memory(void)
 static void datatypes_run_out_of_memory(void)
 {
     static const int64_t shape[] = { 30, 40 };
-    static const char *const all[] = { "nvfp4", "icb44fi2_e32s8", "e2m1fnuz|e8m0_t32d0", "int8|float16,rotate=hadamard8", "2:4",
+    static const char *const all[] = { "nvfp4", "icb44fi2_e32s8", "e2m1fnuz|e8m0_t32d0",
+                                       "int8|float16,rotate=hadamard8", "2:4",
                                        "mxfp4,virtual=yes", "uint4_fi32,rotate=walsh4,virtual=yes" };
     tn_part part;
     tn_tensor t = dense_of(&part, shape);
@@ -615,7 +662,8 @@ static void datatypes_run_out_of_memory(void)
 static void values_of_codes_run_out_of_memory(void)
 {
     static const int64_t shape[] = { 24, 40 };
-    static const char *const all[] = { "nvfp4", "e2m1fnuz|e8m0_t32d0,rotate=walsh8", "int8|float16,rotate=hadamard8" };
+    static const char *const all[] = { "nvfp4", "e2m1fnuz|e8m0_t32d0,rotate=walsh8",
+                                       "int8|float16,rotate=hadamard8" };
     tn_part part;
     tn_tensor t = dense_of(&part, shape);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -643,9 +691,21 @@ static void codes_in_files_run_out_of_memory(void)
 static void formats_of_others_run_out_of_memory(void)
 {
     static const char *const files[] = {
-        "/btf/ref_written/padding_0_to_7.btf", "/btf/edge/coo_layout_code_2.btf", "/numpy/float32.npy", "/numpy/big_columns.npy", "/numpy/stored.npz",
-        "/numpy/deflated.npz", "/numpy/zip64.npz", "/scipy/csr.npz", "/scipy/csr_stored.npz", "/scipy/coo.npz", "/scipy/coo_stored.npz",
-        "/mtx/scipy/coordinate_real.mtx", "/mtx/scipy/coordinate_symmetric.mtx", "/mtx/scipy/array_complex.mtx", "/mtx/hand/array_integer_symmetric.mtx",
+        "/btf/ref_written/padding_0_to_7.btf",
+        "/btf/edge/coo_layout_code_2.btf",
+        "/numpy/float32.npy",
+        "/numpy/big_columns.npy",
+        "/numpy/stored.npz",
+        "/numpy/deflated.npz",
+        "/numpy/zip64.npz",
+        "/scipy/csr.npz",
+        "/scipy/csr_stored.npz",
+        "/scipy/coo.npz",
+        "/scipy/coo_stored.npz",
+        "/mtx/scipy/coordinate_real.mtx",
+        "/mtx/scipy/coordinate_symmetric.mtx",
+        "/mtx/scipy/array_complex.mtx",
+        "/mtx/hand/array_integer_symmetric.mtx",
         "/idx/int16.idx",
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)

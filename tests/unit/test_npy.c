@@ -57,7 +57,8 @@ static void check_refused(const npy *f, tn_status expected, const char *text)
     CHECK(tn_open_memory(f->bytes, f->n, &options, &file, NULL) == expected);
 }
 
-static const uint8_t numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24 };
+static const uint8_t numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                   22, 23, 24 };
 
 /* ---- reading ---- */
 
@@ -78,7 +79,8 @@ static void headers_are_read_however_they_are_spelled(void)
             tn_file *file = open_npy(&f);
             const tn_tensor *t = tn_file_tensor(file, 0);
             assert_string_equal(t->name, "tensor");
-            CHECK(tn_file_count(file) == 1 && t->dtype == TN_INT16 && t->rank == 2 && t->shape[0] == 2 && t->shape[1] == 3);
+            CHECK(tn_file_count(file) == 1 && t->dtype == TN_INT16 && t->rank == 2 && t->shape[0] == 2 &&
+                  t->shape[1] == 3);
             CHECK(t->parts[0].data && memcmp(t->parts[0].data, numbers, 12) == 0);
             tn_close(file);
         }
@@ -92,7 +94,8 @@ static void a_name_beside_the_header_is_the_tensors(void)
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char header[160];
-        snprintf(header, sizeof header, "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }%s\n", names[i].comment);
+        snprintf(header, sizeof header, "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }%s\n",
+                 names[i].comment);
         npy f = make_npy(1, header, numbers, 12);
         tn_file *file = open_npy(&f);
         assert_string_equal(tn_file_tensor(file, 0)->name, names[i].name);
@@ -103,18 +106,24 @@ static void a_name_beside_the_header_is_the_tensors(void)
 static void types_are_told_by_their_code(void)
 {
     static const struct { const char *descr; tn_dtype dtype; size_t bytes; } types[] = {
-        { "|b1", TN_BOOL, 1 }, { "|i1", TN_INT8, 1 }, { "<i8", TN_INT64, 8 }, { "|u1", TN_UINT8, 1 }, { "<u2", TN_UINT16, 2 },
+        { "|b1", TN_BOOL, 1 }, { "|i1", TN_INT8, 1 }, { "<i8", TN_INT64, 8 }, { "|u1", TN_UINT8, 1 },
+        { "<u2", TN_UINT16, 2 },
         { "<u4", TN_UINT32, 4 }, { "<u8", TN_UINT64, 8 }, { "<f2", TN_FLOAT16, 2 }, { "<f4", TN_FLOAT32, 4 },
-        { "<f8", TN_FLOAT64, 8 }, { "<c8", TN_COMPLEX64, 8 }, { "<c16", TN_COMPLEX128, 16 }, { "c16", TN_COMPLEX128, 16 },
-        { "f4", TN_FLOAT32, 4 }, { "<V2", TN_BFLOAT16, 2 }, { "bfloat16", TN_BFLOAT16, 2 }, { "<f1", TN_FLOAT8_E5M2, 1 },
+        { "<f8", TN_FLOAT64, 8 }, { "<c8", TN_COMPLEX64, 8 }, { "<c16", TN_COMPLEX128, 16 },
+        { "c16", TN_COMPLEX128, 16 },
+        { "f4", TN_FLOAT32, 4 }, { "<V2", TN_BFLOAT16, 2 }, { "bfloat16", TN_BFLOAT16, 2 },
+        { "<f1", TN_FLOAT8_E5M2, 1 },
         { "float8_e4m3fn", TN_FLOAT8_E4M3FN, 1 }, { "float8_e8m0fnu", TN_FLOAT8_E8M0, 1 },
-        { "|V2", TN_UNKNOWN, 2 }, { "<V1", TN_UNKNOWN, 1 }, { "<U3", TN_UNKNOWN, 12 }, { "|S3", TN_UNKNOWN, 3 },
-        { "<M8[ns]", TN_UNKNOWN, 8 }, { "<f16", TN_UNKNOWN, 16 }, { "int4", TN_UNKNOWN, 1 }, { "", TN_UNKNOWN, 3 },
+        { "|V2", TN_UNKNOWN, 2 }, { "<V1", TN_UNKNOWN, 1 }, { "<U3", TN_UNKNOWN, 12 },
+        { "|S3", TN_UNKNOWN, 3 },
+        { "<M8[ns]", TN_UNKNOWN, 8 }, { "<f16", TN_UNKNOWN, 16 }, { "int4", TN_UNKNOWN, 1 },
+        { "", TN_UNKNOWN, 3 },
         { "<", TN_UNKNOWN, 3 }, { "a rather long name of a type", TN_UNKNOWN, 1 },
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char header[128];
-        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }\n", types[i].descr);
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (1,), }\n",
+                 types[i].descr);
         npy f = make_npy(1, header, numbers, types[i].bytes);
         tn_file *file = open_npy(&f);
         const tn_part *p = tn_file_tensor(file, 0)->parts;
@@ -133,16 +142,20 @@ static void columns_and_big_endian_numbers_come_out_as_rows(void)
     npy f = make_npy(1, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", numbers, 12);
     tn_file *file = open_npy(&f);
     const tn_part *p = tn_file_tensor(file, 0)->parts;
-    CHECK(!p->data && p->storage.order == TN_BIG_ENDIAN && p->storage.stride[0] == 1 && p->storage.stride[1] == 2);
-    CHECK(tn_part_read(file, p, found, sizeof found, NULL) == TN_OK && memcmp(found, expected, sizeof found) == 0);
+    CHECK(!p->data && p->storage.order == TN_BIG_ENDIAN && p->storage.stride[0] == 1 &&
+          p->storage.stride[1] == 2);
+    CHECK(tn_part_read(file, p, found, sizeof found, NULL) == TN_OK &&
+          memcmp(found, expected, sizeof found) == 0);
     tn_close(file);
 }
 
 static void one_running_index_needs_no_strides(void)
 {
     static const char *const headers[] = {
-        "{'descr': '|u1', 'fortran_order': True, 'shape': (1, 6, 1), }", "{'descr': '|u1', 'fortran_order': True, 'shape': (6,), }",
-        "{'descr': '<f8', 'fortran_order': True, 'shape': (7, 0, 9), }", "{'descr': '<f8', 'fortran_order': True, 'shape': (), }",
+        "{'descr': '|u1', 'fortran_order': True, 'shape': (1, 6, 1), }",
+        "{'descr': '|u1', 'fortran_order': True, 'shape': (6,), }",
+        "{'descr': '<f8', 'fortran_order': True, 'shape': (7, 0, 9), }",
+        "{'descr': '<f8', 'fortran_order': True, 'shape': (), }",
     };
     static const size_t sizes[] = { 6, 6, 0, 8 };
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
@@ -161,9 +174,12 @@ static void what_is_not_a_header_is_refused_with_the_byte(void)
         { "[]", TN_ERR_CORRUPT, "expected a dict but found \"[]\"" },
         { "{}", TN_ERR_CORRUPT, "with the keys descr, fortran_order and shape" },
         { "{'descr': '<i2', 'shape': (6,)}", TN_ERR_CORRUPT, "with the keys descr, fortran_order and shape" },
-        { "{'descr': '<i2', 'descr': '<i2', 'fortran_order': False, 'shape': (6,)}", TN_ERR_CORRUPT, "each once" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,), 'x': 1}", TN_ERR_CORRUPT, "one of the keys" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)", TN_ERR_CORRUPT, "the end of the dict but found its end" },
+        { "{'descr': '<i2', 'descr': '<i2', 'fortran_order': False, 'shape': (6,)}", TN_ERR_CORRUPT,
+          "each once" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,), 'x': 1}", TN_ERR_CORRUPT,
+          "one of the keys" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)", TN_ERR_CORRUPT,
+          "the end of the dict but found its end" },
         { "{'descr': '<i2' 'fortran_order': False, 'shape': (6,)}", TN_ERR_CORRUPT, "a comma" },
         { "{'descr' '<i2', 'fortran_order': False, 'shape': (6,)}", TN_ERR_CORRUPT, "a colon" },
         { "{'descr': <i2, 'fortran_order': False, 'shape': (6,)}", TN_ERR_CORRUPT, "a type" },
@@ -172,34 +188,54 @@ static void what_is_not_a_header_is_refused_with_the_byte(void)
         { "{'descr': '<i\\x32', 'fortran_order': False, 'shape': (6,)}", TN_ERR_CORRUPT, "plain characters" },
         { "{'descr': '<i2', 'fortran_order': 0, 'shape': (6,)}", TN_ERR_CORRUPT, "True or False" },
         { "{'descr': '<i2', 'fortran_order': false, 'shape': (6,)}", TN_ERR_CORRUPT, "True or False" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6)}", TN_ERR_CORRUPT, "a comma behind a single dimension" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6)}", TN_ERR_CORRUPT,
+          "a comma behind a single dimension" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': 6}", TN_ERR_CORRUPT, "a tuple" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': [6]}", TN_ERR_CORRUPT, "a tuple" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (06,)}", TN_ERR_CORRUPT, "without leading zeros but found \"06,)}\"" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (00, 3)}", TN_ERR_CORRUPT, "without leading zeros" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (-6,)}", TN_ERR_CORRUPT, "a dimension but found \"-6" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (2*3,)}", TN_ERR_CORRUPT, "a comma or the end of the tuple" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (2 3)}", TN_ERR_CORRUPT, "a comma or the end of the tuple" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (06,)}", TN_ERR_CORRUPT,
+          "without leading zeros but found \"06,)}\"" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (00, 3)}", TN_ERR_CORRUPT,
+          "without leading zeros" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (-6,)}", TN_ERR_CORRUPT,
+          "a dimension but found \"-6" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (2*3,)}", TN_ERR_CORRUPT,
+          "a comma or the end of the tuple" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (2 3)}", TN_ERR_CORRUPT,
+          "a comma or the end of the tuple" },
         { "{'descr': '<i2', 'fortran_order': False, 'shape': (,)}", TN_ERR_CORRUPT, "a dimension" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,", TN_ERR_CORRUPT, "a dimension but found its end" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (9223372036854775808,)}", TN_ERR_CORRUPT, "below 2^63" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (99999999999999999999,)}", TN_ERR_CORRUPT, "below 2^63" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (9223372036854775807,)}", TN_ERR_LIMIT, "more than 2^63 bytes" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} + {}", TN_ERR_CORRUPT, "nothing behind the dict" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # a comment", TN_ERR_CORRUPT, "nothing behind the dict" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {", TN_ERR_TRUNCATED, "the comment of the header" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {}\nx", TN_ERR_CORRUPT, "nothing behind the dict" },
-        { "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,)}", TN_ERR_UNSUPPORTED, "structured" },
-        { "{'descr': [('a', '<i2'), 'fortran_order': False, 'shape': (6,)", TN_ERR_CORRUPT, "the end of a type but found its end" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,", TN_ERR_CORRUPT,
+          "a dimension but found its end" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (9223372036854775808,)}", TN_ERR_CORRUPT,
+          "below 2^63" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (99999999999999999999,)}", TN_ERR_CORRUPT,
+          "below 2^63" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (9223372036854775807,)}", TN_ERR_LIMIT,
+          "more than 2^63 bytes" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} + {}", TN_ERR_CORRUPT,
+          "nothing behind the dict" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # a comment", TN_ERR_CORRUPT,
+          "nothing behind the dict" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {", TN_ERR_TRUNCATED,
+          "the comment of the header" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {}\nx", TN_ERR_CORRUPT,
+          "nothing behind the dict" },
+        { "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,)}", TN_ERR_UNSUPPORTED,
+          "structured" },
+        { "{'descr': [('a', '<i2'), 'fortran_order': False, 'shape': (6,)", TN_ERR_CORRUPT,
+          "the end of a type but found its end" },
         { "{'descr': [('a\\", TN_ERR_CORRUPT, "the end of a type but found its end" },
         { "{'descr': '|O', 'fortran_order': False, 'shape': (6,)}", TN_ERR_UNSUPPORTED, "pickle" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (7,)}", TN_ERR_TRUNCATED, "take 14 bytes but 12 follow" },
-        { "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3)} # tenon {\"record\":{\"layout\":\"NC\"}}", TN_ERR_CORRUPT,
-          "beside Fortran order" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"record\":{\"dtype\":\"int4\",\"shape\":[24]}}",
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (7,)}", TN_ERR_TRUNCATED,
+          "take 14 bytes but 12 follow" },
+        { "{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3)} # tenon {\"record\":{\"layout\":\"NC\"}}",
+          TN_ERR_CORRUPT, "beside Fortran order" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon "
+          "{\"record\":{\"dtype\":\"int4\",\"shape\":[24]}}",
           TN_ERR_CORRUPT, "its record says int4" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"meta\":3}", TN_ERR_CORRUPT, "the comment" },
-        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"name\":\"a\\u0000\"}", TN_ERR_CORRUPT, "NUL" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"meta\":3}", TN_ERR_CORRUPT,
+          "the comment" },
+        { "{'descr': '<i2', 'fortran_order': False, 'shape': (6,)} # tenon {\"name\":\"a\\u0000\"}",
+          TN_ERR_CORRUPT, "NUL" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         npy f = make_npy(1, bad[i].header, numbers, 12);
@@ -279,7 +315,10 @@ static void versions_and_lengths_are_checked(void)
 
 static npy sample(void)
 {
-    return make_npy(1, "{'descr': '>c8', 'fortran_order': True, 'shape': (1, 3), } # tenon {\"meta\":{\"a\":[1,\"x\"]}}\n", numbers, 24);
+    return make_npy(
+        1,
+        "{'descr': '>c8', 'fortran_order': True, 'shape': (1, 3), } # tenon {\"meta\":{\"a\":[1,\"x\"]}}\n",
+        numbers, 24);
 }
 
 static void every_truncation_is_refused(void)
@@ -314,9 +353,9 @@ static void a_flipped_or_dropped_byte_never_hurts(void)
 static void a_plain_array_is_written_as_numpy_writes_it(void)
 {
     static const float values[] = { 1, 2, 3, 4, 5, 6 };
-    static const char expected[] =
-        "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }                                 "
-        "                         \n";
+    static const char expected[] = "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, "
+                                   "'shape': (2, 3), }                                 "
+                                   "                         \n";
     size_t n;
     simple s = { .name = "a", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 3 }, .data = values };
     write_file("a.npy", (tn_create_options){ 0 }, &s, 1);
@@ -360,10 +399,12 @@ static void columns_of_wide_elements_are_read_without_a_mapping(void)
     CHECK(stored && found);
     for (uint64_t i = 0; i < COUNT; i++)
         stored[2 * i] = i, stored[2 * i + 1] = ~i;
-    snprintf(header, sizeof header, "{'descr': '<c16', 'fortran_order': True, 'shape': (%d, %d, %d), }\n", A, B, C);
+    snprintf(header, sizeof header, "{'descr': '<c16', 'fortran_order': True, 'shape': (%d, %d, %d), }\n", A,
+             B, C);
     npy head = make_npy(1, header, NULL, 0);
     FILE *file = fopen(in_folder("c.npy").text, "wb");
-    CHECK(file && fwrite(head.bytes, 1, head.n, file) == head.n && fwrite(stored, 16, COUNT, file) == COUNT && fclose(file) == 0);
+    CHECK(file && fwrite(head.bytes, 1, head.n, file) == head.n && fwrite(stored, 16, COUNT, file) == COUNT &&
+          fclose(file) == 0);
     CHECK(tn_open(in_folder("c.npy").text, &options, &f, NULL) == TN_OK);
     CHECK(tn_part_read(f, tn_file_tensor(f, 0)->parts, found, COUNT * 16, NULL) == TN_OK);
     for (uint64_t i = 0; i < COUNT; i++) {
@@ -396,16 +437,19 @@ static void check_meta(const tn_meta *found, const tn_meta *expected)
 {
     assert_string_equal(found->key, expected->key);
     CHECK(!found->text == !expected->text && found->cbor_size == expected->cbor_size);
-    CHECK(expected->text ? strcmp(found->text, expected->text) == 0 : memcmp(found->cbor, expected->cbor, found->cbor_size) == 0);
+    CHECK(expected->text ? strcmp(found->text, expected->text) == 0
+                         : memcmp(found->cbor, expected->cbor, found->cbor_size) == 0);
 }
 
 static void metadata_comes_back_whatever_it_is(void)
 {
     static const uint8_t nan[] = { 0xf9, 0x7e, 0x00 };
-    const tn_meta meta[] = { { .key = "größe", .text = "µ\n{}" }, { .key = "nan", .cbor = nan, .cbor_size = sizeof nan } };
+    const tn_meta meta[] = { { .key = "größe", .text = "µ\n{}" },
+                             { .key = "nan", .cbor = nan, .cbor_size = sizeof nan } };
     tn_writer *w;
     size_t n;
-    simple s = { .name = "x", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers, .meta = meta, .nmeta = 2 };
+    simple s = { .name = "x", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers, .meta = meta,
+                 .nmeta = 2 };
     CHECK(tn_create(in_folder("m.npy").text, NULL, &w, NULL) == TN_OK);
     CHECK(tn_writer_add_meta(w, &meta[0], NULL) == TN_OK && add_simple(w, &s, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
@@ -423,15 +467,18 @@ static void what_numpy_would_not_read_is_not_written(void)
 {
     static char text[12000];
     const tn_meta meta = { .key = "long", .text = text };
-    simple s = { .name = "x", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers, .meta = &meta, .nmeta = 1 };
+    simple s = { .name = "x", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers, .meta = &meta,
+                 .nmeta = 1 };
     tn_error err = { .text = "" };
     memset(text, 'x', sizeof text - 1);
-    CHECK(try_write("l.npy", (tn_create_options){ 0 }, &s, 1, &err) == TN_ERR_LIMIT && strstr(err.text, "NumPy reads at most 10000"));
+    CHECK(try_write("l.npy", (tn_create_options){ 0 }, &s, 1, &err) == TN_ERR_LIMIT &&
+          strstr(err.text, "NumPy reads at most 10000"));
     write_file("l.npy", (tn_create_options){ .drop_metadata = true }, &s, 1);
     tn_file *f = open_file("l.npy");
     CHECK(tn_file_tensor(f, 0)->nmeta == 0);
     tn_close(f);
-    CHECK(try_write("m.npy", (tn_create_options){ .align = 16384, .drop_metadata = true }, &s, 1, &err) == TN_ERR_LIMIT);
+    CHECK(try_write("m.npy", (tn_create_options){ .align = 16384, .drop_metadata = true }, &s, 1,
+                    &err) == TN_ERR_LIMIT);
 }
 
 static void one_file_holds_one_array(void)
@@ -439,9 +486,12 @@ static void one_file_holds_one_array(void)
     simple s[] = { { .name = "x", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers },
                    { .name = "y", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers } };
     tn_error err = { .text = "" };
-    CHECK(try_write("n.npy", (tn_create_options){ 0 }, s, 2, &err) == TN_ERR_ARGUMENT && strstr(err.text, "there are 2: use npz"));
-    CHECK(try_write("n.npy", (tn_create_options){ 0 }, s, 0, &err) == TN_ERR_ARGUMENT && strstr(err.text, "there are 0"));
-    CHECK(try_write("n.npy", (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, s, 1, &err) == TN_ERR_ARGUMENT);
+    CHECK(try_write("n.npy", (tn_create_options){ 0 }, s, 2, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "there are 2: use npz"));
+    CHECK(try_write("n.npy", (tn_create_options){ 0 }, s, 0, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "there are 0"));
+    CHECK(try_write("n.npy", (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, s, 1,
+                    &err) == TN_ERR_ARGUMENT);
 }
 
 static void a_file_that_is_read_is_the_same_as_one_that_is_mapped(void)
@@ -454,7 +504,8 @@ static void a_file_that_is_read_is_the_same_as_one_that_is_mapped(void)
     CHECK(tn_open(in_folder("p.npy").text, &options, &f, NULL) == TN_OK);
     const tn_part *p = tn_file_tensor(f, 0)->parts;
     CHECK(!p->data && p->storage.offset == 4096);
-    CHECK(tn_part_read(f, p, found, sizeof found, NULL) == TN_OK && memcmp(found, numbers, sizeof found) == 0);
+    CHECK(tn_part_read(f, p, found, sizeof found, NULL) == TN_OK &&
+          memcmp(found, numbers, sizeof found) == 0);
     tn_close(f);
 }
 

@@ -76,7 +76,8 @@ static void deflated_members_are_decoded(void)
 
 static void columns_and_big_endian_numbers_come_out_as_rows_either_way(void)
 {
-    static const uint16_t expected[] = { 0x0102, 0x0708, 0x0d0e, 0x1314, 0x0304, 0x090a, 0x0f10, 0x1516, 0x0506, 0x0b0c, 0x1112, 0x1718 };
+    static const uint16_t expected[] = { 0x0102, 0x0708, 0x0d0e, 0x1314, 0x0304, 0x090a, 0x0f10, 0x1516,
+                                         0x0506, 0x0b0c, 0x1112, 0x1718 };
     archive a = sample();
     tn_file *f = open_bytes(&a.bytes);
     check_data(f, "columns", expected, sizeof expected);
@@ -94,7 +95,8 @@ static void large_members_are_decoded_window_by_window(void)
     for (size_t i = 0; i < COUNT; i++)
         little[i] = (uint16_t)(i * 2654435761u >> 13 & 0x3ff0);
     tn_swap_bytes(big, little, COUNT * sizeof *big, 2);
-    snprintf(header, sizeof header, "{'descr': '>u2', 'fortran_order': False, 'shape': (%d,), }\n", (int)COUNT);
+    snprintf(header, sizeof header, "{'descr': '>u2', 'fortran_order': False, 'shape': (%d,), }\n",
+             (int)COUNT);
     add_array(&a, "x.npy", TN_ZIP_DEFLATED, header, big, COUNT * sizeof *big);
     end_archive(&a);
     tn_file *f = open_bytes(&a.bytes);
@@ -106,7 +108,8 @@ static void large_members_are_decoded_window_by_window(void)
     free(little);
 }
 
-/* A deflated or stored array of `rows` by `columns` uint32 in Fortran order; the same in rows is in *expected. */
+/* A deflated or stored array of `rows` by `columns` uint32 in Fortran order; the same in rows is in
+ * *expected. */
 static archive large_columns(unsigned method, size_t rows, size_t columns, uint32_t **expected)
 {
     uint32_t *stored = malloc(rows * columns * sizeof *stored);
@@ -116,7 +119,8 @@ static archive large_columns(unsigned method, size_t rows, size_t columns, uint3
     CHECK(stored && *expected);
     for (size_t i = 0; i < rows * columns; i++)
         (*expected)[i % rows * columns + i / rows] = stored[i] = (uint32_t)(i * 2654435761u >> 7 & 0xff00ff);
-    snprintf(header, sizeof header, "{'descr': '<u4', 'fortran_order': True, 'shape': (%zu, %zu), }\n", rows, columns);
+    snprintf(header, sizeof header, "{'descr': '<u4', 'fortran_order': True, 'shape': (%zu, %zu), }\n", rows,
+             columns);
     add_array(&a, "x.npy", method, header, stored, rows * columns * sizeof *stored);
     end_archive(&a);
     free(stored);
@@ -154,7 +158,8 @@ static void large_deflated_columns_are_not_decoded_in_memory(void)
     char *before = getenv("TMPDIR");
     before = before ? strdup(before) : NULL;
     CHECK(setenv("TMPDIR", "/nowhere", 1) == 0);
-    check_unreadable(f, "x", TN_ERR_IO, "cannot write a temporary file (TMPDIR says where): No such file or directory");
+    check_unreadable(f, "x", TN_ERR_IO,
+                     "cannot write a temporary file (TMPDIR says where): No such file or directory");
     CHECK(good_parts(f) == 1);
     CHECK((before ? setenv("TMPDIR", before, 1) : unsetenv("TMPDIR")) == 0);
     tn_close(f);
@@ -166,7 +171,8 @@ static void large_deflated_columns_are_not_decoded_in_memory(void)
 /* As a zip tool leaves what Tenon has written: only the padding tells that it was. */
 static void padding_may_be_deflated(void)
 {
-    static const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 6), } # tenon {\"record\":{\"extents\":[3,4],\"fill\":7.5}}\n";
+    static const char header[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 6), } # tenon "
+                                 "{\"record\":{\"extents\":[3,4],\"fill\":7.5}}\n";
     static const uint8_t expected[] = { 1, 2, 3, 4, 7, 8, 9, 10, 13, 14, 15, 16 };
     for (unsigned method = 0; method <= 8; method += 8) {
         archive a = { .count = 0 };
@@ -174,7 +180,8 @@ static void padding_may_be_deflated(void)
         end_archive(&a);
         tn_file *f = open_bytes(&a.bytes);
         const tn_part *p = tn_file_tensor(f, 0)->parts;
-        CHECK(p->storage.physical && p->storage.physical[1] == 6 && p->array.shape[1] == 4 && good_parts(f) == 1);
+        CHECK(p->storage.physical && p->storage.physical[1] == 6 && p->array.shape[1] == 4 &&
+              good_parts(f) == 1);
         check_data(f, "x", expected, sizeof expected);
         tn_close(f);
         tn_buf_free(&a.bytes);
@@ -186,7 +193,8 @@ static void verify_sees_every_changed_element(void)
     archive a = sample();
     tn_file *f = open_bytes(&a.bytes);
     CHECK(good_parts(f) == 4);
-    uint64_t at[] = { tn_file_find(f, "stored")->parts->storage.offset, tn_file_find(f, "columns")->parts->storage.offset };
+    uint64_t at[] = { tn_file_find(f, "stored")->parts->storage.offset,
+                      tn_file_find(f, "columns")->parts->storage.offset };
     tn_close(f);
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < 24; k++) {
@@ -224,7 +232,8 @@ static void deflated_data_of_another_length_is_refused_when_it_is_read(void)
         end_archive(&a);
         tn_file *f = open_bytes(&a.bytes);
         CHECK(tn_part_read(f, tn_file_tensor(f, 0)->parts, found, 24, &err) == TN_ERR_CORRUPT);
-        CHECK(strstr(err.text, i ? "expected 24 decoded bytes but found more" : "expected 24 decoded bytes but found 23"));
+        CHECK(strstr(err.text, i ? "expected 24 decoded bytes but found more"
+                                 : "expected 24 decoded bytes but found 23"));
         tn_close(f);
         tn_buf_free(&a.bytes);
     }
@@ -234,12 +243,15 @@ static void empty_arrays_and_unknown_types_are_listed(void)
 {
     archive a = { .count = 0 };
     for (unsigned method = 0; method <= 8; method += 8) {
-        add_array(&a, method ? "e8.npy" : "e0.npy", method, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 0), }", "", 0);
-        add_array(&a, method ? "s8.npy" : "s0.npy", method, "{'descr': '|S3', 'fortran_order': False, 'shape': (8,), }", numbers, 24);
+        add_array(&a, method ? "e8.npy" : "e0.npy", method,
+                  "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 0), }", "", 0);
+        add_array(&a, method ? "s8.npy" : "s0.npy", method,
+                  "{'descr': '|S3', 'fortran_order': False, 'shape': (8,), }", numbers, 24);
     }
     end_archive(&a);
     tn_file *f = open_bytes(&a.bytes);
-    CHECK(tn_file_count(f) == 4 && tn_file_find(f, "s8")->dtype == TN_UNKNOWN && tn_file_find(f, "e8")->parts->nbytes == 0);
+    CHECK(tn_file_count(f) == 4 && tn_file_find(f, "s8")->dtype == TN_UNKNOWN &&
+          tn_file_find(f, "e8")->parts->nbytes == 0);
     CHECK(good_parts(f) == 4);
     tn_close(f);
     tn_buf_free(&a.bytes);
@@ -252,7 +264,8 @@ static void members_that_are_no_arrays_are_left_with_a_warning(void)
     add_member(&a, "README", TN_ZIP_DEFLATED, "text", 4);
     end_archive(&a);
     tn_file *f = open_bytes(&a.bytes);
-    CHECK(tn_file_count(f) == 1 && strstr(tn_file_warning(f, 0), "member \"README\" is not read") && f->left_out);
+    CHECK(tn_file_count(f) == 1 && strstr(tn_file_warning(f, 0), "member \"README\" is not read") &&
+          f->left_out);
     tn_close(f);
     tn_buf_free(&a.bytes);
 }
@@ -297,8 +310,10 @@ static void zip64_is_read_where_it_is_not_needed(void)
 static void sizes_beyond_32_bits_come_back(void)
 {
     const tn_zip_member members[] = {
-        { .name = { "a", 1 }, .local = 7, .size = UINT32_MAX, .wide = true }, { .name = { "b", 1 }, .local = UINT32_MAX, .size = 5 },
-        { .name = { "ü", 2 }, .local = UINT64_C(5) << 40, .size = UINT64_C(1) << 40, .wide = true }, { .name = { "d", 1 }, .size = 3 },
+        { .name = { "a", 1 }, .local = 7, .size = UINT32_MAX, .wide = true },
+        { .name = { "b", 1 }, .local = UINT32_MAX, .size = 5 },
+        { .name = { "ü", 2 }, .local = UINT64_C(5) << 40, .size = UINT64_C(1) << 40, .wide = true },
+        { .name = { "d", 1 }, .size = 3 },
     };
     tn_buf b = { 0 };
     for (size_t i = 0; i < 4; i++)
@@ -307,7 +322,8 @@ static void sizes_beyond_32_bits_come_back(void)
     for (size_t i = 0; i < 4; i++) {
         tn_zip_member m;
         CHECK(tn_zip_next(&d, &m, NULL) == TN_OK);
-        CHECK(m.local == members[i].local && m.size == members[i].size && m.decoded == m.size && m.name.len == members[i].name.len);
+        CHECK(m.local == members[i].local && m.size == members[i].size && m.decoded == m.size &&
+              m.name.len == members[i].name.len);
         tn_buf local = { 0 };
         tn_zip_put_local(&local, &members[i]);
         CHECK(local.size == tn_zip_local_size(members[i].name.len, members[i].wide));
@@ -331,7 +347,8 @@ static void every_type_comes_back_aligned(void)
     write_file("all.npz", (tn_create_options){ 0 }, s, n);
     write_file("again.npz", (tn_create_options){ .jobs = 2 }, s, n);
     size_t size, again;
-    uint8_t *bytes = load_file(in_folder("all.npz").text, &size), *others = load_file(in_folder("again.npz").text, &again);
+    uint8_t *bytes = load_file(in_folder("all.npz").text, &size),
+            *others = load_file(in_folder("again.npz").text, &again);
     CHECK(size == again && memcmp(bytes, others, size) == 0);
     free(bytes);
     free(others);
@@ -396,7 +413,8 @@ static void names_that_are_too_long_are_refused(void)
     memset(name, 'n', sizeof name - 1);
     simple s = { .name = name, .dtype = TN_UINT8, .rank = 1, .shape = { 24 }, .data = numbers };
     tn_error err = { .text = "" };
-    CHECK(try_write("n.npz", (tn_create_options){ 0 }, &s, 1, &err) == TN_ERR_LIMIT && strstr(err.text, "has 65533 bytes"));
+    CHECK(try_write("n.npz", (tn_create_options){ 0 }, &s, 1, &err) == TN_ERR_LIMIT &&
+          strstr(err.text, "has 65533 bytes"));
     name[65531] = '\0';
     write_file("n.npz", (tn_create_options){ 0 }, &s, 1);
     tn_close(open_file("n.npz"));
@@ -431,8 +449,10 @@ static void compressed_data_stays_compressed_and_checked(void)
         tn_file *out = open_file(outs[i]);
         require_same_tensors(in, out);
         CHECK(good_parts(out) == 4);
-        CHECK(tn_file_find(out, "deflated")->parts->storage.encoding == (i ? TN_ENCODING_RAW : TN_ENCODING_ZSTD));
-        CHECK(tn_file_find(out, "deflated")->parts->storage.checksum == (i ? TN_CHECKSUM_CRC32 : TN_CHECKSUM_CRC32C));
+        CHECK(tn_file_find(out, "deflated")->parts->storage.encoding ==
+              (i ? TN_ENCODING_RAW : TN_ENCODING_ZSTD));
+        CHECK(tn_file_find(out, "deflated")->parts->storage.checksum ==
+              (i ? TN_CHECKSUM_CRC32 : TN_CHECKSUM_CRC32C));
         CHECK(tn_file_find(out, "stored")->parts->storage.encoding == TN_ENCODING_RAW);
         tn_close(out);
     }

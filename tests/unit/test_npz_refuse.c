@@ -15,20 +15,32 @@ static archive one(unsigned method)
 
 static void entries_that_cannot_be_are_refused(void)
 {
-    static const struct { unsigned field, n; uint64_t value; unsigned method; tn_status status; const char *text; } bad[] = {
-        { 0, 1, 'p', 0, TN_ERR_CORRUPT, "expected an entry of the archive's directory, \"PK\\x01\\x02\", but found \"pK\\x01\\x02\"" },
+    static const struct {
+        unsigned field, n;
+        uint64_t value;
+        unsigned method;
+        tn_status status;
+        const char *text;
+    } bad[] = {
+        { 0, 1, 'p', 0, TN_ERR_CORRUPT,
+          "expected an entry of the archive's directory, \"PK\\x01\\x02\", but found \"pK\\x01\\x02\"" },
         { ENTRY_FLAGS, 1, 1, 0, TN_ERR_UNSUPPORTED, "encrypted" },
-        { ENTRY_METHOD, 2, 14, 0, TN_ERR_CORRUPT, "expected method 14 and a name of 5 bytes in its own header, as in the directory, but found 0 and 5" },
+        { ENTRY_METHOD, 2, 14, 0, TN_ERR_CORRUPT,
+          "expected method 14 and a name of 5 bytes in its own header, as in the directory, but found 0 and "
+          "5" },
         { ENTRY_SIZE, 4, MEMBER - 1, 0, TN_ERR_CORRUPT, "two sizes" },
-        { ENTRY_SIZE, 4, 1000, 0, TN_ERR_CORRUPT, "its header and its 1000 bytes do not fit the 128 before the directory" },
-        { ENTRY_SIZE, 4, MEMBER + 1, 0, TN_ERR_CORRUPT, "its header and its 94 bytes do not fit the 128 before the directory" },
+        { ENTRY_SIZE, 4, 1000, 0, TN_ERR_CORRUPT,
+          "its header and its 1000 bytes do not fit the 128 before the directory" },
+        { ENTRY_SIZE, 4, MEMBER + 1, 0, TN_ERR_CORRUPT,
+          "its header and its 94 bytes do not fit the 128 before the directory" },
         { ENTRY_DECODED, 4, MEMBER - 1, 0, TN_ERR_CORRUPT, "two sizes" },
         { ENTRY_DECODED, 4, 1000000, 8, TN_ERR_CORRUPT, "of deflate data decode to 1000000" },
         { ENTRY_DECODED, 4, MEMBER - 1, 8, TN_ERR_TRUNCATED, "take 24 bytes but 23 follow" },
         { ENTRY_DECODED, 4, MEMBER + 1, 8, TN_ERR_CORRUPT, "take 24 bytes but 25 follow" },
         { ENTRY_DECODED, 4, 20, 8, TN_ERR_TRUNCATED, "its header takes" },
         { ENTRY_DECODED, 4, UINT32_MAX, 8, TN_ERR_CORRUPT, "as zip64" },
-        { ENTRY_PLACE, 4, 3, 0, TN_ERR_CORRUPT, "expected the header of member \"x.npy\", \"PK\\x03\\x04\", but found \"\\x04\\x14\\x00\\x00\"" },
+        { ENTRY_PLACE, 4, 3, 0, TN_ERR_CORRUPT,
+          "expected the header of member \"x.npy\", \"PK\\x03\\x04\", but found \"\\x04\\x14\\x00\\x00\"" },
         { ENTRY_PLACE, 4, 100000, 0, TN_ERR_CORRUPT, "is said to be at 100000" },
         { ENTRY_NAME, 1, 'y', 0, TN_ERR_CORRUPT, "another name in its own header" },
         { 28, 2, 300, 0, TN_ERR_CORRUPT, "reaches beyond" },
@@ -46,7 +58,8 @@ static void entries_that_cannot_be_are_refused(void)
 static void members_that_cannot_be_read_are_left_out(void)
 {
     static const struct { const char *name; unsigned method; const char *text; } left[] = {
-        { "x.npy", 12, "member \"x.npy\" is not read: expected it stored (0) or deflated (8) but found method 12" },
+        { "x.npy", 12,
+          "member \"x.npy\" is not read: expected it stored (0) or deflated (8) but found method 12" },
         { "\x82.npy", TN_ZIP_STORED, "member \"\\x82.npy\" is not read: its name is not UTF-8" },
         { "x.txt", TN_ZIP_STORED, "member \"x.txt\" is not read: its name does not end in .npy" },
         { "x.npy", TN_ZIP_DEFLATED, "member \"x.npy\" is not read: it is encrypted" },
@@ -78,7 +91,8 @@ static void objects_and_records_are_listed_beside_others(void)
     for (unsigned i = 0; i < 6; i++) {
         archive a = one(TN_ZIP_STORED);
         char header[200];
-        snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': False, 'shape': (3,), }\n", types[i % 3]);
+        snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': False, 'shape': (3,), }\n",
+                 types[i % 3]);
         add_array(&a, "o.npy", i < 3 ? TN_ZIP_STORED : TN_ZIP_DEFLATED, header, numbers, 17);
         end_archive(&a);
         tn_file *f = open_bytes(&a.bytes);
@@ -96,7 +110,8 @@ static void a_member_inside_another_is_refused(void)
 {
     archive inner = one(TN_ZIP_STORED), a = { .count = 0 };
     char header[100];
-    snprintf(header, sizeof header, "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,), }\n", inner.bytes.size);
+    snprintf(header, sizeof header, "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu,), }\n",
+             inner.bytes.size);
     add_array(&a, "outer.npy", TN_ZIP_STORED, header, inner.bytes.data, inner.bytes.size);
     put_le(inner.directory.data + ENTRY_PLACE, a.bytes.size - inner.bytes.size, 4);
     tn_buf_put(&a.directory, inner.directory.data, inner.directory.size);
@@ -139,7 +154,8 @@ static void the_end_must_tell_the_truth(void)
 {
     static const struct { unsigned field, n; uint64_t value; tn_status status; const char *text; } bad[] = {
         { 4, 2, 1, TN_ERR_UNSUPPORTED, "several disks" }, { 8, 2, 2, TN_ERR_UNSUPPORTED, "several disks" },
-        { 12, 4, 1, TN_ERR_CORRUPT, "ends here but it has 1 bytes" }, { 16, 4, 0, TN_ERR_CORRUPT, "ends here" },
+        { 12, 4, 1, TN_ERR_CORRUPT, "ends here but it has 1 bytes" },
+        { 16, 4, 0, TN_ERR_CORRUPT, "ends here" },
         { 20, 2, 1, TN_ERR_TRUNCATED, "expected the end of a zip archive" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -155,7 +171,8 @@ static void the_end_must_tell_the_truth(void)
     a = one(TN_ZIP_STORED);
     end_archive(&a);
     tn_buf_putc(&a.bytes, 0);           /* a comment that the end does not speak of */
-    check_refused(&a, TN_ERR_TRUNCATED, "expected the end of a zip archive in the last 202 bytes but found none");
+    check_refused(&a, TN_ERR_TRUNCATED,
+                  "expected the end of a zip archive in the last 202 bytes but found none");
     a = one(TN_ZIP_STORED);
     a.count = 1000;
     end_archive(&a);
@@ -251,8 +268,11 @@ static void deflated_data_that_goes_on_or_is_cut_off_is_refused_when_it_is_read(
 static void every_deflated_member_has_a_checksum(void)
 {
     static const struct { const char *header; size_t n; } arrays[] = {
-        { "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 0), }", 0 }, { "{'descr': '|S3', 'fortran_order': False, 'shape': (8,), }", 24 },
-        { "{'descr': '|u1', 'fortran_order': False, 'shape': (24,), } # tenon {\"record\":{\"dtype\":\"posit8\",\"shape\":[24]}}", 24 },
+        { "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 0), }", 0 },
+        { "{'descr': '|S3', 'fortran_order': False, 'shape': (8,), }", 24 },
+        { "{'descr': '|u1', 'fortran_order': False, 'shape': (24,), } # tenon "
+          "{\"record\":{\"dtype\":\"posit8\",\"shape\":[24]}}",
+          24 },
         { COLUMNS, 24 },
     };
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
@@ -344,7 +364,8 @@ static void opening_reads_no_more_of_the_end_than_it_must(void)
     tn_open_options options = { .size = sizeof options, .io = TN_IO_PREAD };
     tn_file *f;
     archive a = { .count = 0 };
-    add_array(&a, "x.npy", TN_ZIP_STORED, "{'descr': '|u1', 'fortran_order': False, 'shape': (200000,), }\n", zeros, BYTES);
+    add_array(&a, "x.npy", TN_ZIP_STORED, "{'descr': '|u1', 'fortran_order': False, 'shape': (200000,), }\n",
+              zeros, BYTES);
     end_archive(&a);
     save_archive(&a, "x.npz");
     unsigned long long before = bytes_read();

@@ -41,8 +41,9 @@ enum { INTEGERS = sizeof integers / sizeof integers[0] };
 
 static double as_double(tn_number x)
 {
-    double magnitude = x.class == TN_NUMBER_NAN ? (double)NAN : x.class == TN_NUMBER_INFINITE ? (double)INFINITY
-                     : ldexp((double)x.significand, x.exponent);
+    double magnitude = x.class == TN_NUMBER_NAN        ? (double)NAN
+                       : x.class == TN_NUMBER_INFINITE ? (double)INFINITY
+                                                       : ldexp((double)x.significand, x.exponent);
     return x.negative ? -magnitude : magnitude;
 }
 
@@ -241,8 +242,9 @@ static void check_encode(const known *t, const list *l, double x)
         uint64_t expected = slow_encode(t, l, x, mode, &expected_flags);
         uint64_t code = tn_number_encode(type, &rules, number_of(x), 0, &flags);
         if (code != expected || flags != expected_flags)
-            fail_msg("%s, rounding %d: %a becomes %#llx (flags %u), expected %#llx (%u)", type->name, (int)mode, x,
-                     (unsigned long long)code, flags, (unsigned long long)expected, expected_flags);
+            fail_msg("%s, rounding %d: %a becomes %#llx (flags %u), expected %#llx (%u)", type->name,
+                     (int)mode, x, (unsigned long long)code, flags, (unsigned long long)expected,
+                     expected_flags);
     }
 }
 
@@ -279,7 +281,8 @@ static void check_integer(int t, double x)
 {
     const tn_dtype_info *type = tn_dtype_get(integers[t].dtype);
     int bits = integers[t].bits;
-    double highest = ldexp(1, bits - integers[t].is_signed) - 1, lowest = integers[t].is_signed ? -highest - 1 : 0;
+    double highest = ldexp(1, bits - integers[t].is_signed) - 1,
+           lowest = integers[t].is_signed ? -highest - 1 : 0;
     for (tn_round mode = TN_ROUND_EVEN; mode <= TN_ROUND_DOWN; mode++) {
         const tn_cast_options options = { .size = sizeof options, .round = mode };
         tn_encode_rules rules = tn_encode_rules_for(type, &options);
@@ -347,7 +350,9 @@ static void sixty_four_bit_integers_hold_to_their_ends(void)
     tn_number lowest = { .negative = true, .significand = UINT64_C(1) << 63 };
     CHECK(encode_default(TN_INT64, lowest, &flags) == UINT64_C(1) << 63 && flags == 0);
     CHECK(encode_default(TN_UINT64, number_of(0x1p63), &flags) == UINT64_C(1) << 63 && flags == 0);
-    CHECK(encode_default(TN_UINT64, number_of(0x1.fffffffffffffp63), &flags) == UINT64_C(0xfffffffffffff800) && !flags);
+    CHECK(encode_default(TN_UINT64, number_of(0x1.fffffffffffffp63), &flags) ==
+              UINT64_C(0xfffffffffffff800) &&
+          !flags);
     CHECK(encode_default(TN_UINT64, number_of(0x1p64), &flags) == UINT64_MAX && flags == TN_ENCODED_OVERFLOW);
     CHECK(encode_default(TN_INT64, number_of(-0x1p63), &flags) == UINT64_C(1) << 63 && flags == 0);
     CHECK(encode_default(TN_INT64, number_of(0x1p63), &flags) == INT64_MAX && flags == TN_ENCODED_OVERFLOW);
@@ -429,9 +434,11 @@ static void nan_keeps_its_sign_and_the_top_of_its_payload(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned flags;
-        CHECK(cast_code(cases[i].to, TN_FLOAT32, cases[i].from, (tn_cast_options){ 0 }, &flags) == cases[i].code);
+        CHECK(cast_code(cases[i].to, TN_FLOAT32, cases[i].from, (tn_cast_options){ 0 },
+                        &flags) == cases[i].code);
         CHECK(flags == TN_ENCODED_NAN);
-        CHECK(cast_code(cases[i].to, TN_FLOAT32, cases[i].from, (tn_cast_options){ .nan = TN_NAN_ZERO }, &flags) == 0);
+        CHECK(cast_code(cases[i].to, TN_FLOAT32, cases[i].from, (tn_cast_options){ .nan = TN_NAN_ZERO },
+                        &flags) == 0);
     }
 }
 
@@ -463,17 +470,20 @@ static void overflow_becomes_what_the_mode_says(void)
         uint64_t big = from == TN_FLOAT64 ? UINT64_C(0x47f0000000000000) : plus;
         unsigned flags, expected = cases[i].to == TN_BOOL ? 0 : TN_ENCODED_OVERFLOW;
         CHECK(cast_code(cases[i].to, from, big, options, &flags) == cases[i].plus && flags == expected);
-        CHECK(cast_code(cases[i].to, TN_FLOAT32, minus, options, &flags) == cases[i].minus && flags == expected);
+        CHECK(cast_code(cases[i].to, TN_FLOAT32, minus, options, &flags) == cases[i].minus &&
+              flags == expected);
         bool infinity = cases[i].to == TN_FLOAT16 || cases[i].to == TN_BOOL;
         expected = infinity ? 0 : TN_ENCODED_OVERFLOW;
         CHECK(cast_code(cases[i].to, TN_FLOAT32, inf, options, &flags) == cases[i].inf && flags == expected);
-        CHECK(cast_code(cases[i].to, TN_FLOAT32, minus_inf, options, &flags) == cases[i].minus_inf && flags == expected);
+        CHECK(cast_code(cases[i].to, TN_FLOAT32, minus_inf, options, &flags) == cases[i].minus_inf &&
+              flags == expected);
     }
 }
 
 static void e8m0_has_powers_of_two_only(void)
 {
-    static const tn_round modes[] = { TN_ROUND_EVEN, TN_ROUND_AWAY, TN_ROUND_ZERO, TN_ROUND_TRUNC, TN_ROUND_UP };
+    static const tn_round modes[] = { TN_ROUND_EVEN, TN_ROUND_AWAY, TN_ROUND_ZERO, TN_ROUND_TRUNC,
+                                      TN_ROUND_UP };
     static const struct { double value; unsigned codes[5]; } cases[] = {
         { 1, { 127, 127, 127, 127, 127 } },         { 1.5, { 128, 128, 127, 127, 128 } },
         { 3, { 129, 129, 128, 128, 129 } },         { 1.25, { 127, 127, 127, 127, 128 } },
@@ -488,7 +498,8 @@ static void e8m0_has_powers_of_two_only(void)
             memcpy(&bits, &cases[i].value, sizeof bits);
             tn_cast_options options = { .round = modes[m] };
             CHECK(cast_code(TN_FLOAT8_E8M0, TN_FLOAT64, bits, options, &flags) == cases[i].codes[m]);
-            CHECK((flags != 0) == (cases[i].value <= 0 || (modes[m] == TN_ROUND_UP && cases[i].value > 0x1p127)));
+            CHECK((flags != 0) ==
+                  (cases[i].value <= 0 || (modes[m] == TN_ROUND_UP && cases[i].value > 0x1p127)));
         }
 }
 
@@ -500,7 +511,8 @@ static void stochastic_rounding_is_unbiased(void)
     static const double values[] = { 2.5, 2.0625, -7.75, 0.001, -0.999, 126.3 };
     for (size_t v = 0; v < sizeof values / sizeof values[0]; v++)
         for (uint64_t seed = 0; seed < 3; seed++) {
-            const tn_cast_options options = { .size = sizeof options, .round = TN_ROUND_STOCHASTIC, .seed = seed };
+            const tn_cast_options options = { .size = sizeof options, .round = TN_ROUND_STOCHASTIC,
+                                              .seed = seed };
             tn_encode_rules rules = tn_encode_rules_for(type, &options);
             enum { N = 100000 };
             double sum = 0;
@@ -526,7 +538,8 @@ static void stochastic_rounding_depends_on_seed_and_index_only(void)
         tn_number x = number_of(1.06);
         CHECK(tn_number_encode(type, &a, x, i, &flags) == tn_number_encode(type, &a, x, i, &flags));
         differ += tn_number_encode(type, &a, x, i, &flags) != tn_number_encode(type, &b, x, i, &flags);
-        CHECK(tn_number_encode(type, &a, number_of(1.125), i, &flags) == 0x39);    /* exact: nothing to decide */
+        /* exact: nothing to decide */
+        CHECK(tn_number_encode(type, &a, number_of(1.125), i, &flags) == 0x39);
     }
     CHECK(differ > 400 && differ < 600);
     /* The first number of SplitMix64 from 1 is the threshold. */

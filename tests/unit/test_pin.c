@@ -44,7 +44,8 @@ static void become_nobody(rlim_t limit)
     struct rlimit l = { limit, limit };
     REQUIRE(setrlimit(RLIMIT_MEMLOCK, &l) == 0);
     if (geteuid() == 0)
-        REQUIRE(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0);
+        REQUIRE(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+                setresuid(NOBODY, NOBODY, NOBODY) == 0);
     REQUIRE(!privileged());
 }
 
@@ -52,7 +53,8 @@ static void become_nobody(rlim_t limit)
 
 static void check_help(const tn_error *err, const char *asked, const char *limit, const char *used)
 {
-    const char *const words[] = { asked, limit, used, "RLIMIT_MEMLOCK", "ulimit -l", "LimitMEMLOCK=", "/etc/security/limits.conf",
+    const char *const words[] = { asked, limit, used, "RLIMIT_MEMLOCK", "ulimit -l", "LimitMEMLOCK=",
+                                  "/etc/security/limits.conf",
                                   "CAP_IPC_LOCK" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strstr(err->text, words[i])) {
@@ -68,7 +70,8 @@ static void pin_nothing(void)
     for (int i = 0; i < 2; i++) {
         tn_buffer *b;
         tn_error err;
-        REQUIRE(pin(types[i], 100 * KIB, &b, &err) == TN_ERR_LIMIT && err.status == TN_ERR_LIMIT && b == NULL);
+        REQUIRE(pin(types[i], 100 * KIB, &b, &err) == TN_ERR_LIMIT && err.status == TN_ERR_LIMIT &&
+                b == NULL);
         check_help(&err, "cannot pin 102400 bytes", "is 0 bytes", "which 0 are in use");
         REQUIRE(pin(types[i], 1, &b, NULL) == TN_ERR_LIMIT);
         REQUIRE(nothing_more_than(before) && locked_kib() == 0);
@@ -109,9 +112,18 @@ static void freeze_pinned(void)
     REQUIRE(locked_kib() == 0);
 }
 
-static void a_user_who_may_lock_nothing_is_told_how_that_is_changed(void) { CHECK(in_child(pin_nothing) == 0); }
-static void a_user_may_lock_up_to_the_limit(void)                         { CHECK(in_child(pin_up_to_the_limit) == 0); }
-static void frozen_memory_stays_pinned(void)                              { CHECK(in_child(freeze_pinned) == 0); }
+static void a_user_who_may_lock_nothing_is_told_how_that_is_changed(void)
+{
+    CHECK(in_child(pin_nothing) == 0);
+}
+static void a_user_may_lock_up_to_the_limit(void)
+{
+    CHECK(in_child(pin_up_to_the_limit) == 0);
+}
+static void frozen_memory_stays_pinned(void)
+{
+    CHECK(in_child(freeze_pinned) == 0);
+}
 
 /* ---- with privileges, and other failures ---- */
 

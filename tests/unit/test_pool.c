@@ -72,7 +72,8 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 
 static void begin(trial *t, const tn_pool *pool)
 {
-    *t = (trial){ .slots = tn_pool_slots(pool), .jobs = tn_pool_jobs(pool), .fail_work = UINT64_MAX, .fail_emit = UINT64_MAX, .every = 1 };
+    *t = (trial){ .slots = tn_pool_slots(pool), .jobs = tn_pool_jobs(pool), .fail_work = UINT64_MAX,
+                  .fail_emit = UINT64_MAX, .every = 1 };
 }
 
 static tn_pool *make_pool(unsigned jobs)
@@ -103,7 +104,8 @@ static void a_pool_for_one_run_has_no_more_threads_than_items(void)
     for (size_t j = 0; j < JOB_COUNTS; j++)
         for (uint64_t n = 0; n < 40; n++) {
             unsigned jobs = n && n < job_counts[j] ? (unsigned)n : job_counts[j];
-            trial t = { .slots = 2 * jobs, .jobs = jobs, .fail_work = UINT64_MAX, .fail_emit = UINT64_MAX, .every = 1 };
+            trial t = { .slots = 2 * jobs, .jobs = jobs, .fail_work = UINT64_MAX, .fail_emit = UINT64_MAX,
+                        .every = 1 };
             CHECK(tn_pool_once(job_counts[j], n, &(tn_ordered){ work, emit, &t }, NULL) == TN_OK);
             CHECK(t.emitted == n && t.worked == n && t.inside == 0);
         }
@@ -121,8 +123,8 @@ static void there_are_never_more_items_than_slots(void)
     }
 }
 
-static void check_failure(tn_pool *pool, uint64_t fail_work, uint64_t fail_emit, tn_status status, const char *text,
-                          uint64_t emitted)
+static void check_failure(tn_pool *pool, uint64_t fail_work, uint64_t fail_emit, tn_status status,
+                          const char *text, uint64_t emitted)
 {
     trial t;
     tn_error err = { .text = "" };
@@ -247,7 +249,9 @@ static void work_is_done_in_the_default_environment_and_the_caller_keeps_his(voi
             enter_environment(e);
             uint64_t before = environment_seen();
             tn_pool *pool = make_pool(job_counts[j]);
-            tn_status status = tn_pool_run(pool, 100, &(tn_ordered){ check_environment, check_emitting_environment, NULL }, NULL);
+            tn_status status = tn_pool_run(pool, 100,
+                                           &(tn_ordered){ check_environment, check_emitting_environment,
+                                                          NULL }, NULL);
             tn_pool_free(pool);
             uint64_t after = environment_seen();
             leave_environment();

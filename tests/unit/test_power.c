@@ -60,7 +60,8 @@ static bool all_fit(const float *x, size_t n, int power, const int64_t range[2],
     return true;
 }
 
-static int largest_power(const float *x, size_t n, unsigned bits, const int64_t range[2], const tn_quantize_options *o)
+static int largest_power(const float *x, size_t n, unsigned bits, const int64_t range[2],
+                         const tn_quantize_options *o)
 {
     bool nothing = true;
     for (size_t i = 0; i < n; i++)
@@ -144,14 +145,16 @@ static void check_sample(const sample *s)
     expect_scales(s, want);
     for (size_t c = 0; c < s->count; c++)
         if (scale[c] != want[c] || zero[c] != 0)
-            fail_msg("%s, rule %d, round %d, arithmetic %d: scale %zu of %zu is %a but not %a", tn_dtype_get(s->type)->name,
-                     (int)s->o.rule, (int)s->o.round, (int)s->o.arithmetic, c, s->count, (double)scale[c], (double)want[c]);
+            fail_msg("%s, rule %d, round %d, arithmetic %d: scale %zu of %zu is %a but not %a",
+                     tn_dtype_get(s->type)->name, (int)s->o.rule, (int)s->o.round, (int)s->o.arithmetic, c,
+                     s->count, (double)scale[c], (double)want[c]);
 }
 
 /* Any type, shape, axis, range and mode. */
 static sample random_sample(float *x)
 {
-    sample s = { .type = types[bits64() % TYPES], .rank = 1 + (uint32_t)(bits64() % 3), .n = 1, .inner = 1, .count = 1, .x = x };
+    sample s = { .type = types[bits64() % TYPES], .rank = 1 + (uint32_t)(bits64() % 3), .n = 1, .inner = 1,
+                 .count = 1, .x = x };
     for (uint32_t i = 0; i < s.rank; i++)
         s.n *= (size_t)(s.shape[i] = 1 + (int64_t)(bits64() % (s.rank == 1 ? MOST : s.rank == 2 ? 38 : 11)));
     int32_t axis = (int32_t)(bits64() % (s.rank + 1)) - 1;
@@ -160,7 +163,8 @@ static sample random_sample(float *x)
     s.inner = axis < 0 ? s.n : s.inner;
     s.count = axis < 0 ? 1 : (size_t)s.shape[axis];
     s.o = (tn_quantize_options){ .size = sizeof s.o, .axis = axis, .symmetric = true, .seed = 3, .jobs = 1,
-                                 .rule = bits64() % 2 ? TN_SCALE_POWER : TN_SCALE_LEAST, .round = (tn_round)(bits64() % 8),
+                                 .rule = bits64() % 2 ? TN_SCALE_POWER : TN_SCALE_LEAST,
+                                 .round = (tn_round)(bits64() % 8),
                                  .arithmetic = (tn_quant_arithmetic)(bits64() % 3) };
     int64_t highest = (INT64_C(1) << (tn_dtype_get(s.type)->bits - 1)) - 1;
     if (bits64() % 2) {
@@ -194,9 +198,12 @@ static void values_that_just_fit_are_told_from_those_that_do_not(void)
                     edge += k % 3 == 0 ? 0 : k % 3 == 1 ? -0.5f : -1;
                     edge = k / 3 % 3 == 0 ? edge : nextafterf(edge, k / 3 % 3 == 1 ? 0 : INFINITY);
                     x[k % 2] = ldexpf(k >= 12 ? -edge : edge, (int)(bits64() % 200) - 100);
-                    sample s = { .type = types[t], .rank = 1, .shape = { 2 }, .n = 2, .inner = 2, .count = 1, .x = x };
-                    s.o = (tn_quantize_options){ .size = sizeof s.o, .axis = TN_PER_TENSOR, .symmetric = true, .rule = TN_SCALE_POWER,
-                                                 .round = (tn_round)mode, .arithmetic = (tn_quant_arithmetic)arithmetic, .jobs = 1 };
+                    sample s = { .type = types[t], .rank = 1, .shape = { 2 }, .n = 2, .inner = 2, .count = 1,
+                                 .x = x };
+                    s.o = (tn_quantize_options){ .size = sizeof s.o, .axis = TN_PER_TENSOR, .symmetric = true,
+                                                 .rule = TN_SCALE_POWER,
+                                                 .round = (tn_round)mode,
+                                                 .arithmetic = (tn_quant_arithmetic)arithmetic, .jobs = 1 };
                     int64_t highest = (INT64_C(1) << (tn_dtype_get(types[t])->bits - 1)) - 1;
                     s.o.range[0] = -highest - 1;
                     s.o.range[1] = highest;
@@ -207,7 +214,8 @@ static void values_that_just_fit_are_told_from_those_that_do_not(void)
 
 static float choose(tn_dtype codes, const float *x, int64_t n, tn_scale_rule rule)
 {
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .rule = rule, .round = TN_ROUND_AWAY,
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .rule = rule,
+                                    .round = TN_ROUND_AWAY,
                                     .arithmetic = TN_QUANT_EXACT };
     const tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     float scale = 0;
@@ -217,15 +225,18 @@ static float choose(tn_dtype codes, const float *x, int64_t n, tn_scale_rule rul
 
 static void tiny_huge_and_missing_values_have_a_power(void)
 {
-    const float huge[] = { FLT_MAX, 1 }, tiny[] = { 1e-45f, 0 }, zero[] = { 0, -0.0f }, none[] = { NAN, INFINITY, -INFINITY };
+    const float huge[] = { FLT_MAX, 1 }, tiny[] = { 1e-45f, 0 }, zero[] = { 0, -0.0f },
+    none[] = { NAN, INFINITY, -INFINITY };
     const float one[] = { 1, -1 }, under[] = { 0.99609375f, -1 };
     for (int rule = TN_SCALE_POWER; rule <= TN_SCALE_LEAST; rule++) {
         tn_scale_rule r = (tn_scale_rule)rule;
-        CHECK(choose(TN_INT2, huge, 2, r) == 0x1p127f);         /* 2 is beyond 1, but there is no larger scale */
+        /* 2 is beyond 1, but there is no larger scale */
+        CHECK(choose(TN_INT2, huge, 2, r) == 0x1p127f);
         CHECK(choose(TN_INT8, huge, 2, r) == 0x1p122f);
         CHECK(choose(TN_INT16, huge, 2, r) == 0x1p114f);
         CHECK(choose(TN_INT8, tiny, 2, r) == FLT_MIN);
-        CHECK(choose(TN_INT8, zero, 2, r) == 0x1p-7f && choose(TN_INT16, zero, 2, r) == 0x1p-15f && choose(TN_INT2, zero, 2, r) == 0.5f);
+        CHECK(choose(TN_INT8, zero, 2, r) == 0x1p-7f && choose(TN_INT16, zero, 2, r) == 0x1p-15f &&
+              choose(TN_INT2, zero, 2, r) == 0.5f);
         CHECK(choose(TN_INT16, none, 3, r) == 0x1p-15f && choose(TN_INT16, NULL, 0, r) == 0x1p-15f);
         CHECK(choose(TN_INT8, one, 2, r) == 0x1p-6f && choose(TN_INT16, one, 2, r) == 0x1p-14f);
         CHECK(choose(TN_INT8, under, 2, TN_SCALE_POWER) == 0x1p-6f);    /* -128 is not in use */
@@ -234,8 +245,10 @@ static void tiny_huge_and_missing_values_have_a_power(void)
 
 static double error_by(const float *x, int64_t n, float scale)
 {
-    const tn_array v = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n }, c = { .dtype = TN_INT8, .rank = 1, .shape = &n };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .round = TN_ROUND_AWAY,
+    const tn_array v = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
+    c = { .dtype = TN_INT8, .rank = 1, .shape = &n };
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
+                                    .round = TN_ROUND_AWAY,
                                     .arithmetic = TN_QUANT_EXACT };
     static int8_t codes[MOST];
     double sum = 0;
@@ -256,7 +269,8 @@ static void one_far_value_is_cut_when_that_is_the_least_error(void)
     x[77] = 2.1f;
     least = choose(TN_INT8, x, MOST, TN_SCALE_LEAST);
     CHECK(choose(TN_INT8, x, MOST, TN_SCALE_POWER) == 0x1p-5f && least == 0x1p-6f);
-    CHECK(error_by(x, MOST, least) < error_by(x, MOST, 0x1p-5f) && error_by(x, MOST, least) < error_by(x, MOST, 0x1p-7f));
+    CHECK(error_by(x, MOST, least) < error_by(x, MOST, 0x1p-5f) &&
+          error_by(x, MOST, least) < error_by(x, MOST, 0x1p-7f));
 }
 
 static void values_of_other_float_types_are_looked_at_as_float32(void)
@@ -268,7 +282,8 @@ static void values_of_other_float_types_are_looked_at_as_float32(void)
         for (int rule = TN_SCALE_POWER; rule <= TN_SCALE_LEAST; rule++) {
             const tn_array wide_array = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
             const tn_array own = { .dtype = (tn_dtype)type, .rank = 1, .shape = &n };
-            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .rule = (tn_scale_rule)rule,
+            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
+                                            .rule = (tn_scale_rule)rule,
                                             .round = TN_ROUND_AWAY, .arithmetic = TN_QUANT_EXACT };
             float scale = 0;
             for (size_t i = 0; i < MOST; i++)
@@ -294,7 +309,8 @@ static void threads_do_not_change_powers(void)
     for (int32_t axis = TN_PER_TENSOR; axis < 3; axis++)
         for (int rule = TN_SCALE_POWER; rule <= TN_SCALE_LEAST; rule++) {
             for (unsigned k = 0; k < 2; k++) {
-                const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule, .symmetric = true,
+                const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule,
+                                                .symmetric = true,
                                                 .round = TN_ROUND_STOCHASTIC, .jobs = k ? 4 : 1 };
                 memset(scale[k], 0, sizeof scale[k]);
                 CHECK(tn_choose_scales(TN_INT8, &a, x, &o, scale[k], NULL, NULL) == TN_OK);
@@ -310,7 +326,8 @@ static void windows_in_any_order_by_any_thread_find_the_same_powers(void)
     make_floats(x, TALLIED);
     for (int32_t axis = TN_PER_TENSOR; axis < 3; axis++)
         for (int rule = TN_SCALE_POWER; rule <= TN_SCALE_LEAST; rule++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule, .symmetric = true, .jobs = 1 };
+            const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule,
+                                            .symmetric = true, .jobs = 1 };
             check_tallies(x, TN_INT8, &o, rule == TN_SCALE_LEAST ? 2 : 1, false);
         }
 }
@@ -320,7 +337,8 @@ static void sums_that_are_full_stay_full(void)
 {
     const int64_t range[] = { -127, 127 };
     const tn_scale_index one = { .inner = UINT64_MAX, .count = 1 };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .rule = TN_SCALE_LEAST };
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
+                                    .rule = TN_SCALE_LEAST };
     const float low = -1, high = 1;
     tn_power_search all = { 0 }, other = { 0 };
     CHECK(tn_power_search_init(&all, tn_dtype_get(TN_INT8), range, one, &o, NULL) == TN_OK);
@@ -360,7 +378,8 @@ static void scales_of_few_bits_are_the_next_above(void)
         double size = ldexp(1, (int)(bits64() % 200) - 100);
         for (size_t i = 0; i < 200; i++)
             x[i] = (float)((uniform() * 2 - 1) * size);
-        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = bits64() % 2, .percentile = 90,
+        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = bits64() % 2,
+                                  .percentile = 90,
                                   .rule = bits64() % 2 ? TN_SCALE_RANGE : TN_SCALE_PERCENTILE };
         CHECK(tn_choose_scales(TN_INT8, &a, x, &o, &full, &zero[0], NULL) == TN_OK);
         o.scale_bits = 1 + (unsigned)(bits64() % 24);
@@ -368,32 +387,39 @@ static void scales_of_few_bits_are_the_next_above(void)
         CHECK(bits_of(scale) <= o.scale_bits && (double)scale > (double)full * (1 - 0x1p-23));
         int power;
         frexpf(full, &power);
-        CHECK((double)scale - (double)full < fmax(ldexp(1, power - (int)o.scale_bits), 0x1p-127) + (double)full * 0x1p-23);
+        CHECK((double)scale - (double)full <
+              fmax(ldexp(1, power - (int)o.scale_bits), 0x1p-127) + (double)full * 0x1p-23);
         if (!o.symmetric && o.rule == TN_SCALE_RANGE) {
             float low = x[0];
             for (size_t i = 1; i < 200; i++)
                 low = x[i] < low ? x[i] : low;
-            CHECK(zero[1] == (int32_t)fmin(fmax(nearbyint((double)(float)(-128 - (double)(low / scale))), -128), 127));
+            CHECK(zero[1] ==
+                  (int32_t)fmin(fmax(nearbyint((double)(float)(-128 - (double)(low / scale))), -128), 127));
         }
     }
 }
 
-/* 32 bits: binary32 has no 2147483647, and its quotient by a scale may be 2^31, which is none of MLI's integers. */
+/* 32 bits: binary32 has no 2147483647, and its quotient by a scale may be 2^31, which is none of MLI's
+ * integers. */
 static void ends_are_not_cut_by_a_scale_of_few_bits(void)
 {
     static const tn_dtype codes[] = { TN_INT8, TN_INT16, TN_INT32 };
     const int64_t n = 2;
     const tn_array v = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     for (int round = 0; round < 20000; round++) {
-        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .scale_bits = 1 + (unsigned)(bits64() % 24),
-                                  .round = (tn_round)(bits64() % 8), .arithmetic = (tn_quant_arithmetic)(bits64() % 3), .jobs = 1 };
+        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
+                                  .scale_bits = 1 + (unsigned)(bits64() % 24),
+                                  .round = (tn_round)(bits64() % 8),
+                                  .arithmetic = (tn_quant_arithmetic)(bits64() % 3), .jobs = 1 };
         tn_array c = { .dtype = codes[bits64() % 3], .rank = 1, .shape = &n };
-        float most = (float)ldexp(0.5 + uniform() / 2, (int)(bits64() % 100) - 50), x[2] = { most, -most }, scale = 0;
+        float most = (float)ldexp(0.5 + uniform() / 2, (int)(bits64() % 100) - 50), x[2] = { most, -most },
+        scale = 0;
         x[0] = round % 7 ? most : 0.5f;
         x[1] = round % 7 ? -most : -0.5f;
         int32_t out[2] = { 0, 0 };
         CHECK(tn_choose_scales(c.dtype, &v, x, &o, &scale, NULL, NULL) == TN_OK);
-        o.range[0] = c.dtype == TN_INT32 ? INT32_MIN : -40000;      /* of int32, where nothing narrower is cut */
+        /* of int32, where nothing narrower is cut */
+        o.range[0] = c.dtype == TN_INT32 ? INT32_MIN : -40000;
         o.range[1] = c.dtype == TN_INT32 ? INT32_MAX : 40000;
         int64_t highest = c.dtype == TN_INT8 ? 127 : c.dtype == TN_INT16 ? 32767 : INT32_MAX;
         c.dtype = TN_INT32;
@@ -403,7 +429,8 @@ static void ends_are_not_cut_by_a_scale_of_few_bits(void)
         CHECK(bits_of(scale) <= o.scale_bits);
     }
     const float half[] = { 0.5f, -0.5f };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .scale_bits = 15, .round = TN_ROUND_AWAY };
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
+                                    .scale_bits = 15, .round = TN_ROUND_AWAY };
     float scale = 0;
     CHECK(tn_choose_scales(TN_INT32, &v, half, &o, &scale, NULL, NULL) == TN_OK && scale == 16385 * 0x1p-46f);
 }
@@ -414,7 +441,8 @@ static void scales_of_few_bits_stay_finite(void)
     const int64_t n = 2;
     const tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     for (unsigned bits = 1; bits <= 24; bits++) {
-        const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .range = { -1, 1 }, .scale_bits = bits };
+        const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
+                                        .range = { -1, 1 }, .scale_bits = bits };
         float scale = 0;
         CHECK(tn_choose_scales(TN_INT8, &a, x, &o, &scale, NULL, NULL) == TN_OK);
         CHECK(scale == ldexpf(2 - ldexpf(1, 1 - (int)bits), 127));      /* the largest of so many bits */
@@ -442,10 +470,13 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     const char *symmetric = "scales that are powers of two need symmetric codes";
     check_refusal((tn_quantize_options){ .rule = TN_SCALE_POWER }, TN_ERR_ARGUMENT, symmetric);
     check_refusal((tn_quantize_options){ .rule = TN_SCALE_LEAST }, TN_ERR_ARGUMENT, symmetric);
-    check_refusal((tn_quantize_options){ .scale_bits = 25 }, TN_ERR_ARGUMENT, "expected a scale of at most 24 bits but found 25");
-    check_refusal((tn_quantize_options){ .rule = TN_SCALE_POWER, .symmetric = true, .round = (tn_round)8 }, TN_ERR_ARGUMENT,
+    check_refusal((tn_quantize_options){ .scale_bits = 25 }, TN_ERR_ARGUMENT,
+                  "expected a scale of at most 24 bits but found 25");
+    check_refusal((tn_quantize_options){ .rule = TN_SCALE_POWER, .symmetric = true, .round = (tn_round)8 },
+                  TN_ERR_ARGUMENT,
                   "expected a rounding mode of 0 to 7 but found 8");
-    check_refusal((tn_quantize_options){ .rule = TN_SCALE_LEAST, .symmetric = true, .arithmetic = (tn_quant_arithmetic)3 },
+    check_refusal((tn_quantize_options){ .rule = TN_SCALE_LEAST, .symmetric = true,
+                                         .arithmetic = (tn_quant_arithmetic)3 },
                   TN_ERR_ARGUMENT, "expected an arithmetic of 0 to 2 but found 3");
     check_refusal((tn_quantize_options){ .rule = (tn_scale_rule)5 }, TN_ERR_ARGUMENT,
                   "scales from data need the rule 0, 1, 3 or 4 but found 5");

@@ -18,7 +18,8 @@ static void a_failed_plan_is_not_forgotten(void)
         old.data = bytes;
         old.name = "old";
         write_file(names[i], (tn_create_options){ 0 }, &old, 1);
-        CHECK(tn_create(in_folder(names[i]).text, NULL, &w, &err) == TN_OK && add_simple(w, &one, &err) == TN_OK);
+        CHECK(tn_create(in_folder(names[i]).text, NULL, &w, &err) == TN_OK &&
+              add_simple(w, &one, &err) == TN_OK);
         CHECK(tn_writer_write(w, 0, 0, bytes, 16, &err) == TN_ERR_EXISTS);
         CHECK(tn_writer_write(w, 0, 0, bytes, 16, &err) == TN_ERR_EXISTS);
         CHECK(add_simple(w, &one, &err) == TN_ERR_EXISTS);
@@ -42,7 +43,8 @@ static void metadata_after_data_is_refused(void)
 {
     for (size_t i = 0; i < 2; i++) {
         tn_writer *w;
-        CHECK(tn_create(in_folder(names[i]).text, NULL, &w, NULL) == TN_OK && add_simple(w, &one, NULL) == TN_OK);
+        CHECK(tn_create(in_folder(names[i]).text, NULL, &w, NULL) == TN_OK &&
+              add_simple(w, &one, NULL) == TN_OK);
         CHECK(tn_writer_write(w, 0, 0, bytes, 8, NULL) == TN_OK);
         CHECK(tn_writer_add_meta(w, &(tn_meta){ .key = "k", .text = "v" }, NULL) == TN_ERR_ARGUMENT);
         tn_writer_abandon(w);

@@ -12,7 +12,8 @@
 #include "tensor/array.h"
 #include "quant/quantize.h"
 
-static const tn_dtype code_types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4, TN_INT2, TN_UINT2 };
+static const tn_dtype code_types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4,
+                                       TN_INT2, TN_UINT2 };
 enum { CODE_TYPES = sizeof code_types / sizeof code_types[0] };
 
 static const tn_dtype_info *row(tn_dtype dtype) { return tn_dtype_get(dtype); }
@@ -41,8 +42,8 @@ static double rounded(double y, tn_round mode, uint64_t seed, uint64_t index)
     return copysign(whole + (steps && chance_of(seed, index) < steps), y);
 }
 
-static int64_t expected_code(float x, float scale, int32_t zero, const int64_t range[2], const tn_quantize_options *o,
-                             uint64_t index)
+static int64_t expected_code(float x, float scale, int32_t zero, const int64_t range[2],
+                             const tn_quantize_options *o, uint64_t index)
 {
     double quotient = (double)(float)((double)x / (double)scale);
     double code = isnan(x) ? zero : rounded(quotient, o->round, o->seed, index) + zero;
@@ -119,10 +120,12 @@ static void check_codes(const sample *s, tn_dtype codes, const float *x, const t
     quantize_ok(s, codes, out, TN_FLOAT32, x, o);
     for (size_t i = 0; i < s->n; i++) {
         size_t c = channel(s, i);
-        int64_t want = expected_code(x[i], s->scale[c], s->zero[c], range, o, i), found = code_at(codes, out, i);
+        int64_t want = expected_code(x[i], s->scale[c], s->zero[c], range, o, i),
+                found = code_at(codes, out, i);
         if (found != want)
-            fail_msg("%s: element %zu, %a / %a + %d in mode %d, is %lld but not %lld", row(codes)->name, i, (double)x[i],
-                     (double)s->scale[c], (int)s->zero[c], (int)o->round, (long long)found, (long long)want);
+            fail_msg("%s: element %zu, %a / %a + %d in mode %d, is %lld but not %lld", row(codes)->name, i,
+                     (double)x[i], (double)s->scale[c], (int)s->zero[c], (int)o->round, (long long)found,
+                     (long long)want);
     }
     free(out);
 }
@@ -145,9 +148,11 @@ static void check_values(const sample *s, tn_dtype codes, const void *data, cons
 static void every_rounding_mode_is_as_described(void)
 {
     static const float telling[] = {
-        0, -0.0f, 0.5f, -0.5f, 1.5f, -1.5f, 2.5f, -2.5f, 0.49999997f, -0.49999997f, 0.50000006f, 1, -1, 3.4999998f, 1e-45f, -1e-45f,
-        126.5f, 127.5f, -127.5f, -128.5f, 255.5f, 32767.5f, -32768.5f, 65535.5f, 8388607.5f, 0x1p22f, -0x1p22f, 0x1p23f, 0x1p31f,
-        -0x1p31f, 0x1.fffffep30f, FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, 4194303.5f, -4194303.5f, 4194304.5f
+        0,           -0.0f,        0.5f,        -0.5f,      1.5f,        -1.5f,      2.5f,           -2.5f,
+        0.49999997f, -0.49999997f, 0.50000006f, 1,          -1,          3.4999998f, 1e-45f,         -1e-45f,
+        126.5f,      127.5f,       -127.5f,     -128.5f,    255.5f,      32767.5f,   -32768.5f,      65535.5f,
+        8388607.5f,  0x1p22f,      -0x1p22f,    0x1p23f,    0x1p31f,     -0x1p31f,   0x1.fffffep30f, FLT_MAX,
+        -FLT_MAX,    INFINITY,     -INFINITY,   4194303.5f, -4194303.5f, 4194304.5f
     };
     enum { TELLING = sizeof telling / sizeof telling[0], N = 1200 };
     static const float scales[] = { 1, 0.1f, 3, FLT_MIN, 1e-45f, FLT_MAX };
@@ -162,7 +167,8 @@ static void every_rounding_mode_is_as_described(void)
         for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++)
             for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++)
                 for (int asymmetric = 0; asymmetric < 2; asymmetric++) {
-                    tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = (tn_round)mode, .seed = 99, .jobs = 1 };
+                    tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR,
+                                              .round = (tn_round)mode, .seed = 99, .jobs = 1 };
                     o.symmetric = !asymmetric && row(code_types[t])->kind == TN_KIND_INT;
                     s.scale[0] = scales[k];
                     s.zero[0] = o.symmetric ? 0 : (int32_t)(bits64() % 8);
@@ -215,7 +221,8 @@ static void every_axis_of_any_shape_finds_its_scales(void)
 
 static void zeros_far_from_the_codes_saturate_exactly(void)
 {
-    static const int32_t zeros[] = { 1 << 20, -(1 << 20), (1 << 20) + 1, -(1 << 20) - 1, INT32_MAX, INT32_MIN };
+    static const int32_t zeros[] = { 1 << 20, -(1 << 20), (1 << 20) + 1, -(1 << 20) - 1, INT32_MAX,
+                                     INT32_MIN };
     float x[600];
     uint8_t codes[600 * 4];
     const int64_t shape[] = { 600 };
@@ -271,7 +278,8 @@ static void ranges_narrower_than_the_type_are_kept(void)
     x[0] = INFINITY;
     x[1] = -INFINITY;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
-        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .range = { -5, 17 }, .round = (tn_round)mode, .jobs = 1 };
+        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .range = { -5, 17 },
+                                  .round = (tn_round)mode, .jobs = 1 };
         check_codes(&s, TN_INT8, x, &o);
         quantize_ok(&s, TN_INT8, out, TN_FLOAT32, x, &o);
         CHECK(out[0] == 17 && out[1] == -5);
@@ -325,7 +333,8 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     make_floats(x, 150, 20);
     x[107] = NAN;
     x[149] = -NAN;
-    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape }, s = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
+    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape },
+    s = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1 };
     CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
     assert_string_equal(err.text, "element [2, 7] is nan, and int8 has no NaN (--nan zero makes it 0)");
@@ -336,7 +345,8 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     o.nan = TN_NAN_ZERO;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
         o.round = (tn_round)mode;
-        CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_OK && out[107] == 7 && out[149] == 7);
+        CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_OK && out[107] == 7 &&
+              out[149] == 7);
         sample all = sample_of(2, shape, TN_PER_TENSOR);
         all.scale[0] = scale;
         all.zero[0] = zero;
@@ -364,10 +374,12 @@ static void the_first_nan_is_named_by_any_number_of_threads(void)
     assert_true(x && out);
     make_floats(x, N, 100);
     x[390001] = x[200003] = NAN;
-    tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = shape }, s = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape };
+    tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = shape },
+    s = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape };
     for (unsigned jobs = 1; jobs <= 4; jobs++) {
         const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = jobs };
-        CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, &o, &err) == TN_ERR_LOSS && strstr(err.text, "[200003]"));
+        CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, &o, &err) == TN_ERR_LOSS &&
+              strstr(err.text, "[200003]"));
     }
     free(x);
     free(out);
@@ -375,7 +387,8 @@ static void the_first_nan_is_named_by_any_number_of_threads(void)
 
 /* ---- other float types ---- */
 
-static tn_array flat(tn_dtype dtype, const int64_t *n) { return (tn_array){ .dtype = dtype, .rank = 1, .shape = n }; }
+static tn_array flat(tn_dtype dtype, const int64_t *n) { return (tn_array){ .dtype = dtype, .rank = 1,
+                                                                            .shape = n }; }
 
 static void values_of_any_float_type_enter_as_float32(void)
 {
@@ -425,7 +438,8 @@ static void differences_beyond_float32_are_rounded_once(void)
     float out[4];
     tn_array d = flat(TN_FLOAT32, &n), s = flat(TN_INT32, &n);
     CHECK(tn_dequantize(&d, out, &s, codes, &scale, &zero, NULL, NULL) == TN_OK);
-    CHECK(out[0] == (float)4294967293.0 && out[1] == -2 && out[2] == (float)2164260865.0 && out[3] == (float)2147483646.0);
+    CHECK(out[0] == (float)4294967293.0 && out[1] == -2 && out[2] == (float)2164260865.0 &&
+          out[3] == (float)2147483646.0);
 }
 
 /* ---- cutting and threads ---- */
@@ -472,7 +486,8 @@ static void blocks_cut_anywhere_give_what_the_whole_does(void)
         for (size_t t = 0; t < CODE_TYPES; t++) {
             tn_dtype codes = code_types[t];
             sample s = sample_of(3, shape, axis);
-            tn_quantize_options o = { .size = sizeof o, .axis = axis, .round = t % 2 ? TN_ROUND_STOCHASTIC : TN_ROUND_EVEN, .jobs = 1 };
+            tn_quantize_options o = { .size = sizeof o, .axis = axis,
+                                      .round = t % 2 ? TN_ROUND_STOCHASTIC : TN_ROUND_EVEN, .jobs = 1 };
             tn_scale_index index;
             tn_quant_plan to, from;
             make_floats(x, N, 9);
@@ -483,8 +498,10 @@ static void blocks_cut_anywhere_give_what_the_whole_does(void)
             memset(whole, 0, sizeof whole);
             quantize_ok(&s, codes, whole, TN_FLOAT32, x, &o);
             CHECK(tn_scale_index_for(3, shape, axis, &index, NULL) == TN_OK);
-            CHECK(tn_quant_plan_make(&to, codes, TN_FLOAT32, false, index, s.scale, s.zero, &o, NULL) == TN_OK);
-            CHECK(tn_quant_plan_make(&from, codes, TN_FLOAT32, true, index, s.scale, s.zero, &o, NULL) == TN_OK);
+            CHECK(tn_quant_plan_make(&to, codes, TN_FLOAT32, false, index, s.scale, s.zero, &o, NULL) ==
+                  TN_OK);
+            CHECK(tn_quant_plan_make(&from, codes, TN_FLOAT32, true, index, s.scale, s.zero, &o, NULL) ==
+                  TN_OK);
             memset(cut, 0, sizeof cut);
             for (size_t i = 0, n; i < N; i += n) {
                 n = 8 * (1 + bits64() % 60);
@@ -495,14 +512,16 @@ static void blocks_cut_anywhere_give_what_the_whole_does(void)
             }
             CHECK(memcmp(cut, whole, sizeof cut) == 0);
             for (size_t i = 0; i < N; i++)
-                CHECK(values[i] == expected_value(code_at(codes, whole, i), s.scale[channel(&s, i)], s.zero[channel(&s, i)]));
+                CHECK(values[i] == expected_value(code_at(codes, whole, i), s.scale[channel(&s, i)],
+                                                  s.zero[channel(&s, i)]));
             forget(&s);
         }
 }
 
 static void what_comes_back_is_half_a_step_away_at_most(void)
 {
-    static const tn_dtype types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT4, TN_UINT4, TN_INT2, TN_UINT2 };
+    static const tn_dtype types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT4, TN_UINT4, TN_INT2,
+                                      TN_UINT2 };
     enum { N = 5000 };
     static float x[N], back[N];
     static uint8_t codes[N * 2];
@@ -512,7 +531,8 @@ static void what_comes_back_is_half_a_step_away_at_most(void)
     for (size_t t = 0; t < 8; t++)
         for (int symmetric = 0; symmetric < 2; symmetric++)
             for (double width = 1e-30; width < 1e31; width *= 1e10) {
-                tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = symmetric, .jobs = 1 };
+                tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = symmetric,
+                                          .jobs = 1 };
                 tn_array c = flat(types[t], &n);
                 float scale;
                 int32_t zero;
@@ -539,14 +559,16 @@ static void what_comes_back_is_half_a_step_away_at_most(void)
 
 /* ---- what makes no sense ---- */
 
-static void check_refusal(tn_dtype codes, tn_dtype values, tn_quantize_options o, float scale, int32_t zero, const char *text)
+static void check_refusal(tn_dtype codes, tn_dtype values, tn_quantize_options o, float scale, int32_t zero,
+                          const char *text)
 {
     const int64_t shape[] = { 2, 3 };
     float x[12] = { 0 }, scales[] = { 1, scale, 1 };
     int32_t zeros[] = { 0, zero, 0 };
     uint8_t out[64] = { 0 };
     tn_error err = { .text = "" };
-    tn_array d = { .dtype = codes, .rank = 2, .shape = shape }, s = { .dtype = values, .rank = 2, .shape = shape };
+    tn_array d = { .dtype = codes, .rank = 2, .shape = shape },
+    s = { .dtype = values, .rank = 2, .shape = shape };
     o.size = sizeof o;
     CHECK(tn_quantize(&d, out, &s, x, scales, zeros, &o, &err) == TN_ERR_ARGUMENT);
     assert_string_equal(err.text, text);
@@ -556,17 +578,22 @@ static void check_refusal(tn_dtype codes, tn_dtype values, tn_quantize_options o
 static void what_makes_no_sense_is_refused_with_a_reason(void)
 {
     const tn_quantize_options none = { .axis = 1 }, symmetric = { .axis = 1, .symmetric = true };
-    check_refusal(TN_INT64, TN_FLOAT32, none, 1, 0, "expected codes of an integer type of at most 16 bits or int32 but found int64");
-    check_refusal(TN_UINT32, TN_FLOAT32, none, 1, 0, "expected codes of an integer type of at most 16 bits or int32 but found uint32");
-    check_refusal(TN_BOOL, TN_FLOAT32, none, 1, 0, "expected codes of an integer type of at most 16 bits or int32 but found bool");
+    check_refusal(TN_INT64, TN_FLOAT32, none, 1, 0,
+                  "expected codes of an integer type of at most 16 bits or int32 but found int64");
+    check_refusal(TN_UINT32, TN_FLOAT32, none, 1, 0,
+                  "expected codes of an integer type of at most 16 bits or int32 but found uint32");
+    check_refusal(TN_BOOL, TN_FLOAT32, none, 1, 0,
+                  "expected codes of an integer type of at most 16 bits or int32 but found bool");
     check_refusal(TN_INT8, TN_INT16, none, 1, 0, "expected values of a float type but found int16");
     check_refusal(TN_INT8, TN_COMPLEX64, none, 1, 0, "expected values of a float type but found complex64");
     check_refusal(TN_UINT8, TN_FLOAT32, symmetric, 1, 0, "symmetric codes have a sign but uint8 has none");
-    check_refusal(TN_INT8, TN_FLOAT32, symmetric, 1, 4, "expected a zero of 0 for symmetric codes but zero 1 is 4");
+    check_refusal(TN_INT8, TN_FLOAT32, symmetric, 1, 4,
+                  "expected a zero of 0 for symmetric codes but zero 1 is 4");
     check_refusal(TN_INT8, TN_FLOAT32, none, 0, 0, "expected a finite scale above 0 but scale 1 is 0");
     check_refusal(TN_INT8, TN_FLOAT32, none, -1, 0, "expected a finite scale above 0 but scale 1 is -1");
     check_refusal(TN_INT8, TN_FLOAT32, none, NAN, 0, "expected a finite scale above 0 but scale 1 is nan");
-    check_refusal(TN_INT8, TN_FLOAT32, none, INFINITY, 0, "expected a finite scale above 0 but scale 1 is inf");
+    check_refusal(TN_INT8, TN_FLOAT32, none, INFINITY, 0,
+                  "expected a finite scale above 0 but scale 1 is inf");
     check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .axis = 2 }, 1, 0,
                   "expected an axis below 2 or -1 for one scale but found 2");
     check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .axis = -2 }, 1, 0,
@@ -579,32 +606,42 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
                   "expected a range of symmetric codes with 0 and 1 in it but found -9 to 0");
     check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .round = (tn_round)8 }, 1, 0,
                   "expected a rounding mode of 0 to 7 but found 8");
-    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .nan = (tn_nan)3 }, 1, 0, "expected a NaN mode of 0 to 2 but found 3");
+    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .nan = (tn_nan)3 }, 1, 0,
+                  "expected a NaN mode of 0 to 2 but found 3");
 }
 
 static void arrays_that_do_not_fit_are_refused(void)
 {
-    const int64_t shape[] = { 2, 3 }, other[] = { 2, 4 }, turned[] = { 1, 2 }, dense[] = { 3, 1 }, negative[] = { 2, -1 };
+    const int64_t shape[] = { 2, 3 }, other[] = { 2, 4 }, turned[] = { 1, 2 }, dense[] = { 3, 1 },
+    negative[] = { 2, -1 };
     float x[8] = { 0 }, scale = 1;
     int8_t out[8] = { 0 };
     tn_error err;
-    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape }, s = { .dtype = TN_FLOAT32, .rank = 2, .shape = other };
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "dimension 1 has 3"));
+    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape },
+    s = { .dtype = TN_FLOAT32, .rank = 2, .shape = other };
+    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "dimension 1 has 3"));
     s.rank = 1;
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "rank 2 but the source has 1"));
+    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "rank 2 but the source has 1"));
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .stride = turned };
     CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
     assert_string_equal(err.text, "expected a dense source, with a stride of 3 in dimension 0, but found 1");
     s.stride = dense;
     CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_OK);
-    CHECK(tn_quantize(&d, out, &s, NULL, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "source has no data"));
-    CHECK(tn_quantize(&d, NULL, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "destination has no data"));
-    CHECK(tn_quantize(&d, out, &s, x, NULL, NULL, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "expected 1 scales but found none"));
+    CHECK(tn_quantize(&d, out, &s, NULL, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "source has no data"));
+    CHECK(tn_quantize(&d, NULL, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "destination has no data"));
+    CHECK(tn_quantize(&d, out, &s, x, NULL, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "expected 1 scales but found none"));
     s.shape = negative;
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "negative extent"));
+    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "negative extent"));
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     scale = NAN;
-    CHECK(tn_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "scale 0 is nan"));
+    CHECK(tn_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "scale 0 is nan"));
     scale = -0.5f;          /* odd, but what it means is clear */
     out[0] = 4;
     CHECK(tn_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_OK && x[0] == -2);
@@ -613,7 +650,8 @@ static void arrays_that_do_not_fit_are_refused(void)
 static void empty_arrays_and_scalars_are_fine(void)
 {
     const int64_t empty[] = { 0, 5 };
-    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = empty }, s = { .dtype = TN_FLOAT32, .rank = 2, .shape = empty };
+    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = empty },
+    s = { .dtype = TN_FLOAT32, .rank = 2, .shape = empty };
     const tn_quantize_options o = { .size = sizeof o, .axis = 0 };
     uint64_t count = 9;
     CHECK(tn_quantize(&d, NULL, &s, NULL, NULL, NULL, &o, NULL) == TN_OK);

@@ -1,4 +1,5 @@
-/* Exact quotients and products, and MLI's: against whole numbers of 128 bits and against the firmware's header. */
+/* Exact quotients and products, and MLI's: against whole numbers of 128 bits and against the firmware's
+ * header. */
 #include "support.h"
 
 #include "random.h"
@@ -31,7 +32,8 @@ static uint64_t fraction_of(wide rest, wide whole)
     return fraction | (rest != 0);
 }
 
-static bool goes_up(wide floor, wide rest, wide whole, bool negative, const tn_quantize_options *o, uint64_t index)
+static bool goes_up(wide floor, wide rest, wide whole, bool negative, const tn_quantize_options *o,
+                    uint64_t index)
 {
     int half = 2 * rest < whole ? -1 : 2 * rest > whole;
     switch (o->round) {
@@ -50,7 +52,8 @@ static bool goes_up(wide floor, wide rest, wide whole, bool negative, const tn_q
 static int64_t exact_integer(float x, float scale, const tn_quantize_options *o, uint64_t index)
 {
     int px, ps;
-    wide a = (wide)(uint32_t)ldexpf(frexpf(fabsf(x), &px), 24), b = (wide)(uint32_t)ldexpf(frexpf(scale, &ps), 24);
+    wide a = (wide)(uint32_t)ldexpf(frexpf(fabsf(x), &px), 24),
+         b = (wide)(uint32_t)ldexpf(frexpf(scale, &ps), 24);
     int shift = px - ps;
     bool negative = signbit(x);
     if (a == 0)
@@ -70,7 +73,8 @@ static int64_t cut(int64_t code, const int64_t range[2])
     return code < range[0] ? range[0] : code > range[1] ? range[1] : code;
 }
 
-static int64_t exact_code(float x, float scale, int32_t zero, const int64_t range[2], const tn_quantize_options *o, uint64_t index)
+static int64_t exact_code(float x, float scale, int32_t zero, const int64_t range[2],
+                          const tn_quantize_options *o, uint64_t index)
 {
     if (isinf(x))
         return range[x > 0];
@@ -97,26 +101,48 @@ static int64_t code_at(int type, const void *data, size_t i)
 static void check_exact(const float *x, int64_t n, float scale, int32_t zero, tn_round round)
 {
     static int32_t out[N];
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = round, .seed = 5, .jobs = 1,
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = round, .seed = 5,
+                                    .jobs = 1,
                                     .arithmetic = TN_QUANT_EXACT };
     tn_error err = { .text = "" };
     for (int t = 0; t < 3; t++) {
-        tn_array d = { .dtype = types[t], .rank = 1, .shape = &n }, s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
+        tn_array d = { .dtype = types[t], .rank = 1, .shape = &n },
+        s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
         if (tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err))
             fail_msg("%s", err.text);
         for (size_t i = 0; i < (size_t)n; i++) {
             int64_t want = exact_code(x[i], scale, zero, limits[t], &o, i), found = code_at(t, out, i);
             if (found != want)
-                fail_msg("%a / %a + %d in mode %d, is %lld but not %lld", (double)x[i], (double)scale, (int)zero, (int)round,
-                         (long long)found, (long long)want);
+                fail_msg("%a / %a + %d in mode %d, is %lld but not %lld", (double)x[i], (double)scale,
+                         (int)zero, (int)round, (long long)found, (long long)want);
         }
     }
 }
 
-static const float telling_scales[] = {
-    1, 0.5f, 2, 0x1p-15f, 0x1p-7f, 0x1p20f, 0x1p126f, 0x1p127f, 0x1p-126f, 0x1p-127f, 0x1p-149f, 3, 0.1f, 0.75f, 1e-45f * 3, FLT_MAX,
-    FLT_MIN, 0x1.fffffep-1f, 0x1.000002p0f, 0x1.fffffep-4f, 0x1.000002p-9f, 0x1.8p-3f, 1.0f / 3, 1e-40f
-};
+static const float telling_scales[] = { 1,
+                                        0.5f,
+                                        2,
+                                        0x1p-15f,
+                                        0x1p-7f,
+                                        0x1p20f,
+                                        0x1p126f,
+                                        0x1p127f,
+                                        0x1p-126f,
+                                        0x1p-127f,
+                                        0x1p-149f,
+                                        3,
+                                        0.1f,
+                                        0.75f,
+                                        1e-45f * 3,
+                                        FLT_MAX,
+                                        FLT_MIN,
+                                        0x1.fffffep-1f,
+                                        0x1.000002p0f,
+                                        0x1.fffffep-4f,
+                                        0x1.000002p-9f,
+                                        0x1.8p-3f,
+                                        1.0f / 3,
+                                        1e-40f };
 enum { SCALES = sizeof telling_scales / sizeof telling_scales[0] };
 
 /* A whole number and a half of the scale, as near as float32 comes, and its neighbours. */
@@ -131,7 +157,8 @@ static void make_ties(float *x, size_t n, float scale)
     }
 }
 
-/* a * 2^p / b with 2^(p + 1) * a = e modulo b is e / 2b away from a tie: 2^-25 at quotients of up to 2^31, where binary64 has ties alone. */
+/* a * 2^p / b with 2^(p + 1) * a = e modulo b is e / 2b away from a tie: 2^-25 at quotients of up to 2^31,
+ * where binary64 has ties alone. */
 static void make_next_to_ties(float *x, size_t n, uint32_t b)
 {
     for (size_t i = 0; i < n; i++) {
@@ -173,8 +200,10 @@ static void make_near(float *x, size_t n, float scale)
 static void quotients_are_rounded_once_in_every_mode(void)
 {
     static float x[N];
-    static const float special[] = { 0, -0.0f, 1e-45f, -1e-45f, FLT_MIN, -FLT_MIN, FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, 0.5f, -0.5f,
-                                     1.5f, -1.5f, 2.5f, 0.49999997f, 8388609.0f, 16777217.0f, 0x1p31f, -0x1p31f, 0x1.fffffep30f };
+    static const float special[] = { 0,       -0.0f,    1e-45f,        -1e-45f,     FLT_MIN,    -FLT_MIN,
+                                     FLT_MAX, -FLT_MAX, INFINITY,      -INFINITY,   0.5f,       -0.5f,
+                                     1.5f,    -1.5f,    2.5f,          0.49999997f, 8388609.0f, 16777217.0f,
+                                     0x1p31f, -0x1p31f, 0x1.fffffep30f };
     for (size_t k = 0; k < SCALES + 20; k++) {
         float scale = k < SCALES ? telling_scales[k] : tn_float_of((uint32_t)(bits64() % 0x7f7fffff) + 1);
         for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
@@ -184,7 +213,8 @@ static void quotients_are_rounded_once_in_every_mode(void)
             make_any(x + at, rest);
             make_near(x + at + rest, rest, scale);
             make_ties(x + at + 2 * rest, rest, scale);
-            check_exact(x, (int64_t)(at + rest / 3 * 3 + 2 * rest), scale, (int32_t)(bits64() % 300) - 150, (tn_round)mode);
+            check_exact(x, (int64_t)(at + rest / 3 * 3 + 2 * rest), scale, (int32_t)(bits64() % 300) - 150,
+                        (tn_round)mode);
             check_exact(x, 200, scale, bits64() % 2 ? INT32_MAX : INT32_MIN, (tn_round)mode);
         }
     }
@@ -200,10 +230,12 @@ static void binary32_rounds_twice_where_exact_rounds_once(void)
         { 0x1.576fe0p+5f, 0x1.8fa2c4p-1f, TN_ROUND_DOWN, 55, 54 },
     };
     const int64_t one = 1;
-    const tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = &one }, s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &one };
+    const tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = &one },
+    s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &one };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int k = 0; k < 2; k++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = cases[i].round, .jobs = 1,
+            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = cases[i].round,
+                                            .jobs = 1,
                                             .arithmetic = k ? TN_QUANT_EXACT : TN_QUANT_BINARY32 };
             int8_t code;
             CHECK(tn_quantize(&d, &code, &s, &cases[i].x, &cases[i].scale, NULL, &o, NULL) == TN_OK);
@@ -218,10 +250,12 @@ static void exact_nan_is_refused_or_the_zero(void)
     const int32_t zero = 7;
     float x[40] = { 1 };
     int16_t out[40];
-    const tn_array d = { .dtype = TN_INT16, .rank = 1, .shape = &n }, s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
+    const tn_array d = { .dtype = TN_INT16, .rank = 1, .shape = &n },
+    s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     x[33] = NAN;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
-        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = (tn_round)mode, .arithmetic = TN_QUANT_EXACT };
+        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = (tn_round)mode,
+                                  .arithmetic = TN_QUANT_EXACT };
         tn_error err;
         CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
         assert_string_equal(err.text, "element [33] is nan, and int16 has no NaN (--nan zero makes it 0)");
@@ -235,8 +269,10 @@ static void an_arithmetic_that_there_is_not_is_refused(void)
     const int64_t n = 1;
     float x = 1, scale = 1;
     int8_t out = 0;
-    const tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = &n }, s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .arithmetic = (tn_quant_arithmetic)3 };
+    const tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = &n },
+    s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR,
+                                    .arithmetic = (tn_quant_arithmetic)3 };
     tn_error err;
     CHECK(tn_quantize(&d, &out, &s, &x, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
     assert_string_equal(err.text, "expected an arithmetic of 0 to 2 but found 3");
@@ -263,13 +299,15 @@ static void products_are_rounded_once_for_every_code(void)
                     const float scale = telling_scales[k / 2] * (k % 2 ? -1 : 1);
                     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1,
                                                     .arithmetic = (tn_quant_arithmetic)arithmetic };
-                    const tn_array d = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n }, s = { .dtype = types[t], .rank = 1, .shape = &n };
+                    const tn_array d = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
+                    s = { .dtype = types[t], .rank = 1, .shape = &n };
                     CHECK(tn_dequantize(&d, out, &s, codes, &scale, &zeros[z], &o, NULL) == TN_OK);
                     for (size_t i = 0; i < N; i++) {
                         int64_t difference = code_at(t, codes, i) - zeros[z];
                         float near = (float)cut(difference, limits[2]);
-                        float want = arithmetic == TN_QUANT_MLI ? (float)((double)near * (double)scale)
-                                                                : (float)((long double)difference * (long double)scale);
+                        float want = arithmetic == TN_QUANT_MLI
+                                         ? (float)((double)near * (double)scale)
+                                         : (float)((long double)difference * (long double)scale);
                         CHECK(memcmp(&out[i], &want, sizeof want) == 0);
                     }
                 }
@@ -281,7 +319,8 @@ static void int32_products_that_rounding_twice_would_change(void)
     const int32_t codes[] = { 567653916, -(567653916) };
     const float scale = 0x1.157fc0p-1f;
     float out[2];
-    const tn_array d = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n }, s = { .dtype = TN_INT32, .rank = 1, .shape = &n };
+    const tn_array d = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
+    s = { .dtype = TN_INT32, .rank = 1, .shape = &n };
     CHECK(tn_dequantize(&d, out, &s, codes, &scale, NULL, NULL, NULL) == TN_OK);
     CHECK(out[0] == 307662912.0f && out[1] == -307662912.0f);
     const tn_quantize_options mli = { .size = sizeof mli, .axis = TN_PER_TENSOR, .arithmetic = TN_QUANT_MLI };
@@ -294,9 +333,11 @@ static void int32_products_that_rounding_twice_would_change(void)
 static void quantize_as_mli(int type, void *out, const float *x, int64_t n, float scale, const int32_t *zero)
 {
     /* Neither rounding nor NaN count. */
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = TN_ROUND_UP, .nan = TN_NAN_ERROR, .jobs = 1,
+    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = TN_ROUND_UP,
+                                    .nan = TN_NAN_ERROR, .jobs = 1,
                                     .arithmetic = TN_QUANT_MLI };
-    const tn_array d = { .dtype = types[type], .rank = 1, .shape = &n }, s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
+    const tn_array d = { .dtype = types[type], .rank = 1, .shape = &n },
+    s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     tn_error err = { .text = "" };
     if (tn_quantize(&d, out, &s, x, &scale, zero, &o, &err))
         fail_msg("%s", err.text);
@@ -321,8 +362,10 @@ static void mli_codes_are_those_of_the_firmware_header(void)
         for (size_t i = 0; i < N; i++) {
             int16_t want16;
             int8_t want8;
-            CHECK(tn_mli_float_to_fx16(x[i], frac, TN_MLI_FLOAT_STEPS, &want16) == TN_MLI_OK && out16[i] == want16);
-            CHECK(tn_mli_float_to_fx8(x[i], frac, TN_MLI_FLOAT_STEPS, &want8) == TN_MLI_OK && out8[i] == want8);
+            CHECK(tn_mli_float_to_fx16(x[i], frac, TN_MLI_FLOAT_STEPS, &want16) == TN_MLI_OK &&
+                  out16[i] == want16);
+            CHECK(tn_mli_float_to_fx8(x[i], frac, TN_MLI_FLOAT_STEPS, &want8) == TN_MLI_OK &&
+                  out8[i] == want8);
         }
     }
 }

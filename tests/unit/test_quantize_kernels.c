@@ -1,4 +1,5 @@
-/* Kernels of quantization: every level against the scalar one, and that against the definition of rounding. */
+/* Kernels of quantization: every level against the scalar one, and that against the definition of
+ * rounding. */
 #include "support.h"
 
 #include "random.h"
@@ -21,7 +22,8 @@ static unsigned make_levels(tn_quant_kernels *k)
     return n;
 }
 
-/* Any bits: NaN, infinities and subnormals among them; or numbers that are rounded and cut, with a scale of 1.5. */
+/* Any bits: NaN, infinities and subnormals among them; or numbers that are rounded and cut, with a scale of
+ * 1.5. */
 static void make_input(float *x, size_t n, bool any, const int32_t *zero, bool each)
 {
     for (size_t i = 0; i < n; i++) {
@@ -33,8 +35,8 @@ static void make_input(float *x, size_t n, bool any, const int32_t *zero, bool e
     }
 }
 
-static void compare_codes(const tn_quant_kernels *a, const tn_quant_kernels *b, const tn_quant_run *run, size_t n, size_t odd,
-                          const float *x)
+static void compare_codes(const tn_quant_kernels *a, const tn_quant_kernels *b, const tn_quant_run *run,
+                          size_t n, size_t odd, const float *x)
 {
     uint8_t one[LONGEST * 2 + 16], two[LONGEST * 2 + 16];
     for (int wide = 0; wide < 2; wide++) {
@@ -52,9 +54,11 @@ static void compare_codes(const tn_quant_kernels *a, const tn_quant_kernels *b, 
     }
 }
 
-static void compare_values(const tn_quant_kernels *a, const tn_quant_kernels *b, const tn_quant_run *run, size_t n, size_t odd)
+static void compare_values(const tn_quant_kernels *a, const tn_quant_kernels *b, const tn_quant_run *run,
+                           size_t n, size_t odd)
 {
-    const tn_dequantize_fn from[][2] = { { a->from_i8, b->from_i8 }, { a->from_u8, b->from_u8 }, { a->from_i16, b->from_i16 },
+    const tn_dequantize_fn from[][2] = { { a->from_i8, b->from_i8 }, { a->from_u8, b->from_u8 },
+                                         { a->from_i16, b->from_i16 },
                                          { a->from_u16, b->from_u16 } };
     uint8_t codes[LONGEST * 2], one[LONGEST * 4 + 16], two[LONGEST * 4 + 16];
     for (size_t i = 0; i < sizeof codes; i++)
@@ -89,7 +93,8 @@ static void compare_ranges(const tn_quant_kernels *a, const tn_quant_kernels *b,
     free(src);
 }
 
-static uint64_t square_sum(const tn_quant_kernels *k, int type, const void *codes, const void *x, size_t n, double step, double unit)
+static uint64_t square_sum(const tn_quant_kernels *k, int type, const void *codes, const void *x, size_t n,
+                           double step, double unit)
 {
     return (type == 0 ? k->squares_i8 : type == 1 ? k->squares_i16 : k->squares_i32)(codes, x, n, step, unit);
 }
@@ -102,7 +107,8 @@ static void sums_of_squares_are_the_same_at_every_level(void)
     for (size_t n = 0; n <= 1024; n += n < 140 ? 1 : 221)
         for (int kind = 0; kind < 12; kind++) {
             int type = kind % 3;
-            double step = ldexp(1, (int)(bits64() % 40) - 20), unit = ldexp(1, (int)(bits64() % 80) - 20) / (step * step);
+            double step = ldexp(1, (int)(bits64() % 40) - 20),
+                   unit = ldexp(1, (int)(bits64() % 80) - 20) / (step * step);
             float *x = malloc(n * sizeof *x + 1);
             uint8_t *codes = malloc(((size_t)n << type) + 1);
             __extension__ unsigned __int128 sum = 0;
@@ -110,7 +116,8 @@ static void sums_of_squares_are_the_same_at_every_level(void)
             for (size_t i = 0; i < n; i++) {
                 int64_t code = (int64_t)(bits64() % 256) - 128;
                 tn_code_put(codes, i, 8u << type, (uint64_t)code);
-                x[i] = (float)(((double)code + uniform() - 0.5) * step * (bits64() % 16 ? 1 : 30000 * uniform()));
+                x[i] = (float)(((double)code + uniform() - 0.5) * step *
+                               (bits64() % 16 ? 1 : 30000 * uniform()));
                 double error = (double)code * step - (double)x[i], square = error * error * unit;
                 sum += square < 0x1p53 ? (uint64_t)square : UINT64_C(1) << 53;
             }
@@ -140,7 +147,8 @@ static void every_level_gives_the_bits_of_the_scalar_one(void)
             make_input(x, n, kind & 1, zero, kind & 2);
             float *scales = (float *)(void *)exact_copy(scale, (kind & 2 ? n ? n : 1 : 1) * sizeof *scale);
             int32_t *zeros = (int32_t *)(void *)exact_copy(zero, (kind & 2 ? n ? n : 1 : 1) * sizeof *zero);
-            tn_quant_run run = { .scale = scales, .zero = zeros, .each = kind & 2, .stream = kind & 4, .low = -127, .high = 127,
+            tn_quant_run run = { .scale = scales, .zero = zeros, .each = kind & 2, .stream = kind & 4,
+                                 .low = -127, .high = 127,
                                  .away = bits64() % 2, .exact = bits64() % 2 };
             run.low = kind & 4 ? 0 : run.low;
             run.high = kind & 4 ? 255 : run.high;
@@ -203,7 +211,8 @@ static void kernels_agree_with_the_definition_of_rounding(void)
             uint32_t bits;
             unsigned flags = 0;
             memcpy(&bits, &x[i], 4);
-            CHECK(out[i] == tn_number_encode(tn_dtype_get(TN_INT16), &rules, tn_number_decode(tn_dtype_get(TN_FLOAT32), bits), 0, &flags));
+            CHECK(out[i] == tn_number_encode(tn_dtype_get(TN_INT16), &rules,
+                                             tn_number_decode(tn_dtype_get(TN_FLOAT32), bits), 0, &flags));
         }
     }
     free(x);
@@ -212,7 +221,8 @@ static void kernels_agree_with_the_definition_of_rounding(void)
 
 /* ---- against the definition ---- */
 
-/* Ties of the scale as near as float32 comes, their neighbours, numbers of any size, and what is no number. */
+/* Ties of the scale as near as float32 comes, their neighbours, numbers of any size, and what is no
+ * number. */
 static void make_doubtful(float *x, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++) {
@@ -225,8 +235,9 @@ static void make_doubtful(float *x, size_t n, float scale)
     }
 }
 
-static void compare_with_the_definition(const tn_quant_kernels *kernels, tn_dtype codes, const float *x, int64_t n, const float *scale,
-                                        const int32_t *zero, const tn_quantize_options *o)
+static void compare_with_the_definition(const tn_quant_kernels *kernels, tn_dtype codes, const float *x,
+                                        int64_t n, const float *scale, const int32_t *zero,
+                                        const tn_quantize_options *o)
 {
     static uint8_t one[8192], two[8192];
     const size_t size = (size_t)n * tn_dtype_get(codes)->bits / 8;
@@ -245,7 +256,8 @@ static void compare_with_the_definition(const tn_quant_kernels *kernels, tn_dtyp
 
 static void every_level_gives_the_codes_of_the_definition(void)
 {
-    static const float telling[] = { 1, 0x1p-15f, 0x1p126f, 0x1p127f, 0x1p-126f, 0x1p-127f, 0x1p-149f, 0.1f, 3, 1e-40f, 0x1.fffffep-1f,
+    static const float telling[] = { 1, 0x1p-15f, 0x1p126f, 0x1p127f, 0x1p-126f, 0x1p-127f, 0x1p-149f, 0.1f,
+                                     3, 1e-40f, 0x1.fffffep-1f,
                                      0x1.000002p-8f, 0x1.fffffep127f, 0x1.fffffep-127f };
     enum { N = 3000, TELLING = sizeof telling / sizeof telling[0] };
     static float x[N], scale[N];
@@ -253,13 +265,16 @@ static void every_level_gives_the_codes_of_the_definition(void)
     tn_quant_kernels levels[LEVELS];
     unsigned count = make_levels(levels);
     for (size_t k = 0; k < TELLING + 60; k++) {
-        float own = k < TELLING ? telling[k] : k % 2 ? (float)(uniform() + 0.01) : ldexpf(1, (int)(bits64() % 40) - 30);
+        float own = k < TELLING ? telling[k]
+                    : k % 2     ? (float)(uniform() + 0.01)
+                                : ldexpf(1, (int)(bits64() % 40) - 30);
         for (size_t i = 0; i < N; i++) {
             scale[i] = k < TELLING ? telling[bits64() % TELLING] : (float)(uniform() + 0.01);
             zero[i] = (int32_t)(bits64() % 200) - 100;
         }
         for (unsigned kind = 0; kind < 16; kind++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = kind & 1 ? 0 : TN_PER_TENSOR, .nan = TN_NAN_ZERO,
+            const tn_quantize_options o = { .size = sizeof o, .axis = kind & 1 ? 0 : TN_PER_TENSOR,
+                                            .nan = TN_NAN_ZERO,
                                             .round = kind & 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN,
                                             .arithmetic = kind & 4 ? TN_QUANT_EXACT : TN_QUANT_BINARY32 };
             make_doubtful(x, N, own);
@@ -267,8 +282,8 @@ static void every_level_gives_the_codes_of_the_definition(void)
                 for (size_t i = 0; i < N; i++)
                     make_doubtful(x + i, 1, scale[i]);
             for (unsigned level = 0; level < count; level++)
-                compare_with_the_definition(&levels[level], kind & 8 ? TN_INT16 : TN_INT8, x, N - (int64_t)(k % 64),
-                                            kind & 1 ? scale : &own, zero, &o);
+                compare_with_the_definition(&levels[level], kind & 8 ? TN_INT16 : TN_INT8, x,
+                                            N - (int64_t)(k % 64), kind & 1 ? scale : &own, zero, &o);
         }
     }
 }

@@ -74,14 +74,16 @@ static void ends(const float *x, size_t n, const tn_quantize_options *o, float *
 }
 
 /* Every channel of an array, gathered. */
-static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, const float *x, const tn_quantize_options *o)
+static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, const float *x,
+                         const tn_quantize_options *o)
 {
     uint64_t count, n;
     int64_t range[2];
     size_t inner = 1, got;
     tn_error err = { .text = "" };
     tn_array a = { .dtype = TN_FLOAT32, .rank = rank, .shape = shape };
-    CHECK(tn_scale_count(rank, shape, o->axis, &count, NULL) == TN_OK && tn_shape_count(rank, shape, &n) == TN_OK);
+    CHECK(tn_scale_count(rank, shape, o->axis, &count, NULL) == TN_OK &&
+          tn_shape_count(rank, shape, &n) == TN_OK);
     for (uint32_t i = (uint32_t)(o->axis + 1); o->axis >= 0 && i < rank; i++)
         inner *= (size_t)shape[i];
     float *scale = malloc(count * sizeof *scale), *some = malloc(n * sizeof *some + 1);
@@ -99,8 +101,8 @@ static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, co
         ends(some, got, o, &low, &high);
         pair want = pair_for(low, high, range, o->symmetric);
         if (scale[c] != want.scale || zero[c] != want.zero)
-            fail_msg("scale %zu of %zu is %a, %d but not %a, %d", c, (size_t)count, (double)scale[c], (int)zero[c],
-                     (double)want.scale, (int)want.zero);
+            fail_msg("scale %zu of %zu is %a, %d but not %a, %d", c, (size_t)count, (double)scale[c],
+                     (int)zero[c], (double)want.scale, (int)want.zero);
     }
     free(scale);
     free(some);
@@ -111,7 +113,8 @@ static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, co
 
 static void scales_hold_all_values_or_that_percentage(void)
 {
-    static const tn_dtype types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4, TN_INT2, TN_UINT2 };
+    static const tn_dtype types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4,
+                                      TN_INT2, TN_UINT2 };
     static const double percents[] = { 100, 99.9, 99, 50, 33.3, 1e-9 };
     static float x[40000];
     for (int round = 0; round < 250; round++) {
@@ -147,7 +150,8 @@ static void ranges_without_numbers_have_scale_one(void)
     tn_array a = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     for (int rule = 0; rule < 2; rule++)
         for (int symmetric = 0; symmetric < 2; symmetric++) {
-            tn_quantize_options o = { .size = sizeof o, .symmetric = symmetric, .rule = (tn_scale_rule)rule, .percentile = 99 };
+            tn_quantize_options o = { .size = sizeof o, .symmetric = symmetric, .rule = (tn_scale_rule)rule,
+                                      .percentile = 99 };
             CHECK(tn_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK);
             for (int i = 0; i < 3; i++)
                 CHECK(scale[i] == 1 && zero[i] == 0);
@@ -155,13 +159,16 @@ static void ranges_without_numbers_have_scale_one(void)
             o.symmetric = false;
             o.range[0] = 5;
             o.range[1] = 100;
-            CHECK(tn_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 && zero[0] == 5);
+            CHECK(tn_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 &&
+                  zero[0] == 5);
         }
     const int64_t none[] = { 0 };
     a = (tn_array){ .dtype = TN_FLOAT32, .rank = 1, .shape = none };
     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR };
-    CHECK(tn_choose_scales(TN_UINT8, &a, NULL, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 && zero[0] == 0);
-    const tn_quantize_options along = { .size = sizeof along, .axis = 0, .rule = TN_SCALE_PERCENTILE, .percentile = 50 };
+    CHECK(tn_choose_scales(TN_UINT8, &a, NULL, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 &&
+          zero[0] == 0);
+    const tn_quantize_options along = { .size = sizeof along, .axis = 0, .rule = TN_SCALE_PERCENTILE,
+                                        .percentile = 50 };
     CHECK(tn_choose_scales(TN_UINT8, &a, NULL, &along, NULL, zero, NULL) == TN_OK);
 }
 
@@ -195,7 +202,8 @@ static void tiny_and_huge_ranges_have_usable_scales(void)
     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .range = { 0, 1 } };
     const int64_t two = 2;
     tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &two };
-    CHECK(tn_choose_scales(TN_UINT8, &a, huge, &o, &p.scale, &p.zero, NULL) == TN_OK && p.scale == FLT_MAX && p.zero == 1);
+    CHECK(tn_choose_scales(TN_UINT8, &a, huge, &o, &p.scale, &p.zero, NULL) == TN_OK && p.scale == FLT_MAX &&
+          p.zero == 1);
 }
 
 /* Each difference and each quotient is rounded to float32: rounding the exact quotient gives others. */
@@ -218,9 +226,11 @@ static void asymmetric_scales_are_computed_in_binary32(void)
 
 static void zero_points_round_to_even_and_stay_in_the_range(void)
 {
-    const float positive[] = { 1, 255 }, negative[] = { -255, -1 }, tie[] = { -0.5f, 254.5f }, odd_tie[] = { -1.5f, 253.5f };
+    const float positive[] = { 1, 255 }, negative[] = { -255, -1 }, tie[] = { -0.5f, 254.5f },
+    odd_tie[] = { -1.5f, 253.5f };
     CHECK(choose(TN_UINT8, positive, 2, false).zero == 0 && choose(TN_INT8, positive, 2, false).zero == -128);
-    CHECK(choose(TN_UINT8, negative, 2, false).zero == 255 && choose(TN_INT8, negative, 2, false).zero == 127);
+    CHECK(choose(TN_UINT8, negative, 2, false).zero == 255 &&
+          choose(TN_INT8, negative, 2, false).zero == 127);
     CHECK(choose(TN_UINT8, tie, 2, false).zero == 0 && choose(TN_UINT8, odd_tie, 2, false).zero == 2);
     CHECK(choose(TN_UINT8, positive, 2, false).scale == 1);
 }
@@ -233,8 +243,10 @@ static void values_of_other_float_types_are_looked_at_as_float32(void)
     const int64_t n = N;
     for (int type = TN_FLOAT64; type <= TN_FLOAT4_E2M1; type++)
         for (int rule = 0; rule < 2; rule++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .rule = (tn_scale_rule)rule, .percentile = 90 };
-            tn_array wide = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n }, own = { .dtype = (tn_dtype)type, .rank = 1, .shape = &n };
+            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR,
+                                            .rule = (tn_scale_rule)rule, .percentile = 90 };
+            tn_array wide = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
+            own = { .dtype = (tn_dtype)type, .rank = 1, .shape = &n };
             pair a, b;
             make_floats(x, N, false);
             CHECK(tn_cast(&own, values, &wide, x, TN_HOST_ORDER, NULL, NULL) == TN_OK);
@@ -257,13 +269,15 @@ static void threads_do_not_change_scales(void)
     for (int32_t axis = TN_PER_TENSOR; axis < 3; axis++)
         for (int rule = 0; rule < 2; rule++) {
             for (unsigned k = 0; k < 2; k++) {
-                const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule, .percentile = 99.5,
+                const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule,
+                                                .percentile = 99.5,
                                                 .jobs = k ? 4 : 1 };
                 memset(scale[k], 0, sizeof scale[k]);
                 memset(zero[k], 0, sizeof zero[k]);
                 CHECK(tn_choose_scales(TN_INT16, &a, x, &o, scale[k], zero[k], NULL) == TN_OK);
             }
-            CHECK(memcmp(scale[0], scale[1], sizeof scale[0]) == 0 && memcmp(zero[0], zero[1], sizeof zero[0]) == 0);
+            CHECK(memcmp(scale[0], scale[1], sizeof scale[0]) == 0 &&
+                  memcmp(zero[0], zero[1], sizeof zero[0]) == 0);
         }
     free(x);
 }
@@ -280,7 +294,8 @@ static void many_scales_are_counted_in_more_rounds(void)
     for (size_t i = 0; i < (size_t)SCALES * EACH; i += 3)       /* the first 8 bits do not tell these apart */
         x[i] = (i / SCALES % 2 ? INFINITY : FLT_MAX * 0.75f) * (i % 5 ? -1.f : 1.f);
     for (int symmetric = 0; symmetric < 2; symmetric++) {
-        const tn_quantize_options o = { .size = sizeof o, .axis = 1, .rule = TN_SCALE_PERCENTILE, .percentile = 60,
+        const tn_quantize_options o = { .size = sizeof o, .axis = 1, .rule = TN_SCALE_PERCENTILE,
+                                        .percentile = 60,
                                         .symmetric = symmetric, .jobs = 2 };
         const int64_t range[] = { symmetric ? -127 : -128, 127 };
         tn_array a = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
@@ -307,12 +322,14 @@ static void windows_in_any_order_by_any_thread_find_the_same(void)
     make_floats(x, TALLIED, true);
     for (int32_t axis = TN_PER_TENSOR; axis < 3; axis++)
         for (int rule = 0; rule < 2; rule++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule, .percentile = 95, .jobs = 1 };
+            const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule,
+                                            .percentile = 95, .jobs = 1 };
             check_tallies(x, TN_UINT8, &o, rule ? 3 : 1, true);
         }
 }
 
-static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, tn_quantize_options o, tn_status status, const char *text)
+static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, tn_quantize_options o,
+                          tn_status status, const char *text)
 {
     const tn_scale_index index = { .inner = 1, .count = count };
     tn_range_tally *t = NULL;
@@ -326,26 +343,34 @@ static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, tn_quan
 static void what_makes_no_sense_is_refused_with_a_reason(void)
 {
     tn_quantize_options o = { .rule = TN_SCALE_GIVEN };
-    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "scales from data need the rule 0, 1, 3 or 4 but found 2");
+    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
+                  "scales from data need the rule 0, 1, 3 or 4 but found 2");
     o = (tn_quantize_options){ .rule = TN_SCALE_PERCENTILE };
-    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "expected a percentile above 0 and at most 100 but found 0");
+    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
+                  "expected a percentile above 0 and at most 100 but found 0");
     o.percentile = 100.5;
-    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "expected a percentile above 0 and at most 100 but found 100.5");
+    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
+                  "expected a percentile above 0 and at most 100 but found 100.5");
     o.percentile = (double)NAN;
-    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "expected a percentile above 0 and at most 100 but found nan");
+    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
+                  "expected a percentile above 0 and at most 100 but found nan");
     o.percentile = 99;
-    check_refusal(TN_INT8, TN_FLOAT32, 70000, o, TN_ERR_LIMIT, "expected at most 64902 scales by percentile but found 70000");
+    check_refusal(TN_INT8, TN_FLOAT32, 70000, o, TN_ERR_LIMIT,
+                  "expected at most 64902 scales by percentile but found 70000");
     o.symmetric = true;
     check_refusal(TN_INT8, TN_FLOAT32, UINT64_C(1) << 62, o, TN_ERR_LIMIT,
                   "expected at most 129553 scales by percentile but found 4611686018427387904");
     o = (tn_quantize_options){ .symmetric = true, .range = { -3, 4 } };
-    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT, "expected a lowest symmetric code of at most -4 but found -3");
+    check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
+                  "expected a lowest symmetric code of at most -4 but found -3");
     o = (tn_quantize_options){ .rule = TN_SCALE_RANGE };
     check_refusal(TN_INT8, TN_INT8, 1, o, TN_ERR_ARGUMENT, "expected values of a float type but found int8");
-    check_refusal(TN_INT8, TN_UNKNOWN, 1, o, TN_ERR_ARGUMENT, "expected values of a float type but found an unknown type");
+    check_refusal(TN_INT8, TN_UNKNOWN, 1, o, TN_ERR_ARGUMENT,
+                  "expected values of a float type but found an unknown type");
     check_refusal(TN_FLOAT32, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
                   "expected codes of an integer type of at most 16 bits or int32 but found float32");
-    check_refusal(TN_INT8, TN_FLOAT32, UINT64_C(1) << 40, o, TN_ERR_LIMIT, "expected at most 33554432 scales but found 1099511627776");
+    check_refusal(TN_INT8, TN_FLOAT32, UINT64_C(1) << 40, o, TN_ERR_LIMIT,
+                  "expected at most 33554432 scales but found 1099511627776");
 
     const int64_t n = 1;
     const float x = 1;
@@ -354,9 +379,11 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     CHECK(tn_choose_scales(TN_INT8, &a, &x, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT);
     assert_string_equal(err.text, "asymmetric codes need a place for 1 zeros");
-    CHECK(tn_choose_scales(TN_INT8, &a, NULL, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "has no data"));
+    CHECK(tn_choose_scales(TN_INT8, &a, NULL, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "has no data"));
     const tn_quantize_options axis = { .size = sizeof axis, .axis = 1 };
-    CHECK(tn_choose_scales(TN_INT8, &a, &x, &axis, &scale, NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "an axis below 1"));
+    CHECK(tn_choose_scales(TN_INT8, &a, &x, &axis, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "an axis below 1"));
 }
 
 int main(void)

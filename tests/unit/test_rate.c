@@ -56,7 +56,8 @@ static tn_status rate(const char *file, const char *list, tn_rate_options o, see
     tn_file *f = open_file(file);
     o.size = sizeof o;
     o.context = o.context ? o.context : v;
-    tn_status status = tn_rate_datatypes(f, (const tn_datatype *const *)t.items, t.count, &o, v ? keep : NULL, err);
+    tn_status status =
+        tn_rate_datatypes(f, (const tn_datatype *const *)t.items, t.count, &o, v ? keep : NULL, err);
     tn_close(f);
     free_types(&t);
     return status;
@@ -92,17 +93,20 @@ static void tensors_come_in_order_with_each_datatype_in_order(void)
     static const char *const names[] = { "a", "a", "b", "b" };
     CHECK(v.count == 4);
     for (size_t i = 0; i < 4; i++) {
-        CHECK(strcmp(v.all[i].name, names[i]) == 0 && v.all[i].rated && v.all[i].report.values == (i < 2 ? 64 : 32));
+        CHECK(strcmp(v.all[i].name, names[i]) == 0 && v.all[i].rated &&
+              v.all[i].report.values == (i < 2 ? 64 : 32));
         CHECK(strcmp(v.all[i].datatype, i % 2 ? "int8|float32" : "e2m1fnuz|e8m0_t32") == 0);
     }
-    CHECK(v.all[0].bits == 4.25 && v.all[1].bits == 8.5 && v.all[3].bits == 9);     /* one scale of 4 bytes for 64 and 32 values */
+    /* one scale of 4 bytes for 64 and 32 values */
+    CHECK(v.all[0].bits == 4.25 && v.all[1].bits == 8.5 && v.all[3].bits == 9);
 }
 
 /* The figures are those of a cast that is really done. */
 static void figures_are_those_of_a_virtual_cast(void)
 {
     enum { N = 96 };
-    static const char *const names[] = { "mxfp4", "nvfp4", "int4_b32", "e4m3fn|float32", "icb44fi2_e32", "mx6" };
+    static const char *const names[] = { "mxfp4", "nvfp4", "int4_b32", "e4m3fn|float32", "icb44fi2_e32",
+                                         "mx6" };
     float data[N], out[N];
     fill(data, N);
     data[5] = 1e-9f;
@@ -120,7 +124,8 @@ static void figures_are_those_of_a_virtual_cast(void)
             CHECK(tn_quantize_virtual(d, &array, data, out, &o, &report, NULL) == TN_OK);
             seen v = rated("f.zt", names[i], (tn_rate_options){ .scaled = &o });
             const tn_scaled_report *r = &v.all[0].report;
-            CHECK(v.count == 1 && r->values == N && r->flushed == report.flushed && r->saturated == report.saturated);
+            CHECK(v.count == 1 && r->values == N && r->flushed == report.flushed &&
+                  r->saturated == report.saturated);
             CHECK(r->signal == report.signal && r->noise == report.noise && r->max_error == report.max_error);
             double worst = 0;
             for (size_t k = 0; k < N; k++)
@@ -136,11 +141,15 @@ static void what_is_no_float_or_does_not_fit_is_left_out(void)
     static const float x[64] = { 1, 2, 3 };
     static const int32_t i[4] = { 1, 2, 3, 4 };
     const simple tensors[] = { { .name = "codes", .dtype = TN_INT32, .rank = 1, .shape = { 4 }, .data = i },
-                               { .name = "scales", .dtype = TN_FLOAT8_E8M0, .rank = 1, .shape = { 4 }, .data = i },
+                               { .name = "scales", .dtype = TN_FLOAT8_E8M0, .rank = 1, .shape = { 4 },
+                                 .data = i },
                                { .name = "scalar", .dtype = TN_FLOAT32, .rank = 0, .data = x },
-                               { .name = "vector", .dtype = TN_FLOAT32, .rank = 1, .shape = { 64 }, .data = x },
-                               { .name = "matrix", .dtype = TN_FLOAT16, .rank = 2, .shape = { 2, 32 }, .data = x },
-                               { .name = "empty", .dtype = TN_FLOAT64, .rank = 2, .shape = { 0, 32 }, .data = x } };
+                               { .name = "vector", .dtype = TN_FLOAT32, .rank = 1, .shape = { 64 },
+                                 .data = x },
+                               { .name = "matrix", .dtype = TN_FLOAT16, .rank = 2, .shape = { 2, 32 },
+                                 .data = x },
+                               { .name = "empty", .dtype = TN_FLOAT64, .rank = 2, .shape = { 0, 32 },
+                                 .data = x } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 6);
     seen v = rated("f.zt", "mxfp4,int8|float32,mxfp4s", (tn_rate_options){ 0 });
     static const char fits[6][4] = { "...", "...", ".+.", "++.", "+++", "+++" };
@@ -156,10 +165,12 @@ static void a_rotation_needs_a_multiple_of_its_size(void)
     fill(x, 96);
     x[7] = 50;                          /* an outlier, which a rotation spreads */
     const simple tensors[] = { { .name = "a", .dtype = TN_FLOAT32, .rank = 2, .shape = { 3, 32 }, .data = x },
-                               { .name = "b", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 48 }, .data = x } };
+                               { .name = "b", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 48 },
+                                 .data = x } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 2);
     tn_scaled_options o = { .size = sizeof o, .rotation = { .size = 32 } };
-    seen plain = rated("f.zt", "int4_b32", (tn_rate_options){ 0 }), v = rated("f.zt", "int4_b32", (tn_rate_options){ .scaled = &o });
+    seen plain = rated("f.zt", "int4_b32", (tn_rate_options){ 0 }),
+    v = rated("f.zt", "int4_b32", (tn_rate_options){ .scaled = &o });
     CHECK(v.count == 2 && v.all[0].rated && !v.all[1].rated);
     CHECK(v.all[0].report.noise > 0 && v.all[0].report.noise < plain.all[0].report.noise);
 }
@@ -169,13 +180,15 @@ static void only_what_matches_is_rated(void)
     static const float x[32] = { 1 };
     const simple tensors[] = { { .name = "a.w", .dtype = TN_FLOAT32, .rank = 1, .shape = { 32 }, .data = x },
                                { .name = "a.b", .dtype = TN_FLOAT32, .rank = 1, .shape = { 32 }, .data = x },
-                               { .name = "c.w", .dtype = TN_FLOAT32, .rank = 1, .shape = { 32 }, .data = x } };
+                               { .name = "c.w", .dtype = TN_FLOAT32, .rank = 1, .shape = { 32 },
+                                 .data = x } };
     static const char *const some[] = { "*.w" }, *const none[] = { "*.w", "x*" };
     tn_error err;
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
     seen v = rated("f.zt", "mxfp4", (tn_rate_options){ .only = some, .nonly = 1 });
     CHECK(v.count == 2 && strcmp(v.all[0].name, "a.w") == 0 && strcmp(v.all[1].name, "c.w") == 0);
-    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .only = none, .nonly = 2 }, NULL, &err) == TN_ERR_ARGUMENT);
+    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .only = none, .nonly = 2 }, NULL,
+               &err) == TN_ERR_ARGUMENT);
     CHECK(strcmp(err.text, "no tensor matches \"x*\"") == 0);
 }
 
@@ -185,10 +198,13 @@ static void figures_do_not_depend_on_threads_or_encoding(void)
     float *data = malloc(N * sizeof *data);
     assert_non_null(data);
     fill(data, N);
-    const simple tensors[] = { { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = { 300, 1024 }, .data = data },
-                               { .name = "small", .dtype = TN_FLOAT4_E2M1, .rank = 2, .shape = { 3, 64 }, .data = data } };
+    const simple tensors[] = { { .name = "t", .dtype = TN_FLOAT32, .rank = 2, .shape = { 300, 1024 },
+                                 .data = data },
+                               { .name = "small", .dtype = TN_FLOAT4_E2M1, .rank = 2, .shape = { 3, 64 },
+                                 .data = data } };
     write_file("raw.zt", (tn_create_options){ 0 }, tensors, 2);
-    write_file("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C }, tensors, 2);
+    write_file("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C },
+               tensors, 2);
     seen one = rated("raw.zt", "mxfp4,nvfp4,int8|float32", (tn_rate_options){ .jobs = 1 });
     seen many = rated("raw.zt", "mxfp4,nvfp4,int8|float32", (tn_rate_options){ .jobs = 3 });
     seen packed = rated("zstd.zt", "mxfp4,nvfp4,int8|float32", (tn_rate_options){ .jobs = 2 });
@@ -215,7 +231,8 @@ static void options_without_a_meaning_are_refused(void)
 {
     static const float x[32] = { 1 };
     const simple tensor = { .name = "x", .dtype = TN_FLOAT32, .rank = 1, .shape = { 32 }, .data = x };
-    tn_scaled_options mode = { .size = sizeof mode, .mode = (tn_scale_mode)9 }, ggml = { .size = sizeof ggml, .ggml = true };
+    tn_scaled_options mode = { .size = sizeof mode, .mode = (tn_scale_mode)9 },
+    ggml = { .size = sizeof ggml, .ggml = true };
     write_file("f.zt", (tn_create_options){ 0 }, &tensor, 1);
     CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .scaled = &mode }, NULL, NULL) == TN_ERR_ARGUMENT);
     CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .scaled = &ggml }, NULL, NULL) == TN_ERR_ARGUMENT);
@@ -241,9 +258,11 @@ static void progress_counts_bytes_and_can_stop(void)
                                { .name = "b", .dtype = TN_FLOAT16, .rank = 1, .shape = { 64 }, .data = x } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
     clock_seen all = { .stop = 0 }, stopped = { .stop = 3 };
-    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .progress = step, .context = &all }, NULL, NULL) == TN_OK);
+    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .progress = step, .context = &all }, NULL,
+               NULL) == TN_OK);
     CHECK(all.calls == 4 && all.done == 768 && all.total == 768);
-    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .progress = step, .context = &stopped }, NULL, NULL) == TN_ERR_CANCELLED);
+    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .progress = step, .context = &stopped }, NULL,
+               NULL) == TN_ERR_CANCELLED);
     CHECK(stopped.calls == 3);
 }
 

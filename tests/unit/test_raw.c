@@ -61,7 +61,8 @@ static void every_type_comes_back(void)
     size_t n = 0;
     for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++, n++) {
         snprintf(names[n], sizeof names[n], "t%u", (unsigned)d);
-        s[n] = (simple){ .name = names[n], .dtype = d, .rank = 2, .shape = { 3, 5 }, .data = noise() + 16 * n };
+        s[n] = (simple){ .name = names[n], .dtype = d, .rank = 2, .shape = { 3, 5 },
+                         .data = noise() + 16 * n };
     }
     write_file("all.json", (tn_create_options){ 0 }, s, n);
     tn_file *f = open_file("all.json");
@@ -83,7 +84,8 @@ static void every_shape_comes_back(void)
     const simple s[] = {
         { .name = "scalar", .dtype = TN_FLOAT64, .data = noise() },
         { .name = "empty", .dtype = TN_INT32, .rank = 3, .shape = { 4, 0, 2 }, .data = noise() },
-        { .name = "vast and empty", .dtype = TN_INT32, .rank = 3, .shape = { INT64_MAX, 0, INT64_MAX }, .data = noise() },
+        { .name = "vast and empty", .dtype = TN_INT32, .rank = 3, .shape = { INT64_MAX, 0, INT64_MAX },
+          .data = noise() },
         { .name = "odd", .dtype = TN_INT4, .rank = 1, .shape = { 7 }, .data = noise() },
         { .name = "\xc3\xa9\n\"/", .dtype = TN_BOOL, .rank = 4, .shape = { 1, 2, 1, 3 }, .data = noise() },
     };
@@ -92,7 +94,8 @@ static void every_shape_comes_back(void)
     for (size_t i = 0; i < 5; i++) {
         const tn_tensor *t = tn_file_find(f, s[i].name);
         assert_non_null(t);
-        CHECK(t->rank == s[i].rank && (!t->rank || memcmp(t->shape, s[i].shape, t->rank * sizeof *t->shape) == 0));
+        CHECK(t->rank == s[i].rank &&
+              (!t->rank || memcmp(t->shape, s[i].shape, t->rank * sizeof *t->shape) == 0));
         check_data(f, s[i].name, s[i].data, (size_t)t->parts[0].nbytes);
     }
     tn_close(f);
@@ -107,7 +110,8 @@ static void one_tensor_is_an_object(void)
 {
     const simple s = { .name = "w", .dtype = TN_BFLOAT16, .rank = 2, .shape = { 2, 3 }, .data = noise() };
     write_file("w.json", (tn_create_options){ .align = 64 }, &s, 1);
-    check_file_text(in_folder("w.json").text,
+    check_file_text(
+        in_folder("w.json").text,
         "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"5538b87e-a3cf-5b9c-be4d-8a32a819d106\",\n"
         "  \"name\": \"w\",\n  \"shape\": {\n    \"dimensions\": [2, 3],\n    \"symbolic\": false\n  },\n"
         "  \"dtype\": {\n    \"base_type\": \"BFLOAT16\",\n    \"quantization\": null,\n"
@@ -115,7 +119,8 @@ static void one_tensor_is_an_object(void)
         "  \"memory\": {\n    \"strides\": [3, 1],\n    \"offset_bytes\": 0,\n    \"total_bytes\": 12,\n"
         "    \"alignment\": 64,\n    \"device\": {\n      \"type\": \"CPU\",\n      \"id\": 0,\n"
         "      \"memory_space\": \"host\"\n    }\n  },\n"
-        "  \"properties\": {\n    \"requires_grad\": false,\n    \"is_pinned\": false,\n    \"is_contiguous\": true,\n"
+        "  \"properties\": {\n    \"requires_grad\": false,\n    \"is_pinned\": false,\n    "
+        "\"is_contiguous\": true,\n"
         "    \"zero_copy_compatible\": true\n  },\n  \"metadata\": {}\n}\n");
     tn_file *f = open_file("w.json");
     check_data(f, "w", noise(), 12);
@@ -136,7 +141,8 @@ static void data_is_aligned_as_asked(void)
         tn_close(f);
     }
     tn_error err = { .text = "" };
-    check_status(try_write("b.json", (tn_create_options){ .align = 32 }, s, 2, &err), &err, TN_ERR_ARGUMENT, "from 64 to 2^30");
+    check_status(try_write("b.json", (tn_create_options){ .align = 32 }, s, 2, &err), &err, TN_ERR_ARGUMENT,
+                 "from 64 to 2^30");
 }
 
 static void metadata_comes_back_exactly(void)
@@ -152,7 +158,8 @@ static void metadata_comes_back_exactly(void)
         { .key = "map", .cbor = (const uint8_t *)"\xa1\x61" "a\x82\x01\x62xy", .cbor_size = 8 },
     };
     enum { N = sizeof meta / sizeof *meta };
-    const simple s = { .name = "w", .dtype = TN_UINT8, .rank = 1, .shape = { 2 }, .data = noise(), .meta = meta, .nmeta = N };
+    const simple s = { .name = "w", .dtype = TN_UINT8, .rank = 1, .shape = { 2 }, .data = noise(),
+                       .meta = meta, .nmeta = N };
     tn_writer *w;
     CHECK(tn_create(in_folder("m.json").text, NULL, &w, NULL) == TN_OK);
     for (size_t i = 0; i < N; i++)
@@ -193,12 +200,14 @@ static void metadata_without_a_tensor_is_refused(void)
 /* Data streamed in pieces gives the same two files as data given whole. */
 static void pieces_give_the_same_bytes(void)
 {
-    const simple whole = { .name = "w", .dtype = TN_FLOAT32, .rank = 2, .shape = { 10, 10 }, .data = noise() };
+    const simple whole = { .name = "w", .dtype = TN_FLOAT32, .rank = 2, .shape = { 10, 10 },
+                           .data = noise() };
     simple streamed = whole;
     tn_writer *w;
     write_file("a.json", (tn_create_options){ 0 }, &whole, 1);
     streamed.data = NULL;
-    CHECK(tn_create(in_folder("b.json").text, NULL, &w, NULL) == TN_OK && add_simple(w, &streamed, NULL) == TN_OK);
+    CHECK(tn_create(in_folder("b.json").text, NULL, &w, NULL) == TN_OK &&
+          add_simple(w, &streamed, NULL) == TN_OK);
     for (size_t at = 0; at < 400; at += 80)
         CHECK(tn_writer_write(w, 0, 0, noise() + at, 80, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
@@ -229,8 +238,10 @@ static void padding_is_kept_and_not_read(void)
 {
     const int64_t shape[] = { 2, 3 }, physical[] = { 2, 4 };
     const uint16_t stored[] = { 1, 2, 3, 99, 4, 5, 6, 99 }, logical[] = { 1, 2, 3, 4, 5, 6 };
-    tn_part part = { .role = "data", .array = { TN_UINT16, 2, shape, NULL }, .data = stored, .storage.physical = physical };
-    tn_tensor t = { .name = "p", .form = "dense", .dtype = TN_UINT16, .rank = 2, .shape = shape, .parts = &part, .nparts = 1,
+    tn_part part = { .role = "data", .array = { TN_UINT16, 2, shape, NULL }, .data = stored,
+                     .storage.physical = physical };
+    tn_tensor t = { .name = "p", .form = "dense", .dtype = TN_UINT16, .rank = 2, .shape = shape,
+                    .parts = &part, .nparts = 1,
                     .layout = "RC" };
     tn_writer *w;
     tn_error err = { .text = "" };
@@ -240,7 +251,8 @@ static void padding_is_kept_and_not_read(void)
     tn_file *f = open_file("p.json");
     const tn_tensor *found = tn_file_tensor(f, 0);
     const tn_storage *s = &found->parts[0].storage;
-    CHECK(found->shape[1] == 3 && s->physical && s->physical[1] == 4 && s->stride && s->stride[0] == 4 && s->size == 16);
+    CHECK(found->shape[1] == 3 && s->physical && s->physical[1] == 4 && s->stride && s->stride[0] == 4 &&
+          s->size == 16);
     assert_string_equal(found->layout, "RC");
     check_data(f, "p", logical, sizeof logical);
     tn_close(f);
@@ -259,7 +271,8 @@ typedef struct quantized {
     const char *scheme;
 } quantized;
 
-static void write_quantized(const char *name, const quantized *q, const void *codes, const float *scale, const int32_t *zero)
+static void write_quantized(const char *name, const quantized *q, const void *codes, const float *scale,
+                            const int32_t *zero)
 {
     const int64_t shape[] = { 3, 4 }, channels[] = { q->axis < 0 ? 1 : shape[q->axis] };
     uint32_t rank = q->axis >= 0;
@@ -269,7 +282,8 @@ static void write_quantized(const char *name, const quantized *q, const void *co
         { .role = "scale", .array = { TN_FLOAT32, rank, channels, NULL }, .data = scale },
         { .role = "zero", .array = { TN_INT32, rank, channels, NULL }, .data = zero },
     };
-    tn_tensor t = { .name = "q", .form = "scaled", .dtype = q->values, .rank = 2, .shape = shape, .parts = parts,
+    tn_tensor t = { .name = "q", .form = "scaled", .dtype = q->values, .rank = 2, .shape = shape,
+                    .parts = parts,
                     .nparts = q->zeros ? 3 : 2, .scaling = &scaling };
     tn_writer *w;
     tn_error err = { .text = "" };
@@ -297,7 +311,8 @@ static void every_scheme_comes_back(void)
         tn_file *f = open_file(name);
         const tn_tensor *t = tn_file_find(f, "q");
         assert_string_equal(t->form, "scaled");
-        CHECK(t->dtype == q->values && t->parts[0].array.dtype == q->codes && t->nparts == (q->zeros ? 3u : 2u));
+        CHECK(t->dtype == q->values && t->parts[0].array.dtype == q->codes &&
+              t->nparts == (q->zeros ? 3u : 2u));
         CHECK(t->scaling->axis == q->axis && t->scaling->range[0] == -7 && t->scaling->range[1] == 7);
         check_data(f, "q", noise(), (size_t)t->parts[0].nbytes);
         CHECK(t->parts[1].nbytes == n && memcmp(t->parts[1].data, scale, n) == 0);
@@ -326,11 +341,13 @@ static void numbers_that_cannot_be_read_back_are_not_written(void)
             { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &bad[i].scale },
             { .role = "zero", .array = { TN_INT32, 0, NULL, NULL }, .data = &bad[i].zero },
         };
-        tn_tensor t = { .name = "q", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape, .parts = parts,
+        tn_tensor t = { .name = "q", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
+                        .parts = parts,
                         .nparts = 3, .scaling = &scaling };
         tn_writer *w;
         tn_error err = { .text = "" };
-        CHECK(tn_create(in_folder("q.json").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
+        CHECK(tn_create(in_folder("q.json").text, NULL, &w, NULL) == TN_OK &&
+              tn_writer_add(w, &t, NULL) == TN_OK);
         check_status(tn_writer_finish(w, &err), &err, TN_ERR_UNSUPPORTED, bad[i].text);
         CHECK(count_entries(folder) == 0);
     }
@@ -362,14 +379,17 @@ static void check_numbers(const char *members, const uint16_t *expected, size_t 
 
 static void elements_are_found_wherever_they_lie(void)
 {
-    check_numbers("\"shape\":[2,3],\"dtype\":{\"base_type\":\"UINT16\"}", (uint16_t[]){ 0, 1, 2, 3, 4, 5 }, 6);
+    check_numbers("\"shape\":[2,3],\"dtype\":{\"base_type\":\"UINT16\"}", (uint16_t[]){ 0, 1, 2, 3, 4, 5 },
+                  6);
     /* column-major */
-    check_numbers("\"shape\":{\"dimensions\":[2,3]},\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}",
+    check_numbers("\"shape\":{\"dimensions\":[2,3]},\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{"
+                  "\"strides\":[1,2]}",
                   (uint16_t[]){ 0, 2, 4, 1, 3, 5 }, 6);
     /* NCHW that lies as NHWC */
-    check_numbers("\"shape\":{\"dimensions\":[1,3,2,2],\"layout\":\"NCHW\"},\"dtype\":{\"base_type\":\"UINT16\"},"
-                  "\"memory\":{\"strides\":[12,1,6,3],\"total_bytes\":24}",
-                  (uint16_t[]){ 0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11 }, 12);
+    check_numbers(
+        "\"shape\":{\"dimensions\":[1,3,2,2],\"layout\":\"NCHW\"},\"dtype\":{\"base_type\":\"UINT16\"},"
+        "\"memory\":{\"strides\":[12,1,6,3],\"total_bytes\":24}",
+        (uint16_t[]){ 0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11 }, 12);
     /* rows with gaps, from the fifth element on */
     check_numbers("\"shape\":{\"dimensions\":[3,2]},\"dtype\":{\"base_type\":\"UINT16\"},"
                   "\"memory\":{\"strides\":[8,1],\"offset_bytes\":10,\"total_bytes\":48}",
@@ -380,12 +400,14 @@ static void elements_are_found_wherever_they_lie(void)
     /* the other byte order, dense and with gaps */
     check_numbers("\"shape\":[3],\"dtype\":{\"base_type\":\"UINT16\",\"byte_order\":\"big_endian\"}",
                   (uint16_t[]){ 0, 256, 512 }, 3);
-    check_numbers("\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\",\"byte_order\":\"big_endian\"},\"memory\":{\"strides\":[5]}",
+    check_numbers("\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\",\"byte_order\":\"big_endian\"},"
+                  "\"memory\":{\"strides\":[5]}",
                   (uint16_t[]){ 0, 5 * 256 }, 2);
     /* padding, with and without strides, and strides that are not those of the physical shape */
     check_numbers("\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"UINT16\"}",
                   (uint16_t[]){ 0, 1, 4, 5 }, 4);
-    check_numbers("\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}",
+    check_numbers("\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{"
+                  "\"strides\":[1,2]}",
                   (uint16_t[]){ 0, 2, 1, 3 }, 4);
     /* a stride where there is one element only means nothing */
     check_numbers("\"shape\":[1,3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[999999,1]}",
@@ -405,21 +427,27 @@ static void narrow_elements_are_found_wherever_they_lie(void)
 
 static void what_lies_densely_is_seen_in_place(void)
 {
-    put_dump("\"shape\":[4,3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[3,1],\"offset_bytes\":2}");
+    put_dump("\"shape\":[4,3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[3,1],\"offset_"
+             "bytes\":2}");
     tn_file *f = open_file("d.json");
     const tn_part *p = tn_file_tensor(f, 0)->parts;
-    CHECK(p->data && !p->storage.stride && !p->storage.physical && p->storage.offset == 2 && p->storage.size == 24);
+    CHECK(p->data && !p->storage.stride && !p->storage.physical && p->storage.offset == 2 &&
+          p->storage.size == 24);
     tn_close(f);
 }
 
 static void tensors_may_share_bytes_and_go_without_names(void)
 {
     put_dump("\"shape\":[1],\"dtype\":{\"base_type\":\"UINT16\"}");
-    put_file("d.json", "\n[{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[4],\"dtype\":{\"base_type\":\"UINT16\"}},"
-             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":2}},"
+    put_file("d.json",
+             "\n[{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[4],\"dtype\":{\"base_type\":\"UINT16\"}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":"
+             "{\"offset_bytes\":2}},"
              "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"}},"
-             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}},"
-             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[1,2]}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},"
+             "\"memory\":{\"strides\":[1,2]}},"
+             "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},"
+             "\"memory\":{\"strides\":[1,2]}},"
              "{\"version\":\"WIA-AI-011-v1.0\",\"shape\":[4],\"dtype\":{\"base_type\":\"INT16\"}}]");
     tn_file *f = open_file("d.json");
     CHECK(tn_file_count(f) == 6);
@@ -437,7 +465,8 @@ static void scales_are_float32(void)
 {
 #define SCALED(scale) "\"shape\":[2],\"dtype\":{\"base_type\":\"INT16\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\"," \
                       "\"scale\":" scale "}}"
-    static const char *const good[] = { SCALED("0.1"), SCALED("0.10000000149011612"), SCALED("3"), SCALED("1e-45") };
+    static const char *const good[] = { SCALED("0.1"), SCALED("0.10000000149011612"), SCALED("3"),
+                                        SCALED("1e-45") };
     for (size_t i = 0; i < 4; i++) {
         put_dump(good[i]);
         tn_file *f = open_file("d.json");
@@ -452,7 +481,8 @@ static void scales_are_float32(void)
     static const char *const bad[] = { SCALED("0.1000000001"), SCALED("1e39"), SCALED("1e-60") };
     for (size_t i = 0; i < 3; i++) {
         put_dump(bad[i]);
-        check_refused("d.json", TN_ERR_UNSUPPORTED, "dtype.quantization.scale: expected a number that float32 holds but found");
+        check_refused("d.json", TN_ERR_UNSUPPORTED,
+                      "dtype.quantization.scale: expected a number that float32 holds but found");
     }
 }
 
@@ -461,20 +491,25 @@ static void scales_are_float32(void)
 static void what_cannot_be_read_is_listed(void)
 {
     put_file("s.json", "[" HEAD "\"format\":\"COO\",\"shape\":[4294967296,4294967296],\"nnz\":1,"
-             "\"indices\":{\"dtype\":\"INT32\",\"data\":[[1,2]]},\"values\":{\"dtype\":\"FLOAT32\",\"data\":[1.5]}},"
-             "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":[0,1],\"column_indices\":[1],"
-             "\"values\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":0.5}}}]");
+                       "\"indices\":{\"dtype\":\"INT32\",\"data\":[[1,2]]},\"values\":{\"dtype\":\"FLOAT32\","
+                       "\"data\":[1.5]}},"
+                       "{\"version\":\"WIA-AI-011-v1.0\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":"
+                       "[0,1],\"column_indices\":[1],"
+                       "\"values\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_"
+                       "tensor_symmetric\",\"scale\":0.5}}}]");
     tn_file *f = open_file("s.json");       /* no data beside it is needed */
     CHECK(tn_file_count(f) == 2 && tn_file_shards(f) == 1);
     assert_string_equal(tn_file_find(f, "d")->form, "COO");
     assert_string_equal(tn_file_find(f, "s.1")->form, "CSR");
     tn_close(f);
-    put_dump("\"shape\":[2],\"dtype\":{\"base_type\":\"INT16\",\"quantization\":{\"scheme\":\"per_block\",\"scales\":[1]}}");
+    put_dump("\"shape\":[2],\"dtype\":{\"base_type\":\"INT16\",\"quantization\":{\"scheme\":\"per_block\","
+             "\"scales\":[1]}}");
     f = open_file("d.json");
     const tn_tensor *t = tn_file_find(f, "d");
     tn_error err = { .text = "" };
     uint8_t buffer[4];
-    check_status(tn_part_read(f, t->parts, buffer, 4, &err), &err, TN_ERR_UNSUPPORTED, "\"quantized\" is not known");
+    check_status(tn_part_read(f, t->parts, buffer, 4, &err), &err, TN_ERR_UNSUPPORTED,
+                 "\"quantized\" is not known");
     tn_close(f);
 }
 
@@ -483,40 +518,55 @@ static void bad_descriptors_are_refused(void)
     static const struct { const char *members; tn_status status; const char *text; } bad[] = {
         { "\"shape\":[25],\"dtype\":{\"base_type\":\"UINT16\"}", TN_ERR_CORRUPT,
           "tensor \"d\": its elements take 50 bytes from 0 on but " },
-        { "\"shape\":[24],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":2}", TN_ERR_CORRUPT,
-          "its elements take 48 bytes from 2 on but " },
-        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":18446744073709551614}", TN_ERR_CORRUPT,
-          "shape.dimensions: expected a tensor of less than 2^64 bytes" },
-        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":9223372036854775806}", TN_ERR_CORRUPT,
-          "its elements take 4 bytes from 9223372036854775806 on but " },
-        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"total_bytes\":49}", TN_ERR_CORRUPT,
-          "memory.total_bytes: expected at most the 48 bytes of " },
+        { "\"shape\":[24],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":2}",
+          TN_ERR_CORRUPT, "its elements take 48 bytes from 2 on but " },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":"
+          "18446744073709551614}",
+          TN_ERR_CORRUPT, "shape.dimensions: expected a tensor of less than 2^64 bytes" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":"
+          "9223372036854775806}",
+          TN_ERR_CORRUPT, "its elements take 4 bytes from 9223372036854775806 on but " },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"total_bytes\":49}",
+          TN_ERR_CORRUPT, "memory.total_bytes: expected at most the 48 bytes of " },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"total_bytes\":3}", TN_ERR_CORRUPT,
           "memory.total_bytes: expected at least 4" },
-        { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[23,1]}", TN_ERR_CORRUPT,
-          "its elements take 50 bytes from 0 on" },
-        { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[4611686018427387904,1]}", TN_ERR_LIMIT,
-          "its strides span more than 2^63 bytes" },
+        { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[23,1]}",
+          TN_ERR_CORRUPT, "its elements take 50 bytes from 0 on" },
+        { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[4611686018427387904,"
+          "1]}",
+          TN_ERR_LIMIT, "its strides span more than 2^63 bytes" },
         { "\"shape\":[4,4],\"dtype\":{\"base_type\":\"UINT16\"},"
-          "\"memory\":{\"strides\":[9223372036854775807,9223372036854775807]}", TN_ERR_CORRUPT, "less than 2^64 bytes" },
-        { "\"shape\":[3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[-1],\"offset_bytes\":8}", TN_ERR_UNSUPPORTED,
-          "memory.strides[0]: expected a stride that is not negative but found -1" },
-        { "\"shape\":[1000,1000],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[0,0]}", TN_ERR_UNSUPPORTED,
-          "its elements take 2000000 bytes but its strides span only 2: elements that share bytes are not read" },
-        { "\"shape\":[4294967296,4294967296],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[0,0]}", TN_ERR_LIMIT,
-          "its shape takes more than 2^63 bytes" },
+          "\"memory\":{\"strides\":[9223372036854775807,9223372036854775807]}",
+          TN_ERR_CORRUPT, "less than 2^64 bytes" },
+        { "\"shape\":[3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[-1],\"offset_bytes\":"
+          "8}",
+          TN_ERR_UNSUPPORTED, "memory.strides[0]: expected a stride that is not negative but found -1" },
+        { "\"shape\":[1000,1000],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[0,0]}",
+          TN_ERR_UNSUPPORTED,
+          "its elements take 2000000 bytes but its strides span only 2: elements that share bytes are not "
+          "read" },
+        { "\"shape\":[4294967296,4294967296],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[0,"
+          "0]}",
+          TN_ERR_LIMIT, "its shape takes more than 2^63 bytes" },
         { "\"shape\":[3000000000,3000000000],\"physical_shape\":[3000000000,9000000000000000000],"
-          "\"dtype\":{\"base_type\":\"UINT8\"},\"memory\":{\"strides\":[0,0]}", TN_ERR_LIMIT, "more than 2^63 bytes" },
-        { "\"shape\":[\"batch\",2],\"dtype\":{\"base_type\":\"UINT16\"}", TN_ERR_UNSUPPORTED, "its shape has symbols" },
-        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT17\"}", TN_ERR_CORRUPT, "dtype.base_type: expected one of" },
+          "\"dtype\":{\"base_type\":\"UINT8\"},\"memory\":{\"strides\":[0,0]}",
+          TN_ERR_LIMIT, "more than 2^63 bytes" },
+        { "\"shape\":[\"batch\",2],\"dtype\":{\"base_type\":\"UINT16\"}", TN_ERR_UNSUPPORTED,
+          "its shape has symbols" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"UINT17\"}", TN_ERR_CORRUPT,
+          "dtype.base_type: expected one of" },
         { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[9,1]},"
-          "\"properties\":{\"is_contiguous\":true}", TN_ERR_CORRUPT, "memory.strides[0]: expected 2 for a dense tensor of 2" },
-        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT64\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":1}}",
+          "\"properties\":{\"is_contiguous\":true}",
+          TN_ERR_CORRUPT, "memory.strides[0]: expected 2 for a dense tensor of 2" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT64\",\"quantization\":{\"scheme\":\"per_tensor_"
+          "symmetric\",\"scale\":1}}",
           TN_ERR_CORRUPT, "its codes must be integers of at most 32 bits" },
-        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_symmetric\",\"scale\":1}},"
-          "\"tenon\":{\"dtype\":\"int8\"}", TN_ERR_CORRUPT, "its values must be of a signed float type" },
-        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":{\"dtype\":\"float9\"}", TN_ERR_UNSUPPORTED,
-          "tenon: type \"float9\" is not known" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_"
+          "symmetric\",\"scale\":1}},"
+          "\"tenon\":{\"dtype\":\"int8\"}",
+          TN_ERR_CORRUPT, "its values must be of a signed float type" },
+        { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":{\"dtype\":\"float9\"}",
+          TN_ERR_UNSUPPORTED, "tenon: type \"float9\" is not known" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":7", TN_ERR_CORRUPT, "tenon: expected" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":{\"file_metadata\":7}", TN_ERR_CORRUPT,
           "tenon.file_metadata: expected" },
@@ -527,7 +577,8 @@ static void bad_descriptors_are_refused(void)
         put_dump(bad[i].members);
         check_refused("d.json", bad[i].status, bad[i].text);
     }
-    put_file("d.json", "[" HEAD "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}," HEAD "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}]");
+    put_file("d.json", "[" HEAD "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}," HEAD
+                       "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}]");
     check_refused("d.json", TN_ERR_CORRUPT, "tensor \"d\" is listed twice: first at byte 1");
 }
 
@@ -543,7 +594,8 @@ static void the_data_must_be_there(void)
     f = open_file("y");
     check_data(f, "d", "\7", 1);
     tn_close(f);
-    check_status(tn_open_memory(json, strlen(json), NULL, &f, &err), &err, TN_ERR_UNSUPPORTED, "open them by path");
+    check_status(tn_open_memory(json, strlen(json), NULL, &f, &err), &err, TN_ERR_UNSUPPORTED,
+                 "open them by path");
 }
 
 /* ---- recognising ---- */
@@ -551,7 +603,8 @@ static void the_data_must_be_there(void)
 static void descriptors_are_recognised(void)
 {
     static const struct { const char *head, *format; } heads[] = {
-        { HEAD, "raw" }, { " \n[" HEAD, "raw" }, { " [ ]\n", "raw" }, { "[1]", NULL }, { "[", NULL }, { "{\"version\":\"1\"}", NULL }, { "\"WIA-AI-011\"", NULL },
+        { HEAD, "raw" }, { " \n[" HEAD, "raw" }, { " [ ]\n", "raw" }, { "[1]", NULL }, { "[", NULL },
+        { "{\"version\":\"1\"}", NULL }, { "\"WIA-AI-011\"", NULL },
         { "{\"metadata\":{\"about\":\"WIA-AI-011\"},\"weight_map\":{}}", "safetensors" },
         { "{\"version\":\"WIA-AI-011-v1.0\",\"metadata\":{\"weight_map\":{}}}", "raw" },
     };
@@ -573,13 +626,15 @@ static void both_files_appear_or_none(void)
     put_file("w.bin", "old");
     check_status(try_write("w.json", (tn_create_options){ 0 }, &s, 1, &err), &err, TN_ERR_EXISTS, "");
     CHECK(count_entries(folder) == 1 && file_is("w.bin", "old"));
-    check_status(try_write("w.bin", (tn_create_options){ .format = "raw", .replace = true }, &s, 1, &err), &err, TN_ERR_ARGUMENT,
+    check_status(try_write("w.bin", (tn_create_options){ .format = "raw", .replace = true }, &s, 1, &err),
+                 &err, TN_ERR_ARGUMENT,
                  "expected the name of the descriptors");
     CHECK(file_is("w.bin", "old"));
     put_file("v.json", "old");
     check_status(try_write("v.json", (tn_create_options){ 0 }, &s, 1, &err), &err, TN_ERR_EXISTS, "");
     CHECK(count_entries(folder) == 2 && file_is("v.json", "old"));
-    check_status(try_write("v.json", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &s, 1, &err), &err, TN_ERR_ARGUMENT,
+    check_status(try_write("v.json", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &s, 1, &err), &err,
+                 TN_ERR_ARGUMENT,
                  "raw cannot hold compressed data");
     write_file("v.json", (tn_create_options){ .replace = true }, &s, 1);
     tn_close(open_file("v.json"));
@@ -632,21 +687,27 @@ static void tensors_go_through_other_containers(void)
 static void members_that_would_be_lost_stop_a_conversion(void)
 {
     static const char *const members[] = {
-        "\"properties\": {\"requires_grad\": true}", "\"properties\": {\"is_pinned\": true}", "\"colour\": \"red\"",
+        "\"properties\": {\"requires_grad\": true}",
+        "\"properties\": {\"is_pinned\": true}",
+        "\"colour\": \"red\"",
         "\"memory\": {\"device\": {\"type\": \"GPU\", \"id\": 1, \"memory_space\": \"unified\"}}",
-        "\"buffer_handle\": {\"type\": \"memfd\", \"handle\": 3, \"size_bytes\": 64, \"permissions\": \"read_only\"}",
+        "\"buffer_handle\": {\"type\": \"memfd\", \"handle\": 3, \"size_bytes\": 64, \"permissions\": "
+        "\"read_only\"}",
     };
     put_bytes("d.bin", "\1\2\3\4", 4);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         char text[400];
-        snprintf(text, sizeof text, "{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"d\", \"shape\": [4], \"dtype\": {\"base_type\": \"UINT8\"}, %s}",
+        snprintf(text, sizeof text,
+                 "{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"d\", \"shape\": [4], \"dtype\": "
+                 "{\"base_type\": \"UINT8\"}, %s}",
                  members[i]);
         put_file("d.json", text);
         tn_file *f = open_file("d.json");
         tn_create_options create = { .size = sizeof create, .replace = true };
         tn_convert_options o = { .size = sizeof o, .create = &create };
         tn_error err = { .text = "" };
-        check_status(tn_convert(f, in_folder("o.zt").text, &o, NULL, &err), &err, TN_ERR_LOSS, "which the new file cannot hold");
+        check_status(tn_convert(f, in_folder("o.zt").text, &o, NULL, &err), &err, TN_ERR_LOSS,
+                     "which the new file cannot hold");
         create.drop_metadata = true;
         CHECK(tn_convert(f, in_folder("o.zt").text, &o, NULL, &err) == TN_OK);
         tn_close(f);
@@ -774,9 +835,13 @@ static void many_scaled_tensors_keep_their_scales(void)
     uint8_t data[MANY];
     for (int i = 0; i < MANY; i++) {
         data[i] = (uint8_t)i;
-        tn_buf_printf(&text, "%c{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"t%d\", \"shape\": [1], \"dtype\": {\"base_type\": \"UINT8\", "
-                      "\"quantization\": {\"scheme\": \"per_tensor_asymmetric\", \"scale\": %d, \"zero_point\": %d}}, "
-                      "\"memory\": {\"offset_bytes\": %d}}", i ? ',' : '[', i, i + 1, i, i);
+        tn_buf_printf(
+            &text,
+            "%c{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"t%d\", \"shape\": [1], \"dtype\": "
+            "{\"base_type\": \"UINT8\", "
+            "\"quantization\": {\"scheme\": \"per_tensor_asymmetric\", \"scale\": %d, \"zero_point\": %d}}, "
+            "\"memory\": {\"offset_bytes\": %d}}",
+            i ? ',' : '[', i, i + 1, i, i);
     }
     tn_buf_putc(&text, ']');
     put_bytes("many.json", text.data, text.size);
@@ -789,7 +854,8 @@ static void many_scaled_tensors_keep_their_scales(void)
         int32_t zero;
         CHECK(t->nparts == 3 && strcmp(t->form, "scaled") == 0);
         CHECK((uintptr_t)t->parts[1].data % 64 == 0 && (uintptr_t)t->parts[2].data % 64 == 0);
-        CHECK(tn_part_read(f, &t->parts[1], &scale, 4, NULL) == TN_OK && tn_part_read(f, &t->parts[2], &zero, 4, NULL) == TN_OK);
+        CHECK(tn_part_read(f, &t->parts[1], &scale, 4, NULL) == TN_OK &&
+              tn_part_read(f, &t->parts[2], &zero, 4, NULL) == TN_OK);
         CHECK(scale == (float)(i + 1) && zero == i);
     }
     tn_close(f);
@@ -797,7 +863,8 @@ static void many_scaled_tensors_keep_their_scales(void)
 
 static void a_sidecar_says_which_file_has_the_data(void)
 {
-    put_file("m.zt.wia.json", "[{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"d\", \"shape\": [4], \"dtype\": {\"base_type\": \"UINT8\"}}]");
+    put_file("m.zt.wia.json", "[{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"d\", \"shape\": [4], "
+                              "\"dtype\": {\"base_type\": \"UINT8\"}}]");
     check_refused("m.zt.wia.json", TN_ERR_UNSUPPORTED, "m.zt\", which has the data: open that");
 }
 

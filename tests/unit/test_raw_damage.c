@@ -7,14 +7,20 @@
 static const uint8_t data[48] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
 static const char everything[] =
     "[{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"d\","
-    "\"shape\":{\"dimensions\":[2,3],\"layout\":\"RC\",\"symbolic\":false},\"dtype\":{\"base_type\":\"UINT16\","
-    "\"quantization\":null,\"byte_order\":\"big_endian\"},\"memory\":{\"strides\":[4,1],\"offset_bytes\":2,\"total_bytes\":48,"
-    "\"device\":{\"type\":\"GPU\",\"id\":1,\"memory_space\":\"device\"}},\"properties\":{\"is_contiguous\":false},"
+    "\"shape\":{\"dimensions\":[2,3],\"layout\":\"RC\",\"symbolic\":false},\"dtype\":{\"base_type\":"
+    "\"UINT16\","
+    "\"quantization\":null,\"byte_order\":\"big_endian\"},\"memory\":{\"strides\":[4,1],\"offset_bytes\":2,"
+    "\"total_bytes\":48,"
+    "\"device\":{\"type\":\"GPU\",\"id\":1,\"memory_space\":\"device\"}},\"properties\":{\"is_contiguous\":"
+    "false},"
     "\"metadata\":{\"a\":1.5,\"b\":{\"$cbor\":\"42beef\"}},\"tenon\":{\"file_metadata\":{\"f\":\"g\"}}},"
-    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"q\",\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"INT8\","
-    "\"quantization\":{\"scheme\":\"per_channel_asymmetric\",\"scales\":[0.5,2],\"zero_points\":[-1,3],\"range\":[-9,9],"
+    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"q\",\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{"
+    "\"base_type\":\"INT8\","
+    "\"quantization\":{\"scheme\":\"per_channel_asymmetric\",\"scales\":[0.5,2],\"zero_points\":[-1,3],"
+    "\"range\":[-9,9],"
     "\"channel_axis\":1}},\"tenon\":{\"dtype\":\"float16\"}},"
-    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"s\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":[0,1],"
+    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"s\",\"format\":\"CSR\",\"shape\":[1,2],\"row_pointers\":[0,"
+    "1],"
     "\"column_indices\":[1],\"values\":[2]}]";
 
 /* Opened or refused with a reason; then everything is done with it. */

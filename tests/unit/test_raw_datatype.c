@@ -15,7 +15,8 @@ static void write_one(const char *name, const char *format, const scaled_tensor 
     tn_writer *w;
     tn_error err = { .text = "" };
     const tn_create_options options = { .size = sizeof options, .format = format, .replace = true };
-    if (tn_create(in_folder(name).text, &options, &w, &err) || tn_writer_add(w, &s->t, &err) || tn_writer_finish(w, &err))
+    if (tn_create(in_folder(name).text, &options, &w, &err) || tn_writer_add(w, &s->t, &err) ||
+        tn_writer_finish(w, &err))
         fail_msg("%s: %s", name, err.text);
 }
 
@@ -61,10 +62,13 @@ static void codes_are_described_as_they_are_stored(void)
     write_one("t.json", NULL, s);
     char *text = load_text("t.json"), *json = squeezed(text);
     check_has(json, "\"shape\":{\"dimensions\":[2,32]");
-    check_has(json, "\"dtype\":{\"base_type\":\"UINT8\",\"byte_order\":\"little_endian\",\"quantization\":{\"scheme\":\"tenon:scaled\"}}");
+    check_has(json, "\"dtype\":{\"base_type\":\"UINT8\",\"byte_order\":\"little_endian\",\"quantization\":{"
+                    "\"scheme\":\"tenon:scaled\"}}");
     check_has(json, "\"strides\":[32,1],\"offset_bytes\":0,\"total_bytes\":64,");
-    check_has(json, "\"tenon\":{\"dtype\":\"bfloat16\",\"datatype\":\"e2m1fnuz|e8m0_t32\",\"rotation\":\"hadamard32\",\"shape\":[2,64],"
-                    "\"parts\":[{\"role\":\"scale\",\"dtype\":\"float8_e8m0\",\"shape\":[2,2],\"offset\":256,\"size\":4}]}");
+    check_has(json, "\"tenon\":{\"dtype\":\"bfloat16\",\"datatype\":\"e2m1fnuz|e8m0_t32\",\"rotation\":"
+                    "\"hadamard32\",\"shape\":[2,64],"
+                    "\"parts\":[{\"role\":\"scale\",\"dtype\":\"float8_e8m0\",\"shape\":[2,2],\"offset\":256,"
+                    "\"size\":4}]}");
     free(json);
     free(text);
     scaled_free(s);
@@ -135,10 +139,14 @@ static void a_description_tells_where_all_parts_are(void)
         const tn_tensor *t = tn_file_tensor(f, 0);
         char *json = described(names[i]), expected[400];
         check_has(json, "\"scheme\":\"tenon:scaled\"");
-        snprintf(expected, sizeof expected, "\"datatype\":\"e2m1fnuz|multi_float32_e4m3fn_t16\",\"shape\":[2,64],\"parts\":["
-                 "{\"role\":\"scale\",\"dtype\":\"float8_e4m3fn\",\"shape\":[2,4],\"encoding\":\"raw\",\"offset\":%llu,\"size\":8},"
-                 "{\"role\":\"tscale\",\"dtype\":\"float32\",\"shape\":[],\"encoding\":\"raw\",\"offset\":%llu,\"size\":4}]",
-                 (unsigned long long)t->parts[1].storage.offset, (unsigned long long)t->parts[2].storage.offset);
+        snprintf(expected, sizeof expected,
+                 "\"datatype\":\"e2m1fnuz|multi_float32_e4m3fn_t16\",\"shape\":[2,64],\"parts\":["
+                 "{\"role\":\"scale\",\"dtype\":\"float8_e4m3fn\",\"shape\":[2,4],\"encoding\":\"raw\","
+                 "\"offset\":%llu,\"size\":8},"
+                 "{\"role\":\"tscale\",\"dtype\":\"float32\",\"shape\":[],\"encoding\":\"raw\",\"offset\":%"
+                 "llu,\"size\":4}]",
+                 (unsigned long long)t->parts[1].storage.offset,
+                 (unsigned long long)t->parts[2].storage.offset);
         check_has(json, expected);
         free(json);
         tn_close(f);
@@ -148,10 +156,13 @@ static void a_description_tells_where_all_parts_are(void)
 
 static void a_table_of_values_is_described_too(void)
 {
-    scaled_tensor *s = scaled_of("w", datatype_of("cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32s8"), 2, shape, true, NULL);
+    scaled_tensor *s =
+        scaled_of("w", datatype_of("cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32s8"), 2, shape, true, NULL);
     write_one("t.zt", NULL, s);
     char *json = described("t.zt");
-    check_has(json, "\"datatype\":\"cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32s8\",\"unpacked\":true,\"shape\":[2,64]");
+    check_has(
+        json,
+        "\"datatype\":\"cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32s8\",\"unpacked\":true,\"shape\":[2,64]");
     check_has(json, "\"dimensions\":[2,64]");
     free(json);
     scaled_free(s);
@@ -179,8 +190,10 @@ static void a_document_made_by_hand_is_read(void)
     put_file("t.json", GOOD);
     tn_file *f = open_file("t.json");
     const tn_tensor *t = tn_file_tensor(f, 0);
-    CHECK(tn_file_count(f) == 1 && strcmp(t->form, "scaled") == 0 && t->dtype == TN_FLOAT32 && t->rank == 2 && t->shape[1] == 32);
-    CHECK(t->nparts == 2 && t->parts[0].nbytes == 32 && t->parts[1].nbytes == 2 && t->parts[1].storage.offset == 64);
+    CHECK(tn_file_count(f) == 1 && strcmp(t->form, "scaled") == 0 && t->dtype == TN_FLOAT32 && t->rank == 2 &&
+          t->shape[1] == 32);
+    CHECK(t->nparts == 2 && t->parts[0].nbytes == 32 && t->parts[1].nbytes == 2 &&
+          t->parts[1].storage.offset == 64);
     assert_string_equal(t->scaling->datatype, "e2m1fnuz|e8m0_t32");
     CHECK(tn_convert(f, in_folder("u.zt").text, NULL, NULL, NULL) == TN_OK);      /* nothing is left out */
     tn_close(f);
@@ -189,42 +202,67 @@ static void a_document_made_by_hand_is_read(void)
 static void documents_that_lie_are_refused(void)
 {
     static const struct { const char *json, *text; tn_status status; } cases[] = {
-        { CODES "\"tenon\":{}}", "tenon: expected datatype and shape beside the scheme \"tenon:scaled\" but found no shape", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"shape\":[2,32]}}", "but found no datatype", TN_ERR_CORRUPT },
-        { HEAD "\"shape\":[2,16],\"dtype\":{\"base_type\":\"UINT8\",\"quantization\":{\"scheme\":\"tenon:scaled\"}}," MEMORY "}",
-          "but found no shape", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32]}}", "its datatype has 2 parts but found 1", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE "," SCALE "]}}", "part 2 of form \"scaled\"",
+        { CODES "\"tenon\":{}}",
+          "tenon: expected datatype and shape beside the scheme \"tenon:scaled\" but found no shape",
           TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,33],\"parts\":[" SCALE "]}}", "its part \"data\" does not have", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"unpacked\":true,\"shape\":[2,32],\"parts\":[" SCALE "]}}",
+        { CODES "\"tenon\":{\"shape\":[2,32]}}", "but found no datatype", TN_ERR_CORRUPT },
+        { HEAD "\"shape\":[2,16],\"dtype\":{\"base_type\":\"UINT8\",\"quantization\":{\"scheme\":\"tenon:"
+               "scaled\"}}," MEMORY "}",
+          "but found no shape", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32]}}",
+          "its datatype has 2 parts but found 1", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE "," SCALE "]}}",
+          "part 2 of form \"scaled\"", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,33],\"parts\":[" SCALE "]}}",
           "its part \"data\" does not have", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"rotation\":\"walsh64\",\"shape\":[2,32],\"parts\":[" SCALE "]}}",
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"unpacked\":true,\"shape\":[2,32],\"parts\":[" SCALE
+                "]}}",
+          "its part \"data\" does not have", TN_ERR_CORRUPT },
+        { CODES
+          "\"tenon\":{\"datatype\":\"mxfp4\",\"rotation\":\"walsh64\",\"shape\":[2,32],\"parts\":[" SCALE
+          "]}}",
           "a rotation of 64 values needs a dimension", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"rotation\":\"walsh\",\"shape\":[2,32],\"parts\":[" SCALE "]}}",
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"rotation\":\"walsh\",\"shape\":[2,32],\"parts\":[" SCALE
+                "]}}",
           "tenon: \"walsh\": expected a size", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp\",\"shape\":[2,32],\"parts\":[" SCALE "]}}", "its datatype \"mxfp\"", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":4,\"shape\":[2,32],\"parts\":[" SCALE "]}}", "tenon: expected a string", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"a\\u0000\",\"shape\":[2,32],\"parts\":[" SCALE "]}}", "without NUL", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[-2],\"parts\":[" SCALE "]}}", "tenon: expected", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[9223372036854775808],\"parts\":[]}}", "tenon: ", TN_ERR_LIMIT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp\",\"shape\":[2,32],\"parts\":[" SCALE "]}}",
+          "its datatype \"mxfp\"", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":4,\"shape\":[2,32],\"parts\":[" SCALE "]}}",
+          "tenon: expected a string", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"a\\u0000\",\"shape\":[2,32],\"parts\":[" SCALE "]}}",
+          "without NUL", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[-2],\"parts\":[" SCALE "]}}", "tenon: expected",
+          TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[9223372036854775808],\"parts\":[]}}",
+          "tenon: ", TN_ERR_LIMIT },
         { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\"}]}}",
           "tenon: expected role, dtype, shape and offset of a part", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":\"uint9\"}]}}",
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":"
+                "\"uint9\"}]}}",
           "tenon: type \"uint9\" is not known to this build", TN_ERR_UNSUPPORTED },
         { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"encoding\":\"zstd\"}]}}",
           "tenon: expected a part whose encoding is raw", TN_ERR_UNSUPPORTED },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE "," SCALE "," SCALE "," SCALE "," SCALE "," SCALE ","
-          SCALE "]}}", "tenon: expected at most 6 parts but found more", TN_ERR_LIMIT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":\"float8_e8m0\",\"shape\":[2,1],"
-          "\"offset\":65}]}}", "its part \"scale\" takes 2 bytes from 65 on but ", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":\"float8_e8m0\",\"shape\":[2,1],"
-          "\"offset\":18446744073709551615}]}}", "its part \"scale\" takes 2 bytes from 18446744073709551615 on but ", TN_ERR_CORRUPT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":\"float8_e8m0\","
-          "\"shape\":[9223372036854775807,2],\"offset\":0}]}}", "the shape of its part \"scale\" takes more than 2^63 bytes", TN_ERR_LIMIT },
-        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"file\":\"other.bin\",\"role\":\"scale\",\"dtype\":"
-          "\"float8_e8m0\",\"shape\":[2,1],\"offset\":64}]}}", "expected a part in the same file as the first", TN_ERR_UNSUPPORTED },
-        { CODES "\"tenon\":{\"dtype\":\"int8\",\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE "]}}",
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE "," SCALE "," SCALE
+                "," SCALE "," SCALE "," SCALE "," SCALE "]}}",
+          "tenon: expected at most 6 parts but found more", TN_ERR_LIMIT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":"
+                "\"float8_e8m0\",\"shape\":[2,1],"
+                "\"offset\":65}]}}",
+          "its part \"scale\" takes 2 bytes from 65 on but ", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":"
+                "\"float8_e8m0\",\"shape\":[2,1],"
+                "\"offset\":18446744073709551615}]}}",
+          "its part \"scale\" takes 2 bytes from 18446744073709551615 on but ", TN_ERR_CORRUPT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"role\":\"scale\",\"dtype\":"
+                "\"float8_e8m0\","
+                "\"shape\":[9223372036854775807,2],\"offset\":0}]}}",
+          "the shape of its part \"scale\" takes more than 2^63 bytes", TN_ERR_LIMIT },
+        { CODES "\"tenon\":{\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[{\"file\":\"other.bin\","
+                "\"role\":\"scale\",\"dtype\":"
+                "\"float8_e8m0\",\"shape\":[2,1],\"offset\":64}]}}",
+          "expected a part in the same file as the first", TN_ERR_UNSUPPORTED },
+        { CODES "\"tenon\":{\"dtype\":\"int8\",\"datatype\":\"mxfp4\",\"shape\":[2,32],\"parts\":[" SCALE
+                "]}}",
           "its values must be of a signed float type", TN_ERR_CORRUPT },
     };
     put_data(66);
@@ -234,7 +272,8 @@ static void documents_that_lie_are_refused(void)
         put_file("t.json", cases[i].json);
         tn_status status = tn_open(in_folder("t.json").text, NULL, &f, &err);
         if (status != cases[i].status || !strstr(err.text, cases[i].text))
-            fail_msg("case %zu: expected %d \"%s\" but found %d: %s", i, cases[i].status, cases[i].text, status, err.text);
+            fail_msg("case %zu: expected %d \"%s\" but found %d: %s", i, cases[i].status, cases[i].text,
+                     status, err.text);
     }
 }
 
@@ -242,12 +281,15 @@ static void documents_that_lie_are_refused(void)
 static void a_datatype_counts_with_its_scheme_only(void)
 {
     put_data(66);
-    put_file("t.json", HEAD "\"shape\":[2,16],\"dtype\":{\"base_type\":\"UINT8\"}," MEMORY ",\"tenon\":{\"datatype\":7,\"parts\":{}}}");
+    put_file("t.json", HEAD "\"shape\":[2,16],\"dtype\":{\"base_type\":\"UINT8\"}," MEMORY
+                            ",\"tenon\":{\"datatype\":7,\"parts\":{}}}");
     tn_file *f = open_file("t.json");
     CHECK(strcmp(tn_file_tensor(f, 0)->form, "dense") == 0);
     tn_close(f);
-    put_file("t.json", HEAD "\"shape\":[2,16],\"dtype\":{\"base_type\":\"UINT8\",\"quantization\":{\"scheme\":\"other\"}}," MEMORY
-             ",\"tenon\":{\"datatype\":7}}");
+    put_file(
+        "t.json", HEAD
+        "\"shape\":[2,16],\"dtype\":{\"base_type\":\"UINT8\",\"quantization\":{\"scheme\":\"other\"}}," MEMORY
+        ",\"tenon\":{\"datatype\":7}}");
     f = open_file("t.json");
     CHECK(strcmp(tn_file_tensor(f, 0)->form, "quantized") == 0);
     tn_close(f);

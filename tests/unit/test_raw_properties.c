@@ -63,11 +63,12 @@ static void properties_survive_from_descriptor_to_descriptor(void)
 /* Each tensor keeps its own, also where only some are taken. */
 static void properties_stay_with_their_tensor(void)
 {
-    put_file("d.json", "[" HEAD "\"properties\":{\"requires_grad\":true}},"
-             VERSION "\"name\":\"e\",\"shape\":[3]," TYPE "},"
-             "{\"name\":\"s\",\"shape\":[2,2],\"format\":\"CSR\",\"row_pointers\":[0,1,1],\"column_indices\":[1],"
-             "\"values\":[2],"
-             "\"properties\":{\"is_pinned\":true}}]");
+    put_file(
+        "d.json",
+        "[" HEAD "\"properties\":{\"requires_grad\":true}}," VERSION "\"name\":\"e\",\"shape\":[3]," TYPE "},"
+        "{\"name\":\"s\",\"shape\":[2,2],\"format\":\"CSR\",\"row_pointers\":[0,1,1],\"column_indices\":[1],"
+        "\"values\":[2],"
+        "\"properties\":{\"is_pinned\":true}}]");
     put_bytes("d.bin", "\1\2\3\4\5\6", 6);
     must_convert("d.json", "o.json", (wish){ 0 });
     tn_file *f = open_file("o.json");

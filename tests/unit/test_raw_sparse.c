@@ -38,11 +38,13 @@ static void check_refused(const char *json, tn_status expected, const char *text
     check_status(status, &err, expected, text);
     walk_error(&err, status);
     if (err.offset != at)
-        fail_msg("expected byte %llu but found %llu: %s", (unsigned long long)at, (unsigned long long)err.offset, err.text);
+        fail_msg("expected byte %llu but found %llu: %s", (unsigned long long)at,
+                 (unsigned long long)err.offset, err.text);
 }
 
 /* The part has these elements, which are at `data` and can be read. */
-static void check_part(const tn_file *f, const tn_part *p, tn_dtype dtype, const void *expected, size_t nbytes)
+static void check_part(const tn_file *f, const tn_part *p, tn_dtype dtype, const void *expected,
+                       size_t nbytes)
 {
     CHECK(p->array.dtype == dtype && p->nbytes == nbytes && p->storage.size == nbytes);
     CHECK(p->data && (uintptr_t)p->data % 64 == 0);
@@ -55,8 +57,9 @@ static void check_part(const tn_file *f, const tn_part *p, tn_dtype dtype, const
 
 static void coo_data_of_a_document_is_a_tensor(void)
 {
-    tn_file *f = open_text(HEAD "\"format\":\"COO\",\"shape\":[3,4],\"nnz\":3,\"indices\":{\"dtype\":\"INT32\","
-                           "\"data\":[[0,1],[2,3],[1,0]]},\"values\":{\"dtype\":\"FLOAT16\",\"data\":[1.5,-2,0.1]}}");
+    tn_file *f = open_text(
+        HEAD "\"format\":\"COO\",\"shape\":[3,4],\"nnz\":3,\"indices\":{\"dtype\":\"INT32\","
+             "\"data\":[[0,1],[2,3],[1,0]]},\"values\":{\"dtype\":\"FLOAT16\",\"data\":[1.5,-2,0.1]}}");
     const tn_tensor *t = tn_file_find(f, "s");
     assert_string_equal(t->form, "coo");
     CHECK(t->nparts == 2 && t->dtype == TN_FLOAT16 && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 4);
@@ -72,8 +75,10 @@ static void indices_without_a_type_are_int64(void)
     static const char *const types[] = { "", "\"dtype\":\"INT64\"," };
     for (size_t i = 0; i < 2; i++) {
         char text[400];
-        snprintf(text, sizeof text, HEAD "\"format\":\"COO\",\"shape\":[9007199254740995],\"nnz\":1,\"indices\":{%s"
-                 "\"data\":[[9007199254740993]]},\"values\":{\"dtype\":\"INT8\",\"data\":[-128]}}", types[i]);
+        snprintf(text, sizeof text,
+                 HEAD "\"format\":\"COO\",\"shape\":[9007199254740995],\"nnz\":1,\"indices\":{%s"
+                      "\"data\":[[9007199254740993]]},\"values\":{\"dtype\":\"INT8\",\"data\":[-128]}}",
+                 types[i]);
         tn_file *f = open_text(text);
         check_part(f, &tn_file_tensor(f, 0)->parts[1], TN_INT64, (int64_t[]){ INT64_C(9007199254740993) }, 8);
         tn_close(f);
@@ -100,9 +105,11 @@ static void csr_data_of_a_document_is_a_tensor(void)
 /* Of the descriptor where the values say nothing; float32 where neither does. */
 static void csr_values_have_the_type_of_the_descriptor(void)
 {
-    tn_file *f = open_text(CSR("\"dtype\":{\"base_type\":\"UINT64\"},", "2,0", "2", "[18446744073709551615,9007199254740993]"));
+    tn_file *f = open_text(
+        CSR("\"dtype\":{\"base_type\":\"UINT64\"},", "2,0", "2", "[18446744073709551615,9007199254740993]"));
     CHECK(tn_file_tensor(f, 0)->dtype == TN_UINT64);
-    check_part(f, tn_file_tensor(f, 0)->parts, TN_UINT64, (uint64_t[]){ UINT64_MAX, UINT64_C(9007199254740993) }, 16);
+    check_part(f, tn_file_tensor(f, 0)->parts, TN_UINT64,
+               (uint64_t[]){ UINT64_MAX, UINT64_C(9007199254740993) }, 16);
     tn_close(f);
     f = open_text(CSR("\"shape_of\":1,", "2,0", "2", "{\"dtype\":\"BFLOAT16\",\"data\":[1,2]}"));
     CHECK(tn_file_tensor(f, 0)->dtype == TN_BFLOAT16);
@@ -131,9 +138,11 @@ static void csr_indices_are_as_wide_as_they_must_be(void)
 
 static void layout_and_metadata_are_read_with_it(void)
 {
-    tn_file *f = open_text("[" HEAD "\"shape\":{\"dimensions\":[2,2],\"layout\":\"RC\"},\"metadata\":{\"a\":\"b\"},\"format\":\"COO\","
-                           "\"nnz\":0,\"indices\":{\"data\":[]},\"values\":{\"dtype\":\"FLOAT32\",\"data\":[]},"
-                           "\"tenon\":{\"file_metadata\":{\"c\":\"d\"}}}]");
+    tn_file *f = open_text(
+        "[" HEAD
+        "\"shape\":{\"dimensions\":[2,2],\"layout\":\"RC\"},\"metadata\":{\"a\":\"b\"},\"format\":\"COO\","
+        "\"nnz\":0,\"indices\":{\"data\":[]},\"values\":{\"dtype\":\"FLOAT32\",\"data\":[]},"
+        "\"tenon\":{\"file_metadata\":{\"c\":\"d\"}}}]");
     const tn_tensor *t = tn_file_tensor(f, 0);
     size_t n;
     assert_string_equal(t->layout, "RC");
@@ -153,19 +162,25 @@ static void values_that_are_none_of_the_type_are_refused(void)
         { "UINT64", "18446744073709551616", TN_ERR_LIMIT, "values.data[1]: " },
         { "FLOAT64", "1e400", TN_ERR_LIMIT, "values.data[1]: " },
         { "FLOAT32", "1e400", TN_ERR_CORRUPT, "values.data[1]: expected a value of FLOAT32 but found 1e400" },
-        { "FLOAT32", "3.5e38", TN_ERR_CORRUPT, "values.data[1]: expected a value of FLOAT32 but found 3.5e38" },
+        { "FLOAT32", "3.5e38", TN_ERR_CORRUPT,
+          "values.data[1]: expected a value of FLOAT32 but found 3.5e38" },
         { "FLOAT16", "65520", TN_ERR_CORRUPT, "values.data[1]: expected a value of FLOAT16 but found 65520" },
         { "FLOAT32", "\"nan\"", TN_ERR_CORRUPT, "values.data[1]: " },
         { "FLOAT32", "null", TN_ERR_CORRUPT, "values.data[1]: " },
         { "tenon:bool", "1", TN_ERR_CORRUPT, "values.data[1]: " },
         { "tenon:complex64", "[1]", TN_ERR_CORRUPT, "values.data[1]" },
-        { "tenon:float4_e2m1", "\"Infinity\"", TN_ERR_CORRUPT, "values.data[1]: expected a value of float4_e2m1" },
+        { "tenon:float4_e2m1", "\"Infinity\"", TN_ERR_CORRUPT,
+          "values.data[1]: expected a value of float4_e2m1" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[400];
-        const char *first = strcmp(bad[i].type, "tenon:bool") == 0 ? "true" : strstr(bad[i].type, "complex") ? "[1,2]" : "1";
-        snprintf(text, sizeof text, HEAD "\"format\":\"COO\",\"shape\":[4],\"nnz\":2,\"indices\":{\"data\":[[0],[1]]},"
-                 "\"values\":{\"dtype\":\"%s\",\"data\":[%s,%s]}}", bad[i].type, first, bad[i].value);
+        const char *first = strcmp(bad[i].type, "tenon:bool") == 0 ? "true"
+                            : strstr(bad[i].type, "complex")       ? "[1,2]"
+                                                                   : "1";
+        snprintf(text, sizeof text,
+                 HEAD "\"format\":\"COO\",\"shape\":[4],\"nnz\":2,\"indices\":{\"data\":[[0],[1]]},"
+                      "\"values\":{\"dtype\":\"%s\",\"data\":[%s,%s]}}",
+                 bad[i].type, first, bad[i].value);
         size_t at = strlen(text) - strlen(bad[i].value) - strlen("]}}");
         check_refused(text, bad[i].status, bad[i].text, at);
     }
@@ -174,17 +189,23 @@ static void values_that_are_none_of_the_type_are_refused(void)
 static void what_contradicts_itself_is_refused(void)
 {
     static const struct { const char *members, *text; } bad[] = {
-        { "\"shape\":[2,2],\"format\":\"COO\",\"nnz\":1,\"indices\":{\"data\":[[0,2]]},\"values\":{\"dtype\":\"INT8\",\"data\":[1]}",
+        { "\"shape\":[2,2],\"format\":\"COO\",\"nnz\":1,\"indices\":{\"data\":[[0,2]]},\"values\":{\"dtype\":"
+          "\"INT8\",\"data\":[1]}",
           "tensor \"s\": indices.data[0][1]: expected an index in [0, 2) but found 2" },
-        { "\"shape\":[3000000000],\"format\":\"COO\",\"nnz\":1,\"indices\":{\"dtype\":\"INT32\",\"data\":[[2147483648]]},"
-          "\"values\":{\"dtype\":\"INT8\",\"data\":[1]}", "tensor \"s\": indices.data[0][0]: expected an index in [0, 2147483648)" },
-        { "\"shape\":[2,2],\"format\":\"COO\",\"nnz\":2,\"indices\":{\"data\":[[0,1]]},\"values\":{\"dtype\":\"INT8\",\"data\":[1]}",
+        { "\"shape\":[3000000000],\"format\":\"COO\",\"nnz\":1,\"indices\":{\"dtype\":\"INT32\",\"data\":[["
+          "2147483648]]},"
+          "\"values\":{\"dtype\":\"INT8\",\"data\":[1]}",
+          "tensor \"s\": indices.data[0][0]: expected an index in [0, 2147483648)" },
+        { "\"shape\":[2,2],\"format\":\"COO\",\"nnz\":2,\"indices\":{\"data\":[[0,1]]},\"values\":{\"dtype\":"
+          "\"INT8\",\"data\":[1]}",
           "tensor \"s\": nnz: expected 1" },
-        { "\"shape\":[2,2,2],\"format\":\"CSR\",\"row_pointers\":[0,0,0,0,0],\"column_indices\":[],\"values\":[]",
+        { "\"shape\":[2,2,2],\"format\":\"CSR\",\"row_pointers\":[0,0,0,0,0],\"column_indices\":[],"
+          "\"values\":[]",
           "tensor \"s\": shape: expected two dimensions for CSR but found 3" },
         { "\"shape\":[2,2],\"format\":\"CSR\",\"row_pointers\":[0,2,1],\"column_indices\":[0],\"values\":[1]",
           "tensor \"s\": row_pointers[2]: expected at least the 2 before it but found 1" },
-        { "\"shape\":[],\"format\":\"COO\",\"nnz\":0,\"indices\":{\"data\":[]},\"values\":{\"dtype\":\"INT8\",\"data\":[]}",
+        { "\"shape\":[],\"format\":\"COO\",\"nnz\":0,\"indices\":{\"data\":[]},\"values\":{\"dtype\":"
+          "\"INT8\",\"data\":[]}",
           "tensor \"s\": shape: expected at least one dimension" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -214,8 +235,10 @@ static uint32_t parts_of(const sparse *s, int64_t extents[3], tn_part parts[3])
     extents[1] = s->rank;
     extents[2] = coo ? 0 : s->shape[0] * (s->rank > 2 ? s->shape[1] : 1) + 1;
     parts[0] = (tn_part){ .role = "values", .array = { s->dtype, 1, extents, NULL }, .data = s->values };
-    parts[1] = (tn_part){ .role = "indices", .array = { s->index, coo ? 2 : 1, extents, NULL }, .data = s->indices };
-    parts[2] = (tn_part){ .role = "indptr", .array = { s->index, 1, extents + 2, NULL }, .data = s->pointers };
+    parts[1] = (tn_part){ .role = "indices", .array = { s->index, coo ? 2 : 1, extents, NULL },
+                          .data = s->indices };
+    parts[2] = (tn_part){ .role = "indptr", .array = { s->index, 1, extents + 2, NULL },
+                          .data = s->pointers };
     return coo ? 2 : 3;
 }
 
@@ -224,7 +247,8 @@ static tn_status try_sparse(const char *name, const sparse *s, tn_error *err)
     int64_t extents[3];
     tn_part parts[3];
     uint32_t n = parts_of(s, extents, parts);
-    tn_tensor t = { .name = "s", .form = s->form, .dtype = s->dtype, .rank = s->rank, .shape = s->shape, .parts = parts,
+    tn_tensor t = { .name = "s", .form = s->form, .dtype = s->dtype, .rank = s->rank, .shape = s->shape,
+                    .parts = parts,
                     .nparts = n, .meta = s->meta, .nmeta = s->meta ? 1 : 0 };
     return try_write_tensor(name, (tn_create_options){ 0 }, &t, err);
 }
@@ -260,7 +284,8 @@ static void check_comes_back(const char *name, const sparse *s)
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_find(f, "s");
     assert_string_equal(t->form, s->form);
-    CHECK(t->dtype == s->dtype && t->rank == s->rank && memcmp(t->shape, s->shape, s->rank * sizeof *s->shape) == 0);
+    CHECK(t->dtype == s->dtype && t->rank == s->rank &&
+          memcmp(t->shape, s->shape, s->rank * sizeof *s->shape) == 0);
     CHECK(t->nparts == n && t->parts[0].array.shape[0] == s->n);
     check_same_values(t, s);
     for (uint32_t k = 1; k < n; k++) {
@@ -293,7 +318,8 @@ static void make_plain(tn_dtype dtype, uint8_t *values, size_t n)
 
 static void every_type_comes_back(void)
 {
-    static const int32_t indices[] = { 0, 1, 0, 3, 1, 0, 1, 1, 2, 0, 2, 3, 3, 0 }, columns[] = { 1, 3, 0, 1, 0, 3, 0 };
+    static const int32_t indices[] = { 0, 1, 0, 3, 1, 0, 1, 1, 2, 0, 2, 3, 3, 0 },
+    columns[] = { 1, 3, 0, 1, 0, 3, 0 };
     static const int32_t pointers[] = { 0, 2, 4, 6, 7 };
     for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++) {
         uint8_t values[7 * 16];
@@ -335,14 +361,27 @@ static void every_number_of_16_bits_comes_back(void)
 
 static void numbers_at_the_ends_come_back(void)
 {
-    static const double f64[] = { 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -0.0, 0.1, 1.0 / 3, (double)INFINITY,
-                                  -(double)INFINITY, (double)NAN, 9007199254740993.0, 123456789012345680.0, 0 };
-    static const float f32[] = { 1e-45f, 1.17549435e-38f, 3.40282347e38f, -0.0f, 0.1f, 1.0f / 3, INFINITY, -INFINITY, NAN,
+    static const double f64[] = { 5e-324,
+                                  2.2250738585072014e-308,
+                                  1.7976931348623157e308,
+                                  -0.0,
+                                  0.1,
+                                  1.0 / 3,
+                                  (double)INFINITY,
+                                  -(double)INFINITY,
+                                  (double)NAN,
+                                  9007199254740993.0,
+                                  123456789012345680.0,
+                                  0 };
+    static const float f32[] = { 1e-45f, 1.17549435e-38f, 3.40282347e38f, -0.0f, 0.1f, 1.0f / 3, INFINITY,
+                                 -INFINITY, NAN,
                                  16777216.0f, 1e10f, 0 };
-    static const int64_t i64[] = { INT64_MIN, INT64_MAX, -1, 0, 9007199254740993, -9007199254740993, 1, 2, 3, 4, 5, 6 };
+    static const int64_t i64[] = { INT64_MIN, INT64_MAX, -1, 0, 9007199254740993, -9007199254740993, 1, 2, 3,
+                                   4, 5, 6 };
     static const uint64_t u64[] = { UINT64_MAX, UINT64_MAX - 1, 9007199254740993, 0, 1, 2, 3, 4, 5, 6, 7, 8 };
     static const struct { tn_dtype dtype; const void *values; } all[] = {
-        { TN_FLOAT64, f64 }, { TN_FLOAT32, f32 }, { TN_INT64, i64 }, { TN_UINT64, u64 }, { TN_COMPLEX64, f32 }, { TN_COMPLEX128, f64 },
+        { TN_FLOAT64, f64 }, { TN_FLOAT32, f32 }, { TN_INT64, i64 }, { TN_UINT64, u64 },
+        { TN_COMPLEX64, f32 }, { TN_COMPLEX128, f64 },
     };
     int64_t indices[12];
     for (int i = 0; i < 12; i++)
@@ -363,7 +402,8 @@ static void every_rank_and_index_type_comes_back(void)
     for (uint32_t rank = 1; rank <= 4; rank++)
         for (int64_t n = 0; n <= 2; n++)
             for (int k = 0; k < 2; k++) {
-                sparse s = { "coo", TN_UINT8, k ? TN_INT64 : TN_INT32, rank, { 2, 2, 3, 4 }, n, values, k ? (const void *)wide : narrow,
+                sparse s = { "coo", TN_UINT8, k ? TN_INT64 : TN_INT32, rank, { 2, 2, 3, 4 }, n, values,
+                             k ? (const void *)wide : narrow,
                              NULL, NULL };
                 s.shape[0] = rank == 1 ? 9 : 4;
                 s.shape[1] = 4;
@@ -376,10 +416,12 @@ static void every_rank_and_index_type_comes_back(void)
 static void empty_matrices_come_back(void)
 {
     static const int64_t none[4] = { 0 };
-    static const struct { int64_t shape[2]; } shapes[] = { { { 0, 0 } }, { { 0, 5 } }, { { 3, 0 } }, { { 3, 5 } } };
+    static const struct { int64_t shape[2]; } shapes[] = { { { 0, 0 } }, { { 0, 5 } }, { { 3, 0 } },
+                                                           { { 3, 5 } } };
     for (size_t i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++) {
-            sparse s = { k ? "coo" : "csr", TN_FLOAT32, k ? TN_INT32 : TN_INT64, 2, { shapes[i].shape[0], shapes[i].shape[1] }, 0,
+            sparse s = { k ? "coo" : "csr", TN_FLOAT32, k ? TN_INT32 : TN_INT64, 2,
+                         { shapes[i].shape[0], shapes[i].shape[1] }, 0,
                          none, none, none, NULL };
             write_sparse("n.json", &s);
             check_comes_back("n.json", &s);
@@ -394,20 +436,26 @@ static void a_document_is_written_as_the_specification_says(void)
     const sparse coo = { "coo", TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, rows, NULL, &meta };
     const sparse csr = { "csr", TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, columns, pointers, NULL };
     write_sparse("coo.json", &coo);
-    check_file_text(in_folder("coo.json").text,
-        "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"ebf676b8-ff5f-584f-b579-cf8ccdae67dd\",\n  \"name\": \"s\",\n"
+    check_file_text(
+        in_folder("coo.json").text,
+        "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": "
+        "\"ebf676b8-ff5f-584f-b579-cf8ccdae67dd\",\n  \"name\": \"s\",\n"
         "  \"shape\": {\n    \"dimensions\": [3, 4],\n    \"symbolic\": false\n  },\n"
-        "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    \"byte_order\": \"little_endian\"\n  },\n"
+        "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    \"byte_order\": "
+        "\"little_endian\"\n  },\n"
         "  \"metadata\": {\"from\":\"x\"},\n  \"format\": \"COO\",\n  \"nnz\": 3,\n"
         "  \"indices\": {\n    \"dtype\": \"INT64\",\n    \"data\": [[0, 1], [1, 0], [2, 3]]\n  },\n"
         "  \"values\": {\n    \"dtype\": \"FLOAT32\",\n    \"data\": [1.5, -2.0, 0.1]\n  }\n}\n");
     write_sparse("csr.json", &csr);
     check_file_text(in_folder("csr.json").text,
-        "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": \"3fab5f86-655b-5f91-b047-ef14514e4983\",\n  \"name\": \"s\",\n"
-        "  \"shape\": {\n    \"dimensions\": [3, 4],\n    \"symbolic\": false\n  },\n"
-        "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    \"byte_order\": \"little_endian\"\n  },\n"
-        "  \"metadata\": {},\n  \"format\": \"CSR\",\n  \"row_pointers\": [0, 1, 2, 3],\n  \"column_indices\": [1, 0, 3],\n"
-        "  \"values\": [1.5, -2.0, 0.1],\n  \"tenon\": {\"index\":\"int64\"}\n}\n");
+                    "{\n  \"version\": \"WIA-AI-011-v1.0\",\n  \"tensor_id\": "
+                    "\"3fab5f86-655b-5f91-b047-ef14514e4983\",\n  \"name\": \"s\",\n"
+                    "  \"shape\": {\n    \"dimensions\": [3, 4],\n    \"symbolic\": false\n  },\n"
+                    "  \"dtype\": {\n    \"base_type\": \"FLOAT32\",\n    \"quantization\": null,\n    "
+                    "\"byte_order\": \"little_endian\"\n  },\n"
+                    "  \"metadata\": {},\n  \"format\": \"CSR\",\n  \"row_pointers\": [0, 1, 2, 3],\n  "
+                    "\"column_indices\": [1, 0, 3],\n"
+                    "  \"values\": [1.5, -2.0, 0.1],\n  \"tenon\": {\"index\":\"int64\"}\n}\n");
 }
 
 /* ---- what is not written ---- */
@@ -430,17 +478,22 @@ static void what_the_specification_has_no_words_for_is_not_written(void)
     const sparse batch = { "csr", TN_UINT8, TN_INT32, 3, { 1, 2, 2 }, 0, values, indices, indices, NULL };
     const sparse scalar = { "coo", TN_UINT8, TN_INT32, 0, { 0 }, 1, values, indices, NULL, NULL };
     check_not_written(&coo, TN_ERR_UNSUPPORTED,
-                      "tensor \"s\": a descriptor has indices of int32 or int64 but these are uint64 (--form coo,index=int64)");
+                      "tensor \"s\": a descriptor has indices of int32 or int64 but these are uint64 (--form "
+                      "coo,index=int64)");
     check_not_written(&csr, TN_ERR_UNSUPPORTED, "but these are uint32 (--form csr,index=int64)");
-    check_not_written(&batch, TN_ERR_UNSUPPORTED, "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3 (--form coo)");
-    check_not_written(&scalar, TN_ERR_UNSUPPORTED, "tensor \"s\": a descriptor has indices of at least one dimension");
+    check_not_written(
+        &batch, TN_ERR_UNSUPPORTED,
+        "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3 (--form coo)");
+    check_not_written(&scalar, TN_ERR_UNSUPPORTED,
+                      "tensor \"s\": a descriptor has indices of at least one dimension");
 }
 
 static void bits_that_a_number_does_not_tell_are_not_written(void)
 {
     static const int32_t indices[] = { 0, 1, 2 };
     static const struct { tn_dtype dtype; uint64_t second; const char *text; } bad[] = {
-        { TN_FLOAT32, 0x7fc00001, "entry 1: expected the one NaN that a descriptor has a word for but found the bits 0x7fc00001" },
+        { TN_FLOAT32, 0x7fc00001,
+          "entry 1: expected the one NaN that a descriptor has a word for but found the bits 0x7fc00001" },
         { TN_FLOAT32, 0xffc00000, "found the bits 0xffc00000 (--form dense keeps them)" },
         { TN_FLOAT64, UINT64_C(0x7ff0000000000001), "found the bits 0x7ff0000000000001" },
         { TN_FLOAT16, 0xfe00, "found the bits 0xfe00" },
@@ -465,20 +518,26 @@ static void what_could_not_be_read_back_is_not_written(void)
     static const uint8_t values[] = { 1, 2 };
     const sparse coo = { "coo", TN_UINT8, TN_INT32, 2, { 2, 2 }, 2, values, indices, NULL, NULL };
     const sparse csr = { "csr", TN_UINT8, TN_INT32, 2, { 2, 2 }, 1, values, indices, pointers, NULL };
-    check_not_written(&coo, TN_ERR_UNSUPPORTED, "tensor \"s\": indices.data[1][1]: expected an index in [0, 2) but found 7");
-    check_not_written(&csr, TN_ERR_UNSUPPORTED, "tensor \"s\": row_pointers[2]: expected at least the 2 before it but found 1");
+    check_not_written(&coo, TN_ERR_UNSUPPORTED,
+                      "tensor \"s\": indices.data[1][1]: expected an index in [0, 2) but found 7");
+    check_not_written(&csr, TN_ERR_UNSUPPORTED,
+                      "tensor \"s\": row_pointers[2]: expected at least the 2 before it but found 1");
 }
 
 /* Known from the declaration alone: no byte is asked for. */
 static void a_document_that_would_be_too_long_is_refused_at_once(void)
 {
     static const struct { const char *form; int64_t n, rows; } long_ones[] = {
-        { "coo", 10000000, 1 }, { "csr", 20000000, 1 }, { "csr", 0, 40000000 }, { "coo", INT64_C(1) << 50, INT64_C(1) << 30 },
+        { "coo", 10000000, 1 }, { "csr", 20000000, 1 }, { "csr", 0, 40000000 },
+        { "coo", INT64_C(1) << 50, INT64_C(1) << 30 },
     };
     for (size_t i = 0; i < 4; i++) {
-        sparse s = { long_ones[i].form, TN_UINT8, TN_INT32, 2, { long_ones[i].rows, INT64_C(1) << 30 }, long_ones[i].n, NULL, NULL,
+        sparse s = { long_ones[i].form, TN_UINT8, TN_INT32, 2, { long_ones[i].rows, INT64_C(1) << 30 },
+                     long_ones[i].n, NULL, NULL,
                      NULL, NULL };
-        check_not_written(&s, TN_ERR_LIMIT, "entries the descriptors would take more than the 100000000 bytes that can be read back");
+        check_not_written(
+            &s, TN_ERR_LIMIT,
+            "entries the descriptors would take more than the 100000000 bytes that can be read back");
     }
 }
 
@@ -490,14 +549,17 @@ static void add_sparse(tn_writer *w, const char *name, const sparse *s)
     tn_part parts[3];
     tn_error err = { .text = "" };
     uint32_t n = parts_of(s, extents, parts);
-    tn_tensor t = { .name = name, .form = s->form, .dtype = s->dtype, .rank = s->rank, .shape = s->shape, .parts = parts, .nparts = n };
+    tn_tensor t = { .name = name, .form = s->form, .dtype = s->dtype, .rank = s->rank, .shape = s->shape,
+                    .parts = parts, .nparts = n };
     check_status(tn_writer_add(w, &t, &err), &err, TN_OK, "");
 }
 
 static const int32_t some_rows[] = { 0, 1, 1, 0 }, some_pointers[] = { 0, 1, 2 }, some_columns[] = { 1, 0 };
 static const float some_values[] = { 1.5f, -0.1f };
-static const sparse some_coo = { "coo", TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_rows, NULL, NULL };
-static const sparse some_csr = { "csr", TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_columns, some_pointers, NULL };
+static const sparse some_coo = { "coo", TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_rows, NULL,
+                                 NULL };
+static const sparse some_csr = { "csr", TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_columns,
+                                 some_pointers, NULL };
 
 /* Two sparse ones, a dense one, one with scales. */
 static void write_mixture(const char *name)
@@ -505,12 +567,14 @@ static void write_mixture(const char *name)
     const int64_t shape[] = { 4 };
     const float scale = 0.1f;
     const tn_scaling scaling = { .axis = -1, .range = { -8, 8 } };
-    const simple dense = { .name = "dense", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = "\1\2\3\4" };
+    const simple dense = { .name = "dense", .dtype = TN_UINT8, .rank = 1, .shape = { 4 },
+                           .data = "\1\2\3\4" };
     const tn_part parts[] = {
         { .role = "data", .array = { TN_INT8, 1, shape, NULL }, .data = "\5\6\7\10" },
         { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &scale },
     };
-    const tn_tensor scaled = { .name = "scaled", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape, .parts = parts,
+    const tn_tensor scaled = { .name = "scaled", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1,
+                               .shape = shape, .parts = parts,
                                .nparts = 2, .scaling = &scaling };
     tn_writer *w;
     tn_error err = { .text = "" };
@@ -607,10 +671,12 @@ static void a_dry_run_knows_every_type(void)
 /* ---- damage ---- */
 
 static const char both[] =
-    "[" HEAD "\"shape\":{\"dimensions\":[3,4],\"layout\":\"RC\"},\"dtype\":{\"base_type\":\"FLOAT32\"},\"metadata\":{\"a\":1},"
+    "[" HEAD "\"shape\":{\"dimensions\":[3,4],\"layout\":\"RC\"},\"dtype\":{\"base_type\":\"FLOAT32\"},"
+             "\"metadata\":{\"a\":1},"
     "\"format\":\"COO\",\"nnz\":3,\"indices\":{\"dtype\":\"INT32\",\"data\":[[0,1],[1,0],[2,3]]},"
     "\"values\":{\"dtype\":\"FLOAT32\",\"data\":[1.5,\"-Infinity\",2e-3]}},"
-    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"c\",\"format\":\"CSR\",\"shape\":[2,3],\"row_pointers\":[0,1,3],"
+    "{\"version\":\"WIA-AI-011-v1.0\",\"name\":\"c\",\"format\":\"CSR\",\"shape\":[2,3],\"row_pointers\":[0,"
+    "1,3],"
     "\"column_indices\":[2,0,1],\"values\":[1,-2,0.25],\"tenon\":{\"index\":\"int64\"}}]";
 
 /* What can be opened can be described, and the description is right. */

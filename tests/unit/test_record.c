@@ -15,15 +15,50 @@ static const tn_meta some_meta[] = {
 /* A record that says everything. */
 static const tn_record full = {
     .has_array = true, .dtype = TN_INT4, .rank = 3, .shape = shape,
-    .form = "scaled", .tensor_dtype = TN_FLOAT32, .tensor_rank = 2, .tensor_shape = shape + 1, .roles = roles, .nroles = 2,
+    .form = "scaled", .tensor_dtype = TN_FLOAT32, .tensor_rank = 2, .tensor_shape = shape + 1, .roles = roles,
+    .nroles = 2,
     .tied = "other", .file_meta = some_meta, .nfile_meta = 2, .meta = some_meta, .nmeta = 1,
 };
 
-static const char full_bytes[] =
-    "\xa6" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x83\x02\x00\x19\x01\x2c"
-    "\x66" "tensor" "\xa4" "\x64" "form" "\x66" "scaled" "\x65" "dtype" "\x67" "float32" "\x65" "shape" "\x82\x00\x19\x01\x2c"
-    "\x65" "parts" "\x82" "\x64" "data" "\x65" "scale"
-    "\x64" "tied" "\x65" "other" "\x64" "file" "\xa2\x61k\x61v\x60\x82\1\xf6" "\x64" "meta" "\xa1\x61k\x61v";
+static const char full_bytes[] = "\xa6"
+                                 "\x65"
+                                 "dtype"
+                                 "\x64"
+                                 "int4"
+                                 "\x65"
+                                 "shape"
+                                 "\x83\x02\x00\x19\x01\x2c"
+                                 "\x66"
+                                 "tensor"
+                                 "\xa4"
+                                 "\x64"
+                                 "form"
+                                 "\x66"
+                                 "scaled"
+                                 "\x65"
+                                 "dtype"
+                                 "\x67"
+                                 "float32"
+                                 "\x65"
+                                 "shape"
+                                 "\x82\x00\x19\x01\x2c"
+                                 "\x65"
+                                 "parts"
+                                 "\x82"
+                                 "\x64"
+                                 "data"
+                                 "\x65"
+                                 "scale"
+                                 "\x64"
+                                 "tied"
+                                 "\x65"
+                                 "other"
+                                 "\x64"
+                                 "file"
+                                 "\xa2\x61k\x61v\x60\x82\1\xf6"
+                                 "\x64"
+                                 "meta"
+                                 "\xa1\x61k\x61v";
 
 static tn_status parse(const void *bytes, size_t n, tn_arena *arena, tn_record *r, tn_error *err)
 {
@@ -49,7 +84,8 @@ static void a_record_comes_back(void)
     CHECK(r.tensor_shape[0] == 0 && r.tensor_shape[1] == 300);
     CHECK(r.nroles == 2 && strcmp(r.roles[0], "data") == 0 && strcmp(r.roles[1], "scale") == 0);
     CHECK(strcmp(r.tied, "other") == 0 && r.nfile_meta == 2 && r.nmeta == 1);
-    CHECK(strcmp(r.file_meta[0].text, "v") == 0 && r.file_meta[1].cbor_size == 3 && strcmp(r.meta[0].key, "k") == 0);
+    CHECK(strcmp(r.file_meta[0].text, "v") == 0 && r.file_meta[1].cbor_size == 3 &&
+          strcmp(r.meta[0].key, "k") == 0);
     tn_arena_free(&arena);
 }
 
@@ -59,14 +95,49 @@ static const char *entries[] = { "w_scale" };
 static const tn_scaling typed = { .axis = -1, .datatype = "e2m1fnuz|e8m0_t32", .unpacked = true,
                                   .rotation = { .size = 32, .walsh = true, .random = true, .seed = 7 } };
 static const tn_record of_datatype = {
-    .form = "scaled", .tensor_dtype = TN_FLOAT32, .tensor_rank = 2, .tensor_shape = shape + 1, .roles = roles, .nroles = 2,
+    .form = "scaled", .tensor_dtype = TN_FLOAT32, .tensor_rank = 2, .tensor_shape = shape + 1, .roles = roles,
+    .nroles = 2,
     .entries = entries, .scaling = &typed,
 };
 
-static const char typed_bytes[] =
-    "\xa1" "\x66" "tensor" "\xa8" "\x64" "form" "\x66" "scaled" "\x65" "dtype" "\x67" "float32" "\x65" "shape" "\x82\x00\x19\x01\x2c"
-    "\x65" "parts" "\x82" "\x64" "data" "\x65" "scale" "\x67" "entries" "\x81" "\x67" "w_scale"
-    "\x68" "datatype" "\x71" "e2m1fnuz|e8m0_t32" "\x68" "unpacked" "\xf5" "\x68" "rotation" "\x69" "walsh32:7";
+static const char typed_bytes[] = "\xa1"
+                                  "\x66"
+                                  "tensor"
+                                  "\xa8"
+                                  "\x64"
+                                  "form"
+                                  "\x66"
+                                  "scaled"
+                                  "\x65"
+                                  "dtype"
+                                  "\x67"
+                                  "float32"
+                                  "\x65"
+                                  "shape"
+                                  "\x82\x00\x19\x01\x2c"
+                                  "\x65"
+                                  "parts"
+                                  "\x82"
+                                  "\x64"
+                                  "data"
+                                  "\x65"
+                                  "scale"
+                                  "\x67"
+                                  "entries"
+                                  "\x81"
+                                  "\x67"
+                                  "w_scale"
+                                  "\x68"
+                                  "datatype"
+                                  "\x71"
+                                  "e2m1fnuz|e8m0_t32"
+                                  "\x68"
+                                  "unpacked"
+                                  "\xf5"
+                                  "\x68"
+                                  "rotation"
+                                  "\x69"
+                                  "walsh32:7";
 
 static void a_datatype_is_said_by_its_text(void)
 {
@@ -76,9 +147,11 @@ static void a_datatype_is_said_by_its_text(void)
     tn_record_put(&of_datatype, &out);
     CHECK(out.size == sizeof typed_bytes - 1);
     assert_memory_equal(out.data, typed_bytes, out.size);
-    CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && r.scaling && r.scaling->unpacked && r.scaling->axis == -1);
+    CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && r.scaling && r.scaling->unpacked &&
+          r.scaling->axis == -1);
     assert_string_equal(r.scaling->datatype, typed.datatype);
-    CHECK(r.scaling->rotation.size == 32 && r.scaling->rotation.walsh && r.scaling->rotation.random && r.scaling->rotation.seed == 7);
+    CHECK(r.scaling->rotation.size == 32 && r.scaling->rotation.walsh && r.scaling->rotation.random &&
+          r.scaling->rotation.seed == 7);
     CHECK(r.entries && strcmp(r.entries[0], "w_scale") == 0);
     tn_arena_free(&arena);
     tn_buf_free(&out);
@@ -94,8 +167,10 @@ static void a_plain_datatype_has_one_field(void)
     r.scaling = &plain;
     r.entries = NULL;
     tn_record_put(&r, &out);
-    CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && !r.entries && r.scaling && !r.scaling->unpacked);
-    CHECK(r.scaling->rotation.size == 0 && r.scaling->axis == -1 && r.scaling->range[0] == 0 && r.scaling->range[1] == 0);
+    CHECK(parse(out.data, out.size, &arena, &r, NULL) == TN_OK && !r.entries && r.scaling &&
+          !r.scaling->unpacked);
+    CHECK(r.scaling->rotation.size == 0 && r.scaling->axis == -1 && r.scaling->range[0] == 0 &&
+          r.scaling->range[1] == 0);
     CHECK(memmem(out.data, out.size, "range", 5) == NULL && memmem(out.data, out.size, "axis", 4) == NULL);
     tn_arena_free(&arena);
     tn_buf_free(&out);
@@ -152,7 +227,8 @@ static void a_kept_datatype_is_that_of_its_store(void)
 static void a_kept_scaling_has_the_usual_text(void)
 {
     static const char *const spelled[][2] = {
-        { "MXFP4", "e2m1fnuz|e8m0_t32" }, { "t32_e8m0", "t32_e8m0" }, { "e2m1fnuz|t32_e8m0", "e2m1fnuz|e8m0_t32" }, { "", "" },
+        { "MXFP4", "e2m1fnuz|e8m0_t32" }, { "t32_e8m0", "t32_e8m0" },
+        { "e2m1fnuz|t32_e8m0", "e2m1fnuz|e8m0_t32" }, { "", "" },
         { "cb20[0.50]_e2m1fnuz|e8m0", "cb20[0.5]_e2m1fnuz|e8m0" },
     };
     tn_arena arena = { 0 };
@@ -171,19 +247,23 @@ static void a_datatype_is_read_again_only_if_it_is_another(void)
 {
     tn_arena arena = { 0 };
     tn_kept_datatype last = { 0 };
-    const tn_scaling fp4 = { .axis = -1, .datatype = "e2m1fnuz|e8m0_t32" }, fp8 = { .axis = -1, .datatype = "e4m3fn|e8m0_t32" };
+    const tn_scaling fp4 = { .axis = -1, .datatype = "e2m1fnuz|e8m0_t32" },
+    fp8 = { .axis = -1, .datatype = "e4m3fn|e8m0_t32" };
     const tn_scaling unreadable = { .axis = -1, .datatype = "e9m3" }, affine = { .axis = 1 };
     const tn_scaling *first = tn_scaling_keep(&arena, &fp4, &last);
     const tn_datatype *read = tn_scaling_datatype(first, &last);
     assert_string_equal(tn_datatype_text(read), fp4.datatype);
-    const tn_scaling *plain = tn_scaling_keep(&arena, &affine, &last), *same = tn_scaling_keep(&arena, &fp4, &last);
+    const tn_scaling *plain = tn_scaling_keep(&arena, &affine, &last),
+                     *same = tn_scaling_keep(&arena, &fp4, &last);
     CHECK(same != first && same->datatype == first->datatype && tn_scaling_datatype(same, &last) == read);
     CHECK(!plain->datatype && !tn_scaling_datatype(plain, &last) && !tn_scaling_datatype(NULL, &last));
     const tn_scaling *other = tn_scaling_keep(&arena, &fp8, &last);
     CHECK(!tn_scaling_datatype(first, &last));
     assert_string_equal(tn_datatype_text(tn_scaling_datatype(other, &last)), fp8.datatype);
-    const tn_scaling *bad = tn_scaling_keep(&arena, &unreadable, &last), *bad_again = tn_scaling_keep(&arena, &unreadable, &last);
-    CHECK(!tn_scaling_datatype(other, &last) && !tn_scaling_datatype(bad, &last) && !tn_scaling_datatype(bad_again, &last));
+    const tn_scaling *bad = tn_scaling_keep(&arena, &unreadable, &last),
+                     *bad_again = tn_scaling_keep(&arena, &unreadable, &last);
+    CHECK(!tn_scaling_datatype(other, &last) && !tn_scaling_datatype(bad, &last) &&
+          !tn_scaling_datatype(bad_again, &last));
     assert_string_equal(bad_again->datatype, "e9m3");
     assert_string_equal(first->datatype, fp4.datatype);
     tn_datatype_free(last.datatype);
@@ -226,29 +306,162 @@ static void wrong_records_are_refused_at_their_entry(void)
 #define TENSOR "\x66" "tensor" "\xa5" "\x64" "form" "\x61" "f" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x80" "\x65" "parts" "\x81\x61" "d"
 #define CASE(status, bytes, text) { status, bytes, sizeof bytes - 1, text }
     static const struct { tn_status status; const char *bytes; size_t n; const char *text; } cases[] = {
-        CASE(TN_ERR_CORRUPT, "\x80", "expected a map"), CASE(TN_ERR_CORRUPT, "\xf6", "expected a map"),
-        CASE(TN_ERR_TRUNCATED, "\xa1", ""), CASE(TN_ERR_CORRUPT, "\xa1\1\2", "text key"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x65" "dtype" "\x64" "int4", "both dtype and shape or neither"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x65" "shape" "\x81\1", "both dtype and shape or neither"),
-        CASE(TN_ERR_CORRUPT, "\xa2" "\x65" "dtype" "\1" "\x65" "shape" "\x80", "expected text"),
-        CASE(TN_ERR_CORRUPT, "\xa2" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x81\x20", "not negative"),
-        CASE(TN_ERR_LIMIT, "\xa2" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x81\x1b\x80\0\0\0\0\0\0\0", "below 2^63"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "tied" "\x63" "a\0b", "without NUL"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x66" "tensor" "\xa0", "expected form, dtype, shape and parts"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x66" "tensor" "\x80", "expected a map"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x66" "tensor" "\xa4" "\x64" "form" "\x61" "f" "\x65" "dtype" "\x64" "int4" "\x65" "shape"
-             "\x80" "\x65" "parts" "\x80", "expected form, dtype, shape and parts"),
-        CASE(TN_ERR_LIMIT, "\xa1" "\x66" "tensor" "\xa1" "\x65" "parts" "\x91" "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        CASE(TN_ERR_CORRUPT, "\x80", "expected a map"),
+        CASE(TN_ERR_CORRUPT, "\xf6", "expected a map"),
+        CASE(TN_ERR_TRUNCATED, "\xa1", ""),
+        CASE(TN_ERR_CORRUPT, "\xa1\1\2", "text key"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x65"
+             "dtype"
+             "\x64"
+             "int4",
+             "both dtype and shape or neither"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x65"
+             "shape"
+             "\x81\1",
+             "both dtype and shape or neither"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa2"
+             "\x65"
+             "dtype"
+             "\1"
+             "\x65"
+             "shape"
+             "\x80",
+             "expected text"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa2"
+             "\x65"
+             "dtype"
+             "\x64"
+             "int4"
+             "\x65"
+             "shape"
+             "\x81\x20",
+             "not negative"),
+        CASE(TN_ERR_LIMIT,
+             "\xa2"
+             "\x65"
+             "dtype"
+             "\x64"
+             "int4"
+             "\x65"
+             "shape"
+             "\x81\x1b\x80\0\0\0\0\0\0\0",
+             "below 2^63"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x64"
+             "tied"
+             "\x63"
+             "a\0b",
+             "without NUL"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x66"
+             "tensor"
+             "\xa0",
+             "expected form, dtype, shape and parts"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x66"
+             "tensor"
+             "\x80",
+             "expected a map"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x66"
+             "tensor"
+             "\xa4"
+             "\x64"
+             "form"
+             "\x61"
+             "f"
+             "\x65"
+             "dtype"
+             "\x64"
+             "int4"
+             "\x65"
+             "shape"
+             "\x80"
+             "\x65"
+             "parts"
+             "\x80",
+             "expected form, dtype, shape and parts"),
+        CASE(TN_ERR_LIMIT,
+             "\xa1"
+             "\x66"
+             "tensor"
+             "\xa1"
+             "\x65"
+             "parts"
+             "\x91"
+             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
              "at most 16 parts"),
-        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x67" "entries" "\x81\x61" "e", "expected 0 entries, one for each part but the first, but found 1"),
-        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x67" "entries" "\x61" "e", "expected an array"),
-        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "datatype" "\x05", "expected text"),
-        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "datatype" "\x63" "a\0b", "without NUL"),
-        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "unpacked" "\x01", "expected"),
-        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "rotation" "\x66" "walsh5", "expected a size of 4, 8, 16, 32, 64 or 128"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "file" "\x80", "expected a map"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "file" "\xa2" "\x61" "k" "\1" "\x61" "k" "\2", "\"k\" is there twice"),
-        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "meta" "\xa1" "\x62" "k\0" "\1", "without NUL"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1" TENSOR "\x67"
+             "entries"
+             "\x81\x61"
+             "e",
+             "expected 0 entries, one for each part but the first, but found 1"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1" TENSOR "\x67"
+             "entries"
+             "\x61"
+             "e",
+             "expected an array"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1" TENSOR "\x68"
+             "datatype"
+             "\x05",
+             "expected text"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1" TENSOR "\x68"
+             "datatype"
+             "\x63"
+             "a\0b",
+             "without NUL"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1" TENSOR "\x68"
+             "unpacked"
+             "\x01",
+             "expected"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1" TENSOR "\x68"
+             "rotation"
+             "\x66"
+             "walsh5",
+             "expected a size of 4, 8, 16, 32, 64 or 128"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x64"
+             "file"
+             "\x80",
+             "expected a map"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x64"
+             "file"
+             "\xa2"
+             "\x61"
+             "k"
+             "\1"
+             "\x61"
+             "k"
+             "\2",
+             "\"k\" is there twice"),
+        CASE(TN_ERR_CORRUPT,
+             "\xa1"
+             "\x64"
+             "meta"
+             "\xa1"
+             "\x62"
+             "k\0"
+             "\1",
+             "without NUL"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_arena arena = { 0 };
@@ -313,7 +526,8 @@ static void check_carrier(const tn_format *format, tn_dtype dtype, uint32_t rank
     const tn_dtype_info *type = tn_dtype_get(c.dtype);
     CHECK(format->type_name(type) != NULL);
     CHECK(!format->whole_bytes || type->bits % 8 == 0 || c.same);
-    CHECK(c.same == (c.dtype == dtype && c.rank == rank && (rank == 0 || memcmp(c.shape, dims, rank * sizeof *dims) == 0)));
+    CHECK(c.same == (c.dtype == dtype && c.rank == rank &&
+                     (rank == 0 || memcmp(c.shape, dims, rank * sizeof *dims) == 0)));
     CHECK(type->swap_bytes == tn_dtype_get(dtype)->swap_bytes || c.dtype == TN_UINT8);
 }
 

@@ -96,7 +96,8 @@ static void run_case(unsigned jobs)
     for (size_t i = 0; i < sizeof fill; i++)
         fill[i] = (uint8_t)below(256);
     static const uint8_t zero[16];
-    tn_reorder_options options = { .size = sizeof options, .order = order, .fill = below(2) ? fill : NULL, .jobs = jobs };
+    tn_reorder_options options = { .size = sizeof options, .order = order, .fill = below(2) ? fill : NULL,
+                                   .jobs = jobs };
     uint8_t *want = exact_copy(dst.buffer, dst.size);
     expect(&dst, want, &src, order, options.fill ? options.fill : zero);
     tn_array d = array_of(&dst), s = array_of(&src);
@@ -118,10 +119,12 @@ static void elements_go_where_index_arithmetic_says(void)
 /* --- threads ------------------------------------------------------------------ */
 
 /* Large enough for several pieces. */
-static void check_jobs(tn_dtype dtype, const int64_t *dst_shape, const int64_t *src_shape, const uint32_t *order)
+static void check_jobs(tn_dtype dtype, const int64_t *dst_shape, const int64_t *src_shape,
+                       const uint32_t *order)
 {
     uint64_t to_bytes = 0, from_bytes = 0;
-    tn_array d = { .dtype = dtype, .rank = 3, .shape = dst_shape }, s = { .dtype = dtype, .rank = 3, .shape = src_shape };
+    tn_array d = { .dtype = dtype, .rank = 3, .shape = dst_shape },
+    s = { .dtype = dtype, .rank = 3, .shape = src_shape };
     CHECK(tn_array_nbytes(&d, &to_bytes) == TN_OK && tn_array_nbytes(&s, &from_bytes) == TN_OK);
     uint8_t *src = malloc(from_bytes), *one = malloc(to_bytes), *more = malloc(to_bytes);
     assert_true(src && one && more);
@@ -129,7 +132,8 @@ static void check_jobs(tn_dtype dtype, const int64_t *dst_shape, const int64_t *
         src[i] = (uint8_t)below(256);
     memset(one, 0, to_bytes);           /* bits beyond the last element stay as they are */
     memset(more, 0, to_bytes);
-    tn_reorder_options options = { .size = sizeof options, .order = order, .fill = "0123456789abcdef", .jobs = 1 };
+    tn_reorder_options options = { .size = sizeof options, .order = order, .fill = "0123456789abcdef",
+                                   .jobs = 1 };
     CHECK(tn_reorder(&d, one, &s, src, &options, NULL) == TN_OK);
     options.jobs = 5;
     CHECK(tn_reorder(&d, more, &s, src, &options, NULL) == TN_OK);
@@ -142,7 +146,8 @@ static void check_jobs(tn_dtype dtype, const int64_t *dst_shape, const int64_t *
 static void the_number_of_threads_changes_nothing(void)
 {
     static const uint32_t orders[][3] = { { 0, 2, 1 }, { 2, 1, 0 }, { 0, 1, 2 }, { 1, 0, 2 } };
-    static const tn_dtype types[] = { TN_FLOAT32, TN_INT8, TN_UINT4, TN_FLOAT6_E2M3, TN_COMPLEX128, TN_BFLOAT16 };
+    static const tn_dtype types[] = { TN_FLOAT32, TN_INT8, TN_UINT4, TN_FLOAT6_E2M3, TN_COMPLEX128,
+                                      TN_BFLOAT16 };
     static const int64_t src[3] = { 7, 500, 1531 };
     for (unsigned o = 0; o < 4; o++)
         for (unsigned t = 0; t < 6; t++) {
@@ -162,7 +167,8 @@ static void padding_is_added_with_the_value_given(void)
     int16_t dst[8], fill = -9;
     tn_array d = { .dtype = TN_INT16, .rank = 2, .shape = (int64_t[]){ 2, 4 } };
     tn_array s = { .dtype = TN_INT16, .rank = 2, .shape = (int64_t[]){ 3, 2 } };
-    tn_reorder_options options = { .size = sizeof options, .order = (uint32_t[]){ 1, 0 }, .fill = &fill, .jobs = 1 };
+    tn_reorder_options options = { .size = sizeof options, .order = (uint32_t[]){ 1, 0 }, .fill = &fill,
+                                   .jobs = 1 };
     CHECK(tn_reorder(&d, dst, &s, src, &options, NULL) == TN_OK);
     assert_memory_equal(dst, want, sizeof want);
 }
@@ -171,7 +177,8 @@ static void a_source_of_nothing_leaves_only_fill(void)
 {
     int32_t dst[6], fill = 77;
     tn_array d = { .dtype = TN_INT32, .rank = 3, .shape = (int64_t[]){ 1, 2, 3 } };
-    tn_array s = { .dtype = TN_INT32, .rank = 3, .shape = (int64_t[]){ 0, INT64_C(1) << 40, INT64_C(1) << 40 } };
+    tn_array s = { .dtype = TN_INT32, .rank = 3, .shape = (int64_t[]){ 0, INT64_C(1) << 40,
+                                                                       INT64_C(1) << 40 } };
     tn_reorder_options options = { .size = sizeof options, .fill = &fill };
     tn_status status = tn_reorder(&d, dst, &s, NULL, &options, NULL);
     CHECK(status == TN_OK);
@@ -194,10 +201,12 @@ static void check_bad(const bad *b, tn_status want)
     static const uint8_t untouched[64];
     tn_reorder_options options = { .size = sizeof options, .order = b->order };
     tn_error err = { 0 };
-    tn_status status = tn_reorder(&b->dst, b->no_dst ? NULL : to, &b->src, b->no_src ? NULL : from, &options, &err);
+    tn_status status =
+        tn_reorder(&b->dst, b->no_dst ? NULL : to, &b->src, b->no_src ? NULL : from, &options, &err);
     if (status != want || err.status != want || !strstr(err.text, b->text))
         fail_msg("expected %d with \"%s\" but found %d: %s", (int)want, b->text, (int)status, err.text);
-    CHECK(tn_reorder(&b->dst, b->no_dst ? NULL : to, &b->src, b->no_src ? NULL : from, &options, NULL) == want);
+    CHECK(tn_reorder(&b->dst, b->no_dst ? NULL : to, &b->src, b->no_src ? NULL : from, &options, NULL) ==
+          want);
     assert_memory_equal(to, untouched, sizeof to);
 }
 
@@ -210,12 +219,15 @@ static void every_bad_argument_is_refused(void)
 {
     const bad cases[] = {
         { TWO(TN_INT8), TWO(TN_UINT8), NULL, "of int8 but the source of uint8", 0, 0 },
-        { TWO(TN_INT8), { .dtype = TN_INT8, .rank = 1, .shape = SHAPE(6) }, NULL, "rank 2 but the source has 1", 0, 0 },
+        { TWO(TN_INT8), { .dtype = TN_INT8, .rank = 1, .shape = SHAPE(6) }, NULL,
+          "rank 2 but the source has 1", 0, 0 },
         { TWO(TN_UNKNOWN), TWO(TN_INT8), NULL, "the destination has an unknown type", 0, 0 },
         { TWO(TN_INT8), TWO((tn_dtype)99), NULL, "the source has an unknown type", 0, 0 },
-        { TWO(TN_INT8), { .dtype = TN_INT8, .rank = 2, .shape = SHAPE(2, -3) }, NULL, "negative extent", 0, 0 },
+        { TWO(TN_INT8), { .dtype = TN_INT8, .rank = 2, .shape = SHAPE(2, -3) }, NULL, "negative extent", 0,
+          0 },
         { { .dtype = TN_INT8, .rank = 65, .shape = SHAPE(1) }, TWO(TN_INT8), NULL, "rank above 64", 0, 0 },
-        { TWO(TN_INT8), TWO(TN_INT8), ORDER(0, 2), "order[1]: expected a dimension below 2 but found 2", 0, 0 },
+        { TWO(TN_INT8), TWO(TN_INT8), ORDER(0, 2), "order[1]: expected a dimension below 2 but found 2", 0,
+          0 },
         { TWO(TN_INT8), TWO(TN_INT8), ORDER(1, 1), "order[1]: dimension 1 for the second time", 0, 0 },
         { TWO_AT(TN_INT8, 3, 0), TWO(TN_INT8), NULL, "a stride of 0: 3 elements", 0, 0 },
         { TWO_AT(TN_INT4, -3, 1), TWO(TN_INT4), NULL, "from 0 on, but found -3", 0, 0 },
@@ -227,7 +239,8 @@ static void every_bad_argument_is_refused(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_bad(&cases[i], TN_ERR_ARGUMENT);
-    const bad large = { { .dtype = TN_INT64, .rank = 2, .shape = SHAPE(INT64_C(1) << 40, INT64_C(1) << 40) }, TWO(TN_INT64),
+    const bad large = { { .dtype = TN_INT64, .rank = 2, .shape = SHAPE(INT64_C(1) << 40, INT64_C(1) << 40) },
+                        TWO(TN_INT64),
                         NULL, "the destination has more bytes than fit 63 bits", 0, 0 };
     check_bad(&large, TN_ERR_LIMIT);
 }

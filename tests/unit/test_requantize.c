@@ -1,5 +1,5 @@
-/* Codes of one scale as codes of another, against two slow computations: the exact quotient found by comparing integers, and the
- * steps of MLI's integer rescale as its description has them. */
+/* Codes of one scale as codes of another, against two slow computations: the exact quotient found by
+ * comparing integers, and the steps of MLI's integer rescale as its description has them. */
 #include "support.h"
 
 #include <float.h>
@@ -11,12 +11,16 @@
 #include "random.h"
 #include "quant/requantize.h"
 
-static const tn_dtype code_types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4, TN_INT2, TN_UINT2 };
+static const tn_dtype code_types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4,
+                                       TN_INT2, TN_UINT2 };
 enum { CODE_TYPES = sizeof code_types / sizeof code_types[0] };
 
 static const tn_scales one = { .axis = TN_PER_TENSOR, .scale = &(const float){ 1 } };
 
-static size_t size_of(tn_dtype dtype, size_t n) { return (size_t)tn_packed_bytes(n, tn_dtype_get(dtype)->bits); }
+static size_t size_of(tn_dtype dtype, size_t n)
+{
+    return (size_t)tn_packed_bytes(n, tn_dtype_get(dtype)->bits);
+}
 
 static int64_t lowest(tn_dtype dtype)
 {
@@ -30,7 +34,8 @@ static int64_t highest(tn_dtype dtype)
 
 static int64_t code_at(tn_dtype dtype, const void *data, size_t i)
 {
-    int64_t range = INT64_C(1) << tn_dtype_get(dtype)->bits, code = (int64_t)tn_code_get(data, i, tn_dtype_get(dtype)->bits);
+    int64_t range = INT64_C(1) << tn_dtype_get(dtype)->bits,
+            code = (int64_t)tn_code_get(data, i, tn_dtype_get(dtype)->bits);
     return code > highest(dtype) ? code - range : code;
 }
 
@@ -101,7 +106,8 @@ static uint32_t integer_of(float scale, int *exponent)
     return mantissa;
 }
 
-static int64_t exact_code(int64_t code, float from, int32_t from_zero, float to, int32_t to_zero, tn_round round)
+static int64_t exact_code(int64_t code, float from, int32_t from_zero, float to, int32_t to_zero,
+                          tn_round round)
 {
     int64_t d = code - from_zero;
     int x, y;
@@ -130,10 +136,12 @@ typedef struct trial {
 static uint8_t *requantize(const trial *t, tn_quant_arithmetic arithmetic, const uint8_t *codes, size_t n)
 {
     const int64_t shape[] = { (int64_t)n };
-    const tn_array src = { .dtype = t->from, .rank = 1, .shape = shape }, dst = { .dtype = t->to, .rank = 1, .shape = shape };
+    const tn_array src = { .dtype = t->from, .rank = 1, .shape = shape },
+    dst = { .dtype = t->to, .rank = 1, .shape = shape };
     const tn_scales from = { TN_PER_TENSOR, &t->from_scale, t->from_zero ? &t->from_zero : NULL };
     const tn_scales to = { TN_PER_TENSOR, &t->to_scale, &t->to_zero };
-    const tn_quantize_options o = { .size = sizeof o, .round = t->round, .arithmetic = arithmetic, .jobs = 1 };
+    const tn_quantize_options o = { .size = sizeof o, .round = t->round, .arithmetic = arithmetic,
+                                    .jobs = 1 };
     tn_error err = { .text = "" };
     uint8_t *out = malloc(size_of(t->to, n));
     assert_non_null(out);
@@ -146,9 +154,10 @@ static uint8_t *requantize(const trial *t, tn_quant_arithmetic arithmetic, const
 static void check_code(const trial *t, int64_t code, int64_t found, int64_t expected)
 {
     if (found != expected)
-        fail_msg("%s to %s, rounding %d: (%lld - %d) * %a / %a + %d is %lld but found %lld", tn_dtype_get(t->from)->name,
-                 tn_dtype_get(t->to)->name, (int)t->round, (long long)code, (int)t->from_zero, (double)t->from_scale,
-                 (double)t->to_scale, (int)t->to_zero, (long long)expected, (long long)found);
+        fail_msg("%s to %s, rounding %d: (%lld - %d) * %a / %a + %d is %lld but found %lld",
+                 tn_dtype_get(t->from)->name, tn_dtype_get(t->to)->name, (int)t->round, (long long)code,
+                 (int)t->from_zero, (double)t->from_scale, (double)t->to_scale, (int)t->to_zero,
+                 (long long)expected, (long long)found);
 }
 
 static void check_exact_codes(const trial *t, const uint8_t *codes, size_t n)
@@ -173,7 +182,9 @@ static void check_exact(const trial *t, size_t n)
 static float random_scale(int exponent)
 {
     uint64_t r = bits64();
-    uint32_t mantissa = r % 4 == 0 ? 1 : r % 4 == 1 ? 1 + (uint32_t)(r >> 8) % 7 : 0x800000 | (uint32_t)(r >> 8 & 0x7fffff);
+    uint32_t mantissa = r % 4 == 0   ? 1
+                        : r % 4 == 1 ? 1 + (uint32_t)(r >> 8) % 7
+                                     : 0x800000 | (uint32_t)(r >> 8 & 0x7fffff);
     float scale = ldexpf((float)mantissa, exponent);
     return scale > 0 && isfinite(scale) ? scale : 1;
 }
@@ -208,13 +219,15 @@ static uint32_t divided(uint32_t e, uint32_t b)
     return e;
 }
 
-/* d * 2^23 / b with 2^24 * d = e modulo b is e / 2b away from a tie: 2^-25 at quotients of up to 2^31, too near for binary64. */
+/* d * 2^23 / b with 2^24 * d = e modulo b is e / 2b away from a tie: 2^-25 at quotients of up to 2^31, too
+ * near for binary64. */
 static void quotients_next_to_ties_are_exact(void)
 {
     for (int k = 0; k < 4000; k++) {
         uint32_t b = 0x800001 | (uint32_t)(bits64() >> 41), off = (uint32_t)below(3);
         int32_t codes[400];
-        trial t = { TN_INT32, TN_INT32, 0x1p23F, (float)b, (int32_t)below(2000) - 1000, (int32_t)below(2000) - 1000,
+        trial t = { TN_INT32, TN_INT32, 0x1p23F, (float)b, (int32_t)below(2000) - 1000,
+                    (int32_t)below(2000) - 1000,
                     (tn_round)below(TN_ROUND_HALF_UP + 1) };
         for (size_t i = 0; i < 400; i++) {
             int64_t d = divided(i % 2 ? off : b - off, b) + (int64_t)below(120) * b;
@@ -231,10 +244,14 @@ static void narrow_codes_next_to_ties_are_exact(void)
     for (int k = 0; k < 20000; k++) {
         uint64_t b = 0x800000 | bits64() >> 41, d = 1 + below(100), twice = 2 * below(100) + 1;
         float a = (float)((twice * b + d) / (2 * d));
-        trial t = { types[k % 3], types[k / 3 % 2], a, (float)b, 0, (int32_t)below(200), (tn_round)(k / 6 % 4) };
+        trial t = { types[k % 3], types[k / 3 % 2], a, (float)b, 0, (int32_t)below(200),
+                    (tn_round)(k / 6 % 4) };
         uint8_t codes[40];
         for (size_t i = 0; i < 20; i++)
-            tn_code_put(codes, i, tn_dtype_get(t.from)->bits, i % 2 ? d : i % 4 ? UINT64_C(0) - d : below(100));
+            tn_code_put(codes, i, tn_dtype_get(t.from)->bits,
+                        i % 2   ? d
+                        : i % 4 ? UINT64_C(0) - d
+                                : below(100));
         check_exact_codes(&t, codes, 20);
     }
 }
@@ -251,7 +268,8 @@ static void scales_at_the_ends_of_float_are_exact(void)
             for (tn_round round = TN_ROUND_EVEN; round < TN_ROUND_STOCHASTIC; round++)
                 for (int type = 0; type < 2; type++) {
                     tn_dtype dtype = type ? TN_INT32 : TN_INT16;
-                    trial t = { dtype, dtype, ends[i / ENDS], ends[i % ENDS], zeros[k / 4], zeros[k % 4], round };
+                    trial t = { dtype, dtype, ends[i / ENDS], ends[i % ENDS], zeros[k / 4], zeros[k % 4],
+                                round };
                     check_exact(&t, 9);
                 }
 }
@@ -262,15 +280,18 @@ static void powers_of_two_shift_exactly(void)
     static int16_t codes[65536], narrow[65536];
     static int32_t wider[65536];
     const int64_t shape[] = { 65536 }, range[2] = { INT16_MIN, INT16_MAX };
-    const tn_array i16 = { .dtype = TN_INT16, .rank = 1, .shape = shape }, i32 = { .dtype = TN_INT32, .rank = 1, .shape = shape };
+    const tn_array i16 = { .dtype = TN_INT16, .rank = 1, .shape = shape },
+    i32 = { .dtype = TN_INT32, .rank = 1, .shape = shape };
     for (int i = 0; i < 65536; i++)
         codes[i] = (int16_t)(i - 32768);
     for (tn_round round = TN_ROUND_EVEN; round < TN_ROUND_STOCHASTIC; round++)
         for (int shift = -40; shift <= 30; shift += shift < -20 || shift > 18 ? 5 : 1) {
             const float scale = ldexpf(1, shift);
             const int32_t zero = shift % 3 == 0 ? 1 << 20 : -77, to_zero = shift % 2 ? -(1 << 20) : 5;
-            const tn_scales from = { TN_PER_TENSOR, &scale, &zero }, to = { TN_PER_TENSOR, one.scale, &to_zero };
-            const tn_quantize_options o = { .size = sizeof o, .round = round, .range = { range[0], range[1] } };
+            const tn_scales from = { TN_PER_TENSOR, &scale, &zero },
+            to = { TN_PER_TENSOR, one.scale, &to_zero };
+            const tn_quantize_options o = { .size = sizeof o, .round = round,
+                                            .range = { range[0], range[1] } };
             CHECK(tn_requantize(&i16, narrow, &to, &i16, codes, &from, &o, NULL) == TN_OK);
             CHECK(tn_requantize(&i32, wider, &to, &i16, codes, &from, &o, NULL) == TN_OK);
             for (int i = 0; i < 65536; i++)
@@ -351,7 +372,8 @@ static void check_mli(const trial *t, mli_scale in, mli_scale out, size_t n)
     for (size_t i = 0; i < n; i++) {
         int64_t code = code_at(t->from, codes, i);
         check_code(t, code, code_at(t->to, found, i), mli_code(t, in, out, code));
-        check_code(t, code, code_at(t->to, found, i), mli_code(t, written_otherwise(in), written_otherwise(out), code));
+        check_code(t, code, code_at(t->to, found, i),
+                   mli_code(t, written_otherwise(in), written_otherwise(out), code));
     }
     free(codes);
     free(found);
@@ -420,13 +442,15 @@ static void either_side_has_scales_along_any_axis(void)
         const tn_array src = { .dtype = types[0], .rank = 3, .shape = long_shape };
         const tn_array dst = { .dtype = types[1], .rank = 3, .shape = long_shape };
         uint8_t *codes = random_codes(types[0], LONG), *out = malloc(size_of(types[1], LONG));
-        const tn_quantize_options o = { .size = sizeof o, .axis = 99, .symmetric = true, .round = TN_ROUND_AWAY, .jobs = 2 };
+        const tn_quantize_options o = { .size = sizeof o, .axis = 99, .symmetric = true,
+                                        .round = TN_ROUND_AWAY, .jobs = 2 };
         assert_non_null(out);
         CHECK(tn_requantize(&dst, out, &to, &src, codes, &from, &o, NULL) == TN_OK);
         for (size_t i = 0; i < LONG; i++) {
             size_t p = place(a, i), q = place(b, i);
-            int64_t exact = exact_code(code_at(types[0], codes, i), axis_scales[0][p], from.zero ? axis_zeros[0][p] : 0,
-                                       axis_scales[1][q], to.zero ? axis_zeros[1][q] : 0, TN_ROUND_AWAY);
+            int64_t exact =
+                exact_code(code_at(types[0], codes, i), axis_scales[0][p], from.zero ? axis_zeros[0][p] : 0,
+                           axis_scales[1][q], to.zero ? axis_zeros[1][q] : 0, TN_ROUND_AWAY);
             CHECK(code_at(types[1], out, i) == cut(exact, lowest(types[1]), highest(types[1])));
         }
         free(codes);
@@ -473,7 +497,8 @@ static void bytes_beyond_the_elements_stay(void)
         for (size_t n = 0; n < 20; n++) {
             tn_dtype a = code_types[k / CODE_TYPES], b = code_types[k % CODE_TYPES];
             const int64_t shape[] = { (int64_t)n };
-            const tn_array src = { .dtype = a, .rank = 1, .shape = shape }, dst = { .dtype = b, .rank = 1, .shape = shape };
+            const tn_array src = { .dtype = a, .rank = 1, .shape = shape },
+            dst = { .dtype = b, .rank = 1, .shape = shape };
             uint8_t *codes = random_codes(a, n), *in = exact_copy(codes, size_of(a, n)), out[100];
             memset(out, 0xA5, sizeof out);
             CHECK(tn_requantize(&dst, out + 1, &one, &src, in, &from, NULL, NULL) == TN_OK);
@@ -497,7 +522,9 @@ static void the_callers_environment_does_not_matter(void)
     const struct { tn_dtype from; const void *codes; int8_t expected[5]; } cases[] = {
         { TN_INT32, (const int32_t[]){ 6, 12, -6, 100, -300 }, { 3, 5, -3, 42, -125 } },
         { TN_INT16, (const int16_t[]){ 6, 12, -6, 100, -300 }, { 3, 5, -3, 42, -125 } },
-        { TN_INT8, (const int8_t[]){ 6, 12, -6, 100, -128 }, { 3, 5, -3, 42, -53 } },         /* by a table, made on the way */
+        { TN_INT8, (const int8_t[]){ 6, 12, -6, 100, -128 }, { 3, 5, -3, 42, -53 } },         /* by a table,
+                                                                                               * made on the
+                                                                                               * way */
     };
     const tn_quantize_options o = { .size = sizeof o, .round = TN_ROUND_AWAY };
     for (environment e = 0; e < ENVIRONMENTS; e++)
@@ -522,7 +549,8 @@ static void check_chances(tn_dtype dtype, float scale)
     enum { N = 20000 };
     static int32_t out[N];
     const int64_t shape[] = { N };
-    const tn_array src = { .dtype = dtype, .rank = 1, .shape = shape }, dst = { .dtype = TN_INT32, .rank = 1, .shape = shape };
+    const tn_array src = { .dtype = dtype, .rank = 1, .shape = shape },
+    dst = { .dtype = TN_INT32, .rank = 1, .shape = shape };
     const tn_scales from = { TN_PER_TENSOR, &scale, NULL };
     const tn_quantize_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC, .seed = 77 };
     uint8_t *codes = random_codes(dtype, N), *narrow = malloc(size_of(dtype, N));
@@ -563,14 +591,16 @@ static void codes_are_cut_to_the_range_asked_for(void)
         CHECK(out[0] == -100 && out[1] == -20 && out[2] == 7 && out[3] == 7);
         o.range[0] = o.range[1] = 0;
         o.symmetric = true;                     /* not looked at: -128 is a code */
-        CHECK(tn_requantize(&array, out, &one, &array, codes, &one, &o, NULL) == TN_OK && memcmp(codes, out, 4) == 0);
+        CHECK(tn_requantize(&array, out, &one, &array, codes, &one, &o, NULL) == TN_OK &&
+              memcmp(codes, out, 4) == 0);
     }
 }
 
 static void empty_arrays_and_single_codes_are_fine(void)
 {
     const int64_t shape[] = { 3, 0, 2 };
-    const tn_array none = { .dtype = TN_INT8, .rank = 3, .shape = shape }, single = { .dtype = TN_INT8, .rank = 0 };
+    const tn_array none = { .dtype = TN_INT8, .rank = 3, .shape = shape },
+    single = { .dtype = TN_INT8, .rank = 0 };
     const tn_scales along = { .axis = 1 };
     int8_t code = 9, out = 0;
     CHECK(tn_requantize(&none, NULL, &one, &none, NULL, &along, NULL, NULL) == TN_OK);
@@ -592,7 +622,8 @@ static request sample(void)
 {
     static const int8_t data[6] = { 0 };
     return (request){
-        .dst = { .dtype = TN_INT8, .rank = 2, .shape = small_shape }, .src = { .dtype = TN_INT16, .rank = 2, .shape = small_shape },
+        .dst = { .dtype = TN_INT8, .rank = 2, .shape = small_shape },
+        .src = { .dtype = TN_INT16, .rank = 2, .shape = small_shape },
         .to = one, .from = one, .o = { .size = sizeof(tn_quantize_options) }, .data = data,
     };
 }
@@ -602,10 +633,12 @@ static void refused(const request *r, const char *text)
     int16_t codes[6] = { 0 };
     uint8_t out[6] = { 0 };
     tn_error err = { .text = "" };
-    tn_status status = tn_requantize(&r->dst, out, &r->to, &r->src, r->data ? codes : NULL, &r->from, &r->o, &err);
+    tn_status status =
+        tn_requantize(&r->dst, out, &r->to, &r->src, r->data ? codes : NULL, &r->from, &r->o, &err);
     if (status != TN_ERR_ARGUMENT || err.status != status || !strstr(err.text, text))
         fail_msg("expected a refusal with \"%s\" but found %d: %s", text, (int)status, err.text);
-    CHECK(tn_requantize(&r->dst, out, &r->to, &r->src, r->data ? codes : NULL, &r->from, &r->o, NULL) == TN_ERR_ARGUMENT);
+    CHECK(tn_requantize(&r->dst, out, &r->to, &r->src, r->data ? codes : NULL, &r->from, &r->o, NULL) ==
+          TN_ERR_ARGUMENT);
 }
 
 #define REFUSED(change, text) do { request r = sample(); change; refused(&r, text); } while (0)
@@ -618,7 +651,8 @@ static void arrays_that_make_no_sense_are_refused(void)
     REFUSED(r.src.shape = negative, "negative");
     REFUSED(r.src.stride = apart, "expected a dense source, with a stride of 3 in dimension 0, but found 6");
     REFUSED(r.data = NULL, "the source has no data");
-    REFUSED(r.dst.dtype = TN_FLOAT32, "expected codes of an integer type of at most 16 bits or int32 but found float32");
+    REFUSED(r.dst.dtype = TN_FLOAT32,
+            "expected codes of an integer type of at most 16 bits or int32 but found float32");
     REFUSED(r.src.dtype = TN_UINT32, "found uint32");
     REFUSED(r.src.dtype = TN_INT64, "found int64");
     REFUSED(r.dst.dtype = (tn_dtype)9999, "");
@@ -626,10 +660,13 @@ static void arrays_that_make_no_sense_are_refused(void)
 
 static void scales_that_make_no_sense_are_refused(void)
 {
-    static const float bad[][2] = { { 1, 0 }, { 1, -1 }, { 1, INFINITY }, { 1, NAN }, { 1, -0.0F }, { 1, -FLT_TRUE_MIN } };
+    static const float bad[][2] = { { 1, 0 }, { 1, -1 }, { 1, INFINITY }, { 1, NAN }, { 1, -0.0F },
+                                    { 1, -FLT_TRUE_MIN } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        REFUSED(r.from = ((tn_scales){ .scale = bad[i] }), "expected a finite scale above 0 but scale 1 of the source is");
-        REFUSED(r.to = ((tn_scales){ .scale = bad[i] }), "expected a finite scale above 0 but scale 1 of the destination is");
+        REFUSED(r.from = ((tn_scales){ .scale = bad[i] }),
+                "expected a finite scale above 0 but scale 1 of the source is");
+        REFUSED(r.to = ((tn_scales){ .scale = bad[i] }),
+                "expected a finite scale above 0 but scale 1 of the destination is");
     }
     REFUSED(r.from.scale = NULL, "expected 1 scales of the source but found none");
     REFUSED(r.to = ((tn_scales){ .axis = 1 }), "expected 3 scales of the destination but found none");
@@ -642,13 +679,19 @@ static void options_that_make_no_sense_are_refused(void)
     REFUSED(r.o.round = (tn_round)8, "8");
     REFUSED(r.o.round = (tn_round)-1, "-1");
     REFUSED(r.o.arithmetic = (tn_quant_arithmetic)3, "expected an arithmetic of 0 to 2 but found 3");
-    REFUSED({ r.o.range[0] = 5; r.o.range[1] = 200; }, "expected a range of codes within the -128 to 127 of int8 but found 5 to 200");
+    REFUSED(
+        {
+            r.o.range[0] = 5;
+            r.o.range[1] = 200;
+        },
+        "expected a range of codes within the -128 to 127 of int8 but found 5 to 200");
     REFUSED(r.o.range[0] = 5, "found 5 to 0");
 }
 
 static void what_mli_does_not_have_is_refused(void)
 {
-    static const float fits = 32767 * 0x1p-20F, long_scale = 32769 * 0x1p-30F, tiny = 0x4001 * FLT_TRUE_MIN, third = 1 / 3.0F;
+    static const float fits = 32767 * 0x1p-20F, long_scale = 32769 * 0x1p-30F, tiny = 0x4001 * FLT_TRUE_MIN,
+                       third = 1 / 3.0F;
     static const int32_t good[] = { INT16_MIN, INT16_MAX }, low = INT16_MIN - 1, high = INT16_MAX + 1;
     request ok = sample();
     int16_t codes[6] = { 0 };
@@ -658,11 +701,15 @@ static void what_mli_does_not_have_is_refused(void)
     ok.from = (tn_scales){ TN_PER_TENSOR, &tiny, &good[1] };
     CHECK(tn_requantize(&ok.dst, out, &ok.to, &ok.src, codes, &ok.from, &ok.o, NULL) == TN_OK);
 #define MLI_REFUSED(change, text) REFUSED({ r.o.arithmetic = TN_QUANT_MLI; change; }, text)
-    MLI_REFUSED(r.from.scale = &third, "expected a scale of at most 15 bits for MLI but scale 0 of the source is 0.333333343");
-    MLI_REFUSED(r.to.scale = &long_scale, "expected a scale of at most 15 bits for MLI but scale 0 of the destination is");
-    MLI_REFUSED(r.from.zero = &low, "expected a zero of -32768 to 32767 for MLI but zero 0 of the source is -32769");
+    MLI_REFUSED(r.from.scale = &third,
+                "expected a scale of at most 15 bits for MLI but scale 0 of the source is 0.333333343");
+    MLI_REFUSED(r.to.scale = &long_scale,
+                "expected a scale of at most 15 bits for MLI but scale 0 of the destination is");
+    MLI_REFUSED(r.from.zero = &low,
+                "expected a zero of -32768 to 32767 for MLI but zero 0 of the source is -32769");
     MLI_REFUSED(r.to.zero = &high, "zero 0 of the destination is 32768");
-    MLI_REFUSED(r.src.dtype = TN_UINT16, "expected codes of int8, int16 or int32 for MLI but the source has uint16");
+    MLI_REFUSED(r.src.dtype = TN_UINT16,
+                "expected codes of int8, int16 or int32 for MLI but the source has uint16");
     MLI_REFUSED(r.dst.dtype = TN_INT4, "the destination has int4");
     for (tn_round round = TN_ROUND_AWAY; round <= TN_ROUND_STOCHASTIC; round++)
         if (round != TN_ROUND_HALF_UP)

@@ -107,13 +107,16 @@ static void signs_depend_on_seed_and_row_alone(void)
         CHECK(negative[walsh] > 700 && negative[walsh] < 900);      /* of 1600 */
     }
     /* The documented first signs of seed 0: e220a839..., 6e789e6a..., 06c45d18..., f88bb8a8... */
-    CHECK(tn_random_at(0, 0) == UINT64_C(0xe220a8397b1dcdaf) && tn_random_at(0, 1) == UINT64_C(0x6e789e6aa1b965f4));
-    CHECK(tn_random_at(0, 2) == UINT64_C(0x06c45d188009454f) && tn_random_at(0, 3) == UINT64_C(0xf88bb8a8724c81ec));
+    CHECK(tn_random_at(0, 0) == UINT64_C(0xe220a8397b1dcdaf) &&
+          tn_random_at(0, 1) == UINT64_C(0x6e789e6aa1b965f4));
+    CHECK(tn_random_at(0, 2) == UINT64_C(0x06c45d188009454f) &&
+          tn_random_at(0, 3) == UINT64_C(0xf88bb8a8724c81ec));
 }
 
 /* ---- its application ---- */
 
-static void rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t extent, uint64_t inner, float *x, unsigned jobs)
+static void rotate(const tn_rotation *r, bool back, uint64_t outer, uint64_t extent, uint64_t inner, float *x,
+                   unsigned jobs)
 {
     tn_pool *pool = NULL;
     CHECK(tn_pool_new(jobs, &pool, NULL) == TN_OK);
@@ -137,7 +140,8 @@ static void unit_vectors_become_the_rows_of_the_matrix(void)
 }
 
 /* x M or x M^T of one block in double precision. */
-static double product(const tn_rotation *r, const float *m, bool back, const float *x, uint64_t stride, unsigned at)
+static double product(const tn_rotation *r, const float *m, bool back, const float *x, uint64_t stride,
+                      unsigned at)
 {
     double sum = 0;
     for (unsigned k = 0; k < r->size; k++)
@@ -150,7 +154,8 @@ static const double bound = 1e-5;
 
 static void check_product(const tn_rotation *r)
 {
-    static const uint64_t shapes[][3] = { { 3, 1, 1 }, { 1, 5, 1 }, { 2, 2, 2 }, { 1, 3, 16 }, { 2, 1, 17 }, { 1, 2, 40 } };
+    static const uint64_t shapes[][3] = { { 3, 1, 1 }, { 1, 5, 1 }, { 2, 2, 2 }, { 1, 3, 16 }, { 2, 1, 17 },
+                                          { 1, 2, 40 } };
     float m[LARGEST * LARGEST];
     tn_rotate_matrix(r, m);
     for (size_t s = 0; s < 2 * sizeof shapes / sizeof shapes[0]; s++) {
@@ -166,7 +171,8 @@ static void check_product(const tn_rotation *r)
         rotate(r, back, outer, extent, inner, y, 1);
         for (size_t i = 0; i < n; i++) {
             uint64_t at = i / inner % r->size;
-            CHECK(fabs(product(r, m, back, x + (i - at * inner), inner, (unsigned)at) - (double)y[i]) < bound);
+            CHECK(fabs(product(r, m, back, x + (i - at * inner), inner, (unsigned)at) - (double)y[i]) <
+                  bound);
         }
         rotate(r, !back, outer, extent, inner, y, 1);
         for (size_t i = 0; i < n; i++)
@@ -238,7 +244,8 @@ static void dimensions_that_do_not_fit_are_refused(void)
     float x[71] = { 1 }, y[71] = { 1 };
     CHECK(tn_pool_new(1, &pool, NULL) == TN_OK);
     CHECK(tn_rotate(&(tn_rotation){ .size = 32 }, false, 1, 71, 1, x, pool, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "a rotation of blocks of 32 needs a dimension of a multiple of 32 but found 71");
+    assert_string_equal(err.text,
+                        "a rotation of blocks of 32 needs a dimension of a multiple of 32 but found 71");
     CHECK(tn_rotate(&(tn_rotation){ .size = 32 }, false, 1, 71, 1, x, pool, NULL) == TN_ERR_ARGUMENT);
     CHECK(tn_rotate(&(tn_rotation){ .size = 0 }, false, 1, 71, 1, x, pool, &err) == TN_OK);
     CHECK(tn_rotate(&(tn_rotation){ .size = 32 }, false, 0, 64, 1, x, pool, &err) == TN_OK);
@@ -288,7 +295,8 @@ static void check_level(const tn_rotate_kernels *level, const tn_rotate_kernels 
     }
     for (size_t blocks = 0; blocks <= 9; blocks++) {
         size_t n = blocks * size;
-        float *src = malloc(n * sizeof *src + 1), *a = malloc(n * sizeof *a + 1), *b = malloc(n * sizeof *b + 1);
+        float *src = malloc(n * sizeof *src + 1), *a = malloc(n * sizeof *a + 1),
+              *b = malloc(n * sizeof *b + 1);
         CHECK(src && a && b);
         for (size_t i = 0; i < n; i++)
             src[i] = any_float(i + 1000 * blocks);

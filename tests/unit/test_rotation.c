@@ -25,7 +25,8 @@ static void every_rotation_reads_back_as_it_was_written(void)
     static const uint64_t seeds[] = { 0, 1, 7, UINT64_C(18446744073709551615) };
     for (uint32_t size = 4; size <= 128; size *= 2) {
         for (unsigned k = 0; k < 2 * 5; k++) {
-            tn_rotation r = { .size = size, .walsh = k % 2, .random = k >= 2, .seed = k >= 2 ? seeds[k / 2 - 1] : 0 }, again;
+            tn_rotation r = { .size = size, .walsh = k % 2, .random = k >= 2,
+                              .seed = k >= 2 ? seeds[k / 2 - 1] : 0 }, again;
             char text[64];
             tn_error err = { .text = "" };
             int n = tn_rotation_format(text, sizeof text, &r);
@@ -59,28 +60,42 @@ static void texts_are_those_of_the_documentation(void)
 static void what_is_wrong_is_said_with_its_place(void)
 {
     static const struct { const char *text, *message; } bad[] = {
-        { "", "\"\": expected hadamardN, walshN, either with :SEED, or none but found the end at character 1" },
-        { "hadam", "\"hadam\": expected hadamardN, walshN, either with :SEED, or none but found \"hadam\" at character 1" },
-        { "hadamard", "\"hadamard\": expected a size of 4, 8, 16, 32, 64 or 128 but found the end at character 9" },
-        { "hadamard3", "\"hadamard3\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"3\" at character 9" },
-        { "hadamard2", "\"hadamard2\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"2\" at character 9" },
-        { "hadamard032", "\"hadamard032\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"032\" at character 9" },
-        { "walsh256", "\"walsh256\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"256\" at character 6" },
-        { "walsh4294967300", "\"walsh4294967300\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"4294967300\" at character 6" },
-        { "hadamard32:", "\"hadamard32:\": expected a seed of 0 to 18446744073709551615 but found the end at character 12" },
-        { "hadamard32:-1", "\"hadamard32:-1\": expected a seed of 0 to 18446744073709551615 but found \"-1\" at character 12" },
-        { "walsh8:12x", "\"walsh8:12x\": expected a seed of 0 to 18446744073709551615 but found \"12x\" at character 8" },
-        { "walsh8:18446744073709551616", "\"walsh8:18446744073709551616\": expected a seed of 0 to 18446744073709551615 but found "
-                                         "\"18446744073709551616\" at character 8" },
-        { "walsh8:184467440737095516150", "\"walsh8:184467440737095516150\": expected a seed of 0 to 18446744073709551615 but found "
-                                          "\"184467440737095516150\" at character 8" },
+        { "",
+          "\"\": expected hadamardN, walshN, either with :SEED, or none but found the end at character 1" },
+        { "hadam", "\"hadam\": expected hadamardN, walshN, either with :SEED, or none but found \"hadam\" at "
+                   "character 1" },
+        { "hadamard",
+          "\"hadamard\": expected a size of 4, 8, 16, 32, 64 or 128 but found the end at character 9" },
+        { "hadamard3",
+          "\"hadamard3\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"3\" at character 9" },
+        { "hadamard2",
+          "\"hadamard2\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"2\" at character 9" },
+        { "hadamard032",
+          "\"hadamard032\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"032\" at character 9" },
+        { "walsh256",
+          "\"walsh256\": expected a size of 4, 8, 16, 32, 64 or 128 but found \"256\" at character 6" },
+        { "walsh4294967300", "\"walsh4294967300\": expected a size of 4, 8, 16, 32, 64 or 128 but found "
+                             "\"4294967300\" at character 6" },
+        { "hadamard32:",
+          "\"hadamard32:\": expected a seed of 0 to 18446744073709551615 but found the end at character 12" },
+        { "hadamard32:-1", "\"hadamard32:-1\": expected a seed of 0 to 18446744073709551615 but found \"-1\" "
+                           "at character 12" },
+        { "walsh8:12x",
+          "\"walsh8:12x\": expected a seed of 0 to 18446744073709551615 but found \"12x\" at character 8" },
+        { "walsh8:18446744073709551616",
+          "\"walsh8:18446744073709551616\": expected a seed of 0 to 18446744073709551615 but found "
+          "\"18446744073709551616\" at character 8" },
+        { "walsh8:184467440737095516150",
+          "\"walsh8:184467440737095516150\": expected a seed of 0 to 18446744073709551615 but found "
+          "\"184467440737095516150\" at character 8" },
         { "walsh8 ", "\"walsh8 \": expected nothing or :SEED after the size but found \" \" at character 7" },
         { "none:1", "\"none:1\": expected nothing after none but found \":1\" at character 5" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         tn_rotation r = { .size = 99 };
         tn_error err = { .text = "" };
-        CHECK(parse(bad[i].text, &r, &err) == TN_ERR_ARGUMENT && err.status == TN_ERR_ARGUMENT && r.size == 99);
+        CHECK(parse(bad[i].text, &r, &err) == TN_ERR_ARGUMENT && err.status == TN_ERR_ARGUMENT &&
+              r.size == 99);
         assert_string_equal(err.text, bad[i].message);
         CHECK(parse(bad[i].text, &r, NULL) == TN_ERR_ARGUMENT);
     }

@@ -31,7 +31,8 @@ static tn_create_options way(size_t i, unsigned jobs)
 
 static void note(uint64_t seed, const char *what, size_t i)
 {
-    snprintf(require_note, sizeof require_note, "(seed %llu, %s %zu: %s)", (unsigned long long)seed, what, i, ways[i].format);
+    snprintf(require_note, sizeof require_note, "(seed %llu, %s %zu: %s)", (unsigned long long)seed, what, i,
+             ways[i].format);
 }
 
 static void require_ok(tn_status status, const tn_error *err)
@@ -83,7 +84,11 @@ static void say_difference(void *context, const tn_difference *d)
 {
     (void)context;
     if (d->what)
-        print_error("%s: tensor \"%s\" differs: %u\n", require_note, d->a ? d->a->name : d->b ? d->b->name : "", d->what);
+        print_error("%s: tensor \"%s\" differs: %u\n", require_note,
+                    d->a   ? d->a->name
+                    : d->b ? d->b->name
+                           : "",
+                    d->what);
 }
 
 static void require_same(const tn_file *a, const tn_file *b)

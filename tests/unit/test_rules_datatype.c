@@ -33,7 +33,8 @@ static void a_type_may_be_a_datatype(void)
 
 static void an_element_type_stays_one(void)
 {
-    static const char *const both[] = { "float16", "bfloat16", "float32", "e4m3fn", "e5m2", "float8_e4m3fnuz", "int8", "|u1" };
+    static const char *const both[] = { "float16", "bfloat16", "float32", "e4m3fn", "e5m2", "float8_e4m3fnuz",
+                                        "int8", "|u1" };
     for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
         tn_cast_rule rule = good(both[i]);
         CHECK(tn_dtype_get(rule.dtype) && !rule.datatype);
@@ -43,14 +44,19 @@ static void an_element_type_stays_one(void)
 
 static void every_key_of_a_datatype_sets_its_option(void)
 {
-    tn_cast_rule rule = good("mxfp4,round=stochastic,seed=9,nan=zero,mode=mse,store=unpacked,dialect=ocp,rotate=hadamard32:7,virtual=no");
+    tn_cast_rule rule = good("mxfp4,round=stochastic,seed=9,nan=zero,mode=mse,store=unpacked,dialect=ocp,"
+                             "rotate=hadamard32:7,virtual=no");
     const tn_scaled_options *o = &rule.scaled;
-    CHECK(o->round == TN_ROUND_STOCHASTIC && o->seed == 9 && o->nan == TN_NAN_ZERO && o->mode == TN_SCALE_MSE && o->unpacked && !o->ggml);
-    CHECK(o->rotation.size == 32 && !o->rotation.walsh && o->rotation.random && o->rotation.seed == 7 && !rule.is_virtual);
-    CHECK(rule.options.round == TN_ROUND_STOCHASTIC && rule.options.seed == 9 && rule.options.nan == TN_NAN_ZERO);
+    CHECK(o->round == TN_ROUND_STOCHASTIC && o->seed == 9 && o->nan == TN_NAN_ZERO &&
+          o->mode == TN_SCALE_MSE && o->unpacked && !o->ggml);
+    CHECK(o->rotation.size == 32 && !o->rotation.walsh && o->rotation.random && o->rotation.seed == 7 &&
+          !rule.is_virtual);
+    CHECK(rule.options.round == TN_ROUND_STOCHASTIC && rule.options.seed == 9 &&
+          rule.options.nan == TN_NAN_ZERO);
     tn_cast_rule_free(&rule);
     rule = good("x=mxfp4,virtual=yes,dialect=ggml,rotate=walsh128");
-    CHECK(rule.is_virtual && rule.scaled.ggml && rule.scaled.rotation.size == 128 && rule.scaled.rotation.walsh && !rule.scaled.rotation.random);
+    CHECK(rule.is_virtual && rule.scaled.ggml && rule.scaled.rotation.size == 128 &&
+          rule.scaled.rotation.walsh && !rule.scaled.rotation.random);
     tn_cast_rule_free(&rule);
     rule = good("mxfp4,store=packed,rotate=none");
     CHECK(!rule.scaled.unpacked && rule.scaled.rotation.size == 0);
@@ -67,8 +73,10 @@ static void every_key_of_a_datatype_sets_its_option(void)
         tn_cast_rule_free(&rule);
     }
     static const struct { const char *word; tn_scale_mode mode; } modes[] = {
-        { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },         { "auto", TN_SCALE_MIDMAX },     { "midmax", TN_SCALE_MIDMAX },
-        { "ceil", TN_SCALE_CEIL },   { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "mse", TN_SCALE_MSE },
+        { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },         { "auto", TN_SCALE_MIDMAX },
+        { "midmax", TN_SCALE_MIDMAX },
+        { "ceil", TN_SCALE_CEIL },   { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 },
+        { "mse", TN_SCALE_MSE },
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         char text[40];
@@ -83,65 +91,83 @@ static void what_a_datatype_rule_does_not_say_comes_from_the_defaults(void)
 {
     tn_cast_rule rule, defaults = {
         .options = { .size = sizeof defaults.options, .round = TN_ROUND_AWAY, .nan = TN_NAN_ZERO, .seed = 3 },
-        .scaled = { .size = sizeof defaults.scaled, .mode = TN_SCALE_CEIL, .rotation = { .size = 16 }, .round = TN_ROUND_ZERO },
+        .scaled = { .size = sizeof defaults.scaled, .mode = TN_SCALE_CEIL, .rotation = { .size = 16 },
+                    .round = TN_ROUND_ZERO },
         .is_virtual = true,
     };
     CHECK(tn_cast_rule_parse("mxfp4", &defaults, &rule, NULL) == TN_OK);
     CHECK(rule.is_virtual && rule.scaled.mode == TN_SCALE_CEIL && rule.scaled.rotation.size == 16);
     CHECK(rule.scaled.round == TN_ROUND_AWAY && rule.scaled.nan == TN_NAN_ZERO && rule.scaled.seed == 3);
     tn_cast_rule_free(&rule);
-    CHECK(tn_cast_rule_parse("mxfp4,virtual=no,mode=max,rotate=none,round=even,nan=keep", &defaults, &rule, NULL) == TN_OK);
+    CHECK(tn_cast_rule_parse("mxfp4,virtual=no,mode=max,rotate=none,round=even,nan=keep", &defaults, &rule,
+                             NULL) == TN_OK);
     CHECK(!rule.is_virtual && rule.scaled.mode == TN_SCALE_FLOOR && rule.scaled.rotation.size == 0);
     CHECK(rule.scaled.round == TN_ROUND_EVEN && rule.scaled.nan == TN_NAN_KEEP);
     tn_cast_rule_free(&rule);
     CHECK(tn_cast_rule_parse("2:4", &defaults, &rule, NULL) == TN_OK && rule.is_virtual);
     defaults.options.round = TN_ROUND_UP;
-    refused("mxfp4", &defaults, TN_ERR_ARGUMENT, "a datatype rounds even, away, zero or stochastic but found up");
+    refused("mxfp4", &defaults, TN_ERR_ARGUMENT,
+            "a datatype rounds even, away, zero or stochastic but found up");
     defaults.scaled.size = offsetof(tn_scaled_options, rotation);       /* an older and shorter struct */
     CHECK(tn_cast_rule_parse("mxfp4,round=even", &defaults, &rule, NULL) == TN_OK);
-    CHECK(rule.scaled.mode == TN_SCALE_CEIL && rule.scaled.rotation.size == 0 && rule.scaled.size == sizeof rule.scaled);
+    CHECK(rule.scaled.mode == TN_SCALE_CEIL && rule.scaled.rotation.size == 0 &&
+          rule.scaled.size == sizeof rule.scaled);
     tn_cast_rule_free(&rule);
 }
 
 static void a_bad_datatype_is_pointed_at(void)
 {
-    bad("*.weight=e9m3|e8m0_t32", "\"e9m3|e8m0_t32\": the exponent has 1 to 8 bits but found 9 at character 2");
-    bad("e2m1fnuz|e8m0_t33", "\"e2m1fnuz|e8m0_t33\": a tile is 0 (all of the dimension) or a power of two of 2 to 1024 but found 33 at "
-        "character 16");
-    bad("int5", "\"int5\": int5 needs a scale: expected | and one, as in |float32, but found the end at character 5");
+    bad("*.weight=e9m3|e8m0_t32",
+        "\"e9m3|e8m0_t32\": the exponent has 1 to 8 bits but found 9 at character 2");
+    bad("e2m1fnuz|e8m0_t33", "\"e2m1fnuz|e8m0_t33\": a tile is 0 (all of the dimension) or a power of two of "
+                             "2 to 1024 but found 33 at "
+                             "character 16");
+    bad("int5",
+        "\"int5\": int5 needs a scale: expected | and one, as in |float32, but found the end at character 5");
     bad("float33", "\"float33\": float has 9 to 32 bits but found 33 at character 6");
     bad("w=INT8_F", "\"INT8_F\" could be int8_F or int8_f: expected one of them, in its own case");
-    bad("mxfp4|float32", "\"mxfp4|float32\": expected a number but found mxfp4, which has a scale already at character 1");
-    bad("*.bias=mxfp3", "\"mxfp3\" at character 8 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
-    refused("e4m3fn|float32_t4n2m4_t4", NULL, TN_ERR_UNSUPPORTED, "\"e4m3fn|float32_t4n2m4_t4\": matrix sparsity is not supported: a 2D mask "
-            "has to keep as many values along both axes, and data cannot be compressed along two at character 16");
+    bad("mxfp4|float32",
+        "\"mxfp4|float32\": expected a number but found mxfp4, which has a scale already at character 1");
+    bad("*.bias=mxfp3",
+        "\"mxfp3\" at character 8 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+    refused("e4m3fn|float32_t4n2m4_t4", NULL, TN_ERR_UNSUPPORTED,
+            "\"e4m3fn|float32_t4n2m4_t4\": matrix sparsity is not supported: a 2D mask "
+            "has to keep as many values along both axes, and data cannot be compressed along two at "
+            "character 16");
 }
 
 static void a_bad_key_of_a_datatype_is_pointed_at(void)
 {
-    static const char keys[] = " is no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)";
-    static const char *const others[] = { "overflow", "times", "complex", "per", "axis", "zero", "percentile", "scale", "modes", "" };
+    static const char keys[] =
+        " is no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)";
+    static const char *const others[] = { "overflow", "times", "complex", "per", "axis", "zero", "percentile",
+                                          "scale", "modes", "" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         char text[60], why[200];
         snprintf(text, sizeof text, "mxfp4,%s=1", others[i]);
         snprintf(why, sizeof why, "\"%s\" at character 7%s", others[i], keys);
         bad(text, why);
     }
-    bad("f32,mode=max", "\"mode\" at character 5 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, "
-        "percentile, scale, compat)");
-    bad("mxfp4,mode=min", "\"min\" at character 12 is no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)");
+    bad("f32,mode=max", "\"mode\" at character 5 is no key of an element type (round, overflow, nan, seed, "
+                        "times, complex, per, axis, zero, "
+                        "percentile, scale, compat)");
+    bad("mxfp4,mode=min",
+        "\"min\" at character 12 is no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)");
     bad("mxfp4,store=dense", "\"dense\" at character 13 is no way to store codes (packed, unpacked, e4m3fn, "
         "e5m2)");
     bad("mxfp4,dialect=", "\"\" at character 15 is no dialect (ocp, ggml)");
     bad("mxfp4,virtual=true", "\"true\" at character 15 is neither yes nor no");
-    bad("mxfp4,rotate=hadamard3", "\"hadamard3\" at character 14 is no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 "
-        "... 128)");
+    bad("mxfp4,rotate=hadamard3", "\"hadamard3\" at character 14 is no rotation (none, hadamardN, walshN, "
+                                  "hadamardN:SEED, walshN:SEED; N is 4, 8 "
+                                  "... 128)");
     bad("mxfp4,mode=max,mode=max", "\"mode\" at character 16 is there a second time");
     bad("mxfp4,round=half_up", "a datatype rounds even, away, zero or stochastic but found half_up");
     bad("mxfp6,store=e5m2", "e2m3fnuz has 1.125, which float8_e5m2 has not: it cannot be stored so");
     bad("mxfp4,virtual=yes,store=unpacked", "store says how codes are stored, but a virtual cast has none");
-    bad("mxfp4,dialect=ggml,mode=mse", "dialect=ggml has ties and a scale rule of its own, but found round=even and mode=mse");
-    bad("mxfp4,dialect=ggml,round=away", "dialect=ggml has ties and a scale rule of its own, but found round=away and mode=max");
+    bad("mxfp4,dialect=ggml,mode=mse",
+        "dialect=ggml has ties and a scale rule of its own, but found round=even and mode=mse");
+    bad("mxfp4,dialect=ggml,round=away",
+        "dialect=ggml has ties and a scale rule of its own, but found round=away and mode=max");
     bad("mxfp8,dialect=ggml", "ggml's way is known for e2m1fnuz|e8m0_t32 but found e4m3fn|e8m0_t32");
     bad("mxfp4,", "\"\" at character 7 is no KEY=VALUE");
 }
@@ -159,14 +185,17 @@ static void n_of_m_values_may_be_kept(void)
         }
     }
     CHECK(good("2:4,virtual=yes").is_virtual);
-    static const char *const wrong[] = { "0:4", "4:4", "5:4", "2:3", "1:1", "8:32", ":4", "2:", ":", "2:4:8", "18446744073709551618:4" };
+    static const char *const wrong[] = { "0:4", "4:4", "5:4", "2:3", "1:1", "8:32", ":4", "2:", ":", "2:4:8",
+                                         "18446744073709551618:4" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char why[100];
-        snprintf(why, sizeof why, "\"%s\" at character 1 is no N:M with M of 2, 4, 8 or 16 and N from 1 to M - 1", wrong[i]);
+        snprintf(why, sizeof why,
+                 "\"%s\" at character 1 is no N:M with M of 2, 4, 8 or 16 and N from 1 to M - 1", wrong[i]);
         bad(wrong[i], why);
     }
     bad("2:4,mode=max", "\"mode\" at character 5 is no key of N:M (virtual)");
-    bad("2:x", "\"2:x\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+    bad("2:x",
+        "\"2:x\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
 }
 
 /* docs/datatypes.md on --overflow: floats without scales saturate, but for N:M of those that casts have. */
@@ -208,9 +237,11 @@ static void floats_without_scales_saturate_or_refuse_to(void)
 static void damaged_datatype_rules_are_refused_or_read(void)
 {
     static const char *const wholes[] = {
-        "h.*=e2m1fnuz|multi_float32_e4m3fn_t16,round=stochastic,seed=12,mode=mse,nan=zero,rotate=walsh16:3,virtual=yes",
-        "cb41fi_e2m2fnuz|e8m0_t32s4,store=unpacked,dialect=ggml", "mxfp4,store=float8_e4m3fn",
-            "w=2:4,virtual=no",
+        "h.*=e2m1fnuz|multi_float32_e4m3fn_t16,round=stochastic,seed=12,mode=mse,nan=zero,rotate=walsh16:3,"
+        "virtual=yes",
+        "cb41fi_e2m2fnuz|e8m0_t32s4,store=unpacked,dialect=ggml",
+        "mxfp4,store=float8_e4m3fn",
+        "w=2:4,virtual=no",
     };
     for (size_t w = 0; w < sizeof wholes / sizeof *wholes; w++) {
         size_t length = strlen(wholes[w]);
@@ -236,7 +267,8 @@ static void damaged_datatype_rules_are_refused_or_read(void)
 
 static void a_codebook_may_come_from_a_file(void)
 {
-    static const char json[] = "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,1.5,2,3,4,6],[1,2,3,4,5,6,7]]}";
+    static const char json[] =
+        "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,1.5,2,3,4,6],[1,2,3,4,5,6,7]]}";
     char text[600], again[2000];
     put_file("table.json", json);
     snprintf(text, sizeof text, "*.w=%.500s|e8m0_t32s8,mode=mse", in_folder("table.json").text);

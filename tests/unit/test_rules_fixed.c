@@ -10,13 +10,17 @@ static void fixed_point_is_codes_of_all_bits_with_a_power_of_two(void)
 {
     tn_cast_rule rule = good("*.weight=fx16");
     const tn_quantize_options *q = &rule.quantize;
-    CHECK(strcmp(rule.glob, "*.weight") == 0 && rule.dtype == TN_INT16 && rule.quantized && !rule.has_zeros && !*rule.axis);
-    CHECK(q->rule == TN_SCALE_POWER && q->symmetric && q->range[0] == -32768 && q->range[1] == 32767 && q->arithmetic == TN_QUANT_EXACT);
+    CHECK(strcmp(rule.glob, "*.weight") == 0 && rule.dtype == TN_INT16 && rule.quantized && !rule.has_zeros &&
+          !*rule.axis);
+    CHECK(q->rule == TN_SCALE_POWER && q->symmetric && q->range[0] == -32768 && q->range[1] == 32767 &&
+          q->arithmetic == TN_QUANT_EXACT);
     CHECK(q->round == TN_ROUND_AWAY && !rule.round_given && rule.zero == 0);
     rule = good("fx8");
     CHECK(rule.dtype == TN_INT8 && q->range[0] == -128 && q->range[1] == 127);
-    CHECK(good("FX8").quantized && good("MLI_EL_FX_8").quantized && good("MLI_EL_FX_16,frac=3").dtype == TN_INT16);
-    CHECK(good("fx8,frac=auto").quantize.rule == TN_SCALE_POWER && good("fx8,frac=least").quantize.rule == TN_SCALE_LEAST);
+    CHECK(good("FX8").quantized && good("MLI_EL_FX_8").quantized &&
+          good("MLI_EL_FX_16,frac=3").dtype == TN_INT16);
+    CHECK(good("fx8,frac=auto").quantize.rule == TN_SCALE_POWER &&
+          good("fx8,frac=least").quantize.rule == TN_SCALE_LEAST);
 }
 
 static void frac_is_a_number_that_a_scale_can_have(void)
@@ -31,7 +35,8 @@ static void frac_is_a_number_that_a_scale_can_have(void)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[32], why[120];
         snprintf(text, sizeof text, "fx16,frac=%s", wrong[i]);
-        snprintf(why, sizeof why, "\"%s\" at character 11 is neither auto, least nor a number from -127 to 126", wrong[i]);
+        snprintf(why, sizeof why,
+                 "\"%s\" at character 11 is neither auto, least nor a number from -127 to 126", wrong[i]);
         bad(text, why);
     }
 }
@@ -40,53 +45,72 @@ static void affine_is_codes_with_zeros_and_scales_of_15_bits(void)
 {
     tn_cast_rule rule = good("sa8");
     const tn_quantize_options *q = &rule.quantize;
-    CHECK(rule.dtype == TN_INT8 && rule.quantized && rule.has_zeros && !*rule.axis && q->rule == TN_SCALE_RANGE && q->symmetric);
-    CHECK(q->range[0] == -128 && q->range[1] == 127 && q->scale_bits == 15 && q->arithmetic == TN_QUANT_EXACT && q->round == TN_ROUND_AWAY);
+    CHECK(rule.dtype == TN_INT8 && rule.quantized && rule.has_zeros && !*rule.axis &&
+          q->rule == TN_SCALE_RANGE && q->symmetric);
+    CHECK(q->range[0] == -128 && q->range[1] == 127 && q->scale_bits == 15 &&
+          q->arithmetic == TN_QUANT_EXACT && q->round == TN_ROUND_AWAY);
     rule = good("sa32,per=channel,axis=0,round=even,nan=zero,seed=4");
-    CHECK(rule.dtype == TN_INT32 && strcmp(rule.axis, "0") == 0 && q->range[0] == INT32_MIN && q->range[1] == INT32_MAX);
+    CHECK(rule.dtype == TN_INT32 && strcmp(rule.axis, "0") == 0 && q->range[0] == INT32_MIN &&
+          q->range[1] == INT32_MAX);
     CHECK(q->round == TN_ROUND_EVEN && rule.round_given && q->nan == TN_NAN_ZERO && q->seed == 4);
     rule = good("sa8,zero=asymmetric,percentile=99.9");
     CHECK(!q->symmetric && q->rule == TN_SCALE_PERCENTILE && q->percentile == 99.9 && rule.has_zeros);
     rule = good("SA8,per=tensor,scale=0.75,zero=-5");
     CHECK(q->rule == TN_SCALE_GIVEN && rule.scale == 0.75f && rule.zero == -5 && !q->symmetric);
     CHECK(good("sa32,scale=2,zero=-32768").zero == -32768);
-    CHECK(!good("int8,per=tensor").has_zeros && good("int8,per=tensor").quantize.arithmetic == TN_QUANT_BINARY32);
+    CHECK(!good("int8,per=tensor").has_zeros &&
+          good("int8,per=tensor").quantize.arithmetic == TN_QUANT_BINARY32);
 }
 
 static void a_given_scale_that_mli_cannot_hold_names_its_neighbours(void)
 {
-    CHECK(good("sa8,scale=32767").scale == 32767 && good("sa8,scale=65534").scale == 65534 && good("sa8,scale=32768").scale == 32768);
-    bad("sa8,scale=32769", "expected a scale of at most 15 significant bits, none below 2^-127, but found 32769.0: the nearest are 32768.0 and 32770.0");
-    bad("sa8,scale=65535", "expected a scale of at most 15 significant bits, none below 2^-127, but found 65535.0: the nearest are 65534.0 and 65536.0");
-    bad("sa8,scale=1.3e-38", "expected a scale of at most 15 significant bits, none below 2^-127, but found 1.3e-38: "
+    CHECK(good("sa8,scale=32767").scale == 32767 && good("sa8,scale=65534").scale == 65534 &&
+          good("sa8,scale=32768").scale == 32768);
+    bad("sa8,scale=32769", "expected a scale of at most 15 significant bits, none below 2^-127, but found "
+                           "32769.0: the nearest are 32768.0 and 32770.0");
+    bad("sa8,scale=65535", "expected a scale of at most 15 significant bits, none below 2^-127, but found "
+                           "65535.0: the nearest are 65534.0 and 65536.0");
+    bad("sa8,scale=1.3e-38",
+        "expected a scale of at most 15 significant bits, none below 2^-127, but found 1.3e-38: "
         "the nearest are 1.1754944e-38 and 1.7632415e-38");
-    bad("sa8,scale=0.1", "expected a scale of at most 15 significant bits, none below 2^-127, but found 0.1: the nearest are 0.099998474 and 0.10000229");
-    CHECK(good("sa8,scale=0.099998474").scale == 26214 * 0x1p-18f && good("sa8,scale=0.10000229").scale == 26215 * 0x1p-18f);
+    bad("sa8,scale=0.1", "expected a scale of at most 15 significant bits, none below 2^-127, but found 0.1: "
+                         "the nearest are 0.099998474 and 0.10000229");
+    CHECK(good("sa8,scale=0.099998474").scale == 26214 * 0x1p-18f &&
+          good("sa8,scale=0.10000229").scale == 26215 * 0x1p-18f);
     CHECK(good("int8,per=tensor,scale=0.1").scale == 0.1f);             /* no MLI */
 }
 
 static void keys_belong_to_their_type(void)
 {
     static const char fixed[] = "no key of fx8 and fx16 (frac, round, nan, seed, compat)";
-    static const char affine[] = "no key of sa8 and sa32 (per, axis, zero, percentile, scale, round, nan, seed, compat)";
-    static const char *const not_fixed[] = { "per=tensor", "axis=0", "zero=0", "percentile=9", "scale=1", "times=2", "overflow=inf", "mode=mse" };
-    static const char *const not_affine[] = { "frac=auto", "times=2", "overflow=inf", "complex=real", "mode=mse", "virtual=yes" };
+    static const char affine[] =
+        "no key of sa8 and sa32 (per, axis, zero, percentile, scale, round, nan, seed, compat)";
+    static const char *const not_fixed[] = { "per=tensor", "axis=0", "zero=0", "percentile=9", "scale=1",
+                                             "times=2", "overflow=inf", "mode=mse" };
+    static const char *const not_affine[] = { "frac=auto", "times=2", "overflow=inf", "complex=real",
+                                              "mode=mse", "virtual=yes" };
     char text[64], why[200];
     for (size_t i = 0; i < sizeof not_fixed / sizeof *not_fixed; i++) {
         snprintf(text, sizeof text, "fx8,%s", not_fixed[i]);
-        snprintf(why, sizeof why, "\"%.*s\" at character 5 is %s", (int)strcspn(not_fixed[i], "="), not_fixed[i], fixed);
+        snprintf(why, sizeof why, "\"%.*s\" at character 5 is %s", (int)strcspn(not_fixed[i], "="),
+                 not_fixed[i], fixed);
         bad(text, why);
     }
     for (size_t i = 0; i < sizeof not_affine / sizeof *not_affine; i++) {
         snprintf(text, sizeof text, "sa8,%s", not_affine[i]);
-        snprintf(why, sizeof why, "\"%.*s\" at character 5 is %s", (int)strcspn(not_affine[i], "="), not_affine[i], affine);
+        snprintf(why, sizeof why, "\"%.*s\" at character 5 is %s", (int)strcspn(not_affine[i], "="),
+                 not_affine[i], affine);
         bad(text, why);
     }
-    bad("int8,frac=3", "\"frac\" at character 6 is no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, "
+    bad("int8,frac=3", "\"frac\" at character 6 is no key of an element type (round, overflow, nan, seed, "
+                       "times, complex, per, axis, zero, "
                        "percentile, scale, compat)");
-    bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)");
-    bad("sa16", "\"sa16\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
-    bad("fx32", "\"fx32\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+    bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, nan, seed, mode, store, "
+                        "dialect, rotate, virtual)");
+    bad("sa16",
+        "\"sa16\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+    bad("fx32",
+        "\"fx32\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
     bad("fx8,frac=1,frac=1", "\"frac\" at character 12 is there a second time");
 }
 
@@ -97,22 +121,28 @@ static void keys_of_affine_codes_must_go_together(void)
     bad("sa8,scale=1,percentile=9", "a scale is given or found by a percentile, not both");
     bad("sa8,zero=3", "a zero point by number needs a scale too");
     bad("sa8,scale=1,zero=32768", "expected a zero point from -32768 to 32767 but found 32768");
-    bad("sa8,scale=1,zero=asymmetric", "zero=asymmetric finds zero points for scales that are found: beside a scale say zero=NUMBER");
+    bad("sa8,scale=1,zero=asymmetric",
+        "zero=asymmetric finds zero points for scales that are found: beside a scale say zero=NUMBER");
     bad("sa32,scale=1,zero=32768", "expected a zero point from -32768 to 32767 but found 32768");
-    bad("sa32,zero=asymmetric", "sa32 is symmetric or has a zero point by number: one that is found would not fit the 16 bits it has");
+    bad("sa32,zero=asymmetric", "sa32 is symmetric or has a zero point by number: one that is found would "
+                                "not fit the 16 bits it has");
     CHECK(good("sa32,zero=symmetric").quantize.symmetric);
 }
 
 static void compat_is_mlis_arithmetic(void)
 {
-    CHECK(good("fx8,compat=mli").quantize.arithmetic == TN_QUANT_MLI && good("sa32,compat=mli,round=even").quantize.arithmetic == TN_QUANT_MLI);
+    CHECK(good("fx8,compat=mli").quantize.arithmetic == TN_QUANT_MLI &&
+          good("sa32,compat=mli,round=even").quantize.arithmetic == TN_QUANT_MLI);
     CHECK(good("f32,compat=mli").quantize.arithmetic == TN_QUANT_MLI && !good("f32,compat=mli").quantized);
     CHECK(good("f32").quantize.arithmetic == TN_QUANT_BINARY32);
     CHECK(good("fx8,compat=mli,round=half_up").quantize.round == TN_ROUND_HALF_UP);
     bad("fx8,compat=tflite", "\"tflite\" at character 12 is not \"mli\"");
-    bad("fx8,compat=mli,round=trunc", "compat=mli rounds values away, codes half_up or even, but found round=trunc");
-    bad("sa8,compat=mli,round=stochastic", "compat=mli rounds values away, codes half_up or even, but found round=stochastic");
-    static const char why[] = "compat=mli is for fx8, fx16, sa8 and sa32, and for the float types that they become";
+    bad("fx8,compat=mli,round=trunc",
+        "compat=mli rounds values away, codes half_up or even, but found round=trunc");
+    bad("sa8,compat=mli,round=stochastic",
+        "compat=mli rounds values away, codes half_up or even, but found round=stochastic");
+    static const char why[] =
+        "compat=mli is for fx8, fx16, sa8 and sa32, and for the float types that they become";
     bad("int8,compat=mli", why);
     bad("int8,per=tensor,compat=mli", why);
     bad("complex64,compat=mli", why);
@@ -126,9 +156,11 @@ static void a_rounding_is_the_types_own_unless_somebody_said_it(void)
     defaults.round_given = true;                                        /* --round even */
     rule = good_with("fx8", &defaults);
     CHECK(rule.quantize.round == TN_ROUND_EVEN && rule.round_given);
-    defaults = (tn_cast_rule){ .options = { .size = sizeof defaults.options, .round = TN_ROUND_DOWN, .nan = TN_NAN_ZERO, .seed = 9 } };
+    defaults = (tn_cast_rule){ .options = { .size = sizeof defaults.options, .round = TN_ROUND_DOWN,
+                                            .nan = TN_NAN_ZERO, .seed = 9 } };
     rule = good_with("sa8", &defaults);
-    CHECK(rule.quantize.round == TN_ROUND_DOWN && rule.round_given && rule.quantize.nan == TN_NAN_ZERO && rule.quantize.seed == 9);
+    CHECK(rule.quantize.round == TN_ROUND_DOWN && rule.round_given && rule.quantize.nan == TN_NAN_ZERO &&
+          rule.quantize.seed == 9);
     CHECK(good_with("fx8,round=up", &defaults).quantize.round == TN_ROUND_UP);
     CHECK(good("f16,round=even").round_given && !good("f16").round_given);
 }

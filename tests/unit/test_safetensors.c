@@ -35,7 +35,8 @@ static void check_refused(const char *json, size_t data_size, tn_status expected
     uint8_t *bytes = make_file(json, data_size, &n);
     tn_status status = open_bytes(bytes, n, &file, &err);
     if (status != expected || !strstr(err.text, text))
-        print_error("%s\n  expected %d \"%s\"\n  found %d \"%s\"\n", json, expected, text, status, status ? err.text : "");
+        print_error("%s\n  expected %d \"%s\"\n  found %d \"%s\"\n", json, expected, text, status,
+                    status ? err.text : "");
     CHECK(status == expected && err.status == expected && strstr(err.text, text));
     CHECK(open_bytes(bytes, n, &file, NULL) == expected);
     free(bytes);
@@ -51,9 +52,11 @@ static void a_small_file_is_listed_and_read(void)
                               "\"b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[8,9]}}   ", 9, &bytes);
     CHECK(tn_file_count(file) == 2 && file_has_text(file, "format", "pt"));
     const tn_tensor *a = tn_file_find(file, "a"), *b = tn_file_find(file, "b");
-    CHECK(a && a->dtype == TN_INT16 && a->rank == 2 && a->shape[0] == 2 && a->shape[1] == 2 && a->nparts == 1);
+    CHECK(a && a->dtype == TN_INT16 && a->rank == 2 && a->shape[0] == 2 && a->shape[1] == 2 &&
+          a->nparts == 1);
     CHECK(b && b->dtype == TN_UINT8 && b->rank == 0 && strcmp(b->parts[0].storage.type, "U8") == 0);
-    CHECK(tn_part_read(file, &a->parts[0], got, 8, NULL) == TN_OK && memcmp(got, "\1\2\3\4\5\6\7\10", 8) == 0);
+    CHECK(tn_part_read(file, &a->parts[0], got, 8, NULL) == TN_OK &&
+          memcmp(got, "\1\2\3\4\5\6\7\10", 8) == 0);
     CHECK(tn_part_read(file, &b->parts[0], got, 1, NULL) == TN_OK && got[0] == 9);
     tn_close(file);
     free(bytes);
@@ -64,18 +67,21 @@ static void every_type_has_its_spelling(void)
     static const struct { const char *spelling; tn_dtype dtype; unsigned bits; } types[] = {
         { "BOOL", TN_BOOL, 8 }, { "F4", TN_FLOAT4_E2M1, 4 }, { "F6_E2M3", TN_FLOAT6_E2M3, 6 },
         { "F6_E3M2", TN_FLOAT6_E3M2, 6 }, { "U8", TN_UINT8, 8 }, { "I8", TN_INT8, 8 },
-        { "F8_E5M2", TN_FLOAT8_E5M2, 8 }, { "F8_E4M3", TN_FLOAT8_E4M3FN, 8 }, { "F8_E8M0", TN_FLOAT8_E8M0, 8 },
+        { "F8_E5M2", TN_FLOAT8_E5M2, 8 }, { "F8_E4M3", TN_FLOAT8_E4M3FN, 8 },
+        { "F8_E8M0", TN_FLOAT8_E8M0, 8 },
         { "F8_E4M3FNUZ", TN_FLOAT8_E4M3FNUZ, 8 }, { "F8_E5M2FNUZ", TN_FLOAT8_E5M2FNUZ, 8 },
-        { "I16", TN_INT16, 16 }, { "U16", TN_UINT16, 16 }, { "F16", TN_FLOAT16, 16 }, { "BF16", TN_BFLOAT16, 16 },
-        { "I32", TN_INT32, 32 }, { "U32", TN_UINT32, 32 }, { "F32", TN_FLOAT32, 32 }, { "C64", TN_COMPLEX64, 64 },
+        { "I16", TN_INT16, 16 }, { "U16", TN_UINT16, 16 }, { "F16", TN_FLOAT16, 16 },
+        { "BF16", TN_BFLOAT16, 16 },
+        { "I32", TN_INT32, 32 }, { "U32", TN_UINT32, 32 }, { "F32", TN_FLOAT32, 32 },
+        { "C64", TN_COMPLEX64, 64 },
         { "F64", TN_FLOAT64, 64 }, { "I64", TN_INT64, 64 }, { "U64", TN_UINT64, 64 },
         { "float32", TN_UNKNOWN, 32 }, { "f32", TN_UNKNOWN, 32 }, { "", TN_UNKNOWN, 8 },
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char json[200];
         uint8_t *bytes;
-        snprintf(json, sizeof json, "{\"x\":{\"dtype\":\"%s\",\"shape\":[4,2],\"data_offsets\":[0,%u]}}", types[i].spelling,
-                 types[i].bits);
+        snprintf(json, sizeof json, "{\"x\":{\"dtype\":\"%s\",\"shape\":[4,2],\"data_offsets\":[0,%u]}}",
+                 types[i].spelling, types[i].bits);
         tn_file *file = open_good(json, types[i].bits, &bytes);
         CHECK(tn_file_tensor(file, 0)->dtype == types[i].dtype);
         CHECK(strcmp(tn_file_tensor(file, 0)->parts[0].storage.type, types[i].spelling) == 0);
@@ -94,16 +100,19 @@ static void an_unknown_type_is_listed_but_not_read(void)
     CHECK(tn_part_read(file, &x->parts[0], got, 0, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "F12"));
     tn_close(file);
     free(bytes);
-    check_refused("{\"x\":{\"dtype\":\"F12\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3, TN_ERR_CORRUPT, "hole");
+    check_refused("{\"x\":{\"dtype\":\"F12\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3, TN_ERR_CORRUPT,
+                  "hole");
 }
 
 static void fields_may_come_in_any_order_and_unknown_ones_are_ignored(void)
 {
     uint8_t *bytes;
-    tn_file *file = open_good("{ \"e\" : {\"data_offsets\":[0,0], \"later\":[{\"dtype\":1}], \"shape\":[0,7], \"dtype\":\"F32\"} ,\n"
+    tn_file *file = open_good("{ \"e\" : {\"data_offsets\":[0,0], \"later\":[{\"dtype\":1}], "
+                              "\"shape\":[0,7], \"dtype\":\"F32\"} ,\n"
                               "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]},"
                               "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-                              "\"z\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[2,2]}}", 3, &bytes);
+                              "\"z\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[2,2]}}",
+                              3, &bytes);
     CHECK(tn_file_count(file) == 4 && strcmp(tn_file_tensor(file, 1)->name, "b") == 0);
     tn_close(file);
     free(bytes);
@@ -137,20 +146,30 @@ static void bad_headers_are_refused_with_the_reason(void)
         { "{" U8("a", 0, 1, 2) "}", 1, TN_ERR_CORRUPT, "shape and type take 2 bytes but 1 are stored" },
         { "{" U8("a", 0, 1, -1) "}", 1, TN_ERR_CORRUPT, "not negative" },
         { "{" U8("a", 0, 1, 1.0) "}", 1, TN_ERR_CORRUPT, "expected an integer" },
-        { "{" U8("a", 0, 0, 9223372036854775808) "}", 0, TN_ERR_LIMIT, "below 2^63 but found 9223372036854775808" },
-        { "{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, TN_ERR_LIMIT, "its shape takes more than 2^" },
-        { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, TN_ERR_CORRUPT, "expected 2 data_offsets but found 1" },
-        { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]}}", 1, TN_ERR_CORRUPT, "but found 3" },
+        { "{" U8("a", 0, 0, 9223372036854775808) "}", 0, TN_ERR_LIMIT,
+          "below 2^63 but found 9223372036854775808" },
+        { "{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0,
+          TN_ERR_LIMIT, "its shape takes more than 2^" },
+        { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1, TN_ERR_CORRUPT,
+          "expected 2 data_offsets but found 1" },
+        { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]}}", 1, TN_ERR_CORRUPT,
+          "but found 3" },
         { "{\"a\":{\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT, "it has no dtype" },
         { "{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT, "it has no shape" },
         { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, TN_ERR_CORRUPT, "it has no data_offsets" },
-        { "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT, "dtype is there twice" },
-        { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT, "shape is there twice" },
-        { "{\"a\":{\"dtype\":8,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT, "expected a string but found a number" },
+        { "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+          TN_ERR_CORRUPT, "dtype is there twice" },
+        { "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT,
+          "shape is there twice" },
+        { "{\"a\":{\"dtype\":8,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT,
+          "expected a string but found a number" },
         { "{\"a\":{\"dtype\":\"F\\u0000\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT, "NUL" },
-        { "{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT, "NUL" },
-        { "{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, TN_ERR_CORRUPT, "3 elements of F4 do not fill whole bytes" },
-        { "{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, TN_ERR_CORRUPT, "do not fill whole bytes" },
+        { "{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, TN_ERR_CORRUPT,
+          "NUL" },
+        { "{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,2]}}", 2, TN_ERR_CORRUPT,
+          "3 elements of F4 do not fill whole bytes" },
+        { "{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, TN_ERR_CORRUPT,
+          "do not fill whole bytes" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         check_refused(bad[i].json, bad[i].data, bad[i].status, bad[i].text);
@@ -204,7 +223,8 @@ static void metadata_is_kept_in_order_wherever_it_stands(void)
         size_t n;
         tn_file *file = open_good(files[i], 1, &bytes);
         const tn_meta *m = tn_file_meta(file, &n);
-        CHECK(n == 3 && strcmp(m[0].key, "b") == 0 && strcmp(m[1].key, "a") == 0 && strcmp(m[2].key, "") == 0);
+        CHECK(n == 3 && strcmp(m[0].key, "b") == 0 && strcmp(m[1].key, "a") == 0 &&
+              strcmp(m[2].key, "") == 0);
         CHECK(strcmp(m[0].text, "1") == 0 && strcmp(m[1].text, "") == 0 && strcmp(m[2].text, "x") == 0);
         tn_close(file);
         free(bytes);
@@ -213,10 +233,14 @@ static void metadata_is_kept_in_order_wherever_it_stands(void)
 
 static void bad_metadata_is_refused(void)
 {
-    check_refused("{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}", 0, TN_ERR_CORRUPT, "metadata key \"a\" is there twice");
-    check_refused("{\"__metadata__\":{\"a\":1}}", 0, TN_ERR_CORRUPT, "metadata key \"a\": expected a string but found a number");
-    check_refused("{\"__metadata__\":[]}", 0, TN_ERR_CORRUPT, "__metadata__: expected an object but found an array");
-    check_refused("{\"__metadata__\":{},\"__metadata__\":{}}", 0, TN_ERR_CORRUPT, "__metadata__ is there twice");
+    check_refused("{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}", 0, TN_ERR_CORRUPT,
+                  "metadata key \"a\" is there twice");
+    check_refused("{\"__metadata__\":{\"a\":1}}", 0, TN_ERR_CORRUPT,
+                  "metadata key \"a\": expected a string but found a number");
+    check_refused("{\"__metadata__\":[]}", 0, TN_ERR_CORRUPT,
+                  "__metadata__: expected an object but found an array");
+    check_refused("{\"__metadata__\":{},\"__metadata__\":{}}", 0, TN_ERR_CORRUPT,
+                  "__metadata__ is there twice");
     check_refused("{\"__metadata__\":{\"a\":\"x\\u0000\"}}", 0, TN_ERR_CORRUPT, "NUL");
     check_refused("{\"__metadata__\":{\"a\\u0000\":\"x\"}}", 0, TN_ERR_CORRUPT, "NUL");
 }
@@ -289,7 +313,8 @@ static void the_probe_knows_both_kinds_of_file(void)
 /* Wherever the bytes end, half a character included. */
 static void the_probe_of_an_index_needs_no_whole_text(void)
 {
-    static const char index[] = "{\"metadata\":{\"a\":\"\\u00e9\303\251\"},\"weight_map\":{\"\303\251\":\"f\"}}";
+    static const char index[] =
+        "{\"metadata\":{\"a\":\"\\u00e9\303\251\"},\"weight_map\":{\"\303\251\":\"f\"}}";
     const tn_format *f = &tn_format_safetensors;
     size_t key = (size_t)(strstr(index, "\"weight_map\":") - index) + strlen("\"weight_map\":");
     for (size_t n = 0; n < sizeof index; n++) {
@@ -304,7 +329,8 @@ static void an_index_in_memory_is_unsupported(void)
     static const char index[] = "{\"metadata\":{},\"weight_map\":{}}";
     tn_file *file;
     tn_error err;
-    CHECK(tn_open_memory(index, strlen(index), NULL, &file, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "by path"));
+    CHECK(tn_open_memory(index, strlen(index), NULL, &file, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "by path"));
 }
 
 /* ---- records ---- */
@@ -315,11 +341,13 @@ static void a_record_gives_type_and_metadata_back(void)
     tn_file *file = open_good(SAMPLE, 12, &bytes);
     size_t n;
     const tn_meta *meta = tn_file_meta(file, &n);
-    CHECK(n == 2 && strcmp(meta[0].text, "v\n") == 0 && !meta[1].text && meta[1].cbor_size == 1 && meta[1].cbor[0] == 7);
+    CHECK(n == 2 && strcmp(meta[0].text, "v\n") == 0 && !meta[1].text && meta[1].cbor_size == 1 &&
+          meta[1].cbor[0] == 7);
     CHECK(tn_file_count(file) == 2 && !tn_file_find(file, "__tenon_filler_0__"));
     const tn_tensor *i = tn_file_find(file, "i");
     CHECK(i->dtype == TN_INT4 && i->rank == 1 && i->shape[0] == 3 && i->nmeta == 2);
-    CHECK(strcmp(i->meta[0].key, "m") == 0 && i->meta[0].cbor_size == 2 && memcmp(i->meta[0].cbor, "\x41\x01", 2) == 0);
+    CHECK(strcmp(i->meta[0].key, "m") == 0 && i->meta[0].cbor_size == 2 &&
+          memcmp(i->meta[0].cbor, "\x41\x01", 2) == 0);
     CHECK(strcmp(i->meta[1].key, "n") == 0 && i->meta[1].cbor_size == 4 && i->meta[1].cbor[0] == 0x81);
     tn_close(file);
     free(bytes);
@@ -341,23 +369,30 @@ static void bad_records_are_refused(void)
         { "tenon:t", "[]", "expected an object but found an array" },
         { "tenon:t", "{} x", "expected the end" },
         { "tenon:t", "{\\\"dtype\\\":\\\"int4\\\"}", "both dtype and shape" },
-        { "tenon:t", "{\\\"dtype\\\":\\\"int4\\\",\\\"shape\\\":[7]}", "not kept in an array of this type and shape" },
+        { "tenon:t", "{\\\"dtype\\\":\\\"int4\\\",\\\"shape\\\":[7]}",
+          "not kept in an array of this type and shape" },
         { "tenon:t", "{\\\"meta\\\":{},\\\"meta\\\":{}}", "the field \"meta\" is there twice" },
         { "tenon:t", "{\\\"meta\\\":7}", "expected an object" },
         { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":1,\\\"a\\\":1}}", "there twice" },
-        { "tenon:t", "{\\\"meta\\\":{},\\\"cbor\\\":{\\\"a\\\":\\\"01\\\"}}", "expected key \"a\" of \"cbor\" in \"meta\"" },
+        { "tenon:t", "{\\\"meta\\\":{},\\\"cbor\\\":{\\\"a\\\":\\\"01\\\"}}",
+          "expected key \"a\" of \"cbor\" in \"meta\"" },
         { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":1},\\\"cbor\\\":{\\\"a\\\":\\\"01\\\"}}", "expected null" },
-        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"0\\\"}}", "expected one CBOR item in hexadecimal" },
-        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"0x\\\"}}", "expected one CBOR item in hexadecimal" },
-        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"0101\\\"}}", "expected one CBOR item in hexadecimal" },
-        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"41\\\"}}", "expected one CBOR item in hexadecimal" },
+        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"0\\\"}}",
+          "expected one CBOR item in hexadecimal" },
+        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"0x\\\"}}",
+          "expected one CBOR item in hexadecimal" },
+        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"0101\\\"}}",
+          "expected one CBOR item in hexadecimal" },
+        { "tenon:t", "{\\\"meta\\\":{\\\"a\\\":null},\\\"cbor\\\":{\\\"a\\\":\\\"41\\\"}}",
+          "expected one CBOR item in hexadecimal" },
         { "tenon", "x", "expected a record of Tenon" },
         { "tenon", "{\\\"fillers\\\":1}", "expected a record of Tenon" },
         { "tenon", "{\\\"meta\\\":{\\\"a\\\":1,\\\"a\\\":2}}", "there twice" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char json[600];
-        snprintf(json, sizeof json, "{\"__metadata__\":{\"%s\":\"%s\"}," U8("t", 0, 1, 1) "}", bad[i].key, bad[i].value);
+        snprintf(json, sizeof json, "{\"__metadata__\":{\"%s\":\"%s\"}," U8("t", 0, 1, 1) "}", bad[i].key,
+                 bad[i].value);
         check_refused(json, 1, TN_ERR_CORRUPT, bad[i].text);
     }
 }
@@ -369,8 +404,9 @@ static void fillers_are_ordinary_tensors_without_the_mark(void)
     CHECK(tn_file_count(file) == 1 && tn_file_find(file, "__tenon_filler_0__"));
     tn_close(file);
     free(bytes);
-    check_refused("{\"__metadata__\":{\"tenon\":\"{\\\"fillers\\\":true}\"}," U8("__tenon_filler_0__", 0, 1, 1) ","
-                  U8("__tenon_filler_0__", 1, 2, 1) "}", 2, TN_ERR_CORRUPT, "listed twice");
+    check_refused("{\"__metadata__\":{\"tenon\":\"{\\\"fillers\\\":true}\"}," U8(
+                      "__tenon_filler_0__", 0, 1, 1) "," U8("__tenon_filler_0__", 1, 2, 1) "}",
+                  2, TN_ERR_CORRUPT, "listed twice");
 }
 
 int main(void)

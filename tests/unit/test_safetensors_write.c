@@ -150,7 +150,8 @@ static void check_samples(const tn_file *file, const sample *samples, size_t n)
         const tn_tensor *want = &samples[i].tensor, *t = tn_file_find(file, want->name);
         uint8_t buffer[sizeof samples->data];
         assert_non_null(t);
-        CHECK(t->dtype == want->dtype && t->rank == 2 && t->shape[0] == want->shape[0] && t->shape[1] == want->shape[1]);
+        CHECK(t->dtype == want->dtype && t->rank == 2 && t->shape[0] == want->shape[0] &&
+              t->shape[1] == want->shape[1]);
         CHECK(t->parts[0].nbytes == samples[i].part.nbytes);
         CHECK(tn_part_read(file, &t->parts[0], buffer, (size_t)t->parts[0].nbytes, NULL) == TN_OK);
         CHECK(memcmp(buffer, samples[i].data, (size_t)t->parts[0].nbytes) == 0);
@@ -280,9 +281,11 @@ static void what_cannot_be_held_is_not_written(void)
     describe(&s[0], "x", TN_UINT8, 1, 1);
     tn_meta file_record = { .key = "tenon", .text = "{}" }, record = { .key = "tenon:x", .text = "{}" };
     job j = { .name = "x.safetensors", .samples = s, .nsamples = 1, .meta = &file_record, .nmeta = 1 };
-    check_not_written(&j, TN_ERR_LOSS, "metadata key \"tenon\" would be read back as Tenon's record of the file");
+    check_not_written(&j, TN_ERR_LOSS,
+                      "metadata key \"tenon\" would be read back as Tenon's record of the file");
     j.meta = &record;
-    check_not_written(&j, TN_ERR_LOSS, "metadata key \"tenon:x\" would be read back as Tenon's record of a tensor");
+    check_not_written(&j, TN_ERR_LOSS,
+                      "metadata key \"tenon:x\" would be read back as Tenon's record of a tensor");
     tn_create_options drop = { .size = sizeof drop, .drop_metadata = true };
     j.options = &drop;
     write_good(&j);
@@ -291,7 +294,8 @@ static void what_cannot_be_held_is_not_written(void)
     tn_close(file);
     empty_folder();
     j.nmeta = 0;
-    tn_create_options zstd = { .size = sizeof zstd, .encoding = TN_ENCODING_ZSTD }, crc = { .size = sizeof crc, .checksum = TN_CHECKSUM_CRC32C };
+    tn_create_options zstd = { .size = sizeof zstd, .encoding = TN_ENCODING_ZSTD },
+    crc = { .size = sizeof crc, .checksum = TN_CHECKSUM_CRC32C };
     j.options = &zstd;
     check_not_written(&j, TN_ERR_ARGUMENT, "cannot hold compressed data");
     j.options = &crc;
@@ -369,14 +373,17 @@ static void a_set_is_cut_in_order_and_opens_as_one(void)
         write_set(s, outs[k], false);
         CHECK(files_in_folder() == 4);
         uint8_t *index = load(INDEX, &n);
-        CHECK(strcmp((char *)index, "{\"metadata\":{\"total_size\":140,\"format\":\"pt\",\"n\":7},\"weight_map\":{"
+        CHECK(strcmp((char *)index,
+                     "{\"metadata\":{\"total_size\":140,\"format\":\"pt\",\"n\":7},\"weight_map\":{"
                      "\"a\":\"m-00001-of-00003.safetensors\",\"b\":\"m-00001-of-00003.safetensors\","
-                     "\"c\":\"m-00002-of-00003.safetensors\",\"d\":\"m-00003-of-00003.safetensors\"}}\n") == 0);
+                     "\"c\":\"m-00002-of-00003.safetensors\",\"d\":\"m-00003-of-00003.safetensors\"}}\n") ==
+              0);
         free(index);
         tn_file *file = open_path(INDEX);
         check_samples(file, s, 4);
         CHECK(tn_file_shards(file) == 4 && strstr(tn_file_shard_name(file, 2), SHARDS[1]));
-        CHECK(file->nmeta == 3 && file_has_text(file, "format", "pt") && file_has_text(file, "total_size", "mine"));
+        CHECK(file->nmeta == 3 && file_has_text(file, "format", "pt") &&
+              file_has_text(file, "total_size", "mine"));
         CHECK(tn_file_find(file, "d")->nmeta == 2 && tn_file_find(file, "d")->dtype == TN_INT4);
         tn_close(file);
         file = open_path(SHARDS[0]);
@@ -425,17 +432,21 @@ static void the_parts_of_a_tensor_stay_in_one_file(void)
     describe(&q[1], "scale", TN_FLOAT32, 4, 1);
     q[1].part.role = "scale";
     tn_part parts[] = { q[0].part, q[1].part };
-    tn_tensor compound = { .name = "q", .form = "of a later version", .dtype = TN_FLOAT32, .rank = 2, .shape = q[0].shape,
+    tn_tensor compound = { .name = "q", .form = "of a later version", .dtype = TN_FLOAT32, .rank = 2,
+                           .shape = q[0].shape,
                            .parts = parts, .nparts = 2 };
     tn_create_options o = { .size = sizeof o, .shard_size = 36 };       /* room for the first and one part */
     tn_writer *w;
-    CHECK(tn_create(in_folder(INDEX), &o, &w, NULL) == TN_OK && tn_writer_add(w, &first.tensor, NULL) == TN_OK);
+    CHECK(tn_create(in_folder(INDEX), &o, &w, NULL) == TN_OK &&
+          tn_writer_add(w, &first.tensor, NULL) == TN_OK);
     CHECK(tn_writer_add_as(w, &compound, (tn_stored_as[2]){ { 0 } }, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK && files_in_folder() == 3);
     tn_file *file = open_path(INDEX);
     const tn_tensor *t = tn_file_find(file, "q");
-    CHECK(tn_file_count(file) == 2 && t->nparts == 2 && strcmp(t->form, compound.form) == 0 && t->dtype == TN_FLOAT32);
-    CHECK(strcmp(t->parts[1].role, "scale") == 0 && t->parts[0].storage.shard == 2 && t->parts[1].storage.shard == 2);
+    CHECK(tn_file_count(file) == 2 && t->nparts == 2 && strcmp(t->form, compound.form) == 0 &&
+          t->dtype == TN_FLOAT32);
+    CHECK(strcmp(t->parts[1].role, "scale") == 0 && t->parts[0].storage.shard == 2 &&
+          t->parts[1].storage.shard == 2);
     CHECK(memcmp(t->parts[1].data, q[1].data, 16) == 0 && memcmp(t->parts[0].data, q[0].data, 16) == 0);
     tn_close(file);
     file = open_path("m-00002-of-00002.safetensors");
@@ -508,12 +519,15 @@ static void sets_disagreeing_with_their_shards_are_refused(void)
 {
     store_shards();
     check_set_refused("{\"weight_map\":{\"c\":\"3\",\"a\":\"3\"}}", "tensor \"a\" is not in \"3\"");
-    check_set_refused("{\"weight_map\":{\"c\":\"3\",\"a\":\"3\",\"x\":\"1\"}}", "tensor \"a\" is here but the index says it is in \"3\"");
+    check_set_refused("{\"weight_map\":{\"c\":\"3\",\"a\":\"3\",\"x\":\"1\"}}",
+                      "tensor \"a\" is here but the index says it is in \"3\"");
     check_set_refused("{\"weight_map\":{\"a\":\"1\",\"b\":\"2\"}}", "metadata key \"k\" has one value in");
     check_set_refused("{\"weight_map\":{\"a\":\"1\",\"d\":\"bad\"}}", "bad: byte");
-    check_set_refused("{\"metadata\":{\"k\":1},\"weight_map\":{\"a\":\"1\"}}", "metadata key \"k\" has one value in");
-    static const char good[] = "{\"other\":[1],\"metadata\":{\"total_size\":\"no matter\",\"k\":\"1\",\"parameters\":300},"
-                               "\"weight_map\":{\"c\":\"3\",\"a\":\"1\"}}";
+    check_set_refused("{\"metadata\":{\"k\":1},\"weight_map\":{\"a\":\"1\"}}",
+                      "metadata key \"k\" has one value in");
+    static const char good[] =
+        "{\"other\":[1],\"metadata\":{\"total_size\":\"no matter\",\"k\":\"1\",\"parameters\":300},"
+        "\"weight_map\":{\"c\":\"3\",\"a\":\"1\"}}";
     store(INDEX, good, strlen(good));
     tn_file *file = open_path(INDEX);
     CHECK(tn_file_count(file) == 2 && file->nmeta == 3 && file_has_text(file, "s", "same"));
@@ -569,10 +583,12 @@ static void metadata_that_grows_moves_the_data_by_whole_blocks(void)
     char large[6000];
     memset(large, 'x', sizeof large - 1);
     large[sizeof large - 1] = '\0';
-    uint8_t *bytes = make_file("{\"t\":{\"later\":1,\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3, &n);
+    uint8_t *bytes =
+        make_file("{\"t\":{\"later\":1,\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}", 3, &n);
     store("s.safetensors", bytes, n);
     tn_file *file = open_path("s.safetensors");
-    tn_meta meta[] = { { .key = "large", .text = large }, { .key = "n", .cbor = (const uint8_t *)"\x01", .cbor_size = 1 } };
+    tn_meta meta[] = { { .key = "large", .text = large }, { .key = "n", .cbor = (const uint8_t *)"\x01",
+                                                            .cbor_size = 1 } };
     CHECK(tn_file_set_meta(file, meta, 2, &err) == TN_OK);
     file->tensors[0].meta = meta;
     file->tensors[0].nmeta = 1;
@@ -617,7 +633,8 @@ static void a_set_is_not_rewritten(void)
     tn_error err;
     write_set(s, INDEX, false);
     tn_file *file = open_path(INDEX);
-    CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "edit those"));
+    CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "edit those"));
     tn_close(file);
     empty_folder();
 }

@@ -40,7 +40,8 @@ static void make_parts(made *m, bool unpacked)
     for (uint32_t i = 0; i < m->shapes.count; i++) {
         const tn_scaled_part *p = &m->shapes.parts[i];
         bool plain = unpacked && i == 0;
-        CHECK(tn_shape_nbytes(plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape, &m->size[i]) == TN_OK);
+        CHECK(tn_shape_nbytes(plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape,
+                              &m->size[i]) == TN_OK);
         m->part[i] = block((size_t)m->size[i]);
     }
 }
@@ -54,8 +55,8 @@ static void unmake(made *m)
 }
 
 /* Quantizes, and checks that the codes have the values of the virtual cast. */
-static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const int64_t *shape, const void *x,
-                 const tn_scaled_options *o)
+static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const int64_t *shape,
+                 const void *x, const tn_scaled_options *o)
 {
     tn_error err;
     uint64_t bytes = 0;
@@ -73,7 +74,8 @@ static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const
     if (tn_scaled_dequantize(m->d, &m->array, (const void *const *)m->part, back, o, &err) != TN_OK)
         fail_msg("%s: %s", text, err.text);
     if (memcmp(back, m->y, m->nbytes))
-        fail_msg("%s: the values of the codes are not those of the virtual cast (round %d, mode %d)", text, (int)o->round, (int)o->mode);
+        fail_msg("%s: the values of the codes are not those of the virtual cast (round %d, mode %d)", text,
+                 (int)o->round, (int)o->mode);
     free(back);
 }
 
@@ -120,8 +122,10 @@ static void fill(float *x, size_t n, bool special)
 }
 
 static const struct { uint32_t rank; int64_t shape[4]; } shapes[] = {
-    { 0, { 0 } }, { 1, { 1 } }, { 1, { 7 } }, { 1, { 64 } }, { 1, { 100 } }, { 2, { 3, 32 } }, { 2, { 5, 45 } }, { 2, { 64, 12 } },
-    { 2, { 33, 1 } }, { 3, { 2, 40, 9 } }, { 3, { 3, 1, 70 } }, { 4, { 2, 3, 34, 5 } }, { 4, { 1, 16, 16, 1 } },
+    { 0, { 0 } }, { 1, { 1 } }, { 1, { 7 } }, { 1, { 64 } }, { 1, { 100 } }, { 2, { 3, 32 } },
+    { 2, { 5, 45 } }, { 2, { 64, 12 } },
+    { 2, { 33, 1 } }, { 3, { 2, 40, 9 } }, { 3, { 3, 1, 70 } }, { 4, { 2, 3, 34, 5 } },
+    { 4, { 1, 16, 16, 1 } },
     { 1, { 0 } }, { 2, { 4, 0 } }, { 2, { 0, 4 } }, { 3, { 2, 0, 3 } },
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0], MOST = 2048 };
@@ -155,7 +159,8 @@ static void check_again(const made *m, const char *text, const tn_scaled_options
         memcpy(&a, m->y + 4 * i, sizeof a);
         memcpy(&b, again + 4 * i, sizeof b);
         if (a != b && !isinf(a))
-            fail_msg("%s: %a is %a the second time (round %d, mode %d)", text, (double)a, (double)b, (int)o->round, (int)o->mode);
+            fail_msg("%s: %a is %a the second time (round %d, mode %d)", text, (double)a, (double)b,
+                     (int)o->round, (int)o->mode);
     }
     free(again);
 }
@@ -163,7 +168,8 @@ static void check_again(const made *m, const char *text, const tn_scaled_options
 /* One datatype with one shape, options by chance. */
 static void try_one(const char *text, size_t shape, const float *x)
 {
-    tn_scaled_options o = { .size = sizeof o, .round = rounds[draw() % 4], .mode = (tn_scale_mode)(draw() % 5), .seed = draw(),
+    tn_scaled_options o = { .size = sizeof o, .round = rounds[draw() % 4],
+                            .mode = (tn_scale_mode)(draw() % 5), .seed = draw(),
                             .jobs = 1 + draw() % 2, .unpacked = draw() % 4 == 0 };
     made a, b;
     if (draw() % 12 == 0)
@@ -200,16 +206,54 @@ static void every_name_gives_the_values_of_its_codes(void)
 static void every_recipe_gives_the_values_of_its_codes(void)
 {
     static const char *const texts[] = {
-        "e2m1fnuz|e8m0_t32d0", "int5|e4m0_t4d0", "e3m2fnuz|e5m0_t8d1", "uint3|float16_int4_t16d0", "uint7|e5m6_int3_t2",
-        "int4|e8m0_t4_t8", "e2m1fnuz|e5m3_t0_t4", "int6|float32_t4_t0", "uint4|float16_float16_t2d0_t2d1", "e4m3fn|e8m0_t16_t16",
-        "int8|float32_t0d0", "e2m1fnuz|bfloat16_t0d1", "uint5|float32_int8_t0", "int12|e8m0_t8", "uint16|float32_int16_t4",
-        "e2m1fnuz|e8m0_t4n2m4", "int3|e8m0_t2d0n1m2", "uint8|float32_int8_t16n8m16", "e2m3fnuz|e8m0_t0n2m4", "int4|e5m0_t2n1m4",
-        "e4m3fn|multi_float32_e4m3fn_t16", "e2m1fnuz|multi_float32_e5m3_t0", "int8|e8m0_t16s2o1d0", "e2m1fnuz|e6m0_t8s4o2",
-        "int5|e8m0_t4_t8s2o1", "e2m1fnuz|e8m0_t8s4o1n2m4", "icb44fi_e2m3fnuz|float32", "cb42f1346_e2m3fnuz|e8m0_t4_t8s4",
-        "icb44fi_e3m2fnuz|e5m3_t8s2d0", "cb41fi_e2m2fnuz|e8m0_t16s4n2m4", "cb31ie_int5|e8m0_t16s2", "icb42f_e3m2fnuz|bfloat16_t0",
-        "bfloat16|e8m0_t4", "float16|float32", "int16|float32_t2", "e3m0fnuz|e8m0_t8", "float24", "float32", "e3m3fnuz", "e7m8b63",
-        "int2|e8m0_t4", "uint1|float32_float32_t8", "e1m2fnuz|e8m0_t4", "e4m2b20fn|e8m0_t4", "e3m1|e8m0_t8", "e2m3|e5m0_t8",
-        "e3m2fn|float16_t8", "e5m1inuz|e8m0_t8",
+        "e2m1fnuz|e8m0_t32d0",
+        "int5|e4m0_t4d0",
+        "e3m2fnuz|e5m0_t8d1",
+        "uint3|float16_int4_t16d0",
+        "uint7|e5m6_int3_t2",
+        "int4|e8m0_t4_t8",
+        "e2m1fnuz|e5m3_t0_t4",
+        "int6|float32_t4_t0",
+        "uint4|float16_float16_t2d0_t2d1",
+        "e4m3fn|e8m0_t16_t16",
+        "int8|float32_t0d0",
+        "e2m1fnuz|bfloat16_t0d1",
+        "uint5|float32_int8_t0",
+        "int12|e8m0_t8",
+        "uint16|float32_int16_t4",
+        "e2m1fnuz|e8m0_t4n2m4",
+        "int3|e8m0_t2d0n1m2",
+        "uint8|float32_int8_t16n8m16",
+        "e2m3fnuz|e8m0_t0n2m4",
+        "int4|e5m0_t2n1m4",
+        "e4m3fn|multi_float32_e4m3fn_t16",
+        "e2m1fnuz|multi_float32_e5m3_t0",
+        "int8|e8m0_t16s2o1d0",
+        "e2m1fnuz|e6m0_t8s4o2",
+        "int5|e8m0_t4_t8s2o1",
+        "e2m1fnuz|e8m0_t8s4o1n2m4",
+        "icb44fi_e2m3fnuz|float32",
+        "cb42f1346_e2m3fnuz|e8m0_t4_t8s4",
+        "icb44fi_e3m2fnuz|e5m3_t8s2d0",
+        "cb41fi_e2m2fnuz|e8m0_t16s4n2m4",
+        "cb31ie_int5|e8m0_t16s2",
+        "icb42f_e3m2fnuz|bfloat16_t0",
+        "bfloat16|e8m0_t4",
+        "float16|float32",
+        "int16|float32_t2",
+        "e3m0fnuz|e8m0_t8",
+        "float24",
+        "float32",
+        "e3m3fnuz",
+        "e7m8b63",
+        "int2|e8m0_t4",
+        "uint1|float32_float32_t8",
+        "e1m2fnuz|e8m0_t4",
+        "e4m2b20fn|e8m0_t4",
+        "e3m1|e8m0_t8",
+        "e2m3|e5m0_t8",
+        "e3m2fn|float16_t8",
+        "e5m1inuz|e8m0_t8",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         try_shapes(texts[i], 0, 1);
@@ -218,7 +262,8 @@ static void every_recipe_gives_the_values_of_its_codes(void)
 /* --- large groups ------------------------------------------------------------------------ */
 
 /* A group that is cut into pieces is one tile all the same. */
-static void check_large(const char *text, tn_scaled_options o, uint32_t rank, const int64_t *shape, const float *x)
+static void check_large(const char *text, tn_scaled_options o, uint32_t rank, const int64_t *shape,
+                        const float *x)
 {
     made m;
     o.size = sizeof o;
@@ -268,13 +313,14 @@ static void large_groups_are_one_tile(void)
     free(x);
 }
 
-/* The exponent that the range asks for, and one more: 64, 32 and 32.25 steps are as far from a whole number as 32, 16 and
- * 16.125 of two.  One less has no 128. */
+/* The exponent that the range asks for, and one more: 64, 32 and 32.25 steps are as far from a whole number
+ * as 32, 16 and 16.125 of two.  One less has no 128. */
 static void of_equal_errors_the_first_choice_is_kept(void)
 {
     enum { COUNT = 70000, TILE = 32, FIRST = 127, TILES = (COUNT + TILE - 1) / TILE };
     static const float near[] = { 0.5f, 0.5f + 0x1p-8f };       /* errors of 0, and others */
-    static const char *const groups[] = { "int8|e8m0", "int8|e8m0_t0", "cb41fi_e2m2fnuz|e8m0", "int8|float32", "uint8|float32_int8" };
+    static const char *const groups[] = { "int8|e8m0", "int8|e8m0_t0", "cb41fi_e2m2fnuz|e8m0", "int8|float32",
+                                          "uint8|float32_int8" };
     static float x[COUNT];
     const int64_t shape[] = { COUNT };
     const tn_scaled_options o = { .size = sizeof o, .mode = TN_SCALE_MSE };
@@ -297,7 +343,8 @@ static void of_equal_errors_the_first_choice_is_kept(void)
 
 static void large_tiles_of_every_kind_give_the_values_of_their_codes(void)
 {
-    static const char *const texts[] = { "int4|e8m0_t0d0", "e2m3fnuz|float16_t0d0", "int5|e5m0_t0_t4", "uint6|float32_int8_t8_t0",
+    static const char *const texts[] = { "int4|e8m0_t0d0", "e2m3fnuz|float16_t0d0", "int5|e5m0_t0_t4",
+                                         "uint6|float32_int8_t8_t0",
                                          "e2m1fnuz|e8m0_t0d0n2m4", "int4|e8m0_t0n2m4" };
     static const int64_t sizes[][2] = { { 70001, 2 }, { 2, 70001 }, { 1100, 70 } };
     size_t n = 140002;
@@ -319,14 +366,17 @@ static void large_tiles_of_every_kind_give_the_values_of_their_codes(void)
     }
     const int64_t small[] = { 300, 70 };
     made m;
-    make(&m, "int3|e8m0_t256_t512s16o1", TN_FLOAT32, 2, small, x, &(tn_scaled_options){ .size = sizeof(tn_scaled_options) });
+    make(&m, "int3|e8m0_t256_t512s16o1", TN_FLOAT32, 2, small, x,
+         &(tn_scaled_options){ .size = sizeof(tn_scaled_options) });
     unmake(&m);
-    make(&m, "cb42f1346_e2m3fnuz|e8m0_t512_t256s256", TN_FLOAT32, 2, small, x, &(tn_scaled_options){ .size = sizeof(tn_scaled_options) });
+    make(&m, "cb42f1346_e2m3fnuz|e8m0_t512_t256s256", TN_FLOAT32, 2, small, x,
+         &(tn_scaled_options){ .size = sizeof(tn_scaled_options) });
     unmake(&m);
     free(x);
 }
 
-static void check_nan_as_zero(const char *text, const float *x, const float *zeroed, int64_t rows, int64_t columns)
+static void check_nan_as_zero(const char *text, const float *x, const float *zeroed, int64_t rows,
+                              int64_t columns)
 {
     const tn_scaled_options o = { .size = sizeof o, .jobs = 2, .nan = TN_NAN_ZERO };
     const int64_t shape[] = { rows, columns };
@@ -341,7 +391,8 @@ static void check_nan_as_zero(const char *text, const float *x, const float *zer
     CHECK(tn_quantize_virtual(a.d, &a.array, a.part[0], a.part[0], &o, &r, NULL) == TN_OK);
     CHECK(tn_quantize_virtual(b.d, &b.array, zeroed, b.y, &o, &s, NULL) == TN_OK);
     if (memcmp(a.part[0], b.y, b.nbytes) || memcmp(&r, &s, sizeof r))
-        fail_msg("%s: other values, or %llu of %llu reported", text, (unsigned long long)r.values, (unsigned long long)s.values);
+        fail_msg("%s: other values, or %llu of %llu reported", text, (unsigned long long)r.values,
+                 (unsigned long long)s.values);
     unmake(&a);
     unmake(&b);
 }
@@ -349,7 +400,8 @@ static void check_nan_as_zero(const char *text, const float *x, const float *zer
 /* The definition takes over where some rows of a piece were made the fast way. */
 static void a_nan_in_a_group_is_as_good_as_zero(void)
 {
-    static const char *const texts[] = { "int4|float32", "int8|e5m0", "int4|e6m0", "uint8|float16_int4", "e2m3fnuz|float16", "int4|e5m0_t0",
+    static const char *const texts[] = { "int4|float32", "int8|e5m0", "int4|e6m0", "uint8|float16_int4",
+                                         "e2m3fnuz|float16", "int4|e5m0_t0",
                                          "mxfp4", "int4_b32", "mx6", "int3|e5m0_t2", "icb44fi2_e32s8" };
     enum { ROWS = 300, COLUMNS = 301, COUNT = ROWS * COLUMNS };
     float *x = malloc(2 * COUNT * sizeof *x), *zeroed = x + COUNT;
@@ -407,7 +459,8 @@ static void subtiles_begin_on_a_byte_for_each_tile(void)
     const float x[] = { 8, 0, 1, 0, 2, 0, 4, 0, 1, 0, 1, 0, 0.5f, 0, 0.25f, 0 };
     made m;
     make(&m, "int8|e8m0_t8s2o2", TN_FLOAT32, 1, shape, x, &one_job);
-    CHECK(memcmp(part_of(&m, "offset", 2), (uint8_t[]){ 0 | 3 << 2 | 2 << 4 | 1 << 6, 0 | 0 << 2 | 1 << 4 | 2 << 6 }, 2) == 0);
+    CHECK(memcmp(part_of(&m, "offset", 2), (uint8_t[]){ 0 | 3 << 2 | 2 << 4 | 1 << 6,
+                                                        0 | 0 << 2 | 1 << 4 | 2 << 6 }, 2) == 0);
     unmake(&m);
     const float c[] = { 7, 5, 5, 7, 6, 1.5f, 0.5f, 4, 7, 5, 1, 1, 0, 0, 0, 0 };
     make(&m, "cb41fi_e2m2fnuz|e8m0_t8s4", TN_FLOAT32, 1, shape, c, &one_job);
@@ -486,7 +539,8 @@ static void a_table_of_one_mapping_has_no_meta(void)
 
 static void chance_goes_by_the_element_not_the_tile(void)
 {
-    static const char *const texts[] = { "int4|e8m0", "int4|e8m0_t4", "int4|e8m0_t4d0", "int4|e8m0_t2_t8", "int4|e8m0_t0d1" };
+    static const char *const texts[] = { "int4|e8m0", "int4|e8m0_t4", "int4|e8m0_t4d0", "int4|e8m0_t2_t8",
+                                         "int4|e8m0_t0d1" };
     const int64_t shape[] = { 8, 9, 10 };
     const tn_scaled_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC, .seed = 7, .jobs = 2 };
     float x[720];
@@ -506,9 +560,11 @@ static void chance_goes_by_the_element_not_the_tile(void)
 
 static void every_float_type_goes_through_float32(void)
 {
-    static const tn_dtype types[] = { TN_FLOAT64, TN_FLOAT16, TN_BFLOAT16, TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2, TN_FLOAT6_E3M2,
+    static const tn_dtype types[] = { TN_FLOAT64, TN_FLOAT16, TN_BFLOAT16, TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2,
+                                      TN_FLOAT6_E3M2,
                                       TN_FLOAT4_E2M1, TN_TF32 };
-    static const char *const texts[] = { "mxfp4", "int4|bfloat16_t32", "uint4|float16_int8_t8d0", "e4m3fn|float32", "float16" };
+    static const char *const texts[] = { "mxfp4", "int4|bfloat16_t32", "uint4|float16_int8_t8d0",
+                                         "e4m3fn|float32", "float16" };
     const int64_t shape[] = { 7, 45 };
     tn_array f32 = { TN_FLOAT32, 2, shape, NULL };
     float x[315], y[315];
@@ -520,14 +576,16 @@ static void every_float_type_goes_through_float32(void)
             made m;
             fill(x, 315, false);
             CHECK(tn_array_nbytes(&other, &bytes) == TN_OK);
-            CHECK(tn_cast(&other, source, &f32, x, TN_HOST_ORDER, &(tn_cast_options){ .size = sizeof(tn_cast_options),
+            CHECK(tn_cast(&other, source, &f32, x, TN_HOST_ORDER,
+                          &(tn_cast_options){ .size = sizeof(tn_cast_options),
                           .overflow = TN_OVERFLOW_SATURATE }, NULL) == TN_OK);
             CHECK(tn_cast(&f32, x, &other, source, TN_HOST_ORDER, NULL, NULL) == TN_OK);
             make(&m, texts[i], types[k], 2, shape, source, &one_job);
             CHECK(tn_quantize_virtual(m.d, &f32, x, y, &one_job, NULL, NULL) == TN_OK);
             CHECK(tn_cast(&other, expected, &f32, y, TN_HOST_ORDER, NULL, NULL) == TN_OK);
             CHECK(memcmp(expected, m.y, (size_t)bytes) == 0);
-            CHECK(tn_quantize_virtual(m.d, &other, source, source, &one_job, NULL, NULL) == TN_OK);     /* in place */
+            /* in place */
+            CHECK(tn_quantize_virtual(m.d, &other, source, source, &one_job, NULL, NULL) == TN_OK);
             CHECK(memcmp(expected, source, (size_t)bytes) == 0);
             unmake(&m);
         }
@@ -558,7 +616,8 @@ static void odd_addresses_are_as_good_as_any(void)
 
 static void the_callers_environment_does_not_matter(void)
 {
-    static const char *const texts[] = { "int4|float16", "nvfp4", "uint4|float32_int4_t32", "icb44fi_e2m3fnuz|e5m3_t32", "mxfp4" };
+    static const char *const texts[] = { "int4|float16", "nvfp4", "uint4|float32_int4_t32",
+                                         "icb44fi_e2m3fnuz|e5m3_t32", "mxfp4" };
     const int64_t shape[] = { 3, 50 };
     float x[150], y[150];
     fill(x, 150, false);
@@ -575,8 +634,8 @@ static void the_callers_environment_does_not_matter(void)
 
 /* --- what is refused, what is reported ---------------------------------------------------------- */
 
-static void check_refused(const char *text, const tn_array *array, const float *x, const tn_scaled_options *o, tn_status expected,
-                          const char *words)
+static void check_refused(const char *text, const tn_array *array, const float *x, const tn_scaled_options *o,
+                          tn_status expected, const char *words)
 {
     tn_datatype *d = datatype_of(text);
     float y[64];
@@ -593,20 +652,30 @@ static void what_makes_no_sense_is_refused(void)
     const tn_array good = { TN_FLOAT32, 2, shape, NULL };
     float x[64] = { 0 };
     x[40] = NAN;
-    check_refused("mxfp4", &good, x, &one_job, TN_ERR_LOSS, "element [1, 8] is nan, and e2m1fnuz has no NaN (--nan zero makes it 0)");
-    check_refused("mxfp8", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .nan = TN_NAN_ERROR }, TN_ERR_LOSS,
+    check_refused("mxfp4", &good, x, &one_job, TN_ERR_LOSS,
+                  "element [1, 8] is nan, and e2m1fnuz has no NaN (--nan zero makes it 0)");
+    check_refused("mxfp8", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .nan = TN_NAN_ERROR },
+                  TN_ERR_LOSS,
                   "element [1, 8] is nan, which the NaN mode refuses");
     check_refused("int4|float16", &good, x, &one_job, TN_ERR_LOSS, "element [1, 8]");
-    check_refused("mxfp4", &(tn_array){ TN_INT8, 2, shape, NULL }, x, &one_job, TN_ERR_ARGUMENT, "float type");
-    check_refused("mxfp4", &(tn_array){ TN_FLOAT8_E8M0, 2, shape, NULL }, x, &one_job, TN_ERR_ARGUMENT, "float type");
-    check_refused("mxfp4", &(tn_array){ TN_FLOAT32, 2, shape, stride }, x, &one_job, TN_ERR_ARGUMENT, "dense");
+    check_refused("mxfp4", &(tn_array){ TN_INT8, 2, shape, NULL }, x, &one_job, TN_ERR_ARGUMENT,
+                  "float type");
+    check_refused("mxfp4", &(tn_array){ TN_FLOAT8_E8M0, 2, shape, NULL }, x, &one_job, TN_ERR_ARGUMENT,
+                  "float type");
+    check_refused("mxfp4", &(tn_array){ TN_FLOAT32, 2, shape, stride }, x, &one_job, TN_ERR_ARGUMENT,
+                  "dense");
     check_refused("mxfp4", &(tn_array){ TN_FLOAT32, 0, NULL, NULL }, x, &one_job, TN_ERR_ARGUMENT, "rank");
     check_refused("mxfp4", &good, NULL, &one_job, TN_ERR_ARGUMENT, "no data");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .round = TN_ROUND_TRUNC }, TN_ERR_ARGUMENT, "rounding");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .mode = (tn_scale_mode)6 }, TN_ERR_ARGUMENT, "mode");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .nan = (tn_nan)3 }, TN_ERR_ARGUMENT, "NaN mode");
-    check_refused("mxfp6", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .ggml = true }, TN_ERR_ARGUMENT, "ggml");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .ggml = true, .mode = TN_SCALE_CEIL },
+    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .round = TN_ROUND_TRUNC },
+                  TN_ERR_ARGUMENT, "rounding");
+    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .mode = (tn_scale_mode)6 },
+                  TN_ERR_ARGUMENT, "mode");
+    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .nan = (tn_nan)3 },
+                  TN_ERR_ARGUMENT, "NaN mode");
+    check_refused("mxfp6", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .ggml = true },
+                  TN_ERR_ARGUMENT, "ggml");
+    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .ggml = true,
+                                                           .mode = TN_SCALE_CEIL },
                   TN_ERR_ARGUMENT, "ggml");
     CHECK(tn_quantize_virtual(NULL, &good, x, x, NULL, NULL, NULL) == TN_ERR_ARGUMENT);
 }
@@ -619,10 +688,12 @@ static void parts_that_are_missing_are_refused(void)
     uint8_t data[32];
     float x[64] = { 0 };
     tn_error err;
-    CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, NULL }, &one_job, NULL, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, NULL }, &one_job, NULL,
+                             &err) == TN_ERR_ARGUMENT);
     CHECK(strstr(err.text, "expected 2 bytes for the part scale") != NULL);
     CHECK(tn_scaled_quantize(d, &array, x, NULL, &one_job, NULL, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_scaled_dequantize(d, &array, (const void *[]){ NULL, data }, x, &one_job, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_scaled_dequantize(d, &array, (const void *[]){ NULL, data }, x, &one_job,
+                               &err) == TN_ERR_ARGUMENT);
     CHECK(tn_scaled_dequantize(d, &array, NULL, x, &one_job, &err) == TN_ERR_ARGUMENT);
     tn_datatype_free(d);
 }
@@ -644,15 +715,18 @@ static void the_report_says_what_was_done(void)
     CHECK(r.max_error == 1.5 && fabs(r.noise - 2.26) < 1e-6 && fabs(r.signal - (56.25 + 0.01 + 9)) < 1e-6);
     CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, scale }, &one_job, &s, NULL) == TN_OK);
     CHECK(memcmp(&r, &s, sizeof r) == 0);
-    CHECK(tn_quantize_virtual(d, &array, x, y, &(tn_scaled_options){ .size = sizeof one_job, .jobs = 4 }, &s, NULL) == TN_OK);
+    CHECK(tn_quantize_virtual(d, &array, x, y, &(tn_scaled_options){ .size = sizeof one_job, .jobs = 4 }, &s,
+                              NULL) == TN_OK);
     CHECK(memcmp(&r, &s, sizeof r) == 0);
     tn_datatype_free(d);
 }
 
-/* They became 0, and that is what is said of them: in whole tiles, in padded ones, and in those that are rounded in another way. */
+/* They became 0, and that is what is said of them: in whole tiles, in padded ones, and in those that are
+ * rounded in another way. */
 static void values_of_a_scale_of_zero_are_not_saturated(void)
 {
-    static const char *const texts[] = { "uint4|float16_float16_t32", "uint4|float16_int8_t32", "int4|float16_t32", "e2m1fnuz|float16_t32", "nvfp4e2" };
+    static const char *const texts[] = { "uint4|float16_float16_t32", "uint4|float16_int8_t32",
+                                         "int4|float16_t32", "e2m1fnuz|float16_t32", "nvfp4e2" };
     const int64_t shape[] = { 40 };
     const tn_array array = { TN_FLOAT32, 1, shape, NULL };
     float x[40], y[40];

@@ -1,4 +1,5 @@
-/* The values of codes with scales: every level of kernels against the definition, for any bytes in the parts. */
+/* The values of codes with scales: every level of kernels against the definition, for any bytes in the
+ * parts. */
 #include "support.h"
 
 #include <math.h>
@@ -64,7 +65,8 @@ static void define_values(any *a)
     const tn_scaled_plan *p = &a->plan;
     size_t most = (size_t)(p->count ? p->piece_rows * p->piece_columns : 0);
     float *y = floats(most);
-    tn_tile t = { .tensor_scale = a->tensor_scale, .offset = malloc(most + 1), .meta = malloc(most + 1), .mask = malloc(most + 1),
+    tn_tile t = { .tensor_scale = a->tensor_scale, .offset = malloc(most + 1), .meta = malloc(most + 1),
+                  .mask = malloc(most + 1),
                   .code = malloc((most + 1) * sizeof *t.code) };
     for (uint64_t b = 0; b < p->bundles; b++)
         for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, b); k++)
@@ -99,7 +101,8 @@ static bool make(any *a, const char *text, uint32_t rank, const int64_t *shape, 
     for (uint32_t i = 0; i < shapes.count; i++) {
         const tn_scaled_part *p = &shapes.parts[i];
         bool plain = unpacked && i == 0;
-        CHECK(tn_shape_nbytes(plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape, &a->size[i]) == TN_OK);
+        CHECK(tn_shape_nbytes(plain ? p->plain_dtype : p->dtype, p->rank, plain ? p->plain_shape : p->shape,
+                              &a->size[i]) == TN_OK);
         a->part[i] = malloc(a->size[i] ? (size_t)a->size[i] : 1);
         assert_non_null(a->part[i]);
         fill(a->part[i], a->size[i], p->role);
@@ -126,8 +129,9 @@ static void compare(const any *a, const float *y, uint64_t first, size_t n, cons
 {
     for (size_t i = 0; i < n; i++)
         if (memcmp(&y[i], &a->y[first + i], sizeof *y))
-            fail_msg("%s%s, %s: element %llu of %llu is %a but the definition says %a", a->text, a->plan.o.unpacked ? " unpacked" : "",
-                     what, (unsigned long long)(first + i), (unsigned long long)a->plan.count, (double)y[i], (double)a->y[first + i]);
+            fail_msg("%s%s, %s: element %llu of %llu is %a but the definition says %a", a->text,
+                     a->plan.o.unpacked ? " unpacked" : "", what, (unsigned long long)(first + i),
+                     (unsigned long long)a->plan.count, (double)y[i], (double)a->y[first + i]);
 }
 
 static void compare_window(const any *a, const tn_decode_kernels *k, uint64_t first, size_t n)
@@ -156,8 +160,10 @@ static void compare_tiles(const any *a, const tn_decode_kernels *k)
         float *y = floats(count * p->tile_columns);
         tn_tiles t = {
             .count = (size_t)count, .size = (size_t)p->tile_columns, .tensor_scale = a->tensor_scale, .y = y,
-            .data = at_byte(p, 0, row, column), .scale = at_byte(p, 1, row, column), .zero = at_byte(p, 2, row, column),
-            .offset = at_byte(p, 3, row, column), .meta = at_byte(p, 4, row, column), .mask = at_byte(p, 5, row, column),
+            .data = at_byte(p, 0, row, column), .scale = at_byte(p, 1, row, column),
+            .zero = at_byte(p, 2, row, column),
+            .offset = at_byte(p, 3, row, column), .meta = at_byte(p, 4, row, column),
+            .mask = at_byte(p, 5, row, column),
         };
         tn_scaled_decode_with(k, p, &t);
         compare(a, y, row * p->columns + column, t.count * t.size, "tiles");
@@ -171,10 +177,12 @@ static void compare_piece(const any *a, const tn_decode_kernels *k)
     const tn_scaled_plan *p = &a->plan;
     if (!tn_scaled_decoder(p) || a->d->subtile || a->d->of)
         return;
-    uint64_t most = p->tile_columns < p->columns ? p->tile_columns : p->columns, column = draw() % most / 8 * 8;
+    uint64_t most = p->tile_columns < p->columns ? p->tile_columns : p->columns,
+             column = draw() % most / 8 * 8;
     float *y = floats(most - column);
     tn_tiles t = {
-        .count = 1, .size = (size_t)(most - column), .tensor_scale = a->tensor_scale, .y = y, .data = at_byte(p, 0, 0, column),
+        .count = 1, .size = (size_t)(most - column), .tensor_scale = a->tensor_scale, .y = y,
+        .data = at_byte(p, 0, 0, column),
         .scale = at_byte(p, 1, 0, 0), .zero = at_byte(p, 2, 0, 0), .meta = at_byte(p, 4, 0, 0),
     };
     tn_scaled_decode_with(k, p, &t);
@@ -193,7 +201,10 @@ static void check(const char *text, uint32_t rank, const int64_t *shape, bool un
         compare_window(&a, &kernels[k], 0, (size_t)a.plan.count);
         for (unsigned i = 0; i < windows && a.plan.count; i++) {
             uint64_t first = draw() % a.plan.count, most = a.plan.count - first;
-            compare_window(&a, &kernels[k], first, (size_t)(draw() % (i % 2 ? most + 1 : most < 9 ? most + 1 : 9)));
+            compare_window(&a, &kernels[k], first,
+                           (size_t)(draw() % (i % 2      ? most + 1
+                                              : most < 9 ? most + 1
+                                                         : 9)));
         }
         if (a.plan.count) {
             compare_tiles(&a, &kernels[k]);
@@ -206,8 +217,10 @@ static void check(const char *text, uint32_t rank, const int64_t *shape, bool un
 /* --- datatypes and shapes ------------------------------------------------------------------- */
 
 static const struct { uint32_t rank; int64_t shape[4]; } shapes[] = {
-    { 0, { 0 } }, { 1, { 1 } }, { 1, { 7 } }, { 1, { 64 } }, { 1, { 1000 } }, { 2, { 3, 32 } }, { 2, { 5, 45 } }, { 2, { 64, 12 } },
-    { 2, { 33, 1 } }, { 2, { 2, 600 } }, { 3, { 2, 40, 9 } }, { 3, { 3, 1, 70 } }, { 4, { 2, 3, 34, 5 } }, { 4, { 1, 16, 16, 1 } },
+    { 0, { 0 } }, { 1, { 1 } }, { 1, { 7 } }, { 1, { 64 } }, { 1, { 1000 } }, { 2, { 3, 32 } },
+    { 2, { 5, 45 } }, { 2, { 64, 12 } },
+    { 2, { 33, 1 } }, { 2, { 2, 600 } }, { 3, { 2, 40, 9 } }, { 3, { 3, 1, 70 } }, { 4, { 2, 3, 34, 5 } },
+    { 4, { 1, 16, 16, 1 } },
     { 3, { 2, 128, 1 } }, { 4, { 1, 70, 3, 1 } }, { 1, { 0 } }, { 2, { 4, 0 } }, { 2, { 0, 4 } },
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -227,23 +240,90 @@ static void every_named_datatype_has_the_values_of_the_definition(void)
 
 /* Tiles and subtiles of all sizes on all dimensions, all widths, numbers that kernels do not know. */
 static const char *const others[] = {
-    "e2m1fnuz|e8m0_t2", "int3|e5m0_t4", "e2m3fnuz|e5m0_t8", "int2|e3m0_t2", "int7|float32_t16", "e3m3|e4m3fn_t64", "e5m1fnuz|e6m0_t128",
-    "int4|e8m0_t1024", "e4m3fn|e8m0_t512", "int6|float16_t0", "e2m2fn|float16_t0d0", "int5|e4m0_t0d1", "int4|e8m0_t32d0",
-    "e2m1fnuz|e8m0_t32d1", "e4m3fn|float32_t16d0", "e2m3fnuz|e5m0_t4d1", "uint4|float16_int4_t32d0", "uint3|e4m3_int3_t2d1",
-    "uint5|e5m6_e4m3_t8d0", "int8|e8m0_t16s2o1d0", "int5|e8m0_t16s2o1d1", "e2m1fnuz|e8m0_t32s8o2d0", "e2m1fnuz|e8m0_t32_t16s4o1",
-    "int4|e8m0_t2_t16s2o2", "e2m1fnuz|e8m0_t4_t8", "e2m1fnuz|e5m0_t2_t0", "int3|e5m0_t0_t4", "e3m2fnuz|e4m3_t4d0_t4d1",
-    "int8|float32_t16d0_t2d1", "e2m1fnuz|multi_float32_e4m3fn_t16d0", "e4m3fn|multi_float32_float16_t8", "uint8|float32_int32_t32",
-    "uint4|float16_int31_t16", "uint16|float32_int16_t4", "uint2|bfloat16_float32_t2", "uint7|float32_int24_t64", "e5m2b130fnuz|e8m0_t32",
-    "e4m3b140fn|float32_t8d0", "e5m3b131|e8m0_t16s4o2", "e3m2|e8m0_t8", "e4m3inuz|float16_t32", "e2m3inuz|e8m0_t32", "e8m7|float32_t16",
-    "e5m10|e8m0_t8", "e7m8fnuz|e5m0b20_t32", "int16|e8m0_t32", "int12|e8m0_t8s2o1", "int9|float32_t64", "e1m6b0fnuz|e8m0_t32",
-    "e4m3fn|e8m0b149_t4", "e2m1fnuz|e7m0b140_t4s2o2", "e3m4|e6m2b100_t16",
-    "cb42f1346_e2m3fnuz|e8m0_t32s8d0", "cb42f1346_e2m3fnuz|e8m0_t8_t32s8", "cb41fi_e2m2fnuz|e4m3_t0", "cb41f01_e2m2fnuz|float32",
-    "cb41f01_e2m2fnuz|e8m0_t32s2", "icb44fi_e2m3fnuz|e8m0_t64s32", "icb44fi_e2m3fnuz|e8m0_t32s16d0", "cb31f01_e2m2fnuz|e8m0_t8s4",
-    "cb51f01_e3m3fnuz|e8m0_t32s4", "cb61f01_e3m4fnuz|e8m0_t64", "cb42f1346_e2m3fnuz|e8m0_t32s8n2m4",
-    "e2m1fnuz|e8m0_t32n2m4", "int8|e8m0_t32n2m4", "int4|e8m0_t16n1m2", "e2m3fnuz|e8m0_t64n4m8", "int3|e5m0_t8n8m16", "int4|float32_t0n3m4",
-    "e4m3fn|e4m3_t0n5m16", "int8|e8m0_t2n1m16", "e2m1fnuz|e8m0_t32d0n2m4", "int8|e8m0_t8d1n4m8", "int5|float16_t0d0n7m16",
-    "int4|e8m0_t16s4o1n2m4", "int4|e8m0_t16s4o1d0n2m4", "uint4|float16_int8_t32n2m4", "e5m2|float32_t32d1n1m4", "int16|e8m0_t16n2m4",
-    "float32|n2m4", "float16|n1m2", "e4m3fn|n2m4d0", "e2m1fnuz|n4m8", "bfloat16|n9m16d1",
+    "e2m1fnuz|e8m0_t2",
+    "int3|e5m0_t4",
+    "e2m3fnuz|e5m0_t8",
+    "int2|e3m0_t2",
+    "int7|float32_t16",
+    "e3m3|e4m3fn_t64",
+    "e5m1fnuz|e6m0_t128",
+    "int4|e8m0_t1024",
+    "e4m3fn|e8m0_t512",
+    "int6|float16_t0",
+    "e2m2fn|float16_t0d0",
+    "int5|e4m0_t0d1",
+    "int4|e8m0_t32d0",
+    "e2m1fnuz|e8m0_t32d1",
+    "e4m3fn|float32_t16d0",
+    "e2m3fnuz|e5m0_t4d1",
+    "uint4|float16_int4_t32d0",
+    "uint3|e4m3_int3_t2d1",
+    "uint5|e5m6_e4m3_t8d0",
+    "int8|e8m0_t16s2o1d0",
+    "int5|e8m0_t16s2o1d1",
+    "e2m1fnuz|e8m0_t32s8o2d0",
+    "e2m1fnuz|e8m0_t32_t16s4o1",
+    "int4|e8m0_t2_t16s2o2",
+    "e2m1fnuz|e8m0_t4_t8",
+    "e2m1fnuz|e5m0_t2_t0",
+    "int3|e5m0_t0_t4",
+    "e3m2fnuz|e4m3_t4d0_t4d1",
+    "int8|float32_t16d0_t2d1",
+    "e2m1fnuz|multi_float32_e4m3fn_t16d0",
+    "e4m3fn|multi_float32_float16_t8",
+    "uint8|float32_int32_t32",
+    "uint4|float16_int31_t16",
+    "uint16|float32_int16_t4",
+    "uint2|bfloat16_float32_t2",
+    "uint7|float32_int24_t64",
+    "e5m2b130fnuz|e8m0_t32",
+    "e4m3b140fn|float32_t8d0",
+    "e5m3b131|e8m0_t16s4o2",
+    "e3m2|e8m0_t8",
+    "e4m3inuz|float16_t32",
+    "e2m3inuz|e8m0_t32",
+    "e8m7|float32_t16",
+    "e5m10|e8m0_t8",
+    "e7m8fnuz|e5m0b20_t32",
+    "int16|e8m0_t32",
+    "int12|e8m0_t8s2o1",
+    "int9|float32_t64",
+    "e1m6b0fnuz|e8m0_t32",
+    "e4m3fn|e8m0b149_t4",
+    "e2m1fnuz|e7m0b140_t4s2o2",
+    "e3m4|e6m2b100_t16",
+    "cb42f1346_e2m3fnuz|e8m0_t32s8d0",
+    "cb42f1346_e2m3fnuz|e8m0_t8_t32s8",
+    "cb41fi_e2m2fnuz|e4m3_t0",
+    "cb41f01_e2m2fnuz|float32",
+    "cb41f01_e2m2fnuz|e8m0_t32s2",
+    "icb44fi_e2m3fnuz|e8m0_t64s32",
+    "icb44fi_e2m3fnuz|e8m0_t32s16d0",
+    "cb31f01_e2m2fnuz|e8m0_t8s4",
+    "cb51f01_e3m3fnuz|e8m0_t32s4",
+    "cb61f01_e3m4fnuz|e8m0_t64",
+    "cb42f1346_e2m3fnuz|e8m0_t32s8n2m4",
+    "e2m1fnuz|e8m0_t32n2m4",
+    "int8|e8m0_t32n2m4",
+    "int4|e8m0_t16n1m2",
+    "e2m3fnuz|e8m0_t64n4m8",
+    "int3|e5m0_t8n8m16",
+    "int4|float32_t0n3m4",
+    "e4m3fn|e4m3_t0n5m16",
+    "int8|e8m0_t2n1m16",
+    "e2m1fnuz|e8m0_t32d0n2m4",
+    "int8|e8m0_t8d1n4m8",
+    "int5|float16_t0d0n7m16",
+    "int4|e8m0_t16s4o1n2m4",
+    "int4|e8m0_t16s4o1d0n2m4",
+    "uint4|float16_int8_t32n2m4",
+    "e5m2|float32_t32d1n1m4",
+    "int16|e8m0_t16n2m4",
+    "float32|n2m4",
+    "float16|n1m2",
+    "e4m3fn|n2m4d0",
+    "e2m1fnuz|n4m8",
+    "bfloat16|n9m16d1",
 };
 
 static void every_kind_of_tile_has_the_values_of_the_definition(void)
@@ -256,11 +336,26 @@ static void every_kind_of_tile_has_the_values_of_the_definition(void)
 static void long_rows_and_large_tiles_have_the_values_of_the_definition(void)
 {
     static const char *const texts[] = {
-        "int8|float32", "int4|float32", "e2m1fnuz|e8m0_t0", "uint4|float16_int8_t0", "int8|float32_t0d0", "e2m3fnuz|e8m0_t32",
-        "int3|e5m0_t2", "int8|e8m0_t16s2o1", "icb44fi_e2m3fnuz|e8m0_t32s4", "e2m1fnuz|e8m0_t32n2m4", "e2m1fnuz|e8m0_t1024n1m16",
-        "e4m3fn|e8m0_t32_t32", "float32", "float32|n2m4", "e2m1fnuz", "int8|e8m0_t32n2m4", "int4|e8m0_t32d0",
+        "int8|float32",
+        "int4|float32",
+        "e2m1fnuz|e8m0_t0",
+        "uint4|float16_int8_t0",
+        "int8|float32_t0d0",
+        "e2m3fnuz|e8m0_t32",
+        "int3|e5m0_t2",
+        "int8|e8m0_t16s2o1",
+        "icb44fi_e2m3fnuz|e8m0_t32s4",
+        "e2m1fnuz|e8m0_t32n2m4",
+        "e2m1fnuz|e8m0_t1024n1m16",
+        "e4m3fn|e8m0_t32_t32",
+        "float32",
+        "float32|n2m4",
+        "e2m1fnuz",
+        "int8|e8m0_t32n2m4",
+        "int4|e8m0_t32d0",
     };
-    static const struct { uint32_t rank; int64_t shape[2]; } large[] = { { 1, { 70001 } }, { 2, { 3, 9000 } }, { 2, { 9000, 3 } },
+    static const struct { uint32_t rank; int64_t shape[2]; } large[] = { { 1, { 70001 } }, { 2, { 3, 9000 } },
+                                                                         { 2, { 9000, 3 } },
                                                                          { 2, { 33, 1024 } } };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         for (size_t s = 0; s < sizeof large / sizeof large[0]; s++)
@@ -270,8 +365,10 @@ static void long_rows_and_large_tiles_have_the_values_of_the_definition(void)
 /* Parts of which only the bytes that some rows need are at hand. */
 static void a_window_of_the_parts_is_enough_for_its_rows(void)
 {
-    static const char *const texts[] = { "e2m1fnuz|e8m0_t32", "int3|e5m0_t4", "uint4|float16_int8_t32", "int8|e8m0_t16s2o1",
-                                         "icb44fi_e2m3fnuz|e8m0_t32s4", "e2m1fnuz|e8m0_t32n2m4", "e5m10|float32_t0" };
+    static const char *const texts[] = {
+        "e2m1fnuz|e8m0_t32",           "int3|e5m0_t4",          "uint4|float16_int8_t32", "int8|e8m0_t16s2o1",
+        "icb44fi_e2m3fnuz|e8m0_t32s4", "e2m1fnuz|e8m0_t32n2m4", "e5m10|float32_t0"
+    };
     static const int64_t shape[] = { 5, 77 };
     const tn_decode_kernels *k = tn_decode_kernels_get();
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -281,7 +378,8 @@ static void a_window_of_the_parts_is_enough_for_its_rows(void)
             any part = a;
             for (unsigned f = 0; f < TN_SCALED_FIELDS; f++) {
                 tn_scaled_field *field = &part.plan.fields[f];
-                uint64_t from = tn_scaled_byte_at(&a.plan, f, row, 0), to = tn_scaled_byte_at(&a.plan, f, row + 1, 0);
+                uint64_t from = tn_scaled_byte_at(&a.plan, f, row, 0),
+                         to = tn_scaled_byte_at(&a.plan, f, row + 1, 0);
                 if (field->data)
                     field->data = exact_copy(field->data + from, (size_t)(to - from));
                 field->from = from;
@@ -317,7 +415,8 @@ static void codes_of_every_width_are_unpacked(void)
 
 static void masks_of_every_pattern_are_expanded(void)
 {
-    static const struct { unsigned keep, of; } patterns[] = { { 1, 2 }, { 2, 4 }, { 1, 4 }, { 3, 4 }, { 4, 8 }, { 7, 8 }, { 8, 16 },
+    static const struct { unsigned keep, of; } patterns[] = { { 1, 2 }, { 2, 4 }, { 1, 4 }, { 3, 4 },
+                                                              { 4, 8 }, { 7, 8 }, { 8, 16 },
                                                               { 1, 16 }, { 15, 16 } };
     tn_decode_kernels kernels[LEVELS];
     unsigned levels = make_levels(kernels);
@@ -329,7 +428,8 @@ static void masks_of_every_pattern_are_expanded(void)
             unsigned keep = patterns[p].keep, of = patterns[p].of;
             uint8_t *mask = malloc(n / 8 + 1), *exact;
             memset(mask, 0, n / 8 + 1);
-            for (size_t i = 0; i < n; i++)      /* whole groups that keep as many as they should, but for a few */
+            /* whole groups that keep as many as they should, but for a few */
+            for (size_t i = 0; i < n; i++)
                 if (i % of < keep || draw() % 512 == 0)
                     mask[i / 8] |= (uint8_t)(1u << i % 8);
             exact = exact_copy(mask, (n + 7) / 8);
@@ -351,9 +451,12 @@ static void a_mask_is_full_when_every_group_has_what_it_keeps(void)
     CHECK(tn_mask_is_full(UINT64_C(0x9a6c53c3a5965533), 2, 4));
     CHECK(!tn_mask_is_full(UINT64_C(0x3333333333333313), 2, 4));
     CHECK(!tn_mask_is_full(UINT64_C(0x3333373333333313), 2, 4));
-    CHECK(tn_mask_is_full(UINT64_C(0xaaaaaaaaaaaaaa55), 1, 2) && !tn_mask_is_full(UINT64_C(0xaaaaaaaaaaaaaa54), 1, 2));
-    CHECK(tn_mask_is_full(UINT64_C(0x0ff0f00f55aa33cc), 4, 8) && !tn_mask_is_full(UINT64_C(0x0ff0f00f55aa33cd), 4, 8));
-    CHECK(tn_mask_is_full(UINT64_C(0x00ffff000ff0f00f), 8, 16) && !tn_mask_is_full(UINT64_C(0x00ffff000ff0f007), 8, 16));
+    CHECK(tn_mask_is_full(UINT64_C(0xaaaaaaaaaaaaaa55), 1, 2) &&
+          !tn_mask_is_full(UINT64_C(0xaaaaaaaaaaaaaa54), 1, 2));
+    CHECK(tn_mask_is_full(UINT64_C(0x0ff0f00f55aa33cc), 4, 8) &&
+          !tn_mask_is_full(UINT64_C(0x0ff0f00f55aa33cd), 4, 8));
+    CHECK(tn_mask_is_full(UINT64_C(0x00ffff000ff0f00f), 8, 16) &&
+          !tn_mask_is_full(UINT64_C(0x00ffff000ff0f007), 8, 16));
     CHECK(tn_mask_is_full(UINT64_C(0x7fffbfffeffffffe), 15, 16) && !tn_mask_is_full(UINT64_MAX, 15, 16));
 }
 

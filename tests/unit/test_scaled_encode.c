@@ -15,17 +15,63 @@ enum { LEVELS = 3, LARGEST = 9001, GUARD = 32, PARTS = 7 };
 
 /* Besides the predefined ones. */
 static const char *const others[] = {
-    "int2|e8m0_t32", "int3|e8m0_t32", "int5|e8m0_t16", "int7|e8m0_t64", "int9|e8m0_t32", "int12|float16_t32", "int16|e8m0_t8",
-    "int6|e5m0_t32", "int8|e3m0_t4", "int4|e4m0_t2", "e2m1fnuz|e8m0_t2", "e2m1fnuz|e8m0_t4", "e2m1fnuz|e8m0_t8",
-    "e2m1fnuz|e8m0_t1024", "e4m3fn|e8m0_t64", "e4m3fn|e8m0_t128", "e5m2|e8m0_t256", "e3m2fnuz|e8m0_t512", "e3m0fnuz|e8m0_t32",
-    "e3m0fnuz|float16_t32", "e3m3fnuz|e8m0_t32", "e3m3fnuz|e5m0_t8", "e2m2fnuz|e8m0_t8", "e4m3b8inuz|e8m0_t32",
-    "e5m2b16inuz|float32_t32", "e2m1b10fnuz|e8m0_t16", "e2m1fnuz|multi_float32_float32_t16", "e4m3|e8m0_t32",
-    "e2m1fnuz|e5m0_t32", "e7m2b120fnuz|float32_t32", "e1m6fnuz|e8m0_t32", "e5m10|e8m0_t32", "float16|e8m0_t16",
-    "bfloat16|float32_t32", "e4m3fn|float24_t32", "e4m3fn|e6m9_t32", "e2m3fnuz|e4m3b8inuz_t32", "e2m1fnuz|e3m0fnuz_t16",
-    "e2m1fnuz|e2m1fnuz_t16", "uint1|float16_float16_t32", "uint8|e5m3b60_float32", "uint2|float16_int4_t8", "uint3|float16_int4_t4", "uint3|e5m3_e5m3_t2",
-    "uint5|bfloat16_int8_t32", "uint6|float32_int16_t16", "uint8|float32_int16_t1024", "uint12|float16_bfloat16_t32",
-    "uint16|float32_int16_t64", "uint4|e4m3_int4_t32", "uint8|e4m3fn_e4m3fn_t32", "e2m1fnuz|multi_float32_e4m3fn_t8",
-    "e4m3fn|multi_float32_e4m3_t128", "e2m3fnuz|multi_float32_float16_t32", "e6m1b32inuz", "e5m10", "e3m2fnuz",
+    "int2|e8m0_t32",
+    "int3|e8m0_t32",
+    "int5|e8m0_t16",
+    "int7|e8m0_t64",
+    "int9|e8m0_t32",
+    "int12|float16_t32",
+    "int16|e8m0_t8",
+    "int6|e5m0_t32",
+    "int8|e3m0_t4",
+    "int4|e4m0_t2",
+    "e2m1fnuz|e8m0_t2",
+    "e2m1fnuz|e8m0_t4",
+    "e2m1fnuz|e8m0_t8",
+    "e2m1fnuz|e8m0_t1024",
+    "e4m3fn|e8m0_t64",
+    "e4m3fn|e8m0_t128",
+    "e5m2|e8m0_t256",
+    "e3m2fnuz|e8m0_t512",
+    "e3m0fnuz|e8m0_t32",
+    "e3m0fnuz|float16_t32",
+    "e3m3fnuz|e8m0_t32",
+    "e3m3fnuz|e5m0_t8",
+    "e2m2fnuz|e8m0_t8",
+    "e4m3b8inuz|e8m0_t32",
+    "e5m2b16inuz|float32_t32",
+    "e2m1b10fnuz|e8m0_t16",
+    "e2m1fnuz|multi_float32_float32_t16",
+    "e4m3|e8m0_t32",
+    "e2m1fnuz|e5m0_t32",
+    "e7m2b120fnuz|float32_t32",
+    "e1m6fnuz|e8m0_t32",
+    "e5m10|e8m0_t32",
+    "float16|e8m0_t16",
+    "bfloat16|float32_t32",
+    "e4m3fn|float24_t32",
+    "e4m3fn|e6m9_t32",
+    "e2m3fnuz|e4m3b8inuz_t32",
+    "e2m1fnuz|e3m0fnuz_t16",
+    "e2m1fnuz|e2m1fnuz_t16",
+    "uint1|float16_float16_t32",
+    "uint8|e5m3b60_float32",
+    "uint2|float16_int4_t8",
+    "uint3|float16_int4_t4",
+    "uint3|e5m3_e5m3_t2",
+    "uint5|bfloat16_int8_t32",
+    "uint6|float32_int16_t16",
+    "uint8|float32_int16_t1024",
+    "uint12|float16_bfloat16_t32",
+    "uint16|float32_int16_t64",
+    "uint4|e4m3_int4_t32",
+    "uint8|e4m3fn_e4m3fn_t32",
+    "e2m1fnuz|multi_float32_e4m3fn_t8",
+    "e4m3fn|multi_float32_e4m3_t128",
+    "e2m3fnuz|multi_float32_float16_t32",
+    "e6m1b32inuz",
+    "e5m10",
+    "e3m2fnuz",
 };
 
 static float uniform_float(void)              /* -1 to 1 */
@@ -82,12 +128,17 @@ static float value(const tn_datatype *d, fill how, int e)
     case OUTLIER:   return ldexpf(uniform_float(), r % 40 ? e - 9 : e);
     case POSITIVE:  return ldexpf(fabsf(uniform_float()), e);
     case NEGATIVE:  return ldexpf(-fabsf(uniform_float()) - 1, e);
-    case POWERS:    return nextafterf(ldexpf(r & 1 ? -1 : 1, e - (int)(r >> 1 & 7)), r & 16 ? INFINITY : r & 32 ? -INFINITY : 1);
+    case POWERS:
+        return nextafterf(ldexpf(r & 1 ? -1 : 1, e - (int)(r >> 1 & 7)), r & 16   ? INFINITY
+                                                                         : r & 32 ? -INFINITY
+                                                                                  : 1);
     case TIES:      return tie(d);
     case DEEP:      return ldexpf(uniform_float(), -(int)(r % 150));
     case TINY:      return ldexpf(uniform_float(), -100 - (int)(r % 30));
     case SUBNORMAL: return from_bits(((uint32_t)r & 0x007fffff) >> 2 * (e + 6) | ((uint32_t)r & 0x80000000));
-    case HUGE_ONES: return from_bits((uint32_t)r & 0x807fffff) + (r & 1 ? FLT_MAX : -FLT_MAX) / (float)(1 + (r >> 32) % 9);
+    case HUGE_ONES:
+        return from_bits((uint32_t)r & 0x807fffff) +
+               (r & 1 ? FLT_MAX : -FLT_MAX) / (float)(1 + (r >> 32) % 9);
     default:        return from_bits((uint32_t)r & 0xff7fffff);         /* finite ones of all exponents */
     }
 }
@@ -166,8 +217,10 @@ static bool define(const bench *b, parts *p)
             tn_scaled_place at = tn_scaled_place_at(&p->plan, bundle, k, 0);
             tn_scaled_row row = tn_scaled_row_at(&p->plan, &at, 0);
             CHECK(row.n == at.columns && at.rows == 1);
-            tn_tile t = { .x = b->x + row.first, .n = (size_t)row.n, .index = index, .tensor_scale = b->tensor_scale, .code = code };
-            tn_status status = b->choice ? tn_tile_prepare(b->d, &b->o, &t, &bad) : tn_tile_encode(b->d, &b->o, &t, &bad);
+            tn_tile t = { .x = b->x + row.first, .n = (size_t)row.n, .index = index,
+                          .tensor_scale = b->tensor_scale, .code = code };
+            tn_status status =
+                b->choice ? tn_tile_prepare(b->d, &b->o, &t, &bad) : tn_tile_encode(b->d, &b->o, &t, &bad);
             if (status != TN_OK)
                 return false;
             if (b->choice)
@@ -181,8 +234,10 @@ static bool define(const bench *b, parts *p)
 static bool encode(const tn_encode_kernels *k, const bench *b, parts *p)
 {
     size_t size = (size_t)p->plan.tile_columns;
-    const tn_tiles tiles = { .count = b->n / size, .size = size, .tensor_scale = b->tensor_scale, .choice = b->choice, .x = b->x,
-                             .data = p->plan.data.data, .scale = p->plan.scale.data, .zero = p->plan.zero.data };
+    const tn_tiles tiles = { .count = b->n / size, .size = size, .tensor_scale = b->tensor_scale,
+                             .choice = b->choice, .x = b->x,
+                             .data = p->plan.data.data, .scale = p->plan.scale.data,
+                             .zero = p->plan.zero.data };
     CHECK(b->n % size == 0);
     return tn_scaled_encode_with(k, &p->plan, &tiles);
 }
@@ -224,14 +279,17 @@ static void compare(const tn_encode_kernels *k, unsigned levels, const bench *b,
 static float tensor_scale_of(const bench *b)
 {
     tn_tile_range range = tn_tile_range_of(b->x, b->n);
-    return b->d->has_tensor_scale ? tn_spec_value(&b->d->tensor_scale, tn_tensor_scale_for(b->d, &b->o, &range)) : 1;
+    return b->d->has_tensor_scale
+               ? tn_spec_value(&b->d->tensor_scale, tn_tensor_scale_for(b->d, &b->o, &range))
+               : 1;
 }
 
 /* One tensor of so many values, tile after tile. */
-static void try_values(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d, tn_scale_mode mode, fill how, size_t n,
-                       size_t size, bool unpacked)
+static void try_values(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d, tn_scale_mode mode,
+                       fill how, size_t n, size_t size, bool unpacked)
 {
-    bench b = { .d = d, .o = { .size = sizeof b.o, .mode = mode, .unpacked = unpacked }, .shape = { (int64_t)n }, .n = n };
+    bench b = { .d = d, .o = { .size = sizeof b.o, .mode = mode, .unpacked = unpacked },
+                .shape = { (int64_t)n }, .n = n };
     b.x = malloc(n * sizeof *b.x);
     assert_non_null(b.x);
     make_values(d, how, b.x, n, size);
@@ -310,7 +368,8 @@ static void try_fills(const tn_encode_kernels *k, unsigned levels, const tn_data
 static void try_sizes(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d)
 {
     static const size_t tiles[] = { 1, 2, 3, 8, 15, 16, 17, 31, 33, 65, 130 };
-    static const size_t values[] = { 1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 1000, 4095, 4097, 9001 };
+    static const size_t values[] = { 1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 1000, 4095, 4097,
+                                     9001 };
     bool tiled = d->scope == TN_SCOPE_TILE;
     size_t sizes = tiled ? sizeof tiles / sizeof tiles[0] : sizeof values / sizeof values[0];
     for (size_t i = 0; i < sizes; i++) {
@@ -346,11 +405,13 @@ static void tensors_shorter_than_a_tile_are_encoded(void)
 
 /* --- pieces of a group -------------------------------------------------------------- */
 
-static void try_piece(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d, fill how, const tn_tile_range *range)
+static void try_piece(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d, fill how,
+                      const tn_tile_range *range)
 {
     tn_tile_choice choices[TN_TILE_CHOICES];
     size_t n = 1 + (size_t)(bits64() % 300);
-    bench b = { .d = d, .o = { .size = sizeof b.o }, .shape = { (int64_t)n }, .n = n, .tensor_scale = 1, .choice = choices };
+    bench b = { .d = d, .o = { .size = sizeof b.o }, .shape = { (int64_t)n }, .n = n, .tensor_scale = 1,
+                .choice = choices };
     b.x = malloc(n * sizeof *b.x);
     assert_non_null(b.x);
     make_values(d, how, b.x, n, n);
@@ -363,8 +424,10 @@ static void try_piece(const tn_encode_kernels *k, unsigned levels, const tn_data
 static void try_pieces(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d)
 {
     static const tn_tile_range ranges[] = {
-        { 0, 0, 0, false }, { 1, -1, 1, false }, { 3, 0, 3, false }, { 90, -90, 2, false }, { 0.01f, -0.01f, 0.001f, false },
-        { 0x1p100f, -0x1p100f, 1, false }, { 0x1.8p127f, 0, 0x1.8p127f, false }, { 0x1p-126f, -0x1p-126f, 0, false },
+        { 0, 0, 0, false }, { 1, -1, 1, false }, { 3, 0, 3, false }, { 90, -90, 2, false },
+        { 0.01f, -0.01f, 0.001f, false },
+        { 0x1p100f, -0x1p100f, 1, false }, { 0x1.8p127f, 0, 0x1.8p127f, false },
+        { 0x1p-126f, -0x1p-126f, 0, false },
     };
     if (d->scope != TN_SCOPE_TENSOR && d->scope != TN_SCOPE_CHANNEL)
         return;
@@ -412,7 +475,8 @@ static void ggml_has_the_codes_of_the_definition(void)
 /* Just beside what is between two numbers, whose largest is 6, and just beside all numbers. */
 static void ggml_rounds_ties_to_the_smaller_magnitude(void)
 {
-    static const float marks[] = { 0, 0.25f, 0.5f, 0.75f, 1, 1.25f, 1.5f, 1.75f, 2, 2.5f, 3, 3.5f, 4, 5, 6, 0x1p-126f };
+    static const float marks[] = { 0, 0.25f, 0.5f, 0.75f, 1, 1.25f, 1.5f, 1.75f, 2, 2.5f, 3, 3.5f, 4, 5, 6,
+                                   0x1p-126f };
     enum { MARKS = sizeof marks / sizeof marks[0], N = 32 * 6 };
     tn_encode_kernels k[LEVELS];
     unsigned levels = make_levels(k);
@@ -424,7 +488,8 @@ static void ggml_rounds_ties_to_the_smaller_magnitude(void)
     for (int e = -128; e <= 120; e += 4) {              /* the lowest scales are clamped */
         for (size_t i = 0; i < N; i++) {
             float x = marks[i % MARKS], side = i / MARKS % 3 == 0 ? x : i / MARKS % 3 == 1 ? 0 : 8;
-            b.x[i] = ldexpf(nextafterf(i % 32 == 0 ? 6 : x, i % 32 == 0 ? 6 : side), e) * (i / MARKS % 2 ? -1.0f : 1.0f);
+            b.x[i] = ldexpf(nextafterf(i % 32 == 0 ? 6 : x, i % 32 == 0 ? 6 : side), e) *
+                     (i / MARKS % 2 ? -1.0f : 1.0f);
         }
         compare_ggml(k, levels, &b, e < -120 ? ANY : NORMAL);
     }
@@ -471,8 +536,10 @@ static void ggml_has_an_encoder(void)
 static void other_roundings_and_searches_are_left_to_the_definition(void)
 {
     static const tn_scaled_options options[] = {
-        { .size = sizeof options[0], .round = TN_ROUND_AWAY }, { .size = sizeof options[0], .round = TN_ROUND_ZERO },
-        { .size = sizeof options[0], .round = TN_ROUND_STOCHASTIC }, { .size = sizeof options[0], .mode = TN_SCALE_MSE },
+        { .size = sizeof options[0], .round = TN_ROUND_AWAY },
+        { .size = sizeof options[0], .round = TN_ROUND_ZERO },
+        { .size = sizeof options[0], .round = TN_ROUND_STOCHASTIC },
+        { .size = sizeof options[0], .mode = TN_SCALE_MSE },
     };
     const int64_t shape[1] = { 64 };
     tn_datatype *d;
@@ -499,8 +566,10 @@ static void a_tensor_scale_that_cannot_divide_is_left_to_the_definition(void)
     tn_tiles_encode_fn encoder = tn_scaled_encoder(&plan);
     assert_non_null(encoder);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        CHECK(!encoder(&plan, &(tn_tiles){ .count = 1, .size = 16, .tensor_scale = bad[i], .x = x, .data = data, .scale = scale }));
-    CHECK(encoder(&plan, &(tn_tiles){ .count = 1, .size = 16, .tensor_scale = 1, .x = x, .data = data, .scale = scale }));
+        CHECK(!encoder(&plan, &(tn_tiles){ .count = 1, .size = 16, .tensor_scale = bad[i], .x = x,
+                                           .data = data, .scale = scale }));
+    CHECK(encoder(&plan, &(tn_tiles){ .count = 1, .size = 16, .tensor_scale = 1, .x = x, .data = data,
+                                      .scale = scale }));
     tn_datatype_free(d);
 }
 

@@ -11,9 +11,23 @@
 #include <tenon/values.h>
 
 static const char *const datatypes[] = {
-    "mxfp8e4", "mxfp6e2", "mxfp4e2", "nvfp4e2", "mx6", "mxfp4f4", "icb44fi3_e32s8", "int8|float32", "int4|bfloat16_t32",
-    "uint4|float16_float16_t32", "uint8|bfloat16_int8_t0", "int8|float32_t0d0", "e2m1fnuz|e8m0_t32d0", "e3m2fnuz|e8m0_t4_t8s4o1",
-    "int4|bfloat16_t16n2m4", "e4m3fn|e8m0_t16d0n1m4", "e5m6|e8m0_t32",
+    "mxfp8e4",
+    "mxfp6e2",
+    "mxfp4e2",
+    "nvfp4e2",
+    "mx6",
+    "mxfp4f4",
+    "icb44fi3_e32s8",
+    "int8|float32",
+    "int4|bfloat16_t32",
+    "uint4|float16_float16_t32",
+    "uint8|bfloat16_int8_t0",
+    "int8|float32_t0d0",
+    "e2m1fnuz|e8m0_t32d0",
+    "e3m2fnuz|e8m0_t4_t8s4o1",
+    "int4|bfloat16_t16n2m4",
+    "e4m3fn|e8m0_t16d0n1m4",
+    "e5m6|e8m0_t32",
     "float32|n2m4",
 };
 
@@ -27,14 +41,17 @@ static void write_tensor(const char *name, tn_create_options o, const tn_tensor 
     tn_writer *w;
     o.size = sizeof o;
     o.replace = true;
-    if (tn_create(in_folder(name).text, &o, &w, &err) || tn_writer_add(w, t, &err) || tn_writer_finish(w, &err))
+    if (tn_create(in_folder(name).text, &o, &w, &err) || tn_writer_add(w, t, &err) ||
+        tn_writer_finish(w, &err))
         fail_msg("%s: %s", name, err.text);
 }
 
 static void write_dense(const char *name, const scaled_tensor *s, tn_dtype dtype, const void *data)
 {
-    const tn_part part = { .role = "data", .array = { dtype, s->tensor.rank, s->tensor.shape, NULL }, .data = data };
-    tn_tensor t = { .name = "t", .form = "dense", .dtype = dtype, .rank = s->tensor.rank, .shape = s->tensor.shape, .parts = &part,
+    const tn_part part = { .role = "data", .array = { dtype, s->tensor.rank, s->tensor.shape, NULL },
+                           .data = data };
+    tn_tensor t = { .name = "t", .form = "dense", .dtype = dtype, .rank = s->tensor.rank,
+                    .shape = s->tensor.shape, .parts = &part,
                     .nparts = 1 };
     write_tensor(name, (tn_create_options){ 0 }, &t);
 }
@@ -63,7 +80,8 @@ static tn_file *open_with(const char *name, tn_io io)
 {
     tn_file *f;
     tn_error err = { .text = "" };
-    if (tn_open(in_folder(name).text, &(tn_open_options){ .size = sizeof(tn_open_options), .io = io }, &f, &err))
+    if (tn_open(in_folder(name).text, &(tn_open_options){ .size = sizeof(tn_open_options), .io = io }, &f,
+                &err))
         fail_msg("%s: %s", name, err.text);
     return f;
 }
@@ -77,9 +95,11 @@ static void statistics_are_those_of_the_values(void)
         make_scaled(&s, datatypes[i], dtype, 3, shape, (tn_scaled_options){ .unpacked = i % 4 == 2 });
         write_dense("dense.zt", &s, dtype, s.expected);
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
-        write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C }, &s.tensor);
+        write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD,
+                                                     .checksum = TN_CHECKSUM_CRC32C }, &s.tensor);
         write_tensor("s.safetensors", (tn_create_options){ 0 }, &s.tensor);
-        tn_file *files[] = { open_file("dense.zt"), open_file("raw.zt"), open_file("zstd.zt"), open_file("s.safetensors"),
+        tn_file *files[] = { open_file("dense.zt"), open_file("raw.zt"), open_file("zstd.zt"),
+                             open_file("s.safetensors"),
                              open_with("raw.zt", TN_IO_PREAD) };
         tn_statistics expected = statistics_of(files[0], 1);
         CHECK(expected.count == s.count);
@@ -106,7 +126,8 @@ static void statistics_do_not_depend_on_threads_or_encoding(void)
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .level = 1 }, &s.tensor);
         tn_file *dense = open_file("dense.zt"), *raw = open_file("raw.zt"), *zstd = open_file("zstd.zt");
-        tn_statistics expected = statistics_of(dense, 2), one = statistics_of(raw, 1), many = statistics_of(raw, 3);
+        tn_statistics expected = statistics_of(dense, 2), one = statistics_of(raw, 1),
+                      many = statistics_of(raw, 3);
         tn_statistics packed = statistics_of(zstd, 2);
         CHECK(expected.count == s.count && memcmp(&one, &expected, sizeof one) == 0);
         CHECK(memcmp(&many, &expected, sizeof one) == 0 && memcmp(&packed, &expected, sizeof one) == 0);
@@ -149,7 +170,8 @@ static void a_tensor_does_not_differ_from_its_values(void)
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &s.tensor);
         tn_difference d = difference_of("dense.zt", "raw.zt", 2);
-        CHECK(d.what == TN_DIFF_FORM && d.elements == s.count && d.differing == 0 && d.saturated == 0 && d.flushed == 0);
+        CHECK(d.what == TN_DIFF_FORM && d.elements == s.count && d.differing == 0 && d.saturated == 0 &&
+              d.flushed == 0);
         d = difference_of("zstd.zt", "raw.zt", 1);
         CHECK(d.what == 0 && d.elements == s.count);
         free_scaled(&s);
@@ -168,9 +190,11 @@ static void figures_are_those_of_quantizing(void)
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         tn_difference d = difference_of("dense.zt", "raw.zt", 2);
         if (d.saturated != s.report.saturated || d.flushed != s.report.flushed)
-            fail_msg("%s: %llu saturated, %llu flushed, expected %llu and %llu", datatypes[i], (unsigned long long)d.saturated,
-                     (unsigned long long)d.flushed, (unsigned long long)s.report.saturated, (unsigned long long)s.report.flushed);
-        CHECK(d.max_abs == s.report.max_error && fabs(d.sqnr - 10 * log10(s.report.signal / s.report.noise)) < 1e-9);
+            fail_msg("%s: %llu saturated, %llu flushed, expected %llu and %llu", datatypes[i],
+                     (unsigned long long)d.saturated, (unsigned long long)d.flushed,
+                     (unsigned long long)s.report.saturated, (unsigned long long)s.report.flushed);
+        CHECK(d.max_abs == s.report.max_error &&
+              fabs(d.sqnr - 10 * log10(s.report.signal / s.report.noise)) < 1e-9);
         saturated += d.saturated != 0;
         free_scaled(&s);
     }
@@ -229,7 +253,8 @@ static void check_values(const tn_file *f, const scaled_tensor *s)
     memset(out, 0, s->size);
     if (tn_values_open(f, tn_file_find(f, "t"), &v, &err))
         fail_msg("%s", err.text);
-    CHECK(tn_values_read(v, half, s->count - half, out + half * width, s->size - half * width, NULL) == TN_OK);
+    CHECK(tn_values_read(v, half, s->count - half, out + half * width, s->size - half * width, NULL) ==
+          TN_OK);
     CHECK(tn_values_read(v, 0, half, out, half * width, NULL) == TN_OK);
     CHECK(memcmp(out, s->expected, s->size) == 0);
     tn_values_close(v);
@@ -243,9 +268,11 @@ static void values_are_read_from_any_file(void)
     static const char *const some[] = { "mxfp4e2", "int8|float32_t0d0", "e2m1fnuz|e8m0_t16d0" };
     for (size_t i = 0; i < 6; i++) {
         scaled_tensor s;
-        make_scaled(&s, some[i / 2], TN_BFLOAT16, 2, shape, (tn_scaled_options){ .rotation = i % 2 ? rotation : (tn_rotation){ 0 } });
+        make_scaled(&s, some[i / 2], TN_BFLOAT16, 2, shape,
+                    (tn_scaled_options){ .rotation = i % 2 ? rotation : (tn_rotation){ 0 } });
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
-        write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 }, &s.tensor);
+        write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD,
+                                                     .checksum = TN_CHECKSUM_SHA256 }, &s.tensor);
         tn_file *files[] = { open_file("raw.zt"), open_file("zstd.zt"), open_with("raw.zt", TN_IO_PREAD) };
         for (size_t k = 0; k < 3; k++) {
             check_values(files[k], &s);
@@ -264,16 +291,19 @@ static void values_of_integer_codes_are_read_too(void)
     const tn_part parts[] = { { .role = "data", .array = { TN_INT4, 1, shape, NULL }, .data = codes },
                               { .role = "scale", .array = { .dtype = TN_FLOAT32 }, .data = &scale } };
     const tn_scaling scaling = { .axis = -1, .range = { -7, 7 } };
-    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape, .parts = parts, .nparts = 2,
+    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
+                          .parts = parts, .nparts = 2,
                           .scaling = &scaling };
     for (int zstd = 0; zstd < 2; zstd++) {
         tn_values *v;
         float out[6] = { 0 };
-        write_tensor("f.zt", (tn_create_options){ .encoding = zstd ? TN_ENCODING_ZSTD : TN_ENCODING_RAW }, &t);
+        write_tensor("f.zt", (tn_create_options){ .encoding = zstd ? TN_ENCODING_ZSTD : TN_ENCODING_RAW },
+                     &t);
         tn_file *f = open_file("f.zt");
         CHECK(tn_values_open(f, tn_file_find(f, "t"), &v, NULL) == TN_OK);
         CHECK(tn_values_read(v, 3, 3, out + 3, 3 * sizeof *out, NULL) == TN_OK);
-        CHECK(tn_values_read(v, 0, 3, out, 3 * sizeof *out, NULL) == TN_OK && memcmp(out, expected, sizeof out) == 0);
+        CHECK(tn_values_read(v, 0, 3, out, 3 * sizeof *out, NULL) == TN_OK &&
+              memcmp(out, expected, sizeof out) == 0);
         tn_values_close(v);
         tn_close(f);
     }
@@ -287,7 +317,8 @@ static void entries_of_a_sparse_tensor_are_no_values(void)
     tn_error err;
     write_entries("f.zt", TN_FLOAT32, shape, &one, indices, 1);
     tn_file *f = open_file("f.zt");
-    CHECK(tn_values_open(f, tn_file_find(f, "t"), &v, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "found entries of form \"coo\""));
+    CHECK(tn_values_open(f, tn_file_find(f, "t"), &v, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "found entries of form \"coo\""));
     tn_close(f);
 }
 
@@ -301,7 +332,8 @@ static void damaged_parts_are_reported_with_their_tensor(void)
     tn_error err;
     size_t n;
     make_scaled(&s, "mxfp8e4", TN_FLOAT32, 2, shape, (tn_scaled_options){ 0 });
-    write_tensor("f.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C }, &s.tensor);
+    write_tensor("f.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C },
+                 &s.tensor);
     f = open_file("f.zt");
     const tn_storage at = tn_file_find(f, "t")->parts[1].storage;
     tn_close(f);
@@ -363,7 +395,8 @@ static void damaged_files_are_survived(void)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         scaled_tensor s;
         size_t n;
-        make_scaled(&s, files[i].datatype, TN_BFLOAT16, 2, shape, (tn_scaled_options){ .rotation = { .size = i == 0 ? 4 : 0 } });
+        make_scaled(&s, files[i].datatype, TN_BFLOAT16, 2, shape,
+                    (tn_scaled_options){ .rotation = { .size = i == 0 ? 4 : 0 } });
         write_tensor(files[i].name, (tn_create_options){ .encoding = files[i].encoding }, &s.tensor);
         uint8_t *bytes = load_file(in_folder(files[i].name).text, &n);
         for (size_t at = 0; at < n; at++) {

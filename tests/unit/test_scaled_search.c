@@ -75,7 +75,7 @@ static float value_of(kind what, int scale)
     case NEIGHBOURS: return ldexpf(signed_by_chance(neighbour()), scale);
     case SMALL:      return ldexpf(normal(), -100 - (int)(draw() % 50));
     case LARGE:      return ldexpf(normal(), 100 + (int)(draw() % 27));
-    default:         return draw() % 50 ? normal() : draw() % 2 ? signed_by_chance(INFINITY) : signed_by_chance(NAN);
+    default: return draw() % 50 ? normal() : draw() % 2 ? signed_by_chance(INFINITY) : signed_by_chance(NAN);
     }
 }
 
@@ -112,7 +112,8 @@ static void *block(size_t n, int byte)
 }
 
 /* Of a vector of n values, in blocks of their exact sizes. */
-static void make_parts(parts *p, const tn_datatype *d, const tn_scaled_options *o, size_t n, float tensor_scale, int byte)
+static void make_parts(parts *p, const tn_datatype *d, const tn_scaled_options *o, size_t n,
+                       float tensor_scale, int byte)
 {
     tn_scaled_shapes shapes;
     *p = (parts){ .shape = { (int64_t)n }, .tensor_scale = tensor_scale };
@@ -152,7 +153,8 @@ static bool define(parts *p, const tn_datatype *d, const float *x, size_t count,
     for (size_t k = 0; k < count && good; k++) {
         const tn_scaled_place at = { .across = k, .rows = 1, .columns = size };
         size_t bad;
-        tn_tile t = { .x = x + k * size, .n = size, .index = index, .tensor_scale = p->tensor_scale, .code = code, .offset = units,
+        tn_tile t = { .x = x + k * size, .n = size, .index = index, .tensor_scale = p->tensor_scale,
+                      .code = code, .offset = units,
                       .meta = units + size, .mask = units + 2 * size };
         good = tn_tile_encode(d, &p->plan.o, &t, &bad) == TN_OK;
         if (good)
@@ -171,20 +173,22 @@ static bool encode_with(unsigned cpu, parts *p, const float *x, size_t count, si
     tn_search_kernels_init(&search, cpu);
     tn_encode_kernels_init(&encode, cpu);
     const tn_scaled_plan *plan = &p->plan;
-    const tn_tiles tiles = { .count = count, .size = size, .tensor_scale = p->tensor_scale, .x = x, .data = plan->data.data,
+    const tn_tiles tiles = { .count = count, .size = size, .tensor_scale = p->tensor_scale, .x = x,
+                             .data = plan->data.data,
                              .scale = plan->scale.data, .zero = plan->zero.data, .offset = plan->offset.data,
                              .meta = plan->meta.data, .mask = plan->mask.data };
     return tn_scaled_search_with(&(tn_search_ways){ &search, &encode }, plan, &tiles);
 }
 
-static void compare(const parts *found, const parts *expected, const char *text, kind what, int mode, unsigned cpu)
+static void compare(const parts *found, const parts *expected, const char *text, kind what, int mode,
+                    unsigned cpu)
 {
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++) {
         const tn_scaled_field *a = &found->plan.fields[i], *b = &expected->plan.fields[i];
         for (uint64_t k = 0; a->data && k < a->nbytes; k++)
             if (a->data[k] != b->data[k])
-                fail_msg("%s: byte %llu of part %u is %02x and not %02x (values %d, mode %d, %s)", text, (unsigned long long)k, i,
-                         a->data[k], b->data[k], (int)what, mode, tn_cpu_name(cpu));
+                fail_msg("%s: byte %llu of part %u is %02x and not %02x (values %d, mode %d, %s)", text,
+                         (unsigned long long)k, i, a->data[k], b->data[k], (int)what, mode, tn_cpu_name(cpu));
     }
 }
 
@@ -218,7 +222,8 @@ static void try_values(const tn_datatype *d, const tn_scaled_options *o, kind wh
         taken += done;
         CHECK(defined || !done);
         if (!done && is_ordinary(d, what) && (size == tile_size(d) || d->scope == TN_SCOPE_CHANNEL))
-            fail_msg("%s: there is a way for values %d, mode %d, but it is not taken", d->text, (int)what, (int)o->mode);
+            fail_msg("%s: there is a way for values %d, mode %d, but it is not taken", d->text, (int)what,
+                     (int)o->mode);
         if (done)
             compare(&found, &expected, d->text, what, (int)o->mode, levels[l]);
         free_parts(&found);
@@ -231,8 +236,8 @@ static bool has_way(const tn_datatype *d, const tn_scaled_options *o)
 {
     tn_scaled_plan plan;
     const int64_t shape[] = { 4096 };
-    return tn_scaled_plan_make(&plan, d, 1, shape, o, NULL, NULL) == TN_OK && tn_scaled_search_kind(&plan) != TN_SEARCH_NONE &&
-           tn_scaled_searcher(&plan);
+    return tn_scaled_plan_make(&plan, d, 1, shape, o, NULL, NULL) == TN_OK &&
+           tn_scaled_search_kind(&plan) != TN_SEARCH_NONE && tn_scaled_searcher(&plan);
 }
 
 /* Returns how many modes have a way. */
@@ -240,7 +245,8 @@ static unsigned try_modes(const tn_datatype *d, unsigned turns)
 {
     unsigned n = 0;
     for (int mode = TN_SCALE_FLOOR; mode <= TN_SCALE_MSE; mode++) {
-        tn_scaled_options o = { .size = sizeof o, .mode = (tn_scale_mode)mode, .unpacked = draw() % 4 == 0 && !d->of };
+        tn_scaled_options o = { .size = sizeof o, .mode = (tn_scale_mode)mode,
+                                .unpacked = draw() % 4 == 0 && !d->of };
         if (tn_cpu_detect() == 0 || !has_way(d, &o))
             continue;
         n++;
@@ -272,20 +278,29 @@ static void every_name_that_searches_has_the_parts_of_the_definition(void)
 static void recipes_that_search_have_the_parts_of_the_definition(void)
 {
     static const struct { const char *text; unsigned modes; } table[] = {
-        { "float32|n2m4", 6 }, { "bfloat16|n2m4", 6 }, { "float16|n1m4", 6 }, { "float32|n1m2", 6 }, { "float32|n3m8", 6 },
-        { "bfloat16|n5m16", 6 }, { "float32|n15m16", 6 }, { "e4m3fn|n2m4", 5 }, { "e2m1fnuz|n3m4", 5 }, { "e5m2|n4m8", 5 },
-        { "e2m1fnuz|e8m0_t32n2m4", 6 }, { "e4m3fn|e8m0_t32n2m4", 6 }, { "int8|e8m0_t16n1m4", 6 }, { "int4|bfloat16_t32n2m4", 6 },
+        { "float32|n2m4", 6 }, { "bfloat16|n2m4", 6 }, { "float16|n1m4", 6 }, { "float32|n1m2", 6 },
+        { "float32|n3m8", 6 },
+        { "bfloat16|n5m16", 6 }, { "float32|n15m16", 6 }, { "e4m3fn|n2m4", 5 }, { "e2m1fnuz|n3m4", 5 },
+        { "e5m2|n4m8", 5 },
+        { "e2m1fnuz|e8m0_t32n2m4", 6 }, { "e4m3fn|e8m0_t32n2m4", 6 }, { "int8|e8m0_t16n1m4", 6 },
+        { "int4|bfloat16_t32n2m4", 6 },
         { "e2m3fnuz|e8m0_t32n4m8", 6 }, { "int8|float32_t64n8m16", 6 }, { "uint4|float16_int8_t32n2m4", 6 },
-        { "e2m1fnuz|e8m0_t16s8o1n2m4", 5 }, { "cb42f1346_e2m3fnuz|e8m0_t32s8n2m4", 6 }, { "e2m1fnuz|e8m0_t2n1m2", 5 },
+        { "e2m1fnuz|e8m0_t16s8o1n2m4", 5 }, { "cb42f1346_e2m3fnuz|e8m0_t32s8n2m4", 6 },
+        { "e2m1fnuz|e8m0_t2n1m2", 5 },
         { "e2m1fnuz|e8m0_t4n2m4", 5 }, { "e2m1fnuz|e5m0_t32n2m4", 6 },
-        { "icb44fi_e2m3fnuz|e8m0_t16", 6 }, { "icb44fi_e4m3fn|float32_t64s2", 6 }, { "cb41fi_e2m2fnuz|bfloat16_t1024s16", 6 },
-        { "cb42fe0123_e3m2fnuz|e8m0_t32s32", 6 }, { "cb31ie_int5|e8m0_t16s2", 6 }, { "icb44fi_e2m3fnuz|e5m0_t32s4", 6 },
+        { "icb44fi_e2m3fnuz|e8m0_t16", 6 }, { "icb44fi_e4m3fn|float32_t64s2", 6 },
+        { "cb41fi_e2m2fnuz|bfloat16_t1024s16", 6 },
+        { "cb42fe0123_e3m2fnuz|e8m0_t32s32", 6 }, { "cb31ie_int5|e8m0_t16s2", 6 },
+        { "icb44fi_e2m3fnuz|e5m0_t32s4", 6 },
         { "cb43i01234567_e4m3fn|e4m3fn_t16s4", 6 },
-        { "int8|e8m0_t64s2o2", 5 }, { "e3m2fnuz|e8m0_t32s4o2", 5 }, { "e4m3fnuz|e8m0_t16s8o2", 5 }, { "int2|e8m0_t16s4o1", 5 },
-        { "e2m1fnuz|e8m0_t1024", 1 }, { "e4m3fnuz|e8m0_t16", 1 }, { "int7|e8m0_t128", 1 }, { "e3m3fnuz|e5m0_t32", 1 },
+        { "int8|e8m0_t64s2o2", 5 }, { "e3m2fnuz|e8m0_t32s4o2", 5 }, { "e4m3fnuz|e8m0_t16s8o2", 5 },
+        { "int2|e8m0_t16s4o1", 5 },
+        { "e2m1fnuz|e8m0_t1024", 1 }, { "e4m3fnuz|e8m0_t16", 1 }, { "int7|e8m0_t128", 1 },
+        { "e3m3fnuz|e5m0_t32", 1 },
         { "uint4|bfloat16_int8_t32", 1 }, { "uint8|float32_float32_t16", 1 }, { "uint2|e5m6_int4_t32", 1 },
         { "uint3|float16_e4m3fn_t64", 1 },
-        { "int4|bfloat16_t32", 1 }, { "e2m1fnuz|multi_float32_e4m3fn_t16", 1 }, { "e4m3fn|e5m3_t32", 1 }, { "int8|float16_t64", 1 },
+        { "int4|bfloat16_t32", 1 }, { "e2m1fnuz|multi_float32_e4m3fn_t16", 1 }, { "e4m3fn|e5m3_t32", 1 },
+        { "int8|float16_t64", 1 },
         { "e3m2fnuz|float32_t32", 1 }, { "int2|e5m6_t16", 1 }, { "e5m2inuz|e8m0_t32", 1 },
         { "e1m2fnuz|e8m0_t32", 1 }, { "e3m0fnuz|e8m0_t32", 1 },
     };
@@ -302,7 +317,8 @@ static void tables_of_fine_values_have_the_parts_of_the_definition(void)
     static const char *const tables[] = {
         ("{\"compute\":\"e3m23\",\"mappings\":[[0.33333331346511841,1.0000001192092896,7.000000476837158],"
          "[1.0000001192092896,1.000000238418579,3]]}"),
-        "{\"compute\":\"e5m2\",\"mappings\":[[0.0000152587890625,0.75,57344],[0.25,0.5,40960],[1,2,3],[0.0001220703125,1,32768]]}",
+        "{\"compute\":\"e5m2\",\"mappings\":[[0.0000152587890625,0.75,57344],[0.25,0.5,40960],[1,2,3],[0."
+        "0001220703125,1,32768]]}",
         "{\"compute\":\"e5m7\",\"mappings\":[[1.0078125,3,1024,1032,1040,1048,1056]]}",
     };
     static const char *const scales[] = { "e8m0_t16", "float32_t32", "e8m0_t32s4", "bfloat16_t16s2" };
@@ -337,15 +353,20 @@ static bool is_kept(const uint32_t *group, size_t n, size_t i, unsigned keep, ui
     return better < keep;
 }
 
-static const struct { tn_dtype dtype; const char *number; uint32_t infinity, quiet; unsigned bits; } exact[] = {
+static const struct {
+    tn_dtype dtype;
+    const char *number;
+    uint32_t infinity, quiet;
+    unsigned bits;
+} exact[] = {
     { TN_FLOAT32, "float32", 0x7f800000, 0, 32 },
-    { TN_FLOAT16, "float16", 0x7c00, 0x200, 16 },               /* widened on its way: NaN is quiet then */
+    { TN_FLOAT16, "float16", 0x7c00, 0x200, 16 }, /* widened on its way: NaN is quiet then */
     { TN_BFLOAT16, "bfloat16", 0x7f80, 0x40, 16 },
 };
 
 /* Columns of `rows` values, or rows of `columns`. */
-static void check_kept(const uint32_t *x, const uint32_t *y, size_t rows, size_t columns, bool down, unsigned keep, unsigned of,
-                       uint32_t infinity)
+static void check_kept(const uint32_t *x, const uint32_t *y, size_t rows, size_t columns, bool down,
+                       unsigned keep, unsigned of, uint32_t infinity)
 {
     size_t lines = down ? columns : rows, length = down ? rows : columns, step = down ? columns : 1;
     for (size_t l = 0; l < lines; l++)
@@ -413,7 +434,8 @@ static void sparsity_alone_gives_back_every_bit_that_it_keeps(void)
 
 static void a_long_row_is_one_tile(void)
 {
-    static const char *const texts[] = { "int8|float32_t0n2m4", "e2m1fnuz|e8m0_t0n1m2", "uint4|bfloat16_int8_t0n4m8" };
+    static const char *const texts[] = { "int8|float32_t0n2m4", "e2m1fnuz|e8m0_t0n1m2",
+                                         "uint4|bfloat16_int8_t0n4m8" };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         for (int what = 0; what < KINDS && tn_cpu_detect() & TN_CPU_AVX2; what++) {
             const tn_scaled_options o = { .size = sizeof o };

@@ -33,7 +33,8 @@ static tn_buf all_parts(const tn_file *f, const tn_tensor *t)
     return b;
 }
 
-static void count_good(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict, const tn_error *why)
+static void count_good(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,
+                       const tn_error *why)
 {
     (void)tensor, (void)part, (void)why;
     *(size_t *)context += verdict <= TN_VERDICT_NONE;
@@ -84,7 +85,8 @@ static void other_formats_of_scipy_are_plain_arrays_with_a_warning(void)
         { "csc.npz", 5, "this SciPy csc matrix are listed one by one: save it as csr or coo" },
         { "bsr.npz", 6, "this SciPy bsr matrix are listed one by one: save it as csr or coo" },
         { "dia.npz", 5, "this SciPy dia matrix are listed one by one: save it as csr or coo" },
-        { "csr_rank1.npz", 6, "this SciPy csr matrix are listed one by one: it has one dimension: save it as coo" },
+        { "csr_rank1.npz", 6,
+          "this SciPy csr matrix are listed one by one: it has one dimension: save it as coo" },
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         tn_file *f = open_golden(others[i].file, TN_IO_MMAP);
@@ -143,15 +145,18 @@ typedef struct array {
 
 /* A csr or coo matrix, 2 x 3, of three entries: { 0, 5, 6 }, { 7, 0, 0 }. */
 static const float values[] = { 5, 6, 7 };
-static const int32_t indices[] = { 1, 2, 0 }, indptr[] = { 0, 2, 3 }, rows[] = { 0, 0, 1 }, pairs[] = { 0, 1, 0, 2, 1, 0 };
+static const int32_t indices[] = { 1, 2, 0 }, indptr[] = { 0, 2, 3 }, rows[] = { 0, 0, 1 },
+pairs[] = { 0, 1, 0, 2, 1, 0 };
 static const int64_t shape[] = { 2, 3 };
 enum { CSR_ARRAYS = 5 };
 static const array csr[] = {
-    { "data", "<f4", "(3,)", values, 12, 0, 0 },     { "indices", "<i4", "(3,)", indices, 12, 0, 0 }, { "indptr", "<i4", "(3,)", indptr, 12, 0, 0 },
+    { "data", "<f4", "(3,)", values, 12, 0, 0 },     { "indices", "<i4", "(3,)", indices, 12, 0, 0 },
+    { "indptr", "<i4", "(3,)", indptr, 12, 0, 0 },
     { "shape", "<i8", "(2,)", shape, 16, 0, 0 },     { "format", "|S3", "()", "csr", 3, 0, 0 },
 };
 static const array coo[] = {
-    { "data", "<f4", "(3,)", values, 12, 0, 0 },     { "row", "<i4", "(3,)", rows, 12, 0, 0 },        { "col", "<i4", "(3,)", indices, 12, 0, 0 },
+    { "data", "<f4", "(3,)", values, 12, 0, 0 },     { "row", "<i4", "(3,)", rows, 12, 0, 0 },
+    { "col", "<i4", "(3,)", indices, 12, 0, 0 },
     { "shape", "<i8", "(2,)", shape, 16, 0, 0 },     { "format", "|S3", "()", "coo", 3, 0, 0 },
 };
 
@@ -162,8 +167,9 @@ static archive make_archive(const array *arrays, size_t n, unsigned method)
         char header[160], name[80];
         if (!arrays[i].name)
             continue;
-        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }%s", arrays[i].type,
-                 arrays[i].fortran ? "True" : "False", arrays[i].shape, arrays[i].meta ? " # tenon {\"meta\":{\"k\":\"v\"}}" : "");
+        snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }%s",
+                 arrays[i].type, arrays[i].fortran ? "True" : "False", arrays[i].shape,
+                 arrays[i].meta ? " # tenon {\"meta\":{\"k\":\"v\"}}" : "");
         snprintf(name, sizeof name, "%s" TN_NPY_SUFFIX, arrays[i].name);
         add_array(&a, name, method, header, arrays[i].data, arrays[i].n);
     }
@@ -190,7 +196,8 @@ static void matrices_made_by_hand_are_read(void)
             CHECK(open_archive(&a, NULL, &f, NULL) == TN_OK);
             const tn_tensor *t = tn_file_find(f, "tensor");
             assert_string_equal(t->form, k ? "coo" : "csr");
-            CHECK(t->rank == 2 && t->shape[0] == 2 && t->shape[1] == 3 && t->dtype == TN_FLOAT32 && good_parts(f) == t->nparts);
+            CHECK(t->rank == 2 && t->shape[0] == 2 && t->shape[1] == 3 && t->dtype == TN_FLOAT32 &&
+                  good_parts(f) == t->nparts);
             tn_buf bytes = all_parts(f, t);
             CHECK(bytes.size == 36 && memcmp(bytes.data, values, 12) == 0);
             if (k)
@@ -222,31 +229,45 @@ static archive change(const array *of, array instead, unsigned method)
 
 static void members_that_contradict_each_other_are_refused(void)
 {
-    static const int64_t wide[] = { 0, 2, 3, 4 }, negative[] = { 2, -3 }, huge[] = { INT64_MAX, 3 }, cube[] = { 2, 3, 4 };
+    static const int64_t wide[] = { 0, 2, 3, 4 }, negative[] = { 2, -3 }, huge[] = { INT64_MAX, 3 },
+    cube[] = { 2, 3, 4 };
     static const int64_t many[TN_MAX_RANK + 1];
     static const struct { const array *of; array instead; const char *text; } bad[] = {
-        { csr, { .name = "indptr" }, "member \"indptr.npy\": a SciPy csr matrix has one but it is not in the archive" },
+        { csr, { .name = "indptr" },
+          "member \"indptr.npy\": a SciPy csr matrix has one but it is not in the archive" },
         { csr, { .name = "indices" }, "member \"indices.npy\": a SciPy csr matrix has one" },
         { coo, { .name = "row" }, "member \"row.npy\": a SciPy coo matrix has one" },
         { coo, { .name = "col" }, "member \"col.npy\": a SciPy coo matrix has one" },
-        { csr, { "indptr", "<i8", "(3,)", wide, 24, 0, 0 }, "\"indptr.npy\": expected 3 elements of type int32 but found 3 of type int64" },
-        { csr, { "indptr", "<i4", "(2,)", indptr, 8, 0, 0 }, "\"indptr.npy\": expected 3 elements of type int32 but found 2 of type int32" },
+        { csr, { "indptr", "<i8", "(3,)", wide, 24, 0, 0 },
+          "\"indptr.npy\": expected 3 elements of type int32 but found 3 of type int64" },
+        { csr, { "indptr", "<i4", "(2,)", indptr, 8, 0, 0 },
+          "\"indptr.npy\": expected 3 elements of type int32 but found 2 of type int32" },
         { csr, { "indptr", "<i4", "(3, 1)", indptr, 12, 0, 0 }, "but found an array of 2 dimensions" },
         { csr, { "indptr", "|S4", "(3,)", indptr, 12, 0, 0 }, "but found 3 of type \"|S4\"" },
-        { csr, { "indices", "<i4", "(2,)", indices, 8, 0, 0 }, "\"indices.npy\": expected 3 elements but found 2 of type int32" },
-        { csr, { "indices", "<f4", "(3,)", indices, 12, 0, 0 }, "\"indptr.npy\": expected 3 elements of type float32" },
-        { csr, { "data", "<f4", "(3, 1)", values, 12, 0, 0 }, "\"data.npy\": expected a vector but found an array of 2 dimensions" },
-        { csr, { "shape", "<f8", "(2,)", shape, 16, 0, 0 }, "\"shape.npy\": expected 1 to 64 dimensions of type int64 but found 2 of type float64" },
+        { csr, { "indices", "<i4", "(2,)", indices, 8, 0, 0 },
+          "\"indices.npy\": expected 3 elements but found 2 of type int32" },
+        { csr, { "indices", "<f4", "(3,)", indices, 12, 0, 0 },
+          "\"indptr.npy\": expected 3 elements of type float32" },
+        { csr, { "data", "<f4", "(3, 1)", values, 12, 0, 0 },
+          "\"data.npy\": expected a vector but found an array of 2 dimensions" },
+        { csr, { "shape", "<f8", "(2,)", shape, 16, 0, 0 },
+          "\"shape.npy\": expected 1 to 64 dimensions of type int64 but found 2 of type float64" },
         { csr, { "shape", "<i8", "(2, 1)", shape, 16, 0, 0 }, "\"shape.npy\": expected 1 to 64 dimensions" },
         { csr, { "shape", "<i8", "(0,)", shape, 0, 0, 0 }, "but found 0 of type int64" },
-        { csr, { "shape", "<i8", "(65,)", many, sizeof many, 0, 0 }, "expected 1 to 64 dimensions of type int64 but found 65" },
-        { csr, { "shape", "<i8", "(3,)", cube, 24, 0, 0 }, "\"shape.npy\": expected 2 dimensions but found 3" },
+        { csr, { "shape", "<i8", "(65,)", many, sizeof many, 0, 0 },
+          "expected 1 to 64 dimensions of type int64 but found 65" },
+        { csr, { "shape", "<i8", "(3,)", cube, 24, 0, 0 },
+          "\"shape.npy\": expected 2 dimensions but found 3" },
         { csr, { "shape", "<i8", "(2,)", negative, 16, 0, 0 }, "\"shape.npy\": dimension 1 is -3" },
-        { csr, { "shape", "<i8", "(2,)", huge, 16, 0, 0 }, "\"indptr.npy\": expected 9223372036854775808 elements" },
+        { csr, { "shape", "<i8", "(2,)", huge, 16, 0, 0 },
+          "\"indptr.npy\": expected 9223372036854775808 elements" },
         { coo, { "shape", "<i8", "(2,)", huge, 16, 0, 0 }, "more than 2^63 - 1 elements" },
-        { coo, { "shape", "<i8", "(3,)", cube, 24, 0, 0 }, "\"shape.npy\": expected 2 dimensions but found 3" },
-        { coo, { "row", "<i4", "(2,)", rows, 8, 0, 0 }, "\"row.npy\": expected 3 elements but found 2 of type int32" },
-        { coo, { "col", "<i8", "(3,)", wide, 24, 0, 0 }, "\"col.npy\": expected 3 elements of type int32 but found 3 of type int64" },
+        { coo, { "shape", "<i8", "(3,)", cube, 24, 0, 0 },
+          "\"shape.npy\": expected 2 dimensions but found 3" },
+        { coo, { "row", "<i4", "(2,)", rows, 8, 0, 0 },
+          "\"row.npy\": expected 3 elements but found 2 of type int32" },
+        { coo, { "col", "<i8", "(3,)", wide, 24, 0, 0 },
+          "\"col.npy\": expected 3 elements of type int32 but found 3 of type int64" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         for (unsigned method = 0; method <= TN_ZIP_DEFLATED; method += TN_ZIP_DEFLATED) {
@@ -282,17 +303,21 @@ static void coords_are_seen_the_other_way_round(void)
     tn_file *f = NULL;
     own[1].shape = "(3, 2)";
     archive a = make_archive(own, 4, TN_ZIP_STORED);
-    CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CORRUPT && strstr(err.text, "\"coords.npy\": expected 2 rows of 3 elements"));
+    CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CORRUPT &&
+          strstr(err.text, "\"coords.npy\": expected 2 rows of 3 elements"));
     tn_buf_free(&a.bytes);
 }
 
 static void the_format_may_be_text(void)
 {
-    static const struct { const char *type, *bytes; } texts[] = { { "<U3", "c\0\0\0s\0\0\0r\0\0\0" }, { ">U3", "\0\0\0c\0\0\0s\0\0\0r" } };
+    static const struct { const char *type, *bytes; } texts[] = { { "<U3", "c\0\0\0s\0\0\0r\0\0\0" },
+                                                                  { ">U3", "\0\0\0c\0\0\0s\0\0\0r" } };
     for (size_t i = 0; i < 4; i++) {
-        archive a = change(csr, (array){ "format", texts[i % 2].type, "()", texts[i % 2].bytes, 12, 0, 0 }, i < 2 ? TN_ZIP_STORED : TN_ZIP_DEFLATED);
+        archive a = change(csr, (array){ "format", texts[i % 2].type, "()", texts[i % 2].bytes, 12, 0, 0 },
+                           i < 2 ? TN_ZIP_STORED : TN_ZIP_DEFLATED);
         tn_file *f = NULL;
-        CHECK(open_archive(&a, "scipy-npz", &f, NULL) == TN_OK && strcmp(tn_file_tensor(f, 0)->form, "csr") == 0);
+        CHECK(open_archive(&a, "scipy-npz", &f, NULL) == TN_OK &&
+              strcmp(tn_file_tensor(f, 0)->form, "csr") == 0);
         tn_close(f);
         tn_buf_free(&a.bytes);
     }
@@ -308,7 +333,8 @@ static void archives_that_only_look_like_it_stay_plain(void)
         { csr, { .name = "format" }, NULL },
         { csr, { .name = "shape" }, NULL },
         { csr, { .name = "data" }, NULL },
-        { csr, { "data", "<f16", "(3,)", "0123456789abcdef0123456789abcdef0123456789abcdef", 48, 0, 0 }, "the type of its values is not known" },
+        { csr, { "data", "<f16", "(3,)", "0123456789abcdef0123456789abcdef0123456789abcdef", 48, 0, 0 },
+          "the type of its values is not known" },
         { csr, { "extra", "<f4", "(3,)", values, 12, 0, 0 }, "there are others beside them" },
         { csr, { "row", "<i4", "(3,)", rows, 12, 0, 0 }, "there are others beside them" },
         { coo, { "coords", "<i4", "(1, 3)", rows, 12, 0, 0 }, "there are others beside them" },
@@ -319,10 +345,12 @@ static void archives_that_only_look_like_it_stay_plain(void)
         archive a = change(plain[i].of, plain[i].instead, TN_ZIP_STORED);
         tn_file *f = NULL;
         tn_error err = { .text = "" };
-        CHECK(open_archive(&a, "scipy-npz", &f, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "scipy.sparse.save_npz()"));
+        CHECK(open_archive(&a, "scipy-npz", &f, &err) == TN_ERR_UNSUPPORTED &&
+              strstr(err.text, "scipy.sparse.save_npz()"));
         CHECK(open_archive(&a, NULL, &f, NULL) == TN_OK && tn_file_count(f) == a.count);
         assert_string_equal(tn_file_format(f), "npz");
-        CHECK(plain[i].warning ? strstr(tn_file_warning(f, 0), plain[i].warning) != NULL : !tn_file_warning(f, 0));
+        CHECK(plain[i].warning ? strstr(tn_file_warning(f, 0), plain[i].warning) != NULL
+                               : !tn_file_warning(f, 0));
         tn_close(f);
         tn_buf_free(&a.bytes);
     }
@@ -355,7 +383,8 @@ static void the_index_must_have_its_checksum(void)
     tn_error err = { .text = "" };
     archive a = make_archive(csr, CSR_ARRAYS, TN_ZIP_STORED);
     overwrite(&a.bytes, shape, other, sizeof shape);
-    CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CHECKSUM && strstr(err.text, "tensor \"shape\": expected checksum"));
+    CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CHECKSUM &&
+          strstr(err.text, "tensor \"shape\": expected checksum"));
     overwrite(&a.bytes, other, shape, sizeof shape);
     overwrite(&a.bytes, values, indptr, sizeof values);        /* data is not read when a file is opened */
     CHECK(open_archive(&a, NULL, &f, NULL) == TN_OK && good_parts(f) == 2);
@@ -386,12 +415,14 @@ static tn_status add_sample(tn_writer *w, const sample *s, tn_error *err)
         { .role = "indices", .array = { s->index, is_csr ? 1 : 2, both, NULL }, .data = s->indices },
         { .role = "indptr", .array = { s->index, 1, &pointers, NULL }, .data = s->indptr },
     };
-    const tn_tensor t = { .name = s->name, .form = s->form, .dtype = s->dtype, .rank = s->rank, .shape = s->shape, .parts = parts,
+    const tn_tensor t = { .name = s->name, .form = s->form, .dtype = s->dtype, .rank = s->rank,
+                          .shape = s->shape, .parts = parts,
                           .nparts = is_csr ? 3 : 2, .layout = s->layout, .meta = s->meta, .nmeta = s->nmeta };
     return tn_writer_add(w, &t, err);
 }
 
-static tn_status write_samples(const char *name, tn_create_options options, const sample *s, size_t n, tn_error *err)
+static tn_status write_samples(const char *name, tn_create_options options, const sample *s, size_t n,
+                               tn_error *err)
 {
     tn_writer *w;
     options.size = sizeof options;
@@ -406,9 +437,11 @@ static tn_status write_samples(const char *name, tn_create_options options, cons
     return status;
 }
 
-static const sample small_csr = { .name = "x", .form = "csr", .dtype = TN_FLOAT32, .index = TN_INT32, .rank = 2, .shape = { 2, 3 },
+static const sample small_csr = { .name = "x", .form = "csr", .dtype = TN_FLOAT32, .index = TN_INT32,
+                                  .rank = 2, .shape = { 2, 3 },
                                   .entries = 3, .values = values, .indices = indices, .indptr = indptr };
-static const sample small_coo = { .name = "x", .form = "coo", .dtype = TN_FLOAT32, .index = TN_INT32, .rank = 2, .shape = { 2, 3 },
+static const sample small_coo = { .name = "x", .form = "coo", .dtype = TN_FLOAT32, .index = TN_INT32,
+                                  .rank = 2, .shape = { 2, 3 },
                                   .entries = 3, .values = values, .indices = pairs };
 
 /* The members as plain arrays: for want of a format. */
@@ -436,7 +469,8 @@ static void close_members(members *m)
     free(m->bytes);
 }
 
-static void check_member(const members *m, size_t i, const char *name, const char *type, const void *bytes, size_t n)
+static void check_member(const members *m, size_t i, const char *name, const char *type, const void *bytes,
+                         size_t n)
 {
     const tn_tensor *t = tn_file_tensor(m->file, i);
     const tn_storage *s = &t->parts->storage;
@@ -494,8 +528,8 @@ static void what_is_written_may_be_damaged(void)
 }
 
 static const tn_dtype scipy_types[] = {
-    TN_BOOL, TN_INT8, TN_INT16, TN_INT32, TN_INT64, TN_UINT8, TN_UINT16, TN_UINT32, TN_UINT64, TN_FLOAT32, TN_FLOAT64,
-    TN_COMPLEX64, TN_COMPLEX128,
+    TN_BOOL,   TN_INT8,   TN_INT16,   TN_INT32,   TN_INT64,     TN_UINT8,      TN_UINT16,
+    TN_UINT32, TN_UINT64, TN_FLOAT32, TN_FLOAT64, TN_COMPLEX64, TN_COMPLEX128,
 };
 
 static bool is_scipy_type(tn_dtype dtype)
@@ -529,7 +563,8 @@ static void check_same(const char *name, const sample *s, const void *pointers)
     const tn_tensor *t = tn_file_tensor(f, 0);
     tn_buf bytes = all_parts(f, t);
     size_t n = (size_t)t->parts[0].nbytes, m = (size_t)t->parts[1].nbytes;
-    CHECK(good_parts(f) == t->nparts && t->dtype == s->dtype && strcmp(t->form, s->form) == 0 && t->rank == s->rank);
+    CHECK(good_parts(f) == t->nparts && t->dtype == s->dtype && strcmp(t->form, s->form) == 0 &&
+          t->rank == s->rank);
     CHECK(memcmp(t->shape, s->shape, 2 * sizeof *t->shape) == 0 && t->parts[0].array.shape[0] == s->entries);
     CHECK(!n || memcmp(bytes.data, s->values, n) == 0);
     CHECK(!m || memcmp(bytes.data + n, s->indices, m) == 0);
@@ -544,7 +579,8 @@ static void every_type_that_scipy_has_comes_back(void)
     int64_t index[10], pointers[6] = { 0 };
     for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++) {
         for (int k = 0; k < 2; k++) {
-            sample s = { .name = "w", .form = k ? "coo" : "csr", .dtype = d, .index = TN_INT64, .rank = 2, .shape = { 5, 7 }, .entries = 5 };
+            sample s = { .name = "w", .form = k ? "coo" : "csr", .dtype = d, .index = TN_INT64, .rank = 2,
+                         .shape = { 5, 7 }, .entries = 5 };
             tn_error err = { .text = "" };
             fill_diagonal(&s, data, index, pointers, !k);
             tn_status status = write_samples("w.npz", (tn_create_options){ 0 }, &s, 1, &err);
@@ -563,7 +599,8 @@ static void matrices_without_entries_rows_or_columns_come_back(void)
     static const int64_t zeros[6];
     for (size_t i = 0; i < 4; i++) {
         for (int k = 0; k < 2; k++) {
-            sample s = { .name = "w", .form = k ? "coo" : "csr", .dtype = TN_FLOAT64, .index = TN_INT64, .rank = 2, .values = zeros,
+            sample s = { .name = "w", .form = k ? "coo" : "csr", .dtype = TN_FLOAT64, .index = TN_INT64,
+                         .rank = 2, .values = zeros,
                          .indices = zeros, .indptr = zeros };
             memcpy(s.shape, shapes[i], sizeof s.shape);
             CHECK(write_samples("w.npz", (tn_create_options){ 0 }, &s, 1, NULL) == TN_OK);
@@ -578,16 +615,19 @@ static void large_matrices_are_streamed(void)
     enum { COUNT = TN_WINDOW / 8, PIECE = 1000003 };
     uint8_t *data = malloc(16 * COUNT);
     int64_t *index = malloc(2 * COUNT * sizeof *index), *pointers = calloc(COUNT + 1, sizeof *pointers);
-    sample s = { .name = "w", .form = "coo", .dtype = TN_COMPLEX128, .index = TN_INT64, .rank = 2, .shape = { COUNT, COUNT }, .entries = COUNT };
+    sample s = { .name = "w", .form = "coo", .dtype = TN_COMPLEX128, .index = TN_INT64, .rank = 2,
+                 .shape = { COUNT, COUNT }, .entries = COUNT };
     fill_diagonal(&s, data, index, pointers, false);
     sample streamed = s;
     streamed.values = streamed.indices = NULL;
     tn_create_options options = { .size = sizeof options, .format = "scipy-npz" };
     tn_writer *w;
-    CHECK(tn_create(in_folder("w.npz").text, &options, &w, NULL) == TN_OK && add_sample(w, &streamed, NULL) == TN_OK);
+    CHECK(tn_create(in_folder("w.npz").text, &options, &w, NULL) == TN_OK &&
+          add_sample(w, &streamed, NULL) == TN_OK);
     for (size_t part = 2; part-- > 0;)
         for (size_t done = 0, all = 16 * COUNT; done < all; done += PIECE)
-            CHECK(tn_writer_write(w, 0, part, (part ? (const uint8_t *)index : data) + done, all - done < PIECE ? all - done : PIECE, NULL) == TN_OK);
+            CHECK(tn_writer_write(w, 0, part, (part ? (const uint8_t *)index : data) + done,
+                                  all - done < PIECE ? all - done : PIECE, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
     check_same("w.npz", &s, NULL);
     free(data);
@@ -595,7 +635,8 @@ static void large_matrices_are_streamed(void)
     free(pointers);
 }
 
-static void convert(const char *from, const char *to, const char *format, bool dry_run, tn_convert_result *result)
+static void convert(const char *from, const char *to, const char *format, bool dry_run,
+                    tn_convert_result *result)
 {
     tn_create_options create = { .size = sizeof create, .format = format, .replace = true, .jobs = 2 };
     tn_convert_options options = { .size = sizeof options, .create = &create, .dry_run = dry_run };
@@ -610,7 +651,8 @@ static void both_forms_go_round_through_other_containers(void)
 {
     for (int k = 0; k < 2; k++) {
         tn_convert_result dry, wet;
-        CHECK(write_samples("a.npz", (tn_create_options){ 0 }, k ? &small_coo : &small_csr, 1, NULL) == TN_OK);
+        CHECK(write_samples("a.npz", (tn_create_options){ 0 }, k ? &small_coo : &small_csr, 1,
+                            NULL) == TN_OK);
         convert("a.npz", "a.zt", NULL, false, NULL);
         convert("a.zt", "b.npz", NULL, false, NULL);        /* parts by name, a record beside them */
         convert("b.npz", "c.npz", "scipy-npz", true, &dry);
@@ -629,7 +671,8 @@ static void both_forms_go_round_through_other_containers(void)
 static void the_tensor_keeps_its_name_or_is_called_after_the_file(void)
 {
     for (int drop = 0; drop < 2; drop++) {
-        CHECK(write_samples("weights.npz", (tn_create_options){ .drop_names = drop }, &small_csr, 1, NULL) == TN_OK);
+        CHECK(write_samples("weights.npz", (tn_create_options){ .drop_names = drop }, &small_csr, 1,
+                            NULL) == TN_OK);
         tn_file *f = open_file("weights.npz");
         assert_string_equal(tn_file_tensor(f, 0)->name, drop ? "weights" : "x");
         tn_close(f);
@@ -642,19 +685,22 @@ static void the_tensor_keeps_its_name_or_is_called_after_the_file(void)
 static void metadata_stays_with_the_values(void)
 {
     static char text[10001];
-    const tn_meta meta[] = { { .key = "unit", .text = "Grüße" } }, of_file = { .key = "made", .text = "today" };
+    const tn_meta meta[] = { { .key = "unit", .text = "Grüße" } },
+    of_file = { .key = "made", .text = "today" };
     sample s = small_csr;
     tn_create_options options = { .size = sizeof options, .format = "scipy-npz" };
     tn_writer *w;
     s.meta = meta;
     s.nmeta = 1;
-    CHECK(tn_create(in_folder("m.npz").text, &options, &w, NULL) == TN_OK && tn_writer_add_meta(w, &of_file, NULL) == TN_OK);
+    CHECK(tn_create(in_folder("m.npz").text, &options, &w, NULL) == TN_OK &&
+          tn_writer_add_meta(w, &of_file, NULL) == TN_OK);
     CHECK(add_sample(w, &s, NULL) == TN_OK && tn_writer_finish(w, NULL) == TN_OK);
     tn_file *f = open_file("m.npz");
     size_t n;
     const tn_meta *found = tn_file_meta(f, &n);
     const tn_tensor *t = tn_file_tensor(f, 0);
-    CHECK(n == 1 && strcmp(found->text, "today") == 0 && t->nmeta == 1 && strcmp(t->meta->text, "Grüße") == 0 && good_parts(f) == 3);
+    CHECK(n == 1 && strcmp(found->text, "today") == 0 && t->nmeta == 1 &&
+          strcmp(t->meta->text, "Grüße") == 0 && good_parts(f) == 3);
     tn_close(f);
     memset(text, 'x', sizeof text - 1);
     s.meta = &(tn_meta){ .key = "long", .text = text };
@@ -685,8 +731,10 @@ static void what_scipy_cannot_hold_is_refused_before_anything_is_written(void)
         { with(any, "csr", 3, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 3" },
         { with(any, "coo", 3, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 3" },
         { with(any, "coo", 1, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 1" },
-        { with(any, "csr", 2, TN_UINT32, NULL), 1, TN_ERR_UNSUPPORTED, "found uint32 (--form csr,index=int64)" },
-        { with(any, "coo", 2, TN_UINT64, NULL), 1, TN_ERR_UNSUPPORTED, "found uint64 (--form coo,index=int64)" },
+        { with(any, "csr", 2, TN_UINT32, NULL), 1, TN_ERR_UNSUPPORTED,
+          "found uint32 (--form csr,index=int64)" },
+        { with(any, "coo", 2, TN_UINT64, NULL), 1, TN_ERR_UNSUPPORTED,
+          "found uint64 (--form coo,index=int64)" },
         { with(any, "csr", 2, TN_INT32, "OI"), 1, TN_ERR_LOSS, "cannot hold its layout (--drop-metadata)" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -695,12 +743,14 @@ static void what_scipy_cannot_hold_is_refused_before_anything_is_written(void)
         two[1].name = "y";
         tn_status status = write_samples("r.npz", (tn_create_options){ 0 }, two, bad[i].count, &err);
         if (status != bad[i].status || !strstr(err.text, bad[i].text))
-            fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)bad[i].status, bad[i].text, (int)status, err.text);
+            fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)bad[i].status, bad[i].text, (int)status,
+                     err.text);
         CHECK(count_entries(folder) == 0);
     }
     simple dense = { .name = "x", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = values };
     tn_error err = { .text = "" };
-    CHECK(try_write("r.npz", (tn_create_options){ .format = "scipy-npz" }, &dense, 1, &err) == TN_ERR_UNSUPPORTED);
+    CHECK(try_write("r.npz", (tn_create_options){ .format = "scipy-npz" }, &dense, 1,
+                    &err) == TN_ERR_UNSUPPORTED);
     CHECK(strstr(err.text, "form csr or coo but found \"dense\" (--form csr)") && count_entries(folder) == 0);
     any.layout = "OI";
     CHECK(write_samples("r.npz", (tn_create_options){ .drop_metadata = true }, &any, 1, NULL) == TN_OK);
@@ -710,7 +760,8 @@ static void npy_says_where_sparse_tensors_go(void)
 {
     tn_error err = { .text = "" };
     for (int k = 0; k < 2; k++) {
-        CHECK(write_samples("x.npy", (tn_create_options){ .format = "npy" }, k ? &small_coo : &small_csr, 1, &err) == TN_ERR_ARGUMENT);
+        CHECK(write_samples("x.npy", (tn_create_options){ .format = "npy" }, k ? &small_coo : &small_csr, 1,
+                            &err) == TN_ERR_ARGUMENT);
         CHECK(strstr(err.text, "(--form dense, or --to scipy-npz)") && count_entries(folder) == 0);
     }
 }

@@ -17,7 +17,8 @@ static void fill(tn_scratch *s, uint64_t size)
     CHECK(tn_scratch_begin(s, size, NULL) == TN_OK);
     for (uint64_t done = 0; done < size; done += PIECE) {
         CHECK(!s->source);
-        CHECK(tn_scratch_append(s, piece, size - done < PIECE ? (size_t)(size - done) : PIECE, NULL) == TN_OK);
+        CHECK(tn_scratch_append(s, piece, size - done < PIECE ? (size_t)(size - done) : PIECE, NULL) ==
+              TN_OK);
     }
     CHECK(s->source && tn_source_size(s->source) == size);
 }
@@ -35,7 +36,8 @@ static void check_bytes(const tn_scratch *s, uint64_t at, size_t n)
 /* Files are never seen, and leave nothing. */
 static void few_bytes_are_in_memory_and_many_in_a_file(void)
 {
-    static const uint64_t sizes[] = { 0, 1, PIECE, TN_SCRATCH_IN_MEMORY, TN_SCRATCH_IN_MEMORY + 1, TN_SCRATCH_IN_MEMORY * 2 };
+    static const uint64_t sizes[] = { 0, 1, PIECE, TN_SCRATCH_IN_MEMORY, TN_SCRATCH_IN_MEMORY + 1,
+                                      TN_SCRATCH_IN_MEMORY * 2 };
     tn_scratch s = { 0 };
     CHECK(setenv("TMPDIR", folder, 1) == 0);
     for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
@@ -56,7 +58,8 @@ static void a_folder_that_is_not_there_is_an_error(void)
     tn_error err = { .text = "" };
     CHECK(setenv("TMPDIR", in_folder("none").text, 1) == 0);
     CHECK(tn_scratch_begin(&s, TN_SCRATCH_IN_MEMORY + 1, &err) == TN_ERR_IO);
-    assert_string_equal(err.text, "cannot write a temporary file (TMPDIR says where): No such file or directory");
+    assert_string_equal(err.text,
+                        "cannot write a temporary file (TMPDIR says where): No such file or directory");
     fill(&s, TN_SCRATCH_IN_MEMORY);
     tn_scratch_free(&s);
 }

@@ -45,8 +45,9 @@ static void a_sealed_table_is_read_only_and_its_neighbours_are_not(void)
 static void the_tables_of_kernels_are_read_only(void)
 {
     const void *tables[] = {
-        tn_kernels_get(), tn_layout_kernels_get(), tn_quant_kernels_get(), tn_rotate_kernels_get(), tn_decode_kernels_get(),
-        tn_encode_kernels_get(), tn_search_kernels_get(), tn_sparse_kernels_get(), tn_stats_kernels_get(),
+        tn_kernels_get(),        tn_layout_kernels_get(), tn_quant_kernels_get(),
+        tn_rotate_kernels_get(), tn_decode_kernels_get(), tn_encode_kernels_get(),
+        tn_search_kernels_get(), tn_sparse_kernels_get(), tn_stats_kernels_get(),
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         CHECK(is_read_only(tables[i]));

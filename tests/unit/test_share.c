@@ -60,8 +60,8 @@ static void offer_sample(const char *name, const tn_file *file)
     tn_status status = tn_offer_file(offering, name, file, false, &err);
     not_offered += status != TN_OK;
     REQUIRE(status == err.status);
-    REQUIRE(!status || status == TN_ERR_LOSS || status == TN_ERR_UNSUPPORTED || status == TN_ERR_CORRUPT || status == TN_ERR_CHECKSUM ||
-            status == TN_ERR_ARGUMENT);
+    REQUIRE(!status || status == TN_ERR_LOSS || status == TN_ERR_UNSUPPORTED || status == TN_ERR_CORRUPT ||
+            status == TN_ERR_CHECKSUM || status == TN_ERR_ARGUMENT);
 }
 
 static void offer_samples(tn_offer *offer)
@@ -128,7 +128,8 @@ static void offer_datatype(tn_offer *offer)
 static void a_tensor_of_a_datatype_that_was_compressed_arrives_with_all_its_parts(void)
 {
     const int64_t shape[] = { 40, 96 };
-    tn_create_options options = { .size = sizeof options, .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 };
+    tn_create_options options = { .size = sizeof options, .encoding = TN_ENCODING_ZSTD,
+                                  .checksum = TN_CHECKSUM_SHA256 };
     tn_writer *w;
     made = scaled_of("w", datatype_of("mxfp4"), 2, shape, false, "walsh32:7");
     CHECK(tn_create(in_folder("scaled.zt").text, &options, &w, NULL) == TN_OK);
@@ -197,7 +198,8 @@ static void a_damaged_file_is_not_offered(void)
     make_plain("plain.zt", 1);
     tn_file *f = open_file("plain.zt");
     tn_convert_options options = { .size = sizeof options, .checksum = TN_CHOOSE,
-                                   .create = &(tn_create_options){ .size = sizeof(tn_create_options), .checksum = TN_CHECKSUM_CRC32C } };
+                                   .create = &(tn_create_options){ .size = sizeof(tn_create_options),
+                                                                   .checksum = TN_CHECKSUM_CRC32C } };
     CHECK(tn_convert(f, in_folder("sum.zt").text, &options, NULL, NULL) == TN_OK);
     tn_close(f);
     int fd = open(in_folder("sum.zt").text, O_RDWR | O_CLOEXEC);
@@ -220,7 +222,8 @@ static void make_plain(const char *name, float first)
     static float data[FLOATS];
     for (int i = 0; i < FLOATS; i++)
         data[i] = first + (float)i;
-    write_file(name, (tn_create_options){ .replace = true }, &(simple){ "w", TN_FLOAT32, 1, { FLOATS }, data, NULL, NULL, 0 }, 1);
+    write_file(name, (tn_create_options){ .replace = true }, &(simple){ "w", TN_FLOAT32, 1, { FLOATS }, data,
+                                                                        NULL, NULL, 0 }, 1);
 }
 
 static void offer_plain_twice(tn_offer *offer)
@@ -267,7 +270,8 @@ static const int64_t grid[] = { 3, 4 }, column_first[] = { 1, 3 };
 static tn_buffer *new_memory(void)
 {
     tn_buffer *b;
-    REQUIRE(tn_buffer_new(8192, &(tn_buffer_options){ .size = sizeof(tn_buffer_options), .flags = TN_MEM_SHARED }, &b, NULL) == TN_OK);
+    REQUIRE(tn_buffer_new(8192, &(tn_buffer_options){ .size = sizeof(tn_buffer_options),
+                                                      .flags = TN_MEM_SHARED }, &b, NULL) == TN_OK);
     return b;
 }
 
@@ -275,7 +279,8 @@ static void offer_two(tn_offer *offer)
 {
     tn_part part = { .role = "data", .array = { .dtype = TN_INT32, .rank = 2, .shape = grid } };
     tn_meta meta = { .key = "unit", .text = "metre" };
-    tn_tensor t = { .name = "both write", .form = "dense", .dtype = TN_INT32, .rank = 2, .shape = grid, .parts = &part, .nparts = 1,
+    tn_tensor t = { .name = "both write", .form = "dense", .dtype = TN_INT32, .rank = 2, .shape = grid,
+                    .parts = &part, .nparts = 1,
                     .layout = "HW", .meta = &meta, .nmeta = 1 };
     REQUIRE(tn_offer_tensor(offer, &t, open_memory, 256, true, NULL) == TN_OK);
     t.name = "one writes";
@@ -284,10 +289,12 @@ static void offer_two(tn_offer *offer)
     REQUIRE(tn_offer_tensor(offer, &t, closed_memory, 20, false, NULL) == TN_OK);
     tn_error err = { .text = "" };
     t.name = "too far";
-    REQUIRE(tn_offer_tensor(offer, &t, closed_memory, 8192 - 47, false, &err) == TN_ERR_ARGUMENT && strstr(err.text, "48 bytes"));
+    REQUIRE(tn_offer_tensor(offer, &t, closed_memory, 8192 - 47, false, &err) == TN_ERR_ARGUMENT &&
+            strstr(err.text, "48 bytes"));
     t.parts = NULL;
     t.nparts = 0;
-    REQUIRE(tn_offer_tensor(offer, &t, closed_memory, 0, false, &err) == TN_ERR_ARGUMENT && strstr(err.text, "dense"));
+    REQUIRE(tn_offer_tensor(offer, &t, closed_memory, 0, false, &err) == TN_ERR_ARGUMENT &&
+            strstr(err.text, "dense"));
 }
 
 static void what_one_writes_the_other_sees(void)
@@ -297,13 +304,15 @@ static void what_one_writes_the_other_sees(void)
     pid_t server = start_offering(place().text, NULL, offer_two);
     tn_attachment *a = attach_so(place().text, NULL);
     const tn_attached *both = attached_called(a, "both write"), *one = attached_called(a, "one writes");
-    int32_t *ours = (int32_t *)((uint8_t *)tn_buffer_data(open_memory) + 256), *theirs = (int32_t *)(uintptr_t)both->tensor->parts[0].data;
+    int32_t *ours = (int32_t *)((uint8_t *)tn_buffer_data(open_memory) + 256),
+            *theirs = (int32_t *)(uintptr_t)both->tensor->parts[0].data;
     CHECK(ours != theirs && !(tn_buffer_flags(both->buffer) & TN_MEM_READ_ONLY));
     theirs[5] = 77;
     CHECK(ours[5] == 77);
     ours[11] = -3;
     CHECK(theirs[11] == -3);
-    CHECK(both->tensor->parts[0].nbytes == 48 && !both->tensor->parts[0].array.stride && strcmp(both->tensor->layout, "HW") == 0);
+    CHECK(both->tensor->parts[0].nbytes == 48 && !both->tensor->parts[0].array.stride &&
+          strcmp(both->tensor->layout, "HW") == 0);
     CHECK(strstr(both->descriptor->metadata, "metre"));
     const int32_t *seen = one->tensor->parts[0].data;
     memcpy((uint8_t *)tn_buffer_data(closed_memory) + 20 + 4, &(int32_t){ 99 }, 4);
@@ -325,10 +334,13 @@ static void the_descriptor_says_what_is_true_in_this_process(void)
         const tn_descriptor *d = found->descriptor;
         struct stat st;
         size_t wrong;
-        CHECK(d->buffer_handle.type == TN_HANDLE_MEMFD && d->buffer_handle.read_only == (strcmp(found->name, "one writes") == 0));
-        CHECK(fstat((int)d->buffer_handle.handle, &st) == 0 && st.st_size == 8192 && d->buffer_handle.size_bytes == 8192);
+        CHECK(d->buffer_handle.type == TN_HANDLE_MEMFD &&
+              d->buffer_handle.read_only == (strcmp(found->name, "one writes") == 0));
+        CHECK(fstat((int)d->buffer_handle.handle, &st) == 0 && st.st_size == 8192 &&
+              d->buffer_handle.size_bytes == 8192);
         CHECK(d->mapping.cpu_mapped && d->mapping.cpu_address == (uintptr_t)tn_buffer_data(found->buffer));
-        CHECK((const uint8_t *)tn_buffer_data(found->buffer) + d->offset_bytes == found->tensor->parts[0].data);
+        CHECK((const uint8_t *)tn_buffer_data(found->buffer) + d->offset_bytes ==
+              found->tensor->parts[0].data);
         CHECK(tn_descriptor_check(d, NULL, &wrong, NULL) == TN_OK && wrong == 0);
     }
     tn_buffer *kept = tn_buffer_ref(tn_attached_at(a, 0)->buffer);
@@ -351,13 +363,15 @@ static void write_where_it_is_forbidden(void)
         snprintf(again, sizeof again, "/proc/self/fd/%d", fd);
         int reopened = open(again, O_RDWR | O_CLOEXEC);
         if (strcmp(found->name, "both write") == 0) {
-            REQUIRE(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0);          /* nor can it be spoilt for others */
+            /* nor can it be spoilt for others */
+            REQUIRE(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0);
             continue;
         }
         REQUIRE(pwrite(fd, "x", 1, 0) < 0 && (reopened < 0 || pwrite(reopened, "x", 1, 0) < 0));
         REQUIRE(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
         REQUIRE(mprotect(tn_buffer_data(found->buffer), 4096, PROT_READ | PROT_WRITE) != 0);
-        REQUIRE(ftruncate(fd, 0) != 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0);
+        REQUIRE(ftruncate(fd, 0) != 0 &&
+                fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0);
     }
     tn_detach(a);
 }
@@ -390,7 +404,8 @@ static void a_tensor_with_too_long_a_description_leaves_its_buffer_free_to_be_fr
     static char text[70000];
     tn_part part = { .role = "data", .array = { .dtype = TN_INT32, .rank = 2, .shape = grid } };
     tn_meta meta = { .key = "text", .text = memset(text, 'x', sizeof text - 1) };
-    tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_INT32, .rank = 2, .shape = grid, .parts = &part, .nparts = 1,
+    tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_INT32, .rank = 2, .shape = grid, .parts = &part,
+                    .nparts = 1,
                     .meta = &meta, .nmeta = 1 };
     tn_offer *offer;
     tn_buffer *b = new_memory();
@@ -468,7 +483,8 @@ static void other_users_are_refused_unless_named(void)
     pid_t server = start_offering(place().text, NULL, offer_plain_twice);
     CHECK(in_child(come_as_a_stranger) == 0);
     end_offering(server);
-    tn_offer_options options = { .size = sizeof options, .uids = strangers, .nuids = 1, .gids = members, .ngids = 1, .patience = LONG };
+    tn_offer_options options = { .size = sizeof options, .uids = strangers, .nuids = 1, .gids = members,
+                                 .ngids = 1, .patience = LONG };
     server = start_offering(place().text, &options, offer_plain_twice);
     for (int i = 0; i < 50; i++) {
         CHECK(in_child(come_uninvited) == 0);           /* and is told so, whoever is faster */
@@ -557,10 +573,12 @@ static void a_socket_that_nobody_listens_on_is_replaced_and_no_other(void)
     CHECK(bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
     close(fd);
     CHECK(tn_share_offer(place().text, NULL, &offer, NULL) == TN_OK);
-    CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS && strstr(err.text, "somebody listens there"));
+    CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS &&
+          strstr(err.text, "somebody listens there"));
     tn_offer_close(offer);
     put_file("socket", "no socket");
-    CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS && strstr(err.text, "something else"));
+    CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS &&
+          strstr(err.text, "something else"));
     CHECK(file_is("socket", "no socket"));
     CHECK(unlink(place().text) == 0 && symlink("elsewhere", place().text) == 0);
     CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS);
@@ -603,7 +621,8 @@ static void paths_that_are_none_are_refused(void)
     CHECK(tn_share_offer(longest, NULL, &offer, &err) == TN_ERR_ARGUMENT && strstr(err.text, "199 bytes"));
     CHECK(tn_share_offer("", NULL, &offer, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_share_offer("/nowhere/socket", NULL, &offer, &err) == TN_ERR_IO);
-    CHECK(tn_share_offer(place().text, &(tn_offer_options){ .size = sizeof(tn_offer_options), .max_clients = 1 << 20 }, &offer, &err) ==
+    CHECK(tn_share_offer(place().text, &(tn_offer_options){ .size = sizeof(tn_offer_options),
+                                                            .max_clients = 1 << 20 }, &offer, &err) ==
           TN_ERR_ARGUMENT);
     CHECK(tn_share_attach(longest, NULL, NULL, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_share_attach("", NULL, NULL, &err) == TN_ERR_ARGUMENT);
@@ -728,7 +747,8 @@ static bool can_confine(void)
 static void a_confined_server_answers_stops_and_removes_its_socket(void)
 {
     if (!can_confine() || SANITIZED) {
-        print_message(SANITIZED ? "sanitizers need more than a confined process has\n" : "this build cannot confine\n");
+        print_message(SANITIZED ? "sanitizers need more than a confined process has\n"
+                                : "this build cannot confine\n");
         return;
     }
     make_plain("plain.zt", 1);

@@ -45,7 +45,8 @@ static bool send_with(int to, const void *bytes, size_t n, int fd, size_t count)
         message.msg_control = control.bytes;
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
         struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-        *head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int)) };
+        *head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+                                  .cmsg_len = CMSG_LEN(count * sizeof(int)) };
         for (size_t i = 0; i < count; i++)
             memcpy(CMSG_DATA(head) + i * sizeof fd, &fd, sizeof fd);
     }
@@ -67,7 +68,8 @@ static bool send_packet(int to, const tn_wire *w, int fd, size_t count)
 static int image(int seals)
 {
     char buffer[4096];
-    int fd = memfd_create("tenon-test", MFD_CLOEXEC | MFD_ALLOW_SEALING), from = open(in_folder("good.zt").text, O_RDONLY | O_CLOEXEC);
+    int fd = memfd_create("tenon-test", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+        from = open(in_folder("good.zt").text, O_RDONLY | O_CLOEXEC);
     REQUIRE(fd >= 0 && from >= 0);
     for (ssize_t n; (n = read(from, buffer, sizeof buffer)) > 0;)
         REQUIRE(write(fd, buffer, (size_t)n) == n);
@@ -86,12 +88,14 @@ static uint64_t size_of(int fd)
 static void make_good(void)
 {
     static float data[1000];
-    write_file("good.zt", (tn_create_options){ .replace = true }, &(simple){ "w", TN_FLOAT32, 1, { 1000 }, data, NULL, NULL, 0 }, 1);
+    write_file("good.zt", (tn_create_options){ .replace = true },
+               &(simple){ "w", TN_FLOAT32, 1, { 1000 }, data, NULL, NULL, 0 }, 1);
 }
 
 static bool offer_called(int to, const char *name, int fd, uint64_t bytes)
 {
-    return send_packet(to, &(tn_wire){ .kind = TN_WIRE_FILE, .name = name, .format = "ztensor", .bytes = bytes }, fd, 1);
+    return send_packet(to, &(tn_wire){ .kind = TN_WIRE_FILE, .name = name, .format = "ztensor",
+                                       .bytes = bytes }, fd, 1);
 }
 
 static void say_end(int to, uint64_t items)
@@ -104,7 +108,8 @@ static void offer_floats(int to, int fd, uint64_t bytes, uint64_t offset, bool r
 {
     static const tn_extent extent = { .value = 100 };
     const tn_descriptor d = {
-        .version = TN_WIA_VERSION, .name = "w", .rank = 1, .dimensions = &extent, .dtype = TN_FLOAT32, .base_type = "FLOAT32",
+        .version = TN_WIA_VERSION, .name = "w", .rank = 1, .dimensions = &extent, .dtype = TN_FLOAT32,
+        .base_type = "FLOAT32",
         .has_memory = true, .has_total = true, .total_bytes = 400,
         .buffer_handle = { .type = TN_HANDLE_MEMFD, .size_bytes = (int64_t)bytes, .read_only = read_only },
     };
@@ -141,7 +146,8 @@ static void tensor_can_shrink(int to)     { offer_floats(to, memory(F_SEAL_WRITE
 static void tensor_can_be_written(int to) { offer_floats(to, memory(SIZE_SEALS), 4096, 0, true); }
 static void tensor_cannot_be(int to)      { offer_floats(to, memory(ALL_SEALS), 4096, 0, false); }
 
-/* Asked for the next one before this one was looked at: an honest server does not wait while an index is read. */
+/* Asked for the next one before this one was looked at: an honest server does not wait while an index is
+ * read. */
 static void is_looked_at_later(int to)
 {
     char next[64];
@@ -162,7 +168,8 @@ static void is_a_plain_file(int to)
 static void is_in_place(int to)
 {
     int fd = open(in_folder("good.zt").text, O_RDONLY | O_CLOEXEC);
-    send_packet(to, &(tn_wire){ .kind = TN_WIRE_FILE, .name = "good", .format = "ztensor", .bytes = size_of(fd), .in_place = true }, fd, 1);
+    send_packet(to, &(tn_wire){ .kind = TN_WIRE_FILE, .name = "good", .format = "ztensor",
+                                .bytes = size_of(fd), .in_place = true }, fd, 1);
     say_end(to, 1);
 }
 
@@ -195,7 +202,8 @@ static void is_garbage(int to)
 static void send_file_with(int to, size_t descriptors)
 {
     int fd = image(ALL_SEALS);
-    send_packet(to, &(tn_wire){ .kind = TN_WIRE_FILE, .name = "good", .format = "ztensor", .bytes = size_of(fd) }, fd, descriptors);
+    send_packet(to, &(tn_wire){ .kind = TN_WIRE_FILE, .name = "good", .format = "ztensor",
+                                .bytes = size_of(fd) }, fd, descriptors);
     say_end(to, 1);
 }
 
@@ -316,7 +324,8 @@ static void answer_one(void (*lie)(int to))
     REQUIRE(to >= 0 && recv(to, hello, sizeof hello, 0) > 0);
     lie(to);
     shutdown(to, SHUT_WR);
-    while (recv(to, hello, sizeof hello, 0) > 0)        /* closing it with something unread would take back what was sent */
+    /* closing it with something unread would take back what was sent */
+    while (recv(to, hello, sizeof hello, 0) > 0)
         ;
     close(to);
 }
@@ -360,10 +369,12 @@ static void try_all(const deception *all, size_t n, bool in_place)
     for (size_t i = 0; i < n; i++) {
         tn_error err;
         bool is_awaited = strstr(all[i].says, "does not answer");
-        tn_attach_options options = { .size = sizeof options, .patience = is_awaited ? PATIENCE : LONG, .in_place = in_place };
+        tn_attach_options options = { .size = sizeof options, .patience = is_awaited ? PATIENCE : LONG,
+                                      .in_place = in_place };
         tn_status status = attach_to(all[i].lie, options, &err);
         if (status != all[i].status || (status && !strstr(err.text, all[i].says)))
-            fail_msg("%zu: status %d, %s; expected %d, %s", i, (int)status, err.text, (int)all[i].status, all[i].says);
+            fail_msg("%zu: status %d, %s; expected %d, %s", i, (int)status, err.text, (int)all[i].status,
+                     all[i].says);
         CHECK(!strchr(err.text, '\x1b'));
     }
 }
@@ -380,7 +391,8 @@ static void a_server_that_lies_about_memory_is_found_out(void)
         { says_far_too_much, TN_ERR_CORRUPT, "there are" },
         { says_too_little, TN_ERR_CORRUPT, "good: " },
         { tensor_is_good, TN_OK, "" },
-        { tensor_says_too_much, TN_ERR_CORRUPT, "w: the handle says 4097 bytes at byte 0 but there are 4096" },
+        { tensor_says_too_much, TN_ERR_CORRUPT,
+          "w: the handle says 4097 bytes at byte 0 but there are 4096" },
         { tensor_lies_outside, TN_ERR_CORRUPT, "at byte 4096 but there are 4096" },
         { tensor_is_not_in_it, TN_ERR_CORRUPT, "w: " },
         { tensor_can_shrink, TN_ERR_CORRUPT, "seals 0x2 but found 0x8" },
@@ -473,7 +485,8 @@ static int come(void)
     return fd;
 }
 
-/* Somebody who behaves gets everything: in so many tries, for on a busy machine he may be too slow himself. */
+/* Somebody who behaves gets everything: in so many tries, for on a busy machine he may be too slow
+ * himself. */
 static void check_answers(void)
 {
     tn_attach_options options = { .size = sizeof options, .patience = LONG };
@@ -600,7 +613,8 @@ static int first_kind(void)
     return header[6];           /* and fd stays open */
 }
 
-/* The process of another user that keeps all it can get and reads nothing; it writes one byte when it has it. */
+/* The process of another user that keeps all it can get and reads nothing; it writes one byte when it has
+ * it. */
 static void grab(int ready)
 {
     int got = 0;
@@ -618,7 +632,8 @@ static void grab(int ready)
 static void another_user_gets_no_more_than_its_share(void)
 {
     const uint32_t stranger[] = { STRANGER };
-    tn_offer_options options = { .size = sizeof options, .patience = PATIENCE, .max_clients = 16, .uids = stranger, .nuids = 1 };
+    tn_offer_options options = { .size = sizeof options, .patience = PATIENCE, .max_clients = 16,
+                                 .uids = stranger, .nuids = 1 };
     int ends[2];
     char byte;
     if (geteuid() != 0) {
@@ -663,7 +678,8 @@ static pid_t keep_places(uid_t user, int tell)
 static void other_users_together_leave_places_for_the_own(void)
 {
     const uint32_t others[] = { STRANGER, STRANGER - 1, STRANGER - 2 };
-    tn_offer_options options = { .size = sizeof options, .patience = LONG, .max_clients = 16, .uids = others, .nuids = 3 };
+    tn_offer_options options = { .size = sizeof options, .patience = LONG, .max_clients = 16, .uids = others,
+                                 .nuids = 3 };
     int ends[2], total = 0;
     pid_t children[3];
     if (geteuid() != 0) {

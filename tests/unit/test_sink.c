@@ -257,7 +257,8 @@ static void a_descriptor_gets_its_bytes_and_its_size_and_stays_the_callers(void)
     CHECK(tn_sink_reserve(s, 5, NULL) == TN_OK);
     CHECK(tn_sink_write(s, 3, "de", 2, NULL) == TN_OK && tn_sink_write(s, 0, "abc", 3, NULL) == TN_OK);
     CHECK(tn_sink_publish(s, 5, NULL) == TN_OK);
-    CHECK(fstat(fd, &st) == 0 && st.st_size == 5 && pread(fd, found, 8, 0) == 5 && memcmp(found, "abcde", 5) == 0);
+    CHECK(fstat(fd, &st) == 0 && st.st_size == 5 && pread(fd, found, 8, 0) == 5 &&
+          memcmp(found, "abcde", 5) == 0);
     CHECK(tn_sink_open_fd(fd, &s, NULL) == TN_OK);
     tn_sink_abandon(s);
     CHECK(fstat(fd, &st) == 0 && st.st_size == 5 && count_entries(folder) == entries);
@@ -271,7 +272,8 @@ static void offsets_beyond_any_file_are_refused(void)
     tn_error err;
     for (int memory = 0; memory < 2; memory++) {
         tn_sink *s;
-        CHECK((memory ? tn_sink_open_memory(&out, &s, NULL) : tn_sink_open(in_folder("f").text, true, &s, NULL)) == TN_OK);
+        CHECK((memory ? tn_sink_open_memory(&out, &s, NULL)
+                      : tn_sink_open(in_folder("f").text, true, &s, NULL)) == TN_OK);
         CHECK(tn_sink_write(s, UINT64_MAX, "x", 1, &err) == TN_ERR_LIMIT);
         CHECK(tn_sink_write(s, INT64_MAX, "x", 1, &err) == TN_ERR_LIMIT);
         CHECK(tn_sink_write(s, 1, "x", SIZE_MAX, &err) == TN_ERR_LIMIT);
@@ -310,7 +312,8 @@ static void threads_write_ranges_that_do_not_overlap(void)
         pthread_t threads[THREADS];
         half halves[THREADS];
         tn_sink *s;
-        CHECK((memory ? tn_sink_open_memory(&out, &s, NULL) : tn_sink_open(in_folder("f").text, true, &s, NULL)) == TN_OK);
+        CHECK((memory ? tn_sink_open_memory(&out, &s, NULL)
+                      : tn_sink_open(in_folder("f").text, true, &s, NULL)) == TN_OK);
         for (int i = 0; i < THREADS; i++) {
             halves[i] = (half){ .sink = s, .first = i };
             CHECK(pthread_create(&threads[i], NULL, write_every_other_piece, &halves[i]) == 0);
@@ -374,8 +377,9 @@ static void forgotten_temporary_files_are_removed(void)
 static void temporary_files_in_use_and_other_names_are_left_alone(void)
 {
     static const char *const others[] = {
-        ".tenon-ABCDEF.tmp", ".tenon-abcde.tmp", ".tenon-abcdefg.tmp", ".tenon-abcdef.tmp~", ".tenon-abcde1.tmp",
-        "tenon-abcdef.tmp", ".tenon-abcdef.tmx", ".tenom-abcdef.tmp", ".tenon-.tmp",
+        ".tenon-ABCDEF.tmp",  ".tenon-abcde.tmp",  ".tenon-abcdefg.tmp",
+        ".tenon-abcdef.tmp~", ".tenon-abcde1.tmp", "tenon-abcdef.tmp",
+        ".tenon-abcdef.tmx",  ".tenom-abcdef.tmp", ".tenon-.tmp",
     };
     enum { COUNT = sizeof others / sizeof *others };
     tn_sink *s;
@@ -571,7 +575,8 @@ static void a_file_beyond_the_size_limit_is_an_error(void)
     CHECK(tn_sink_open(in_folder("file").text, true, &s, NULL) == TN_OK);
     signal(SIGXFSZ, SIG_IGN);
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    tn_status first = tn_sink_write(s, 0, folder, 100, &err), second = tn_sink_write(s, 4096, folder, 1, &err);
+    tn_status first = tn_sink_write(s, 0, folder, 100, &err),
+              second = tn_sink_write(s, 4096, folder, 1, &err);
     CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
     signal(SIGXFSZ, SIG_DFL);
     tn_sink_abandon(s);

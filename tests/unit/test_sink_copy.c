@@ -33,7 +33,8 @@ static int fake_clone(int fd, const struct file_clone_range *range)
     uint8_t *bytes = malloc(range->src_length);
     CHECK(range->src_offset % BLOCK == 0 && range->dest_offset % BLOCK == 0);
     CHECK(range->src_length > 0 && range->src_length % BLOCK == 0);
-    CHECK(pread((int)range->src_fd, bytes, range->src_length, (off_t)range->src_offset) == (ssize_t)range->src_length);
+    CHECK(pread((int)range->src_fd, bytes, range->src_length, (off_t)range->src_offset) ==
+          (ssize_t)range->src_length);
     CHECK(pwrite(fd, bytes, range->src_length, (off_t)range->dest_offset) == (ssize_t)range->src_length);
     cloned += range->src_length;
     free(bytes);
@@ -63,7 +64,8 @@ static tn_source *open_copied(uint8_t content[COPIED], tn_io io)
 }
 
 /* Copies one range into a new file and compares; returns the bytes shared. */
-static uint64_t check_copy(const tn_source *source, const uint8_t *content, uint64_t to, uint64_t from, uint64_t n)
+static uint64_t check_copy(const tn_source *source, const uint8_t *content, uint64_t to, uint64_t from,
+                           uint64_t n)
 {
     uint64_t shared = 5;
     uint8_t found[2 * COPIED] = { 0 };
@@ -109,7 +111,8 @@ static void ranges_are_copied_exactly_and_whole_blocks_shared(void)
                 tn_sink_calls.copy_file_range = faulty_copy;
                 tn_sink_calls.clone_range = fake_clone;
                 cloned = 0;
-                CHECK(check_copy(source, content, ranges[i].to, ranges[i].from, ranges[i].n) == ranges[i].shared);
+                CHECK(check_copy(source, content, ranges[i].to, ranges[i].from, ranges[i].n) ==
+                      ranges[i].shared);
                 CHECK(cloned == ranges[i].shared);
             }
         tn_source_close(source);
@@ -179,7 +182,8 @@ static void a_file_can_be_replaced_by_parts_of_itself(void)
     CHECK(tn_sink_open(in_folder("from").text, true, &s, NULL) == TN_OK);
     CHECK(tn_sink_copy_range(s, 0, source, BLOCK, COPIED - BLOCK, &shared, NULL) == TN_OK);
     CHECK(tn_sink_publish(s, COPIED - BLOCK, NULL) == TN_OK);
-    CHECK(memcmp(tn_source_view(source, 0, COPIED), content, COPIED) == 0);     /* the old one, while it is open */
+    /* the old one, while it is open */
+    CHECK(memcmp(tn_source_view(source, 0, COPIED), content, COPIED) == 0);
     tn_source_close(source);
     CHECK(tn_source_open(in_folder("from").text, TN_IO_MMAP, &source, NULL) == TN_OK);
     CHECK(tn_source_size(source) == COPIED - BLOCK);

@@ -43,17 +43,21 @@ static void a_packet_carries_a_descriptor_or_none(void)
     tn_moved moved;
     struct stat sent, received;
     CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK && moved == TN_MOVED_LATER);
+    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK &&
+          moved == TN_MOVED_LATER);
     CHECK(tn_socket_send(pair[0], "abc", 3, fd, &moved, NULL) == TN_OK && moved == TN_MOVED_DONE);
     CHECK(tn_socket_send(pair[0], "defgh", 5, -1, &moved, NULL) == TN_OK);
-    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK && moved == TN_MOVED_DONE);
+    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK &&
+          moved == TN_MOVED_DONE);
     CHECK(n == 3 && memcmp(bytes, "abc", 3) == 0);
     CHECK(fstat(fd, &sent) == 0 && fstat(got, &received) == 0 && sent.st_ino == received.st_ino);
     CHECK(fcntl(got, F_GETFD) & FD_CLOEXEC);
     close(got);
-    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK && n == 5 && got == -1);
+    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK && n == 5 &&
+          got == -1);
     close(pair[0]);
-    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK && moved == TN_MOVED_CLOSED);
+    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, NULL) == TN_OK &&
+          moved == TN_MOVED_CLOSED);
     CHECK(tn_socket_send(pair[1], "abc", 3, -1, &moved, NULL) == TN_OK && moved == TN_MOVED_CLOSED);    /* and no SIGPIPE */
     close(pair[1]);
     close(fd);
@@ -69,9 +73,11 @@ static void what_is_too_long_or_not_wanted_is_refused_and_closed(void)
     CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
     int before = held_descriptors();
     CHECK(tn_socket_send(pair[0], "abcde", 5, fd, &moved, NULL) == TN_OK);
-    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, &err) == TN_ERR_LIMIT && strstr(err.text, "more than 4 bytes"));
+    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, &err) == TN_ERR_LIMIT &&
+          strstr(err.text, "more than 4 bytes"));
     CHECK(tn_socket_send(pair[0], "abc", 3, fd, &moved, NULL) == TN_OK);
-    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, NULL, &moved, &err) == TN_ERR_LIMIT && strstr(err.text, "than the 0 expected"));
+    CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, NULL, &moved, &err) == TN_ERR_LIMIT &&
+          strstr(err.text, "than the 0 expected"));
     CHECK(held_descriptors() == before && got == 77);
     close(pair[0]);
     close(pair[1]);
@@ -111,7 +117,8 @@ static void a_peer_that_does_not_read_fills_its_socket_only(void)
     for (int i = 0; i < 100000 && moved == TN_MOVED_DONE; i++)
         CHECK(tn_socket_send(pair[0], bytes, sizeof bytes, -1, &moved, NULL) == TN_OK);
     CHECK(moved == TN_MOVED_LATER);
-    CHECK(tn_socket_wait(pair[0], POLLOUT, tn_clock() + 20, &err) == TN_ERR_IO && strstr(err.text, "does not answer"));
+    CHECK(tn_socket_wait(pair[0], POLLOUT, tn_clock() + 20, &err) == TN_ERR_IO &&
+          strstr(err.text, "does not answer"));
     CHECK(tn_socket_wait(pair[1], POLLIN, tn_clock() + 10000, &err) == TN_OK);
     CHECK(tn_socket_wait(pair[1], POLLIN, tn_clock() - 1, &err) == TN_ERR_IO);
     close(pair[0]);
@@ -144,20 +151,52 @@ static bool fails(void)
     return true;
 }
 
-static int failing_socket(int a, int b, int c)                                 { return fails() ? -1 : real.socket(a, b, c); }
-static int failing_bind(int fd, const struct sockaddr *a, socklen_t n)         { return fails() ? -1 : real.bind(fd, a, n); }
-static int failing_listen(int fd, int n)                                       { return fails() ? -1 : real.listen(fd, n); }
-static int failing_connect(int fd, const struct sockaddr *a, socklen_t n)      { return fails() ? -1 : real.connect(fd, a, n); }
-static int failing_get(int fd, int a, int b, void *v, socklen_t *n)            { return fails() ? -1 : real.getsockopt(fd, a, b, v, n); }
-static int failing_set(int fd, int a, int b, const void *v, socklen_t n)       { return fails() ? -1 : real.setsockopt(fd, a, b, v, n); }
-static ssize_t failing_send(int fd, const struct msghdr *m, int flags)         { return fails() ? -1 : real.sendmsg(fd, m, flags); }
-static ssize_t failing_receive(int fd, struct msghdr *m, int flags)            { return fails() ? -1 : real.recvmsg(fd, m, flags); }
-static int failing_poll(struct pollfd *p, nfds_t n, int timeout)               { return fails() ? -1 : real.poll(p, n, timeout); }
-static int failing_accept(int fd, struct sockaddr *a, socklen_t *n, int flags) { return fails() ? -1 : real.accept4(fd, a, n, flags); }
+static int failing_socket(int a, int b, int c)
+{
+    return fails() ? -1 : real.socket(a, b, c);
+}
+static int failing_bind(int fd, const struct sockaddr *a, socklen_t n)
+{
+    return fails() ? -1 : real.bind(fd, a, n);
+}
+static int failing_listen(int fd, int n)
+{
+    return fails() ? -1 : real.listen(fd, n);
+}
+static int failing_connect(int fd, const struct sockaddr *a, socklen_t n)
+{
+    return fails() ? -1 : real.connect(fd, a, n);
+}
+static int failing_get(int fd, int a, int b, void *v, socklen_t *n)
+{
+    return fails() ? -1 : real.getsockopt(fd, a, b, v, n);
+}
+static int failing_set(int fd, int a, int b, const void *v, socklen_t n)
+{
+    return fails() ? -1 : real.setsockopt(fd, a, b, v, n);
+}
+static ssize_t failing_send(int fd, const struct msghdr *m, int flags)
+{
+    return fails() ? -1 : real.sendmsg(fd, m, flags);
+}
+static ssize_t failing_receive(int fd, struct msghdr *m, int flags)
+{
+    return fails() ? -1 : real.recvmsg(fd, m, flags);
+}
+static int failing_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+    return fails() ? -1 : real.poll(p, n, timeout);
+}
+static int failing_accept(int fd, struct sockaddr *a, socklen_t *n, int flags)
+{
+    return fails() ? -1 : real.accept4(fd, a, n, flags);
+}
 
 static const struct tn_socket_calls failing_calls = {
-    .socket = failing_socket, .bind = failing_bind, .listen = failing_listen, .connect = failing_connect, .accept4 = failing_accept,
-    .getsockopt = failing_get, .setsockopt = failing_set, .sendmsg = failing_send, .recvmsg = failing_receive, .poll = failing_poll,
+    .socket = failing_socket, .bind = failing_bind, .listen = failing_listen, .connect = failing_connect,
+    .accept4 = failing_accept,
+    .getsockopt = failing_get, .setsockopt = failing_set, .sendmsg = failing_send, .recvmsg = failing_receive,
+    .poll = failing_poll,
 };
 
 static void offer_three(tn_offer *offer)
@@ -173,7 +212,8 @@ static void offer_three(tn_offer *offer)
 static void make_good(void)
 {
     static float data[100];
-    write_file("good.zt", (tn_create_options){ .replace = true }, &(simple){ "w", TN_FLOAT32, 1, { 100 }, data, NULL, NULL, 0 }, 1);
+    write_file("good.zt", (tn_create_options){ .replace = true },
+               &(simple){ "w", TN_FLOAT32, 1, { 100 }, data, NULL, NULL, 0 }, 1);
 }
 
 static tn_status attach_once(tn_error *err)

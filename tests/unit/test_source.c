@@ -87,7 +87,8 @@ static void check_outside(const tn_source *s)
         CHECK(tn_source_view(s, outside[i].offset, outside[i].n) == NULL);
         CHECK(tn_source_read(s, outside[i].offset, &byte, (size_t)outside[i].n, &err) == TN_ERR_TRUNCATED);
         CHECK(err.status == TN_ERR_TRUNCATED && err.offset == outside[i].offset);
-        CHECK(tn_source_get(s, outside[i].offset, (size_t)outside[i].n, &byte, &bytes, NULL) == TN_ERR_TRUNCATED);
+        CHECK(tn_source_get(s, outside[i].offset, (size_t)outside[i].n, &byte, &bytes, NULL) ==
+              TN_ERR_TRUNCATED);
     }
 }
 
@@ -329,7 +330,8 @@ static void a_file_that_cannot_be_opened_again_is_an_error(void)
     snprintf(other, sizeof other, "%s/other", folder);
     CHECK(rename(name, other) == 0);
     write_many(1, "number 0001");       /* the same bytes, but another file */
-    CHECK(tn_source_read(sources[1], 0, found, 11, &err) == TN_ERR_IO && strstr(err.text, "another file now"));
+    CHECK(tn_source_read(sources[1], 0, found, 11, &err) == TN_ERR_IO &&
+          strstr(err.text, "another file now"));
     CHECK(unlink(other) == 0);
     many_path(2, name);
     CHECK(truncate(name, 5) == 0);

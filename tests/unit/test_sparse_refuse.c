@@ -26,7 +26,8 @@ static void an_index_type_too_small_is_refused(void)
     drop_subject(coo);
 
     o.index = TN_INT32;                 /* exactly as many as it can number, and one more */
-    subject *edge = new_coo(TN_FLOAT32, 1, (int64_t[]){ INT64_C(1) << 31 }, TN_UINT32, 1, &one, (uint64_t[]){ INT32_MAX });
+    subject *edge = new_coo(TN_FLOAT32, 1, (int64_t[]){ INT64_C(1) << 31 }, TN_UINT32, 1, &one,
+                            (uint64_t[]){ INT32_MAX });
     made = reform(&edge->t, "coo", &o);
     CHECK(*(const int32_t *)made->parts[1].data == INT32_MAX);
     tn_tensor_free(made);
@@ -39,7 +40,8 @@ static void an_index_type_too_small_is_refused(void)
 static void indices_that_stay_as_they_are_fit(void)
 {
     const float one = 1;
-    subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 2, INT64_C(1) << 40 }, TN_INT32, 1, &one, (uint64_t[]){ 1, 77 });
+    subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 2, INT64_C(1) << 40 }, TN_INT32, 1, &one,
+                           (uint64_t[]){ 1, 77 });
     static const char *const forms[] = { "coo", "csr" };
     for (int i = 0; i < 2; i++) {
         tn_tensor *made = reform(&coo->t, forms[i], NULL);
@@ -67,14 +69,17 @@ static void more_entries_than_int32_counts_need_int64(void)
     const size_t piece = (size_t)8 << 20, size = ((size_t)1 << 31) + piece;
     uint8_t *ones = many_ones(size, piece);
     const int64_t shape[2] = { (int64_t)(size >> 20), 1 << 20 };
-    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = shape }, .data = ones };
-    tn_tensor t = { .name = "ones", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape, .parts = &part, .nparts = 1 };
+    tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = shape },
+                     .data = ones };
+    tn_tensor t = { .name = "ones", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape,
+                    .parts = &part, .nparts = 1 };
     tn_sparse_options o = { .size = sizeof o, .index = TN_INT32, .limit = UINT64_MAX };
     tn_error err;
     tn_pool *pool;
     tn_reforming *r = NULL;
     CHECK(tn_pool_new(2, &pool, &err) == TN_OK);
-    CHECK(tn_reform_begin(&t, "csr", &o, pool, &r, &err) == TN_ERR_LOSS && strstr(err.text, "2155872256 entries") && !r);
+    CHECK(tn_reform_begin(&t, "csr", &o, pool, &r, &err) == TN_ERR_LOSS &&
+          strstr(err.text, "2155872256 entries") && !r);
     o.index = TN_UNKNOWN;
     CHECK(tn_reform_begin(&t, "csr", &o, pool, &r, &err) == TN_OK);
     const tn_tensor *result = tn_reform_result(r);
@@ -82,7 +87,8 @@ static void more_entries_than_int32_counts_need_int64(void)
     CHECK(((const int64_t *)tn_reform_indptr(r))[shape[0]] == (int64_t)size);
     tn_reform_end(r);
     tn_pool_free(pool);
-    memset(ones, 0, piece - 1);         /* now there is one in each piece, which int32 can count, whatever there might have been */
+    memset(ones, 0, piece - 1);         /* now there is one in each piece, which int32 can count, whatever
+                                         * there might have been */
     tn_tensor *made = reform(&t, "csr", NULL);
     CHECK(made->parts[1].array.dtype == TN_INT32 && made->parts[0].array.shape[0] == (int64_t)(size / piece));
     for (size_t i = 0; i < size / piece; i++)
@@ -99,13 +105,18 @@ static void bombs_are_refused(void)
     const float one = 1;
     const int64_t square[2] = { INT64_C(1) << 31, INT64_C(1) << 31 };
     subject *coo = new_coo(TN_FLOAT32, 2, square, TN_INT64, 1, &one, (uint64_t[]){ 5, 6 });
-    refused(&coo->t, "dense", NULL, TN_ERR_LIMIT, "dense it would take 2^63 bytes or more: no limit allows that");
-    refused(&coo->t, "csr", NULL, TN_ERR_LIMIT, "at least 17179869192 bytes, more than the 1073741824 allowed");
-    refused(&coo->t, "dense", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX }, TN_ERR_LIMIT, "no limit");
+    refused(&coo->t, "dense", NULL, TN_ERR_LIMIT,
+            "dense it would take 2^63 bytes or more: no limit allows that");
+    refused(&coo->t, "csr", NULL, TN_ERR_LIMIT,
+            "at least 17179869192 bytes, more than the 1073741824 allowed");
+    refused(&coo->t, "dense", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX },
+            TN_ERR_LIMIT, "no limit");
     coo->shape[0] = 1 << 30;            /* 2^63 bytes exactly */
-    refused(&coo->t, "dense", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX }, TN_ERR_LIMIT, "no limit");
+    refused(&coo->t, "dense", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX },
+            TN_ERR_LIMIT, "no limit");
     coo->shape[0] = 1 << 10;
-    refused(&coo->t, "dense", NULL, TN_ERR_LIMIT, "dense it would take 8796093022208 bytes, more than the 1073741824 allowed");
+    refused(&coo->t, "dense", NULL, TN_ERR_LIMIT,
+            "dense it would take 8796093022208 bytes, more than the 1073741824 allowed");
     drop_subject(coo);
 
     subject *empty = new_dense(TN_FLOAT32, 2, (int64_t[]){ INT64_C(1) << 40, 0 }, "");
@@ -115,7 +126,8 @@ static void bombs_are_refused(void)
     tn_tensor_free(made);
     drop_subject(empty);
     empty = new_dense(TN_FLOAT32, 3, (int64_t[]){ INT64_C(1) << 40, INT64_C(1) << 40, 0 }, "");
-    refused(&empty->t, "csr", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX }, TN_ERR_LIMIT, "no limit");
+    refused(&empty->t, "csr", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = UINT64_MAX },
+            TN_ERR_LIMIT, "no limit");
     drop_subject(empty);
 }
 
@@ -129,7 +141,8 @@ static void the_limit_is_of_all_parts(void)
     refused(&dense->t, "csr", &o, TN_ERR_LIMIT, "as csr it would take 36 bytes, more than the 35 allowed");
     tn_tensor_free(reform(&dense->t, "coo", &(tn_sparse_options){ .size = sizeof o, .limit = 36 }));
     refused(&dense->t, "coo", &o, TN_ERR_LIMIT, "as coo it would take 36 bytes");
-    refused(&dense->t, "dense", &(tn_sparse_options){ .size = sizeof o, .limit = 15 }, TN_ERR_LIMIT, "16 bytes");
+    refused(&dense->t, "dense", &(tn_sparse_options){ .size = sizeof o, .limit = 15 }, TN_ERR_LIMIT,
+            "16 bytes");
     drop_subject(dense);
 }
 
@@ -144,10 +157,12 @@ static void corrupt_indices_are_refused(void)
         for (int form = 0; form < 3; form++) {
             uint64_t indices[] = { 0, 1, 1, 3, 2, 2 }, columns[] = { 1, 3, 2 };
             indices[i % 3 * 2 + 1] = columns[i % 3] = (uint64_t)wrong[i / 3];
-            subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, i % 2 ? TN_INT64 : TN_INT32, 3, values, indices);
+            subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, i % 2 ? TN_INT64 : TN_INT32, 3, values,
+                                   indices);
             refused(&coo->t, forms[form], NULL, TN_ERR_CORRUPT, "");
             drop_subject(coo);
-            subject *csr = new_csr(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, TN_UINT32, 3, values, columns, (uint64_t[]){ 0, 1, 2, 3 });
+            subject *csr = new_csr(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, TN_UINT32, 3, values, columns,
+                                   (uint64_t[]){ 0, 1, 2, 3 });
             refused(&csr->t, forms[form], NULL, TN_ERR_CORRUPT, "");
             drop_subject(csr);
         }
@@ -156,9 +171,11 @@ static void corrupt_indices_are_refused(void)
 static void corrupt_pointers_are_refused(void)
 {
     const float values[] = { 1, 2, 3 };
-    static const uint64_t pointers[][4] = { { 1, 1, 2, 3 }, { 0, 1, 2, 2 }, { 0, 1, 2, 4 }, { 0, 2, 1, 3 }, { 0, UINT64_MAX, 2, 3 } };
+    static const uint64_t pointers[][4] = { { 1, 1, 2, 3 }, { 0, 1, 2, 2 }, { 0, 1, 2, 4 }, { 0, 2, 1, 3 },
+                                            { 0, UINT64_MAX, 2, 3 } };
     for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
-        subject *csr = new_csr(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, TN_INT64, 3, values, (uint64_t[]){ 0, 1, 2 }, pointers[i]);
+        subject *csr = new_csr(TN_FLOAT32, 2, (int64_t[]){ 3, 4 }, TN_INT64, 3, values,
+                               (uint64_t[]){ 0, 1, 2 }, pointers[i]);
         refused(&csr->t, "dense", NULL, TN_ERR_CORRUPT, "");
         refused(&csr->t, "coo", NULL, TN_ERR_CORRUPT, "");
         drop_subject(csr);
@@ -169,7 +186,8 @@ static void types_and_ranks_without_the_form_are_refused(void)
 {
     const uint8_t bytes[64] = { 1 };
     for (unsigned type = 1; type < TN_DTYPE_COUNT; type++) {
-        subject *dense = tn_dtype_get((tn_dtype)type) ? new_dense((tn_dtype)type, 1, (int64_t[]){ 4 }, bytes) : NULL;
+        subject *dense = tn_dtype_get((tn_dtype)type) ? new_dense((tn_dtype)type, 1, (int64_t[]){ 4 },
+                                                                  bytes) : NULL;
         if (dense && tn_dtype_get((tn_dtype)type)->bits < 8)
             refused(&dense->t, "coo", NULL, TN_ERR_UNSUPPORTED, "cast it to a type of whole bytes first");
         if (dense)
@@ -191,7 +209,8 @@ static void arguments_that_make_no_sense_are_refused(void)
     const float values[] = { 1, 2, 3, 4 };
     subject *dense = new_dense(TN_FLOAT32, 2, (int64_t[]){ 2, 2 }, values);
     const tn_sparse_options options[] = {
-        { .drop = true, .threshold = -1 }, { .drop = true, .threshold = (double)NAN }, { .threshold = 1 }, { .index = TN_INT16 },
+        { .drop = true, .threshold = -1 }, { .drop = true, .threshold = (double)NAN }, { .threshold = 1 },
+        { .index = TN_INT16 },
         { .index = TN_FLOAT64 }, { .index = (tn_dtype)999 }, { .duplicates = (tn_duplicates)2 },
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {

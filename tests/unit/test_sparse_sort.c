@@ -43,13 +43,15 @@ static void add_part(subject *s, const char *role, tn_dtype dtype, uint32_t rank
     s->parts[i].data = data_of(s, (int)i);
 }
 
-static subject *new_subject(const char *form, tn_dtype dtype, tn_dtype index, uint32_t rank, const int64_t *shape, uint64_t n)
+static subject *new_subject(const char *form, tn_dtype dtype, tn_dtype index, uint32_t rank,
+                            const int64_t *shape, uint64_t n)
 {
     subject *s = calloc(1, sizeof *s);
     assert_non_null(s);
     for (uint32_t i = 0; i < rank; i++)
         s->shape[i] = shape[i];
-    s->t = (tn_tensor){ .name = "t", .form = form, .dtype = dtype, .rank = rank, .shape = s->shape, .parts = s->parts };
+    s->t = (tn_tensor){ .name = "t", .form = form, .dtype = dtype, .rank = rank, .shape = s->shape,
+                        .parts = s->parts };
     add_part(s, "values", dtype, 1, (int64_t)n, 0);
     if (strcmp(form, "csr") == 0) {
         add_part(s, "indices", index, 1, (int64_t)n, 0);
@@ -93,7 +95,8 @@ static void fill_values(subject *s)
         data_of(s, 0)[i] = (uint8_t)bits64();
 }
 
-static subject *coo_of(tn_dtype dtype, tn_dtype index, uint32_t rank, const int64_t *shape, uint64_t n, const uint64_t *keys)
+static subject *coo_of(tn_dtype dtype, tn_dtype index, uint32_t rank, const int64_t *shape, uint64_t n,
+                       const uint64_t *keys)
 {
     subject *s = new_subject("coo", dtype, index, rank, shape, n);
     for (uint64_t i = 0; i < n; i++)
@@ -247,7 +250,8 @@ static void tensors_of_every_rank_are_sorted(void)
 
 static void any_number_of_entries_is_sorted(void)
 {
-    static const uint64_t sizes[] = { 0, 1, 2, 3, 23, 24, 25, 26, 511, 512, 513, 8191, 8193, 65537, 131071, 131072, 131073, 300001 };
+    static const uint64_t sizes[] = { 0, 1, 2, 3, 23, 24, 25, 26, 511, 512, 513, 8191, 8193, 65537, 131071,
+                                      131072, 131073, 300001 };
     const int64_t shape[] = { 1 << 20, 1 << 20 };
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         uint64_t *keys = new_keys(sizes[k]), n = random_keys(keys, sizes[k], UINT64_C(1) << 40);
@@ -318,9 +322,11 @@ static void wide_keys_of_few_entries_are_sorted(void)
 /* --- CSR ---------------------------------------------------------------------- */
 
 /* Columns in any order; some rows are empty, some long. */
-static subject *random_csr(uint32_t rank, const int64_t *shape, tn_dtype index, uint64_t *keys, uint64_t *count)
+static subject *random_csr(uint32_t rank, const int64_t *shape, tn_dtype index, uint64_t *keys,
+                           uint64_t *count)
 {
-    uint64_t rows = (uint64_t)(rank == 3 ? shape[0] * shape[1] : shape[0]), columns = (uint64_t)shape[rank - 1], n = 0;
+    uint64_t rows = (uint64_t)(rank == 3 ? shape[0] * shape[1] : shape[0]),
+             columns = (uint64_t)shape[rank - 1], n = 0;
     uint64_t *row = new_keys(columns), *pointers = new_keys(rows + 1);
     for (uint64_t r = 0; r < rows; r++) {
         uint64_t size = below(3) ? below(columns / 2 + 1) : 0, kept = random_keys(row, size, columns);
@@ -343,7 +349,8 @@ static subject *random_csr(uint32_t rank, const int64_t *shape, tn_dtype index, 
 
 static void rows_of_csr_are_sorted(void)
 {
-    static const int64_t shapes[][3] = { { 50, 40 }, { 1, 1 }, { 3, 900 }, { 900, 3 }, { 5, 6, 70 }, { 1, 40, 20 } };
+    static const int64_t shapes[][3] = { { 50, 40 }, { 1, 1 }, { 3, 900 }, { 900, 3 }, { 5, 6, 70 },
+                                         { 1, 40, 20 } };
     for (int k = 0; k < 6; k++)
         for (int i = 0; i < INDEX_TYPES; i++) {
             uint64_t keys[50 * 40 * 2], n;
@@ -373,9 +380,11 @@ static void fill_small(subject *s)
     uint64_t n = (uint64_t)s->shapes[0][0];
     for (uint64_t i = 0; i < n; i++) {
         const int64_t one[] = { 1 };
-        double number = type->kind == TN_KIND_UINT || type->kind == TN_KIND_BOOL ? (double)below(3) : (double)below(5) - 2.0;
+        double number = type->kind == TN_KIND_UINT || type->kind == TN_KIND_BOOL ? (double)below(3)
+                                                                                 : (double)below(5) - 2.0;
         uint8_t value[16];
-        tn_array from = { .dtype = TN_FLOAT64, .rank = 1, .shape = one }, to = { .dtype = s->t.dtype, .rank = 1, .shape = one };
+        tn_array from = { .dtype = TN_FLOAT64, .rank = 1, .shape = one },
+        to = { .dtype = s->t.dtype, .rank = 1, .shape = one };
         number = type->kind == TN_KIND_FLOAT ? number / 3 : number;
         CHECK(tn_cast(&to, value, &from, &number, TN_HOST_ORDER, NULL, NULL) == TN_OK);
         set_value(s, i, value);
@@ -436,7 +445,8 @@ static void floats_are_summed_in_order_and_rounded_once(void)
     CHECK(sum_of(TN_FLOAT64, zeros, 2, &d, NULL) == TN_OK && d == 0 && signbit(d));
 }
 
-/* As a cast does unless it is told otherwise: types with an infinity have that, others their largest number. */
+/* As a cast does unless it is told otherwise: types with an infinity have that, others their largest
+ * number. */
 static void float_sums_that_overflow_follow_the_rule_of_casts(void)
 {
     const uint16_t half[] = { 0xfbff, 0xfbff }, brain[] = { 0x7f7f, 0x7f7f };
@@ -470,7 +480,8 @@ static void not_a_number_is_the_same_everywhere(void)
 static void integers_are_summed_exactly_or_refused(void)
 {
     const int8_t back[] = { 127, 1, -1 }, beyond[] = { 100, -1, 100 };
-    const int64_t wide_back[] = { INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN }, wide[] = { INT64_MIN, INT64_MIN };
+    const int64_t wide_back[] = { INT64_MAX, INT64_MAX, INT64_MIN, INT64_MIN },
+    wide[] = { INT64_MIN, INT64_MIN };
     const uint64_t full[] = { UINT64_MAX, 1 };
     int8_t small;
     int64_t large;
@@ -479,9 +490,11 @@ static void integers_are_summed_exactly_or_refused(void)
     CHECK(sum_of(TN_INT8, back, 3, &small, &err) == TN_OK && small == 127);
     CHECK(sum_of(TN_INT64, wide_back, 4, &large, &err) == TN_OK && large == -2);
     CHECK(sum_of(TN_INT8, beyond, 3, &small, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "the 3 entries with indices (1, 5): expected a sum from -128 to 127 (int8) but found 199");
+    assert_string_equal(
+        err.text, "the 3 entries with indices (1, 5): expected a sum from -128 to 127 (int8) but found 199");
     CHECK(sum_of(TN_INT64, wide, 2, &large, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text, "from -9223372036854775808 to 9223372036854775807 (int64) but found -18446744073709551616"));
+    CHECK(strstr(err.text,
+                 "from -9223372036854775808 to 9223372036854775807 (int64) but found -18446744073709551616"));
     CHECK(sum_of(TN_UINT64, full, 2, &unsigned_sum, &err) == TN_ERR_LOSS);
     CHECK(strstr(err.text, "from 0 to 18446744073709551615 (uint64) but found 18446744073709551616"));
     CHECK(sum_of(TN_INT8, beyond, 3, &small, NULL) == TN_ERR_LOSS);
@@ -498,7 +511,8 @@ static void the_first_duplicates_are_named(void)
     keys[kept / 2] = 5005;
     subject *s = coo_of(TN_INT16, TN_UINT64, 2, shape, kept, keys);
     char expected[120];
-    snprintf(expected, sizeof expected, "entries 1 and %llu have the same indices (5, 5): add them up with duplicates=sum",
+    snprintf(expected, sizeof expected,
+             "entries 1 and %llu have the same indices (5, 5): add them up with duplicates=sum",
              (unsigned long long)(kept / 2));
     for (int k = 0; k < JOBS; k++) {
         tn_entries made;
@@ -522,7 +536,8 @@ static void indices_of_a_high_rank_are_cut_short(void)
     tn_entries made;
     tn_error err;
     CHECK(tn_entries_sort(&s->t, TN_DUPLICATES_REFUSE, pools[0], &made, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text, "indices (999999999, 999999999, 0, 0,") && strstr(err.text, ", 0, ...): add them up"));
+    CHECK(strstr(err.text, "indices (999999999, 999999999, 0, 0,") &&
+          strstr(err.text, ", 0, ...): add them up"));
     drop(s);
 }
 
@@ -541,7 +556,8 @@ static void a_scalar_has_one_entry(void)
     CHECK(made.count == 1 && made.keys[0] == 0 && made.values[0] == 42);
     tn_entries_free(&made);
     CHECK(tn_entries_sort(&s->t, TN_DUPLICATES_REFUSE, pools[1], &made, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "entries 0 and 1 have the same indices (): add them up with duplicates=sum");
+    assert_string_equal(err.text,
+                        "entries 0 and 1 have the same indices (): add them up with duplicates=sum");
     drop(s);
 }
 
@@ -556,7 +572,8 @@ static tn_entry_order order_of(const subject *s)
         CHECK(tn_entries_check(&s->t, pools[k], &order, &err) == TN_OK);
         first = k ? first : order;
         CHECK(order.ascending == first.ascending);
-        CHECK(order.ascending || (order.first_wrong == first.first_wrong && order.duplicate == first.duplicate));
+        CHECK(order.ascending ||
+              (order.first_wrong == first.first_wrong && order.duplicate == first.duplicate));
     }
     return first;
 }
@@ -582,7 +599,8 @@ static void the_first_entry_out_of_order_is_found(void)
     for (uint64_t i = 0; i < N; i++)
         set_key(s, i, 2 * i);
     CHECK(order_of(s).ascending);
-    for (size_t k = sizeof places / sizeof *places; k-- > 0;) {      /* from the last one: each is the first then */
+    /* from the last one: each is the first then */
+    for (size_t k = sizeof places / sizeof *places; k-- > 0;) {
         uint64_t at = places[k];
         for (int same = 0; same < 2; same++) {
             set_key(s, at, same ? 2 * at - 2 : 2 * at - 3 + (at == 1));
@@ -624,8 +642,10 @@ static void an_index_outside_the_shape_is_found_wherever_it_is(void)
             for (uint32_t d = 3; d-- > 0;) {
                 char text[120];
                 set_index(s, 1, places[k] * 3 + d, sign ? (uint64_t)-3 : (uint64_t)shape[d]);
-                snprintf(text, sizeof text, "entry %llu: expected an index below %lld in dimension %u but found %lld",
-                         (unsigned long long)places[k], (long long)shape[d], d, sign ? -3LL : (long long)shape[d]);
+                snprintf(text, sizeof text,
+                         "entry %llu: expected an index below %lld in dimension %u but found %lld",
+                         (unsigned long long)places[k], (long long)shape[d], d,
+                         sign ? -3LL : (long long)shape[d]);
                 check_fails(s, text);
             }
         drop(s);
@@ -635,13 +655,15 @@ static void an_index_outside_the_shape_is_found_wherever_it_is(void)
 static void indices_at_the_ends_of_their_types_are_refused(void)
 {
     static const uint64_t lowest[] = { 0x80000000, UINT64_C(1) << 63, UINT32_MAX, UINT64_MAX };
-    static const char *const found[] = { "-2147483648", "-9223372036854775808", "4294967295", "18446744073709551615" };
+    static const char *const found[] = { "-2147483648", "-9223372036854775808", "4294967295",
+                                         "18446744073709551615" };
     const int64_t shape[] = { 4, 4 };
     for (int i = 0; i < INDEX_TYPES; i++) {
         subject *s = new_subject("coo", TN_INT8, index_types[i], 2, shape, 3);
         char text[120];
         set_index(s, 1, 3, lowest[i]);
-        snprintf(text, sizeof text, "entry 1: expected an index below 4 in dimension 1 but found %s", found[i]);
+        snprintf(text, sizeof text, "entry 1: expected an index below 4 in dimension 1 but found %s",
+                 found[i]);
         check_fails(s, text);
         drop(s);
     }
@@ -650,7 +672,8 @@ static void indices_at_the_ends_of_their_types_are_refused(void)
 static void no_entry_is_inside_an_empty_shape(void)
 {
     const int64_t shape[] = { 5, 0 }, rows[] = { 0, 5 };
-    subject *s = new_subject("coo", TN_INT8, TN_INT64, 2, shape, 1), *none = new_subject("coo", TN_INT8, TN_INT64, 2, shape, 0);
+    subject *s = new_subject("coo", TN_INT8, TN_INT64, 2, shape, 1),
+            *none = new_subject("coo", TN_INT8, TN_INT64, 2, shape, 0);
     check_fails(s, "entry 0: expected an index below 0 in dimension 1 but found 0");
     CHECK(order_of(none).ascending);
     drop(s);
@@ -704,10 +727,13 @@ static void a_wrong_pointer_is_found_among_many(void)
     for (size_t k = sizeof places / sizeof *places; k-- > 0;) {
         char text[120];
         set_index(s, 2, places[k], places[k] - 2);
-        snprintf(text, sizeof text, "row pointer %llu: expected at least %llu, as the one before it, but found %llu",
-                 (unsigned long long)places[k], (unsigned long long)places[k] - 1, (unsigned long long)places[k] - 2);
+        snprintf(text, sizeof text,
+                 "row pointer %llu: expected at least %llu, as the one before it, but found %llu",
+                 (unsigned long long)places[k], (unsigned long long)places[k] - 1,
+                 (unsigned long long)places[k] - 2);
         if (places[k] == 1)
-            snprintf(text, sizeof text, "row pointer 1: expected at most %d, the number of values, but found 4294967295", ROWS);
+            snprintf(text, sizeof text,
+                     "row pointer 1: expected at most %d, the number of values, but found 4294967295", ROWS);
         check_fails(s, text);
     }
     drop(s);

@@ -45,11 +45,14 @@ static void tensors_come_in_order_and_then_all_together(void)
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
     tn_file *f = open_file("f.zt");
     seen v = stats_of(f, 2);
-    CHECK(v.count == 4 && strcmp(v.name[0], "a") == 0 && strcmp(v.name[1], "b") == 0 && strcmp(v.name[2], "none") == 0);
+    CHECK(v.count == 4 && strcmp(v.name[0], "a") == 0 && strcmp(v.name[1], "b") == 0 &&
+          strcmp(v.name[2], "none") == 0);
     CHECK(v.all[0].count == 4 && v.all[0].nans == 1 && v.all[0].mean == 2 && v.all[0].max == 3);
-    CHECK(v.all[1].min == -5 && v.all[1].zeros == 1 && v.all[1].absmax == 5 && v.all[1].mean == -2.5 && v.all[1].deviation == 2.5);
+    CHECK(v.all[1].min == -5 && v.all[1].zeros == 1 && v.all[1].absmax == 5 && v.all[1].mean == -2.5 &&
+          v.all[1].deviation == 2.5);
     CHECK(v.all[2].count == 0 && isnan(v.all[2].min) && v.why[2].status == TN_OK);
-    CHECK(v.all[3].count == 6 && v.all[3].finite == 5 && v.all[3].min == -5 && v.all[3].max == 3 && fabs(v.all[3].mean - 0.2) < 1e-15);
+    CHECK(v.all[3].count == 6 && v.all[3].finite == 5 && v.all[3].min == -5 && v.all[3].max == 3 &&
+          fabs(v.all[3].mean - 0.2) < 1e-15);
     tn_close(f);
 }
 
@@ -68,13 +71,15 @@ static void figures_do_not_depend_on_threads_or_encoding(void)
     for (size_t t = 0; t < 3; t++) {
         simple s = { .name = "t", .dtype = types[t], .rank = 1, .shape = { N }, .data = data };
         write_file("raw.zt", (tn_create_options){ .replace = true }, &s, 1);
-        write_file("zstd.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD, .level = 1 }, &s, 1);
+        write_file("zstd.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD,
+                                                   .level = 1 }, &s, 1);
         tn_file *raw = open_file("raw.zt"), *zstd = open_file("zstd.zt");
         seen one = stats_of(raw, 1), many = stats_of(raw, 3), packed = stats_of(zstd, 2);
         CHECK(one.count == 2 && one.all[0].count == N);
         CHECK(memcmp(one.all, many.all, 2 * sizeof *one.all) == 0);
         CHECK(memcmp(one.all, packed.all, 2 * sizeof *one.all) == 0);
-        CHECK(memcmp(&one.all[0], &one.all[1], sizeof *one.all) == 0);      /* one tensor: all together is the same */
+        /* one tensor: all together is the same */
+        CHECK(memcmp(&one.all[0], &one.all[1], sizeof *one.all) == 0);
         tn_close(raw);
         tn_close(zstd);
     }
@@ -96,7 +101,8 @@ static void the_callers_floating_point_environment_changes_nothing(void)
     }
     const simple tensors[] = { { .name = "a", .dtype = TN_FLOAT32, .rank = 1, .shape = { N }, .data = f32 },
                                { .name = "b", .dtype = TN_FLOAT16, .rank = 1, .shape = { N }, .data = f16 },
-                               { .name = "c", .dtype = TN_FLOAT8_E5M2, .rank = 1, .shape = { N }, .data = f8 } };
+                               { .name = "c", .dtype = TN_FLOAT8_E5M2, .rank = 1, .shape = { N },
+                                 .data = f8 } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
     tn_file *f = open_file("f.zt");
     for (unsigned jobs = 1; jobs <= 2; jobs++) {
@@ -135,7 +141,8 @@ static void what_cannot_be_read_is_said_and_the_rest_goes_on(void)
         if (tn_open(golden, NULL, &f, &err))
             fail_msg("%s: %s", golden, err.text);
         seen v = stats_of(f, 1);
-        CHECK(v.count == 2 && v.why[0].status == TN_ERR_UNSUPPORTED && strstr(v.why[0].text, "tensor \"") && v.all[0].count == 0);
+        CHECK(v.count == 2 && v.why[0].status == TN_ERR_UNSUPPORTED && strstr(v.why[0].text, "tensor \"") &&
+              v.all[0].count == 0);
         CHECK(v.all[1].count == 0 && isnan(v.all[1].max));
         tn_close(f);
     }
@@ -144,21 +151,25 @@ static void what_cannot_be_read_is_said_and_the_rest_goes_on(void)
 static void damaged_data_is_reported_with_its_tensor(void)
 {
     static float data[20000];
-    const simple tensors[] = { { .name = "bad", .dtype = TN_FLOAT32, .rank = 1, .shape = { 20000 }, .data = data },
-                               { .name = "good", .dtype = TN_FLOAT32, .rank = 1, .shape = { 10 }, .data = data } };
+    const simple tensors[] = { { .name = "bad", .dtype = TN_FLOAT32, .rank = 1, .shape = { 20000 },
+                                 .data = data },
+                               { .name = "good", .dtype = TN_FLOAT32, .rank = 1, .shape = { 10 },
+                                 .data = data } };
     size_t n;
     tn_file *f;
     for (size_t i = 0; i < 20000; i++)
         data[i] = (float)(i * i % 977);
     write_file("f.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, tensors, 2);
     f = open_file("f.zt");
-    uint64_t at = tn_file_find(f, "bad")->parts[0].storage.offset, size = tn_file_find(f, "bad")->parts[0].storage.size;
+    uint64_t at = tn_file_find(f, "bad")->parts[0].storage.offset,
+             size = tn_file_find(f, "bad")->parts[0].storage.size;
     tn_close(f);
     uint8_t *bytes = load_file(in_folder("f.zt").text, &n);
     memset(bytes + at + size / 2, 0xa5, (size_t)(size / 4));
     CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
     seen v = stats_of(f, 2);
-    CHECK(v.count == 3 && v.why[0].status == TN_ERR_CORRUPT && strstr(v.why[0].text, "\"bad\"") && v.all[0].count == 0);
+    CHECK(v.count == 3 && v.why[0].status == TN_ERR_CORRUPT && strstr(v.why[0].text, "\"bad\"") &&
+          v.all[0].count == 0);
     CHECK(v.why[1].status == TN_OK && v.all[1].count == 10 && v.all[2].count == 10);
     tn_close(f);
     free(bytes);
@@ -179,7 +190,8 @@ static void globs_choose_tensors(void)
     CHECK(tn_stats(f, &options, keep, &err) == TN_OK && v.count == 3 && v.all[2].count == 3);
     CHECK(strcmp(v.name[0], "a.b") == 0 && strcmp(v.name[1], "x") == 0);
     options.only = wrong;
-    CHECK(tn_stats(f, &options, keep, &err) == TN_ERR_ARGUMENT && strcmp(err.text, "no tensor matches \"nothing\"") == 0);
+    CHECK(tn_stats(f, &options, keep, &err) == TN_ERR_ARGUMENT &&
+          strcmp(err.text, "no tensor matches \"nothing\"") == 0);
     CHECK(v.count == 3);
     CHECK(tn_stats(f, NULL, NULL, NULL) == TN_OK);
     tn_close(f);
@@ -203,11 +215,13 @@ static void progress_can_stop_it(void)
 static void zeros_that_are_not_stored_count(void)
 {
     static const float one[] = { 3, -4 };
-    static const int64_t shape[] = { 2, 3 }, tiny[] = { 1, 1 }, indices[] = { 1, 2 }, twice[] = { 0, 0, 0, 0 };
+    static const int64_t shape[] = { 2, 3 }, tiny[] = { 1, 1 }, indices[] = { 1, 2 },
+    twice[] = { 0, 0, 0, 0 };
     write_entries("f.zt", TN_FLOAT32, shape, one, indices, 1);
     tn_file *f = open_file("f.zt");
     seen v = stats_of(f, 2);
-    CHECK(v.all[0].count == 6 && v.all[0].zeros == 5 && v.all[0].min == 0 && v.all[0].max == 3 && v.all[0].mean == 0.5);
+    CHECK(v.all[0].count == 6 && v.all[0].zeros == 5 && v.all[0].min == 0 && v.all[0].max == 3 &&
+          v.all[0].mean == 0.5);
     tn_close(f);
     write_entries("f.zt", TN_COMPLEX64, shape, one, indices, 1);       /* both halves are values */
     f = open_file("f.zt");

@@ -51,7 +51,8 @@ static void windows_make_the_whole(void)
 {
     static const tn_io ios[] = { TN_IO_MMAP, TN_IO_PREAD };
     static const tn_encoding encodings[] = { TN_ENCODING_RAW, TN_ENCODING_ZSTD };
-    static const uint64_t ranges[][2] = { { 0, BIG }, { 0, 0 }, { BIG, 0 }, { 1, 7 }, { 262143, 2 }, { 262144, 262144 },
+    static const uint64_t ranges[][2] = { { 0, BIG }, { 0, 0 }, { BIG, 0 }, { 1, 7 }, { 262143, 2 },
+                                          { 262144, 262144 },
                                           { 8, BIG - 8 } };
     uint8_t *data = make_data(BIG);
     const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { BIG }, .data = data };
@@ -76,7 +77,8 @@ static void a_stream_is_used_again_for_another_part(void)
         { .name = "b", .dtype = TN_UINT8, .rank = 1, .shape = { 1000 }, .data = data + 1000 },
         { .name = "c", .dtype = TN_UINT8, .rank = 1, .shape = { 0 } },
     };
-    write_file("w.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 }, tensors, 3);
+    write_file("w.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_SHA256 },
+               tensors, 3);
     tn_file *f = open_as("w.zt", TN_IO_AUTO);
     tn_stream s = { 0 };
     for (int round = 0; round < 6; round++) {
@@ -125,7 +127,8 @@ static void rows_are_the_bytes_of_the_first_dimension(void)
     static const tn_io ios[] = { TN_IO_MMAP, TN_IO_PREAD };
     static const tn_encoding encodings[] = { TN_ENCODING_RAW, TN_ENCODING_ZSTD };
     uint8_t *data = make_data(BIG);
-    const simple t = { .name = "t", .dtype = TN_FLOAT16, .rank = 3, .shape = { 19, 2, BIG / 19 / 4 }, .data = data };
+    const simple t = { .name = "t", .dtype = TN_FLOAT16, .rank = 3, .shape = { 19, 2, BIG / 19 / 4 },
+                       .data = data };
     for (size_t e = 0; e < 2; e++) {
         write_file("r.zt", (tn_create_options){ .encoding = encodings[e], .replace = true }, &t, 1);
         for (size_t i = 0; i < 2; i++) {
@@ -171,7 +174,8 @@ static void rows_of_scalars_and_empty_tensors(void)
     CHECK(tn_part_read_rows(f, scalar, 0, 2, buffer, 8, NULL) == TN_ERR_ARGUMENT);
     CHECK(tn_part_read_rows(f, none, 0, 0, buffer, 0, NULL) == TN_OK);
     CHECK(tn_part_read_rows(f, none, 0, 1, buffer, 0, NULL) == TN_ERR_ARGUMENT);
-    CHECK(tn_part_read_rows(f, tn_file_find(f, "empty rows")->parts, 5, INT64_MAX - 5, buffer, 0, NULL) == TN_OK);
+    CHECK(tn_part_read_rows(f, tn_file_find(f, "empty rows")->parts, 5, INT64_MAX - 5, buffer, 0, NULL) ==
+          TN_OK);
     tn_close(f);
 }
 
@@ -180,7 +184,8 @@ static void rows_of_scalars_and_empty_tensors(void)
 /* A file of one uint8 tensor whose stored bytes are these. */
 static tn_status read_frames(const uint8_t *stored, size_t size, uint8_t *out, size_t n)
 {
-    const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { (int64_t)size }, .data = stored };
+    const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { (int64_t)size },
+                       .data = stored };
     write_file("f.zt", (tn_create_options){ .replace = true }, &t, 1);
     tn_file *f = open_as("f.zt", TN_IO_PREAD);
     int64_t shape[] = { (int64_t)n };

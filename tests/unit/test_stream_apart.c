@@ -40,7 +40,8 @@ static tn_part make_part(tn_dtype dtype, uint32_t rank, const int64_t *shape, ui
 }
 
 /* All windows of bytes [from, from + n), one behind the other. */
-static void check_stream(const tn_file *f, const tn_part *p, const uint8_t *expected, uint64_t from, uint64_t n)
+static void check_stream(const tn_file *f, const tn_part *p, const uint8_t *expected, uint64_t from,
+                         uint64_t n)
 {
     tn_stream s = { 0 };
     uint64_t at = from;
@@ -176,7 +177,8 @@ static tn_digest digest_of(tn_checksum kind, const void *data, size_t n)
     return digest;
 }
 
-static void check_digest(tn_stream *s, const tn_file *f, const tn_part *p, tn_checksum kind, const uint8_t *expected)
+static void check_digest(tn_stream *s, const tn_file *f, const tn_part *p, tn_checksum kind,
+                         const uint8_t *expected)
 {
     tn_digest whole = digest_of(kind, stored + p->storage.sum_offset - 64, p->storage.sum_size), found;
     uint64_t at = 0;
@@ -232,7 +234,8 @@ typedef struct woven {
 static size_t deflate_bytes(uint8_t *from, size_t n, uint8_t *to, size_t cap)
 {
     z_stream z = { .next_in = from, .avail_in = (uInt)n, .next_out = to, .avail_out = (uInt)cap };
-    CHECK(deflateInit2(&z, 1, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK && deflate(&z, Z_FINISH) == Z_STREAM_END);
+    CHECK(deflateInit2(&z, 1, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK &&
+          deflate(&z, Z_FINISH) == Z_STREAM_END);
     CHECK(deflateEnd(&z) == Z_OK);
     return cap - z.avail_out;
 }
@@ -308,9 +311,12 @@ typedef struct matrix {
 static void columns_that_are_stored_apart_are_woven(void)
 {
     static const matrix cases[] = {
-        { 60000, 2, TN_INT32, TN_LITTLE_ENDIAN, 0 }, { 60000, 2, TN_INT64, TN_LITTLE_ENDIAN, 3 }, { 50000, 3, TN_UINT32, TN_BIG_ENDIAN, 2 },
-        { 30001, 5, TN_INT64, TN_BIG_ENDIAN, 21 }, { 1000, 64, TN_UINT64, TN_LITTLE_ENDIAN, UINT64_MAX / 3 }, { 9, 64, TN_INT32, TN_BIG_ENDIAN, 0 },
-        { 1, 1, TN_INT32, TN_LITTLE_ENDIAN, 1 }, { 0, 3, TN_INT64, TN_LITTLE_ENDIAN, 5 }, { 55000, 1, TN_COMPLEX128, TN_LITTLE_ENDIAN, 0 },
+        { 60000, 2, TN_INT32, TN_LITTLE_ENDIAN, 0 }, { 60000, 2, TN_INT64, TN_LITTLE_ENDIAN, 3 },
+        { 50000, 3, TN_UINT32, TN_BIG_ENDIAN, 2 },
+        { 30001, 5, TN_INT64, TN_BIG_ENDIAN, 21 }, { 1000, 64, TN_UINT64, TN_LITTLE_ENDIAN, UINT64_MAX / 3 },
+        { 9, 64, TN_INT32, TN_BIG_ENDIAN, 0 },
+        { 1, 1, TN_INT32, TN_LITTLE_ENDIAN, 1 }, { 0, 3, TN_INT64, TN_LITTLE_ENDIAN, 5 },
+        { 55000, 1, TN_COMPLEX128, TN_LITTLE_ENDIAN, 0 },
         { 70001, 3, TN_UINT16, TN_LITTLE_ENDIAN, 1 },
     };
     tn_stream used = { 0 };
@@ -318,11 +324,13 @@ static void columns_that_are_stored_apart_are_woven(void)
         const matrix *c = &cases[i / 2];
         woven *w = weave(c->rows, c->columns, c->dtype, c->order, c->deflated);
         tn_file *f = open_stored(BYTES, ios[i % 2]);
-        CHECK(!tn_part_splits(&w->whole) && !tn_part_is_range(&w->whole) && tn_part_checksum(&w->whole) == TN_CHECKSUM_NONE);
+        CHECK(!tn_part_splits(&w->whole) && !tn_part_is_range(&w->whole) &&
+              tn_part_checksum(&w->whole) == TN_CHECKSUM_NONE);
         check_stream(f, &w->whole, w->expected, 0, w->whole.nbytes);
         if (c->rows)
             check_rows(f, &w->whole, w->expected);
-        CHECK(tn_stream_open(&used, f, NULL, &w->whole, 0, w->whole.nbytes, TN_CHECKSUM_NONE, NULL) == TN_OK);     /* again, and left */
+        /* again, and left */
+        CHECK(tn_stream_open(&used, f, NULL, &w->whole, 0, w->whole.nbytes, TN_CHECKSUM_NONE, NULL) == TN_OK);
         tn_close(f);
         unweave(w);
     }
@@ -340,7 +348,8 @@ static tn_status read_woven(const woven *w, tn_io io, const tn_tensor *t, tn_err
         status = tn_stream_next(&s, &bytes, &got, err);
     }
     if (!status)
-        CHECK(tn_stream_next(&s, &(const uint8_t *){ NULL }, &(size_t){ 0 }, err) == TN_OK);        /* the end stays the end */
+        /* the end stays the end */
+        CHECK(tn_stream_next(&s, &(const uint8_t *){ NULL }, &(size_t){ 0 }, err) == TN_OK);
     if (!status)
         status = tn_stream_digest(&s, &digest, err);
     uint8_t *buffer = malloc(w->whole.nbytes);
@@ -365,7 +374,8 @@ static void every_column_is_held_against_its_own_checksum(void)
         char text[TN_CHECKSUM_TEXT_MAX];
         tn_digest_format(&found, text);
         CHECK(read_woven(w, ios[k % 2], &t, &err) == TN_ERR_CHECKSUM);
-        snprintf(expected, sizeof expected, "tensor \"t\": column %zu: expected checksum \"%s\" but found %s", k, w->sums[k], text);
+        snprintf(expected, sizeof expected, "tensor \"t\": column %zu: expected checksum \"%s\" but found %s",
+                 k, w->sums[k], text);
         assert_string_equal(err.text, expected);
         CHECK(err.offset == 64 + 8000 * k);
         CHECK(read_woven(w, TN_IO_MMAP, NULL, &err) == TN_ERR_CHECKSUM);
@@ -414,10 +424,13 @@ static void a_column_of_an_unknown_encoding_cannot_be_read(void)
 static tn_status add_matrix(tn_file *f, const tn_part *p, bool companion, tn_error *err)
 {
     static const int64_t count[] = { 10 }, shape[] = { 100, 100 };
-    tn_entry e = { .name = "e", .dtype = p->array.dtype, .rank = p->array.rank, .shape = p->array.shape, .storage = p->storage };
+    tn_entry e = { .name = "e", .dtype = p->array.dtype, .rank = p->array.rank, .shape = p->array.shape,
+                   .storage = p->storage };
     if (companion)
-        e = (tn_entry){ .name = "e", .dtype = TN_UINT8, .rank = 1, .shape = count, .storage = { .offset = 64, .size = 10 },
-                        .form = "coo", .value_dtype = TN_UINT8, .value_shape = shape, .value_rank = 2, .companions = p, .ncompanions = 1 };
+        e = (tn_entry){ .name = "e", .dtype = TN_UINT8, .rank = 1, .shape = count,
+                        .storage = { .offset = 64, .size = 10 },
+                        .form = "coo", .value_dtype = TN_UINT8, .value_shape = shape, .value_rank = 2,
+                        .companions = p, .ncompanions = 1 };
     return tn_file_add(f, &e, err);
 }
 
@@ -439,20 +452,26 @@ static void rows_that_do_not_fit_are_not_added(void)
     good.role = "indices";
     tn_part p = good;
     p.storage.size = 231;
-    check_not_added(f, &p, "tensor \"e\": its rows, 24 bytes apart, do not fit the 231 bytes that are stored");
+    check_not_added(f, &p,
+                    "tensor \"e\": its rows, 24 bytes apart, do not fit the 231 bytes that are stored");
     p = good;
     p.storage.pitch = 15;       /* one inside another */
-    check_not_added(f, &p, "tensor \"e\": its rows, 15 bytes apart, do not fit the 232 bytes that are stored");
+    check_not_added(f, &p,
+                    "tensor \"e\": its rows, 15 bytes apart, do not fit the 232 bytes that are stored");
     p.storage.pitch = UINT64_MAX / 9 + 1;
-    check_not_added(f, &p, "tensor \"e\": its rows, 2049638230412172402 bytes apart, do not fit the 232 bytes that are stored");
+    check_not_added(
+        f, &p,
+        "tensor \"e\": its rows, 2049638230412172402 bytes apart, do not fit the 232 bytes that are stored");
     p = good;
     p.storage.offset = 1 << 20;
     check_not_added(f, &p, "tensor \"e\": data of 232 bytes at 1048576 but the file has 1147 bytes");
     p = good;
     p.array = (tn_array){ .dtype = TN_INT4, .rank = 1, .shape = flat };
-    check_not_added(f, &p, "tensor \"e\": its rows, 24 bytes apart, do not fit the 232 bytes that are stored");
+    check_not_added(f, &p,
+                    "tensor \"e\": its rows, 24 bytes apart, do not fit the 232 bytes that are stored");
     p.array = (tn_array){ .dtype = TN_UINT64, .rank = 0 };
-    check_not_added(f, &p, "tensor \"e\": its rows, 24 bytes apart, do not fit the 232 bytes that are stored");
+    check_not_added(f, &p,
+                    "tensor \"e\": its rows, 24 bytes apart, do not fit the 232 bytes that are stored");
     tn_close(f);
 }
 

@@ -63,12 +63,13 @@ static bool near(double a, double b, double size)
 
 static void check_figures(tn_dtype dtype, const tn_statistics *a, const tn_statistics *b)
 {
-    bool same = a->count == b->count && a->zeros == b->zeros && a->subnormals == b->subnormals && a->nans == b->nans &&
-                a->infinities == b->infinities && a->finite == b->finite && a->min == b->min && a->max == b->max &&
-                a->absmax == b->absmax && memcmp(a->histogram, b->histogram, sizeof a->histogram) == 0;
+    bool same = a->count == b->count && a->zeros == b->zeros && a->subnormals == b->subnormals &&
+                a->nans == b->nans && a->infinities == b->infinities && a->finite == b->finite &&
+                a->min == b->min && a->max == b->max && a->absmax == b->absmax &&
+                memcmp(a->histogram, b->histogram, sizeof a->histogram) == 0;
     if (!same || !near(a->mean, b->mean, b->absmax) || !near(a->deviation, b->deviation, b->absmax))
-        fail_msg("%s: mean %g, expected %g; deviation %g, expected %g; %s counts", tn_dtype_get(dtype)->name, a->mean, b->mean,
-                 a->deviation, b->deviation, same ? "same" : "other");
+        fail_msg("%s: mean %g, expected %g; deviation %g, expected %g; %s counts", tn_dtype_get(dtype)->name,
+                 a->mean, b->mean, a->deviation, b->deviation, same ? "same" : "other");
 }
 
 static tn_statistics figures_of(tn_dtype dtype, const void *data, size_t n)
@@ -102,7 +103,8 @@ static void nothing_finite_has_no_range(void)
     static const float none[] = { NAN, INFINITY, -INFINITY };
     for (size_t n = 0; n <= 3; n++) {
         tn_statistics s = figures_of(TN_FLOAT32, none, n);
-        CHECK(s.count == n && s.finite == 0 && isnan(s.min) && isnan(s.max) && isnan(s.mean) && isnan(s.deviation) && isnan(s.absmax));
+        CHECK(s.count == n && s.finite == 0 && isnan(s.min) && isnan(s.max) && isnan(s.mean) &&
+              isnan(s.deviation) && isnan(s.absmax));
     }
 }
 
@@ -180,7 +182,8 @@ static void the_farthest_numbers_have_a_mean(void)
     CHECK(isfinite(whole.mean) && whole.mean < -1.7e308 && isfinite(whole.deviation));
     check_figures(TN_FLOAT64, &s, &whole);
     for (size_t cut = FEW; cut <= FEW + MANY / 2; cut += MANY / 2) {
-        tn_statistics a = figures_of(TN_FLOAT64, x, cut), b = figures_of(TN_FLOAT64, x + cut, FEW + MANY - cut), c = b;
+        tn_statistics a = figures_of(TN_FLOAT64, x, cut),
+                      b = figures_of(TN_FLOAT64, x + cut, FEW + MANY - cut), c = b;
         tn_statistics_join(&b, &a);
         tn_statistics_join(&a, &c);
         check_figures(TN_FLOAT64, &a, &whole);

@@ -9,9 +9,11 @@
 #include <tenon/descriptor.h>
 
 /* The specification's example, with strides. */
-static const tn_extent hidden_dims[] = { { .symbol = "batch" }, { .symbol = "sequence_length" }, { .value = 768 } };
+static const tn_extent hidden_dims[] = { { .symbol = "batch" }, { .symbol = "sequence_length" },
+                                         { .value = 768 } };
 static const char *const sequence[] = { "sequence_length" };
-static const tn_product hidden_strides[] = { { .factor = 768, .symbols = sequence, .nsymbols = 1 }, { .factor = 768 }, { .factor = 1 } };
+static const tn_product hidden_strides[] = { { .factor = 768, .symbols = sequence, .nsymbols = 1 },
+                                             { .factor = 768 }, { .factor = 1 } };
 static const tn_constraint hidden_constraints[] = {
     { .symbol = "batch", .min = 1, .max = 256, .multiple_of = 1 },
     { .symbol = "sequence_length", .min = 1, .max = 2048, .multiple_of = 8 },
@@ -23,7 +25,8 @@ static tn_descriptor hidden(void)
     return (tn_descriptor){
         .version = TN_WIA_VERSION, .name = "hidden", .rank = 3, .dimensions = hidden_dims, .symbolic = true,
         .constraints = hidden_constraints, .nconstraints = 2, .dtype = TN_FLOAT32, .base_type = "FLOAT32",
-        .has_memory = true, .strides = hidden_strides, .has_total = true, .total_bytes = UINT64_C(256) * 2048 * 768 * 4,
+        .has_memory = true, .strides = hidden_strides, .has_total = true,
+        .total_bytes = UINT64_C(256) * 2048 * 768 * 4,
     };
 }
 
@@ -50,7 +53,8 @@ static void the_bounds_of_a_constraint_are_values_it_allows(void)
 static void symbols_are_letters_digits_and_underlines(void)
 {
     CHECK(tn_is_symbol("batch") && tn_is_symbol("_") && tn_is_symbol("N2") && tn_is_symbol("Z_z9"));
-    CHECK(!tn_is_symbol("") && !tn_is_symbol("2N") && !tn_is_symbol("a b") && !tn_is_symbol("a*b") && !tn_is_symbol("\xc3\xa4"));
+    CHECK(!tn_is_symbol("") && !tn_is_symbol("2N") && !tn_is_symbol("a b") && !tn_is_symbol("a*b") &&
+          !tn_is_symbol("\xc3\xa4"));
 }
 
 /* ---- binding ---- */
@@ -85,20 +89,26 @@ static void a_bound_descriptor_stands_alone(void)
     d.tensor_id = "id";
     d.layout = "BSH";
     d.metadata = "{}";
-    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = scales, .nscales = 1,
+    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = scales,
+                                        .nscales = 1,
                                         .zero_points = dims, .nzero_points = 2 };
-    d.sparse = (tn_sparse){ .rank = 2, .shape = dims, .indices = dims, .nindices = 2, .pointers = pointers, .npointers = 3,
+    d.sparse = (tn_sparse){ .rank = 2, .shape = dims, .indices = dims, .nindices = 2, .pointers = pointers,
+                            .npointers = 3,
                             .value_type = TN_FLOAT32, .values = values, .nvalues = 2 };
     d.extra = extra;
     d.nextra = 1;
     tn_descriptors *set;
     CHECK(tn_descriptor_bind(&d, both, 2, &set, NULL) == TN_OK);
     const tn_descriptor *b = tn_descriptors_at(set, 0);
-    CHECK(b->name != d.name && b->tensor_id != d.tensor_id && b->layout != d.layout && b->metadata != d.metadata);
-    CHECK(b->base_type != d.base_type && b->version != d.version && b->extra != extra && b->extra[0].json != extra[0].json);
-    CHECK(b->quantization.scales != scales && b->quantization.scales[0] == 0.5 && b->quantization.zero_points[1] == 2);
+    CHECK(b->name != d.name && b->tensor_id != d.tensor_id && b->layout != d.layout &&
+          b->metadata != d.metadata);
+    CHECK(b->base_type != d.base_type && b->version != d.version && b->extra != extra &&
+          b->extra[0].json != extra[0].json);
+    CHECK(b->quantization.scales != scales && b->quantization.scales[0] == 0.5 &&
+          b->quantization.zero_points[1] == 2);
     CHECK(b->sparse.values != values && memcmp(b->sparse.values, values, sizeof values) == 0);
-    CHECK(b->sparse.pointers != pointers && b->sparse.pointers[2] == 2 && b->sparse.indices != dims && b->sparse.shape != dims);
+    CHECK(b->sparse.pointers != pointers && b->sparse.pointers[2] == 2 && b->sparse.indices != dims &&
+          b->sparse.shape != dims);
     assert_string_equal(b->extra[0].path, "shape");
     assert_string_equal(b->layout, "BSH");
     tn_descriptors_free(set);
@@ -107,7 +117,8 @@ static void a_bound_descriptor_stands_alone(void)
 static void a_descriptor_without_symbols_stays_as_it_is(void)
 {
     static const tn_extent four[] = { { .value = 4 } };
-    tn_descriptor d = { .rank = 1, .dimensions = four, .dtype = TN_INT8, .has_memory = true, .has_total = true, .total_bytes = 100 };
+    tn_descriptor d = { .rank = 1, .dimensions = four, .dtype = TN_INT8, .has_memory = true,
+                        .has_total = true, .total_bytes = 100 };
     tn_descriptors *set;
     CHECK(tn_descriptor_bind(&d, NULL, 0, &set, NULL) == TN_OK);
     CHECK(tn_descriptors_at(set, 0)->total_bytes == 100 && tn_descriptors_at(set, 0)->dimensions != four);
@@ -117,13 +128,18 @@ static void a_descriptor_without_symbols_stays_as_it_is(void)
 static void wrong_bindings_are_refused(void)
 {
     static const struct { tn_binding bindings[3]; size_t n; const char *text; } cases[] = {
-        { { { "batch", 1 }, { "sequence_length", 12 } }, 2, "sequence_length: expected a multiple of 8 from 1 to 2048 but found 12" },
-        { { { "batch", 300 }, { "sequence_length", 8 } }, 2, "batch: expected a number from 1 to 256 but found 300" },
-        { { { "batch", -1 }, { "sequence_length", 8 } }, 2, "batch: expected a number from 1 to 256 but found -1" },
-        { { { "batch", 1 } }, 1, "sequence_length: expected a multiple of 8 from 1 to 2048 but found no value" },
+        { { { "batch", 1 }, { "sequence_length", 12 } }, 2,
+          "sequence_length: expected a multiple of 8 from 1 to 2048 but found 12" },
+        { { { "batch", 300 }, { "sequence_length", 8 } }, 2,
+          "batch: expected a number from 1 to 256 but found 300" },
+        { { { "batch", -1 }, { "sequence_length", 8 } }, 2,
+          "batch: expected a number from 1 to 256 but found -1" },
+        { { { "batch", 1 } }, 1,
+          "sequence_length: expected a multiple of 8 from 1 to 2048 but found no value" },
         { { { "batch", 1 }, { "sequence_length", 8 }, { "width", 3 } }, 3,
           "expected a symbol of the descriptor (batch, sequence_length) but found \"width\"" },
-        { { { "batch", 1 }, { "sequence_length", 8 }, { "batch", 2 } }, 3, "batch: expected one value but found 1 and 2" },
+        { { { "batch", 1 }, { "sequence_length", 8 }, { "batch", 2 } }, 3,
+          "batch: expected one value but found 1 and 2" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_descriptor d = hidden();
@@ -131,15 +147,18 @@ static void wrong_bindings_are_refused(void)
         tn_error err = { .text = "" };
         CHECK(tn_descriptor_bind(&d, cases[i].bindings, cases[i].n, &set, &err) == TN_ERR_ARGUMENT);
         assert_string_equal(err.text, cases[i].text);
-        CHECK(set == NULL && tn_descriptor_bind(&d, cases[i].bindings, cases[i].n, &set, NULL) == TN_ERR_ARGUMENT);
+        CHECK(set == NULL &&
+              tn_descriptor_bind(&d, cases[i].bindings, cases[i].n, &set, NULL) == TN_ERR_ARGUMENT);
     }
 }
 
 static void a_symbol_without_constraints_takes_any_size(void)
 {
     static const tn_extent n[] = { { .symbol = "n" } };
-    static const tn_binding bad[] = { { "n", -1 } }, zero[] = { { "n", 0 } }, huge[] = { { "n", INT64_MAX - 1 } };
-    tn_descriptor d = { .rank = 1, .dimensions = n, .symbolic = true, .dtype = TN_FLOAT64, .base_type = "FLOAT64" };
+    static const tn_binding bad[] = { { "n", -1 } }, zero[] = { { "n", 0 } },
+    huge[] = { { "n", INT64_MAX - 1 } };
+    tn_descriptor d = { .rank = 1, .dimensions = n, .symbolic = true, .dtype = TN_FLOAT64,
+                        .base_type = "FLOAT64" };
     tn_descriptors *set;
     tn_error err;
     CHECK(tn_descriptor_bind(&d, bad, 1, &set, &err) == TN_ERR_ARGUMENT);
@@ -157,10 +176,12 @@ static void a_stride_that_does_not_fit_is_refused(void)
     static const tn_extent n[] = { { .symbol = "n" } };
     static const tn_product stride[] = { { .factor = 2, .symbols = cubed, .nsymbols = 3 } };
     static const tn_binding fits[] = { { "n", 1 << 20 } }, not[] = { { "n", 1 << 21 } };
-    tn_descriptor d = { .rank = 1, .dimensions = n, .strides = stride, .dtype = TN_UINT4, .base_type = "UINT4" };
+    tn_descriptor d = { .rank = 1, .dimensions = n, .strides = stride, .dtype = TN_UINT4,
+                        .base_type = "UINT4" };
     tn_descriptors *set;
     tn_error err;
-    CHECK(tn_descriptor_bind(&d, fits, 1, &set, &err) == TN_ERR_LIMIT);     /* the stride does, the buffer does not */
+    /* the stride does, the buffer does not */
+    CHECK(tn_descriptor_bind(&d, fits, 1, &set, &err) == TN_ERR_LIMIT);
     assert_string_equal(err.text, "expected a buffer of less than 2^64 bytes but found more");
     CHECK(tn_descriptor_bind(&d, not, 1, &set, &err) == TN_ERR_LIMIT);
     assert_string_equal(err.text, "memory.strides[0]: expected 2*n*n*n to fit 64 bits but found more");
@@ -172,13 +193,16 @@ static void what_is_added_is_known_when_bound(void)
     static const int64_t physical[] = { 16, 4 }, values[] = { 0, 0 };
     static const bool flags[] = { false, false };
     static const tn_binding eleven[] = { { "c", 11 } }, twenty[] = { { "c", 20 } };
-    tn_descriptor d = { .rank = 2, .dimensions = dims, .symbolic = true, .dtype = TN_INT8, .physical_shape = physical,
-                        .has_padding = true, .padding = { .dims = flags, .values = values, .mode = "zero_fill" } };
+    tn_descriptor d = { .rank = 2, .dimensions = dims, .symbolic = true, .dtype = TN_INT8,
+                        .physical_shape = physical,
+                        .has_padding = true, .padding = { .dims = flags, .values = values,
+                                                          .mode = "zero_fill" } };
     tn_descriptors *set;
     tn_error err;
     CHECK(tn_descriptor_bind(&d, eleven, 1, &set, &err) == TN_OK);
     const tn_descriptor *b = tn_descriptors_at(set, 0);
-    CHECK(b->padding.values[0] == 5 && b->padding.values[1] == 0 && b->padding.dims[0] && !b->padding.dims[1]);
+    CHECK(b->padding.values[0] == 5 && b->padding.values[1] == 0 && b->padding.dims[0] &&
+          !b->padding.dims[1]);
     CHECK(b->total_bytes == 64 && b->physical_shape[0] == 16);
     tn_descriptors_free(set);
     CHECK(tn_descriptor_bind(&d, twenty, 1, &set, &err) == TN_ERR_ARGUMENT);
@@ -197,7 +221,8 @@ typedef struct named {
 static void make_named(named *x, const char *name, int64_t min, int64_t max, int64_t multiple)
 {
     *x = (named){ .dims = { { .symbol = "n" }, { .symbol = "m" } }, .n = { "n", min, max, multiple } };
-    x->d = (tn_descriptor){ .name = name, .rank = 2, .dimensions = x->dims, .constraints = &x->n, .nconstraints = 1 };
+    x->d = (tn_descriptor){ .name = name, .rank = 2, .dimensions = x->dims, .constraints = &x->n,
+                            .nconstraints = 1 };
 }
 
 static void the_constraints_of_all_hold_together(void)
@@ -231,14 +256,25 @@ static void only_what_fits_is_written(void)
 static void constraints_that_contradict_are_refused(void)
 {
     static const struct { tn_constraint a, b; tn_status status; const char *text; } cases[] = {
-        { { "n", 1, 8, 1 }, { "n", 16, 32, 1 }, TN_ERR_ARGUMENT,
-          "n: expected one value for all, but \"encoder\" leaves a number from 1 to 8 and \"decoder\" wants a number from 16 to 32" },
-        { { "n", 1, 20, 8 }, { "n", 0, INT64_MAX, 12 }, TN_ERR_ARGUMENT,
-          "n: expected one value for all, but \"encoder\" leaves a multiple of 8 from 1 to 20 and \"decoder\" wants a multiple of 12 "
+        { { "n", 1, 8, 1 },
+          { "n", 16, 32, 1 },
+          TN_ERR_ARGUMENT,
+          "n: expected one value for all, but \"encoder\" leaves a number from 1 to 8 and \"decoder\" wants "
+          "a number from 16 to 32" },
+        { { "n", 1, 20, 8 },
+          { "n", 0, INT64_MAX, 12 },
+          TN_ERR_ARGUMENT,
+          "n: expected one value for all, but \"encoder\" leaves a multiple of 8 from 1 to 20 and "
+          "\"decoder\" wants a multiple of 12 "
           "not below 0" },
-        { { "n", 1, INT64_MAX, INT64_MAX }, { "n", 1, INT64_MAX, 2 }, TN_ERR_LIMIT,
-          "n: expected a common multiple of 9223372036854775807 (\"encoder\") and 2 (\"decoder\") below 2^63 but found none" },
-        { { "n", 9, 15, 8 }, { "n", 0, 5, 1 }, TN_ERR_ARGUMENT,
+        { { "n", 1, INT64_MAX, INT64_MAX },
+          { "n", 1, INT64_MAX, 2 },
+          TN_ERR_LIMIT,
+          "n: expected a common multiple of 9223372036854775807 (\"encoder\") and 2 (\"decoder\") below 2^63 "
+          "but found none" },
+        { { "n", 9, 15, 8 },
+          { "n", 0, 5, 1 },
+          TN_ERR_ARGUMENT,
           "n: expected a value that \"encoder\" allows but there is not a multiple of 8 from 9 to 15" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -295,18 +331,22 @@ static void the_largest_buffer_holds_the_largest_shape(void)
     CHECK(tn_descriptor_max_bytes(&d, &bytes, NULL) == TN_OK && bytes == UINT64_C(256) * 2048 * 768 * 4);
     d.strides = NULL;
     d.offset_bytes = 512;
-    CHECK(tn_descriptor_max_bytes(&d, &bytes, NULL) == TN_OK && bytes == UINT64_C(256) * 2048 * 768 * 4 + 512);
+    CHECK(tn_descriptor_max_bytes(&d, &bytes, NULL) == TN_OK &&
+          bytes == UINT64_C(256) * 2048 * 768 * 4 + 512);
     d.dtype = TN_INT4;
-    CHECK(tn_descriptor_max_bytes(&d, &bytes, NULL) == TN_OK && bytes == UINT64_C(256) * 2048 * 768 / 2 + 512);
+    CHECK(tn_descriptor_max_bytes(&d, &bytes, NULL) == TN_OK &&
+          bytes == UINT64_C(256) * 2048 * 768 / 2 + 512);
 }
 
 static void a_multiple_below_the_maximum_is_the_largest(void)
 {
     static const tn_extent n[] = { { .symbol = "n" } };
     static const tn_constraint up[] = { { "n", 1, 30, 7 } };
-    tn_descriptor d = { .rank = 1, .dimensions = n, .constraints = up, .nconstraints = 1, .dtype = TN_FLOAT6_E2M3 };
+    tn_descriptor d = { .rank = 1, .dimensions = n, .constraints = up, .nconstraints = 1,
+                        .dtype = TN_FLOAT6_E2M3 };
     uint64_t bytes = 0;
-    CHECK(tn_descriptor_max_bytes(&d, &bytes, NULL) == TN_OK && bytes == 21);       /* 28 elements of 6 bits */
+    /* 28 elements of 6 bits */
+    CHECK(tn_descriptor_max_bytes(&d, &bytes, NULL) == TN_OK && bytes == 21);
 }
 
 static void a_buffer_without_a_largest_size_says_why(void)

@@ -44,7 +44,8 @@ static float from_bits(uint32_t bits)
 enum { WEIGHTS, POSITIVE, ANY_BITS, SPECIALS, ZEROS, ONE_VALUE, NO_FINITE, SMALL, KINDS };
 static float number(int kind, size_t i)
 {
-    static const uint32_t special[] = { 0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 1, 0x807fffff,
+    static const uint32_t special[] = { 0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001,
+                                        0x7f800001, 1, 0x807fffff,
                                         0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f800000 };
     float unit = (float)bits32() * 0x1p-32f;
     switch (kind) {
@@ -74,9 +75,11 @@ static tn_tally tally(tn_tally_fn f, const void *x, size_t n)
 
 static bool same(const tn_tally *a, const tn_tally *b)
 {
-    return a->begun == b->begun && a->pivot == b->pivot && a->min == b->min && a->max == b->max && a->count == b->count &&
-           a->zeros == b->zeros && a->subnormals == b->subnormals && a->nans == b->nans && a->infinities == b->infinities &&
-           memcmp(a->sum, b->sum, sizeof a->sum) == 0 && memcmp(a->squares, b->squares, sizeof a->squares) == 0 &&
+    return a->begun == b->begun && a->pivot == b->pivot && a->min == b->min && a->max == b->max &&
+           a->count == b->count && a->zeros == b->zeros && a->subnormals == b->subnormals &&
+           a->nans == b->nans && a->infinities == b->infinities &&
+           memcmp(a->sum, b->sum, sizeof a->sum) == 0 &&
+           memcmp(a->squares, b->squares, sizeof a->squares) == 0 &&
            memcmp(a->bins, b->bins, sizeof a->bins) == 0;
 }
 
@@ -179,7 +182,8 @@ static void compare_direct(const tn_stats_kernels *k, tn_dtype dtype, int kind)
     tn_kernels_init(&cast, 0);
     tn_stats_kernels_init(&scalar, 0);
     fill(x, N, kind);
-    cast.from_f32[dtype](codes, x, N, &(tn_kernel_args){ .rules = tn_encode_rules_for(tn_dtype_get(dtype), NULL) });
+    cast.from_f32[dtype](codes, x, N,
+                         &(tn_kernel_args){ .rules = tn_encode_rules_for(tn_dtype_get(dtype), NULL) });
     cast.to_f32[dtype](x, codes, N, &(tn_kernel_args){ 0 });
     tn_tally a = { .smallest_normal = dtype == TN_FLOAT16 ? 0x1p-14 : 0x1p-126 }, b = a;
     scalar.f32(&a, x, TN_TALLY_BLOCK);          /* alone: the pivot is chosen among the first */
@@ -230,11 +234,13 @@ static void pieces_of_whole_lanes_add_up_to_the_same(void)
 
 static void numbers_are_counted_by_kind_and_magnitude(void)
 {
-    static const float x[] = { 0, -0.0f, 1, -1.5f, 2, NAN, INFINITY, -INFINITY, 0x1p-130f, 0x1p-126f, 0x1p30f, 0x1p-40f, 0x1p-41f, 3 };
+    static const float x[] = { 0, -0.0f, 1, -1.5f, 2, NAN, INFINITY, -INFINITY, 0x1p-130f, 0x1p-126f, 0x1p30f,
+                               0x1p-40f, 0x1p-41f, 3 };
     tn_stats_kernels k;
     tn_stats_kernels_init(&k, 0);
     tn_tally t = tally(k.f32, x, 14);
-    CHECK(t.count == 14 && t.zeros == 2 && t.nans == 1 && t.infinities == 2 && t.min == -1.5 && t.max == 0x1p30 && t.pivot == 0);
+    CHECK(t.count == 14 && t.zeros == 2 && t.nans == 1 && t.infinities == 2 && t.min == -1.5 &&
+          t.max == 0x1p30 && t.pivot == 0);
     CHECK(t.bins[40] == 2 && t.bins[41] == 2 && t.bins[63] == 1 && t.bins[0] == 4);
     CHECK(t.subnormals == 4);           /* an even count: tally() takes float16's */
     t = tally(k.f32, x, 13);
@@ -243,7 +249,8 @@ static void numbers_are_counted_by_kind_and_magnitude(void)
 
 static void a_pivot_is_near_numbers_of_one_sign(void)
 {
-    static const double far[] = { NAN, 1e9, 1e9 + 1, 1e9 + 2 }, both[] = { 1e9, -1, 5 }, none[] = { NAN, INFINITY };
+    static const double far[] = { NAN, 1e9, 1e9 + 1, 1e9 + 2 }, both[] = { 1e9, -1, 5 },
+    none[] = { NAN, INFINITY };
     tn_stats_kernels k;
     tn_stats_kernels_init(&k, 0);
     tn_tally t = tally(k.f64, far, 4);

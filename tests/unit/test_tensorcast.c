@@ -12,7 +12,13 @@
 
 /* A number spec of TensorCast as a row of our table, and the type of ours that
  * it is, if any.  inuz has the limits of fn; that it has no -0 is forgiven. */
-static const struct spec { const char *name; uint8_t e, m; int16_t bias; tn_specials specials; tn_dtype dtype; } specs[] = {
+static const struct spec {
+    const char *name;
+    uint8_t e, m;
+    int16_t bias;
+    tn_specials specials;
+    tn_dtype dtype;
+} specs[] = {
     { "float32", 8, 23, 127, TN_SPECIALS_IEEE, TN_FLOAT32 },
     { "float24", 8, 15, 127, TN_SPECIALS_IEEE, TN_UNKNOWN },
     { "float16", 5, 10, 15, TN_SPECIALS_IEEE, TN_FLOAT16 },
@@ -76,7 +82,8 @@ static float by_definition(const tn_dtype_info *type, const tn_encode_rules *rul
     uint32_t bits;
     unsigned flags = 0;
     memcpy(&bits, &x, sizeof bits);
-    uint64_t code = tn_number_encode(type, rules, tn_number_decode(tn_dtype_get(TN_FLOAT32), bits), 0, &flags);
+    uint64_t code =
+        tn_number_encode(type, rules, tn_number_decode(tn_dtype_get(TN_FLOAT32), bits), 0, &flags);
     tn_number y = tn_number_decode(type, code);
     if (y.class != TN_NUMBER_FINITE)
         return NAN;             /* saturated: nothing is infinite */
@@ -98,11 +105,13 @@ static bool equal(const struct spec *s, float a, float b)
 }
 
 /* Gives the number of values that were compared. */
-static size_t run_case(const char *id, const struct spec *s, tn_round round, const float *in, const float *expected,
-                       size_t n)
+static size_t run_case(const char *id, const struct spec *s, tn_round round, const float *in,
+                       const float *expected, size_t n)
 {
-    const tn_cast_options options = { .size = sizeof options, .round = round, .overflow = TN_OVERFLOW_SATURATE };
-    const tn_dtype_info type = { .kind = TN_KIND_FLOAT, .bits = (uint8_t)(1 + s->e + s->m), .exponent_bits = s->e,
+    const tn_cast_options options = { .size = sizeof options, .round = round,
+                                      .overflow = TN_OVERFLOW_SATURATE };
+    const tn_dtype_info type = { .kind = TN_KIND_FLOAT, .bits = (uint8_t)(1 + s->e + s->m),
+                                 .exponent_bits = s->e,
                                  .mantissa_bits = s->m, .bias = s->bias, .specials = s->specials };
     const tn_encode_rules rules = tn_encode_rules_for(&type, &options);
     size_t compared = 0;
@@ -119,8 +128,8 @@ static size_t run_case(const char *id, const struct spec *s, tn_round round, con
         }
         float found = by_definition(&type, &rules, in[i]);
         if (!equal(s, found, expected[i]))
-            fail_msg("%s: value %zu: %a to %s is %a, expected %a", id, i, (double)in[i], s->name, (double)found,
-                     (double)expected[i]);
+            fail_msg("%s: value %zu: %a to %s is %a, expected %a", id, i, (double)in[i], s->name,
+                     (double)found, (double)expected[i]);
         if (s->dtype != TN_UNKNOWN) {
             CHECK(tn_cast(&to, code, &f32, &in[i], TN_HOST_ORDER, &options, NULL) == TN_OK);
             CHECK(tn_cast(&f32, &back, &to, code, TN_HOST_ORDER, NULL, NULL) == TN_OK);

@@ -65,8 +65,9 @@ static void read_case(casting *c, char *line, const blob *b)
     size_t in, out;
     for (char *tab = line; (tab = strchr(tab, ' ')); )
         *tab = ',';
-    CHECK(sscanf(line, "%19s %79s %11s %11s %" SCNd64 "x%" SCNd64 " %zu %zu %d %11s %11s %199s", c->id, c->datatype, c->rounding, c->mode,
-                 &c->shape[0], &c->shape[1], &in, &out, &c->free_sign, c->decision, c->kind, c->more) == 12);
+    CHECK(sscanf(line, "%19s %79s %11s %11s %" SCNd64 "x%" SCNd64 " %zu %zu %d %11s %11s %199s", c->id,
+                 c->datatype, c->rounding, c->mode, &c->shape[0], &c->shape[1], &in, &out, &c->free_sign,
+                 c->decision, c->kind, c->more) == 12);
     c->count = (size_t)(c->shape[0] * c->shape[1]);
     c->x = at(b, in, c->count * sizeof(float));
     c->expected = at(b, out, c->count * sizeof(float));
@@ -75,11 +76,13 @@ static void read_case(casting *c, char *line, const blob *b)
 static tn_scaled_options options_of(const casting *c)
 {
     static const struct { const char *name; tn_scale_mode mode; } modes[] = {
-        { "max", TN_SCALE_FLOOR }, { "floor", TN_SCALE_FLOOR }, { "midmax", TN_SCALE_MIDMAX }, { "auto", TN_SCALE_MIDMAX },
+        { "max", TN_SCALE_FLOOR }, { "floor", TN_SCALE_FLOOR }, { "midmax", TN_SCALE_MIDMAX },
+        { "auto", TN_SCALE_MIDMAX },
         { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 },
     };
     tn_scaled_options o = { .size = sizeof o, .jobs = 1 };
-    CHECK(strcmp(c->rounding, "even") == 0 || strcmp(c->rounding, "away") == 0 || strcmp(c->rounding, "zero") == 0);
+    CHECK(strcmp(c->rounding, "even") == 0 || strcmp(c->rounding, "away") == 0 ||
+          strcmp(c->rounding, "zero") == 0);
     o.round = c->rounding[0] == 'e' ? TN_ROUND_EVEN : c->rounding[0] == 'a' ? TN_ROUND_AWAY : TN_ROUND_ZERO;
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, c->mode) == 0) {
@@ -96,7 +99,8 @@ static tn_scaled_options options_of(const casting *c)
 static bool has_no_negative_zero(const casting *c)
 {
     const tn_number_spec *n = &c->d->number;
-    bool uz = n->kind == TN_NUMBER_FLOAT && n->bits > 6 && (n->infnan == TN_INFNAN_FNUZ || n->infnan == TN_INFNAN_INUZ);
+    bool uz = n->kind == TN_NUMBER_FLOAT && n->bits > 6 &&
+              (n->infnan == TN_INFNAN_FNUZ || n->infnan == TN_INFNAN_INUZ);
     return c->free_sign || n->kind == TN_NUMBER_INT || n->kind == TN_NUMBER_UINT || uz;
 }
 
@@ -116,7 +120,8 @@ static void quantize(casting *c, const tn_scaled_options *o)
     assert_non_null(back);
     for (uint32_t i = 0; i < c->shapes.count; i++) {
         uint64_t n;
-        CHECK(tn_shape_nbytes(c->shapes.parts[i].dtype, c->shapes.parts[i].rank, c->shapes.parts[i].shape, &n) == TN_OK);
+        CHECK(tn_shape_nbytes(c->shapes.parts[i].dtype, c->shapes.parts[i].rank, c->shapes.parts[i].shape,
+                              &n) == TN_OK);
         c->parts[i] = malloc(n ? n : 1);
         assert_non_null(c->parts[i]);
     }
@@ -251,7 +256,8 @@ static bool is_bfp(const casting *c, const uint8_t *data, size_t n)
     for (size_t i = 0; i < n; i++) {
         size_t t = i / (tile + 1), k = i % (tile + 1);
         if (k == 0 ? data[i] != number_at(c, "scale", &c->d->scale, t) - point
-                   : (int8_t)data[i] != tn_spec_integer(&c->d->number, number_at(c, "data", &c->d->number, t * tile + k - 1)))
+                   : (int8_t)data[i] != tn_spec_integer(&c->d->number, number_at(c, "data", &c->d->number,
+                                                                                 t * tile + k - 1)))
             return false;
     }
     return true;
@@ -271,7 +277,8 @@ static bool is_mask(const casting *c, const uint8_t *data, size_t n)
 static bool is_zero_at(const casting *c, float value, size_t i)
 {
     uint32_t code = number_at(c, "zero", &c->d->zero, i);
-    return c->d->zero.kind == TN_NUMBER_INT ? (float)tn_spec_integer(&c->d->zero, code) == value : tn_spec_value(&c->d->zero, code) == value;
+    return c->d->zero.kind == TN_NUMBER_INT ? (float)tn_spec_integer(&c->d->zero, code) == value
+                                            : tn_spec_value(&c->d->zero, code) == value;
 }
 
 /* Whether one of the things beside the values is equal. */
@@ -370,7 +377,8 @@ static bool may_differ(const casting *c, const blob *b, size_t i)
     size_t first, n, size;
     size_t t = tile_of(c, i, &first, &n);
     looks l = look(c, first, n);
-    const uint8_t *exponent = find(c, b, "exponent", &size), *scale = find(c, b, "scale", &size), *zero = find(c, b, "zero", &size);
+    const uint8_t *exponent = find(c, b, "exponent", &size), *scale = find(c, b, "scale", &size),
+                  *zero = find(c, b, "zero", &size);
     int code = exponent ? short_at(exponent, t) : 0;
     bool may = false;
     may |= strchr(c->decision, '2') != NULL;                    /* all of it is another arithmetic */
@@ -419,11 +427,11 @@ static void compare(casting *c, const blob *b, tally *t)
             continue;
         differs = true;
         if (strcmp(c->kind, "output") && strcmp(c->kind, "error"))
-            fail_msg("%s: %s: value %zu: %a is %a, expected %a", c->id, c->datatype, i, (double)c->x[i], (double)c->y[i],
-                     (double)c->expected[i]);
+            fail_msg("%s: %s: value %zu: %a is %a, expected %a", c->id, c->datatype, i, (double)c->x[i],
+                     (double)c->y[i], (double)c->expected[i]);
         if (!may_differ(c, b, i))
-            fail_msg("%s: %s: value %zu: %a is %a, expected %a, and decision %s does not say why", c->id, c->datatype, i,
-                     (double)c->x[i], (double)c->y[i], (double)c->expected[i], c->decision);
+            fail_msg("%s: %s: value %zu: %a is %a, expected %a, and decision %s does not say why", c->id,
+                     c->datatype, i, (double)c->x[i], (double)c->y[i], (double)c->expected[i], c->decision);
         CHECK(isnan(c->x[i]) || !isnan(c->y[i]));
     }
     t->ran++;
@@ -436,7 +444,8 @@ static void compare(casting *c, const blob *b, tally *t)
 
 /* --- without a scale ----------------------------------------------------------------------- */
 
-/* unscaled.tsv says nothing of what differs: finite values that became NaN, and NaN where the type has none. */
+/* unscaled.tsv says nothing of what differs: finite values that became NaN, and NaN where the type has
+ * none. */
 static void run_unscaled(casting *c, tally *t)
 {
     bool slip = false, has_nan = false;
@@ -451,8 +460,8 @@ static void run_unscaled(casting *c, tally *t)
     run(c);
     for (size_t i = 0; i < c->count; i++)
         if (!is_equal(c, c->y[i], c->expected[i]) && !(isnan(c->expected[i]) && !isnan(c->y[i])))
-            fail_msg("%s: %s: value %zu: %a is %a, expected %a", c->id, c->datatype, i, (double)c->x[i], (double)c->y[i],
-                     (double)c->expected[i]);
+            fail_msg("%s: %s: value %zu: %a is %a, expected %a", c->id, c->datatype, i, (double)c->x[i],
+                     (double)c->y[i], (double)c->expected[i]);
     t->ran++;
     t->matched += c->decision[0] == '-';
     if (c->decision[0] != '-')
@@ -461,14 +470,16 @@ static void run_unscaled(casting *c, tally *t)
 
 static void print_tally(const tally *t)
 {
-    print_message("%u cases, %u as TensorCast has them with all beside them; not followed:\n", t->ran, t->matched);
+    print_message("%u cases, %u as TensorCast has them with all beside them; not followed:\n", t->ran,
+                  t->matched);
     for (unsigned g = 0; g < t->groups; g++)
-        print_message("decision %-4s %-9s %3u cases, values of %u differ\n", t->group[g].decision, t->group[g].kind, t->group[g].cases,
-                      t->group[g].differ);
+        print_message("decision %-4s %-9s %3u cases, values of %u differ\n", t->group[g].decision,
+                      t->group[g].kind, t->group[g].cases, t->group[g].differ);
 }
 
 /* Every line of a list that is no comment, with the numbers beside it. */
-static tally each_case(const char *list, const char *numbers, void (*check)(char *line, const blob *b, tally *t))
+static tally each_case(const char *list, const char *numbers,
+                       void (*check)(char *line, const blob *b, tally *t))
 {
     blob b = read_blob(numbers);
     FILE *file = fopen(list, "r");
@@ -495,7 +506,8 @@ static void check_scaled(char *line, const blob *b, tally *t)
 
 static void scaled_casts_give_tensorcasts_values_and_scales(void)
 {
-    tally t = each_case(TEST_GOLDEN "/tensorcast/scaled.tsv", TEST_GOLDEN "/tensorcast/scaled.zst", check_scaled);
+    tally t =
+        each_case(TEST_GOLDEN "/tensorcast/scaled.tsv", TEST_GOLDEN "/tensorcast/scaled.zst", check_scaled);
     assert_int_equal(t.ran, 1394);
     assert_int_equal(t.matched, 1133);
     CHECK(stored_cases > 500);
@@ -515,7 +527,8 @@ static void check_unscaled(char *line, const blob *b, tally *t)
 
 static void unscaled_casts_give_tensorcasts_values(void)
 {
-    tally t = each_case(TEST_GOLDEN "/tensorcast/unscaled.tsv", TEST_GOLDEN "/tensorcast/unscaled.zst", check_unscaled);
+    tally t = each_case(TEST_GOLDEN "/tensorcast/unscaled.tsv", TEST_GOLDEN "/tensorcast/unscaled.zst",
+                        check_unscaled);
     assert_int_equal(t.ran, 174);
     assert_int_equal(t.matched, 162);
 }

@@ -43,7 +43,8 @@ static void many_threads_read_one_file(void)
         create.size = sizeof create;
         create.replace = true;
         model_make(&m, &c);
-        if (model_write(&m, &c, in_folder("f").text, &create, &err) || tn_open(in_folder("f").text, &open, &f, &err))
+        if (model_write(&m, &c, in_folder("f").text, &create, &err) ||
+            tn_open(in_folder("f").text, &open, &f, &err))
             fail_msg("%s", err.text);
         visitor v[THREADS];
         for (size_t i = 0; i < THREADS; i++) {
@@ -100,7 +101,8 @@ static void many_threads_convert_one_file(void)
 }
 
 /* Threads that quantize one tensor write no byte that another one has. */
-static void quantize_with(const char *text, const int64_t *shape, const float *x, unsigned jobs, uint8_t *parts, size_t size)
+static void quantize_with(const char *text, const int64_t *shape, const float *x, unsigned jobs,
+                          uint8_t *parts, size_t size)
 {
     const tn_scaled_options o = { .size = sizeof o, .jobs = jobs };
     tn_scaled_shapes shapes;
@@ -108,7 +110,8 @@ static void quantize_with(const char *text, const int64_t *shape, const float *x
     tn_error err = { .text = "" };
     void *part[7];
     size_t at = 0;
-    CHECK(tn_datatype_parse(text, &d, &err) == TN_OK && tn_scaled_shapes_for(d, 2, shape, &shapes, &err) == TN_OK);
+    CHECK(tn_datatype_parse(text, &d, &err) == TN_OK &&
+          tn_scaled_shapes_for(d, 2, shape, &shapes, &err) == TN_OK);
     memset(parts, 0xa5, size);
     for (uint32_t i = 0; i < shapes.count; i++) {
         const tn_array a = { shapes.parts[i].dtype, shapes.parts[i].rank, shapes.parts[i].shape, NULL };
@@ -124,7 +127,8 @@ static void quantize_with(const char *text, const int64_t *shape, const float *x
 static void many_threads_quantize_one_tensor(void)
 {
     static const struct { const char *text; int64_t shape[2]; } all[] = {
-        { "int5|e5m0_t2", { 1, 600001 } }, { "e2m1fnuz|e8m0_t8d0", { 64, 9001 } }, { "mxfp4", { 301, 2001 } }, { "int8|float16", { 301, 2001 } },
+        { "int5|e5m0_t2", { 1, 600001 } }, { "e2m1fnuz|e8m0_t8d0", { 64, 9001 } }, { "mxfp4", { 301, 2001 } },
+        { "int8|float16", { 301, 2001 } },
     };
     enum { COUNT = 301 * 2001, SIZE = 2 * COUNT };
     float *x = malloc(COUNT * sizeof *x);

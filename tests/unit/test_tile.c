@@ -22,8 +22,8 @@ typedef struct tried {
 static const tn_scaled_options plain = { .size = sizeof plain };
 
 /* Encodes n values, the last ones padding, and decodes them. */
-static tn_status try_padded(tried *r, const char *text, const tn_scaled_options *o, const float *x, size_t n, size_t real,
-                            float tensor_scale)
+static tn_status try_padded(tried *r, const char *text, const tn_scaled_options *o, const float *x, size_t n,
+                            size_t real, float tensor_scale)
 {
     tn_datatype *d = datatype_of(text);
     CHECK(n <= MOST);
@@ -32,7 +32,8 @@ static tn_status try_padded(tried *r, const char *text, const tn_scaled_options 
     memcpy(r->x, x, real * sizeof *x);
     for (size_t i = 0; i < n; i++)
         r->index[i] = i < real ? i : UINT64_MAX;
-    r->t = (tn_tile){ .x = r->x, .n = n, .index = r->index, .tensor_scale = tensor_scale, .offset = r->offset, .meta = r->meta,
+    r->t = (tn_tile){ .x = r->x, .n = n, .index = r->index, .tensor_scale = tensor_scale, .offset = r->offset,
+                      .meta = r->meta,
                       .mask = r->mask, .code = r->code };
     tn_status status = tn_tile_encode(d, o, &r->t, &r->bad);
     if (status == TN_OK)
@@ -66,7 +67,8 @@ static uint32_t code_for(const char *text, tn_scale_mode mode, float a)
 
 static void every_mode_has_its_exponent(void)
 {
-    static const struct { float a; uint32_t code[5]; } e2m1[] = {        /* floor, midmax, topbinade, option3, ceil; largest 6, midmax 7 */
+    /* floor, midmax, topbinade, option3, ceil; largest 6, midmax 7 */
+    static const struct { float a; uint32_t code[5]; } e2m1[] = {
         { 4, { 127, 127, 127, 127, 127 } },
         { 6, { 127, 127, 127, 127, 127 } },
         { 6.0000005f, { 127, 127, 128, 127, 128 } },
@@ -75,7 +77,8 @@ static void every_mode_has_its_exponent(void)
         { 7.9999995f, { 127, 128, 128, 128, 128 } },
         { 8, { 128, 128, 128, 128, 128 } },
     };
-    static const struct { float a; uint32_t code[5]; } int4[] = {        /* largest 1.75: only ceil is for integers */
+    /* largest 1.75: only ceil is for integers */
+    static const struct { float a; uint32_t code[5]; } int4[] = {
         { 1, { 127, 127, 127, 127, 127 } },
         { 1.75f, { 127, 127, 127, 127, 127 } },
         { 1.8f, { 127, 127, 127, 127, 128 } },
@@ -83,7 +86,8 @@ static void every_mode_has_its_exponent(void)
     };
     for (size_t i = 0; i < sizeof e2m1 / sizeof e2m1[0]; i++)
         for (int mode = 0; mode < 5; mode++)
-            assert_int_equal(code_for("e2m1fnuz|e8m0_t32", (tn_scale_mode)mode, e2m1[i].a), e2m1[i].code[mode]);
+            assert_int_equal(code_for("e2m1fnuz|e8m0_t32", (tn_scale_mode)mode, e2m1[i].a),
+                             e2m1[i].code[mode]);
     for (size_t i = 0; i < sizeof int4 / sizeof int4[0]; i++)
         for (int mode = 0; mode < 5; mode++)
             assert_int_equal(code_for("int4|e8m0_t32", (tn_scale_mode)mode, int4[i].a), int4[i].code[mode]);
@@ -125,7 +129,8 @@ static void offsets_are_below_the_scale(void)
     CHECK(r.code[8] == 127 && is(r.y[8], 127.0f / 64));
     x[0] = x[1] = x[8] = 0;
     for (size_t i = 0; i < 16; i++)
-        x[i] *= 0x1p-130f;                                      /* the scale has code 0 but offsets go on from there */
+        /* the scale has code 0 but offsets go on from there */
+        x[i] *= 0x1p-130f;
     CHECK(try_tile(&r, "int8|e8m0_t16s2o2", &plain, x, 16) == TN_OK);
     CHECK(r.t.scale == 0 && r.offset[0] == 3 && r.offset[1] == 3 && r.offset[2] == 3);
 }
@@ -155,7 +160,8 @@ static void check_infinity_alone(const char *text)
     CHECK(try_tile(&r, text, &plain, x, 16) == TN_OK);
     CHECK(isfinite(r.y[1]) && r.y[1] > 0 && is(r.y[0], 0));
     tn_coder coder = { &d->scale, tn_encode_rules_for(&d->scale.type, NULL), false };
-    bool last = r.t.scale == (d->scale.kind == TN_NUMBER_EXPONENT ? 254 : tn_coder_float(&coder, d->scale.maxfloat, 0));
+    bool last = r.t.scale ==
+                (d->scale.kind == TN_NUMBER_EXPONENT ? 254 : tn_coder_float(&coder, d->scale.maxfloat, 0));
     r.t.scale++;
     tn_tile_decode(d, &r.t, r.y);
     CHECK(last || isinf(r.y[1]));
@@ -164,9 +170,15 @@ static void check_infinity_alone(const char *text)
 
 static void infinities_alone_take_the_largest_scale_that_is_finite(void)
 {
-    static const char *const texts[] = { "e2m1fnuz|e8m0_t16", "int8|e8m0_t16", "e4m3fn|float32_t16", "int4|bfloat16_t16",
-                                         "int8|float16_t16", "uint8|float32_float32_t16", "uint4|bfloat16_int8_t16",
-                                         "icb44fi_e2m3fnuz|e8m0_t16", "e2m1fnuz|multi_float32_e4m3fn_t16" };
+    static const char *const texts[] = { "e2m1fnuz|e8m0_t16",
+                                         "int8|e8m0_t16",
+                                         "e4m3fn|float32_t16",
+                                         "int4|bfloat16_t16",
+                                         "int8|float16_t16",
+                                         "uint8|float32_float32_t16",
+                                         "uint4|bfloat16_int8_t16",
+                                         "icb44fi_e2m3fnuz|e8m0_t16",
+                                         "e2m1fnuz|multi_float32_e4m3fn_t16" };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         check_infinity_alone(texts[i]);
     for (int bits = 2; bits <= 16; bits++) {
@@ -178,19 +190,23 @@ static void infinities_alone_take_the_largest_scale_that_is_finite(void)
 
 static void nan_is_an_error_where_it_has_no_code(void)
 {
-    static const char *const without[] = { "e2m1fnuz|e8m0_t16", "e3m2fnuz|e8m0_t16", "int8|e8m0_t16", "uint8|float32_int8_t16",
+    static const char *const without[] = { "e2m1fnuz|e8m0_t16", "e3m2fnuz|e8m0_t16", "int8|e8m0_t16",
+                                           "uint8|float32_int8_t16",
                                            "icb44fi_e4m3fn|e8m0_t16" };
-    static const char *const with[] = { "e4m3fn|e8m0_t16", "e5m2|e8m0_t16", "e4m3fnuz|e8m0_t16", "e4m3b8inuz|e8m0_t16",
+    static const char *const with[] = { "e4m3fn|e8m0_t16", "e5m2|e8m0_t16", "e4m3fnuz|e8m0_t16",
+                                        "e4m3b8inuz|e8m0_t16",
                                         "bfloat16|float32_t16", "e3m3fnuz|float16_t16" };
     float x[16] = { 1, 2, NAN, 3 };
-    tn_scaled_options zero = { .size = sizeof zero, .nan = TN_NAN_ZERO }, error = { .size = sizeof error, .nan = TN_NAN_ERROR };
+    tn_scaled_options zero = { .size = sizeof zero, .nan = TN_NAN_ZERO },
+    error = { .size = sizeof error, .nan = TN_NAN_ERROR };
     tried r;
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++) {
         CHECK(try_tile(&r, without[i], &plain, x, 16) == TN_ERR_LOSS && r.bad == 2);
         CHECK(try_tile(&r, without[i], &zero, x, 16) == TN_OK && is(r.y[2], 0));
     }
     for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
-        CHECK(try_tile(&r, with[i], &plain, x, 16) == TN_OK && is(r.y[2], NAN) && !isnan(r.y[0]) && r.y[0] != 0);
+        CHECK(try_tile(&r, with[i], &plain, x, 16) == TN_OK && is(r.y[2], NAN) && !isnan(r.y[0]) &&
+              r.y[0] != 0);
         CHECK(try_tile(&r, with[i], &zero, x, 16) == TN_OK && is(r.y[2], 0));
         CHECK(try_tile(&r, with[i], &error, x, 16) == TN_ERR_LOSS && r.bad == 2);
     }
@@ -257,7 +273,8 @@ static void nvfp4_has_a_scale_of_the_tensor(void)
     CHECK(r.code[0] == 7 && r.code[1] == 0xd && r.code[2] == 1);        /* 5.97, -2.98, 0.36 */
     CHECK(is(r.y[0], 6 * s) && is(r.y[1], -3 * s) && is(r.y[2], 0.5f * s));
     x[0] = 12.75f;              /* 2.125 is to the nearest even in any mode */
-    CHECK(try_padded(&r, d->text, &(tn_scaled_options){ .size = sizeof plain, .round = TN_ROUND_AWAY }, x, 16, 16, 1) == TN_OK);
+    CHECK(try_padded(&r, d->text, &(tn_scaled_options){ .size = sizeof plain, .round = TN_ROUND_AWAY }, x, 16,
+                     16, 1) == TN_OK);
     CHECK(r.t.scale == 0x40);
     tn_datatype_free(d);
 }
@@ -280,20 +297,23 @@ static void an_integer_zero_point_fits_its_type(void)
     tried r;
     CHECK(try_tile(&r, "uint4|float32_int8_t4", &plain, x, 4) == TN_OK);
     CHECK(r.t.zero == 5 && r.code[0] == 0 && r.code[1] == 15 && r.code[2] == 5 && is(r.y[2], 0));
-    x[1] = 0;                                                   /* all below 0: zero would be 15 of at most 7 */
+    /* all below 0: zero would be 15 of at most 7 */
+    x[1] = 0;
     CHECK(try_tile(&r, "uint4|float32_int4_t4", &plain, x, 4) == TN_OK);
     CHECK(r.t.zero == 7 && r.code[0] == 0 && r.code[2] == 7);
     tn_datatype *d = datatype_of("uint4|float32_int4_t4");
     float s = tn_scale_value(d, r.t.scale, 0);
     CHECK(rintf(1 / s) == 7 && rintf(1 / tn_scale_value(d, r.t.scale - 1, 0)) >= 7);
     tn_datatype_free(d);
-    x[0] = -134.6f;                                             /* of 127 is 1.06, which is rounded to 1: the next one up */
+    /* of 127 is 1.06, which is rounded to 1: the next one up */
+    x[0] = -134.6f;
     CHECK(try_tile(&r, "uint8|e5m3_int8_t4", &plain, x, 4) == TN_OK);
     CHECK(r.t.scale == (15 << 3 | 1) && r.t.zero == 120 && r.code[2] == 120);
     x[0] = -128;                                                /* one too many is too many */
     CHECK(try_tile(&r, "uint8|e5m3_int8_t4", &plain, x, 4) == TN_OK);
     CHECK(r.t.scale == (15 << 3 | 1) && r.t.zero == 114);
-    x[0] = -FLT_MAX;                                            /* and where the scale cannot grow it is cut off */
+    /* and where the scale cannot grow it is cut off */
+    x[0] = -FLT_MAX;
     CHECK(try_tile(&r, "uint8|float16_int8_t4", &plain, x, 4) == TN_OK);
     CHECK(r.t.zero == 127 && r.t.scale == 0x7bff && r.code[0] == 0 && r.code[2] == 127 && is(r.y[2], 0));
 }
@@ -308,7 +328,8 @@ static void a_codebook_takes_the_first_of_the_best_mappings(void)
     CHECK(try_tile(&r, "cb41fi_e2m2fnuz|e8m0_t32s4", &plain, x, 32) == TN_OK);
     CHECK(r.t.scale == 127);
     CHECK(r.meta[0] == 1 && is(r.y[1], 5) && is(r.y[3], 0) && r.code[3] == 0);
-    CHECK(r.meta[1] == 1 && is(r.y[4], 7) && is(r.y[6], 2) && is(r.y[7], -2));          /* 1 + 0.25 against 1: ties go up */
+    /* 1 + 0.25 against 1: ties go up */
+    CHECK(r.meta[1] == 1 && is(r.y[4], 7) && is(r.y[6], 2) && is(r.y[7], -2));
     CHECK(r.meta[2] == 0);                                      /* both have them: the first */
     CHECK(r.meta[3] == 0 && r.code[13] == 1 && r.code[14] == 9 && r.code[15] == 8 && is(r.y[15], -0.0f));
     CHECK(r.meta[7] == 0 && r.code[31] == 0);
@@ -358,23 +379,30 @@ static float float_of(uint32_t bits)
 
 static void sparsity_alone_keeps_every_bit(void)
 {
-    static const uint32_t bits[8] = { 0x7fa00001, 0xff800000, 0x7f800000, 0xffc12345, 0x00000001, 0x80000001, 0x80000000, 0 };
+    static const uint32_t bits[8] = { 0x7fa00001, 0xff800000, 0x7f800000, 0xffc12345, 0x00000001, 0x80000001,
+                                      0x80000000, 0 };
     float x[8];
     tried r;
     for (size_t i = 0; i < 8; i++)
         x[i] = float_of(bits[i]);
     CHECK(try_tile(&r, "float32|n2m4", &plain, x, 8) == TN_OK);
-    CHECK(r.mask[0] == 1 && r.mask[1] == 0 && r.mask[2] == 0 && r.mask[3] == 1);        /* NaN is the largest */
+    /* NaN is the largest */
+    CHECK(r.mask[0] == 1 && r.mask[1] == 0 && r.mask[2] == 0 && r.mask[3] == 1);
     CHECK(r.code[0] == bits[0] && r.code[1] == bits[3] && r.code[2] == 1 && r.code[3] == 0x80000001);
     CHECK(is(r.y[0], x[0]) && is(r.y[1], 0) && is(r.y[3], x[3]) && is(r.y[5], x[5]) && is(r.y[6], 0));
     CHECK(try_tile(&r, "bfloat16|n3m4", &plain, x, 8) == TN_OK);
-    CHECK(r.code[0] == 0x7fe0 && r.code[1] == 0xff80 && r.code[2] == 0xffc1 && r.code[3] == 0 && r.code[4] == 0x8000);
-    CHECK(is(r.y[0], float_of(0x7fe00000)) && is(r.y[1], -INFINITY) && is(r.y[2], 0) && is(r.y[3], float_of(0xffc10000)));
+    CHECK(r.code[0] == 0x7fe0 && r.code[1] == 0xff80 && r.code[2] == 0xffc1 && r.code[3] == 0 &&
+          r.code[4] == 0x8000);
+    CHECK(is(r.y[0], float_of(0x7fe00000)) && is(r.y[1], -INFINITY) && is(r.y[2], 0) &&
+          is(r.y[3], float_of(0xffc10000)));
     CHECK(try_tile(&r, "float16|n3m4", &plain, x, 8) == TN_OK);
-    CHECK(r.code[0] == 0x7f00 && r.code[1] == 0xfc00 && is(r.y[1], -INFINITY) && is(r.y[4], 0) && is(r.y[5], -0.0f));
+    CHECK(r.code[0] == 0x7f00 && r.code[1] == 0xfc00 && is(r.y[1], -INFINITY) && is(r.y[4], 0) &&
+          is(r.y[5], -0.0f));
     x[0] = FLT_MAX;
-    CHECK(try_tile(&r, "float16|n3m4", &plain, x, 8) == TN_OK && r.code[0] == 0xfc00 && r.code[1] == 0x7c00 && r.mask[0] == 0);
-    CHECK(try_tile(&r, "e4m3fn|n3m4", &plain, x, 8) == TN_OK && r.code[0] == 0xfe && r.code[1] == 0x7e && is(r.y[2], 448));
+    CHECK(try_tile(&r, "float16|n3m4", &plain, x, 8) == TN_OK && r.code[0] == 0xfc00 && r.code[1] == 0x7c00 &&
+          r.mask[0] == 0);
+    CHECK(try_tile(&r, "e4m3fn|n3m4", &plain, x, 8) == TN_OK && r.code[0] == 0xfe && r.code[1] == 0x7e &&
+          is(r.y[2], 448));
 }
 
 static void there_is_one_nan(void)
@@ -431,9 +459,11 @@ static double squares(const tried *r)
 
 static void least_squares_are_never_more_than_those_of_the_range(void)
 {
-    static const char *const texts[] = { "e2m1fnuz|e8m0_t32", "int4|e8m0_t32", "int4|bfloat16_t32", "e2m1fnuz|e4m3fn_t32",
-                                         "uint4|float16_float16_t32", "uint4|bfloat16_int8_t32", "uint2|float32_int4_t32",
-                                         "int3|e8m0_t32s2o1", "e2m1fnuz|e8m0_t32s8o2", "icb44fi_e2m3fnuz|e8m0_t32s8",
+    static const char *const texts[] = { "e2m1fnuz|e8m0_t32",         "int4|e8m0_t32",
+                                         "int4|bfloat16_t32",         "e2m1fnuz|e4m3fn_t32",
+                                         "uint4|float16_float16_t32", "uint4|bfloat16_int8_t32",
+                                         "uint2|float32_int4_t32",    "int3|e8m0_t32s2o1",
+                                         "e2m1fnuz|e8m0_t32s8o2",     "icb44fi_e2m3fnuz|e8m0_t32s8",
                                          "icb44fi_e2m3fnuz|e5m3_t32", "e2m1fnuz|e8m0_t16n2m4" };
     const tn_scaled_options mse = { .size = sizeof mse, .mode = TN_SCALE_MSE };
     unsigned better = 0;
@@ -468,7 +498,8 @@ static void least_squares_are_of_what_is_kept(void)
         for (uint32_t code = 120; code < 130; code++) {
             double sum = 0;
             other = r;
-            other.t.x = other.x, other.t.index = other.index, other.t.mask = other.mask, other.t.code = other.code;
+            other.t.x = other.x, other.t.index = other.index, other.t.mask = other.mask,
+            other.t.code = other.code;
             tn_tile_apply(d, &mse, &other.t, &(tn_tile_choice){ code, 0, 0 }, NULL);
             tn_tile_decode(d, &other.t, other.y);
             for (size_t k = 0; k < 32; k++)
@@ -485,7 +516,8 @@ static void least_squares_are_of_what_is_kept(void)
 static void stochastic_rounding_is_right_on_the_average(void)
 {
     tn_scaled_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC };
-    static const char *const texts[] = { "e2m1fnuz|e8m0_t32", "int4|e8m0_t32", "int4|float32_t32", "uint4|float32_int8_t32",
+    static const char *const texts[] = { "e2m1fnuz|e8m0_t32", "int4|e8m0_t32", "int4|float32_t32",
+                                         "uint4|float32_int8_t32",
                                          "uint4|float32_float32_t32" };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         double sum = 0;

@@ -36,11 +36,14 @@ static void json_becomes_the_shortest_cbor_and_comes_back(void)
     static const struct { const char *json, *hex, *back; } cases[] = {      /* back NULL: the same text */
         { "null", "f6", NULL }, { "true", "f5", NULL }, { "false", "f4", NULL }, { "\"\"", "60", NULL },
         { "0", "00", NULL }, { "-1", "20", NULL }, { "1000", "1903e8", NULL },
-        { "18446744073709551615", "1bffffffffffffffff", NULL }, { "-9223372036854775808", "3b7fffffffffffffff", NULL },
+        { "18446744073709551615", "1bffffffffffffffff", NULL },
+        { "-9223372036854775808", "3b7fffffffffffffff", NULL },
         { "18446744073709551616", "fa5f800000", "1.8446744073709552e+19" },
         { "-9223372036854775809", "fadf000000", "-9.223372036854776e+18" },
-        { "1.0", "f93c00", NULL }, { "1e0", "f93c00", "1.0" }, { "-0", "f98000", "-0.0" }, { "-0.0", "f98000", NULL },
-        { "0.1", "fb3fb999999999999a", NULL }, { "1E5", "fa47c35000", "100000.0" }, { "1e-999", "f90000", "0.0" },
+        { "1.0", "f93c00", NULL }, { "1e0", "f93c00", "1.0" }, { "-0", "f98000", "-0.0" },
+        { "-0.0", "f98000", NULL },
+        { "0.1", "fb3fb999999999999a", NULL }, { "1E5", "fa47c35000", "100000.0" },
+        { "1e-999", "f90000", "0.0" },
         { "[]", "80", NULL }, { "{}", "a0", NULL }, { " [ 1 , [ 2.5 ] ] ", "82 01 81 f94100", "[1,[2.5]]" },
         { "{\"b\":1,\"a\":{\"b\":[]}}", "a2 6162 01 6161 a1 6162 80", NULL },
         { "\"\\u00e9\\n\\u0000\"", "64 c3a9 0a 00", "\"\xc3\xa9\\n\\u0000\"" }
@@ -94,7 +97,8 @@ static void a_key_that_comes_twice_is_refused(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_buf out = { 0 };
         tn_buf_puts(&out, "before");
-        CHECK(encode(cases[i].json, strlen(cases[i].json), &out) == (cases[i].twice ? TN_ERR_CORRUPT : TN_OK));
+        CHECK(encode(cases[i].json, strlen(cases[i].json), &out) ==
+              (cases[i].twice ? TN_ERR_CORRUPT : TN_OK));
         CHECK(memcmp(out.data, "before", 6) == 0);
         tn_buf_free(&out);
     }
@@ -127,12 +131,39 @@ static void bad_json_fails_its_reader(void)
 
 static void cbor_that_json_cannot_say_exactly_is_refused(void)
 {
-    static const char *const refused[] = {
-        "40", "4101", "c100", "d9d9f700", "f7", "f0", "f97e00", "f97c00", "f9fc00", "fa7fc00000", "1800", "190001",
-        "7801 61", "fb3ff0000000000000", "fa3f800000", "3b8000000000000000", "3bffffffffffffffff", "9fff", "bfff", "7f6161ff",
-        "7fff", "9800", "b800", "a10100", "a1 4161 00", "a1 c1 6161 00", "81c100", "a2 6161 00 6161 01", "0000", "",
-        "81", "ff", "61ff"
-    };
+    static const char *const refused[] = { "40",
+                                           "4101",
+                                           "c100",
+                                           "d9d9f700",
+                                           "f7",
+                                           "f0",
+                                           "f97e00",
+                                           "f97c00",
+                                           "f9fc00",
+                                           "fa7fc00000",
+                                           "1800",
+                                           "190001",
+                                           "7801 61",
+                                           "fb3ff0000000000000",
+                                           "fa3f800000",
+                                           "3b8000000000000000",
+                                           "3bffffffffffffffff",
+                                           "9fff",
+                                           "bfff",
+                                           "7f6161ff",
+                                           "7fff",
+                                           "9800",
+                                           "b800",
+                                           "a10100",
+                                           "a1 4161 00",
+                                           "a1 c1 6161 00",
+                                           "81c100",
+                                           "a2 6161 00 6161 01",
+                                           "0000",
+                                           "",
+                                           "81",
+                                           "ff",
+                                           "61ff" };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         uint8_t data[64];
         tn_buf out = { 0 };

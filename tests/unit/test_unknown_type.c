@@ -29,26 +29,52 @@ static void check_refused(wish w, const char *out)
 {
     tn_error err = { .text = "" };
     tn_status status = try_convert("in.safetensors", out, w, &err);
-    if (status != TN_ERR_UNSUPPORTED || !strstr(err.text, "tensor \"a\": type \"" SPELLING "\" is not known to this build"))
-        fail_msg("%s, cast %s, form %s, layout %s, pad %s: %d <%s>", out, w.cast ? w.cast : "-", w.form ? w.form : "-",
-                 w.layout ? w.layout : "-", w.pad ? w.pad : "-", status, err.text);
+    if (status != TN_ERR_UNSUPPORTED ||
+        !strstr(err.text, "tensor \"a\": type \"" SPELLING "\" is not known to this build"))
+        fail_msg("%s, cast %s, form %s, layout %s, pad %s: %d <%s>", out, w.cast ? w.cast : "-",
+                 w.form ? w.form : "-", w.layout ? w.layout : "-", w.pad ? w.pad : "-", status, err.text);
     CHECK(count_entries(folder) == 1);
 }
 
 static void no_cast_looks_at_an_unknown_type(void)
 {
     static const char *const casts[] = {
-        "f32", "bf16", "int8", "uint4", "bool", "complex64", "int8,per=tensor", "int8,per=channel,axis=0",
-        "uint4,per=channel,axis=1,zero=asymmetric", "int8,per=tensor,percentile=99", "int8,per=tensor,scale=1", "fx8", "fx16",
-        "fx8,frac=auto", "fx16,frac=least", "fx16,frac=3", "sa8", "sa32,scale=1", "sa8,per=channel,axis=0", "fx8,compat=mli",
-        "mxfp4", "nvfp4", "int8_f", "uint4_ff32", "e2m1fnuz|e8m0_t32", "icb44fi4_e32", "mxfp4,store=unpacked", "a=f32",
+        "f32",
+        "bf16",
+        "int8",
+        "uint4",
+        "bool",
+        "complex64",
+        "int8,per=tensor",
+        "int8,per=channel,axis=0",
+        "uint4,per=channel,axis=1,zero=asymmetric",
+        "int8,per=tensor,percentile=99",
+        "int8,per=tensor,scale=1",
+        "fx8",
+        "fx16",
+        "fx8,frac=auto",
+        "fx16,frac=least",
+        "fx16,frac=3",
+        "sa8",
+        "sa32,scale=1",
+        "sa8,per=channel,axis=0",
+        "fx8,compat=mli",
+        "mxfp4",
+        "nvfp4",
+        "int8_f",
+        "uint4_ff32",
+        "e2m1fnuz|e8m0_t32",
+        "icb44fi4_e32",
+        "mxfp4,store=unpacked",
+        "a=f32",
     };
     static const char *const outs[] = { "out.zt", "out.safetensors", "out.json", "out.npz" };
     store_unknown("in.safetensors");
     for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
         for (size_t k = 0; k < sizeof outs / sizeof *outs; k++)
             for (int more = 0; more < 4; more++)
-                check_refused((wish){ .cast = casts[i], .is_virtual = more == 1 && !strchr(casts[i], ','), .dry_run = more == 2,
+                check_refused((wish){ .cast = casts[i], .is_virtual = more == 1 && !strchr(casts[i], ','),
+                                      .dry_run = more == 2,
                                       .form = more == 3 ? "csr" : NULL }, outs[k]);
 }
 
@@ -77,7 +103,8 @@ static void whoever_reads_values_says_the_type(void)
     CHECK(tn_values_open(f, t, &values, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, SPELLING));
     CHECK(tn_describe(f, t, &set, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, SPELLING));
     const tn_export_options o = { .size = sizeof o, .name = "net" };
-    CHECK(tn_export_c(f, in_folder("c").text, &o, NULL, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, SPELLING));
+    CHECK(tn_export_c(f, in_folder("c").text, &o, NULL, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, SPELLING));
     tn_close(f);
 }
 
@@ -100,11 +127,14 @@ static void arrays_of_no_type_are_refused(void)
         void *parts[7] = { out, out, out };
         tn_tensor *made;
         const tn_part part = { .role = "data", .array = a, .data = in };
-        const tn_tensor t = { .name = "a", .form = "dense", .dtype = wrong[i], .rank = 2, .shape = shape, .parts = &part, .nparts = 1 };
+        const tn_tensor t = { .name = "a", .form = "dense", .dtype = wrong[i], .rank = 2, .shape = shape,
+                              .parts = &part, .nparts = 1 };
         tn_error err;
-        CHECK(tn_cast(&good, out, &a, in, TN_LITTLE_ENDIAN, NULL, &err) == TN_ERR_ARGUMENT && !strstr(err.text, "type 0"));
+        CHECK(tn_cast(&good, out, &a, in, TN_LITTLE_ENDIAN, NULL, &err) == TN_ERR_ARGUMENT &&
+              !strstr(err.text, "type 0"));
         CHECK(tn_cast(&a, out, &good, in, TN_LITTLE_ENDIAN, NULL, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_cast_check(wrong[i], TN_FLOAT32, NULL, &err) == TN_ERR_ARGUMENT && !strstr(err.text, "type 0"));
+        CHECK(tn_cast_check(wrong[i], TN_FLOAT32, NULL, &err) == TN_ERR_ARGUMENT &&
+              !strstr(err.text, "type 0"));
         CHECK(tn_reorder(&a, out, &a, in, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_choose_scales(TN_INT8, &a, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_choose_scales(wrong[i], &good, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);

@@ -134,9 +134,23 @@ static uint64_t random_bits(uint64_t *state)
 static void float32_and_float64_are_the_machine_s_own(void)
 {
     static const uint64_t special[] = {
-        0, 1, 0x8000000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0x7ff0000000000001,
-        0x000fffffffffffff, 0x0010000000000000, 0x7fefffffffffffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x007fffff,
-        0x00800000, 0x7f7fffff, 0x80000000,
+        0,
+        1,
+        0x8000000000000000,
+        0x7ff0000000000000,
+        0xfff0000000000000,
+        0x7ff8000000000000,
+        0x7ff0000000000001,
+        0x000fffffffffffff,
+        0x0010000000000000,
+        0x7fefffffffffffff,
+        0x7f800000,
+        0xff800000,
+        0x7fc00000,
+        0x007fffff,
+        0x00800000,
+        0x7f7fffff,
+        0x80000000,
     };
     const size_t specials = sizeof special / sizeof special[0];
     uint64_t state = 88172645463325252u;
@@ -275,20 +289,29 @@ static text format_float(tn_dtype dtype, double x)
 static void numbers_are_written_with_few_digits(void)
 {
     static const struct { tn_dtype dtype; double value; const char *expected; } list[] = {
-        { TN_FLOAT32, 0.1f, "0.1" }, { TN_FLOAT32, 1, "1.0" }, { TN_FLOAT32, -0.0, "-0.0" }, { TN_FLOAT32, 0, "0.0" },
-        { TN_FLOAT32, 16777216, "16777216.0" }, { TN_FLOAT32, FLT_MAX, "3.4028235e+38" }, { TN_FLOAT32, 0x1p-149, "1e-45" },
-        { TN_FLOAT32, 123456789.0f, "1.2345679e+08" }, { TN_FLOAT32, 134217792, "1.342178e+08" }, { TN_FLOAT32, 0.3f, "0.3" },
-        { TN_FLOAT64, 0.1, "0.1" }, { TN_FLOAT64, 0.1f, "0.10000000149011612" }, { TN_FLOAT64, 0x1p-44, "5.684341886080802e-14" },
-        { TN_FLOAT64, 5e-324, "5e-324" }, { TN_FLOAT64, DBL_MAX, "1.7976931348623157e+308" }, { TN_FLOAT64, 100, "100.0" },
-        { TN_FLOAT64, 1e15, "1000000000000000.0" }, { TN_FLOAT64, 1e16, "1e+16" }, { TN_FLOAT64, 123.25, "123.25" },
+        { TN_FLOAT32, 0.1f, "0.1" }, { TN_FLOAT32, 1, "1.0" }, { TN_FLOAT32, -0.0, "-0.0" },
+        { TN_FLOAT32, 0, "0.0" },
+        { TN_FLOAT32, 16777216, "16777216.0" }, { TN_FLOAT32, FLT_MAX, "3.4028235e+38" },
+        { TN_FLOAT32, 0x1p-149, "1e-45" },
+        { TN_FLOAT32, 123456789.0f, "1.2345679e+08" }, { TN_FLOAT32, 134217792, "1.342178e+08" },
+        { TN_FLOAT32, 0.3f, "0.3" },
+        { TN_FLOAT64, 0.1, "0.1" }, { TN_FLOAT64, 0.1f, "0.10000000149011612" },
+        { TN_FLOAT64, 0x1p-44, "5.684341886080802e-14" },
+        { TN_FLOAT64, 5e-324, "5e-324" }, { TN_FLOAT64, DBL_MAX, "1.7976931348623157e+308" },
+        { TN_FLOAT64, 100, "100.0" },
+        { TN_FLOAT64, 1e15, "1000000000000000.0" }, { TN_FLOAT64, 1e16, "1e+16" },
+        { TN_FLOAT64, 123.25, "123.25" },
         { TN_FLOAT64, 0.0001, "0.0001" }, { TN_FLOAT64, 0.00001, "1e-05" }, { TN_FLOAT64, 1.5e-7, "1.5e-07" },
         { TN_FLOAT64, 0.001234, "0.001234" }, { TN_FLOAT64, 0.5, "0.5" },
         { TN_FLOAT64, 9007199254740993.0, "9007199254740992.0" },
-        { TN_FLOAT16, 65504, "6.55e+04" }, { TN_FLOAT16, 0x1.998p-4, "0.1" }, { TN_FLOAT16, 0x1p-24, "6e-08" },
+        { TN_FLOAT16, 65504, "6.55e+04" }, { TN_FLOAT16, 0x1.998p-4, "0.1" },
+        { TN_FLOAT16, 0x1p-24, "6e-08" },
         { TN_FLOAT16, 24608, "2.46e+04" }, { TN_FLOAT16, 2048, "2048.0" }, { TN_FLOAT16, 100, "100.0" },
         { TN_BFLOAT16, 0x1.9ap-4, "0.1" }, { TN_BFLOAT16, 1.0078125, "1.01" }, { TN_TF32, 0x1.998p-4, "0.1" },
-        { TN_FLOAT8_E4M3FN, 448, "448.0" }, { TN_FLOAT8_E4M3FN, 240, "240.0" }, { TN_FLOAT4_E2M1, 1.5, "1.5" },
-        { TN_FLOAT8_E8M0, 0x1p-127, "5.877472e-39" }, { TN_FLOAT8_E8M0, 0x1p-126, "1.1754944e-38" }, { TN_FLOAT8_E8M0, 0.5, "0.5" },
+        { TN_FLOAT8_E4M3FN, 448, "448.0" }, { TN_FLOAT8_E4M3FN, 240, "240.0" },
+        { TN_FLOAT4_E2M1, 1.5, "1.5" },
+        { TN_FLOAT8_E8M0, 0x1p-127, "5.877472e-39" }, { TN_FLOAT8_E8M0, 0x1p-126, "1.1754944e-38" },
+        { TN_FLOAT8_E8M0, 0.5, "0.5" },
         { TN_FLOAT32, INFINITY, "inf" }, { TN_FLOAT16, -INFINITY, "-inf" }, { TN_FLOAT64, NAN, "nan" },
         { TN_FLOAT8_E5M2, -NAN, "nan" },
     };
@@ -301,7 +324,8 @@ static void other_kinds_are_written_plainly(void)
     tn_value i = { .kind = TN_KIND_INT, .i = INT64_MIN }, u = { .kind = TN_KIND_UINT, .u = UINT64_MAX };
     assert_string_equal(format(TN_INT64, i).text, "-9223372036854775808");
     assert_string_equal(format(TN_UINT64, u).text, "18446744073709551615");
-    tn_value yes = { .kind = TN_KIND_BOOL, .u = 1 }, no = { .kind = TN_KIND_BOOL }, fx = { .kind = TN_KIND_FIXED, .i = -5 };
+    tn_value yes = { .kind = TN_KIND_BOOL, .u = 1 }, no = { .kind = TN_KIND_BOOL },
+    fx = { .kind = TN_KIND_FIXED, .i = -5 };
     assert_string_equal(format(TN_BOOL, yes).text, "true");
     assert_string_equal(format(TN_BOOL, no).text, "false");
     assert_string_equal(format(TN_FX8, fx).text, "-5");
@@ -310,7 +334,8 @@ static void other_kinds_are_written_plainly(void)
 
 static void complex_numbers_are_written_as_a_sum(void)
 {
-    tn_value a = { .kind = TN_KIND_COMPLEX, .re = 1, .im = 2 }, b = { .kind = TN_KIND_COMPLEX, .re = 0.1f, .im = -0.0 };
+    tn_value a = { .kind = TN_KIND_COMPLEX, .re = 1, .im = 2 }, b = { .kind = TN_KIND_COMPLEX, .re = 0.1f,
+                                                                      .im = -0.0 };
     tn_value c = { .kind = TN_KIND_COMPLEX, .re = NAN, .im = INFINITY };
     tn_value d = { .kind = TN_KIND_COMPLEX, .re = -DBL_MAX / 3, .im = -DBL_MIN / 3 };
     assert_string_equal(format(TN_COMPLEX64, a).text, "1.0+2.0j");

@@ -33,8 +33,10 @@ static void write_coo_as(const char *name, tn_dtype type, tn_create_options opti
         for (size_t k = 0; k < RANK; k++)
             narrow[i][k] = (uint32_t)rows[i][k];
     const tn_part parts[] = { { .role = "values", .array = { TN_UINT8, 1, count, NULL }, .data = values },
-                              { .role = "indices", .array = { type, 2, count, NULL }, .data = wide ? (void *)rows : narrow } };
-    const tn_tensor t = { .name = "t", .form = "coo", .dtype = TN_UINT8, .rank = RANK, .shape = shape, .parts = parts, .nparts = 2 };
+                              { .role = "indices", .array = { type, 2, count, NULL },
+                                .data = wide ? (void *)rows : narrow } };
+    const tn_tensor t = { .name = "t", .form = "coo", .dtype = TN_UINT8, .rank = RANK, .shape = shape,
+                          .parts = parts, .nparts = 2 };
     tn_writer *w;
     options.size = sizeof options;
     options.replace = true;
@@ -85,8 +87,9 @@ static void an_index_outside_the_shape_is_bad(void)
                   "tensor \"t\": entry 4915: expected an index below 17 in dimension 3 but found -2");
     check_verdict(TN_INT32, TN_ENCODING_RAW, TN_VERDICT_BAD,
                   "tensor \"t\": entry 4915: expected an index below 17 in dimension 3 but found -2");
-    check_verdict(TN_UINT64, TN_ENCODING_RAW, TN_VERDICT_BAD,
-                  "tensor \"t\": entry 4915: expected an index below 17 in dimension 3 but found 18446744073709551614");
+    check_verdict(
+        TN_UINT64, TN_ENCODING_RAW, TN_VERDICT_BAD,
+        "tensor \"t\": entry 4915: expected an index below 17 in dimension 3 but found 18446744073709551614");
     check_verdict(TN_UINT32, TN_ENCODING_RAW, TN_VERDICT_BAD,
                   "tensor \"t\": entry 4915: expected an index below 17 in dimension 3 but found 4294967294");
 }
@@ -110,11 +113,16 @@ static void a_bad_index_is_named_with_its_byte_where_it_has_one(void)
     uint64_t begin;
     make_rows();
     rows[4915][3] = 17;
-    CHECK(why_bad("t.zt", TN_INT64, (tn_create_options){ 0 }, &begin).offset == begin + (4915 * RANK + 3) * 8);
-    CHECK(why_bad("t.zt", TN_UINT32, (tn_create_options){ 0 }, &begin).offset == begin + (4915 * RANK + 3) * 4);
-    CHECK(why_bad("t.safetensors", TN_INT32, (tn_create_options){ 0 }, &begin).offset == begin + (4915 * RANK + 3) * 4);
-    CHECK(why_bad("t.zt", TN_INT64, (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &begin).offset == TN_NO_OFFSET);
-    CHECK(why_bad("t.safetensors", TN_INT64, (tn_create_options){ .shard_size = 1 }, &begin).offset == TN_NO_OFFSET);
+    CHECK(why_bad("t.zt", TN_INT64, (tn_create_options){ 0 },
+                  &begin).offset == begin + (4915 * RANK + 3) * 8);
+    CHECK(why_bad("t.zt", TN_UINT32, (tn_create_options){ 0 },
+                  &begin).offset == begin + (4915 * RANK + 3) * 4);
+    CHECK(why_bad("t.safetensors", TN_INT32, (tn_create_options){ 0 },
+                  &begin).offset == begin + (4915 * RANK + 3) * 4);
+    CHECK(why_bad("t.zt", TN_INT64, (tn_create_options){ .encoding = TN_ENCODING_ZSTD },
+                  &begin).offset == TN_NO_OFFSET);
+    CHECK(why_bad("t.safetensors", TN_INT64, (tn_create_options){ .shard_size = 1 },
+                  &begin).offset == TN_NO_OFFSET);
 }
 
 /* Entry 4915 of 40 bytes is the one that the first window of 192 KiB ends in. */
@@ -127,7 +135,8 @@ static void entries_out_of_order_and_twice_are_told_of(void)
         snprintf(text, sizeof text, "tensor \"t\": entry %zu has the indices of entry %zu", at, at - 1);
         check_verdict(TN_INT64, TN_ENCODING_RAW, TN_VERDICT_OK, text);
         memcpy(rows[at], rows[at - 2], sizeof rows[at]);
-        snprintf(text, sizeof text, "tensor \"t\": entry %zu is out of order: it sorts before entry %zu", at, at - 1);
+        snprintf(text, sizeof text, "tensor \"t\": entry %zu is out of order: it sorts before entry %zu", at,
+                 at - 1);
         check_verdict(TN_UINT64, TN_ENCODING_ZSTD, TN_VERDICT_OK, text);
     }
 }
@@ -177,13 +186,15 @@ static void write_csr(const char *name, const csr *c, tn_dtype type, tn_create_o
 {
     const int64_t count[] = { c->count }, ends[] = { c->rows + 1 };
     uint16_t *values = malloc((size_t)c->count * 2 + 1);
-    void *indices = numbers_of(type, c->indices, (size_t)c->count), *indptr = numbers_of(type, c->indptr, (size_t)c->rows + 1);
+    void *indices = numbers_of(type, c->indices, (size_t)c->count),
+         *indptr = numbers_of(type, c->indptr, (size_t)c->rows + 1);
     for (int64_t i = 0; i < c->count; i++)
         values[i] = (uint16_t)(i * 7);
     const tn_part parts[] = { { .role = "values", .array = { TN_UINT16, 1, count, NULL }, .data = values },
                               { .role = "indices", .array = { type, 1, count, NULL }, .data = indices },
                               { .role = "indptr", .array = { type, 1, ends, NULL }, .data = indptr } };
-    const tn_tensor t = { .name = "t", .form = "csr", .dtype = TN_UINT16, .rank = c->rank, .shape = c->shape, .parts = parts, .nparts = 3 };
+    const tn_tensor t = { .name = "t", .form = "csr", .dtype = TN_UINT16, .rank = c->rank, .shape = c->shape,
+                          .parts = parts, .nparts = 3 };
     tn_writer *w;
     options.size = sizeof options;
     options.replace = true;
@@ -202,11 +213,13 @@ static void check_place(const tn_part *p, const tn_error *why, const char *word)
         return;
     }
     const char *found = strstr(why->text, word);
-    CHECK(found && why->offset == p->storage.offset + strtoul(found + strlen(word), NULL, 10) * (tn_dtype_get(p->array.dtype)->bits / 8));
+    CHECK(found && why->offset == p->storage.offset + strtoul(found + strlen(word), NULL, 10) *
+                                                          (tn_dtype_get(p->array.dtype)->bits / 8));
 }
 
 /* Values are always good; what is said of indices and of pointers. */
-static void check_csr(const csr *c, tn_dtype type, tn_encoding encoding, const char *of_indices, bool bad_indices, const char *of_indptr)
+static void check_csr(const csr *c, tn_dtype type, tn_encoding encoding, const char *of_indices,
+                      bool bad_indices, const char *of_indptr)
 {
     write_csr("t.zt", c, type, (tn_create_options){ .encoding = encoding, .checksum = TN_CHECKSUM_CRC32C });
     tn_file *f = open_file("t.zt");
@@ -226,7 +239,8 @@ static void rows_in_order_are_no_news(void)
     for (size_t i = 0; i < 4; i++) {
         check_csr(&whole_matrix, types[i], TN_ENCODING_RAW, "", false, "");
         check_csr(&whole_matrix, types[i], TN_ENCODING_ZSTD, "", false, "");
-        check_csr(&(csr){ 3, batch, STORED, BATCH * ROWS, columns, pointers }, types[i], TN_ENCODING_RAW, "", false, "");
+        check_csr(&(csr){ 3, batch, STORED, BATCH * ROWS, columns, pointers }, types[i], TN_ENCODING_RAW, "",
+                  false, "");
     }
 }
 
@@ -241,11 +255,13 @@ static void columns_out_of_order_and_twice_are_told_of(void)
             row++;
         bool first = pointers[row] == at;
         columns[at] = first ? 0 : columns[at - 1];
-        snprintf(text, sizeof text, "tensor \"t\": entry %d has the indices of entry %d", (int)at, (int)at - 1);
+        snprintf(text, sizeof text, "tensor \"t\": entry %d has the indices of entry %d", (int)at,
+                 (int)at - 1);
         check_csr(&whole_matrix, TN_INT64, TN_ENCODING_RAW, first ? "" : text, false, "");
         columns[at] = 0;
         columns[at - 1] += !first && !columns[at - 1];
-        snprintf(text, sizeof text, "tensor \"t\": entry %d is out of order: it sorts before entry %d", (int)at, (int)at - 1);
+        snprintf(text, sizeof text, "tensor \"t\": entry %d is out of order: it sorts before entry %d",
+                 (int)at, (int)at - 1);
         check_csr(&whole_matrix, TN_UINT64, TN_ENCODING_ZSTD, first ? "" : text, false, "");
     }
 }
@@ -255,17 +271,21 @@ static void a_column_outside_the_shape_is_bad(void)
     make_csr();
     columns[STORED - 1] = COLUMNS;
     for (size_t i = 0; i < 4; i++)
-        check_csr(&whole_matrix, types[i], TN_ENCODING_RAW, "tensor \"t\": entry 89999: expected an index below 50 in dimension 1 but found 50",
-                  true, "");
+        check_csr(&whole_matrix, types[i], TN_ENCODING_RAW,
+                  "tensor \"t\": entry 89999: expected an index below 50 in dimension 1 but found 50", true,
+                  "");
     check_csr(&(csr){ 3, batch, STORED, BATCH * ROWS, columns, pointers }, TN_INT32, TN_ENCODING_ZSTD,
               "tensor \"t\": entry 89999: expected an index below 50 in dimension 2 but found 50", true, "");
     columns[7] = UINT64_MAX;
-    check_csr(&whole_matrix, TN_INT32, TN_ENCODING_RAW, "tensor \"t\": entry 7: expected an index below 50 in dimension 1 but found -1", true, "");
+    check_csr(&whole_matrix, TN_INT32, TN_ENCODING_RAW,
+              "tensor \"t\": entry 7: expected an index below 50 in dimension 1 but found -1", true, "");
     check_csr(&whole_matrix, TN_UINT32, TN_ENCODING_RAW,
-              "tensor \"t\": entry 7: expected an index below 50 in dimension 1 but found 4294967295", true, "");
+              "tensor \"t\": entry 7: expected an index below 50 in dimension 1 but found 4294967295", true,
+              "");
 }
 
-/* What is wrong with the pointers is not said of the indices; these are in rows as far as the pointers go up. */
+/* What is wrong with the pointers is not said of the indices; these are in rows as far as the pointers go
+ * up. */
 static void pointers_must_ascend_from_0_to_the_number_of_values(void)
 {
     static const struct { size_t at; uint64_t value; const char *why, *of_indices; } wrong[] = {
@@ -273,14 +293,18 @@ static void pointers_must_ascend_from_0_to_the_number_of_values(void)
         { 0, UINT64_MAX, "tensor \"t\": row pointer 0: expected 0 but found -1", "" },
         { 4, 7, "tensor \"t\": row pointer 5: expected at least 7, as the one before it, but found 6",
           "tensor \"t\": entry 6 is out of order: it sorts before entry 5" },
-        { 30000, UINT64_MAX - 1, "tensor \"t\": row pointer 30000: expected at most 90000, the number of values, but found -2", "" },
-        { BATCH * ROWS, 89998, "tensor \"t\": row pointer 60000: expected 90000, the number of values, but found 89998", "" },
-        { BATCH * ROWS, 90001, "tensor \"t\": row pointer 60000: expected 90000, the number of values, but found 90001", "" },
+        { 30000, UINT64_MAX - 1,
+          "tensor \"t\": row pointer 30000: expected at most 90000, the number of values, but found -2", "" },
+        { BATCH * ROWS, 89998,
+          "tensor \"t\": row pointer 60000: expected 90000, the number of values, but found 89998", "" },
+        { BATCH * ROWS, 90001,
+          "tensor \"t\": row pointer 60000: expected 90000, the number of values, but found 90001", "" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         make_csr();
         pointers[wrong[i].at] = wrong[i].value;
-        check_csr(&whole_matrix, TN_INT64, i % 2 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW, wrong[i].of_indices, false, wrong[i].why);
+        check_csr(&whole_matrix, TN_INT64, i % 2 ? TN_ENCODING_ZSTD : TN_ENCODING_RAW, wrong[i].of_indices,
+                  false, wrong[i].why);
     }
 }
 
@@ -292,7 +316,8 @@ static void damaged_pointers_do_not_hide_a_bad_column(void)
     tn_file *f = open_file("t.zt");
     const tn_storage *indptr = &tn_file_tensor(f, 0)->parts[2].storage;
     FILE *file = fopen(in_folder("t.zt").text, "r+b");
-    CHECK(file && fseek(file, (long)(indptr->offset + indptr->size / 2), SEEK_SET) == 0 && fputs("damage", file) >= 0 && fclose(file) == 0);
+    CHECK(file && fseek(file, (long)(indptr->offset + indptr->size / 2), SEEK_SET) == 0 &&
+          fputs("damage", file) >= 0 && fclose(file) == 0);
     tn_close(f);
     f = open_file("t.zt");
     seen s = verify_file(f);
@@ -303,12 +328,14 @@ static void damaged_pointers_do_not_hide_a_bad_column(void)
 
 /* ---- CSR in parts ---- */
 
-static void check_same(const tn_file *f, const tn_part *p, const char *role, tn_dtype type, const uint64_t *expected, int64_t n)
+static void check_same(const tn_file *f, const tn_part *p, const char *role, tn_dtype type,
+                       const uint64_t *expected, int64_t n)
 {
     void *numbers = numbers_of(type, expected, (size_t)n), *found = malloc(p->nbytes + 1);
     assert_string_equal(p->role, role);
     CHECK(p->array.dtype == type && p->array.rank == 1 && p->array.shape[0] == n);
-    CHECK(found && tn_part_read(f, p, found, p->nbytes, NULL) == TN_OK && memcmp(found, numbers, p->nbytes) == 0);
+    CHECK(found && tn_part_read(f, p, found, p->nbytes, NULL) == TN_OK &&
+          memcmp(found, numbers, p->nbytes) == 0);
     free(numbers);
     free(found);
 }
@@ -318,7 +345,8 @@ static void check_written(const char *name, const csr *c, tn_dtype type, tn_crea
     write_csr(name, c, type, options);
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_find(f, "t");
-    CHECK(tn_file_count(f) == 1 && t && strcmp(t->form, "csr") == 0 && t->dtype == TN_UINT16 && t->nparts == 3 && t->rank == c->rank);
+    CHECK(tn_file_count(f) == 1 && t && strcmp(t->form, "csr") == 0 && t->dtype == TN_UINT16 &&
+          t->nparts == 3 && t->rank == c->rank);
     CHECK(memcmp(t->shape, c->shape, c->rank * sizeof *c->shape) == 0);
     CHECK(strcmp(t->parts[0].role, "values") == 0 && t->parts[0].nbytes == (uint64_t)c->count * 2);
     check_same(f, &t->parts[1], "indices", type, c->indices, c->count);
@@ -333,14 +361,18 @@ static void check_written(const char *name, const csr *c, tn_dtype type, tn_crea
 
 static void csr_tensors_of_every_kind_come_back(void)
 {
-    static const int64_t none[] = { 0, 5 }, empty[] = { 2, 5 }, flat[] = { 3, 0 }, small[] = { 2, 5 }, cube[] = { 2, 1, 5 }, hollow[] = { 0, 7, 5 };
+    static const int64_t none[] = { 0, 5 }, empty[] = { 2, 5 }, flat[] = { 3, 0 }, small[] = { 2, 5 },
+    cube[] = { 2, 1, 5 }, hollow[] = { 0, 7, 5 };
     static const uint64_t zeros[4], indices[] = { 1, 4, 0 }, indptr[] = { 0, 2, 3 };
-    const csr all[] = { { 2, none, 0, 0, zeros, zeros }, { 2, empty, 0, 2, zeros, zeros }, { 2, flat, 0, 3, zeros, zeros },
-                        { 2, small, 3, 2, indices, indptr }, { 3, cube, 3, 2, indices, indptr }, { 3, hollow, 0, 0, zeros, zeros },
+    const csr all[] = { { 2, none, 0, 0, zeros, zeros }, { 2, empty, 0, 2, zeros, zeros },
+                        { 2, flat, 0, 3, zeros, zeros },
+                        { 2, small, 3, 2, indices, indptr }, { 3, cube, 3, 2, indices, indptr },
+                        { 3, hollow, 0, 0, zeros, zeros },
                         whole_matrix, { 3, batch, STORED, BATCH * ROWS, columns, pointers } };
     make_csr();
     for (size_t i = 0; i < 4 * sizeof all / sizeof *all; i++) {
-        check_written("t.zt", &all[i / 4], types[i % 4], (tn_create_options){ .checksum = TN_CHECKSUM_SHA256 });
+        check_written("t.zt", &all[i / 4], types[i % 4],
+                      (tn_create_options){ .checksum = TN_CHECKSUM_SHA256 });
         check_written("t.zt", &all[i / 4], types[i % 4], (tn_create_options){ .encoding = TN_ENCODING_ZSTD });
         check_written("t.safetensors", &all[i / 4], types[i % 4], (tn_create_options){ 0 });
     }

@@ -61,7 +61,8 @@ static void a_header_says_the_window_and_the_size(void)
         for (size_t n = 0; n < frame.size; n++) {       /* each truncation of the header is seen */
             uint8_t *cut = exact_copy(frame.data, n);
             tn_zstd_look look = tn_zstd_frame_read(cut, n, &f);
-            CHECK(look == TN_ZSTD_NEEDS_MORE || (look == TN_ZSTD_IS_FRAME && f.content == sizes[i] && f.header <= n));
+            CHECK(look == TN_ZSTD_NEEDS_MORE ||
+                  (look == TN_ZSTD_IS_FRAME && f.content == sizes[i] && f.header <= n));
             CHECK(look == TN_ZSTD_IS_FRAME || n < TN_ZSTD_HEADER_MAX);
             free(cut);
         }
@@ -74,12 +75,16 @@ static void a_header_says_the_window_and_the_size(void)
 static void what_is_no_frame_is_none(void)
 {
     static const uint8_t old[] = { 0x27, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0 };
-    static const uint8_t odd[] = { 0x29, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0 }, later[] = { 0x28, 0xb5, 0x2f, 0xfd, 8, 80, 0, 0 };
-    static const uint8_t skipped[] = { 0x5f, 0x2a, 0x4d, 0x18, 7, 1, 0, 0 }, most[] = { 0x28, 0xb5, 0x2f, 0xfd, 0, 255 };
+    static const uint8_t odd[] = { 0x29, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0 },
+    later[] = { 0x28, 0xb5, 0x2f, 0xfd, 8, 80, 0, 0 };
+    static const uint8_t skipped[] = { 0x5f, 0x2a, 0x4d, 0x18, 7, 1, 0, 0 },
+    most[] = { 0x28, 0xb5, 0x2f, 0xfd, 0, 255 };
     tn_zstd_frame f;
-    CHECK(tn_zstd_frame_read(old, sizeof old, &f) == TN_ZSTD_NO_FRAME);         /* of version 0.7: libzstd may know it */
+    /* of version 0.7: libzstd may know it */
+    CHECK(tn_zstd_frame_read(old, sizeof old, &f) == TN_ZSTD_NO_FRAME);
     CHECK(tn_zstd_frame_read(odd, sizeof odd, &f) == TN_ZSTD_NO_FRAME);
-    CHECK(tn_zstd_frame_read(later, sizeof later, &f) == TN_ZSTD_NO_FRAME);     /* a bit that has no meaning yet */
+    /* a bit that has no meaning yet */
+    CHECK(tn_zstd_frame_read(later, sizeof later, &f) == TN_ZSTD_NO_FRAME);
     CHECK(tn_zstd_frame_read(skipped, sizeof skipped, &f) == TN_ZSTD_IS_FRAME);
     CHECK(f.skippable && f.content == 263 && f.header == 8);
     CHECK(tn_zstd_frame_read(most, sizeof most, &f) == TN_ZSTD_IS_FRAME && f.window == (UINT64_C(15) << 38));
@@ -181,7 +186,8 @@ static void a_budget_that_changes_reaches_those_who_wait(void)
     CHECK(tn_window_memory() == 256 * MIB);
     tn_set_window_memory(100);
     CHECK(tn_windows_take(101, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "zstd data needs a window of 101 bytes, more than the 100 allowed (--memory)");
+    assert_string_equal(err.text,
+                        "zstd data needs a window of 101 bytes, more than the 100 allowed (--memory)");
     CHECK(tn_windows_take(80, &err) == TN_OK);
     for (int i = 0; i < 2; i++)
         CHECK(pthread_create(&two[i].thread, NULL, wait_for_window, &two[i]) == 0);

@@ -11,7 +11,8 @@
 
 static const tn_extent extents[] = { { .value = 3 }, { .value = 4 } };
 static const tn_descriptor plain = {
-    .version = TN_WIA_VERSION, .name = "w", .rank = 2, .dimensions = extents, .dtype = TN_FLOAT32, .base_type = "FLOAT32",
+    .version = TN_WIA_VERSION, .name = "w", .rank = 2, .dimensions = extents, .dtype = TN_FLOAT32,
+    .base_type = "FLOAT32",
     .has_memory = true, .offset_bytes = 64, .has_total = true, .total_bytes = 112, .alignment = 64,
     .buffer_handle = { .type = TN_HANDLE_MEMFD, .handle = 0, .size_bytes = 4096, .read_only = true },
 };
@@ -91,7 +92,8 @@ static void what_is_written_is_read_back(void)
 
 static void expect_reason(tn_status status, const tn_error *err, size_t n)
 {
-    CHECK(status == TN_ERR_TRUNCATED || status == TN_ERR_CORRUPT || status == TN_ERR_LIMIT || status == TN_ERR_UNSUPPORTED);
+    CHECK(status == TN_ERR_TRUNCATED || status == TN_ERR_CORRUPT || status == TN_ERR_LIMIT ||
+          status == TN_ERR_UNSUPPORTED);
     CHECK(err->status == status && err->text[0] && (err->offset <= n || err->offset == TN_NO_OFFSET));
 }
 
@@ -151,14 +153,16 @@ static void a_flipped_byte_is_refused_or_harmless(void)
     CHECK(refused > 1000);
 }
 
-static void check_refused(int kind, size_t descriptors, const char *json, tn_status expected, const char *says)
+static void check_refused(int kind, size_t descriptors, const char *json, tn_status expected,
+                          const char *says)
 {
     tn_arena arena = { 0 };
     tn_error err = { .text = "" };
     tn_wire w;
     tn_buf b = { 0 };
     size_t n = strlen(json);
-    const uint8_t header[16] = { 'T', 'N', 'S', 'H', 1, 0, (uint8_t)kind, 0, (uint8_t)(n & 0xff), (uint8_t)(n >> 8), 0, 0, (uint8_t)descriptors };
+    const uint8_t header[16] = { 'T', 'N', 'S', 'H', 1, 0, (uint8_t)kind, 0, (uint8_t)(n & 0xff),
+                                 (uint8_t)(n >> 8), 0, 0, (uint8_t)descriptors };
     tn_buf_put(&b, header, sizeof header);
     tn_buf_put(&b, json, n);
     tn_status status = read_back(&b, descriptors, &arena, &w, &err);
@@ -179,12 +183,20 @@ static void fields_that_are_wrong_are_named(void)
     check_refused(TN_WIRE_HELLO, 0, "{\"in_place\":true} ", TN_OK, "");
     check_refused(TN_WIRE_HELLO, 0, "{\"in_place\":true}x", TN_ERR_CORRUPT, "");
     check_refused(TN_WIRE_HELLO, 1, "{\"in_place\":true}", TN_ERR_CORRUPT, "expected 0 descriptors");
-    check_refused(TN_WIRE_FILE, 0, "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":1}", TN_ERR_CORRUPT, "expected 1 descriptors");
-    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"\",\"format\":\"npy\",\"bytes\":1}", TN_ERR_CORRUPT, "text of 1 to 1024");
-    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"a\\u0000b\",\"format\":\"npy\",\"bytes\":1}", TN_ERR_CORRUPT, "without a NUL");
-    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":0}", TN_ERR_LIMIT, "from 1 to");
-    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":9223372036854775808}", TN_ERR_LIMIT, "from 1 to");
-    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":-1}", TN_ERR_CORRUPT, "");
+    check_refused(TN_WIRE_FILE, 0, "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":1}",
+                  TN_ERR_CORRUPT, "expected 1 descriptors");
+    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"\",\"format\":\"npy\",\"bytes\":1}",
+                  TN_ERR_CORRUPT, "text of 1 to 1024");
+    check_refused(TN_WIRE_FILE, 1,
+                  "{\"in_place\":true,\"name\":\"a\\u0000b\",\"format\":\"npy\",\"bytes\":1}", TN_ERR_CORRUPT,
+                  "without a NUL");
+    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":0}",
+                  TN_ERR_LIMIT, "from 1 to");
+    check_refused(TN_WIRE_FILE, 1,
+                  "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":9223372036854775808}",
+                  TN_ERR_LIMIT, "from 1 to");
+    check_refused(TN_WIRE_FILE, 1, "{\"in_place\":true,\"name\":\"a\",\"format\":\"npy\",\"bytes\":-1}",
+                  TN_ERR_CORRUPT, "");
     check_refused(TN_WIRE_END, 0, "{\"items\":1025,\"withheld\":0}", TN_ERR_LIMIT, "from 0 to 1024");
     check_refused(9, 0, "{}", TN_ERR_CORRUPT, "kind 1 to 6 but found 9");
     check_refused(0, 0, "{}", TN_ERR_CORRUPT, "kind 1 to 6 but found 0");
@@ -196,15 +208,26 @@ static void fields_that_are_wrong_are_named(void)
 static void handles_that_cannot_be_are_refused(void)
 {
     check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("memfd", "8") "}}", TN_OK, "");
-    check_refused(TN_WIRE_TENSOR, 0, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("memfd", "8") "}}", TN_ERR_CORRUPT, "expected 1 descriptors");
-    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{" SHAPE "}}", TN_ERR_UNSUPPORTED, "expected a buffer_handle");
-    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("metal_shared", "8") "}}", TN_ERR_UNSUPPORTED, "buffer_handle");
-    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("memfd", "0") "}}", TN_ERR_CORRUPT, "a handle of 0 bytes");
-    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":9223372036854775807,\"tensor\":{" SHAPE HANDLE("memfd", "8") "}}", TN_ERR_CORRUPT, "2^63");
-    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"opaque\":\"00\",\"tensor\":{" SHAPE HANDLE("memfd", "8") "}}", TN_ERR_CORRUPT, "128 hex");
-    check_refused(TN_WIRE_TENSOR, 0, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("cuda_ipc", "8") "}}", TN_ERR_CORRUPT, "without \"opaque\"");
-    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":[]}", TN_ERR_CORRUPT, "expected one descriptor");
-    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{\"shape\":[2]" HANDLE("memfd", "8") "}}", TN_ERR_CORRUPT, "name of 1 to");
+    check_refused(TN_WIRE_TENSOR, 0, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("memfd", "8") "}}",
+                  TN_ERR_CORRUPT, "expected 1 descriptors");
+    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{" SHAPE "}}", TN_ERR_UNSUPPORTED,
+                  "expected a buffer_handle");
+    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("metal_shared", "8") "}}",
+                  TN_ERR_UNSUPPORTED, "buffer_handle");
+    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("memfd", "0") "}}",
+                  TN_ERR_CORRUPT, "a handle of 0 bytes");
+    check_refused(TN_WIRE_TENSOR, 1,
+                  "{\"offset\":9223372036854775807,\"tensor\":{" SHAPE HANDLE("memfd", "8") "}}",
+                  TN_ERR_CORRUPT, "2^63");
+    check_refused(TN_WIRE_TENSOR, 1,
+                  "{\"offset\":0,\"opaque\":\"00\",\"tensor\":{" SHAPE HANDLE("memfd", "8") "}}",
+                  TN_ERR_CORRUPT, "128 hex");
+    check_refused(TN_WIRE_TENSOR, 0, "{\"offset\":0,\"tensor\":{" SHAPE HANDLE("cuda_ipc", "8") "}}",
+                  TN_ERR_CORRUPT, "without \"opaque\"");
+    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":[]}", TN_ERR_CORRUPT,
+                  "expected one descriptor");
+    check_refused(TN_WIRE_TENSOR, 1, "{\"offset\":0,\"tensor\":{\"shape\":[2]" HANDLE("memfd", "8") "}}",
+                  TN_ERR_CORRUPT, "name of 1 to");
 }
 
 /* ---- what does not fit ---- */
@@ -264,10 +287,12 @@ static void a_tensor_lies_inside_its_buffer_or_is_none(void)
 {
     tn_error err = { .text = "" };
     tn_descriptor d = plain;
-    const tn_product apart[] = { { .factor = 100 }, { .factor = 1 } }, back[] = { { .factor = -4 }, { .factor = 1 } };
+    const tn_product apart[] = { { .factor = 100 }, { .factor = 1 } },
+    back[] = { { .factor = -4 }, { .factor = 1 } };
     CHECK(tensor_of(&d, 4096, &err) == TN_OK);
     CHECK(tensor_of(&d, 112, &err) == TN_OK);
-    CHECK(tensor_of(&d, 111, &err) == TN_ERR_CORRUPT && strstr(err.text, "48 bytes from byte 64 on but the buffer has 111"));
+    CHECK(tensor_of(&d, 111, &err) == TN_ERR_CORRUPT &&
+          strstr(err.text, "48 bytes from byte 64 on but the buffer has 111"));
     CHECK(tensor_of(&d, 63, &err) == TN_ERR_CORRUPT);
     d.has_total = false;
     d.offset_bytes = UINT64_MAX - 63;
@@ -305,7 +330,8 @@ static void what_is_no_dense_tensor_is_refused(void)
     d.dtype = TN_INT8;
     d.base_type = "INT8";
     d.total_bytes = 76;
-    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = &one, .nscales = 1 };
+    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = &one,
+                                        .nscales = 1 };
     CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "dense"));
     d = plain;
     d.physical_shape = physical;

@@ -25,11 +25,14 @@ static tn_writer *begin(const char *name, tn_create_options options)
 
 /* One item of every kind CBOR has. */
 static const struct { const char *key, *bytes; size_t n; } kinds[] = {
-    { "uint", "\x00", 1 }, { "uint 64 bits", "\x1b\xff\xff\xff\xff\xff\xff\xff\xff", 9 }, { "long form", "\x19\0\1", 3 },
+    { "uint", "\x00", 1 }, { "uint 64 bits", "\x1b\xff\xff\xff\xff\xff\xff\xff\xff", 9 },
+    { "long form", "\x19\0\1", 3 },
     { "negative", "\x20", 1 }, { "most negative", "\x3b\xff\xff\xff\xff\xff\xff\xff\xff", 9 },
-    { "bytes", "\x43\0\xff\x80", 4 }, { "no bytes", "\x40", 1 }, { "chunked bytes", "\x5f\x41\1\x40\x41\2\xff", 7 },
+    { "bytes", "\x43\0\xff\x80", 4 }, { "no bytes", "\x40", 1 },
+    { "chunked bytes", "\x5f\x41\1\x40\x41\2\xff", 7 },
     { "array", "\x82\1\x82\xf6\xf5", 5 }, { "indefinite array", "\x9f\1\x80\xff", 4 },
-    { "map", "\xa1\x61k\x61v", 5 }, { "indefinite map", "\xbf\1\2\xff", 4 }, { "map of any key", "\xa2\x80\1\xf6\2", 5 },
+    { "map", "\xa1\x61k\x61v", 5 }, { "indefinite map", "\xbf\1\2\xff", 4 },
+    { "map of any key", "\xa2\x80\1\xf6\2", 5 },
     { "tagged text", "\xc0\x61t", 3 }, { "tagged tag", "\xd9\xd9\xf7\xc1\0", 5 },
     { "half", "\xf9\x3c\0", 3 }, { "nan", "\xf9\x7e\0", 3 }, { "single", "\xfa\x7f\x80\0\0", 5 },
     { "double", "\xfb\x3f\xb9\x99\x99\x99\x99\x99\x9a", 9 },
@@ -41,7 +44,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 static void fill_kinds(tn_meta meta[KINDS + 2])
 {
     for (size_t i = 0; i < KINDS; i++)
-        meta[i] = (tn_meta){ .key = kinds[i].key, .cbor = (const uint8_t *)kinds[i].bytes, .cbor_size = kinds[i].n };
+        meta[i] = (tn_meta){ .key = kinds[i].key, .cbor = (const uint8_t *)kinds[i].bytes,
+                             .cbor_size = kinds[i].n };
     meta[KINDS] = (tn_meta){ .key = "text", .text = "t\xc3\xa9xt \"\\\n" };
     meta[KINDS + 1] = (tn_meta){ .key = "", .text = "" };
 }
@@ -154,7 +158,8 @@ static void nested_metadata_can_be_read_back_or_is_refused(void)
             tn_file *f;
             tn_error err = { .text = "" };
             if (tn_open(in_folder(names[k % 2]).text, NULL, &f, &err))
-                fail_msg("depth %zu of %s in %s: %s", depth, k < 2 ? "a tensor" : "the file", names[k % 2], err.text);
+                fail_msg("depth %zu of %s in %s: %s", depth, k < 2 ? "a tensor" : "the file", names[k % 2],
+                         err.text);
             tn_close(f);
         }
     }
@@ -258,7 +263,8 @@ static uint8_t *write_in_pieces(size_t piece, tn_encoding encoding, size_t *n)
     static uint8_t data[2][3000];
     for (size_t i = 0; i < sizeof data[0]; i++)
         data[0][i] = (uint8_t)(i / 11), data[1][i] = (uint8_t)(i * i);
-    tn_writer *w = begin("p.zt", (tn_create_options){ .replace = true, .encoding = encoding, .checksum = TN_CHECKSUM_CRC32C });
+    tn_writer *w = begin("p.zt", (tn_create_options){ .replace = true, .encoding = encoding,
+                                                      .checksum = TN_CHECKSUM_CRC32C });
     simple t = { .name = "a", .dtype = TN_UINT8, .rank = 1, .shape = { sizeof data[0] } }, empty = t;
     CHECK(add_simple(w, &t, NULL) == TN_OK);
     empty.name = "empty";

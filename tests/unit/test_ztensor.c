@@ -35,7 +35,8 @@ static void open_golden(const char *name)
     snprintf(opened_name, sizeof opened_name, "%s", name);
     snprintf(path, sizeof path, "%s/%s", GOOD, name);
     opened_bytes = load_file(path, &n);
-    tn_open_options map = { .size = sizeof map, .io = TN_IO_MMAP }, read = { .size = sizeof read, .io = TN_IO_PREAD };
+    tn_open_options map = { .size = sizeof map, .io = TN_IO_MMAP },
+    read = { .size = sizeof read, .io = TN_IO_PREAD };
     if (tn_open(path, &map, &opened[0], &err) || tn_open(path, &read, &opened[1], &err) ||
         tn_open_memory(opened_bytes, n, NULL, &opened[2], &err))
         fail_msg("%s: %s", name, err.text);
@@ -111,7 +112,8 @@ static void check_message(const char *file, const tn_error *err, const char *exp
         fail_msg("%s:\nexpected %s\nfound    %s", file, expected, message);
 }
 
-static void check_refused(const char *file, tn_status status, const tn_error *err, const char *word, const char *text)
+static void check_refused(const char *file, tn_status status, const tn_error *err, const char *word,
+                          const char *text)
 {
     tn_status expected = strcmp(word, "truncated") == 0     ? TN_ERR_TRUNCATED
                          : strcmp(word, "unsupported") == 0 ? TN_ERR_UNSUPPORTED : TN_ERR_CORRUPT;
@@ -281,7 +283,8 @@ typedef struct blame {
     size_t      bad, good;
 } blame;
 
-static void see_blame(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict, const tn_error *why)
+static void see_blame(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict,
+                      const tn_error *why)
 {
     blame *b = context;
     (void)p;
@@ -293,14 +296,16 @@ static void see_blame(void *context, const tn_tensor *t, const tn_part *p, tn_ve
 
 static void a_flipped_data_byte_is_found_by_its_checksum(void)
 {
-    static const struct { const char *tensor; size_t at, size; } stored[] = { { "z", 192, 33 }, { "b", 256, 48 } };
+    static const struct { const char *tensor; size_t at, size; } stored[] = { { "z", 192, 33 },
+                                                                              { "b", 256, 48 } };
     size_t n;
     uint8_t *bytes = load_file(GOOD "/mixed.zt", &n);
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < stored[k].size; i++) {
             tn_file *f;
             blame b = { .tensor = stored[k].tensor };
-            tn_verify_options options = { .size = sizeof options, .jobs = 1 + (unsigned)i % 3, .context = &b };
+            tn_verify_options options = { .size = sizeof options, .jobs = 1 + (unsigned)i % 3,
+                                          .context = &b };
             bytes[stored[k].at + i] ^= 0x10;
             CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
             CHECK(tn_verify(f, &options, see_blame, NULL) == TN_OK);

@@ -70,8 +70,8 @@ static void a_missing_field_is_named(void)
         for (int i = 0; i < ZT_FIELDS; i++)
             if (i != missing)
                 zt_field_put(&z, i, "t", 64, 4);
-        snprintf(text, sizeof text, "tensor %s: required field \"%s\" is missing", missing ? "\"t\"" : "without a name",
-                 zt_field_names[missing]);
+        snprintf(text, sizeof text, "tensor %s: required field \"%s\" is missing",
+                 missing ? "\"t\"" : "without a name", zt_field_names[missing]);
         expect_refused(&z, TN_ERR_CORRUPT, text);
     }
 }
@@ -291,7 +291,8 @@ static void texts_are_utf8_without_nul(void)
 /* ---- sizes and places ---- */
 
 /* One entry of a type, shape and size; the data section has 256 bytes. */
-static zt_bytes one_entry(const char *dtype, uint32_t rank, const uint64_t *shape, uint64_t size, const char *encoding)
+static zt_bytes one_entry(const char *dtype, uint32_t rank, const uint64_t *shape, uint64_t size,
+                          const char *encoding)
 {
     zt_bytes z = zt_begin(256);
     tn_cbor_put_array(&z.file, 1);
@@ -359,9 +360,12 @@ static void raw_sizes_must_be_those_of_the_shape(void)
 static void data_stays_between_the_magic_and_the_index(void)
 {
     static const struct { uint64_t offset, size; bool good; } cases[] = {       /* the index begins at 192 */
-        { 64, 128, true }, { 128, 64, true }, { 192, 0, true }, { 64, 0, true }, { 64, 129, false }, { 128, 65, false },
-        { 192, 1, false }, { 256, 0, false }, { 0, 0, false }, { 0, 8, false }, { 8, 4, false }, { 65, 4, false },
-        { 96, 4, false }, { UINT64_C(1) << 40, 4, false }, { -UINT64_C(64), 64, false }, { -UINT64_C(64), 128, false },
+        { 64, 128, true }, { 128, 64, true }, { 192, 0, true }, { 64, 0, true }, { 64, 129, false },
+        { 128, 65, false },
+        { 192, 1, false }, { 256, 0, false }, { 0, 0, false }, { 0, 8, false }, { 8, 4, false },
+        { 65, 4, false },
+        { 96, 4, false }, { UINT64_C(1) << 40, 4, false }, { -UINT64_C(64), 64, false },
+        { -UINT64_C(64), 128, false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         zt_bytes z = zt_begin(128);
@@ -372,7 +376,8 @@ static void data_stays_between_the_magic_and_the_index(void)
         else
             expect_refused(&z, TN_ERR_CORRUPT, "tensor \"t\"");
     }
-    static const uint64_t four = 4, sizes[] = { 257, UINT64_C(1) << 40, INT64_MAX, -UINT64_C(64), UINT64_MAX };
+    static const uint64_t four = 4, sizes[] = { 257, UINT64_C(1) << 40, INT64_MAX, -UINT64_C(64),
+                                                UINT64_MAX };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         zt_bytes z = one_entry("uint8", 1, &four, sizes[i], "zstd");
         expect_refused(&z, TN_ERR_CORRUPT, "runs past the start of the index at 320");
@@ -396,8 +401,10 @@ static void ranges_are_apart_or_the_same(void)
         { { { 64, 64 }, { 64, 64 }, { 64, 64 } }, NULL, "bc" },
         { { { 64, 0 }, { 64, 64 }, { 64, 0 } }, NULL, "" },
         { { { 64, 128 }, { 128, 0 }, { 320, 0 } }, NULL, "" },
-        { { { 64, 128 }, { 128, 64 }, { 192, 0 } }, "\"b\": its data at 128 overlaps that of \"a\", which ends at 192", "" },
-        { { { 128, 64 }, { 64, 65 }, { 192, 0 } }, "\"a\": its data at 128 overlaps that of \"b\", which ends at 129", "" },
+        { { { 64, 128 }, { 128, 64 }, { 192, 0 } },
+          "\"b\": its data at 128 overlaps that of \"a\", which ends at 192", "" },
+        { { { 128, 64 }, { 64, 65 }, { 192, 0 } },
+          "\"a\": its data at 128 overlaps that of \"b\", which ends at 129", "" },
         { { { 64, 64 }, { 64, 63 }, { 192, 0 } }, "overlaps", "" },
         { { { 64, 256 }, { 256, 64 }, { 128, 64 } }, "overlaps", "" },
         { { { 64, 64 }, { 64, 64 }, { 64, 65 } }, "overlaps", "" },

@@ -11,7 +11,8 @@
 
 /* ---- parts ---- */
 
-static void check_part(const tn_file *f, const tn_part *p, const char *role, tn_dtype dtype, int64_t n, int64_t columns, const void *expected)
+static void check_part(const tn_file *f, const tn_part *p, const char *role, tn_dtype dtype, int64_t n,
+                       int64_t columns, const void *expected)
 {
     assert_string_equal(p->role, role);
     CHECK(p->array.dtype == dtype && p->array.rank == 1u + (columns >= 0) && p->array.shape[0] == n);
@@ -35,7 +36,8 @@ static tn_file *open_golden(const char *name, int how, uint8_t **bytes)
     snprintf(where, sizeof where, "%s/%s", EDGE, name);
     tn_open_options options = { .size = sizeof options, .io = how == 1 ? TN_IO_PREAD : TN_IO_MMAP };
     *bytes = load_file(where, &n);
-    CHECK((how == 2 ? tn_open_memory(*bytes, n, NULL, &f, NULL) : tn_open(where, &options, &f, NULL)) == TN_OK);
+    CHECK((how == 2 ? tn_open_memory(*bytes, n, NULL, &f, NULL) : tn_open(where, &options, &f, NULL)) ==
+          TN_OK);
     CHECK(tn_file_count(f) == 1);
     return f;
 }
@@ -44,20 +46,24 @@ static tn_file *open_golden(const char *name, int how, uint8_t **bytes)
 static void the_original_coo_file_has_the_entries_its_bytes_say(void)
 {
     static const double values[] = { 0, 1.5, 3, 4.5, 6, 7.5, 9, 10.5 };
-    static const uint64_t indices[8][2] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 0, 3 }, { 1, 4 }, { 2, 5 }, { 0, 6 }, { 1, 7 } };
+    static const uint64_t indices[8][2] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 0, 3 }, { 1, 4 }, { 2, 5 },
+                                            { 0, 6 }, { 1, 7 } };
     for (int how = 0; how < 3; how++) {
         uint8_t *bytes;
         tn_file *f = open_golden("sparse_coo_coincident.zt", how, &bytes);
         const tn_tensor *t = tn_file_find(f, "coo");
         assert_string_equal(t->form, "coo");
-        CHECK(t->dtype == TN_FLOAT64 && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 8 && t->nparts == 2);
+        CHECK(t->dtype == TN_FLOAT64 && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 8 &&
+              t->nparts == 2);
         check_part(f, &t->parts[0], "values", TN_FLOAT64, 8, -1, values);
         check_part(f, &t->parts[1], "indices", TN_UINT64, 8, 2, indices);
-        CHECK(t->parts[0].data == NULL && t->parts[1].data == NULL);    /* what is interleaved cannot be seen in place */
+        /* what is interleaved cannot be seen in place */
+        CHECK(t->parts[0].data == NULL && t->parts[1].data == NULL);
         seen s = verify_file(f);
         CHECK(s.parts == 2 && s.verdict[0] == TN_VERDICT_OK && s.verdict[1] == TN_VERDICT_OK);
         assert_string_equal(s.why[0].text, "");
-        assert_string_equal(s.why[1].text, "tensor \"coo\": entry 3 is out of order: it sorts before entry 2");
+        assert_string_equal(s.why[1].text,
+                            "tensor \"coo\": entry 3 is out of order: it sorts before entry 2");
         tn_close(f);
         free(bytes);
     }
@@ -72,7 +78,8 @@ static void the_original_csr_file_has_the_entries_its_bytes_say(void)
         tn_file *f = open_golden("sparse_csr_coincident.zt", how, &bytes);
         const tn_tensor *t = tn_file_find(f, "csr");
         assert_string_equal(t->form, "csr");
-        CHECK(t->dtype == TN_FLOAT64 && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 4 && t->nparts == 3);
+        CHECK(t->dtype == TN_FLOAT64 && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 4 &&
+              t->nparts == 3);
         check_part(f, &t->parts[0], "values", TN_FLOAT64, 4, -1, values);
         check_part(f, &t->parts[1], "indices", TN_UINT64, 4, -1, indices);
         check_part(f, &t->parts[2], "indptr", TN_UINT64, 4, -1, indptr);
@@ -91,7 +98,8 @@ static void the_original_csr_file_has_the_entries_its_bytes_say(void)
 /* Its one checksum is of all parts: a damaged index is found by the values'. */
 static void every_flipped_data_byte_is_found_by_the_one_checksum(void)
 {
-    static const struct { const char *name; size_t size; } files[] = { { "sparse_coo_coincident.zt", 192 }, { "sparse_csr_coincident.zt", 96 } };
+    static const struct { const char *name; size_t size; } files[] = { { "sparse_coo_coincident.zt", 192 },
+                                                                       { "sparse_csr_coincident.zt", 96 } };
     for (size_t i = 0; i < 2; i++) {
         char where[PATH_MAX];
         size_t n;
@@ -174,7 +182,8 @@ static void close_blob(tn_file *f, zt_bytes *z)
     tn_buf_free(&z->file);
 }
 
-static const char *const type_names[] = { "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8",
+static const char *const type_names[] = { "float64", "float32", "float16", "bfloat16", "int64", "int32",
+                                          "int16", "int8",
                                           "uint64", "uint32", "uint16", "uint8", "bool" };
 
 /* Takes the values and indices of n entries apart, as they lie in the file. */
@@ -199,14 +208,16 @@ static void coo_entries_of_every_type_and_rank_are_read(void)
     for (size_t i = 0; i < 13 * 6 * 4; i++) {
         uint32_t rank = ranks[i / 13 % 6];
         size_t width = tn_dtype_get(tn_dtype_parse(type_names[i % 13]))->bits / 8, n = i / 78 * 3;
-        blob b = { .layout = "sparsecoo", .dtype = type_names[i % 13], .rank = rank, .size = n * (8 * rank + width) };
+        blob b = { .layout = "sparsecoo", .dtype = type_names[i % 13], .rank = rank,
+                   .size = n * (8 * rank + width) };
         for (uint32_t k = 0; k < rank; k++)
             b.shape[k] = 1;
         zt_bytes z;
         tn_file *f = open_blob(&z, &b);
         check_coo(f, z.file.data + 64, rank, width, n);
         seen s = verify_file(f);
-        CHECK(s.verdict[0] == TN_VERDICT_NONE && s.verdict[1] == (rank && n ? TN_VERDICT_BAD : TN_VERDICT_NONE));
+        CHECK(s.verdict[0] == TN_VERDICT_NONE &&
+              s.verdict[1] == (rank && n ? TN_VERDICT_BAD : TN_VERDICT_NONE));
         if (!rank && n > 1)
             assert_string_equal(s.why[1].text, "tensor \"s\": entry 1 has the indices of entry 0");
         close_blob(f, &z);
@@ -216,14 +227,17 @@ static void coo_entries_of_every_type_and_rank_are_read(void)
 static void csr_parts_of_every_type_are_read(void)
 {
     for (size_t i = 0; i < 13 * 4 * 3; i++) {
-        size_t width = tn_dtype_get(tn_dtype_parse(type_names[i % 13]))->bits / 8, n = i / 13 % 4 * 5, rows = i / 52 * 4;
+        size_t width = tn_dtype_get(tn_dtype_parse(type_names[i % 13]))->bits / 8, n = i / 13 % 4 * 5,
+               rows = i / 52 * 4;
         size_t head = (rows + 1) * 8;
         zt_bytes z;
-        tn_file *f = open_blob(&z, &(blob){ .layout = "sparsecsr", .dtype = type_names[i % 13], .rank = 2, .shape = { rows, 9 },
+        tn_file *f = open_blob(&z, &(blob){ .layout = "sparsecsr", .dtype = type_names[i % 13], .rank = 2,
+                                            .shape = { rows, 9 },
                                             .size = head + n * (8 + width) });
         const tn_tensor *t = tn_file_tensor(f, 0);
         const uint8_t *data = z.file.data + 64;
-        CHECK(strcmp(t->form, "csr") == 0 && t->rank == 2 && t->shape[0] == (int64_t)rows && t->shape[1] == 9 && t->nparts == 3);
+        CHECK(strcmp(t->form, "csr") == 0 && t->rank == 2 && t->shape[0] == (int64_t)rows &&
+              t->shape[1] == 9 && t->nparts == 3);
         check_part(f, &t->parts[0], "values", t->dtype, (int64_t)n, -1, data + head + n * 8);
         check_part(f, &t->parts[1], "indices", TN_UINT64, (int64_t)n, -1, data + head);
         check_part(f, &t->parts[2], "indptr", TN_UINT64, (int64_t)rows + 1, -1, data);
@@ -237,16 +251,24 @@ static void csr_parts_of_every_type_are_read(void)
 static void what_is_not_consistent_with_itself_is_listed_and_says_why(void)
 {
     static const struct { blob b; const char *why; } cases[] = {
-        { { .layout = "sparsecoo", .rank = 2, .shape = { 3, 3 }, .size = 41 }, "layout \"sparsecoo of 41 bytes, with entries of 20\"" },
-        { { .layout = "sparsecoo", .rank = 2, .shape = { 3, 3 }, .size = 36 }, "layout \"sparsecoo of 36 bytes, with entries of 20\"" },
-        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .encoding = "zstd" }, "layout \"sparsecoo, compressed\"" },
-        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .endianness = "big" }, "layout \"sparsecoo, big-endian\"" },
+        { { .layout = "sparsecoo", .rank = 2, .shape = { 3, 3 }, .size = 41 },
+          "layout \"sparsecoo of 41 bytes, with entries of 20\"" },
+        { { .layout = "sparsecoo", .rank = 2, .shape = { 3, 3 }, .size = 36 },
+          "layout \"sparsecoo of 36 bytes, with entries of 20\"" },
+        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .encoding = "zstd" },
+          "layout \"sparsecoo, compressed\"" },
+        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .endianness = "big" },
+          "layout \"sparsecoo, big-endian\"" },
         { { .layout = "sparsecoo", .rank = 2, .shape = { UINT64_C(1) << 40, UINT64_C(1) << 40 }, .size = 20 },
           "layout \"sparsecoo of more than 2^63 - 1 elements\"" },
-        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .dtype = "float8" }, "type \"float8\"" },
-        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .encoding = "lz4" }, "encoding \"lz4\"" },
-        { { .layout = "sparsecsr", .rank = 1, .shape = { 3 }, .size = 32 }, "layout \"sparsecsr of 1 dimensions, where it has 2\"" },
-        { { .layout = "sparsecsr", .rank = 3, .shape = { 1, 3, 3 }, .size = 32 }, "layout \"sparsecsr of 3 dimensions, where it has 2\"" },
+        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .dtype = "float8" },
+          "type \"float8\"" },
+        { { .layout = "sparsecoo", .rank = 1, .shape = { 3 }, .size = 24, .encoding = "lz4" },
+          "encoding \"lz4\"" },
+        { { .layout = "sparsecsr", .rank = 1, .shape = { 3 }, .size = 32 },
+          "layout \"sparsecsr of 1 dimensions, where it has 2\"" },
+        { { .layout = "sparsecsr", .rank = 3, .shape = { 1, 3, 3 }, .size = 32 },
+          "layout \"sparsecsr of 3 dimensions, where it has 2\"" },
         { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 31 },
           "layout \"sparsecsr of 31 bytes, with 4 row pointers and entries of 12\"" },
         { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 24 },
@@ -259,8 +281,10 @@ static void what_is_not_consistent_with_itself_is_listed_and_says_why(void)
           "layout \"sparsecsr of 8 bytes, with 9223372036854775808 row pointers and entries of 12\"" },
         { { .layout = "sparsecsr", .rank = 2, .shape = { UINT64_C(1) << 61, 1 }, .size = 8 },
           "layout \"sparsecsr of 8 bytes, with 2305843009213693953 row pointers and entries of 12\"" },
-        { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 32, .endianness = "big" }, "layout \"sparsecsr, big-endian\"" },
-        { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 32, .encoding = "zstd" }, "layout \"sparsecsr, compressed\"" },
+        { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 32, .endianness = "big" },
+          "layout \"sparsecsr, big-endian\"" },
+        { { .layout = "sparsecsr", .rank = 2, .shape = { 3, 3 }, .size = 32, .encoding = "zstd" },
+          "layout \"sparsecsr, compressed\"" },
         { { .layout = "SparseCoo", .rank = 1, .shape = { 3 }, .size = 24 }, "layout \"SparseCoo\"" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -284,8 +308,11 @@ static void what_is_not_consistent_with_itself_is_listed_and_says_why(void)
 static void a_sparse_tensor_may_be_larger_than_any_memory(void)
 {
     zt_bytes z;
-    tn_file *f = open_blob(&z, &(blob){ .layout = "sparsecoo", .rank = 2, .shape = { UINT64_C(1) << 40, (UINT64_C(1) << 22) - 1 }, .size = 40 });
-    CHECK(strcmp(tn_file_tensor(f, 0)->form, "coo") == 0 && tn_file_tensor(f, 0)->shape[0] == INT64_C(1) << 40);
+    tn_file *f = open_blob(&z, &(blob){ .layout = "sparsecoo", .rank = 2,
+                                        .shape = { UINT64_C(1) << 40, (UINT64_C(1) << 22) - 1 },
+                                        .size = 40 });
+    CHECK(strcmp(tn_file_tensor(f, 0)->form, "coo") == 0 && tn_file_tensor(f, 0)->shape[0] == INT64_C(1)
+                                                                                                  << 40);
     check_coo(f, z.file.data + 64, 2, 4, 2);
     close_blob(f, &z);
     f = open_blob(&z, &(blob){ .layout = "sparsecsr", .rank = 2, .shape = { 1, INT64_MAX }, .size = 28 });
@@ -298,7 +325,8 @@ static void a_sparse_tensor_may_be_larger_than_any_memory(void)
 static void check_verdicts(const char *checksum, tn_verdict values, tn_verdict indices)
 {
     zt_bytes z;
-    tn_file *f = open_blob(&z, &(blob){ .layout = "sparsecoo", .rank = 1, .shape = { INT64_MAX }, .size = 24, .checksum = checksum });
+    tn_file *f = open_blob(&z, &(blob){ .layout = "sparsecoo", .rank = 1, .shape = { INT64_MAX }, .size = 24,
+                                        .checksum = checksum });
     seen s = verify_file(f);
     CHECK(s.verdict[0] == values && s.verdict[1] == indices);
     close_blob(f, &z);
@@ -328,15 +356,18 @@ static void overlaps_are_seen_for_all_the_bytes(void)
     const blob csr = { .name = "a", .layout = "sparsecsr", .rank = 2, .shape = { 9, 9 }, .size = 200 };
     for (int i = 0; i < 8; i++) {
         const blob *first = i % 2 ? &coo : &csr;
-        blob second = { .name = "b", .layout = i & 2 ? "sparsecoo" : "dense", .dtype = "uint8", .rank = 1, .shape = { 90 }, .size = 90 };
+        blob second = { .name = "b", .layout = i & 2 ? "sparsecoo" : "dense", .dtype = "uint8", .rank = 1,
+                        .shape = { 90 }, .size = 90 };
         if (i & 4)
             second.offset = 128;
         zt_bytes z;
         tn_file *f = NULL;
         tn_error err = { .text = "" };
-        CHECK(open_blobs(&z, (blob[]){ *first, second }, 2, 300, &f, &err) == TN_ERR_CORRUPT && strstr(err.text, "overlaps that of"));
+        CHECK(open_blobs(&z, (blob[]){ *first, second }, 2, 300, &f,
+                         &err) == TN_ERR_CORRUPT && strstr(err.text, "overlaps that of"));
         tn_buf_free(&z.file);
-        CHECK(open_blobs(&z, (blob[]){ second, *first }, 2, 300, &f, &err) == TN_ERR_CORRUPT && strstr(err.text, "overlaps that of"));
+        CHECK(open_blobs(&z, (blob[]){ second, *first }, 2, 300, &f,
+                         &err) == TN_ERR_CORRUPT && strstr(err.text, "overlaps that of"));
         tn_buf_free(&z.file);
         second.offset = 320;
         CHECK(open_blobs(&z, (blob[]){ second, *first }, 2, 400, &f, &err) == TN_OK);
@@ -348,7 +379,8 @@ static void overlaps_are_seen_for_all_the_bytes(void)
 static void two_names_may_have_the_same_bytes(void)
 {
     const blob a = { .name = "a", .layout = "sparsecoo", .rank = 2, .shape = { 9, 9 }, .size = 200 };
-    blob b = a, dense = { .name = "c", .layout = "dense", .dtype = "uint8", .rank = 1, .shape = { 200 }, .size = 200 };
+    blob b = a, dense = { .name = "c", .layout = "dense", .dtype = "uint8", .rank = 1, .shape = { 200 },
+                          .size = 200 };
     zt_bytes z;
     tn_file *f;
     b.name = "b";
@@ -358,10 +390,12 @@ static void two_names_may_have_the_same_bytes(void)
     close_blob(f, &z);
 }
 
-/* The file's metadata stands in a record; anything that would make another tensor of the entry does not belong there. */
+/* The file's metadata stands in a record; anything that would make another tensor of the entry does not
+ * belong there. */
 static void a_record_beside_a_sparse_layout_says_nothing_of_the_array(void)
 {
-    static const char *const records[] = { "\xa1\x64" "file" "\xa1\x61" "k\x61v", "\xa2\x65" "dtype" "\x67" "float32" "\x65" "shape" "\x81\x02",
+    static const char *const records[] = { "\xa1\x64" "file" "\xa1\x61" "k\x61v",
+                                           "\xa2\x65" "dtype" "\x67" "float32" "\x65" "shape" "\x81\x02",
                                            "\xa1\x67" "extents" "\x81\x01" };
     for (int i = 0; i < 3; i++) {
         zt_bytes z = zt_begin(40);
@@ -377,7 +411,8 @@ static void a_record_beside_a_sparse_layout_says_nothing_of_the_array(void)
         tn_status status = tn_open_memory(z.file.data, z.file.size, NULL, &f, &err);
         CHECK(status == (i ? TN_ERR_CORRUPT : TN_OK));
         if (i)
-            assert_string_equal(err.text, "tensor \"s\": its record says what it is made of, and so does its layout");
+            assert_string_equal(err.text,
+                                "tensor \"s\": its record says what it is made of, and so does its layout");
         size_t nmeta;
         if (!i)
             CHECK(tn_file_meta(f, &nmeta) && nmeta == 1 && strcmp(tn_file_tensor(f, 0)->form, "coo") == 0);
@@ -401,7 +436,8 @@ static void editing_metadata_leaves_a_sparse_tensor_what_it_is(void)
     static const char *const names[] = { "sparse_coo_coincident.zt", "sparse_csr_coincident.zt" };
     for (int i = 0; i < 2; i++) {
         copy_golden(names[i]);
-        const tn_meta_edit edits[] = { { .key = "a", .text = "1" }, { .tensor = i ? "csr" : "coo", .key = "b", .text = "2" } };
+        const tn_meta_edit edits[] = { { .key = "a", .text = "1" }, { .tensor = i ? "csr" : "coo", .key = "b",
+                                                                      .text = "2" } };
         CHECK(tn_edit_meta(in_folder("golden.zt").text, edits, 2, NULL, NULL, NULL) == TN_OK);
         tn_file *f = open_file("golden.zt");
         CHECK(strcmp(tn_file_tensor(f, 0)->form, i ? "csr" : "coo") == 0 && tn_file_tensor(f, 0)->nmeta == 1);
@@ -462,7 +498,8 @@ static void write_large(bool coo, tn_checksum checksum)
     tn_buf_fill(&z.file, 0, 56);
     tn_buf_put(&z.file, words, size);
     z.index_at = z.file.size;
-    put_blobs(&z, &(blob){ .layout = coo ? "sparsecoo" : "sparsecsr", .dtype = "uint64", .rank = 2, .shape = { 1, MANY }, .size = size,
+    put_blobs(&z, &(blob){ .layout = coo ? "sparsecoo" : "sparsecsr", .dtype = "uint64", .rank = 2,
+                           .shape = { 1, MANY }, .size = size,
                            .checksum = checksum == TN_CHECKSUM_NONE ? NULL : text }, 1);
     zt_end(&z);
     FILE *out = fopen(in_folder("large.zt").text, "wb");

@@ -9,7 +9,8 @@
 #include "walk.h"
 
 /* The data section is zeroes but for what `data` says from byte 64 on; then comes the index and its size. */
-static void check_bytes(const char *name, const void *data, size_t data_size, const void *index, size_t index_size)
+static void check_bytes(const char *name, const void *data, size_t data_size, const void *index,
+                        size_t index_size)
 {
     static const uint8_t zeroes[56];
     size_t n, at = data_size ? 64 + data_size : 8;
@@ -41,9 +42,33 @@ static void a_file_without_tensors_has_17_bytes(void)
 
 static void one_small_tensor_is_written_as_the_specification_says(void)
 {
-    static const char index[] = "\x81\xbf" "\x64" "name" "\x61" "t" "\x66" "offset" "\x18\x40" "\x64" "size" "\x04"
-        "\x65" "dtype" "\x65" "uint8" "\x66" "layout" "\x65" "dense" "\x65" "shape" "\x81\x04" "\x68" "encoding" "\x63" "raw"
-        "\xff";
+    static const char index[] = "\x81\xbf"
+                                "\x64"
+                                "name"
+                                "\x61"
+                                "t"
+                                "\x66"
+                                "offset"
+                                "\x18\x40"
+                                "\x64"
+                                "size"
+                                "\x04"
+                                "\x65"
+                                "dtype"
+                                "\x65"
+                                "uint8"
+                                "\x66"
+                                "layout"
+                                "\x65"
+                                "dense"
+                                "\x65"
+                                "shape"
+                                "\x81\x04"
+                                "\x68"
+                                "encoding"
+                                "\x63"
+                                "raw"
+                                "\xff";
     static const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = "\1\2\3\4" };
     write_file("one.zt", (tn_create_options){ 0 }, &t, 1);
     check_bytes("one.zt", "\1\2\3\4", 4, index, sizeof index - 1);
@@ -51,12 +76,68 @@ static void one_small_tensor_is_written_as_the_specification_says(void)
 
 static void checksums_stand_behind_the_encoding(void)
 {
-    static const char crc[] = "\x81\xbf" "\x64" "name" "\x61" "t" "\x66" "offset" "\x18\x40" "\x64" "size" "\x04"
-        "\x65" "dtype" "\x65" "uint8" "\x66" "layout" "\x65" "dense" "\x65" "shape" "\x81\x04" "\x68" "encoding" "\x63" "raw"
-        "\x68" "checksum" "\x71" "crc32c:0x29308CF4" "\xff";
-    static const char sha[] = "\x81\xbf" "\x64" "name" "\x61" "t" "\x66" "offset" "\x18\x40" "\x64" "size" "\x04"
-        "\x65" "dtype" "\x65" "uint8" "\x66" "layout" "\x65" "dense" "\x65" "shape" "\x81\x04" "\x68" "encoding" "\x63" "raw"
-        "\x68" "checksum" "\x78\x47" "sha256:9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a" "\xff";
+    static const char crc[] = "\x81\xbf"
+                              "\x64"
+                              "name"
+                              "\x61"
+                              "t"
+                              "\x66"
+                              "offset"
+                              "\x18\x40"
+                              "\x64"
+                              "size"
+                              "\x04"
+                              "\x65"
+                              "dtype"
+                              "\x65"
+                              "uint8"
+                              "\x66"
+                              "layout"
+                              "\x65"
+                              "dense"
+                              "\x65"
+                              "shape"
+                              "\x81\x04"
+                              "\x68"
+                              "encoding"
+                              "\x63"
+                              "raw"
+                              "\x68"
+                              "checksum"
+                              "\x71"
+                              "crc32c:0x29308CF4"
+                              "\xff";
+    static const char sha[] = "\x81\xbf"
+                              "\x64"
+                              "name"
+                              "\x61"
+                              "t"
+                              "\x66"
+                              "offset"
+                              "\x18\x40"
+                              "\x64"
+                              "size"
+                              "\x04"
+                              "\x65"
+                              "dtype"
+                              "\x65"
+                              "uint8"
+                              "\x66"
+                              "layout"
+                              "\x65"
+                              "dense"
+                              "\x65"
+                              "shape"
+                              "\x81\x04"
+                              "\x68"
+                              "encoding"
+                              "\x63"
+                              "raw"
+                              "\x68"
+                              "checksum"
+                              "\x78\x47"
+                              "sha256:9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a"
+                              "\xff";
     static const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = "\1\2\3\4" };
     write_file("crc.zt", (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, &t, 1);
     check_bytes("crc.zt", "\1\2\3\4", 4, crc, sizeof crc - 1);
@@ -67,21 +148,110 @@ static void checksums_stand_behind_the_encoding(void)
 static void several_tensors_lie_at_multiples_of_64_in_their_order(void)
 {
     static const char index[] = "\x83"
-        "\xbf" "\x64" "name" "\x61" "s" "\x66" "offset" "\x18\x40" "\x64" "size" "\x04" "\x65" "dtype" "\x67" "float32"
-        "\x66" "layout" "\x65" "dense" "\x65" "shape" "\x80" "\x68" "encoding" "\x63" "raw"
-        "\x6f" "data_endianness" "\x66" "little" "\xff"
-        "\xbf" "\x64" "name" "\x61" "e" "\x66" "offset" "\x18\x80" "\x64" "size" "\x00" "\x65" "dtype" "\x65" "int64"
-        "\x66" "layout" "\x65" "dense" "\x65" "shape" "\x82\x00\x19\x01\x2c" "\x68" "encoding" "\x63" "raw"
-        "\x6f" "data_endianness" "\x66" "little" "\xff"
-        "\xbf" "\x64" "name" "\x62" "\xc3\xa4" "\x66" "offset" "\x18\x80" "\x64" "size" "\x03" "\x65" "dtype" "\x64" "bool"
-        "\x66" "layout" "\x65" "dense" "\x65" "shape" "\x82\x01\x03" "\x68" "encoding" "\x63" "raw"
-        "\x61" "k" "\x61" "v" "\x61" "n" "\x18\x2a" "\xff";
+                                "\xbf"
+                                "\x64"
+                                "name"
+                                "\x61"
+                                "s"
+                                "\x66"
+                                "offset"
+                                "\x18\x40"
+                                "\x64"
+                                "size"
+                                "\x04"
+                                "\x65"
+                                "dtype"
+                                "\x67"
+                                "float32"
+                                "\x66"
+                                "layout"
+                                "\x65"
+                                "dense"
+                                "\x65"
+                                "shape"
+                                "\x80"
+                                "\x68"
+                                "encoding"
+                                "\x63"
+                                "raw"
+                                "\x6f"
+                                "data_endianness"
+                                "\x66"
+                                "little"
+                                "\xff"
+                                "\xbf"
+                                "\x64"
+                                "name"
+                                "\x61"
+                                "e"
+                                "\x66"
+                                "offset"
+                                "\x18\x80"
+                                "\x64"
+                                "size"
+                                "\x00"
+                                "\x65"
+                                "dtype"
+                                "\x65"
+                                "int64"
+                                "\x66"
+                                "layout"
+                                "\x65"
+                                "dense"
+                                "\x65"
+                                "shape"
+                                "\x82\x00\x19\x01\x2c"
+                                "\x68"
+                                "encoding"
+                                "\x63"
+                                "raw"
+                                "\x6f"
+                                "data_endianness"
+                                "\x66"
+                                "little"
+                                "\xff"
+                                "\xbf"
+                                "\x64"
+                                "name"
+                                "\x62"
+                                "\xc3\xa4"
+                                "\x66"
+                                "offset"
+                                "\x18\x80"
+                                "\x64"
+                                "size"
+                                "\x03"
+                                "\x65"
+                                "dtype"
+                                "\x64"
+                                "bool"
+                                "\x66"
+                                "layout"
+                                "\x65"
+                                "dense"
+                                "\x65"
+                                "shape"
+                                "\x82\x01\x03"
+                                "\x68"
+                                "encoding"
+                                "\x63"
+                                "raw"
+                                "\x61"
+                                "k"
+                                "\x61"
+                                "v"
+                                "\x61"
+                                "n"
+                                "\x18\x2a"
+                                "\xff";
     static const uint8_t forty_two[] = { 0x18, 42 };
-    static const tn_meta meta[] = { { .key = "k", .text = "v" }, { .key = "n", .cbor = forty_two, .cbor_size = 2 } };
+    static const tn_meta meta[] = { { .key = "k", .text = "v" },
+                                    { .key = "n", .cbor = forty_two, .cbor_size = 2 } };
     static const simple tensors[] = {
         { .name = "s", .dtype = TN_FLOAT32, .rank = 0, .shape = { 0 }, .data = "\0\0\x80\x3f" },
         { .name = "e", .dtype = TN_INT64, .rank = 2, .shape = { 0, 300 } },
-        { .name = "\xc3\xa4", .dtype = TN_BOOL, .rank = 2, .shape = { 1, 3 }, .data = "\1\0\1", .meta = meta, .nmeta = 2 },
+        { .name = "\xc3\xa4", .dtype = TN_BOOL, .rank = 2, .shape = { 1, 3 }, .data = "\1\0\1", .meta = meta,
+          .nmeta = 2 },
     };
     uint8_t data[67] = { 0, 0, 0x80, 0x3f };
     memcpy(data + 64, "\1\0\1", 3);
@@ -155,8 +325,10 @@ static void alignment_may_be_larger(void)
 static void wrong_options_are_refused(void)
 {
     static const tn_create_options wrong[] = {
-        { .align = 1 }, { .align = 32 }, { .align = 96 }, { .align = UINT64_C(1) << 31 }, { .align = UINT64_MAX },
-        { .format = "nothing" }, { .shard_size = 100 }, { .filler = true }, { .encoding = TN_ENCODING_ZSTD, .level = 1000 },
+        { .align = 1 }, { .align = 32 }, { .align = 96 }, { .align = UINT64_C(1) << 31 },
+        { .align = UINT64_MAX },
+        { .format = "nothing" }, { .shard_size = 100 }, { .filler = true },
+        { .encoding = TN_ENCODING_ZSTD, .level = 1000 },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_error err = { .text = "" };
@@ -176,7 +348,8 @@ static void tied_tensors_share_their_bytes(void)
     };
     static const tn_encoding encodings[] = { TN_ENCODING_RAW, TN_ENCODING_ZSTD };
     for (size_t i = 0; i < 2; i++) {
-        write_file("tied.zt", (tn_create_options){ .encoding = encodings[i], .checksum = TN_CHECKSUM_CRC32C, .replace = true },
+        write_file("tied.zt", (tn_create_options){ .encoding = encodings[i], .checksum = TN_CHECKSUM_CRC32C,
+                                                   .replace = true },
                    tensors, 3);
         tn_file *f = open_file("tied.zt");
         const tn_storage *first = &tn_file_tensor(f, 0)->parts[0].storage;
@@ -230,7 +403,8 @@ static void types_without_a_name_are_carried_by_plain_ones(void)
         tn_file *f = open_file("carried.zt");
         const tn_tensor *found = tn_file_find(f, "t");
         assert_string_equal(found->parts[0].storage.type, c->type);
-        CHECK(found->dtype == c->dtype && found->rank == 1 && found->shape[0] == c->count && found->nmeta == 0);
+        CHECK(found->dtype == c->dtype && found->rank == 1 && found->shape[0] == c->count &&
+              found->nmeta == 0);
         uint8_t *bytes = read_tensor(f, found);
         assert_memory_equal(bytes, data, found->parts[0].nbytes);
         free(bytes);
@@ -258,12 +432,14 @@ static void check_plain(const carrier *c)
 static void a_reader_that_knows_nothing_sees_plain_tensors(void)
 {
     static const carrier cases[] = {
-        { TN_INT4, 5, "uint8", { 3 }, 1 }, { TN_COMPLEX64, 2, "float32", { 2, 2 }, 2 }, { TN_TF32, 2, "float32", { 2 }, 1 },
+        { TN_INT4, 5, "uint8", { 3 }, 1 }, { TN_COMPLEX64, 2, "float32", { 2, 2 }, 2 },
+        { TN_TF32, 2, "float32", { 2 }, 1 },
         { TN_FX16, 3, "int16", { 3 }, 1 }, { TN_FLOAT8_E5M2, 4, "uint8", { 4 }, 1 },
     };
     static const uint8_t data[64];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const simple t = { .name = "t", .dtype = cases[i].dtype, .rank = 1, .shape = { cases[i].count }, .data = data };
+        const simple t = { .name = "t", .dtype = cases[i].dtype, .rank = 1, .shape = { cases[i].count },
+                           .data = data };
         write_file("carried.zt", (tn_create_options){ .replace = true }, &t, 1);
         check_plain(&cases[i]);
     }
@@ -271,10 +447,45 @@ static void a_reader_that_knows_nothing_sees_plain_tensors(void)
 
 static void a_record_is_written_as_documented(void)
 {
-    static const char index[] = "\x81\xbf" "\x64" "name" "\x61" "q" "\x66" "offset" "\x18\x40" "\x64" "size" "\x02"
-        "\x65" "dtype" "\x65" "uint8" "\x66" "layout" "\x65" "dense" "\x65" "shape" "\x81\x02" "\x68" "encoding" "\x63" "raw"
-        "\x65" "tenon" "\xa2" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x82\x01\x03" "\xff";
-    static const simple t = { .name = "q", .dtype = TN_INT4, .rank = 2, .shape = { 1, 3 }, .data = "\x21\x03" };
+    static const char index[] = "\x81\xbf"
+                                "\x64"
+                                "name"
+                                "\x61"
+                                "q"
+                                "\x66"
+                                "offset"
+                                "\x18\x40"
+                                "\x64"
+                                "size"
+                                "\x02"
+                                "\x65"
+                                "dtype"
+                                "\x65"
+                                "uint8"
+                                "\x66"
+                                "layout"
+                                "\x65"
+                                "dense"
+                                "\x65"
+                                "shape"
+                                "\x81\x02"
+                                "\x68"
+                                "encoding"
+                                "\x63"
+                                "raw"
+                                "\x65"
+                                "tenon"
+                                "\xa2"
+                                "\x65"
+                                "dtype"
+                                "\x64"
+                                "int4"
+                                "\x65"
+                                "shape"
+                                "\x82\x01\x03"
+                                "\xff";
+    static const simple t = { .name = "q", .dtype = TN_INT4, .rank = 2, .shape = { 1, 3 },
+                              .data = "\x21\x03" };
     write_file("q.zt", (tn_create_options){ 0 }, &t, 1);
     check_bytes("q.zt", "\x21\x03", 2, index, sizeof index - 1);
 }

@@ -20,7 +20,8 @@ enum {
     BTF_TYPES = 10
 };
 
-enum { BTF_DENSE = 0, BTF_COO_TFRT = 1, BTF_COO = 2 };     /* layout: 1 is what TensorFlow Runtime has for COO */
+/* layout: 1 is what TensorFlow Runtime has for COO */
+enum { BTF_DENSE = 0, BTF_COO_TFRT = 1, BTF_COO = 2 };
 
 /* --- read.c --- */
 

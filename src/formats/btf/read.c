@@ -25,7 +25,8 @@ static const char *type_name(const tn_dtype_info *type)
 }
 
 const tn_format tn_format_btf = {
-    .info = { .name = "btf", .suffix = ".btf", .title = "Binary Tensor Format of TensorFlow Runtime: dense and COO, no names",
+    .info = { .name = "btf", .suffix = ".btf",
+              .title = "Binary Tensor Format of TensorFlow Runtime: dense and COO, no names",
               .reads = true, .writes = true },
     .open = tn_btf_open,
     .type_name = type_name,
@@ -46,8 +47,8 @@ typedef struct reader {
     bool             disordered;
 } reader;
 
-/* 8 bytes of the table can name a record again that says much.  Records that lie apart say no more than the file has
- * bytes, and so neither may others; but in a small file they may say this much. */
+/* 8 bytes of the table can name a record again that says much.  Records that lie apart say no more than the
+ * file has bytes, and so neither may others; but in a small file they may say this much. */
 enum { ALWAYS_SAID = 64 << 10 };
 
 /* The tensor being read. */
@@ -66,13 +67,15 @@ static tn_status take(reader *r, subject *s, void *to, size_t n, const char *wha
 {
     uint64_t most = r->size < ALWAYS_SAID ? ALWAYS_SAID : r->size;
     if (n > r->size - s->next)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: its %s takes %zu bytes but the file ends after %llu",
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next,
+                       "tensor %s: its %s takes %zu bytes but the file ends after %llu",
                        tn_quote_z(s->e.name).text, what, n, (unsigned long long)(r->size - s->next));
     r->said += n;
     if (r->said > most)
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: too many records overlap: expected the table and their headers in "
-                       "at most %llu bytes but up to here they take %llu", tn_quote_z(s->e.name).text, (unsigned long long)most,
-                       (unsigned long long)r->said);
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at,
+                       "tensor %s: too many records overlap: expected the table and their headers in "
+                       "at most %llu bytes but up to here they take %llu",
+                       tn_quote_z(s->e.name).text, (unsigned long long)most, (unsigned long long)r->said);
     tn_status status = tn_source_read(r->source, s->next, to, n, err);
     s->next += n;
     return status;
@@ -106,14 +109,18 @@ static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *er
     s->e.dtype = type_of(h[8]);
     s->layout = h[9];
     if (s->e.dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 8, "tensor %s: expected a type from 0 to %d but found %u",
-                       tn_quote_z(s->e.name).text, BTF_TYPES - 1, h[8]);
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 8,
+                       "tensor %s: expected a type from 0 to %d but found %u", tn_quote_z(s->e.name).text,
+                       BTF_TYPES - 1, h[8]);
     if (s->layout > BTF_COO)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 9, "tensor %s: expected layout 0 (dense), 1 or 2 (COO) but found %u",
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 9,
+                       "tensor %s: expected layout 0 (dense), 1 or 2 (COO) but found %u",
                        tn_quote_z(s->e.name).text, h[9]);
     if (s->layout == BTF_COO_TFRT)
-        tn_file_warn(r->file, s->e.at + 9, "tensor %s: its layout is 1, TensorFlow Runtime's code for COO: the specification "
-                     "has 2", tn_quote_z(s->e.name).text);
+        tn_file_warn(r->file, s->e.at + 9,
+                     "tensor %s: its layout is 1, TensorFlow Runtime's code for COO: the specification "
+                     "has 2",
+                     tn_quote_z(s->e.name).text);
     check_reserved(r, s, h + BTF_HEADER - BTF_RESERVED);
     return TN_OK;
 }
@@ -128,15 +135,18 @@ static tn_status take_dims(reader *r, subject *s, uint64_t n, const char *what, 
     tn_status status = take(r, s, bytes, (size_t)n * BTF_WORD, what, err);
     for (uint64_t i = 0; i < n && !status; i++)
         if (tn_dims_add(dims, tn_load_u64le(bytes + i * BTF_WORD), &why))
-            status = tn_fail(err, why.status, s->shape_at + i * BTF_WORD, "tensor %s: %s", tn_quote_z(s->e.name).text, why.text);
+            status = tn_fail(err, why.status, s->shape_at + i * BTF_WORD, "tensor %s: %s",
+                             tn_quote_z(s->e.name).text, why.text);
     return status;
 }
 
 static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims, tn_error *err)
 {
     if (rank > (r->size - s->next) / BTF_WORD)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: it has %llu dimensions but the file ends after %llu bytes",
-                       tn_quote_z(s->e.name).text, (unsigned long long)rank, (unsigned long long)(r->size - s->next));
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next,
+                       "tensor %s: it has %llu dimensions but the file ends after %llu bytes",
+                       tn_quote_z(s->e.name).text, (unsigned long long)rank,
+                       (unsigned long long)(r->size - s->next));
     if (rank > TN_MAX_RANK)
         return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: expected at most %d dimensions but found %llu",
                        tn_quote_z(s->e.name).text, TN_MAX_RANK, (unsigned long long)rank);
@@ -144,17 +154,21 @@ static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims,
 }
 
 /* An array that begins here, after its shape; what follows it is next. */
-static tn_status take_array(const reader *r, subject *s, const tn_array *a, const char *what, tn_storage *to, tn_error *err)
+static tn_status take_array(const reader *r, subject *s, const tn_array *a, const char *what, tn_storage *to,
+                            tn_error *err)
 {
     uint64_t n, left = r->size - s->next;
     if (tn_array_nbytes(a, &n))
-        return tn_fail(err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected its %s in at most %lld bytes but shape %s of %s takes more",
-                       tn_quote_z(s->e.name).text, what, (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text,
-                       type_name(tn_dtype_get(a->dtype)));
+        return tn_fail(err, TN_ERR_LIMIT, s->shape_at,
+                       "tensor %s: expected its %s in at most %lld bytes but shape %s of %s takes more",
+                       tn_quote_z(s->e.name).text, what, (long long)INT64_MAX,
+                       tn_show_shape(a->rank, a->shape).text, type_name(tn_dtype_get(a->dtype)));
     if (n > left)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "tensor %s: its %s takes %llu bytes but the file ends after %llu",
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next,
+                       "tensor %s: its %s takes %llu bytes but the file ends after %llu",
                        tn_quote_z(s->e.name).text, what, (unsigned long long)n, (unsigned long long)left);
-    *to = (tn_storage){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)), .encoding_name = "raw",
+    *to = (tn_storage){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)),
+                        .encoding_name = "raw",
                         .order = TN_LITTLE_ENDIAN };
     s->next += n;
     return TN_OK;
@@ -166,8 +180,10 @@ static tn_status take_entries(reader *r, subject *s, uint32_t rank, const int64_
     tn_dims dims;
     tn_status status = take_dims(r, s, 2, "shape of indices", &dims, err);
     if (!status && dims.dims[1] != (int64_t)rank)
-        status = tn_fail(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD, "tensor %s: expected rows of %u indices, as many as it has dimensions, "
-                         "but found %lld", tn_quote_z(s->e.name).text, rank, (long long)dims.dims[1]);
+        status = tn_fail(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD,
+                         "tensor %s: expected rows of %u indices, as many as it has dimensions, "
+                         "but found %lld",
+                         tn_quote_z(s->e.name).text, rank, (long long)dims.dims[1]);
     if (!status && !(*shape = tn_dims_keep(&dims, &r->file->arena, NULL, 0)))
         status = tn_fail_nomem(err);
     return status;
@@ -180,8 +196,9 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
     const int64_t *shape = NULL;
     uint64_t elements;
     if (tn_shape_count(dims->rank, dims->dims, &elements))
-        return tn_fail(err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected at most %lld elements but shape %s has more",
-                       tn_quote_z(s->e.name).text, (long long)INT64_MAX, tn_show_shape(dims->rank, dims->dims).text);
+        return tn_fail(
+            err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected at most %lld elements but shape %s has more",
+            tn_quote_z(s->e.name).text, (long long)INT64_MAX, tn_show_shape(dims->rank, dims->dims).text);
     tn_status status = take_entries(r, s, dims->rank, &shape, err);
     if (status)
         return status;
@@ -193,7 +210,8 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
     if (status)
         return status;
     if (count.dims[0] != shape[0])
-        return tn_fail(err, TN_ERR_CORRUPT, s->shape_at, "tensor %s: expected %lld values, as many as rows of indices, but found %lld",
+        return tn_fail(err, TN_ERR_CORRUPT, s->shape_at,
+                       "tensor %s: expected %lld values, as many as rows of indices, but found %lld",
                        tn_quote_z(s->e.name).text, (long long)shape[0], (long long)count.dims[0]);
     s->e.form = "coo";
     s->e.value_dtype = s->e.dtype;
@@ -224,7 +242,8 @@ static tn_status take_record(reader *r, subject *s, tn_error *err)
     if (s->layout != BTF_DENSE)
         status = take_coo(r, s, &dims, err);
     if (!status)
-        status = take_array(r, s, &(tn_array){ .dtype = s->e.dtype, .rank = s->e.rank, .shape = s->e.shape }, "data", &s->e.storage,
+        status = take_array(r, s, &(tn_array){ .dtype = s->e.dtype, .rank = s->e.rank, .shape = s->e.shape },
+                            "data", &s->e.storage,
                             err);
     return status ? status : tn_file_add(f, &s->e, err);
 }
@@ -248,16 +267,20 @@ static tn_status read_record(reader *r, size_t i, uint64_t at, uint64_t begin, t
 {
     char name[24];
     int n = snprintf(name, sizeof name, "%zu", i);
-    subject s = { .e = { .name = tn_arena_text(&r->file->arena, name, (size_t)n), .at = begin }, .next = begin };
+    subject s = { .e = { .name = tn_arena_text(&r->file->arena, name, (size_t)n), .at = begin },
+                  .next = begin };
     if (!s.e.name)
         return tn_fail_nomem(err);
     if (begin < r->table_end || begin > r->size)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor \"%s\": expected its record between %llu, the end of the table, and %llu, "
-                       "the end of the file, but found it at %llu", name, (unsigned long long)r->table_end,
-                       (unsigned long long)r->size, (unsigned long long)begin);
+        return tn_fail(err, TN_ERR_CORRUPT, at,
+                       "tensor \"%s\": expected its record between %llu, the end of the table, and %llu, "
+                       "the end of the file, but found it at %llu",
+                       name, (unsigned long long)r->table_end, (unsigned long long)r->size,
+                       (unsigned long long)begin);
     if (begin % BTF_WORD)
-        tn_file_warn(r->file, at, "tensor \"%s\": expected its record at a multiple of %d but found it at %llu", name, BTF_WORD,
-                     (unsigned long long)begin);
+        tn_file_warn(r->file, at,
+                     "tensor \"%s\": expected its record at a multiple of %d but found it at %llu", name,
+                     BTF_WORD, (unsigned long long)begin);
     tn_status status = take_record(r, &s, err);
     return status ? status : note_record(r, begin, s.next, err);
 }
@@ -273,7 +296,8 @@ static tn_status read_records(reader *r, uint64_t n, tn_error *err)
         uint64_t at = BTF_WORD * (1 + first);
         status = tn_source_read(r->source, at, offsets, count * BTF_WORD, err);
         for (size_t i = 0; i < count && !status; i++)
-            status = read_record(r, (size_t)first + i, at + i * BTF_WORD, tn_load_u64le(offsets + i * BTF_WORD), err);
+            status = read_record(r, (size_t)first + i, at + i * BTF_WORD,
+                                 tn_load_u64le(offsets + i * BTF_WORD), err);
     }
     return status;
 }
@@ -282,12 +306,14 @@ static tn_status read_table(reader *r, tn_error *err)
 {
     uint8_t count[BTF_WORD];
     if (r->size < sizeof count)
-        return tn_fail(err, TN_ERR_TRUNCATED, r->size, "expected the number of tensors, %d bytes, but the file has %llu", BTF_WORD,
+        return tn_fail(err, TN_ERR_TRUNCATED, r->size,
+                       "expected the number of tensors, %d bytes, but the file has %llu", BTF_WORD,
                        (unsigned long long)r->size);
     tn_status status = tn_source_read(r->source, 0, count, sizeof count, err);
     uint64_t n = tn_load_u64le(count), most = r->size / BTF_WORD - 1;
     if (!status && n > most)
-        status = tn_fail(err, TN_ERR_TRUNCATED, 0, "expected at most %llu tensors, whose offsets the file has room for, but found %llu",
+        status = tn_fail(err, TN_ERR_TRUNCATED, 0,
+                         "expected at most %llu tensors, whose offsets the file has room for, but found %llu",
                          (unsigned long long)most, (unsigned long long)n);
     if (status)
         return status;
@@ -307,11 +333,13 @@ static void note_overlap(reader *r, const tn_piece *earlier, const tn_piece *lat
 {
     tn_tensor *t = &r->file->tensors[later->number];
     if (later->begin != earlier->begin) {
-        tn_file_warn(r->file, later->begin, "tensor \"%s\": its record begins inside that of \"%s\", which ends at %llu", t->name,
+        tn_file_warn(r->file, later->begin,
+                     "tensor \"%s\": its record begins inside that of \"%s\", which ends at %llu", t->name,
                      name_of(r, earlier), (unsigned long long)earlier->end);
         return;
     }
-    tn_file_warn(r->file, later->begin, "tensor \"%s\": its record is that of \"%s\"", t->name, name_of(r, earlier));
+    tn_file_warn(r->file, later->begin, "tensor \"%s\": its record is that of \"%s\"", t->name,
+                 name_of(r, earlier));
     if (t->nparts == 1 && t->parts[0].nbytes)
         t->tied = name_of(r, earlier);
 }
@@ -331,7 +359,9 @@ static tn_status check_between(reader *r, const tn_piece *last, uint64_t end, tn
         tn_file_warn(r->file, from, "tensor \"%s\": its padding is not 0", name_of(r, last));
     from += padding;
     if (from < end) {
-        tn_file_warn(r->file, from, end < r->size ? "%llu bytes belong to no record" : "%llu bytes at the end belong to no record",
+        tn_file_warn(r->file, from,
+                     end < r->size ? "%llu bytes belong to no record"
+                                   : "%llu bytes at the end belong to no record",
                      (unsigned long long)(end - from));
         r->file->left_out = "bytes that belong to no record";
     }
@@ -340,7 +370,8 @@ static tn_status check_between(reader *r, const tn_piece *last, uint64_t end, tn
 
 static tn_status check_places(reader *r, tn_error *err)
 {
-    const tn_piece *last = NULL, *same = NULL;   /* the one that reaches farthest; the first one that begins where this one does */
+    /* the one that reaches farthest; the first one that begins where this one does */
+    const tn_piece *last = NULL, *same = NULL;
     tn_status status = TN_OK;
     if (r->disordered)
         tn_sort_by_place(r->records, r->count, sizeof *r->records);

@@ -24,10 +24,12 @@ static tn_status check_options(const tn_writer *w, tn_error *err)
 {
     const tn_create_options *o = &w->options;
     if (o->align != BTF_WORD)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "btf has its data at multiples of %d and cannot align it to %llu",
-                       BTF_WORD, (unsigned long long)o->align);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "btf has its data at multiples of %d and cannot align it to %llu", BTF_WORD,
+                       (unsigned long long)o->align);
     if (o->btf_coo_code < 0 || o->btf_coo_code > BTF_COO)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected 1 or 2 as the layout code of COO but found %d", o->btf_coo_code);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected 1 or 2 as the layout code of COO but found %d", o->btf_coo_code);
     if (w->nmeta && !o->drop_metadata)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "btf cannot hold metadata (--drop-metadata)");
     return TN_OK;
@@ -41,7 +43,8 @@ static tn_status check_name(const tn_writer *w, size_t i, tn_error *err)
     snprintf(place, sizeof place, "%zu", i);
     if (w->options.drop_names || strcmp(name, place) == 0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: btf has no names and it would be called \"%s\" (--drop-names)",
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                   "tensor %s: btf has no names and it would be called \"%s\" (--drop-names)",
                    tn_quote_z(name).text, place);
 }
 
@@ -49,10 +52,13 @@ static tn_status check_array(const tn_tensor *t, const tn_part *p, tn_error *err
 {
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     if (type->btf < 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf has no type %s: it has integers of 8 to 64 bits, "
-                       "float32 and float64 (--cast)", tn_quote_z(t->name).text, type->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: btf has no type %s: it has integers of 8 to 64 bits, "
+                       "float32 and float64 (--cast)",
+                       tn_quote_z(t->name).text, type->name);
     if (p->storage.physical)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf cannot hold padding", tn_quote_z(t->name).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf cannot hold padding",
+                       tn_quote_z(t->name).text);
     return TN_OK;
 }
 
@@ -61,17 +67,21 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
     const tn_out_entry *e = first_entry(w, i);
     const tn_tensor *t = e->whole;
     if (!is_coo(t) && strcmp(t->form, "dense") != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf holds dense and coo tensors but found form %s%s",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text, strcmp(t->form, "csr") == 0 ? " (--form coo)" : "");
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: btf holds dense and coo tensors but found form %s%s",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text,
+                       strcmp(t->form, "csr") == 0 ? " (--form coo)" : "");
     for (uint32_t k = 0; k < t->nparts; k++) {
         tn_status status = check_array(t, &t->parts[k], err);
         if (status)
             return status;
         if (e[k].encoding != TN_ENCODING_RAW || e[k].checksum != TN_CHECKSUM_NONE)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "btf can hold neither compressed data nor checksums");
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "btf can hold neither compressed data nor checksums");
     }
     if (is_coo(t) && tn_dtype_get(t->parts[1].array.dtype)->bits != 64)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf has indices of 64 bits but found %s "
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: btf has indices of 64 bits but found %s "
                        "(--form coo,index=int64)",
                        tn_quote_z(t->name).text, tn_dtype_get(t->parts[1].array.dtype)->name);
     if ((e->nmeta || t->layout) && !w->options.drop_metadata)

@@ -46,12 +46,15 @@ static tn_status cut_header(uint64_t expected, uint64_t found, tn_error *err)
 static tn_status check_start(const uint8_t *start, tn_error *err)
 {
     if (start[0] || start[1])
-        return tn_fail(err, TN_ERR_CORRUPT, start[0] ? 0 : 1, "expected two bytes of 0 but found 0x%02x 0x%02x", start[0], start[1]);
+        return tn_fail(err, TN_ERR_CORRUPT, start[0] ? 0 : 1,
+                       "expected two bytes of 0 but found 0x%02x 0x%02x", start[0], start[1]);
     if (type_of(start[IDX_TYPE]) == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_CORRUPT, IDX_TYPE, "expected type 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e but found 0x%02x",
+        return tn_fail(err, TN_ERR_CORRUPT, IDX_TYPE,
+                       "expected type 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e but found 0x%02x",
                        start[IDX_TYPE]);
     if (start[IDX_RANK] > TN_MAX_RANK)
-        return tn_fail(err, TN_ERR_LIMIT, IDX_RANK, "expected at most %d dimensions but found %u", TN_MAX_RANK, start[IDX_RANK]);
+        return tn_fail(err, TN_ERR_LIMIT, IDX_RANK, "expected at most %d dimensions but found %u",
+                       TN_MAX_RANK, start[IDX_RANK]);
     return TN_OK;
 }
 
@@ -73,14 +76,16 @@ static tn_status read_header(const tn_source *source, header *h, tn_error *err)
     status = tn_source_read(source, IDX_START, dims, n, err);
     for (size_t i = 0; i < rank && !status; i++) {
         const uint8_t *d = dims + i * IDX_DIM;
-        status = tn_dims_add(&h->dims, (uint64_t)d[0] << 24 | (uint64_t)d[1] << 16 | (uint64_t)d[2] << 8 | d[3], err);
+        status = tn_dims_add(&h->dims,
+                             (uint64_t)d[0] << 24 | (uint64_t)d[1] << 16 | (uint64_t)d[2] << 8 | d[3], err);
     }
     return status;
 }
 
 /* --- the array --- */
 
-/* Where the suffix of a path begins: .idx, or what others write, .idx3-ubyte or -idx3-ubyte with any rank and type. */
+/* Where the suffix of a path begins: .idx, or what others write, .idx3-ubyte or -idx3-ubyte with any rank and
+ * type. */
 static const char *suffix_of(const char *path)
 {
     static const char digits[] = "0123456789", letters[] = "abcdefghijklmnopqrstuvwxyz";
@@ -108,9 +113,11 @@ static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
                        tn_quote_z(e->name).text, shape.text, type);
     if (nbytes == found)
         return TN_OK;
-    return tn_fail(err, nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT, e->storage.offset + (nbytes > found ? found : nbytes),
-                   "tensor %s: shape %s of %s takes %llu bytes but %llu follow the IDX header", tn_quote_z(e->name).text,
-                   shape.text, type, (unsigned long long)nbytes, (unsigned long long)found);
+    return tn_fail(err, nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT,
+                   e->storage.offset + (nbytes > found ? found : nbytes),
+                   "tensor %s: shape %s of %s takes %llu bytes but %llu follow the IDX header",
+                   tn_quote_z(e->name).text, shape.text, type, (unsigned long long)nbytes,
+                   (unsigned long long)found);
 }
 
 static tn_status open_idx(tn_file *f, tn_error *err)
@@ -123,7 +130,8 @@ static tn_status open_idx(tn_file *f, tn_error *err)
     tn_entry e = {
         .name = tn_file_stem(f, suffix_of(f->shards[0].path)), .dtype = h.dtype, .rank = h.dims.rank,
         .shape = tn_dims_keep(&h.dims, &f->arena, NULL, 0),
-        .storage = { .offset = h.size, .size = follow, .type = tn_dtype_get(h.dtype)->name, .encoding_name = "raw",
+        .storage = { .offset = h.size, .size = follow, .type = tn_dtype_get(h.dtype)->name,
+                     .encoding_name = "raw",
                      .order = TN_BIG_ENDIAN },
     };
     if (!e.name || !e.shape)
@@ -133,7 +141,8 @@ static tn_status open_idx(tn_file *f, tn_error *err)
 }
 
 const tn_format tn_format_idx = {
-    .info = { .name = "idx", .suffix = ".idx", .title = "one array, big-endian, as MNIST and embARC MLI have them",
+    .info = { .name = "idx", .suffix = ".idx",
+              .title = "one array, big-endian, as MNIST and embARC MLI have them",
               .reads = true },
     .has_other_suffix = has_other_suffix,
     .open = open_idx,

@@ -22,8 +22,11 @@ const char *tn_mtx_refuse(tn_mtx_reader *r, const char *p, const char *what, ...
     size_t n = (size_t)(tn_mtx_word_end(p, r->end) - p), left = (size_t)(r->end - p);
     bool line_end = left && (*p == '\n' || (*p == '\r' && (left == 1 || p[1] == '\n')));
     tn_quoted word = tn_quote(p, n || !left ? n : 1);
-    tn_fail(r->err, left ? TN_ERR_CORRUPT : TN_ERR_TRUNCATED, (uint64_t)(p - r->text), "line %llu: expected %s but found %s",
-            (unsigned long long)r->line, expected, !left ? "the end of the file" : line_end ? "the end of the line" : word.text);
+    tn_fail(r->err, left ? TN_ERR_CORRUPT : TN_ERR_TRUNCATED, (uint64_t)(p - r->text),
+            "line %llu: expected %s but found %s", (unsigned long long)r->line, expected,
+            !left      ? "the end of the file"
+            : line_end ? "the end of the line"
+                       : word.text);
     return NULL;
 }
 
@@ -84,7 +87,8 @@ static const char *refuse_value(loop *l, const char *p, bool held)
     const tn_dtype_info *type = l->numbers.type;
     uint64_t low = tn_dtype_limit(type, true), high = tn_dtype_limit(type, false);
     if (type->kind == TN_KIND_FLOAT)
-        return held ? tn_mtx_refuse(l->r, p, "a number") : tn_mtx_refuse(l->r, p, "a number that %s holds", type->name);
+        return held ? tn_mtx_refuse(l->r, p, "a number")
+                    : tn_mtx_refuse(l->r, p, "a number that %s holds", type->name);
     char text[2][TN_MTX_NUMBER_MAX];
     *tn_mtx_put_integer(type, low, text[0]) = '\0';
     *tn_mtx_put_integer(type, high, text[1]) = '\0';
@@ -161,7 +165,8 @@ static bool mirror(const loop *l, const char *at, uint64_t *code)
 {
     bool skew = l->r->symmetry == TN_MTX_SKEW;
     if (skew && l->numbers.type->kind != TN_KIND_FLOAT && code[0] == UINT64_C(1) << (l->bits - 1))
-        return tn_mtx_refuse(l->r, at, "an integer whose negative %s holds too", l->numbers.type->name) != NULL;
+        return tn_mtx_refuse(l->r, at, "an integer whose negative %s holds too", l->numbers.type->name) !=
+               NULL;
     if (skew)
         code[0] = negative(l, code[0]);
     if (l->numbers.count == 2 && l->r->symmetry != TN_MTX_SYMMETRIC)
@@ -175,7 +180,8 @@ static bool check_diagonal(const loop *l, const char *at, const uint64_t *code)
     if (l->r->symmetry == TN_MTX_SKEW)
         return tn_mtx_refuse(l->r, at, "no entry on the diagonal of a skew-symmetric matrix") != NULL;
     if (l->r->symmetry == TN_MTX_HERMITIAN && code[1] << (65 - l->bits))
-        return tn_mtx_refuse(l->r, tn_mtx_skip_blanks(tn_mtx_word_end(at, l->end), l->end), "no imaginary part on the diagonal of a hermitian matrix") != NULL;
+        return tn_mtx_refuse(l->r, tn_mtx_skip_blanks(tn_mtx_word_end(at, l->end), l->end),
+                             "no imaginary part on the diagonal of a hermitian matrix") != NULL;
     return true;
 }
 
@@ -188,10 +194,12 @@ static inline const char *take_index(loop *l, const char *p, unsigned dimension,
     p = tn_mtx_skip_blanks(p, l->end);
     const char *first = p;
     for (; p < l->end && *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n) || n > most)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n) ||
+            n > most)
             break;
     if (!n || !at_word_end(p, l->end))
-        return tn_mtx_refuse(l->r, first, "a %s from 1 to %llu", dimension ? "column" : "row", (unsigned long long)most);
+        return tn_mtx_refuse(l->r, first, "a %s from 1 to %llu", dimension ? "column" : "row",
+                             (unsigned long long)most);
     *index = n - 1;
     return p;
 }
@@ -221,7 +229,8 @@ static const char *take_entry(loop *l, const char *p)
     store_entry(l, row, column, code);
     if (l->r->symmetry != TN_MTX_GENERAL) {
         if (column > row)
-            return tn_mtx_refuse(l->r, at, "an entry below the diagonal (of a symmetry only these are listed)");
+            return tn_mtx_refuse(l->r, at,
+                                 "an entry below the diagonal (of a symmetry only these are listed)");
         if (column == row ? !check_diagonal(l, value, code) : !mirror(l, value, code))
             return NULL;
         if (column != row)
@@ -255,8 +264,8 @@ static const char *next_item(tn_mtx_reader *r, const char *p, uint64_t taken)
 {
     p = tn_mtx_next_line(r, p);
     if (p == r->end)
-        return tn_mtx_refuse(r, p, r->array ? "value %llu of %llu" : "entry %llu of %llu", (unsigned long long)taken + 1,
-                             (unsigned long long)r->listed);
+        return tn_mtx_refuse(r, p, r->array ? "value %llu of %llu" : "entry %llu of %llu",
+                             (unsigned long long)taken + 1, (unsigned long long)r->listed);
     if (*p == '%')
         return tn_mtx_refuse(r, p, "comments before the size line only");
     return p;
@@ -296,7 +305,9 @@ tn_status tn_mtx_take_entries(tn_mtx_reader *r, const char *p)
         return r->err->status;
     p = tn_mtx_next_line(r, p);
     if (p < r->end)
-        tn_mtx_refuse(r, p, r->array ? "the end of the file behind %llu values" : "the end of the file behind %llu entries",
+        tn_mtx_refuse(r, p,
+                      r->array ? "the end of the file behind %llu values"
+                               : "the end of the file behind %llu entries",
                       (unsigned long long)r->listed);
     return p < r->end ? TN_ERR_CORRUPT : TN_OK;
 }

@@ -4,7 +4,7 @@
  *     %tenon {"name":"w","dtype":"float32"}            what the format has no word for, see note.c
  *     % any text                                       comments
  *     3 4 2                                            rows, columns, entries (array: rows, columns)
- *     1 1 0.5                                          row, column from 1, value (array: values, column by column)
+ *     1 1 0.5 row, column from 1, value (array: values, column by column)
  *     3 2 -7e-3
  *
  * The text is its own index: opening a file reads all of it.
@@ -25,8 +25,19 @@
 #define TN_MTX_NOTE    "tenon {"        /* how a comment begins that is ours */
 #define TN_MTX_COMMENT "comment"        /* the key of comments among a tensor's metadata */
 
-typedef enum tn_mtx_field { TN_MTX_REAL, TN_MTX_INTEGER, TN_MTX_UNSIGNED, TN_MTX_COMPLEX, TN_MTX_PATTERN } tn_mtx_field;
-typedef enum tn_mtx_symmetry { TN_MTX_GENERAL, TN_MTX_SYMMETRIC, TN_MTX_SKEW, TN_MTX_HERMITIAN } tn_mtx_symmetry;
+typedef enum tn_mtx_field {
+    TN_MTX_REAL,
+    TN_MTX_INTEGER,
+    TN_MTX_UNSIGNED,
+    TN_MTX_COMPLEX,
+    TN_MTX_PATTERN
+} tn_mtx_field;
+typedef enum tn_mtx_symmetry {
+    TN_MTX_GENERAL,
+    TN_MTX_SYMMETRIC,
+    TN_MTX_SKEW,
+    TN_MTX_HERMITIAN
+} tn_mtx_symmetry;
 
 /* The type of a field's elements where no note says otherwise, and whether a
  * note may say so of this one. */
@@ -41,9 +52,11 @@ tn_dtype tn_mtx_usual_index(const int64_t shape[2]);
 /* How the numbers of one float type are read and written. */
 typedef struct tn_mtx_real {
     const tn_dtype_info *type;
-    const tn_dtype_info *digits;        /* the type whose digits are written: types of 8 bits or less have those of float32 */
+    const tn_dtype_info *digits;        /* the type whose digits are written: types of 8 bits or less have
+                                         * those of float32 */
     tn_encode_rules      type_rules, digits_rules;
-    unsigned             fewest, most;  /* any decimal of so many digits is told from others; any value has one of so many */
+    unsigned             fewest, most;  /* any decimal of so many digits is told from others; any value has
+                                         * one of so many */
 } tn_mtx_real;
 
 tn_mtx_real tn_mtx_real_of(tn_dtype dtype);
@@ -59,10 +72,12 @@ tn_mtx_numbers tn_mtx_numbers_of(tn_dtype dtype);
 
 /* Takes the number at p and returns its end.  NULL: there is none, or (*held
  * is false) it is none that the type holds. */
-const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char *end, uint64_t *code, bool *held);
+const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char *end, uint64_t *code,
+                             bool *held);
 
 /* The same for types that are integers; a bool is 0 or 1. */
-const char *tn_mtx_read_integer(const tn_dtype_info *type, const char *p, const char *end, uint64_t *code, bool *held);
+const char *tn_mtx_read_integer(const tn_dtype_info *type, const char *p, const char *end, uint64_t *code,
+                                bool *held);
 
 /* Writes an element and returns its end. */
 enum { TN_MTX_NUMBER_MAX = 40 };        /* bytes it takes at most */

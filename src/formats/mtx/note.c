@@ -1,6 +1,7 @@
 /* formats/mtx/note.c - the comments of a file, one of which is ours:
  *
- *     %tenon {"name":"w","dtype":"float32","index":"int64","layout":"HW","metadata":{...},"file_metadata":{...}}
+ *     %tenon
+ *     {"name":"w","dtype":"float32","index":"int64","layout":"HW","metadata":{...},"file_metadata":{...}}
  *
  * It holds what the format has no word for, and of types only those that are
  * not the usual ones.  All other comments together are one piece of the tensor's
@@ -134,7 +135,8 @@ static tn_status keep_lines(tn_mtx_reader *r, const comments *c)
 {
     for (size_t i = 0; i < r->nmeta; i++)
         if (strcmp(r->meta[i].key, TN_MTX_COMMENT) == 0)
-            return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "metadata key \"" TN_MTX_COMMENT "\" is there twice: it holds the "
+            return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,
+                                      "metadata key \"" TN_MTX_COMMENT "\" is there twice: it holds the "
                                       "comments of the file");
     tn_meta *all = c->lines.bad ? NULL : tn_arena_zalloc(&r->file->arena, r->nmeta + 1, sizeof *all);
     if (!all || !make_value(r, &c->lines, &all[r->nmeta]))

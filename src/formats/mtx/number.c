@@ -19,16 +19,39 @@ __extension__ typedef unsigned __int128 wide;
 enum {
     FIVES = 28,                 /* powers that fit 64 bits */
     FITS = 19,                  /* so many digits fit 64 bits too */
-    TELLING = 800,              /* behind so many digits there is no double and no point half-way between two */
+    TELLING = 800,              /* behind so many digits there is no double and no point half-way between
+                                 * two */
     FARTHEST = 100000           /* exponents beyond are too large, or too small, for TELLING digits */
 };
 
 static const uint64_t fives[FIVES] = {
-    UINT64_C(1), UINT64_C(5), UINT64_C(25), UINT64_C(125), UINT64_C(625), UINT64_C(3125), UINT64_C(15625), UINT64_C(78125),
-    UINT64_C(390625), UINT64_C(1953125), UINT64_C(9765625), UINT64_C(48828125), UINT64_C(244140625), UINT64_C(1220703125),
-    UINT64_C(6103515625), UINT64_C(30517578125), UINT64_C(152587890625), UINT64_C(762939453125), UINT64_C(3814697265625),
-    UINT64_C(19073486328125), UINT64_C(95367431640625), UINT64_C(476837158203125), UINT64_C(2384185791015625),
-    UINT64_C(11920928955078125), UINT64_C(59604644775390625), UINT64_C(298023223876953125), UINT64_C(1490116119384765625),
+    UINT64_C(1),
+    UINT64_C(5),
+    UINT64_C(25),
+    UINT64_C(125),
+    UINT64_C(625),
+    UINT64_C(3125),
+    UINT64_C(15625),
+    UINT64_C(78125),
+    UINT64_C(390625),
+    UINT64_C(1953125),
+    UINT64_C(9765625),
+    UINT64_C(48828125),
+    UINT64_C(244140625),
+    UINT64_C(1220703125),
+    UINT64_C(6103515625),
+    UINT64_C(30517578125),
+    UINT64_C(152587890625),
+    UINT64_C(762939453125),
+    UINT64_C(3814697265625),
+    UINT64_C(19073486328125),
+    UINT64_C(95367431640625),
+    UINT64_C(476837158203125),
+    UINT64_C(2384185791015625),
+    UINT64_C(11920928955078125),
+    UINT64_C(59604644775390625),
+    UINT64_C(298023223876953125),
+    UINT64_C(1490116119384765625),
     UINT64_C(7450580596923828125),
 };
 
@@ -63,7 +86,8 @@ static tn_number times_power(uint64_t w, int k)
                             .exponent = k - w_shift - five_shift + 64 };
     }
     wide numerator = (wide)w << 63;
-    uint64_t quotient = (uint64_t)(numerator / five);       /* of two numbers with the same top bit: it fits */
+    /* of two numbers with the same top bit: it fits */
+    uint64_t quotient = (uint64_t)(numerator / five);
     return (tn_number){ .significand = quotient | ((wide)quotient * five != numerator),
                         .exponent = k - w_shift + five_shift - 63 };
 }
@@ -85,11 +109,13 @@ static tn_number rounded(tn_number x, int bits)
 
 tn_mtx_real tn_mtx_real_of(tn_dtype dtype)
 {
-    const tn_dtype_info *type = tn_dtype_get(dtype), *digits = tn_dtype_get(type->bits <= 8 ? TN_FLOAT32 : dtype);
+    const tn_dtype_info *type = tn_dtype_get(dtype),
+                        *digits = tn_dtype_get(type->bits <= 8 ? TN_FLOAT32 : dtype);
     return (tn_mtx_real){
         .type = type, .digits = digits, .type_rules = tn_encode_rules_for(type, NULL),
         .digits_rules = tn_encode_rules_for(digits, NULL),
-        .fewest = digits->mantissa_bits * 30103u / 100000, .most = (digits->mantissa_bits + 1) * 30103u / 100000 + 2,
+        .fewest = digits->mantissa_bits * 30103u / 100000,
+        .most = (digits->mantissa_bits + 1) * 30103u / 100000 + 2,
     };
 }
 
@@ -291,13 +317,15 @@ static const char *read_payload(const char *p, const char *end, uint64_t *payloa
     return p > first && p < end && *p == ')' ? p + 1 : NULL;
 }
 
-static const char *read_nan(const tn_mtx_real *real, const char *p, const char *end, bool negative, uint64_t *code, bool *held)
+static const char *read_nan(const tn_mtx_real *real, const char *p, const char *end, bool negative,
+                            uint64_t *code, bool *held)
 {
     const tn_dtype_info *type = real->type;
     unsigned flags = 0, m = type->mantissa_bits;
     uint64_t payload;
     *held = tn_dtype_has_nan(type);
-    *code = tn_number_encode(type, &real->type_rules, (tn_number){ .class = TN_NUMBER_NAN, .negative = negative }, 0, &flags);
+    *code = tn_number_encode(type, &real->type_rules,
+                             (tn_number){ .class = TN_NUMBER_NAN, .negative = negative }, 0, &flags);
     if (p == end || *p != '(')
         return p;
     p = read_payload(p, end, &payload);
@@ -307,7 +335,8 @@ static const char *read_nan(const tn_mtx_real *real, const char *p, const char *
     return p;
 }
 
-static const char *read_word(const tn_mtx_real *real, const char *p, const char *end, bool negative, uint64_t *code, bool *held)
+static const char *read_word(const tn_mtx_real *real, const char *p, const char *end, bool negative,
+                             uint64_t *code, bool *held)
 {
     const char *next = accept(p, end, "inf");
     unsigned flags = 0;
@@ -322,7 +351,8 @@ static const char *read_word(const tn_mtx_real *real, const char *p, const char 
     return next ? read_nan(real, next, end, negative, code, held) : NULL;
 }
 
-const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char *end, uint64_t *code, bool *held)
+const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char *end, uint64_t *code,
+                             bool *held)
 {
     decimal d = { .negative = p < end && *p == '-' };
     p += p < end && (*p == '-' || *p == '+');
@@ -335,7 +365,8 @@ const char *tn_mtx_read_real(const tn_mtx_real *real, const char *p, const char 
     return p;
 }
 
-const char *tn_mtx_read_integer(const tn_dtype_info *type, const char *p, const char *end, uint64_t *code, bool *held)
+const char *tn_mtx_read_integer(const tn_dtype_info *type, const char *p, const char *end, uint64_t *code,
+                                bool *held)
 {
     bool negative = p < end && *p == '-', overflow = false;
     p += p < end && (*p == '-' || *p == '+');
@@ -343,7 +374,8 @@ const char *tn_mtx_read_integer(const tn_dtype_info *type, const char *p, const 
     uint64_t n = 0;
     for (; p < end && is_digit(*p); p++)
         overflow |= __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n);
-    *held = !overflow && n <= tn_dtype_limit(type, negative);       /* of int8, -128 is the code 0x80: its own magnitude */
+    /* of int8, -128 is the code 0x80: its own magnitude */
+    *held = !overflow && n <= tn_dtype_limit(type, negative);
     *code = negative ? (0 - n) & (UINT64_MAX >> (64 - type->bits)) : n;
     return p > first ? p : NULL;
 }
@@ -351,10 +383,24 @@ const char *tn_mtx_read_integer(const tn_dtype_info *type, const char *p, const 
 /* --- element to decimal --- */
 
 static const uint64_t tens[] = {
-    UINT64_C(1), UINT64_C(10), UINT64_C(100), UINT64_C(1000), UINT64_C(10000), UINT64_C(100000), UINT64_C(1000000),
-    UINT64_C(10000000), UINT64_C(100000000), UINT64_C(1000000000), UINT64_C(10000000000), UINT64_C(100000000000),
-    UINT64_C(1000000000000), UINT64_C(10000000000000), UINT64_C(100000000000000), UINT64_C(1000000000000000),
-    UINT64_C(10000000000000000), UINT64_C(100000000000000000),
+    UINT64_C(1),
+    UINT64_C(10),
+    UINT64_C(100),
+    UINT64_C(1000),
+    UINT64_C(10000),
+    UINT64_C(100000),
+    UINT64_C(1000000),
+    UINT64_C(10000000),
+    UINT64_C(100000000),
+    UINT64_C(1000000000),
+    UINT64_C(10000000000),
+    UINT64_C(100000000000),
+    UINT64_C(1000000000000),
+    UINT64_C(10000000000000),
+    UINT64_C(100000000000000),
+    UINT64_C(1000000000000000),
+    UINT64_C(10000000000000000),
+    UINT64_C(100000000000000000),
 };
 
 /* x rounded to an integer, ties to even: one of 1 to 62 bits. */
@@ -391,7 +437,8 @@ static bool is_power_of_two(tn_number x)
  * it depends on the last bit, or the steps are not alike. */
 static bool reads_back(const decimal *d, tn_number scaled, tn_number x, int bits)
 {
-    wide read = (wide)d->digits << -scaled.exponent, exact = scaled.significand, steps = (wide)x.significand * 2;
+    wide read = (wide)d->digits << -scaled.exponent, exact = scaled.significand,
+         steps = (wide)x.significand * 2;
     wide error = read > exact ? read - exact : exact - read;
     if ((error + 1) * steps < exact - 1 && !is_power_of_two(x))
         return true;
@@ -441,7 +488,8 @@ static void shortest_of_few(const tn_mtx_real *real, uint64_t code, decimal *d)
     int before = fegetround();
     tn_code_put(element, 0, real->type->bits, code);
     fesetround(FE_TONEAREST);
-    int n = tn_value_format(text, sizeof text, real->type->dtype, tn_value_get(real->type->dtype, element, 0));
+    int n =
+        tn_value_format(text, sizeof text, real->type->dtype, tn_value_get(real->type->dtype, element, 0));
     fesetround(before);
     scan(text + (text[0] == '-'), text + n, d);
 }
@@ -483,7 +531,8 @@ static char *put_zeros(unsigned n, char *p)
 static char *lay_out(const decimal *d, char *p)
 {
     char digits[20];
-    int n = (int)(tn_mtx_put_u64(d->digits, digits) - digits), exponent = (int)d->exponent, point = n + exponent;
+    int n = (int)(tn_mtx_put_u64(d->digits, digits) - digits), exponent = (int)d->exponent,
+        point = n + exponent;
     if (point > -4 && point <= 0) {
         *p++ = '0';
         *p++ = '.';

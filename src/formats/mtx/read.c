@@ -30,7 +30,8 @@ static const char *type_name(const tn_dtype_info *type)
 
 const tn_format tn_format_mtx = {
     .info = {
-        .name = "mtx", .suffix = TN_MTX_SUFFIX, .title = "MatrixMarket: one matrix as text, coordinate or array",
+        .name = "mtx", .suffix = TN_MTX_SUFFIX,
+        .title = "MatrixMarket: one matrix as text, coordinate or array",
         .reads = true, .writes = true, .probes = true,
     },
     .probe = probe,
@@ -46,7 +47,8 @@ const tn_format tn_format_mtx = {
 tn_dtype tn_mtx_usual_type(tn_mtx_field field)
 {
     static const tn_dtype types[] = {
-        [TN_MTX_REAL] = TN_FLOAT64, [TN_MTX_INTEGER] = TN_INT64, [TN_MTX_UNSIGNED] = TN_UINT64, [TN_MTX_COMPLEX] = TN_COMPLEX128,
+        [TN_MTX_REAL] = TN_FLOAT64, [TN_MTX_INTEGER] = TN_INT64, [TN_MTX_UNSIGNED] = TN_UINT64,
+        [TN_MTX_COMPLEX] = TN_COMPLEX128,
         [TN_MTX_PATTERN] = TN_BOOL,
     };
     return types[field];
@@ -108,7 +110,8 @@ static const char *take_banner(tn_mtx_reader *r)
     static const word objects[] = { { "matrix", 0 }, { NULL, 0 } };
     static const word formats[] = { { "coordinate", 0 }, { "array", 1 }, { NULL, 0 } };
     static const word fields[] = {
-        { "real", TN_MTX_REAL }, { "double", TN_MTX_REAL }, { "integer", TN_MTX_INTEGER }, { "complex", TN_MTX_COMPLEX },
+        { "real", TN_MTX_REAL }, { "double", TN_MTX_REAL }, { "integer", TN_MTX_INTEGER },
+        { "complex", TN_MTX_COMPLEX },
         { "pattern", TN_MTX_PATTERN }, { "unsigned-integer", TN_MTX_UNSIGNED }, { NULL, 0 },
     };
     static const word symmetries[] = {
@@ -125,14 +128,17 @@ static const char *take_banner(tn_mtx_reader *r)
         p = take_word(r, p, formats, "\"coordinate\" or \"array\"", &format);
     const char *kinds = p;
     if (p)
-        p = take_word(r, p, fields, "\"real\", \"double\", \"integer\", \"unsigned-integer\", \"complex\" or \"pattern\"", &field);
+        p = take_word(r, p, fields,
+                      "\"real\", \"double\", \"integer\", \"unsigned-integer\", \"complex\" or \"pattern\"",
+                      &field);
     if (!p)
         return NULL;
     r->array = format;
     r->field = (tn_mtx_field)field;
     kinds = tn_mtx_skip_blanks(kinds, r->end);
     r->field_word = tn_arena_text(&r->file->arena, kinds, (size_t)(p - kinds));
-    p = take_word(r, p, symmetries, "\"general\", \"symmetric\", \"skew-symmetric\" or \"hermitian\"", &symmetry);
+    p = take_word(r, p, symmetries, "\"general\", \"symmetric\", \"skew-symmetric\" or \"hermitian\"",
+                  &symmetry);
     r->symmetry = (tn_mtx_symmetry)symmetry;
     if (p)
         p = check_words(r, kinds) ? tn_mtx_end_line(r, p) : NULL;
@@ -149,7 +155,8 @@ static const char *take_size(tn_mtx_reader *r, const char *p, const char *what, 
     p = tn_mtx_skip_blanks(p, r->end);
     const char *first = p, *end = tn_mtx_word_end(p, r->end);
     for (; p < end && *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n) || n > INT64_MAX)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n) ||
+            n > INT64_MAX)
             break;
     *size = n;
     return p > first && p == end ? p : tn_mtx_refuse(r, first, "%s below 2^63", what);
@@ -177,19 +184,23 @@ static const char *check_size(tn_mtx_reader *r, const char *line, const char *p,
 {
     uint64_t left = (uint64_t)(r->end - p), at = (uint64_t)(line - r->text), elements;
     if (r->symmetry != TN_MTX_GENERAL && r->shape[0] != r->shape[1]) {
-        tn_fail(r->err, TN_ERR_CORRUPT, at, "line %llu: expected as many rows as columns in a matrix with a symmetry but found "
-                "%lld and %lld", (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
+        tn_fail(r->err, TN_ERR_CORRUPT, at,
+                "line %llu: expected as many rows as columns in a matrix with a symmetry but found "
+                "%lld and %lld",
+                (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
         return NULL;
     }
     if (tn_shape_count(2, r->shape, &elements)) {
-        tn_fail(r->err, TN_ERR_LIMIT, at, "line %llu: expected at most 2^63 - 1 elements but found %lld rows of %lld",
+        tn_fail(r->err, TN_ERR_LIMIT, at,
+                "line %llu: expected at most 2^63 - 1 elements but found %lld rows of %lld",
                 (unsigned long long)number, (long long)r->shape[0], (long long)r->shape[1]);
         return NULL;
     }
     if (r->array)
         r->listed = listed_values(r);
     if (r->listed > (left + 1) / shortest_line(r)) {
-        tn_fail(r->err, TN_ERR_TRUNCATED, at, "line %llu: expected %llu %s but found only %llu bytes behind this line",
+        tn_fail(r->err, TN_ERR_TRUNCATED, at,
+                "line %llu: expected %llu %s but found only %llu bytes behind this line",
                 (unsigned long long)number, (unsigned long long)r->listed, r->array ? "values" : "entries",
                 (unsigned long long)left);
         return NULL;
@@ -228,13 +239,17 @@ static tn_status check_types(tn_mtx_reader *r)
     r->index = r->index ? r->index : tn_mtx_usual_index(r->shape);
     const tn_dtype_info *type = tn_dtype_get(r->dtype), *index = tn_dtype_get(r->index);
     if (!tn_mtx_may_hold(r->field, type))
-        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected a type of the values that the banner speaks of but found %s",
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,
+                                  "expected a type of the values that the banner speaks of but found %s",
                                   type->name);
     if (r->symmetry == TN_MTX_SKEW && !is_negatable(type))
-        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected a type that can be negated, as a skew-symmetric matrix is, but "
-                                  "found %s", type->name);
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,
+                                  "expected a type that can be negated, as a skew-symmetric matrix is, but "
+                                  "found %s",
+                                  type->name);
     if ((index->kind != TN_KIND_INT && index->kind != TN_KIND_UINT) || index->bits < 32)
-        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "expected indices of type int32, int64, uint32 or uint64 but found %s",
+        return tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0,
+                                  "expected indices of type int32, int64, uint32 or uint64 but found %s",
                                   index->name);
     return TN_OK;
 }
@@ -243,7 +258,9 @@ static tn_status check_types(tn_mtx_reader *r)
 static tn_status check_layout(tn_mtx_reader *r)
 {
     tn_error why;
-    return r->layout && tn_layout_check_shape(r->layout, 2, r->shape, &why) ? tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text) : TN_OK;
+    return r->layout && tn_layout_check_shape(r->layout, 2, r->shape, &why)
+               ? tn_mtx_refuse_note(r, TN_ERR_CORRUPT, 0, "%s", why.text)
+               : TN_OK;
 }
 
 /* As much as the text could be worth: a few times its size at most. */
@@ -267,7 +284,8 @@ static tn_status keep(tn_mtx_reader *r, const void *data, const tn_array *a, con
     uint64_t nbytes = 0;
     tn_array_nbytes(a, &nbytes);
     *part = (tn_part){ .role = "indices", .array = *a, .nbytes = nbytes };
-    part->storage = (tn_storage){ .size = nbytes, .type = type, .encoding_name = "text", .order = TN_HOST_ORDER };
+    part->storage = (tn_storage){ .size = nbytes, .type = type, .encoding_name = "text",
+                                  .order = TN_HOST_ORDER };
     return tn_file_add_decoded(r->file, data, (size_t)nbytes, &part->storage.shard, r->err);
 }
 
@@ -275,9 +293,11 @@ static tn_status add_tensor(tn_mtx_reader *r)
 {
     tn_arena *arena = &r->file->arena;
     int64_t entries[] = { (int64_t)r->count, 2 };
-    const int64_t *shape = tn_arena_copy(arena, r->shape, sizeof r->shape), *list = tn_arena_copy(arena, entries, sizeof entries);
+    const int64_t *shape = tn_arena_copy(arena, r->shape, sizeof r->shape),
+                  *list = tn_arena_copy(arena, entries, sizeof entries);
     tn_part values, indices;
-    tn_entry e = { .name = r->name ? r->name : tn_file_stem(r->file, TN_MTX_SUFFIX), .dtype = r->dtype, .layout = r->layout, .meta = r->meta,
+    tn_entry e = { .name = r->name ? r->name : tn_file_stem(r->file, TN_MTX_SUFFIX), .dtype = r->dtype,
+                   .layout = r->layout, .meta = r->meta,
                    .nmeta = (uint32_t)r->nmeta };
     if (!shape || !list || !e.name)
         return tn_fail_nomem(r->err);

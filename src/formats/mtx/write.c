@@ -16,14 +16,17 @@ static tn_status check_tensor(const tn_tensor *t, tn_error *err)
 {
     bool csr = strcmp(t->form, "csr") == 0;
     if (strcmp(t->form, "dense") != 0 && strcmp(t->form, "coo") != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx holds dense and coo tensors but found form %s%s",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: mtx holds dense and coo tensors but found form %s%s",
                        tn_quote_z(t->name).text, tn_quote_z(t->form).text, csr ? " (--form coo)" : "");
     if (t->rank != 2)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx holds a matrix: expected 2 dimensions but found %u",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: mtx holds a matrix: expected 2 dimensions but found %u",
                        tn_quote_z(t->name).text, t->rank);
     for (uint32_t k = 0; k < t->nparts; k++)
         if (t->parts[k].storage.physical)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx cannot hold padding", tn_quote_z(t->name).text);
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx cannot hold padding",
+                           tn_quote_z(t->name).text);
     return TN_OK;
 }
 
@@ -33,8 +36,8 @@ static tn_status check_plan(const tn_writer *w, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mtx is text and cannot align data to %llu",
                        (unsigned long long)w->options.align);
     if (w->ntensors != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mtx holds one matrix and there are %zu tensors: choose one with --only",
-                       w->ntensors);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "mtx holds one matrix and there are %zu tensors: choose one with --only", w->ntensors);
     return check_tensor(w->entries[0].whole, err);
 }
 
@@ -68,8 +71,10 @@ static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)
             uint64_t index = tn_mtx_index(m, i, k);
             bool negative = index > INT64_MAX && m->tensor->parts[1].array.dtype != TN_UINT64;
             if (index >= (uint64_t)m->tensor->shape[k])
-                return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: entry %llu: expected an index below %lld in "
-                               "dimension %u but found %s%llu", tn_quote_z(m->tensor->name).text, (unsigned long long)i,
+                return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
+                               "tensor %s: entry %llu: expected an index below %lld in "
+                               "dimension %u but found %s%llu",
+                               tn_quote_z(m->tensor->name).text, (unsigned long long)i,
                                (long long)m->tensor->shape[k], k, negative ? "-" : "",
                                (unsigned long long)(negative ? 0 - index : index));
         }
@@ -140,7 +145,8 @@ static tn_status put_value(output *o, uint64_t i, tn_error *err)
         uint64_t code = tn_code_get(o->m->values, i * n->count + k, n->type->bits);
         if (k || o->m->indices)
             *p++ = ' ';
-        p = n->type->kind == TN_KIND_FLOAT ? tn_mtx_put_real(&n->real, code, p) : tn_mtx_put_integer(n->type, code, p);
+        p = n->type->kind == TN_KIND_FLOAT ? tn_mtx_put_real(&n->real, code, p)
+                                           : tn_mtx_put_integer(n->type, code, p);
     }
     *p++ = '\n';
     o->next = p;
@@ -183,13 +189,14 @@ static uint64_t lines_of(const tn_mtx_matrix *m, bool symmetric)
 static void put_head(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
 {
     static const char *const fields[] = {
-        [TN_MTX_REAL] = "real", [TN_MTX_INTEGER] = "integer", [TN_MTX_UNSIGNED] = "unsigned-integer", [TN_MTX_COMPLEX] = "complex",
+        [TN_MTX_REAL] = "real", [TN_MTX_INTEGER] = "integer", [TN_MTX_UNSIGNED] = "unsigned-integer",
+        [TN_MTX_COMPLEX] = "complex",
         [TN_MTX_PATTERN] = "pattern",
     };
     bool symmetric = w->options.mtx_symmetric;
     const int64_t *shape = m->tensor->shape;
-    tn_buf_printf(b, "%s matrix %s %s %s\n", TN_MTX_BANNER, m->indices ? "coordinate" : "array", fields[m->field],
-                  symmetric ? "symmetric" : "general");
+    tn_buf_printf(b, "%s matrix %s %s %s\n", TN_MTX_BANNER, m->indices ? "coordinate" : "array",
+                  fields[m->field], symmetric ? "symmetric" : "general");
     tn_mtx_put_comments(b, w, m);
     tn_buf_printf(b, "%lld %lld", (long long)shape[0], (long long)shape[1]);
     if (m->indices)
@@ -201,7 +208,8 @@ static tn_status put_text(output *o, tn_error *err)
 {
     tn_buf head = { 0 };
     put_head(&head, o->w, o->m);
-    tn_status status = head.bad ? tn_fail_nomem(err) : tn_writer_put(o->w, TEXT, 0, head.data, head.size, err);
+    tn_status status =
+        head.bad ? tn_fail_nomem(err) : tn_writer_put(o->w, TEXT, 0, head.data, head.size, err);
     o->at = head.size;
     tn_buf_free(&head);
     if (!status)
@@ -211,7 +219,8 @@ static tn_status put_text(output *o, tn_error *err)
 
 static output make_output(tn_writer *w, const tn_mtx_matrix *m)
 {
-    output o = { .w = w, .m = m, .numbers = tn_mtx_numbers_of(m->tensor->dtype), .piece = tn_arena_alloc(&w->arena, PIECE) };
+    output o = { .w = w, .m = m, .numbers = tn_mtx_numbers_of(m->tensor->dtype),
+                 .piece = tn_arena_alloc(&w->arena, PIECE) };
     o.next = o.piece;
     return o;
 }
@@ -233,7 +242,8 @@ static tn_status write_matrix(tn_writer *w, tn_mtx_matrix *m, tn_error *err)
 tn_status tn_mtx_finish(tn_writer *w, tn_error *err)
 {
     tn_mtx_matrix m = matrix_of(w);
-    uint64_t elements = w->count > 1 ? m.entries : (uint64_t)m.tensor->shape[0] * (uint64_t)m.tensor->shape[1];
+    uint64_t elements =
+        w->count > 1 ? m.entries : (uint64_t)m.tensor->shape[0] * (uint64_t)m.tensor->shape[1];
     if (w->dry_run) {
         w->files[TEXT].end = elements < INT64_MAX / LINE_MAX_BYTES ? elements * LINE_MAX_BYTES : INT64_MAX;
         return TN_OK;

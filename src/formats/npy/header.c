@@ -39,21 +39,25 @@ static tn_status bad_magic(const uint8_t *head, size_t n, uint64_t at, tn_error 
 tn_status tn_npy_header_size(const uint8_t *head, size_t n, uint64_t at, size_t *size, tn_error *err)
 {
     if (n < TN_NPY_SHORTEST)
-        return tn_fail(err, TN_ERR_TRUNCATED, at, "expected at least %d bytes of header but found %zu", TN_NPY_SHORTEST, n);
+        return tn_fail(err, TN_ERR_TRUNCATED, at, "expected at least %d bytes of header but found %zu",
+                       TN_NPY_SHORTEST, n);
     if (memcmp(head, TN_NPY_MAGIC, TN_NPY_MAGIC_BYTES) != 0)
         return bad_magic(head, n, at, err);
     unsigned major = head[6], minor = head[7];
     if (major < 1 || major > 3 || minor != 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, byte_at(at, 6), "expected version 1.0, 2.0 or 3.0 but found %u.%u", major, minor);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, byte_at(at, 6),
+                       "expected version 1.0, 2.0 or 3.0 but found %u.%u", major, minor);
     size_t prefix = major == 1 ? TN_NPY_SHORTEST : TN_NPY_PREFIX_MAX;
     if (n < prefix)
-        return tn_fail(err, TN_ERR_TRUNCATED, at, "expected at least %zu bytes of header but found %zu", prefix, n);
+        return tn_fail(err, TN_ERR_TRUNCATED, at, "expected at least %zu bytes of header but found %zu",
+                       prefix, n);
     uint64_t length = 0;
     for (size_t i = prefix; i-- > 8;)
         length = length << 8 | head[i];
     if (length > TN_NPY_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, byte_at(at, 8), "expected a header of at most %u bytes but found %llu",
-                       TN_NPY_HEADER_MAX, (unsigned long long)length);
+        return tn_fail(err, TN_ERR_LIMIT, byte_at(at, 8),
+                       "expected a header of at most %u bytes but found %llu", TN_NPY_HEADER_MAX,
+                       (unsigned long long)length);
     *size = prefix + (size_t)length;
     return TN_OK;
 }
@@ -143,7 +147,8 @@ static bool take_number(parser *p, uint64_t *number)
 {
     size_t begin = p->pos;
     *number = 0;
-    if (p->end - p->pos > 1 && p->text[p->pos] == '0' && p->text[p->pos + 1] >= '0' && p->text[p->pos + 1] <= '9')
+    if (p->end - p->pos > 1 && p->text[p->pos] == '0' && p->text[p->pos + 1] >= '0' &&
+        p->text[p->pos + 1] <= '9')
         return refuse(p, "a dimension without leading zeros");
     for (; is_digit(p); p->pos++) {
         uint64_t digit = (uint64_t)(p->text[p->pos] - '0');
@@ -253,7 +258,8 @@ static bool take_structured(parser *p)
             depth += strchr("[({", c) ? 1u : strchr("])}", c) ? -(size_t)1 : 0;
         p->pos++;
     } while (depth);
-    p->h->never = "an array of records (a structured type) is not read: save each field as an array of its own";
+    p->h->never =
+        "an array of records (a structured type) is not read: save each field as an array of its own";
     return keep_type(p, (tn_text){ p->text + begin, p->pos - begin });
 }
 
@@ -277,7 +283,10 @@ static bool take_descr(parser *p)
 
 static unsigned key_of(tn_text key)
 {
-    return tn_text_is(key, "descr") ? DESCR : tn_text_is(key, "fortran_order") ? FORTRAN : tn_text_is(key, "shape") ? SHAPE : 0;
+    return tn_text_is(key, "descr")           ? DESCR
+           : tn_text_is(key, "fortran_order") ? FORTRAN
+           : tn_text_is(key, "shape")         ? SHAPE
+                                              : 0;
 }
 
 static bool take_item(parser *p, unsigned *seen)
@@ -352,11 +361,13 @@ static bool take_comment(parser *p)
     return true;
 }
 
-tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h, tn_error *err)
+tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h,
+                       tn_error *err)
 {
     tn_error own = { .status = TN_OK };
     size_t prefix = bytes[6] == 1 ? TN_NPY_SHORTEST : TN_NPY_PREFIX_MAX;
-    parser p = { .text = (const char *)bytes + prefix, .end = size - prefix, .at = byte_at(at, prefix), .major = bytes[6],
+    parser p = { .text = (const char *)bytes + prefix, .end = size - prefix, .at = byte_at(at, prefix),
+                 .major = bytes[6],
                  .arena = arena, .h = h, .err = err ? err : &own };
     *h = (tn_npy_header){ .size = size };
     bool good = take_dict(&p);

@@ -2,7 +2,7 @@
  * archive of such files, takes from them.
  *
  *     \x93NUMPY, version, length   10 or 12 bytes
- *     header                       a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+ *     header a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
  *     elements                     to the end
  *
  * What NumPy has no word for (a type of Tenon's own, metadata, compound
@@ -55,7 +55,8 @@ typedef struct tn_npy_header {
 tn_status tn_npy_header_size(const uint8_t *head, size_t n, uint64_t at, size_t *size, tn_error *err);
 
 /* Parses that many bytes; what the header points to is in the arena, and none of it in them. */
-tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h, tn_error *err);
+tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena *arena, tn_npy_header *h,
+                       tn_error *err);
 
 /* --- read.c --- */
 
@@ -65,7 +66,8 @@ const char *tn_npy_type_name(const tn_dtype_info *type);
 /* What the header says of an array called `e->name` whose elements have
  * `available` bytes or fewer: storage.size says how many.  Their place is the
  * caller's to say. */
-tn_status tn_npy_describe(tn_file *file, const tn_npy_header *h, uint64_t available, tn_entry *e, tn_error *err);
+tn_status tn_npy_describe(tn_file *file, const tn_npy_header *h, uint64_t available, tn_entry *e,
+                          tn_error *err);
 
 tn_status tn_npy_open(tn_file *file, tn_error *err);
 
@@ -84,7 +86,8 @@ tn_npy_array tn_npy_array_of(const tn_out_entry *entry);
 
 /* Its header, in the arena, so long that what follows is aligned when `before`
  * bytes of the file precede it. */
-tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *array, uint64_t before, tn_text *header, tn_error *err);
+tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *array, uint64_t before, tn_text *header,
+                             tn_error *err);
 
 tn_status tn_npy_plan(tn_writer *w, tn_error *err);
 tn_status tn_npy_finish(tn_writer *w, tn_error *err);

@@ -59,9 +59,11 @@ static tn_status place_columns(tn_file *f, tn_entry *e, tn_error *err)
 static tn_status check_size(const tn_entry *e, uint64_t available, uint64_t *nbytes, tn_error *err)
 {
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes", tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes",
+                       tn_quote_z(e->name).text);
     if (*nbytes > available)
-        return tn_fail(err, TN_ERR_TRUNCATED, e->at, "tensor %s: shape and type take %llu bytes but %llu follow the header",
+        return tn_fail(err, TN_ERR_TRUNCATED, e->at,
+                       "tensor %s: shape and type take %llu bytes but %llu follow the header",
                        tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)available);
     return TN_OK;
 }
@@ -83,8 +85,10 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
         f->nmeta = h->nfile_meta;
     }
     if (h->record.len && h->fortran)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: a record of Tenon's stands beside Fortran order, which Tenon "
-                       "does not write", tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: a record of Tenon's stands beside Fortran order, which Tenon "
+                       "does not write",
+                       tn_quote_z(e->name).text);
     if (h->dtype == TN_UNKNOWN)
         return TN_OK;
     tn_status status = check_size(e, available, &e->storage.size, err);
@@ -107,7 +111,8 @@ static tn_status load_header(tn_file *f, tn_npy_header *h, tn_error *err)
     if (status)
         return status;
     if (n > size)
-        return tn_fail(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n, (unsigned long long)size);
+        return tn_fail(err, TN_ERR_TRUNCATED, 8, "the header ends at %zu but the file has %llu bytes", n,
+                       (unsigned long long)size);
     uint8_t *bytes = tn_arena_alloc(&f->arena, n);
     if (!bytes)
         return tn_fail_nomem(err);

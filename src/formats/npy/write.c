@@ -13,7 +13,8 @@ enum { GROWING_DIGITS = 21 };
 
 tn_npy_array tn_npy_array_of(const tn_out_entry *e)
 {
-    return (tn_npy_array){ .type = tn_npy_type_name(tn_dtype_get(e->dtype)), .rank = e->rank, .shape = e->shape, .entry = e };
+    return (tn_npy_array){ .type = tn_npy_type_name(tn_dtype_get(e->dtype)), .rank = e->rank,
+                           .shape = e->shape, .entry = e };
 }
 
 static void put_literal(tn_buf *b, const tn_npy_array *a)
@@ -31,7 +32,8 @@ static void put_literal(tn_buf *b, const tn_npy_array *a)
 }
 
 /* One item of the comment; `map` keeps its CBOR. */
-static void add_meta(tn_meta *items, size_t *n, const char *key, const tn_meta *meta, size_t count, tn_buf *map)
+static void add_meta(tn_meta *items, size_t *n, const char *key, const tn_meta *meta, size_t count,
+                     tn_buf *map)
 {
     if (!count)
         return;
@@ -48,7 +50,8 @@ static void put_comment(tn_buf *b, const tn_writer *w, const tn_npy_array *a, bo
     if (a->name)
         items[n++] = (tn_meta){ .key = TN_NPY_NAME, .text = a->name };
     if (e->record.len)
-        items[n++] = (tn_meta){ .key = TN_NPY_RECORD, .cbor = (const uint8_t *)e->record.ptr, .cbor_size = e->record.len };
+        items[n++] = (tn_meta){ .key = TN_NPY_RECORD, .cbor = (const uint8_t *)e->record.ptr,
+                                .cbor_size = e->record.len };
     if (with_meta)
         add_meta(items, &n, TN_NPY_META, e->meta, e->nmeta, &meta);
     if (with_meta && e == w->entries)
@@ -75,11 +78,14 @@ static tn_status frame(tn_writer *w, const tn_buf *text, uint64_t before, tn_tex
 {
     bool ascii = is_ascii(text);
     size_t prefix = ascii ? TN_NPY_SHORTEST : TN_NPY_PREFIX_MAX, align = (size_t)w->options.align;
-    size_t fill = align - (size_t)((before + prefix + text->size + 1) & (align - 1));      /* at least one, as NumPy does */
+    /* at least one, as NumPy does */
+    size_t fill = align - (size_t)((before + prefix + text->size + 1) & (align - 1));
     size_t length = text->size + fill + 1;
     if (length > TN_NPY_NUMPY_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the header would take %zu bytes but NumPy reads at most %u: choose a smaller "
-                       "--align, or leave out metadata (--drop-metadata) or a long name (--drop-names)", length, TN_NPY_NUMPY_MAX);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "the header would take %zu bytes but NumPy reads at most %u: choose a smaller "
+                       "--align, or leave out metadata (--drop-metadata) or a long name (--drop-names)",
+                       length, TN_NPY_NUMPY_MAX);
     uint8_t *bytes = tn_arena_alloc(&w->arena, prefix + length);
     if (!bytes)
         return tn_fail_nomem(err);
@@ -95,7 +101,8 @@ static tn_status frame(tn_writer *w, const tn_buf *text, uint64_t before, tn_tex
     return TN_OK;
 }
 
-static tn_status try_header(tn_writer *w, const tn_npy_array *a, bool with_meta, uint64_t before, tn_text *header, tn_error *err)
+static tn_status try_header(tn_writer *w, const tn_npy_array *a, bool with_meta, uint64_t before,
+                            tn_text *header, tn_error *err)
 {
     tn_buf text = { 0 };
     put_literal(&text, a);
@@ -106,7 +113,8 @@ static tn_status try_header(tn_writer *w, const tn_npy_array *a, bool with_meta,
     return status;
 }
 
-tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *a, uint64_t before, tn_text *header, tn_error *err)
+tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *a, uint64_t before, tn_text *header,
+                             tn_error *err)
 {
     tn_status status = try_header(w, a, true, before, header, err);
     if (status == TN_ERR_LIMIT && w->options.drop_metadata)
@@ -120,10 +128,13 @@ static tn_status check_count(const tn_writer *w, tn_error *err)
 {
     const tn_tensor *only = w->ntensors == 1 ? w->entries[0].whole : NULL;
     if (only && (strcmp(only->form, "coo") == 0 || strcmp(only->form, "csr") == 0))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: npy holds one array and a tensor of form %s has %u (--form dense, "
-                       "or --to scipy-npz)", tn_quote_z(only->name).text, only->form, only->nparts);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: npy holds one array and a tensor of form %s has %u (--form dense, "
+                       "or --to scipy-npz)",
+                       tn_quote_z(only->name).text, only->form, only->nparts);
     if (w->count != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "npy holds one array and there are %zu: use npz", w->count);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "npy holds one array and there are %zu: use npz",
+                       w->count);
     return TN_OK;
 }
 

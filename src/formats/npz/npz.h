@@ -39,8 +39,8 @@ typedef struct tn_npz_member {
 } tn_npz_member;
 
 /* Places NAME.npy from byte *at on, which moves behind it. */
-tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, uint64_t nbytes, tn_npz_member *m, uint64_t *at,
-                       tn_error *err);
+tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, uint64_t nbytes,
+                       tn_npz_member *m, uint64_t *at, tn_error *err);
 
 /* The entry's bytes are the elements of the member. */
 void tn_npz_give_place(tn_out_entry *entry, const tn_npz_member *m, uint32_t file);

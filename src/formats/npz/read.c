@@ -31,7 +31,8 @@ static int probe(const uint8_t *head, size_t n)
 
 const tn_format tn_format_npz = {
     .info = {
-        .name = "npz", .suffix = TN_NPZ_SUFFIX, .title = "NumPy arrays in a zip archive, as numpy.savez() writes them",
+        .name = "npz", .suffix = TN_NPZ_SUFFIX,
+        .title = "NumPy arrays in a zip archive, as numpy.savez() writes them",
         .reads = true, .writes = true, .probes = true,
     },
     .probe = probe,
@@ -49,8 +50,8 @@ typedef struct range {
     tn_text  name;
 } range;
 
-/* A header that is deflated may be a thousand times as long as what is stored of it.  Comments are kept: those of all
- * such headers may take so many bytes more than the file. */
+/* A header that is deflated may be a thousand times as long as what is stored of it.  Comments are kept:
+ * those of all such headers may take so many bytes more than the file. */
 #define COMMENTS_MAX ((uint64_t)16 << 20)
 
 typedef struct reader {
@@ -60,7 +61,8 @@ typedef struct reader {
     range           *ranges;
     size_t           nranges;
     tn_inflate      *inflate;
-    uint8_t         *head;      /* the first bytes of the member at hand: room for a prefix and the longest header */
+    uint8_t         *head;      /* the first bytes of the member at hand: room for a prefix and the longest
+                                 * header */
     size_t           have;      /* so many of them */
     uint64_t         taken;     /* bytes of a deflated member that made them */
     uint64_t         comments;  /* bytes of comments in deflated members so far */
@@ -94,7 +96,8 @@ static tn_status inflate_head(reader *r, const tn_zip_member *m, size_t n, tn_er
         size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer, used, made;
         tn_status status = tn_source_read(r->source, m->data + r->taken, buffer, left, err);
         if (!status)
-            status = tn_inflate_decode(r->inflate, buffer, left, &used, r->head + r->have, n - r->have, &made, err);
+            status = tn_inflate_decode(r->inflate, buffer, left, &used, r->head + r->have, n - r->have, &made,
+                                       err);
         if (status || (!used && !made))
             return status;
         r->taken += used;
@@ -125,11 +128,13 @@ static tn_status count_comment(reader *r, const tn_zip_member *m, const tn_npy_h
     r->comments += m->method == TN_ZIP_DEFLATED ? h->comment : 0;
     if (r->comments <= most)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LIMIT, m->data, "expected at most %llu bytes of comments in deflated headers but found %llu",
+    return tn_fail(err, TN_ERR_LIMIT, m->data,
+                   "expected at most %llu bytes of comments in deflated headers but found %llu",
                    (unsigned long long)most, (unsigned long long)r->comments);
 }
 
-static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h, uint32_t *crc, tn_error *err)
+static tn_status load_header(reader *r, const tn_zip_member *m, tn_npy_header *h, uint32_t *crc,
+                             tn_error *err)
 {
     uint64_t at = m->method == TN_ZIP_STORED ? m->data : TN_NO_OFFSET;
     size_t size = 0;
@@ -163,7 +168,8 @@ static tn_status check_readable(const tn_zip_member *m, tn_error *err)
     if (m->encrypted)
         return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "it is encrypted");
     if (m->method != TN_ZIP_STORED && m->method != TN_ZIP_DEFLATED)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at, "expected it stored (0) or deflated (8) but found method %u", m->method);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, m->at,
+                       "expected it stored (0) or deflated (8) but found method %u", m->method);
     return TN_OK;
 }
 
@@ -173,18 +179,20 @@ static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
         return tn_fail(err, TN_ERR_CORRUPT, m->at, "it is stored as it is but has two sizes, %llu and %llu",
                        (unsigned long long)m->size, (unsigned long long)m->decoded);
     if (m->method == TN_ZIP_DEFLATED && m->decoded / TN_INFLATE_RATIO_MAX > m->size)
-        return tn_fail(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu", (unsigned long long)m->size,
-                       (unsigned long long)m->decoded);
+        return tn_fail(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu",
+                       (unsigned long long)m->size, (unsigned long long)m->decoded);
     return TN_OK;
 }
 
 /* Where the elements are, and what they must add up to. */
-static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h, uint32_t crc, tn_entry *e, tn_error *err)
+static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h, uint32_t crc, tn_entry *e,
+                       tn_error *err)
 {
     tn_storage *s = &e->storage;
     bool deflated = m->method == TN_ZIP_DEFLATED;
     if (s->size != m->decoded - h->size)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "shape and type take %llu bytes but %llu follow the header",
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "shape and type take %llu bytes but %llu follow the header",
                        (unsigned long long)s->size, (unsigned long long)(m->decoded - h->size));
     s->offset = deflated ? m->data : m->data + h->size;
     if (deflated) {
@@ -205,7 +213,8 @@ static tn_status read_array(reader *r, tn_zip_member *m, tn_error *err)
     tn_npy_header h;
     uint32_t crc = 0;
     tn_entry e = { .at = m->local };
-    e.name = tn_file_text(r->file, (tn_text){ m->name.ptr, m->name.len - strlen(TN_NPY_SUFFIX) }, "name", m->at, err);
+    e.name = tn_file_text(r->file, (tn_text){ m->name.ptr, m->name.len - strlen(TN_NPY_SUFFIX) }, "name",
+                          m->at, err);
     if (!e.name)
         return err->status;
     tn_status status = check_sizes(m, err);
@@ -229,7 +238,8 @@ static tn_status fail_member(const tn_zip_member *m, const tn_error *why, tn_err
 /* The other members may be what somebody wants. */
 static void leave_out(reader *r, const tn_zip_member *m, const tn_error *why)
 {
-    tn_file_warn(r->file, m->at, "member %s is not read: %s", tn_quote(m->name.ptr, m->name.len).text, why->text);
+    tn_file_warn(r->file, m->at, "member %s is not read: %s", tn_quote(m->name.ptr, m->name.len).text,
+                 why->text);
     r->file->left_out = "members that are not read";
     if (!r->left_out.status)
         fail_member(m, why, &r->left_out);
@@ -272,9 +282,10 @@ static tn_status check_overlaps(reader *r, tn_error *err)
     for (size_t i = 1; i < r->nranges; i++) {
         const range *before = &r->ranges[i - 1], *here = &r->ranges[i];
         if (here->begin < before->end)
-            return tn_fail(err, TN_ERR_CORRUPT, here->begin, "member %s overlaps member %s, which ends at %llu",
-                           tn_quote(here->name.ptr, here->name.len).text, tn_quote(before->name.ptr, before->name.len).text,
-                           (unsigned long long)before->end);
+            return tn_fail(
+                err, TN_ERR_CORRUPT, here->begin, "member %s overlaps member %s, which ends at %llu",
+                tn_quote(here->name.ptr, here->name.len).text,
+                tn_quote(before->name.ptr, before->name.len).text, (unsigned long long)before->end);
     }
     return TN_OK;
 }
@@ -288,7 +299,8 @@ static tn_status read_members(reader *r, tn_error *err)
     for (size_t i = 0; i < count && !status; i++)
         status = read_member(r, err);
     if (!status && tn_cur_left(&d->entries))
-        return tn_fail(err, TN_ERR_CORRUPT, d->at + d->entries.pos, "the archive's directory has %zu more bytes than its %zu members take",
+        return tn_fail(err, TN_ERR_CORRUPT, d->at + d->entries.pos,
+                       "the archive's directory has %zu more bytes than its %zu members take",
                        tn_cur_left(&d->entries), count);
     if (!status)
         status = check_overlaps(r, err);

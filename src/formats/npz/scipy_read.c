@@ -10,7 +10,8 @@
 
 const tn_format tn_format_scipy = {
     .info = {
-        .name = "scipy-npz", .suffix = TN_NPZ_SUFFIX, .title = "one SciPy matrix, csr or coo, as scipy.sparse.save_npz() writes it",
+        .name = "scipy-npz", .suffix = TN_NPZ_SUFFIX,
+        .title = "one SciPy matrix, csr or coo, as scipy.sparse.save_npz() writes it",
         .reads = true, .writes = true, .probes = true,      /* npz sees that it is one */
     },
     .open = tn_scipy_open,
@@ -80,7 +81,9 @@ static void find_arrays(matrix *m)
 static size_t format_bytes(const tn_part *p)
 {
     const char *type = p->storage.type;
-    size_t n = strcmp(type, "|S3") == 0 ? FORMAT_LETTERS : strcmp(type, "<U3") == 0 || strcmp(type, ">U3") == 0 ? FORMAT_BYTES_MAX : 0;
+    size_t n = strcmp(type, "|S3") == 0                               ? FORMAT_LETTERS
+               : strcmp(type, "<U3") == 0 || strcmp(type, ">U3") == 0 ? FORMAT_BYTES_MAX
+                                                                      : 0;
     bool fits = p->array.rank == 0 && (p->storage.encoding != TN_ENCODING_RAW || p->storage.size == n);
     return fits ? n : 0;
 }
@@ -141,7 +144,8 @@ static bool has_others(const matrix *m)
 /* The arrays stay what they are, plain ones. */
 static tn_status leave(const matrix *m, const char *why)
 {
-    tn_file_warn(m->file, place_of(m, FORMAT), "the arrays of this SciPy %s matrix are listed one by one: %s", m->format, why);
+    tn_file_warn(m->file, place_of(m, FORMAT), "the arrays of this SciPy %s matrix are listed one by one: %s",
+                 m->format, why);
     return TN_OK;
 }
 
@@ -171,8 +175,11 @@ static words describe(const tn_part *p)
 
 static tn_status check_there(const matrix *m, int k, tn_error *err)
 {
-    return m->array[k] ? TN_OK : tn_fail(err, TN_ERR_CORRUPT, place_of(m, FORMAT), "member \"%s.npy\": a SciPy %s matrix has one but it "
-                                         "is not in the archive", names[k], m->format);
+    return m->array[k] ? TN_OK
+                       : tn_fail(err, TN_ERR_CORRUPT, place_of(m, FORMAT),
+                                 "member \"%s.npy\": a SciPy %s matrix has one but it "
+                                 "is not in the archive",
+                                 names[k], m->format);
 }
 
 /* Array k has so many elements, of the type of another if that is given. */
@@ -182,16 +189,22 @@ static tn_status check_vector(const matrix *m, int k, uint64_t length, const tn_
     if (status)
         return status;
     const tn_part *p = part_of(m, k);
-    if (p->array.rank == 1 && (uint64_t)p->array.shape[0] == length && (!alike || alike->array.dtype == p->array.dtype))
+    if (p->array.rank == 1 && (uint64_t)p->array.shape[0] == length &&
+        (!alike || alike->array.dtype == p->array.dtype))
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, place_of(m, k), "member \"%s.npy\": expected %llu elements%s%s but found %s", names[k],
-                   (unsigned long long)length, alike ? " of type " : "", alike ? type_of(alike).text : "", describe(p).text);
+    return tn_fail(err, TN_ERR_CORRUPT, place_of(m, k),
+                   "member \"%s.npy\": expected %llu elements%s%s but found %s", names[k],
+                   (unsigned long long)length, alike ? " of type " : "", alike ? type_of(alike).text : "",
+                   describe(p).text);
 }
 
 static tn_status check_rank(const matrix *m, uint32_t rank, tn_error *err)
 {
-    return m->rank == rank ? TN_OK : tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE), "member \"shape.npy\": expected %u dimensions but "
-                                             "found %u", rank, m->rank);
+    return m->rank == rank ? TN_OK
+                           : tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
+                                     "member \"shape.npy\": expected %u dimensions but "
+                                     "found %u",
+                                     rank, m->rank);
 }
 
 static tn_status read_shape(matrix *m, tn_error *err)
@@ -199,18 +212,21 @@ static tn_status read_shape(matrix *m, tn_error *err)
     const tn_part *p = part_of(m, SHAPE);
     const tn_array *a = &p->array;
     uint8_t bytes[TN_MAX_RANK * sizeof *m->shape];
-    bool fits = a->rank == 1 && a->shape[0] > 0 && a->shape[0] <= TN_MAX_RANK && (a->dtype == TN_INT64 || a->dtype == TN_INT32);
+    bool fits = a->rank == 1 && a->shape[0] > 0 && a->shape[0] <= TN_MAX_RANK &&
+                (a->dtype == TN_INT64 || a->dtype == TN_INT32);
     if (!fits)
-        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE), "member \"shape.npy\": expected 1 to %d dimensions of type int64 but "
-                       "found %s", TN_MAX_RANK, describe(p).text);
+        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
+                       "member \"shape.npy\": expected 1 to %d dimensions of type int64 but "
+                       "found %s",
+                       TN_MAX_RANK, describe(p).text);
     m->rank = (uint32_t)a->shape[0];
     m->shape = tn_arena_zalloc(&m->file->arena, m->rank, sizeof *m->shape);
     tn_status status = m->shape ? load(m, SHAPE, p, bytes, err) : tn_fail_nomem(err);
     for (uint32_t i = 0; i < m->rank && !status; i++) {
         m->shape[i] = tn_value_get(a->dtype, bytes, i).i;
         if (m->shape[i] < 0)
-            status = tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE), "member \"shape.npy\": dimension %u is %lld", i,
-                             (long long)m->shape[i]);
+            status = tn_fail(err, TN_ERR_CORRUPT, place_of(m, SHAPE),
+                             "member \"shape.npy\": dimension %u is %lld", i, (long long)m->shape[i]);
     }
     return status;
 }
@@ -279,8 +295,9 @@ static tn_status take_coords(matrix *m, tn_error *err)
     const tn_array *a = &p.array;
     int64_t entries = (int64_t)entries_of(m);
     if (a->rank != 2 || a->shape[0] != (int64_t)m->rank || a->shape[1] != entries)
-        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, COORDS), "member \"coords.npy\": expected %u rows of %lld elements but found %s",
-                       m->rank, (long long)entries, a->rank == 2 ? "other rows" : describe(&p).text);
+        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, COORDS),
+                       "member \"coords.npy\": expected %u rows of %lld elements but found %s", m->rank,
+                       (long long)entries, a->rank == 2 ? "other rows" : describe(&p).text);
     const int64_t stride[] = { 1, entries };
     bool same = p.storage.stride || m->rank == 1 || entries < 2;      /* columns that were rows: they need not be told apart */
     p.storage.stride = same ? NULL : tn_arena_copy(&m->file->arena, stride, sizeof stride);
@@ -298,9 +315,12 @@ static tn_status replace_all(matrix *m, tn_error *err)
     tn_file *f = m->file;
     const tn_tensor *data = m->array[DATA];
     tn_entry e = {
-        .name = m->name ? m->name : tn_file_stem(f, TN_NPZ_SUFFIX), .at = place_of(m, DATA), .dtype = data->dtype, .rank = 1, .shape = data->shape,
-        .storage = data->parts[0].storage, .meta = data->meta, .nmeta = data->nmeta, .form = m->format, .value_dtype = data->dtype,
-        .value_shape = m->shape, .value_rank = m->rank, .companions = m->companions, .ncompanions = m->ncompanions,
+        .name = m->name ? m->name : tn_file_stem(f, TN_NPZ_SUFFIX), .at = place_of(m, DATA),
+        .dtype = data->dtype, .rank = 1, .shape = data->shape,
+        .storage = data->parts[0].storage, .meta = data->meta, .nmeta = data->nmeta, .form = m->format,
+        .value_dtype = data->dtype,
+        .value_shape = m->shape, .value_rank = m->rank, .companions = m->companions,
+        .ncompanions = m->ncompanions,
     };
     if (!e.name)
         return tn_fail_nomem(err);
@@ -317,7 +337,8 @@ static tn_status join(matrix *m, bool *joined, tn_error *err)
     if (status)
         return status;
     if (data->array.rank != 1)
-        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, DATA), "member \"data.npy\": expected a vector but found %s", describe(data).text);
+        return tn_fail(err, TN_ERR_CORRUPT, place_of(m, DATA),
+                       "member \"data.npy\": expected a vector but found %s", describe(data).text);
     if (data->array.dtype == TN_UNKNOWN)
         return leave(m, "the type of its values is not known to this build");
     if (csr && m->rank == 1)
@@ -333,7 +354,8 @@ tn_status tn_scipy_join(tn_file *f, const char *name, bool *joined, tn_error *er
 {
     matrix m = { .file = f, .name = name };
     find_arrays(&m);
-    if (f->records || !m.array[FORMAT] || !m.array[SHAPE] || !m.array[DATA] || !format_bytes(part_of(&m, FORMAT)))
+    if (f->records || !m.array[FORMAT] || !m.array[SHAPE] || !m.array[DATA] ||
+        !format_bytes(part_of(&m, FORMAT)))
         return TN_OK;
     tn_status status = read_format(&m, err);
     if (status || !m.format)
@@ -353,7 +375,8 @@ tn_status tn_scipy_open(tn_file *f, tn_error *err)
     if (!status)
         status = tn_scipy_join(f, name, &joined, err);
     if (!status && !joined)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "expected a csr or coo matrix as scipy.sparse.save_npz() writes it but "
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "expected a csr or coo matrix as scipy.sparse.save_npz() writes it but "
                        "found other arrays");
     return status;
 }

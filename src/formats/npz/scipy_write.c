@@ -38,10 +38,13 @@ static tn_status check_form(const tn_tensor *t, tn_error *err)
 {
     bool sparse = is_coo(t) || strcmp(t->form, "csr") == 0;
     if (!sparse)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz holds a tensor of form csr or coo but found %s "
-                       "(--form csr)", tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: scipy-npz holds a tensor of form csr or coo but found %s "
+                       "(--form csr)",
+                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
     if (t->rank != RANK)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz holds a matrix, of 2 dimensions, but found %u",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: scipy-npz holds a matrix, of 2 dimensions, but found %u",
                        tn_quote_z(t->name).text, t->rank);
     return TN_OK;
 }
@@ -50,36 +53,41 @@ static tn_status check_types(const tn_tensor *t, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype), *index = tn_dtype_get(t->parts[1].array.dtype);
     if (!has_type(t->dtype))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy.sparse has no type %s (--cast f32)",
-                       tn_quote_z(t->name).text, type->name);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: scipy.sparse has no type %s (--cast f32)", tn_quote_z(t->name).text,
+                       type->name);
     if (index->kind != TN_KIND_INT)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy.sparse has indices of type int32 or int64 but found %s "
-                       "(--form %s,index=int64)", tn_quote_z(t->name).text, index->name, t->form);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: scipy.sparse has indices of type int32 or int64 but found %s "
+                       "(--form %s,index=int64)",
+                       tn_quote_z(t->name).text, index->name, t->form);
     for (uint32_t k = 0; k < t->nparts; k++)
         if (t->parts[k].storage.physical)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold padding", tn_quote_z(t->name).text);
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold padding",
+                           tn_quote_z(t->name).text);
     return TN_OK;
 }
 
 static tn_status check(const tn_writer *w, tn_error *err)
 {
     if (w->ntensors != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "scipy-npz holds one tensor and there are %zu (choose one with --only)",
-                       w->ntensors);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "scipy-npz holds one tensor and there are %zu (choose one with --only)", w->ntensors);
     const tn_tensor *t = w->entries[0].whole;
     tn_status status = check_form(t, err);
     if (!status)
         status = check_types(t, err);
     if (!status && t->layout && !w->options.drop_metadata)
-        status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold its layout (--drop-metadata)",
+        status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                         "tensor %s: scipy-npz cannot hold its layout (--drop-metadata)",
                          tn_quote_z(t->name).text);
     return status;
 }
 
 /* --- planning --- */
 
-static tn_status add_member(tn_writer *w, plan *p, const char *name, const tn_npy_array *array, uint64_t nbytes, const void *bytes,
-                            tn_error *err)
+static tn_status add_member(tn_writer *w, plan *p, const char *name, const tn_npy_array *array,
+                            uint64_t nbytes, const void *bytes, tn_error *err)
 {
     p->bytes[p->count] = bytes;
     return tn_npz_place(w, name, array, nbytes, &p->members[p->count++], &p->at, err);
@@ -120,7 +128,8 @@ static tn_status add_index(tn_writer *w, plan *p, const tn_tensor *t, tn_error *
 {
     static const int64_t extent = RANK;
     static const bool yes = true;
-    const tn_npy_array shape = { .type = "<i8", .rank = 1, .shape = &extent }, format = { .type = "|S3" }, is_array = { .type = "|b1" };
+    const tn_npy_array shape = { .type = "<i8", .rank = 1, .shape = &extent }, format = { .type = "|S3" },
+    is_array = { .type = "|b1" };
     tn_status status = add_member(w, p, "shape", &shape, RANK * sizeof *t->shape, t->shape, err);
     if (!status)
         status = add_member(w, p, "format", &format, 3, t->form, err);

@@ -11,7 +11,8 @@ static tn_status check_meta(const tn_writer *w, tn_error *err)
 {
     if (!w->nmeta || w->count || w->options.drop_metadata)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "npz keeps a file's metadata with its first tensor and there is none "
+    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                   "npz keeps a file's metadata with its first tensor and there is none "
                    "(--drop-metadata)");
 }
 
@@ -19,7 +20,8 @@ static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_err
 {
     size_t n = strlen(stem);
     if (n > TN_ZIP_NAME_MAX - strlen(TN_NPY_SUFFIX))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: its name has %zu bytes but a member's has at most %d",
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "tensor %s: its name has %zu bytes but a member's has at most %d",
                        tn_quote_z(stem).text, n, TN_ZIP_NAME_MAX);
     char *text = tn_arena_alloc(&w->arena, n + sizeof TN_NPY_SUFFIX);
     if (!text)
@@ -29,11 +31,12 @@ static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_err
     return TN_OK;
 }
 
-tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, uint64_t nbytes, tn_npz_member *m, uint64_t *at,
-                       tn_error *err)
+tn_status tn_npz_place(tn_writer *w, const char *name, const tn_npy_array *array, uint64_t nbytes,
+                       tn_npz_member *m, uint64_t *at, tn_error *err)
 {
     m->zip.local = *at;
-    m->zip.wide = nbytes > UINT32_MAX - 2 * TN_NPY_NUMPY_MAX;   /* or nearly so: the header's length is not known as yet */
+    /* or nearly so: the header's length is not known as yet */
+    m->zip.wide = nbytes > UINT32_MAX - 2 * TN_NPY_NUMPY_MAX;
     tn_status status = make_name(w, name, &m->zip.name, err);
     if (status)
         return status;

@@ -15,7 +15,8 @@ typedef struct maker {
     const tn_raw_subject *s;
     tn_arena             *arena;
     tn_descriptor        *d;
-    uint32_t              rank;         /* what is described: all of a sparse tensor, the codes of a scaled one */
+    uint32_t              rank;         /* what is described: all of a sparse tensor, the codes of a scaled
+                                         * one */
     const int64_t        *shape;
     bool                  nomem;
 } maker;
@@ -89,7 +90,8 @@ static void describe_padding(maker *m)
     }
     d->has_padding = true;
     double fill = m->s->tensor->parts[0].storage.fill;
-    d->padding = (tn_padding){ .dims = dims, .values = values, .mode = fill == 0 ? "zero_fill" : "value_fill", .fill = fill };
+    d->padding = (tn_padding){ .dims = dims, .values = values, .mode = fill == 0 ? "zero_fill" : "value_fill",
+                               .fill = fill };
 }
 
 static void describe_memory(maker *m)
@@ -136,7 +138,8 @@ static void describe_scaling(maker *m)
         scales[i] = scale_number(m->s->scale[i]);
     for (size_t i = 0; zeros && i < n; i++)
         zeros[i] = m->s->zero[i];
-    *q = (tn_quantization){ .scales = scales, .nscales = n, .zero_points = zeros, .nzero_points = zeros ? n : 0,
+    *q = (tn_quantization){ .scales = scales, .nscales = n, .zero_points = zeros,
+                            .nzero_points = zeros ? n : 0,
                             .has_range = true, .range = { t->scaling->range[0], t->scaling->range[1] } };
     if (axis < 0) {
         q->scheme = m->s->zero ? TN_QUANT_PER_TENSOR_ASYMMETRIC : TN_QUANT_PER_TENSOR_SYMMETRIC;
@@ -235,7 +238,8 @@ tn_status tn_raw_describe(const tn_raw_subject *s, tn_arena *arena, tn_descripto
     maker m = { .s = s, .arena = arena, .d = d, .rank = sparse ? t->rank : t->parts[0].array.rank,
                 .shape = sparse ? t->shape : t->parts[0].array.shape };
     *d = (tn_descriptor){ .version = TN_WIA_VERSION, .name = tn_arena_text(arena, t->name, strlen(t->name)),
-                          .dtype = type, .base_type = tn_wia_type_name(type, arena), .byte_order = TN_HOST_ORDER };
+                          .dtype = type, .base_type = tn_wia_type_name(type, arena),
+                          .byte_order = TN_HOST_ORDER };
     m.nomem |= !d->base_type || !d->name;
     describe_shape(&m);
     tn_status status = sparse ? tn_raw_describe_sparse(s, arena, &d->sparse, err) : TN_OK;

@@ -46,7 +46,8 @@ size_t tn_raw_numbers_size(const tn_descriptor *d)
         return room_for(q->nscales * sizeof(float)) * (has_zeros(q) ? 2 : 1);
     if (!tn_raw_is_sparse(d) || tn_shape_nbytes(s->value_type, 1, &count, &values))
         return 0;
-    return room_for(values) + room_for(s->nindices * sizeof *s->indices) + room_for(s->npointers * sizeof *s->pointers);
+    return room_for(values) + room_for(s->nindices * sizeof *s->indices) +
+           room_for(s->npointers * sizeof *s->pointers);
 }
 
 tn_status tn_raw_numbers_open(tn_raw_numbers *n, tn_file *file, size_t size, tn_error *err)
@@ -64,10 +65,12 @@ static tn_part next_part(tn_raw_numbers *n, const char *role, tn_array array, ui
 {
     const tn_dtype_info *type = tn_dtype_get(array.dtype);
     tn_part part = { .role = role, .array = array };
-    tn_shape_nbytes(array.dtype, array.rank, array.shape, &part.nbytes);    /* they are in memory already: no overflow */
+    /* they are in memory already: no overflow */
+    tn_shape_nbytes(array.dtype, array.rank, array.shape, &part.nbytes);
     *to = n->bytes + n->used;
     part.data = *to;
-    part.storage = (tn_storage){ .offset = n->used, .size = part.nbytes, .type = type->wia ? type->wia : type->name,
+    part.storage = (tn_storage){ .offset = n->used, .size = part.nbytes,
+                                 .type = type->wia ? type->wia : type->name,
                                  .encoding_name = "text", .order = TN_HOST_ORDER, .shard = n->shard };
     n->used += room_for(part.nbytes);
     return part;
@@ -105,8 +108,10 @@ static tn_status take_scales(const tn_quantization *q, const tn_entry *e, uint8_
             memcpy(to + i * sizeof scale, &scale, sizeof scale);
             continue;
         }
-        tn_value_format(text, sizeof text, TN_FLOAT64, (tn_value){ .kind = TN_KIND_FLOAT, .re = q->scales[i] });
-        return tn_fail(err, TN_ERR_UNSUPPORTED, e->at, "tensor %s: %s: expected a number that float32 holds but found %s",
+        tn_value_format(text, sizeof text, TN_FLOAT64,
+                        (tn_value){ .kind = TN_KIND_FLOAT, .re = q->scales[i] });
+        return tn_fail(err, TN_ERR_UNSUPPORTED, e->at,
+                       "tensor %s: %s: expected a number that float32 holds but found %s",
                        tn_quote_z(e->name).text, path_of(q, "scale", i).text, text);
     }
     return TN_OK;
@@ -118,7 +123,8 @@ static tn_status take_zeros(const tn_quantization *q, const tn_entry *e, uint8_t
         int64_t found = i < q->nzero_points ? q->zero_points[i] : 0;
         int32_t zero = (int32_t)found;
         if (zero != found)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, e->at, "tensor %s: %s: expected an integer of 32 bits but found %lld",
+            return tn_fail(err, TN_ERR_UNSUPPORTED, e->at,
+                           "tensor %s: %s: expected an integer of 32 bits but found %lld",
                            tn_quote_z(e->name).text, path_of(q, "zero_point", i).text, (long long)found);
         memcpy(to + i * sizeof zero, &zero, sizeof zero);
     }
@@ -166,7 +172,8 @@ tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry
 /* --- sparse tensors --- */
 
 /* The type of a CSR tensor's indices, for which the specification has no word. */
-static tn_status choose_index(const tn_sparse *s, const tn_entry *e, tn_dtype said, tn_dtype *index, tn_error *err)
+static tn_status choose_index(const tn_sparse *s, const tn_entry *e, tn_dtype said, tn_dtype *index,
+                              tn_error *err)
 {
     bool narrow = s->nindices <= INT32_MAX;
     for (size_t i = 0; i < s->nindices && narrow; i++)
@@ -174,7 +181,8 @@ static tn_status choose_index(const tn_sparse *s, const tn_entry *e, tn_dtype sa
     *index = said ? said : narrow ? TN_INT32 : TN_INT64;
     if (*index == TN_INT64 || (*index == TN_INT32 && narrow))
         return TN_OK;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, e->at, "tensor %s: " TN_RAW_OWN "." TN_RAW_INDEX_TYPE ": expected int64%s but found %s",
+    return tn_fail(err, TN_ERR_UNSUPPORTED, e->at,
+                   "tensor %s: " TN_RAW_OWN "." TN_RAW_INDEX_TYPE ": expected int64%s but found %s",
                    tn_quote_z(e->name).text, narrow ? " or int32" : "", tn_dtype_get(*index)->name);
 }
 
@@ -198,7 +206,8 @@ static tn_part index_part(tn_raw_numbers *n, const char *role, tn_array array, c
 static void take_values(tn_raw_numbers *n, const tn_sparse *s, const int64_t *count, tn_entry *e)
 {
     uint8_t *to;
-    tn_part values = next_part(n, "values", (tn_array){ .dtype = s->value_type, .rank = 1, .shape = count }, &to);
+    tn_part values = next_part(n, "values", (tn_array){ .dtype = s->value_type, .rank = 1, .shape = count },
+                               &to);
     if (values.nbytes)
         memcpy(to, s->values, (size_t)values.nbytes);
     values.storage.type = e->storage.type;
@@ -210,7 +219,8 @@ static void take_values(tn_raw_numbers *n, const tn_sparse *s, const int64_t *co
     e->shape = count;
 }
 
-tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype said, tn_entry *e, tn_error *err)
+tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype said, tn_entry *e,
+                             tn_error *err)
 {
     const tn_sparse *s = &d->sparse;
     bool coo = strcmp(s->format, "COO") == 0;
@@ -218,13 +228,17 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
     const int64_t *own = tn_arena_copy(&n->file->arena, extents, sizeof extents);
     tn_part *parts = tn_arena_zalloc(&n->file->arena, 2, sizeof *parts);
     tn_dtype index = s->index_type;
-    tn_status status = !own || !parts ? tn_fail_nomem(err) : coo ? TN_OK : choose_index(s, e, said, &index, err);
+    tn_status status = !own || !parts ? tn_fail_nomem(err)
+                       : coo          ? TN_OK
+                                      : choose_index(s, e, said, &index, err);
     if (status)
         return status;
     take_values(n, s, own, e);
-    parts[0] = index_part(n, "indices", (tn_array){ .dtype = index, .rank = coo ? 2 : 1, .shape = own }, s->indices);
+    parts[0] = index_part(n, "indices", (tn_array){ .dtype = index, .rank = coo ? 2 : 1, .shape = own },
+                          s->indices);
     if (!coo)
-        parts[1] = index_part(n, "indptr", (tn_array){ .dtype = index, .rank = 1, .shape = own + 2 }, s->pointers);
+        parts[1] = index_part(n, "indptr", (tn_array){ .dtype = index, .rank = 1, .shape = own + 2 },
+                              s->pointers);
     e->form = coo ? "coo" : "csr";
     e->companions = parts;
     e->ncompanions = coo ? 1 : 2;

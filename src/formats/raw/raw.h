@@ -82,7 +82,8 @@ tn_status tn_raw_numbers_open(tn_raw_numbers *numbers, tn_file *file, size_t siz
  * scales; to the shape of a sparse tensor all that it has.  `index` is what the
  * descriptor says of a CSR tensor, or TN_UNKNOWN. */
 tn_status tn_raw_take_scales(tn_raw_numbers *numbers, const tn_descriptor *d, tn_entry *entry, tn_error *err);
-tn_status tn_raw_take_sparse(tn_raw_numbers *numbers, const tn_descriptor *d, tn_dtype index, tn_entry *entry, tn_error *err);
+tn_status tn_raw_take_sparse(tn_raw_numbers *numbers, const tn_descriptor *d, tn_dtype index, tn_entry *entry,
+                             tn_error *err);
 
 /* --- scaled.c --- */
 
@@ -135,8 +136,9 @@ typedef struct tn_raw_subject {
     const float     *scale;         /* of a scaled tensor, one or one an index */
     const int32_t   *zero;          /* or NULL: symmetric */
     const tn_raw_place *places;     /* of a tensor of a datatype: where each part lies */
-    const void      *data[3];       /* of a sparse tensor: that of each part, for int64_t to be read from; the descriptor
-                                     * keeps pointing to it, and nothing above but metadata counts */
+    const void      *data[3];       /* of a sparse tensor: that of each part, for int64_t to be read from; the
+                                     * descriptor keeps pointing to it, and nothing above but metadata
+                                     * counts */
     const char      *content;       /* the checksum of its data, or NULL: not known */
     const tn_buf    *own;           /* items of TN_RAW_OWN, "key":value with commas between them, or NULL */
 } tn_raw_subject;
@@ -157,7 +159,8 @@ tn_status tn_raw_check_sparse(const tn_tensor *tensor, tn_error *err);
 tn_status tn_raw_check_length(const tn_tensor *tensor, uint64_t *least, tn_error *err);
 
 /* The sparse block.  TN_ERR_LOSS: a value that would come back as another. */
-tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_sparse *sparse, tn_error *err);
+tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_sparse *sparse,
+                                 tn_error *err);
 
 /* --- write.c --- */
 

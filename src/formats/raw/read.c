@@ -17,7 +17,8 @@ static const char *type_name(const tn_dtype_info *type)
 
 const tn_format tn_format_raw = {
     .info = {
-        .name = "raw", .suffix = TN_RAW_SUFFIX, .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
+        .name = "raw", .suffix = TN_RAW_SUFFIX,
+        .title = "WIA-AI-011 descriptors, and raw data in the .bin beside them",
         .reads = true, .writes = true, .probes = true,
     },
     .probe = tn_raw_probe,
@@ -191,8 +192,10 @@ static tn_status check_all(reader *r, tn_error *err)
         d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : make_name(r, i);
         status = d->name ? tn_raw_check(d, r->at[i], TN_ERR_CORRUPT, err) : tn_fail_nomem(err);
         if (!status && d->symbolic)
-            status = tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i], "tensor %s: its shape has symbols and its data cannot be read "
-                             "before they have values (tenon check --bind)", tn_quote_z(d->name).text);
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i],
+                             "tensor %s: its shape has symbols and its data cannot be read "
+                             "before they have values (tenon check --bind)",
+                             tn_quote_z(d->name).text);
     }
     return status;
 }
@@ -218,7 +221,8 @@ static tn_status open_data(reader *r, tn_error *err)
     status = tn_file_add_shard(f, path, &r->data, err);
     size_t n = strlen(f->shards[0].path), suffix = strlen(SIDECAR);
     if (status == TN_ERR_IO && n > suffix && strcmp(f->shards[0].path + n - suffix, SIDECAR) == 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "it describes the tensors of %s, which has the data: open that",
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "it describes the tensors of %s, which has the data: open that",
                        tn_quote(f->shards[0].path, n - suffix).text);
     return status ? tn_error_in_file(err, path) : TN_OK;
 }
@@ -268,8 +272,10 @@ static tn_status take_strides(const subject *s, int64_t *stride, tn_error *err)
     for (uint32_t i = 0; i < s->e.rank; i++) {
         stride[i] = s->d->strides[i].factor;
         if (stride[i] < 0)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: memory.strides[%u]: expected a stride that is not "
-                           "negative but found %lld", tn_quote_z(s->e.name).text, i, (long long)stride[i]);
+            return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at,
+                           "tensor %s: memory.strides[%u]: expected a stride that is not "
+                           "negative but found %lld",
+                           tn_quote_z(s->e.name).text, i, (long long)stride[i]);
     }
     return TN_OK;
 }
@@ -280,10 +286,13 @@ static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes,
 {
     tn_storage *storage = &s->e.storage;
     if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &storage->size))
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its strides span more than 2^63 bytes", tn_quote_z(s->e.name).text);
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its strides span more than 2^63 bytes",
+                       tn_quote_z(s->e.name).text);
     if (nbytes > storage->size)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at, "tensor %s: its elements take %llu bytes but its strides span only "
-                       "%llu: elements that share bytes are not read", tn_quote_z(s->e.name).text, (unsigned long long)nbytes,
+        return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at,
+                       "tensor %s: its elements take %llu bytes but its strides span only "
+                       "%llu: elements that share bytes are not read",
+                       tn_quote_z(s->e.name).text, (unsigned long long)nbytes,
                        (unsigned long long)storage->size);
     storage->stride = stride;
     return TN_OK;
@@ -297,8 +306,10 @@ static tn_status place(reader *r, subject *s, tn_error *err)
     const int64_t *extents = d->physical_shape ? d->physical_shape : e->shape;
     bool padded = e->rank && memcmp(extents, e->shape, e->rank * sizeof *extents) != 0;
     uint64_t nbytes;
-    if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes) || tn_shape_nbytes(e->dtype, e->rank, extents, &e->storage.size))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes", tn_quote_z(e->name).text);
+    if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes) ||
+        tn_shape_nbytes(e->dtype, e->rank, extents, &e->storage.size))
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes",
+                       tn_quote_z(e->name).text);
     if (!nbytes)
         e->storage.size = 0;
     if (!nbytes || (!padded && !d->strides))
@@ -326,13 +337,17 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
     const tn_storage *storage = &s->e.storage;
     uint64_t have = tn_source_size(data->source);
     if (s->d->has_total && s->d->total_bytes > have)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at, "tensor %s: memory.total_bytes: expected at most the %llu bytes of %s but "
-                       "found %llu", tn_quote_z(s->e.name).text, (unsigned long long)have, tn_quote_z(data->path).text,
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
+                       "tensor %s: memory.total_bytes: expected at most the %llu bytes of %s but "
+                       "found %llu",
+                       tn_quote_z(s->e.name).text, (unsigned long long)have, tn_quote_z(data->path).text,
                        (unsigned long long)s->d->total_bytes);
     if (storage->offset > have || storage->size > have - storage->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at, "tensor %s: its elements take %llu bytes from %llu on but %s has %llu",
-                       tn_quote_z(s->e.name).text, (unsigned long long)storage->size, (unsigned long long)storage->offset,
-                       tn_quote_z(data->path).text, (unsigned long long)have);
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
+                       "tensor %s: its elements take %llu bytes from %llu on but %s has %llu",
+                       tn_quote_z(s->e.name).text, (unsigned long long)storage->size,
+                       (unsigned long long)storage->offset, tn_quote_z(data->path).text,
+                       (unsigned long long)have);
     return TN_OK;
 }
 
@@ -358,11 +373,13 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
         else if (!s->typed || !tn_raw_take_scaled_item(&j, key, &s->scaled))
             tn_json_skip(&j);
     }
-    return j.status ? tn_fail(err, j.status, s->e.at, "tensor %s: " TN_RAW_OWN ": %s", tn_quote_z(s->e.name).text, j.why) : TN_OK;
+    return j.status ? tn_fail(err, j.status, s->e.at, "tensor %s: " TN_RAW_OWN ": %s",
+                              tn_quote_z(s->e.name).text, j.why)
+                    : TN_OK;
 }
 
-static tn_status read_meta(reader *r, const subject *s, const char *path, tn_text json, const tn_meta **meta, size_t *n,
-                           tn_error *err)
+static tn_status read_meta(reader *r, const subject *s, const char *path, tn_text json, const tn_meta **meta,
+                           size_t *n, tn_error *err)
 {
     tn_error why;
     if (!tn_meta_read_json(json, &r->file->arena, meta, n, &why))
@@ -381,13 +398,15 @@ static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
         status = read_meta(r, s, "metadata", (tn_text){ json, strlen(json) }, &s->e.meta, &n, err);
     s->e.nmeta = (uint32_t)n;
     if (!status && first && s->file_meta.len)
-        status = read_meta(r, s, TN_RAW_OWN "." TN_RAW_FILE_META, s->file_meta, &r->file->meta, &r->file->nmeta, err);
+        status = read_meta(r, s, TN_RAW_OWN "." TN_RAW_FILE_META, s->file_meta, &r->file->meta,
+                           &r->file->nmeta, err);
     return status;
 }
 
 /* --- one tensor --- */
 
-/* What is listed but not read: codes of another scheme, and sparse tensors that are quantized or have no number of elements. */
+/* What is listed but not read: codes of another scheme, and sparse tensors that are quantized or have no
+ * number of elements. */
 static const char *opaque_form(const subject *s)
 {
     const tn_descriptor *d = s->d;
@@ -402,7 +421,8 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
     tn_entry *e = &s->e;
     e->storage = (tn_storage){ .encoding_name = "raw", .opaque = opaque_form(s), .order = d->byte_order };
     e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
-    e->storage.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) }, "type", e->at, err)
+    e->storage.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) },
+                                                  "type", e->at, err)
                                    : type_name(tn_dtype_get(e->dtype));
     if (!e->storage.type)
         return err->status;

@@ -58,7 +58,8 @@ static void put_part(tn_buf *out, const tn_part *p, const tn_raw_place *place)
         tn_buf_putc(out, ',');
         put_string(out, "encoding", place->encoding);
     }
-    tn_buf_printf(out, ",\"offset\":%llu,\"size\":%llu}", (unsigned long long)place->offset, (unsigned long long)place->size);
+    tn_buf_printf(out, ",\"offset\":%llu,\"size\":%llu}", (unsigned long long)place->offset,
+                  (unsigned long long)place->size);
 }
 
 void tn_raw_put_scaled(tn_buf *out, const tn_tensor *t, const tn_raw_place *places)
@@ -150,7 +151,8 @@ static void take_part(tn_json *j, tn_part *p)
         else if (tn_text_is(key, "encoding") && !tn_text_is(tn_json_string(j), "raw") && !j->status)
             tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part whose encoding is raw");
         else if (tn_text_is(key, "file"))
-            tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part in the same file as the first but found one in another");
+            tn_json_reject(j, TN_ERR_UNSUPPORTED,
+                           "expected a part in the same file as the first but found one in another");
         else if (!tn_text_is(key, "encoding"))
             tn_json_skip(j);
     }
@@ -206,13 +208,16 @@ static tn_status place_part(const tn_file *f, const tn_entry *e, tn_part *p, tn_
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     uint64_t have = tn_source_size(data->source), offset = p->storage.offset;
     if (tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: the shape of its part %s takes more than 2^63 bytes",
+        return tn_fail(err, TN_ERR_LIMIT, e->at,
+                       "tensor %s: the shape of its part %s takes more than 2^63 bytes",
                        tn_quote_z(e->name).text, tn_quote_z(p->role).text);
     if (offset > have || p->nbytes > have - offset)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: its part %s takes %llu bytes from %llu on but %s has %llu",
-                       tn_quote_z(e->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes, (unsigned long long)offset,
-                       tn_quote_z(data->path).text, (unsigned long long)have);
-    p->storage = (tn_storage){ .offset = offset, .size = p->nbytes, .type = type->wia ? type->wia : type->name, .encoding_name = "raw",
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: its part %s takes %llu bytes from %llu on but %s has %llu",
+                       tn_quote_z(e->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes,
+                       (unsigned long long)offset, tn_quote_z(data->path).text, (unsigned long long)have);
+    p->storage = (tn_storage){ .offset = offset, .size = p->nbytes,
+                               .type = type->wia ? type->wia : type->name, .encoding_name = "raw",
                                .order = e->storage.order, .shard = e->storage.shard };
     return TN_OK;
 }
@@ -221,8 +226,10 @@ tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_err
 {
     tn_status status = TN_OK;
     if (!s->scaling.datatype || !s->shape)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: " TN_RAW_OWN ": expected datatype and shape beside the scheme \"" SCHEME
-                       "\" but found no %s", tn_quote_z(e->name).text, s->shape ? "datatype" : "shape");
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: " TN_RAW_OWN ": expected datatype and shape beside the scheme \"" SCHEME
+                       "\" but found no %s",
+                       tn_quote_z(e->name).text, s->shape ? "datatype" : "shape");
     for (uint32_t k = 0; k < s->nparts && !status; k++)
         status = place_part(f, e, &s->parts[k], err);
     if (status)

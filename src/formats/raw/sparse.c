@@ -15,20 +15,25 @@ static bool is_coo(const tn_tensor *t)
 tn_status tn_raw_check_sparse(const tn_tensor *t, tn_error *err)
 {
     if (!t->rank)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has indices of at least one dimension but this "
-                       "one has none (--form dense)", tn_quote_z(t->name).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: a descriptor has indices of at least one dimension but this "
+                       "one has none (--form dense)",
+                       tn_quote_z(t->name).text);
     if (!is_coo(t) && t->rank != 2)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has CSR data of two dimensions but this one has "
-                       "%u (--form coo)", tn_quote_z(t->name).text, t->rank);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: a descriptor has CSR data of two dimensions but this one has "
+                       "%u (--form coo)",
+                       tn_quote_z(t->name).text, t->rank);
     return TN_OK;
 }
 
-/* The document takes at least so many bytes, or more than can be read: a digit and what follows it, for each number;
- * and brackets around a row of indices. */
+/* The document takes at least so many bytes, or more than can be read: a digit and what follows it, for each
+ * number; and brackets around a row of indices. */
 static uint64_t least_text(const tn_tensor *t)
 {
     enum { NUMBER = 3, BRACKETS = 2 };
-    uint64_t n = (uint64_t)t->parts[0].array.shape[0], rows = is_coo(t) ? 0 : (uint64_t)t->parts[2].array.shape[0];
+    uint64_t n = (uint64_t)t->parts[0].array.shape[0],
+             rows = is_coo(t) ? 0 : (uint64_t)t->parts[2].array.shape[0];
     if (n > TN_RAW_DOCUMENT_MAX || rows > TN_RAW_DOCUMENT_MAX)
         return TN_RAW_DOCUMENT_MAX + UINT64_C(1);
     return n * (NUMBER + (is_coo(t) ? t->rank * (uint64_t)NUMBER + BRACKETS : NUMBER)) + rows * NUMBER;
@@ -38,9 +43,10 @@ tn_status tn_raw_check_length(const tn_tensor *t, uint64_t *least, tn_error *err
 {
     *least += least_text(t);
     if (*least > TN_RAW_DOCUMENT_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: with its %lld entries the descriptors would take more than the %u "
-                       "bytes that can be read back", tn_quote_z(t->name).text, (long long)t->parts[0].array.shape[0],
-                       TN_RAW_DOCUMENT_MAX);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "tensor %s: with its %lld entries the descriptors would take more than the %u "
+                       "bytes that can be read back",
+                       tn_quote_z(t->name).text, (long long)t->parts[0].array.shape[0], TN_RAW_DOCUMENT_MAX);
     return TN_OK;
 }
 
@@ -69,9 +75,12 @@ static tn_status check_values(const tn_tensor *t, const void *values, tn_error *
         tn_number number = tn_number_decode(type, code);
         bool is_nan = number.class == TN_NUMBER_NAN;
         if (tn_number_encode(type, &rules, is_nan ? nan : number, 0, &flags) != code)
-            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: entry %llu: expected %s but found the bits 0x%llx "
-                           "(--form dense keeps them)", tn_quote_z(t->name).text, (unsigned long long)(i / each),
-                           is_nan ? "the one NaN that a descriptor has a word for" : "bits that its number tells",
+            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                           "tensor %s: entry %llu: expected %s but found the bits 0x%llx "
+                           "(--form dense keeps them)",
+                           tn_quote_z(t->name).text, (unsigned long long)(i / each),
+                           is_nan ? "the one NaN that a descriptor has a word for"
+                                  : "bits that its number tells",
                            (unsigned long long)code);
     }
     return TN_OK;
@@ -100,7 +109,8 @@ tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena,
     if (status)
         return status;
     *s = (tn_sparse){
-        .format = is_coo(t) ? "COO" : "CSR", .rank = t->rank, .shape = tn_arena_copy(arena, t->shape, t->rank * sizeof *t->shape),
+        .format = is_coo(t) ? "COO" : "CSR", .rank = t->rank,
+        .shape = tn_arena_copy(arena, t->shape, t->rank * sizeof *t->shape),
         .has_nnz = is_coo(t), .nnz = is_coo(t) ? (int64_t)n : 0,
         .index_type = indices->dtype == TN_INT32 ? TN_INT32 : TN_INT64,
         .nindices = is_coo(t) ? n * t->rank : n,

@@ -42,8 +42,10 @@ static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err
     if (status)
         return status;
     if (index != TN_INT32 && index != TN_INT64)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: a descriptor has indices of int32 or int64 but these are %s "
-                       "(--form %s,index=int64)", tn_quote_z(t->name).text, tn_dtype_get(index)->name, t->form);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "tensor %s: a descriptor has indices of int32 or int64 but these are %s "
+                       "(--form %s,index=int64)",
+                       tn_quote_z(t->name).text, tn_dtype_get(index)->name, t->form);
     return tn_raw_check_length(t, least, err);
 }
 
@@ -56,8 +58,9 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
         if (t && tn_form_is_sparse(t->form))
             status = check_sparse(t, &least, err);
         else if (t && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
-            status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: raw cannot hold a tensor of form %s",
-                             tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                             "tensor %s: raw cannot hold a tensor of form %s", tn_quote_z(t->name).text,
+                             tn_quote_z(t->form).text);
     }
     return status;
 }
@@ -65,10 +68,12 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
 static tn_status check_plan(const tn_writer *w, tn_error *err)
 {
     if (ends_with(w->path, TN_RAW_DATA_SUFFIX))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
                        ": the data goes to NAME" TN_RAW_DATA_SUFFIX " beside them");
     if (w->nmeta && !w->count && !w->options.drop_metadata)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "raw keeps a file's metadata with its first tensor and there is none "
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "raw keeps a file's metadata with its first tensor and there is none "
                        "(--drop-metadata)");
     return check_tensors(w, err);
 }
@@ -106,7 +111,8 @@ static tn_status plan_numbers(tn_writer *w, tn_error *err)
             continue;
         e->offset = size;
         if (!tn_add_u64(size, e->nbytes, &size) || !tn_align_u64(size, sizeof(int64_t), &size))
-            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the numbers of the descriptors would take more than 2^64 bytes");
+            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                           "the numbers of the descriptors would take more than 2^64 bytes");
     }
     tn_status status = tn_writer_add_memory(w, size, &file, err);
     for (size_t i = 0; i < w->count && !status; i++) {
@@ -273,8 +279,9 @@ tn_status tn_raw_finish(tn_writer *w, tn_error *err)
         status = tn_descriptors_write(all, w->ntensors, w->ntensors != 1, &json, &size, err);
     bool guessed = w->dry_run && count_numbers(w);
     if (!status && size > TN_RAW_DOCUMENT_MAX && !guessed)
-        status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the descriptors would take %zu bytes but at most %u can be read back",
-                         size, TN_RAW_DOCUMENT_MAX);
+        status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                         "the descriptors would take %zu bytes but at most %u can be read back", size,
+                         TN_RAW_DOCUMENT_MAX);
     if (!status)
         status = tn_writer_put(w, file, 0, json, size, err);
     w->files[file].end = size;

@@ -130,7 +130,8 @@ static tn_status fail_record(const tn_json *j, const tn_buf *out, const char *ke
     if (out->bad || j->status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     tn_status status = j->status == TN_ERR_TRUNCATED ? TN_ERR_CORRUPT : j->status;
-    return tn_fail(err, status, at, "metadata key %s: expected a record of Tenon: %s", tn_quote_z(key).text, j->why);
+    return tn_fail(err, status, at, "metadata key %s: expected a record of Tenon: %s", tn_quote_z(key).text,
+                   j->why);
 }
 
 /* The pair of this key, which is no longer the file's own metadata; NULL: there is none. */
@@ -143,7 +144,8 @@ static const tn_st_pair *claim_pair(tn_st_metadata *m, const char *key)
     return &m->pairs[i];
 }
 
-tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record, tn_error *err)
+tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record,
+                               tn_error *err)
 {
     *record = (tn_text){ 0 };
     if (!m->has_records)
@@ -224,7 +226,8 @@ tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint
     while (tn_json_key(j, &key)) {
         tn_st_pair pair = { .at = base + j->pos, .value = tn_json_string(j) };
         if (j->status)
-            return tn_fail(err, j->status, base + j->at, "metadata key %s: %s", tn_quote(key.ptr, key.len).text, j->why);
+            return tn_fail(err, j->status, base + j->at, "metadata key %s: %s",
+                           tn_quote(key.ptr, key.len).text, j->why);
         pair.key = tn_file_text(file, key, "metadata key", pair.at, err);
         if (!pair.key)
             return err->status;
@@ -294,14 +297,16 @@ void tn_st_merged_free(tn_st_merged *all)
     *all = (tn_st_merged){ 0 };
 }
 
-tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all, tn_error *err)
+tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all,
+                               tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < m->count && !status; i++) {
         const tn_st_pair *pair = &m->pairs[i];
         if (pair->claimed)
             continue;
-        tn_meta meta = { .key = pair->key, .text = tn_file_text(file, pair->value, "metadata value", pair->at, err) };
+        tn_meta meta = { .key = pair->key, .text = tn_file_text(file, pair->value, "metadata value", pair->at,
+                                                                err) };
         status = meta.text ? tn_st_merge(all, &meta, from, pair->at, err) : err->status;
     }
     for (size_t i = 0; i < m->nfile_meta && !status; i++)
@@ -322,7 +327,8 @@ tn_status tn_st_reserved_init(tn_st_reserved *r, const tn_meta *meta, size_t n, 
     for (size_t i = 0; i < n; i++) {
         if (!begins_with(meta[i].key, TN_ST_RECORD))
             continue;
-        if ((!r->any && !tn_names_init(&r->names, 0)) || tn_names_add(&r->names, meta, reserved_name, i) == TN_NAMES_NOMEM)
+        if ((!r->any && !tn_names_init(&r->names, 0)) ||
+            tn_names_add(&r->names, meta, reserved_name, i) == TN_NAMES_NOMEM)
             return tn_fail_nomem(err);
         r->any = true;
     }
@@ -341,8 +347,9 @@ size_t tn_st_reserved_find(const tn_st_reserved *r, const char *name)
 
 tn_status tn_st_fail_reserved(const char *key, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "metadata key %s would be read back as %s", tn_quote_z(key).text,
-                   strcmp(key, TN_ST_FILE_RECORD) == 0 ? "Tenon's record of the file" : "Tenon's record of a tensor");
+    return tn_fail(
+        err, TN_ERR_LOSS, TN_NO_OFFSET, "metadata key %s would be read back as %s", tn_quote_z(key).text,
+        strcmp(key, TN_ST_FILE_RECORD) == 0 ? "Tenon's record of the file" : "Tenon's record of a tensor");
 }
 
 static void put_text(tn_buf *out, const char *text)

@@ -45,24 +45,27 @@ tn_status tn_st_load_header(tn_file *file, uint32_t shard, tn_arena *arena, tn_t
     uint64_t size = tn_source_size(s->source);
     uint8_t length[LENGTH_BYTES];
     if (size < LENGTH_BYTES)
-        return tn_fail(err, TN_ERR_TRUNCATED, 0, "expected at least 8 bytes of header length but the file has %llu bytes",
+        return tn_fail(err, TN_ERR_TRUNCATED, 0,
+                       "expected at least 8 bytes of header length but the file has %llu bytes",
                        (unsigned long long)size);
     tn_status status = tn_source_read(s->source, 0, length, sizeof length, err);
     if (status)
         return status;
     uint64_t n = tn_load_u64le(length);
     if (n > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, 0, "expected a header of at most %u bytes but found %llu", TN_ST_HEADER_MAX,
-                       (unsigned long long)n);
+        return tn_fail(err, TN_ERR_LIMIT, 0, "expected a header of at most %u bytes but found %llu",
+                       TN_ST_HEADER_MAX, (unsigned long long)n);
     if (n > size - LENGTH_BYTES)
-        return tn_fail(err, TN_ERR_TRUNCATED, 0, "the header takes %llu bytes but the file has %llu after its length",
+        return tn_fail(err, TN_ERR_TRUNCATED, 0,
+                       "the header takes %llu bytes but the file has %llu after its length",
                        (unsigned long long)n, (unsigned long long)(size - LENGTH_BYTES));
     const uint8_t *text;
     status = tn_source_copy(s->source, LENGTH_BYTES, n, arena, &text, err);
     if (status)
         return status;
     if (n == 0 || text[0] != '{')
-        return tn_fail(err, TN_ERR_CORRUPT, LENGTH_BYTES, "expected the header to begin with '{' but found %s",
+        return tn_fail(err, TN_ERR_CORRUPT, LENGTH_BYTES,
+                       "expected the header to begin with '{' but found %s",
                        n ? tn_quote((const char *)text, 1).text : "a header of 0 bytes");
     *json = (tn_text){ (const char *)text, (size_t)n };
     s->data_begin = LENGTH_BYTES + n;
@@ -155,8 +158,8 @@ static void read_offsets(reader *r, tn_entry *e)
     if (n != 2)
         tn_json_reject(j, TN_ERR_CORRUPT, "expected 2 data_offsets but found %zu", n);
     else if (range[0] > range[1])
-        tn_json_reject(j, TN_ERR_CORRUPT, "data begins at %llu but ends at %llu", (unsigned long long)range[0],
-                       (unsigned long long)range[1]);
+        tn_json_reject(j, TN_ERR_CORRUPT, "data begins at %llu but ends at %llu",
+                       (unsigned long long)range[0], (unsigned long long)range[1]);
     else if (range[1] > r->data_size)
         tn_json_reject(j, TN_ERR_CORRUPT, "data ends at %llu but the data section has %llu bytes",
                        (unsigned long long)range[1], (unsigned long long)r->data_size);
@@ -194,7 +197,8 @@ static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(e->dtype);
     uint64_t count;
-    if (!type || type->bits >= 8 || tn_shape_count(e->rank, e->shape, &count) || count % 8 * type->bits % 8 == 0)
+    if (!type || type->bits >= 8 || tn_shape_count(e->rank, e->shape, &count) ||
+        count % 8 * type->bits % 8 == 0)
         return TN_OK;
     return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: %llu elements of %s do not fill whole bytes",
                    tn_quote_z(e->name).text, (unsigned long long)count, type->safetensors);
@@ -211,7 +215,8 @@ static tn_status read_entry(reader *r, tn_text name, uint64_t at, tn_error *err)
     if (r->j.status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     if (r->j.status)
-        return tn_fail(err, r->j.status, LENGTH_BYTES + r->j.at, "tensor %s: %s", tn_quote_z(e.name).text, r->j.why);
+        return tn_fail(err, r->j.status, LENGTH_BYTES + r->j.at, "tensor %s: %s", tn_quote_z(e.name).text,
+                       r->j.why);
     tn_status status = check_whole_bytes(&e, err);
     if (!status && r->index)
         status = tn_st_index_claim(r->index, file, e.name, r->shard, at, err);
@@ -275,7 +280,8 @@ static tn_status apply_records(reader *r, size_t first, tn_st_merged *all, tn_er
     return TN_OK;
 }
 
-tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all, tn_error *err)
+tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all,
+                           tn_error *err)
 {
     reader r = { .file = file, .shard = shard, .index = index };
     tn_text json = { 0 };
@@ -324,7 +330,8 @@ static tn_status check_tiling(tn_file *file, tn_error *err)
     uint64_t *end = begin + file->nshards;
     for (size_t i = 0; i < file->nshards; i++) {
         begin[i] = file->shards[i].data_begin;
-        end[i] = begin[i] ? tn_source_size(file->shards[i].source) : 0;     /* the index of a set has no data */
+        /* the index of a set has no data */
+        end[i] = begin[i] ? tn_source_size(file->shards[i].source) : 0;
     }
     tn_status status = tn_file_check_ranges(file, TN_TILING_EXACT, begin, end, err);
     free(begin);

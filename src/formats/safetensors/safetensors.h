@@ -47,7 +47,8 @@ tn_status tn_st_metadata_read(tn_st_metadata *m, tn_file *file, tn_json *j, uint
 void      tn_st_metadata_free(tn_st_metadata *m);
 
 /* The record of the entry `name` as CBOR in the arena, or len 0 when it has none. */
-tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record, tn_error *err);
+tn_status tn_st_metadata_claim(tn_st_metadata *m, tn_arena *arena, const char *name, tn_text *record,
+                               tn_error *err);
 
 /* What one or several files give together.  Zero-initialise to begin. */
 typedef struct tn_st_merged {
@@ -56,7 +57,8 @@ typedef struct tn_st_merged {
     size_t       count, cap, from_cap;
     tn_names     names;
     size_t       fillers;       /* entries to be hidden: their nparts is 0 */
-    bool         unordered;     /* entries do not lie in the order of the header: ranges are still to be checked */
+    bool         unordered;     /* entries do not lie in the order of the header: ranges are still to be
+                                 * checked */
 } tn_st_merged;
 
 /* Adds one item; the same again is nothing new, another value is an error that names both files. */
@@ -64,7 +66,8 @@ tn_status tn_st_merge(tn_st_merged *all, const tn_meta *meta, const char *from, 
 void      tn_st_merged_free(tn_st_merged *all);
 
 /* Adds what is metadata of the file, not a record that an entry has claimed. */
-tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all, tn_error *err);
+tn_status tn_st_metadata_merge(const tn_st_metadata *m, tn_file *file, const char *from, tn_st_merged *all,
+                               tn_error *err);
 
 /* --- metadata.c: writing --- */
 
@@ -85,7 +88,8 @@ typedef struct tn_st_put {
     tn_buf *out;
     bool    open;
 } tn_st_put;
-void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers);     /* items with key NULL are left out */
+/* items with key NULL are left out */
+void tn_st_put_file(tn_st_put *p, const tn_meta *meta, size_t n, bool fillers);
 void tn_st_put_record(tn_st_put *p, const char *name, tn_text record, const tn_meta *meta, size_t n);
 void tn_st_put_end(tn_st_put *p);
 
@@ -100,7 +104,8 @@ bool tn_st_is_filler(const char *name);
 
 struct tn_st_index;
 /* Adds the tensors of one shard to `file` and its metadata to `all`; `index` may be NULL. */
-tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all, tn_error *err);
+tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *index, tn_st_merged *all,
+                           tn_error *err);
 
 /* All shards are read: exact tiling, hiding of fillers, metadata. */
 tn_status tn_st_finish_open(tn_file *file, const tn_st_merged *all, tn_error *err);

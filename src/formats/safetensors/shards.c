@@ -67,7 +67,8 @@ int tn_st_probe_index(const uint8_t *head, size_t n)
         i++;
     if (i == n || head[i] != '{' || !memmem(head + i, n - i, mark, strlen(mark)))
         return 0;
-    return has_weight_map((const char *)head, n) ? 80 : 30;     /* inside of something else, or damaged: ours to explain */
+    /* inside of something else, or damaged: ours to explain */
+    return has_weight_map((const char *)head, n) ? 80 : 30;
 }
 
 /* The path of a file beside the index. */
@@ -87,7 +88,8 @@ static const char *beside(tn_file *file, const char *name)
 static tn_status add_file(tn_st_index *x, tn_file *file, const char *name, uint64_t at, tn_error *err)
 {
     if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "expected the plain name of a file in the same folder but found %s",
+        return tn_fail(err, TN_ERR_CORRUPT, at,
+                       "expected the plain name of a file in the same folder but found %s",
                        tn_quote_z(name).text);
     const char **grown = tn_grow(x->files, x->nfiles, &x->files_cap, sizeof *grown);
     const char *path = beside(file, name);
@@ -103,7 +105,8 @@ static tn_status add_file(tn_st_index *x, tn_file *file, const char *name, uint6
 }
 
 /* The shard of this file name; opens it when it is new. */
-static tn_status find_file(tn_st_index *x, tn_file *file, tn_text name, uint64_t at, uint32_t *shard, tn_error *err)
+static tn_status find_file(tn_st_index *x, tn_file *file, tn_text name, uint64_t at, uint32_t *shard,
+                           tn_error *err)
 {
     if (x->count) {             /* tensors of one file mostly follow each other */
         *shard = x->tensors[x->count - 1].shard;
@@ -123,7 +126,8 @@ static tn_status find_file(tn_st_index *x, tn_file *file, tn_text name, uint64_t
     return status;
 }
 
-static tn_status list_tensor(tn_st_index *x, tn_file *file, tn_text name, tn_text file_name, uint64_t at, tn_error *err)
+static tn_status list_tensor(tn_st_index *x, tn_file *file, tn_text name, tn_text file_name, uint64_t at,
+                             tn_error *err)
 {
     listed l = { .at = at, .name = tn_file_text(file, name, "tensor name", at, err) };
     if (!l.name)
@@ -140,8 +144,8 @@ static tn_status list_tensor(tn_st_index *x, tn_file *file, tn_text name, tn_tex
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
     if (other != TN_NAMES_ADDED)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is listed twice: first at byte %llu", tn_quote_z(l.name).text,
-                       (unsigned long long)x->tensors[other].at);
+        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is listed twice: first at byte %llu",
+                       tn_quote_z(l.name).text, (unsigned long long)x->tensors[other].at);
     return TN_OK;
 }
 
@@ -174,7 +178,8 @@ static tn_status read_index(tn_st_index *x, tn_file *file, tn_text text, tn_erro
     while (!status && tn_json_key(&j, &key)) {
         bool is_map = tn_text_is(key, "weight_map"), is_metadata = tn_text_is(key, "metadata");
         if ((is_map && map) || (is_metadata && x->metadata.len)) {
-            status = tn_fail(err, TN_ERR_CORRUPT, j.pos, "%s is there twice", is_map ? "weight_map" : "metadata");
+            status =
+                tn_fail(err, TN_ERR_CORRUPT, j.pos, "%s is there twice", is_map ? "weight_map" : "metadata");
         } else if (is_map) {
             map = true;
             status = read_weight_map(x, file, &j, err);
@@ -192,16 +197,16 @@ static tn_status read_index(tn_st_index *x, tn_file *file, tn_text text, tn_erro
     return map ? TN_OK : tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "the index has no weight_map");
 }
 
-tn_status tn_st_index_claim(tn_st_index *x, const tn_file *file, const char *name, uint32_t shard, uint64_t at,
-                            tn_error *err)
+tn_status tn_st_index_claim(tn_st_index *x, const tn_file *file, const char *name, uint32_t shard,
+                            uint64_t at, tn_error *err)
 {
     size_t i = tn_names_find(&x->names, x, listed_name, name);
     if (i >= x->count)
         return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is not in the index %s", tn_quote_z(name).text,
                        tn_quote_z(file->shards[0].path).text);
     if (x->tensors[i].shard != shard)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is here but the index says it is in %s", tn_quote_z(name).text,
-                       tn_quote_z(x->files[x->tensors[i].shard - 1]).text);
+        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is here but the index says it is in %s",
+                       tn_quote_z(name).text, tn_quote_z(x->files[x->tensors[i].shard - 1]).text);
     x->tensors[i].found = true;
     return TN_OK;
 }
@@ -273,8 +278,9 @@ static tn_status merge_index_metadata(const tn_st_index *x, tn_file *file, tn_st
 static tn_status load_index(tn_file *file, tn_text *text, tn_error *err)
 {
     if (!*file->shards[0].path)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "this is the index of a sharded set, whose files are found by its path: open it by path");
+        return tn_fail(
+            err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+            "this is the index of a sharded set, whose files are found by its path: open it by path");
     return tn_file_load(file, TN_ST_HEADER_MAX, "an index", text, err);
 }
 
@@ -355,9 +361,10 @@ static size_t cut(const tn_writer *w, tn_st_out_file *files)
 tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     if (!w->options.shard_size && tn_st_is_index_path(w->path))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "the index of a sharded set is written with --shard-size only: give one, or end the name in %s",
-                       TN_ST_SUFFIX);
+        return tn_fail(
+            err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+            "the index of a sharded set is written with --shard-size only: give one, or end the name in %s",
+            TN_ST_SUFFIX);
     out->nfiles = cut(w, NULL);
     out->files = tn_arena_zalloc(&w->arena, out->nfiles, sizeof *out->files);
     if (!out->files)

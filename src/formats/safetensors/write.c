@@ -40,7 +40,8 @@ static tn_status check_entry(const tn_writer *w, const tn_out_entry *e, tn_error
     return TN_OK;
 }
 
-/* Copies the file's metadata and takes out, where that is allowed, what would be read back as something else. */
+/* Copies the file's metadata and takes out, where that is allowed, what would be read back as something
+ * else. */
 static tn_status choose_meta(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     tn_meta *meta = tn_arena_copy(&w->arena, w->meta, w->nmeta * sizeof *meta);
@@ -84,7 +85,8 @@ static void order_entries(const tn_writer *w, const tn_st_out_file *f, size_t *o
                 order[n++] = i;
 }
 
-static void put_entry(tn_buf *b, const char *type, uint32_t rank, const int64_t *shape, uint64_t begin, uint64_t end)
+static void put_entry(tn_buf *b, const char *type, uint32_t rank, const int64_t *shape, uint64_t begin,
+                      uint64_t end)
 {
     tn_buf_puts(b, ":{\"dtype\":\"");
     tn_buf_puts(b, type);
@@ -101,13 +103,15 @@ static void separate(tn_buf *b)
 }
 
 /* The header's text; offsets of entries are set within the data section. */
-static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, const size_t *order, tn_buf *b, tn_error *err)
+static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, const size_t *order, tn_buf *b,
+                            tn_error *err)
 {
     tn_st_put p = { .out = b };
     tn_buf_putc(b, '{');
     tn_st_put_file(&p, out->meta, out->nmeta, w->options.filler);
     for (size_t i = f->first; i < f->last; i++)
-        tn_st_put_record(&p, w->entries[i].name, w->entries[i].record, w->entries[i].meta, w->entries[i].nmeta);
+        tn_st_put_record(&p, w->entries[i].name, w->entries[i].record, w->entries[i].meta,
+                         w->entries[i].nmeta);
     tn_st_put_end(&p);
     uint64_t at = 0;
     for (size_t i = 0; i < f->last - f->first; i++) {
@@ -136,10 +140,12 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
 static tn_status settle(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *err)
 {
     uint64_t begin, end;
-    if (!tn_align_u64(LENGTH_BYTES + b->size, w->options.align, &begin) || begin - LENGTH_BYTES > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "the header would take %zu bytes but safetensors allows %u: use zTensor, or --shard-size", b->size,
-                       TN_ST_HEADER_MAX);
+    if (!tn_align_u64(LENGTH_BYTES + b->size, w->options.align, &begin) ||
+        begin - LENGTH_BYTES > TN_ST_HEADER_MAX)
+        return tn_fail(
+            err, TN_ERR_LIMIT, TN_NO_OFFSET,
+            "the header would take %zu bytes but safetensors allows %u: use zTensor, or --shard-size",
+            b->size, TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', (size_t)(begin - LENGTH_BYTES - b->size));
     char *header = b->bad ? NULL : tn_arena_alloc(&w->arena, (size_t)begin);
     if (!header)
@@ -298,8 +304,9 @@ static tn_status join_header(edit *x, size_t old_size, tn_buf *b, tn_error *err)
     if (b->size > room)
         room += (b->size - room + BLOCK - 1) / BLOCK * BLOCK;
     if (room - LENGTH_BYTES > TN_ST_HEADER_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the header would take %zu bytes but safetensors allows %u",
-                       room - LENGTH_BYTES, TN_ST_HEADER_MAX);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "the header would take %zu bytes but safetensors allows %u", room - LENGTH_BYTES,
+                       TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', room - b->size);
     if (b->bad)
         return tn_fail_nomem(err);

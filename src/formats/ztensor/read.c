@@ -49,8 +49,12 @@ zt_field zt_field_of(tn_text key)
     case 5:
         return memcmp(k, "dtype", 5) == 0 ? ZT_DTYPE : memcmp(k, "shape", 5) == 0 ? ZT_SHAPE :
                memcmp(k, "tenon", 5) == 0 ? ZT_TENON : ZT_CUSTOM;
-    case 6:  return memcmp(k, "offset", 6) == 0 ? ZT_OFFSET : memcmp(k, "layout", 6) == 0 ? ZT_LAYOUT : ZT_CUSTOM;
-    case 8:  return memcmp(k, "encoding", 8) == 0 ? ZT_ENCODING : memcmp(k, "checksum", 8) == 0 ? ZT_CHECKSUM : ZT_CUSTOM;
+    case 6:
+        return memcmp(k, "offset", 6) == 0 ? ZT_OFFSET : memcmp(k, "layout", 6) == 0 ? ZT_LAYOUT : ZT_CUSTOM;
+    case 8:
+        return memcmp(k, "encoding", 8) == 0   ? ZT_ENCODING
+               : memcmp(k, "checksum", 8) == 0 ? ZT_CHECKSUM
+                                               : ZT_CUSTOM;
     case 15: return memcmp(k, "data_endianness", 15) == 0 ? ZT_ENDIANNESS : ZT_CUSTOM;
     default: return ZT_CUSTOM;
     }
@@ -62,7 +66,8 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
     uint64_t size = tn_source_size(source);
     uint8_t magic[ZT_MAGIC_BYTES], tail[ZT_TAIL_BYTES];
     if (size < ZT_MAGIC_BYTES + ZT_TAIL_BYTES)
-        return tn_fail(err, TN_ERR_TRUNCATED, size, "expected at least 16 bytes but the file has %llu", (unsigned long long)size);
+        return tn_fail(err, TN_ERR_TRUNCATED, size, "expected at least 16 bytes but the file has %llu",
+                       (unsigned long long)size);
     tn_status status = tn_source_read(source, 0, magic, sizeof magic, err);
     if (!status)
         status = tn_source_read(source, size - sizeof tail, tail, sizeof tail, err);
@@ -73,8 +78,9 @@ tn_status zt_find_index(tn_file *f, zt_index *index, tn_error *err)
                        tn_quote((const char *)magic, sizeof magic).text);
     uint64_t room = size - ZT_MAGIC_BYTES - ZT_TAIL_BYTES, n = tn_load_u64le(tail);
     if (n > room)
-        return tn_fail(err, TN_ERR_CORRUPT, size - sizeof tail, "expected an index of at most %llu bytes but found %llu",
-                       (unsigned long long)room, (unsigned long long)n);
+        return tn_fail(err, TN_ERR_CORRUPT, size - sizeof tail,
+                       "expected an index of at most %llu bytes but found %llu", (unsigned long long)room,
+                       (unsigned long long)n);
     status = tn_index_check_size(n, size - sizeof tail, err);
     if (status)
         return status;
@@ -213,11 +219,15 @@ static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error 
                            e->name ? tn_quote_z(e->name).text : "without a name", required[i]);
     const tn_storage *s = &e->storage;
     if (s->offset % ZT_ALIGN || s->offset < ZT_MAGIC_BYTES)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: expected its data at a multiple of 64 after the magic but found "
-                       "it at %llu", tn_quote_z(e->name).text, (unsigned long long)s->offset);
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: expected its data at a multiple of 64 after the magic but found "
+                       "it at %llu",
+                       tn_quote_z(e->name).text, (unsigned long long)s->offset);
     if (s->offset > index_at || s->size > index_at - s->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: data of %llu bytes at %llu runs past the start of the index at "
-                       "%llu", tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
+        return tn_fail(err, TN_ERR_CORRUPT, e->at,
+                       "tensor %s: data of %llu bytes at %llu runs past the start of the index at "
+                       "%llu",
+                       tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
                        (unsigned long long)index_at);
     return tn_meta_check_unique(e->meta, e->nmeta, e->at, err);
 }

@@ -33,20 +33,22 @@ static const int64_t *keep_counts(tn_file *f, uint64_t first, uint64_t second)
 }
 
 /* A part of uint64 numbers, `skipped` bytes into what is stored. */
-static tn_part index_part(const tn_entry *e, const char *role, uint32_t rank, const int64_t *shape, uint64_t skipped,
-                          uint64_t count)
+static tn_part index_part(const tn_entry *e, const char *role, uint32_t rank, const int64_t *shape,
+                          uint64_t skipped, uint64_t count)
 {
     return (tn_part){
         .role = role,
         .array = { .dtype = TN_UINT64, .rank = rank, .shape = shape },
         .nbytes = count * INDEX_BYTES,
-        .storage = { .offset = e->storage.offset + skipped, .size = count * INDEX_BYTES, .type = tn_dtype_get(TN_UINT64)->ztensor,
+        .storage = { .offset = e->storage.offset + skipped, .size = count * INDEX_BYTES,
+                     .type = tn_dtype_get(TN_UINT64)->ztensor,
                      .encoding_name = "raw", .shard = e->storage.shard },
     };
 }
 
 /* The entry's array becomes the values: `size` bytes, `skipped` into what is stored. */
-static void become_sparse(tn_entry *e, const char *form, const int64_t *count, uint64_t skipped, uint64_t size)
+static void become_sparse(tn_entry *e, const char *form, const int64_t *count, uint64_t skipped,
+                          uint64_t size)
 {
     tn_storage *s = &e->storage;
     e->form = form;
@@ -64,7 +66,8 @@ static void become_sparse(tn_entry *e, const char *form, const int64_t *count, u
 
 static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS], tn_error *err)
 {
-    uint64_t width = tn_dtype_get(e->dtype)->bits / 8, row = (uint64_t)e->rank * INDEX_BYTES, pitch = row + width;
+    uint64_t width = tn_dtype_get(e->dtype)->bits / 8, row = (uint64_t)e->rank * INDEX_BYTES,
+             pitch = row + width;
     uint64_t size = e->storage.size, n = size / pitch;
     if (size % pitch)
         return leave(f, e, err, "sparsecoo of %llu bytes, with entries of %llu", (unsigned long long)size,
@@ -90,8 +93,8 @@ static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     uint64_t pointers = (uint64_t)e->shape[0] + 1;
     bool fits = pointers <= size / INDEX_BYTES;
     if (!fits || (size - pointers * INDEX_BYTES) % each)
-        return leave(f, e, err, "sparsecsr of %llu bytes, with %llu row pointers and entries of %llu", (unsigned long long)size,
-                     (unsigned long long)pointers, (unsigned long long)each);
+        return leave(f, e, err, "sparsecsr of %llu bytes, with %llu row pointers and entries of %llu",
+                     (unsigned long long)size, (unsigned long long)pointers, (unsigned long long)each);
     uint64_t head = pointers * INDEX_BYTES, n = (size - head) / each;
     const int64_t *counts = keep_counts(f, n, pointers);
     if (!counts)
@@ -110,7 +113,8 @@ tn_status zt_take_sparse(tn_file *f, tn_entry *e, tn_part companions[ZT_COMPANIO
     const char *layout = e->storage.opaque;
     bool coo = strcmp(layout, "sparsecoo") == 0;
     uint64_t count;
-    if ((!coo && strcmp(layout, "sparsecsr") != 0) || e->dtype == TN_UNKNOWN || e->storage.encoding == TN_ENCODING_UNKNOWN)
+    if ((!coo && strcmp(layout, "sparsecsr") != 0) || e->dtype == TN_UNKNOWN ||
+        e->storage.encoding == TN_ENCODING_UNKNOWN)
         return TN_OK;           /* what else is unknown is reason enough */
     if (e->storage.encoding != TN_ENCODING_RAW)
         return leave(f, e, err, "%s, compressed", layout);

@@ -11,8 +11,9 @@ static tn_status check_keys(const char *name, const tn_meta *meta, size_t n, tn_
 {
     for (size_t i = 0; i < n; i++)
         if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
-            return tn_fail(err, if_not, TN_NO_OFFSET, "tensor %s: metadata key %s is a field of zTensor's own",
-                           tn_quote_z(name).text, tn_quote_z(meta[i].key).text);
+            return tn_fail(err, if_not, TN_NO_OFFSET,
+                           "tensor %s: metadata key %s is a field of zTensor's own", tn_quote_z(name).text,
+                           tn_quote_z(meta[i].key).text);
     return TN_OK;
 }
 
@@ -28,12 +29,14 @@ tn_status zt_plan(tn_writer *w, tn_error *err)
         tn_out_entry *e = &w->entries[i];
         bool big = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e);
         e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
-        tn_status status = w->options.drop_metadata ? TN_OK : check_keys(e->name, e->meta, e->nmeta, TN_ERR_LOSS, err);
+        tn_status status =
+            w->options.drop_metadata ? TN_OK : check_keys(e->name, e->meta, e->nmeta, TN_ERR_LOSS, err);
         if (status)
             return status;
     }
     if (w->nmeta && !w->count && !w->options.drop_metadata)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "zTensor 0.1 keeps a file's metadata with its first tensor and there is "
+        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
+                       "zTensor 0.1 keeps a file's metadata with its first tensor and there is "
                        "none (--drop-metadata)");
     uint32_t file;
     tn_status status = tn_writer_add_file(w, w->path, &file, err);
@@ -152,7 +155,9 @@ static tn_status edit_entry(tn_file *f, tn_cbor *c, bool first, tn_buf *out, tn_
     }
     const char *z = tn_arena_text(&f->arena, name.ptr, name.len);
     const tn_tensor *t = z ? tn_file_find(f, z) : NULL;
-    tn_status status = !z ? tn_fail_nomem(err) : t ? check_keys(t->name, t->meta, t->nmeta, TN_ERR_ARGUMENT, err) : TN_OK;
+    tn_status status = !z  ? tn_fail_nomem(err)
+                       : t ? check_keys(t->name, t->meta, t->nmeta, TN_ERR_ARGUMENT, err)
+                           : TN_OK;
     if (status)
         return status;
     if (t)

@@ -17,8 +17,14 @@ static inline vm both(vm a, vm b)   { return a & b; }
 static inline bool any(vm m)        { return !_mm256_testz_si256((__m256i)m, (__m256i)m); }
 static inline vm differ(vf a, vf b) { return a != b; }
 static inline vu nearest(vf x)      { return (vu)_mm256_cvtps_epi32((__m256)x); }
-static inline vu left(vu v, unsigned n)  { return (vu)_mm256_sllv_epi32((__m256i)v, _mm256_set1_epi32((int)n)); }
-static inline vu right(vu v, unsigned n) { return (vu)_mm256_srlv_epi32((__m256i)v, _mm256_set1_epi32((int)n)); }
+static inline vu left(vu v, unsigned n)
+{
+    return (vu)_mm256_sllv_epi32((__m256i)v, _mm256_set1_epi32((int)n));
+}
+static inline vu right(vu v, unsigned n)
+{
+    return (vu)_mm256_srlv_epi32((__m256i)v, _mm256_set1_epi32((int)n));
+}
 static inline vm outside(vf x, float low, float high) { return ~((x >= low) & (x < high)); }
 
 static inline vu pick(vm m, vu a, vu b)
@@ -63,7 +69,8 @@ static inline void narrow24(uint8_t *p, vu v)
     const __m256i triples = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1,
                                              0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
     const __m256i order = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 3);
-    _mm256_storeu_si256((void *)p, _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8((__m256i)v, triples), order));
+    _mm256_storeu_si256((void *)p,
+                        _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8((__m256i)v, triples), order));
 }
 
 static inline vu widen24(const uint8_t *p)

@@ -17,8 +17,14 @@ static inline bool any(vm m)        { return m != 0; }
 static inline vm differ(vf a, vf b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ); }
 static inline vu nearest(vf x)      { return (vu)_mm512_cvtps_epi32((__m512)x); }
 
-static inline vu left(vu v, unsigned n)  { return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n)); }
-static inline vu right(vu v, unsigned n) { return (vu)_mm512_srlv_epi32((__m512i)v, _mm512_set1_epi32((int)n)); }
+static inline vu left(vu v, unsigned n)
+{
+    return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
+}
+static inline vu right(vu v, unsigned n)
+{
+    return (vu)_mm512_srlv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
+}
 
 static inline vm outside(vf x, float low, float high)
 {
@@ -79,7 +85,8 @@ static inline void narrow24(uint8_t *p, vu v)
 static inline vu widen24(const uint8_t *p)
 {
     static const uint8_t order[64] = BYTES(FOUR_FROM_THREE);
-    return (vu)_mm512_permutexvar_epi8(_mm512_loadu_si512(order), _mm512_maskz_loadu_epi8(((__mmask64)1 << 48) - 1, p));
+    return (vu)_mm512_permutexvar_epi8(_mm512_loadu_si512(order),
+                                       _mm512_maskz_loadu_epi8(((__mmask64)1 << 48) - 1, p));
 }
 
 static inline void widen_f16(vu v[4], const uint8_t *p)

@@ -17,7 +17,10 @@ static inline vm both(vm a, vm b)          { return a & b; }
 static inline bool any(vm m)               { return vmaxvq_u32((uint32x4_t)m) != 0; }
 static inline vm differ(vf a, vf b)        { return a != b; }
 static inline vu nearest(vf x)             { return (vu)vcvtnq_s32_f32((float32x4_t)x); }
-static inline vu pick(vm m, vu a, vu b)  { return (vu)vbslq_u32((uint32x4_t)m, (uint32x4_t)a, (uint32x4_t)b); }
+static inline vu pick(vm m, vu a, vu b)
+{
+    return (vu)vbslq_u32((uint32x4_t)m, (uint32x4_t)a, (uint32x4_t)b);
+}
 static inline vu left(vu v, unsigned n)    { return v << n; }
 static inline vu right(vu v, unsigned n)   { return v >> n; }
 static inline vm outside(vf x, float low, float high) { return ~((x >= low) & (x < high)); }

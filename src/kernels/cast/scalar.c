@@ -103,8 +103,8 @@ static float scaled(float x, const tn_kernel_args *args)
 }
 
 /* Any pair, by the definition, a block of codes at a time. */
-static unsigned any_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args, tn_dtype to_dtype,
-                           tn_dtype from_dtype)
+static unsigned any_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args,
+                           tn_dtype to_dtype, tn_dtype from_dtype)
 {
     enum { BLOCK = 256 };
     const tn_dtype_info *to = tn_dtype_get(to_dtype), *from = tn_dtype_get(from_dtype);
@@ -124,7 +124,8 @@ static unsigned any_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_
     return flags;
 }
 
-static unsigned f32_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args, tn_dtype to)
+static unsigned f32_to_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args,
+                           tn_dtype to)
 {
     return any_to_any(dst, src, n, args, to, TN_FLOAT32);
 }
@@ -167,12 +168,13 @@ static uint32_t narrow_finite(const narrow *t, uint32_t magnitude)
     return ((uint32_t)(e + below - t->lowest) << t->mantissa_bits) + rounded;
 }
 
-static inline uint32_t narrow_one(const narrow *t, const tn_dtype_info *type, const tn_kernel_args *args, uint32_t w,
-                                  unsigned *flags)
+static inline uint32_t narrow_one(const narrow *t, const tn_dtype_info *type, const tn_kernel_args *args,
+                                  uint32_t w, unsigned *flags)
 {
     uint32_t magnitude = w & 0x7fffffff;
     if (magnitude >= 0x7f800000)
-        return (uint32_t)tn_number_encode(type, &args->rules, tn_number_decode(tn_dtype_get(TN_FLOAT32), w), 0, flags);
+        return (uint32_t)tn_number_encode(type, &args->rules, tn_number_decode(tn_dtype_get(TN_FLOAT32), w),
+                                          0, flags);
     uint32_t fields = narrow_finite(t, magnitude);
     bool negative = w >> 31;
     if (fields > t->largest) {
@@ -183,7 +185,8 @@ static inline uint32_t narrow_one(const narrow *t, const tn_dtype_info *type, co
     return fields << t->ignored | (negative ? sign : 0);
 }
 
-static unsigned f32_to_narrow(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args, tn_dtype to)
+static unsigned f32_to_narrow(uint8_t *dst, const uint8_t *src, size_t n, const tn_kernel_args *args,
+                              tn_dtype to)
 {
     const tn_dtype_info *type = tn_dtype_get(to);
     const narrow t = narrow_of(type);
@@ -259,7 +262,8 @@ DIRECT(bf16_to_f16, TN_FLOAT16, TN_BFLOAT16)
 
 /* Cut off, and the last bit set if that lost anything: a value that is no
  * float32 ends up strictly between the same neighbours in any narrower type. */
-static unsigned f64_to_f32_odd(void *restrict dst, const void *restrict src, size_t n, const tn_kernel_args *args)
+static unsigned f64_to_f32_odd(void *restrict dst, const void *restrict src, size_t n,
+                               const tn_kernel_args *args)
 {
     const tn_dtype_info *f64 = tn_dtype_get(TN_FLOAT64), *f32 = tn_dtype_get(TN_FLOAT32);
     const tn_cast_options cut = { .size = sizeof cut, .round = TN_ROUND_TRUNC };
@@ -269,7 +273,8 @@ static unsigned f64_to_f32_odd(void *restrict dst, const void *restrict src, siz
         unsigned flags = 0;
         double x;
         memcpy(&x, (const uint8_t *)src + 8 * i, 8);
-        uint32_t w = (uint32_t)tn_number_encode(f32, &rules, tn_number_decode(f64, tn_code_get(src, i, 64)), 0, &flags);
+        uint32_t w = (uint32_t)tn_number_encode(f32, &rules, tn_number_decode(f64, tn_code_get(src, i, 64)),
+                                                0, &flags);
         w |= x == x && (double)tn_float_of(w) != x;
         memcpy((uint8_t *)dst + 4 * i, &w, 4);
     }

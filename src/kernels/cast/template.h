@@ -45,7 +45,8 @@ typedef enum kind {
     KIND_F32, KIND_F16, KIND_SMALL,     /* SMALL: any float with fewer exponent bits than float32 */
     KIND_BF16, KIND_TF32,               /* float32 cut short */
     KIND_E8M0, KIND_INT, KIND_UINT, KIND_BOOL,
-    KIND_FINITE,                        /* float32 of which nothing is special, having been decoded from such a type */
+    KIND_FINITE,                        /* float32 of which nothing is special, having been decoded from such
+                                         * a type */
     KIND_F64, KIND_ODD                  /* ODD: float64 to float32, rounded to odd */
 } kind;
 
@@ -62,7 +63,8 @@ typedef struct format {
     uint32_t magic;             /* float32 whose last bit is its smallest subnormal */
     uint32_t limit;             /* largest float32 that does not round beyond `largest` */
     uint32_t nan[2];            /* its NaNs as float32 where they have no payload, positive and negative */
-    float    low, high, last;   /* integers: what rounds into range is in [low, high), where `last` is the greatest */
+    float    low, high, last;   /* integers: what rounds into range is in [low, high), where `last` is the
+                                 * greatest */
 } format;
 
 typedef struct replacements {   /* codes by sign, asked of the definition when first needed */
@@ -127,13 +129,16 @@ static format format_of(tn_dtype type)
 
 static replacements replacements_of(const format *to, const tn_encode_rules *rules)
 {
-    static const uint64_t huge = (uint64_t)2000 << 52, infinite = (uint64_t)2047 << 52, nan = (uint64_t)4095 << 51;
-    replacements r = { .known = true, .payload = rules->keep_payload && to->info->specials == TN_SPECIALS_IEEE };
+    static const uint64_t huge = (uint64_t)2000 << 52, infinite = (uint64_t)2047 << 52,
+                          nan = (uint64_t)4095 << 51;
+    replacements r = { .known = true,
+                       .payload = rules->keep_payload && to->info->specials == TN_SPECIALS_IEEE };
     unsigned ignored = 0;
     for (unsigned sign = 0; sign < 2; sign++) {
         uint64_t negative = (uint64_t)sign << 63;
         r.overflow[sign] = (uint32_t)recode(to->info, rules, TN_FLOAT64, huge | negative, &ignored);
-        r.infinity[sign] = (uint32_t)recode(to->info, rules, TN_FLOAT64, infinite | negative, &r.infinity_flags);
+        r.infinity[sign] =
+            (uint32_t)recode(to->info, rules, TN_FLOAT64, infinite | negative, &r.infinity_flags);
         r.nan[sign] = (uint32_t)recode(to->info, rules, TN_FLOAT64, nan | negative, &ignored);
     }
     return r;
@@ -152,8 +157,10 @@ INLINE vu decode_small(vu code, const format f)
     if (f.info->specials == TN_SPECIALS_IEEE)
         return number | pick(above(magnitude, all(f.largest)), all(INFINITE), all(0));
     if (f.info->specials == TN_SPECIALS_FN)
-        return pick(above(magnitude, all(f.largest)), pick(above(all(0), sign), all(f.nan[1]), all(f.nan[0])), number);
-    if (f.info->specials == TN_SPECIALS_FNUZ)       /* NaN is what -0 would be: the least as a signed number */
+        return pick(above(magnitude, all(f.largest)), pick(above(all(0), sign), all(f.nan[1]), all(f.nan[0])),
+                    number);
+    /* NaN is what -0 would be: the least as a signed number */
+    if (f.info->specials == TN_SPECIALS_FNUZ)
         return pick(above(all(0x80000001), number), all(f.nan[1]), number);
     return number;
 }
@@ -170,7 +177,7 @@ INLINE vu decode(kind how, vu code, const format f)
         vu number = pick(above(all(1), code), all(QUIET), code << 23);    /* code 0 is 2^-127, a subnormal */
         return pick(above(code, all(254)), all(f.nan[0]), number);
     }
-    case KIND_INT:   return (vu)__builtin_convertvector((vi)(code << (32 - f.bits)) >> (int)(32 - f.bits), vf);
+    case KIND_INT: return (vu) __builtin_convertvector((vi)(code << (32 - f.bits)) >> (int)(32 - f.bits), vf);
     case KIND_UINT:  return (vu)__builtin_convertvector((vi)code, vf);
     case KIND_BOOL:  return pick(above(code, all(0)), all(0x3f800000), all(0));
     default:         return code;
@@ -184,8 +191,10 @@ INLINE vu encode_small(vu x, const format f, vm *special)
     vu magnitude = x & 0x7fffffff;
     vu sign = right(x, 32 - f.bits) & (1U << (f.bits - 1));
     /* Half a step less one, and one more if the last bit kept is odd: the carry rounds to nearest even. */
-    vu code = right(magnitude + ((1U << (f.shift - 1)) - 1 - f.rebias) + (right(magnitude, f.shift) & 1), f.shift);
-    vu tiny = (vu)((vf)magnitude + (vf)all(f.magic)) - f.magic;     /* the addition rounds at the last subnormal bit */
+    vu code =
+        right(magnitude + ((1U << (f.shift - 1)) - 1 - f.rebias) + (right(magnitude, f.shift) & 1), f.shift);
+    /* the addition rounds at the last subnormal bit */
+    vu tiny = (vu)((vf)magnitude + (vf)all(f.magic)) - f.magic;
     code = pick(above(all(f.normal), magnitude), tiny, code);
     if (f.info->specials == TN_SPECIALS_FNUZ)
         sign = pick(above(code, all(0)), sign, all(0));
@@ -316,7 +325,8 @@ typedef struct family {         /* of casts that share their code: known when co
 typedef struct cast {
     format from, to;
     bool   exact;               /* no rules and no flags */
-    bool   clamps;              /* integers that float32 counts: what overflows becomes the nearest, as is usual */
+    bool   clamps;              /* integers that float32 counts: what overflows becomes the nearest, as is
+                                 * usual */
     bool   has_scale;
     float  scale;
     tn_encode_rules rules;
@@ -364,7 +374,8 @@ INLINE hvi to_odd(vd x, hvf nearest_value)
     vd back = __builtin_convertvector(nearest_value, vd);
     vl lost = (vl)((back < x) | (back > x));            /* not for NaN */
     vl away = lost & (vl)(((vl)back & INT64_MAX) > ((vl)x & INT64_MAX));
-    return ((hvi)nearest_value + __builtin_convertvector(away, hvi)) | (__builtin_convertvector(lost, hvi) & 1);
+    return ((hvi)nearest_value + __builtin_convertvector(away, hvi)) |
+           (__builtin_convertvector(lost, hvi) & 1);
 }
 
 INLINE bool narrow_f64(uint8_t *to, const uint8_t *from, bool odd, cast *c, bool stream, bool care)
@@ -380,7 +391,8 @@ INLINE bool narrow_f64(uint8_t *to, const uint8_t *from, bool odd, cast *c, bool
     }
     for (unsigned i = 0; care && i < BLOCK; i++)
         if ((codes[i] & 0x7fffffff) >= INFINITE)
-            codes[i] = (uint32_t)recode(c->to.info, &c->rules, TN_FLOAT64, tn_code_get(from, i, 64), &c->flags);
+            codes[i] =
+                (uint32_t)recode(c->to.info, &c->rules, TN_FLOAT64, tn_code_get(from, i, 64), &c->flags);
     for (unsigned i = 0; i < BLOCK; i += LANES)
         put(to + 4 * i, load(codes + i), stream);
     int32_t any_seen = 0;
@@ -414,7 +426,8 @@ static __attribute__((noinline)) vu replace(vu codes, vm special, vu x, cast *c)
     const format *f = &c->to;
     const replacements *r = &c->special;
     vu magnitude = x & 0x7fffffff;
-    vm negative = above(all(1), x), nan = above(magnitude, all(INFINITE)), finite = above(all(INFINITE), magnitude);
+    vm negative = above(all(1), x), nan = above(magnitude, all(INFINITE)),
+       finite = above(all(INFINITE), magnitude);
     vm infinite = both(above(magnitude, all(INFINITE - 1)), above(all(INFINITE + 1), magnitude));
     vu nans = by_sign(negative, r->nan);
     if (r->payload)
@@ -515,7 +528,8 @@ INLINE void prefetch_block(const uint8_t *from, unsigned bits)
 static cast cast_of(const family y, const tn_kernel_args *args, tn_dtype from, tn_dtype to)
 {
     bool exact = y.to == KIND_F64 || (y.to == KIND_F32 && y.from != KIND_F32 && y.from != KIND_F64);
-    cast c = { .from = format_of(from), .to = format_of(to), .rules = args->rules, .scale = args->scale, .exact = exact,
+    cast c = { .from = format_of(from), .to = format_of(to), .rules = args->rules, .scale = args->scale,
+               .exact = exact,
                .has_scale = args->has_scale && y.from == KIND_F32 && !exact };
     if (exact)
         c.rules = tn_encode_rules_for(c.to.info, NULL);
@@ -526,8 +540,8 @@ static cast cast_of(const family y, const tn_kernel_args *args, tn_dtype from, t
     return c;
 }
 
-INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, const tn_kernel_args *args,
-                        const family y, cast *c)
+INLINE unsigned convert(uint8_t *restrict dst, const uint8_t *restrict src, size_t n,
+                        const tn_kernel_args *args, const family y, cast *c)
 {
     uint8_t in[BLOCK * 8], out[BLOCK * 8];
     size_t head = args->stream ? elements_before_line(dst, y.from_bits, y.to_bits) : BLOCK;

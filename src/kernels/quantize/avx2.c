@@ -41,7 +41,8 @@ static inline vd double_f(vf v, int k)
 
 static inline vd double_i(vi v, int k)
 {
-    return (vd)_mm256_cvtepi32_pd(k ? _mm256_extracti128_si256((__m256i)v, 1) : _mm256_castsi256_si128((__m256i)v));
+    return (vd)_mm256_cvtepi32_pd(k ? _mm256_extracti128_si256((__m256i)v, 1)
+                                    : _mm256_castsi256_si128((__m256i)v));
 }
 
 static inline vf signed_as(float x, vf v)
@@ -51,7 +52,8 @@ static inline vf signed_as(float x, vf v)
 
 static inline vm halves(vf v)
 {
-    return (vm)_mm256_cmp_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), (__m256)v), _mm256_set1_ps(0.5f), _CMP_EQ_OQ);
+    return (vm)_mm256_cmp_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), (__m256)v), _mm256_set1_ps(0.5f),
+                             _CMP_EQ_OQ);
 }
 
 static inline vf finite(vf v)
@@ -78,7 +80,8 @@ static inline __m256i low_halves(vi a, vi b)
 static inline void put8(uint8_t *p, const vi v[4])
 {
     const __m256i byte = _mm256_set1_epi16(255), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i low = _mm256_and_si256(low_halves(v[0], v[1]), byte), high = _mm256_and_si256(low_halves(v[2], v[3]), byte);
+    __m256i low = _mm256_and_si256(low_halves(v[0], v[1]), byte),
+            high = _mm256_and_si256(low_halves(v[2], v[3]), byte);
     _mm256_storeu_si256((void *)p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
 }
 

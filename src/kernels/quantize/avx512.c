@@ -41,7 +41,8 @@ static inline vd double_f(vf v, int k)
 
 static inline vd double_i(vi v, int k)
 {
-    return (vd)_mm512_cvtepi32_pd(k ? _mm512_extracti64x4_epi64((__m512i)v, 1) : _mm512_castsi512_si256((__m512i)v));
+    return (vd)_mm512_cvtepi32_pd(k ? _mm512_extracti64x4_epi64((__m512i)v, 1)
+                                    : _mm512_castsi512_si256((__m512i)v));
 }
 
 static inline vf signed_as(float x, vf v)
@@ -58,8 +59,9 @@ static inline vm halves(vf v)
 static inline vf finite(vf v)
 {
     const __m512i infinity = _mm512_set1_epi32(0x7f800000);
-    return (vf)_mm512_maskz_mov_ps(_mm512_cmplt_epi32_mask(_mm512_and_si512((__m512i)v, _mm512_set1_epi32(INT32_MAX)), infinity),
-                                   (__m512)v);
+    return (vf)_mm512_maskz_mov_ps(
+        _mm512_cmplt_epi32_mask(_mm512_and_si512((__m512i)v, _mm512_set1_epi32(INT32_MAX)), infinity),
+        (__m512)v);
 }
 
 static inline void put_f(void *p, vf v, bool stream)

@@ -16,7 +16,8 @@
  * addition rounds, and the sum's bits count from there. */
 #define ROUNDER 0x1.8p23f
 #define FAR     0x1p22f         /* quotients beyond it are beyond any range */
-#define ALMOST  0x1.fffffep-2f  /* the largest below a half: with it, ties reach the next integer, and nothing below them does */
+#define ALMOST  0x1.fffffep-2f  /* the largest below a half: with it, ties reach the next integer, and nothing
+                                 * below them does */
 
 INLINE int32_t nearest(float quotient, bool away)
 {
@@ -55,8 +56,8 @@ INLINE int32_t integer_of(float x, float by, variant v, bool *nan)
     return v.exact && (rest == 0.5f || rest == -0.5f) ? exact_integer(x, by, quotient, v.away) : integer;
 }
 
-INLINE bool quantize_by(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, const tn_quant_run *run, const float *by,
-                        variant v)
+INLINE bool quantize_by(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, const tn_quant_run *run,
+                        const float *by, variant v)
 {
     bool nan = false;
     for (size_t i = 0; i < n; i++) {
@@ -75,19 +76,23 @@ INLINE bool quantize_by(uint8_t *restrict dst, const uint8_t *restrict src, size
     return nan;
 }
 
-INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size, bool away)
+INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run,
+                              size_t size, bool away)
 {
     float reciprocal;
     if (!run->each && tn_exact_reciprocal(run->scale[0], &reciprocal))
-        return quantize_by(dst, src, n, run, &reciprocal, (variant){ .size = size, .away = away, .multiply = true });
+        return quantize_by(dst, src, n, run, &reciprocal,
+                           (variant){ .size = size, .away = away, .multiply = true });
     if (run->exact)
-        return quantize_by(dst, src, n, run, run->scale, (variant){ .size = size, .away = away, .exact = true });
+        return quantize_by(dst, src, n, run, run->scale,
+                           (variant){ .size = size, .away = away, .exact = true });
     return quantize_by(dst, src, n, run, run->scale, (variant){ .size = size, .away = away });
 }
 
 INLINE bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
 {
-    return run->away ? quantize_rounding(dst, src, n, run, size, true) : quantize_rounding(dst, src, n, run, size, false);
+    return run->away ? quantize_rounding(dst, src, n, run, size, true)
+                     : quantize_rounding(dst, src, n, run, size, false);
 }
 
 bool tn_quantize_8_scalar(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run)
@@ -145,7 +150,8 @@ void tn_pack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n,
             dst[i] = (uint8_t)((src[2 * i] & 15) | src[2 * i + 1] << 4);
     else
         for (size_t i = 0; i < whole; i++)
-            dst[i] = (uint8_t)((src[4 * i] & 3) | (src[4 * i + 1] & 3) << 2 | (src[4 * i + 2] & 3) << 4 | src[4 * i + 3] << 6);
+            dst[i] = (uint8_t)((src[4 * i] & 3) | (src[4 * i + 1] & 3) << 2 | (src[4 * i + 2] & 3) << 4 |
+                               src[4 * i + 3] << 6);
     if (n % codes)
         dst[whole] = pack_few(src + whole * codes, n % codes, bits);
 }
@@ -156,7 +162,8 @@ INLINE uint8_t with_sign(unsigned code, unsigned sign)
     return (uint8_t)((code ^ sign) - sign);
 }
 
-void tn_unpack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits, bool is_signed)
+void tn_unpack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits,
+                     bool is_signed)
 {
     size_t codes = 8 / bits, whole = n / codes;
     unsigned sign = is_signed ? 1u << (bits - 1) : 0;
@@ -212,19 +219,19 @@ static void range_each(float *restrict low, float *restrict high, const void *re
 
 /* --- errors ---------------------------------------------------------------- */
 
-#define SQUARES(name, type)                                                                                              \
-    uint64_t name(const void *restrict codes, const void *restrict src, size_t n, double step, double unit)              \
-    {                                                                                                                    \
-        uint64_t sum = 0;                                                                                                \
-        for (size_t i = 0; i < n; i++) {                                                                                 \
-            type code;                                                                                                   \
-            float x;                                                                                                     \
-            memcpy(&code, (const uint8_t *)codes + sizeof code * i, sizeof code);                                        \
-            memcpy(&x, (const uint8_t *)src + sizeof x * i, sizeof x);                                                   \
-            double error = (double)code * step - (double)x, square = error * error * unit;                               \
-            sum += (uint64_t)(int64_t)(square < 0x1p53 ? square : 0x1p53);                                               \
-        }                                                                                                                \
-        return sum;                                                                                                      \
+#define SQUARES(name, type)                                                                                  \
+    uint64_t name(const void *restrict codes, const void *restrict src, size_t n, double step, double unit)  \
+    {                                                                                                        \
+        uint64_t sum = 0;                                                                                    \
+        for (size_t i = 0; i < n; i++) {                                                                     \
+            type code;                                                                                       \
+            float x;                                                                                         \
+            memcpy(&code, (const uint8_t *)codes + sizeof code * i, sizeof code);                            \
+            memcpy(&x, (const uint8_t *)src + sizeof x * i, sizeof x);                                       \
+            double error = (double)code * step - (double)x, square = error * error * unit;                   \
+            sum += (uint64_t)(int64_t)(square < 0x1p53 ? square : 0x1p53);                                   \
+        }                                                                                                    \
+        return sum;                                                                                          \
     }
 
 SQUARES(tn_squares_i8_scalar, int8_t)

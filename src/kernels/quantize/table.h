@@ -21,7 +21,8 @@ typedef struct tn_quant_run {
     const float   *scale;       /* one, or as many as elements; finite and not 0 when quantizing */
     const int32_t *zero;        /* likewise */
     bool           each;
-    bool           stream;      /* dequantizing: the output is large, so stores bypass the cache; tn_quant_fence() then */
+    bool           stream;      /* dequantizing: the output is large, so stores bypass the cache;
+                                 * tn_quant_fence() then */
     int32_t        low, high;   /* codes in use; quantizing only, as the rest */
     bool           away;        /* ties go away from zero, else to even */
     bool           exact;       /* the exact quotient is rounded, else what binary32 makes of it */
@@ -29,10 +30,12 @@ typedef struct tn_quant_run {
 
 /* n float32 to codes of 8 or 16 bits: x / scale rounded to nearest, plus zero,
  * cut to low .. high.  NaN counts as 0; returns whether there was one. */
-typedef bool (*tn_quantize_fn)(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run);
+typedef bool (*tn_quantize_fn)(void *restrict dst, const void *restrict src, size_t n,
+                               const tn_quant_run *run);
 
 /* n codes to float32: (code - zero) * scale. */
-typedef void (*tn_dequantize_fn)(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run);
+typedef void (*tn_dequantize_fn)(void *restrict dst, const void *restrict src, size_t n,
+                                 const tn_quant_run *run);
 
 /* Widens the range of what was seen by n float32; others than finite ones are
  * passed over.  One range, or n of them. */
@@ -41,7 +44,8 @@ typedef void (*tn_range_fn)(float *restrict low, float *restrict high, const voi
 /* The sum of squares of code * step - x over at most 2^10 finite float32: each
  * square in binary64, times `unit`, a power of two, rounded down to an integer
  * and at most 2^53. */
-typedef uint64_t (*tn_squares_fn)(const void *restrict codes, const void *restrict src, size_t n, double step, double unit);
+typedef uint64_t (*tn_squares_fn)(const void *restrict codes, const void *restrict src, size_t n, double step,
+                                  double unit);
 
 typedef struct tn_quant_kernels {
     tn_quantize_fn   to_8, to_16;
@@ -67,7 +71,8 @@ void tn_quant_fence(void);
 /* Codes of one byte each into `bits` = 4 or 2 bits each (the lowest count), or
  * back, with their sign or without.  Unused bits of a last byte become zero. */
 void tn_pack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits);
-void tn_unpack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits, bool is_signed);
+void tn_unpack_codes(uint8_t *restrict dst, const uint8_t *restrict src, size_t n, unsigned bits,
+                     bool is_signed);
 
 /* Whether multiplying by *reciprocal is the same as dividing by the scale, and
  * not slower: it is a power of two, and neither of them is subnormal. */
@@ -86,7 +91,9 @@ static inline bool tn_exact_reciprocal(float scale, float *reciprocal)
  * but in binary32, and with what is left over. */
 bool tn_quantize_8_scalar(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run);
 bool tn_quantize_16_scalar(void *restrict dst, const void *restrict src, size_t n, const tn_quant_run *run);
-uint64_t tn_squares_i8_scalar(const void *restrict codes, const void *restrict src, size_t n, double step, double unit);
-uint64_t tn_squares_i16_scalar(const void *restrict codes, const void *restrict src, size_t n, double step, double unit);
+uint64_t tn_squares_i8_scalar(const void *restrict codes, const void *restrict src, size_t n, double step,
+                              double unit);
+uint64_t tn_squares_i16_scalar(const void *restrict codes, const void *restrict src, size_t n, double step,
+                               double unit);
 
 #endif

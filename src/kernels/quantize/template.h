@@ -95,7 +95,8 @@ INLINE vi codes_of(vf x, vf by, vi zero, vi low, vi high, variant v, odd_ones *o
 }
 
 /* The group from element `i` on; returns whether some of its codes may be wrong. */
-INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run, float by, variant v)
+INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run, float by,
+                           variant v)
 {
     odd_ones odd = { 0 };
     vi codes[4], zero = every_i(run->zero[0]), low = every_i(run->low), high = every_i(run->high);
@@ -112,14 +113,16 @@ INLINE bool quantize_group(uint8_t *dst, const uint8_t *src, size_t i, const tn_
     return any(odd.nan) || (!v.multiply && run->exact && any(odd.tie));
 }
 
-static __attribute__((noinline)) bool quantize_slowly(uint8_t *dst, const uint8_t *src, size_t i, const tn_quant_run *run,
-                                                      size_t size)
+static __attribute__((noinline)) bool quantize_slowly(uint8_t *dst, const uint8_t *src, size_t i,
+                                                      const tn_quant_run *run, size_t size)
 {
     tn_quant_run part = run_from(run, i);
-    return (size == 1 ? tn_quantize_8_scalar : tn_quantize_16_scalar)(dst + size * i, src + 4 * i, GROUP, &part);
+    return (size == 1 ? tn_quantize_8_scalar : tn_quantize_16_scalar)(dst + size * i, src + 4 * i, GROUP,
+                                                                      &part);
 }
 
-INLINE bool quantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, float by, variant v)
+INLINE bool quantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, float by,
+                            variant v)
 {
     bool nan = false;
     for (size_t i = 0; i < n; i += GROUP)
@@ -128,22 +131,27 @@ INLINE bool quantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn
     return nan;
 }
 
-INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size, bool away)
+INLINE bool quantize_rounding(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run,
+                              size_t size, bool away)
 {
     float reciprocal;
     if (run->each)
         return quantize_groups(dst, src, n, run, 1, (variant){ .size = size, .away = away, .each = true });
     if (tn_exact_reciprocal(run->scale[0], &reciprocal))
-        return quantize_groups(dst, src, n, run, reciprocal, (variant){ .size = size, .away = away, .multiply = true });
+        return quantize_groups(dst, src, n, run, reciprocal,
+                               (variant){ .size = size, .away = away, .multiply = true });
     return quantize_groups(dst, src, n, run, run->scale[0], (variant){ .size = size, .away = away });
 }
 
 /* Whole groups, in loops made for each variant. */
-static __attribute__((noinline)) bool quantize_whole(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
+static __attribute__((noinline)) bool quantize_whole(uint8_t *dst, const uint8_t *src, size_t n,
+                                                     const tn_quant_run *run, size_t size)
 {
     if (size == 1)
-        return run->away ? quantize_rounding(dst, src, n, run, 1, true) : quantize_rounding(dst, src, n, run, 1, false);
-    return run->away ? quantize_rounding(dst, src, n, run, 2, true) : quantize_rounding(dst, src, n, run, 2, false);
+        return run->away ? quantize_rounding(dst, src, n, run, 1, true)
+                         : quantize_rounding(dst, src, n, run, 1, false);
+    return run->away ? quantize_rounding(dst, src, n, run, 2, true)
+                     : quantize_rounding(dst, src, n, run, 2, false);
 }
 
 static bool quantize(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, size_t size)
@@ -185,8 +193,8 @@ INLINE vi widen(const uint8_t *p, code_type type)
 }
 
 /* Whole groups. */
-INLINE void dequantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, code_type type, bool each,
-                              bool stream)
+INLINE void dequantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run,
+                              code_type type, bool each, bool stream)
 {
     size_t size = type <= U8 ? 1 : 2;
     vf scale = every_f(run->scale[0]);
@@ -197,7 +205,8 @@ INLINE void dequantize_groups(uint8_t *dst, const uint8_t *src, size_t n, const 
     }
 }
 
-INLINE void dequantize_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run, code_type type)
+INLINE void dequantize_any(uint8_t *dst, const uint8_t *src, size_t n, const tn_quant_run *run,
+                           code_type type)
 {
     size_t size = type <= U8 ? 1 : 2, whole = n / GROUP * GROUP;
     if (run->each && run->stream)
@@ -305,7 +314,8 @@ static void range_each(float *restrict low, float *restrict high, const void *re
 /* ---- errors ---- */
 
 /* Sums of double are exact below 2^53: the upper and the lower bits of the squares are added up apart. */
-INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, double step, double unit, code_type type)
+INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, double step, double unit,
+                        code_type type)
 {
     vd high = every_d(0), low = every_d(0);
     for (size_t i = 0; i < n; i += LANES) {

@@ -5,23 +5,25 @@
 
 #include "base/cpu.h"
 
-enum { TILE = 16 };             /* rows and columns done together, so that lines are used while they are cached */
+enum { TILE = 16 };             /* rows and columns done together, so that lines are used while they are
+                                 * cached */
 
-static inline void move_tile(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src, ptrdiff_t src_step,
-                             size_t rows, size_t columns, size_t size)
+static inline void move_tile(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src,
+                             ptrdiff_t src_step, size_t rows, size_t columns, size_t size)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++)
             memcpy(dst + (ptrdiff_t)i * dst_step + j * size, src + (ptrdiff_t)j * src_step + i * size, size);
 }
 
-static inline void move(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src, ptrdiff_t src_step,
-                        size_t rows, size_t columns, size_t size)
+static inline void move(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t *restrict src,
+                        ptrdiff_t src_step, size_t rows, size_t columns, size_t size)
 {
     for (size_t i = 0; i < rows; i += TILE)
         for (size_t j = 0; j < columns; j += TILE)
-            move_tile(dst + (ptrdiff_t)i * dst_step + j * size, dst_step, src + (ptrdiff_t)j * src_step + i * size,
-                      src_step, rows - i < TILE ? rows - i : TILE, columns - j < TILE ? columns - j : TILE, size);
+            move_tile(dst + (ptrdiff_t)i * dst_step + j * size, dst_step,
+                      src + (ptrdiff_t)j * src_step + i * size, src_step, rows - i < TILE ? rows - i : TILE,
+                      columns - j < TILE ? columns - j : TILE, size);
 }
 
 #define TRANSPOSE(size) \
@@ -56,7 +58,8 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
 void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu)
 {
     *k = (tn_layout_kernels){
-        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .copy = copy, .fill = fill,
+        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .copy = copy,
+        .fill = fill,
     };
 #if defined(__x86_64__)
     if (cpu & TN_CPU_AVX2)

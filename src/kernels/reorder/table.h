@@ -19,8 +19,8 @@ enum {
 
 /* dst[i][j] = src[j][i] for i < rows, j < columns.  Steps from row to row are in
  * bytes, and may be negative.  `stream`: whole lines of dst go past the cache. */
-typedef void (*tn_transpose_fn)(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, ptrdiff_t src_step,
-                                size_t rows, size_t columns, bool stream);
+typedef void (*tn_transpose_fn)(void *restrict dst, ptrdiff_t dst_step, const void *restrict src,
+                                ptrdiff_t src_step, size_t rows, size_t columns, bool stream);
 
 /* Steps in each of which `out` vectors are made of the bytes of `in` vectors.
  * Byte b of vector o is byte from[o][i][b] of vector i; that is TN_WEAVE_NONE

@@ -29,8 +29,8 @@ enum {
     STRIPS = 4                  /* how far to read ahead where the hardware does not */
 };
 
-/* Elements in 16 bytes: K vectors become K vectors whose lanes are transposed.  Each round interleaves the two halves,
- * which rotates the bits of an element's place by one. */
+/* Elements in 16 bytes: K vectors become K vectors whose lanes are transposed.  Each round interleaves the
+ * two halves, which rotates the bits of an element's place by one. */
 INLINE void turn_lanes(vec *v, unsigned size)
 {
     const unsigned k = 16 / size;
@@ -118,7 +118,8 @@ INLINE size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The next strips, if the rows of src are so short and close that the hardware does not know where they go on. */
+/* The next strips, if the rows of src are so short and close that the hardware does not know where they go
+ * on. */
 INLINE const uint8_t *read_ahead(const tile *t, size_t rows, unsigned size)
 {
     return t->src_step == (ptrdiff_t)(rows * size) && rows * size < PAGE ?
@@ -146,8 +147,8 @@ INLINE void move_strip(tile t, size_t i, size_t end, unsigned size, bool stream,
     }
 }
 
-INLINE void transpose(void *dst, ptrdiff_t dst_step, const void *src, ptrdiff_t src_step, size_t rows, size_t columns,
-                      bool stream, unsigned size)
+INLINE void transpose(void *dst, ptrdiff_t dst_step, const void *src, ptrdiff_t src_step, size_t rows,
+                      size_t columns, bool stream, unsigned size)
 {
     const size_t wide = TN_LINE / size;
     size_t step = dst_step < 0 ? -(size_t)dst_step : (size_t)dst_step;
@@ -156,7 +157,8 @@ INLINE void transpose(void *dst, ptrdiff_t dst_step, const void *src, ptrdiff_t 
     stream = stream && ((uintptr_t)dst + head * size) % TN_LINE == 0 && step % TN_LINE == 0;
     for (size_t i = 0; i < rows; i += most)
         for (size_t j = 0, next = head ? head : wide; j < columns; j = next, next += wide) {
-            tile t = { .dst = (uint8_t *)dst + j * size, .src = (const uint8_t *)src + (ptrdiff_t)j * src_step,
+            tile t = { .dst = (uint8_t *)dst + j * size,
+                       .src = (const uint8_t *)src + (ptrdiff_t)j * src_step,
                        .dst_step = dst_step, .src_step = src_step, .columns = least(next, columns) - j };
             const uint8_t *ahead = next + STRIPS * wide <= columns ? read_ahead(&t, rows, size) : NULL;
             if (stream && j >= head)
@@ -215,8 +217,8 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
 
 /* --- weaving ------------------------------------------------------------------- */
 
-INLINE void weave_steps(uint8_t *dst, const uint8_t *src, size_t steps, const tn_weave *w, unsigned in, unsigned out,
-                        bool stream)
+INLINE void weave_steps(uint8_t *dst, const uint8_t *src, size_t steps, const tn_weave *w, unsigned in,
+                        unsigned out, bool stream)
 {
     for (size_t k = 0; k < steps; k++, dst += w->out_step, src += w->in_step) {
         thread v[TN_WEAVE_MOST];

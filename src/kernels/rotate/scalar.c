@@ -45,7 +45,8 @@ void tn_rotate_blocks_scalar(float *dst, const float *src, size_t blocks, const 
     }
 }
 
-static void columns_scalar(float *x, size_t pitch, const uint8_t *in, const uint8_t *out, const tn_rotate_step *step)
+static void columns_scalar(float *x, size_t pitch, const uint8_t *in, const uint8_t *out,
+                           const tn_rotate_step *step)
 {
     float z[TN_ROTATE_MAX];
     for (size_t c = 0; c < TN_ROTATE_LANES; c++) {

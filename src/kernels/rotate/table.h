@@ -32,7 +32,8 @@ typedef void (*tn_rotate_blocks_fn)(float *dst, const float *src, size_t blocks,
 /* TN_ROTATE_LANES blocks side by side, in place: value k of block c is
  * x[k * pitch + c].  Rows may be in another order, `in` before and `out` after:
  * z[in[k]] was row k, row k is then z[out[k]]. */
-typedef void (*tn_rotate_columns_fn)(float *x, size_t pitch, const uint8_t *in, const uint8_t *out, const tn_rotate_step *step);
+typedef void (*tn_rotate_columns_fn)(float *x, size_t pitch, const uint8_t *in, const uint8_t *out,
+                                     const tn_rotate_step *step);
 
 typedef struct tn_rotate_kernels {
     tn_rotate_blocks_fn  blocks;

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-enum { AHEAD = 4096 };          /* bytes to ask memory for beforehand: a block keeps the processor from looking so far itself */
+enum { AHEAD = 4096 };          /* bytes to ask memory for beforehand: a block keeps the processor from
+                                 * looking so far itself */
 
 /* Butterflies between vectors: s = 1, 2 ... n / 2 vectors. */
 INLINE void between(vf *z, unsigned n)
@@ -33,7 +34,8 @@ INLINE void between(vf *z, unsigned n)
 INLINE void rotate_block(float *dst, const float *src, unsigned size, const tn_rotate_step *step)
 {
     vf z[TN_ROTATE_MAX / LANES];
-    const unsigned n = size < LANES ? 1 : size / LANES, bits = (unsigned)__builtin_ctz(size < LANES ? size : LANES);
+    const unsigned n = size < LANES ? 1 : size / LANES,
+                   bits = (unsigned)__builtin_ctz(size < LANES ? size : LANES);
 #pragma GCC unroll 64
     for (unsigned i = 0; i < n; i++) {
         vu v, sign;
@@ -55,7 +57,8 @@ INLINE void rotate_block(float *dst, const float *src, unsigned size, const tn_r
     }
 }
 
-INLINE void rotate_blocks_of(float *dst, const float *src, size_t blocks, unsigned size, const tn_rotate_step *step)
+INLINE void rotate_blocks_of(float *dst, const float *src, size_t blocks, unsigned size,
+                             const tn_rotate_step *step)
 {
     const size_t together = size < LANES ? LANES / size : 1;
     for (; blocks >= together; blocks -= together) {
@@ -81,7 +84,8 @@ static void rotate_blocks(float *dst, const float *src, size_t blocks, const tn_
 
 /* --- blocks side by side ----------------------------------------------------- */
 
-INLINE void rotate_lane(float *x, size_t pitch, unsigned size, const uint8_t *in, const uint8_t *out, const tn_rotate_step *step)
+INLINE void rotate_lane(float *x, size_t pitch, unsigned size, const uint8_t *in, const uint8_t *out,
+                        const tn_rotate_step *step)
 {
     vf z[TN_ROTATE_MAX];
     for (unsigned k = 0; k < size; k++) {
@@ -96,7 +100,8 @@ INLINE void rotate_lane(float *x, size_t pitch, unsigned size, const uint8_t *in
     }
 }
 
-static void rotate_columns(float *x, size_t pitch, const uint8_t *in, const uint8_t *out, const tn_rotate_step *step)
+static void rotate_columns(float *x, size_t pitch, const uint8_t *in, const uint8_t *out,
+                           const tn_rotate_step *step)
 {
     for (unsigned c = 0; c < TN_ROTATE_LANES; c += LANES) {
         switch (step->size) {

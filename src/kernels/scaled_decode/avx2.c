@@ -20,11 +20,17 @@ static inline vm equal(vu a, vu b)         { return _mm256_cmpeq_epi32((__m256i)
 static inline vm nans(vf v)                { return (vm)_mm256_cmp_ps((__m256)v, (__m256)v, _CMP_UNORD_Q); }
 static inline vu pick(vm m, vu a, vu b)    { return (vu)_mm256_blendv_epi8((__m256i)b, (__m256i)a, m); }
 static inline vf number(vu v)              { return (vf)_mm256_cvtepi32_ps((__m256i)v); }
-static inline vu left(vu v, unsigned n)    { return (vu)_mm256_sllv_epi32((__m256i)v, _mm256_set1_epi32((int)n)); }
+static inline vu left(vu v, unsigned n)
+{
+    return (vu)_mm256_sllv_epi32((__m256i)v, _mm256_set1_epi32((int)n));
+}
 static inline vu power(vu v)               { return (vu)_mm256_sllv_epi32(_mm256_set1_epi32(1), (__m256i)v); }
 static inline vf spread(vf v, vu index)    { return (vf)_mm256_permutevar8x32_ps((__m256)v, (__m256i)index); }
 static inline vf eight(const float *p)     { return (vf)_mm256_loadu_ps(p); }
-static inline vf eights(const float *p, const uint8_t *k) { return (vf)_mm256_loadu_ps(p + (size_t)k[0] * 8); }
+static inline vf eights(const float *p, const uint8_t *k)
+{
+    return (vf)_mm256_loadu_ps(p + (size_t)k[0] * 8);
+}
 static inline vf gather(const float *p, vu index) { return (vf)_mm256_i32gather_ps(p, (__m256i)index, 4); }
 
 static inline vf spread_two(vf v, vf w, vu index)
@@ -82,7 +88,8 @@ static inline void expand_word(float *restrict y, const float *restrict slots, u
     (void)step;         /* eight elements may have any number of slots */
     for (size_t k = 0; k < 64; k += 8) {
         uint64_t bits = mask >> k & 255, bytes = _pdep_u64(bits, UINT64_C(0x0101010101010101)) * 255;
-        __m256i index = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)_pdep_u64(UINT64_C(0x0706050403020100), bytes)));
+        __m256i index = _mm256_cvtepu8_epi32(
+            _mm_cvtsi64_si128((long long)_pdep_u64(UINT64_C(0x0706050403020100), bytes)));
         __m256i kept = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)bytes));
         __m256 values = _mm256_permutevar8x32_ps(_mm256_loadu_ps(slots), index);
         _mm256_storeu_ps(y + k, _mm256_and_ps(values, _mm256_castsi256_ps(kept)));

@@ -21,10 +21,16 @@ static inline vm equal(vu a, vu b)         { return _mm512_cmpeq_epi32_mask((__m
 static inline vm nans(vf v)                { return _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q); }
 static inline vu pick(vm m, vu a, vu b)    { return (vu)_mm512_mask_blend_epi32(m, (__m512i)b, (__m512i)a); }
 static inline vf number(vu v)              { return (vf)_mm512_cvtepi32_ps((__m512i)v); }
-static inline vu left(vu v, unsigned n)    { return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n)); }
+static inline vu left(vu v, unsigned n)
+{
+    return (vu)_mm512_sllv_epi32((__m512i)v, _mm512_set1_epi32((int)n));
+}
 static inline vu power(vu v)               { return (vu)_mm512_sllv_epi32(_mm512_set1_epi32(1), (__m512i)v); }
 static inline vf spread(vf v, vu index)    { return (vf)_mm512_permutexvar_ps((__m512i)index, (__m512)v); }
-static inline vf spread_two(vf v, vf w, vu index) { return (vf)_mm512_permutex2var_ps((__m512)v, (__m512i)index, (__m512)w); }
+static inline vf spread_two(vf v, vf w, vu index)
+{
+    return (vf)_mm512_permutex2var_ps((__m512)v, (__m512i)index, (__m512)w);
+}
 static inline vf eight(const float *p)     { return (vf)_mm512_broadcast_f32x8(_mm256_loadu_ps(p)); }
 static inline vf gather(const float *p, vu index) { return (vf)_mm512_i32gather_ps((__m512i)index, p, 4); }
 
@@ -55,7 +61,8 @@ static picker picker_of(unsigned bits)
         bytes[i] = (uint8_t)((i / 8 * bits + i % 8) % 64);
         places[i] = (uint8_t)(i % 8 * bits);
     }
-    return (picker){ _mm512_loadu_si512(bytes), _mm512_loadu_si512(places), _mm512_set1_epi8((char)((1u << bits) - 1)) };
+    return (picker){ _mm512_loadu_si512(bytes), _mm512_loadu_si512(places),
+                     _mm512_set1_epi8((char)((1u << bits) - 1)) };
 }
 
 static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits)
@@ -74,7 +81,8 @@ static void unpack(uint8_t *restrict codes, const uint8_t *restrict packed, size
 static inline void expand_word(float *restrict y, const float *restrict slots, uint64_t mask, size_t step)
 {
     for (size_t k = 0; k < 4; k++)
-        _mm512_storeu_ps(y + 16 * k, _mm512_maskz_expand_ps((__mmask16)(mask >> 16 * k), _mm512_loadu_ps(slots + k * step)));
+        _mm512_storeu_ps(y + 16 * k, _mm512_maskz_expand_ps((__mmask16)(mask >> 16 * k),
+                                                            _mm512_loadu_ps(slots + k * step)));
 }
 
 /* ---- past the caches ---- */

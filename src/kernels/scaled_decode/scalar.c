@@ -16,7 +16,8 @@ INLINE float float_value(uint32_t code, const tn_decode_number *c, tn_decode_kin
 {
     uint32_t magnitude = code & (c->sign - 1), sign = (code & c->sign) << c->up;
     uint32_t bits = (magnitude << c->shift) + c->rebias;
-    if (magnitude < c->one)     /* read as if it had a leading one it is too large by the smallest normal number */
+    if (magnitude < c->one)     /* read as if it had a leading one it is too large by the smallest normal
+                                 * number */
         bits = tn_float_bits(tn_float_of(bits + (1u << 23)) - c->normal);
     if (kind == TN_DECODE_TOPPED && magnitude >= c->top)
         bits |= tn_float_bits(INFINITY);
@@ -46,7 +47,8 @@ INLINE float codebook_value(uint32_t code, uint32_t mapping, const tn_decode_num
     return code & c->sign ? -magnitude : magnitude;
 }
 
-INLINE float value_of(uint32_t code, size_t level, const tn_decode_number *c, const tn_decode_levels *l, tn_decode_kind kind)
+INLINE float value_of(uint32_t code, size_t level, const tn_decode_number *c, const tn_decode_levels *l,
+                      tn_decode_kind kind)
 {
     float scale = l->scale[level], value;
     switch (kind) {
@@ -87,7 +89,8 @@ INLINE uint32_t word_at(const uint8_t *p, size_t i, unsigned width)
 DECODE(finite_8, TN_DECODE_FINITE, 0)
 #include "kernels/scaled_decode/list.h"
 
-void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width, unsigned bits)
+void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width,
+                        unsigned bits)
 {
     const uint32_t sign = UINT32_C(1) << (bits - 1), ones = sign * 2 - 1;
     if (width == 0)             /* a loop of its own, which compilers make vectors of */
@@ -107,8 +110,8 @@ void tn_unpack_scalar(uint8_t *restrict codes, const uint8_t *restrict packed, s
 
 /* --- what was left out ----------------------------------------------------- */
 
-void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
-                      unsigned of)
+void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
+                      unsigned keep, unsigned of)
 {
     for (size_t g = 0; g < n; g += of, slots += keep) {
         unsigned used = 0;

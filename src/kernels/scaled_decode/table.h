@@ -47,7 +47,8 @@ typedef struct tn_decode_number {
     const float *value;
 } tn_decode_number;
 
-#define TN_DECODE_NEVER UINT32_C(0x7fffffff)    /* no magnitude: of 32 bits there are none but those of float32 */
+/* no magnitude: of 32 bits there are none but those of float32 */
+#define TN_DECODE_NEVER UINT32_C(0x7fffffff)
 
 /* Every `each` codes share one level: scale, zero point, mapping.  What a kind
  * does not use may be NULL.  Where there are several, TN_DECODE_SPARE more
@@ -63,11 +64,12 @@ typedef struct tn_decode_levels {
 enum { TN_DECODE_SPARE = 64 };
 
 /* n codes of one, two or four bytes each. */
-typedef void (*tn_decode_fn)(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,
-                             const tn_decode_levels *levels);
+typedef void (*tn_decode_fn)(float *restrict y, const uint8_t *restrict codes, size_t n,
+                             const tn_decode_number *number, const tn_decode_levels *levels);
 
 typedef struct tn_decode_kernels {
-    tn_decode_fn decode[TN_DECODE_KINDS][3];    /* by the logarithm of a code's bytes; NULL: no number is stored so */
+    /* by the logarithm of a code's bytes; NULL: no number is stored so */
+    tn_decode_fn decode[TN_DECODE_KINDS][3];
 
     /* Packed codes of 1 to 7 bits, the first on a byte, into bytes; TN_DECODE_SPARE more may be written. */
     void (*unpack)(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
@@ -75,8 +77,8 @@ typedef struct tn_decode_kernels {
     /* n values of groups of `of`, of which those with a bit in the mask have the
      * slots of their group in order and the others are 0; those beyond `keep`
      * too.  A last group may be cut off; TN_DECODE_SPARE more slots can be read. */
-    void (*expand)(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
-                   unsigned of);
+    void (*expand)(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
+                   unsigned keep, unsigned of);
 
     /* Copies whole lines of 16 values past the caches, see tn_decode_fence(); both are aligned to 64. */
     void (*stream)(float *restrict y, const float *restrict x, size_t n);
@@ -97,26 +99,29 @@ const tn_decode_kernels *tn_decode_kernels_get(void);
 void tn_decode_fence(void);
 
 /* n codes of 2^width bytes each as signed integers of so many bits. */
-void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width, unsigned bits);
+void tn_decode_integers(int32_t *restrict integers, const uint8_t *restrict codes, size_t n, unsigned width,
+                        unsigned bits);
 
 /* What tn_scaled_values(), tn_scaled_stream() and tn_scaled_decoder() do, with
  * these kernels (quant/scaled_decode.c). */
 struct tn_scaled_plan;
 struct tn_tiles;
-void tn_scaled_values_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale, uint64_t first, size_t n,
-                           float *y, bool stream);
-void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, const struct tn_tiles *tiles);
+void tn_scaled_values_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan, float tensor_scale,
+                           uint64_t first, size_t n, float *y, bool stream);
+void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan,
+                           const struct tn_tiles *tiles);
 
 /* The scalar level, for what is left over of others. */
 void tn_unpack_scalar(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
-void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
-                      unsigned of);
+void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
+                      unsigned keep, unsigned of);
 
 /* Whether each group of a mask of 64 values has `keep` bits. */
 static inline bool tn_mask_is_full(uint64_t mask, unsigned keep, unsigned of)
 {
     static const uint64_t lanes[] = { [2] = UINT64_C(0x5555555555555555), [4] = UINT64_C(0x1111111111111111),
-                                      [8] = UINT64_C(0x0101010101010101), [16] = UINT64_C(0x0001000100010001) };
+                                      [8] = UINT64_C(0x0101010101010101),
+                                      [16] = UINT64_C(0x0001000100010001) };
     uint64_t count = mask - (mask >> 1 & lanes[2]);
     if (of >= 4)
         count = (count & 3 * lanes[4]) + (count >> 2 & 3 * lanes[4]);

@@ -16,7 +16,8 @@
  *   eight(p)           8 floats, again and again
  *   eights(p, k)       the k[0]-th 8 floats, then the k[1]-th and so on
  *   gather(p, index)   floats of a table
- *   expand_word(y, slots, mask, step)      tn_decode_kernels.expand of 64 elements whose mask is full, `step` slots a 16
+ *   expand_word(y, slots, mask, step) tn_decode_kernels.expand of 64 elements whose mask is full, `step`
+ *   slots a 16
  *   unpack, stream     see tn_decode_kernels */
 #include <string.h>
 
@@ -27,7 +28,8 @@
 enum {
     INFINITE = 0x7f800000,
     QUIET    = 0x7fc00000,
-    FILLER   = 0x40             /* codes of this are numbers near 1; subnormal ones can be very slow to multiply */
+    FILLER   = 0x40             /* codes of this are numbers near 1; subnormal ones can be very slow to
+                                 * multiply */
 };
 
 /* Floats of few bits are looked up: their magnitudes fit into one or two
@@ -102,7 +104,8 @@ INLINE vf values_of(vu code, const level *l, const tn_decode_number *c, int kind
     case TN_DECODE_HALVED:   v = (vf)left(127 - code, 23) * l->scale; break;
     case TN_DECODE_CODEBOOK: v = codebook_values(code, l, c, one) * l->scale; break;
     case LOOKED_UP_IN_EIGHTS:
-        v = signed_as((vu)spread_two(l->table[0], l->table[1], magnitudes(code, c) + l->mapping), code, c) * l->scale;
+        v = signed_as((vu)spread_two(l->table[0], l->table[1], magnitudes(code, c) + l->mapping), code, c) *
+            l->scale;
         break;
     case LOOKED_UP:          v = looked_up(code, l, c, false) * l->scale; break;
     case LOOKED_UP_IN_TWO:   v = looked_up(code, l, c, true) * l->scale; break;
@@ -127,7 +130,8 @@ INLINE level no_level(const tn_decode_number *c, int kind)
     return none;
 }
 
-INLINE level one_level(const level *none, const tn_decode_levels *l, size_t at, const tn_decode_number *c, int kind)
+INLINE level one_level(const level *none, const tn_decode_levels *l, size_t at, const tn_decode_number *c,
+                       int kind)
 {
     level one = *none;
     one.scale = every_f(l->scale[at]);
@@ -142,7 +146,8 @@ INLINE level one_level(const level *none, const tn_decode_levels *l, size_t at, 
     return one;
 }
 
-INLINE level many_levels(const level *none, const tn_decode_levels *l, size_t at, vu index, const tn_decode_number *c, int kind)
+INLINE level many_levels(const level *none, const tn_decode_levels *l, size_t at, vu index,
+                         const tn_decode_number *c, int kind)
 {
     level many = *none;
     many.scale = spread(floats(l->scale + at), index);
@@ -172,8 +177,8 @@ INLINE vu lanes_of(size_t each)
 /* ---- whole vectors ---- */
 
 /* Levels of whole vectors, or one for all. */
-INLINE void decode_coarse(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *c,
-                          const tn_decode_levels *l, int kind, unsigned width)
+INLINE void decode_coarse(float *restrict y, const uint8_t *restrict codes, size_t n,
+                          const tn_decode_number *c, const tn_decode_levels *l, int kind, unsigned width)
 {
     const level none = no_level(c, kind);
     for (size_t i = 0, at = 0; i < n; at++) {
@@ -197,8 +202,8 @@ INLINE void decode_fine(float *restrict y, const uint8_t *restrict codes, size_t
     }
 }
 
-INLINE void decode_whole(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *c,
-                         const tn_decode_levels *l, int kind, unsigned width)
+INLINE void decode_whole(float *restrict y, const uint8_t *restrict codes, size_t n,
+                         const tn_decode_number *c, const tn_decode_levels *l, int kind, unsigned width)
 {
     if (l->each >= LANES)
         decode_coarse(y, codes, n, c, l, kind, width);
@@ -212,7 +217,8 @@ INLINE void decode_whole(float *restrict y, const uint8_t *restrict codes, size_
 
 static tn_decode_levels levels_from(const tn_decode_levels *l, size_t at)
 {
-    return (tn_decode_levels){ l->each, l->scale + at, l->zero ? l->zero + at : NULL, l->shift ? l->shift + at : NULL,
+    return (tn_decode_levels){ l->each, l->scale + at, l->zero ? l->zero + at : NULL,
+                               l->shift ? l->shift + at : NULL,
                                l->mapping ? l->mapping + at : NULL };
 }
 
@@ -238,8 +244,8 @@ INLINE void decode(float *restrict y, const uint8_t *restrict codes, size_t n, c
 
 /* ---- what was left out ---- */
 
-static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n, unsigned keep,
-                   unsigned of)
+static void expand(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
+                   unsigned keep, unsigned of)
 {
     const size_t step = 16 / of * keep;
     size_t i = 0;
@@ -269,11 +275,13 @@ DECODE(looked_up_in_two_8, LOOKED_UP_IN_TWO, 0)
 DECODE(computed_8, TN_DECODE_FINITE, 0)
 #include "kernels/scaled_decode/list.h"
 
-static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,
-                     const tn_decode_levels *levels)
+static void finite_8(float *restrict y, const uint8_t *restrict codes, size_t n,
+                     const tn_decode_number *number, const tn_decode_levels *levels)
 {
     uint32_t different = number->sign;
-    (different <= LANES ? looked_up_8 : different <= 2 * LANES ? looked_up_in_two_8 : computed_8)(y, codes, n, number, levels);
+    (different <= LANES       ? looked_up_8
+     : different <= 2 * LANES ? looked_up_in_two_8
+                              : computed_8)(y, codes, n, number, levels);
 }
 
 static void set_kernels(tn_decode_kernels *k)

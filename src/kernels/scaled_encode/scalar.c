@@ -24,7 +24,8 @@ static inline vu most_u(vu a, vu b)                 { return (vu)choose((vi)(a >
 static inline vu right(vu v, unsigned n)            { return v >> n; }
 static inline vf fused(vf a, vf b, vf c)            { return a * b + c; }
 static inline vf smaller(vf x, vf limit)            { return least_f((vf)((vi)x & INT32_MAX), limit); }
-static inline vi spread(vi v, vi order)             { return (vi){ v[order[0]], v[order[1]], v[order[2]], v[order[3]] }; }
+static inline vi spread(vi v, vi order)             { return (vi){ v[order[0]], v[order[1]], v[order[2]],
+                                                                   v[order[3]] }; }
 
 /* The addition rounds at the last bit before the point. */
 static inline vi nearest(vf v)
@@ -65,7 +66,8 @@ static inline void put_fours(uint8_t *p, const uint8_t *codes)
 static inline void put_sixes(uint8_t *p, const uint8_t *codes)
 {
     for (unsigned i = 0; i < 4 * LANES; i += 4, p += 3) {
-        uint32_t four = codes[i] | (uint32_t)codes[i + 1] << 6 | (uint32_t)codes[i + 2] << 12 | (uint32_t)codes[i + 3] << 18;
+        uint32_t four = codes[i] | (uint32_t)codes[i + 1] << 6 | (uint32_t)codes[i + 2] << 12 |
+                        (uint32_t)codes[i + 3] << 18;
         __builtin_memcpy(p, &four, 3);
     }
 }

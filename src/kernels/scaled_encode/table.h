@@ -21,7 +21,8 @@ enum {
 typedef struct tn_float_rules {
     unsigned bits;              /* of the code */
     unsigned shift;             /* mantissa bits that float32 has more */
-    uint32_t half, odd;         /* what is added to round: half a step less one, and the last bit that is kept if it is odd */
+    uint32_t half, odd;         /* what is added to round: half a step less one, and the last bit that is kept
+                                 * if it is odd */
     uint32_t rebias;            /* from its exponent to float32's, in place */
     uint32_t normal;            /* smallest normal number, as float32; 0: float32 has the same exponents */
     uint32_t magic;             /* float32 whose last bit is its smallest number */
@@ -61,7 +62,8 @@ typedef struct tn_tile_scales {
 /* What was found with the scales of tiles. */
 enum {
     TN_SCALES_SPECIAL = 1,      /* not for kernels: infinities, NaN, or exponents near the end of float32's */
-    TN_SCALES_FAR     = 2       /* scales beyond 2^-60 or 2^60, or values beyond this: not to be divided by multiplying */
+    TN_SCALES_FAR     = 2       /* scales beyond 2^-60 or 2^60, or values beyond this: not to be divided by
+                                 * multiplying */
 };
 
 /* How values become codes. */
@@ -86,17 +88,20 @@ typedef struct tn_codes_run {
 } tn_codes_run;
 
 /* Codes of n values, a byte or (wide) two each. */
-typedef void (*tn_codes_fn)(uint8_t *restrict dst, const float *restrict x, size_t n, const tn_codes_run *run);
+typedef void (*tn_codes_fn)(uint8_t *restrict dst, const float *restrict x, size_t n,
+                            const tn_codes_run *run);
 
 typedef struct tn_encode_kernels {
-    /* The largest magnitude of each tile, as its bits: infinities and NaN are the largest.  The size is a power of two,
-     * or there is one tile. */
+    /* The largest magnitude of each tile, as its bits: infinities and NaN are the largest.  The size is a
+     * power of two, or there is one tile. */
     void (*largest)(uint32_t *bits, const float *x, size_t tiles, size_t size);
-    /* The bits of the largest positive value, or 0 or less as a signed number; and of the lowest negative one, or less
-     * than INT32_MIN as an unsigned number is. */
+    /* The bits of the largest positive value, or 0 or less as a signed number; and of the lowest negative
+     * one, or less than INT32_MIN as an unsigned number is. */
     void (*ends)(uint32_t *high, uint32_t *low, const float *x, size_t tiles, size_t size);
-    /* Scales of so many tiles, after which there are zeros up to TN_ENCODE_SLACK.  Return TN_SCALES_* bits. */
-    unsigned (*exponents)(const tn_exponent_rules *rules, const uint32_t *largest, size_t tiles, const tn_tile_scales *to);
+    /* Scales of so many tiles, after which there are zeros up to TN_ENCODE_SLACK.  Return TN_SCALES_*
+     * bits. */
+    unsigned (*exponents)(const tn_exponent_rules *rules, const uint32_t *largest, size_t tiles,
+                          const tn_tile_scales *to);
     unsigned (*scales)(const tn_scale_rules *rules, const uint32_t *high, const uint32_t *low, size_t tiles,
                        const tn_tile_scales *to);
     tn_codes_fn codes[TN_CODES_KINDS], wide_codes[TN_CODES_KINDS];
@@ -117,6 +122,7 @@ const tn_encode_kernels *tn_encode_kernels_get(void);
 /* What tn_scaled_encoder() gives, with these kernels (quant/scaled_encode.c). */
 struct tn_scaled_plan;
 struct tn_tiles;
-bool tn_scaled_encode_with(const tn_encode_kernels *k, const struct tn_scaled_plan *plan, const struct tn_tiles *tiles);
+bool tn_scaled_encode_with(const tn_encode_kernels *k, const struct tn_scaled_plan *plan,
+                           const struct tn_tiles *tiles);
 
 #endif

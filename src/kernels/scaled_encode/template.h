@@ -51,12 +51,13 @@ static bool any_negative(vi v)
     return all < 0;
 }
 
-/* Asks for a line of the block after these n values, while the one at this byte is looked at: in turn of four parts of
- * the block, for memory gives the lines of several pages faster than those of one. */
+/* Asks for a line of the block after these n values, while the one at this byte is looked at: in turn of four
+ * parts of the block, for memory gives the lines of several pages faster than those of one. */
 INLINE void fetch_next(const float *x, size_t n, size_t at)
 {
     enum { PARTS = 4 };
-    size_t next = (n > TN_ENCODE_BLOCK ? n : TN_ENCODE_BLOCK) * sizeof *x, part = n * sizeof *x / PARTS / LINE * LINE;
+    size_t next = (n > TN_ENCODE_BLOCK ? n : TN_ENCODE_BLOCK) * sizeof *x,
+           part = n * sizeof *x / PARTS / LINE * LINE;
     size_t line = at / LINE;
     __builtin_prefetch((const void *)((uintptr_t)x + next + line % PARTS * part + line / PARTS * LINE));
 }
@@ -125,7 +126,8 @@ INLINE uint32_t range_of_one(const float *x, size_t n, extreme what)
     vi v[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
     size_t i = 0;
     for (; n - i >= GROUP; i += GROUP) {
-        for (unsigned k = 0; k < GROUP * sizeof *x && what != LOW; k += LINE)   /* they are looked at for HIGH before */
+        /* they are looked at for HIGH before */
+        for (unsigned k = 0; k < GROUP * sizeof *x && what != LOW; k += LINE)
             fetch_next(x, n, i * sizeof *x + k);
         for (unsigned k = 0; k < 4; k++)
             v[k] = further(v[k], seen(x + i + k * LANES, what), what);
@@ -171,7 +173,8 @@ INLINE vu magnitude_code(vf x, const tn_float_rules *r)
     vf clamped = smaller(x, every_f(r->largest));
     vu magnitude = (vu)clamped;
     vu code = right(magnitude + r->half + (right(magnitude, r->shift) & r->odd), r->shift);
-    vu tiny = (vu)(clamped + (vf)every_u(r->magic)) - r->magic;         /* the addition rounds at the last bit */
+    /* the addition rounds at the last bit */
+    vu tiny = (vu)(clamped + (vf)every_u(r->magic)) - r->magic;
     return (vu)pick(every_i((int32_t)r->normal), (vi)magnitude, (vi)tiny, (vi)code);
 }
 
@@ -201,12 +204,14 @@ INLINE vf float_value(vu code, const tn_float_rules *r)
 
 /* ---- scales ---- */
 
-static unsigned exponents(const tn_exponent_rules *r, const uint32_t *bits, size_t tiles, const tn_tile_scales *to)
+static unsigned exponents(const tn_exponent_rules *r, const uint32_t *bits, size_t tiles,
+                          const tn_tile_scales *to)
 {
     vi special = { 0 };
     for (size_t t = 0; t < tiles; t += LANES) {
         vi a = integers(bits + t), something = ~((a - 1) >> 31);
-        vi code = least_i(most_i((vi)(((vu)a + (uint32_t)r->bump) >> 23) + r->offset, every_i(0)), every_i(r->last));
+        vi code = least_i(most_i((vi)(((vu)a + (uint32_t)r->bump) >> 23) + r->offset, every_i(0)),
+                          every_i(r->last));
         vi field = r->inverse - code;
         special |= (INFINITE - 1 - a) | (something & ((a - NORMAL) | (field - 1) | (254 - field)));
         put(to->scale + t, code & something);
@@ -239,7 +244,8 @@ INLINE vi zero_of(const tn_scale_rules *r, vf low, vf scale)
 }
 
 /* A zero point that is too large makes the scale larger, until it fits or the scale is the last. */
-static __attribute__((noinline)) void raise_scales(const tn_scale_rules *r, vf low, vf step, vu *code, vi *zero)
+static __attribute__((noinline)) void raise_scales(const tn_scale_rules *r, vf low, vf step, vu *code,
+                                                   vi *zero)
 {
     const vi most = every_i(r->zero_last), last = (vi)magnitude_code(every_f(r->scale.largest), &r->scale);
     vu raised = scale_code(r, most_f(step, low / (float)r->zero_last));
@@ -261,8 +267,8 @@ INLINE void put_float_zeros(const tn_scale_rules *r, vf low, vf scale, const tn_
     put(to->shift + t, (vi)float_value(code, &r->zero));
 }
 
-/* The first one of these is negative where infinities or NaN are in a tile, the second where it cannot be divided by
- * multiplying.  Tiles of zeros can be by anything. */
+/* The first one of these is negative where infinities or NaN are in a tile, the second where it cannot be
+ * divided by multiplying.  Tiles of zeros can be by anything. */
 typedef struct findings {
     vi special, far;
 } findings;
@@ -278,7 +284,8 @@ INLINE void put_divisors(vf scale, vi range, const tn_tile_scales *to, size_t t,
         put(to->inverse + t, (vi)(every_f(1) / (vf)by));
 }
 
-static unsigned scales(const tn_scale_rules *r, const uint32_t *high, const uint32_t *low, size_t tiles, const tn_tile_scales *to)
+static unsigned scales(const tn_scale_rules *r, const uint32_t *high, const uint32_t *low, size_t tiles,
+                       const tn_tile_scales *to)
 {
     findings f = { { 0 }, { 0 } };
     for (size_t t = 0; t < tiles; t += LANES) {
@@ -299,7 +306,8 @@ static unsigned scales(const tn_scale_rules *r, const uint32_t *high, const uint
         if (r->zero_kind == TN_ZERO_FLOAT)
             put_float_zeros(r, (vf)l, scale, to, t);
     }
-    return (any_negative(f.special) ? TN_SCALES_SPECIAL : 0) | (!FUSED || any_negative(f.far) ? TN_SCALES_FAR : 0);
+    return (any_negative(f.special) ? TN_SCALES_SPECIAL : 0) |
+           (!FUSED || any_negative(f.far) ? TN_SCALES_FAR : 0);
 }
 
 /* ---- codes ---- */
@@ -327,7 +335,8 @@ static places places_of(size_t size, size_t n)
 INLINE vi of_tiles(const void *numbers, size_t vector, const places *at, bool narrow)
 {
     const uint32_t *p = numbers;
-    return narrow ? spread(integers(p + (vector << at->shift)), at->order) : (vi)every_u(p[vector >> at->shift]);
+    return narrow ? spread(integers(p + (vector << at->shift)), at->order)
+                  : (vi)every_u(p[vector >> at->shift]);
 }
 
 INLINE vu integer_code(vf quotient, const tn_codes_run *r)
@@ -342,9 +351,9 @@ typedef struct family {
     bool wide, narrow, near, has_minus_zero;
 } family;
 
-/* Near ones are multiplied with the inverse: that is the quotient to a few units of its last place, with what it leaves
- * over to one unit, and once more (Markstein's theorem) rounded as it is to be.  What is left over of values less than
- * 2^-102 is not exact, but they become 0. */
+/* Near ones are multiplied with the inverse: that is the quotient to a few units of its last place, with what
+ * it leaves over to one unit, and once more (Markstein's theorem) rounded as it is to be.  What is left over
+ * of values less than 2^-102 is not exact, but they become 0. */
 INLINE vf quotient(vf x, size_t vector, const tn_codes_run *r, const places *at, const family y)
 {
     vf by = (vf)of_tiles(r->factor, vector, at, y.narrow);
@@ -365,9 +374,11 @@ INLINE vu code_of(vf x, size_t vector, const tn_codes_run *r, const places *at, 
     vf q;
     switch (y.kind) {
     case TN_CODES_FLOAT:
-        return signed_code(magnitude_code(quotient(x, vector, r, at, y), &r->number), x, &r->number, y.has_minus_zero);
+        return signed_code(magnitude_code(quotient(x, vector, r, at, y), &r->number), x, &r->number,
+                           y.has_minus_zero);
     case TN_CODES_FLOAT_POWER:
-        return signed_code(magnitude_code(product(x, vector, r, at, y), &r->number), x, &r->number, y.has_minus_zero);
+        return signed_code(magnitude_code(product(x, vector, r, at, y), &r->number), x, &r->number,
+                           y.has_minus_zero);
     case TN_CODES_GGML:
         return signed_code(ggml_code(product(x, vector, r, at, y), &r->number), x, &r->number, false);
     case TN_CODES_INT:
@@ -376,14 +387,16 @@ INLINE vu code_of(vf x, size_t vector, const tn_codes_run *r, const places *at, 
         return integer_code(product(x, vector, r, at, y), r);
     case TN_CODES_UINT:
         q = least_f(most_f(quotient(x, vector, r, at, y), every_f(-0x1p22f)), every_f(0x1p22f));
-        return (vu)least_i(most_i(nearest(q) + of_tiles(r->zero, vector, at, y.narrow), every_i(0)), every_i(r->most));
+        return (vu)least_i(most_i(nearest(q) + of_tiles(r->zero, vector, at, y.narrow), every_i(0)),
+                           every_i(r->most));
     default:
         q = quotient(x + (vf)of_tiles(r->shift, vector, at, y.narrow), vector, r, at, y);
         return (vu)nearest(least_f(most_f(q, every_f(0)), every_f((float)r->most)));
     }
 }
 
-INLINE void put_codes(uint8_t *dst, const float *x, size_t vector, const tn_codes_run *r, const places *at, const family y)
+INLINE void put_codes(uint8_t *dst, const float *x, size_t vector, const tn_codes_run *r, const places *at,
+                      const family y)
 {
     vu codes[4];
     for (unsigned k = 0; k < 4; k++)
@@ -394,7 +407,8 @@ INLINE void put_codes(uint8_t *dst, const float *x, size_t vector, const tn_code
         put8(dst, codes);
 }
 
-INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, const places *at, const family y)
+INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, const places *at,
+                    const family y)
 {
     const tn_codes_run own = *run;              /* which no store can change */
     size_t i = 0, each = y.wide ? 2 : 1;
@@ -412,7 +426,8 @@ INLINE void put_all(uint8_t *dst, const float *x, size_t n, const tn_codes_run *
     memcpy(dst + each * i, codes, each * (n - i));
 }
 
-INLINE void put_signed(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, const places *at, family y)
+INLINE void put_signed(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, const places *at,
+                       family y)
 {
     if ((y.kind == TN_CODES_FLOAT || y.kind == TN_CODES_FLOAT_POWER) && run->number.has_minus_zero) {
         y.has_minus_zero = true;
@@ -422,7 +437,8 @@ INLINE void put_signed(uint8_t *dst, const float *x, size_t n, const tn_codes_ru
     }
 }
 
-INLINE void put_family(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, tn_codes_kind kind, bool wide)
+INLINE void put_family(uint8_t *dst, const float *x, size_t n, const tn_codes_run *run, tn_codes_kind kind,
+                       bool wide)
 {
     const places at = places_of(run->size, n);
     bool divides = kind != TN_CODES_FLOAT_POWER && kind != TN_CODES_INT_POWER && kind != TN_CODES_GGML;
@@ -483,8 +499,10 @@ static void set_kernels(tn_encode_kernels *k)
 {
     *k = (tn_encode_kernels){
         .largest = largest, .ends = ends, .exponents = exponents, .scales = scales, .pack = pack,
-        .codes = { float_codes, float_power_codes, int_codes, int_power_codes, uint_codes, shifted_codes, ggml_codes },
-        .wide_codes = { float_wide_codes, float_power_wide_codes, int_wide_codes, int_power_wide_codes, uint_wide_codes,
+        .codes = { float_codes, float_power_codes, int_codes, int_power_codes, uint_codes, shifted_codes,
+                   ggml_codes },
+        .wide_codes = { float_wide_codes, float_power_wide_codes, int_wide_codes, int_power_wide_codes,
+                        uint_wide_codes,
                         shifted_wide_codes },
     };
 }

@@ -20,14 +20,17 @@ static inline vf where(vm m, vf x, vf y)    { return (vf)_mm256_blendv_ps((__m25
 static inline unsigned bits(vm m)           { return (unsigned)_mm256_movemask_ps((__m256)m); }
 static inline vi count(vi v, vm m)          { return v - m; }
 static inline vi shift_right(vi v, vi n)    { return (vi)_mm256_srlv_epi32((__m256i)v, (__m256i)n); }
-static inline vi lanes_of(vi v, vi order)   { return (vi)_mm256_permutevar8x32_epi32((__m256i)v, (__m256i)order); }
+static inline vi lanes_of(vi v, vi order)
+{
+    return (vi)_mm256_permutevar8x32_epi32((__m256i)v, (__m256i)order);
+}
 static inline vi bytes_to(const void *p)    { return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p)); }
 static inline vd every_d(double x)          { return (vd){ _mm256_set1_pd(x), _mm256_set1_pd(x) }; }
 
 static inline void put_bytes(void *p, vi v)
 {
-    const __m256i low = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1, -1,
-                                         -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i low = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8,
+                                         12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     __m256i some = _mm256_shuffle_epi8((__m256i)v, low);
     _mm_storel_epi64(p, _mm_unpacklo_epi32(_mm256_castsi256_si128(some), _mm256_extracti128_si256(some, 1)));
 }
@@ -79,7 +82,8 @@ static inline double join_d(vd v)
 
 static inline unsigned least_lane(const vd *v, unsigned n)
 {
-    __m256d four = _mm256_min_pd(_mm256_min_pd(v[0].low, v[0].high), _mm256_min_pd(v[n - 1].low, v[n - 1].high));
+    __m256d four =
+        _mm256_min_pd(_mm256_min_pd(v[0].low, v[0].high), _mm256_min_pd(v[n - 1].low, v[n - 1].high));
     __m128d two = _mm_min_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     __m256d every = _mm256_broadcastsd_pd(_mm_min_sd(two, _mm_unpackhi_pd(two, two)));
     unsigned found = 0;

@@ -19,7 +19,10 @@ static inline vm more(vi a, vi b)           { return _mm512_cmpgt_epi32_mask((__
 static inline vf where(vm m, vf x, vf y)    { return (vf)_mm512_mask_blend_ps(m, (__m512)y, (__m512)x); }
 static inline unsigned bits(vm m)           { return m; }
 static inline vi shift_right(vi v, vi n)    { return (vi)_mm512_srlv_epi32((__m512i)v, (__m512i)n); }
-static inline vi lanes_of(vi v, vi order)   { return (vi)_mm512_permutexvar_epi32((__m512i)order, (__m512i)v); }
+static inline vi lanes_of(vi v, vi order)
+{
+    return (vi)_mm512_permutexvar_epi32((__m512i)order, (__m512i)v);
+}
 static inline vi bytes_to(const void *p)    { return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p)); }
 static inline void put_bytes(void *p, vi v) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8((__m512i)v)); }
 static inline vd every_d(double x)          { return (vd)_mm512_set1_pd(x); }
@@ -71,7 +74,8 @@ static inline unsigned least_lane(const vd *v, unsigned n)
 {
     __m512d a = (__m512d)v[0], b = (__m512d)v[n - 1], least = _mm512_min_pd(a, b);
     __m512d every = _mm512_set1_pd(_mm512_reduce_min_pd(least));
-    unsigned found = _mm512_cmp_pd_mask(a, every, _CMP_EQ_OQ) | (unsigned)_mm512_cmp_pd_mask(b, every, _CMP_EQ_OQ) << 8;
+    unsigned found =
+        _mm512_cmp_pd_mask(a, every, _CMP_EQ_OQ) | (unsigned)_mm512_cmp_pd_mask(b, every, _CMP_EQ_OQ) << 8;
     return (unsigned)__builtin_ctz(found);
 }
 

@@ -14,7 +14,8 @@ enum {
     TN_SEARCH_SLACK = 16,
     TN_SEARCH_MAPPINGS = 16, TN_SEARCH_VALUES = 8,      /* the largest codebook */
     TN_SEARCH_ROWS = 512,
-    TN_SEARCH_SIZE = 16, TN_SEARCH_LARGEST = 1024,      /* tiles are multiples of the one, and no larger than the other... */
+    TN_SEARCH_SIZE = 16, TN_SEARCH_LARGEST = 1024,      /* tiles are multiples of the one, and no larger than
+                                                         * the other... */
     TN_SEARCH_SUBTILE = 8       /* ...and subtiles with offsets no larger than this; powers of two */
 };
 
@@ -22,8 +23,10 @@ enum {
  * int's magnitude is a whole number. */
 typedef struct tn_search_number {
     float    most;              /* the largest magnitude */
-    uint32_t lowest;            /* the exponent, in place, below which steps are no finer; an int's are all as coarse */
-    uint32_t above;             /* from an exponent to that of the float32 whose last bit is a step, in place */
+    uint32_t lowest;            /* the exponent, in place, below which steps are no finer; an int's are all as
+                                 * coarse */
+    uint32_t above;             /* from an exponent to that of the float32 whose last bit is a step, in
+                                 * place */
     unsigned shift;             /* mantissa bits that float32 has more: from exponents in place to codes */
     unsigned bits;              /* of a code */
     bool     integer;           /* codes are two's complement... */
@@ -34,10 +37,12 @@ typedef struct tn_search_number {
 typedef struct tn_search_tiles {
     const float *x;
     size_t       count, size;
-    bool         divide;        /* values are divided by the factor, else multiplied, and it and the step are powers of two */
+    bool         divide;        /* values are divided by the factor, else multiplied, and it and the step are
+                                 * powers of two */
     const float *factor;        /* one a tile */
     const float *step;          /* one a tile: what a code is worth in units of its number */
-    const float *shift;         /* one a tile: the zero point, added to values; NULL: there is none.  `divide` is set... */
+    const float *shift;         /* one a tile: the zero point, added to values; NULL: there is none.  `divide`
+                                 * is set... */
     bool         whole;         /* ...and it is a whole number, added to codes */
     tn_search_number number;
 } tn_search_tiles;
@@ -48,10 +53,12 @@ typedef struct tn_search_book {
     uint32_t sign;              /* of a code */
     bool     exact;             /* errors are float32s */
     float    value[TN_SEARCH_VALUES][TN_SEARCH_MAPPINGS];
-    float    from[TN_SEARCH_VALUES][TN_SEARCH_MAPPINGS];        /* magnitudes from which on it is this value or a larger one */
+    /* magnitudes from which on it is this value or a larger one */
+    float    from[TN_SEARCH_VALUES][TN_SEARCH_MAPPINGS];
     uint32_t first[TN_SEARCH_MAPPINGS];         /* four bits a value: the first that is equal */
-    /* The value that each mapping has for a magnitude, by its bits without the last `row_shift`, less `first_row`: those
-     * below and beyond have the first and the last row.  None: magnitudes differ in too many bits. */
+    /* The value that each mapping has for a magnitude, by its bits without the last `row_shift`, less
+     * `first_row`: those below and beyond have the first and the last row.  None: magnitudes differ in too
+     * many bits. */
     uint32_t rows, first_row;
     unsigned row_shift;
     float    row[TN_SEARCH_ROWS][TN_SEARCH_MAPPINGS];
@@ -67,21 +74,23 @@ typedef struct tn_search_offsets {
 
 typedef struct tn_search_kernels {
     unsigned widest;            /* group that `select` knows */
-    /* Keeps `keep` of each `of` = 2, 4, 8 or 16 values, n a multiple of it: the values in order, and a bit each.  Returns
-     * the bits of the largest magnitude; beyond infinity's there is NaN. */
-    uint32_t (*select)(void *restrict kept, uint8_t *restrict mask, const float *restrict x, size_t n, unsigned keep, unsigned of);
+    /* Keeps `keep` of each `of` = 2, 4, 8 or 16 values, n a multiple of it: the values in order, and a bit
+     * each.  Returns the bits of the largest magnitude; beyond infinity's there is NaN. */
+    uint32_t (*select)(void *restrict kept, uint8_t *restrict mask, const float *restrict x, size_t n,
+                       unsigned keep, unsigned of);
     /* Codes of a byte each. */
     void (*encode)(uint8_t *restrict codes, const tn_search_tiles *tiles);
     /* The sum of squared errors of each tile. */
     void (*squares)(double *restrict sums, const tn_search_tiles *tiles);
     /* Fills the rows of a codebook. */
     void (*list)(tn_search_book *book);
-    /* Codes of a byte each, the mapping of each subtile, which have slack, and (unless NULL) as squares().  With a step of 0
-     * all is 0 or -0. */
-    void (*choose)(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums, const tn_search_tiles *tiles,
-                   size_t subtile, const tn_search_book *book);
+    /* Codes of a byte each, the mapping of each subtile, which have slack, and (unless NULL) as squares().
+     * With a step of 0 all is 0 or -0. */
+    void (*choose)(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums,
+                   const tn_search_tiles *tiles, size_t subtile, const tn_search_book *book);
     /* Codes of a byte each, and the offset of each subtile.  Factors are powers of two for an offset of 0. */
-    void (*lower)(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_search_tiles *tiles, const tn_search_offsets *rules);
+    void (*lower)(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_search_tiles *tiles,
+                  const tn_search_offsets *rules);
 } tn_search_kernels;
 
 /* A pure function of the mask, so that a test can hold two tables side by side.
@@ -101,10 +110,17 @@ typedef struct tn_search_ways {
     const tn_encode_kernels *encode;
 } tn_search_ways;
 
-bool tn_scaled_search_with(const tn_search_ways *ways, const struct tn_scaled_plan *plan, const struct tn_tiles *tiles);
+bool tn_scaled_search_with(const tn_search_ways *ways, const struct tn_scaled_plan *plan,
+                           const struct tn_tiles *tiles);
 
 /* What is special about the tiles of a plan; NONE: nothing, or too much. */
-typedef enum tn_search_kind { TN_SEARCH_NONE, TN_SEARCH_SPARSE, TN_SEARCH_BOOK, TN_SEARCH_OFFSETS, TN_SEARCH_LEAST } tn_search_kind;
+typedef enum tn_search_kind {
+    TN_SEARCH_NONE,
+    TN_SEARCH_SPARSE,
+    TN_SEARCH_BOOK,
+    TN_SEARCH_OFFSETS,
+    TN_SEARCH_LEAST
+} tn_search_kind;
 tn_search_kind tn_scaled_search_kind(const struct tn_scaled_plan *plan);
 
 #endif

@@ -77,7 +77,8 @@ INLINE uint32_t largest_lane(vi v)
     return (uint32_t)most;
 }
 
-INLINE vi select_vector(uint8_t *kept, uint8_t *mask, const float *x, const rivals *r, unsigned keep, unsigned of)
+INLINE vi select_vector(uint8_t *kept, uint8_t *mask, const float *x, const rivals *r, unsigned keep,
+                        unsigned of)
 {
     vi v = integers(x), key = key_of(v);
     vm m = kept_lanes(key, r, keep, of);
@@ -87,15 +88,16 @@ INLINE vi select_vector(uint8_t *kept, uint8_t *mask, const float *x, const riva
     return key;
 }
 
-INLINE uint32_t select_all(uint8_t *restrict kept, uint8_t *restrict mask, const float *restrict x, size_t n, unsigned keep,
-                           unsigned of)
+INLINE uint32_t select_all(uint8_t *restrict kept, uint8_t *restrict mask, const float *restrict x, size_t n,
+                           unsigned keep, unsigned of)
 {
     rivals r;
     vi seen = { 0 };
     size_t i = 0;
     find_rivals(&r, of);
     for (; n - i >= LANES; i += LANES)
-        seen = most_i(seen, select_vector(kept + i / of * keep * sizeof *x, mask + i / 8, x + i, &r, keep, of));
+        seen =
+            most_i(seen, select_vector(kept + i / of * keep * sizeof *x, mask + i / 8, x + i, &r, keep, of));
     if (i == n)
         return largest_lane(seen);
     float rest[LANES] = { 0 };
@@ -109,13 +111,14 @@ INLINE uint32_t select_all(uint8_t *restrict kept, uint8_t *restrict mask, const
     return largest_lane(seen);
 }
 
-static uint32_t select_some(void *restrict kept, uint8_t *restrict mask, const float *restrict x, size_t n, unsigned keep,
-                            unsigned of)
+static uint32_t select_some(void *restrict kept, uint8_t *restrict mask, const float *restrict x, size_t n,
+                            unsigned keep, unsigned of)
 {
     switch (of) {
     case 2:  return select_all(kept, mask, x, n, keep, 2);
     case 4:  return keep == 2 ? select_all(kept, mask, x, n, 2, 4) : select_all(kept, mask, x, n, keep, 4);
-    case 16: return select_all(kept, mask, x, n, keep, LANES < 16 ? LANES : 16);       /* not where there are 8 lanes */
+    case 16: return select_all(kept, mask, x, n, keep, LANES < 16 ? LANES : 16);       /* not where there are
+                                                                                        * 8 lanes */
     default: return select_all(kept, mask, x, n, keep, 8);
     }
 }
@@ -182,12 +185,14 @@ INLINE void encode_from(uint8_t *restrict codes, const tn_search_tiles *t, bool 
 {
     for (size_t k = 0; k < t->count; k++)
         for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES)
-            put_bytes(codes + i, code_from(floats(t->x + i), every_f(t->factor[k]), every_f(t->shift[k]), t->number.most, whole));
+            put_bytes(codes + i, code_from(floats(t->x + i), every_f(t->factor[k]), every_f(t->shift[k]),
+                                           t->number.most, whole));
 }
 
 /* ---- codes ---- */
 
-INLINE void encode_all(uint8_t *restrict codes, const tn_search_tiles *t, const tn_search_number *n, bool divide)
+INLINE void encode_all(uint8_t *restrict codes, const tn_search_tiles *t, const tn_search_number *n,
+                       bool divide)
 {
     for (size_t k = 0; k < t->count; k++) {
         vf factor = every_f(t->factor[k]);
@@ -211,8 +216,9 @@ static void encode(uint8_t *restrict codes, const tn_search_tiles *t)
 
 /* ---- errors ---- */
 
-/* Values and what is wanted of them, as doubles; or (`exact`) their differences, which are float32s.  Where steps are powers
- * of two they are: a value is nearer than 0 is, or the largest, and its last bit no lower than what is wanted has. */
+/* Values and what is wanted of them, as doubles; or (`exact`) their differences, which are float32s.  Where
+ * steps are powers of two they are: a value is nearer than 0 is, or the largest, and its last bit no lower
+ * than what is wanted has. */
 typedef struct errors {
     vd value[DOUBLES], wanted[DOUBLES];
 } errors;
@@ -231,7 +237,8 @@ INLINE vd add_error(vd sum, const errors *e, unsigned half, bool exact)
     return exact ? add_square(sum, e->value[half]) : add_difference(sum, e->value[half], e->wanted[half]);
 }
 
-INLINE double squares_of(const float *x, size_t size, vf factor, vf step, const tn_search_number *n, bool divide)
+INLINE double squares_of(const float *x, size_t size, vf factor, vf step, const tn_search_number *n,
+                         bool divide)
 {
     vd sum = every_d(0);
     for (size_t i = 0; i < size; i += LANES) {
@@ -244,10 +251,12 @@ INLINE double squares_of(const float *x, size_t size, vf factor, vf step, const 
     return join_d(sum);
 }
 
-INLINE void squares_all(double *restrict sums, const tn_search_tiles *t, const tn_search_number *n, bool divide)
+INLINE void squares_all(double *restrict sums, const tn_search_tiles *t, const tn_search_number *n,
+                        bool divide)
 {
     for (size_t k = 0; k < t->count; k++)
-        sums[k] = squares_of(t->x + k * t->size, t->size, every_f(t->factor[k]), every_f(t->step[k]), n, divide);
+        sums[k] =
+            squares_of(t->x + k * t->size, t->size, every_f(t->factor[k]), every_f(t->step[k]), n, divide);
 }
 
 INLINE void squares_from(double *restrict sums, const tn_search_tiles *t, bool whole)
@@ -256,7 +265,8 @@ INLINE void squares_from(double *restrict sums, const tn_search_tiles *t, bool w
         vd sum = every_d(0);
         for (size_t i = k * t->size; i < (k + 1) * t->size; i += LANES) {
             vf v = floats(t->x + i);
-            vf value = value_from(v, every_f(t->factor[k]), every_f(t->step[k]), every_f(t->shift[k]), t->number.most, whole);
+            vf value = value_from(v, every_f(t->factor[k]), every_f(t->step[k]), every_f(t->shift[k]),
+                                  t->number.most, whole);
             errors e = errors_of(value, v, false);
             for (unsigned h = 0; h < DOUBLES; h++)
                 sum = add_error(sum, &e, h, false);
@@ -285,7 +295,8 @@ INLINE vf values_for(float q, const tn_search_book *b, unsigned block)
 {
     vf v = { 0 };
     for (unsigned r = 1; r < TN_SEARCH_VALUES; r++)
-        v = where(at_least(every_f(q), floats(b->from[r] + block * LANES)), floats(b->value[r] + block * LANES), v);
+        v = where(at_least(every_f(q), floats(b->from[r] + block * LANES)),
+                  floats(b->value[r] + block * LANES), v);
     return v;
 }
 
@@ -327,8 +338,8 @@ typedef struct trying {
 } trying;
 
 /* The first mapping with the least error for n values from number `first` on. */
-INLINE unsigned best_mapping(const tn_search_book *b, const measured *m, const float *x, size_t first, size_t n, float step,
-                             trying how)
+INLINE unsigned best_mapping(const tn_search_book *b, const measured *m, const float *x, size_t first,
+                             size_t n, float step, trying how)
 {
     unsigned blocks = (how.eights + DOUBLES - 1) / DOUBLES, each = how.eights / blocks;
     vd sum[2], value[DOUBLES];
@@ -380,8 +391,9 @@ INLINE vi unit_order(size_t subtile)
 }
 
 /* Encodes with the mappings that were chosen; returns the sum of squared errors where it is asked for. */
-INLINE double finish_tile(uint8_t *codes, const uint8_t *mappings, const measured *m, const float *x, size_t size, float step,
-                          size_t subtile, const tn_search_book *b, vi order, bool sums, bool exact)
+INLINE double finish_tile(uint8_t *codes, const uint8_t *mappings, const measured *m, const float *x,
+                          size_t size, float step, size_t subtile, const tn_search_book *b, vi order,
+                          bool sums, bool exact)
 {
     vd sum = every_d(0);
     for (size_t i = 0; i < size; i += LANES) {
@@ -397,8 +409,8 @@ INLINE double finish_tile(uint8_t *codes, const uint8_t *mappings, const measure
     return sums ? join_d(sum) : 0;
 }
 
-INLINE double choose_tile(uint8_t *codes, uint8_t *mappings, const float *x, size_t size, float step, size_t subtile,
-                          const tn_search_book *b, vi order, trying how, bool sums)
+INLINE double choose_tile(uint8_t *codes, uint8_t *mappings, const float *x, size_t size, float step,
+                          size_t subtile, const tn_search_book *b, vi order, trying how, bool sums)
 {
     measured m;
     measure(&m, x, size, step, b);
@@ -424,22 +436,23 @@ static double choose_nothing(uint8_t *codes, uint8_t *mappings, const float *x, 
     return join_d(sum);
 }
 
-INLINE void choose_all(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums, const tn_search_tiles *t,
-                       size_t subtile, const tn_search_book *b, trying how)
+INLINE void choose_all(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums,
+                       const tn_search_tiles *t, size_t subtile, const tn_search_book *b, trying how)
 {
     vi order = unit_order(subtile);
     for (size_t k = 0; k < t->count; k++) {
         const float *x = t->x + k * t->size;
         uint8_t *to = codes + k * t->size, *own = mappings + k * (t->size / subtile);
-        double sum = t->step[k] == 0 ? choose_nothing(to, own, x, t->size, subtile, b)
-                                     : choose_tile(to, own, x, t->size, t->step[k], subtile, b, order, how, sums);
+        double sum = t->step[k] == 0
+                         ? choose_nothing(to, own, x, t->size, subtile, b)
+                         : choose_tile(to, own, x, t->size, t->step[k], subtile, b, order, how, sums);
         if (sums)
             sums[k] = sum;
     }
 }
 
-static void choose(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums, const tn_search_tiles *t,
-                   size_t subtile, const tn_search_book *b)
+static void choose(uint8_t *restrict codes, uint8_t *restrict mappings, double *restrict sums,
+                   const tn_search_tiles *t, size_t subtile, const tn_search_book *b)
 {
     bool many = b->mappings > 8;
     if (!b->rows)
@@ -467,8 +480,8 @@ INLINE vi spread_most(vi v, size_t subtile, const vi *swap)
     return v;
 }
 
-INLINE void lower_all(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_search_tiles *t, const tn_search_offsets *o,
-                      const tn_search_number *n, size_t subtile)
+INLINE void lower_all(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_search_tiles *t,
+                      const tn_search_offsets *o, const tn_search_number *n, size_t subtile)
 {
     vi swap[3];
     for (unsigned s = 0; s < 3; s++)
@@ -489,7 +502,8 @@ INLINE void lower_all(uint8_t *restrict codes, uint8_t *restrict offsets, const 
     }
 }
 
-static void lower(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_search_tiles *t, const tn_search_offsets *o)
+static void lower(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_search_tiles *t,
+                  const tn_search_offsets *o)
 {
     const tn_search_number n = t->number;
     switch (o->subtile) {
@@ -501,6 +515,7 @@ static void lower(uint8_t *restrict codes, uint8_t *restrict offsets, const tn_s
 
 static void set_kernels(tn_search_kernels *k)
 {
-    *k = (tn_search_kernels){ .widest = LANES, .select = select_some, .encode = encode, .squares = squares, .list = list,
+    *k = (tn_search_kernels){ .widest = LANES, .select = select_some, .encode = encode, .squares = squares,
+                              .list = list,
                               .choose = choose, .lower = lower };
 }

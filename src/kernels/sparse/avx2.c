@@ -11,7 +11,8 @@
 
 enum { WORD = 64, BATCH = 8 };  /* elements */
 
-/* What is stored keeps the CPU from fetching far enough by itself.  (gcc drops calls of it that it does not inline at once.) */
+/* What is stored keeps the CPU from fetching far enough by itself.  (gcc drops calls of it that it does not
+ * inline at once.) */
 ALWAYS void fetch_ahead(const uint8_t *p)
 {
     _mm_prefetch((const char *)((uintptr_t)p + 4096), _MM_HINT_T0);
@@ -97,7 +98,8 @@ ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t wi
 }
 
 /* Puts the element of the lowest bit in place k. */
-ALWAYS void take(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places, size_t k, size_t width)
+ALWAYS void take(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places, size_t k,
+                 size_t width)
 {
     uint32_t i = (uint32_t)__builtin_ctzll(bits), place = base + i;
     if (values)
@@ -108,8 +110,8 @@ ALWAYS void take(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values
 
 /* Eight at a time while there is room, more than there are if need be: the next
  * ones write over those, and most words of a sparse tensor take the same way. */
-ALWAYS size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places, size_t k, size_t room,
-                        size_t width)
+ALWAYS size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t *values, uint8_t *places,
+                        size_t k, size_t room, size_t width)
 {
     const uint64_t top = (uint64_t)1 << (WORD - 1);     /* something to find where there is nothing */
     size_t stay = (size_t)_mm_popcnt_u64(bits), end = k + stay;
@@ -126,15 +128,16 @@ ALWAYS size_t take_word(uint64_t bits, const uint8_t *p, uint32_t base, uint8_t 
     return end;
 }
 
-ALWAYS size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base,
-                         size_t room, size_t width)
+ALWAYS size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+                         uint32_t base, size_t room, size_t width)
 {
     const sieve256 s = sieve_of(sieve, width);
     size_t k = 0, i = 0;
     for (; n - i >= WORD; i += WORD) {
         for (size_t line = 0; line < width; line++)
             fetch_ahead(p + i * width + line * 64);
-        k = take_word(stays(s, p + i * width, WORD, width), p + i * width, base + (uint32_t)i, values, places, k, room, width);
+        k = take_word(stays(s, p + i * width, WORD, width), p + i * width, base + (uint32_t)i, values, places,
+                      k, room, width);
     }
     for (uint64_t bits = i < n ? stays(s, p + i * width, n - i, width) : 0; bits; bits &= bits - 1)
         take(bits, p + i * width, base + (uint32_t)i, values, places, k++, width);
@@ -152,8 +155,8 @@ ALWAYS size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint
 
 static const uint64_t together[256] = { SIXTYFOUR(0), SIXTYFOUR(64), SIXTYFOUR(128), SIXTYFOUR(192) };
 
-ALWAYS size_t pick_fours(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base,
-                         size_t room)
+ALWAYS size_t pick_fours(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+                         uint32_t base, size_t room)
 {
     const sieve256 s = sieve_of(sieve, 4);
     __m256i place = _mm256_add_epi32(_mm256_set1_epi32((int)base), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -163,19 +166,20 @@ ALWAYS size_t pick_fours(const tn_sieve *sieve, const uint8_t *p, size_t n, uint
         unsigned out = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(left_out(s, p + i * 4, 4)));
         __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)&together[~out & 255]));
         if (values)
-            _mm256_storeu_si256((void *)(values + k * 4),
-                                _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const void *)(p + i * 4)), order));
+            _mm256_storeu_si256(
+                (void *)(values + k * 4),
+                _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const void *)(p + i * 4)), order));
         if (places)
             _mm256_storeu_si256((void *)(places + k * 4), _mm256_permutevar8x32_epi32(place, order));
         place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
         k += 8 - (size_t)_mm_popcnt_u32(out);
     }
-    return k + pick_words(sieve, p + i * 4, n - i, values ? values + k * 4 : NULL, places ? places + k * 4 : NULL,
-                          base + (uint32_t)i, room - k, 4);
+    return k + pick_words(sieve, p + i * 4, n - i, values ? values + k * 4 : NULL,
+                          places ? places + k * 4 : NULL, base + (uint32_t)i, room - k, 4);
 }
 
-ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t room,
-                   size_t width)
+ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+                   uint32_t base, size_t room, size_t width)
 {
     return width == 4 ? pick_fours(s, p, n, values, places, base, room)
                       : pick_words(s, p, n, values, places, base, room, width);

@@ -11,7 +11,8 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* What is stored keeps the CPU from fetching far enough by itself.  (gcc drops calls of it that it does not inline at once.) */
+/* What is stored keeps the CPU from fetching far enough by itself.  (gcc drops calls of it that it does not
+ * inline at once.) */
 ALWAYS void fetch_ahead(const uint8_t *p)
 {
     _mm_prefetch((const char *)((uintptr_t)p + 4096), _MM_HINT_T0);
@@ -43,12 +44,16 @@ ALWAYS sieve512 sieve_of(const tn_sieve *s, size_t width)
 ALWAYS uint64_t stays(sieve512 s, __m512i v, size_t width)
 {
     if (width == 1)
-        return _cvtmask64_u64(_mm512_cmpgt_epu8_mask(_mm512_and_si512(_mm512_add_epi8(v, s.add), s.mask), s.limit));
+        return _cvtmask64_u64(
+            _mm512_cmpgt_epu8_mask(_mm512_and_si512(_mm512_add_epi8(v, s.add), s.mask), s.limit));
     if (width == 2)
-        return _cvtmask32_u32(_mm512_cmpgt_epu16_mask(_mm512_and_si512(_mm512_add_epi16(v, s.add), s.mask), s.limit));
+        return _cvtmask32_u32(
+            _mm512_cmpgt_epu16_mask(_mm512_and_si512(_mm512_add_epi16(v, s.add), s.mask), s.limit));
     if (width == 4)
-        return _cvtmask16_u32(_mm512_cmpgt_epu32_mask(_mm512_and_si512(_mm512_add_epi32(v, s.add), s.mask), s.limit));
-    return _cvtmask8_u32(_mm512_cmpgt_epu64_mask(_mm512_and_si512(_mm512_add_epi64(v, s.add), s.mask), s.limit));
+        return _cvtmask16_u32(
+            _mm512_cmpgt_epu32_mask(_mm512_and_si512(_mm512_add_epi32(v, s.add), s.mask), s.limit));
+    return _cvtmask8_u32(
+        _mm512_cmpgt_epu64_mask(_mm512_and_si512(_mm512_add_epi64(v, s.add), s.mask), s.limit));
 }
 
 ALWAYS size_t count(const tn_sieve *sieve, const uint8_t *p, size_t n, size_t width)
@@ -79,7 +84,8 @@ ALWAYS __m512i load_lanes(const uint8_t *p, size_t width, __mmask16 there, bool 
     if (width == 1)
         return _mm512_cvtepu8_epi32(all ? _mm_loadu_si128((const void *)p) : _mm_maskz_loadu_epi8(there, p));
     if (width == 2)
-        return _mm512_cvtepu16_epi32(all ? _mm256_loadu_si256((const void *)p) : _mm256_maskz_loadu_epi16(there, p));
+        return _mm512_cvtepu16_epi32(all ? _mm256_loadu_si256((const void *)p)
+                                         : _mm256_maskz_loadu_epi16(there, p));
     return all ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(there, p);
 }
 
@@ -105,8 +111,8 @@ ALWAYS __mmask16 lanes_below(size_t n)
 }
 
 /* Of narrow elements only the low bits of a lane matter: the mask has no others. */
-ALWAYS size_t pick_lanes(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base,
-                         size_t room, size_t width)
+ALWAYS size_t pick_lanes(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+                         uint32_t base, size_t room, size_t width)
 {
     const sieve512 s = sieve_of(sieve, 4);
     __m512i place = _mm512_add_epi32(_mm512_set1_epi32((int)base),
@@ -129,9 +135,11 @@ ALWAYS size_t pick_lanes(const tn_sieve *sieve, const uint8_t *p, size_t n, uint
         uint32_t stay = (uint32_t)stays(s, v, 4);
         __mmask16 stored = lanes_below((size_t)_mm_popcnt_u32(stay));
         if (values)
-            store_lanes(values + k * width, _mm512_maskz_compress_epi32((__mmask16)stay, v), width, stored, false);
+            store_lanes(values + k * width, _mm512_maskz_compress_epi32((__mmask16)stay, v), width, stored,
+                        false);
         if (places)
-            _mm512_mask_storeu_epi32(places + k * 4, stored, _mm512_maskz_compress_epi32((__mmask16)stay, place));
+            _mm512_mask_storeu_epi32(places + k * 4, stored,
+                                     _mm512_maskz_compress_epi32((__mmask16)stay, place));
         place = _mm512_add_epi32(place, _mm512_set1_epi32(16));
         k += (size_t)_mm_popcnt_u32(stay);
         n -= few;
@@ -147,8 +155,8 @@ ALWAYS __mmask8 words_below(size_t n)
     return (__mmask8)(n < 8 ? (1u << n) - 1 : 0xff);
 }
 
-ALWAYS size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base,
-                          size_t room)
+ALWAYS size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+                          uint32_t base, size_t room)
 {
     const sieve512 s = sieve_of(sieve, 8);
     __m256i place = _mm256_add_epi32(_mm256_set1_epi32((int)base), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -163,7 +171,8 @@ ALWAYS size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uin
         if (values)
             _mm512_mask_storeu_epi64(values + k * 8, stored, _mm512_maskz_compress_epi64((__mmask8)stay, v));
         if (places)
-            _mm256_mask_storeu_epi32(places + k * 4, stored, _mm256_maskz_compress_epi32((__mmask8)stay, place));
+            _mm256_mask_storeu_epi32(places + k * 4, stored,
+                                     _mm256_maskz_compress_epi32((__mmask8)stay, place));
         place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
         k += (size_t)_mm_popcnt_u32(stay);
         n -= few;
@@ -172,8 +181,8 @@ ALWAYS size_t pick_eights(const tn_sieve *sieve, const uint8_t *p, size_t n, uin
     return k;
 }
 
-ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t room,
-                   size_t width)
+ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+                   uint32_t base, size_t room, size_t width)
 {
     return width == 8 ? pick_eights(s, p, n, values, places, base, room)
                       : pick_lanes(s, p, n, values, places, base, room, width);

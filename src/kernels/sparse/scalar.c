@@ -47,8 +47,8 @@ ALWAYS size_t count(const tn_sieve *s, const uint8_t *p, size_t n, size_t width,
 }
 
 /* Each is written, and written over by the next unless it stays: nothing to guess. */
-ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places, uint32_t base, size_t room,
-                   size_t width, stays_fn stays)
+ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *values, uint8_t *places,
+                   uint32_t base, size_t room, size_t width, stays_fn stays)
 {
     size_t k = 0;
     for (size_t i = 0; i < n && k < room; i++) {

@@ -34,8 +34,8 @@ typedef size_t (*tn_sieve_count_fn)(const tn_sieve *sieve, const void *elements,
 /* Those of n elements that stay, one after another: `values` themselves and, as
  * uint32, `places`: base + the place of each, modulo 2^32.  Either may be NULL.
  * There is room for `room` of each, and no more than that stay.  Returns how many do. */
-typedef size_t (*tn_sieve_pick_fn)(const tn_sieve *sieve, const void *elements, size_t n, void *values, void *places,
-                                   uint32_t base, size_t room);
+typedef size_t (*tn_sieve_pick_fn)(const tn_sieve *sieve, const void *elements, size_t n, void *values,
+                                   void *places, uint32_t base, size_t room);
 
 typedef struct tn_sparse_kernels {
     tn_sieve_count_fn count[TN_SIEVE_KINDS];

@@ -56,11 +56,13 @@ static inline __m256i exponents(const uint8_t *p)
 static uint64_t count_equal(const uint8_t *list, size_t n, unsigned value)
 {
     uint64_t sums[4];
-    __m256i v = _mm256_set1_epi8((char)value), zero = _mm256_setzero_si256(), counts[4] = { zero, zero, zero, zero };
+    __m256i v = _mm256_set1_epi8((char)value), zero = _mm256_setzero_si256(),
+    counts[4] = { zero, zero, zero, zero };
     for (size_t i = 0; i < n; i += 128)
         for (size_t k = 0; k < 4; k++)
             counts[k] = _mm256_sub_epi8(counts[k], _mm256_cmpeq_epi8(load(list + i + 32 * k), v));
-    __m256i all = _mm256_add_epi8(_mm256_add_epi8(counts[0], counts[1]), _mm256_add_epi8(counts[2], counts[3]));
+    __m256i all =
+        _mm256_add_epi8(_mm256_add_epi8(counts[0], counts[1]), _mm256_add_epi8(counts[2], counts[3]));
     _mm256_storeu_si256((void *)sums, _mm256_sad_epu8(all, zero));
     return sums[0] + sums[1] + sums[2] + sums[3];
 }

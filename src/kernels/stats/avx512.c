@@ -36,7 +36,8 @@ typedef __m512i vb;
 /* Sign and exponent of 32 floats in 16 bits each, without the sign. */
 static inline __m512i exponents16(const uint8_t *p)
 {
-    __m512i a = _mm512_srli_epi32(_mm512_loadu_si512(p), 23), b = _mm512_srli_epi32(_mm512_loadu_si512(p + 64), 23);
+    __m512i a = _mm512_srli_epi32(_mm512_loadu_si512(p), 23),
+            b = _mm512_srli_epi32(_mm512_loadu_si512(p + 64), 23);
     return _mm512_and_si512(_mm512_packs_epi32(a, b), _mm512_set1_epi16(255));
 }
 
@@ -57,7 +58,8 @@ static inline __m512i carry(__m512i *sum, __m512i a, __m512i b)
 static inline void count_bits(uint64_t counts[8], __m512i v, unsigned weight)
 {
     for (int j = 0; j < 8; j++)
-        counts[j] += weight * (uint64_t)__builtin_popcountll(_mm512_test_epi8_mask(v, _mm512_set1_epi8((char)(1 << j))));
+        counts[j] += weight * (uint64_t)__builtin_popcountll(
+                                  _mm512_test_epi8_mask(v, _mm512_set1_epi8((char)(1 << j))));
 }
 
 /* 64 bytes: bit j of each says whether it was base + j. */
@@ -65,7 +67,8 @@ static inline __m512i which(const uint8_t *p, __m512i base)
 {
     const __m512i bits = _mm512_set4_epi32(0, 0, (int)0x80402010u, 0x08040201);
     __m512i offset = _mm512_sub_epi8(_mm512_loadu_si512(p), base);
-    return _mm512_shuffle_epi8(bits, _mm512_adds_epu8(offset, _mm512_set1_epi8(0x70)));     /* above 15: the top bit, so 0 */
+    /* above 15: the top bit, so 0 */
+    return _mm512_shuffle_epi8(bits, _mm512_adds_epu8(offset, _mm512_set1_epi8(0x70)));
 }
 
 /* How many of n bytes (a multiple of 1024) are base ... base + 7.  Bits are
@@ -73,7 +76,8 @@ static inline __m512i which(const uint8_t *p, __m512i base)
  * counted. */
 static void count_eight(uint64_t counts[8], const uint8_t *list, size_t n, unsigned value)
 {
-    __m512i base = _mm512_set1_epi8((char)value), ones = _mm512_setzero_si512(), twos = ones, fours = ones, eights = ones;
+    __m512i base = _mm512_set1_epi8((char)value), ones = _mm512_setzero_si512(), twos = ones, fours = ones,
+            eights = ones;
     for (size_t i = 0; i < n; i += 1024) {
         __m512i quad[4];
         for (size_t q = 0; q < 4; q++) {

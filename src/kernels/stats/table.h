@@ -24,8 +24,10 @@ typedef struct tn_tally {
     bool     begun;             /* a finite number was seen: the next three have a meaning */
     double   pivot;             /* near the numbers, so that sums of distances from it keep their digits */
     double   min, max;
-    bool     huge;              /* numbers whose squares a double could not hold: the sums are of smaller ones */
-    double   sum[TN_TALLY_LANES], squares[TN_TALLY_LANES];      /* of x - pivot, of both times TN_TALLY_SCALE if huge */
+    bool     huge;              /* numbers whose squares a double could not hold: the sums are of smaller
+                                 * ones */
+    /* of x - pivot, of both times TN_TALLY_SCALE if huge */
+    double   sum[TN_TALLY_LANES], squares[TN_TALLY_LANES];
     uint64_t count, zeros, subnormals, nans, infinities;
     uint64_t bins[TN_STATS_BINS];   /* as in tn_statistics */
 } tn_tally;

@@ -6,7 +6,8 @@
  *   LEVEL(name)            a function's name at this level
  *   BYTES                  of a vector: 32 or 64
  *   vd, vf, vb             vectors of double, float, bytes
- *   doubles(p), floats(p)  loads; wide(p): of floats, as doubles; of_bf16(p), of_f16(p): of 16-bit floats, as floats
+ *   doubles(p), floats(p) loads; wide(p): of floats, as doubles; of_bf16(p), of_f16(p): of 16-bit floats, as
+ *   floats
  *   every(x)               a double in every lane
  *   plus, minus, times     of doubles; add_square(s, x) is s + x * x, rounded once
  *   least, most            of floats
@@ -41,7 +42,8 @@ enum {
 typedef enum kind { F32, BF16, F16 } kind;
 
 /* n numbers (whole groups) as float32: in `room` unless they are so already. */
-static inline __attribute__((always_inline)) const uint8_t *as_floats(float *room, const uint8_t *p, size_t n, kind k)
+static inline __attribute__((always_inline)) const uint8_t *as_floats(float *room, const uint8_t *p, size_t n,
+                                                                      kind k)
 {
     if (k == F32)
         return p;
@@ -78,8 +80,8 @@ static void read_extent(found *f, vb least_below, vb most)
 /* Adds n numbers (whole groups) to the tally and lists their exponents.
  * `centred`: the pivot is 0; the squares are then exact in a double, and one
  * instruction rounds as two would. */
-static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, const uint8_t *numbers, size_t n, kind k,
-                                                        bool centred)
+static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, const uint8_t *numbers,
+                                                       size_t n, kind k, bool centred)
 {
     const size_t step = GROUP * (k == F32 ? 4 : 2);
     float group[GROUP], low[FLOATS], high[FLOATS];
@@ -104,9 +106,11 @@ static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, co
         }
         for (size_t at = 0; at < 4 * GROUP; at += 4 * TN_TALLY_LANES) {
             for (size_t j = 0; j < SUMS; j++) {
-                vd number = wide(p + at + 4 * DOUBLES * j), distance = centred ? number : minus(number, pivot);
+                vd number = wide(p + at + 4 * DOUBLES * j),
+                   distance = centred ? number : minus(number, pivot);
                 sum[j] = plus(sum[j], distance);
-                squares[j] = centred ? add_square(squares[j], number) : plus(squares[j], times(distance, distance));
+                squares[j] =
+                    centred ? add_square(squares[j], number) : plus(squares[j], times(distance, distance));
             }
         }
     }
@@ -125,7 +129,8 @@ static inline __attribute__((always_inline)) void pass(tn_tally *t, found *f, co
     }
 }
 
-static inline __attribute__((always_inline)) void add_and_list(tn_tally *t, found *f, const uint8_t *p, size_t n, kind k)
+static inline __attribute__((always_inline)) void add_and_list(tn_tally *t, found *f, const uint8_t *p,
+                                                               size_t n, kind k)
 {
     if (t->pivot == 0)
         pass(t, f, p, n, k, true);

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-static const tn_rule_word duplicates[] = { { "refuse", TN_DUPLICATES_REFUSE }, { "sum", TN_DUPLICATES_SUM }, { NULL, 0 } };
+static const tn_rule_word duplicates[] = { { "refuse", TN_DUPLICATES_REFUSE }, { "sum", TN_DUPLICATES_SUM },
+                                           { NULL, 0 } };
 static const tn_rule_word compats[] = { { "mli", 1 }, { NULL, 0 } };
 
 /* Characters before a place, and that one: what a person counts. */
@@ -22,8 +23,8 @@ static size_t character(const tn_rule_reading *r, const char *at)
 
 tn_status tn_rule_fail(const tn_rule_reading *r, tn_text what, const char *no_thing)
 {
-    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s at character %zu is %s", tn_quote(what.ptr, what.len).text,
-                   character(r, what.ptr), no_thing);
+    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s at character %zu is %s",
+                   tn_quote(what.ptr, what.len).text, character(r, what.ptr), no_thing);
 }
 
 /* ---- values ---- */
@@ -72,7 +73,8 @@ bool tn_rule_int32(tn_text value, int32_t *number)
 {
     bool negative = value.len && value.ptr[0] == '-';
     uint64_t size = 0;
-    if (!tn_rule_number((tn_text){ value.ptr + negative, value.len - negative }, &size) || size > (uint64_t)INT32_MAX + negative)
+    if (!tn_rule_number((tn_text){ value.ptr + negative, value.len - negative },
+                        &size) || size > (uint64_t)INT32_MAX + negative)
         return false;
     *number = (int32_t)(negative ? -(int64_t)size : (int64_t)size);
     return true;
@@ -99,7 +101,8 @@ tn_status tn_rule_glob(const tn_rule_reading *r, const char *equals, char glob[2
     if (!text.len)
         return tn_rule_fail(r, text, "no glob");
     if (!tn_rule_text(text, glob, 256))
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a glob of at most 255 bytes but found one of %zu", text.len);
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a glob of at most 255 bytes but found one of %zu", text.len);
     return TN_OK;
 }
 
@@ -144,7 +147,8 @@ tn_status tn_layout_rule_parse(const char *text, tn_layout_rule *rule, tn_error 
         tn_text pair = { text + head.len + 1, strlen(text + head.len + 1) };
         status = tn_rule_pair(&r, pair, &key, &value);
         if (!status)
-            status = tn_text_is(key, "from") ? read_layout(&r, value, read.from) : tn_rule_fail(&r, key, "no key (from)");
+            status = tn_text_is(key, "from") ? read_layout(&r, value, read.from)
+                                             : tn_rule_fail(&r, key, "no key (from)");
     }
     if (!status)
         *rule = read;
@@ -209,9 +213,11 @@ tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err)
             break;
     }
     if (!status && read.count == 0)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dimension to pad, as in C=16, but found none");
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                         "expected a dimension to pad, as in C=16, but found none");
     if (!status && read.raw_zero && r.seen >> FILL_VALUE & 1)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "padding has a value, or is code 0 with compat=mli, not both");
+        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                         "padding has a value, or is code 0 with compat=mli, not both");
     if (!status)
         *rule = read;
     return status;
@@ -221,7 +227,8 @@ tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err)
 
 static bool take_form(tn_text text, char form[16])
 {
-    return (tn_text_is(text, "dense") || tn_text_is(text, "coo") || tn_text_is(text, "csr")) && tn_rule_text(text, form, 16);
+    return (tn_text_is(text, "dense") || tn_text_is(text, "coo") || tn_text_is(text, "csr")) &&
+           tn_rule_text(text, form, 16);
 }
 
 static bool take_index_type(tn_text text, tn_dtype *dtype)
@@ -250,7 +257,9 @@ static tn_status read_form_key(tn_rule_reading *r, tn_text pair, tn_sparse_optio
         return tn_rule_fail(r, key, "there a second time");
     r->seen |= 1u << i;
     if (i == INDEX)
-        return take_index_type(value, &o->index) ? TN_OK : tn_rule_fail(r, value, "no type of indices (int32, int64, uint32, uint64)");
+        return take_index_type(value, &o->index)
+                   ? TN_OK
+                   : tn_rule_fail(r, value, "no type of indices (int32, int64, uint32, uint64)");
     if (i == DUPLICATES) {
         if (!tn_rule_word_take(duplicates, value, &found))
             return tn_rule_fail(r, value, "neither refuse nor sum");
@@ -258,7 +267,9 @@ static tn_status read_form_key(tn_rule_reading *r, tn_text pair, tn_sparse_optio
         return TN_OK;
     }
     o->drop = true;
-    return tn_rule_double(value, &o->threshold) && o->threshold >= 0 ? TN_OK : tn_rule_fail(r, value, "no number that is 0 or more");
+    return tn_rule_double(value, &o->threshold) && o->threshold >= 0
+               ? TN_OK
+               : tn_rule_fail(r, value, "no number that is 0 or more");
 }
 
 tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err)
@@ -276,7 +287,8 @@ tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err
         at = pair.ptr + pair.len;
     }
     if (!status && read.options.index != TN_UNKNOWN && strcmp(read.form, "dense") == 0)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "index is for coo and csr: a dense tensor has none");
+        status =
+            tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "index is for coo and csr: a dense tensor has none");
     if (!status)
         *rule = read;
     return status;

@@ -14,20 +14,25 @@
 #include <strings.h>
 
 static const tn_rule_word rounds[] = {
-    { "even", TN_ROUND_EVEN },   { "away", TN_ROUND_AWAY }, { "zero", TN_ROUND_ZERO }, { "half_up", TN_ROUND_HALF_UP },
-    { "trunc", TN_ROUND_TRUNC }, { "up", TN_ROUND_UP },     { "down", TN_ROUND_DOWN }, { "stochastic", TN_ROUND_STOCHASTIC },
+    { "even", TN_ROUND_EVEN },   { "away", TN_ROUND_AWAY }, { "zero", TN_ROUND_ZERO },
+    { "half_up", TN_ROUND_HALF_UP },
+    { "trunc", TN_ROUND_TRUNC }, { "up", TN_ROUND_UP },     { "down", TN_ROUND_DOWN },
+    { "stochastic", TN_ROUND_STOCHASTIC },
     { NULL, 0 }
 };
 static const tn_rule_word overflows[] = {
     { "default", TN_OVERFLOW_DEFAULT }, { "saturate", TN_OVERFLOW_SATURATE }, { "inf", TN_OVERFLOW_INF },
     { "nan", TN_OVERFLOW_NAN },         { "error", TN_OVERFLOW_ERROR },       { NULL, 0 }
 };
-static const tn_rule_word nans[] = { { "keep", TN_NAN_KEEP }, { "zero", TN_NAN_ZERO }, { "error", TN_NAN_ERROR }, { NULL, 0 } };
+static const tn_rule_word nans[] = { { "keep", TN_NAN_KEEP }, { "zero", TN_NAN_ZERO },
+                                     { "error", TN_NAN_ERROR }, { NULL, 0 } };
 static const tn_rule_word complexes[] = { { "real", 1 }, { NULL, 0 } };
 static const tn_rule_word pers[] = { { "tensor", 0 }, { "channel", 1 }, { NULL, 0 } };
 static const tn_rule_word modes[] = {
-    { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },     { "auto", TN_SCALE_MIDMAX }, { "midmax", TN_SCALE_MIDMAX },
-    { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "ceil", TN_SCALE_CEIL }, { "mse", TN_SCALE_MSE },
+    { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },     { "auto", TN_SCALE_MIDMAX },
+    { "midmax", TN_SCALE_MIDMAX },
+    { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "ceil", TN_SCALE_CEIL },
+    { "mse", TN_SCALE_MSE },
     { NULL, 0 }
 };
 static const tn_rule_word stores[] = {
@@ -73,9 +78,16 @@ enum {
     KEY_MODE, KEY_STORE, KEY_DIALECT, KEY_ROTATE, KEY_VIRTUAL, KEY_FRAC, KEY_COMPAT, KEYS,
     AXIS_IS_DUE = KEYS, ZERO_BY_NUMBER          /* what else has been seen */
 };
-static const struct { const char *name; unsigned of; const tn_rule_word *words; const char *not_one; } keys[KEYS] = {
-    [KEY_ROUND] = { "round", ELEMENTS | DATATYPE | CODES, rounds, "no rounding (even, away, zero, half_up, trunc, up, down, stochastic)" },
-    [KEY_OVERFLOW] = { "overflow", ELEMENTS, overflows, "no way to overflow (default, saturate, inf, nan, error)" },
+static const struct {
+    const char *name;
+    unsigned of;
+    const tn_rule_word *words;
+    const char *not_one;
+} keys[KEYS] = {
+    [KEY_ROUND] = { "round", ELEMENTS | DATATYPE | CODES, rounds,
+                    "no rounding (even, away, zero, half_up, trunc, up, down, stochastic)" },
+    [KEY_OVERFLOW] = { "overflow", ELEMENTS, overflows,
+                       "no way to overflow (default, saturate, inf, nan, error)" },
     [KEY_NAN] = { "nan", ELEMENTS | DATATYPE | CODES, nans, "nothing to do with NaN (keep, zero, error)" },
     [KEY_SEED] = { "seed", ELEMENTS | DATATYPE | CODES, NULL, "no number from 0 to 18446744073709551615" },
     [KEY_TIMES] = { "times", ELEMENTS, NULL, "no number that float32 holds, other than 0" },
@@ -85,10 +97,13 @@ static const struct { const char *name; unsigned of; const tn_rule_word *words; 
     [KEY_ZERO] = { "zero", ELEMENTS | AFFINE, NULL, "neither symmetric, asymmetric nor a number of 32 bits" },
     [KEY_PERCENTILE] = { "percentile", ELEMENTS | AFFINE, NULL, "no percentage above 0 and up to 100" },
     [KEY_SCALE] = { "scale", ELEMENTS | AFFINE, NULL, "no positive number that float32 holds" },
-    [KEY_MODE] = { "mode", DATATYPE, modes, "no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)" },
+    [KEY_MODE] = { "mode", DATATYPE, modes,
+                   "no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)" },
     [KEY_STORE] = { "store", DATATYPE, stores, "no way to store codes (packed, unpacked, e4m3fn, e5m2)" },
     [KEY_DIALECT] = { "dialect", DATATYPE, dialects, "no dialect (ocp, ggml)" },
-    [KEY_ROTATE] = { "rotate", DATATYPE, NULL, "no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 ... 128)" },
+    [KEY_ROTATE] = { "rotate", DATATYPE, NULL,
+                     "no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 ... "
+                     "128)" },
     [KEY_VIRTUAL] = { "virtual", DATATYPE | SPARSE, answers, "neither yes nor no" },
     [KEY_FRAC] = { "frac", FIXED, NULL, "neither auto, least nor a number from -127 to 126" },
     [KEY_COMPAT] = { "compat", ELEMENTS | CODES, compats, "not \"mli\"" },
@@ -116,7 +131,8 @@ static bool set_frac(tn_cast_rule *rule, tn_text value)
 static bool set_rotation(tn_cast_rule *rule, tn_text value)
 {
     char text[64];
-    return tn_rule_text(value, text, sizeof text) && tn_rotation_parse(text, &rule->scaled.rotation, NULL) == TN_OK;
+    return tn_rule_text(value, text, sizeof text) &&
+           tn_rotation_parse(text, &rule->scaled.rotation, NULL) == TN_OK;
 }
 
 /* Packed codes, codes a byte each, or the numbers that they are, in a type of a byte. */
@@ -150,8 +166,9 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     case KEY_FRAC:     return set_frac(rule, value);
     case KEY_COMPAT:   rule->quantize.arithmetic = (tn_quant_arithmetic)found; return true;
     case KEY_SCALE:    return take_float(value, &rule->scale) && rule->scale > 0;
-    default:           return tn_rule_double(value, &rule->quantize.percentile) && rule->quantize.percentile > 0 &&
-                              rule->quantize.percentile <= 100;
+    default:
+        return tn_rule_double(value, &rule->quantize.percentile) && rule->quantize.percentile > 0 &&
+               rule->quantize.percentile <= 100;
     }
 }
 
@@ -159,16 +176,20 @@ static tn_status no_such_key(const tn_rule_reading *r, tn_text key)
 {
     switch (r->makes) {
     case DATATYPE:
-        return tn_rule_fail(r, key, "no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)");
+        return tn_rule_fail(r, key,
+                            "no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)");
     case SPARSE:
         return tn_rule_fail(r, key, "no key of N:M (virtual)");
     case FIXED:
         return tn_rule_fail(r, key, "no key of fx8 and fx16 (frac, round, nan, seed, compat)");
     case AFFINE:
-        return tn_rule_fail(r, key, "no key of sa8 and sa32 (per, axis, zero, percentile, scale, round, nan, seed, compat)");
+        return tn_rule_fail(
+            r, key, "no key of sa8 and sa32 (per, axis, zero, percentile, scale, round, nan, seed, compat)");
     default:
-        return tn_rule_fail(r, key, "no key of an element type (round, overflow, nan, seed, times, complex, per, axis, zero, percentile, "
-                                    "scale, compat)");
+        return tn_rule_fail(r, key,
+                            "no key of an element type (round, overflow, nan, seed, times, complex, per, "
+                            "axis, zero, percentile, "
+                            "scale, compat)");
     }
 }
 
@@ -209,8 +230,10 @@ static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
     q->round = round;
     q->nan = rule->options.nan;
     q->seed = rule->options.seed;
-    if (q->arithmetic == TN_QUANT_MLI && round != TN_ROUND_AWAY && round != TN_ROUND_HALF_UP && round != TN_ROUND_EVEN)
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "compat=mli rounds values away, codes half_up or even, but found round=%s",
+    if (q->arithmetic == TN_QUANT_MLI && round != TN_ROUND_AWAY && round != TN_ROUND_HALF_UP &&
+        round != TN_ROUND_EVEN)
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "compat=mli rounds values away, codes half_up or even, but found round=%s",
                        tn_rule_word_for(rounds, (int)round));
     if (tn_code_range(rule->dtype, q, range, &why))
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text);
@@ -219,8 +242,9 @@ static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
         range[1] = INT16_MAX;
     }
     if (rule->zero < range[0] || rule->zero > range[1])
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zero point from %lld to %lld but found %d",
-                       (long long)range[0], (long long)range[1], rule->zero);
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a zero point from %lld to %lld but found %d", (long long)range[0],
+                       (long long)range[1], rule->zero);
     return TN_OK;
 }
 
@@ -242,18 +266,22 @@ static tn_status check_affine_scale(const tn_rule_reading *r, const tn_cast_rule
     float steps = ldexpf(rule->scale, -last), low = floorf(steps);
     if (steps == low)
         return TN_OK;
-    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale of at most %d significant bits, none below 2^%d, but found %s: "
-                   "the nearest are %s and %s", AFFINE_BITS, TN_SHORT_SCALE_LEAST, number_text(rule->scale).text,
+    return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                   "expected a scale of at most %d significant bits, none below 2^%d, but found %s: "
+                   "the nearest are %s and %s",
+                   AFFINE_BITS, TN_SHORT_SCALE_LEAST, number_text(rule->scale).text,
                    number_text(ldexpf(low, last)).text, number_text(ldexpf(low + 1, last)).text);
 }
 
 /* What the keys say about each other. */
 static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
 {
-    bool channel = seen(r, AXIS_IS_DUE), of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE);
+    bool channel = seen(r, AXIS_IS_DUE),
+         of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE);
     const char *wrong = NULL;
     if (of_scales && !rule->quantized)
-        wrong = "axis, zero, percentile and scale need per=tensor or per=channel (times=N multiplies each value)";
+        wrong =
+            "axis, zero, percentile and scale need per=tensor or per=channel (times=N multiplies each value)";
     else if (channel != seen(r, KEY_AXIS))
         wrong = "per=channel and axis=DIMENSION go together";
     else if (rule->quantized && (seen(r, KEY_TIMES) || seen(r, KEY_OVERFLOW) || seen(r, KEY_COMPLEX)))
@@ -264,10 +292,13 @@ static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
         wrong = "a zero point by number needs a scale too";
     else if (seen(r, KEY_ZERO) && seen(r, KEY_SCALE) && !rule->quantize.symmetric && !seen(r, ZERO_BY_NUMBER))
         wrong = "zero=asymmetric finds zero points for scales that are found: beside a scale say zero=NUMBER";
-    else if (r->makes == ELEMENTS && seen(r, KEY_COMPAT) && (rule->quantized || tn_dtype_get(rule->dtype)->kind != TN_KIND_FLOAT))
+    else if (r->makes == ELEMENTS && seen(r, KEY_COMPAT) &&
+             (rule->quantized || tn_dtype_get(rule->dtype)->kind != TN_KIND_FLOAT))
         wrong = "compat=mli is for fx8, fx16, sa8 and sa32, and for the float types that they become";
-    else if (rule->dtype == TN_INT32 && r->makes == AFFINE && seen(r, KEY_ZERO) && !rule->quantize.symmetric && !seen(r, ZERO_BY_NUMBER))
-        wrong = "sa32 is symmetric or has a zero point by number: one that is found would not fit the 16 bits it has";
+    else if (rule->dtype == TN_INT32 && r->makes == AFFINE && seen(r, KEY_ZERO) &&
+             !rule->quantize.symmetric && !seen(r, ZERO_BY_NUMBER))
+        wrong = "sa32 is symmetric or has a zero point by number: one that is found would not fit the 16 "
+                "bits it has";
     return wrong ? tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong) : TN_OK;
 }
 
@@ -277,7 +308,9 @@ static tn_status settle_elements(const tn_rule_reading *r, tn_cast_rule *rule)
     tn_status status = check_keys(r, rule);
     if (status || !rule->quantized)
         return status;
-    q->rule = seen(r, KEY_SCALE) ? TN_SCALE_GIVEN : seen(r, KEY_PERCENTILE) ? TN_SCALE_PERCENTILE : TN_SCALE_RANGE;
+    q->rule = seen(r, KEY_SCALE)        ? TN_SCALE_GIVEN
+              : seen(r, KEY_PERCENTILE) ? TN_SCALE_PERCENTILE
+                                        : TN_SCALE_RANGE;
     if (!seen(r, KEY_ZERO))
         q->symmetric = tn_dtype_get(rule->dtype)->kind == TN_KIND_INT;
     if (r->makes == AFFINE && q->rule == TN_SCALE_GIVEN)
@@ -289,29 +322,35 @@ static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
 {
     tn_scaled_options *o = &rule->scaled;
     tn_round round = rule->options.round;
-    if (round != TN_ROUND_EVEN && round != TN_ROUND_AWAY && round != TN_ROUND_ZERO && round != TN_ROUND_STOCHASTIC)
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a datatype rounds even, away, zero or stochastic but found %s",
+    if (round != TN_ROUND_EVEN && round != TN_ROUND_AWAY && round != TN_ROUND_ZERO &&
+        round != TN_ROUND_STOCHASTIC)
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "a datatype rounds even, away, zero or stochastic but found %s",
                        tn_rule_word_for(rounds, (int)round));
     if (rule->is_virtual && seen(r, KEY_STORE))
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "store says how codes are stored, but a virtual cast has none");
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "store says how codes are stored, but a virtual cast has none");
     o->size = sizeof *o;
     o->round = round;
     o->nan = rule->options.nan;
     o->seed = rule->options.seed;
     if (o->ggml && (round != TN_ROUND_EVEN || o->mode != TN_SCALE_FLOOR))
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dialect=ggml has ties and a scale rule of its own, but found round=%s and "
-                       "mode=%s", tn_rule_word_for(rounds, (int)round), tn_rule_word_for(modes, (int)o->mode));
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "dialect=ggml has ties and a scale rule of its own, but found round=%s and "
+                       "mode=%s",
+                       tn_rule_word_for(rounds, (int)round), tn_rule_word_for(modes, (int)o->mode));
     return tn_scaled_check(rule->datatype, o, r->err);
 }
 
-/* What becomes of values beyond all codes that have scales is no choice: a default that asks for anything else is not
- * passed over. */
+/* What becomes of values beyond all codes that have scales is no choice: a default that asks for anything
+ * else is not passed over. */
 tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
 {
     tn_overflow overflow = rule->options.overflow;
     if (!rule->quantized && !rule->datatype)
         return TN_OK;
-    bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype), mli = rule->quantize.arithmetic == TN_QUANT_MLI;
+    bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype),
+         mli = rule->quantize.arithmetic == TN_QUANT_MLI;
     const char *fact = "codes with scales saturate";
     if (exact)
         fact = "N:M without scales overflows as casts do by default";
@@ -321,8 +360,11 @@ tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
         fact = "compat=mli overflows as MLI does";
     if (overflow == TN_OVERFLOW_DEFAULT || (overflow == TN_OVERFLOW_SATURATE && !exact && !mli))
         return TN_OK;
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s, and overflow %s is for element types only: say it in their rules, as in "
-                   "f16,overflow=%s", fact, tn_rule_word_for(overflows, (int)overflow), tn_rule_word_for(overflows, (int)overflow));
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                   "%s, and overflow %s is for element types only: say it in their rules, as in "
+                   "f16,overflow=%s",
+                   fact, tn_rule_word_for(overflows, (int)overflow),
+                   tn_rule_word_for(overflows, (int)overflow));
 }
 
 static tn_status settle_keys(const tn_rule_reading *r, tn_cast_rule *rule)
@@ -355,7 +397,8 @@ static tn_status read_sparsity(const tn_rule_reading *r, tn_text type, tn_cast_r
     const char *colon = memchr(type.ptr, ':', type.len);
     size_t n = (size_t)(colon - type.ptr);
     uint64_t keep, of;
-    if (!tn_rule_number((tn_text){ type.ptr, n }, &keep) || !tn_rule_number((tn_text){ colon + 1, type.len - n - 1 }, &of) ||
+    if (!tn_rule_number((tn_text){ type.ptr, n }, &keep) ||
+        !tn_rule_number((tn_text){ colon + 1, type.len - n - 1 }, &of) ||
         (of != 2 && of != 4 && of != 8 && of != 16) || keep == 0 || keep >= of)
         return tn_rule_fail(r, type, "no N:M with M of 2, 4, 8 or 16 and N from 1 to M - 1");
     rule->keep = (unsigned)keep;
@@ -376,11 +419,13 @@ static bool is_datatype_name(tn_text type)
 static bool looks_like_datatype(tn_text type)
 {
     static const char *const words[] = { "e", "int", "uint", "float", "bfloat", "binary", "cb", "icb" };
-    if ((type.len && memchr(type.ptr, '|', type.len)) || (type.len > 5 && memcmp(type.ptr + type.len - 5, ".json", 5) == 0))
+    if ((type.len && memchr(type.ptr, '|', type.len)) ||
+        (type.len > 5 && memcmp(type.ptr + type.len - 5, ".json", 5) == 0))
         return true;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t n = strlen(words[i]);
-        if (type.len > n && strncasecmp(type.ptr, words[i], n) == 0 && type.ptr[n] >= '0' && type.ptr[n] <= '9')
+        if (type.len > n && strncasecmp(type.ptr, words[i], n) == 0 && type.ptr[n] >= '0' &&
+            type.ptr[n] <= '9')
             return true;
     }
     return is_datatype_name(type);
@@ -394,7 +439,8 @@ static tn_status read_datatype(const tn_rule_reading *r, tn_text type, tn_cast_r
     tn_status status = text ? tn_datatype_load(text, &rule->datatype, &why) : tn_fail_nomem(&why);
     tn_arena_free(&arena);
     if (status == TN_ERR_ARGUMENT && !looks_like_datatype(type))
-        return tn_rule_fail(r, type, "no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
+        return tn_rule_fail(r, type,
+                            "no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
     if (status && r->err)
         *r->err = why;
     return status;
@@ -418,7 +464,8 @@ static void read_firmware(unsigned makes, tn_dtype codes, tn_cast_rule *rule)
 static bool is_firmware(tn_text type, tn_dtype element, size_t i)
 {
     return element ? element == firmware[i].element
-                   : type.len == strlen(firmware[i].name) && strncasecmp(type.ptr, firmware[i].name, type.len) == 0;
+                   : type.len == strlen(firmware[i].name) &&
+                         strncasecmp(type.ptr, firmware[i].name, type.len) == 0;
 }
 
 static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
@@ -462,7 +509,8 @@ static void take_defaults(tn_cast_rule *rule, const tn_cast_rule *defaults)
     rule->options.size = sizeof rule->options;
 }
 
-tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule, tn_error *err)
+tn_status tn_cast_rule_parse(const char *text, const tn_cast_rule *defaults, tn_cast_rule *rule,
+                             tn_error *err)
 {
     tn_cast_rule read = { .dtype = TN_UNKNOWN };
     tn_rule_reading r = { .text = text, .err = err };

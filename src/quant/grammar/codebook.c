@@ -51,15 +51,18 @@ static tn_status fail_at(const making *m, const char *at, const char *what)
 /* ---- clauses ---- */
 
 /* Digits from 0 to `largest`. */
-static tn_status read_digits(making *m, unsigned largest, unsigned max, uint8_t digits[MAX_DIGITS], unsigned *count)
+static tn_status read_digits(making *m, unsigned largest, unsigned max, uint8_t digits[MAX_DIGITS],
+                             unsigned *count)
 {
     *count = 0;
     for (char c; (c = tn_next(m->r)) >= '0' && c <= '9'; m->r->at++) {
         unsigned digit = (unsigned)(c - '0');
         if (digit > largest)
-            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "expected a digit up to %u but found %u", largest, digit);
+            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "expected a digit up to %u but found %u",
+                                   largest, digit);
         if (*count == max)
-            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "expected at most %u digits here but found one more", max);
+            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
+                                   "expected at most %u digits here but found one more", max);
         digits[(*count)++] = (uint8_t)digit;
     }
     return TN_OK;
@@ -143,7 +146,8 @@ static tn_status read_clause(making *m, clause *c)
 {
     *c = (clause){ .at = m->r->at, .letter = tn_next(m->r) };
     if (!c->letter || !strchr("fips", c->letter))
-        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "expected f, i, p, s or _ and the compute type but found %s",
+        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
+                               "expected f, i, p, s or _ and the compute type but found %s",
                                tn_quote(m->r->at, m->r->at < m->r->end).text);
     m->r->at++;
     put_name(m, c->letter);
@@ -156,7 +160,8 @@ static tn_status read_clause(making *m, clause *c)
 
 /* How far below the top of the line each value of the pattern is, from the
  * largest value down; the value itself where it is not to be shifted. */
-static tn_status find_pattern(const making *m, const clause *c, uint32_t distance[MAX_VALUES], double value[MAX_VALUES])
+static tn_status find_pattern(const making *m, const clause *c, uint32_t distance[MAX_VALUES],
+                              double value[MAX_VALUES])
 {
     const tn_codebook *b = &m->book;
     uint32_t top = tn_number_top(&b->compute), count = b->values - 1, index;
@@ -168,16 +173,19 @@ static tn_status find_pattern(const making *m, const clause *c, uint32_t distanc
     }
     bool small_float = c->letter == 'f';
     if (small_float && (b->index_bits < 3 || b->index_bits > 6))
-        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "f needs codes of 3 to 6 bits but found %u", b->index_bits);
+        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "f needs codes of 3 to 6 bits but found %u",
+                               b->index_bits);
     const tn_number_spec small = {              /* e2m(I - 3), or the integer of I bits */
-        .exponent_bits = small_float ? 2 : 1, .mantissa_bits = (uint8_t)(b->index_bits - (small_float ? 3 : 2)),
+        .exponent_bits = small_float ? 2 : 1,
+        .mantissa_bits = (uint8_t)(b->index_bits - (small_float ? 3 : 2)),
         .bias = 1, .emax = small_float ? 2 : 0, .infnan = TN_INFNAN_FNUZ,
     };
     for (uint32_t k = 0; k < count; k++) {
         value[k] = ldexp(tn_number_at(&small, count - k), b->compute.emax - small.emax);
         if (!tn_number_find(&b->compute, value[k], &index))
             return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "%s%u needs %.9g but %s has no such number",
-                                   small_float ? "e2m" : "int", small_float ? b->index_bits - 3 : b->index_bits, value[k],
+                                   small_float ? "e2m" : "int",
+                                   small_float ? b->index_bits - 3 : b->index_bits, value[k],
                                    b->compute.text);
         distance[k] = top - index;
     }
@@ -186,8 +194,8 @@ static tn_status find_pattern(const making *m, const clause *c, uint32_t distanc
 
 /* One mapping: the pattern, its largest value `shift` below the top, all
  * divided by 2^exponent.  What lies below zero is an error in cb, zero in icb. */
-static tn_status put_mapping(making *m, const clause *c, const uint32_t *distance, const double *value, uint32_t shift,
-                             unsigned exponent)
+static tn_status put_mapping(making *m, const clause *c, const uint32_t *distance, const double *value,
+                             uint32_t shift, unsigned exponent)
 {
     const tn_number_spec *compute = &m->book.compute;
     uint32_t top = tn_number_top(compute), values = m->book.values, index;
@@ -195,13 +203,14 @@ static tn_status put_mapping(making *m, const clause *c, const uint32_t *distanc
     for (uint32_t k = 0; k < values - 1; k++) {
         uint32_t below = distance[k] - distance[0] + shift;
         if (below >= top && !m->implicit && !c->pure)
-            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "value %u of %u from the top is number %u but %s has %u", k + 1,
+            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at,
+                                   "value %u of %u from the top is number %u but %s has %u", k + 1,
                                    values - 1, below + 1, compute->text, top);
         double v = c->pure ? value[k] : below < top ? tn_number_at(compute, top - below) : 0;
         v = ldexp(v, -(int)exponent);
         if (!tn_number_find(compute, v, &index))
-            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "e%u needs %.9g but %s has no such number", exponent, v,
-                                   compute->text);
+            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "e%u needs %.9g but %s has no such number",
+                                   exponent, v, compute->text);
         mapping[values - 1 - k] = (float)v;
     }
     m->made++;
@@ -210,8 +219,8 @@ static tn_status put_mapping(making *m, const clause *c, const uint32_t *distanc
 
 static tn_status too_many(const making *m, const clause *c)
 {
-    return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "%u bits choose among %u mappings but found more", m->book.meta_bits,
-                           m->book.mappings);
+    return tn_reading_fail(m->r, TN_ERR_ARGUMENT, c->at, "%u bits choose among %u mappings but found more",
+                           m->book.meta_bits, m->book.mappings);
 }
 
 /* The mappings of one clause of cb, for each exponent and each offset. */
@@ -261,8 +270,12 @@ static tn_status read_head(making *m)
         digits[i] = (unsigned)tn_next(m->r) - '0';
         unsigned low = i ? !table_follows(m) : m->implicit ? 4 : 2, high = i || !m->implicit ? 8 : 4;
         if (digits[i] < low || digits[i] > high)
-            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "expected the bits of a %s, %s, but found %s",
-                                   i ? "choice of mapping" : "code", i ? "1 to 8" : m->implicit ? "4 in icb" : "2 to 8",
+            return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
+                                   "expected the bits of a %s, %s, but found %s",
+                                   i ? "choice of mapping" : "code",
+                                   i             ? "1 to 8"
+                                   : m->implicit ? "4 in icb"
+                                                 : "2 to 8",
                                    m->r->at < m->r->end ? tn_quote(m->r->at, 1).text : "the end");
         put_name(m, (char)('0' + digits[i]));
         m->r->at++;
@@ -293,7 +306,8 @@ static tn_status read_compute(making *m, const char *underscore)
     if (status)
         return status;
     if (m->book.compute.kind != TN_NUMBER_FLOAT && m->book.compute.kind != TN_NUMBER_INT)
-        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, underscore + 1, "expected a float or an int to compute with but found %s",
+        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, underscore + 1,
+                               "expected a float or an int to compute with but found %s",
                                m->book.compute.text);
     return TN_OK;
 }
@@ -312,8 +326,9 @@ static tn_status share_out(const making *m, uint32_t *shifts)
     unsigned clauses = count_clauses(m->r);
     *shifts = clauses ? m->book.mappings / clauses : 0;
     if (*shifts == 0 || *shifts * clauses != m->book.mappings)
-        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "%u mappings cannot be shared out among %u clauses",
-                               m->book.mappings, clauses);
+        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
+                               "%u mappings cannot be shared out among %u clauses", m->book.mappings,
+                               clauses);
     return TN_OK;
 }
 
@@ -322,7 +337,9 @@ static tn_status read_clauses(making *m)
     uint32_t shifts = 0;
     tn_status status = m->implicit ? share_out(m, &shifts) : TN_OK;
     if (status == TN_OK && m->r->at == m->r->end)
-        return fail_at(m, m->r->at, "a codebook without clauses has no mappings of its own: they come with a table of values");
+        return fail_at(
+            m, m->r->at,
+            "a codebook without clauses has no mappings of its own: they come with a table of values");
     while (status == TN_OK && m->r->at < m->r->end) {
         clause c;
         status = read_clause(m, &c);
@@ -330,7 +347,8 @@ static tn_status read_clauses(making *m)
             status = m->implicit ? put_shifts(m, &c, shifts) : put_explicit(m, &c);
     }
     if (status == TN_OK && m->made != m->book.mappings)
-        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at, "%u bits choose among %u mappings but found %u", m->book.meta_bits,
+        return tn_reading_fail(m->r, TN_ERR_ARGUMENT, m->r->at,
+                               "%u bits choose among %u mappings but found %u", m->book.meta_bits,
                                m->book.mappings, m->made);
     return status;
 }
@@ -371,8 +389,8 @@ static tn_status make(making *m)
     for (const char *p = m->book.compute.text; *p; p++)
         put_name(m, *p);
     if (m->name_size >= NAME_SIZE)
-        return tn_reading_fail(m->r, TN_ERR_UNSUPPORTED, m->begin, "a codebook's name has at most %d characters but found more",
-                               NAME_SIZE - 1);
+        return tn_reading_fail(m->r, TN_ERR_UNSUPPORTED, m->begin,
+                               "a codebook's name has at most %d characters but found more", NAME_SIZE - 1);
     m->r->at = m->r->end = all.end;
     return TN_OK;
 }

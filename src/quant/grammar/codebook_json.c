@@ -36,7 +36,8 @@ static uint32_t read_values(table *t, double *row)
         if (n == ROW)
             too_many_values(t);
         else if (!t->j.status && !(value > before) && !zero)
-            tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected a value above %.9g but found %.9g", before, value);
+            tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected a value above %.9g but found %.9g", before,
+                           value);
         if (t->j.status)
             return 0;
         row[n] = before = value == 0 ? 0 : value;       /* -0 is 0 */
@@ -65,9 +66,11 @@ static void read_mapping(table *t)
         return;
     }
     if (n & (n + 1) || !n)
-        tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found %u", n);
+        tn_json_reject(&t->j, TN_ERR_ARGUMENT,
+                       "expected 1, 3, 7, 15, 31, 63 or 127 values in a mapping but found %u", n);
     else if (t->mappings && n != t->values)
-        tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected %u values in a mapping, as in the first, but found %u", t->values, n);
+        tn_json_reject(&t->j, TN_ERR_ARGUMENT,
+                       "expected %u values in a mapping, as in the first, but found %u", t->values, n);
     t->values = n;
     t->mappings++;
 }
@@ -80,7 +83,8 @@ static void read_mappings(table *t)
     if (t->j.status)
         return;
     if (!t->mappings || (t->mappings & (t->mappings - 1)))
-        tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected 1, 2, 4, 8, 16, 32, 64, 128 or 256 mappings but found %u", t->mappings);
+        tn_json_reject(&t->j, TN_ERR_ARGUMENT,
+                       "expected 1, 2, 4, 8, 16, 32, 64, 128 or 256 mappings but found %u", t->mappings);
     else if (!t->has_positive)
         tn_json_reject(&t->j, TN_ERR_ARGUMENT,
                        "expected a value above 0 in one of the mappings but found none");
@@ -94,7 +98,8 @@ static tn_status read_compute(table *t)
     if (t->j.status)
         return TN_OK;
     if (text.len >= sizeof name || tn_text_has_nul(text)) {
-        tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected a number to compute with but found %s", tn_quote(text.ptr, text.len).text);
+        tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected a number to compute with but found %s",
+                       tn_quote(text.ptr, text.len).text);
         return TN_OK;
     }
     memcpy(name, text.ptr, text.len);
@@ -102,7 +107,8 @@ static tn_status read_compute(table *t)
     tn_reading r = { .text = name, .at = name, .end = name + text.len, .err = t->err };
     tn_status status = tn_number_read(&r, &t->compute);
     if (status == TN_OK && t->compute.kind != TN_NUMBER_FLOAT && t->compute.kind != TN_NUMBER_INT)
-        return tn_reading_fail(&r, TN_ERR_ARGUMENT, name, "expected a float or an int to compute with but found %s", t->compute.text);
+        return tn_reading_fail(&r, TN_ERR_ARGUMENT, name,
+                               "expected a float or an int to compute with but found %s", t->compute.text);
     return status;
 }
 
@@ -114,7 +120,8 @@ static tn_status read_table(table *t)
     while (status == TN_OK && tn_json_key(&t->j, &key)) {
         bool compute = tn_text_is(key, "compute"), mappings = tn_text_is(key, "mappings");
         if ((!compute && !mappings) || (compute ? t->has_compute : t->has_mappings)) {
-            tn_json_reject(&t->j, TN_ERR_ARGUMENT, "expected \"compute\" and \"mappings\", once each, but found %s",
+            tn_json_reject(&t->j, TN_ERR_ARGUMENT,
+                           "expected \"compute\" and \"mappings\", once each, but found %s",
                            tn_quote(key.ptr, key.len).text);
         } else if (compute) {
             t->has_compute = true;
@@ -141,7 +148,8 @@ static unsigned bits_of(uint32_t count)
 /* The values as the compute type has them, a zero before each mapping. */
 static tn_status make_book(const table *t, tn_codebook *book)
 {
-    *book = (tn_codebook){ .index_bits = bits_of(t->values + 1) + 1, .meta_bits = bits_of(t->mappings), .compute = t->compute,
+    *book = (tn_codebook){ .index_bits = bits_of(t->values + 1) + 1, .meta_bits = bits_of(t->mappings),
+                           .compute = t->compute,
                            .mappings = t->mappings, .values = t->values + 1, .table = true };
     float *value = calloc((size_t)book->mappings * book->values, sizeof *value);
     if (!value)
@@ -152,8 +160,9 @@ static tn_status make_book(const table *t, tn_codebook *book)
             double v = t->value[(size_t)i * ROW + k];
             if (!tn_number_find(&t->compute, v, &index)) {
                 free(value);
-                return tn_fail(t->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mapping %u, value %u: expected a number of %s but found %.9g",
-                               i, k, t->compute.text, v);
+                return tn_fail(t->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                               "mapping %u, value %u: expected a number of %s but found %.9g", i, k,
+                               t->compute.text, v);
             }
             value[i * book->values + k + 1] = (float)v;
         }
@@ -178,11 +187,13 @@ static tn_status read_book(const char *json, size_t n, tn_codebook *book, tn_err
     return status;
 }
 
-tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype, tn_error *err)
+tn_status tn_datatype_codebook(const char *json, size_t n, const char *scale, tn_datatype **datatype,
+                               tn_error *err)
 {
     tn_codebook book;
     if (!json || !scale || !datatype)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a table of values and a scale but found none");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a table of values and a scale but found none");
     tn_status status = read_book(json, n, &book, err);
     return status ? status : tn_datatype_of_codebook(&book, scale, datatype, err);
 }
@@ -193,7 +204,8 @@ static tn_status read_json(const tn_source *source, tn_codebook *book, tn_error 
 {
     uint64_t size = tn_source_size(source);
     if (size > MAX_FILE)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "expected a table of values of at most %d bytes but found %llu", MAX_FILE,
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "expected a table of values of at most %d bytes but found %llu", MAX_FILE,
                        (unsigned long long)size);
     char *json = malloc(size ? (size_t)size : 1);
     if (!json)
@@ -232,8 +244,10 @@ tn_status tn_datatype_load(const char *text, tn_datatype **datatype, tn_error *e
     if (!n || !datatype)
         return tn_datatype_parse(text, datatype, err);
     if (!text[n])
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: a codebook needs a scale: expected | and one, as in |e8m0_t32, but found "
-                       "the end", tn_quote_z(text).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "%s: a codebook needs a scale: expected | and one, as in |e8m0_t32, but found "
+                       "the end",
+                       tn_quote_z(text).text);
     tn_arena arena = { 0 };
     const char *path = tn_arena_text(&arena, text, n);
     tn_status status = path ? load_book(path, &book, err) : tn_fail_nomem(err);

@@ -82,12 +82,15 @@ static tn_status read_value(tn_reading *r, const tn_codebook *book, double befor
     memcpy(text, begin, shown);
     text[shown] = '\0';
     if (n > MAX_NUMBER || !to_number(text, value))
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a number but found %s", n ? tn_quote(begin, shown).text : "none");
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a number but found %s",
+                               n ? tn_quote(begin, shown).text : "none");
     bool zero = *value == 0 && before == 0 && tn_digits_are_zero(text, shown);
     if (!(*value > before) && !zero)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a value above %.9g but found %s", before, text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a value above %.9g but found %s", before,
+                               text);
     if (!tn_number_find(&book->compute, *value, &index))
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a number of %s but found %s", book->compute.text, text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a number of %s but found %s",
+                               book->compute.text, text);
     return TN_OK;
 }
 
@@ -99,7 +102,8 @@ static tn_status read_mapping(tn_reading *r, const tn_codebook *book, float *map
     double value = 0;
     do {
         if (n == values)
-            return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "codes of %u bits stand for %u values but found more", book->index_bits,
+            return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
+                                   "codes of %u bits stand for %u values but found more", book->index_bits,
                                    values);
         tn_status status = read_value(r, book, value, &value);
         if (status)
@@ -107,8 +111,8 @@ static tn_status read_mapping(tn_reading *r, const tn_codebook *book, float *map
         mapping[++n] = (float)value;
     } while (tn_take_word(r, ":"));
     if (n < values)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "codes of %u bits stand for %u values but found %u", book->index_bits, values,
-                               n);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "codes of %u bits stand for %u values but found %u",
+                               book->index_bits, values, n);
     return TN_OK;
 }
 
@@ -127,18 +131,21 @@ tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *
     tn_take_word(r, "[");
     do {
         if (n == book->mappings)
-            return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "%u bits choose among %u mappings but found more", book->meta_bits,
+            return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
+                                   "%u bits choose among %u mappings but found more", book->meta_bits,
                                    book->mappings);
         tn_status status = read_mapping(r, book, value + (size_t)n++ * book->values);
         if (status)
             return status;
     } while (tn_take_word(r, ";"));
     if (!tn_take_word(r, "]") || r->at < r->end)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected : and a value, ; and a mapping, or ] and the compute type but found "
-                               "%s", r->at < r->end ? tn_quote(r->at, 1).text : "the end");
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
+                               "expected : and a value, ; and a mapping, or ] and the compute type but found "
+                               "%s",
+                               r->at < r->end ? tn_quote(r->at, 1).text : "the end");
     if (n < book->mappings)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "%u bits choose among %u mappings but found %u", book->meta_bits,
-                               book->mappings, n);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "%u bits choose among %u mappings but found %u",
+                               book->meta_bits, book->mappings, n);
     if (!has_positive(book, value))
         return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected a value above 0 in one of the mappings "
                                "but found none");
@@ -147,7 +154,8 @@ tn_status tn_codebook_read_table(tn_reading *r, const tn_codebook *book, float *
 
 /* ---- writing ---- */
 
-/* A number with few decimals, as nearly all are: without trying how many it takes.  A file may have very many. */
+/* A number with few decimals, as nearly all are: without trying how many it takes.  A file may have very
+ * many. */
 static bool put_short(tn_buf *out, float value)
 {
     double scaled = (double)value;      /* exact: 24 bits and 20 of the power of ten */
@@ -173,7 +181,8 @@ static void put_value(tn_buf *out, float value)
     char text[48];
     if (put_short(out, value))
         return;
-    int n = tn_value_format(text, sizeof text, TN_FLOAT64, (tn_value){ .kind = TN_KIND_FLOAT, .re = (double)value });
+    int n = tn_value_format(text, sizeof text, TN_FLOAT64,
+                            (tn_value){ .kind = TN_KIND_FLOAT, .re = (double)value });
     bool whole = n > 2 && strcmp(text + n - 2, ".0") == 0;
     tn_buf_put(out, text, (size_t)n - (whole ? 2 : 0));
 }

@@ -37,8 +37,8 @@ static tn_status read_value(tn_reading *r, const char *what, uint32_t low, uint3
     const char *begin = r->at;
     if (!tn_take_digits(r, value) || *value < low || *value > high) {
         size_t n = (size_t)(r->at - begin);
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected %s of %u to %u but found %s", what, low, high,
-                               n ? tn_quote(begin, n < 12 ? n : 12).text : "none");
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected %s of %u to %u but found %s", what, low,
+                               high, n ? tn_quote(begin, n < 12 ? n : 12).text : "none");
     }
     return TN_OK;
 }
@@ -48,8 +48,10 @@ static tn_status read_size(tn_reading *r, tile *t)
     const char *begin = r->at;
     tn_status status = read_value(r, "a tile", 0, MAX_TILE, &t->size);
     if (status == TN_OK && t->size && (t->size == 1 || !tn_is_power_of_two(t->size)))
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "a tile is 0 (all of the dimension) or a power of two of 2 to %d but "
-                               "found %u", MAX_TILE, t->size);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin,
+                               "a tile is 0 (all of the dimension) or a power of two of 2 to %d but "
+                               "found %u",
+                               MAX_TILE, t->size);
     return status;
 }
 
@@ -58,7 +60,8 @@ static tn_status read_subtile(tn_reading *r, tile *t)
     const char *begin = r->at;
     tn_status status = read_value(r, "a subtile", 2, MAX_TILE, &t->subtile);
     if (status == TN_OK && (t->size == 0 || t->size % t->subtile))
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "a tile of %u cannot be cut into subtiles of %u", t->size, t->subtile);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "a tile of %u cannot be cut into subtiles of %u",
+                               t->size, t->subtile);
     return status;
 }
 
@@ -74,13 +77,16 @@ static tn_status read_sparsity(tn_reading *r, tile *t)
     if ((status = read_value(r, "a group", 2, 16, &t->of)))
         return status;
     if (!tn_is_power_of_two(t->of))
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, of, "a group has 2, 4, 8 or 16 values but found %u", t->of);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, of, "a group has 2, 4, 8 or 16 values but found %u",
+                               t->of);
     if (t->keep >= t->of)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected fewer than %u of %u values to keep but found %u", t->of, t->of,
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin,
+                               "expected fewer than %u of %u values to keep but found %u", t->of, t->of,
                                t->keep);
     uint32_t run = t->subtile ? t->subtile : t->size;
     if (run % t->keep)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "a %s of %u kept values is no whole number of groups that keep %u",
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin,
+                               "a %s of %u kept values is no whole number of groups that keep %u",
                                t->subtile ? "subtile" : "tile", run, t->keep);
     return TN_OK;
 }
@@ -100,7 +106,8 @@ static tn_status read_tile(tn_reading *r, tile *t)
         status = read_subtile(r, t);
     if (status == TN_OK && tn_take_word(r, "o")) {
         if (!t->subtile)
-            return bad(r, r->at - 1, "offset bits are of a subtile: expected s<S> before them but found none");
+            return bad(r, r->at - 1,
+                       "offset bits are of a subtile: expected s<S> before them but found none");
         status = read_value(r, "offset bits", 1, 2, &t->offset_bits);
     }
     if (status == TN_OK)
@@ -108,7 +115,8 @@ static tn_status read_tile(tn_reading *r, tile *t)
     if (status == TN_OK && tn_take_word(r, "n"))
         status = read_sparsity(r, t);
     if (status == TN_OK && r->at < r->end)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected t<T>[s<S>][o<O>][d<D>][n<N>m<M>] but found %s",
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
+                               "expected t<T>[s<S>][o<O>][d<D>][n<N>m<M>] but found %s",
                                tn_quote(r->at, tn_rest(r).len < 24 ? tn_rest(r).len : 24).text);
     return status;
 }
@@ -171,8 +179,8 @@ static tn_status read_segments(tn_reading *r, scale *s)
     return TN_OK;
 }
 
-static const char *const matrix_sparsity =
-    "matrix sparsity is not supported: a 2D mask has to keep as many values along both axes, and data cannot be compressed along two";
+static const char *const matrix_sparsity = "matrix sparsity is not supported: a 2D mask has to keep as many "
+                                           "values along both axes, and data cannot be compressed along two";
 
 /* Two tiles: of adjacent dimensions, the last two where none is named. */
 static tn_status settle_matrix(const tn_reading *r, scale *s, tn_datatype *d)
@@ -188,11 +196,15 @@ static tn_status settle_matrix(const tn_reading *r, scale *s, tn_datatype *d)
         *b = swap;
     }
     if (a->has_dim && b->dim - a->dim != 1)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, b->at, "expected tiles of adjacent dimensions but found %u and %u", a->dim, b->dim);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, b->at,
+                               "expected tiles of adjacent dimensions but found %u and %u", a->dim, b->dim);
     if (a->size == 0 && b->size == 0)
-        return bad(r, b->at, "expected all of one dimension at most but found all of both: that is a scale without tiles");
+        return bad(
+            r, b->at,
+            "expected all of one dimension at most but found all of both: that is a scale without tiles");
     if (a->subtile)
-        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, a->at, "subtiles lie along the second of two dimensions: expected s there "
+        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, a->at,
+                               "subtiles lie along the second of two dimensions: expected s there "
                                "but found it in the first");
     if (b->subtile && a->size == 0)
         return bad(r, a->at, "subtiles need tiles of a fixed size but found all of a dimension");
@@ -236,15 +248,16 @@ static tn_status settle_numbers(const tn_reading *r, scale *s, tn_datatype *d)
     if (d->has_zero)
         d->zero = s->number[i + 1];
     if (d->scale.kind != TN_NUMBER_FLOAT && d->scale.kind != TN_NUMBER_EXPONENT)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i], "a scale is a float or an exponent but found %s", d->scale.text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i],
+                               "a scale is a float or an exponent but found %s", d->scale.text);
     if (!d->has_zero)
         return TN_OK;
     if (d->scale.kind != TN_NUMBER_FLOAT)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i], "beside a zero point the scale is a float but found %s",
-                               d->scale.text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i],
+                               "beside a zero point the scale is a float but found %s", d->scale.text);
     if (d->zero.kind != TN_NUMBER_FLOAT && d->zero.kind != TN_NUMBER_INT)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i + 1], "a zero point is a float or an int but found %s",
-                               d->zero.text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[i + 1],
+                               "a zero point is a float or an int but found %s", d->zero.text);
     return TN_OK;
 }
 
@@ -253,13 +266,17 @@ static tn_status settle_numbers(const tn_reading *r, scale *s, tn_datatype *d)
 static tn_status check_tensor_scale(const tn_reading *r, const scale *s, const tn_datatype *d)
 {
     if (d->tensor_scale.dtype != TN_FLOAT32)
-        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, s->number_at[0], "the scale of the tensor beside that of tiles is float32 but "
-                               "found %s", d->tensor_scale.text);
+        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, s->number_at[0],
+                               "the scale of the tensor beside that of tiles is float32 but "
+                               "found %s",
+                               d->tensor_scale.text);
     if (d->scope == TN_SCOPE_TENSOR)
         return bad(r, s->at, "a tensor with two scales needs tiles for one of them but found none");
     if (d->number.kind != TN_NUMBER_FLOAT || d->scale.kind != TN_NUMBER_FLOAT || d->has_zero)
-        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, s->at, "a scale of the tensor beside that of tiles is for floats with float "
-                               "scales but found %s with %s%s", d->number.text, d->scale.text, d->has_zero ? " and a zero point" : "");
+        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, s->at,
+                               "a scale of the tensor beside that of tiles is for floats with float "
+                               "scales but found %s with %s%s",
+                               d->number.text, d->scale.text, d->has_zero ? " and a zero point" : "");
     return TN_OK;
 }
 
@@ -270,11 +287,14 @@ static tn_status check_subtiles(const tn_reading *r, const scale *s, const tn_da
     if (d->offset_bits && codebook)
         return tn_reading_fail(r, TN_ERR_UNSUPPORTED, at, "a subtile has a mapping or an offset, not both");
     if (d->offset_bits && d->scale.kind != TN_NUMBER_EXPONENT)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, at, "offsets are of exponents: expected a scale such as e8m0 but found %s",
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, at,
+                               "offsets are of exponents: expected a scale such as e8m0 but found %s",
                                d->scale.text);
     if (!d->offset_bits && !codebook)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, at, "subtiles are for a codebook's mappings or for offsets (o1, o2) but found "
-                               "%s without", d->number.text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, at,
+                               "subtiles are for a codebook's mappings or for offsets (o1, o2) but found "
+                               "%s without",
+                               d->number.text);
     return TN_OK;
 }
 
@@ -282,13 +302,17 @@ static tn_status check_scaled(const tn_reading *r, const scale *s, const tn_data
 {
     const tn_number_spec *n = &d->number;
     if (n->bits > MAX_CODE_BITS)
-        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, r->text, "a scaled number has at most %d bits but found %s of %u", MAX_CODE_BITS,
+        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, r->text,
+                               "a scaled number has at most %d bits but found %s of %u", MAX_CODE_BITS,
                                n->text, n->bits);
     if (n->kind == TN_NUMBER_UINT && !d->has_zero)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->at, "%s needs a zero point, as in float32_int8, but found none", n->text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->at,
+                               "%s needs a zero point, as in float32_int8, but found none", n->text);
     if (n->kind != TN_NUMBER_UINT && d->has_zero)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[s->multi + 1], "a zero point is for unsigned integers but found one "
-                               "for %s", n->text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, s->number_at[s->multi + 1],
+                               "a zero point is for unsigned integers but found one "
+                               "for %s",
+                               n->text);
     tn_status status = d->has_tensor_scale ? check_tensor_scale(r, s, d) : TN_OK;
     return status == TN_OK && d->subtile ? check_subtiles(r, s, d) : status;
 }
@@ -381,7 +405,8 @@ static tn_status read_sparse(tn_reading *r, tn_datatype *d)
         return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected n<N>m<M>[d<D>] but found %s",
                                tn_quote(r->at, tn_rest(r).len < 24 ? tn_rest(r).len : 24).text);
     if (d->number.kind != TN_NUMBER_FLOAT)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, t.at, "%s needs a scale: expected one, as in float32_t0n%um%u, but found none",
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, t.at,
+                               "%s needs a scale: expected one, as in float32_t0n%um%u, but found none",
                                d->number.text, t.keep, t.of);
     d->dims = 1;
     d->tile[0] = SPARSE_TILE / t.of * t.keep;           /* which share nothing: any number would do */
@@ -398,17 +423,20 @@ static tn_status read_number(tn_reading *r, tn_datatype *d)
     if (tn_codebook_is_next(r))
         return tn_codebook_read(r, &d->number, &d->codebook);
     if (*r->end == '|' && tn_datatype_find(tn_rest(r), name) && strchr(name[0]->text, '|'))
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at, "expected a number but found %s, which has a scale already", name[0]->name);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->at,
+                               "expected a number but found %s, which has a scale already", name[0]->name);
     tn_status status = tn_number_read(r, &d->number);
     if (status == TN_OK && d->number.kind == TN_NUMBER_EXPONENT)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->text, "expected a number but found %s, which only scales others", d->number.text);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->text,
+                               "expected a number but found %s, which only scales others", d->number.text);
     return status;
 }
 
 static tn_status check_unscaled(const tn_reading *r, const tn_datatype *d)
 {
     if (d->number.kind != TN_NUMBER_FLOAT)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->end, "%s needs a scale: expected | and one, as in |float32, but found the end",
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, r->end,
+                               "%s needs a scale: expected | and one, as in |float32, but found the end",
                                d->number.text);
     return TN_OK;
 }
@@ -445,15 +473,17 @@ tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a datatype but found none");
     unsigned found = tn_datatype_find((tn_text){ text, strlen(text) }, name);
     if (found > 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s could be %s or %s: expected one of them, in its own case",
-                       tn_quote_z(text).text, name[0]->name, name[1]->name);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "%s could be %s or %s: expected one of them, in its own case", tn_quote_z(text).text,
+                       name[0]->name, name[1]->name);
     tn_datatype *d = calloc(1, sizeof *d);
     if (!d)
         return tn_fail_nomem(err);
     return hand_over(read_datatype(found ? name[0]->text : text, d, err), d, datatype, err);
 }
 
-tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale_text, tn_datatype **datatype, tn_error *err)
+tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale_text, tn_datatype **datatype,
+                                  tn_error *err)
 {
     char name[80];
     tn_datatype *d = calloc(1, sizeof *d);
@@ -464,7 +494,8 @@ tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale_text, tn_
     snprintf(name, sizeof name, "cb%u%u_%s", book->index_bits, book->meta_bits, book->compute.text);
     d->codebook = *book;
     d->number = tn_codebook_number(book, name);
-    tn_reading r = { .text = scale_text, .at = scale_text, .end = scale_text + strlen(scale_text), .err = err };
+    tn_reading r = { .text = scale_text, .at = scale_text, .end = scale_text + strlen(scale_text),
+                     .err = err };
     return hand_over(read_scale(&r, d), d, datatype, err);
 }
 

@@ -15,7 +15,8 @@
 
 typedef enum tn_number_kind {
     TN_NUMBER_FLOAT,            /* signed: sign, exponent, mantissa */
-    TN_NUMBER_INT,              /* signed: -maxint .. maxint, code 2^(bits - 2) is 1.0 where the scale is an exponent */
+    TN_NUMBER_INT,              /* signed: -maxint .. maxint, code 2^(bits - 2) is 1.0 where the scale is an
+                                 * exponent */
     TN_NUMBER_UINT,             /* 0 .. maxint, always with a zero point */
     TN_NUMBER_EXPONENT,         /* unsigned power of two: scales only */
     TN_NUMBER_CODEBOOK          /* values of a table */

@@ -7,8 +7,10 @@
 
 enum { MAX_BITS = 32, MAX_EXPONENT_BITS = 8 };
 
-static const struct { const char *name; unsigned infnan; } endings[] = {     /* longer ones before their beginnings */
-    { "ieee", TN_INFNAN_IEEE }, { "fnuz", TN_INFNAN_FNUZ }, { "fn", TN_INFNAN_FN }, { "inuz", TN_INFNAN_INUZ },
+/* longer ones before their beginnings */
+static const struct { const char *name; unsigned infnan; } endings[] = {
+    { "ieee", TN_INFNAN_IEEE }, { "fnuz", TN_INFNAN_FNUZ }, { "fn", TN_INFNAN_FN },
+    { "inuz", TN_INFNAN_INUZ },
 };
 
 /* ---- reading ---- */
@@ -52,7 +54,8 @@ tn_status tn_reading_fail(const tn_reading *r, tn_status status, const char *at,
     vsnprintf(message, sizeof message - strlen(text.text), format, args);
     va_end(args);
     message[tn_utf8_valid(message, strlen(message))] = '\0';
-    return tn_fail(r->err, status, TN_NO_OFFSET, "%s: %s at character %zu", text.text, message, character(r->text, at));
+    return tn_fail(r->err, status, TN_NO_OFFSET, "%s: %s at character %zu", text.text, message,
+                   character(r->text, at));
 }
 
 /* "expected THIS but found THAT" */
@@ -72,12 +75,13 @@ static tn_status read_bits(tn_reading *r, const char *what, uint32_t low, uint32
     if (!tn_take_digits(r, bits))
         return expected(r, "a number of bits");
     if (*bits < low || *bits > high)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "%s has %u to %u bits but found %.*s", what, low, high,
-                               (int)(r->at - begin < 12 ? r->at - begin : 12), begin);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "%s has %u to %u bits but found %.*s", what, low,
+                               high, (int)(r->at - begin < 12 ? r->at - begin : 12), begin);
     return TN_OK;
 }
 
-static void set_float(tn_number_spec *n, uint32_t exponent_bits, uint32_t mantissa_bits, int bias, unsigned infnan)
+static void set_float(tn_number_spec *n, uint32_t exponent_bits, uint32_t mantissa_bits, int bias,
+                      unsigned infnan)
 {
     n->kind = TN_NUMBER_FLOAT;
     n->exponent_bits = (uint8_t)exponent_bits;
@@ -102,14 +106,17 @@ static tn_status settle_kind(const tn_reading *r, const char *begin, tn_number_s
     } else if (n->exponent_bits == 1 && n->bias == 1 && n->infnan == TN_INFNAN_FNUZ) {
         n->kind = TN_NUMBER_INT;
     } else if (n->mantissa_bits == 0 && n->infnan != TN_INFNAN_FNUZ) {
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "fn and inuz take the only mantissa of the largest exponent: "
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin,
+                               "fn and inuz take the only mantissa of the largest exponent: "
                                "expected m1 or more but found m0");
     } else if (n->exponent_bits == 1 && ieee) {
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "infinity takes the only exponent: expected e2 or more, or fn, "
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin,
+                               "infinity takes the only exponent: expected e2 or more, or fn, "
                                "fnuz, inuz, but found e1");
     }
     if (n->bits > MAX_BITS)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "a number has at most %d bits but found %u", MAX_BITS, n->bits);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "a number has at most %d bits but found %u",
+                               MAX_BITS, n->bits);
     return TN_OK;
 }
 
@@ -161,7 +168,8 @@ static tn_status read_uint(tn_reading *r, tn_number_spec *n)
     uint32_t bits;
     tn_status status = read_bits(r, "uint", 1, MAX_BITS, &bits);
     if (status == TN_OK)
-        *n = (tn_number_spec){ .kind = TN_NUMBER_UINT, .bits = (uint8_t)bits, .mantissa_bits = (uint8_t)bits };
+        *n = (tn_number_spec){ .kind = TN_NUMBER_UINT, .bits = (uint8_t)bits,
+                               .mantissa_bits = (uint8_t)bits };
     return status;
 }
 
@@ -199,7 +207,8 @@ static tn_status read_float8(tn_reading *r, tn_number_spec *n)
         return expected(r, "e<X>m<Y> after float8_");
     tn_status status = read_fields(r, fnuz, n);
     if (status == TN_OK && n->bits != 8)
-        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected 8 bits after float8 but found %u", n->bits);
+        return tn_reading_fail(r, TN_ERR_ARGUMENT, begin, "expected 8 bits after float8 but found %u",
+                               n->bits);
     return status;
 }
 
@@ -247,10 +256,12 @@ static tn_status derive_range(const tn_reading *r, const char *begin, tn_number_
         lowest = n->emin - n->mantissa_bits;
     }
     if (highest > 127 || lowest < -149)
-        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, begin, "numbers from 2^%d to 2^%d go beyond float32 (2^-149 to 2^127)",
-                               lowest, highest);
+        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, begin,
+                               "numbers from 2^%d to 2^%d go beyond float32 (2^-149 to 2^127)", lowest,
+                               highest);
     if (n->kind == TN_NUMBER_FLOAT && n->mantissa_bits > 23)
-        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, begin, "a mantissa of %u bits goes beyond float32 (23)", n->mantissa_bits);
+        return tn_reading_fail(r, TN_ERR_UNSUPPORTED, begin, "a mantissa of %u bits goes beyond float32 (23)",
+                               n->mantissa_bits);
     if (n->kind == TN_NUMBER_EXPONENT)
         return TN_OK;
     double largest = ldexp(2 - ldexp(lost_codes(n), -n->mantissa_bits), n->emax);
@@ -274,8 +285,9 @@ static tn_specials specials_of(const tn_number_spec *n)
 
 static bool has_codes_of(const tn_number_spec *n, const tn_dtype_info *row)
 {
-    return n->type.kind == row->kind && n->type.bits == row->bits && n->type.exponent_bits == row->exponent_bits &&
-           n->type.mantissa_bits == row->mantissa_bits && n->type.bias == row->bias && n->type.specials == row->specials;
+    return n->type.kind == row->kind && n->type.bits == row->bits &&
+           n->type.exponent_bits == row->exponent_bits && n->type.mantissa_bits == row->mantissa_bits &&
+           n->type.bias == row->bias && n->type.specials == row->specials;
 }
 
 static void derive_type(tn_number_spec *n)
@@ -302,7 +314,8 @@ static void derive_type(tn_number_spec *n)
 
 static void derive_text(tn_number_spec *n)
 {
-    static const char *const ending[] = { [TN_INFNAN_IEEE] = "", [TN_INFNAN_FN] = "fn", [TN_INFNAN_FNUZ] = "fnuz",
+    static const char *const ending[] = { [TN_INFNAN_IEEE] = "", [TN_INFNAN_FN] = "fn",
+                                          [TN_INFNAN_FNUZ] = "fnuz",
                                           [TN_INFNAN_INUZ] = "inuz" };
     char bias[8] = "";
     if (n->kind == TN_NUMBER_INT || n->kind == TN_NUMBER_UINT) {
@@ -315,7 +328,8 @@ static void derive_text(tn_number_spec *n)
     }
     if (n->bias != usual_bias(n->exponent_bits))
         snprintf(bias, sizeof bias, "b%d", n->bias);
-    snprintf(n->text, sizeof n->text, "e%um%u%s%s", n->exponent_bits, n->mantissa_bits, bias, ending[n->infnan]);
+    snprintf(n->text, sizeof n->text, "e%um%u%s%s", n->exponent_bits, n->mantissa_bits, bias,
+             ending[n->infnan]);
 }
 
 tn_status tn_number_read(tn_reading *r, tn_number_spec *number)

@@ -69,7 +69,8 @@ tn_number_spec tn_codebook_number(const tn_codebook *book, const char *name);
 
 /* The datatype of a caller's own codebook, whose values it takes over, also
  * when it fails.  `scale` is a SCALE. */
-tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale, tn_datatype **datatype, tn_error *err);
+tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale, tn_datatype **datatype,
+                                  tn_error *err);
 
 /* How many predefined names this could be, at most two: exactly as it is
  * spelled, or else in any case. */

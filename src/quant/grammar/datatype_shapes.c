@@ -67,10 +67,12 @@ static uint32_t tile_bytes(const tn_datatype *d, unsigned bits)
 static tn_status check_shape(uint32_t rank, const int64_t *shape, tn_error *err)
 {
     if (rank > TN_MAX_RANK || (rank && !shape))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a shape of at most %d dimensions but found %u", TN_MAX_RANK, rank);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a shape of at most %d dimensions but found %u", TN_MAX_RANK, rank);
     for (uint32_t i = 0; i < rank; i++)
         if (shape[i] < 0)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "dimension %u: expected a size of 0 or more but found %lld", i,
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "dimension %u: expected a size of 0 or more but found %lld", i,
                            (long long)shape[i]);
     return TN_OK;
 }
@@ -81,8 +83,9 @@ static tn_status cut_up(cut *c, tn_error *err)
     bool tensor = d->dims == 0;
     uint32_t needed = d->dim < 0 ? (uint32_t)-d->dim : (uint32_t)d->dim + d->dims;
     if (!tensor && c->rank < needed)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%.100s: its tiles need rank %u or more but the tensor has rank %u", d->text,
-                       needed, c->rank);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "%.100s: its tiles need rank %u or more but the tensor has rank %u", d->text, needed,
+                       c->rank);
     c->first = tensor ? 0 : d->dim < 0 ? c->rank - needed : (uint32_t)d->dim;
     c->last = !tensor ? c->first + d->dims - 1 : c->rank ? c->rank - 1 : 0;
     for (uint32_t i = 0; i < c->rank; i++) {
@@ -95,8 +98,8 @@ static tn_status cut_up(cut *c, tn_error *err)
 
 /* ---- parts ---- */
 
-static tn_scaled_part *add_part(tn_scaled_shapes *s, const char *role, tn_dtype plain, tn_dtype packed, uint32_t rank,
-                                const int64_t *shape)
+static tn_scaled_part *add_part(tn_scaled_shapes *s, const char *role, tn_dtype plain, tn_dtype packed,
+                                uint32_t rank, const int64_t *shape)
 {
     tn_scaled_part *p = &s->parts[s->count++];
     *p = (tn_scaled_part){ .role = role, .plain_dtype = plain, .dtype = packed, .rank = rank };
@@ -134,7 +137,8 @@ static tn_status multiply(int64_t *size, uint32_t by, tn_error *err)
 {
     uint64_t product;
     if (!tn_mul_u64((uint64_t)*size, by, &product) || product > INT64_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%lld tiles of %u are more than a dimension can have", (long long)*size, by);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%lld tiles of %u are more than a dimension can have",
+                       (long long)*size, by);
     *size = (int64_t)product;
     return TN_OK;
 }
@@ -151,7 +155,8 @@ static tn_status add_bits(const cut *c, const char *role, unsigned bits, tn_scal
     return status;
 }
 
-tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *shapes, tn_error *err)
+tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_t *shape,
+                               tn_scaled_shapes *shapes, tn_error *err)
 {
     cut c = { .d = d, .rank = rank, .shape = shape };
     tn_scaled_shapes s = { .count = 0 };

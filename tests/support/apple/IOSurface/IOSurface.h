@@ -12,8 +12,8 @@ typedef uint32_t IOSurfaceID;
 typedef uint32_t IOSurfaceLockOptions;
 enum { kIOSurfaceLockReadOnly = 1 };
 
-extern const CFStringRef kIOSurfaceAllocSize, kIOSurfaceWidth, kIOSurfaceHeight, kIOSurfaceBytesPerElement, kIOSurfaceBytesPerRow,
-                         kIOSurfaceIsGlobal;
+extern const CFStringRef kIOSurfaceAllocSize, kIOSurfaceWidth, kIOSurfaceHeight, kIOSurfaceBytesPerElement,
+    kIOSurfaceBytesPerRow, kIOSurfaceIsGlobal;
 
 IOSurfaceRef IOSurfaceCreate(CFDictionaryRef properties);
 IOSurfaceRef IOSurfaceLookup(IOSurfaceID id);
