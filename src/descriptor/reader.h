@@ -11,11 +11,7 @@
 
 /* Members whose number of items the rank decides, which may come later. */
 typedef enum tn_wia_list {
-    TN_WIA_STRIDES,
-    TN_WIA_PHYSICAL,
-    TN_WIA_PAD_DIMS,
-    TN_WIA_PAD_VALUES,
-    TN_WIA_LISTS
+    TN_WIA_STRIDES, TN_WIA_PHYSICAL, TN_WIA_PAD_DIMS, TN_WIA_PAD_VALUES, TN_WIA_LISTS
 } tn_wia_list;
 
 /* Members of the sparse block, each a field of the descriptor itself. */

@@ -440,16 +440,8 @@ static void check_coo_written(const char *edge, int code)
 static void coo_tensors_are_written_under_either_code(void)
 {
     static const char *const files[] = {
-        "coo_f32.btf",
-        "coo_i8.btf",
-        "coo_i32_r1.btf",
-        "coo_i32_r3.btf",
-        "coo_i32_r4.btf",
-        "coo_n0.btf",
-        "coo_rank0.btf",
-        "coo_unsorted.btf",
-        "coo_duplicate.btf",
-        "coo_dense_bomb.btf",
+        "coo_f32.btf", "coo_i8.btf", "coo_i32_r1.btf", "coo_i32_r3.btf", "coo_i32_r4.btf", "coo_n0.btf",
+        "coo_rank0.btf", "coo_unsorted.btf", "coo_duplicate.btf", "coo_dense_bomb.btf",
         "coo_i64_btf_info_test.btf",
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)

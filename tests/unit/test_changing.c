@@ -323,16 +323,11 @@ static void an_index_has_a_limit(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(a_safetensors_header_may_change),
-        IN_FOLDER(an_index_of_shards_may_change),
-        IN_FOLDER(a_ztensor_index_may_change),
-        IN_FOLDER(compressed_data_may_change),
-        IN_FOLDER(entries_of_a_sparse_tensor_may_change),
-        IN_FOLDER(parts_of_a_scaled_tensor_may_change),
-        IN_FOLDER(numpy_files_may_change),
-        IN_FOLDER(text_may_change),
-        IN_FOLDER(files_without_names_may_change),
-        IN_FOLDER(a_descriptor_and_its_data_may_change),
+        IN_FOLDER(a_safetensors_header_may_change), IN_FOLDER(an_index_of_shards_may_change),
+        IN_FOLDER(a_ztensor_index_may_change), IN_FOLDER(compressed_data_may_change),
+        IN_FOLDER(entries_of_a_sparse_tensor_may_change), IN_FOLDER(parts_of_a_scaled_tensor_may_change),
+        IN_FOLDER(numpy_files_may_change), IN_FOLDER(text_may_change),
+        IN_FOLDER(files_without_names_may_change), IN_FOLDER(a_descriptor_and_its_data_may_change),
         IN_FOLDER(an_index_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,8 @@ static void names_give_tensorcasts_mappings(void)
 
 static void patterns_are_those_of_the_documentation(void)
 {
-    static const struct { const char *name; const char *mappings[4]; } books[] = {
+    static const struct { const char *name; const char *mappings[4];
+    } books[] = {
         { "cb41fi_e2m2fnuz", { "0.5 1 1.5 2 3 4 6", "1 2 3 4 5 6 7" } },
         { "cb41f01_e2m2fnuz", { "0.75 1.25 1.75 2.5 3.5 5 7", "0.5 1 1.5 2 3 4 6" } },
         { "cb42fe0123_e3m2fnuz",
@@ -497,7 +498,8 @@ static void check_same_book(const tn_datatype *a, const tn_datatype *b)
 /* Numbers of a few digits, of many, and the smallest and largest there are. */
 static void the_text_of_a_table_is_all_of_it(void)
 {
-    static const struct { const char *json, *scale, *text; } cases[] = {
+    static const struct { const char *json, *scale, *text;
+    } cases[] = {
         { "{\"compute\":\"e2m1fnuz\",\"mappings\":[[0.5]]}", "float32", "cb20[0.5]_e2m1fnuz|float32" },
         { "{\"compute\":\"e4m3fn\",\"mappings\":[[0.001953125,1,448],[1e-0,2,4.48E2]]}", "e8m0_t16d2",
           "cb31[0.001953125:1:448;1:2:448]_e4m3fn|e8m0_t16d2" },

@@ -17,17 +17,8 @@
 /* ---- a library with one fault at a time, for the trials ---- */
 
 static enum {
-    SOUND,
-    CAST_TO_ZERO,
-    REORDER_NOTHING,
-    READ_ONE_BIT_WRONG,
-    SCALES_HALVED,
-    BIND_ANYTHING,
-    CHECK_NOTHING,
-    REFORM_ONE_BIT_WRONG,
-    OFFER_ALL_FOR_WRITING,
-    ATTACH_TO_A_COPY,
-    DIE_WHILE_ATTACHING
+    SOUND, CAST_TO_ZERO, REORDER_NOTHING, READ_ONE_BIT_WRONG, SCALES_HALVED, BIND_ANYTHING, CHECK_NOTHING,
+    REFORM_ONE_BIT_WRONG, OFFER_ALL_FOR_WRITING, ATTACH_TO_A_COPY, DIE_WHILE_ATTACHING
 } fault;
 
 static tn_status faulty_cast(const tn_array *dst, void *dst_data, const tn_array *src, const void *src_data,

@@ -311,7 +311,8 @@ static void least_has_the_least_squared_error(void)
 static void a_rounding_that_is_said_is_the_one(void)
 {
     static const float ties[] = { 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f };
-    static const struct { const char *cast; int32_t expected[6]; } cases[] = {
+    static const struct { const char *cast; int32_t expected[6];
+    } cases[] = {
         { "fx8,frac=0", { 1, 2, 3, -1, -2, -3 } },
         { "fx8,frac=0,round=even", { 0, 2, 2, 0, -2, -2 } },
         { "fx8,frac=0,round=half_up", { 1, 2, 3, 0, -1, -2 } },
@@ -345,13 +346,9 @@ static bool has_15_bits(float scale)
 static void affine_codes_have_zeros_and_scales_of_15_bits(void)
 {
     static const int64_t shape[] = { 8, 50 };
-    static const char *const casts[] = { "sa8",
-                                         "sa8,per=channel,axis=0",
-                                         "sa8,zero=asymmetric",
-                                         "sa8,per=channel,axis=0,zero=asymmetric",
-                                         "sa32",
-                                         "sa32,per=channel,axis=0",
-                                         "sa8,scale=0.125,zero=-3",
+    static const char *const casts[] = { "sa8", "sa8,per=channel,axis=0", "sa8,zero=asymmetric",
+                                         "sa8,per=channel,axis=0,zero=asymmetric", "sa32",
+                                         "sa32,per=channel,axis=0", "sa8,scale=0.125,zero=-3",
                                          "sa32,scale=0.0001220703125,zero=-3000" };
     make_values();
     write_values("in.zt", TN_FLOAT32, values, 2, shape);
@@ -390,11 +387,8 @@ static void scales_fit_all_values_unless_a_percentile_says_otherwise(void)
 static void casting_layout_and_padding_take_one_conversion(void)
 {
     static const int64_t shape[] = { 5, 8, 10 };        /* CHW */
-    static const char *const casts[] = { "fx16,frac=auto",
-                                         "fx8,frac=3",
-                                         "fx8,frac=least",
-                                         "sa8,per=channel,axis=C",
-                                         "sa8,zero=asymmetric",
+    static const char *const casts[] = { "fx16,frac=auto", "fx8,frac=3", "fx8,frac=least",
+                                         "sa8,per=channel,axis=C", "sa8,zero=asymmetric",
                                          "sa32,per=channel,axis=0",
                                          "sa8,per=channel,axis=-1,zero=asymmetric" };
     make_values();

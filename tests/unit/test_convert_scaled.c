@@ -90,18 +90,9 @@ static void every_name_comes_back_as_its_virtual_cast(void)
 static void tiles_of_any_kind_come_back_as_their_virtual_cast(void)
 {
     static const char *const recipes[] = {
-        "e2m1fnuz|e8m0_t32d0",
-        "int8|float32_t0d0",
-        "e4m3fn|e8m0_t16_t32",
-        "e2m1fnuz|e8m0_t32n2m4",
-        "int4|bfloat16_t32d0n1m4",
-        "uint4|float16_int8_t0",
-        "int5|e8m0_t16s2o1d0",
-        "float32|n2m4",
-        "e3m3fnuz",
-        "icb44fi_e2m3fnuz|e8m0_t0",
-        "int8|float16",
-        "e2m1fnuz|multi_float32_e4m3fn_t16",
+        "e2m1fnuz|e8m0_t32d0", "int8|float32_t0d0", "e4m3fn|e8m0_t16_t32", "e2m1fnuz|e8m0_t32n2m4",
+        "int4|bfloat16_t32d0n1m4", "uint4|float16_int8_t0", "int5|e8m0_t16s2o1d0", "float32|n2m4", "e3m3fnuz",
+        "icb44fi_e2m3fnuz|e8m0_t0", "int8|float16", "e2m1fnuz|multi_float32_e4m3fn_t16",
     };
     static const char *const through[] = { "codes.zt", "codes.safetensors", "codes.npz", "codes.json" };
     make_values();

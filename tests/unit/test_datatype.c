@@ -500,38 +500,20 @@ static void every_name_is_its_text(void)
 static void names_mean_what_was_decided(void)
 {
     static const char *const names[][2] = {
-        { "mxfp4", "e2m1fnuz|e8m0_t32" },
-        { "mxfp8", "e4m3fn|e8m0_t32" },
-        { "mxbf8", "e5m2|e8m0_t32" },
-        { "mxfp6", "e2m3fnuz|e8m0_t32" },
-        { "mxbf6", "e3m2fnuz|e8m0_t32" },
-        { "mxfp6e3", "e3m2fnuz|e8m0_t32" },
-        { "nvfp4", "e2m1fnuz|multi_float32_e4m3fn_t16" },
-        { "nvfp4e2", "e2m1fnuz|e4m3_t16" },
-        { "nvf4", "e2m1fnuz|e4m3_t16" },
-        { "nvf4s", "e2m1fnuz|e4m3_t16_t16" },
-        { "mxfp4s", "e2m1fnuz|e8m0_t32_t32" },
-        { "mxfp4s16", "e2m1fnuz|e8m0_t16_t16" },
-        { "mxfp8t16", "e4m3fn|e8m0_t16" },
-        { "mxint4t16s", "int4|e8m0_t16_t16" },
-        { "mx9", "int8|e8m0_t16s2o1" },
-        { "mx6", "int5|e8m0_t16s2o1" },
-        { "mx4", "int3|e8m0_t16s2o1" },
-        { "bfp16", "int8|e8m0_t8" },
-        { "uint8_ff", "uint8|float16_float16" },
-        { "uint8_FF", "uint8|float32_float32" },
-        { "uint8_bi", "uint8|bfloat16_int8" },
-        { "binary8p4", "e4m3b8inuz" },
-        { "fp8n", "e4m3b8fnuz" },
-        { "fp8n_F", "e4m3fnuz|float32" },
-        { "float8_e4m3fnuz", "e4m3b8fnuz" },
-        { "int8_nc", "int8|e4m3_t0" },
-        { "icb44fi4_f32", "icb44fi_e4m3fn|e5m0_t32" },
-        { "icb44fi2_f32s8", "icb44fi_e2m3fnuz|e5m3_t32s8" },
-        { "mxfp4f4", "cb42f1346_e2m3fnuz|e8m0_t32s8" },
-        { "e1m2b1_f32", "int4|e5m3_t32" },
-        { "MXFP4", "e2m1fnuz|e8m0_t32" },
-        { "NvFp4", "e2m1fnuz|multi_float32_e4m3fn_t16" },
+        { "mxfp4", "e2m1fnuz|e8m0_t32" }, { "mxfp8", "e4m3fn|e8m0_t32" }, { "mxbf8", "e5m2|e8m0_t32" },
+        { "mxfp6", "e2m3fnuz|e8m0_t32" }, { "mxbf6", "e3m2fnuz|e8m0_t32" },
+        { "mxfp6e3", "e3m2fnuz|e8m0_t32" }, { "nvfp4", "e2m1fnuz|multi_float32_e4m3fn_t16" },
+        { "nvfp4e2", "e2m1fnuz|e4m3_t16" }, { "nvf4", "e2m1fnuz|e4m3_t16" },
+        { "nvf4s", "e2m1fnuz|e4m3_t16_t16" }, { "mxfp4s", "e2m1fnuz|e8m0_t32_t32" },
+        { "mxfp4s16", "e2m1fnuz|e8m0_t16_t16" }, { "mxfp8t16", "e4m3fn|e8m0_t16" },
+        { "mxint4t16s", "int4|e8m0_t16_t16" }, { "mx9", "int8|e8m0_t16s2o1" }, { "mx6", "int5|e8m0_t16s2o1" },
+        { "mx4", "int3|e8m0_t16s2o1" }, { "bfp16", "int8|e8m0_t8" }, { "uint8_ff", "uint8|float16_float16" },
+        { "uint8_FF", "uint8|float32_float32" }, { "uint8_bi", "uint8|bfloat16_int8" },
+        { "binary8p4", "e4m3b8inuz" }, { "fp8n", "e4m3b8fnuz" }, { "fp8n_F", "e4m3fnuz|float32" },
+        { "float8_e4m3fnuz", "e4m3b8fnuz" }, { "int8_nc", "int8|e4m3_t0" },
+        { "icb44fi4_f32", "icb44fi_e4m3fn|e5m0_t32" }, { "icb44fi2_f32s8", "icb44fi_e2m3fnuz|e5m3_t32s8" },
+        { "mxfp4f4", "cb42f1346_e2m3fnuz|e8m0_t32s8" }, { "e1m2b1_f32", "int4|e5m3_t32" },
+        { "MXFP4", "e2m1fnuz|e8m0_t32" }, { "NvFp4", "e2m1fnuz|multi_float32_e4m3fn_t16" },
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         tn_datatype *d = datatype_of(names[i][0]);
@@ -588,22 +570,9 @@ static void append(char *text, size_t cap, const char *more)
 static void random_spec(char *text, size_t cap)
 {
     static const char *const numbers[] = {
-        "e2m1fnuz",
-        "e4m3fn",
-        "int4",
-        "int8",
-        "uint4",
-        "uint8",
-        "float8_e5m2fnuz",
-        "e3m2b5fn",
-        "cb41fi_e2m2fnuz",
-        "icb44fi_e4m3fn",
-        "binary8p4",
-        "cb31s1p2_e3m2fnuz",
-        "int12",
-        "float16",
-        "torch.bfloat16",
-        "cb42f01e1i3_e2m4",
+        "e2m1fnuz", "e4m3fn", "int4", "int8", "uint4", "uint8", "float8_e5m2fnuz", "e3m2b5fn",
+        "cb41fi_e2m2fnuz", "icb44fi_e4m3fn", "binary8p4", "cb31s1p2_e3m2fnuz", "int12", "float16",
+        "torch.bfloat16", "cb42f01e1i3_e2m4",
     };
     static const char *const scales[] = { "e8m0", "e5m0", "float32", "e4m3fn", "bfloat16", "e5m3",
                                           "float8_e4m3fn", "torch.float16", "int8" };
@@ -705,11 +674,8 @@ static void no_truncated_or_flipped_text_does_harm(void)
     static const char *const more[] = {
         "uint8|multi_float32_float16_int8_t1024s1024o2d62_t1024d63n15m16",
         "cb88f01234567e0123i01234567e0123p1s1_float32|float32_t32s8",
-        "icb48f9i9p99s99p88s88p77s77_e8m23|float32_t32",
-        "torch.float8_e4m3b8fnuz",
-        "e2m1fnuz|t32s8o2d3n2m4_e8m0",
-        "bfloat16|n2m4d12",
-        "cb31[0.5:1:1.50;1:2.0e0:3]_e2m3fnuz|e8m0_t32s8",
+        "icb48f9i9p99s99p88s88p77s77_e8m23|float32_t32", "torch.float8_e4m3b8fnuz",
+        "e2m1fnuz|t32s8o2d3n2m4_e8m0", "bfloat16|n2m4d12", "cb31[0.5:1:1.50;1:2.0e0:3]_e2m3fnuz|e8m0_t32s8",
     };
     const size_t n_more = sizeof more / sizeof *more;
     for (size_t i = 0;; i++) {

@@ -143,10 +143,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(depthwise_weights_become_mlis_in_every_container),
-        IN_FOLDER(scales_go_along_and_axis_1_is_a_number),
-        IN_FOLDER(another_extent_than_1_is_refused),
-        IN_FOLDER(a_writer_checks_what_is_called_1),
-        IN_FOLDER(a_file_that_calls_another_extent_1_is_refused),
+        IN_FOLDER(scales_go_along_and_axis_1_is_a_number), IN_FOLDER(another_extent_than_1_is_refused),
+        IN_FOLDER(a_writer_checks_what_is_called_1), IN_FOLDER(a_file_that_calls_another_extent_1_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

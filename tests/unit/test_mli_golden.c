@@ -178,21 +178,8 @@ static void set_arrays(tn_mli20_tensor *t, int32_t dim, const int64_t *capacity)
 /* ---- Checks ---- */
 
 enum {
-    VERSION,
-    WRONG,
-    TYPE,
-    IS_NULL,
-    CAPACITY,
-    RANK,
-    SHAPE,
-    STRIDES,
-    DIM,
-    CAPACITIES,
-    SCALES,
-    STATUS,
-    FULL_STATUS,
-    SCALAR_STATUS,
-    CHECK_CELLS
+    VERSION, WRONG, TYPE, IS_NULL, CAPACITY, RANK, SHAPE, STRIDES, DIM, CAPACITIES, SCALES, STATUS,
+    FULL_STATUS, SCALAR_STATUS, CHECK_CELLS
 };
 
 static void check_1_1(char **cell)

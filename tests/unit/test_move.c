@@ -636,18 +636,12 @@ static void a_box_of_packed_elements_begins_on_a_byte(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(mlis_permutations_are_met_byte_by_byte),
-        TEST(mlis_moves_are_met_byte_by_byte),
+        TEST(mlis_permutations_are_met_byte_by_byte), TEST(mlis_moves_are_met_byte_by_byte),
         TEST(boxes_are_where_index_arithmetic_finds_them),
-        TEST(elements_narrower_than_a_byte_are_moved_or_refused),
-        TEST(threads_share_the_work),
-        TEST(without_options_everything_is_copied),
-        TEST(what_lies_in_padding_alone_needs_no_source),
-        TEST(extents_up_to_63_bits_are_no_trouble),
-        TEST(a_box_lies_inside),
-        TEST(an_order_is_a_permutation),
-        TEST(shapes_are_known_and_fit),
-        TEST(arrays_fit_each_other_and_themselves),
+        TEST(elements_narrower_than_a_byte_are_moved_or_refused), TEST(threads_share_the_work),
+        TEST(without_options_everything_is_copied), TEST(what_lies_in_padding_alone_needs_no_source),
+        TEST(extents_up_to_63_bits_are_no_trouble), TEST(a_box_lies_inside), TEST(an_order_is_a_permutation),
+        TEST(shapes_are_known_and_fit), TEST(arrays_fit_each_other_and_themselves),
         TEST(a_box_of_packed_elements_begins_on_a_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -520,7 +520,8 @@ static void a_wrong_note_is_refused(void)
 /* Known only behind it, some of it. */
 static void a_wrong_note_is_refused_with_its_own_line(void)
 {
-    static const struct { const char *kind, *item, *message; } bad[] = {
+    static const struct { const char *kind, *item, *message;
+    } bad[] = {
         { "real general", "{\"dtype\":\"int8\"}",
           "line 3: the note of Tenon's: expected a type of the values that the banner speaks of but found "
           "int8" },

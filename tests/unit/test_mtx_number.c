@@ -61,21 +61,9 @@ static void codes_of_wide_types_come_back(void)
     tn_mtx_real f64 = tn_mtx_real_of(TN_FLOAT64), f32 = tn_mtx_real_of(TN_FLOAT32),
                 tf32 = tn_mtx_real_of(TN_TF32);
     static const uint64_t special[] = {
-        0,
-        1,
-        0x7fffff,
-        0x800000,
-        0x7f7fffff,
-        0x7f800000,
-        0x7f800001,
-        0x7fc00000,
-        0x7fffffff,
-        UINT64_C(0x000fffffffffffff),
-        UINT64_C(0x0010000000000000),
-        UINT64_C(0x7fefffffffffffff),
-        UINT64_C(0x7ff0000000000000),
-        UINT64_C(0x7ff0000000000001),
-        UINT64_C(0x7ff8000000000000),
+        0, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000, 0x7fffffff,
+        UINT64_C(0x000fffffffffffff), UINT64_C(0x0010000000000000), UINT64_C(0x7fefffffffffffff),
+        UINT64_C(0x7ff0000000000000), UINT64_C(0x7ff0000000000001), UINT64_C(0x7ff8000000000000),
         UINT64_C(0x7fffffffffffffff),
     };
     for (size_t i = 0; i < sizeof special / sizeof *special; i++) {

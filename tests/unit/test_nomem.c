@@ -691,22 +691,11 @@ static void codes_in_files_run_out_of_memory(void)
 static void formats_of_others_run_out_of_memory(void)
 {
     static const char *const files[] = {
-        "/btf/ref_written/padding_0_to_7.btf",
-        "/btf/edge/coo_layout_code_2.btf",
-        "/numpy/float32.npy",
-        "/numpy/big_columns.npy",
-        "/numpy/stored.npz",
-        "/numpy/deflated.npz",
-        "/numpy/zip64.npz",
-        "/scipy/csr.npz",
-        "/scipy/csr_stored.npz",
-        "/scipy/coo.npz",
-        "/scipy/coo_stored.npz",
-        "/mtx/scipy/coordinate_real.mtx",
-        "/mtx/scipy/coordinate_symmetric.mtx",
-        "/mtx/scipy/array_complex.mtx",
-        "/mtx/hand/array_integer_symmetric.mtx",
-        "/idx/int16.idx",
+        "/btf/ref_written/padding_0_to_7.btf", "/btf/edge/coo_layout_code_2.btf", "/numpy/float32.npy",
+        "/numpy/big_columns.npy", "/numpy/stored.npz", "/numpy/deflated.npz", "/numpy/zip64.npz",
+        "/scipy/csr.npz", "/scipy/csr_stored.npz", "/scipy/coo.npz", "/scipy/coo_stored.npz",
+        "/mtx/scipy/coordinate_real.mtx", "/mtx/scipy/coordinate_symmetric.mtx",
+        "/mtx/scipy/array_complex.mtx", "/mtx/hand/array_integer_symmetric.mtx", "/idx/int16.idx",
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         for (jobs = 1; jobs <= 2; jobs++)

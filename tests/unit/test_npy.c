@@ -169,7 +169,8 @@ static void one_running_index_needs_no_strides(void)
 
 static void what_is_not_a_header_is_refused_with_the_byte(void)
 {
-    static const struct { const char *header; tn_status status; const char *text; } bad[] = {
+    static const struct { const char *header; tn_status status; const char *text;
+    } bad[] = {
         { "", TN_ERR_CORRUPT, "expected a dict but found its end" },
         { "[]", TN_ERR_CORRUPT, "expected a dict but found \"[]\"" },
         { "{}", TN_ERR_CORRUPT, "with the keys descr, fortran_order and shape" },

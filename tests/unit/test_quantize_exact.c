@@ -119,29 +119,10 @@ static void check_exact(const float *x, int64_t n, float scale, int32_t zero, tn
     }
 }
 
-static const float telling_scales[] = { 1,
-                                        0.5f,
-                                        2,
-                                        0x1p-15f,
-                                        0x1p-7f,
-                                        0x1p20f,
-                                        0x1p126f,
-                                        0x1p127f,
-                                        0x1p-126f,
-                                        0x1p-127f,
-                                        0x1p-149f,
-                                        3,
-                                        0.1f,
-                                        0.75f,
-                                        1e-45f * 3,
-                                        FLT_MAX,
-                                        FLT_MIN,
-                                        0x1.fffffep-1f,
-                                        0x1.000002p0f,
-                                        0x1.fffffep-4f,
-                                        0x1.000002p-9f,
-                                        0x1.8p-3f,
-                                        1.0f / 3,
+static const float telling_scales[] = { 1, 0.5f, 2, 0x1p-15f, 0x1p-7f, 0x1p20f, 0x1p126f, 0x1p127f, 0x1p-126f,
+                                        0x1p-127f, 0x1p-149f, 3, 0.1f, 0.75f, 1e-45f * 3,
+                                        FLT_MAX, FLT_MIN, 0x1.fffffep-1f, 0x1.000002p0f, 0x1.fffffep-4f,
+                                        0x1.000002p-9f, 0x1.8p-3f, 1.0f / 3,
                                         1e-40f };
 enum { SCALES = sizeof telling_scales / sizeof telling_scales[0] };
 

@@ -241,8 +241,7 @@ static void padding_is_kept_and_not_read(void)
     tn_part part = { .role = "data", .array = { TN_UINT16, 2, shape, NULL }, .data = stored,
                      .storage.physical = physical };
     tn_tensor t = { .name = "p", .form = "dense", .dtype = TN_UINT16, .rank = 2, .shape = shape,
-                    .parts = &part, .nparts = 1,
-                    .layout = "RC" };
+                    .parts = &part, .nparts = 1, .layout = "RC" };
     tn_writer *w;
     tn_error err = { .text = "" };
     CHECK(tn_create(in_folder("p.json").text, NULL, &w, NULL) == TN_OK);
@@ -283,8 +282,7 @@ static void write_quantized(const char *name, const quantized *q, const void *co
         { .role = "zero", .array = { TN_INT32, rank, channels, NULL }, .data = zero },
     };
     tn_tensor t = { .name = "q", .form = "scaled", .dtype = q->values, .rank = 2, .shape = shape,
-                    .parts = parts,
-                    .nparts = q->zeros ? 3 : 2, .scaling = &scaling };
+                    .parts = parts, .nparts = q->zeros ? 3 : 2, .scaling = &scaling };
     tn_writer *w;
     tn_error err = { .text = "" };
     CHECK(tn_create(in_folder(name).text, NULL, &w, NULL) == TN_OK);
@@ -342,8 +340,7 @@ static void numbers_that_cannot_be_read_back_are_not_written(void)
             { .role = "zero", .array = { TN_INT32, 0, NULL, NULL }, .data = &bad[i].zero },
         };
         tn_tensor t = { .name = "q", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
-                        .parts = parts,
-                        .nparts = 3, .scaling = &scaling };
+                        .parts = parts, .nparts = 3, .scaling = &scaling };
         tn_writer *w;
         tn_error err = { .text = "" };
         CHECK(tn_create(in_folder("q.json").text, NULL, &w, NULL) == TN_OK &&
@@ -383,8 +380,7 @@ static void elements_are_found_wherever_they_lie(void)
                   6);
     /* column-major */
     check_numbers("\"shape\":{\"dimensions\":[2,3]},\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{"
-                  "\"strides\":[1,2]}",
-                  (uint16_t[]){ 0, 2, 4, 1, 3, 5 }, 6);
+                  "\"strides\":[1,2]}", (uint16_t[]){ 0, 2, 4, 1, 3, 5 }, 6);
     /* NCHW that lies as NHWC */
     check_numbers(
         "\"shape\":{\"dimensions\":[1,3,2,2],\"layout\":\"NCHW\"},\"dtype\":{\"base_type\":\"UINT16\"},"
@@ -401,14 +397,12 @@ static void elements_are_found_wherever_they_lie(void)
     check_numbers("\"shape\":[3],\"dtype\":{\"base_type\":\"UINT16\",\"byte_order\":\"big_endian\"}",
                   (uint16_t[]){ 0, 256, 512 }, 3);
     check_numbers("\"shape\":[2],\"dtype\":{\"base_type\":\"UINT16\",\"byte_order\":\"big_endian\"},"
-                  "\"memory\":{\"strides\":[5]}",
-                  (uint16_t[]){ 0, 5 * 256 }, 2);
+                  "\"memory\":{\"strides\":[5]}", (uint16_t[]){ 0, 5 * 256 }, 2);
     /* padding, with and without strides, and strides that are not those of the physical shape */
     check_numbers("\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"UINT16\"}",
                   (uint16_t[]){ 0, 1, 4, 5 }, 4);
     check_numbers("\"shape\":[2,2],\"physical_shape\":[2,4],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{"
-                  "\"strides\":[1,2]}",
-                  (uint16_t[]){ 0, 2, 1, 3 }, 4);
+                  "\"strides\":[1,2]}", (uint16_t[]){ 0, 2, 1, 3 }, 4);
     /* a stride where there is one element only means nothing */
     check_numbers("\"shape\":[1,3],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[999999,1]}",
                   (uint16_t[]){ 0, 1, 2 }, 3);
@@ -515,7 +509,8 @@ static void what_cannot_be_read_is_listed(void)
 
 static void bad_descriptors_are_refused(void)
 {
-    static const struct { const char *members; tn_status status; const char *text; } bad[] = {
+    static const struct { const char *members; tn_status status; const char *text;
+    } bad[] = {
         { "\"shape\":[25],\"dtype\":{\"base_type\":\"UINT16\"}", TN_ERR_CORRUPT,
           "tensor \"d\": its elements take 50 bytes from 0 on but " },
         { "\"shape\":[24],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"offset_bytes\":2}",
@@ -533,8 +528,7 @@ static void bad_descriptors_are_refused(void)
         { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[23,1]}",
           TN_ERR_CORRUPT, "its elements take 50 bytes from 0 on" },
         { "\"shape\":[2,2],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[4611686018427387904,"
-          "1]}",
-          TN_ERR_LIMIT, "its strides span more than 2^63 bytes" },
+          "1]}", TN_ERR_LIMIT, "its strides span more than 2^63 bytes" },
         { "\"shape\":[4,4],\"dtype\":{\"base_type\":\"UINT16\"},"
           "\"memory\":{\"strides\":[9223372036854775807,9223372036854775807]}",
           TN_ERR_CORRUPT, "less than 2^64 bytes" },
@@ -546,8 +540,7 @@ static void bad_descriptors_are_refused(void)
           "its elements take 2000000 bytes but its strides span only 2: elements that share bytes are not "
           "read" },
         { "\"shape\":[4294967296,4294967296],\"dtype\":{\"base_type\":\"UINT16\"},\"memory\":{\"strides\":[0,"
-          "0]}",
-          TN_ERR_LIMIT, "its shape takes more than 2^63 bytes" },
+          "0]}", TN_ERR_LIMIT, "its shape takes more than 2^63 bytes" },
         { "\"shape\":[3000000000,3000000000],\"physical_shape\":[3000000000,9000000000000000000],"
           "\"dtype\":{\"base_type\":\"UINT8\"},\"memory\":{\"strides\":[0,0]}",
           TN_ERR_LIMIT, "more than 2^63 bytes" },
@@ -559,12 +552,10 @@ static void bad_descriptors_are_refused(void)
           "\"properties\":{\"is_contiguous\":true}",
           TN_ERR_CORRUPT, "memory.strides[0]: expected 2 for a dense tensor of 2" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT64\",\"quantization\":{\"scheme\":\"per_tensor_"
-          "symmetric\",\"scale\":1}}",
-          TN_ERR_CORRUPT, "its codes must be integers of at most 32 bits" },
+          "symmetric\",\"scale\":1}}", TN_ERR_CORRUPT, "its codes must be integers of at most 32 bits" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scheme\":\"per_tensor_"
           "symmetric\",\"scale\":1}},"
-          "\"tenon\":{\"dtype\":\"int8\"}",
-          TN_ERR_CORRUPT, "its values must be of a signed float type" },
+          "\"tenon\":{\"dtype\":\"int8\"}", TN_ERR_CORRUPT, "its values must be of a signed float type" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":{\"dtype\":\"float9\"}",
           TN_ERR_UNSUPPORTED, "tenon: type \"float9\" is not known" },
         { "\"shape\":[2],\"dtype\":{\"base_type\":\"INT8\"},\"tenon\":7", TN_ERR_CORRUPT, "tenon: expected" },
@@ -627,15 +618,13 @@ static void both_files_appear_or_none(void)
     check_status(try_write("w.json", (tn_create_options){ 0 }, &s, 1, &err), &err, TN_ERR_EXISTS, "");
     CHECK(count_entries(folder) == 1 && file_is("w.bin", "old"));
     check_status(try_write("w.bin", (tn_create_options){ .format = "raw", .replace = true }, &s, 1, &err),
-                 &err, TN_ERR_ARGUMENT,
-                 "expected the name of the descriptors");
+                 &err, TN_ERR_ARGUMENT, "expected the name of the descriptors");
     CHECK(file_is("w.bin", "old"));
     put_file("v.json", "old");
     check_status(try_write("v.json", (tn_create_options){ 0 }, &s, 1, &err), &err, TN_ERR_EXISTS, "");
     CHECK(count_entries(folder) == 2 && file_is("v.json", "old"));
     check_status(try_write("v.json", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &s, 1, &err), &err,
-                 TN_ERR_ARGUMENT,
-                 "raw cannot hold compressed data");
+                 TN_ERR_ARGUMENT, "raw cannot hold compressed data");
     write_file("v.json", (tn_create_options){ .replace = true }, &s, 1);
     tn_close(open_file("v.json"));
 }
@@ -699,8 +688,7 @@ static void members_that_would_be_lost_stop_a_conversion(void)
         char text[400];
         snprintf(text, sizeof text,
                  "{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"d\", \"shape\": [4], \"dtype\": "
-                 "{\"base_type\": \"UINT8\"}, %s}",
-                 members[i]);
+                 "{\"base_type\": \"UINT8\"}, %s}", members[i]);
         put_file("d.json", text);
         tn_file *f = open_file("d.json");
         tn_create_options create = { .size = sizeof create, .replace = true };
@@ -835,13 +823,11 @@ static void many_scaled_tensors_keep_their_scales(void)
     uint8_t data[MANY];
     for (int i = 0; i < MANY; i++) {
         data[i] = (uint8_t)i;
-        tn_buf_printf(
-            &text,
+        tn_buf_printf(&text,
             "%c{\"version\": \"WIA-AI-011-v1.0\", \"name\": \"t%d\", \"shape\": [1], \"dtype\": "
             "{\"base_type\": \"UINT8\", "
             "\"quantization\": {\"scheme\": \"per_tensor_asymmetric\", \"scale\": %d, \"zero_point\": %d}}, "
-            "\"memory\": {\"offset_bytes\": %d}}",
-            i ? ',' : '[', i, i + 1, i, i);
+            "\"memory\": {\"offset_bytes\": %d}}", i ? ',' : '[', i, i + 1, i, i);
     }
     tn_buf_putc(&text, ']');
     put_bytes("many.json", text.data, text.size);

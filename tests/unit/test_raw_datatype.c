@@ -201,7 +201,8 @@ static void a_document_made_by_hand_is_read(void)
 
 static void documents_that_lie_are_refused(void)
 {
-    static const struct { const char *json, *text; tn_status status; } cases[] = {
+    static const struct { const char *json, *text; tn_status status;
+    } cases[] = {
         { CODES "\"tenon\":{}}",
           "tenon: expected datatype and shape beside the scheme \"tenon:scaled\" but found no shape",
           TN_ERR_CORRUPT },

@@ -188,7 +188,8 @@ static void values_that_are_none_of_the_type_are_refused(void)
 
 static void what_contradicts_itself_is_refused(void)
 {
-    static const struct { const char *members, *text; } bad[] = {
+    static const struct { const char *members, *text;
+    } bad[] = {
         { "\"shape\":[2,2],\"format\":\"COO\",\"nnz\":1,\"indices\":{\"data\":[[0,2]]},\"values\":{\"dtype\":"
           "\"INT8\",\"data\":[1]}",
           "tensor \"s\": indices.data[0][1]: expected an index in [0, 2) but found 2" },
@@ -361,18 +362,9 @@ static void every_number_of_16_bits_comes_back(void)
 
 static void numbers_at_the_ends_come_back(void)
 {
-    static const double f64[] = { 5e-324,
-                                  2.2250738585072014e-308,
-                                  1.7976931348623157e308,
-                                  -0.0,
-                                  0.1,
-                                  1.0 / 3,
-                                  (double)INFINITY,
-                                  -(double)INFINITY,
-                                  (double)NAN,
-                                  9007199254740993.0,
-                                  123456789012345680.0,
-                                  0 };
+    static const double f64[] = { 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -0.0, 0.1, 1.0 / 3,
+                                  (double)INFINITY, -(double)INFINITY, (double)NAN, 9007199254740993.0,
+                                  123456789012345680.0, 0 };
     static const float f32[] = { 1e-45f, 1.17549435e-38f, 3.40282347e38f, -0.0f, 0.1f, 1.0f / 3, INFINITY,
                                  -INFINITY, NAN,
                                  16777216.0f, 1e10f, 0 };

@@ -20,45 +20,12 @@ static const tn_record full = {
     .tied = "other", .file_meta = some_meta, .nfile_meta = 2, .meta = some_meta, .nmeta = 1,
 };
 
-static const char full_bytes[] = "\xa6"
-                                 "\x65"
-                                 "dtype"
-                                 "\x64"
-                                 "int4"
-                                 "\x65"
-                                 "shape"
-                                 "\x83\x02\x00\x19\x01\x2c"
-                                 "\x66"
-                                 "tensor"
-                                 "\xa4"
-                                 "\x64"
-                                 "form"
-                                 "\x66"
-                                 "scaled"
-                                 "\x65"
-                                 "dtype"
-                                 "\x67"
-                                 "float32"
-                                 "\x65"
-                                 "shape"
-                                 "\x82\x00\x19\x01\x2c"
-                                 "\x65"
-                                 "parts"
-                                 "\x82"
-                                 "\x64"
-                                 "data"
-                                 "\x65"
-                                 "scale"
-                                 "\x64"
-                                 "tied"
-                                 "\x65"
-                                 "other"
-                                 "\x64"
-                                 "file"
-                                 "\xa2\x61k\x61v\x60\x82\1\xf6"
-                                 "\x64"
-                                 "meta"
-                                 "\xa1\x61k\x61v";
+static const char full_bytes[] =
+    "\xa6" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x83\x02\x00\x19\x01\x2c"
+    "\x66" "tensor" "\xa4" "\x64" "form" "\x66" "scaled" "\x65" "dtype" "\x67"
+    "float32" "\x65" "shape" "\x82\x00\x19\x01\x2c"
+    "\x65" "parts" "\x82" "\x64" "data" "\x65" "scale"
+    "\x64" "tied" "\x65" "other" "\x64" "file" "\xa2\x61k\x61v\x60\x82\1\xf6" "\x64" "meta" "\xa1\x61k\x61v";
 
 static tn_status parse(const void *bytes, size_t n, tn_arena *arena, tn_record *r, tn_error *err)
 {
@@ -100,44 +67,12 @@ static const tn_record of_datatype = {
     .entries = entries, .scaling = &typed,
 };
 
-static const char typed_bytes[] = "\xa1"
-                                  "\x66"
-                                  "tensor"
-                                  "\xa8"
-                                  "\x64"
-                                  "form"
-                                  "\x66"
-                                  "scaled"
-                                  "\x65"
-                                  "dtype"
-                                  "\x67"
-                                  "float32"
-                                  "\x65"
-                                  "shape"
-                                  "\x82\x00\x19\x01\x2c"
-                                  "\x65"
-                                  "parts"
-                                  "\x82"
-                                  "\x64"
-                                  "data"
-                                  "\x65"
-                                  "scale"
-                                  "\x67"
-                                  "entries"
-                                  "\x81"
-                                  "\x67"
-                                  "w_scale"
-                                  "\x68"
-                                  "datatype"
-                                  "\x71"
-                                  "e2m1fnuz|e8m0_t32"
-                                  "\x68"
-                                  "unpacked"
-                                  "\xf5"
-                                  "\x68"
-                                  "rotation"
-                                  "\x69"
-                                  "walsh32:7";
+static const char typed_bytes[] =
+    "\xa1" "\x66" "tensor" "\xa8" "\x64" "form" "\x66" "scaled" "\x65" "dtype" "\x67" "float32" "\x65" "shape"
+    "\x82\x00\x19\x01\x2c"
+    "\x65" "parts" "\x82" "\x64" "data" "\x65" "scale" "\x67" "entries" "\x81" "\x67" "w_scale"
+    "\x68" "datatype" "\x71" "e2m1fnuz|e8m0_t32" "\x68" "unpacked" "\xf5" "\x68"
+    "rotation" "\x69" "walsh32:7";
 
 static void a_datatype_is_said_by_its_text(void)
 {
@@ -303,165 +238,39 @@ static void a_type_of_a_later_version_is_told_by_its_name(void)
 
 static void wrong_records_are_refused_at_their_entry(void)
 {
-#define TENSOR "\x66" "tensor" "\xa5" "\x64" "form" "\x61" "f" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x80" "\x65" "parts" "\x81\x61" "d"
+#define TENSOR "\x66" "tensor" "\xa5" "\x64" "form" "\x61" "f" "\x65" "dtype" "\x64" "int4" \
+    "\x65" "shape" "\x80" "\x65" "parts" "\x81\x61" "d"
 #define CASE(status, bytes, text) { status, bytes, sizeof bytes - 1, text }
     static const struct { tn_status status; const char *bytes; size_t n; const char *text; } cases[] = {
-        CASE(TN_ERR_CORRUPT, "\x80", "expected a map"),
-        CASE(TN_ERR_CORRUPT, "\xf6", "expected a map"),
-        CASE(TN_ERR_TRUNCATED, "\xa1", ""),
-        CASE(TN_ERR_CORRUPT, "\xa1\1\2", "text key"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x65"
-             "dtype"
-             "\x64"
-             "int4",
-             "both dtype and shape or neither"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x65"
-             "shape"
-             "\x81\1",
-             "both dtype and shape or neither"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa2"
-             "\x65"
-             "dtype"
-             "\1"
-             "\x65"
-             "shape"
-             "\x80",
-             "expected text"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa2"
-             "\x65"
-             "dtype"
-             "\x64"
-             "int4"
-             "\x65"
-             "shape"
-             "\x81\x20",
-             "not negative"),
-        CASE(TN_ERR_LIMIT,
-             "\xa2"
-             "\x65"
-             "dtype"
-             "\x64"
-             "int4"
-             "\x65"
-             "shape"
-             "\x81\x1b\x80\0\0\0\0\0\0\0",
+        CASE(TN_ERR_CORRUPT, "\x80", "expected a map"), CASE(TN_ERR_CORRUPT, "\xf6", "expected a map"),
+        CASE(TN_ERR_TRUNCATED, "\xa1", ""), CASE(TN_ERR_CORRUPT, "\xa1\1\2", "text key"),
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x65" "dtype" "\x64" "int4", "both dtype and shape or neither"),
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x65" "shape" "\x81\1", "both dtype and shape or neither"),
+        CASE(TN_ERR_CORRUPT, "\xa2" "\x65" "dtype" "\1" "\x65" "shape" "\x80", "expected text"),
+        CASE(TN_ERR_CORRUPT, "\xa2" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x81\x20", "not negative"),
+        CASE(TN_ERR_LIMIT, "\xa2" "\x65" "dtype" "\x64" "int4" "\x65" "shape" "\x81\x1b\x80\0\0\0\0\0\0\0",
              "below 2^63"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x64"
-             "tied"
-             "\x63"
-             "a\0b",
-             "without NUL"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x66"
-             "tensor"
-             "\xa0",
-             "expected form, dtype, shape and parts"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x66"
-             "tensor"
-             "\x80",
-             "expected a map"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x66"
-             "tensor"
-             "\xa4"
-             "\x64"
-             "form"
-             "\x61"
-             "f"
-             "\x65"
-             "dtype"
-             "\x64"
-             "int4"
-             "\x65"
-             "shape"
-             "\x80"
-             "\x65"
-             "parts"
-             "\x80",
-             "expected form, dtype, shape and parts"),
-        CASE(TN_ERR_LIMIT,
-             "\xa1"
-             "\x66"
-             "tensor"
-             "\xa1"
-             "\x65"
-             "parts"
-             "\x91"
-             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "tied" "\x63" "a\0b", "without NUL"),
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x66" "tensor" "\xa0", "expected form, dtype, shape and parts"),
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x66" "tensor" "\x80", "expected a map"),
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x66" "tensor" "\xa4" "\x64" "form" "\x61" "f" "\x65" "dtype"
+             "\x64" "int4" "\x65" "shape"
+             "\x80" "\x65" "parts" "\x80", "expected form, dtype, shape and parts"),
+        CASE(TN_ERR_LIMIT, "\xa1" "\x66" "tensor" "\xa1" "\x65"
+             "parts" "\x91" "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
              "at most 16 parts"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1" TENSOR "\x67"
-             "entries"
-             "\x81\x61"
-             "e",
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x67" "entries" "\x81\x61" "e",
              "expected 0 entries, one for each part but the first, but found 1"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1" TENSOR "\x67"
-             "entries"
-             "\x61"
-             "e",
-             "expected an array"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1" TENSOR "\x68"
-             "datatype"
-             "\x05",
-             "expected text"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1" TENSOR "\x68"
-             "datatype"
-             "\x63"
-             "a\0b",
-             "without NUL"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1" TENSOR "\x68"
-             "unpacked"
-             "\x01",
-             "expected"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1" TENSOR "\x68"
-             "rotation"
-             "\x66"
-             "walsh5",
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x67" "entries" "\x61" "e", "expected an array"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "datatype" "\x05", "expected text"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "datatype" "\x63" "a\0b", "without NUL"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "unpacked" "\x01", "expected"),
+        CASE(TN_ERR_CORRUPT, "\xa1" TENSOR "\x68" "rotation" "\x66" "walsh5",
              "expected a size of 4, 8, 16, 32, 64 or 128"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x64"
-             "file"
-             "\x80",
-             "expected a map"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x64"
-             "file"
-             "\xa2"
-             "\x61"
-             "k"
-             "\1"
-             "\x61"
-             "k"
-             "\2",
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "file" "\x80", "expected a map"),
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "file" "\xa2" "\x61" "k" "\1" "\x61" "k" "\2",
              "\"k\" is there twice"),
-        CASE(TN_ERR_CORRUPT,
-             "\xa1"
-             "\x64"
-             "meta"
-             "\xa1"
-             "\x62"
-             "k\0"
-             "\1",
-             "without NUL"),
+        CASE(TN_ERR_CORRUPT, "\xa1" "\x64" "meta" "\xa1" "\x62" "k\0" "\1", "without NUL"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_arena arena = { 0 };

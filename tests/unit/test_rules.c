@@ -75,8 +75,7 @@ static void codes_with_scales_take_no_default_for_overflow_but_what_they_do(void
     static const struct { const char *text, *fact; unsigned taken; } cases[] = {
         { "fx8,frac=7", "codes with scales saturate", 2 },         { "fx16", "codes with scales saturate",
                                                                      2 },
-        { "sa8", "codes with scales saturate", 2 },
-        { "sa32,scale=1", "codes with scales saturate", 2 },
+        { "sa8", "codes with scales saturate", 2 }, { "sa32,scale=1", "codes with scales saturate", 2 },
         { "int8,per=tensor,scale=0.5", "codes with scales saturate", 2 },
         { "uint8,per=channel,axis=0", "codes with scales saturate", 2 },
         { "fx8,compat=mli", "compat=mli overflows as MLI does", 1 }, { "mxfp4", "a datatype saturates", 2 },
@@ -277,25 +276,10 @@ static void a_padding_rule_has_dimensions_and_a_value(void)
     CHECK(rule.dims[2].dimension == 0 && rule.dims[2].multiple == 4);
     CHECK(tn_pad_rule_parse("C=16,compat=mli", &rule, NULL) == TN_OK && rule.raw_zero && rule.count == 1 &&
           rule.value == 0);
-    static const char *const wrong[] = { "",
-                                         "C",
-                                         "C=",
-                                         "C=0",
-                                         "C=-1",
-                                         "C=1099511627777",
-                                         "CC=3",
-                                         "C=1,",
-                                         "C=1,value=",
-                                         "value=1",
-                                         "=C=1",
-                                         "9999999999=1",
-                                         "C=2,C=3",
-                                         "0=2,0=2",
-                                         "C=2,value=1,value=1",
-                                         "C=2,compat=",
-                                         "C=2,compat=raw",
-                                         "C=2,compat=mli,compat=mli",
-                                         "compat=mli",
+    static const char *const wrong[] = { "", "C", "C=", "C=0", "C=-1", "C=1099511627777", "CC=3", "C=1,",
+                                         "C=1,value=", "value=1", "=C=1", "9999999999=1", "C=2,C=3",
+                                         "0=2,0=2", "C=2,value=1,value=1", "C=2,compat=", "C=2,compat=raw",
+                                         "C=2,compat=mli,compat=mli", "compat=mli",
                                          "C=2,compat=mli,value=0" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_error err = { .text = "" };
@@ -317,21 +301,10 @@ static void a_form_rule_has_a_form_and_its_keys(void)
     CHECK(strcmp(rule.glob, "w=*") == 0 && strcmp(rule.form, "coo") == 0 && rule.options.drop &&
           rule.options.threshold == 1e-3);
     CHECK(rule.options.duplicates == TN_DUPLICATES_SUM && rule.options.index == TN_UINT32);
-    static const char *const wrong[] = { "",
-                                         "csc",
-                                         "CSR",
-                                         "=csr",
-                                         "csr,",
-                                         "csr,threshold=-1",
-                                         "csr,threshold=nan",
-                                         "csr,threshold=",
-                                         "csr,index=int8",
-                                         "csr,index=",
-                                         "csr,duplicates=keep",
-                                         "csr,index=int32,index=int32",
-                                         "csr,limit=3",
-                                         "w=",
-                                         "dense,index=int32" };
+    static const char *const wrong[] = { "", "csc", "CSR", "=csr", "csr,", "csr,threshold=-1",
+                                         "csr,threshold=nan", "csr,threshold=", "csr,index=int8",
+                                         "csr,index=", "csr,duplicates=keep", "csr,index=int32,index=int32",
+                                         "csr,limit=3", "w=", "dense,index=int32" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_error err = { .text = "" };
         CHECK(tn_form_rule_parse(wrong[i], &rule, &err) == TN_ERR_ARGUMENT && err.text[0]);

@@ -11,24 +11,10 @@
 #include <tenon/values.h>
 
 static const char *const datatypes[] = {
-    "mxfp8e4",
-    "mxfp6e2",
-    "mxfp4e2",
-    "nvfp4e2",
-    "mx6",
-    "mxfp4f4",
-    "icb44fi3_e32s8",
-    "int8|float32",
-    "int4|bfloat16_t32",
-    "uint4|float16_float16_t32",
-    "uint8|bfloat16_int8_t0",
-    "int8|float32_t0d0",
-    "e2m1fnuz|e8m0_t32d0",
-    "e3m2fnuz|e8m0_t4_t8s4o1",
-    "int4|bfloat16_t16n2m4",
-    "e4m3fn|e8m0_t16d0n1m4",
-    "e5m6|e8m0_t32",
-    "float32|n2m4",
+    "mxfp8e4", "mxfp6e2", "mxfp4e2", "nvfp4e2", "mx6", "mxfp4f4", "icb44fi3_e32s8", "int8|float32",
+    "int4|bfloat16_t32", "uint4|float16_float16_t32", "uint8|bfloat16_int8_t0", "int8|float32_t0d0",
+    "e2m1fnuz|e8m0_t32d0", "e3m2fnuz|e8m0_t4_t8s4o1", "int4|bfloat16_t16n2m4", "e4m3fn|e8m0_t16d0n1m4",
+    "e5m6|e8m0_t32", "float32|n2m4",
 };
 
 enum { DATATYPES = sizeof datatypes / sizeof *datatypes };

@@ -255,7 +255,8 @@ static void only_what_fits_is_written(void)
 
 static void constraints_that_contradict_are_refused(void)
 {
-    static const struct { tn_constraint a, b; tn_status status; const char *text; } cases[] = {
+    static const struct { tn_constraint a, b; tn_status status; const char *text;
+    } cases[] = {
         { { "n", 1, 8, 1 },
           { "n", 16, 32, 1 },
           TN_ERR_ARGUMENT,

@@ -51,17 +51,9 @@ static void no_other_short_string_is_valid(void)
 
 static void overlong_forms_and_cut_sequences_are_not_valid(void)
 {
-    static const char *const wrong[] = { "\xc0\x80",
-                                         "\xc1\xbf",
-                                         "\xe0\x80\x80",
-                                         "\xe0\x9f\xbf",
-                                         "\xf0\x80\x80\x80",
-                                         "\xf0\x8f\xbf\xbf",
-                                         "\xf8\x88\x80\x80\x80",
-                                         "\xfe",
-                                         "\xff",
-                                         "\x80",
-                                         "\xbf" };
+    static const char *const wrong[] = { "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf",
+                                         "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80",
+                                         "\xfe", "\xff", "\x80", "\xbf" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK(tn_utf8_valid(wrong[i], strlen(wrong[i])) == 0);
     for (size_t n = 1; n < 4; n++) {

@@ -170,14 +170,9 @@ static void check_infinity_alone(const char *text)
 
 static void infinities_alone_take_the_largest_scale_that_is_finite(void)
 {
-    static const char *const texts[] = { "e2m1fnuz|e8m0_t16",
-                                         "int8|e8m0_t16",
-                                         "e4m3fn|float32_t16",
-                                         "int4|bfloat16_t16",
-                                         "int8|float16_t16",
-                                         "uint8|float32_float32_t16",
-                                         "uint4|bfloat16_int8_t16",
-                                         "icb44fi_e2m3fnuz|e8m0_t16",
+    static const char *const texts[] = { "e2m1fnuz|e8m0_t16", "int8|e8m0_t16", "e4m3fn|float32_t16",
+                                         "int4|bfloat16_t16", "int8|float16_t16", "uint8|float32_float32_t16",
+                                         "uint4|bfloat16_int8_t16", "icb44fi_e2m3fnuz|e8m0_t16",
                                          "e2m1fnuz|multi_float32_e4m3fn_t16" };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         check_infinity_alone(texts[i]);

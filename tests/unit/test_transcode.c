@@ -131,39 +131,12 @@ static void bad_json_fails_its_reader(void)
 
 static void cbor_that_json_cannot_say_exactly_is_refused(void)
 {
-    static const char *const refused[] = { "40",
-                                           "4101",
-                                           "c100",
-                                           "d9d9f700",
-                                           "f7",
-                                           "f0",
-                                           "f97e00",
-                                           "f97c00",
-                                           "f9fc00",
-                                           "fa7fc00000",
-                                           "1800",
-                                           "190001",
-                                           "7801 61",
-                                           "fb3ff0000000000000",
-                                           "fa3f800000",
-                                           "3b8000000000000000",
-                                           "3bffffffffffffffff",
-                                           "9fff",
-                                           "bfff",
-                                           "7f6161ff",
-                                           "7fff",
-                                           "9800",
-                                           "b800",
-                                           "a10100",
-                                           "a1 4161 00",
-                                           "a1 c1 6161 00",
-                                           "81c100",
-                                           "a2 6161 00 6161 01",
-                                           "0000",
-                                           "",
-                                           "81",
-                                           "ff",
-                                           "61ff" };
+    static const char *const refused[] = { "40", "4101", "c100", "d9d9f700", "f7", "f0", "f97e00", "f97c00",
+                                           "f9fc00", "fa7fc00000", "1800", "190001", "7801 61",
+                                           "fb3ff0000000000000", "fa3f800000", "3b8000000000000000",
+                                           "3bffffffffffffffff", "9fff", "bfff", "7f6161ff", "7fff", "9800",
+                                           "b800", "a10100", "a1 4161 00", "a1 c1 6161 00", "81c100",
+                                           "a2 6161 00 6161 01", "0000", "", "81", "ff", "61ff" };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         uint8_t data[64];
         tn_buf out = { 0 };

@@ -134,23 +134,9 @@ static uint64_t random_bits(uint64_t *state)
 static void float32_and_float64_are_the_machine_s_own(void)
 {
     static const uint64_t special[] = {
-        0,
-        1,
-        0x8000000000000000,
-        0x7ff0000000000000,
-        0xfff0000000000000,
-        0x7ff8000000000000,
-        0x7ff0000000000001,
-        0x000fffffffffffff,
-        0x0010000000000000,
-        0x7fefffffffffffff,
-        0x7f800000,
-        0xff800000,
-        0x7fc00000,
-        0x007fffff,
-        0x00800000,
-        0x7f7fffff,
-        0x80000000,
+        0, 1, 0x8000000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
+        0x7ff0000000000001, 0x000fffffffffffff, 0x0010000000000000, 0x7fefffffffffffff, 0x7f800000,
+        0xff800000, 0x7fc00000, 0x007fffff, 0x00800000, 0x7f7fffff, 0x80000000,
     };
     const size_t specials = sizeof special / sizeof special[0];
     uint64_t state = 88172645463325252u;

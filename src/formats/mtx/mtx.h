@@ -26,11 +26,7 @@
 #define TN_MTX_COMMENT "comment"        /* the key of comments among a tensor's metadata */
 
 typedef enum tn_mtx_field {
-    TN_MTX_REAL,
-    TN_MTX_INTEGER,
-    TN_MTX_UNSIGNED,
-    TN_MTX_COMPLEX,
-    TN_MTX_PATTERN
+    TN_MTX_REAL, TN_MTX_INTEGER, TN_MTX_UNSIGNED, TN_MTX_COMPLEX, TN_MTX_PATTERN
 } tn_mtx_field;
 typedef enum tn_mtx_symmetry {
     TN_MTX_GENERAL,

@@ -115,11 +115,7 @@ bool tn_scaled_search_with(const tn_search_ways *ways, const struct tn_scaled_pl
 
 /* What is special about the tiles of a plan; NONE: nothing, or too much. */
 typedef enum tn_search_kind {
-    TN_SEARCH_NONE,
-    TN_SEARCH_SPARSE,
-    TN_SEARCH_BOOK,
-    TN_SEARCH_OFFSETS,
-    TN_SEARCH_LEAST
+    TN_SEARCH_NONE, TN_SEARCH_SPARSE, TN_SEARCH_BOOK, TN_SEARCH_OFFSETS, TN_SEARCH_LEAST
 } tn_search_kind;
 tn_search_kind tn_scaled_search_kind(const struct tn_scaled_plan *plan);
 
