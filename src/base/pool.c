@@ -1,7 +1,7 @@
 /* base/pool.c - threads that work on numbered items and emit them in order.
  *
- * One lock guards everything but the work itself.  Item i uses slot
- * i % slots, so an item may start only when item i - slots has been emitted;
+ * One lock guards everything but the work itself.  Item i has result
+ * i % results, so an item may start only when item i - results has been emitted;
  * whoever finishes the item that is next in order emits it and all finished
  * ones behind it. */
 #include "base/pool.h"
@@ -15,18 +15,18 @@
 
 enum { MAX_JOBS = 256 };
 
-typedef struct slot {
+typedef struct result {
     bool      done;             /* worked, not yet emitted */
     tn_status status;
     tn_error  err;
-} slot;
+} result;
 
 struct tn_pool {
     pthread_mutex_t lock;
     pthread_cond_t  changed;
-    unsigned        jobs, nslots, nthreads;
+    unsigned        jobs, nresults, nthreads;
     pthread_t      *threads;
-    slot           *slots;
+    result         *results;
     unsigned        numbered;
     bool            quit;
 
@@ -45,9 +45,9 @@ static void emit_due(tn_pool *p)
     if (p->emitting)
         return;                 /* the one who emits takes ours along */
     p->emitting = true;
-    while (p->status == TN_OK && p->emitted < p->next && p->slots[p->emitted % p->nslots].done) {
-        unsigned s = (unsigned)(p->emitted % p->nslots);
-        slot *it = &p->slots[s];
+    while (p->status == TN_OK && p->emitted < p->next && p->results[p->emitted % p->nresults].done) {
+        unsigned s = (unsigned)(p->emitted % p->nresults);
+        result *it = &p->results[s];
         tn_status status = it->status;
         if (status == TN_OK && p->task->emit) {
             pthread_mutex_unlock(&p->lock);
@@ -71,16 +71,16 @@ static void take_part(tn_pool *p, unsigned worker)
 {
     p->inside++;
     for (;;) {
-        while (p->status == TN_OK && p->next < p->n && p->next - p->emitted >= p->nslots)
+        while (p->status == TN_OK && p->next < p->n && p->next - p->emitted >= p->nresults)
             pthread_cond_wait(&p->changed, &p->lock);
         if (p->status != TN_OK || p->next >= p->n)
             break;
         uint64_t item = p->next++;
-        unsigned s = (unsigned)(item % p->nslots);
-        slot *it = &p->slots[s];
+        unsigned s = (unsigned)(item % p->nresults);
+        result *it = &p->results[s];
         it->err = (tn_error){ .offset = TN_NO_OFFSET };
         pthread_mutex_unlock(&p->lock);
-        tn_status status = p->task->work(p->task->context, item, (tn_seat){ worker, s }, &it->err);
+        tn_status status = p->task->work(p->task->context, item, (tn_pool_use){ worker, s }, &it->err);
         pthread_mutex_lock(&p->lock);
         it->status = status;
         it->done = true;
@@ -120,8 +120,8 @@ tn_status tn_pool_run(tn_pool *p, uint64_t n, const tn_ordered *task, tn_error *
     p->n = n;
     p->next = p->emitted = 0;
     p->status = TN_OK;
-    for (unsigned i = 0; i < p->nslots; i++)
-        p->slots[i].done = false;
+    for (unsigned i = 0; i < p->nresults; i++)
+        p->results[i].done = false;
     pthread_cond_broadcast(&p->changed);
     take_part(p, 0);
     while (p->inside || p->emitting)
@@ -150,12 +150,12 @@ tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err)
     if (!p)
         return tn_fail_nomem(err);
     p->jobs = jobs == 0 ? tn_core_count() : jobs > MAX_JOBS ? MAX_JOBS : jobs;
-    p->nslots = p->jobs == 1 ? 1 : 2 * p->jobs;
-    p->slots = calloc(p->nslots, sizeof *p->slots);
+    p->nresults = p->jobs == 1 ? 1 : 2 * p->jobs;
+    p->results = calloc(p->nresults, sizeof *p->results);
     p->threads = calloc(p->jobs, sizeof *p->threads);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
-    if (!p->slots || !p->threads) {
+    if (!p->results || !p->threads) {
         tn_pool_free(p);
         return tn_fail_nomem(err);
     }
@@ -183,12 +183,12 @@ void tn_pool_free(tn_pool *p)
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     free(p->threads);
-    free(p->slots);
+    free(p->results);
     free(p);
 }
 
 unsigned tn_pool_jobs(const tn_pool *p)  { return p->jobs; }
-unsigned tn_pool_slots(const tn_pool *p) { return p->nslots; }
+unsigned tn_pool_results(const tn_pool *p) { return p->nresults; }
 
 tn_status tn_pool_once(unsigned jobs, uint64_t n, const tn_ordered *task, tn_error *err)
 {

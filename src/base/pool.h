@@ -2,8 +2,8 @@
  *
  * One primitive serves everything: items are *worked* on by any thread in any
  * order and *emitted* one at a time in order of their number, so results never
- * depend on the number of threads.  At most tn_pool_slots() items are between
- * the start of work and the end of emit; each holds one slot, whose buffers
+ * depend on the number of threads.  At most tn_pool_results() items are between
+ * the start of work and the end of emit; each holds one result, whose buffers
  * the caller reuses.
  *
  * Both are done in the default floating-point environment (nearest, subnormal
@@ -19,25 +19,25 @@ typedef struct tn_pool tn_pool;
 /* Cores this process may use; at least 1. */
 unsigned tn_core_count(void);
 
-/* jobs 0: one thread a core.  The calling thread works too: jobs 1 starts no
+/* jobs 0: one thread per core.  The calling thread works too: jobs 1 starts no
  * thread and a pool of n starts n - 1. */
 tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err);
 void      tn_pool_free(tn_pool *pool);
 unsigned  tn_pool_jobs(const tn_pool *pool);
-unsigned  tn_pool_slots(const tn_pool *pool);       /* jobs 1: 1, else 2 * jobs */
+unsigned  tn_pool_results(const tn_pool *pool);       /* jobs 1: 1, else 2 * jobs */
 
-/* Where an item is: who works on it (0 .. jobs-1: buffers for the work alone)
- * and its slot (0 .. slots-1: what is kept from work to emit). */
-typedef struct tn_seat {
-    unsigned worker, slot;
-} tn_seat;
+/* Which of the caller's buffers an item uses: the scratch of its worker (0 .. jobs-1: for the work alone)
+ * and its result (0 .. results-1: what is kept from work to emit). */
+typedef struct tn_pool_use {
+    unsigned scratch, result;
+} tn_pool_use;
 
 typedef struct tn_ordered {
     /* Any thread.  A failure stops the run after the items before it have been
      * emitted, and is what tn_pool_run() returns. */
-    tn_status (*work)(void *context, uint64_t item, tn_seat seat, tn_error *err);
+    tn_status (*work)(void *context, uint64_t item, tn_pool_use use, tn_error *err);
     /* One at a time, in order; may be NULL. */
-    tn_status (*emit)(void *context, uint64_t item, unsigned slot, tn_error *err);
+    tn_status (*emit)(void *context, uint64_t item, unsigned result, tn_error *err);
     void *context;
 } tn_ordered;
 

@@ -171,12 +171,12 @@ static tn_status cast_gathered(const job *j, uint64_t first, size_t n, tn_error 
     return status;
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     uint64_t first = item * CHUNK;
     size_t n = j->count - first < CHUNK ? (size_t)(j->count - first) : CHUNK;
-    (void)seat;
+    (void)use;
     if (is_dense(&j->to) && is_dense(&j->from) && !j->in_place)
         return tn_cast_block(j->plan, j->dst + tn_dense_offset(first, j->to.bits),
                              j->src + tn_dense_offset(first, j->from.bits), n, first, j->rank, j->shape, err);

@@ -38,9 +38,9 @@ typedef struct arranging {
     uint64_t       items;
     uint64_t       slab_elements;
     worker        *workers;
-    uint8_t      **slots;
-    uint64_t      *slot_elements;
-    bool          *slot_packed; /* elements narrower than a byte: the slot has them packed already */
+    uint8_t      **results;
+    uint64_t      *result_elements;
+    bool          *result_packed; /* elements narrower than a byte: the result has them packed already */
     uint8_t       *out;         /* emit(): elements narrower than a byte, packed */
     unsigned       pending;     /* elements that wait in out[] for their byte to be full */
     uint64_t       emitted;     /* elements, padding included */
@@ -280,15 +280,15 @@ static bool move_packed(const arranging *r, const slab *s, uint64_t item, uint8_
     return true;
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     arranging *r = context;
-    worker *own = &r->workers[seat.worker];
-    uint8_t *to = r->slots[seat.slot];
+    worker *own = &r->workers[use.scratch];
+    uint8_t *to = r->results[use.result];
     slab s = slab_at(r, item);
-    r->slot_elements[seat.slot] = elements_of(r, &s);
-    r->slot_packed[seat.slot] = move_packed(r, &s, item, to);
-    if (r->slot_packed[seat.slot])
+    r->result_elements[use.result] = elements_of(r, &s);
+    r->result_packed[use.result] = move_packed(r, &s, item, to);
+    if (r->result_packed[use.result])
         return TN_OK;
     if (!r->how->change && r->swap == 1 && r->from_bits >= 8) {
         pad(r, &s, NULL, to);
@@ -328,16 +328,16 @@ static tn_status emit_codes(arranging *r, const uint8_t *codes, size_t n, bool l
     return status;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     arranging *r = context;
-    size_t n = (size_t)r->slot_elements[slot];
+    size_t n = (size_t)r->result_elements[result];
     r->emitted += n;
-    if (r->slot_packed[slot])       /* then nothing is pending: it begins on a byte */
-        return emit_bytes(r, r->slots[slot], (n * r->how->to_bits + 7) / 8, err);
+    if (r->result_packed[result])       /* then nothing is pending: it begins on a byte */
+        return emit_bytes(r, r->results[result], (n * r->how->to_bits + 7) / 8, err);
     if (r->how->to_bits < 8)
-        return emit_codes(r, r->slots[slot], n, item + 1 == r->items, err);
-    return emit_bytes(r, r->slots[slot], n * (r->how->to_bits / 8), err);
+        return emit_codes(r, r->results[result], n, item + 1 == r->items, err);
+    return emit_bytes(r, r->results[result], n * (r->how->to_bits / 8), err);
 }
 
 /* ---- the input ---- */
@@ -383,15 +383,15 @@ static tn_status find_source(arranging *r, tn_error *err)
 
 static tn_status make_buffers(arranging *r, tn_error *err)
 {
-    unsigned jobs = tn_pool_jobs(r->a->pool), slots = tn_pool_slots(r->a->pool);
+    unsigned jobs = tn_pool_jobs(r->a->pool), results = tn_pool_results(r->a->pool);
     size_t from = (size_t)r->slab_elements * bytes_of(r->from_bits),
            to = (size_t)r->slab_elements * bytes_of(r->how->to_bits);
     r->workers = calloc(jobs, sizeof *r->workers);
-    r->slots = calloc(slots, sizeof *r->slots);
-    r->slot_elements = calloc(slots, sizeof *r->slot_elements);
-    r->slot_packed = calloc(slots, sizeof *r->slot_packed);
+    r->results = calloc(results, sizeof *r->results);
+    r->result_elements = calloc(results, sizeof *r->result_elements);
+    r->result_packed = calloc(results, sizeof *r->result_packed);
     r->out = malloc((size_t)r->slab_elements + 16);
-    bool good = r->workers && r->slots && r->slot_elements && r->slot_packed && r->out;
+    bool good = r->workers && r->results && r->result_elements && r->result_packed && r->out;
     for (unsigned i = 0; i < jobs && good; i++) {
         worker *own = &r->workers[i];
         own->gathered = malloc(from + 1);
@@ -400,8 +400,8 @@ static tn_status make_buffers(arranging *r, tn_error *err)
         own->packed[1] = malloc((size_t)r->slab_elements + 1);
         good = own->gathered && own->changed && own->packed[0] && own->packed[1];
     }
-    for (unsigned i = 0; i < slots && good; i++)
-        good = (r->slots[i] = malloc(to + 1)) != NULL;
+    for (unsigned i = 0; i < results && good; i++)
+        good = (r->results[i] = malloc(to + 1)) != NULL;
     return good ? TN_OK : tn_fail_nomem(err);
 }
 
@@ -413,12 +413,12 @@ static void free_all(arranging *r)
         free(r->workers[i].packed[0]);
         free(r->workers[i].packed[1]);
     }
-    for (unsigned i = 0; r->slots && i < tn_pool_slots(r->a->pool); i++)
-        free(r->slots[i]);
+    for (unsigned i = 0; r->results && i < tn_pool_results(r->a->pool); i++)
+        free(r->results[i]);
     free(r->workers);
-    free(r->slots);
-    free(r->slot_elements);
-    free(r->slot_packed);
+    free(r->results);
+    free(r->result_elements);
+    free(r->result_packed);
     free(r->out);
     tn_room_free(&r->room);
 }

@@ -63,39 +63,39 @@ typedef struct writing {
     tn_reform_output  *o;
     size_t    width;            /* bytes of the part for each entry as the reforming makes it... */
     size_t    out_width;        /* ...and as it goes out */
-    uint8_t **made, **changed;  /* one a slot each */
+    uint8_t **made, **changed;  /* one per result each */
     size_t   *sizes;
 } writing;
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     writing *w = context;
     const tn_change *c = w->o->change;
-    uint8_t *to = w->made[seat.slot];
+    uint8_t *to = w->made[use.result];
     uint64_t first, n;
     tn_reform_place(w->r->reforming, item, &first, &n);
     tn_reform_make(w->r->reforming, item, w->o->part == 0 ? to : NULL, w->o->part == 0 ? NULL : to);
-    w->sizes[seat.slot] = (size_t)n * w->out_width;
-    return c && n ? c->apply(c->context, first, to, (size_t)n, w->changed[seat.slot], err) : TN_OK;
+    w->sizes[use.result] = (size_t)n * w->out_width;
+    return c && n ? c->apply(c->context, first, to, (size_t)n, w->changed[use.result], err) : TN_OK;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     writing *w = context;
     (void)item;
     tn_status status =
-        w->o->emit(w->o->context, w->o->change ? w->changed[slot] : w->made[slot], w->sizes[slot], err);
+        w->o->emit(w->o->context, w->o->change ? w->changed[result] : w->made[result], w->sizes[result], err);
     w->o->output_failed = status != TN_OK;
     return status;
 }
 
-static tn_status make_buffers(writing *w, unsigned slots, tn_error *err)
+static tn_status make_buffers(writing *w, unsigned results, tn_error *err)
 {
-    w->made = calloc(slots, sizeof *w->made);
-    w->changed = calloc(slots, sizeof *w->changed);
-    w->sizes = calloc(slots, sizeof *w->sizes);
+    w->made = calloc(results, sizeof *w->made);
+    w->changed = calloc(results, sizeof *w->changed);
+    w->sizes = calloc(results, sizeof *w->sizes);
     bool good = w->made && w->changed && w->sizes;
-    for (unsigned i = 0; i < slots && good; i++) {
+    for (unsigned i = 0; i < results && good; i++) {
         w->made[i] = malloc((size_t)TN_REFORM_BLOCK * w->width + 1);
         w->changed[i] = w->o->change ? malloc((size_t)TN_REFORM_BLOCK * w->out_width + 1) : NULL;
         good = w->made[i] && (w->changed[i] || !w->o->change);
@@ -103,9 +103,9 @@ static tn_status make_buffers(writing *w, unsigned slots, tn_error *err)
     return good ? TN_OK : tn_fail_nomem(err);
 }
 
-static void free_buffers(writing *w, unsigned slots)
+static void free_buffers(writing *w, unsigned results)
 {
-    for (unsigned i = 0; i < slots; i++) {
+    for (unsigned i = 0; i < results; i++) {
         if (w->made)
             free(w->made[i]);
         if (w->changed)
@@ -134,15 +134,15 @@ tn_status tn_reformed_write(const tn_reformed *r, tn_reform_output *o, tn_error 
     if (o->part == 2 || !p->nbytes)
         return write_bytes(o, o->part == 2 ? tn_reform_indptr(r->reforming) : (const uint8_t *)"", p->nbytes,
                            err);
-    unsigned slots = tn_pool_slots(o->pool), bytes = tn_dtype_get(p->array.dtype)->bits / 8;
+    unsigned results = tn_pool_results(o->pool), bytes = tn_dtype_get(p->array.dtype)->bits / 8;
     writing w = { .r = r,
                   .o = o,
                   .width =
                       (size_t)bytes * (p->array.rank == 2 && o->part == 1 ? (size_t)p->array.shape[1] : 1) };
     w.out_width = o->change ? o->change->to_bits / 8 : w.width;
-    tn_status status = make_buffers(&w, slots, err);
+    tn_status status = make_buffers(&w, results, err);
     if (!status)
         status = tn_pool_run(o->pool, tn_reform_blocks(r->reforming), &(tn_ordered){ work, emit, &w }, err);
-    free_buffers(&w, slots);
+    free_buffers(&w, results);
     return status;
 }

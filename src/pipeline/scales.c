@@ -22,10 +22,10 @@ typedef struct searching {
     uint64_t         done;          /* bytes, in any round: what was told never goes back */
 } searching;
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     searching *r = context;
-    tn_stream *stream = &r->streams[seat.worker];
+    tn_stream *stream = &r->streams[use.scratch];
     uint64_t first = item * r->span, n = r->count - first < r->span ? r->count - first : r->span;
     uint64_t from = tn_packed_bytes(first, r->bits), size = tn_packed_bytes(n, r->bits);
     tn_status status =
@@ -39,18 +39,18 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
         size_t elements = (size_t)((uint64_t)got * 8 / r->bits);
         if (elements > r->count - first)        /* the bits that fill the last byte */
             elements = (size_t)(r->count - first);
-        tn_range_tally_add(r->tallies[seat.worker], bytes, first, elements);
+        tn_range_tally_add(r->tallies[use.scratch], bytes, first, elements);
         first += elements;
     }
     tn_stream_close(stream);
     return status;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     searching *r = context;
     const tn_scale_search *s = r->s;
-    (void)slot;
+    (void)result;
     uint64_t elements = (item + 1) * r->span < r->count ? (item + 1) * r->span : r->count,
              bytes = tn_packed_bytes(elements, r->bits);
     r->done = bytes > r->done ? bytes : r->done;

@@ -18,16 +18,16 @@ typedef struct span {
     bool     last;              /* of its part */
 } span;
 
-typedef struct scan_slot {
+typedef struct item_results {
     tn_scanned results[SPAN_PARTS];
-} scan_slot;
+} item_results;
 
 typedef struct run {
     const tn_scan *scan;
     span          *spans;
     size_t         nspans, cap;
     tn_stream     *streams;     /* one a worker */
-    scan_slot     *slots;
+    item_results     *results;
     tn_scanned     joined;      /* of the part whose spans are being emitted */
     bool           told;        /* done() has heard of it */
     uint64_t       progress;
@@ -169,7 +169,7 @@ static void scan_part(const tn_scan *scan, tn_stream *s, size_t k, uint64_t from
     tn_stream_close(s);
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     run *r = context;
     const span *s = &r->spans[item];
@@ -177,7 +177,7 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     for (size_t i = 0; i < s->count; i++) {
         size_t k = s->first + i;
         uint64_t n = s->count == 1 ? s->size : r->scan->parts[k].part->nbytes;
-        scan_part(r->scan, &r->streams[seat.worker], k, s->from, n, &r->slots[seat.slot].results[i]);
+        scan_part(r->scan, &r->streams[use.scratch], k, s->from, n, &r->results[use.result].results[i]);
     }
     return TN_OK;
 }
@@ -204,11 +204,11 @@ static tn_status tell_progress(run *r, uint64_t bytes, tn_error *err)
     return TN_OK;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     run *r = context;
     const span *s = &r->spans[item];
-    const tn_scanned *results = r->slots[slot].results;
+    const tn_scanned *results = r->results[result].results;
     tn_status status = TN_OK;
     if (s->from)
         join(&r->joined, &results[0], s->size);
@@ -228,14 +228,14 @@ tn_status tn_scan_run(const tn_scan *scan, tn_pool *pool, tn_error *err)
     run r = { .scan = scan };
     unsigned jobs = tn_pool_jobs(pool);
     r.streams = calloc(jobs, sizeof *r.streams);
-    r.slots = calloc(tn_pool_slots(pool), sizeof *r.slots);
-    tn_status status = r.streams && r.slots && plan_spans(&r) ? TN_OK : tn_fail_nomem(err);
+    r.results = calloc(tn_pool_results(pool), sizeof *r.results);
+    tn_status status = r.streams && r.results && plan_spans(&r) ? TN_OK : tn_fail_nomem(err);
     if (!status)
         status = tn_pool_run(pool, r.nspans, &(tn_ordered){ work, emit, &r }, err);
     for (unsigned i = 0; r.streams && i < jobs; i++)
         tn_stream_free(&r.streams[i]);
     free(r.streams);
-    free(r.slots);
+    free(r.results);
     free(r.spans);
     return status;
 }

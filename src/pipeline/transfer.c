@@ -167,18 +167,18 @@ typedef struct small_worker {
     uint8_t  *in;               /* a decoded part */
 } small_worker;
 
-typedef struct small_slot {
+typedef struct small_result {
     uint8_t  *out;              /* compressed parts, one after the other */
     size_t    size[BATCH_PARTS];
     tn_digest digest[BATCH_PARTS];
-} small_slot;
+} small_result;
 
 typedef struct small_run {
     mover      *m;
     batch      *batches;
     size_t      nbatches, cap;
     small_worker *workers;
-    small_slot *slots;
+    small_result *results;
     size_t      out_cap;
 } small_run;
 
@@ -205,7 +205,7 @@ static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_dig
     return tn_hash_end(&h, digest, err);
 }
 
-static tn_status compress(const small_run *r, small_worker *own, small_slot *s, size_t i,
+static tn_status compress(const small_run *r, small_worker *own, small_result *s, size_t i,
                           const tn_out_entry *e, size_t used, tn_error *err)
 {
     tn_status status = tn_zstd_compress(own->zstd, r->m->t->out->options.level, own->in, (size_t)e->nbytes,
@@ -213,12 +213,12 @@ static tn_status compress(const small_run *r, small_worker *own, small_slot *s, 
     return status ? status : hash_whole(e->checksum, s->out + used, s->size[i], &s->digest[i], err);
 }
 
-static tn_status small_work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status small_work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     small_run *r = context;
     mover *m = r->m;
-    small_worker *own = &r->workers[seat.worker];
-    small_slot *s = &r->slots[seat.slot];
+    small_worker *own = &r->workers[use.scratch];
+    small_result *s = &r->results[use.result];
     const batch *b = &r->batches[item];
     size_t used = 0;
     tn_status status = TN_OK;
@@ -232,13 +232,13 @@ static tn_status small_work(void *context, uint64_t item, tn_seat seat, tn_error
     return status;
 }
 
-static tn_status small_emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status small_emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     small_run *r = context;
     mover *m = r->m;
     tn_writer *w = m->t->out;
     const batch *b = &r->batches[item];
-    const small_slot *s = &r->slots[slot];
+    const small_result *s = &r->results[result];
     const uint8_t *from = s->out;
     for (size_t i = 0; i < b->count; i++) {
         size_t entry = m->entries[b->first + i];
@@ -278,19 +278,19 @@ static tn_status plan_batches(small_run *r, tn_error *err)
 
 static tn_status make_buffers(small_run *r, tn_error *err)
 {
-    unsigned jobs = tn_pool_jobs(r->m->pool), slots = tn_pool_slots(r->m->pool);
+    unsigned jobs = tn_pool_jobs(r->m->pool), results = tn_pool_results(r->m->pool);
     r->out_cap = tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + BATCH_PARTS * tn_zstd_bound(0);
     r->workers = calloc(jobs, sizeof *r->workers);
-    r->slots = calloc(slots, sizeof *r->slots);
-    if (!r->workers || !r->slots)
+    r->results = calloc(results, sizeof *r->results);
+    if (!r->workers || !r->results)
         return tn_fail_nomem(err);
     tn_status status = TN_OK;
     for (unsigned i = 0; i < jobs && !status; i++) {
         r->workers[i].in = malloc(TN_ZSTD_WHOLE_MAX);
         status = r->workers[i].in ? tn_zstd_new(&r->workers[i].zstd, err) : tn_fail_nomem(err);
     }
-    for (unsigned i = 0; i < slots && !status; i++)
-        status = (r->slots[i].out = malloc(r->out_cap)) ? TN_OK : tn_fail_nomem(err);
+    for (unsigned i = 0; i < results && !status; i++)
+        status = (r->results[i].out = malloc(r->out_cap)) ? TN_OK : tn_fail_nomem(err);
     return status;
 }
 
@@ -301,10 +301,10 @@ static void free_buffers(small_run *r)
         tn_zstd_free(r->workers[i].zstd);
         free(r->workers[i].in);
     }
-    for (unsigned i = 0; r->slots && i < tn_pool_slots(r->m->pool); i++)
-        free(r->slots[i].out);
+    for (unsigned i = 0; r->results && i < tn_pool_results(r->m->pool); i++)
+        free(r->results[i].out);
     free(r->workers);
-    free(r->slots);
+    free(r->results);
     free(r->batches);
 }
 

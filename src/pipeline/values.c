@@ -253,13 +253,13 @@ static tn_status some_values(const tn_values *v, uint64_t first, size_t n, uint8
 }
 
 /* A few at a time, from where whole bytes begin in any type. */
-static tn_status read_range(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status read_range(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const reading *r = context;
     unsigned bits = tn_dtype_get(r->values->plan.dtype)->bits;
     uint64_t end = r->first + r->n;
     uint8_t *to = r->buffer, some[SOME * 16];
-    (void)item, (void)seat;
+    (void)item, (void)use;
     for (uint64_t at = r->first / 8 * 8; at < end; at += SOME) {
         size_t n = end - at < SOME ? (size_t)(end - at) : SOME,
                skip = at < r->first ? (size_t)(r->first - at) : 0;

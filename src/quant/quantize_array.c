@@ -54,12 +54,12 @@ static size_t byte_of(tn_dtype dtype, uint64_t element)
     return (size_t)tn_packed_byte(element, tn_dtype_get(dtype)->bits);
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     uint64_t first = item * CHUNK;
     size_t n = j->count - first < CHUNK ? (size_t)(j->count - first) : CHUNK;
-    (void)seat;
+    (void)use;
     return j->block(&j->plan, j->dst_data + byte_of(j->dst->dtype, first),
                     j->src_data + byte_of(j->src->dtype, first), n, first, j->src->rank, j->src->shape, err);
 }
@@ -122,13 +122,13 @@ typedef struct search {
     tn_pool         *pool;
 } search;
 
-static tn_status look(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status look(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const search *s = context;
     uint64_t first = item * CHUNK;
     size_t n = s->count - first < CHUNK ? (size_t)(s->count - first) : CHUNK;
     (void)err;
-    tn_range_tally_add(s->tallies[seat.worker], s->data + byte_of(s->from, first), first, n);
+    tn_range_tally_add(s->tallies[use.scratch], s->data + byte_of(s->from, first), first, n);
     return TN_OK;
 }
 

@@ -436,12 +436,12 @@ typedef struct job {
     tn_requant_plan plan;
 } job;
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     uint64_t first = item * CHUNK;
     size_t n = smaller(j->count - first, CHUNK);
-    (void)seat;
+    (void)use;
     (void)err;
     tn_requantize_block(&j->plan, j->dst + tn_dense_offset(first, j->plan.to.codes->bits),
                         j->src + tn_dense_offset(first, j->plan.from.codes->bits), n, first);

@@ -142,11 +142,11 @@ void tn_rotate_blocks(const tn_rotation *r, bool back, float *x, uint64_t blocks
     rotate_in_order(&w, x, blocks);
 }
 
-static tn_status rotate_item(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status rotate_item(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const rotating *w = context;
     uint64_t first = item * w->share, n = w->units - first < w->share ? w->units - first : w->share;
-    (void)seat;
+    (void)use;
     (void)err;
     if (w->inner == 1)
         rotate_in_order(w, w->x + first * w->step.size, n);

@@ -20,7 +20,7 @@ typedef struct job {
     tn_cast_plan narrow;        /* from float32 */
     size_t       size;          /* bytes of an element */
     float      **values;        /* one a worker */
-    uint8_t    **out;           /* one a slot, where values are handed out */
+    uint8_t    **out;           /* one per result, where values are handed out */
 } job;
 
 static size_t item_values(const job *j, uint64_t item)
@@ -30,15 +30,15 @@ static size_t item_values(const job *j, uint64_t item)
 }
 
 /* float32 that lies well is made where it goes. */
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     const tn_scaled_work *w = j->work;
     uint64_t first = item * ITEM;
     size_t n = item_values(j, item);
-    uint8_t *to = w->emit ? j->out[seat.slot] : (uint8_t *)w->dst + first * j->size;
+    uint8_t *to = w->emit ? j->out[use.result] : (uint8_t *)w->dst + first * j->size;
     bool direct = j->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0;
-    float *y = direct ? (float *)(void *)to : j->values[seat.worker];
+    float *y = direct ? (float *)(void *)to : j->values[use.scratch];
     bool turns = tn_scaled_turns(w->plan),
          past_the_cache = direct && !turns && !w->emit && w->plan->count * sizeof(float) >= STREAM_BYTES;
     (past_the_cache ? tn_scaled_stream : tn_scaled_values)(w->plan, j->tensor_scale, first, n, y);
@@ -47,30 +47,30 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     return direct ? TN_OK : tn_cast_block(&j->narrow, to, y, n, first, w->plan->rank, w->plan->shape, err);
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     const job *j = context;
-    return j->work->emit ? j->work->emit(j->work->context, j->out[slot], item_values(j, item) * j->size, err)
+    return j->work->emit ? j->work->emit(j->work->context, j->out[result], item_values(j, item) * j->size, err)
                          : TN_OK;
 }
 
-static tn_status set_up(job *j, unsigned jobs, unsigned slots, tn_error *err)
+static tn_status set_up(job *j, unsigned jobs, unsigned results, tn_error *err)
 {
     j->values = calloc(jobs, sizeof *j->values);
-    j->out = calloc(slots, sizeof *j->out);
+    j->out = calloc(results, sizeof *j->out);
     bool good = j->values && j->out;
     for (unsigned i = 0; i < jobs && good; i++)
         good = (j->values[i] = malloc(ITEM * sizeof(float))) != NULL;
-    for (unsigned i = 0; i < slots && good && j->work->emit; i++)
+    for (unsigned i = 0; i < results && good && j->work->emit; i++)
         good = (j->out[i] = malloc(ITEM * j->size)) != NULL;
     return good ? TN_OK : tn_fail_nomem(err);
 }
 
-static void clear(job *j, unsigned jobs, unsigned slots)
+static void clear(job *j, unsigned jobs, unsigned results)
 {
     for (unsigned i = 0; j->values && i < jobs; i++)
         free(j->values[i]);
-    for (unsigned i = 0; j->out && i < slots; i++)
+    for (unsigned i = 0; j->out && i < results; i++)
         free(j->out[i]);
     free(j->values);
     free(j->out);
@@ -82,18 +82,18 @@ tn_status tn_scaled_decode_run(const tn_scaled_work *w, tn_error *err)
     job *j = calloc(1, sizeof *j);      /* a cast plan: too large for a stack */
     if (!j)
         return tn_fail_nomem(err);
-    unsigned jobs = tn_pool_jobs(w->pool), slots = tn_pool_slots(w->pool);
+    unsigned jobs = tn_pool_jobs(w->pool), results = tn_pool_results(w->pool);
     uint64_t items = tn_div_up_u64(w->plan->count, ITEM);
     j->work = w;
     j->tensor_scale = tn_scaled_tensor_scale(w->plan);
     j->size = tn_dtype_get(w->dst_type)->bits / 8;
     tn_status status = tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
     if (status == TN_OK)
-        status = set_up(j, jobs, slots, err);
+        status = set_up(j, jobs, results, err);
     if (status == TN_OK)
         status = tn_pool_run(w->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
     if (status == TN_OK && !items && w->emit)
         status = w->emit(w->context, NULL, 0, err);
-    clear(j, jobs, slots);
+    clear(j, jobs, results);
     return status;
 }

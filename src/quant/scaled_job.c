@@ -126,7 +126,7 @@ static tn_status set_up(job *j, tn_error *err)
     const tn_scaled_plan *p = &j->plan;
     uint64_t size = p->piece_rows * p->piece_columns, n = size > TN_SCALED_LOOK ? size : TN_SCALED_LOOK;
     size_t windows[TN_SCALED_FIELDS];
-    unsigned slots = tn_pool_slots(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
+    unsigned results = tn_pool_results(j->work->pool), jobs = tn_pool_jobs(j->work->pool);
     j->per_item = ITEM / (size * p->lanes * tn_min_u64(p->run, p->tiles_across)) + 1;
     j->per_item = tn_min_u64(j->per_item, p->bundles);
     uint64_t values = window_sizes(j, windows);
@@ -135,13 +135,13 @@ static tn_status set_up(job *j, tn_error *err)
     size_t given = !j->work->emit ? 0 : j->gives_values ? (size_t)values * j->given_size : windows[0];
     size_t turned = !j->turns ? 0 : values > TN_SCALED_LOOK ? (size_t)values : TN_SCALED_LOOK;
     j->desks = calloc(jobs, sizeof *j->desks);
-    j->findings = calloc(slots, sizeof *j->findings);
+    j->findings = calloc(results, sizeof *j->findings);
     if (!j->desks || !j->findings)
         return tn_fail_nomem(err);
     tn_status status = TN_OK;
     for (unsigned i = 0; i < jobs && status == TN_OK; i++)
         status = set_desk(&j->desks[i], (size_t)n, turned, windows, err);
-    for (unsigned i = 0; i < slots && status == TN_OK; i++)
+    for (unsigned i = 0; i < results && status == TN_OK; i++)
         status = set_finding(&j->findings[i], (size_t)(p->run * p->lanes), given, err);
     if (status == TN_OK && j->encode && j->work->report)
         status = set_last(j, n, err);
@@ -158,7 +158,7 @@ void tn_scaled_job_free(job *j)
         free(j->desks[i].block);
         free(j->desks[i].turned);
     }
-    for (unsigned i = 0; j->findings && i < tn_pool_slots(j->work->pool); i++) {
+    for (unsigned i = 0; j->findings && i < tn_pool_results(j->work->pool); i++) {
         free(j->findings[i].ranges);
         free(j->findings[i].squares);
         free(j->findings[i].bytes);

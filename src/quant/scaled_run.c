@@ -502,12 +502,12 @@ static void replace_codes(const job *j, uint8_t *codes, size_t n)
         codes[i] = j->stored[codes[i]];
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     stretch s = stretch_of(j, item);
-    desk *w = &j->desks[seat.worker];
-    finding *f = &j->findings[seat.slot];
+    desk *w = &j->desks[use.scratch];
+    finding *f = &j->findings[use.result];
     tn_status status = TN_OK;
     f->report = (tn_scaled_report){ 0 };
     f->nbytes = 0;
@@ -543,10 +543,10 @@ static void gather(job *j, group *g, const finding *f, uint64_t k, bool last)
         g->squares = 0;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     job *j = context;
-    const finding *f = &j->findings[slot];
+    const finding *f = &j->findings[result];
     stretch s = stretch_of(j, item);
     if (j->work->report)
         tn_scaled_report_add(j->work->report, &f->report);
@@ -599,24 +599,24 @@ static uint64_t stretches(const job *j)
     return tn_div_up_u64(j->plan.count, TN_SCALED_LOOK);
 }
 
-static tn_status look(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status look(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     uint64_t first = item * TN_SCALED_LOOK, left = j->plan.count - first;
     size_t n = left < TN_SCALED_LOOK ? (size_t)left : TN_SCALED_LOOK;
-    desk *w = &j->desks[seat.worker];
+    desk *w = &j->desks[use.scratch];
     (void)err;
-    open_values(j, w, &j->findings[seat.slot], first, n);
-    j->findings[seat.slot].range = tn_scaled_range(values_at(j, w, first, n), n);
+    open_values(j, w, &j->findings[use.result], first, n);
+    j->findings[use.result].range = tn_scaled_range(values_at(j, w, first, n), n);
     return TN_OK;
 }
 
 /* The last one has seen it all; it is done here, where the floating-point environment is the pool's. */
-static tn_status add_up(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status add_up(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     job *j = context;
     (void)err;
-    tn_tile_range_join(&j->range, &j->findings[slot].range);
+    tn_tile_range_join(&j->range, &j->findings[result].range);
     if (item + 1 < stretches(j))
         return TN_OK;
     j->tscale = tn_tensor_scale_for(j->plan.d, &j->plan.o, &j->range);
@@ -635,11 +635,11 @@ static tn_status find_tensor_scale(job *j, tn_error *err)
 
 enum { REPLACED = 1 << 20 };    /* bytes at a time */
 
-static tn_status replace_some(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status replace_some(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     uint64_t at = item * REPLACED, left = j->plan.data.nbytes - at;
-    (void)seat;
+    (void)use;
     (void)err;
     replace_codes(j, j->plan.data.data + at, (size_t)tn_min_u64(left, REPLACED));
     return TN_OK;

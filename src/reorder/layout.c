@@ -142,12 +142,12 @@ static uint64_t cut_pieces(job *j, uint64_t wanted)
     return (uint64_t)((longest - 1) / step + 1);
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
     tn_reorder_dim dims[TN_MAX_RANK], *d = &dims[j->cut];
     int64_t dst = 0, src = 0;
-    (void)seat;
+    (void)use;
     (void)err;
     memcpy(dims, j->dims, j->rank * sizeof *dims);
     if (item || j->step < INT64_MAX) {

@@ -28,12 +28,12 @@ static uint64_t group_of(const tn_reforming *r)
     return GROUP_BYTES / (TN_REFORM_BLOCK * r->items.width);
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const pass *p = context;
     uint64_t group = group_of(p->r),
              end = (item + 1) * group < p->r->blocks ? (item + 1) * group : p->r->blocks;
-    (void)seat;
+    (void)use;
     (void)err;
     for (uint64_t block = item * group; block < end; block++)
         p->block(p->r, block, p->a, p->b);

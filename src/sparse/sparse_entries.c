@@ -126,7 +126,7 @@ tn_indices_text tn_entry_indices(const tn_entry_view *v, uint64_t key)
 typedef struct checking {
     tn_entry_view   v;
     tn_entry_order *order;
-    tn_entry_order *found;          /* one a slot: of its span */
+    tn_entry_order *found;          /* one per result: of its span */
 } checking;
 
 static uint64_t span_size(uint64_t count, uint64_t span)
@@ -135,10 +135,10 @@ static uint64_t span_size(uint64_t count, uint64_t span)
     return left < SPAN ? left : SPAN;
 }
 
-static tn_status check_pointers(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status check_pointers(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const tn_entry_view *v = &((const checking *)context)->v;
-    (void)seat;
+    (void)use;
     uint64_t first = item * SPAN, end = first + span_size(v->rows + 1, item);
     tn_row_pointer p = { .dtype = v->type, .i = first, .rows = v->rows, .entries = v->count,
                          .before = first ? pointer_at(v, first - 1) : 0 };
@@ -188,7 +188,7 @@ static tn_entry_order order_of(const uint64_t *keys, size_t n, uint64_t first)
     return (tn_entry_order){ .ascending = true };
 }
 
-static tn_status check_span(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status check_span(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const checking *c = context;
     const tn_entry_view *v = &c->v;
@@ -204,17 +204,17 @@ static tn_status check_span(void *context, uint64_t item, tn_seat seat, tn_error
             order = at ? order_of(keys, n + 1, at - 1) : order_of(keys + 1, n, at);
         keys[0] = keys[n];
     }
-    c->found[seat.slot] = order;
+    c->found[use.result] = order;
     return TN_OK;
 }
 
-static tn_status keep_first(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status keep_first(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     const checking *c = context;
     (void)item;
     (void)err;
     if (c->order->ascending)
-        *c->order = c->found[slot];
+        *c->order = c->found[result];
     return TN_OK;
 }
 
@@ -222,7 +222,7 @@ tn_status tn_entries_check(const tn_tensor *tensor, tn_pool *pool, tn_entry_orde
 {
     checking c = { .v = tn_entry_view_of(tensor), .order = order };
     *order = (tn_entry_order){ .ascending = true };
-    c.found = calloc(tn_pool_slots(pool), sizeof *c.found);
+    c.found = calloc(tn_pool_results(pool), sizeof *c.found);
     if (!c.found)
         return tn_fail_nomem(err);
     const tn_ordered pointers = { .work = check_pointers, .context = &c };

@@ -32,7 +32,7 @@ typedef struct gathering {
     tn_reforming *r;
     bool          direct;       /* what the kernel makes are the indices */
     uint64_t      capacity, next;
-    group        *slots;
+    group        *results;
 } gathering;
 
 /* --- picking -------------------------------------------------------------------- */
@@ -102,11 +102,11 @@ static void put_away(const gathering *g, group *p)
     p->blocks = 0;
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const gathering *g = context;
     const tn_reforming *r = g->r;
-    group *p = &g->slots[seat.slot];
+    group *p = &g->results[use.result];
     size_t n, k = 0;
     (void)err;
     put_away(g, p);
@@ -127,10 +127,10 @@ static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
     return TN_OK;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     gathering *g = context;
-    group *p = &g->slots[slot];
+    group *p = &g->results[result];
     (void)item;
     (void)err;
     p->at = g->next;
@@ -156,20 +156,20 @@ static uint64_t guess_entries(const tn_reforming *r)
     return guess < r->items.count ? guess : r->items.count;
 }
 
-static bool make_room(gathering *g, unsigned slots)
+static bool make_room(gathering *g, unsigned results)
 {
     tn_reforming *r = g->r;
     size_t room = GROUP * TN_REFORM_KEPT + TN_REFORM_CHUNK, width = r->items.width;
     bool whole = true;
-    g->slots = calloc(slots, sizeof *g->slots);
-    for (unsigned i = 0; i < slots && g->slots; i++) {
-        g->slots[i].values = malloc(room * width);
-        g->slots[i].places = malloc(room * sizeof *g->slots->places);
-        whole = whole && g->slots[i].values && g->slots[i].places;
+    g->results = calloc(results, sizeof *g->results);
+    for (unsigned i = 0; i < results && g->results; i++) {
+        g->results[i].values = malloc(room * width);
+        g->results[i].places = malloc(room * sizeof *g->results->places);
+        whole = whole && g->results[i].values && g->results[i].places;
     }
     r->gathered[0] = tn_lines_alloc(g->capacity * width);
     r->gathered[1] = tn_lines_alloc(g->capacity * tn_reform_index_bytes(r));
-    return whole && g->slots && r->gathered[0] && r->gathered[1];
+    return whole && g->results && r->gathered[0] && r->gathered[1];
 }
 
 static void forget(tn_reforming *r)
@@ -182,7 +182,7 @@ static void forget(tn_reforming *r)
 tn_status tn_reform_gather(tn_reforming *r, tn_pool *pool, bool *done, tn_error *err)
 {
     gathering g = { .r = r, .direct = tn_reform_is_direct(r) };
-    unsigned slots = tn_pool_slots(pool);
+    unsigned results = tn_pool_results(pool);
     uint64_t width = r->items.width + tn_reform_index_bytes(r);
     tn_status status = TN_OK;
     *done = false;
@@ -191,20 +191,20 @@ tn_status tn_reform_gather(tn_reforming *r, tn_pool *pool, bool *done, tn_error 
     g.capacity = guess_entries(r);
     if (!g.capacity || g.capacity > r->limit / width)
         return TN_OK;
-    if (make_room(&g, slots)) {
+    if (make_room(&g, results)) {
         const tn_ordered task = { .work = work, .emit = emit, .context = &g };
         status = tn_pool_run(pool, (r->blocks + GROUP - 1) / GROUP, &task, err);
-        for (unsigned i = 0; i < slots; i++)
-            put_away(&g, &g.slots[i]);
+        for (unsigned i = 0; i < results; i++)
+            put_away(&g, &g.results[i]);
         *done = true;
     }
     r->is_gathered = *done && g.next <= g.capacity;
     if (!r->is_gathered)
         forget(r);
-    for (unsigned i = 0; g.slots && i < slots; i++) {
-        free(g.slots[i].values);
-        free(g.slots[i].places);
+    for (unsigned i = 0; g.results && i < results; i++) {
+        free(g.results[i].values);
+        free(g.results[i].places);
     }
-    free(g.slots);
+    free(g.results);
     return status;
 }

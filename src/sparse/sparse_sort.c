@@ -101,10 +101,10 @@ static const uint64_t *keys_of(const deal *d, uint64_t first, size_t n, uint64_t
     return buffer;
 }
 
-static tn_status count_span(void *context, uint64_t span, tn_seat seat, tn_error *err)
+static tn_status count_span(void *context, uint64_t span, tn_pool_use use, tn_error *err)
 {
     const deal *d = context;
-    (void)seat;
+    (void)use;
     range r = no_range;
     uint64_t at, end, buffer[BLOCK], *counts = d->next + span * d->buckets;
     span_bounds(d, span, &at, &end);
@@ -179,10 +179,10 @@ static bool deal_block(const deal *d, hand h, const uint64_t *keys, const uint8_
     }
 }
 
-static tn_status deal_span(void *context, uint64_t span, tn_seat seat, tn_error *err)
+static tn_status deal_span(void *context, uint64_t span, tn_pool_use use, tn_error *err)
 {
     const deal *d = context;
-    size_t mine = seat.worker * d->buckets;
+    size_t mine = use.scratch * d->buckets;
     hand h = { .first = d->first + mine, .next = d->next + span * d->buckets, .lines = d->lines + mine };
     uint64_t at, end, buffer[BLOCK];
     memcpy(h.first, h.next, d->buckets * sizeof *h.first);
@@ -281,13 +281,13 @@ typedef struct piece {
     bool     equal;             /* all keys are: there may be any number of them */
 } piece;
 
-/* What is kept of a piece until its place in the result is known; the piece
- * that has the slot next puts it there. */
-typedef struct slot {
+/* What is kept of a piece until its place in the output is known; the piece
+ * that uses the same result next puts it there. */
+typedef struct result {
     uint64_t *keys;
     uint8_t  *values;
     uint64_t  count, at;
-} slot;
+} result;
 
 typedef struct worker {
     uint64_t *words, *sorted;
@@ -305,7 +305,7 @@ typedef struct sorting {
     tn_duplicates   duplicates;
     piece          *pieces;
     size_t          npieces, cap;
-    slot           *slots;
+    result           *results;
     worker         *workers;
     tn_entries     *entries;    /* dealt, and where all pieces before are done with, the result */
 } sorting;
@@ -343,10 +343,10 @@ static tn_status cut_buckets(sorting *s, const deal *d, uint64_t first, tn_error
     return status;
 }
 
-static tn_status copy_back(void *context, uint64_t span, tn_seat seat, tn_error *err)
+static tn_status copy_back(void *context, uint64_t span, tn_pool_use use, tn_error *err)
 {
     const deal *d = context;
-    (void)seat;
+    (void)use;
     (void)err;
     uint64_t at, end;
     span_bounds(d, span, &at, &end);
@@ -682,7 +682,7 @@ static void gather(uint8_t *to, const uint8_t *from, const uint32_t *order, size
 }
 
 /* Those with the same key as one. */
-static tn_status take_merged(const sorting *s, const sorted *e, uint64_t n, slot *to, tn_error *err)
+static tn_status take_merged(const sorting *s, const sorted *e, uint64_t n, result *to, tn_error *err)
 {
     tn_status status = TN_OK;
     for (uint64_t i = 0, same; i < n && !status; i += same) {
@@ -701,20 +701,20 @@ static tn_status take_merged(const sorting *s, const sorted *e, uint64_t n, slot
     return status;
 }
 
-/* Moves what a slot holds to its place. */
-static void settle(const sorting *s, slot *it)
+/* Moves what a result holds to its place. */
+static void settle(const sorting *s, result *it)
 {
     memcpy(s->entries->keys + it->at, it->keys, it->count * sizeof *it->keys);
     memcpy(s->entries->values + it->at * s->size, it->values, it->count * s->size);
     it->count = 0;
 }
 
-static tn_status sort_piece(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status sort_piece(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const sorting *s = context;
     const piece *p = &s->pieces[item];
-    const worker *w = &s->workers[seat.worker];
-    slot *to = &s->slots[seat.slot];
+    const worker *w = &s->workers[use.scratch];
+    result *to = &s->results[use.result];
     sorted e = { .keys = s->entries->keys + p->first, .values = s->entries->values + p->first * s->size };
     settle(s, to);
     if (!p->equal) {
@@ -728,10 +728,10 @@ static tn_status sort_piece(void *context, uint64_t item, tn_seat seat, tn_error
     return TN_OK;
 }
 
-static tn_status place_piece(void *context, uint64_t item, unsigned slot_number, tn_error *err)
+static tn_status place_piece(void *context, uint64_t item, unsigned number, tn_error *err)
 {
     const sorting *s = context;
-    slot *it = &s->slots[slot_number];
+    result *it = &s->results[number];
     (void)item;
     (void)err;
     it->at = s->entries->count;
@@ -741,17 +741,17 @@ static tn_status place_piece(void *context, uint64_t item, unsigned slot_number,
 
 static tn_status prepare(sorting *s, tn_error *err)
 {
-    unsigned jobs = tn_pool_jobs(s->pool), slots = tn_pool_slots(s->pool);
+    unsigned jobs = tn_pool_jobs(s->pool), results = tn_pool_results(s->pool);
     size_t most = s->v.count < PIECE ? (size_t)s->v.count : PIECE;
-    s->slots = calloc(slots, sizeof *s->slots);
+    s->results = calloc(results, sizeof *s->results);
     s->workers = calloc(jobs, sizeof *s->workers);
     s->entries->keys = tn_pages_alloc(s->v.count * sizeof *s->entries->keys);
     s->entries->values = tn_pages_alloc(s->v.count * s->size);
-    bool got = s->slots && s->workers && s->entries->keys && s->entries->values;
-    for (unsigned i = 0; i < slots && got; i++) {
-        s->slots[i].keys = tn_pages_alloc(most * sizeof *s->slots->keys);
-        s->slots[i].values = tn_pages_alloc(most * s->size);
-        got = s->slots[i].keys && s->slots[i].values;
+    bool got = s->results && s->workers && s->entries->keys && s->entries->values;
+    for (unsigned i = 0; i < results && got; i++) {
+        s->results[i].keys = tn_pages_alloc(most * sizeof *s->results->keys);
+        s->results[i].values = tn_pages_alloc(most * s->size);
+        got = s->results[i].keys && s->results[i].values;
     }
     for (unsigned i = 0; i < jobs && got; i++) {
         worker *w = &s->workers[i];
@@ -766,9 +766,9 @@ static tn_status prepare(sorting *s, tn_error *err)
 
 static void release(sorting *s)
 {
-    for (unsigned i = 0; s->slots && i < tn_pool_slots(s->pool); i++) {
-        free(s->slots[i].keys);
-        free(s->slots[i].values);
+    for (unsigned i = 0; s->results && i < tn_pool_results(s->pool); i++) {
+        free(s->results[i].keys);
+        free(s->results[i].values);
     }
     for (unsigned i = 0; s->workers && i < tn_pool_jobs(s->pool); i++) {
         free(s->workers[i].words);
@@ -776,7 +776,7 @@ static void release(sorting *s)
         free(s->workers[i].order);
         free(s->workers[i].counts);
     }
-    free(s->slots);
+    free(s->results);
     free(s->workers);
     free(s->pieces);
 }
@@ -799,8 +799,8 @@ tn_status tn_entries_sort(const tn_tensor *tensor, tn_duplicates duplicates, tn_
         status = make_pieces(&s, err);
     if (!status)
         status = tn_pool_run(pool, s.npieces, &task, err);
-    for (unsigned i = 0; i < tn_pool_slots(pool) && !status; i++)
-        settle(&s, &s.slots[i]);
+    for (unsigned i = 0; i < tn_pool_results(pool) && !status; i++)
+        settle(&s, &s.results[i]);
     release(&s);
     if (status)
         tn_entries_free(entries);

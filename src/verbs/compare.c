@@ -62,7 +62,7 @@ typedef struct comparison {
     size_t         nitems, cap;
     bool           again;       /* the second time: only equal chunks count */
     sides         *workers;     /* one a worker */
-    outcome       *found;       /* one a slot */
+    outcome       *found;       /* one per result */
     uint64_t       progress, total;     /* the total grows with what is to be read again */
     tn_arena       arena;
     tn_kept        held[2];     /* scales of a and of b in it */
@@ -272,12 +272,12 @@ static void add_chunks(const comparison *c, const item *it, const uint8_t *x, co
         tn_distance_add(&found->distance, type_a(c, it), x, type_b(c, it), y, at, n);
 }
 
-static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t number, tn_pool_use use, tn_error *err)
 {
     comparison *c = context;
     const item *it = &c->items[number];
-    sides *s = &c->workers[seat.worker];
-    outcome *found = &c->found[seat.slot];
+    sides *s = &c->workers[use.scratch];
+    outcome *found = &c->found[use.result];
     *found = (outcome){ 0 };
     tn_status status = open_sides(c, it, s, err);
     if (!status)
@@ -296,12 +296,12 @@ static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *er
     return status;
 }
 
-static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t number, unsigned result, tn_error *err)
 {
     comparison *c = context;
     item *it = &c->items[number];
     pair *p = &c->pairs[it->pair];
-    const outcome *found = &c->found[slot];
+    const outcome *found = &c->found[result];
     uint64_t nbytes = bytes_to_read(c, it);
     if (found->distance.differing && !p->distance.differing)
         p->difference.part = part_a(c, it);
@@ -502,7 +502,7 @@ static tn_status run(comparison *c, tn_error *err)
     unsigned jobs = tn_pool_jobs(pool);
     const tn_ordered task = { work, emit, c };
     c->workers = calloc(jobs, sizeof *c->workers);
-    c->found = calloc(tn_pool_slots(pool), sizeof *c->found);
+    c->found = calloc(tn_pool_results(pool), sizeof *c->found);
     status = c->workers && c->found ? tn_pool_run(pool, c->nitems, &task, err) : tn_fail_nomem(err);
     if (!status) {
         choose_again(c);

@@ -36,7 +36,7 @@ typedef struct survey {
     item            *items;
     size_t           nitems, cap;
     tn_value_stream *streams;   /* one a worker */
-    result          *results;   /* one a slot */
+    result          *results;   /* one per result */
     result           tensor;    /* of the tensor whose items are being emitted */
     tn_statistics    total;
     uint64_t         progress, to_do;
@@ -98,12 +98,12 @@ static tn_status sum_up_item(const survey *s, const item *it, tn_value_stream *s
     return status ? status : sum_up(&stream->stream, it->values->dtype, it->n, &r->figures, &r->err);
 }
 
-static tn_status work(void *context, uint64_t number, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t number, tn_pool_use use, tn_error *err)
 {
     survey *s = context;
     const item *it = &s->items[number];
-    tn_value_stream *stream = &s->streams[seat.worker];
-    result *r = &s->results[seat.slot];
+    tn_value_stream *stream = &s->streams[use.scratch];
+    result *r = &s->results[use.result];
     r->figures = tn_statistics_empty();
     r->err = (tn_error){ .offset = TN_NO_OFFSET };
     tn_status status = sum_up_item(s, it, stream, r);
@@ -140,11 +140,11 @@ static void report_tensor(survey *s, const item *it)
         s->report(s->o.context, t, &s->tensor.figures, bad ? &s->tensor.err : NULL);
 }
 
-static tn_status emit(void *context, uint64_t number, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t number, unsigned at, tn_error *err)
 {
     survey *s = context;
     const item *it = &s->items[number];
-    const result *r = &s->results[slot];
+    const result *r = &s->results[at];
     if (it->from == 0) {
         s->tensor.figures = tn_statistics_empty();
         s->tensor.err.status = TN_OK;
@@ -239,7 +239,7 @@ static tn_status run(survey *s, tn_error *err)
         return status;
     unsigned jobs = tn_pool_jobs(pool);
     s->streams = calloc(jobs, sizeof *s->streams);
-    s->results = calloc(tn_pool_slots(pool), sizeof *s->results);
+    s->results = calloc(tn_pool_results(pool), sizeof *s->results);
     s->total = tn_statistics_empty();
     status = s->streams && s->results ? tn_pool_run(pool, s->nitems, &(tn_ordered){ work, emit, s },
                                                     err) : tn_fail_nomem(err);

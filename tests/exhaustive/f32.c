@@ -46,11 +46,11 @@ static bool agrees_with_f16c(const sweep *s, const uint32_t *patterns, size_t n,
 }
 #endif
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const state *st = context;
     uint32_t patterns[SWEEP_BLOCK];
-    (void)seat;
+    (void)use;
     for (uint32_t at = 0; at < PER_ITEM; at += SWEEP_BLOCK) {
         sweep_difference d;
         for (uint32_t i = 0; i < SWEEP_BLOCK; i++)
@@ -71,10 +71,10 @@ static double seconds_since(const struct timespec *began)
     return (double)(now.tv_sec - began->tv_sec) + (double)(now.tv_nsec - began->tv_nsec) * 1e-9;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     const state *st = context;
-    (void)slot, (void)err;
+    (void)result, (void)err;
     if (item % 64 == 63) {
         fprintf(stderr, "\r%-16s %3d %%  %.0f s ", st->sweep.type->name, (int)((item + 1) * 100 / ITEMS),
                 seconds_since(&st->began));

@@ -1,4 +1,4 @@
-/* The pool: order, errors and slots do not depend on the number of threads. */
+/* The pool: order, errors and results do not depend on the number of threads. */
 #include "support.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static const unsigned job_counts[] = { 1, 2, 3, 7, 16 };
 enum { JOB_COUNTS = sizeof job_counts / sizeof *job_counts, MAX_SLOTS = 64 };
 
 typedef struct trial {
-    unsigned      slots, jobs;
+    unsigned      results, jobs;
     atomic_bool   busy[256];    /* one a worker: it does one thing at a time */
     atomic_int    inside;               /* items between the start of work and the end of emit */
     atomic_int    most;
@@ -36,34 +36,34 @@ static void dawdle(uint64_t item)
         sched_yield();
 }
 
-static tn_status work(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     trial *t = context;
-    unsigned slot = seat.slot;
-    REQUIRE(slot < t->slots && seat.worker < t->jobs);
-    REQUIRE(!atomic_exchange(&t->busy[seat.worker], true));
-    REQUIRE(!atomic_exchange(&t->used[slot], true));
+    unsigned result = use.result;
+    REQUIRE(result < t->results && use.scratch < t->jobs);
+    REQUIRE(!atomic_exchange(&t->busy[use.scratch], true));
+    REQUIRE(!atomic_exchange(&t->used[result], true));
     int now = atomic_fetch_add(&t->inside, 1) + 1, most = atomic_load(&t->most);
     while (now > most && !atomic_compare_exchange_weak(&t->most, &most, now))
         ;
-    t->values[slot] = item * item;
+    t->values[result] = item * item;
     dawdle(item);
-    atomic_store(&t->busy[seat.worker], false);
+    atomic_store(&t->busy[use.scratch], false);
     atomic_fetch_add(&t->worked, 1);
     if (item >= t->fail_work && (item - t->fail_work) % t->every == 0)
         return tn_fail(err, TN_ERR_CORRUPT, item, "work failed on item %llu", (unsigned long long)item);
     return TN_OK;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     trial *t = context;
     REQUIRE(atomic_fetch_add(&t->emitting, 1) == 0);
-    REQUIRE(item == t->emitted && t->values[slot] == item * item);
+    REQUIRE(item == t->emitted && t->values[result] == item * item);
     dawdle(item + 3);
     t->emitted++;
     atomic_fetch_sub(&t->inside, 1);
-    REQUIRE(atomic_exchange(&t->used[slot], false));
+    REQUIRE(atomic_exchange(&t->used[result], false));
     atomic_fetch_sub(&t->emitting, 1);
     if (item >= t->fail_emit && (item - t->fail_emit) % t->every == 0)
         return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "emit failed on item %llu", (unsigned long long)item);
@@ -72,7 +72,7 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 
 static void begin(trial *t, const tn_pool *pool)
 {
-    *t = (trial){ .slots = tn_pool_slots(pool), .jobs = tn_pool_jobs(pool), .fail_work = UINT64_MAX,
+    *t = (trial){ .results = tn_pool_results(pool), .jobs = tn_pool_jobs(pool), .fail_work = UINT64_MAX,
                   .fail_emit = UINT64_MAX, .every = 1 };
 }
 
@@ -80,7 +80,7 @@ static tn_pool *make_pool(unsigned jobs)
 {
     tn_pool *pool;
     CHECK(tn_pool_new(jobs, &pool, NULL) == TN_OK);
-    CHECK(tn_pool_jobs(pool) == jobs && tn_pool_slots(pool) == (jobs == 1 ? 1 : 2 * jobs));
+    CHECK(tn_pool_jobs(pool) == jobs && tn_pool_results(pool) == (jobs == 1 ? 1 : 2 * jobs));
     return pool;
 }
 
@@ -104,21 +104,21 @@ static void a_pool_for_one_run_has_no_more_threads_than_items(void)
     for (size_t j = 0; j < JOB_COUNTS; j++)
         for (uint64_t n = 0; n < 40; n++) {
             unsigned jobs = n && n < job_counts[j] ? (unsigned)n : job_counts[j];
-            trial t = { .slots = 2 * jobs, .jobs = jobs, .fail_work = UINT64_MAX, .fail_emit = UINT64_MAX,
+            trial t = { .results = 2 * jobs, .jobs = jobs, .fail_work = UINT64_MAX, .fail_emit = UINT64_MAX,
                         .every = 1 };
             CHECK(tn_pool_once(job_counts[j], n, &(tn_ordered){ work, emit, &t }, NULL) == TN_OK);
             CHECK(t.emitted == n && t.worked == n && t.inside == 0);
         }
 }
 
-static void there_are_never_more_items_than_slots(void)
+static void there_are_never_more_items_than_results(void)
 {
     for (size_t j = 0; j < JOB_COUNTS; j++) {
         trial t;
         tn_pool *pool = make_pool(job_counts[j]);
         begin(&t, pool);
         CHECK(tn_pool_run(pool, 2000, &(tn_ordered){ work, emit, &t }, NULL) == TN_OK);
-        CHECK(t.most >= 1 && (unsigned)t.most <= t.slots);
+        CHECK(t.most >= 1 && (unsigned)t.most <= t.results);
         tn_pool_free(pool);
     }
 }
@@ -135,7 +135,7 @@ static void check_failure(tn_pool *pool, uint64_t fail_work, uint64_t fail_emit,
     CHECK(tn_pool_run(pool, 100, &(tn_ordered){ work, emit, &t }, &err) == status);
     CHECK(err.status == status);
     assert_string_equal(err.text, text);
-    CHECK(t.emitted == emitted && t.worked <= emitted + t.slots + 1);
+    CHECK(t.emitted == emitted && t.worked <= emitted + t.results + 1);
 }
 
 static void the_first_failure_in_order_is_the_one_reported(void)
@@ -167,10 +167,10 @@ static void a_pool_works_again_after_a_failure(void)
     tn_pool_free(pool);
 }
 
-static tn_status count_only(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status count_only(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     (void)item;
-    (void)seat;
+    (void)use;
     (void)err;
     atomic_fetch_add((atomic_ullong *)context, 1);
     return TN_OK;
@@ -189,18 +189,18 @@ static void emitting_may_be_left_out(void)
 
 static pthread_t caller;
 
-static tn_status check_thread(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status check_thread(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     (void)context;
     (void)item;
     (void)err;
-    REQUIRE(pthread_equal(pthread_self(), caller) && seat.slot == 0 && seat.worker == 0);
+    REQUIRE(pthread_equal(pthread_self(), caller) && use.result == 0 && use.scratch == 0);
     return TN_OK;
 }
 
-static tn_status check_emitter(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status check_emitter(void *context, uint64_t item, unsigned result, tn_error *err)
 {
-    return check_thread(context, item, (tn_seat){ 0, slot }, err);
+    return check_thread(context, item, (tn_pool_use){ 0, result }, err);
 }
 
 static void one_job_stays_in_the_calling_thread(void)
@@ -225,21 +225,21 @@ static void no_number_means_one_job_a_core(void)
 }
 
 /* 1/10 rounds up to nearest and 1/3 down; half of the smallest normal number is there. */
-static tn_status check_environment(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status check_environment(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const volatile double one = 1, three = 3, ten = 10, small = 0x1p-1022, negative = -1;
     (void)context;
     (void)item;
-    (void)seat;
+    (void)use;
     (void)err;
     REQUIRE(one / three == 0x1.5555555555555p-2 && one / ten == 0x1.999999999999ap-4 && small / 2 > 0);
     REQUIRE(isnan(negative * INFINITY * 0.0));
     return TN_OK;
 }
 
-static tn_status check_emitting_environment(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status check_emitting_environment(void *context, uint64_t item, unsigned result, tn_error *err)
 {
-    return check_environment(context, item, (tn_seat){ 0, slot }, err);
+    return check_environment(context, item, (tn_pool_use){ 0, result }, err);
 }
 
 static void work_is_done_in_the_default_environment_and_the_caller_keeps_his(void)
@@ -264,7 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(items_are_emitted_in_order_and_once),
         TEST(a_pool_for_one_run_has_no_more_threads_than_items),
-        TEST(there_are_never_more_items_than_slots),
+        TEST(there_are_never_more_items_than_results),
         TEST(the_first_failure_in_order_is_the_one_reported),
         TEST(a_pool_works_again_after_a_failure),
         TEST(emitting_may_be_left_out),

@@ -129,11 +129,11 @@ typedef struct trial {
     uint64_t      fail_work, cancel;        /* the item that does, or ITEMS */
 } trial;
 
-static tn_status use_window(void *context, uint64_t item, tn_seat seat, tn_error *err)
+static tn_status use_window(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     trial *t = context;
     uint64_t bytes = 1 + item * 2654435761u % t->budget;
-    (void)seat;
+    (void)use;
     tn_status status = tn_windows_take(bytes, err);
     if (status)
         return status;
@@ -146,10 +146,10 @@ static tn_status use_window(void *context, uint64_t item, tn_seat seat, tn_error
     return item == t->fail_work ? tn_fail(err, TN_ERR_CORRUPT, item, "this one is bad") : TN_OK;
 }
 
-static tn_status stop_at(void *context, uint64_t item, unsigned slot, tn_error *err)
+static tn_status stop_at(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     const trial *t = context;
-    (void)slot;
+    (void)result;
     return item == t->cancel ? tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled") : TN_OK;
 }
 
