@@ -87,7 +87,7 @@ static double seconds(const line *l)
     tn_quantize_options o = { .size = sizeof o, .axis = l->axis, .rule = l->rule, .percentile = 99.9,
                               .symmetric = true, .jobs = 1 };
     o.round = is_fixed(l) ? TN_ROUND_AWAY : TN_ROUND_EVEN;
-    o.arithmetic = is_fixed(l) ? TN_QUANT_EXACT : TN_QUANT_BINARY32;
+    o.arithmetic = is_fixed(l) ? TN_ARITH_EXACT : TN_ARITH_BINARY32;
     tn_error err;
     double began = own_time();
     tn_status status = act_once(l, &c, &v, &o, &err);

@@ -93,7 +93,7 @@ static void free_types(contest *c)
 
 /* ---- reports ---- */
 
-static void add_report(candidate *one, const tn_quantized *q)
+static void add_report(candidate *one, const tn_quantize_report *q)
 {
     double sqnr = rating_sqnr(q->report);
     rating_add(&one->total, q);
@@ -106,7 +106,7 @@ static void add_report(candidate *one, const tn_quantized *q)
 }
 
 /* Called tensor after tensor and, for each, datatype after datatype. */
-static void take_report(void *context, const tn_quantized *q)
+static void take_report(void *context, const tn_quantize_report *q)
 {
     contest *c = context;
     if (q->report)

@@ -134,7 +134,7 @@ static void say_result(const opts *o, const tn_convert_result *result, double se
             human_size((uint64_t)(most / (seconds > 1e-6 ? seconds : 1e-6))).s);
 }
 
-static void report_row(void *context, const tn_quantized *quantized)
+static void report_row(void *context, const tn_quantize_report *quantized)
 {
     job *j = context;
     progress_end(&j->bar);

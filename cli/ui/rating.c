@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 
-void rating_add(rating *all, const tn_quantized *one)
+void rating_add(rating *all, const tn_quantize_report *one)
 {
-    const tn_scaled_report *r = one->report;
+    const tn_quantize_stats *r = one->report;
     all->report.values += r->values;
     all->report.saturated += r->saturated;
     all->report.flushed += r->flushed;
@@ -19,7 +19,7 @@ void rating_add(rating *all, const tn_quantized *one)
     all->bits += one->bits * (double)r->values;
 }
 
-double rating_sqnr(const tn_scaled_report *r)
+double rating_sqnr(const tn_quantize_stats *r)
 {
     return r->noise == 0 ? INFINITY : 10 * log10(r->signal / r->noise);
 }
@@ -46,7 +46,7 @@ short_text bits_text(double bits)
 
 void rating_cells(table *t, const rating *r)
 {
-    const tn_scaled_report *report = &r->report;
+    const tn_quantize_stats *report = &r->report;
     char error[40];
     if (!report->values) {
         for (int i = 0; i < 5; i++)
@@ -63,7 +63,7 @@ void rating_cells(table *t, const rating *r)
 
 void rating_fields(const rating *r)
 {
-    const tn_scaled_report *report = &r->report;
+    const tn_quantize_stats *report = &r->report;
     json_uint_field("values", report->values);
     json_key("bits");
     json_double(rating_bits(r));
@@ -77,7 +77,7 @@ void rating_fields(const rating *r)
 
 void rating_out(const rating *r)
 {
-    const tn_scaled_report *report = &r->report;
+    const tn_quantize_stats *report = &r->report;
     if (!report->values) {
         out_text("nothing to quantize");
         return;

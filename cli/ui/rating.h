@@ -7,13 +7,13 @@
 
 /* Of one tensor, or of several together. */
 typedef struct rating {
-    tn_scaled_report report;
+    tn_quantize_stats report;
     double bits;                /* of all values */
 } rating;
 
-void rating_add(rating *all, const tn_quantized *one);
+void rating_add(rating *all, const tn_quantize_report *one);
 
-double rating_sqnr(const tn_scaled_report *report);     /* dB; infinite where nothing is lost */
+double rating_sqnr(const tn_quantize_stats *report);     /* dB; infinite where nothing is lost */
 double rating_bits(const rating *r);                    /* a value, 0 where there is none */
 short_text sqnr_text(double sqnr);                      /* "18.62 dB", "exact" */
 short_text bits_text(double bits);                      /* "4.25" */

@@ -16,7 +16,7 @@ void report_begin(report *r, bool json)
     }
 }
 
-void report_add(report *r, const tn_quantized *q)
+void report_add(report *r, const tn_quantize_report *q)
 {
     rating one = { 0 };
     rating_add(&one, q);

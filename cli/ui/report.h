@@ -14,7 +14,7 @@ typedef struct report {
 } report;
 
 void report_begin(report *r, bool json);
-void report_add(report *r, const tn_quantized *quantized);
+void report_add(report *r, const tn_quantize_report *quantized);
 void report_end(report *r, bool done);  /* not done: only what JSON needs to be well-formed is printed */
 
 #endif

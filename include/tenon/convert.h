@@ -65,7 +65,7 @@ typedef struct tn_cast_rule {
  * frac (auto, least: TN_SCALE_POWER and TN_SCALE_LEAST; or N, -127 to 126), round,
  * nan, seed, compat (mli).  Or sa8, sa32: codes of all 8 or 32 bits with zero points
  * and scales of 15 bits: keys per (tensor), axis, zero, percentile, scale, round, nan,
- * seed, compat.  Both are TN_QUANT_EXACT unless compat says MLI, round AWAY, and are made
+ * seed, compat.  Both are TN_ARITH_EXACT unless compat says MLI, round AWAY, and are made
  * of float types or, with a scale that is given, of codes with scales.
  *
  * TYPE may also be a datatype (tn_datatype_load()) with the keys round, nan, seed, mode
@@ -126,14 +126,14 @@ typedef enum tn_keep {          /* for encoding and checksum */
 } tn_keep;
 
 /* What quantizing did to one tensor. */
-typedef struct tn_quantized {
+typedef struct tn_quantize_report {
     const tn_tensor        *source;
     const char             *name;       /* after renaming */
     const char             *datatype;
     double                  bits;       /* a value takes, with all parts */
-    const tn_scaled_report *report;
-} tn_quantized;
-typedef void (*tn_quantized_fn)(void *context, const tn_quantized *quantized);
+    const tn_quantize_stats *report;
+} tn_quantize_report;
+typedef void (*tn_quantize_report_fn)(void *context, const tn_quantize_report *quantized);
 
 typedef struct tn_convert_options {
     size_t             size;
@@ -158,8 +158,8 @@ typedef struct tn_convert_options {
     size_t             nforms;
     uint64_t           max_bytes;   /* what data may be decoded into, of all tensors together and of each that
                                      * gets another form; 0: the file's, see tn_open_options */
-    tn_quantized_fn    quantized;   /* called for each tensor that a rule with a datatype made, after it; may
-                                     * be NULL */
+    tn_quantize_report_fn quantized;    /* called for each tensor that a rule with a datatype made,
+                                         * after it; may be NULL */
 } tn_convert_options;
 
 typedef struct tn_convert_result {
@@ -273,7 +273,8 @@ typedef struct tn_rate_options {
  * left out, as are those whose shape a datatype does not fit: report is NULL in
  * what the callback gets then.  Nothing is written. */
 TN_API tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
-                                   const tn_rate_options *options, tn_quantized_fn report, tn_error *err);
+                                   const tn_rate_options *options, tn_quantize_report_fn report,
+                                   tn_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* tenon/quantize.h - values as integer codes with a scale: (code - zero) * scale.
  *
  * One scale for the whole tensor, or one for each index along one dimension.
- * code = round(x / scale) + zero, cut to the range, see tn_quant_arithmetic;
+ * code = round(x / scale) + zero, cut to the range, see tn_arithmetic;
  * value = (code - zero) * scale, rounded once.  Infinities become the lowest and
  * the highest code.  Results do not depend on the CPU or the number of threads.
  * Thread-safe.
@@ -31,14 +31,14 @@ typedef enum tn_scale_rule {    /* where scales come from */
     TN_SCALE_LEAST      = 4     /* the power of two with the least squared error; symmetric only */
 } tn_scale_rule;
 
-typedef enum tn_quant_arithmetic {      /* of x / scale + zero */
-    TN_QUANT_BINARY32 = 0,      /* the quotient is rounded to binary32, then to an integer */
-    TN_QUANT_EXACT    = 1,      /* it is rounded once, to an integer */
-    TN_QUANT_MLI      = 2       /* as embARC MLI computes it on x86: half is added to x * (1 / scale) in
+typedef enum tn_arithmetic {      /* of x / scale + zero */
+    TN_ARITH_BINARY32 = 0,      /* the quotient is rounded to binary32, then to an integer */
+    TN_ARITH_EXACT    = 1,      /* it is rounded once, to an integer */
+    TN_ARITH_MLI      = 2       /* as embARC MLI computes it on x86: half is added to x * (1 / scale) in
                                  * binary32, which is cut off to 32 bits; round is not looked at, NaN and what
                                  * is beyond 32 bits become the lowest integer.  Values from codes: (code -
                                  * zero), cut to 32 bits and rounded to binary32, * scale */
-} tn_quant_arithmetic;
+} tn_arithmetic;
 
 typedef struct tn_quantize_options {
     size_t        size;
@@ -52,7 +52,7 @@ typedef struct tn_quantize_options {
     tn_nan        nan;          /* KEEP is an error: there is no code for it; ZERO is the code of 0.0 */
     uint64_t      seed;
     unsigned      jobs;         /* threads; 0: one a core */
-    tn_quant_arithmetic arithmetic;
+    tn_arithmetic arithmetic;
     unsigned      scale_bits;   /* RANGE, PERCENTILE: the mantissa of a scale has at most so many, none of
                                  * them below 2^-127, for which it is rounded up; 0: all that float32 has */
 } tn_quantize_options;          /* where they may be NULL: TN_PER_TENSOR and zeros */

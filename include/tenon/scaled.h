@@ -42,30 +42,30 @@ typedef struct tn_scaled_options {
 } tn_scaled_options;
 
 /* What quantizing did, for reports. */
-typedef struct tn_scaled_report {
+typedef struct tn_quantize_stats {
     uint64_t values;
     uint64_t saturated;         /* finite values beyond the largest number of their scale */
     uint64_t flushed;           /* values other than 0 that became 0 */
     double   signal, noise;     /* sums of squares of values and of errors */
     double   max_error;
-} tn_scaled_report;
+} tn_quantize_stats;
 
 /* Values in, the values that codes would stand for out, of the same float type;
  * dense, host order.  dst may be src, or NULL where only the report is wanted;
  * `report` may be NULL.
  * TN_ERR_ARGUMENT: a type, rank or option that makes no sense.  TN_ERR_LOSS: a
  * NaN that has no code, with its index. */
-TN_API tn_status tn_quantize_virtual(const tn_datatype *datatype, const tn_array *array, const void *src,
-                                     void *dst, const tn_scaled_options *options, tn_scaled_report *report,
+TN_API tn_status tn_fake_quantize(const tn_datatype *datatype, const tn_array *array, const void *src,
+                                     void *dst, const tn_scaled_options *options, tn_quantize_stats *report,
                                      tn_error *err);
 
 /* Codes and scales of a dense float array: parts[k] receives part k of
  * tn_scaled_shapes_for(), compressed (with `unpacked`: data as plain, of the type
  * `store` if there is one).  The
- * values they stand for are those of tn_quantize_virtual(), bit for bit. */
+ * values they stand for are those of tn_fake_quantize(), bit for bit. */
 TN_API tn_status tn_scaled_quantize(const tn_datatype *datatype, const tn_array *array, const void *src,
                                     void *const *parts, const tn_scaled_options *options,
-                                    tn_scaled_report *report, tn_error *err);
+                                    tn_quantize_stats *report, tn_error *err);
 
 /* The values, as any float type (rounded to it from float32). */
 TN_API tn_status tn_scaled_dequantize(const tn_datatype *datatype, const tn_array *array,

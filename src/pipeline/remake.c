@@ -2,7 +2,7 @@
 #include "pipeline/remake.h"
 #include "base/error.h"
 #include "pipeline/padding.h"
-#include "pipeline/recode.h"
+#include "pipeline/requantize.h"
 #include "pipeline/rules/rules.h"
 #include "tensor/array.h"
 #include "quant/grammar/datatype.h"
@@ -378,23 +378,23 @@ static tn_status requantize(making *m, tn_error *err)
     tn_error why;
     if (!u || !scaling || !shape)
         return tn_fail_nomem(err);
-    tn_recoding r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->codes,
+    tn_requantizing r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->codes,
                       .rank = m->how.rank, .shape = shape,
                       .axis = new_axis(m, m->source->scaling->axis), .options = u->options, .tick = tick,
                       .context = (void *)(uintptr_t)m->place };
     if (!rule->round_given)
         r.options.round = TN_ROUND_HALF_UP;
-    else if (r.options.arithmetic == TN_QUANT_MLI && r.options.round == TN_ROUND_AWAY)
+    else if (r.options.arithmetic == TN_ARITH_MLI && r.options.round == TN_ROUND_AWAY)
         return fail(m, TN_ERR_ARGUMENT, err,
                     "of codes, compat=mli rounds half_up or even but found round=away");
     if (tn_code_range(u->codes, &u->options, scaling->range, &why))
         return fail(m, why.status, err, why.text);
     tn_status status = add_scales(m, u, err);
     if (!status && rule->quantize.rule == TN_SCALE_POWER)
-        status = tn_recode_power(&r, m->arena, u->scale, err);
+        status = tn_requantize_power(&r, m->arena, u->scale, err);
     r.scales = (tn_scales){ .axis = new_axis(m, u->options.axis), .scale = u->scale, .zero = u->zero };
     if (!status)
-        status = tn_recode_change(&r, m->arena, &change, err);
+        status = tn_requantize_change(&r, m->arena, &change, err);
     if (status)
         return status;
     scaling->axis = r.scales.axis;
@@ -408,7 +408,7 @@ static tn_status cast_codes(making *m, tn_error *err)
     const tn_quantize_options *q = &rule->quantize;
     if (!rule->quantized)
         return dequantize(m, err);
-    if (q->arithmetic == TN_QUANT_BINARY32)
+    if (q->arithmetic == TN_ARITH_BINARY32)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
     if (q->rule == TN_SCALE_LEAST)
         return fail(

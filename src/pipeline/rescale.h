@@ -34,7 +34,7 @@ typedef struct tn_rescale_output {
     tn_pool          *pool;
     tn_status       (*emit)(void *context, uint32_t part, const uint8_t *bytes, size_t n, tn_error *err);
     void             *context;
-    tn_scaled_report *report;           /* of quantizing, or NULL */
+    tn_quantize_stats *report;           /* of quantizing, or NULL */
     bool              output_failed;    /* set: the error is emit()'s, tick()'s, or of a file beside the
                                          * output */
 } tn_rescale_output;

@@ -467,12 +467,12 @@ static tn_status emit_rescaled(void *context, uint32_t part, const uint8_t *byte
 }
 
 /* What was done to the values, for those who asked. */
-static void tell_quantized(const mover *m, const tn_remade *made, const tn_scaled_report *report)
+static void tell_quantized(const mover *m, const tn_remade *made, const tn_quantize_stats *report)
 {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < made->tensor.nparts; k++)
         bytes += made->tensor.parts[k].nbytes;
-    tn_quantized q = { .source = made->rescale->tensor,
+    tn_quantize_report q = { .source = made->rescale->tensor,
                        .name = made->tensor.name,
                        .datatype = tn_datatype_text(made->rescale->datatype),
                        .bits = made->rescale->kind == TN_RESCALE_VIRTUAL || !report->values
@@ -489,7 +489,7 @@ static tn_status move_rescaled(mover *m, tn_error *err)
         const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
         const tn_remade *made = &m->t->made[e->tensor];
         rescaled r = { m, e->tensor };
-        tn_scaled_report report = { 0 };
+        tn_quantize_stats report = { 0 };
         bool told = m->t->quantized && made->rescale->kind != TN_RESCALE_DEQUANTIZE;
         tn_rescale_output output = { .pool = m->pool, .emit = emit_rescaled, .context = &r,
                                      .report = told ? &report : NULL };

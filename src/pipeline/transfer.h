@@ -17,7 +17,7 @@ typedef struct tn_transfer {
     void                   *context;
     uint64_t                passed;         /* bytes that progress has told of before */
     tn_pool                *pool;
-    tn_quantized_fn         quantized;      /* told of tensors that get codes of a datatype; may be NULL */
+    tn_quantize_report_fn   quantized;      /* told of tensors that get codes of a datatype; may be NULL */
 } tn_transfer;
 
 /* Decoded bytes that tn_transfer_run() will read (of tensors that get another form or datatype: write). */

@@ -118,7 +118,7 @@ static uint64_t count_of(uint32_t rank, const int64_t *shape)
 static tn_status plan_made(const tn_tensor *t, tn_value_plan *plan, tn_error *err)
 {
     bool light;
-    tn_status status = tn_made_check(t, &light, err);
+    tn_status status = tn_decoder_check(t, &light, err);
     if (status)
         return status;
     *plan = (tn_value_plan){ .dtype = t->dtype, .made = true, .splits = light,
@@ -130,7 +130,7 @@ static tn_status plan_made(const tn_tensor *t, tn_value_plan *plan, tn_error *er
 tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan,
                          tn_error *err)
 {
-    if (tn_is_made(t))
+    if (tn_has_decoder(t))
         return plan_made(t, plan, err);
     const tn_part *p = &t->parts[0];
     tn_status status = tn_part_readable(t, p, err);
@@ -164,16 +164,16 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
 tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn_tensor *t,
                                const tn_value_plan *plan, uint64_t first, uint64_t n, tn_error *err)
 {
-    tn_made_free(s->made);
+    tn_decoder_free(s->made);
     s->made = NULL;
     tn_status status =
-        plan->made ? tn_made_open(file, t, &s->made, err)
+        plan->made ? tn_decoder_open(file, t, &s->made, err)
                    : tn_stream_open(&s->stream, file, t, &t->parts[0], tn_packed_bytes(first, plan->bits),
                                     tn_packed_bytes(n, plan->bits), TN_CHECKSUM_NONE, err);
     if (status)
         return status;
     if (plan->made)
-        tn_stream_open_made(&s->stream, &s->made->maker, first, n);
+        tn_stream_open_decoder(&s->stream, &s->made->maker, first, n);
     else
         tn_stream_change(&s->stream, plan->change);
     return TN_OK;
@@ -182,7 +182,7 @@ tn_status tn_value_stream_open(tn_value_stream *s, const tn_file *file, const tn
 void tn_value_stream_free(tn_value_stream *s)
 {
     tn_stream_free(&s->stream);
-    tn_made_free(s->made);
+    tn_decoder_free(s->made);
     s->made = NULL;
 }
 
@@ -192,7 +192,7 @@ struct tn_values {
     const tn_file *file;
     const tn_tensor *tensor;
     tn_value_plan plan;
-    tn_made      *made;         /* where values are */
+    tn_decoder      *made;         /* where values are */
     tn_loaded     loaded;       /* else the first part... */
     const uint8_t *elements;    /* ...or NULL */
     tn_arena      arena;
@@ -231,7 +231,7 @@ tn_status tn_values_open(const tn_file *file, const tn_tensor *t, tn_values **va
                          "tensor %s: expected values at every place but found entries of form %s",
                          tn_quote_z(t->name).text, tn_quote_z(t->form).text);
     if (!status)
-        status = v->plan.made ? tn_made_open(file, t, &v->made, err) : load_elements(file, t, v, err);
+        status = v->plan.made ? tn_decoder_open(file, t, &v->made, err) : load_elements(file, t, v, err);
     if (status)
         tn_values_close(v);
     else
@@ -302,7 +302,7 @@ void tn_values_close(tn_values *v)
 {
     if (!v)
         return;
-    tn_made_free(v->made);
+    tn_decoder_free(v->made);
     tn_loaded_free(&v->loaded);
     tn_arena_free(&v->arena);
     free(v);

@@ -4,7 +4,7 @@
 
 #include "store/kept.h"
 #include "store/stream.h"
-#include "pipeline/made.h"
+#include "pipeline/decoder.h"
 
 #include <tenon/quantize.h>
 
@@ -17,7 +17,7 @@ typedef struct tn_dequantizing {
     const int64_t   *shape;     /* the order in which the change will see the codes... */
     int32_t          axis;      /* ...and where the scales go along it */
     const int32_t   *zero;      /* of the tensor, or NULL: see tn_read_zeros() */
-    tn_quant_arithmetic arithmetic;
+    tn_arithmetic arithmetic;
     const tn_cast_options *cast;    /* from float32, or NULL */
     bool             moved;     /* indices are not those of the tensor */
 } tn_dequantizing;
@@ -57,7 +57,7 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *tensor, tn_arena 
 /* Values of one worker, window by window.  Zero-initialise to begin. */
 typedef struct tn_value_stream {
     tn_stream stream;
-    tn_made  *made;             /* of the tensor that is open, or NULL */
+    tn_decoder  *made;             /* of the tensor that is open, or NULL */
 } tn_value_stream;
 
 /* Begins values [first, first + n): all of them unless the plan splits. */

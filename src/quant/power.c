@@ -82,7 +82,7 @@ static int power_for(const tn_power_search *s, float low, float high)
  * that, the sum is larger. */
 static unsigned trials_for(const tn_power_search *s, float low, float high, int n, uint64_t elements)
 {
-    bool nearest = s->plan.rules.round <= TN_ROUND_HALF_UP && s->plan.arithmetic != TN_QUANT_MLI;
+    bool nearest = s->plan.rules.round <= TN_ROUND_HALF_UP && s->plan.arithmetic != TN_ARITH_MLI;
     double most = (double)elements * (nearest ? 0x1p22 : 0x1p24), unit = unit_of(ldexpf(1, -n));
     unsigned k = 1;
     for (; k < s->trials && n + (int)k <= TN_POWER_MOST; k++) {

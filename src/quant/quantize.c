@@ -145,16 +145,16 @@ static void choose_kernel(tn_quant_plan *plan, const tn_quant_kernels *k, bool d
     if (dequantize)
         plan->dequantize =
             bits == 16 ? (is_signed ? k->from_i16 : k->from_u16) : (is_signed ? k->from_i8 : k->from_u8);
-    else if (plan->arithmetic != TN_QUANT_MLI &&
+    else if (plan->arithmetic != TN_ARITH_MLI &&
              (plan->rules.round == TN_ROUND_EVEN || plan->rules.round == TN_ROUND_AWAY))
         plan->quantize = bits == 16 ? k->to_16 : k->to_8;
 }
 
-static tn_status check_arithmetic(tn_quant_arithmetic arithmetic, tn_error *err)
+static tn_status check_arithmetic(tn_arithmetic arithmetic, tn_error *err)
 {
-    if ((unsigned)arithmetic > TN_QUANT_MLI)
+    if ((unsigned)arithmetic > TN_ARITH_MLI)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
-                       TN_QUANT_MLI, (int)arithmetic);
+                       TN_ARITH_MLI, (int)arithmetic);
     return TN_OK;
 }
 
@@ -261,7 +261,7 @@ static size_t next_stretch(const tn_quant_plan *plan, uint64_t element, size_t n
         .scale = plan->scale + at.scale, .zero = plan->zero ? plan->zero + at.scale : no_zeros,
         .each = plan->index.inner < TN_SCALE_RUN, .stream = plan->stream && plan->is_float32,
         .low = (int32_t)plan->range[0], .high = (int32_t)plan->range[1],
-        .away = plan->rules.round == TN_ROUND_AWAY, .exact = plan->arithmetic == TN_QUANT_EXACT,
+        .away = plan->rules.round == TN_ROUND_AWAY, .exact = plan->arithmetic == TN_ARITH_EXACT,
     };
     if (!run->each)
         return smaller(at.left, n);
@@ -336,7 +336,7 @@ static int32_t mli_integer(float x, float scale)
     return sum > -0x1p31f && sum < 0x1p31f ? (int32_t)sum : INT32_MIN;
 }
 
-bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
+bool tn_quant_fits(tn_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
                    float x, float scale)
 {
     tn_encode_rules own = *rules;
@@ -344,10 +344,10 @@ bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules,
     if (rules->round == TN_ROUND_STOCHASTIC)
         own.round = x > 0 ? TN_ROUND_UP : TN_ROUND_DOWN;
     float sum = mli_sum(x, scale);
-    if (arithmetic == TN_QUANT_MLI && !(sum >= -0x1p31f && sum < 0x1p31f))
+    if (arithmetic == TN_ARITH_MLI && !(sum >= -0x1p31f && sum < 0x1p31f))
         return false;
     int64_t code =
-        arithmetic == TN_QUANT_MLI
+        arithmetic == TN_ARITH_MLI
             ? mli_integer(x, scale)
             : (int64_t)tn_number_encode(tn_dtype_get(TN_INT64), &own, exact_quotient(x, scale), 0, &flags);
     return code >= range[0] && code <= range[1];
@@ -362,15 +362,15 @@ static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, c
     unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
         float x = float_at(src, i), scale = plan->scale[at.scale];
-        if (plan->arithmetic == TN_QUANT_MLI)
+        if (plan->arithmetic == TN_ARITH_MLI)
             integers[i] = (uint64_t)mli_integer(x, scale);
-        else if (plan->arithmetic == TN_QUANT_EXACT)
+        else if (plan->arithmetic == TN_ARITH_EXACT)
             integers[i] = exact_integer(plan, x, scale, index + i, &flags);
         else
             integers[i] = tn_float_bits(x / scale);
         tn_scale_walk_on(&at, plan->index, 1);
     }
-    if (plan->arithmetic == TN_QUANT_BINARY32)
+    if (plan->arithmetic == TN_ARITH_BINARY32)
         flags =
             tn_codes_cast(tn_dtype_get(TN_INT64), &plan->rules, tn_dtype_get(TN_FLOAT32), integers, n, index);
     return flags;
@@ -465,7 +465,7 @@ tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *sr
 /* The difference has at most 33 bits and the scale 24: their product is exact in 64, and rounded once. */
 static float define_value(const tn_quant_plan *plan, int64_t difference, float scale)
 {
-    if (plan->arithmetic == TN_QUANT_MLI)
+    if (plan->arithmetic == TN_ARITH_MLI)
         return (float)clamp(difference, INT32_MIN, INT32_MAX) * scale;
     tn_number product = tn_number_of_float(scale);
     product.negative ^= difference < 0;

@@ -90,7 +90,7 @@ typedef struct tn_quant_plan {
     const int32_t   *zero;              /* or NULL */
     int64_t          range[2];
     tn_nan           nan;
-    tn_quant_arithmetic arithmetic;
+    tn_arithmetic arithmetic;
     tn_encode_rules  rules;             /* of rounding a quotient to an integer, or a product to float32 */
     tn_quantize_fn   quantize;          /* one of these, or none: by the definition */
     tn_dequantize_fn dequantize;
@@ -117,7 +117,7 @@ tn_status tn_quant_plan_cast(tn_quant_plan *plan, const tn_cast_options *options
 
 /* Whether x / scale, both finite, rounded, is in the range and not cut: exactly, or as MLI does it;
  * stochastic: away from zero. */
-bool tn_quant_fits(tn_quant_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
+bool tn_quant_fits(tn_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
                    float x, float scale);
 
 /* n dense elements from number `first` on, of an array of this shape.  Both

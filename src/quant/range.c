@@ -46,7 +46,7 @@ struct tn_range_tally {
     float           *low, *high;        /* of each scale; symmetric percentiles: -high, high */
     tn_scale_rule    rule;
     unsigned         scale_bits;        /* RANGE and PERCENTILE; 0: any */
-    tn_quant_arithmetic arithmetic;     /* of the codes to come, for scales of few bits */
+    tn_arithmetic arithmetic;     /* of the codes to come, for scales of few bits */
     tn_encode_rules  rules;
     tn_power_search  power;             /* POWER and LEAST */
     bool             trying;            /* LEAST: the second round */

@@ -291,9 +291,9 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_quantize_options *o, 
     int64_t range[2];
     without_sign.symmetric = false;
     tn_status status = tn_cast_check(TN_INT64, TN_INT32, &rounding, err);
-    if (status == TN_OK && (unsigned)o->arithmetic > TN_QUANT_MLI)
+    if (status == TN_OK && (unsigned)o->arithmetic > TN_ARITH_MLI)
         status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
-                         TN_QUANT_MLI, (int)o->arithmetic);
+                         TN_ARITH_MLI, (int)o->arithmetic);
     if (status == TN_OK && plan->mli && o->round != TN_ROUND_HALF_UP && o->round != TN_ROUND_EVEN)
         status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                          "expected rounding half up (%d) or to even (%d) for MLI but "
@@ -334,7 +334,7 @@ tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const t
 {
     const tn_quantize_options o = tn_quantize_options_take(options);
     memset(plan, 0, sizeof *plan);
-    plan->mli = o.arithmetic == TN_QUANT_MLI;
+    plan->mli = o.arithmetic == TN_ARITH_MLI;
     tn_status status = set_side(&plan->to, "destination", to_codes, to, rank, shape, plan->mli, err);
     if (status == TN_OK)
         status = set_side(&plan->from, "source", from_codes, from, rank, shape, plan->mli, err);

@@ -177,7 +177,7 @@ static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *arr
 
 /* From values to codes or to what they become, or from codes to values. */
 static tn_status go(const tn_scaled_plan *plan, const tn_array *array, bool encodes, const void *src,
-                    void *dst, tn_scaled_report *report, tn_error *err)
+                    void *dst, tn_quantize_stats *report, tn_error *err)
 {
     tn_scaled_work w = { .plan = plan, .src_type = array->dtype, .src = src, .dst_type = array->dtype,
                          .dst = dst, .report = report };
@@ -204,20 +204,20 @@ static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
     return TN_OK;
 }
 
-tn_status tn_quantize_virtual(const tn_datatype *d, const tn_array *array, const void *src, void *dst,
-                              const tn_scaled_options *options, tn_scaled_report *report, tn_error *err)
+tn_status tn_fake_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *dst,
+                              const tn_scaled_options *options, tn_quantize_stats *report, tn_error *err)
 {
     tn_scaled_plan plan;
     tn_status status = prepare(&plan, d, array, dst || report ? src : NULL, NULL, options, err);
     if (status != TN_OK)
         return status;
     if (report)
-        *report = (tn_scaled_report){ 0 };
+        *report = (tn_quantize_stats){ 0 };
     return go(&plan, array, true, src, dst, report, err);
 }
 
 tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *const *parts,
-                             const tn_scaled_options *options, tn_scaled_report *report, tn_error *err)
+                             const tn_scaled_options *options, tn_quantize_stats *report, tn_error *err)
 {
     tn_scaled_plan plan;
     tn_status status = prepare(&plan, d, array, parts ? src : NULL, parts, options, err);
@@ -226,7 +226,7 @@ tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const 
     if (status != TN_OK)
         return status;
     if (report)
-        *report = (tn_scaled_report){ 0 };
+        *report = (tn_quantize_stats){ 0 };
     return go(&plan, array, true, src, NULL, report, err);
 }
 

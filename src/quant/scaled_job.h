@@ -36,7 +36,7 @@ typedef struct tn_scaled_desk {
 typedef struct tn_scaled_finding {
     uint8_t         *bytes;     /* codes or values that are handed out */
     size_t           nbytes;
-    tn_scaled_report report;
+    tn_quantize_stats report;
     tn_tile_range    range;     /* of some of the tensor */
     tn_tile_range   *ranges;    /* of each tile's piece */
     double          *squares;

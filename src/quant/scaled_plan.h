@@ -130,7 +130,7 @@ typedef struct tn_scaled_work {
     tn_dtype    dst_type;
     void       *dst;            /* what they become; NULL: nobody wants it */
     const tn_cast_options *cast;        /* how values become dst_type; NULL: in the usual way */
-    tn_scaled_report *report;   /* added to; or NULL */
+    tn_quantize_stats *report;   /* added to; or NULL */
     tn_pool    *pool;
     /* Takes the codes (where there is src and no dst_type: TN_UNKNOWN), or the
      * values, in order instead of the plan's data or dst; NULL: they go there.

@@ -509,7 +509,7 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     desk *w = &j->desks[use.scratch];
     finding *f = &j->findings[use.result];
     tn_status status = TN_OK;
-    f->report = (tn_scaled_report){ 0 };
+    f->report = (tn_quantize_stats){ 0 };
     f->nbytes = 0;
     w->view = j->plan;
     tn_scaled_place first, last;
@@ -549,7 +549,7 @@ static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *e
     const finding *f = &j->findings[result];
     stretch s = stretch_of(j, item);
     if (j->work->report)
-        tn_scaled_report_add(j->work->report, &f->report);
+        tn_quantize_stats_add(j->work->report, &f->report);
     if (j->work->emit && (j->step == encode_whole || j->step == encode_piece)) {
         tn_status status = j->work->emit(j->work->context, f->bytes, f->nbytes, err);
         if (status)

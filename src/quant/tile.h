@@ -123,17 +123,17 @@ size_t tn_tile_units(const tn_datatype *d, size_t n);
 /* ---- what was done (tile_report.c) ---- */
 
 /* Adds an encoded piece, whose codes stand for y. */
-void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_scaled_report *report);
+void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_quantize_stats *report);
 
 /* The same of n values of which the codes are not known, but what the last
  * numbers on both sides would be: 0 where nothing is kept. */
 void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n,
-                      tn_scaled_report *report);
+                      tn_quantize_stats *report);
 
 /* The codes of those: the lowest and the highest number. */
 void tn_last_codes(const tn_datatype *d, uint32_t codes[2]);
 
 /* Adds what comes after it. */
-void tn_scaled_report_add(tn_scaled_report *all, const tn_scaled_report *one);
+void tn_quantize_stats_add(tn_quantize_stats *all, const tn_quantize_stats *one);
 
 #endif

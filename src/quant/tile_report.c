@@ -22,7 +22,7 @@ static bool is_saturated(const tn_datatype *d, float x, float y, uint32_t code)
     }
 }
 
-static void report_value(tn_scaled_report *r, float x, float y)
+static void report_value(tn_quantize_stats *r, float x, float y)
 {
     double error = fabs((double)x - (double)y);
     r->flushed += x != 0 && y == 0;
@@ -32,7 +32,7 @@ static void report_value(tn_scaled_report *r, float x, float y)
         r->max_error = error;
 }
 
-void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_scaled_report *report)
+void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_quantize_stats *report)
 {
     const uint32_t *slot = t->code;
     /* are all it can say */
@@ -52,9 +52,9 @@ void tn_tile_report(const tn_datatype *d, const tn_tile *t, const float *y, tn_s
 }
 
 void tn_values_report(const float *x, const float *y, const float *low, const float *high, size_t n,
-                      tn_scaled_report *report)
+                      tn_quantize_stats *report)
 {
-    tn_scaled_report r = *report;
+    tn_quantize_stats r = *report;
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(x[i]))
             continue;
@@ -90,7 +90,7 @@ void tn_last_codes(const tn_datatype *d, uint32_t codes[2])
     }
 }
 
-void tn_scaled_report_add(tn_scaled_report *all, const tn_scaled_report *one)
+void tn_quantize_stats_add(tn_quantize_stats *all, const tn_quantize_stats *one)
 {
     all->values += one->values;
     all->saturated += one->saturated;

@@ -533,7 +533,7 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
     return tn_hash_begin(&s->hash, kind, err);
 }
 
-void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, uint64_t n)
+void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *maker, uint64_t first, uint64_t n)
 {
     tn_stream_close(s);
     tn_hash_free(&s->hash);
@@ -601,7 +601,7 @@ static tn_status next_changed(tn_stream *s, const uint8_t **bytes, size_t *n, tn
 
 static tn_status next_made(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    const tn_maker *m = s->maker;
+    const tn_range_decoder *m = s->maker;
     uint64_t left = s->elements - s->element, fit = TN_WINDOW / m->bits * 8;
     size_t elements = (size_t)(left < fit ? left : fit);
     *n = 0;

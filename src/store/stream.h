@@ -34,13 +34,13 @@ typedef struct tn_change {
 } tn_change;
 
 /* Elements that are made of several parts: values of codes with scales, say.  Any thread. */
-typedef struct tn_maker {
+typedef struct tn_range_decoder {
     /* `n` of them from number `first` on, into `out`, which begins on a byte with that element and has
      * room. */
     tn_status (*make)(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err);
     const void *context;
     unsigned    bits;               /* of an element */
-} tn_maker;
+} tn_range_decoder;
 
 /* Buffers of one worker, reused from part to part.  Zero-initialise to begin. */
 typedef struct tn_stream {
@@ -62,7 +62,7 @@ typedef struct tn_stream {
     uint8_t  *changed;
     unsigned  swap;                 /* unit of bytes to reverse in windows, at last; 0: none */
     uint8_t  *swapped;
-    const tn_maker *maker;          /* or NULL: then `element` and `elements` are the next one to make and
+    const tn_range_decoder *maker;  /* or NULL: then `element` and `elements` are the next one to make and
                                      * where to stop */
     tn_zstd  *zstd;
     const tn_part *reserved;        /* the part whose window was taken, or NULL */
@@ -120,7 +120,7 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
                                 const tn_part *part, tn_checksum kind, tn_error *err);
 
 /* Begins elements [first, first + n) that `maker` makes; the bits that fill the last byte are 0. */
-void tn_stream_open_made(tn_stream *s, const tn_maker *maker, uint64_t first, uint64_t n);
+void tn_stream_open_decoder(tn_stream *s, const tn_range_decoder *maker, uint64_t first, uint64_t n);
 
 /* From here on windows hold what `change` makes of the elements. */
 void tn_stream_change(tn_stream *s, const tn_change *change);

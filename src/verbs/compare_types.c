@@ -16,7 +16,7 @@ typedef struct rating {
     size_t             n;
     tn_rate_options    o;
     tn_scaled_options  scaled;
-    tn_quantized_fn    report;
+    tn_quantize_report_fn    report;
     uint64_t           done, to_do;     /* bytes, once for each datatype */
 } rating;
 
@@ -46,7 +46,7 @@ static double bits_of(const rating *r, const tn_scaled_shapes *shapes, uint64_t 
 
 /* *fits: whether the datatype does. */
 static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype *d, const void *data,
-                          tn_scaled_report *report, double *bits, bool *fits, tn_error *err)
+                          tn_quantize_stats *report, double *bits, bool *fits, tn_error *err)
 {
     const tn_array array = { .dtype = t->dtype, .rank = t->rank, .shape = t->shape };
     tn_scaled_shapes shapes;
@@ -57,7 +57,7 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
         return TN_OK;
     tn_status status = tn_shape_count(t->rank, t->shape, &count);
     if (!status)
-        status = tn_quantize_virtual(d, &array, data, NULL, &r->scaled, report, &why);
+        status = tn_fake_quantize(d, &array, data, NULL, &r->scaled, report, &why);
     *fits = status != TN_ERR_ARGUMENT || !r->scaled.rotation.size;      /* all else was checked before */
     *bits = bits_of(r, &shapes, count);
     if (!status || !*fits)
@@ -75,9 +75,9 @@ static tn_status tick(rating *r, uint64_t bytes, tn_error *err)
 }
 
 static void hand_over(const rating *r, const tn_tensor *t, const tn_datatype *d, double bits,
-                      const tn_scaled_report *report)
+                      const tn_quantize_stats *report)
 {
-    const tn_quantized quantized = { .source = t, .name = t->name, .datatype = tn_datatype_text(d),
+    const tn_quantize_report quantized = { .source = t, .name = t->name, .datatype = tn_datatype_text(d),
                                      .bits = bits, .report = report };
     if (r->report)
         r->report(r->o.context, &quantized);
@@ -87,7 +87,7 @@ static tn_status rate_loaded(rating *r, const tn_tensor *t, const void *data, tn
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < r->n && !status; i++) {
-        tn_scaled_report report;
+        tn_quantize_stats report;
         double bits = 0;
         bool fits = false;
         status = rate_one(r, t, r->datatypes[i], data, &report, &bits, &fits, err);
@@ -149,7 +149,7 @@ static tn_status check(const rating *r, tn_error *err)
 }
 
 tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
-                            const tn_rate_options *options, tn_quantized_fn report, tn_error *err)
+                            const tn_rate_options *options, tn_quantize_report_fn report, tn_error *err)
 {
     rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report,
                  .scaled = { .size = sizeof r.scaled } };

@@ -34,7 +34,7 @@ static void put_codes(tn_limiter *l, size_t *second)
 /* Of the piece at `at`: as values of the tensor's own type. */
 static void find_limit(tn_limiter *l, const tn_scaled_place *at, tn_limit *limit)
 {
-    const tn_made *m = l->made;
+    const tn_decoder *m = l->made;
     uint8_t elements[2 * sizeof(double)];
     size_t second;
     tn_scaled_get(&m->plan, at, &l->tile);
@@ -130,7 +130,7 @@ static tn_status find_codes(tn_limiter *l, tn_error *err)
     return status;
 }
 
-tn_status tn_limiter_begin(tn_limiter *l, const tn_made *made, tn_error *err)
+tn_status tn_limiter_begin(tn_limiter *l, const tn_decoder *made, tn_error *err)
 {
     const tn_datatype *d = made->datatype;
     uint64_t unit = unit_of(d);

@@ -4,12 +4,12 @@
 #define TN_VERBS_SATURATION_H
 
 #include "verbs/distance.h"
-#include "pipeline/made.h"
+#include "pipeline/decoder.h"
 
 /* Of one worker.  Zero-initialise to begin. */
 typedef struct tn_limiter {
     tn_limits      limits;      /* for tn_distance */
-    const tn_made *made;
+    const tn_decoder *made;
     uint32_t       codes[2];    /* of the lowest and the highest number */
     struct tn_limit *known;     /* of some tiles */
     tn_tile        tile;
@@ -18,7 +18,7 @@ typedef struct tn_limiter {
 } tn_limiter;
 
 /* Begins those of a tensor that is not empty; `made` must live on. */
-tn_status tn_limiter_begin(tn_limiter *l, const tn_made *made, tn_error *err);
+tn_status tn_limiter_begin(tn_limiter *l, const tn_decoder *made, tn_error *err);
 void      tn_limiter_free(tn_limiter *l);
 
 #endif

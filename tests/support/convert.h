@@ -13,7 +13,7 @@ typedef struct wish {
     tn_create_options  create;                      /* an encoding or checksum given here is chosen */
     uint64_t           max_bytes;
     bool               dry_run;
-    tn_quantized_fn    quantized;
+    tn_quantize_report_fn    quantized;
     tn_progress_fn     progress;
     void              *context;
     tn_convert_result *result;

@@ -17,7 +17,7 @@ typedef struct scaled_tensor {
     uint8_t     *bytes[7];      /* of the parts, each in a block of exactly its size */
     tn_datatype *datatype;
     tn_scaled_options options;
-    tn_scaled_report  report;
+    tn_quantize_stats  report;
     uint64_t     count;
     float       *source;        /* what was quantized */
     uint8_t     *expected;      /* tn_scaled_dequantize() */

@@ -65,7 +65,7 @@ static void goes_there_and_back(const char *cast, const simple *tensor, const ch
     tn_error err = { .text = "" };
     CHECK(t->dtype == tensor->dtype && strcmp(t->form, "dense") == 0 && own);
     CHECK(tn_datatype_parse(cast, &d, &err) == TN_OK);
-    CHECK(tn_quantize_virtual(d, &t->parts[0].array, tensor->data, own, NULL, NULL, &err) == TN_OK);
+    CHECK(tn_fake_quantize(d, &t->parts[0].array, tensor->data, own, NULL, NULL, &err) == TN_OK);
     assert_memory_equal(own, made, t->parts[0].nbytes);
     tn_datatype_free(d);
     free(own);
@@ -214,9 +214,9 @@ static void compressed_tensors_go_there_and_back(void)
 
 /* ---- what quantizing did ---- */
 
-static void take_report(void *context, const tn_quantized *q)
+static void take_report(void *context, const tn_quantize_report *q)
 {
-    tn_scaled_report *all = context;
+    tn_quantize_stats *all = context;
     assert_string_equal(q->name, "m");
     assert_string_equal(q->datatype, "e2m1fnuz|e8m0_t32");
     CHECK(q->bits == 4.25 && q->source->dtype == TN_FLOAT32);
@@ -225,7 +225,7 @@ static void take_report(void *context, const tn_quantized *q)
 
 static void a_report_says_what_was_lost(void)
 {
-    tn_scaled_report codes, same, own;
+    tn_quantize_stats codes, same, own;
     float made[COUNT];
     tn_datatype *d;
     make_values();
@@ -236,7 +236,7 @@ static void a_report_says_what_was_lost(void)
                                                          .quantized = take_report, .context = &same });
     assert_memory_equal(&codes, &same, sizeof codes);
     CHECK(tn_datatype_parse("mxfp4", &d, NULL) == TN_OK);
-    CHECK(tn_quantize_virtual(d, &(tn_array){ TN_FLOAT32, 2, matrix.shape, NULL }, values, made, NULL, &own,
+    CHECK(tn_fake_quantize(d, &(tn_array){ TN_FLOAT32, 2, matrix.shape, NULL }, values, made, NULL, &own,
                               NULL) == TN_OK);
     assert_memory_equal(&codes, &own, sizeof codes);
     double noise = 0;

@@ -146,7 +146,7 @@ static void check_stored(const tn_datatype *d, tn_dtype store, tn_scaled_options
     CHECK(tn_datatype_store_codes(d, store, codes, NULL) == TN_OK);
     o.size = sizeof o;
     o.unpacked = true;
-    CHECK(tn_quantize_virtual(d, &array, values, x, &o, NULL, &err) == TN_OK);
+    CHECK(tn_fake_quantize(d, &array, values, x, &o, NULL, &err) == TN_OK);
     CHECK(tn_scaled_quantize(d, &array, values, (void *const *)plain.data, &o, NULL, &err) == TN_OK);
     CHECK(tn_scaled_dequantize(d, &array, (const void *const *)plain.data, y, &o, &err) == TN_OK);
     o.store = store;

@@ -165,7 +165,7 @@ static void *gather(const golden *g, const side *s)
 }
 
 /* The destination's elements, computed. */
-static void *convert(const golden *g, tn_quant_arithmetic arithmetic)
+static void *convert(const golden *g, tn_arithmetic arithmetic)
 {
     const side *from = &g->from, *to = &g->to;
     const tn_array dst = dense_array(g, to), src = dense_array(g, from);
@@ -193,7 +193,7 @@ static void *convert(const golden *g, tn_quant_arithmetic arithmetic)
 
 static void check_bytes(const golden *g)
 {
-    void *out = convert(g, TN_QUANT_MLI);
+    void *out = convert(g, TN_ARITH_MLI);
     uint8_t *bytes = malloc(g->to.nbytes);
     const tn_array dst = strided_array(g, &g->to), src = dense_array(g, &g->to);
     assert_non_null(bytes);
@@ -232,7 +232,7 @@ static int64_t code_at(const side *s, const void *data, uint64_t i)
 /* MLI's answers were compared with round(x / scale) + zero, which is the order here too. */
 static void check_exact(const golden *g)
 {
-    void *exact = convert(g, TN_QUANT_EXACT), *mli = gather(g, &g->to);
+    void *exact = convert(g, TN_ARITH_EXACT), *mli = gather(g, &g->to);
     uint64_t differ = 0;
     int64_t largest = 0;
     for (uint64_t i = 0; i < g->count; i++) {

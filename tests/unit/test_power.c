@@ -53,7 +53,7 @@ static bool all_fit(const float *x, size_t n, int power, const int64_t range[2],
 {
     for (size_t i = 0; i < n; i++) {
         double y = isfinite(x[i]) ? ldexp((double)x[i], power) : 0;
-        double code = o->arithmetic == TN_QUANT_MLI ? mli_rounded(y) : rounded(y, o->round);
+        double code = o->arithmetic == TN_ARITH_MLI ? mli_rounded(y) : rounded(y, o->round);
         if (code < (double)range[0] || code > (double)range[1])
             return false;
     }
@@ -165,7 +165,7 @@ static sample random_sample(float *x)
     s.o = (tn_quantize_options){ .size = sizeof s.o, .axis = axis, .symmetric = true, .seed = 3, .jobs = 1,
                                  .rule = bits64() % 2 ? TN_SCALE_POWER : TN_SCALE_LEAST,
                                  .round = (tn_round)(bits64() % 8),
-                                 .arithmetic = (tn_quant_arithmetic)(bits64() % 3) };
+                                 .arithmetic = (tn_arithmetic)(bits64() % 3) };
     int64_t highest = (INT64_C(1) << (tn_dtype_get(s.type)->bits - 1)) - 1;
     if (bits64() % 2) {
         s.o.range[0] = -highest - 1;
@@ -192,7 +192,7 @@ static void values_that_just_fit_are_told_from_those_that_do_not(void)
 {
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++)
         for (size_t t = 0; t < TYPES; t++)
-            for (int arithmetic = TN_QUANT_BINARY32; arithmetic <= TN_QUANT_MLI; arithmetic++)
+            for (int arithmetic = TN_ARITH_BINARY32; arithmetic <= TN_ARITH_MLI; arithmetic++)
                 for (int k = 0; k < 24; k++) {
                     float edge = ldexpf(1, (int)tn_dtype_get(types[t])->bits - 1), x[2] = { 0, 0 };
                     edge += k % 3 == 0 ? 0 : k % 3 == 1 ? -0.5f : -1;
@@ -203,7 +203,7 @@ static void values_that_just_fit_are_told_from_those_that_do_not(void)
                     s.o = (tn_quantize_options){ .size = sizeof s.o, .axis = TN_PER_TENSOR, .symmetric = true,
                                                  .rule = TN_SCALE_POWER,
                                                  .round = (tn_round)mode,
-                                                 .arithmetic = (tn_quant_arithmetic)arithmetic, .jobs = 1 };
+                                                 .arithmetic = (tn_arithmetic)arithmetic, .jobs = 1 };
                     int64_t highest = (INT64_C(1) << (tn_dtype_get(types[t])->bits - 1)) - 1;
                     s.o.range[0] = -highest - 1;
                     s.o.range[1] = highest;
@@ -216,7 +216,7 @@ static float choose(tn_dtype codes, const float *x, int64_t n, tn_scale_rule rul
 {
     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true, .rule = rule,
                                     .round = TN_ROUND_AWAY,
-                                    .arithmetic = TN_QUANT_EXACT };
+                                    .arithmetic = TN_ARITH_EXACT };
     const tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     float scale = 0;
     CHECK(tn_choose_scales(codes, &a, x, &o, &scale, NULL, NULL) == TN_OK);
@@ -249,7 +249,7 @@ static double error_by(const float *x, int64_t n, float scale)
     c = { .dtype = TN_INT8, .rank = 1, .shape = &n };
     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
                                     .round = TN_ROUND_AWAY,
-                                    .arithmetic = TN_QUANT_EXACT };
+                                    .arithmetic = TN_ARITH_EXACT };
     static int8_t codes[MOST];
     double sum = 0;
     CHECK(tn_quantize(&c, codes, &v, x, &scale, NULL, &o, NULL) == TN_OK);
@@ -284,7 +284,7 @@ static void values_of_other_float_types_are_looked_at_as_float32(void)
             const tn_array own = { .dtype = (tn_dtype)type, .rank = 1, .shape = &n };
             const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
                                             .rule = (tn_scale_rule)rule,
-                                            .round = TN_ROUND_AWAY, .arithmetic = TN_QUANT_EXACT };
+                                            .round = TN_ROUND_AWAY, .arithmetic = TN_ARITH_EXACT };
             float scale = 0;
             for (size_t i = 0; i < MOST; i++)
                 x[i] = (float)(uniform() * uniform() * 6 - 1);
@@ -410,7 +410,7 @@ static void ends_are_not_cut_by_a_scale_of_few_bits(void)
         tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = true,
                                   .scale_bits = 1 + (unsigned)(bits64() % 24),
                                   .round = (tn_round)(bits64() % 8),
-                                  .arithmetic = (tn_quant_arithmetic)(bits64() % 3), .jobs = 1 };
+                                  .arithmetic = (tn_arithmetic)(bits64() % 3), .jobs = 1 };
         tn_array c = { .dtype = codes[bits64() % 3], .rank = 1, .shape = &n };
         float most = (float)ldexp(0.5 + uniform() / 2, (int)(bits64() % 100) - 50), x[2] = { most, -most },
         scale = 0;
@@ -423,7 +423,7 @@ static void ends_are_not_cut_by_a_scale_of_few_bits(void)
         o.range[1] = c.dtype == TN_INT32 ? INT32_MAX : 40000;
         int64_t highest = c.dtype == TN_INT8 ? 127 : c.dtype == TN_INT16 ? 32767 : INT32_MAX;
         c.dtype = TN_INT32;
-        o.arithmetic = o.arithmetic == TN_QUANT_MLI ? TN_QUANT_MLI : TN_QUANT_EXACT;
+        o.arithmetic = o.arithmetic == TN_ARITH_MLI ? TN_ARITH_MLI : TN_ARITH_EXACT;
         CHECK(tn_quantize(&c, out, &v, x, &scale, NULL, &o, NULL) == TN_OK);
         CHECK(out[0] > 0 && out[0] <= highest && out[1] < 0 && out[1] >= -highest);
         CHECK(bits_of(scale) <= o.scale_bits);
@@ -476,7 +476,7 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
                   TN_ERR_ARGUMENT,
                   "expected a rounding mode of 0 to 7 but found 8");
     check_refusal((tn_quantize_options){ .rule = TN_SCALE_LEAST, .symmetric = true,
-                                         .arithmetic = (tn_quant_arithmetic)3 },
+                                         .arithmetic = (tn_arithmetic)3 },
                   TN_ERR_ARGUMENT, "expected an arithmetic of 0 to 2 but found 3");
     check_refusal((tn_quantize_options){ .rule = (tn_scale_rule)5 }, TN_ERR_ARGUMENT,
                   "scales from data need the rule 0, 1, 3 or 4 but found 5");

@@ -103,7 +103,7 @@ static void check_exact(const float *x, int64_t n, float scale, int32_t zero, tn
     static int32_t out[N];
     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = round, .seed = 5,
                                     .jobs = 1,
-                                    .arithmetic = TN_QUANT_EXACT };
+                                    .arithmetic = TN_ARITH_EXACT };
     tn_error err = { .text = "" };
     for (int t = 0; t < 3; t++) {
         tn_array d = { .dtype = types[t], .rank = 1, .shape = &n },
@@ -217,7 +217,7 @@ static void binary32_rounds_twice_where_exact_rounds_once(void)
         for (int k = 0; k < 2; k++) {
             const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = cases[i].round,
                                             .jobs = 1,
-                                            .arithmetic = k ? TN_QUANT_EXACT : TN_QUANT_BINARY32 };
+                                            .arithmetic = k ? TN_ARITH_EXACT : TN_ARITH_BINARY32 };
             int8_t code;
             CHECK(tn_quantize(&d, &code, &s, &cases[i].x, &cases[i].scale, NULL, &o, NULL) == TN_OK);
             CHECK(code == (k ? cases[i].once : cases[i].twice));
@@ -236,7 +236,7 @@ static void exact_nan_is_refused_or_the_zero(void)
     x[33] = NAN;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
         tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = (tn_round)mode,
-                                  .arithmetic = TN_QUANT_EXACT };
+                                  .arithmetic = TN_ARITH_EXACT };
         tn_error err;
         CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
         assert_string_equal(err.text, "element [33] is nan, and int16 has no NaN (--nan zero makes it 0)");
@@ -253,7 +253,7 @@ static void an_arithmetic_that_there_is_not_is_refused(void)
     const tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = &n },
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR,
-                                    .arithmetic = (tn_quant_arithmetic)3 };
+                                    .arithmetic = (tn_arithmetic)3 };
     tn_error err;
     CHECK(tn_quantize(&d, &out, &s, &x, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
     assert_string_equal(err.text, "expected an arithmetic of 0 to 2 but found 3");
@@ -276,17 +276,17 @@ static void products_are_rounded_once_for_every_code(void)
     for (int t = 0; t < 3; t++)
         for (size_t k = 0; k < SCALES * 2; k++)
             for (size_t z = 0; z < sizeof zeros / sizeof zeros[0]; z++)
-                for (int arithmetic = TN_QUANT_BINARY32; arithmetic <= TN_QUANT_MLI; arithmetic++) {
+                for (int arithmetic = TN_ARITH_BINARY32; arithmetic <= TN_ARITH_MLI; arithmetic++) {
                     const float scale = telling_scales[k / 2] * (k % 2 ? -1 : 1);
                     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1,
-                                                    .arithmetic = (tn_quant_arithmetic)arithmetic };
+                                                    .arithmetic = (tn_arithmetic)arithmetic };
                     const tn_array d = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
                     s = { .dtype = types[t], .rank = 1, .shape = &n };
                     CHECK(tn_dequantize(&d, out, &s, codes, &scale, &zeros[z], &o, NULL) == TN_OK);
                     for (size_t i = 0; i < N; i++) {
                         int64_t difference = code_at(t, codes, i) - zeros[z];
                         float near = (float)cut(difference, limits[2]);
-                        float want = arithmetic == TN_QUANT_MLI
+                        float want = arithmetic == TN_ARITH_MLI
                                          ? (float)((double)near * (double)scale)
                                          : (float)((long double)difference * (long double)scale);
                         CHECK(memcmp(&out[i], &want, sizeof want) == 0);
@@ -304,7 +304,7 @@ static void int32_products_that_rounding_twice_would_change(void)
     s = { .dtype = TN_INT32, .rank = 1, .shape = &n };
     CHECK(tn_dequantize(&d, out, &s, codes, &scale, NULL, NULL, NULL) == TN_OK);
     CHECK(out[0] == 307662912.0f && out[1] == -307662912.0f);
-    const tn_quantize_options mli = { .size = sizeof mli, .axis = TN_PER_TENSOR, .arithmetic = TN_QUANT_MLI };
+    const tn_quantize_options mli = { .size = sizeof mli, .axis = TN_PER_TENSOR, .arithmetic = TN_ARITH_MLI };
     CHECK(tn_dequantize(&d, out, &s, codes, &scale, NULL, &mli, NULL) == TN_OK);
     CHECK(out[0] == 307662880.0f && out[1] == -307662880.0f);
 }
@@ -316,7 +316,7 @@ static void quantize_as_mli(int type, void *out, const float *x, int64_t n, floa
     /* Neither rounding nor NaN count. */
     const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = TN_ROUND_UP,
                                     .nan = TN_NAN_ERROR, .jobs = 1,
-                                    .arithmetic = TN_QUANT_MLI };
+                                    .arithmetic = TN_ARITH_MLI };
     const tn_array d = { .dtype = types[type], .rank = 1, .shape = &n },
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     tn_error err = { .text = "" };

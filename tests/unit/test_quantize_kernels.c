@@ -276,7 +276,7 @@ static void every_level_gives_the_codes_of_the_definition(void)
             const tn_quantize_options o = { .size = sizeof o, .axis = kind & 1 ? 0 : TN_PER_TENSOR,
                                             .nan = TN_NAN_ZERO,
                                             .round = kind & 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN,
-                                            .arithmetic = kind & 4 ? TN_QUANT_EXACT : TN_QUANT_BINARY32 };
+                                            .arithmetic = kind & 4 ? TN_ARITH_EXACT : TN_ARITH_BINARY32 };
             make_doubtful(x, N, own);
             if (kind & 1)
                 for (size_t i = 0; i < N; i++)

@@ -8,11 +8,11 @@
 enum { MOST = 32 };
 
 typedef struct seen {
-    struct { char name[32], datatype[80]; double bits; bool rated; tn_scaled_report report; } all[MOST];
+    struct { char name[32], datatype[80]; double bits; bool rated; tn_quantize_stats report; } all[MOST];
     size_t count;
 } seen;
 
-static void keep(void *context, const tn_quantized *q)
+static void keep(void *context, const tn_quantize_report *q)
 {
     seen *v = context;
     REQUIRE(v->count < MOST && strcmp(q->name, q->source->name) == 0);
@@ -117,13 +117,13 @@ static void figures_are_those_of_a_virtual_cast(void)
         const int64_t shape[] = { 3, 32 };
         const tn_array array = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
         tn_datatype *d;
-        tn_scaled_report report;
+        tn_quantize_stats report;
         CHECK(tn_datatype_parse(names[i], &d, NULL) == TN_OK);
         for (int mode = TN_SCALE_FLOOR; mode <= TN_SCALE_MSE; mode++) {
             tn_scaled_options o = { .size = sizeof o, .mode = (tn_scale_mode)mode };
-            CHECK(tn_quantize_virtual(d, &array, data, out, &o, &report, NULL) == TN_OK);
+            CHECK(tn_fake_quantize(d, &array, data, out, &o, &report, NULL) == TN_OK);
             seen v = rated("f.zt", names[i], (tn_rate_options){ .scaled = &o });
-            const tn_scaled_report *r = &v.all[0].report;
+            const tn_quantize_stats *r = &v.all[0].report;
             CHECK(v.count == 1 && r->values == N && r->flushed == report.flushed &&
                   r->saturated == report.saturated);
             CHECK(r->signal == report.signal && r->noise == report.noise && r->max_error == report.max_error);

@@ -133,7 +133,7 @@ typedef struct trial {
     tn_round round;
 } trial;
 
-static uint8_t *requantize(const trial *t, tn_quant_arithmetic arithmetic, const uint8_t *codes, size_t n)
+static uint8_t *requantize(const trial *t, tn_arithmetic arithmetic, const uint8_t *codes, size_t n)
 {
     const int64_t shape[] = { (int64_t)n };
     const tn_array src = { .dtype = t->from, .rank = 1, .shape = shape },
@@ -162,7 +162,7 @@ static void check_code(const trial *t, int64_t code, int64_t found, int64_t expe
 
 static void check_exact_codes(const trial *t, const uint8_t *codes, size_t n)
 {
-    uint8_t *out = requantize(t, TN_QUANT_EXACT, codes, n);
+    uint8_t *out = requantize(t, TN_ARITH_EXACT, codes, n);
     for (size_t i = 0; i < n; i++) {
         int64_t code = code_at(t->from, codes, i);
         int64_t exact = exact_code(code, t->from_scale, t->from_zero, t->to_scale, t->to_zero, t->round);
@@ -368,7 +368,7 @@ static mli_scale written_otherwise(mli_scale s)
 
 static void check_mli(const trial *t, mli_scale in, mli_scale out, size_t n)
 {
-    uint8_t *codes = random_codes(t->from, n), *found = requantize(t, TN_QUANT_MLI, codes, n);
+    uint8_t *codes = random_codes(t->from, n), *found = requantize(t, TN_ARITH_MLI, codes, n);
     for (size_t i = 0; i < n; i++) {
         int64_t code = code_at(t->from, codes, i);
         check_code(t, code, code_at(t->to, found, i), mli_code(t, in, out, code));
@@ -399,13 +399,13 @@ static void mlis_known_answers_are_met(void)
     const int32_t codes[] = { INT32_MAX, 1000000007 }, same[] = { 2147483644, 1000000006 };
     const trial t = { TN_INT32, TN_INT32, 1, 1, 0, 0, TN_ROUND_HALF_UP };
     const trial third = { TN_INT32, TN_INT32, 1, 3, 0, 0, TN_ROUND_HALF_UP };
-    int32_t *found = (int32_t *)(void *)requantize(&t, TN_QUANT_MLI, (const uint8_t *)codes, 2);
+    int32_t *found = (int32_t *)(void *)requantize(&t, TN_ARITH_MLI, (const uint8_t *)codes, 2);
     CHECK(memcmp(found, same, sizeof same) == 0);
     free(found);
-    found = (int32_t *)(void *)requantize(&third, TN_QUANT_MLI, (const uint8_t *)codes, 2);
+    found = (int32_t *)(void *)requantize(&third, TN_ARITH_MLI, (const uint8_t *)codes, 2);
     CHECK(found[1] == 333328249);
     free(found);
-    found = (int32_t *)(void *)requantize(&third, TN_QUANT_EXACT, (const uint8_t *)codes, 2);
+    found = (int32_t *)(void *)requantize(&third, TN_ARITH_EXACT, (const uint8_t *)codes, 2);
     CHECK(found[0] == 715827882 && found[1] == 333333336);
     free(found);
 }
@@ -585,7 +585,7 @@ static void codes_are_cut_to_the_range_asked_for(void)
     const tn_array array = { .dtype = TN_INT8, .rank = 1, .shape = shape };
     const int8_t codes[] = { -128, -20, 20, 127 };
     int8_t out[4];
-    for (tn_quant_arithmetic a = TN_QUANT_BINARY32; a <= TN_QUANT_MLI; a++) {
+    for (tn_arithmetic a = TN_ARITH_BINARY32; a <= TN_ARITH_MLI; a++) {
         tn_quantize_options o = { .size = sizeof o, .range = { -100, 7 }, .arithmetic = a };
         CHECK(tn_requantize(&array, out, &one, &array, codes, &one, &o, NULL) == TN_OK);
         CHECK(out[0] == -100 && out[1] == -20 && out[2] == 7 && out[3] == 7);
@@ -678,7 +678,7 @@ static void options_that_make_no_sense_are_refused(void)
 {
     REFUSED(r.o.round = (tn_round)8, "8");
     REFUSED(r.o.round = (tn_round)-1, "-1");
-    REFUSED(r.o.arithmetic = (tn_quant_arithmetic)3, "expected an arithmetic of 0 to 2 but found 3");
+    REFUSED(r.o.arithmetic = (tn_arithmetic)3, "expected an arithmetic of 0 to 2 but found 3");
     REFUSED(
         {
             r.o.range[0] = 5;
@@ -696,11 +696,11 @@ static void what_mli_does_not_have_is_refused(void)
     request ok = sample();
     int16_t codes[6] = { 0 };
     int8_t out[6];
-    ok.o.arithmetic = TN_QUANT_MLI;
+    ok.o.arithmetic = TN_ARITH_MLI;
     ok.to = (tn_scales){ TN_PER_TENSOR, &fits, &good[0] };
     ok.from = (tn_scales){ TN_PER_TENSOR, &tiny, &good[1] };
     CHECK(tn_requantize(&ok.dst, out, &ok.to, &ok.src, codes, &ok.from, &ok.o, NULL) == TN_OK);
-#define MLI_REFUSED(change, text) REFUSED({ r.o.arithmetic = TN_QUANT_MLI; change; }, text)
+#define MLI_REFUSED(change, text) REFUSED({ r.o.arithmetic = TN_ARITH_MLI; change; }, text)
     MLI_REFUSED(r.from.scale = &third,
                 "expected a scale of at most 15 bits for MLI but scale 0 of the source is 0.333333343");
     MLI_REFUSED(r.to.scale = &long_scale,

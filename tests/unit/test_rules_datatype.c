@@ -219,7 +219,7 @@ static void floats_without_scales_saturate_or_refuse_to(void)
         float y[8], most = cases[i].largest, first = strncmp(cases[i].datatype, "float32",
                                                              7) == 0 ? x[0] : most;
         CHECK(tn_cast_rule_parse(cases[i].datatype, NULL, &rule, &err) == TN_OK);
-        CHECK(tn_quantize_virtual(rule.datatype, &array, x, y, &rule.scaled, NULL, &err) == TN_OK);
+        CHECK(tn_fake_quantize(rule.datatype, &array, x, y, &rule.scaled, NULL, &err) == TN_OK);
         CHECK(y[0] == first && y[1] == -first && y[4] == most && y[5] == -most);
         tn_status status = tn_cast_rule_parse(cases[i].datatype, &defaults, &strict, &err);
         if (status != (cases[i].saturates ? TN_OK : TN_ERR_ARGUMENT))

@@ -13,7 +13,7 @@ static void fixed_point_is_codes_of_all_bits_with_a_power_of_two(void)
     CHECK(strcmp(rule.glob, "*.weight") == 0 && rule.dtype == TN_INT16 && rule.quantized && !rule.has_zeros &&
           !*rule.axis);
     CHECK(q->rule == TN_SCALE_POWER && q->symmetric && q->range[0] == -32768 && q->range[1] == 32767 &&
-          q->arithmetic == TN_QUANT_EXACT);
+          q->arithmetic == TN_ARITH_EXACT);
     CHECK(q->round == TN_ROUND_AWAY && !rule.round_given && rule.zero == 0);
     rule = good("fx8");
     CHECK(rule.dtype == TN_INT8 && q->range[0] == -128 && q->range[1] == 127);
@@ -48,7 +48,7 @@ static void affine_is_codes_with_zeros_and_scales_of_15_bits(void)
     CHECK(rule.dtype == TN_INT8 && rule.quantized && rule.has_zeros && !*rule.axis &&
           q->rule == TN_SCALE_RANGE && q->symmetric);
     CHECK(q->range[0] == -128 && q->range[1] == 127 && q->scale_bits == 15 &&
-          q->arithmetic == TN_QUANT_EXACT && q->round == TN_ROUND_AWAY);
+          q->arithmetic == TN_ARITH_EXACT && q->round == TN_ROUND_AWAY);
     rule = good("sa32,per=channel,axis=0,round=even,nan=zero,seed=4");
     CHECK(rule.dtype == TN_INT32 && strcmp(rule.axis, "0") == 0 && q->range[0] == INT32_MIN &&
           q->range[1] == INT32_MAX);
@@ -59,7 +59,7 @@ static void affine_is_codes_with_zeros_and_scales_of_15_bits(void)
     CHECK(q->rule == TN_SCALE_GIVEN && rule.scale == 0.75f && rule.zero == -5 && !q->symmetric);
     CHECK(good("sa32,scale=2,zero=-32768").zero == -32768);
     CHECK(!good("int8,per=tensor").has_zeros &&
-          good("int8,per=tensor").quantize.arithmetic == TN_QUANT_BINARY32);
+          good("int8,per=tensor").quantize.arithmetic == TN_ARITH_BINARY32);
 }
 
 static void a_given_scale_that_mli_cannot_hold_names_its_neighbours(void)
@@ -131,10 +131,10 @@ static void keys_of_affine_codes_must_go_together(void)
 
 static void compat_is_mlis_arithmetic(void)
 {
-    CHECK(good("fx8,compat=mli").quantize.arithmetic == TN_QUANT_MLI &&
-          good("sa32,compat=mli,round=even").quantize.arithmetic == TN_QUANT_MLI);
-    CHECK(good("f32,compat=mli").quantize.arithmetic == TN_QUANT_MLI && !good("f32,compat=mli").quantized);
-    CHECK(good("f32").quantize.arithmetic == TN_QUANT_BINARY32);
+    CHECK(good("fx8,compat=mli").quantize.arithmetic == TN_ARITH_MLI &&
+          good("sa32,compat=mli,round=even").quantize.arithmetic == TN_ARITH_MLI);
+    CHECK(good("f32,compat=mli").quantize.arithmetic == TN_ARITH_MLI && !good("f32,compat=mli").quantized);
+    CHECK(good("f32").quantize.arithmetic == TN_ARITH_BINARY32);
     CHECK(good("fx8,compat=mli,round=half_up").quantize.round == TN_ROUND_HALF_UP);
     bad("fx8,compat=tflite", "\"tflite\" at character 12 is not \"mli\"");
     bad("fx8,compat=mli,round=trunc",

@@ -67,7 +67,7 @@ static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const
     make_parts(m, o->unpacked);
     m->y = block(m->nbytes);
     uint8_t *back = block(m->nbytes);
-    if (tn_quantize_virtual(m->d, &m->array, x, m->y, o, NULL, &err) != TN_OK)
+    if (tn_fake_quantize(m->d, &m->array, x, m->y, o, NULL, &err) != TN_OK)
         fail_msg("%s: %s", text, err.text);
     if (tn_scaled_quantize(m->d, &m->array, x, (void *const *)m->part, o, NULL, &err) != TN_OK)
         fail_msg("%s: %s", text, err.text);
@@ -153,7 +153,7 @@ static bool is_idempotent(const tn_datatype *d, tn_scale_mode mode)
 static void check_again(const made *m, const char *text, const tn_scaled_options *o)
 {
     uint8_t *again = block(m->nbytes);
-    CHECK(tn_quantize_virtual(m->d, &m->array, m->y, again, o, NULL, NULL) == TN_OK);
+    CHECK(tn_fake_quantize(m->d, &m->array, m->y, again, o, NULL, NULL) == TN_OK);
     for (uint64_t i = 0; i < m->count; i++) {
         float a, b;
         memcpy(&a, m->y + 4 * i, sizeof a);
@@ -344,7 +344,7 @@ static void check_nan_as_zero(const char *text, const float *x, const float *zer
 {
     const tn_scaled_options o = { .size = sizeof o, .jobs = 2, .nan = TN_NAN_ZERO };
     const int64_t shape[] = { rows, columns };
-    tn_scaled_report r, s;
+    tn_quantize_stats r, s;
     made a, b;
     make(&a, text, TN_FLOAT32, 2, shape, x, &o);
     make(&b, text, TN_FLOAT32, 2, shape, zeroed, &o);
@@ -352,8 +352,8 @@ static void check_nan_as_zero(const char *text, const float *x, const float *zer
         if (memcmp(a.part[p], b.part[p], (size_t)a.size[p]))
             fail_msg("%s: another %s", text, a.shapes.parts[p].role);
     memcpy(a.part[0] = realloc(a.part[0], a.nbytes), x, a.nbytes);
-    CHECK(tn_quantize_virtual(a.d, &a.array, a.part[0], a.part[0], &o, &r, NULL) == TN_OK);
-    CHECK(tn_quantize_virtual(b.d, &b.array, zeroed, b.y, &o, &s, NULL) == TN_OK);
+    CHECK(tn_fake_quantize(a.d, &a.array, a.part[0], a.part[0], &o, &r, NULL) == TN_OK);
+    CHECK(tn_fake_quantize(b.d, &b.array, zeroed, b.y, &o, &s, NULL) == TN_OK);
     if (memcmp(a.part[0], b.y, b.nbytes) || memcmp(&r, &s, sizeof r))
         fail_msg("%s: other values, or %llu of %llu reported", text, (unsigned long long)r.values,
                  (unsigned long long)s.values);
@@ -492,7 +492,7 @@ static void a_table_of_one_mapping_has_no_meta(void)
         uint8_t data[2], scale[4];
         float y[4], z[4];
         CHECK(tn_datatype_codebook(json, strlen(json), scales[i], &d, NULL) == TN_OK);
-        CHECK(tn_quantize_virtual(d, &array, x, y, &one_job, NULL, NULL) == TN_OK);
+        CHECK(tn_fake_quantize(d, &array, x, y, &one_job, NULL, NULL) == TN_OK);
         CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, scale }, &one_job, NULL, NULL) == TN_OK);
         CHECK(tn_scaled_dequantize(d, &array, (const void *[]){ data, scale }, z, &one_job, NULL) == TN_OK);
         CHECK(memcmp(y, z, sizeof y) == 0);
@@ -545,11 +545,11 @@ static void every_float_type_goes_through_float32(void)
                           .overflow = TN_OVERFLOW_SATURATE }, NULL) == TN_OK);
             CHECK(tn_cast(&f32, x, &other, source, TN_HOST_ORDER, NULL, NULL) == TN_OK);
             make(&m, texts[i], types[k], 2, shape, source, &one_job);
-            CHECK(tn_quantize_virtual(m.d, &f32, x, y, &one_job, NULL, NULL) == TN_OK);
+            CHECK(tn_fake_quantize(m.d, &f32, x, y, &one_job, NULL, NULL) == TN_OK);
             CHECK(tn_cast(&other, expected, &f32, y, TN_HOST_ORDER, NULL, NULL) == TN_OK);
             CHECK(memcmp(expected, m.y, (size_t)bytes) == 0);
             /* in place */
-            CHECK(tn_quantize_virtual(m.d, &other, source, source, &one_job, NULL, NULL) == TN_OK);
+            CHECK(tn_fake_quantize(m.d, &other, source, source, &one_job, NULL, NULL) == TN_OK);
             CHECK(memcmp(expected, source, (size_t)bytes) == 0);
             unmake(&m);
         }
@@ -589,7 +589,7 @@ static void the_callers_environment_does_not_matter(void)
         made m;
         make(&m, texts[i], TN_FLOAT32, 2, shape, x, &one_job);
         fesetround(FE_UPWARD);
-        tn_status status = tn_quantize_virtual(m.d, &m.array, x, y, &one_job, NULL, NULL);
+        tn_status status = tn_fake_quantize(m.d, &m.array, x, y, &one_job, NULL, NULL);
         fesetround(FE_TONEAREST);
         CHECK(status == TN_OK && memcmp(y, m.y, sizeof y) == 0);
         unmake(&m);
@@ -604,7 +604,7 @@ static void check_refused(const char *text, const tn_array *array, const float *
     tn_datatype *d = datatype_of(text);
     float y[64];
     tn_error err;
-    tn_status status = tn_quantize_virtual(d, array, x, y, o, NULL, &err);
+    tn_status status = tn_fake_quantize(d, array, x, y, o, NULL, &err);
     if (status != expected || !strstr(err.text, words))
         fail_msg("%s: status %d: %s", text, (int)status, status ? err.text : "");
     tn_datatype_free(d);
@@ -641,7 +641,7 @@ static void what_makes_no_sense_is_refused(void)
     check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .ggml = true,
                                                            .mode = TN_SCALE_CEIL },
                   TN_ERR_ARGUMENT, "ggml");
-    CHECK(tn_quantize_virtual(NULL, &good, x, x, NULL, NULL, NULL) == TN_ERR_ARGUMENT);
+    CHECK(tn_fake_quantize(NULL, &good, x, x, NULL, NULL, NULL) == TN_ERR_ARGUMENT);
 }
 
 static void parts_that_are_missing_are_refused(void)
@@ -669,17 +669,17 @@ static void the_report_says_what_was_done(void)
     tn_datatype *d = datatype_of("mxfp4");
     float x[80] = { 0 }, y[80];
     uint8_t data[40], scale[4];
-    tn_scaled_report r, s;
+    tn_quantize_stats r, s;
     x[0] = 7.5f;                /* becomes 6 */
     x[1] = 0.1f;                /* becomes 0 */
     x[2] = INFINITY;            /* is no error */
     x[79] = 3;
-    CHECK(tn_quantize_virtual(d, &array, x, y, &one_job, &r, NULL) == TN_OK);
+    CHECK(tn_fake_quantize(d, &array, x, y, &one_job, &r, NULL) == TN_OK);
     CHECK(r.values == 80 && r.saturated == 1 && r.flushed == 1);
     CHECK(r.max_error == 1.5 && fabs(r.noise - 2.26) < 1e-6 && fabs(r.signal - (56.25 + 0.01 + 9)) < 1e-6);
     CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, scale }, &one_job, &s, NULL) == TN_OK);
     CHECK(memcmp(&r, &s, sizeof r) == 0);
-    CHECK(tn_quantize_virtual(d, &array, x, y, &(tn_scaled_options){ .size = sizeof one_job, .jobs = 4 }, &s,
+    CHECK(tn_fake_quantize(d, &array, x, y, &(tn_scaled_options){ .size = sizeof one_job, .jobs = 4 }, &s,
                               NULL) == TN_OK);
     CHECK(memcmp(&r, &s, sizeof r) == 0);
     tn_datatype_free(d);
@@ -699,8 +699,8 @@ static void values_of_a_scale_of_zero_are_not_saturated(void)
     for (size_t i = 0; i < 2 * sizeof texts / sizeof texts[0]; i++) {
         tn_datatype *d = datatype_of(texts[i / 2]);
         tn_scaled_options o = { .size = sizeof o, .jobs = 1, .round = i % 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN };
-        tn_scaled_report r;
-        CHECK(tn_quantize_virtual(d, &array, x, y, &o, &r, NULL) == TN_OK);
+        tn_quantize_stats r;
+        CHECK(tn_fake_quantize(d, &array, x, y, &o, &r, NULL) == TN_OK);
         if (r.saturated != 0 || r.flushed != 40)
             fail_msg("%s: %d saturated, %d flushed", texts[i / 2], (int)r.saturated, (int)r.flushed);
         tn_datatype_free(d);

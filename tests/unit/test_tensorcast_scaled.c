@@ -177,12 +177,12 @@ static void run(casting *c)
     CHECK(tn_scaled_shapes_for(c->d, 2, c->shape, &c->shapes, NULL) == TN_OK);
     c->y = malloc(c->count * sizeof *c->y);
     assert_non_null(c->y);
-    tn_status status = tn_quantize_virtual(c->d, &array, c->x, c->y, &o, NULL, &err);
+    tn_status status = tn_fake_quantize(c->d, &array, c->x, c->y, &o, NULL, &err);
     if (strcmp(c->kind, "error") == 0) {
         assert_int_equal(status, TN_ERR_LOSS);
         CHECK(strstr(err.text, "has no NaN") != NULL);
         o.nan = TN_NAN_ZERO;
-        status = tn_quantize_virtual(c->d, &array, c->x, c->y, &o, NULL, &err);
+        status = tn_fake_quantize(c->d, &array, c->x, c->y, &o, NULL, &err);
     }
     if (status != TN_OK)
         fail_msg("%s: %s", c->id, err.text);

@@ -122,7 +122,7 @@ static void arrays_of_no_type_are_refused(void)
         CHECK(tn_requantize(&codes, out, &scales, &a, in, &scales, &q, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_dequantize(&a, out, &codes, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_dequantize(&good, out, &a, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_quantize_virtual(mx, &a, in, out, NULL, NULL, &err) == TN_ERR_ARGUMENT);
+        CHECK(tn_fake_quantize(mx, &a, in, out, NULL, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_scaled_quantize(mx, &a, in, parts, NULL, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_scaled_dequantize(mx, &a, (const void *const *)parts, out, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_reform(&t, "csr", NULL, &made, &err) != TN_OK);

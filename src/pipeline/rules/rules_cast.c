@@ -48,7 +48,7 @@ static const tn_rule_word dialects[] = { { "ocp", 0 }, { "ggml", 1 }, { NULL, 0 
 static const tn_rule_word answers[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
 static const tn_rule_word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, { NULL, 0 } };
 static const tn_rule_word fracs[] = { { "auto", TN_SCALE_POWER }, { "least", TN_SCALE_LEAST }, { NULL, 0 } };
-static const tn_rule_word compats[] = { { "mli", TN_QUANT_MLI }, { NULL, 0 } };
+static const tn_rule_word compats[] = { { "mli", TN_ARITH_MLI }, { NULL, 0 } };
 
 enum { AFFINE_BITS = 15 };      /* of a scale: MLI has them as positive int16 with an exponent */
 
@@ -164,7 +164,7 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     case KEY_ROTATE:   return set_rotation(rule, value);
     case KEY_VIRTUAL:  rule->is_virtual = found; return true;
     case KEY_FRAC:     return set_frac(rule, value);
-    case KEY_COMPAT:   rule->quantize.arithmetic = (tn_quant_arithmetic)found; return true;
+    case KEY_COMPAT:   rule->quantize.arithmetic = (tn_arithmetic)found; return true;
     case KEY_SCALE:    return take_float(value, &rule->scale) && rule->scale > 0;
     default:
         return tn_rule_double(value, &rule->quantize.percentile) && rule->quantize.percentile > 0 &&
@@ -230,7 +230,7 @@ static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
     q->round = round;
     q->nan = rule->options.nan;
     q->seed = rule->options.seed;
-    if (q->arithmetic == TN_QUANT_MLI && round != TN_ROUND_AWAY && round != TN_ROUND_HALF_UP &&
+    if (q->arithmetic == TN_ARITH_MLI && round != TN_ROUND_AWAY && round != TN_ROUND_HALF_UP &&
         round != TN_ROUND_EVEN)
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "compat=mli rounds values away, codes half_up or even, but found round=%s",
@@ -350,7 +350,7 @@ tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
     if (!rule->quantized && !rule->datatype)
         return TN_OK;
     bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype),
-         mli = rule->quantize.arithmetic == TN_QUANT_MLI;
+         mli = rule->quantize.arithmetic == TN_ARITH_MLI;
     const char *fact = "codes with scales saturate";
     if (exact)
         fact = "N:M without scales overflows as casts do by default";
@@ -457,7 +457,7 @@ static void read_firmware(unsigned makes, tn_dtype codes, tn_cast_rule *rule)
     rule->quantize.rule = makes == FIXED ? TN_SCALE_POWER : TN_SCALE_RANGE;
     rule->quantize.range[0] = -highest - 1;
     rule->quantize.range[1] = highest;
-    rule->quantize.arithmetic = TN_QUANT_EXACT;
+    rule->quantize.arithmetic = TN_ARITH_EXACT;
     rule->quantize.scale_bits = makes == AFFINE ? AFFINE_BITS : 0;
 }
 
@@ -491,7 +491,7 @@ static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
 
 const char *tn_cast_rule_type(const tn_cast_rule *rule)
 {
-    bool is_firmwares = rule->quantized && rule->quantize.arithmetic != TN_QUANT_BINARY32;
+    bool is_firmwares = rule->quantized && rule->quantize.arithmetic != TN_ARITH_BINARY32;
     for (size_t i = 0; i < sizeof firmware / sizeof *firmware && is_firmwares; i++)
         if (rule->dtype == firmware[i].codes && rule->has_zeros == (firmware[i].makes == AFFINE))
             return firmware[i].name;

@@ -1,5 +1,5 @@
-/* pipeline/recode.c - codes with scales that become codes of other scales. */
-#include "pipeline/recode.h"
+/* pipeline/requantize.c - codes with scales that become codes of other scales. */
+#include "pipeline/requantize.h"
 #include "base/error.h"
 #include "quant/power.h"
 #include "quant/requantize.h"
@@ -11,31 +11,32 @@
 enum { PIECE = 1024 };          /* packed codes that are looked at at a time: a multiple of 8 */
 
 /* The context of a change. */
-typedef struct recoder {
+typedef struct requantizer {
     tn_change       change;
     tn_requant_plan plan;
-} recoder;
+} requantizer;
 
 static tn_status apply(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
                        tn_error *err)
 {
-    const recoder *k = context;
+    const requantizer *k = context;
     (void)err;
     tn_requantize_block(&k->plan, out, in, n, first);
     return TN_OK;
 }
 
-static tn_status fail(const tn_recoding *r, const tn_error *why, tn_error *err)
+static tn_status fail(const tn_requantizing *r, const tn_error *why, tn_error *err)
 {
     return tn_fail(err, why->status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(r->tensor->name).text,
                    why->text);
 }
 
-tn_status tn_recode_change(const tn_recoding *r, tn_arena *arena, const tn_change **change, tn_error *err)
+tn_status tn_requantize_change(const tn_requantizing *r, tn_arena *arena, const tn_change **change,
+                               tn_error *err)
 {
     tn_dtype codes = r->tensor->parts[0].array.dtype;
     tn_scales from = { .axis = r->axis, .zero = r->zero };
-    recoder *k = tn_arena_zalloc(arena, 1, sizeof *k);
+    requantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
     tn_error why;
     if (!k)
         return tn_fail_nomem(err);
@@ -116,7 +117,7 @@ static void take_packed(extremes *x, tn_scale_index index, const tn_dtype_info *
     }
 }
 
-static tn_status read_codes(const tn_recoding *r, tn_scale_index index, extremes *x, tn_error *err)
+static tn_status read_codes(const tn_requantizing *r, tn_scale_index index, extremes *x, tn_error *err)
 {
     const tn_part *p = &r->tensor->parts[0];
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
@@ -141,7 +142,7 @@ static tn_status read_codes(const tn_recoding *r, tn_scale_index index, extremes
 }
 
 /* Both ends of a scale without codes mean 0; *any: some value is another one. */
-static void settle(const tn_recoding *r, extremes *x, bool *any)
+static void settle(const tn_requantizing *r, extremes *x, bool *any)
 {
     *any = false;
     for (int64_t i = 0; i < x->shape[0]; i++) {
@@ -152,12 +153,12 @@ static void settle(const tn_recoding *r, extremes *x, bool *any)
     }
 }
 
-static tn_status try_scale(const tn_recoding *r, extremes *x, float scale, tn_round round, bool *fits,
+static tn_status try_scale(const tn_requantizing *r, extremes *x, float scale, tn_round round, bool *fits,
                            tn_error *err)
 {
     const tn_array array = { TN_INT32, 2, x->shape, NULL };
     const tn_scales to = { .axis = TN_PER_TENSOR, .scale = &scale };
-    const tn_quantize_options o = { .size = sizeof o, .round = round, .arithmetic = TN_QUANT_EXACT, .jobs = 1,
+    const tn_quantize_options o = { .size = sizeof o, .round = round, .arithmetic = TN_ARITH_EXACT, .jobs = 1,
                                     .range = { INT32_MIN, INT32_MAX } };
     tn_error why;
     if (tn_requantize(&array, x->trial, &to, &array, x->codes, &x->scales, &o, &why))
@@ -168,7 +169,7 @@ static tn_status try_scale(const tn_recoding *r, extremes *x, float scale, tn_ro
 }
 
 /* The largest number of fractional bits at which everything fits: where one does, so do all below it. */
-static tn_status search(const tn_recoding *r, extremes *x, int *frac, tn_error *err)
+static tn_status search(const tn_requantizing *r, extremes *x, int *frac, tn_error *err)
 {
     bool either = r->options.round == TN_ROUND_STOCHASTIC;
     int low = TN_POWER_LEAST, high = TN_POWER_MOST;
@@ -188,7 +189,7 @@ static tn_status search(const tn_recoding *r, extremes *x, int *frac, tn_error *
     return TN_OK;
 }
 
-tn_status tn_recode_power(const tn_recoding *r, tn_arena *arena, float *scale, tn_error *err)
+tn_status tn_requantize_power(const tn_requantizing *r, tn_arena *arena, float *scale, tn_error *err)
 {
     const tn_tensor *t = r->tensor;
     extremes x = { .shape = { 0, 2 }, .scales = { .axis = t->scaling->axis < 0 ? TN_PER_TENSOR : 0,

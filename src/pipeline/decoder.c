@@ -1,5 +1,5 @@
-/* pipeline/made.c - the values of a scaled tensor of a datatype. */
-#include "pipeline/made.h"
+/* pipeline/decoder.c - the values of a scaled tensor of a datatype. */
+#include "pipeline/decoder.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "tensor/array.h"
@@ -11,7 +11,7 @@
 
 enum { BLOCK = 4096 };          /* values at a time: whole bytes in every type */
 
-bool tn_is_made(const tn_tensor *t)
+bool tn_has_decoder(const tn_tensor *t)
 {
     return tn_form_has_datatype(t);
 }
@@ -34,13 +34,13 @@ static tn_status name_tensor(const tn_tensor *t, tn_status status, const tn_erro
 /* ---- making ---- */
 
 /* Values of a rotation that are made together. */
-static size_t grain_of(const tn_made *m)
+static size_t grain_of(const tn_decoder *m)
 {
     return m->values.bytes || !m->plan.o.rotation.size ? 1 : m->plan.o.rotation.size;
 }
 
 /* Whole grains, as float32. */
-static tn_status make_floats(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, float *values,
+static tn_status make_floats(const tn_decoder *m, uint64_t first, size_t n, tn_pool *pool, float *values,
                              tn_error *err)
 {
     size_t grain = grain_of(m);
@@ -52,7 +52,7 @@ static tn_status make_floats(const tn_made *m, uint64_t first, size_t n, tn_pool
     return grain > 1 ? tn_rotate(&m->plan.o.rotation, true, n / grain, grain, 1, values, pool, err) : TN_OK;
 }
 
-static tn_status make_range(const tn_made *m, uint64_t first, size_t n, tn_pool *pool, uint8_t *out,
+static tn_status make_range(const tn_decoder *m, uint64_t first, size_t n, tn_pool *pool, uint8_t *out,
                             tn_error *err)
 {
     float values[BLOCK];
@@ -73,7 +73,7 @@ static tn_status make_range(const tn_made *m, uint64_t first, size_t n, tn_pool 
 
 static tn_status make(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err)
 {
-    const tn_made *m = context;
+    const tn_decoder *m = context;
     tn_error why;
     tn_pool *pool = NULL;               /* of this thread alone */
     tn_status status = grain_of(m) > 1 ? tn_pool_new(1, &pool, &why) : TN_OK;
@@ -114,7 +114,7 @@ static tn_status take_part(const tn_tensor *t, const tn_scaled_part *expected, b
 
 /* Lays the parts of `t` down where the plan looks for them; those of a tensor that was not loaded may have no
  * data. */
-static tn_status lay_out(tn_made *m, const tn_tensor *t, tn_error *err)
+static tn_status lay_out(tn_decoder *m, const tn_tensor *t, tn_error *err)
 {
     tn_scaled_shapes shapes;
     const tn_scaled_options o = { .size = sizeof o, .unpacked = t->scaling->unpacked,
@@ -153,10 +153,10 @@ static tn_status check_type(const tn_tensor *t, tn_error *err)
 }
 
 /* All but the bytes of parts. */
-static tn_status begin(const tn_tensor *t, tn_made **made, tn_error *err)
+static tn_status begin(const tn_tensor *t, tn_decoder **made, tn_error *err)
 {
     tn_error why;
-    tn_made *m = calloc(1, sizeof *m);      /* the plan of a cast is large */
+    tn_decoder *m = calloc(1, sizeof *m);      /* the plan of a cast is large */
     if (!m)
         return tn_fail_nomem(err);
     m->tensor = t;
@@ -168,33 +168,33 @@ static tn_status begin(const tn_tensor *t, tn_made **made, tn_error *err)
     if (!status)
         status = lay_out(m, t, &why);
     if (status) {
-        tn_made_free(m);
+        tn_decoder_free(m);
         return name_tensor(t, status, &why, err);
     }
-    m->maker = (tn_maker){ make, m, tn_dtype_get(t->dtype)->bits };
+    m->maker = (tn_range_decoder){ make, m, tn_dtype_get(t->dtype)->bits };
     *made = m;
     return TN_OK;
 }
 
 /* Blocks of a rotation that are not rows of elements: there is no way to one value but through very many. */
-static bool is_rotated_across(const tn_made *m)
+static bool is_rotated_across(const tn_decoder *m)
 {
     return m->plan.o.rotation.size && m->plan.count && m->plan.inner > 1;
 }
 
-tn_status tn_made_check(const tn_tensor *t, bool *light, tn_error *err)
+tn_status tn_decoder_check(const tn_tensor *t, bool *light, tn_error *err)
 {
-    tn_made *m = NULL;
+    tn_decoder *m = NULL;
     tn_status status = begin(t, &m, err);
     for (uint32_t k = 0; k < t->nparts && !status; k++)
         status = tn_part_readable(t, &t->parts[k], err);
     *light = !status && is_in_place(t) && !is_rotated_across(m);
-    tn_made_free(m);
+    tn_decoder_free(m);
     return status;
 }
 
 /* The parts in memory, where they are not. */
-static tn_status load(const tn_file *file, tn_made *m, tn_error *err)
+static tn_status load(const tn_file *file, tn_decoder *m, tn_error *err)
 {
     tn_error why;
     tn_loading loading = { .in = file, .tensor = m->tensor };
@@ -206,7 +206,7 @@ static tn_status load(const tn_file *file, tn_made *m, tn_error *err)
 }
 
 /* All values, and the rotation undone on them. */
-static tn_status unroll(tn_made *m, tn_error *err)
+static tn_status unroll(tn_decoder *m, tn_error *err)
 {
     tn_error why;
     uint64_t size;
@@ -225,9 +225,9 @@ static tn_status unroll(tn_made *m, tn_error *err)
     return name_tensor(m->tensor, status, &why, err);
 }
 
-tn_status tn_made_open(const tn_file *file, const tn_tensor *t, tn_made **made, tn_error *err)
+tn_status tn_decoder_open(const tn_file *file, const tn_tensor *t, tn_decoder **made, tn_error *err)
 {
-    tn_made *m;
+    tn_decoder *m;
     tn_status status = begin(t, &m, err);
     if (status)
         return status;
@@ -236,13 +236,13 @@ tn_status tn_made_open(const tn_file *file, const tn_tensor *t, tn_made **made, 
     if (!status && is_rotated_across(m))
         status = unroll(m, err);
     if (status)
-        tn_made_free(m);
+        tn_decoder_free(m);
     else
         *made = m;
     return status;
 }
 
-void tn_made_free(tn_made *m)
+void tn_decoder_free(tn_decoder *m)
 {
     if (!m)
         return;

@@ -1,15 +1,15 @@
-/* pipeline/made.h - the values of a scaled tensor of a datatype: any range of them, made
+/* pipeline/decoder.h - the values of a scaled tensor of a datatype: any range of them, made
  * of all its parts at once. */
-#ifndef TN_PIPELINE_MADE_H
-#define TN_PIPELINE_MADE_H
+#ifndef TN_PIPELINE_DECODER_H
+#define TN_PIPELINE_DECODER_H
 
 #include "pipeline/loaded.h"
 #include "pipeline/room.h"
 #include "quant/scaled_plan.h"
 
 /* Any number of threads may have values made of one. */
-typedef struct tn_made {
-    tn_maker        maker;          /* of elements of the tensor's own type */
+typedef struct tn_decoder {
+    tn_range_decoder        maker;          /* of elements of the tensor's own type */
     const tn_tensor *tensor;
     tn_datatype    *datatype;
     tn_scaled_plan  plan;
@@ -17,18 +17,18 @@ typedef struct tn_made {
     tn_cast_plan    narrow;         /* from float32 to the tensor's type */
     tn_loaded       loaded;         /* where parts cannot be had in place */
     tn_room         values;         /* all of them as float32, where a rotation lies across rows */
-} tn_made;
+} tn_decoder;
 
 /* Whether a tensor is scaled by a datatype. */
-bool tn_is_made(const tn_tensor *tensor);
+bool tn_has_decoder(const tn_tensor *tensor);
 
 /* Whether there is a way to the values, with the reason where there is none; reads nothing.  *light: opening
  * costs little, so that each thread may do it for itself, for a range of its own. */
-tn_status tn_made_check(const tn_tensor *tensor, bool *light, tn_error *err);
+tn_status tn_decoder_check(const tn_tensor *tensor, bool *light, tn_error *err);
 
 /* Parts that cannot be had in place are decoded into unnamed files in $TMPDIR,
  * /var/tmp or /tmp, and held against their checksums. */
-tn_status tn_made_open(const tn_file *file, const tn_tensor *tensor, tn_made **made, tn_error *err);
-void      tn_made_free(tn_made *made);      /* NULL is allowed */
+tn_status tn_decoder_open(const tn_file *file, const tn_tensor *tensor, tn_decoder **made, tn_error *err);
+void      tn_decoder_free(tn_decoder *made);      /* NULL is allowed */
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "environment.h"
-#include "pipeline/made.h"
+#include "pipeline/decoder.h"
 #include "scaled_tensor.h"
 
 #include <tenon/values.h>
@@ -32,7 +32,7 @@ static void fails(tn_error *err, const char *what)
 }
 
 /* Windows that begin and end at odd places, of the type of the values. */
-static void check_ranges(const scaled_tensor *s, const tn_maker *maker)
+static void check_ranges(const scaled_tensor *s, const tn_range_decoder *maker)
 {
     static const size_t places[][2] = { { 0, 1 }, { 1, 7 }, { 5, 33 }, { 31, 64 }, { 63, 2 }, { 100, 5000 } };
     uint8_t *out = malloc(s->size);
@@ -49,11 +49,11 @@ static void check_ranges(const scaled_tensor *s, const tn_maker *maker)
     free(out);
 }
 
-static void check_stream(const scaled_tensor *s, const tn_maker *maker, uint64_t count)
+static void check_stream(const scaled_tensor *s, const tn_range_decoder *maker, uint64_t count)
 {
     tn_stream stream = { 0 };
     size_t at = 0;
-    tn_stream_open_made(&stream, maker, 0, count);
+    tn_stream_open_decoder(&stream, maker, 0, count);
     for (;;) {
         const uint8_t *bytes = NULL;
         size_t n;
@@ -70,16 +70,16 @@ static void check_stream(const scaled_tensor *s, const tn_maker *maker, uint64_t
 static void check_tensor(const scaled_tensor *s)
 {
     tn_error err = { .text = "" };
-    tn_made *m = NULL;
+    tn_decoder *m = NULL;
     uint64_t count;
     bool light;
-    CHECK(tn_is_made(&s->tensor));
-    if (tn_made_check(&s->tensor, &light, &err) || tn_made_open(NULL, &s->tensor, &m, &err))
+    CHECK(tn_has_decoder(&s->tensor));
+    if (tn_decoder_check(&s->tensor, &light, &err) || tn_decoder_open(NULL, &s->tensor, &m, &err))
         fails(&err, s->scaling.datatype);
     tn_shape_count(s->tensor.rank, s->tensor.shape, &count);
     check_ranges(s, &m->maker);
     check_stream(s, &m->maker, count);
-    tn_made_free(m);
+    tn_decoder_free(m);
 }
 
 static void any_range_of_every_datatype_is_that_of_all_at_once(void)
@@ -252,21 +252,22 @@ static void a_tensor_whose_parts_do_not_fit_is_refused_with_the_reason(void)
     bool light;
     make_scaled(&s, "mxfp4e2", TN_FLOAT32, 3, shapes[0], (tn_scaled_options){ 0 });
     s.parts[1].nbytes--;
-    CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT);
+    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT);
     CHECK(strstr(err.text, "tensor \"t\": expected a part scale of 48 bytes but found 47"));
     s.parts[1].nbytes++;
     s.tensor.nparts = 1;
-    CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT &&
+    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT &&
           strstr(err.text, "expected a part scale but found none"));
     s.tensor.nparts = 2;
     s.tensor.dtype = TN_INT8;
-    CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "but found int8"));
+    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_UNSUPPORTED &&
+          strstr(err.text, "but found int8"));
     s.tensor.dtype = TN_FLOAT32;
     s.scaling.datatype = "e2m1fnuz|";
-    CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(err.text, "tensor \"t\""));
+    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(err.text, "tensor \"t\""));
     s.scaling.datatype = "mxfp4e2";
     s.scaling.rotation.size = 48;
-    CHECK(tn_made_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(err.text, "48"));
+    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(err.text, "48"));
     free_scaled(&s);
 }
 
@@ -275,15 +276,15 @@ static void any_bytes_are_values(void)
 {
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
-        tn_made *m;
+        tn_decoder *m;
         make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shapes[1], (tn_scaled_options){ 0 });
         for (uint32_t k = 0; k < s.tensor.nparts; k++)
             for (size_t b = 0; b < s.parts[k].nbytes; b++)
                 s.bytes[k][b] = (uint8_t)(b % 3 ? b * 151 + i * 7 : 255);
         expect_scaled(&s);
-        CHECK(tn_made_open(NULL, &s.tensor, &m, NULL) == TN_OK);
+        CHECK(tn_decoder_open(NULL, &s.tensor, &m, NULL) == TN_OK);
         check_ranges(&s, &m->maker);
-        tn_made_free(m);
+        tn_decoder_free(m);
         free_scaled(&s);
     }
 }

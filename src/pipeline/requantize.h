@@ -1,13 +1,13 @@
-/* pipeline/recode.h - codes with scales that become codes of other scales on the way
+/* pipeline/requantize.h - codes with scales that become codes of other scales on the way
  * from file to file, without ever being values. */
-#ifndef TN_PIPELINE_RECODE_H
-#define TN_PIPELINE_RECODE_H
+#ifndef TN_PIPELINE_REQUANTIZE_H
+#define TN_PIPELINE_REQUANTIZE_H
 
 #include "store/stream.h"
 
 #include <tenon/quantize.h>
 
-typedef struct tn_recoding {
+typedef struct tn_requantizing {
     const tn_file   *file;
     const tn_tensor *tensor;    /* scaled, without a datatype */
     const int32_t   *zero;      /* its zero points, or NULL: see tn_read_zeros() */
@@ -20,13 +20,14 @@ typedef struct tn_recoding {
     /* now and then while codes are read; a failure ends it */
     tn_status (*tick)(void *context, tn_error *err);
     void            *context;
-} tn_recoding;
+} tn_requantizing;
 
 /* Makes the change, in the arena; reads the tensor's scales. */
-tn_status tn_recode_change(const tn_recoding *r, tn_arena *arena, const tn_change **change, tn_error *err);
+tn_status tn_requantize_change(const tn_requantizing *r, tn_arena *arena, const tn_change **change,
+                               tn_error *err);
 
 /* The smallest power of two at which no code of the tensor is cut: the rule
  * TN_SCALE_POWER.  Reads all codes; of `scales`, shape and axis nothing counts. */
-tn_status tn_recode_power(const tn_recoding *r, tn_arena *arena, float *scale, tn_error *err);
+tn_status tn_requantize_power(const tn_requantizing *r, tn_arena *arena, float *scale, tn_error *err);
 
 #endif
