@@ -374,7 +374,7 @@ def what_casts_to_fixed_point_make_has_its_values(folder):
 def blocks(page):
     """The commands of a page, and its C source."""
     commands, sources, fenced = [], [], None
-    for line in page.splitlines():
+    for line in re.sub(r"\\\n +", "", page).splitlines():
         if line.startswith("```"):
             fenced = [] if fenced is None else sources.append("\n".join(fenced) + "\n")
         elif fenced is not None:
