@@ -207,7 +207,7 @@ static void offer_tensor(tn_offer *offer)
     const tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 1, .shape = &shape },
                            .nbytes = bench.bytes,
                            .data = bench.data };
-    const tn_tensor tensor = { .name = "bytes", .form = "dense", .dtype = TN_UINT8, .rank = 1,
+    const tn_tensor tensor = { .name = "bytes", .form = TN_FORM_DENSE, .dtype = TN_UINT8, .rank = 1,
                                .shape = &shape, .parts = &part,
                                .nparts = 1 };
     must(tn_offer_tensor(offer, &tensor, buffer, 0, true, &err), &err);

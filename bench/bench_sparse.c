@@ -119,7 +119,7 @@ typedef struct tensor {
     int64_t   shape[2], shapes[2][2];
 } tensor;
 
-static tn_tensor *reform(const tn_tensor *from, const char *form, unsigned jobs, double *took)
+static tn_tensor *reform(const tn_tensor *from, tn_form form, unsigned jobs, double *took)
 {
     tn_sparse_options options = { .size = sizeof options, .duplicates = TN_DUPLICATES_SUM, .jobs = jobs };
     tn_tensor *made;
@@ -132,7 +132,7 @@ static tn_tensor *reform(const tn_tensor *from, const char *form, unsigned jobs,
     return made;
 }
 
-static double reform_seconds(const tn_tensor *from, const char *form, unsigned jobs)
+static double reform_seconds(const tn_tensor *from, tn_form form, unsigned jobs)
 {
     double took;
     tn_tensor_free(reform(from, form, jobs, &took));
@@ -200,7 +200,7 @@ static void check_entries(const matrix *m)
 
 static void check_dense(const matrix *m, const tn_tensor *from)
 {
-    tn_tensor *dense = reform(from, "dense", 2, NULL);
+    tn_tensor *dense = reform(from, TN_FORM_DENSE, 2, NULL);
     if (dense->parts[0].nbytes != m->nbytes || memcmp(dense->parts[0].data, m->data, m->nbytes) != 0)
         stop("to dense", "an element is wrong");
     tn_tensor_free(dense);
@@ -221,10 +221,10 @@ static void make_matrix(matrix *m, const char *type, size_t side, const char *fo
     d->shape[0] = d->shape[1] = (int64_t)side;
     d->parts[0] = (tn_part){ .role = "data", .array = { .dtype = dtype, .rank = 2, .shape = d->shape },
                              .nbytes = m->nbytes, .data = m->data };
-    d->t = (tn_tensor){ .name = "m", .form = "dense", .dtype = dtype, .rank = 2, .shape = d->shape,
+    d->t = (tn_tensor){ .name = "m", .form = TN_FORM_DENSE, .dtype = dtype, .rank = 2, .shape = d->shape,
                         .parts = d->parts, .nparts = 1 };
-    m->csr = reform(&d->t, "csr", 2, NULL);
-    m->coo = reform(&d->t, "coo", 2, NULL);
+    m->csr = reform(&d->t, TN_FORM_CSR, 2, NULL);
+    m->coo = reform(&d->t, TN_FORM_COO, 2, NULL);
     check_entries(m);
     check_dense(m, m->csr);
     check_dense(m, m->coo);
@@ -257,13 +257,13 @@ static double matrix_action(const void *subject, const char *action, unsigned th
     if (strcmp(action, "warm") == 0)
         return clear_seconds(m->nbytes, threads, true);
     if (strcmp(action, "dense:csr") == 0)
-        return reform_seconds(&m->dense.t, "csr", threads);
+        return reform_seconds(&m->dense.t, TN_FORM_CSR, threads);
     if (strcmp(action, "dense:coo") == 0)
-        return reform_seconds(&m->dense.t, "coo", threads);
+        return reform_seconds(&m->dense.t, TN_FORM_COO, threads);
     if (strcmp(action, "csr:dense") == 0)
-        return reform_seconds(m->csr, "dense", threads);
+        return reform_seconds(m->csr, TN_FORM_DENSE, threads);
     if (strcmp(action, "coo:dense") == 0)
-        return reform_seconds(m->coo, "dense", threads);
+        return reform_seconds(m->coo, TN_FORM_DENSE, threads);
     return -1;
 }
 
@@ -339,9 +339,10 @@ static size_t make_entries(tensor *coo, size_t n, const char *folder)
     coo->parts[1] = (tn_part){ .role = "indices",
                                .array = { .dtype = TN_INT32, .rank = 2, .shape = coo->shapes[1] },
                                .nbytes = n * 2 * sizeof *pairs, .data = pairs };
-    coo->t = (tn_tensor){ .name = "m", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = coo->shape,
+    coo->t = (tn_tensor){ .name = "m", .form = TN_FORM_COO, .dtype = TN_FLOAT32, .rank = 2,
+                          .shape = coo->shape,
                           .parts = coo->parts, .nparts = 2 };
-    tn_tensor *csr = reform(&coo->t, "csr", 2, NULL);
+    tn_tensor *csr = reform(&coo->t, TN_FORM_CSR, 2, NULL);
     size_t made = check_sorted(coo, csr);
     tn_tensor_free(csr);
     snprintf(shape, sizeof shape, "%zu, 2", n);
@@ -353,7 +354,8 @@ static size_t make_entries(tensor *coo, size_t n, const char *folder)
 
 static double entries_action(const void *subject, const char *action, unsigned threads)
 {
-    return strcmp(action, "coo:csr") == 0 ? reform_seconds(&((const tensor *)subject)->t, "csr", threads)
+    return strcmp(action, "coo:csr") == 0 ? reform_seconds(&((const tensor *)subject)->t, TN_FORM_CSR,
+                                                           threads)
                                           : -1;
 }
 

@@ -23,7 +23,7 @@ static tn_status add_tensor(tn_writer *w, int i, tn_error *err)
         .data = data,
     };
     tn_tensor tensor = {
-        .name = name, .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = &part,
+        .name = name, .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .parts = &part,
         .nparts = 1,
     };
     return tn_writer_add(w, &tensor, err);

@@ -165,7 +165,7 @@ static tn_status declare(tn_writer *w, const sample *s, tn_error *err)
         const plan *p = &s->plans[i];
         tn_part part = { .role = "data", .array = { .dtype = p->dtype, .rank = p->rank, .shape = p->shape } };
         tn_tensor tensor = {
-            .name = p->name, .form = "dense", .dtype = p->dtype, .rank = p->rank, .shape = p->shape,
+            .name = p->name, .form = TN_FORM_DENSE, .dtype = p->dtype, .rank = p->rank, .shape = p->shape,
             .tied = p->tied ? s->plans[0].name : NULL, .parts = &part, .nparts = 1,
         };
         status = tn_array_nbytes(&part.array, &part.nbytes);

@@ -20,6 +20,13 @@ typedef struct job {
 
 /* ---- a dry run ---- */
 
+/* What is of a form this build does not know keeps it. */
+static const char *form_name(const tn_planned *planned)
+{
+    return planned->form == TN_FORM_UNKNOWN ? tn_tensor_form_name(planned->source)
+                                            : tn_form_name(planned->form);
+}
+
 static void json_plan_row(const tn_planned *planned)
 {
     const tn_tensor *source = planned->source;
@@ -30,7 +37,7 @@ static void json_plan_row(const tn_planned *planned)
     json_text_field("source", source->name);
     json_text_field("from", from ? from->name : NULL);
     json_text_field("dtype", info ? info->name : NULL);
-    json_text_field("form", planned->form);
+    json_text_field("form", form_name(planned));
     json_text_field("datatype", planned->datatype);
     json_shape_field("shape", planned->rank, planned->shape);
     json_shape_field("physical_shape", planned->rank, planned->physical);
@@ -65,7 +72,8 @@ static void plan_row(void *context, const tn_planned *planned)
         table_cell(&j->plan, tensor_type(planned->source).s);
     table_cell(&j->plan, planned->datatype
                              ? type_and_datatype(planned->source->dtype, planned->datatype).s
-                             : type_and_form(planned->dtype, planned->form, &planned->source->parts[0]).s);
+                             : type_and_form(planned->dtype, form_name(planned),
+                                             &planned->source->parts[0]).s);
     if (shows_layout(j))
         table_cell(&j->plan, planned->layout ? planned->layout : "-");
     shape_cell(&j->plan, planned);

@@ -116,7 +116,7 @@ static void out_bits(const tn_difference *d)
 
 static bool is_scaled(const tn_tensor *t)
 {
-    return strcmp(t->form, "scaled") == 0;
+    return t->form == TN_FORM_SCALED;
 }
 
 /* Parts of a form that this version does not know are compared each for itself: how far they are apart says
@@ -141,7 +141,8 @@ static void out_values(const tn_difference *d)
 static void out_descriptions(const tn_difference *d, const char **separator)
 {
     if (d->what & TN_DIFF_FORM) {
-        out("%sform %s in A, %s in B", *separator, escaped(d->a->form), escaped(d->b->form));
+        out("%sform %s in A, %s in B", *separator, escaped(tn_tensor_form_name(d->a)),
+            escaped(tn_tensor_form_name(d->b)));
         *separator = "; ";
     }
     if (d->what & TN_DIFF_LAYOUT) {
@@ -207,7 +208,7 @@ static void json_side(const char *key, const tn_tensor *tensor)
     }
     const tn_dtype_info *info = tn_dtype_get(tensor->dtype);
     json_open('{');
-    json_text_field("form", tensor->form);
+    json_text_field("form", tn_tensor_form_name(tensor));
     json_text_field("dtype", info ? info->name : NULL);
     json_shape_field("shape", tensor->rank, tensor->shape);
     json_text_field("datatype", tensor->scaling ? tensor->scaling->datatype : NULL);

@@ -260,10 +260,10 @@ static void json_density(const tn_tensor *tensor)
 
 static void json_tensor(const tn_file *file, const tn_tensor *tensor)
 {
-    bool dense = strcmp(tensor->form, "dense") == 0 && tensor->nparts == 1;
+    bool dense = tensor->form == TN_FORM_DENSE && tensor->nparts == 1;
     json_open('{');
     json_text_field("name", tensor->name);
-    json_text_field("form", tensor->form);
+    json_text_field("form", tn_tensor_form_name(tensor));
     json_density(tensor);
     if (dense)
         json_part(file, tensor, &tensor->parts[0]);

@@ -69,7 +69,8 @@ static tn_status offer_buffer(tn_offer *offer, const char *name, const tn_file *
     const tn_part part = { .role = "data", .array = stored->array, .nbytes = stored->nbytes,
                            .data = tn_buffer_data(buffer) };
     const tn_tensor shared = {
-        .name = name, .form = "dense", .dtype = tensor->dtype, .rank = tensor->rank, .shape = tensor->shape,
+        .name = name, .form = TN_FORM_DENSE, .dtype = tensor->dtype, .rank = tensor->rank,
+            .shape = tensor->shape,
         .parts = &part, .nparts = 1,
         .meta = tensor->meta, .nmeta = tensor->nmeta, .layout = tensor->layout,
     };
@@ -117,7 +118,7 @@ static int check_file(const char *path, const tn_file *file)
     return bad.status == TN_OK ? EXIT_DONE : say_error(path, &bad);
 }
 
-static bool is_dense(const tn_tensor *t) { return strcmp(t->form, "dense") == 0 && t->nparts == 1; }
+static bool is_dense(const tn_tensor *t) { return t->form == TN_FORM_DENSE && t->nparts == 1; }
 
 /* All that is dense will be in memory. */
 static int check_sizes(const opts *o, const char *path, const tn_file *file)
@@ -143,7 +144,7 @@ static int offer_tensors(const opts *o, tn_offer *offer, const char *path, const
         const tn_tensor *tensor = tn_file_tensor(file, i);
         if (!is_dense(tensor)) {
             say("%s: tensor \"%s\" is %s and not offered: --writable is for dense ones", escaped(path),
-                escaped(tensor->name), escaped(tensor->form));
+                escaped(tensor->name), escaped(tn_tensor_form_name(tensor)));
             continue;
         }
         code = offer_tensor(o, offer, path, file, tensor);

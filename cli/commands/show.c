@@ -83,7 +83,7 @@ static void json_name(const tn_tensor *tensor)
     json_open('{');
     json_text_field("name", tensor->name);
     if (tensor->nparts > 1 || has_datatype(tensor)) {
-        json_text_field("form", tensor->form);
+        json_text_field("form", tn_tensor_form_name(tensor));
         json_scaling(tensor);
     }
 }

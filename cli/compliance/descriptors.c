@@ -69,7 +69,7 @@ static tn_status store_codes(const quant_case *c, const char *path, tn_error *er
     };
     const tn_scaling scaling = { .axis = c->options.axis, .range = { c->options.symmetric ? -127 : -128,
                                                                      127 } };
-    const tn_tensor tensor = { .name = "codes", .form = "scaled", .dtype = TN_FLOAT32, .rank = 2,
+    const tn_tensor tensor = { .name = "codes", .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = 2,
                                .shape = quant_shape,
                                .parts = parts, .nparts = c->options.symmetric ? 2 : 3, .scaling = &scaling };
     return store_tensor(path, "raw", &tensor, err);
@@ -240,7 +240,7 @@ static tn_status expect_wrong(const char *json, tn_error *err)
 
 static bool same_parts(const tn_tensor *a, const tn_tensor *b)
 {
-    bool same = strcmp(a->form, b->form) == 0 && a->nparts == b->nparts;
+    bool same = a->form == b->form && a->nparts == b->nparts;
     for (uint32_t k = 0; same && k < a->nparts; k++)
         same = a->parts[k].array.dtype == b->parts[k].array.dtype &&
                a->parts[k].nbytes == b->parts[k].nbytes &&
@@ -276,7 +276,7 @@ static tn_status try_forms(const tn_tensor *t, const tn_tensor *other, const cha
 {
     tn_sparse_options options = { .size = sizeof options, .index = t->parts[1].array.dtype };
     tn_tensor *dense = NULL, *again = NULL, *direct = NULL;
-    tn_status status = tn_reform(t, "dense", NULL, &dense, err);
+    tn_status status = tn_reform(t, TN_FORM_DENSE, NULL, &dense, err);
     if (!status && (dense->parts[0].nbytes != sizeof both_dense ||
                     memcmp(dense->parts[0].data, both_dense, sizeof both_dense) != 0))
         status = seen(err, "a sparse tensor was made dense with other elements than its indices say");
@@ -306,7 +306,7 @@ static tn_status try_sparse_tensors(const char *path, tn_error *err)
         status = tn_open_memory(csr, strlen(csr), NULL, &second, err);
     const tn_tensor *a = status ? NULL : tn_file_find(first, "s"),
                     *b = status ? NULL : tn_file_find(second, "s");
-    if (!status && (!a || !b || strcmp(a->form, "coo") != 0 || strcmp(b->form, "csr") != 0))
+    if (!status && (!a || !b || a->form != TN_FORM_COO || b->form != TN_FORM_CSR))
         status = seen(err, "a sparse document was not read as a sparse tensor");
     if (!status)
         status = try_forms(a, b, path, err);

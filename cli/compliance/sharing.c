@@ -147,7 +147,7 @@ static tn_status offer_values(sharing *s, const char *name, bool writable, tn_bu
     for (int i = 0; i < SHARED; i++)
         values[i] = shared_value(i);
     const tn_part part = { .role = "data", .array = array, .nbytes = SHARED * sizeof(float), .data = values };
-    const tn_tensor tensor = { .name = name, .form = "dense", .dtype = TN_FLOAT32, .rank = 2,
+    const tn_tensor tensor = { .name = name, .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 2,
                                .shape = shared_shape,
                                .parts = &part, .nparts = 1 };
     return tn_offer_tensor(s->offer, &tensor, *buffer, 0, writable, err);

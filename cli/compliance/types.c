@@ -124,7 +124,7 @@ static tn_status store_and_load(type_case *c, size_t nbytes, tn_error *err)
     const tn_part part = { .role = "data", .array = { .dtype = c->type->dtype, .rank = 1, .shape = &count },
                            .nbytes = nbytes,
                            .data = c->codes };
-    const tn_tensor tensor = { .name = "values", .form = "dense", .dtype = c->type->dtype, .rank = 1,
+    const tn_tensor tensor = { .name = "values", .form = TN_FORM_DENSE, .dtype = c->type->dtype, .rank = 1,
                                .shape = &count,
                                .parts = &part, .nparts = 1 };
     tn_file *file;
@@ -326,7 +326,7 @@ static tn_status store_odd_sizes(const char *path, const char *format, tn_error 
     for (size_t i = 0; i < 3 && !status; i++) {
         const tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 1, .shape = &sizes[i] },
                                .nbytes = (uint64_t)sizes[i], .data = data };
-        const tn_tensor tensor = { .name = names[i], .form = "dense", .dtype = TN_UINT8, .rank = 1,
+        const tn_tensor tensor = { .name = names[i], .form = TN_FORM_DENSE, .dtype = TN_UINT8, .rank = 1,
                                    .shape = &sizes[i],
                                    .parts = &part, .nparts = 1 };
         status = tn_writer_add(writer, &tensor, err);

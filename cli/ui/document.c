@@ -84,12 +84,12 @@ static bool has_shape(const tn_descriptor *d)
 static const char *form_of(const tn_descriptor *d)
 {
     if (d->sparse.format)
-        return strcmp(d->sparse.format, "COO") == 0 ? "coo" : "csr";
+        return tn_form_name(strcmp(d->sparse.format, "COO") == 0 ? TN_FORM_COO : TN_FORM_CSR);
     for (size_t i = 0; i < d->nextra; i++) {
         if (strcmp(d->extra[i].path, "dtype") == 0 && strcmp(d->extra[i].key, "quantization") == 0)
             return "quantized";         /* by a scheme that the specification does not define */
     }
-    return d->quantization.scheme != TN_QUANT_NONE ? "scaled" : "dense";
+    return tn_form_name(d->quantization.scheme != TN_QUANT_NONE ? TN_FORM_SCALED : TN_FORM_DENSE);
 }
 
 static tn_dtype type_in(const tn_descriptor *d)

@@ -124,14 +124,14 @@ form_text type_and_form(tn_dtype data, const char *form, const tn_part *part)
     form_text text;
     short_text type = type_of(data, part);
     memcpy(text.s, type.s, sizeof type.s);
-    if (strcmp(form, "dense") != 0)
+    if (strcmp(form, tn_form_name(TN_FORM_DENSE)) != 0)
         snprintf(text.s, sizeof text.s, "%s %.80s", type.s, escaped(form));
     return text;
 }
 
 bool is_sparse(const tn_tensor *tensor, uint64_t *entries)
 {
-    bool sparse = strcmp(tensor->form, "coo") == 0 || strcmp(tensor->form, "csr") == 0;
+    bool sparse = tensor->form == TN_FORM_COO || tensor->form == TN_FORM_CSR;
     *entries = sparse ? (uint64_t)tensor->parts[0].array.shape[0] : 0;
     return sparse;
 }
@@ -180,7 +180,7 @@ form_text tensor_type(const tn_tensor *tensor)
     if (tensor->scaling && tensor->scaling->datatype)
         return type_and_datatype(tensor->dtype, tensor->scaling->datatype);
     form_text text = type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype,
-                                   tensor->form, &tensor->parts[0]);
+                                   tn_tensor_form_name(tensor), &tensor->parts[0]);
     if (is_sparse(tensor, &entries) && all) {
         size_t n = strlen(text.s);
         snprintf(text.s + n, sizeof text.s - n, " %.20s", percent(entries, all).s);

@@ -21,7 +21,7 @@ typedef struct tn_planned {
     const char      *name;      /* after renaming */
     tn_dtype         dtype;     /* after casting: of the data */
     const char      *datatype;  /* of a tensor scaled by one, or NULL */
-    const char      *form;
+    tn_form          form;
     uint32_t         rank;
     const int64_t   *shape;     /* after reordering, without padding */
     const int64_t   *physical;  /* with padding, or NULL */
@@ -113,7 +113,7 @@ TN_API tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error
  * that has the form already becomes canonical (see tenon/sparse.h). */
 typedef struct tn_form_rule {
     char              glob[256];
-    char              form[16]; /* "dense", "coo" or "csr" */
+    tn_form           form;     /* dense, coo or csr */
     tn_sparse_options options;  /* limit and jobs are not looked at */
 } tn_form_rule;
 

@@ -102,7 +102,19 @@ typedef struct tn_rotation {
     uint64_t seed;
 } tn_rotation;
 
-/* How the parts of a "scaled" tensor make its values. */
+/* How parts make a tensor: tenon/sparse.h has the parts of coo and csr, tn_scaling is of scaled. */
+typedef enum tn_form {
+    TN_FORM_DENSE   = 0,
+    TN_FORM_COO     = 1,
+    TN_FORM_CSR     = 2,
+    TN_FORM_SCALED  = 3,
+    TN_FORM_UNKNOWN = 255       /* of a later version: listed, cannot be read */
+} tn_form;
+
+/* "dense", "coo", "csr", "scaled"; "unknown" for any other number. */
+TN_API const char *tn_form_name(tn_form form);
+
+/* How the parts of a scaled tensor make its values. */
 typedef struct tn_scaling {
     /* Integer codes, (data - zero) * scale, see tenon/quantize.h: */
     int32_t axis;               /* dimension with a scale for each index, or -1: one for all */
@@ -116,18 +128,22 @@ typedef struct tn_scaling {
 
 typedef struct tn_tensor {
     const char    *name;        /* UTF-8 without NUL; untrusted: print through tn_escape */
-    const char    *form;        /* how the parts make the tensor: "dense", "coo", "csr", "scaled" */
+    const char    *form_text;   /* the file's own name of a form this build does not know, or NULL */
+    tn_form        form;        /* how the parts make the tensor */
     tn_dtype       dtype;       /* of the logical tensor */
     uint32_t       rank;
+    uint32_t       nparts;
+    uint32_t       nmeta;
     const int64_t *shape;       /* of the logical tensor */
     const char    *tied;        /* an earlier tensor that shares (or shared) these very bytes, or NULL */
     const tn_part *parts;       /* parts[0] is stored under the tensor's own name */
     const tn_meta *meta;
-    uint32_t       nparts;
-    uint32_t       nmeta;
     const char    *layout;      /* letters of the dimensions, see tenon/layout.h; NULL: not known */
     const tn_scaling *scaling;  /* of a scaled tensor, else NULL */
 } tn_tensor;
+
+/* The name of its form: form_text, or else tn_form_name(). */
+TN_API const char *tn_tensor_form_name(const tn_tensor *tensor);
 
 /* Number of elements; TN_ERR_ARGUMENT for a negative extent or a rank above
  * TN_MAX_RANK, TN_ERR_LIMIT when the product does not fit int64_t. */

@@ -227,18 +227,18 @@ static tn_status plan_type(const job *j, tn_c_tensor *c, tn_error *err)
     const tn_tensor *t = c->source;
     char found[160];
     if (tn_form_is_sparse(t->form)) {
-        snprintf(found, sizeof found, "form %s", t->form);
+        snprintf(found, sizeof found, "form %s", tn_form_name(t->form));
         return fail_type(t, found, "\"tenon convert --form dense\" makes all elements of it", err);
     }
     if (tn_form_has_datatype(t)) {
         snprintf(found, sizeof found, "codes of datatype %s", tn_quote_z(t->scaling->datatype).text);
         return fail_type(t, found, "\"tenon convert --cast f32\" makes values of it", err);
     }
-    if (strcmp(t->form, "dense") == 0)
+    if (t->form == TN_FORM_DENSE)
         return plan_dense(j, c, err);
-    if (strcmp(t->form, "scaled") == 0 && t->scaling)
+    if (t->form == TN_FORM_SCALED && t->scaling)
         return plan_scaled(j, c, err);
-    snprintf(found, sizeof found, "form %s", tn_quote_z(t->form).text);
+    snprintf(found, sizeof found, "form %s", tn_quote_z(tn_tensor_form_name(t)).text);
     return fail_type(t, found, "\"tenon convert\" has no other for it", err);
 }
 

@@ -10,7 +10,7 @@
 typedef struct tn_reform_task {
     const tn_file    *in;
     const tn_tensor  *tensor;
-    const char       *form;
+    tn_form           form;
     tn_sparse_options options;
     const char       *beside;   /* the output's path: what cannot be mapped is decoded into an unnamed file
                                  * there */

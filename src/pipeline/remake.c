@@ -211,7 +211,7 @@ static tn_status dequantize(making *m, tn_error *err)
     tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero,
                           m->rules->cast->quantize.arithmetic, &m->rules->cast->options, is_moved(m) };
     tn_status status = tn_dequantize_change(&d, m->arena, &m->made->change, err);
-    m->made->tensor.form = "dense";
+    m->made->tensor.form = TN_FORM_DENSE;
     m->made->tensor.scaling = NULL;
     m->made->tensor.nparts = 1;
     m->made->tensor.dtype = m->parts[0].array.dtype = to;
@@ -305,7 +305,7 @@ static tn_unknown_scales *new_scales(const making *m)
 static void declare_codes(making *m, const tn_scaling *scaling, const tn_change *change)
 {
     m->made->change = change;
-    m->made->tensor.form = "scaled";
+    m->made->tensor.form = TN_FORM_SCALED;
     m->made->tensor.scaling = scaling;
     m->parts[0].array.dtype = m->rules->cast->dtype;
 }
@@ -445,11 +445,11 @@ static tn_status declare_parts(making *m, const tn_tensor *result, tn_error *err
 static tn_status check_form(const making *m, tn_error *err)
 {
     const tn_remake_rules *rules = m->rules;
-    const char *from = m->source->form;
-    if (strcmp(from, "dense") != 0 && !tn_form_is_sparse(from))
+    tn_form from = m->source->form;
+    if (from != TN_FORM_DENSE && !tn_form_is_sparse(from))
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: expected a dense, coo or csr tensor but found form %s%s",
-                       tn_quote_z(m->source->name).text, tn_quote_z(from).text,
+                       tn_quote_z(m->source->name).text, tn_quote_z(tn_tensor_form_name(m->source)).text,
                        m->source->scaling ? " (cast it to a float type first)" : "");
     if (rules->layout || rules->pad || (rules->cast && rules->cast->quantized))
         return fail(m, TN_ERR_ARGUMENT, err,
@@ -465,7 +465,7 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
 {
     const tn_form_rule *rule = m->rules->form;
     if (!rule ||
-        (strcmp(rule->form, "dense") == 0 && strcmp(m->source->form, "dense") == 0 && !rule->options.drop))
+        (rule->form == TN_FORM_DENSE && m->source->form == TN_FORM_DENSE && !rule->options.drop))
         return TN_OK;
     tn_status status = check_form(m, err);
     if (status)
@@ -476,7 +476,7 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
     *task = (tn_reform_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside, tick,
                               (void *)(uintptr_t)m->place };
     task->options.limit = m->place->max_bytes;
-    if (strcmp(rule->form, "coo") == 0 && task->options.index == TN_UNKNOWN)
+    if (rule->form == TN_FORM_COO && task->options.index == TN_UNKNOWN)
         task->options.index = m->place->index_type;
     m->made->reform = task;
     status = tn_reformed_new(task, m->place->pool, &m->made->reformed, output_failed, err);
@@ -507,10 +507,10 @@ static tn_status check_rescale(const making *m, tn_error *err)
                     "codes of a datatype, and another form, layout or padding, take two conversions");
     if (quantizes && m->source->scaling)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
-    if (quantizes && strcmp(m->source->form, "dense") != 0)
+    if (quantizes && m->source->form != TN_FORM_DENSE)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: expected a dense tensor but found form %s (--form dense first)",
-                       tn_quote_z(m->source->name).text, tn_quote_z(m->source->form).text);
+                       tn_quote_z(m->source->name).text, tn_quote_z(tn_tensor_form_name(m->source)).text);
     if (!quantizes && cast->quantized)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
     return TN_OK;
@@ -589,7 +589,7 @@ static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn
         if (tn_array_nbytes(&m->parts[i].array, &m->parts[i].nbytes))
             return fail(m, TN_ERR_LIMIT, err, "too large for its datatype");
     }
-    m->made->tensor.form = "scaled";
+    m->made->tensor.form = TN_FORM_SCALED;
     m->made->tensor.scaling = scaling;
     m->made->tensor.nparts = shapes->count;
     return TN_OK;
@@ -597,7 +597,7 @@ static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn
 
 static tn_status declare_values(making *m, const tn_rescale_task *task, tn_error *err)
 {
-    m->made->tensor.form = "dense";
+    m->made->tensor.form = TN_FORM_DENSE;
     m->made->tensor.scaling = NULL;
     m->made->tensor.nparts = 1;
     m->made->tensor.dtype = task->to;
@@ -666,7 +666,7 @@ static tn_status cast_entries(making *m, const tn_cast_plan **plans, tn_error *e
     m->how.order[0] = 0;
     m->how.shape[0] = m->parts[0].array.shape[0];
     tn_status status = TN_OK;
-    if (!m->made->reform && m->place->index_type != TN_UNKNOWN && strcmp(m->source->form, "coo") == 0)
+    if (!m->made->reform && m->place->index_type != TN_UNKNOWN && m->source->form == TN_FORM_COO)
         status = widen_indices(m, err);
     return !status && cast ? cast_elements(m, plans, err) : status;
 }
@@ -686,8 +686,8 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
 {
     const tn_tensor *t = m->source;
     const tn_cast_rule *cast = m->rules->cast;
-    bool scaled = strcmp(t->form, "scaled") == 0 && !tn_form_has_datatype(t),
-         dense = strcmp(m->made->tensor.form, "dense") == 0;
+    bool scaled = t->form == TN_FORM_SCALED && !tn_form_has_datatype(t),
+         dense = m->made->tensor.form == TN_FORM_DENSE;
     tn_status status = TN_OK;
     if (tn_form_is_sparse(m->made->tensor.form))
         return cast_entries(m, plans, err);
@@ -696,7 +696,7 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
                    ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                              "tensor %s: expected a dense, sparse or scaled tensor but found form "
                              "%s",
-                             tn_quote_z(t->name).text, tn_quote_z(t->form).text)
+                             tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text)
                    : TN_OK;
     if (scaled)
         status = tn_read_zeros(m->place->file, t, m->arena, &m->zero, err);
@@ -749,8 +749,8 @@ static tn_status settle_shape(making *m, tn_error *err)
 /* Its elements lie in order, and where they lie can be changed. */
 static bool is_arranged(const making *m)
 {
-    const char *form = m->made->tensor.form;
-    return !m->made->reform && (strcmp(form, "dense") == 0 || strcmp(form, "scaled") == 0) &&
+    tn_form form = m->made->tensor.form;
+    return !m->made->reform && (form == TN_FORM_DENSE || form == TN_FORM_SCALED) &&
            !tn_form_has_datatype(&m->made->tensor) && tn_dtype_get(m->parts[0].array.dtype) != NULL;
 }
 

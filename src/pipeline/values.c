@@ -141,17 +141,17 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
     *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p),
                              .bits = tn_dtype_get(p->array.dtype)->bits };
     plan->count = count_of(p->array.rank, p->array.shape);
-    if (strcmp(t->form, "dense") == 0)
+    if (t->form == TN_FORM_DENSE)
         return TN_OK;
     if (tn_form_is_sparse(t->form)) {
         uint64_t all = count_of(t->rank, t->shape);
         plan->zeros = all > plan->count ? all - plan->count : 0;
         return TN_OK;
     }
-    if (strcmp(t->form, "scaled") != 0)
+    if (t->form != TN_FORM_SCALED)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: form %s has no values this version can read", tn_quote_z(t->name).text,
-                       tn_quote_z(t->form).text);
+                       tn_quote_z(tn_tensor_form_name(t)).text);
     tn_dequantizing d = { .file = file, .tensor = t, .to = t->dtype, .rank = t->rank, .shape = t->shape,
                           .axis = t->scaling->axis };
     plan->dtype = t->dtype;
@@ -229,7 +229,7 @@ tn_status tn_values_open(const tn_file *file, const tn_tensor *t, tn_values **va
     if (!status && tn_form_is_sparse(t->form))
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                          "tensor %s: expected values at every place but found entries of form %s",
-                         tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+                         tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
     if (!status)
         status = v->plan.made ? tn_decoder_open(file, t, &v->made, err) : load_elements(file, t, v, err);
     if (status)

@@ -217,9 +217,9 @@ static tn_status check_tensor(const tn_tensor *t, const tn_buffer *buffer, uint6
                               tn_error *err)
 {
     uint64_t size = tn_buffer_size(buffer);
-    if (strcmp(t->form, "dense") != 0 || t->nparts != 1)
+    if (t->form != TN_FORM_DENSE || t->nparts != 1)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dense one but found %s",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
     const tn_array *a = &t->parts[0].array;
     tn_status status = a->stride ? tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, span)
                                  : tn_array_nbytes(a, span);

@@ -103,7 +103,8 @@ tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t byte
     part->role = "data";
     part->data = data ? (const uint8_t *)data + d->offset_bytes : NULL;
     *tensor = (tn_tensor){
-        .name = d->name, .form = "dense", .dtype = d->dtype, .rank = d->rank, .shape = part->array.shape,
+        .name = d->name, .form = TN_FORM_DENSE, .dtype = d->dtype, .rank = d->rank,
+            .shape = part->array.shape,
         .parts = part, .nparts = 1,
         .layout = d->layout,
     };

@@ -18,14 +18,9 @@ enum { PIECE_BYTES = 1 << 20 };         /* less is not worth another thread */
 
 /* --- arguments -------------------------------------------------------------------- */
 
-static const char *const form_names[TN_FORM_KINDS] = { "dense", "coo", "csr" };
-
-static tn_form_kind kind_of(const char *form)
+static bool is_known(tn_form form)
 {
-    unsigned kind = 0;
-    while (kind < TN_FORM_KINDS && strcmp(form_names[kind], form) != 0)
-        kind++;
-    return (tn_form_kind)kind;
+    return form == TN_FORM_DENSE || form == TN_FORM_COO || form == TN_FORM_CSR;
 }
 
 static tn_status check_options(const tn_sparse_options *o, tn_error *err)
@@ -50,7 +45,7 @@ static tn_status check_options(const tn_sparse_options *o, tn_error *err)
 }
 
 /* Is it of a type and rank that the form can have? */
-static tn_status check_element(const tn_tensor *t, tn_form_kind to, tn_error *err)
+static tn_status check_element(const tn_tensor *t, tn_form to, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
     if (type->bits < 8)
@@ -98,14 +93,13 @@ static tn_status check_parts(const tn_tensor *t, uint64_t *nbytes, tn_error *err
     return TN_OK;
 }
 
-static tn_status check_source(const tn_tensor *t, const char *form, uint64_t *nbytes, tn_error *err)
+static tn_status check_source(const tn_tensor *t, tn_form to, uint64_t *nbytes, tn_error *err)
 {
-    tn_form_kind to = kind_of(form);
-    if (to == TN_FORM_KINDS)
+    if (!is_known(to))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected form dense, coo or csr but found %s",
-                       tn_quote_z(form).text);
-    if (!t->form || !t->parts)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a tensor without a form or without parts");
+                       tn_form_name(to));
+    if (!t->parts)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a tensor without parts");
     if (tn_shape_count(t->rank, t->shape, nbytes) == TN_ERR_ARGUMENT)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "a negative extent or a rank above %d",
                        TN_MAX_RANK);
@@ -114,10 +108,10 @@ static tn_status check_source(const tn_tensor *t, const char *form, uint64_t *nb
     tn_status status = check_parts(t, nbytes, err);
     if (status == TN_OK)
         status = tn_form_check_parts(&named, err);
-    if (status == TN_OK && kind_of(t->form) == TN_FORM_KINDS)
-        status =
-            tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                    "form %s does not become %s: only dense, coo and csr do", tn_quote_z(t->form).text, form);
+    if (status == TN_OK && !is_known(t->form))
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                         "form %s does not become %s: only dense, coo and csr do",
+                         tn_quote_z(tn_tensor_form_name(t)).text, tn_form_name(to));
     return status ? status : check_element(t, to, err);
 }
 
@@ -134,7 +128,7 @@ static const uint8_t *data_of(const tn_part *part)
 static void take_source(tn_reforming *r, const tn_tensor *t)
 {
     tn_items *s = &r->items;
-    s->form = kind_of(t->form);
+    s->form = t->form;
     s->width = tn_dtype_get(t->dtype)->bits / 8u;
     s->values = data_of(&t->parts[0]);
     s->rank = t->rank;
@@ -197,13 +191,13 @@ static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned in
                add_product(&bytes, s->rows + 1, width);
     if (fits && bytes <= r->limit)
         return TN_OK;
-    const char *as = r->to == TN_FORM_DENSE ? "dense" : r->to == TN_FORM_COO ? "as coo" : "as csr";
+    const char *as = r->to == TN_FORM_DENSE ? "" : "as ", *form = tn_form_name(r->to);
     if (!fits)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "%s it would take 2^63 bytes or more: no limit allows that", as);
+                       "%s%s it would take 2^63 bytes or more: no limit allows that", as, form);
     return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (max_bytes)", as,
-                   at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
+                   "%s%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (max_bytes)",
+                   as, form, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
 }
 
 static uint64_t largest_index(tn_dtype index)
@@ -263,7 +257,7 @@ static void describe_part(tn_part *part, const char *role, tn_dtype dtype, uint3
 
 static void describe(tn_reforming *r, const tn_tensor *t, tn_dtype index)
 {
-    const tn_form *form = tn_form_find(form_names[r->to]);
+    const tn_form_info *form = tn_form_get(r->to);
     bool dense = r->to == TN_FORM_DENSE, csr = r->to == TN_FORM_CSR;
     r->values_shape[0] = r->indices_shape[0] = (int64_t)r->count;
     r->indices_shape[1] = r->items.rank;
@@ -276,7 +270,7 @@ static void describe(tn_reforming *r, const tn_tensor *t, tn_dtype index)
         describe_part(&r->parts[1], form->roles[1], index, csr ? 1 : 2, r->indices_shape);
     if (csr)
         describe_part(&r->parts[2], form->roles[2], index, 1, r->indptr_shape);
-    r->result = (tn_tensor){ .name = t->name, .form = form->name, .dtype = t->dtype, .rank = t->rank,
+    r->result = (tn_tensor){ .name = t->name, .form = r->to, .dtype = t->dtype, .rank = t->rank,
                              .shape = t->shape,
                              .parts = r->parts, .nparts = dense ? 1 : csr ? 3 : 2, .layout = t->layout };
 }
@@ -354,7 +348,7 @@ static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_opti
 /* --- the calls -------------------------------------------------------------------------- */
 
 /* `whole`: it will be made at once, in memory. */
-static tn_status start(const tn_tensor *source, const char *form, const tn_sparse_options *options,
+static tn_status start(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
                        bool whole, tn_pool *pool, tn_reforming **reforming, tn_error *err)
 {
     tn_sparse_options o = { 0 };
@@ -369,7 +363,7 @@ static tn_status start(const tn_tensor *source, const char *form, const tn_spars
     if (!r)
         return tn_fail_nomem(err);
     take_source(r, source);
-    r->to = kind_of(form);
+    r->to = form;
     r->kernels = tn_sparse_kernels_get();
     r->sifted = o.drop || (r->items.form == TN_FORM_DENSE && r->to != TN_FORM_DENSE);
     r->sieve = tn_sieve_for(tn_dtype_get(source->dtype), o.drop, o.threshold);
@@ -382,7 +376,7 @@ static tn_status start(const tn_tensor *source, const char *form, const tn_spars
     return status;
 }
 
-tn_status tn_reform_begin(const tn_tensor *source, const char *form, const tn_sparse_options *options,
+tn_status tn_reform_begin(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
                           tn_pool *pool, tn_reforming **reforming, tn_error *err)
 {
     return start(source, form, options, false, pool, reforming, err);
@@ -409,13 +403,13 @@ void tn_reform_end(tn_reforming *r)
 /* --- tensors in memory ------------------------------------------------------------------- */
 
 /* Threads that there is work for. */
-static unsigned threads_for(const tn_tensor *t, const char *form, unsigned jobs)
+static unsigned threads_for(const tn_tensor *t, tn_form form, unsigned jobs)
 {
     uint64_t bytes = 0, dense = 0;
     for (uint32_t i = 0; t->parts && i < t->nparts; i++)
         if (tn_array_nbytes(&t->parts[i].array, &dense) == TN_OK && dense > bytes)
             bytes = dense;
-    if (strcmp(form, form_names[TN_FORM_DENSE]) == 0 &&
+    if (form == TN_FORM_DENSE &&
         tn_shape_nbytes(t->dtype, t->rank, t->shape, &dense) == TN_OK && dense > bytes)
         bytes = dense;
     if (jobs == 0)
@@ -423,7 +417,7 @@ static unsigned threads_for(const tn_tensor *t, const char *form, unsigned jobs)
     return bytes / PIECE_BYTES >= jobs ? jobs : bytes < PIECE_BYTES ? 1 : (unsigned)(bytes / PIECE_BYTES);
 }
 
-tn_status tn_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options,
+tn_status tn_reform(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
                     tn_tensor **made, tn_error *err)
 {
     tn_sparse_options o = { 0 };

@@ -21,7 +21,7 @@ typedef struct tn_reforming tn_reforming;
 /* Checks the tensor and its indices, sorts them where they are out of order,
  * counts.  `source` and its data must stay until the end; options->jobs is not
  * looked at.  Fails as tn_reform() does; the texts do not name the tensor. */
-tn_status tn_reform_begin(const tn_tensor *source, const char *form, const tn_sparse_options *options,
+tn_status tn_reform_begin(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
                           tn_pool *pool, tn_reforming **reforming, tn_error *err);
 
 /* What comes out: form, type, rank, shape and the parts (role, array, nbytes),

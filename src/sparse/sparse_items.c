@@ -217,7 +217,7 @@ ALWAYS void columns_of(const tn_items *s, const uint64_t *keys, size_t n, unsign
     }
 }
 
-static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, tn_form_kind to, unsigned bits,
+static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, tn_form to, unsigned bits,
                             uint8_t *indices)
 {
     if (to == TN_FORM_CSR)
@@ -226,7 +226,7 @@ static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, t
         bits == 32 ? unfold(s, keys, n, 32, indices) : unfold(s, keys, n, 64, indices);
 }
 
-void tn_items_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to,
+void tn_items_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, tn_form to,
                       unsigned bits, void *indices)
 {
     if (!s->keys && s->form == TN_FORM_COO) {

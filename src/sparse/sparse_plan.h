@@ -19,12 +19,10 @@ tn_sieve tn_sieve_for(const tn_dtype_info *type, bool drop, double threshold);
 
 /* --- items ------------------------------------------------------------------ */
 
-typedef enum tn_form_kind { TN_FORM_DENSE, TN_FORM_COO, TN_FORM_CSR, TN_FORM_KINDS } tn_form_kind;
-
 /* The source in row-major order: all elements or, where it is sparse, entries.
  * An item's key is its element's number in that order. */
 typedef struct tn_items {
-    tn_form_kind    form;
+    tn_form         form;
     uint64_t        count;
     size_t          width;      /* bytes of a value */
     const uint8_t  *values, *indices, *indptr;
@@ -45,7 +43,7 @@ void tn_items_keys(const tn_items *items, uint64_t at, const uint32_t *places, s
 void tn_items_rows(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, uint64_t *rows);
 
 /* Their indices as a sparse tensor of this form has them, of `bits`. */
-void tn_items_indices(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, tn_form_kind to,
+void tn_items_indices(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, tn_form to,
                       unsigned bits, void *indices);
 
 /* The first item whose key is not below this one, or their number; it is known to be one of low .. high. */
@@ -66,7 +64,7 @@ struct tn_reforming {
     tn_sieve      sieve;
     const tn_sparse_kernels *kernels;
 
-    tn_form_kind  to;
+    tn_form       to;
     unsigned      index_bits;   /* of the result */
     uint64_t      blocks;
     uint64_t      count;        /* entries (elements) of the result */

@@ -141,7 +141,8 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
         parts[k] = f->parts[entry];
         parts[k].role = r->roles[k];
     }
-    t->form = r->form;
+    t->form = tn_form_parse(r->form);
+    t->form_text = t->form == TN_FORM_UNKNOWN ? r->form : NULL;
     t->dtype = r->tensor_dtype;
     t->rank = r->tensor_rank;
     t->shape = r->tensor_shape;

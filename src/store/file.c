@@ -224,9 +224,9 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     tn_error why;
     if (!parts)
         return tn_fail_nomem(err);
-    t->form = e->form ? e->form : "scaled";
+    t->form = e->form != TN_FORM_DENSE ? e->form : TN_FORM_SCALED;
     parts[0] = t->parts[0];
-    parts[0].role = tn_form_find(t->form)->roles[0];
+    parts[0].role = tn_form_get(t->form)->roles[0];
     for (uint32_t k = 1; k <= e->ncompanions; k++) {
         parts[k] = e->companions[k - 1];
         tn_status status = check_companion(f, e, &parts[k], err);
@@ -248,12 +248,10 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
 
 /* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not
  * have. */
-static const char *form_of(const tn_entry *e)
+static const char *form_text(const tn_entry *e)
 {
-    if (!e->storage.opaque)
-        return "dense";
-    const char *name = e->form ? e->form : e->storage.opaque;
-    return tn_form_find(name) ? "unknown" : name;
+    const char *name = e->form_text ? e->form_text : e->storage.opaque;
+    return name && tn_form_parse(name) == TN_FORM_UNKNOWN ? name : NULL;
 }
 
 tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
@@ -275,7 +273,8 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     };
     part->data = tn_file_view(f, part);
     f->tensors[f->count] = (tn_tensor){
-        .name = e->name, .form = form_of(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape,
+        .name = e->name, .form = e->storage.opaque ? TN_FORM_UNKNOWN : TN_FORM_DENSE,
+        .form_text = form_text(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape,
         .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
     if ((e->ncompanions || e->scaling) && (status = add_companions(f, e, err)))

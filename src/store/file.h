@@ -63,7 +63,8 @@ typedef struct tn_entry {
     tn_text        record;
     const char    *layout;      /* or NULL */
     /* A tensor of several parts: the entry's array is the first of them. */
-    const char    *form;        /* NULL: dense, or scaled if there is a scaling; opaque: the layout's name */
+    tn_form        form;        /* dense with a scaling is scaled */
+    const char    *form_text;   /* opaque: the layout's name; NULL: storage.opaque is it */
     const tn_scaling *scaling;
     tn_dtype       value_dtype;
     const int64_t *value_shape; /* of value_rank dimensions; NULL: the entry's own */

@@ -180,7 +180,7 @@ tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
 static const char *ocp_name(const tn_tensor *t, uint32_t part)
 {
     const char *role = t->parts[part].role;
-    if (strcmp(t->form, "scaled") != 0)
+    if (t->form != TN_FORM_SCALED)
         return NULL;
     return strcmp(role, "scale") == 0 ? "_scale" : strcmp(role, "tscale") == 0 ? "_scale_2" : NULL;
 }
@@ -221,7 +221,7 @@ static tn_status record_tensor(tn_writer *w, const tn_tensor *t, tn_record *r, r
     for (uint32_t k = 1; own_names && k < t->nparts; k++)
         if (!(names->entries[k - 1] = name_of_part(w, t, k)))
             return tn_fail_nomem(err);
-    r->form = t->form;
+    r->form = tn_tensor_form_name(t);
     r->tensor_dtype = t->dtype;
     r->tensor_rank = t->rank;
     r->tensor_shape = t->shape;
@@ -250,7 +250,7 @@ static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bo
         r.extents_rank = a->rank;
         r.fill = t->parts[part].storage.fill;
     }
-    if (part == 0 && (t->nparts > 1 || strcmp(t->form, "dense") != 0))
+    if (part == 0 && (t->nparts > 1 || t->form != TN_FORM_DENSE))
         status = record_tensor(w, t, &r, &names, err);
     if (part == 0 && t->tied && !w->format->shares)
         r.tied = t->tied;
@@ -340,13 +340,14 @@ static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, t
     tn_part *parts = tn_arena_zalloc(&w->arena, t->nparts, sizeof *parts);
     if (!copy || !parts)
         return tn_fail_nomem(err);
-    *copy = (tn_tensor){ .name = e->name, .form = tn_arena_text(&w->arena, t->form, strlen(t->form)),
-                         .dtype = t->dtype,
+    *copy = (tn_tensor){ .name = e->name, .form = t->form, .dtype = t->dtype,
                          .rank = t->rank, .shape = copy_shape(w, t->rank, t->shape), .parts = parts,
                          .nparts = t->nparts };
-    bool good = copy->form && (copy->shape || !t->rank);
+    bool good = copy->shape || !t->rank;
     if (t->layout)
         good = good && (copy->layout = tn_arena_text(&w->arena, t->layout, strlen(t->layout)));
+    if (t->form_text)
+        good = good && (copy->form_text = tn_arena_text(&w->arena, t->form_text, strlen(t->form_text)));
     copy->scaling = t->scaling;
     for (uint32_t k = 0; k < t->nparts && good; k++) {
         const tn_part *p = &t->parts[k];

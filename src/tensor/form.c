@@ -77,31 +77,50 @@ static tn_status check_csr(const tn_tensor *t, tn_error *err)
                : TN_OK;
 }
 
-static const tn_form forms[] = {
-    { "dense", { "data" }, 1, check_dense },
-    { "coo", { "values", "indices" }, 2, check_coo },
-    { "csr", { "values", "indices", "indptr" }, 3, check_csr },
-    { "scaled", { "data", "scale", "tscale", "zero", "offset", "meta", "mask" }, 1, NULL },
+static const tn_form_info forms[] = {
+    [TN_FORM_DENSE] = { "dense", { "data" }, 1, .check = check_dense },
+    [TN_FORM_COO] = { "coo", { "values", "indices" }, 2, .sparse = true, .check = check_coo },
+    [TN_FORM_CSR] = { "csr", { "values", "indices", "indptr" }, 3, .sparse = true, .check = check_csr },
+    [TN_FORM_SCALED] = { "scaled", { "data", "scale", "tscale", "zero", "offset", "meta", "mask" }, 1,
+                         .scaled = true },
 };
 
-const tn_form *tn_form_find(const char *name)
+enum { FORMS = sizeof forms / sizeof *forms };
+
+const tn_form_info *tn_form_get(tn_form form)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (strcmp(forms[i].name, name) == 0)
-            return &forms[i];
-    return NULL;
+    return (unsigned)form < FORMS ? &forms[form] : NULL;
 }
 
-bool tn_form_is_sparse(const char *name)
+const char *tn_form_name(tn_form form)
 {
-    const tn_form *form = tn_form_find(name);
-    return form && (form->check == check_coo || form->check == check_csr);
+    const tn_form_info *info = tn_form_get(form);
+    return info ? info->name : "unknown";
 }
 
-bool tn_form_is_scaled(const char *name)
+const char *tn_tensor_form_name(const tn_tensor *t)
 {
-    const tn_form *form = tn_form_find(name);
-    return form && !form->check;
+    return t->form_text ? t->form_text : tn_form_name(t->form);
+}
+
+tn_form tn_form_parse(const char *name)
+{
+    for (unsigned i = 0; i < FORMS; i++)
+        if (strcmp(name, forms[i].name) == 0)
+            return (tn_form)i;
+    return TN_FORM_UNKNOWN;
+}
+
+bool tn_form_is_sparse(tn_form form)
+{
+    const tn_form_info *info = tn_form_get(form);
+    return info && info->sparse;
+}
+
+bool tn_form_is_scaled(tn_form form)
+{
+    const tn_form_info *info = tn_form_get(form);
+    return info && info->scaled;
 }
 
 bool tn_form_has_datatype(const tn_tensor *t)
@@ -109,7 +128,7 @@ bool tn_form_has_datatype(const tn_tensor *t)
     return tn_form_is_scaled(t->form) && t->scaling && t->scaling->datatype;
 }
 
-static uint32_t role_count(const tn_form *form)
+static uint32_t role_count(const tn_form_info *form)
 {
     uint32_t n = 0;
     while (n < TN_MAX_PARTS && form->roles[n])
@@ -118,7 +137,7 @@ static uint32_t role_count(const tn_form *form)
 }
 
 /* The roles of the parts are some of the form's, in its order, the required ones first. */
-static tn_status check_roles(const tn_form *form, const tn_tensor *t, tn_error *err)
+static tn_status check_roles(const tn_form_info *form, const tn_tensor *t, tn_error *err)
 {
     uint32_t n = role_count(form), k = 0;
     if (t->nparts < form->required || t->nparts > n)
@@ -140,12 +159,12 @@ static tn_status check_roles(const tn_form *form, const tn_tensor *t, tn_error *
 
 tn_status tn_form_check_parts(const tn_tensor *t, tn_error *err)
 {
-    const tn_form *form = tn_form_find(t->form);
+    const tn_form_info *form = tn_form_get(t->form);
     if (!form)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s is not known to this build",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
     tn_status status = check_roles(form, t, err);
-    if (status || !form->check)
+    if (status || form->scaled)
         return status;
     if (t->scaling)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has no scales",

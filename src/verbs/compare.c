@@ -418,7 +418,7 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
 {
     const tn_tensor *a = p->difference.a, *b = p->difference.b;
     tn_error why = { .status = TN_OK };
-    p->by_value = strcmp(a->form, "scaled") == 0 || strcmp(b->form, "scaled") == 0;
+    p->by_value = a->form == TN_FORM_SCALED || b->form == TN_FORM_SCALED;
     *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) && !tn_form_is_sparse(b->form);
     if (*found && tn_keep_scales(&c->held[0], a, err))
         return tn_error_in_file(err, tn_file_shard_name(c->a, 0));
@@ -441,7 +441,7 @@ static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b,
     bool same = true;
     *d = (tn_difference){ .a = a, .b = b, .what = !b ? TN_DIFF_ONLY_A : !a ? TN_DIFF_ONLY_B : 0 };
     if (a && b) {
-        d->what |= strcmp(a->form, b->form) ? TN_DIFF_FORM : 0;
+        d->what |= strcmp(tn_tensor_form_name(a), tn_tensor_form_name(b)) ? TN_DIFF_FORM : 0;
         d->what |= a->dtype != b->dtype ? TN_DIFF_DTYPE : 0;
         d->what |= a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape))
                        ? TN_DIFF_SHAPE

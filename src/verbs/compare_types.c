@@ -25,7 +25,7 @@ typedef struct rating {
 static bool is_rated(const tn_tensor *t)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
-    return strcmp(t->form, "dense") == 0 && type && type->kind == TN_KIND_FLOAT &&
+    return t->form == TN_FORM_DENSE && type && type->kind == TN_KIND_FLOAT &&
            type->specials != TN_SPECIALS_E8M0;
 }
 

@@ -104,9 +104,9 @@ static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
         status = tn_raw_check_sparse(t, err);
         return status ? status : tn_raw_check_length(t, least, err);
     }
-    if (!status && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+    if (!status && t->form != TN_FORM_DENSE && t->form != TN_FORM_SCALED)
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s cannot be described",
-                         tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+                         tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
     return status;
 }
 

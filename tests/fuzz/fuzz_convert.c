@@ -33,7 +33,7 @@ static void add_weights(model *m, chooser *c)
         if (p->nbytes && choose(c, 4) == 0)
             data[choose(c, 256) % (p->nbytes / 4)] = odd[choose(c, sizeof odd / sizeof *odd)];
         p->data = data;
-        *t = (tn_tensor){ .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = p->array.rank,
+        *t = (tn_tensor){ .name = names[i], .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = p->array.rank,
                           .shape = shape, .parts = p, .nparts = 1,
                           .layout = p->array.rank == 4 ? "NCHW" : NULL };
         m->count += !model_has(m, names[i]);

@@ -92,7 +92,7 @@ static void check_export(void)
     char folder[100];
     REQUIRE(tn_create(scratch_file("named.zt"), &create, &w, &err) == TN_OK);
     for (size_t i = 0; i < nnames; i++) {
-        const tn_tensor t = { .name = names[i], .form = "dense", .dtype = TN_FLOAT32, .rank = 1,
+        const tn_tensor t = { .name = names[i], .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 1,
                               .shape = shape, .parts = &part, .nparts = 1 };
         if (tn_writer_add(w, &t, &err)) {
             tn_writer_abandon(w);

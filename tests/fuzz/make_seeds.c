@@ -81,7 +81,7 @@ static void write_source(const char *path)
         snprintf(name, sizeof name, "t.%u", i);
         if (!typed)
             strcpy(name, i ? "nchw" : "w");
-        const tn_tensor t = { .name = name, .form = "dense", .dtype = array.dtype, .rank = array.rank,
+        const tn_tensor t = { .name = name, .form = TN_FORM_DENSE, .dtype = array.dtype, .rank = array.rank,
                               .shape = array.shape,
                               .parts = &part, .nparts = 1, .meta = meta, .nmeta = i % 4,
                                   .layout = i == TN_DTYPE_COUNT ? "NCHW" : NULL };

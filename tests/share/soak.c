@@ -205,7 +205,7 @@ static void make_file(void)
     for (int i = 0; i < TENSORS && status == TN_OK; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
-        status = tn_writer_add(writer, &(tn_tensor){ .name = name, .form = "dense", .dtype = TN_UINT32,
+        status = tn_writer_add(writer, &(tn_tensor){ .name = name, .form = TN_FORM_DENSE, .dtype = TN_UINT32,
                                                      .rank = 1, .shape = &shape,
                                                      .parts = &part, .nparts = 1 }, &err);
     }

@@ -91,7 +91,7 @@ static tn_buffer *make_tensor(tn_offer *offer, int64_t words)
         data[i] = state = state * 6364136223846793005u + 1442695040888963407u;
     const tn_part part = { .role = "data", .array = { .dtype = TN_UINT64, .rank = 1, .shape = &words },
                            .nbytes = bytes, .data = data };
-    const tn_tensor tensor = { .name = "words", .form = "dense", .dtype = TN_UINT64, .rank = 1,
+    const tn_tensor tensor = { .name = "words", .form = TN_FORM_DENSE, .dtype = TN_UINT64, .rank = 1,
                                .shape = &words, .parts = &part,
                                .nparts = 1 };
     must(tn_offer_tensor(offer, &tensor, buffer, 0, true, &err), &err);

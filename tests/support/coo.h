@@ -11,7 +11,7 @@ static inline void write_entries(const char *name, tn_dtype dtype, const int64_t
         { .role = "values", .array = { dtype, 1, many, NULL }, .data = values },
         { .role = "indices", .array = { TN_INT64, 2, rows, NULL }, .data = indices },
     };
-    const tn_tensor t = { .name = "t", .form = "coo", .dtype = dtype, .rank = 2, .shape = shape,
+    const tn_tensor t = { .name = "t", .form = TN_FORM_COO, .dtype = dtype, .rank = 2, .shape = shape,
                           .parts = parts, .nparts = 2 };
     CHECK(try_write_tensor(name, (tn_create_options){ 0 }, &t, NULL) == TN_OK);
 }

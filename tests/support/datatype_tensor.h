@@ -69,7 +69,8 @@ static inline scaled_tensor *scaled_of(const char *name, tn_datatype *d, uint32_
     CHECK(tn_rotation_parse(rotation ? rotation : "none", &s->scaling.rotation, NULL) == TN_OK);
     if (tn_scaled_shapes_for(d, rank, shape, &s->shapes, &err))
         fail_msg("%s: %s", tn_datatype_text(d), err.text);
-    s->t = (tn_tensor){ .name = name, .form = "scaled", .dtype = TN_FLOAT32, .rank = rank, .shape = s->shape,
+    s->t = (tn_tensor){ .name = name, .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = rank,
+                        .shape = s->shape,
                         .parts = s->parts,
                         .nparts = s->shapes.count, .scaling = &s->scaling };
     for (uint32_t k = 0; k < s->shapes.count; k++) {
@@ -99,7 +100,7 @@ static inline void check_scaled_tensor(const tn_file *f, const scaled_tensor *s)
     if (!t)
         fail_msg("%s is not there", s->t.name);
     CHECK(!t->layout == !s->t.layout && (!t->layout || strcmp(t->layout, s->t.layout) == 0));
-    CHECK(strcmp(t->form, "scaled") == 0 && t->dtype == s->t.dtype && t->rank == s->t.rank &&
+    CHECK(t->form == TN_FORM_SCALED && t->dtype == s->t.dtype && t->rank == s->t.rank &&
           t->nparts == s->t.nparts);
     CHECK(t->rank == 0 || memcmp(t->shape, s->shape, t->rank * sizeof *t->shape) == 0);
     assert_non_null(t->scaling);

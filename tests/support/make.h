@@ -54,7 +54,8 @@ static inline tn_status add_simple(tn_writer *w, const simple *s, tn_error *err)
 {
     tn_part part = { .role = "data", .array = { .dtype = s->dtype, .rank = s->rank, .shape = s->shape },
                      .data = s->data };
-    tn_tensor t = { .name = s->name, .form = "dense", .dtype = s->dtype, .rank = s->rank, .shape = s->shape,
+    tn_tensor t = { .name = s->name, .form = TN_FORM_DENSE, .dtype = s->dtype, .rank = s->rank,
+                    .shape = s->shape,
                     .tied = s->tied, .parts = &part, .nparts = 1, .meta = s->meta, .nmeta = s->nmeta };
     return tn_writer_add(w, &t, err);
 }

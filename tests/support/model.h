@@ -225,7 +225,7 @@ static inline void model_add(model *m, chooser *c)
     tn_tensor *t = &m->tensors[m->count];
     tn_part *p = &m->parts[m->count];
     *p = (tn_part){ .role = "data" };
-    *t = (tn_tensor){ .form = "dense", .parts = p, .nparts = 1 };
+    *t = (tn_tensor){ .form = TN_FORM_DENSE, .parts = p, .nparts = 1 };
     t->name = model_name(m, c);
     model_tie(m, c, t, p);
     if (!t->tied) {
@@ -338,7 +338,7 @@ static inline void model_check_tensor(const tn_tensor *expected, const tn_file *
 {
     const tn_tensor *t = tn_file_find(file, expected->name);
     tn_error err;
-    REQUIRE(t && strcmp(t->form, "dense") == 0 && t->nparts == 1);
+    REQUIRE(t && t->form == TN_FORM_DENSE && t->nparts == 1);
     REQUIRE(t->dtype == expected->dtype && t->rank == expected->rank);
     REQUIRE(t->rank == 0 || memcmp(t->shape, expected->shape, t->rank * sizeof *t->shape) == 0);
     size_t n = (size_t)t->parts[0].nbytes;

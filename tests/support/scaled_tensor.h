@@ -73,7 +73,8 @@ static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype 
     s->datatype = datatype_of(datatype);
     s->scaling = (tn_scaling){ .datatype = tn_datatype_text(s->datatype), .unpacked = options.unpacked,
                                .rotation = options.rotation };
-    s->tensor = (tn_tensor){ .name = "t", .form = "scaled", .dtype = dtype, .rank = rank, .shape = shape,
+    s->tensor = (tn_tensor){ .name = "t", .form = TN_FORM_SCALED, .dtype = dtype, .rank = rank,
+                             .shape = shape,
                              .parts = s->parts,
                              .scaling = &s->scaling };
     if (tn_scaled_shapes_for(s->datatype, rank, shape, &s->shapes, &err) ||

@@ -42,7 +42,7 @@ static inline void drop_subject(subject *s)
     free(s);
 }
 
-static inline subject *new_subject(const char *form, tn_dtype dtype, uint32_t rank, const int64_t *shape)
+static inline subject *new_subject(tn_form form, tn_dtype dtype, uint32_t rank, const int64_t *shape)
 {
     subject *s = calloc(1, sizeof *s);
     assert_non_null(s);
@@ -57,9 +57,9 @@ static inline void add_part(subject *s, tn_dtype dtype, uint32_t rank, const int
 {
     uint32_t i = s->t.nparts++;
     tn_part *p = &s->parts[i];
-    p->role = tn_form_find(s->t.form)->roles[i];
+    p->role = tn_form_get(s->t.form)->roles[i];
     p->array = (tn_array){ .dtype = dtype, .rank = rank, .shape = s->shapes[i] };
-    if (i == 0 && strcmp(s->t.form, "dense") == 0)
+    if (i == 0 && s->t.form == TN_FORM_DENSE)
         p->array.shape = s->shape;
     else if (rank)
         memcpy(s->shapes[i], shape, rank * sizeof *shape);
@@ -70,7 +70,7 @@ static inline void add_part(subject *s, tn_dtype dtype, uint32_t rank, const int
 
 static inline subject *new_dense(tn_dtype dtype, uint32_t rank, const int64_t *shape, const void *data)
 {
-    subject *s = new_subject("dense", dtype, rank, shape);
+    subject *s = new_subject(TN_FORM_DENSE, dtype, rank, shape);
     add_part(s, dtype, rank, shape, data);
     return s;
 }
@@ -88,7 +88,7 @@ static inline void *narrowed(const uint64_t *numbers, size_t n, tn_dtype index)
 static inline subject *new_coo(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n,
                                const void *values, const uint64_t *indices)
 {
-    subject *s = new_subject("coo", dtype, rank, shape);
+    subject *s = new_subject(TN_FORM_COO, dtype, rank, shape);
     void *rows = narrowed(indices, n * rank, index);
     add_part(s, dtype, 1, (int64_t[]){ (int64_t)n }, values);
     add_part(s, index, 2, (int64_t[]){ (int64_t)n, rank }, rows);
@@ -99,7 +99,7 @@ static inline subject *new_coo(tn_dtype dtype, uint32_t rank, const int64_t *sha
 static inline subject *new_csr(tn_dtype dtype, uint32_t rank, const int64_t *shape, tn_dtype index, size_t n,
                                const void *values, const uint64_t *indices, const uint64_t *indptr)
 {
-    subject *s = new_subject("csr", dtype, rank, shape);
+    subject *s = new_subject(TN_FORM_CSR, dtype, rank, shape);
     int64_t pointers = shape[0] * (rank == 3 ? shape[1] : 1) + 1;
     void *columns = narrowed(indices, n, index), *ends = narrowed(indptr, (size_t)pointers, index);
     add_part(s, dtype, 1, (int64_t[]){ (int64_t)n }, values);
@@ -121,7 +121,7 @@ static inline bool is_zero(const uint8_t *element, size_t width)
 }
 
 /* Of elements of which `keep` says which stay. */
-static inline subject *slow_sparse(const char *form, tn_dtype dtype, uint32_t rank, const int64_t *shape,
+static inline subject *slow_sparse(tn_form form, tn_dtype dtype, uint32_t rank, const int64_t *shape,
                                    tn_dtype index, const uint8_t *elements, const bool *keep)
 {
     uint64_t count, all = 0, n = 0;
@@ -129,7 +129,7 @@ static inline subject *slow_sparse(const char *form, tn_dtype dtype, uint32_t ra
     CHECK(tn_shape_count(rank, shape, &count) == TN_OK);
     for (uint64_t i = 0; i < count; i++)
         all += keep[i];
-    bool csr = strcmp(form, "csr") == 0;
+    bool csr = form == TN_FORM_CSR;
     uint64_t columns = rank ? (uint64_t)shape[rank - 1] : 1, rows = 1;
     for (uint32_t d = 0; d + 1 < rank; d++)
         rows *= (uint64_t)shape[d];
@@ -171,7 +171,7 @@ static inline bool same_array(const tn_array *a, const tn_array *b)
 /* Form, type, shape and every byte of every part. */
 static inline bool same_tensor(const tn_tensor *a, const tn_tensor *b)
 {
-    if (strcmp(a->form, b->form) || a->dtype != b->dtype || a->rank != b->rank || a->nparts != b->nparts ||
+    if (a->form != b->form || a->dtype != b->dtype || a->rank != b->rank || a->nparts != b->nparts ||
         (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape)))
         return false;
     for (uint32_t i = 0; i < a->nparts; i++) {
@@ -185,7 +185,7 @@ static inline bool same_tensor(const tn_tensor *a, const tn_tensor *b)
 
 /* --- making and checking --------------------------------------------------------- */
 
-static inline tn_tensor *reform(const tn_tensor *t, const char *form, const tn_sparse_options *o)
+static inline tn_tensor *reform(const tn_tensor *t, tn_form form, const tn_sparse_options *o)
 {
     tn_tensor *made = NULL;
     tn_error err = { 0 };
@@ -198,7 +198,7 @@ static inline tn_tensor *reform(const tn_tensor *t, const char *form, const tn_s
 }
 
 /* Fails so, with a text that has these words in it. */
-static inline void refused(const tn_tensor *t, const char *form, const tn_sparse_options *o, tn_status want,
+static inline void refused(const tn_tensor *t, tn_form form, const tn_sparse_options *o, tn_status want,
                            const char *words)
 {
     tn_tensor *made = NULL;

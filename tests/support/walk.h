@@ -107,7 +107,7 @@ static inline void walk_file(const tn_file *file)
     REQUIRE(tn_file_find(file, "\x01 no such name") == NULL);
     for (size_t i = 0; i < tn_file_count(file); i++) {
         const tn_tensor *t = tn_file_tensor(file, i);
-        REQUIRE(t && t->form && t->nparts > 0 && t->rank <= TN_MAX_RANK);
+        REQUIRE(t && t->nparts > 0 && t->rank <= TN_MAX_RANK);
         REQUIRE(tn_file_find(file, t->name) == t);
         walk_meta(t->meta, t->nmeta);
         for (uint32_t k = 0; k < t->nparts; k++)
@@ -166,7 +166,7 @@ static inline void walk_note(void *context, const tn_difference *d)
     const tn_tensor *t = d->a ? d->a : d->b;
     if (d->what && !require_note[0])
         snprintf(require_note, sizeof require_note, "(%.50s %s %s, difference 0x%x: %.50s)",
-                 t ? t->name : "the file's metadata", t ? t->form : "",
+                 t ? t->name : "the file's metadata", t ? tn_tensor_form_name(t) : "",
                  t && tn_dtype_get(t->dtype) ? tn_dtype_get(t->dtype)->name : "", d->what,
                  d->why ? d->why : "");
 }

@@ -78,7 +78,8 @@ static void check_compound(const tn_file *f)
     CHECK(tn_file_count(f) == 2 && tn_file_find(f, "w.scale") == NULL && tn_file_find(f, "other") != NULL);
     const tn_tensor *w = tn_file_find(f, "w");
     assert_non_null(w);
-    CHECK(strcmp(w->form, "future") == 0 && w->dtype == TN_FLOAT32 && w->rank == 2 && w->shape[1] == 3);
+    CHECK(w->form == TN_FORM_UNKNOWN && strcmp(w->form_text, "future") == 0 && w->dtype == TN_FLOAT32 &&
+          w->rank == 2 && w->shape[1] == 3);
     CHECK(w->nparts == 2 && strcmp(w->parts[0].role, "data") == 0 && strcmp(w->parts[1].role, "scale") == 0);
     CHECK(w->parts[0].array.dtype == TN_INT4 && w->parts[0].array.shape[0] == 6 && w->parts[0].nbytes == 3);
     CHECK(w->parts[1].array.dtype == TN_UINT8 && w->parts[1].nbytes == 8);

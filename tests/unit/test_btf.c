@@ -20,7 +20,7 @@ static void check_tensor(const tn_file *f, char *field[TABLE_FIELDS], bool mappe
     bool coo = strcmp(field[5], "-") != 0;
     const tn_tensor *t = check_listed_tensor(f, field);
     CHECK(t == tn_file_tensor(f, strtoul(field[1], NULL, 10)));
-    assert_string_equal(t->form, coo ? "coo" : "dense");
+    CHECK(t->form == (coo ? TN_FORM_COO : TN_FORM_DENSE));
     CHECK(t->nparts == (coo ? 2u : 1u));
     if (coo)
         check_sha256(f, &t->parts[1], field[5]);
@@ -601,7 +601,8 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
                       { .role = "indices", .array = { TN_INT32, 2, one_row, NULL }, .data = narrow } };
     const tn_part scaled[] = { { .role = "data", .array = { TN_INT32, 1, three, NULL }, .data = narrow },
                                { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &scale } };
-    tn_tensor t = { .name = "0", .form = "coo", .dtype = TN_FLOAT32, .rank = 1, .shape = three, .parts = coo,
+    tn_tensor t = { .name = "0", .form = TN_FORM_COO, .dtype = TN_FLOAT32, .rank = 1, .shape = three,
+                    .parts = coo,
                     .nparts = 2 };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
@@ -611,7 +612,7 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(err.text,
                         "tensor \"0\": btf has indices of 64 bits but found uint32 (--form coo,index=int64)");
-    t.form = "scaled";
+    t.form = TN_FORM_SCALED;
     t.parts = scaled;
     t.scaling = &scaling;
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
@@ -622,7 +623,7 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
 static void a_layout_is_dropped_only_when_that_is_allowed(void)
 {
     const tn_part part = { .role = "data", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats };
-    const tn_tensor t = { .name = "0", .form = "dense", .dtype = TN_FLOAT32, .rank = 1, .shape = three,
+    const tn_tensor t = { .name = "0", .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 1, .shape = three,
                           .parts = &part, .nparts = 1,
                           .layout = "C" };
     tn_error err = { .text = "" };
@@ -637,7 +638,7 @@ static void csr_tensors_are_refused_and_told_what_to_become(void)
     const tn_part parts[] = { { .role = "values", .array = { TN_FLOAT32, 1, three, NULL }, .data = floats },
                               { .role = "indices", .array = { TN_INT64, 1, three, NULL }, .data = indices },
                               { .role = "indptr", .array = { TN_INT64, 1, three, NULL }, .data = indptr } };
-    const tn_tensor t = { .name = "0", .form = "csr", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+    const tn_tensor t = { .name = "0", .form = TN_FORM_CSR, .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
                           .parts = parts, .nparts = 3 };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);

@@ -92,7 +92,7 @@ static void read_values(const tn_file *file, const tn_tensor *t)
 
 static void reform(const tn_tensor *t)
 {
-    static const char *const forms[] = { "dense", "coo", "csr" };
+    static const tn_form forms[] = { TN_FORM_DENSE, TN_FORM_COO, TN_FORM_CSR };
     const tn_sparse_options options = { .size = sizeof options, .limit = MOST, .jobs = 1 };
     for (int i = 0; i < 3; i++) {
         tn_tensor *made;
@@ -234,12 +234,14 @@ static void compressed_data_may_change(void)
 
 static void entries_of_a_sparse_tensor_may_change(void)
 {
-    static const char *const forms[] = { "coo", "csr" }, *const names[] = { "coo.zt", "csr.zt" };
+    static const tn_form forms[] = { TN_FORM_COO, TN_FORM_CSR };
+    static const char *const names[] = { "coo.zt", "csr.zt" };
     for (int i = 0; i < 2; i++) {
         const int64_t shape[] = { 8, 8 };
         const tn_part part = { .role = "data", .array = { TN_FLOAT32, 2, shape, NULL },
                                .nbytes = sizeof numbers, .data = numbers };
-        const tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+        const tn_tensor t = { .name = "t", .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 2,
+                              .shape = shape,
                               .parts = &part, .nparts = 1 };
         tn_tensor *sparse;
         CHECK(tn_reform(&t, forms[i], NULL, &sparse, NULL) == TN_OK);

@@ -76,7 +76,7 @@ static tn_status faulty_check(const tn_descriptor *d, const tn_check_options *op
     return status;
 }
 
-static tn_status faulty_reform(const tn_tensor *tensor, const char *form, const tn_sparse_options *options,
+static tn_status faulty_reform(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
                                tn_tensor **made, tn_error *err)
 {
     tn_status status = tn_reform(tensor, form, options, made, err);

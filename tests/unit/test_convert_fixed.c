@@ -39,7 +39,7 @@ static const codes *codes_of(const char *name)
     static union { uint8_t bytes[16384]; } room;
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_tensor(f, 0);
-    CHECK(strcmp(t->form, "scaled") == 0 && t->scaling && !t->scaling->datatype && t->rank <= 4);
+    CHECK(t->form == TN_FORM_SCALED && t->scaling && !t->scaling->datatype && t->rank <= 4);
     c = (codes){ .dtype = t->parts[0].array.dtype, .rank = t->rank, .nparts = t->nparts,
                  .axis = t->scaling->axis,
                  .range = { t->scaling->range[0], t->scaling->range[1] } };
@@ -87,7 +87,8 @@ static void write_scaled(const char *name, tn_dtype dtype, const void *data, uin
                                 .data = scale },
                               { .role = "zero", .array = { TN_INT32, scale_rank, scales, NULL },
                                 .data = zero } };
-    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = rank, .shape = shape,
+    const tn_tensor t = { .name = "t", .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = rank,
+                          .shape = shape,
                           .parts = parts,
                           .nparts = zero ? 3 : 2, .scaling = &scaling };
     tn_create_options o = { .size = sizeof o, .replace = true };

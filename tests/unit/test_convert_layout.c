@@ -99,7 +99,7 @@ static double worst_error(const char *name, const char *layout)
     must_convert(name, "values.zt", (wish){ .cast = "f32", .layout = layout });
     tn_file *f = open_file("values.zt");
     const tn_tensor *t = tn_file_find(f, "x");
-    assert_string_equal(t->form, "dense");
+    CHECK(t->form == TN_FORM_DENSE);
     CHECK(t->dtype == TN_FLOAT32 && t->rank == 4 && t->shape[1] == C);
     uint8_t *bytes = read_tensor(f, t);
     double worst = 0;
@@ -134,7 +134,7 @@ static void codes_with_scales_give_the_values_back(void)
             must_convert("in.zt", names[k], (wish){ .cast = cases[i].cast });
             tn_file *f = open_file(names[k]);
             const tn_tensor *t = tn_file_find(f, "x");
-            assert_string_equal(t->form, "scaled");
+            CHECK(t->form == TN_FORM_SCALED);
             CHECK(t->dtype == TN_FLOAT32 && t->nparts == cases[i].parts && t->scaling->axis == cases[i].axis);
             tn_close(f);
             double worst = worst_error(names[k], NULL);
@@ -245,7 +245,7 @@ static void tied_tensors_of_different_layouts_are_arranged_apart(void)
     static const int64_t shape[] = { 4, 4 };
     tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = shape },
                      .data = bytes };
-    tn_tensor t = { .name = "a", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = shape,
+    tn_tensor t = { .name = "a", .form = TN_FORM_DENSE, .dtype = TN_UINT8, .rank = 2, .shape = shape,
                     .parts = &part, .nparts = 1, .layout = "AB" };
     tn_writer *w;
     CHECK(tn_create(in_folder("in.zt").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
@@ -287,7 +287,8 @@ static void tensors_tied_with_different_padding_keep_their_values(void)
     static const int64_t a[] = { 2, 3 }, b[] = { 3, 2 }, physical[] = { 4, 4 };
     tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = a }, .data = bytes,
                      .storage = { .physical = physical } };
-    tn_tensor t = { .name = "a", .form = "dense", .dtype = TN_UINT8, .rank = 2, .shape = a, .parts = &part,
+    tn_tensor t = { .name = "a", .form = TN_FORM_DENSE, .dtype = TN_UINT8, .rank = 2, .shape = a,
+                    .parts = &part,
                     .nparts = 1 };
     tn_writer *w;
     CHECK(tn_create(in_folder("in.zt").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
@@ -313,7 +314,7 @@ static void empty_tensors_with_huge_extents_pass_through(void)
     physical[] = { 0, INT64_C(1) << 62, INT64_C(1) << 62 };
     tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 3, .shape = shape },
                      .storage = { .physical = physical } };
-    tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT32, .rank = 3, .shape = shape,
+    tn_tensor t = { .name = "x", .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 3, .shape = shape,
                     .parts = &part, .nparts = 1 };
     tn_writer *w;
     CHECK(tn_create(in_folder("in.zt").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);

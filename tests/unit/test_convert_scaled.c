@@ -63,7 +63,7 @@ static void goes_there_and_back(const char *cast, const simple *tensor, const ch
     uint8_t *made = read_tensor(f, t), *own = malloc((size_t)t->parts[0].nbytes);
     tn_datatype *d;
     tn_error err = { .text = "" };
-    CHECK(t->dtype == tensor->dtype && strcmp(t->form, "dense") == 0 && own);
+    CHECK(t->dtype == tensor->dtype && t->form == TN_FORM_DENSE && own);
     CHECK(tn_datatype_parse(cast, &d, &err) == TN_OK);
     CHECK(tn_fake_quantize(d, &t->parts[0].array, tensor->data, own, NULL, NULL, &err) == TN_OK);
     assert_memory_equal(own, made, t->parts[0].nbytes);

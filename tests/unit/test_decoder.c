@@ -231,7 +231,7 @@ static void dense_elements_can_be_read_so_too(void)
     static const int64_t shape[] = { 5 };
     const tn_part data = { .role = "data", .array = { TN_INT4, 1, shape, NULL }, .nbytes = 3,
                            .data = nibbles };
-    const tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_INT4, .rank = 1, .shape = shape,
+    const tn_tensor t = { .name = "t", .form = TN_FORM_DENSE, .dtype = TN_INT4, .rank = 1, .shape = shape,
                           .parts = &data, .nparts = 1 };
     uint8_t two[2];
     tn_values *v;

@@ -139,7 +139,7 @@ static void write_scaled(const char *name)
         { .role = "scale", .array = { TN_FLOAT32, 1, channels, NULL }, .data = scale },
         { .role = "zero", .array = { TN_INT32, 1, channels, NULL }, .data = zero },
     };
-    tn_tensor t = { .name = "q", .form = "scaled", .dtype = TN_BFLOAT16, .rank = 2, .shape = shape,
+    tn_tensor t = { .name = "q", .form = TN_FORM_SCALED, .dtype = TN_BFLOAT16, .rank = 2, .shape = shape,
                     .parts = parts,
                     .nparts = 3, .scaling = &scaling, .meta = &meta, .nmeta = 1 };
     tn_writer *w;
@@ -264,7 +264,7 @@ static void check_not_described(const tn_file *f, tn_status expected, const char
 static const float two_values[] = { 1.5f, -2 };
 
 /* A file with one sparse tensor of two values. */
-static tn_file *make_sparse(const char *name, const char *form, tn_dtype index, const void *indices,
+static tn_file *make_sparse(const char *name, tn_form form, tn_dtype index, const void *indices,
                             const void *pointers, uint32_t rank, const int64_t *shape)
 {
     const int64_t extents[] = { 2, rank }, rows[] = { shape[0] * (rank > 2 ? shape[1] : 1) + 1 };
@@ -298,7 +298,8 @@ static void coo_tensors_are_described_with_their_data(void)
     };
     for (size_t i = 0; i < 4; i++) {
         bool is_wide = files[i].index == TN_INT64 || files[i].index == TN_UINT64;
-        tn_file *f = make_sparse(files[i].name, "coo", files[i].index, is_wide ? (const void *)wide : narrow,
+        tn_file *f = make_sparse(files[i].name, TN_FORM_COO, files[i].index,
+                                 is_wide ? (const void *)wide : narrow,
                                  NULL, 2, shape);
         tn_descriptors *set = describe(f, NULL);
         const tn_descriptor *d = tn_descriptors_at(set, 0);
@@ -314,12 +315,12 @@ static void indices_keep_their_sign(void)
 {
     const int64_t shape[] = { INT64_C(4000000000) }, expected[] = { 7, INT64_C(3000000000) };
     const uint32_t large[] = { 7, 3000000000 };
-    tn_file *f = make_sparse("a.zt", "coo", TN_UINT32, large, NULL, 1, shape);
+    tn_file *f = make_sparse("a.zt", TN_FORM_COO, TN_UINT32, large, NULL, 1, shape);
     tn_descriptors *set = describe(f, NULL);
     check_sparse(&tn_descriptors_at(set, 0)->sparse, "COO", TN_INT64, expected, 2);
     tn_descriptors_free(set);
     tn_close(f);
-    f = make_sparse("b.zt", "coo", TN_INT32, large, NULL, 1, shape);
+    f = make_sparse("b.zt", TN_FORM_COO, TN_INT32, large, NULL, 1, shape);
     check_not_described(f, TN_ERR_CORRUPT,
                         "indices.data[1][0]: expected an index in [0, 2147483648) but found -1294967296");
     tn_close(f);
@@ -330,8 +331,8 @@ static void csr_tensors_are_described_with_their_data(void)
     const int64_t shape[] = { 3, 4 }, wide[] = { 1, 3 }, wide_pointers[] = { 0, 1, 1, 2 };
     const int32_t narrow[] = { 1, 3 }, narrow_pointers[] = { 0, 1, 1, 2 };
     for (int i = 0; i < 2; i++) {
-        tn_file *f = i ? make_sparse("a.zt", "csr", TN_INT64, wide, wide_pointers, 2, shape)
-                       : make_sparse("b.zt", "csr", TN_INT32, narrow, narrow_pointers, 2, shape);
+        tn_file *f = i ? make_sparse("a.zt", TN_FORM_CSR, TN_INT64, wide, wide_pointers, 2, shape)
+                       : make_sparse("b.zt", TN_FORM_CSR, TN_INT32, narrow, narrow_pointers, 2, shape);
         tn_descriptors *set = describe(f, NULL);
         const tn_descriptor *d = tn_descriptors_at(set, 0);
         tn_close(f);
@@ -347,7 +348,7 @@ static void csr_tensors_are_described_with_their_data(void)
 static void a_description_of_a_sparse_tensor_is_that_tensor(void)
 {
     const int64_t shape[] = { 3, 4 }, rows[] = { 0, 1, 2, 3 };
-    tn_file *f = make_sparse("a.zt", "coo", TN_INT64, rows, NULL, 2, shape), *again;
+    tn_file *f = make_sparse("a.zt", TN_FORM_COO, TN_INT64, rows, NULL, 2, shape), *again;
     tn_descriptors *set = describe(f, NULL);
     size_t n;
     char *json;
@@ -373,11 +374,11 @@ static void what_has_no_description_is_refused(void)
     tn_file *f = open_file("s.json");
     check_not_described(f, TN_ERR_UNSUPPORTED, "tensor \"s\"");
     tn_close(f);
-    f = make_sparse("a.zt", "csr", TN_INT64, outside, pointers, 3, batch);
+    f = make_sparse("a.zt", TN_FORM_CSR, TN_INT64, outside, pointers, 3, batch);
     check_not_described(f, TN_ERR_UNSUPPORTED,
                         "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3");
     tn_close(f);
-    f = make_sparse("b.zt", "coo", TN_INT64, outside, NULL, 2, shape);
+    f = make_sparse("b.zt", TN_FORM_COO, TN_INT64, outside, NULL, 2, shape);
     check_not_described(f, TN_ERR_CORRUPT,
                         "tensor \"s\": indices.data[1][1]: expected an index in [0, 4) but found 4");
     tn_close(f);
@@ -403,7 +404,7 @@ static void a_description_that_would_be_too_long_is_refused_at_once(void)
             { .role = "indices", .array = { TN_INT32, 1, none, NULL }, .data = zeros },
             { .role = "indptr", .array = { TN_INT32, 1, pointers, NULL }, .data = zeros },
         };
-        const tn_tensor t = { .name = matrices[i].name, .form = "csr", .dtype = TN_FLOAT32, .rank = 2,
+        const tn_tensor t = { .name = matrices[i].name, .form = TN_FORM_CSR, .dtype = TN_FLOAT32, .rank = 2,
                               .shape = shape, .parts = parts,
                               .nparts = 3 };
         CHECK(tn_writer_add(w, &t, NULL) == TN_OK);

@@ -33,7 +33,7 @@ static void add_coded(tn_writer *w, const coded *c)
                         { .role = "zero", .array = { .dtype = TN_INT32, .rank = params, .shape = shape },
                           .data = c->zero } };
     tn_scaling scaling = { .axis = c->axis, .range = { -half, half - 1 } };
-    tn_tensor t = { .name = c->name, .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
+    tn_tensor t = { .name = c->name, .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
                     .parts = parts,
                     .nparts = c->zero ? 3 : 2, .scaling = &scaling };
     tn_error err = { .text = "" };

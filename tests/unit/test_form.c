@@ -22,9 +22,9 @@ static void set_part(sparse *s, int k, const char *role, tn_dtype dtype, uint32_
 }
 
 /* Three entries. */
-static void make(sparse *s, const char *form, uint32_t rank)
+static void make(sparse *s, tn_form form, uint32_t rank)
 {
-    bool coo = strcmp(form, "coo") == 0;
+    bool coo = form == TN_FORM_COO;
     *s = (sparse){ .t = { .name = "t", .form = form, .dtype = TN_FLOAT32, .rank = rank, .shape = shape,
                           .nparts = coo ? 2 : 3 } };
     s->t.parts = s->parts;
@@ -53,12 +53,12 @@ static void tensors_that_fit_their_form_are_taken(void)
     sparse s;
     for (size_t i = 0; i < 4; i++) {
         for (uint32_t rank = 0; rank <= 3; rank++) {
-            make(&s, "coo", rank);
+            make(&s, TN_FORM_COO, rank);
             s.parts[1].array.dtype = types[i];
             check_fits(&s);
         }
         for (uint32_t rank = 2; rank <= 3; rank++) {
-            make(&s, "csr", rank);
+            make(&s, TN_FORM_CSR, rank);
             s.parts[1].array.dtype = s.parts[2].array.dtype = types[i];
             check_fits(&s);
         }
@@ -71,18 +71,18 @@ static void coo_has_a_row_of_as_many_indices_as_dimensions_for_each_value(void)
         "tensor \"t\": its indices must be one row for each value, as long as it has dimensions";
     sparse s;
     for (int64_t wrong = 0; wrong <= 5; wrong++) {
-        make(&s, "coo", 2);
+        make(&s, TN_FORM_COO, 2);
         s.shapes[1][1] = wrong;
         if (wrong != 2)
             check_refused(&s, rows);
     }
-    make(&s, "coo", 2);
+    make(&s, TN_FORM_COO, 2);
     s.shapes[1][0] = 4;
     check_refused(&s, rows);
-    make(&s, "coo", 1);
+    make(&s, TN_FORM_COO, 1);
     s.parts[1].array.rank = 1;
     check_refused(&s, rows);
-    make(&s, "coo", 2);
+    make(&s, TN_FORM_COO, 2);
     s.parts[1].array.dtype = TN_INT16;
     check_refused(&s, "tensor \"t\": its indices must be int32, int64, uint32 or uint64");
 }
@@ -92,7 +92,7 @@ static void csr_has_an_index_for_each_value_and_a_pointer_more_than_rows(void)
     const char *pointers = "tensor \"t\": its row pointers must be one more than it has rows";
     sparse s;
     for (uint32_t rank = 2; rank <= 3; rank++) {
-        make(&s, "csr", rank);
+        make(&s, TN_FORM_CSR, rank);
         s.shapes[2][0]++;
         check_refused(&s, pointers);
         s.shapes[2][0] -= 2;
@@ -100,26 +100,26 @@ static void csr_has_an_index_for_each_value_and_a_pointer_more_than_rows(void)
         s.shapes[2][0] = 0;
         check_refused(&s, pointers);
     }
-    make(&s, "csr", 2);
+    make(&s, TN_FORM_CSR, 2);
     s.parts[2].array.rank = 2;
     check_refused(&s, pointers);
-    make(&s, "csr", 2);
+    make(&s, TN_FORM_CSR, 2);
     s.shapes[1][0] = 2;
     check_refused(&s, "tensor \"t\": its indices must be one for each value");
-    make(&s, "csr", 2);
+    make(&s, TN_FORM_CSR, 2);
     s.parts[1].array.rank = 2;
     check_refused(&s, "tensor \"t\": its indices must be one for each value");
-    make(&s, "csr", 2);
+    make(&s, TN_FORM_CSR, 2);
     s.parts[2].array.dtype = TN_INT32;
     check_refused(
         &s, "tensor \"t\": its indices and row pointers must be of one type: int32, int64, uint32 or uint64");
-    make(&s, "csr", 1);
+    make(&s, TN_FORM_CSR, 1);
     check_refused(&s, "tensor \"t\": form csr has two dimensions, or three: a batch");
 }
 
 static void values_are_a_vector_of_the_tensors_type(void)
 {
-    static const char *const forms[] = { "coo", "csr" };
+    static const tn_form forms[] = { TN_FORM_COO, TN_FORM_CSR };
     for (size_t i = 0; i < 2; i++) {
         sparse s;
         make(&s, forms[i], 2);
@@ -134,7 +134,7 @@ static void values_are_a_vector_of_the_tensors_type(void)
 static void elements_must_be_countable(void)
 {
     static const int64_t huge[] = { INT64_C(1) << 32, INT64_C(1) << 31 };
-    static const char *const forms[] = { "coo", "csr" };
+    static const tn_form forms[] = { TN_FORM_COO, TN_FORM_CSR };
     for (size_t i = 0; i < 2; i++) {
         sparse s;
         make(&s, forms[i], 2);
@@ -271,7 +271,7 @@ static void integer_codes_have_scales_and_perhaps_zero_points(void)
     tn_part parts[] = { { .role = "data", .array = { TN_INT8, 1, two, NULL } },
                         { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL } },
                         { .role = "zero", .array = { TN_INT32, 0, NULL, NULL } } };
-    tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = two,
+    tn_tensor t = { .name = "t", .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = 1, .shape = two,
                     .parts = parts, .scaling = &scaling };
     tn_error err = { .text = "" };
     for (t.nparts = 1; t.nparts <= 3; t.nparts++)

@@ -23,7 +23,7 @@ static tn_part part_at(uint64_t offset, uint64_t stored, uint64_t decoded)
 static tn_status check_one(uint64_t stored, uint64_t decoded, uint64_t max_bytes, tn_error *err)
 {
     tn_part p = part_of(stored, decoded);
-    tn_tensor t = { .name = "t", .form = "dense", .parts = &p, .nparts = 1 };
+    tn_tensor t = { .name = "t", .form = TN_FORM_DENSE, .parts = &p, .nparts = 1 };
     const tn_tensor *all[] = { &t };
     return tn_check_decoded(all, 1, max_bytes, err);
 }
@@ -87,7 +87,7 @@ static void shared_bytes_count_once(void)
     for (size_t i = 0; i < N; i++) {
         shared[i] = part_at(64, size, size);
         apart[i] = part_at(64 + i * size, size, size);
-        tensors[i] = (tn_tensor){ .name = "t", .form = "dense", .parts = &shared[i], .nparts = 1 };
+        tensors[i] = (tn_tensor){ .name = "t", .form = TN_FORM_DENSE, .parts = &shared[i], .nparts = 1 };
         all[i] = &tensors[i];
     }
     CHECK(tn_check_decoded(all, N / 2, 0, &err) == TN_OK);
@@ -119,7 +119,7 @@ static void elements_in_memory_that_lie_on_each_other_are_a_bomb(void)
     const int64_t shape[2] = { 1 << 20, 1 << 18 }, none[2] = { 0, 0 }, dense[2] = { 1 << 18, 1 };
     tn_part p = { .role = "data", .array = { TN_FLOAT32, 2, shape, none }, .nbytes = UINT64_C(1) << 40,
                   .data = "abc" };
-    tn_tensor t = { .name = "t", .form = "dense", .parts = &p, .nparts = 1 };
+    tn_tensor t = { .name = "t", .form = TN_FORM_DENSE, .parts = &p, .nparts = 1 };
     const tn_tensor *all[] = { &t };
     tn_error err;
     CHECK(tn_check_decoded(all, 1, 0, &err) == TN_ERR_LIMIT);

@@ -90,7 +90,7 @@ static void a_writer_checks_what_is_called_1(void)
 {
     tn_part part = { .role = "data", .array = { .dtype = TN_INT16, .rank = 4, .shape = weights.shape },
                      .data = values };
-    tn_tensor t = { .name = "w", .form = "dense", .dtype = TN_INT16, .rank = 4, .shape = weights.shape,
+    tn_tensor t = { .name = "w", .form = TN_FORM_DENSE, .dtype = TN_INT16, .rank = 4, .shape = weights.shape,
                     .parts = &part, .nparts = 1 };
     const tn_create_options o = { .size = sizeof o };
     tn_error err = { .text = "" };

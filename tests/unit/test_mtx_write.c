@@ -32,7 +32,8 @@ static tn_status try_matrix(const char *name, tn_create_options options, const m
                                                       .shape = coo ? list : m->shape }, .data = m->values },
         { .role = "indices", .array = { .dtype = m->index, .rank = 2, .shape = list }, .data = m->indices },
     };
-    tn_tensor t = { .name = m->name ? m->name : "x", .form = coo ? "coo" : "dense", .dtype = m->dtype,
+    tn_tensor t = { .name = m->name ? m->name : "x", .form = coo ? TN_FORM_COO : TN_FORM_DENSE,
+                    .dtype = m->dtype,
                     .rank = 2,
                     .shape = m->shape, .parts = parts,
                     .nparts = coo ? 2 : 1, .layout = m->layout, .meta = m->meta, .nmeta = m->nmeta };
@@ -67,7 +68,7 @@ static void check_round_trip(const matrix *m)
     tn_file *f = open_file("r.mtx");
     const tn_tensor *t = tn_file_tensor(f, 0);
     bool coo = m->index != TN_UNKNOWN;
-    assert_string_equal(t->form, coo ? "coo" : "dense");
+    CHECK(t->form == (coo ? TN_FORM_COO : TN_FORM_DENSE));
     CHECK(t->dtype == m->dtype && t->shape[0] == m->shape[0] && t->shape[1] == m->shape[1]);
     check_part(&t->parts[0], m->dtype, m->values);
     CHECK(!coo || t->parts[0].array.shape[0] == m->entries);
@@ -243,7 +244,8 @@ static void a_matrix_may_be_streamed(void)
 {
     tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT64, .rank = 2,
                                                 .shape = (const int64_t[]){ 2, 3 } } };
-    tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT64, .rank = 2, .shape = part.array.shape,
+    tn_tensor t = { .name = "x", .form = TN_FORM_DENSE, .dtype = TN_FLOAT64, .rank = 2,
+                    .shape = part.array.shape,
                     .parts = &part,
                     .nparts = 1 };
     tn_writer *w;
@@ -393,7 +395,7 @@ static void what_is_no_matrix_is_refused(void)
         { .role = "indices", .array = { .dtype = TN_INT32, .rank = 1, .shape = list }, .data = places },
         { .role = "indptr", .array = { .dtype = TN_INT32, .rank = 1, .shape = pointers }, .data = places },
     };
-    const tn_tensor csr = { .name = "x", .form = "csr", .dtype = TN_FLOAT64, .rank = 2, .shape = shape,
+    const tn_tensor csr = { .name = "x", .form = TN_FORM_CSR, .dtype = TN_FLOAT64, .rank = 2, .shape = shape,
                             .parts = parts,
                             .nparts = 3 };
     simple s[] = { { .name = "x", .dtype = TN_FLOAT64, .rank = 1, .shape = { 6 }, .data = doubles },
@@ -424,7 +426,7 @@ static void padding_is_refused(void)
                                                       .shape = (const int64_t[]){ 2, 2 } },
                            .data = doubles,
                            .storage = { .physical = physical } };
-    const tn_tensor t = { .name = "x", .form = "dense", .dtype = TN_FLOAT64, .rank = 2,
+    const tn_tensor t = { .name = "x", .form = TN_FORM_DENSE, .dtype = TN_FLOAT64, .rank = 2,
                           .shape = part.array.shape,
                           .parts = &part, .nparts = 1 };
     tn_error err = { .text = "" };

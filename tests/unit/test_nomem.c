@@ -541,7 +541,7 @@ static tn_tensor dense_of(tn_part *part, const int64_t *shape)
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         elements[i] = i % 10 ? 0 : (float)i;
     *part = (tn_part){ .role = "data", .array = { TN_FLOAT32, 2, shape, NULL }, .data = elements };
-    return (tn_tensor){ .name = "x", .form = "dense", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+    return (tn_tensor){ .name = "x", .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
                         .parts = part, .nparts = 1 };
 }
 
@@ -556,12 +556,12 @@ static tn_tensor unsorted_of(tn_part parts[2], const int64_t *shape, const int64
     }
     parts[0] = (tn_part){ .role = "values", .array = { TN_FLOAT32, 1, count, NULL }, .data = elements };
     parts[1] = (tn_part){ .role = "indices", .array = { TN_INT64, 2, count, NULL }, .data = rows };
-    return (tn_tensor){ .name = "x", .form = "coo", .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
+    return (tn_tensor){ .name = "x", .form = TN_FORM_COO, .dtype = TN_FLOAT32, .rank = 2, .shape = shape,
                         .parts = parts, .nparts = 2 };
 }
 
 /* Into another form and from there into a third. */
-static tn_status reform_twice(const tn_tensor *t, const char *form, const char *then, tn_tensor **again,
+static tn_status reform_twice(const tn_tensor *t, tn_form form, tn_form then, tn_tensor **again,
                               tn_error *err)
 {
     const tn_sparse_options options = { .size = sizeof options, .jobs = jobs };
@@ -581,7 +581,7 @@ static tn_status reform_dense(const char *name, tn_error *err)
     tn_tensor *made;
     const tn_tensor t = dense_of(&part, shape);
     (void)name;
-    tn_status status = reform_twice(&t, "csr", "dense", &made, err);
+    tn_status status = reform_twice(&t, TN_FORM_CSR, TN_FORM_DENSE, &made, err);
     if (status)
         return status;
     REQUIRE(memcmp(made->parts[0].data, elements, sizeof elements) == 0);
@@ -596,7 +596,7 @@ static tn_status reform_unsorted(const char *name, tn_error *err)
     tn_tensor *made;
     const tn_tensor t = unsorted_of(parts, shape, count);
     (void)name;
-    tn_status status = reform_twice(&t, "coo", "csr", &made, err);
+    tn_status status = reform_twice(&t, TN_FORM_COO, TN_FORM_CSR, &made, err);
     if (status)
         return status;
     REQUIRE(made->parts[0].array.shape[0] == UNSORTED);

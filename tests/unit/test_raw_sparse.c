@@ -61,7 +61,7 @@ static void coo_data_of_a_document_is_a_tensor(void)
         HEAD "\"format\":\"COO\",\"shape\":[3,4],\"nnz\":3,\"indices\":{\"dtype\":\"INT32\","
              "\"data\":[[0,1],[2,3],[1,0]]},\"values\":{\"dtype\":\"FLOAT16\",\"data\":[1.5,-2,0.1]}}");
     const tn_tensor *t = tn_file_find(f, "s");
-    assert_string_equal(t->form, "coo");
+    CHECK(t->form == TN_FORM_COO);
     CHECK(t->nparts == 2 && t->dtype == TN_FLOAT16 && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 4);
     check_part(f, &t->parts[0], TN_FLOAT16, (uint16_t[]){ 0x3e00, 0xc000, 0x2e66 }, 6);
     check_part(f, &t->parts[1], TN_INT32, (int32_t[]){ 0, 1, 2, 3, 1, 0 }, 24);
@@ -93,7 +93,7 @@ static void csr_data_of_a_document_is_a_tensor(void)
 {
     tn_file *f = open_text(CSR("", "2,0", "2", "[1.5,-0.0]"));
     const tn_tensor *t = tn_file_find(f, "s");
-    assert_string_equal(t->form, "csr");
+    CHECK(t->form == TN_FORM_CSR);
     CHECK(t->nparts == 3 && t->dtype == TN_FLOAT32 && t->rank == 2 && t->shape[1] == INT64_C(3000000000));
     check_part(f, &t->parts[0], TN_FLOAT32, (float[]){ 1.5f, -0.0f }, 8);
     check_part(f, &t->parts[1], TN_INT32, (int32_t[]){ 2, 0 }, 8);
@@ -221,7 +221,7 @@ static void what_contradicts_itself_is_refused(void)
 enum { MOST = 16 };
 
 typedef struct sparse {
-    const char    *form;
+    tn_form        form;
     tn_dtype       dtype, index;
     uint32_t       rank;
     int64_t        shape[4], n;
@@ -231,7 +231,7 @@ typedef struct sparse {
 
 static uint32_t parts_of(const sparse *s, int64_t extents[3], tn_part parts[3])
 {
-    bool coo = strcmp(s->form, "coo") == 0;
+    bool coo = s->form == TN_FORM_COO;
     extents[0] = s->n;
     extents[1] = s->rank;
     extents[2] = coo ? 0 : s->shape[0] * (s->rank > 2 ? s->shape[1] : 1) + 1;
@@ -284,7 +284,7 @@ static void check_comes_back(const char *name, const sparse *s)
     uint32_t n = parts_of(s, extents, parts);
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_find(f, "s");
-    assert_string_equal(t->form, s->form);
+    CHECK(t->form == s->form);
     CHECK(t->dtype == s->dtype && t->rank == s->rank &&
           memcmp(t->shape, s->shape, s->rank * sizeof *s->shape) == 0);
     CHECK(t->nparts == n && t->parts[0].array.shape[0] == s->n);
@@ -327,8 +327,8 @@ static void every_type_comes_back(void)
         for (size_t i = 0; i < sizeof values; i++)
             values[i] = (uint8_t)(i * 151 + 7 * d);
         make_plain(d, values, 7);
-        sparse coo = { "coo", d, TN_INT32, 2, { 4, 5 }, 7, values, indices, NULL, NULL };
-        sparse csr = { "csr", d, TN_INT32, 2, { 4, 5 }, 7, values, columns, pointers, NULL };
+        sparse coo = { TN_FORM_COO, d, TN_INT32, 2, { 4, 5 }, 7, values, indices, NULL, NULL };
+        sparse csr = { TN_FORM_CSR, d, TN_INT32, 2, { 4, 5 }, 7, values, columns, pointers, NULL };
         write_sparse("coo.json", &coo);
         check_comes_back("coo.json", &coo);
         write_sparse("csr.json", &csr);
@@ -352,7 +352,7 @@ static void every_number_of_16_bits_comes_back(void)
             indices[i] = i;
         }
         make_plain(types[k], (uint8_t *)values, CODES);
-        sparse s = { "coo", types[k], TN_INT32, 1, { CODES }, CODES, values, indices, NULL, NULL };
+        sparse s = { TN_FORM_COO, types[k], TN_INT32, 1, { CODES }, CODES, values, indices, NULL, NULL };
         write_sparse("all.json", &s);
         check_comes_back("all.json", &s);
     }
@@ -380,7 +380,8 @@ static void numbers_at_the_ends_come_back(void)
         indices[i] = INT64_MAX - 13 + i;
     for (size_t k = 0; k < 6; k++) {
         int64_t n = k < 4 ? 12 : 6;
-        sparse s = { "coo", all[k].dtype, TN_INT64, 1, { INT64_MAX }, n, all[k].values, indices, NULL, NULL };
+        sparse s = { TN_FORM_COO, all[k].dtype, TN_INT64, 1, { INT64_MAX }, n, all[k].values, indices, NULL,
+                     NULL };
         write_sparse("e.json", &s);
         check_comes_back("e.json", &s);
     }
@@ -394,7 +395,7 @@ static void every_rank_and_index_type_comes_back(void)
     for (uint32_t rank = 1; rank <= 4; rank++)
         for (int64_t n = 0; n <= 2; n++)
             for (int k = 0; k < 2; k++) {
-                sparse s = { "coo", TN_UINT8, k ? TN_INT64 : TN_INT32, rank, { 2, 2, 3, 4 }, n, values,
+                sparse s = { TN_FORM_COO, TN_UINT8, k ? TN_INT64 : TN_INT32, rank, { 2, 2, 3, 4 }, n, values,
                              k ? (const void *)wide : narrow,
                              NULL, NULL };
                 s.shape[0] = rank == 1 ? 9 : 4;
@@ -412,7 +413,7 @@ static void empty_matrices_come_back(void)
                                                            { { 3, 5 } } };
     for (size_t i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++) {
-            sparse s = { k ? "coo" : "csr", TN_FLOAT32, k ? TN_INT32 : TN_INT64, 2,
+            sparse s = { k ? TN_FORM_COO : TN_FORM_CSR, TN_FLOAT32, k ? TN_INT32 : TN_INT64, 2,
                          { shapes[i].shape[0], shapes[i].shape[1] }, 0,
                          none, none, none, NULL };
             write_sparse("n.json", &s);
@@ -425,8 +426,8 @@ static void a_document_is_written_as_the_specification_says(void)
     static const float values[] = { 1.5f, -2, 0.1f };
     static const int64_t rows[] = { 0, 1, 1, 0, 2, 3 }, columns[] = { 1, 0, 3 }, pointers[] = { 0, 1, 2, 3 };
     static const tn_meta meta = { .key = "from", .text = "x" };
-    const sparse coo = { "coo", TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, rows, NULL, &meta };
-    const sparse csr = { "csr", TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, columns, pointers, NULL };
+    const sparse coo = { TN_FORM_COO, TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, rows, NULL, &meta };
+    const sparse csr = { TN_FORM_CSR, TN_FLOAT32, TN_INT64, 2, { 3, 4 }, 3, values, columns, pointers, NULL };
     write_sparse("coo.json", &coo);
     check_file_text(
         in_folder("coo.json").text,
@@ -465,10 +466,11 @@ static void what_the_specification_has_no_words_for_is_not_written(void)
 {
     static const uint64_t indices[8] = { 0 };
     static const uint8_t values[1] = { 1 };
-    const sparse coo = { "coo", TN_UINT8, TN_UINT64, 2, { 2, 2 }, 1, values, indices, NULL, NULL };
-    const sparse csr = { "csr", TN_UINT8, TN_UINT32, 2, { 2, 2 }, 0, values, indices, indices, NULL };
-    const sparse batch = { "csr", TN_UINT8, TN_INT32, 3, { 1, 2, 2 }, 0, values, indices, indices, NULL };
-    const sparse scalar = { "coo", TN_UINT8, TN_INT32, 0, { 0 }, 1, values, indices, NULL, NULL };
+    const sparse coo = { TN_FORM_COO, TN_UINT8, TN_UINT64, 2, { 2, 2 }, 1, values, indices, NULL, NULL };
+    const sparse csr = { TN_FORM_CSR, TN_UINT8, TN_UINT32, 2, { 2, 2 }, 0, values, indices, indices, NULL };
+    const sparse batch = { TN_FORM_CSR, TN_UINT8, TN_INT32, 3, { 1, 2, 2 }, 0, values, indices, indices,
+                           NULL };
+    const sparse scalar = { TN_FORM_COO, TN_UINT8, TN_INT32, 0, { 0 }, 1, values, indices, NULL, NULL };
     check_not_written(&coo, TN_ERR_UNSUPPORTED,
                       "tensor \"s\": a descriptor has indices of int32 or int64 but these are uint64 (--form "
                       "coo,index=int64)");
@@ -496,11 +498,11 @@ static void bits_that_a_number_does_not_tell_are_not_written(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint8_t values[24] = { 0 };
         tn_code_put(values, 1, tn_dtype_get(bad[i].dtype)->bits, bad[i].second);
-        sparse s = { "coo", bad[i].dtype, TN_INT32, 1, { 3 }, 3, values, indices, NULL, NULL };
+        sparse s = { TN_FORM_COO, bad[i].dtype, TN_INT32, 1, { 3 }, 3, values, indices, NULL, NULL };
         check_not_written(&s, TN_ERR_LOSS, bad[i].text);
     }
     const float complex_values[] = { 1, 2, 3, -NAN };
-    sparse s = { "coo", TN_COMPLEX64, TN_INT32, 1, { 3 }, 2, complex_values, indices, NULL, NULL };
+    sparse s = { TN_FORM_COO, TN_COMPLEX64, TN_INT32, 1, { 3 }, 2, complex_values, indices, NULL, NULL };
     check_not_written(&s, TN_ERR_LOSS, "tensor \"s\": entry 1: expected the one NaN");
 }
 
@@ -508,8 +510,8 @@ static void what_could_not_be_read_back_is_not_written(void)
 {
     static const int32_t indices[] = { 0, 0, 1, 7 }, pointers[] = { 0, 2, 1 };
     static const uint8_t values[] = { 1, 2 };
-    const sparse coo = { "coo", TN_UINT8, TN_INT32, 2, { 2, 2 }, 2, values, indices, NULL, NULL };
-    const sparse csr = { "csr", TN_UINT8, TN_INT32, 2, { 2, 2 }, 1, values, indices, pointers, NULL };
+    const sparse coo = { TN_FORM_COO, TN_UINT8, TN_INT32, 2, { 2, 2 }, 2, values, indices, NULL, NULL };
+    const sparse csr = { TN_FORM_CSR, TN_UINT8, TN_INT32, 2, { 2, 2 }, 1, values, indices, pointers, NULL };
     check_not_written(&coo, TN_ERR_UNSUPPORTED,
                       "tensor \"s\": indices.data[1][1]: expected an index in [0, 2) but found 7");
     check_not_written(&csr, TN_ERR_UNSUPPORTED,
@@ -519,9 +521,9 @@ static void what_could_not_be_read_back_is_not_written(void)
 /* Known from the declaration alone: no byte is asked for. */
 static void a_document_that_would_be_too_long_is_refused_at_once(void)
 {
-    static const struct { const char *form; int64_t n, rows; } long_ones[] = {
-        { "coo", 10000000, 1 }, { "csr", 20000000, 1 }, { "csr", 0, 40000000 },
-        { "coo", INT64_C(1) << 50, INT64_C(1) << 30 },
+    static const struct { tn_form form; int64_t n, rows; } long_ones[] = {
+        { TN_FORM_COO, 10000000, 1 }, { TN_FORM_CSR, 20000000, 1 }, { TN_FORM_CSR, 0, 40000000 },
+        { TN_FORM_COO, INT64_C(1) << 50, INT64_C(1) << 30 },
     };
     for (size_t i = 0; i < 4; i++) {
         sparse s = { long_ones[i].form, TN_UINT8, TN_INT32, 2, { long_ones[i].rows, INT64_C(1) << 30 },
@@ -548,9 +550,10 @@ static void add_sparse(tn_writer *w, const char *name, const sparse *s)
 
 static const int32_t some_rows[] = { 0, 1, 1, 0 }, some_pointers[] = { 0, 1, 2 }, some_columns[] = { 1, 0 };
 static const float some_values[] = { 1.5f, -0.1f };
-static const sparse some_coo = { "coo", TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_rows, NULL,
+static const sparse some_coo = { TN_FORM_COO, TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_rows,
+                                 NULL,
                                  NULL };
-static const sparse some_csr = { "csr", TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_columns,
+static const sparse some_csr = { TN_FORM_CSR, TN_FLOAT32, TN_INT32, 2, { 2, 2 }, 2, some_values, some_columns,
                                  some_pointers, NULL };
 
 /* Two sparse ones, a dense one, one with scales. */
@@ -565,7 +568,7 @@ static void write_mixture(const char *name)
         { .role = "data", .array = { TN_INT8, 1, shape, NULL }, .data = "\5\6\7\10" },
         { .role = "scale", .array = { TN_FLOAT32, 0, NULL, NULL }, .data = &scale },
     };
-    const tn_tensor scaled = { .name = "scaled", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1,
+    const tn_tensor scaled = { .name = "scaled", .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = 1,
                                .shape = shape, .parts = parts,
                                .nparts = 2, .scaling = &scaling };
     tn_writer *w;
@@ -646,7 +649,7 @@ static void a_dry_run_knows_every_type(void)
     static const int32_t indices[] = { 0, 1, 2 };
     static const uint8_t values[3 * 16] = { 0 };
     for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++) {
-        const sparse s = { "coo", d, TN_INT32, 1, { 5 }, 3, values, indices, NULL, NULL };
+        const sparse s = { TN_FORM_COO, d, TN_INT32, 1, { 5 }, 3, values, indices, NULL, NULL };
         tn_create_options create = { .size = sizeof create, .replace = true };
         tn_convert_options options = { .size = sizeof options, .create = &create, .dry_run = true };
         tn_convert_result result;

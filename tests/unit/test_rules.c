@@ -295,10 +295,10 @@ static void a_form_rule_has_a_form_and_its_keys(void)
 {
     tn_form_rule rule;
     CHECK(tn_form_rule_parse("csr", &rule, NULL) == TN_OK);
-    CHECK(strcmp(rule.glob, "*") == 0 && strcmp(rule.form, "csr") == 0 && !rule.options.drop &&
+    CHECK(strcmp(rule.glob, "*") == 0 && rule.form == TN_FORM_CSR && !rule.options.drop &&
           rule.options.index == TN_UNKNOWN);
     CHECK(tn_form_rule_parse("w=*=coo,threshold=1e-3,duplicates=sum,index=u32", &rule, NULL) == TN_OK);
-    CHECK(strcmp(rule.glob, "w=*") == 0 && strcmp(rule.form, "coo") == 0 && rule.options.drop &&
+    CHECK(strcmp(rule.glob, "w=*") == 0 && rule.form == TN_FORM_COO && rule.options.drop &&
           rule.options.threshold == 1e-3);
     CHECK(rule.options.duplicates == TN_DUPLICATES_SUM && rule.options.index == TN_UINT32);
     static const char *const wrong[] = { "", "csc", "CSR", "=csr", "csr,", "csr,threshold=-1",

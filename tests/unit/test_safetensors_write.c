@@ -93,7 +93,8 @@ static void describe(sample *s, const char *name, tn_dtype dtype, int64_t rows, 
     for (size_t i = 0; i < n; i++)
         s->data[i] = (uint8_t)(i * 7 + (size_t)name[0]);
     s->part = (tn_part){ .role = "data", .array = a, .nbytes = n, .data = s->data };
-    s->tensor = (tn_tensor){ .name = name, .form = "dense", .dtype = dtype, .rank = 2, .shape = s->shape,
+    s->tensor = (tn_tensor){ .name = name, .form = TN_FORM_DENSE, .dtype = dtype, .rank = 2,
+                             .shape = s->shape,
                              .parts = &s->part, .nparts = 1 };
 }
 
@@ -432,7 +433,8 @@ static void the_parts_of_a_tensor_stay_in_one_file(void)
     describe(&q[1], "scale", TN_FLOAT32, 4, 1);
     q[1].part.role = "scale";
     tn_part parts[] = { q[0].part, q[1].part };
-    tn_tensor compound = { .name = "q", .form = "of a later version", .dtype = TN_FLOAT32, .rank = 2,
+    tn_tensor compound = { .name = "q", .form = TN_FORM_UNKNOWN, .form_text = "of a later version",
+                           .dtype = TN_FLOAT32, .rank = 2,
                            .shape = q[0].shape,
                            .parts = parts, .nparts = 2 };
     tn_create_options o = { .size = sizeof o, .shard_size = 36 };       /* room for the first and one part */
@@ -443,7 +445,7 @@ static void the_parts_of_a_tensor_stay_in_one_file(void)
     CHECK(tn_writer_finish(w, NULL) == TN_OK && files_in_folder() == 3);
     tn_file *file = open_path(INDEX);
     const tn_tensor *t = tn_file_find(file, "q");
-    CHECK(tn_file_count(file) == 2 && t->nparts == 2 && strcmp(t->form, compound.form) == 0 &&
+    CHECK(tn_file_count(file) == 2 && t->nparts == 2 && strcmp(t->form_text, compound.form_text) == 0 &&
           t->dtype == TN_FLOAT32);
     CHECK(strcmp(t->parts[1].role, "scale") == 0 && t->parts[0].storage.shard == 2 &&
           t->parts[1].storage.shard == 2);

@@ -36,7 +36,7 @@ static void write_dense(const char *name, const scaled_tensor *s, tn_dtype dtype
 {
     const tn_part part = { .role = "data", .array = { dtype, s->tensor.rank, s->tensor.shape, NULL },
                            .data = data };
-    tn_tensor t = { .name = "t", .form = "dense", .dtype = dtype, .rank = s->tensor.rank,
+    tn_tensor t = { .name = "t", .form = TN_FORM_DENSE, .dtype = dtype, .rank = s->tensor.rank,
                     .shape = s->tensor.shape, .parts = &part,
                     .nparts = 1 };
     write_tensor(name, (tn_create_options){ 0 }, &t);
@@ -277,7 +277,7 @@ static void values_of_integer_codes_are_read_too(void)
     const tn_part parts[] = { { .role = "data", .array = { TN_INT4, 1, shape, NULL }, .data = codes },
                               { .role = "scale", .array = { .dtype = TN_FLOAT32 }, .data = &scale } };
     const tn_scaling scaling = { .axis = -1, .range = { -7, 7 } };
-    const tn_tensor t = { .name = "t", .form = "scaled", .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
+    const tn_tensor t = { .name = "t", .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = 1, .shape = shape,
                           .parts = parts, .nparts = 2,
                           .scaling = &scaling };
     for (int zstd = 0; zstd < 2; zstd++) {

@@ -56,7 +56,7 @@ static void check_golden_as(char *field[TABLE_FIELDS], tn_io io)
     const tn_tensor *t = tn_file_tensor(f, 0);
     CHECK(tn_file_count(f) == 1 && !tn_file_warning(f, 0) && good_parts(f) == t->nparts);
     assert_string_equal(tn_file_format(f), "scipy-npz");
-    assert_string_equal(t->form, field[1]);
+    assert_string_equal(tn_form_name(t->form), field[1]);
     assert_string_equal(tn_dtype_get(t->dtype)->name, field[2]);
     check_shape(t, field[3]);
     for (uint32_t k = 1; k < t->nparts; k++)
@@ -195,7 +195,7 @@ static void matrices_made_by_hand_are_read(void)
             tn_file *f = NULL;
             CHECK(open_archive(&a, NULL, &f, NULL) == TN_OK);
             const tn_tensor *t = tn_file_find(f, "tensor");
-            assert_string_equal(t->form, k ? "coo" : "csr");
+            CHECK(t->form == (k ? TN_FORM_COO : TN_FORM_CSR));
             CHECK(t->rank == 2 && t->shape[0] == 2 && t->shape[1] == 3 && t->dtype == TN_FLOAT32 &&
                   good_parts(f) == t->nparts);
             tn_buf bytes = all_parts(f, t);
@@ -317,7 +317,7 @@ static void the_format_may_be_text(void)
                            i < 2 ? TN_ZIP_STORED : TN_ZIP_DEFLATED);
         tn_file *f = NULL;
         CHECK(open_archive(&a, "scipy-npz", &f, NULL) == TN_OK &&
-              strcmp(tn_file_tensor(f, 0)->form, "csr") == 0);
+              tn_file_tensor(f, 0)->form == TN_FORM_CSR);
         tn_close(f);
         tn_buf_free(&a.bytes);
     }
@@ -396,7 +396,8 @@ static void the_index_must_have_its_checksum(void)
 
 /* A sparse matrix in memory; parts without data are streamed. */
 typedef struct sample {
-    const char    *name, *form, *layout;
+    const char    *name, *layout;
+    tn_form        form;
     tn_dtype       dtype, index;
     uint32_t       rank;
     int64_t        shape[3];
@@ -408,7 +409,7 @@ typedef struct sample {
 
 static tn_status add_sample(tn_writer *w, const sample *s, tn_error *err)
 {
-    bool is_csr = strcmp(s->form, "csr") == 0;
+    bool is_csr = s->form == TN_FORM_CSR;
     int64_t both[] = { s->entries, s->rank }, pointers = s->shape[0] * (s->rank == 3 ? s->shape[1] : 1) + 1;
     const tn_part parts[] = {
         { .role = "values", .array = { s->dtype, 1, &s->entries, NULL }, .data = s->values },
@@ -437,10 +438,10 @@ static tn_status write_samples(const char *name, tn_create_options options, cons
     return status;
 }
 
-static const sample small_csr = { .name = "x", .form = "csr", .dtype = TN_FLOAT32, .index = TN_INT32,
+static const sample small_csr = { .name = "x", .form = TN_FORM_CSR, .dtype = TN_FLOAT32, .index = TN_INT32,
                                   .rank = 2, .shape = { 2, 3 },
                                   .entries = 3, .values = values, .indices = indices, .indptr = indptr };
-static const sample small_coo = { .name = "x", .form = "coo", .dtype = TN_FLOAT32, .index = TN_INT32,
+static const sample small_coo = { .name = "x", .form = TN_FORM_COO, .dtype = TN_FLOAT32, .index = TN_INT32,
                                   .rank = 2, .shape = { 2, 3 },
                                   .entries = 3, .values = values, .indices = pairs };
 
@@ -563,7 +564,7 @@ static void check_same(const char *name, const sample *s, const void *pointers)
     const tn_tensor *t = tn_file_tensor(f, 0);
     tn_buf bytes = all_parts(f, t);
     size_t n = (size_t)t->parts[0].nbytes, m = (size_t)t->parts[1].nbytes;
-    CHECK(good_parts(f) == t->nparts && t->dtype == s->dtype && strcmp(t->form, s->form) == 0 &&
+    CHECK(good_parts(f) == t->nparts && t->dtype == s->dtype && t->form == s->form &&
           t->rank == s->rank);
     CHECK(memcmp(t->shape, s->shape, 2 * sizeof *t->shape) == 0 && t->parts[0].array.shape[0] == s->entries);
     CHECK(!n || memcmp(bytes.data, s->values, n) == 0);
@@ -579,7 +580,8 @@ static void every_type_that_scipy_has_comes_back(void)
     int64_t index[10], pointers[6] = { 0 };
     for (tn_dtype d = 1; d < TN_DTYPE_COUNT; d++) {
         for (int k = 0; k < 2; k++) {
-            sample s = { .name = "w", .form = k ? "coo" : "csr", .dtype = d, .index = TN_INT64, .rank = 2,
+            sample s = { .name = "w", .form = k ? TN_FORM_COO : TN_FORM_CSR, .dtype = d, .index = TN_INT64,
+                         .rank = 2,
                          .shape = { 5, 7 }, .entries = 5 };
             tn_error err = { .text = "" };
             fill_diagonal(&s, data, index, pointers, !k);
@@ -599,7 +601,8 @@ static void matrices_without_entries_rows_or_columns_come_back(void)
     static const int64_t zeros[6];
     for (size_t i = 0; i < 4; i++) {
         for (int k = 0; k < 2; k++) {
-            sample s = { .name = "w", .form = k ? "coo" : "csr", .dtype = TN_FLOAT64, .index = TN_INT64,
+            sample s = { .name = "w", .form = k ? TN_FORM_COO : TN_FORM_CSR, .dtype = TN_FLOAT64,
+                         .index = TN_INT64,
                          .rank = 2, .values = zeros,
                          .indices = zeros, .indptr = zeros };
             memcpy(s.shape, shapes[i], sizeof s.shape);
@@ -615,7 +618,7 @@ static void large_matrices_are_streamed(void)
     enum { COUNT = TN_WINDOW / 8, PIECE = 1000003 };
     uint8_t *data = malloc(16 * COUNT);
     int64_t *index = malloc(2 * COUNT * sizeof *index), *pointers = calloc(COUNT + 1, sizeof *pointers);
-    sample s = { .name = "w", .form = "coo", .dtype = TN_COMPLEX128, .index = TN_INT64, .rank = 2,
+    sample s = { .name = "w", .form = TN_FORM_COO, .dtype = TN_COMPLEX128, .index = TN_INT64, .rank = 2,
                  .shape = { COUNT, COUNT }, .entries = COUNT };
     fill_diagonal(&s, data, index, pointers, false);
     sample streamed = s;
@@ -709,7 +712,7 @@ static void metadata_stays_with_the_values(void)
 }
 
 /* `base` with other words in some places. */
-static sample with(sample base, const char *form, uint32_t rank, tn_dtype index, const char *layout)
+static sample with(sample base, tn_form form, uint32_t rank, tn_dtype index, const char *layout)
 {
     base.form = form;
     base.rank = rank;
@@ -728,14 +731,15 @@ static void what_scipy_cannot_hold_is_refused_before_anything_is_written(void)
     const struct { sample s; size_t count; tn_status status; const char *text; } bad[] = {
         { any, 0, TN_ERR_ARGUMENT, "there are 0 (choose one with --only)" },
         { any, 2, TN_ERR_ARGUMENT, "there are 2 (choose one with --only)" },
-        { with(any, "csr", 3, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 3" },
-        { with(any, "coo", 3, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 3" },
-        { with(any, "coo", 1, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 1" },
-        { with(any, "csr", 2, TN_UINT32, NULL), 1, TN_ERR_UNSUPPORTED,
+        { with(any, TN_FORM_CSR, 3, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 3" },
+        { with(any, TN_FORM_COO, 3, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 3" },
+        { with(any, TN_FORM_COO, 1, TN_INT32, NULL), 1, TN_ERR_UNSUPPORTED, "of 2 dimensions, but found 1" },
+        { with(any, TN_FORM_CSR, 2, TN_UINT32, NULL), 1, TN_ERR_UNSUPPORTED,
           "found uint32 (--form csr,index=int64)" },
-        { with(any, "coo", 2, TN_UINT64, NULL), 1, TN_ERR_UNSUPPORTED,
+        { with(any, TN_FORM_COO, 2, TN_UINT64, NULL), 1, TN_ERR_UNSUPPORTED,
           "found uint64 (--form coo,index=int64)" },
-        { with(any, "csr", 2, TN_INT32, "OI"), 1, TN_ERR_LOSS, "cannot hold its layout (--drop-metadata)" },
+        { with(any, TN_FORM_CSR, 2, TN_INT32, "OI"), 1, TN_ERR_LOSS,
+          "cannot hold its layout (--drop-metadata)" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sample two[] = { bad[i].s, bad[i].s };

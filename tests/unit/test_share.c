@@ -75,10 +75,10 @@ static size_t agreeing, forms_seen;
 
 static void note_form(const tn_file *file)
 {
-    static const char *const forms[] = { "dense", "coo", "csr", "scaled" };
+    static const tn_form forms[] = { TN_FORM_DENSE, TN_FORM_COO, TN_FORM_CSR, TN_FORM_SCALED };
     for (size_t i = 0; i < tn_file_count(file); i++)
         for (size_t k = 0; k < 4; k++)
-            if (strcmp(tn_file_tensor(file, i)->form, forms[k]) == 0)
+            if (tn_file_tensor(file, i)->form == forms[k])
                 forms_seen |= (size_t)1 << k;
 }
 
@@ -279,7 +279,7 @@ static void offer_two(tn_offer *offer)
 {
     tn_part part = { .role = "data", .array = { .dtype = TN_INT32, .rank = 2, .shape = grid } };
     tn_meta meta = { .key = "unit", .text = "metre" };
-    tn_tensor t = { .name = "both write", .form = "dense", .dtype = TN_INT32, .rank = 2, .shape = grid,
+    tn_tensor t = { .name = "both write", .form = TN_FORM_DENSE, .dtype = TN_INT32, .rank = 2, .shape = grid,
                     .parts = &part, .nparts = 1,
                     .layout = "HW", .meta = &meta, .nmeta = 1 };
     REQUIRE(tn_offer_tensor(offer, &t, open_memory, 256, true, NULL) == TN_OK);
@@ -404,7 +404,8 @@ static void a_tensor_with_too_long_a_description_leaves_its_buffer_free_to_be_fr
     static char text[70000];
     tn_part part = { .role = "data", .array = { .dtype = TN_INT32, .rank = 2, .shape = grid } };
     tn_meta meta = { .key = "text", .text = memset(text, 'x', sizeof text - 1) };
-    tn_tensor t = { .name = "t", .form = "dense", .dtype = TN_INT32, .rank = 2, .shape = grid, .parts = &part,
+    tn_tensor t = { .name = "t", .form = TN_FORM_DENSE, .dtype = TN_INT32, .rank = 2, .shape = grid,
+                    .parts = &part,
                     .nparts = 1,
                     .meta = &meta, .nmeta = 1 };
     tn_offer *offer;

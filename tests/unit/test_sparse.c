@@ -24,7 +24,7 @@ void *aligned_alloc(size_t alignment, size_t size)
 }
 
 /* dense -> x -> y -> dense, each the same as the slow way makes it. */
-static void check_circle(const subject *dense, const char *x, const char *y, tn_dtype index, const bool *keep)
+static void check_circle(const subject *dense, tn_form x, tn_form y, tn_dtype index, const bool *keep)
 {
     const tn_tensor *t = &dense->t;
     tn_sparse_options o = { .size = sizeof o, .index = index };
@@ -36,7 +36,7 @@ static void check_circle(const subject *dense, const char *x, const char *y, tn_
     o.index = other;
     tn_tensor *as_y = reform(as_x, y, &o);
     CHECK(same_tensor(as_y, &want_y->t));
-    tn_tensor *again = reform(as_y, "dense", &o);
+    tn_tensor *again = reform(as_y, TN_FORM_DENSE, &o);
     CHECK(same_tensor(again, t));
     tn_tensor_free(as_x);
     tn_tensor_free(as_y);
@@ -47,7 +47,7 @@ static void check_circle(const subject *dense, const char *x, const char *y, tn_
 
 static void check_shape(tn_dtype dtype, uint32_t rank, const int64_t *shape, unsigned percent)
 {
-    static const char *const forms[] = { "coo", "csr" };
+    static const tn_form forms[] = { TN_FORM_COO, TN_FORM_CSR };
     uint64_t count;
     CHECK(tn_shape_count(rank, shape, &count) == TN_OK);
     uint8_t *elements = random_elements(dtype, count, percent);
@@ -57,7 +57,7 @@ static void check_shape(tn_dtype dtype, uint32_t rank, const int64_t *shape, uns
         for (unsigned y = 0; y < 2; y++)
             if (rank == 2 || rank == 3 || (x == 0 && y == 0))
                 check_circle(dense, forms[x], forms[y], index_types[bits64() % 4], keep);
-    tn_tensor *same = reform(&dense->t, "dense", NULL);
+    tn_tensor *same = reform(&dense->t, TN_FORM_DENSE, NULL);
     CHECK(same_tensor(same, &dense->t));
     tn_tensor_free(same);
     drop_subject(dense);
@@ -111,7 +111,7 @@ static void negative_zeros_and_nans_are_entries(void)
 {
     const uint32_t bits[2][3] = { { 0x80000000, 0, 0x7fc12345 }, { 0xff800001, 0x00000001, 0 } };
     subject *dense = new_dense(TN_FLOAT32, 2, (int64_t[]){ 2, 3 }, bits);
-    tn_tensor *csr = reform(&dense->t, "csr", NULL);
+    tn_tensor *csr = reform(&dense->t, TN_FORM_CSR, NULL);
     const uint32_t values[] = { 0x80000000, 0x7fc12345, 0xff800001, 1 };
     const int32_t columns[] = { 0, 2, 0, 1 }, pointers[] = { 0, 2, 4 };
     CHECK(csr->parts[0].nbytes == sizeof values && memcmp(csr->parts[0].data, values, sizeof values) == 0);
@@ -180,9 +180,9 @@ static void check_threshold(tn_dtype dtype, double threshold)
         memset(left + i * width_of(dtype), 0, keep[i] ? 0 : width_of(dtype));
     }
     subject *dense = new_dense(dtype, 2, shape, elements),
-            *full = slow_sparse("coo", dtype, 2, shape, TN_INT32, elements, all);
-    subject *want[3] = { slow_sparse("coo", dtype, 2, shape, TN_INT32, elements, keep),
-                         slow_sparse("csr", dtype, 2, shape, TN_INT32, elements, keep),
+            *full = slow_sparse(TN_FORM_COO, dtype, 2, shape, TN_INT32, elements, all);
+    subject *want[3] = { slow_sparse(TN_FORM_COO, dtype, 2, shape, TN_INT32, elements, keep),
+                         slow_sparse(TN_FORM_CSR, dtype, 2, shape, TN_INT32, elements, keep),
                          new_dense(dtype, 2, shape, left) };
     for (int i = 0; i < 3; i++) {
         tn_tensor *a = reform(&dense->t, want[i]->t.form, &o), *b = reform(&full->t, want[i]->t.form, &o);
@@ -213,14 +213,14 @@ static void stored_zeros_stay_unless_they_are_dropped(void)
     const float values[] = { 0.0f, -0.0f, 2.0f, 0.0f };
     const uint64_t indices[] = { 0, 1, 1, 0, 1, 2, 3, 0 };
     subject *coo = new_coo(TN_FLOAT32, 2, (int64_t[]){ 4, 3 }, TN_INT64, 4, values, indices);
-    tn_tensor *all = reform(&coo->t, "csr", NULL);
+    tn_tensor *all = reform(&coo->t, TN_FORM_CSR, NULL);
     CHECK(all->parts[0].array.shape[0] == 4 && all->parts[2].array.dtype == TN_INT64);
-    tn_tensor *few = reform(all, "csr", &(tn_sparse_options){ .size = sizeof(tn_sparse_options),
+    tn_tensor *few = reform(all, TN_FORM_CSR, &(tn_sparse_options){ .size = sizeof(tn_sparse_options),
                                                               .drop = true });
     const int64_t pointers[] = { 0, 0, 1, 1, 1 };
     CHECK(few->parts[0].array.shape[0] == 1 && memcmp(few->parts[2].data, pointers, sizeof pointers) == 0);
     CHECK(*(const int64_t *)few->parts[1].data == 2);
-    tn_tensor *none = reform(&coo->t, "coo", &(tn_sparse_options){ .size = sizeof(tn_sparse_options),
+    tn_tensor *none = reform(&coo->t, TN_FORM_COO, &(tn_sparse_options){ .size = sizeof(tn_sparse_options),
                                                                    .drop = true, .threshold = 2 });
     CHECK(none->parts[0].array.shape[0] == 0 && none->parts[1].array.shape[0] == 0 && none->parts[0].data &&
           none->parts[1].data);
@@ -238,10 +238,10 @@ static void entries_in_any_order_become_canonical(void)
     const int64_t shape[3] = { 50, 40, 100 };
     uint8_t *elements = random_elements(TN_FLOAT32, COUNT, 50);
     bool *keep = nonzeros(TN_FLOAT32, COUNT, elements);
-    subject *want = slow_sparse("coo", TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
-    subject *csr = slow_sparse("csr", TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
+    subject *want = slow_sparse(TN_FORM_COO, TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
+    subject *csr = slow_sparse(TN_FORM_CSR, TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
     subject *dense = new_dense(TN_FLOAT32, 3, shape, elements);
-    subject *mixed = slow_sparse("coo", TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
+    subject *mixed = slow_sparse(TN_FORM_COO, TN_FLOAT32, 3, shape, TN_UINT32, elements, keep);
     uint32_t *values = (uint32_t *)(void *)mixed->data[0],
              (*rows)[3] = (uint32_t(*)[3])(void *)mixed->data[1];
     for (uint64_t i = (uint64_t)mixed->shapes[0][0]; i-- > 1;) {
@@ -273,7 +273,7 @@ static void rows_of_csr_in_any_order_become_canonical(void)
     const uint64_t columns[] = { 3, 1, 2, 0, 1 }, pointers[] = { 0, 2, 2, 4, 5 };
     const int32_t want[] = { 1, 3, 0, 2, 1 };
     subject *csr = new_csr(TN_INT16, 2, (int64_t[]){ 4, 4 }, TN_INT32, 5, values, columns, pointers);
-    tn_tensor *made = reform(&csr->t, "csr", NULL);
+    tn_tensor *made = reform(&csr->t, TN_FORM_CSR, NULL);
     CHECK(memcmp(made->parts[0].data, sorted, sizeof sorted) == 0 &&
           memcmp(made->parts[1].data, want, sizeof want) == 0);
     CHECK(memcmp(made->parts[2].data, csr->data[2], 20) == 0);
@@ -287,22 +287,22 @@ static void duplicates_are_refused_or_summed(void)
     const int32_t values[] = { 5, 7, -5, 1 };
     const uint64_t indices[] = { 1, 1, 0, 2, 1, 1, 0, 2 };
     subject *coo = new_coo(TN_INT32, 2, (int64_t[]){ 2, 3 }, TN_INT32, 4, values, indices);
-    static const char *const forms[] = { "coo", "csr", "dense" };
+    static const tn_form forms[] = { TN_FORM_COO, TN_FORM_CSR, TN_FORM_DENSE };
     for (int i = 0; i < 3; i++)
         refused(&coo->t, forms[i], NULL, TN_ERR_LOSS, "");
-    tn_tensor *made = reform(&coo->t, "coo", &sum);
+    tn_tensor *made = reform(&coo->t, TN_FORM_COO, &sum);
     const int32_t sums[] = { 8, 0 };
     CHECK(made->parts[0].nbytes == sizeof sums && memcmp(made->parts[0].data, sums, sizeof sums) == 0);
     tn_tensor_free(made);
     sum.drop = true;                    /* what is left out is decided after they were summed */
-    made = reform(&coo->t, "coo", &sum);
+    made = reform(&coo->t, TN_FORM_COO, &sum);
     CHECK(made->parts[0].array.shape[0] == 1 && memcmp(made->parts[0].data, sums, 4) == 0);
     tn_tensor_free(made);
     drop_subject(coo);
 
     subject *scalar = new_coo(TN_INT32, 0, NULL, TN_INT64, 2, values, indices);
-    refused(&scalar->t, "coo", NULL, TN_ERR_LOSS, "");
-    made = reform(&scalar->t, "dense", &sum);
+    refused(&scalar->t, TN_FORM_COO, NULL, TN_ERR_LOSS, "");
+    made = reform(&scalar->t, TN_FORM_DENSE, &sum);
     CHECK(made->rank == 0 && *(const int32_t *)made->parts[0].data == 12);
     tn_tensor_free(made);
     drop_subject(scalar);
@@ -313,7 +313,7 @@ static void sums_that_overflow_are_refused(void)
     tn_sparse_options sum = { .size = sizeof sum, .duplicates = TN_DUPLICATES_SUM };
     subject *coo = new_coo(TN_UINT8, 1, (int64_t[]){ 3 }, TN_INT32, 2, (uint8_t[]){ 200, 56 },
                            (uint64_t[]){ 2, 2 });
-    refused(&coo->t, "dense", &sum, TN_ERR_LOSS, "");
+    refused(&coo->t, TN_FORM_DENSE, &sum, TN_ERR_LOSS, "");
     drop_subject(coo);
 }
 
@@ -326,12 +326,12 @@ static void the_result_is_its_own(void)
     subject *dense = new_dense(TN_FLOAT32, 2, (int64_t[]){ 2, 2 }, values);
     dense->t.name = name;
     dense->t.layout = layout;
-    tn_tensor *made = reform(&dense->t, "csr", NULL);
+    tn_tensor *made = reform(&dense->t, TN_FORM_CSR, NULL);
     memset(name, 'x', sizeof name - 1);
     memset(layout, 'x', sizeof layout - 1);
     drop_subject(dense);
     CHECK(strcmp(made->name, "weights") == 0 && strcmp(made->layout, "OI") == 0 && made->shape[0] == 2);
-    tn_tensor *again = reform(made, "dense", NULL);
+    tn_tensor *again = reform(made, TN_FORM_DENSE, NULL);
     tn_tensor_free(made);
     CHECK(strcmp(again->name, "weights") == 0 && memcmp(again->parts[0].data, values, sizeof values) == 0);
     tn_tensor_free(again);
@@ -344,17 +344,17 @@ static void a_tensor_without_a_name_and_short_options_will_do(void)
     subject *dense = new_dense(TN_FLOAT32, 1, (int64_t[]){ 1 }, &(float){ 0.5f });
     dense->t.name = NULL;
     tn_sparse_options o = { .size = offsetof(tn_sparse_options, threshold), .drop = true, .threshold = 1 };
-    tn_tensor *made = reform(&dense->t, "coo", &o);
+    tn_tensor *made = reform(&dense->t, TN_FORM_COO, &o);
     CHECK(!made->name && !made->layout && made->parts[0].array.shape[0] == 1);
     tn_tensor_free(made);
     dense->parts[0].role = "values";
-    refused(&dense->t, "coo", NULL, TN_ERR_ARGUMENT, "data");
+    refused(&dense->t, TN_FORM_COO, NULL, TN_ERR_ARGUMENT, "data");
     drop_subject(dense);
 }
 
 static void the_number_of_threads_changes_nothing(void)
 {
-    static const char *const forms[] = { "coo", "csr", "dense" };
+    static const tn_form forms[] = { TN_FORM_COO, TN_FORM_CSR, TN_FORM_DENSE };
     const int64_t shape[2] = { 2100, 1000 };
     uint8_t *elements = random_elements(TN_FLOAT32, 2100000, 20);
     tn_sparse_options one = { .size = sizeof one, .jobs = 1, .drop = true, .threshold = 1 }, four = one;
@@ -417,7 +417,7 @@ static void check_blocks(const tn_tensor *source, const tn_tensor *want, tn_pool
 
 static void blocks_can_be_made_alone(void)
 {
-    static const char *const forms[] = { "coo", "csr", "dense" };
+    static const tn_form forms[] = { TN_FORM_COO, TN_FORM_CSR, TN_FORM_DENSE };
     const int64_t shapes[][2] = { { 150, 1000 }, { 30000, 5 } };
     tn_pool *pool;
     CHECK(tn_pool_new(2, &pool, NULL) == TN_OK);
@@ -447,10 +447,10 @@ static void large_tensors_at_odd_addresses_come_back(void)
         uint8_t *elements = random_elements(types[i], count + 1, 5), *odd = elements + 1;
         tn_part part = { .role = "data", .array = { .dtype = types[i], .rank = 2, .shape = shape },
                          .data = odd };
-        tn_tensor t = { .form = "dense", .dtype = types[i], .rank = 2, .shape = shape, .parts = &part,
+        tn_tensor t = { .form = TN_FORM_DENSE, .dtype = types[i], .rank = 2, .shape = shape, .parts = &part,
                         .nparts = 1 };
-        tn_tensor *csr = reform(&t, "csr", NULL), *coo = reform(csr, "coo", NULL);
-        tn_tensor *a = reform(csr, "dense", NULL), *b = reform(coo, "dense", NULL);
+        tn_tensor *csr = reform(&t, TN_FORM_CSR, NULL), *coo = reform(csr, TN_FORM_COO, NULL);
+        tn_tensor *a = reform(csr, TN_FORM_DENSE, NULL), *b = reform(coo, TN_FORM_DENSE, NULL);
         CHECK(memcmp(a->parts[0].data, odd, count * width_of(types[i])) == 0);
         CHECK(memcmp(b->parts[0].data, odd, count * width_of(types[i])) == 0);
         tn_tensor_free(csr);
@@ -479,11 +479,12 @@ static void large_dense_results_are_zero_but_for_their_entries(void)
     subject *coo = new_coo(TN_UINT8, 2, shape, TN_INT32, ENTRIES, values, indices[0]);
     subject *dense = new_dense(TN_UINT8, 2, shape, want);
     for (int i = 0; i < 3; i++) {
-        tn_tensor *made = reform(&coo->t, "dense", NULL);
+        tn_tensor *made = reform(&coo->t, TN_FORM_DENSE, NULL);
         CHECK(same_tensor(made, &dense->t));
         tn_tensor_free(made);
     }
-    tn_tensor *made = reform(&dense->t, "dense", &(tn_sparse_options){ .size = sizeof(tn_sparse_options),
+    tn_tensor *made = reform(&dense->t, TN_FORM_DENSE,
+                             &(tn_sparse_options){ .size = sizeof(tn_sparse_options),
                                                                        .drop = true, .threshold = 100 });
     want[0] = 0;
     CHECK(memcmp(made->parts[0].data, want, (size_t)SIDE * SIDE) == 0);
@@ -496,9 +497,9 @@ static void large_dense_results_are_zero_but_for_their_entries(void)
 /* Dense elements in 81 blocks. */
 static void check_large(const uint8_t *elements)
 {
-    static const struct { const char *form; tn_dtype index; int64_t columns; } results[] = {
-        { "csr", TN_INT32, 1000 }, { "csr", TN_UINT64, 1000 }, { "csr", TN_INT32, 7 },
-        { "coo", TN_INT32, 1000 }, { "coo", TN_INT64, 7 },
+    static const struct { tn_form form; tn_dtype index; int64_t columns; } results[] = {
+        { TN_FORM_CSR, TN_INT32, 1000 }, { TN_FORM_CSR, TN_UINT64, 1000 }, { TN_FORM_CSR, TN_INT32, 7 },
+        { TN_FORM_COO, TN_INT32, 1000 }, { TN_FORM_COO, TN_INT64, 7 },
     };
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         const int64_t shape[2] = { (int64_t)(80 * TN_REFORM_BLOCK + 12345) / results[i].columns,
@@ -561,7 +562,7 @@ static void memory_beyond_the_limit_is_not_taken(void)
     uint8_t *elements = large_elements(even);
     subject *dense = new_dense(TN_UINT8, 2, (int64_t[]){ 81, TN_REFORM_BLOCK }, elements);
     largest = 0;
-    refused(&dense->t, "coo", &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = LIMIT },
+    refused(&dense->t, TN_FORM_COO, &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = LIMIT },
             TN_ERR_LIMIT, "allowed");
     CHECK(largest < LIMIT);
     drop_subject(dense);
@@ -570,7 +571,7 @@ static void memory_beyond_the_limit_is_not_taken(void)
 
 /* --- a source that changes ----------------------------------------------------------------------- */
 
-static const char *const all_forms[] = { "coo", "csr", "dense" };
+static const tn_form all_forms[] = { TN_FORM_COO, TN_FORM_CSR, TN_FORM_DENSE };
 
 /* Whatever comes of it: in memory of exactly its size. */
 static void make_all(const tn_reforming *r)
@@ -591,7 +592,7 @@ static void make_all(const tn_reforming *r)
 
 /* The first n bytes of a part become `fill`, before anything is made and if `call` is not 0 in that of
  * aligned_alloc(). */
-static tn_status check_change(const subject *from, const char *to, bool drop, uint32_t part, size_t n,
+static tn_status check_change(const subject *from, tn_form to, bool drop, uint32_t part, size_t n,
                               int fill, unsigned call, tn_pool *pool)
 {
     tn_sparse_options o = { .size = sizeof o, .drop = drop };
@@ -665,11 +666,11 @@ static void a_row_pointer_that_changes_leads_nowhere_else_in_memory(void)
     const int64_t shape[2] = { 140, 500 };
     uint8_t *elements = random_elements(TN_FLOAT32, 70000, 9);
     bool *keep = nonzeros(TN_FLOAT32, 70000, elements);
-    subject *csr = slow_sparse("csr", TN_FLOAT32, 2, shape, TN_INT32, elements, keep);
+    subject *csr = slow_sparse(TN_FORM_CSR, TN_FLOAT32, 2, shape, TN_INT32, elements, keep);
     tn_pool *pool;
     tn_reforming *r;
     CHECK(tn_pool_new(1, &pool, NULL) == TN_OK &&
-          tn_reform_begin(&csr->t, "dense", NULL, pool, &r, NULL) == TN_OK);
+          tn_reform_begin(&csr->t, TN_FORM_DENSE, NULL, pool, &r, NULL) == TN_OK);
     for (uint64_t i = 0; i <= 140; i++) {
         uint64_t was = tn_code_get(csr->data[2], i, 32);
         tn_code_put(csr->data[2], i, 32, INT32_MAX);
@@ -696,14 +697,15 @@ static void indices_that_change_while_they_are_sorted_are_refused(void)
         subject *from = slow_sparse(all_forms[form], TN_UINT8, 2, shape, TN_INT32, elements, keep);
         uint32_t last = from->t.nparts - 1;     /* what rows depend on */
         size_t n = (size_t)from->parts[last].nbytes;
-        CHECK(check_change(from, "csr", false, last, n, 0x7f, 1, pool) == TN_OK);      /* nothing to sort: it is made of what is there */
+        CHECK(check_change(from, TN_FORM_CSR, false, last, n, 0x7f, 1,
+                           pool) == TN_OK);      /* nothing to sort: it is made of what is there */
         put_out_of_order(from);
-        CHECK(check_change(from, "csr", false, last, 0, 0, 1, pool) == TN_OK && calls > 2);
-        CHECK(check_change(from, "csr", false, 1, 1000, 0x7f, 1, pool) == TN_ERR_CORRUPT);
-        CHECK(check_change(from, "csr", false, 1, 1000, 0x7f, 2, pool) == TN_ERR_CORRUPT);
-        CHECK(check_change(from, "csr", false, 1, 1000, 0xff, 2, pool) == TN_ERR_CORRUPT);
-        CHECK(check_change(from, "csr", false, last, n / 2 / 4 * 4, 0, 2, pool) == TN_ERR_CORRUPT);
-        CHECK(check_change(from, "csr", false, last, n, 0, 2, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, TN_FORM_CSR, false, last, 0, 0, 1, pool) == TN_OK && calls > 2);
+        CHECK(check_change(from, TN_FORM_CSR, false, 1, 1000, 0x7f, 1, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, TN_FORM_CSR, false, 1, 1000, 0x7f, 2, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, TN_FORM_CSR, false, 1, 1000, 0xff, 2, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, TN_FORM_CSR, false, last, n / 2 / 4 * 4, 0, 2, pool) == TN_ERR_CORRUPT);
+        CHECK(check_change(from, TN_FORM_CSR, false, last, n, 0, 2, pool) == TN_ERR_CORRUPT);
         drop_subject(from);
     }
     tn_pool_free(pool);

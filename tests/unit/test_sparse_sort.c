@@ -43,7 +43,7 @@ static void add_part(subject *s, const char *role, tn_dtype dtype, uint32_t rank
     s->parts[i].data = data_of(s, (int)i);
 }
 
-static subject *new_subject(const char *form, tn_dtype dtype, tn_dtype index, uint32_t rank,
+static subject *new_subject(tn_form form, tn_dtype dtype, tn_dtype index, uint32_t rank,
                             const int64_t *shape, uint64_t n)
 {
     subject *s = calloc(1, sizeof *s);
@@ -53,7 +53,7 @@ static subject *new_subject(const char *form, tn_dtype dtype, tn_dtype index, ui
     s->t = (tn_tensor){ .name = "t", .form = form, .dtype = dtype, .rank = rank, .shape = s->shape,
                         .parts = s->parts };
     add_part(s, "values", dtype, 1, (int64_t)n, 0);
-    if (strcmp(form, "csr") == 0) {
+    if (form == TN_FORM_CSR) {
         add_part(s, "indices", index, 1, (int64_t)n, 0);
         add_part(s, "indptr", index, 1, (rank == 3 ? shape[0] * shape[1] : shape[0]) + 1, 0);
     } else {
@@ -98,7 +98,7 @@ static void fill_values(subject *s)
 static subject *coo_of(tn_dtype dtype, tn_dtype index, uint32_t rank, const int64_t *shape, uint64_t n,
                        const uint64_t *keys)
 {
-    subject *s = new_subject("coo", dtype, index, rank, shape, n);
+    subject *s = new_subject(TN_FORM_COO, dtype, index, rank, shape, n);
     for (uint64_t i = 0; i < n; i++)
         set_key(s, i, keys[i]);
     fill_values(s);
@@ -335,7 +335,7 @@ static subject *random_csr(uint32_t rank, const int64_t *shape, tn_dtype index, 
             keys[n++] = r * columns + row[i];
     }
     pointers[rows] = n;
-    subject *s = new_subject("csr", TN_FLOAT32, index, rank, shape, n);
+    subject *s = new_subject(TN_FORM_CSR, TN_FLOAT32, index, rank, shape, n);
     for (uint64_t i = 0; i < n; i++)
         set_index(s, 1, i, keys[i] % columns);
     for (uint64_t r = 0; r <= rows; r++)
@@ -413,7 +413,7 @@ static tn_status sum_of(tn_dtype dtype, const void *values, uint64_t n, void *su
 {
     const int64_t shape[] = { 2, 6 };
     tn_entries made;
-    subject *s = new_subject("coo", dtype, TN_INT64, 2, shape, n);
+    subject *s = new_subject(TN_FORM_COO, dtype, TN_INT64, 2, shape, n);
     for (uint64_t i = 0; i < n; i++) {
         set_key(s, i, 11);
         set_value(s, i, (const uint8_t *)values + i * width_of(dtype));
@@ -544,7 +544,7 @@ static void indices_of_a_high_rank_are_cut_short(void)
 static void a_scalar_has_one_entry(void)
 {
     const uint8_t values[] = { 40, 2 };
-    subject *s = new_subject("coo", TN_UINT8, TN_INT32, 0, NULL, 2);
+    subject *s = new_subject(TN_FORM_COO, TN_UINT8, TN_INT32, 0, NULL, 2);
     tn_entries made;
     tn_entry_order order;
     tn_error err;
@@ -595,7 +595,7 @@ static void the_first_entry_out_of_order_is_found(void)
     enum { N = 70000 };
     static const uint64_t places[] = { 1, 2, 511, 512, 513, 65535, 65536, 65537, N - 1 };
     const int64_t shape[] = { 1000, 1000 };
-    subject *s = new_subject("coo", TN_INT8, TN_INT32, 2, shape, N);
+    subject *s = new_subject(TN_FORM_COO, TN_INT8, TN_INT32, 2, shape, N);
     for (uint64_t i = 0; i < N; i++)
         set_key(s, i, 2 * i);
     CHECK(order_of(s).ascending);
@@ -615,7 +615,7 @@ static void the_order_of_columns_counts_within_a_row(void)
 {
     const int64_t shape[] = { 3, 10 };
     static const uint8_t columns[] = { 3, 7, 1, 5, 5 }, pointers[] = { 0, 2, 2, 5 };
-    subject *s = new_subject("csr", TN_INT8, TN_INT32, 2, shape, 5);
+    subject *s = new_subject(TN_FORM_CSR, TN_INT8, TN_INT32, 2, shape, 5);
     for (uint64_t i = 0; i < 5; i++)
         set_index(s, 1, i, columns[i]);
     for (uint64_t i = 0; i < 4; i++)
@@ -637,7 +637,7 @@ static void an_index_outside_the_shape_is_found_wherever_it_is(void)
     const int64_t shape[] = { 300, 400, 2 };
     for (int i = 0; i < INDEX_TYPES; i++) {
         bool sign = index_types[i] == TN_INT32 || index_types[i] == TN_INT64;
-        subject *s = new_subject("coo", TN_INT8, index_types[i], 3, shape, N);
+        subject *s = new_subject(TN_FORM_COO, TN_INT8, index_types[i], 3, shape, N);
         for (size_t k = sizeof places / sizeof *places; k-- > 0;)        /* those behind it stay wrong */
             for (uint32_t d = 3; d-- > 0;) {
                 char text[120];
@@ -659,7 +659,7 @@ static void indices_at_the_ends_of_their_types_are_refused(void)
                                          "18446744073709551615" };
     const int64_t shape[] = { 4, 4 };
     for (int i = 0; i < INDEX_TYPES; i++) {
-        subject *s = new_subject("coo", TN_INT8, index_types[i], 2, shape, 3);
+        subject *s = new_subject(TN_FORM_COO, TN_INT8, index_types[i], 2, shape, 3);
         char text[120];
         set_index(s, 1, 3, lowest[i]);
         snprintf(text, sizeof text, "entry 1: expected an index below 4 in dimension 1 but found %s",
@@ -672,16 +672,16 @@ static void indices_at_the_ends_of_their_types_are_refused(void)
 static void no_entry_is_inside_an_empty_shape(void)
 {
     const int64_t shape[] = { 5, 0 }, rows[] = { 0, 5 };
-    subject *s = new_subject("coo", TN_INT8, TN_INT64, 2, shape, 1),
-            *none = new_subject("coo", TN_INT8, TN_INT64, 2, shape, 0);
+    subject *s = new_subject(TN_FORM_COO, TN_INT8, TN_INT64, 2, shape, 1),
+            *none = new_subject(TN_FORM_COO, TN_INT8, TN_INT64, 2, shape, 0);
     check_fails(s, "entry 0: expected an index below 0 in dimension 1 but found 0");
     CHECK(order_of(none).ascending);
     drop(s);
     drop(none);
-    s = new_subject("csr", TN_INT8, TN_INT64, 2, rows, 2);
+    s = new_subject(TN_FORM_CSR, TN_INT8, TN_INT64, 2, rows, 2);
     check_fails(s, "row pointer 0: expected 2, the number of values, but found 0");
     drop(s);
-    s = new_subject("csr", TN_INT8, TN_INT64, 2, rows, 0);
+    s = new_subject(TN_FORM_CSR, TN_INT8, TN_INT64, 2, rows, 0);
     CHECK(order_of(s).ascending);
     drop(s);
 }
@@ -702,7 +702,7 @@ static void pointers_must_ascend_from_0_to_the_number_of_values(void)
     const int64_t shape[] = { 2, 2, 9 };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         for (int i = 0; i < 2; i++) {
-            subject *s = new_subject("csr", TN_INT8, index_types[i], 3, shape, 6);
+            subject *s = new_subject(TN_FORM_CSR, TN_INT8, index_types[i], 3, shape, 6);
             for (uint64_t p = 0; p < 5; p++)
                 set_index(s, 2, p, (uint64_t)cases[k].pointers[p]);
             for (uint64_t p = 0; p < 6; p++)
@@ -720,7 +720,7 @@ static void a_wrong_pointer_is_found_among_many(void)
     enum { ROWS = 140000 };
     static const uint64_t places[] = { 1, 65535, 65536, 65537, 131072, ROWS };
     const int64_t shape[] = { ROWS, 3 };
-    subject *s = new_subject("csr", TN_INT8, TN_UINT32, 2, shape, ROWS);
+    subject *s = new_subject(TN_FORM_CSR, TN_INT8, TN_UINT32, 2, shape, ROWS);
     for (uint64_t i = 0; i <= ROWS; i++)
         set_index(s, 2, i, i);
     CHECK(order_of(s).ascending);

@@ -429,7 +429,7 @@ static tn_status add_matrix(tn_file *f, const tn_part *p, bool companion, tn_err
     if (companion)
         e = (tn_entry){ .name = "e", .dtype = TN_UINT8, .rank = 1, .shape = count,
                         .storage = { .offset = 64, .size = 10 },
-                        .form = "coo", .value_dtype = TN_UINT8, .value_shape = shape, .value_rank = 2,
+                        .form = TN_FORM_COO, .value_dtype = TN_UINT8, .value_shape = shape, .value_rank = 2,
                         .companions = p, .ncompanions = 1 };
     return tn_file_add(f, &e, err);
 }

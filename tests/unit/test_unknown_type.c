@@ -104,7 +104,8 @@ static void arrays_of_no_type_are_refused(void)
         void *parts[7] = { out, out, out };
         tn_tensor *made;
         const tn_part part = { .role = "data", .array = a, .data = in };
-        const tn_tensor t = { .name = "a", .form = "dense", .dtype = wrong[i], .rank = 2, .shape = shape,
+        const tn_tensor t = { .name = "a", .form = TN_FORM_DENSE, .dtype = wrong[i], .rank = 2,
+                              .shape = shape,
                               .parts = &part, .nparts = 1 };
         tn_error err;
         CHECK(tn_cast(&good, out, &a, in, TN_LITTLE_ENDIAN, NULL, &err) == TN_ERR_ARGUMENT &&
@@ -125,7 +126,7 @@ static void arrays_of_no_type_are_refused(void)
         CHECK(tn_fake_quantize(mx, &a, in, out, NULL, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_scaled_quantize(mx, &a, in, parts, NULL, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_scaled_dequantize(mx, &a, (const void *const *)parts, out, NULL, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_reform(&t, "csr", NULL, &made, &err) != TN_OK);
+        CHECK(tn_reform(&t, TN_FORM_CSR, NULL, &made, &err) != TN_OK);
         CHECK(try_write_tensor("out.zt", (tn_create_options){ 0 }, &t, &err) != TN_OK);
         CHECK(try_write_tensor("out.json", (tn_create_options){ 0 }, &t, &err) != TN_OK);
     }

@@ -35,7 +35,7 @@ static void write_coo_as(const char *name, tn_dtype type, tn_create_options opti
     const tn_part parts[] = { { .role = "values", .array = { TN_UINT8, 1, count, NULL }, .data = values },
                               { .role = "indices", .array = { type, 2, count, NULL },
                                 .data = wide ? (void *)rows : narrow } };
-    const tn_tensor t = { .name = "t", .form = "coo", .dtype = TN_UINT8, .rank = RANK, .shape = shape,
+    const tn_tensor t = { .name = "t", .form = TN_FORM_COO, .dtype = TN_UINT8, .rank = RANK, .shape = shape,
                           .parts = parts, .nparts = 2 };
     tn_writer *w;
     options.size = sizeof options;
@@ -193,7 +193,8 @@ static void write_csr(const char *name, const csr *c, tn_dtype type, tn_create_o
     const tn_part parts[] = { { .role = "values", .array = { TN_UINT16, 1, count, NULL }, .data = values },
                               { .role = "indices", .array = { type, 1, count, NULL }, .data = indices },
                               { .role = "indptr", .array = { type, 1, ends, NULL }, .data = indptr } };
-    const tn_tensor t = { .name = "t", .form = "csr", .dtype = TN_UINT16, .rank = c->rank, .shape = c->shape,
+    const tn_tensor t = { .name = "t", .form = TN_FORM_CSR, .dtype = TN_UINT16, .rank = c->rank,
+                          .shape = c->shape,
                           .parts = parts, .nparts = 3 };
     tn_writer *w;
     options.size = sizeof options;
@@ -345,7 +346,7 @@ static void check_written(const char *name, const csr *c, tn_dtype type, tn_crea
     write_csr(name, c, type, options);
     tn_file *f = open_file(name);
     const tn_tensor *t = tn_file_find(f, "t");
-    CHECK(tn_file_count(f) == 1 && t && strcmp(t->form, "csr") == 0 && t->dtype == TN_UINT16 &&
+    CHECK(tn_file_count(f) == 1 && t && t->form == TN_FORM_CSR && t->dtype == TN_UINT16 &&
           t->nparts == 3 && t->rank == c->rank);
     CHECK(memcmp(t->shape, c->shape, c->rank * sizeof *c->shape) == 0);
     CHECK(strcmp(t->parts[0].role, "values") == 0 && t->parts[0].nbytes == (uint64_t)c->count * 2);

@@ -62,7 +62,7 @@ static void write_in_pieces(tn_dtype dtype, tn_create_options options, const uin
     static const size_t pieces[] = { 1, 3, 2, 7, 1000, 5, 65536, 8 };
     const int64_t shape[] = { ODD };
     const tn_part part = { .role = "data", .array = { .dtype = dtype, .rank = 1, .shape = shape } };
-    const tn_tensor t = { .name = "t", .form = "dense", .dtype = dtype, .rank = 1, .shape = shape,
+    const tn_tensor t = { .name = "t", .form = TN_FORM_DENSE, .dtype = dtype, .rank = 1, .shape = shape,
                           .parts = &part, .nparts = 1 };
     tn_writer *w;
     tn_error err = { .text = "" };

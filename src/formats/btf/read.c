@@ -213,7 +213,7 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
         return tn_fail(err, TN_ERR_CORRUPT, s->shape_at,
                        "tensor %s: expected %lld values, as many as rows of indices, but found %lld",
                        tn_quote_z(s->e.name).text, (long long)shape[0], (long long)count.dims[0]);
-    s->e.form = "coo";
+    s->e.form = TN_FORM_COO;
     s->e.value_dtype = s->e.dtype;
     s->e.value_rank = s->e.rank;
     s->e.value_shape = s->e.shape;

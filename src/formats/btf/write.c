@@ -17,7 +17,7 @@ static const tn_out_entry *first_entry(const tn_writer *w, size_t tensor)
 
 static bool is_coo(const tn_tensor *t)
 {
-    return strcmp(t->form, "coo") == 0;
+    return t->form == TN_FORM_COO;
 }
 
 static tn_status check_options(const tn_writer *w, tn_error *err)
@@ -66,11 +66,11 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
 {
     const tn_out_entry *e = first_entry(w, i);
     const tn_tensor *t = e->whole;
-    if (!is_coo(t) && strcmp(t->form, "dense") != 0)
+    if (!is_coo(t) && t->form != TN_FORM_DENSE)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: btf holds dense and coo tensors but found form %s%s",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text,
-                       strcmp(t->form, "csr") == 0 ? " (--form coo)" : "");
+                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text,
+                       t->form == TN_FORM_CSR ? " (--form coo)" : "");
     for (uint32_t k = 0; k < t->nparts; k++) {
         tn_status status = check_array(t, &t->parts[k], err);
         if (status)

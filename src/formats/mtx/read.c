@@ -308,7 +308,7 @@ static tn_status add_tensor(tn_mtx_reader *r)
     tn_status status = keep(r, r->values, &elements, r->field_word, &values);
     if (!status && !r->array) {
         status = keep(r, r->indices, &places, "integer", &indices);
-        e.form = "coo";
+        e.form = TN_FORM_COO;
         e.value_dtype = r->dtype;
         e.value_rank = 2;
         e.value_shape = shape;

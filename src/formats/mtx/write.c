@@ -14,11 +14,12 @@ enum { TEXT = 0, PARTS = 1 };   /* the writer's files; the second is memory */
 
 static tn_status check_tensor(const tn_tensor *t, tn_error *err)
 {
-    bool csr = strcmp(t->form, "csr") == 0;
-    if (strcmp(t->form, "dense") != 0 && strcmp(t->form, "coo") != 0)
+    bool csr = t->form == TN_FORM_CSR;
+    if (t->form != TN_FORM_DENSE && t->form != TN_FORM_COO)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: mtx holds dense and coo tensors but found form %s%s",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text, csr ? " (--form coo)" : "");
+                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text,
+                           csr ? " (--form coo)" : "");
     if (t->rank != 2)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: mtx holds a matrix: expected 2 dimensions but found %u",

@@ -127,11 +127,11 @@ tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *a, uint64_t befor
 static tn_status check_count(const tn_writer *w, tn_error *err)
 {
     const tn_tensor *only = w->ntensors == 1 ? w->entries[0].whole : NULL;
-    if (only && (strcmp(only->form, "coo") == 0 || strcmp(only->form, "csr") == 0))
+    if (only && (only->form == TN_FORM_COO || only->form == TN_FORM_CSR))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "tensor %s: npy holds one array and a tensor of form %s has %u (--form dense, "
                        "or --to scipy-npz)",
-                       tn_quote_z(only->name).text, only->form, only->nparts);
+                       tn_quote_z(only->name).text, tn_form_name(only->form), only->nparts);
     if (w->count != 1)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "npy holds one array and there are %zu: use npz",
                        w->count);

@@ -5,6 +5,7 @@
 #include "formats/npz/npz.h"
 #include "base/error.h"
 #include "store/stream.h"
+#include "tensor/form.h"
 
 #include <stdio.h>
 
@@ -317,7 +318,8 @@ static tn_status replace_all(matrix *m, tn_error *err)
     tn_entry e = {
         .name = m->name ? m->name : tn_file_stem(f, TN_NPZ_SUFFIX), .at = place_of(m, DATA),
         .dtype = data->dtype, .rank = 1, .shape = data->shape,
-        .storage = data->parts[0].storage, .meta = data->meta, .nmeta = data->nmeta, .form = m->format,
+        .storage = data->parts[0].storage, .meta = data->meta, .nmeta = data->nmeta,
+            .form = tn_form_parse(m->format),
         .value_dtype = data->dtype,
         .value_shape = m->shape, .value_rank = m->rank, .companions = m->companions,
         .ncompanions = m->ncompanions,

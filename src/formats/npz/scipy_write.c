@@ -23,7 +23,7 @@ typedef struct plan {
 
 static bool is_coo(const tn_tensor *t)
 {
-    return strcmp(t->form, "coo") == 0;
+    return t->form == TN_FORM_COO;
 }
 
 /* --- what can be written --- */
@@ -36,12 +36,12 @@ static bool has_type(tn_dtype dtype)
 
 static tn_status check_form(const tn_tensor *t, tn_error *err)
 {
-    bool sparse = is_coo(t) || strcmp(t->form, "csr") == 0;
+    bool sparse = is_coo(t) || t->form == TN_FORM_CSR;
     if (!sparse)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: scipy-npz holds a tensor of form csr or coo but found %s "
                        "(--form csr)",
-                       tn_quote_z(t->name).text, tn_quote_z(t->form).text);
+                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
     if (t->rank != RANK)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: scipy-npz holds a matrix, of 2 dimensions, but found %u",
@@ -60,7 +60,7 @@ static tn_status check_types(const tn_tensor *t, tn_error *err)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: scipy.sparse has indices of type int32 or int64 but found %s "
                        "(--form %s,index=int64)",
-                       tn_quote_z(t->name).text, index->name, t->form);
+                       tn_quote_z(t->name).text, index->name, tn_form_name(t->form));
     for (uint32_t k = 0; k < t->nparts; k++)
         if (t->parts[k].storage.physical)
             return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold padding",
@@ -132,7 +132,7 @@ static tn_status add_index(tn_writer *w, plan *p, const tn_tensor *t, tn_error *
     is_array = { .type = "|b1" };
     tn_status status = add_member(w, p, "shape", &shape, RANK * sizeof *t->shape, t->shape, err);
     if (!status)
-        status = add_member(w, p, "format", &format, 3, t->form, err);
+        status = add_member(w, p, "format", &format, 3, tn_form_name(t->form), err);
     return status ? status : add_member(w, p, "_is_array", &is_array, sizeof yes, &yes, err);
 }
 

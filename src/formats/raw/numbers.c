@@ -239,7 +239,7 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
     if (!coo)
         parts[1] = index_part(n, "indptr", (tn_array){ .dtype = index, .rank = 1, .shape = own + 2 },
                               s->pointers);
-    e->form = coo ? "coo" : "csr";
+    e->form = coo ? TN_FORM_COO : TN_FORM_CSR;
     e->companions = parts;
     e->ncompanions = coo ? 1 : 2;
     return TN_OK;

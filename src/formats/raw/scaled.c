@@ -235,7 +235,7 @@ tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_err
     if (status)
         return status;
     s->scaling.axis = -1;
-    e->form = "scaled";
+    e->form = TN_FORM_SCALED;
     e->scaling = tn_scaling_keep(&f->arena, &s->scaling, &f->datatype);
     e->value_rank = s->rank;
     e->value_shape = s->shape;

@@ -9,7 +9,7 @@
 
 static bool is_coo(const tn_tensor *t)
 {
-    return strcmp(t->form, "coo") == 0;
+    return t->form == TN_FORM_COO;
 }
 
 tn_status tn_raw_check_sparse(const tn_tensor *t, tn_error *err)

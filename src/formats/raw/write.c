@@ -45,7 +45,7 @@ static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: a descriptor has indices of int32 or int64 but these are %s "
                        "(--form %s,index=int64)",
-                       tn_quote_z(t->name).text, tn_dtype_get(index)->name, t->form);
+                       tn_quote_z(t->name).text, tn_dtype_get(index)->name, tn_form_name(t->form));
     return tn_raw_check_length(t, least, err);
 }
 
@@ -57,10 +57,10 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
         const tn_tensor *t = w->entries[i].whole;
         if (t && tn_form_is_sparse(t->form))
             status = check_sparse(t, &least, err);
-        else if (t && strcmp(t->form, "dense") != 0 && strcmp(t->form, "scaled") != 0)
+        else if (t && t->form != TN_FORM_DENSE && t->form != TN_FORM_SCALED)
             status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                              "tensor %s: raw cannot hold a tensor of form %s", tn_quote_z(t->name).text,
-                             tn_quote_z(t->form).text);
+                             tn_quote_z(tn_tensor_form_name(t)).text);
     }
     return status;
 }

@@ -22,7 +22,7 @@ static tn_status leave(tn_file *f, tn_entry *e, tn_error *err, const char *forma
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    e->form = e->storage.opaque;
+    e->form_text = e->storage.opaque;
     e->storage.opaque = tn_arena_text(&f->arena, text, (size_t)n);
     return e->storage.opaque ? TN_OK : tn_fail_nomem(err);
 }
@@ -47,7 +47,7 @@ static tn_part index_part(const tn_entry *e, const char *role, uint32_t rank, co
 }
 
 /* The entry's array becomes the values: `size` bytes, `skipped` into what is stored. */
-static void become_sparse(tn_entry *e, const char *form, const int64_t *count, uint64_t skipped,
+static void become_sparse(tn_entry *e, tn_form form, const int64_t *count, uint64_t skipped,
                           uint64_t size)
 {
     tn_storage *s = &e->storage;
@@ -81,7 +81,7 @@ static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     e->storage.pitch = pitch;
     e->companions = parts;
     e->ncompanions = 1;
-    become_sparse(e, "coo", shape, n ? row : 0, n ? size - row : 0);
+    become_sparse(e, TN_FORM_COO, shape, n ? row : 0, n ? size - row : 0);
     return TN_OK;
 }
 
@@ -104,7 +104,7 @@ static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
     e->companions = parts;
     e->ncompanions = 2;
     head += n * INDEX_BYTES;
-    become_sparse(e, "csr", counts, head, size - head);
+    become_sparse(e, TN_FORM_CSR, counts, head, size - head);
     return TN_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "pipeline/rules/rules.h"
 #include "base/error.h"
 #include "bytes/json.h"
+#include "tensor/form.h"
 
 #include <tenon/convert.h>
 
@@ -225,10 +226,12 @@ tn_status tn_pad_rule_parse(const char *text, tn_pad_rule *rule, tn_error *err)
 
 /* ---- forms ---- */
 
-static bool take_form(tn_text text, char form[16])
+static bool take_form(tn_text text, tn_form *form)
 {
-    return (tn_text_is(text, "dense") || tn_text_is(text, "coo") || tn_text_is(text, "csr")) &&
-           tn_rule_text(text, form, 16);
+    char name[16] = "";
+    tn_rule_text(text, name, sizeof name);
+    *form = tn_form_parse(name);
+    return *form == TN_FORM_DENSE || tn_form_is_sparse(*form);
 }
 
 static bool take_index_type(tn_text text, tn_dtype *dtype)
@@ -279,14 +282,14 @@ tn_status tn_form_rule_parse(const char *text, tn_form_rule *rule, tn_error *err
     const char *equals;
     tn_text form, head = tn_rule_head(&r, &form, &equals);
     tn_status status = tn_rule_glob(&r, equals, read.glob);
-    if (!status && !take_form(form, read.form))
+    if (!status && !take_form(form, &read.form))
         status = tn_rule_fail(&r, form, "no form (dense, coo, csr)");
     for (const char *at = text + head.len; *at && !status;) {
         tn_text pair = { at + 1, strcspn(at + 1, ",") };
         status = read_form_key(&r, pair, &read.options);
         at = pair.ptr + pair.len;
     }
-    if (!status && read.options.index != TN_UNKNOWN && strcmp(read.form, "dense") == 0)
+    if (!status && read.options.index != TN_UNKNOWN && read.form == TN_FORM_DENSE)
         status =
             tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "index is for coo and csr: a dense tensor has none");
     if (!status)
