@@ -6,10 +6,10 @@
 #include "firmware/c_files.h"
 #include "firmware/c_names.h"
 #include "firmware/c_text.h"
+#include "pipeline/walk.h"
 #include "tensor/array.h"
 #include "tensor/form.h"
 
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct job {
     tn_c_files        files;
     tn_buf            text;     /* on its way into a file */
     uint8_t          *made;     /* a window of elements that are not the source's own */
-    uint64_t          done, to_do;      /* bytes of data */
+    tn_walk           walk;     /* counts bytes of data */
     bool              output_failed;    /* the error's text names its file already */
 } job;
 
@@ -285,15 +285,6 @@ static tn_status plan_tensor(const job *j, tn_c_tensor *c, tn_error *err)
 
 /* ---- which tensors, and where they go ---- */
 
-static bool is_chosen(const job *j, const char *name, bool *used)
-{
-    bool chosen = j->o.nonly == 0;
-    for (size_t i = 0; i < j->o.nonly; i++)
-        if (fnmatch(j->o.only[i], name, 0) == 0)
-            chosen = used[i] = true;
-    return chosen;
-}
-
 /* Identifiers are of all tensors, so that they do not depend on which are chosen. */
 static tn_status name_tensors(job *j, const char ***ids, tn_error *err)
 {
@@ -307,20 +298,17 @@ static tn_status name_tensors(job *j, const char ***ids, tn_error *err)
     return tn_c_identifiers(names, n, &j->arena, *ids, err);
 }
 
-static tn_status plan_tensors(job *j, bool *used, tn_error *err)
+static tn_status plan_tensors(job *j, tn_error *err)
 {
     const char **ids;
-    size_t n = tn_file_count(j->in);
     tn_status status = name_tensors(j, &ids, err);
-    j->tensors = tn_arena_zalloc(&j->arena, n, sizeof *j->tensors);
+    j->tensors = tn_arena_zalloc(&j->arena, j->walk.count, sizeof *j->tensors);
     if (!status && !j->tensors)
         status = tn_fail_nomem(err);
-    for (size_t i = 0; i < n && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(j->in, i);
-        if (!is_chosen(j, t->name, used))
-            continue;
+    for (size_t i = 0; i < j->walk.count && !status; i++) {
+        const tn_tensor *t = j->walk.tensors[i];
         tn_c_tensor *c = &j->tensors[j->result.tensors++];
-        *c = (tn_c_tensor){ .source = t, .id = ids[i], .axis = -1 };
+        *c = (tn_c_tensor){ .source = t, .id = ids[t - j->in->tensors], .axis = -1 };
         status = plan_tensor(j, c, err);
     }
     return status;
@@ -338,14 +326,11 @@ static tn_status check_kept(const job *j, tn_error *err)
 
 static tn_status plan(job *j, tn_error *err)
 {
-    bool *used = tn_arena_zalloc(&j->arena, j->o.nonly + 1, sizeof *used);
-    tn_status status = used ? plan_tensors(j, used, err) : tn_fail_nomem(err);
-    for (size_t i = 0; i < j->o.nonly && !status; i++)
-        if (!used[i])
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s",
-                           tn_quote_z(j->o.only[i]).text);
-    if (!status && j->result.tensors == 0)
+    tn_status status = tn_walk_choose(&j->walk, j->in, j->o.only, j->o.nonly, err);
+    if (!status && j->walk.count == 0)
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "there is no tensor to export");
+    if (!status)
+        status = plan_tensors(j, err);
     return status ? status : check_kept(j, err);
 }
 
@@ -383,7 +368,7 @@ static tn_status place(job *j, tn_error *err)
             r->largest = c->source;
             r->largest_bytes = bytes;
         }
-        j->to_do += bytes;
+        j->walk.total += bytes;
     }
     if (j->o.binary && end[0] > UINT32_MAX)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
@@ -439,14 +424,6 @@ typedef struct writing {
     uint64_t     index;         /* of the next element */
 } writing;
 
-static tn_status step(job *j, size_t n, tn_error *err)
-{
-    j->done += n;
-    if (j->o.progress && j->o.progress(j->o.context, j->done, j->to_do))
-        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
-    return TN_OK;
-}
-
 static tn_status put_image_elements(job *j, tn_dtype dtype, const uint8_t *elements, size_t n, tn_error *err)
 {
     unsigned unit = tn_dtype_get(dtype)->bits / 8;
@@ -484,7 +461,7 @@ static tn_status take_elements(void *context, const uint8_t *bytes, size_t n, tn
     tn_status status = put_elements(w, elements, n / from, err);
     w->index += n / from;
     if (!status && w->array == TN_C_DATA)
-        status = step(w->j, n, err);
+        status = tn_walk_advance(&w->j->walk, n, err);
     return status;
 }
 
@@ -659,11 +636,13 @@ tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_o
     err = err ? err : &own;
     j->in = file;
     tn_status status = take_options(j, given, err);
+    j->walk = (tn_walk){ .jobs = 1, .progress = j->o.progress, .context = j->o.context };
     if (!status)
         status = run(j, folder, err);
     if (!status && result)
         *result = j->result;
     tn_buf_free(&j->text);
+    tn_walk_end(&j->walk);
     tn_arena_free(&j->arena);
     free(j->made);
     free(j);

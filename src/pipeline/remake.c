@@ -43,12 +43,10 @@ static tn_status fail(const making *m, tn_status status, tn_error *err, const ch
     return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(m->source->name).text, text);
 }
 
-/* How much there will be to do is not known as yet. */
 static tn_status tick(void *context, tn_error *err)
 {
     const tn_remake_place *place = context;
-    bool cancelled = place->progress && place->progress(place->context, 0, 1);
-    return cancelled ? tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled") : TN_OK;
+    return tn_walk_check(place->walk, err);
 }
 
 static tn_status check_floats(const making *m, tn_error *err)
@@ -479,7 +477,7 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
     if (rule->form == TN_FORM_COO && task->options.index == TN_UNKNOWN)
         task->options.index = m->place->index_type;
     m->made->reform = task;
-    status = tn_reformed_new(task, m->place->pool, &m->made->reformed, output_failed, err);
+    status = tn_reformed_new(task, m->place->walk->pool, &m->made->reformed, output_failed, err);
     if (!status)
         status = declare_parts(m, tn_reformed_result(m->made->reformed), err);
     if (!status && tn_reformed_is_large(m->made->reformed)) {

@@ -6,6 +6,7 @@
 #include "pipeline/arrange.h"
 #include "pipeline/reform.h"
 #include "pipeline/rescale.h"
+#include "pipeline/walk.h"
 #include "quant/quantize.h"
 
 #include <tenon/convert.h>
@@ -22,13 +23,11 @@ typedef struct tn_remake_rules {
 typedef struct tn_remake_place {
     const tn_file *file;
     const char    *beside;          /* the output's path */
-    tn_pool       *pool;
+    tn_walk       *walk;            /* started where a rule has a form */
     tn_arena      *arena;
     uint64_t       max_bytes;       /* of a tensor in another form or by a datatype; 0: see tn_loading and
                                      * tn_sparse_options */
     tn_dtype       index_type;      /* the only one that the output has for coordinates, or TN_UNKNOWN */
-    tn_progress_fn progress;        /* may be NULL: a chance to cancel while data is decoded */
-    void          *context;
 } tn_remake_place;
 
 /* Scales that are still to be found: after planning, before the data moves. */

@@ -53,10 +53,9 @@ static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *e
     (void)result;
     uint64_t elements = (item + 1) * r->span < r->count ? (item + 1) * r->span : r->count,
              bytes = tn_packed_bytes(elements, r->bits);
-    r->done = bytes > r->done ? bytes : r->done;
-    if (s->progress && s->progress(s->context, s->progress_base + r->done, s->progress_total))
-        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
-    return TN_OK;
+    uint64_t more = bytes > r->done ? bytes - r->done : 0;
+    r->done += more;
+    return tn_walk_advance(s->walk, more, err);
 }
 
 /* All values once; then whether to do it again. */
@@ -78,7 +77,7 @@ static tn_status begin(searching *r, tn_error *err)
 {
     const tn_scale_search *s = r->s;
     const tn_tensor *t = s->tensor;
-    unsigned jobs = s->jobs ? s->jobs : tn_core_count();
+    unsigned jobs = s->walk->jobs ? s->walk->jobs : tn_core_count();
     tn_scale_index index;
     tn_status status = tn_scale_index_for(t->rank, t->shape, s->options->axis, &index, err);
     if (status)

@@ -2,6 +2,7 @@
 #ifndef TN_PIPELINE_SCALES_H
 #define TN_PIPELINE_SCALES_H
 
+#include "pipeline/walk.h"
 #include "store/stream.h"
 
 #include <tenon/quantize.h>
@@ -11,10 +12,7 @@ typedef struct tn_scale_search {
     const tn_tensor *tensor;        /* dense, of a float type */
     tn_dtype         codes;
     const tn_quantize_options *options;
-    unsigned         jobs;          /* threads; 0: one a core; fewer where each would need much memory */
-    tn_progress_fn   progress;      /* may be NULL */
-    void            *context;
-    uint64_t         progress_base, progress_total;
+    tn_walk         *walk;          /* of its threads some only, where each would need much memory */
 } tn_scale_search;
 
 /* Goes through the tensor on all cores, once or (percentiles) a few times;

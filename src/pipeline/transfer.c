@@ -1,6 +1,6 @@
 /* pipeline/transfer.c - moving the data of tensors from an open file into a writer.
  *
- * Entries are taken in order, in runs that go the same way:
+ * Entries are taken in order, as many at a time as go the same way:
  *   raw      the place of each is known beforehand: any thread writes any window
  *   small    compressed whole by any thread, written in order
  *   large    one at a time: libzstd itself uses all cores
@@ -18,11 +18,10 @@ typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED, RESCALED } way;
 
 typedef struct mover {
     const tn_transfer *t;
-    tn_pool     *pool;
-    size_t      *entries;       /* the run: numbers of writer entries */
+    tn_walk     *walk;
+    size_t      *entries;       /* numbers of writer entries that go the same way */
     size_t       count;
-    tn_scan_part *parts;        /* of a raw run */
-    uint64_t     progress, total;
+    tn_scan_part *parts;        /* of raw ones */
 } mover;
 
 static const tn_arrange *arrange_of(const mover *m, const tn_out_entry *e)
@@ -38,7 +37,9 @@ static way way_of(const mover *m, const tn_out_entry *e)
         return RESCALED;
     if (arrange_of(m, e))
         return ARRANGED;
-    return e->encoding != TN_ENCODING_ZSTD ? RAW : e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
+    if (e->encoding != TN_ENCODING_ZSTD)
+        return RAW;
+    return e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
 }
 
 /* What is not tied to another and not in memory. */
@@ -60,7 +61,9 @@ static const tn_part *part_of(const mover *m, const tn_out_entry *e)
 static const tn_change *change_of(const mover *m, const tn_out_entry *e)
 {
     const tn_remade *made = &m->t->made[e->tensor];
-    return e->part == 0 ? made->change : e->part == 1 ? made->index_change : NULL;
+    if (e->part == 0)
+        return made->change;
+    return e->part == 1 ? made->index_change : NULL;
 }
 
 /* Every failure is named once, where it is first seen. */
@@ -77,14 +80,6 @@ static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn
     if (status && status != TN_ERR_CANCELLED)
         tn_error_in_file(err, *shard ? shard : m->t->in_path);
     return status;
-}
-
-static tn_status tell_progress(mover *m, uint64_t bytes, tn_error *err)
-{
-    m->progress += bytes;
-    if (m->t->progress && m->t->progress(m->t->context, m->progress, m->total))
-        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
-    return TN_OK;
 }
 
 /* ---- raw ---- */
@@ -108,7 +103,7 @@ static tn_status write_window(void *context, size_t k, uint64_t at, const uint8_
     return tn_writer_put(w, e->file, e->offset + at, bytes, n, err);
 }
 
-static tn_status raw_done(void *context, size_t k, const tn_scanned *result, tn_error *err)
+static tn_status raw_done(void *context, size_t k, const tn_scan_result *result, tn_error *err)
 {
     mover *m = context;
     const tn_scan_part *p = &m->parts[k];
@@ -127,7 +122,6 @@ static tn_status raw_done(void *context, size_t k, const tn_scanned *result, tn_
 static tn_status move_raw(mover *m, tn_error *err)
 {
     tn_writer *w = m->t->out;
-    uint64_t bytes = 0;
     for (size_t i = 0; i < m->count; i++) {
         tn_out_entry *e = &w->entries[m->entries[i]];
         const tn_part *p = part_of(m, e);
@@ -136,51 +130,32 @@ static tn_status move_raw(mover *m, tn_error *err)
             return status;
         m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, e),
                                       e->swap };
-        bytes += p->nbytes;
     }
-    tn_scan scan = {
-        .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window, .done = raw_done,
-        .context = m,
-        .progress = m->t->progress, .progress_context = m->t->context, .progress_base = m->progress,
-        .progress_total = m->total,
-    };
+    tn_scan scan = { .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window,
+                     .done = raw_done, .context = m };
     tn_status status = in_output(m, tn_writer_reserve(w, err), err);
-    if (!status)
-        status = tn_scan_run(&scan, m->pool, err);
-    m->progress += bytes;
-    return status;
+    return status ? status : tn_scan_run(&scan, m->walk, err);
 }
 
 /* ---- small, compressed ---- */
 
-enum { BATCH_PARTS = 64 };
+enum { ITEM_PARTS = 64 };
 
-/* Entries [first, first + count) of the run: at most TN_ZSTD_WHOLE_MAX bytes to compress. */
-typedef struct batch {
-    size_t   first, count;
-    uint64_t bytes, source;
-} batch;
-
-typedef struct small_worker {
+/* An item has at most TN_ZSTD_WHOLE_MAX bytes to compress. */
+typedef struct small_scratch {
     tn_stream stream;
     tn_zstd  *zstd;
     uint8_t  *in;               /* a decoded part */
-} small_worker;
+} small_scratch;
 
 typedef struct small_result {
     uint8_t  *out;              /* compressed parts, one after the other */
-    size_t    size[BATCH_PARTS];
-    tn_digest digest[BATCH_PARTS];
+    size_t    used;
+    size_t    size[ITEM_PARTS];
+    tn_digest digest[ITEM_PARTS];
 } small_result;
 
-typedef struct small_run {
-    mover      *m;
-    batch      *batches;
-    size_t      nbatches, cap;
-    small_worker *workers;
-    small_result *results;
-    size_t      out_cap;
-} small_run;
+static size_t small_bound(void) { return tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + ITEM_PARTS * tn_zstd_bound(0); }
 
 static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8_t *to, tn_error *err)
 {
@@ -205,118 +180,90 @@ static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_dig
     return tn_hash_end(&h, digest, err);
 }
 
-static tn_status compress(const small_run *r, small_worker *own, small_result *s, size_t i,
-                          const tn_out_entry *e, size_t used, tn_error *err)
+static tn_status make_buffers(small_scratch *own, small_result *r, tn_error *err)
 {
-    tn_status status = tn_zstd_compress(own->zstd, r->m->t->out->options.level, own->in, (size_t)e->nbytes,
-                                        s->out + used, r->out_cap - used, &s->size[i], err);
-    return status ? status : hash_whole(e->checksum, s->out + used, s->size[i], &s->digest[i], err);
+    own->in = own->in ? own->in : malloc(TN_ZSTD_WHOLE_MAX);
+    r->out = r->out ? r->out : malloc(small_bound());
+    if (!own->in || !r->out)
+        return tn_fail_nomem(err);
+    return own->zstd ? TN_OK : tn_zstd_new(&own->zstd, err);
 }
 
-static tn_status small_work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
+/* Part i of an item. */
+static tn_status compress(const mover *m, small_scratch *own, const tn_out_entry *e, small_result *r,
+                          size_t i, tn_error *err)
 {
-    small_run *r = context;
-    mover *m = r->m;
-    small_worker *own = &r->workers[use.scratch];
-    small_result *s = &r->results[use.result];
-    const batch *b = &r->batches[item];
-    size_t used = 0;
-    tn_status status = TN_OK;
-    for (size_t i = 0; i < b->count && !status; i++) {
-        const tn_out_entry *e = &m->t->out->entries[m->entries[b->first + i]];
+    uint8_t *to = r->out + r->used;
+    tn_status status = tn_zstd_compress(own->zstd, m->t->out->options.level, own->in, (size_t)e->nbytes, to,
+                                        small_bound() - r->used, &r->size[i], err);
+    if (status)
+        return status;
+    r->used += r->size[i];
+    return hash_whole(e->checksum, to, r->size[i], &r->digest[i], err);
+}
+
+static tn_status small_work(void *context, const tn_item *item, void *scratch, void *result, tn_error *err)
+{
+    mover *m = context;
+    small_scratch *own = scratch;
+    small_result *r = result;
+    tn_status status = make_buffers(own, r, err);
+    r->used = 0;
+    for (size_t i = 0; i < item->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[item->subject + i]];
         status = in_input(m, part_of(m, e), read_whole(m, &own->stream, e, own->in, err), err);
         if (!status)
-            status = in_output(m, compress(r, own, s, i, e, used, err), err);
-        used += s->size[i];
+            status = in_output(m, compress(m, own, e, r, i, err), err);
     }
     return status;
 }
 
-static tn_status small_emit(void *context, uint64_t item, unsigned result, tn_error *err)
+static tn_status small_join(void *context, tn_item *item, void *result, tn_error *err)
 {
-    small_run *r = context;
-    mover *m = r->m;
+    mover *m = context;
     tn_writer *w = m->t->out;
-    const batch *b = &r->batches[item];
-    const small_result *s = &r->results[result];
-    const uint8_t *from = s->out;
-    for (size_t i = 0; i < b->count; i++) {
-        size_t entry = m->entries[b->first + i];
+    const small_result *r = result;
+    const uint8_t *from = r->out;
+    for (size_t i = 0; i < item->count; i++) {
+        size_t entry = m->entries[item->subject + i];
         const tn_out_entry *e = &w->entries[entry];
-        tn_status status = tn_writer_place(w, entry, s->size[i], err);
+        tn_status status = tn_writer_place(w, entry, r->size[i], err);
         if (!status)
-            status = tn_writer_put(w, e->file, e->offset, from, s->size[i], err);
+            status = tn_writer_put(w, e->file, e->offset, from, r->size[i], err);
         if (status)
             return in_output(m, status, err);
-        tn_writer_commit(w, entry, &s->digest[i]);
-        from += s->size[i];
-    }
-    return tell_progress(m, b->source, err);
-}
-
-static tn_status plan_batches(small_run *r, tn_error *err)
-{
-    mover *m = r->m;
-    for (size_t i = 0; i < m->count; i++) {
-        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
-        uint64_t n = e->nbytes, source = part_of(m, e)->nbytes;
-        batch *last = r->nbatches ? &r->batches[r->nbatches - 1] : NULL;
-        if (last && last->count < BATCH_PARTS && last->bytes + n <= TN_ZSTD_WHOLE_MAX) {
-            last->count++;
-            last->bytes += n;
-            last->source += source;
-            continue;
-        }
-        batch *grown = tn_grow(r->batches, r->nbatches, &r->cap, sizeof *grown);
-        if (!grown)
-            return tn_fail_nomem(err);
-        r->batches = grown;
-        r->batches[r->nbatches++] = (batch){ i, 1, n, source };
+        tn_writer_commit(w, entry, &r->digest[i]);
+        from += r->size[i];
     }
     return TN_OK;
 }
 
-static tn_status make_buffers(small_run *r, tn_error *err)
+static void free_scratch(void *scratch)
 {
-    unsigned jobs = tn_pool_jobs(r->m->pool), results = tn_pool_results(r->m->pool);
-    r->out_cap = tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + BATCH_PARTS * tn_zstd_bound(0);
-    r->workers = calloc(jobs, sizeof *r->workers);
-    r->results = calloc(results, sizeof *r->results);
-    if (!r->workers || !r->results)
-        return tn_fail_nomem(err);
-    tn_status status = TN_OK;
-    for (unsigned i = 0; i < jobs && !status; i++) {
-        r->workers[i].in = malloc(TN_ZSTD_WHOLE_MAX);
-        status = r->workers[i].in ? tn_zstd_new(&r->workers[i].zstd, err) : tn_fail_nomem(err);
-    }
-    for (unsigned i = 0; i < results && !status; i++)
-        status = (r->results[i].out = malloc(r->out_cap)) ? TN_OK : tn_fail_nomem(err);
-    return status;
+    small_scratch *own = scratch;
+    tn_stream_free(&own->stream);
+    tn_zstd_free(own->zstd);
+    free(own->in);
 }
 
-static void free_buffers(small_run *r)
-{
-    for (unsigned i = 0; r->workers && i < tn_pool_jobs(r->m->pool); i++) {
-        tn_stream_free(&r->workers[i].stream);
-        tn_zstd_free(r->workers[i].zstd);
-        free(r->workers[i].in);
-    }
-    for (unsigned i = 0; r->results && i < tn_pool_results(r->m->pool); i++)
-        free(r->results[i].out);
-    free(r->workers);
-    free(r->results);
-    free(r->batches);
-}
+static void free_result(void *result) { free(((small_result *)result)->out); }
 
 static tn_status move_small(mover *m, tn_error *err)
 {
-    small_run r = { .m = m };
-    tn_status status = plan_batches(&r, err);
+    tn_items items = { 0 };
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < m->count && !status; i++) {
+        const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
+        tn_item whole = { .subject = i, .n = e->nbytes, .bytes = part_of(m, e)->nbytes };
+        status = tn_items_pack(&items, whole, ITEM_PARTS, TN_ZSTD_WHOLE_MAX, err);
+    }
     if (!status)
-        status = make_buffers(&r, err);
-    if (!status)
-        status = tn_pool_run(m->pool, r.nbatches, &(tn_ordered){ small_work, small_emit, &r }, err);
-    free_buffers(&r);
+        status = tn_walk_run(m->walk, &items, &(tn_walk_task){
+            .work = small_work, .join = small_join, .context = m,
+            .scratch_size = sizeof(small_scratch), .result_size = sizeof(small_result),
+            .free_scratch = free_scratch, .free_result = free_result,
+        }, err);
+    free(items.list);
     return status;
 }
 
@@ -339,7 +286,7 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
             break;
         status = in_output(m, tn_writer_write(m->t->out, e->tensor, e->part, bytes, n, err), err);
         if (!status)
-            status = tell_progress(m, s->made - told, err);
+            status = tn_walk_advance(m->walk, s->made - told, err);
         told = s->made;
     }
     return status ? status : in_input(m, p, tn_stream_check(s, t, p, err), err);
@@ -368,7 +315,7 @@ static tn_status emit_arranged(void *context, const uint8_t *bytes, size_t n, ui
     arranged *a = context;
     tn_status status = tn_writer_write(a->m->t->out, a->e->tensor, a->e->part, bytes, n, err);
     if (!status)
-        status = tell_progress(a->m, done - a->told, err);
+        status = tn_walk_advance(a->m->walk, done - a->told, err);
     a->told = done;
     return status;
 }
@@ -381,7 +328,7 @@ static tn_status move_arranged(mover *m, tn_error *err)
         arranged a = { .m = m, .e = e };
         tn_arranging arranging = {
             .in = m->t->in, .tensor = tensor_of(m, e), .part = part_of(m, e), .how = arrange_of(m, e),
-            .beside = m->t->out->path, .pool = m->pool, .emit = emit_arranged, .context = &a,
+            .beside = m->t->out->path, .pool = m->walk->pool, .emit = emit_arranged, .context = &a,
         };
         status = tn_arrange_run(&arranging, err);
         status =
@@ -401,7 +348,7 @@ static tn_status emit_reformed(void *context, const uint8_t *bytes, size_t n, tn
 {
     reformed *r = context;
     tn_status status = tn_writer_write(r->m->t->out, r->e->tensor, r->e->part, bytes, n, err);
-    return status ? status : tell_progress(r->m, n, err);
+    return status ? status : tn_walk_advance(r->m->walk, n, err);
 }
 
 static tn_status check_unchanged(const tn_remade *made, tn_error *err)
@@ -422,7 +369,7 @@ static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
     bool output_failed = false;
     if (made->reformed)
         return TN_OK;
-    tn_status status = tn_reformed_new(made->reform, m->pool, &made->reformed, &output_failed, err);
+    tn_status status = tn_reformed_new(made->reform, m->walk->pool, &made->reformed, &output_failed, err);
     /* sparse: the number of its entries was found when it was planned */
     if (!status && made->tensor.nparts > 1)
         status = check_unchanged(made, err);
@@ -437,7 +384,7 @@ static tn_status move_reformed(mover *m, tn_error *err)
         const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
         tn_remade *made = &m->t->made[e->tensor];
         reformed r = { m, e };
-        tn_reform_output output = { e->part, change_of(m, e), m->pool, emit_reformed, &r, false };
+        tn_reform_output output = { e->part, change_of(m, e), m->walk->pool, emit_reformed, &r, false };
         status = begin_reformed(m, made, err);
         if (status)
             break;
@@ -463,7 +410,7 @@ static tn_status emit_rescaled(void *context, uint32_t part, const uint8_t *byte
 {
     rescaled *r = context;
     tn_status status = tn_writer_write(r->m->t->out, r->tensor, part, bytes, n, err);
-    return status ? status : tell_progress(r->m, n, err);
+    return status ? status : tn_walk_advance(r->m->walk, n, err);
 }
 
 /* What was done to the values, for those who asked. */
@@ -491,7 +438,7 @@ static tn_status move_rescaled(mover *m, tn_error *err)
         rescaled r = { m, e->tensor };
         tn_quantize_stats report = { 0 };
         bool told = m->t->quantized && made->rescale->kind != TN_RESCALE_DEQUANTIZE;
-        tn_rescale_output output = { .pool = m->pool, .emit = emit_rescaled, .context = &r,
+        tn_rescale_output output = { .pool = m->walk->pool, .emit = emit_rescaled, .context = &r,
                                      .report = told ? &report : NULL };
         if (e->part > 0)
             continue;           /* it was made with the first */
@@ -506,7 +453,7 @@ static tn_status move_rescaled(mover *m, tn_error *err)
 
 /* ---- all ---- */
 
-static tn_status move_runs(mover *m, tn_error *err)
+static tn_status move_all(mover *m, tn_error *err)
 {
     static tn_status (*const move[])(mover *, tn_error *) = {
         [RAW] = move_raw, [SMALL] = move_small, [LARGE] = move_large, [ARRANGED] = move_arranged,
@@ -515,18 +462,24 @@ static tn_status move_runs(mover *m, tn_error *err)
     const tn_writer *w = m->t->out;
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->count && !status;) {
-        way run = way_of(m, &w->entries[i]);
+        way same = way_of(m, &w->entries[i]);
         for (m->count = 0; i < w->count; i++) {
             if (!is_moved(&w->entries[i]))
                 continue;       /* the writer sees to it */
-            if (way_of(m, &w->entries[i]) != run)
+            if (way_of(m, &w->entries[i]) != same)
                 break;
             m->entries[m->count++] = i;
         }
         if (m->count)
-            status = move[run](m, err);
+            status = move[same](m, err);
     }
     return status;
+}
+
+/* As progress counts them. */
+static uint64_t bytes_of(const mover *m, const tn_out_entry *e)
+{
+    return way_of(m, e) >= REFORMED ? e->nbytes : part_of(m, e)->nbytes;
 }
 
 uint64_t tn_transfer_bytes(const tn_transfer *t)
@@ -534,18 +487,20 @@ uint64_t tn_transfer_bytes(const tn_transfer *t)
     mover m = { .t = t };
     uint64_t total = 0;
     for (size_t i = 0; i < t->out->count; i++)
-        total += !is_moved(&t->out->entries[i]) ? 0 : way_of(&m, &t->out->entries[i]) >= REFORMED
-                 ? t->out->entries[i].nbytes : part_of(&m, &t->out->entries[i])->nbytes;
+        if (is_moved(&t->out->entries[i]))
+            total += bytes_of(&m, &t->out->entries[i]);
     return total;
 }
 
 tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
 {
-    mover m = { .t = t, .pool = t->pool, .progress = t->passed, .total = t->passed + tn_transfer_bytes(t) };
+    mover m = { .t = t, .walk = t->walk };
     size_t n = t->out->count ? t->out->count : 1;
     m.entries = malloc(n * sizeof *m.entries);
     m.parts = malloc(n * sizeof *m.parts);
-    tn_status status = m.entries && m.parts ? move_runs(&m, err) : tn_fail_nomem(err);
+    tn_status status = m.entries && m.parts ? tn_walk_start(m.walk, err) : tn_fail_nomem(err);
+    if (!status)
+        status = move_all(&m, err);
     free(m.entries);
     free(m.parts);
     return status;

@@ -6,6 +6,7 @@
 #include "store/stream.h"
 #include "store/writer.h"
 #include "pipeline/remake.h"
+#include "pipeline/walk.h"
 
 typedef struct tn_transfer {
     const tn_file          *in;
@@ -13,11 +14,9 @@ typedef struct tn_transfer {
     const tn_tensor *const *source;         /* ...source[i] */
     tn_remade              *made;           /* ...as made[i] says */
     const char             *in_path;        /* for messages */
-    tn_progress_fn          progress;
-    void                   *context;
-    uint64_t                passed;         /* bytes that progress has told of before */
-    tn_pool                *pool;
+    tn_walk                *walk;           /* with tn_transfer_bytes() in its total */
     tn_quantize_report_fn   quantized;      /* told of tensors that get codes of a datatype; may be NULL */
+    void                   *context;        /* of quantized */
 } tn_transfer;
 
 /* Decoded bytes that tn_transfer_run() will read (of tensors that get another form or datatype: write). */

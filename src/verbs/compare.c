@@ -1,13 +1,12 @@
 /* verbs/compare.c - two open files, tensor by tensor. */
 #include "base/error.h"
 #include "base/options.h"
-#include "base/pool.h"
-#include "base/vector.h"
 #include "verbs/saturation.h"
 #include "tensor/code.h"
 #include "tensor/form.h"
 #include "cast/summary.h"
 #include "pipeline/values.h"
+#include "pipeline/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,37 +16,42 @@ typedef struct pair {
     tn_difference difference;   /* what there is to report */
     tn_distance   distance;
     bool          by_value;     /* one has scales: values are compared, not parts */
-    tn_value_plan a, b;         /* by value: how it is had */
+    tn_value_plan a, b;         /* by value: how to read them */
     uint64_t      equal_bytes;  /* of items with equal chunks, until the pair is known to differ and they are
                                  * to be read again */
 } pair;
 
-/* Elements [from, from + n) of part `part` of a pair. */
-typedef struct item {
-    size_t   pair;
-    uint32_t part;
-    uint64_t from, n;
-    bool     some_equal;        /* it has chunks that are the same bytes: their signal was not summed up */
-} item;
-
-/* One side of an item: what is left of its window. */
+/* One side of an item: what is read, and what is left of its window. */
 typedef struct side {
-    tn_value_stream values;
-    const uint8_t *window;
-    size_t         size;
-    unsigned       bits;        /* of an element */
+    const tn_file       *file;
+    const tn_tensor     *tensor;
+    const tn_part       *part;
+    const tn_value_plan *plan;  /* of its values, or NULL: the part's elements are compared */
+    tn_dtype             type;  /* of what is compared */
+    unsigned             bits;
+    tn_value_stream      values;
+    const uint8_t       *window;
+    size_t               size;
 } side;
 
+/* The scratch of a worker. */
 typedef struct sides {
     side       a, b;
     tn_limiter limiter;         /* of B, where it is scaled by a datatype */
     uint64_t   left;            /* elements still to come */
 } sides;
 
-/* What work() leaves for emit(). */
+/* Elements [at, at + n) of both. */
+typedef struct chunk {
+    const uint8_t *a, *b;
+    uint64_t       at;
+    size_t         n;
+} chunk;
+
+/* The result of an item. */
 typedef struct outcome {
     tn_distance distance;
-    bool        some_equal;
+    bool        some_equal;     /* it has chunks of equal bytes, whose signal was not summed up */
 } outcome;
 
 /* Chunks of equal bytes are passed over at the speed of memory, without a look
@@ -58,12 +62,9 @@ typedef struct comparison {
     tn_compare_options o;
     pair          *pairs;
     size_t         npairs;
-    item          *items;
-    size_t         nitems, cap;
+    tn_walk        walk;        /* its total grows with what is to be read again */
+    tn_items       items;       /* ranges of elements; the subjects are pairs; marked: has equal chunks */
     bool           again;       /* the second time: only equal chunks count */
-    sides         *workers;     /* one a worker */
-    outcome       *found;       /* one per result */
-    uint64_t       progress, total;     /* the total grows with what is to be read again */
     tn_arena       arena;
     tn_kept        held[2];     /* scales of a and of b in it */
 } comparison;
@@ -112,102 +113,85 @@ static tn_status same_meta(const tn_meta *a, size_t na, const tn_meta *b, size_t
 
 /* ---- values ---- */
 
-static tn_status name_file(const tn_file *f, const tn_part *p, tn_status status, tn_error *err)
+static tn_status in_side(const side *s, tn_status status, tn_error *err)
 {
     if (status)
-        tn_error_in_file(err, tn_file_shard_name(f, p->storage.shard));
+        tn_error_in_file(err, tn_file_shard_name(s->file, s->part->storage.shard));
     return status;
 }
 
-/* The parts of both sides that an item is about. */
-static const tn_part *part_a(const comparison *c, const item *it)
+static void choose_side(side *s, const tn_file *f, const tn_tensor *t, const tn_value_plan *plan,
+                        uint32_t part)
 {
-    return &c->pairs[it->pair].difference.a->parts[it->part];
-}
-static const tn_part *part_b(const comparison *c, const item *it)
-{
-    return &c->pairs[it->pair].difference.b->parts[it->part];
-}
-
-/* The types of what is compared. */
-static tn_dtype type_a(const comparison *c, const item *it)
-{
-    return c->pairs[it->pair].by_value ? c->pairs[it->pair].a.dtype : part_a(c, it)->array.dtype;
-}
-
-static tn_dtype type_b(const comparison *c, const item *it)
-{
-    return c->pairs[it->pair].by_value ? c->pairs[it->pair].b.dtype : part_b(c, it)->array.dtype;
-}
-
-/* Bytes of n elements. */
-static uint64_t bytes_of(const tn_part *p, uint64_t n)
-{
-    return tn_packed_bytes(n, tn_dtype_get(p->array.dtype)->bits);
-}
-
-/* Bytes that are read of A for an item, as progress counts them. */
-static uint64_t bytes_to_read(const comparison *c, const item *it)
-{
-    const pair *p = &c->pairs[it->pair];
-    return p->by_value ? tn_packed_bytes(it->n, p->a.bits) : bytes_of(part_a(c, it), it->n);
-}
-
-/* `plan` is NULL where parts are compared. */
-static tn_status open_side(side *s, const tn_file *f, const tn_tensor *t, const item *it, tn_dtype type,
-                           const tn_value_plan *plan, tn_error *err)
-{
-    const tn_part *p = &t->parts[it->part];
+    s->file = f;
+    s->tensor = t;
+    s->part = &t->parts[part];
+    s->plan = plan;
+    s->type = plan ? plan->dtype : s->part->array.dtype;
+    s->bits = tn_dtype_get(s->type)->bits;
     s->size = 0;
-    s->bits = tn_dtype_get(type)->bits;
-    tn_status status = plan ? tn_value_stream_open(&s->values, f, t, plan, it->from, it->n, err)
-                            : tn_stream_open(&s->values.stream, f, t, p, bytes_of(p, it->from),
-                                             bytes_of(p, it->n), TN_CHECKSUM_NONE, err);
-    return name_file(f, p, status, err);
 }
 
-/* One of the two. */
-static tn_status open_one(const comparison *c, const item *it, sides *s, bool b, tn_error *err)
+static void choose_sides(const comparison *c, const tn_item *it, sides *s)
 {
-    const pair *p = &c->pairs[it->pair];
-    return b ? open_side(&s->b, c->b, p->difference.b, it, type_b(c, it), p->by_value ? &p->b : NULL, err)
-             : open_side(&s->a, c->a, p->difference.a, it, type_a(c, it), p->by_value ? &p->a : NULL, err);
+    const pair *p = &c->pairs[it->subject];
+    choose_side(&s->a, c->a, p->difference.a, p->by_value ? &p->a : NULL, it->part);
+    choose_side(&s->b, c->b, p->difference.b, p->by_value ? &p->b : NULL, it->part);
+    s->left = it->n;
 }
+
+static tn_status open_side(side *s, const tn_item *it, tn_error *err)
+{
+    tn_status status;
+    if (s->plan)
+        status = tn_value_stream_open(&s->values, s->file, s->tensor, s->plan, it->from, it->n, err);
+    else
+        status = tn_stream_open(&s->values.stream, s->file, s->tensor, s->part,
+                                tn_packed_bytes(it->from, s->bits), tn_packed_bytes(it->n, s->bits),
+                                TN_CHECKSUM_NONE, err);
+    return in_side(s, status, err);
+}
+
+static bool is_made(const side *s) { return s->plan && s->plan->made; }
 
 /* Sides whose values are made first, for they need windows only meanwhile; then the windows of the others
  * at once. */
-static tn_status open_sides(const comparison *c, const item *it, sides *s, tn_error *err)
+static tn_status open_sides(const tn_item *it, sides *s, tn_error *err)
 {
-    const pair *p = &c->pairs[it->pair];
-    const bool made[2] = { p->by_value && p->a.made, p->by_value && p->b.made };
-    const tn_stream_wish all[2] = { { &s->a.values.stream, c->a, p->difference.a, part_a(c, it) },
-                                    { &s->b.values.stream, c->b, p->difference.b, part_b(c, it) } };
+    side *const both[2] = { &s->a, &s->b };
+    const side *first = NULL;
     tn_stream_wish wishes[2];
     size_t n = 0;
     tn_status status = TN_OK;
-    s->left = it->n;
-    for (int b = 0; b < 2 && !status; b++) {
-        if (made[b])
-            status = open_one(c, it, s, b, err);
-        else
-            wishes[n++] = all[b];
+    for (int i = 0; i < 2 && !status; i++) {
+        if (is_made(both[i])) {
+            status = open_side(both[i], it, err);
+            continue;
+        }
+        first = first ? first : both[i];
+        wishes[n++] = (tn_stream_wish){ &both[i]->values.stream, both[i]->file, both[i]->tensor,
+                                        both[i]->part };
     }
     if (!status && n)
-        status = name_file(wishes[0].file, wishes[0].part, tn_stream_reserve(wishes, n, err), err);
-    for (int b = 0; b < 2 && !status; b++)
-        if (!made[b])
-            status = open_one(c, it, s, b, err);
+        status = in_side(first, tn_stream_reserve(wishes, n, err), err);
+    for (int i = 0; i < 2 && !status; i++)
+        if (!is_made(both[i]))
+            status = open_side(both[i], it, err);
     return status;
 }
 
 /* What the values of B can be at most; what was rotated cannot be held against a scale. */
-static tn_status begin_limits(const comparison *c, const item *it, sides *s, tn_distance *d, tn_error *err)
+static tn_status begin_limits(sides *s, tn_distance *d, tn_error *err)
 {
-    const pair *p = &c->pairs[it->pair];
-    if (!p->by_value || !p->b.made || p->difference.b->scaling->rotation.size)
+    if (!is_made(&s->b) || s->b.tensor->scaling->rotation.size)
         return TN_OK;
     d->limits = &s->limiter.limits;
     return tn_limiter_begin(&s->limiter, s->b.values.made, err);
+}
+
+static tn_status fill(side *s, tn_error *err)
+{
+    return s->size ? TN_OK : in_side(s, tn_stream_next(&s->values.stream, &s->window, &s->size, err), err);
 }
 
 static void advance(side *s, size_t elements)
@@ -218,36 +202,32 @@ static void advance(side *s, size_t elements)
 }
 
 /* The next elements of both sides, as many as both have at hand: a window
- * holds whole groups of 8.  *n is 0 at the end, which is where the data must end too. */
-static tn_status next_chunks(const comparison *c, const item *it, sides *s, const uint8_t **x,
-                             const uint8_t **y, size_t *n, tn_error *err)
+ * holds whole groups of 8.  both->n is 0 at the end, which is where the data must end too. */
+static tn_status next_chunk(sides *s, chunk *both, tn_error *err)
 {
-    tn_status status = TN_OK;
-    if (!s->a.size)
-        status = name_file(c->a, part_a(c, it),
-                           tn_stream_next(&s->a.values.stream, &s->a.window, &s->a.size, err), err);
-    if (!status && !s->b.size)
-        status = name_file(c->b, part_b(c, it),
-                           tn_stream_next(&s->b.values.stream, &s->b.window, &s->b.size, err), err);
-    *n = 0;
+    tn_status status = fill(&s->a, err);
+    if (!status)
+        status = fill(&s->b, err);
+    both->at += both->n;
+    both->n = 0;
     if (status || !s->left)
         return status;
     uint64_t in_a = (uint64_t)s->a.size * 8 / s->a.bits, in_b = (uint64_t)s->b.size * 8 / s->b.bits;
-    *n = (size_t)(in_a < in_b ? in_a : in_b);
-    if (*n > s->left)           /* bits that fill the last byte */
-        *n = (size_t)s->left;
-    s->left -= *n;
-    *x = s->a.window;
-    *y = s->b.window;
-    advance(&s->a, *n);
-    advance(&s->b, *n);
+    uint64_t n = in_a < in_b ? in_a : in_b;
+    if (n > s->left)            /* bits that fill the last byte */
+        n = s->left;
+    s->left -= n;
+    both->n = (size_t)n;
+    both->a = s->a.window;
+    both->b = s->b.window;
+    advance(&s->a, both->n);
+    advance(&s->b, both->n);
     return TN_OK;
 }
 
-static bool same_bytes(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, size_t n)
+static bool same_bytes(const sides *s, const chunk *both)
 {
-    unsigned bits = tn_dtype_get(type_a(c, it))->bits;
-    return type_a(c, it) == type_b(c, it) && memcmp(x, y, (n * bits + 7) / 8) == 0;
+    return s->a.type == s->b.type && memcmp(both->a, both->b, (both->n * s->a.bits + 7) / 8) == 0;
 }
 
 /* The sum of the squares of n elements that are finite. */
@@ -260,114 +240,95 @@ static double signal_of(tn_dtype dtype, const uint8_t *elements, size_t n)
     return f.finite ? (f.deviation * f.deviation + f.mean * f.mean) * (double)f.finite : 0;
 }
 
-static void add_chunks(const comparison *c, const item *it, const uint8_t *x, const uint8_t *y, uint64_t at,
-                       size_t n, outcome *found)
+static void add_chunk(const sides *s, const chunk *both, bool again, outcome *found)
 {
-    bool same = same_bytes(c, it, x, y, n);
-    if (same && c->again)
-        found->distance.signal += signal_of(type_a(c, it), x, n);
+    bool same = same_bytes(s, both);
+    if (same && again)
+        found->distance.signal += signal_of(s->a.type, both->a, both->n);
     else if (same)
         found->some_equal = true;
-    else if (!c->again)
-        tn_distance_add(&found->distance, type_a(c, it), x, type_b(c, it), y, at, n);
+    else if (!again)
+        tn_distance_add(&found->distance, s->a.type, both->a, s->b.type, both->b, both->at, both->n);
 }
 
-static tn_status work(void *context, uint64_t number, tn_pool_use use, tn_error *err)
+static tn_status work(void *context, const tn_item *it, void *scratch, void *result, tn_error *err)
 {
-    comparison *c = context;
-    const item *it = &c->items[number];
-    sides *s = &c->workers[use.scratch];
-    outcome *found = &c->found[use.result];
+    const comparison *c = context;
+    sides *s = scratch;
+    outcome *found = result;
+    chunk both = { .at = it->from };
     *found = (outcome){ 0 };
-    tn_status status = open_sides(c, it, s, err);
+    choose_sides(c, it, s);
+    tn_status status = open_sides(it, s, err);
     if (!status)
-        status = begin_limits(c, it, s, &found->distance, err);
-    for (uint64_t at = it->from; !status;) {
-        const uint8_t *x = NULL, *y = NULL;
-        size_t n;
-        status = next_chunks(c, it, s, &x, &y, &n, err);
-        if (status || !n)
+        status = begin_limits(s, &found->distance, err);
+    while (!status) {
+        status = next_chunk(s, &both, err);
+        if (status || !both.n)
             break;
-        add_chunks(c, it, x, y, at, n, found);
-        at += n;
+        add_chunk(s, &both, c->again, found);
     }
     tn_stream_close(&s->a.values.stream);
     tn_stream_close(&s->b.values.stream);
     return status;
 }
 
-static tn_status emit(void *context, uint64_t number, unsigned result, tn_error *err)
+static tn_status join(void *context, tn_item *it, void *result, tn_error *err)
 {
     comparison *c = context;
-    item *it = &c->items[number];
-    pair *p = &c->pairs[it->pair];
-    const outcome *found = &c->found[result];
-    uint64_t nbytes = bytes_to_read(c, it);
+    pair *p = &c->pairs[it->subject];
+    const outcome *found = result;
+    (void)err;
     if (found->distance.differing && !p->distance.differing)
-        p->difference.part = part_a(c, it);
+        p->difference.part = &p->difference.a->parts[it->part];
     tn_distance_join(&p->distance, &found->distance);
-    it->some_equal = found->some_equal;
-    p->equal_bytes += it->some_equal ? nbytes : 0;
+    it->marked = found->some_equal;
+    p->equal_bytes += it->marked ? it->bytes : 0;
     if (p->distance.noise > 0) {
-        c->total += p->equal_bytes;
+        c->walk.total += p->equal_bytes;
         p->equal_bytes = 0;
     }
-    c->progress += nbytes;
-    if (c->o.progress && c->o.progress(c->o.context, c->progress, c->total))
-        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
     return TN_OK;
 }
 
 /* Leaves the items whose equal chunks are needed. */
 static void choose_again(comparison *c)
 {
+    tn_items *items = &c->items;
     size_t kept = 0;
-    for (size_t i = 0; i < c->nitems; i++)
-        if (c->items[i].some_equal && c->pairs[c->items[i].pair].distance.noise > 0)
-            c->items[kept++] = c->items[i];
-    c->nitems = kept;
+    for (size_t i = 0; i < items->count; i++)
+        if (items->list[i].marked && c->pairs[items->list[i].subject].distance.noise > 0)
+            items->list[kept++] = items->list[i];
+    items->count = kept;
     c->again = true;
 }
 
 /* ---- what to compare ---- */
 
-static tn_status push_item(comparison *c, item it, tn_error *err)
+/* Elements of a pair: progress counts the bytes of A. */
+static tn_status cut(comparison *c, tn_item whole, bool splits, unsigned bits, tn_error *err)
 {
-    item *grown = tn_grow(c->items, c->nitems, &c->cap, sizeof it);
-    if (!grown)
-        return tn_fail_nomem(err);
-    c->items = grown;
-    c->items[c->nitems++] = it;
-    c->total += bytes_to_read(c, &it);
-    c->pairs[it.pair].difference.elements += it.n;
-    return TN_OK;
+    if (!whole.n)
+        return TN_OK;
+    c->walk.total += tn_packed_bytes(whole.n, bits);
+    c->pairs[whole.subject].difference.elements += whole.n;
+    return tn_items_cut(&c->items, whole, splits ? TN_SPAN : 0, bits, err);
 }
 
-static tn_status push_items(comparison *c, size_t number, uint32_t part, uint64_t count, bool split,
-                            tn_error *err)
-{
-    tn_status status = TN_OK;
-    for (uint64_t from = 0; from < count && !status;) {
-        uint64_t n = split && count - from > TN_SPAN ? TN_SPAN : count - from;
-        status = push_item(c, (item){ .pair = number, .part = part, .from = from, .n = n }, err);
-        from += n;
-    }
-    return status;
-}
-
-static tn_status push_values(comparison *c, size_t number, tn_error *err)
+static tn_status cut_values(comparison *c, size_t number, tn_error *err)
 {
     const pair *p = &c->pairs[number];
-    return push_items(c, number, 0, p->a.count, p->a.splits && p->b.splits, err);
+    tn_item whole = { .subject = number, .n = p->a.count };
+    return cut(c, whole, p->a.splits && p->b.splits, p->a.bits, err);
 }
 
-static tn_status push_part(comparison *c, size_t number, uint32_t part, tn_error *err)
+static tn_status cut_part(comparison *c, size_t number, uint32_t part, tn_error *err)
 {
     const tn_difference *d = &c->pairs[number].difference;
     const tn_part *a = &d->a->parts[part], *b = &d->b->parts[part];
-    uint64_t count = 0;
-    tn_shape_count(a->array.rank, a->array.shape, &count);
-    return push_items(c, number, part, count, tn_part_splits(a) && tn_part_splits(b), err);
+    tn_item whole = { .subject = number, .part = part };
+    tn_shape_count(a->array.rank, a->array.shape, &whole.n);
+    return cut(c, whole, tn_part_splits(a) && tn_part_splits(b), tn_dtype_get(a->array.dtype)->bits, err);
 }
 
 static bool same_shape(const tn_array *a, const tn_array *b)
@@ -419,7 +380,8 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     const tn_tensor *a = p->difference.a, *b = p->difference.b;
     tn_error why = { .status = TN_OK };
     p->by_value = a->form == TN_FORM_SCALED || b->form == TN_FORM_SCALED;
-    *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) && !tn_form_is_sparse(b->form);
+    *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) &&
+             !tn_form_is_sparse(b->form);
     if (*found && tn_keep_scales(&c->held[0], a, err))
         return tn_error_in_file(err, tn_file_shard_name(c->a, 0));
     if (*found && tn_keep_scales(&c->held[1], b, err))
@@ -432,33 +394,41 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     return why.status == TN_ERR_NOMEM ? TN_ERR_NOMEM : TN_OK;
 }
 
+/* What two indexes say about tensors of one name. */
+static tn_status compare_descriptions(const comparison *c, tn_difference *d, tn_error *err)
+{
+    const tn_tensor *a = d->a, *b = d->b;
+    bool same = true;
+    tn_status status = TN_OK;
+    d->what |= strcmp(tn_tensor_form_name(a), tn_tensor_form_name(b)) ? TN_DIFF_FORM : 0;
+    d->what |= a->dtype != b->dtype ? TN_DIFF_DTYPE : 0;
+    if (a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape)))
+        d->what |= TN_DIFF_SHAPE;
+    if (!c->o.ignore_meta)
+        status = same_meta(a->meta, a->nmeta, b->meta, b->nmeta, &same, err);
+    d->what |= same ? 0 : TN_DIFF_META;
+    if (a->layout && b->layout && strcmp(a->layout, b->layout) != 0)
+        d->what |= TN_DIFF_LAYOUT;
+    return status;
+}
+
+/* b is NULL where there is none. */
 static tn_status add_pair(comparison *c, const tn_tensor *a, const tn_tensor *b, tn_error *err)
 {
     size_t number = c->npairs++;
     pair *p = &c->pairs[number];
-    tn_difference *d = &p->difference;
-    tn_status status = TN_OK;
-    bool same = true;
-    *d = (tn_difference){ .a = a, .b = b, .what = !b ? TN_DIFF_ONLY_A : !a ? TN_DIFF_ONLY_B : 0 };
-    if (a && b) {
-        d->what |= strcmp(tn_tensor_form_name(a), tn_tensor_form_name(b)) ? TN_DIFF_FORM : 0;
-        d->what |= a->dtype != b->dtype ? TN_DIFF_DTYPE : 0;
-        d->what |= a->rank != b->rank || (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape))
-                       ? TN_DIFF_SHAPE
-                       : 0;
-        if (!c->o.ignore_meta)
-            status = same_meta(a->meta, a->nmeta, b->meta, b->nmeta, &same, err);
-        d->what |= same ? 0 : TN_DIFF_META;
-        d->what |= a->layout && b->layout && strcmp(a->layout, b->layout) != 0 ? TN_DIFF_LAYOUT : 0;
-        bool values = false;
-        if (!status)
-            status = find_values(c, p, &values, err);
-        if (values && !status)
-            status = push_values(c, number, err);
-        else if (!p->by_value && comparable(c, p))
-            for (uint32_t k = 0; k < a->nparts && !status; k++)
-                status = push_part(c, number, k, err);
-    }
+    bool by_value = false;
+    p->difference = (tn_difference){ .a = a, .b = b, .what = b ? 0 : TN_DIFF_ONLY_A };
+    if (!b)
+        return TN_OK;
+    tn_status status = compare_descriptions(c, &p->difference, err);
+    if (!status)
+        status = find_values(c, p, &by_value, err);
+    if (by_value && !status)
+        return cut_values(c, number, err);
+    if (!p->by_value && comparable(c, p))
+        for (uint32_t k = 0; k < a->nparts && !status; k++)
+            status = cut_part(c, number, k, err);
     return status;
 }
 
@@ -486,37 +456,32 @@ static tn_status plan(comparison *c, tn_error *err)
     for (size_t i = 0; i < tn_file_count(c->b) && !status; i++) {
         const tn_tensor *t = tn_file_tensor(c->b, i);
         if (!tn_file_find(c->a, t->name))
-            status = add_pair(c, NULL, t, err);
+            c->pairs[c->npairs++].difference = (tn_difference){ .b = t, .what = TN_DIFF_ONLY_B };
     }
     return status;
 }
 
 /* ---- the whole ---- */
 
+static void free_sides(void *scratch)
+{
+    sides *s = scratch;
+    tn_value_stream_free(&s->a.values);
+    tn_value_stream_free(&s->b.values);
+    tn_limiter_free(&s->limiter);
+}
+
 static tn_status run(comparison *c, tn_error *err)
 {
-    tn_pool *pool;
-    tn_status status = tn_pool_new(c->o.jobs, &pool, err);
+    const tn_walk_task task = {
+        .work = work, .join = join, .context = c, .scratch_size = sizeof(sides),
+        .result_size = sizeof(outcome), .free_scratch = free_sides,
+    };
+    tn_status status = tn_walk_run(&c->walk, &c->items, &task, err);
     if (status)
         return status;
-    unsigned jobs = tn_pool_jobs(pool);
-    const tn_ordered task = { work, emit, c };
-    c->workers = calloc(jobs, sizeof *c->workers);
-    c->found = calloc(tn_pool_results(pool), sizeof *c->found);
-    status = c->workers && c->found ? tn_pool_run(pool, c->nitems, &task, err) : tn_fail_nomem(err);
-    if (!status) {
-        choose_again(c);
-        status = tn_pool_run(pool, c->nitems, &task, err);
-    }
-    for (unsigned i = 0; c->workers && i < jobs; i++) {
-        tn_value_stream_free(&c->workers[i].a.values);
-        tn_value_stream_free(&c->workers[i].b.values);
-        tn_limiter_free(&c->workers[i].limiter);
-    }
-    free(c->workers);
-    free(c->found);
-    tn_pool_free(pool);
-    return status;
+    choose_again(c);
+    return tn_walk_run(&c->walk, &c->items, &task, err);
 }
 
 static void finish_pair(pair *p)
@@ -556,6 +521,7 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
                      .held = { { .max_bytes = a->max_bytes }, { .max_bytes = b->max_bytes } } };
     tn_error why = { .offset = TN_NO_OFFSET };
     tn_take_options(&c.o, sizeof c.o, given);
+    c.walk = (tn_walk){ .jobs = c.o.jobs, .progress = c.o.progress, .context = c.o.context };
     tn_status status = plan(&c, &why);
     if (!status)
         status = run(&c, &why);
@@ -567,8 +533,9 @@ tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_option
     } else if (err) {
         *err = why;
     }
+    tn_walk_end(&c.walk);
+    free(c.items.list);
     free(c.pairs);
     tn_arena_free(&c.arena);
-    free(c.items);
     return status;
 }

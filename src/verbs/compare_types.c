@@ -2,11 +2,11 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "pipeline/loaded.h"
+#include "pipeline/walk.h"
 #include "quant/scaled_plan.h"
 
 #include <tenon/convert.h>
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ typedef struct rating {
     size_t             n;
     tn_rate_options    o;
     tn_scaled_options  scaled;
-    tn_quantize_report_fn    report;
-    uint64_t           done, to_do;     /* bytes, once for each datatype */
+    tn_quantize_report_fn report;
+    tn_walk            walk;            /* bytes count once for each datatype */
 } rating;
 
 /* ---- one tensor ---- */
@@ -66,14 +66,6 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
                    tn_quote_z(tn_datatype_text(d)).text, why.text);
 }
 
-static tn_status tick(rating *r, uint64_t bytes, tn_error *err)
-{
-    r->done += bytes;
-    if (r->o.progress && r->o.progress(r->o.context, r->done, r->to_do))
-        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
-    return TN_OK;
-}
-
 static void hand_over(const rating *r, const tn_tensor *t, const tn_datatype *d, double bits,
                       const tn_quantize_stats *report)
 {
@@ -95,7 +87,7 @@ static tn_status rate_loaded(rating *r, const tn_tensor *t, const void *data, tn
         if (!status)
             hand_over(r, t, r->datatypes[i], bits, fits ? &report : NULL);
         if (!status)
-            status = tick(r, t->parts[0].nbytes, err);
+            status = tn_walk_advance(&r->walk, t->parts[0].nbytes, err);
     }
     return status;
 }
@@ -118,31 +110,10 @@ static tn_status rate_tensor(rating *r, const tn_tensor *t, tn_error *err)
 
 /* ---- the file ---- */
 
-static bool is_chosen(const rating *r, const tn_tensor *t)
-{
-    for (size_t i = 0; i < r->o.nonly; i++)
-        if (fnmatch(r->o.only[i], t->name, 0) == 0)
-            return true;
-    return r->o.nonly == 0;
-}
-
-static tn_status check_globs(const rating *r, tn_error *err)
-{
-    for (size_t i = 0; i < r->o.nonly; i++) {
-        size_t k = 0, count = tn_file_count(r->file);
-        while (k < count && fnmatch(r->o.only[i], tn_file_tensor(r->file, k)->name, 0) != 0)
-            k++;
-        if (k == count)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s",
-                           tn_quote_z(r->o.only[i]).text);
-    }
-    return TN_OK;
-}
-
 /* What does not depend on a tensor. */
 static tn_status check(const rating *r, tn_error *err)
 {
-    tn_status status = check_globs(r, err);
+    tn_status status = TN_OK;
     for (size_t i = 0; i < r->n && !status; i++)
         status = tn_scaled_check(r->datatypes[i], &r->scaled, err);
     return status;
@@ -157,17 +128,15 @@ tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datat
     tn_take_options(&r.scaled, sizeof r.scaled, r.o.scaled);
     r.scaled.size = sizeof r.scaled;
     r.scaled.jobs = r.o.jobs;
-    size_t count = tn_file_count(file);
-    tn_status status = check(&r, err);
-    for (size_t i = 0; i < count && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(file, i);
-        if (is_chosen(&r, t) && is_rated(t))
-            r.to_do += n * t->parts[0].nbytes;
-    }
-    for (size_t i = 0; i < count && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(file, i);
-        if (is_chosen(&r, t))
-            status = rate_tensor(&r, t, err);
-    }
+    r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
+    tn_status status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);
+    if (!status)
+        status = check(&r, err);
+    for (size_t i = 0; i < r.walk.count && !status; i++)
+        if (is_rated(r.walk.tensors[i]))
+            r.walk.total += n * r.walk.tensors[i]->parts[0].nbytes;
+    for (size_t i = 0; i < r.walk.count && !status; i++)
+        status = rate_tensor(&r, r.walk.tensors[i], err);
+    tn_walk_end(&r.walk);
     return status;
 }

@@ -12,7 +12,6 @@
 #include "pipeline/values.h"
 
 #include <fenv.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,32 +23,22 @@ typedef struct conversion {
     tn_create_options         create;
     tn_arena                  arena;
     tn_writer                *writer;
-    const tn_tensor         **source;   /* the chosen tensors */
+    tn_walk                   walk;     /* with the chosen tensors */
     tn_planned               *planned;
     tn_stored_as            **how;      /* of each part of each of them */
     tn_remake_rules          *rules;    /* of each */
     tn_remade                *made;     /* what becomes of each */
-    tn_pool                  *pool;     /* once one is needed */
     tn_remake_place           place;
     tn_kept                   held;     /* scales and zero points that are read while tensors are chosen */
     bool                      output_failed;    /* while tensors were chosen: the error is the output's */
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
-    size_t                    count;
+    size_t                    count;    /* of those chosen tensors that are planned */
     size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
     bool                     *used;     /* which rules matched something: all of them, in the order of
                                          * rule_at() */
 } conversion;
 
 /* ---- which tensors, under which names ---- */
-
-static bool is_chosen(conversion *c, const char *name)
-{
-    bool chosen = c->o.nonly == 0;
-    for (size_t i = 0; i < c->o.nonly; i++)
-        if (fnmatch(c->o.only[i], name, 0) == 0)
-            chosen = c->used[i] = true;
-    return chosen;
-}
 
 /* A pattern with at most one '*': where its text begins and ends. */
 static bool match_star(const char *pattern, size_t n, const char *name, tn_text *star)
@@ -88,7 +77,7 @@ static const char *new_name(conversion *c, const char *name)
         tn_text star;
         if (!match_star(c->o.rename[i], (size_t)(equals - c->o.rename[i]), name, &star))
             continue;
-        c->used[c->o.nonly + i] = true;
+        c->used[i] = true;
         return put_star(c, equals + 1, star);
     }
     return name;
@@ -118,21 +107,18 @@ static tn_status check_rules(const conversion *c, tn_error *err)
 
 static size_t rule_count(const tn_convert_options *o)
 {
-    return o->nonly + o->nrename + o->ncasts + o->nlayouts + o->npads + o->nforms;
+    return o->nrename + o->ncasts + o->nlayouts + o->npads + o->nforms;
 }
 
 typedef struct any_rule {
     const char *option, *text;
-    size_t      earlier;        /* rules of its kind that may take its tensors first: of --only none, for all
-                                 * that match count */
+    size_t      earlier;        /* rules of its kind that may take its tensors first */
 } any_rule;
 
 /* Rule i of all. */
 static any_rule rule_at(const tn_convert_options *o, size_t i)
 {
-    if (i < o->nonly)
-        return (any_rule){ "--only", o->only[i], 0 };
-    if ((i -= o->nonly) < o->nrename)
+    if (i < o->nrename)
         return (any_rule){ "--rename", o->rename[i], i };
     if ((i -= o->nrename) < o->ncasts)
         return (any_rule){ "--cast, --sparse, --recipe", o->casts[i].glob, i };
@@ -151,11 +137,12 @@ static tn_status check_used(const conversion *c, tn_error *err)
         i++;
     if (i == rule_count(&c->o))
         return TN_OK;
-    bool is_rename = i >= c->o.nonly && i - c->o.nonly < c->o.nrename;
     const any_rule rule = rule_at(&c->o, i);
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s (%s)%s",
-                   tn_quote(rule.text, is_rename ? strcspn(rule.text, "=") : strlen(rule.text)).text,
-                   rule.option, rule.earlier ? ", or earlier rules take them all" : "");
+    size_t n = i < c->o.nrename ? strcspn(rule.text, "=") : strlen(rule.text);
+    tn_error why;
+    tn_fail_unmatched(rule.text, n, &why);
+    return tn_fail(err, why.status, TN_NO_OFFSET, "%s (%s)%s", why.text, rule.option,
+                   rule.earlier ? ", or earlier rules take them all" : "");
 }
 
 /* ---- what becomes of each ---- */
@@ -164,7 +151,7 @@ static tn_status check_used(const conversion *c, tn_error *err)
 static size_t first_match(conversion *c, size_t from, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++) {
-        if (fnmatch(rule_at(&c->o, from + i).text, name, 0) == 0) {
+        if (tn_pattern_matches(rule_at(&c->o, from + i).text, name)) {
             c->used[from + i] = true;
             return i;
         }
@@ -176,7 +163,7 @@ static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *
                             tn_error *err)
 {
     const tn_convert_options *o = &c->o;
-    size_t from = o->nonly + o->nrename, layout, pad, form;
+    size_t from = o->nrename, layout, pad, form;
     *cast = first_match(c, from, o->ncasts, t->name);
     layout = first_match(c, from += o->ncasts, o->nlayouts, t->name);
     pad = first_match(c, from += o->nlayouts, o->npads, t->name);
@@ -185,7 +172,7 @@ static tn_status find_rules(conversion *c, const tn_tensor *t, tn_remake_rules *
         *cast < o->ncasts ? &o->casts[*cast] : NULL, layout < o->nlayouts ? &o->layouts[layout] : NULL,
         pad < o->npads ? &o->pads[pad] : NULL, form < o->nforms ? &o->forms[form] : NULL,
     };
-    return rules->form && !c->pool ? tn_pool_new(c->create.jobs, &c->pool, err) : TN_OK;
+    return rules->form ? tn_walk_start(&c->walk, err) : TN_OK;
 }
 
 /* What cannot be read cannot be changed either: nothing behind this meets a type that has no row. */
@@ -206,9 +193,8 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
         status = tn_keep_scales(&c->held, t, err);
     if (!status)
         status = find_rules(c, t, &c->rules[i], &cast, err);
-    c->place = (tn_remake_place){ c->in, c->out_path, c->pool, &c->arena, c->o.max_bytes,
-                                  c->writer->format->index_type,
-                                  c->o.progress, c->o.context };
+    c->place = (tn_remake_place){ c->in, c->out_path, &c->walk, &c->arena, c->o.max_bytes,
+                                  c->writer->format->index_type };
     if (!status)
         status = tn_remake(&c->place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made,
                            &c->output_failed, err);
@@ -274,7 +260,7 @@ static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_
 /* What compressed data is decoded into, where that is written or lies beside the output meanwhile. */
 static void add_decoded(const conversion *c, size_t i, tn_kept *kept)
 {
-    const tn_tensor *t = c->source[i];
+    const tn_tensor *t = c->walk.tensors[i];
     const tn_remade *made = &c->made[i];
     for (uint32_t k = 0; k < t->nparts; k++) {
         bool compressed = k < made->tensor.nparts && c->how[i][k].encoding != TN_ENCODING_RAW;
@@ -290,7 +276,7 @@ static void add_reformed(const conversion *c, size_t i, tn_kept *kept)
     uint64_t decoded = 0;
     for (uint32_t k = 0; k < made->nparts; k++)
         decoded += made->parts[k].nbytes;
-    tn_kept_add_as(kept, c->source[i], decoded);
+    tn_kept_add_as(kept, c->walk.tensors[i], decoded);
 }
 
 static tn_status check_kept(const conversion *c, tn_error *err)
@@ -308,7 +294,6 @@ static tn_status check_kept(const conversion *c, tn_error *err)
 static tn_status choose_tensors(conversion *c, tn_error *err)
 {
     size_t n = tn_file_count(c->in);
-    c->source = tn_arena_zalloc(&c->arena, n, sizeof *c->source);
     c->planned = tn_arena_zalloc(&c->arena, n, sizeof *c->planned);
     c->how = tn_arena_zalloc(&c->arena, n, sizeof *c->how);
     c->position = tn_arena_zalloc(&c->arena, n, sizeof *c->position);
@@ -316,18 +301,18 @@ static tn_status choose_tensors(conversion *c, tn_error *err)
     c->made = tn_arena_zalloc(&c->arena, n, sizeof *c->made);
     c->plans = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->plans);
     c->used = tn_arena_zalloc(&c->arena, rule_count(&c->o), sizeof *c->used);
-    if (!c->source || !c->planned || !c->how || !c->position || !c->rules || !c->made || !c->plans ||
-        !c->used)
+    if (!c->planned || !c->how || !c->position || !c->rules || !c->made || !c->plans || !c->used)
         return tn_fail_nomem(err);
     tn_status status = check_rules(c, err);
-    for (size_t i = 0; i < n && !status; i++) {
-        const tn_tensor *t = tn_file_tensor(c->in, i);
+    if (!status)
+        status = tn_walk_choose(&c->walk, c->in, c->o.only, c->o.nonly, err);
+    for (size_t i = 0; i < n; i++)
         c->position[i] = SIZE_MAX;
-        if (!is_chosen(c, t->name))
-            continue;
-        c->position[i] = c->count;
+    while (c->count < c->walk.count && !status) {
+        const tn_tensor *t = c->walk.tensors[c->count];
+        c->position[t - c->in->tensors] = c->count;
         tn_planned *p = &c->planned[c->count];
-        p->source = c->source[c->count] = t;
+        p->source = t;
         p->name = new_name(c, t->name);
         status = p->name ? remake(c, t, c->count, err) : tn_fail_nomem(err);
         if (!status)
@@ -392,7 +377,7 @@ static bool is_made_anew(const tn_remade *made)
 /* Whether b may do without its own bytes and the check of its own checksum. */
 static bool may_tie(const conversion *c, size_t k, size_t i)
 {
-    const tn_tensor *a = c->source[k], *b = c->source[i];
+    const tn_tensor *a = c->walk.tensors[k], *b = c->walk.tensors[i];
     const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
     bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
     if (is_made_anew(&c->made[i]) || is_made_anew(&c->made[k]))
@@ -412,7 +397,7 @@ static bool may_tie(const conversion *c, size_t k, size_t i)
  * the bytes agree. */
 static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_error *err)
 {
-    const tn_tensor *t = c->source[i], *other = t->tied ? tn_file_find(c->in, t->tied) : NULL;
+    const tn_tensor *t = c->walk.tensors[i], *other = t->tied ? tn_file_find(c->in, t->tied) : NULL;
     size_t k = other ? c->position[other - c->in->tensors] : SIZE_MAX;
     *tied = NULL;
     if (k >= i || !may_tie(c, k, i))
@@ -440,7 +425,7 @@ static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
     if (!status)
         status = in_output(c, tn_writer_add_as(c->writer, t, c->how[i], err), err);
     if (!status)
-        tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->source[i]));
+        tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->walk.tensors[i]));
     return status;
 }
 
@@ -465,21 +450,17 @@ static void report_plan(const conversion *c)
 }
 
 /* Scales that fit the data: a pass over it before the one that moves it. */
-static tn_status find_scales(conversion *c, uint64_t *passed, uint64_t total, tn_error *err)
+static tn_status find_scales(conversion *c, tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < c->count && !status; i++) {
         const tn_unknown_scales *u = c->made[i].unknown;
         if (!u)
             continue;
-        tn_scale_search search = {
-            c->in,         c->source[i], u->codes, &u->options, c->create.jobs,
-            c->o.progress, c->o.context, *passed,  total,
-        };
+        tn_scale_search search = { c->in, c->walk.tensors[i], u->codes, &u->options, &c->walk };
         status = tn_find_scales(&search, u->scale, u->zero, err);
         if (status && status != TN_ERR_CANCELLED)
             tn_error_in_file(err, c->in_path);
-        *passed += c->source[i]->parts[0].nbytes;
     }
     return status;
 }
@@ -490,9 +471,9 @@ static tn_status check_indices(const conversion *c, tn_error *err)
     tn_error why = { .text = "" };
     tn_status status = TN_OK;
     for (size_t i = 0; i < c->count && !status; i++)
-        for (uint32_t k = 0; k < c->source[i]->nparts && !status; k++)
-            if (!c->made[i].reform && tn_is_sparse_index(c->source[i], &c->source[i]->parts[k]))
-                status = tn_sparse_check(c->in, c->source[i], &c->source[i]->parts[k], &why);
+        for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && !status; k++)
+            if (!c->made[i].reform && tn_is_sparse_index(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]))
+                status = tn_sparse_check(c->in, c->walk.tensors[i], &c->walk.tensors[i]->parts[k], &why);
     if (status) {
         tn_fail(err, status, why.offset, "%s", why.text);
         tn_error_in_file(err, c->in_path);
@@ -502,17 +483,15 @@ static tn_status check_indices(const conversion *c, tn_error *err)
 
 static tn_status move_data(conversion *c, tn_error *err)
 {
-    uint64_t passed = 0, first = 0;
+    tn_transfer t = { .in = c->in, .out = c->writer, .source = c->walk.tensors, .made = c->made,
+                      .in_path = c->in_path, .walk = &c->walk, .quantized = c->o.quantized,
+                      .context = c->o.context };
+    c->walk.total = tn_transfer_bytes(&t);
     for (size_t i = 0; i < c->count; i++)
-        first += c->made[i].unknown ? c->source[i]->parts[0].nbytes : 0;
-    tn_transfer t = { c->in, c->writer, c->source, c->made, c->in_path, c->o.progress, c->o.context, first,
-                      NULL, c->o.quantized };
-    tn_status status = first ? find_scales(c, &passed, first + tn_transfer_bytes(&t), err) : TN_OK;
+        c->walk.total += c->made[i].unknown ? c->walk.tensors[i]->parts[0].nbytes : 0;
+    tn_status status = find_scales(c, err);
     if (!status)
         status = check_indices(c, err);
-    if (!status && !c->pool)
-        status = tn_pool_new(c->create.jobs, &c->pool, err);
-    t.pool = c->pool;
     return status ? status : tn_transfer_run(&t, err);
 }
 
@@ -522,14 +501,14 @@ static uint64_t bytes_read(const conversion *c)
     const tn_writer *w = c->writer;
     uint64_t total = 0;
     for (size_t i = 0; i < w->count; i++) {
-        const tn_tensor *t = c->source[w->entries[i].tensor];
+        const tn_tensor *t = c->walk.tensors[w->entries[i].tensor];
         if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data &&
             !is_made_anew(&c->made[w->entries[i].tensor]))
             total += tn_part_stored(t, &t->parts[w->entries[i].part]).size;
     }
     for (size_t i = 0; i < c->count; i++)
-        for (uint32_t k = 0; k < c->source[i]->nparts && is_made_anew(&c->made[i]); k++)
-            total += tn_part_stored(c->source[i], &c->source[i]->parts[k]).size;
+        for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && is_made_anew(&c->made[i]); k++)
+            total += tn_part_stored(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]).size;
     return total;
 }
 
@@ -587,7 +566,7 @@ static void free_all(conversion *c)
     for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
         if (c->made[i].rescale)
             tn_datatype_free(c->made[i].rescale->own);
-    tn_pool_free(c->pool);
+    tn_walk_end(&c->walk);
     tn_arena_free(&c->arena);
 }
 
@@ -602,6 +581,7 @@ static tn_status convert(const tn_file *file, const char *path, int fd, const tn
     c.create.size = sizeof c.create;
     c.o.max_bytes = c.o.max_bytes ? c.o.max_bytes : file->max_bytes;
     c.held.max_bytes = c.o.max_bytes;
+    c.walk = (tn_walk){ .jobs = c.create.jobs, .progress = c.o.progress, .context = c.o.context };
     fenv_t callers;             /* not all of the work is done by a pool, which would see to it */
     fegetenv(&callers);
     fesetenv(FE_DFL_ENV);

@@ -34,7 +34,7 @@ static bool is_checked_by_column(const tn_part *p)
     return all;
 }
 
-static tn_verdict judge(const tn_scan_part *p, const tn_scanned *result, tn_error *why)
+static tn_verdict judge(const tn_scan_part *p, const tn_scan_result *result, tn_error *why)
 {
     *why = result->err;
     if (result->status && result->status != TN_ERR_UNSUPPORTED)
@@ -60,7 +60,7 @@ static tn_verdict judge_unsummed(const verification *v, const tn_scan_part *p)
     return covered || is_checked_by_column(p->part) ? TN_VERDICT_OK : TN_VERDICT_NONE;
 }
 
-static tn_status done(void *context, size_t k, const tn_scanned *result, tn_error *err)
+static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_error *err)
 {
     verification *v = context;
     const tn_scan_part *p = &v->parts[k];
@@ -91,9 +91,10 @@ static tn_status done(void *context, size_t k, const tn_scanned *result, tn_erro
     return TN_OK;
 }
 
-/* All parts of all tensors; how many bytes will be gone through. */
-static tn_status list_parts(const tn_file *f, verification *v, uint64_t *total, tn_error *err)
+/* All parts of all tensors. */
+static tn_status list_parts(verification *v, tn_walk *walk, tn_error *err)
 {
+    const tn_file *f = v->file;
     size_t n = 0;
     for (size_t i = 0; i < f->count; i++)
         n += f->tensors[i].nparts;
@@ -105,7 +106,7 @@ static tn_status list_parts(const tn_file *f, verification *v, uint64_t *total, 
             const tn_part *p = &f->tensors[i].parts[k];
             v->parts[v->count++] = (tn_scan_part){ .tensor = &f->tensors[i], .part = p,
                                                    .stored_kind = tn_part_checksum(p) };
-            *total += p->nbytes;
+            walk->total += p->nbytes;
         }
     }
     return TN_OK;
@@ -119,29 +120,23 @@ static const char *path_of_shard(const void *owner, size_t i)
 static void look_beside(const tn_file *f, const tn_verify_options *o)
 {
     tn_beside beside = { .path = f->shards[0].path, .owner = f, .count = f->nshards, .used = path_of_shard,
-                         .tell = o->beside,
-                         .context = o->context };
+                         .tell = o->beside, .context = o->context };
     if (o->beside && f->format->look_beside && *beside.path)
         f->format->look_beside(&beside);
 }
 
 tn_status tn_verify(const tn_file *f, const tn_verify_options *given, tn_verify_fn report, tn_error *err)
 {
-    tn_verify_options options = { 0 };
-    tn_take_options(&options, sizeof options, given);
-    verification v = { .file = f, .report = report, .context = options.context };
-    uint64_t total = 0;
-    tn_pool *pool = NULL;
-    look_beside(f, &options);
-    tn_status status = list_parts(f, &v, &total, err);
+    tn_verify_options o = { 0 };
+    tn_take_options(&o, sizeof o, given);
+    verification v = { .file = f, .report = report, .context = o.context };
+    tn_walk walk = { .jobs = o.jobs, .progress = o.progress, .context = o.context };
+    look_beside(f, &o);
+    tn_status status = list_parts(&v, &walk, err);
+    tn_scan scan = { .file = f, .parts = v.parts, .count = v.count, .done = done, .context = &v };
     if (!status)
-        status = tn_pool_new(options.jobs, &pool, err);
-    if (!status)
-        status = tn_scan_run(&(tn_scan){
-            .file = f, .parts = v.parts, .count = v.count, .done = done, .context = &v,
-            .progress = options.progress, .progress_context = options.context, .progress_total = total,
-        }, pool, err);
-    tn_pool_free(pool);
+        status = tn_scan_run(&scan, &walk, err);
+    tn_walk_end(&walk);
     free(v.parts);
     return status;
 }

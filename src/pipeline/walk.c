@@ -1,0 +1,183 @@
+/* pipeline/walk.c - going through the data of chosen tensors. */
+#include "pipeline/walk.h"
+#include "base/error.h"
+#include "base/vector.h"
+#include "tensor/code.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tn_walk_end(tn_walk *w)
+{
+    tn_pool_free(w->pool);
+    free(w->tensors);
+    w->pool = NULL;
+    w->tensors = NULL;
+}
+
+/* ---- choosing ---- */
+
+bool tn_pattern_matches(const char *pattern, const char *name)
+{
+    return fnmatch(pattern, name, 0) == 0;
+}
+
+tn_status tn_fail_unmatched(const char *pattern, size_t n, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no tensor matches %s", tn_quote(pattern, n).text);
+}
+
+/* All patterns are tried: each must match something. */
+static bool is_chosen(const char *const *patterns, size_t n, const char *name, bool *used)
+{
+    bool chosen = n == 0;
+    for (size_t i = 0; i < n; i++)
+        if (tn_pattern_matches(patterns[i], name))
+            chosen = used[i] = true;
+    return chosen;
+}
+
+tn_status tn_walk_choose(tn_walk *w, const tn_file *file, const char *const *patterns, size_t n,
+                         tn_error *err)
+{
+    size_t count = tn_file_count(file), i = 0;
+    bool *used = calloc(n + 1, sizeof *used);
+    w->tensors = malloc((count + 1) * sizeof *w->tensors);
+    if (!used || !w->tensors) {
+        free(used);
+        return tn_fail_nomem(err);
+    }
+    for (size_t k = 0; k < count; k++) {
+        const tn_tensor *t = tn_file_tensor(file, k);
+        if (is_chosen(patterns, n, t->name, used))
+            w->tensors[w->count++] = t;
+    }
+    while (i < n && used[i])
+        i++;
+    free(used);
+    return i < n ? tn_fail_unmatched(patterns[i], strlen(patterns[i]), err) : TN_OK;
+}
+
+/* ---- progress ---- */
+
+static tn_status tell(tn_walk *w, uint64_t total, tn_error *err)
+{
+    if (w->progress && w->progress(w->context, w->done, total))
+        return tn_fail(err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled");
+    return TN_OK;
+}
+
+tn_status tn_walk_advance(tn_walk *w, uint64_t bytes, tn_error *err)
+{
+    w->done += bytes;
+    return tell(w, w->total, err);
+}
+
+/* While the total is not known, nothing of something is done. */
+tn_status tn_walk_check(tn_walk *w, tn_error *err)
+{
+    return w ? tell(w, w->total ? w->total : 1, err) : TN_OK;
+}
+
+/* ---- items ---- */
+
+static tn_status push(tn_items *items, tn_item item, tn_error *err)
+{
+    tn_item *grown = tn_grow(items->list, items->count, &items->cap, sizeof item);
+    if (!grown)
+        return tn_fail_nomem(err);
+    items->list = grown;
+    items->list[items->count++] = item;
+    return TN_OK;
+}
+
+tn_status tn_items_cut(tn_items *items, tn_item whole, uint64_t span, unsigned bits, tn_error *err)
+{
+    tn_item item = whole;
+    tn_status status;
+    item.count = 1;
+    item.from = 0;
+    do {
+        uint64_t left = whole.n - item.from;
+        item.last = !span || left <= span;
+        item.n = item.last ? left : span;
+        item.bytes = tn_packed_bytes(item.n, bits);
+        status = push(items, item, err);
+        item.from += item.n;
+    } while (!item.last && !status);
+    return status;
+}
+
+tn_status tn_items_pack(tn_items *items, tn_item whole, uint32_t most, uint64_t most_n, tn_error *err)
+{
+    tn_item *last = items->count ? &items->list[items->count - 1] : NULL;
+    bool fits = last && last->from == 0 && last->last && last->count < most && last->n <= most_n &&
+                whole.n <= most_n - last->n;
+    if (fits) {
+        last->count++;
+        last->n += whole.n;
+        last->bytes += whole.bytes;
+        return TN_OK;
+    }
+    whole.count = 1;
+    whole.last = true;
+    return push(items, whole, err);
+}
+
+/* ---- running ---- */
+
+typedef struct run {
+    tn_walk            *walk;
+    const tn_items     *items;
+    const tn_walk_task *task;
+    uint8_t            *scratch, *results;
+} run;
+
+static tn_status work(void *context, uint64_t number, tn_pool_use use, tn_error *err)
+{
+    const run *r = context;
+    const tn_walk_task *t = r->task;
+    return t->work(t->context, &r->items->list[number], r->scratch + use.scratch * t->scratch_size,
+                   r->results + use.result * t->result_size, err);
+}
+
+static tn_status join(void *context, uint64_t number, unsigned result, tn_error *err)
+{
+    const run *r = context;
+    const tn_walk_task *t = r->task;
+    tn_item *item = &r->items->list[number];
+    tn_status status = TN_OK;
+    if (t->join)
+        status = t->join(t->context, item, r->results + result * t->result_size, err);
+    return status ? status : tn_walk_advance(r->walk, item->bytes, err);
+}
+
+tn_status tn_walk_start(tn_walk *w, tn_error *err)
+{
+    return w->pool ? TN_OK : tn_pool_new(w->jobs, &w->pool, err);
+}
+
+static void free_each(uint8_t *list, unsigned n, size_t size, void (*end)(void *))
+{
+    for (unsigned i = 0; list && end && i < n; i++)
+        end(list + i * size);
+    free(list);
+}
+
+tn_status tn_walk_run(tn_walk *w, const tn_items *items, const tn_walk_task *task, tn_error *err)
+{
+    run r = { .walk = w, .items = items, .task = task };
+    tn_status status = tn_walk_start(w, err);
+    if (status)
+        return status;
+    unsigned jobs = tn_pool_jobs(w->pool), results = tn_pool_results(w->pool);
+    r.scratch = calloc(jobs, task->scratch_size + 1);
+    r.results = calloc(results, task->result_size + 1);
+    status = r.scratch && r.results
+                 ? tn_pool_run(w->pool, items->count, &(tn_ordered){ work, join, &r }, err)
+                 : tn_fail_nomem(err);
+    free_each(r.scratch, jobs, task->scratch_size, task->free_scratch);
+    free_each(r.results, results, task->result_size, task->free_result);
+    return status;
+}
