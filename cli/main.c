@@ -1,6 +1,7 @@
 /* cli/main.c - chooses the command. */
 #include "ui/opts.h"
 #include "ui/progress.h"
+#include "ui/topics.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +15,8 @@ static int cmd_help(const opts *o);
 
 static const command help_command = {
     .name = "help",
-    .operands = "[COMMAND]",
-    .summary = "Explains a command.",
+    .operands = "[COMMAND|TOPIC]",
+    .summary = "Explain a command or a topic.",
     .example = "  $ tenon help convert",
     .max_files = 1,
     .run = cmd_help,
@@ -38,14 +39,12 @@ static const command *find(const char *name)
 
 static void overview(void)
 {
-    out_text("Usage: tenon COMMAND [OPTION]... FILE...\n"
-             "Describes, stores, checks, rearranges and converts tensor files.\n\nCommands:\n");
+    out_text("Usage: tenon COMMAND [OPTION]... FILE...\n");
     for (const command *const *c = commands; *c; c++)
-        out("  %-13s  %-14s  %s\n", (*c)->name, (*c)->operands, (*c)->summary);
-    out_text("\n\"tenon COMMAND --help\" says more.  Results go to stdout, talk to stderr.\n"
-             "Exit status: 0 done, 1 the input is bad or differs, 2 usage, 3 the system failed.\n\n"
-             "Example:\n"
-             "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n");
+        out("  %-13s  %s\n", (*c)->name, (*c)->summary);
+    out_text("\"tenon help COMMAND\" or \"tenon help TOPIC\" explains more.  Topics:\n  ");
+    out_topics();
+    out_text("\nExit status: 0 success, 1 bad input or a difference, 2 usage, 3 system failure.\n");
 }
 
 static int cmd_help(const opts *o)
@@ -55,9 +54,10 @@ static int cmd_help(const opts *o)
         return EXIT_DONE;
     }
     const command *c = find(o->files[0]);
-    if (!c)
-        return usage_error("help", "no command \"%s\"", escaped(o->files[0]));
-    command_help(c);
+    if (c)
+        command_help(c);
+    else if (!topic_help(o->files[0]))
+        return usage_error("help", "no command or topic \"%s\"", escaped(o->files[0]));
     return EXIT_DONE;
 }
 
@@ -89,8 +89,8 @@ static int dispatch(int argc, char **argv)
     return run(c, argc - 1, argv + 1);
 }
 
-/* glibc reserves 64 MiB of address space for each thread that allocates, when it can have them: where address
- * space is limited, what is left is then too little for the work. */
+/* glibc reserves 64 MiB of address space for each thread that allocates.  Under a limit on address space the
+ * rest could be too little for the work. */
 static void share_one_heap(void)
 {
 #ifdef M_ARENA_MAX

@@ -216,9 +216,9 @@ static int version(const opts *o)
 const command cmd_formats = {
     .name = "formats",
     .operands = "",
-    .summary = "Lists the containers this build reads and writes.",
-    .about = "Compression and checksums are those that \"tenon convert\" has options for; the crc32\n"
-             "of each member of an .npz is always there, and \"tenon verify\" checks it.",
+    .summary = "List the formats that this build reads and writes.",
+    .about = "\"compresses\" and \"checksums\" refer to --compress and --checksum of \"tenon\n"
+             "convert\".  Members of an .npz always have a crc32, which \"tenon verify\" checks.",
     .example = "  $ tenon formats",
     .accepts = OPT(JSON),
     .run = formats,
@@ -227,9 +227,9 @@ const command cmd_formats = {
 const command cmd_types = {
     .name = "types",
     .operands = "",
-    .summary = "Lists the element types and their names elsewhere.",
-    .about = "A cast also knows sa8 and sa32; these, and fx8 and fx16 there, are codes with scales\n"
-             "(\"tenon convert --help\").  \"tenon datatypes\" lists others.",
+    .summary = "List the element types and their names elsewhere.",
+    .about = "--cast also takes fx8, fx16, sa8 and sa32 (\"tenon help fixed-point\") and\n"
+             "datatypes (\"tenon datatypes\").",
     .example = "  $ tenon types",
     .accepts = OPT(JSON),
     .run = types,
@@ -238,9 +238,9 @@ const command cmd_types = {
 const command cmd_datatypes = {
     .name = "datatypes",
     .operands = "",
-    .summary = "Lists the scaled datatypes that have a name.",
-    .about = "Bits are those that a value takes on the average, with its share of scales and\n"
-             "whatever else is stored.",
+    .summary = "List the scaled datatypes that have a name.",
+    .about = "A datatype is used with --cast (\"tenon help quantize\").  \"bits\" is the average\n"
+             "size of a value, including its share of scales.",
     .example = "  $ tenon datatypes | grep mxfp",
     .accepts = OPT(JSON),
     .run = datatypes,
@@ -249,7 +249,7 @@ const command cmd_datatypes = {
 const command cmd_version = {
     .name = "version",
     .operands = "",
-    .summary = "Says which version this is and what it was built with.",
+    .summary = "Print the version and the libraries of this build.",
     .example = "  $ tenon version",
     .accepts = OPT(JSON),
     .run = version,

@@ -447,23 +447,16 @@ static int run(const opts *o)
 const command cmd_attach = {
     .name = "attach",
     .operands = "SOCKET [NAME]",
-    .summary = "Lists, shows, checks or saves what \"tenon serve\" offers.",
-    .about = "Lists everything, or what the file NAME has; of a tensor NAME shows the values, as\n"
-             "\"tenon show\" does.  A tensor that several files have is named FILE:NAME.  Nothing is\n"
-             "copied: the memory of the server is mapped, and stays when the server goes.\n\n"
-             "Only what your own processes, root, and users that are named offer is taken.\n"
-             "--in-place asks for files that are offered as they lie on the disk, too.  A list\n"
-             "with --json has the WIA-AI-011 descriptor of each tensor that is offered by itself,\n"
-             "with the handle and the mapping that this process had.\n\n"
-             "Before it reads what the server says, this process gives up executing programs,\n"
-             "connecting anywhere and opening files.  With --out or --in-place it keeps those in the\n"
-             "folders of OUT and of temporary files; all, where the kernel has no Landlock.",
-    .example = "  $ tenon attach /run/user/1000/model.sock\n"
-               "  $ tenon attach /run/user/1000/model.sock h.0.attn.weight --slice 0:4,:\n"
-               "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
+    .summary = "List, print, check or save what \"tenon serve\" offers.",
+    .about = "Lists everything, or the tensors of file NAME, or prints the values of tensor\n"
+             "NAME (or FILE:NAME).  Nothing is copied: the memory is mapped and outlives the\n"
+             "server.  Only servers of your own user, root and --allow-uid are trusted.",
+    .example = "  $ tenon attach /run/user/1000/model.sock -o copy.zt --only 'h.0.*'",
     .min_files = 1,
     .max_files = 2,
     .accepts = SAVING | SHOWING | OPT(LONG) | OPT(VERIFY) | OPT(OUT) | OPT(IN_PLACE) | OPT(ALLOW_UID) |
                OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(QUIET) | OPT(JSON),
+    .elsewhere = OPTS_OUTPUT | OPTS_INPUT | OPT(JOBS),
+    .topics = "output|input",
     .run = run,
 };

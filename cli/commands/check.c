@@ -496,15 +496,13 @@ static int run(const opts *o)
 const command cmd_check = {
     .name = "check",
     .operands = "DOC.json...",
-    .summary = "Validates WIA-AI-011 descriptors and binds their symbols.",
-    .about = "Everything the fields say about each other is checked; each thing that is wrong\n"
-             "gets a line with its JSON path.  Remarks are not wrong.  With --strict types,\n"
-             "layouts and schemes that the specification does not name are wrong.  A fragment (a\n"
-             "shape, a quantization or a handle alone) is checked as far as it goes.  Then comes\n"
-             "the compliance level the document needs; with --level one that needs more is wrong.\n"
-             "Of symbolic shapes the most bytes they can need are shown, or with --bind the\n"
-             "shape, strides and bytes under these values; then what all documents together\n"
-             "leave of each symbol.  Exit status 1 if anything is wrong.",
+    .summary = "Validate WIA-AI-011 descriptors and bind their symbols.",
+    .about = "Each error is printed with its JSON path.  Remarks are not errors.  A fragment\n"
+             "(only a shape, a quantization or a handle) is checked as far as possible.  Then\n"
+             "comes the compliance level that the document needs; needing more than --level is\n"
+             "an error.  For symbolic shapes prints the most bytes they can need, or with\n"
+             "--bind the shape, strides and bytes; then the constraints that all documents\n"
+             "together put on each symbol.  Exit status 1 on errors.",
     .example = "  $ tenon check model.json --level 2\n"
                "  $ tenon check encoder.json decoder.json --bind batch=32 --bind length=128",
     .min_files = 1,

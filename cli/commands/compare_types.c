@@ -221,17 +221,18 @@ static int run(const opts *o)
 const command cmd_compare_types = {
     .name = "compare-types",
     .operands = "FILE",
-    .summary = "Says what datatypes would do to the values.",
-    .about = "One line a datatype, over all dense tensors of floats: the bits that a value takes\n"
-             "with its share of scales, the signal to quantization noise ratio (SQNR, of sums of\n"
-             "squares of values and of errors; more is better), the largest error, the share of\n"
-             "values beyond the largest number of their scale, the share of those other than 0\n"
-             "that become 0, and the tensor with the least SQNR.  Nothing is written.\n"
-             "\"tenon datatypes\" lists the names; a recipe may be spelled out too.",
-    .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4,int4_b32 --only '*.weight'",
+    .summary = "Compare datatypes: what each would do to the values.",
+    .about = "Quantizes all dense float tensors, writes nothing, and prints one line per\n"
+             "datatype: bits per value with scales, signal to quantization noise ratio (SQNR,\n"
+             "higher is better), largest error, share of saturated values, share of nonzero\n"
+             "values that become zero, and the tensor with the lowest SQNR.  \"tenon datatypes\"\n"
+             "lists the names.",
+    .example = "  $ tenon compare-types model.safetensors --types mxfp4,nvfp4 --only '*.weight'",
     .min_files = 1,
     .max_files = 1,
     .accepts = OPT(TYPES) | OPT(ONLY) | OPT(NAN) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(JOBS) | OPT(MEMORY) |
                OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

@@ -79,10 +79,10 @@ static int run(const opts *o)
 const command cmd_compliance = {
     .name = "compliance",
     .operands = "",
-    .summary = "Tries out each requirement of WIA-AI-011 on this library.",
-    .about = "Levels 1 (basic), 2 (standard) and 3 (advanced) of the specification, up to the\n"
-             "one asked for (default: 3): values are cast, stored, loaded, reordered and\n"
-             "compared now, in a temporary folder.  Exit status 1 if the level is not reached.",
+    .summary = "Test this library against each requirement of WIA-AI-011.",
+    .about = "Tests levels 1 (basic), 2 (standard) and 3 (advanced), up to --level (default:\n"
+             "3).  Values are cast, stored, loaded, reordered and compared in a temporary\n"
+             "folder.  Exit status 1 if the level is not reached.",
     .example = "  $ tenon compliance --level 2",
     .accepts = OPT(LEVEL) | OPT(JSON),
     .run = run,

@@ -285,45 +285,10 @@ static int run(const opts *o)
 const command cmd_convert = {
     .name = "convert",
     .operands = "IN OUT",
-    .summary = "Writes the tensors and metadata of IN into a new file OUT.",
-    .about = "OUT's format is that of its suffix unless --to names one.  IN and OUT may be\n"
-             "the same file.  OUT appears whole or not at all.  What OUT cannot hold is an\n"
-             "error unless an option allows its loss.  SIZE is a number of bytes; K, M, G\n"
-             "and KiB, MiB, GiB are powers of 1024, KB, MB, GB powers of 1000.\n\n"
-             "Of the rules of one kind the first that matches a tensor's name counts; one that\n"
-             "none matches stays as it is.  The keys of --cast, and the options that set their\n"
-             "defaults: round (even, away, zero, half_up, trunc, up, down, stochastic), overflow\n"
-             "(default, saturate, inf, nan, error), nan (keep, zero, error), seed, complex\n"
-             "(real).  The key times multiplies each value first.  \"tenon types\" lists the types.\n\n"
-             "With per=tensor or per=channel,axis=DIM the elements become integer codes with\n"
-             "scales, (code - zero) * scale: zero=symmetric, asymmetric or N; percentile=P\n"
-             "fits the range to P percent of the values; scale=S is given, not found.\n"
-             "A cast to a float type gives the values back.  DIM is a letter or a number.\n\n"
-             "fx8 and fx16 are such codes as microcontrollers have them, code / 2^frac: frac=N,\n"
-             "auto (as many bits as no value is cut at; the default) or least (those with the least\n"
-             "squared error).  sa8 and sa32 have zero points and scales of 15 bits, with the keys\n"
-             "above.  Both round away, or half_up where codes become other codes; compat=mli\n"
-             "computes as embARC MLI does, also in a cast back to a float type.\n\n"
-             "TYPE may also be a datatype, small codes that share scales (\"tenon datatypes\"):\n"
-             "mxfp4, or spelled out 'e2m1fnuz|e8m0_t32', or with a codebook of your own\n"
-             "'table.json|e8m0_t32'.  Keys: round, nan, seed, mode (--scale-mode), store (packed,\n"
-             "unpacked; e4m3fn, e5m2: numbers of float8), dialect, rotate, virtual (yes, no).  2:4\n"
-             "keeps the 2 largest of each 4 values.  Again, a cast to a float type gives the values back.\n\n"
-             "--layout puts the dimensions into another order, the data with them; from= says\n"
-             "what the file does not.  --pad fills each DIM up to a multiple of N with zeros or\n"
-             "value=V, codes with their zero point or with compat=mli with 0; the shape stays.\n\n"
-             "--form stores only what is not zero (coo, csr), or all of it (dense): threshold=T\n"
-             "leaves out values of at most that magnitude, duplicates=sum adds up entries with\n"
-             "the same indices (default: refuse), index=TYPE is that of the indices.",
-    .example = "  $ tenon convert model.safetensors model.zt --compress zstd --checksum crc32c\n"
-               "  $ tenon convert model.safetensors small.zt --cast '*norm*=f32' --cast '*.weight=bf16'\n"
-               "  $ tenon convert in.safetensors codes.zt --cast '*.weight=i8,per=channel,axis=0'\n"
-               "  $ tenon convert in.safetensors small.zt --cast '*.weight=mxfp4,mode=mse' --report\n"
-               "  $ tenon convert in.safetensors fixed.zt --cast fx16,frac=auto --layout "
-               "'conv*.weight=HWCN,from=NCHW'\n"
-               "  $ tenon convert pruned.safetensors small.zt --form '*.weight=csr'\n"
-               "  $ tenon convert in.safetensors npu.json --layout 'conv*.weight=NHWC,from=NCHW' --pad "
-               "'conv*.weight=C=16'",
+    .summary = "Convert a tensor file: format, types, layout, compression.",
+    .about = "OUT is written completely or not at all, and may be the same file as IN.  What\n"
+             "OUT cannot hold is an error unless an option allows to drop it.",
+    .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=mxfp4'",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(TO) | OPT(FROM) | OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(ROUND) |
@@ -333,5 +298,8 @@ const command cmd_convert = {
                OPT(FILLER) | OPT(SHARD_SIZE) | OPT(JOBS) | OPT(MEMORY) | OPT(IO) | OPT(DRY_RUN) | OPT(FORCE) |
                OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | OPT(OPTION) |
                OPT(QUIET) | OPT(JSON),
+    .elsewhere = OPT(RENAME) | OPT(RECIPE) | OPT(PAD) | OPTS_CASTS | OPTS_QUANTIZE |
+                 (OPTS_OUTPUT & ~(OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM))) | OPTS_INPUT,
+    .topics = "rules|casts|quantize|fixed-point|layouts|forms|output|input",
     .run = run,
 };

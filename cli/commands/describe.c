@@ -156,16 +156,17 @@ static int run(const opts *o)
 const command cmd_describe = {
     .name = "describe",
     .operands = "FILE [NAME]...",
-    .summary = "Prints WIA-AI-011 descriptors of tensors.",
-    .about = "One tensor gives a JSON object, several give an array of them.  A tensor that\n"
-             "lies in FILE raw, in the host's byte order and aligned to 64 bytes is described\n"
-             "where it lies: offset_bytes counts from the beginning of FILE, or of that file\n"
-             "of a sharded set that the member tenon names.  Any other is described as a\n"
-             "dense buffer of its own; a sparse one with its entries.",
-    .example = "  $ tenon describe model.zt conv1.weight\n"
-               "  $ tenon describe model.zt --sidecar",
+    .summary = "Print WIA-AI-011 descriptors of tensors.",
+    .about = "One tensor gives a JSON object, several give an array.  A tensor that is stored\n"
+             "raw, in host byte order and aligned to 64 bytes is described in place:\n"
+             "offset_bytes counts from the start of FILE, or of the shard that the member\n"
+             "\"tenon\" names.  Any other tensor is described as a dense buffer of its own, a\n"
+             "sparse one with its entries.",
+    .example = "  $ tenon describe model.zt conv1.weight",
     .min_files = 1,
     .max_files = SIZE_MAX,
     .accepts = OPT(SIDECAR) | OPT(MAX_BYTES) | OPT(FORCE) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

@@ -179,11 +179,11 @@ static int run(const opts *o)
 const command cmd_device = {
     .name = "device",
     .operands = "",
-    .summary = "Says what the devices here ask of memory.",
-    .about = "The capability query of WIA-AI-011: alignment, pages, memory, element types,\n"
-             "layouts.  \"pinned memory\" is how much of it this process may lock;\n"
-             "\"handles\" are the ways in which its memory can be handed to another process,\n"
-             "\"handle types\" all that there are, and why one cannot be used here.",
+    .summary = "Print what the devices of this machine support.",
+    .about = "This is the capability query of WIA-AI-011: alignment, pages, memory, element\n"
+             "types, layouts.  \"pinned memory\" is how much this process may lock; \"handles\"\n"
+             "are the ways to share memory with another process; \"handle types\" lists all of\n"
+             "them, with the reason if one is not available.",
     .example = "  $ tenon device --json | jq .recommended_alignment",
     .accepts = OPT(JSON),
     .run = run,

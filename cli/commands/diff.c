@@ -370,17 +370,17 @@ static int run(const opts *o)
 const command cmd_diff = {
     .name = "diff",
     .operands = "A B",
-    .summary = "Compares names, types, shapes, metadata and values.",
-    .about = "A and B may be of different formats and element types.  Says for each tensor\n"
-             "that differs in how many values, where first, and by how much: SQNR is the\n"
+    .summary = "Compare names, types, shapes, metadata and values.",
+    .about = "A and B may have different formats and types.  For each tensor that differs,\n"
+             "prints how many values differ, the first of them, and by how much: SQNR is the\n"
              "signal to noise ratio of B, ulp the step of the coarser type at a value of A.\n"
-             "A scaled tensor is compared by the values its codes stand for; saturated are those\n"
-             "beyond the largest number of their scale.  Then the ten tensors with the least SQNR.\n"
-             "Exit status 1 if anything differs.",
+             "Scaled tensors are compared by value.  Exit status 1 if anything differs.",
     .example = "  $ tenon diff model.safetensors model.zt",
     .min_files = 2,
     .max_files = 2,
     .accepts =
         OPT(JSON) | OPT(IGNORE_METADATA) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

@@ -245,23 +245,17 @@ static int run(const opts *o)
 const command cmd_export_c = {
     .name = "export-c",
     .operands = "FILE",
-    .summary = "Writes tensors as C arrays and mli_tensor structures, for firmware.",
-    .about = "Writes NAME.c and NAME.h into the folder of -o: constant arrays and, for each tensor,\n"
-             "a structure of embARC MLI; \"tenon convert --cast fx16,frac=auto\" (or fx8, sa8, sa32)\n"
-             "makes tensors that have one.  The structures are those of <tenon/mli.h> or, where\n"
-             "TENON_USE_EMBARC is defined, of embARC's own header.  Both files appear or none does.\n\n"
-             "With --binary they are NAME.bin, one flat little-endian image, for flash that is read\n"
-             "in place, and NAME.h, with functions that make structures from its address.\n\n"
-             "--align is a power of two from 4, which is what MLI's kernels ask for and the default,\n"
-             "to 4096.  NAME_ALIGN and NAME_SECTION may be defined to place the data otherwise.",
-    .example = "  $ tenon convert model.safetensors fixed.zt --cast fx16,frac=auto\n"
-               "  $ tenon export-c fixed.zt --plan\n"
-               "  $ tenon export-c fixed.zt -o firmware --name weights --section .mli_data --align 8\n"
-               "  $ tenon export-c fixed.zt -o flash --mli 2.0 --binary --only 'conv*'",
+    .summary = "Write tensors as C arrays and MLI structures, for firmware.",
+    .about = "Writes NAME.c and NAME.h, or with --binary NAME.bin and NAME.h, to the folder\n"
+             "PATH.  The structures are those of <tenon/mli.h>, or with TENON_USE_EMBARC those\n"
+             "of embARC.  \"tenon convert --cast fx16\" makes tensors that have one.",
+    .example = "  $ tenon export-c fixed.zt -o firmware --name model --section .mli_data",
     .min_files = 1,
     .max_files = 1,
     .accepts = OPT(OUT) | OPT(MLI) | OPT(SECTION) | OPT(ALIGN) | OPT(NAME) | OPT(BINARY) | OPT(PLAN) |
                OPT(ONLY) | OPT(FORCE) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(FROM) | OPT(IO) | OPT(JSON) |
                OPT(QUIET),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

@@ -352,12 +352,12 @@ static int run(const opts *o)
 const command cmd_ls = {
     .name = "ls",
     .operands = "FILE...",
-    .summary = "Lists tensors: name, type, shape, size, encoding, checksum.",
-    .about = "Only the index is read.  A type, encoding or checksum this build does not know\n"
-             "is shown in question marks as the file spells it.  \"int8 scaled\" is a tensor of\n"
-             "int8 codes with scales, \"bfloat16 mxfp4\" one of bfloat16 values as a datatype has\n"
-             "them, \"float32 csr 5%\" a sparse one that stores 5 % of its elements.  WIA-AI-011\n"
-             "descriptors whose data cannot be read are listed without it.",
+    .summary = "List tensors: name, type, shape, size, encoding, checksum.",
+    .about = "Only the index is read.  Unknown types, encodings and checksums are printed\n"
+             "between question marks.  \"int8 scaled\" means int8 codes with scales, \"bfloat16\n"
+             "mxfp4\" means bfloat16 values quantized to mxfp4, \"float32 csr 5%\" means a sparse\n"
+             "tensor that stores 5 % of its elements.  WIA-AI-011 descriptors without readable\n"
+             "data are listed too.",
     .example = "  $ tenon ls -l model.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,

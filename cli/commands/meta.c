@@ -136,10 +136,10 @@ static int run(const opts *o) { return o->changes.count > 0 ? edit(o) : show(o);
 const command cmd_meta = {
     .name = "meta",
     .operands = "FILE",
-    .summary = "Shows or edits metadata; the data is not encoded again.",
-    .about = "Shows the file's metadata and that of each tensor that has any.  --set and\n"
-             "--unset are done in the order given and replace FILE whole; the new file\n"
-             "shares the old one's data where the file system can.",
+    .summary = "Print or edit metadata.",
+    .about = "Prints the metadata of the file and of each tensor that has any.  --set and\n"
+             "--unset are applied in order.  They replace FILE atomically; the new file shares\n"
+             "the data of the old one if the file system can.",
     .example = "  $ tenon meta model.zt --set licence=MIT --unset draft",
     .min_files = 1,
     .max_files = 1,

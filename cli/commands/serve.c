@@ -267,21 +267,19 @@ static int run(const opts *o)
 const command cmd_serve = {
     .name = "serve",
     .operands = "FILE...",
-    .summary = "Offers the tensors of files to other processes, without a copy each.",
-    .about = "Tensors are decoded and checked once, into memory that nobody can change any more;\n"
-             "whoever attaches (\"tenon attach\", tn_share_attach()) maps that memory.  Then the\n"
-             "server gives up opening files, executing programs and connecting anywhere, and\n"
-             "answers until SIGTERM or SIGINT: exit status 0, and the socket is gone.\n\n"
-             "Only your own processes may attach, and those of users and groups that are named.\n"
-             "Each FILE is offered under its name without folders.  --writable offers each dense\n"
-             "tensor by itself, in memory that all who attach may write (of several files as\n"
-             "FILE:NAME); nothing is written back.  --in-place offers a FILE as it lies on the\n"
-             "disk, to those who ask for it so: whoever can write it can change it under them.",
-    .example = "  $ tenon serve model.zt --socket /run/user/1000/model.sock\n"
-               "  $ tenon serve a.zt b.zt --socket /run/weights.sock --allow-gid 50 --quiet &",
+    .summary = "Offer the tensors of files to other processes, without copies.",
+    .about = "Decodes and checks the tensors once, into sealed memory that \"tenon attach\" and\n"
+             "tn_share_attach() map.  Runs until SIGTERM or SIGINT.  Only processes of your\n"
+             "own user, and of users and groups that you name, may attach.  Each FILE is\n"
+             "offered under its name without folders.  --writable offers each dense tensor\n"
+             "separately; nothing is written back.  With --in-place, whoever can write FILE\n"
+             "can change what others see.",
+    .example = "  $ tenon serve model.zt --socket /run/user/1000/model.sock",
     .min_files = 1,
     .max_files = SIZE_MAX,
     .accepts = OPT(SOCKET) | OPT(ALLOW_UID) | OPT(ALLOW_GID) | OPT(WRITABLE) | OPT(IN_PLACE) | OPT(MEMORY) |
                OPT(MAX_BYTES) | OPT(QUIET) | OPT(FROM) | OPT(IO),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

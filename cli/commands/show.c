@@ -206,17 +206,18 @@ static int run(const opts *o)
 const command cmd_show = {
     .name = "show",
     .operands = "FILE NAME",
-    .summary = "Shows the values of a tensor.",
-    .about = "Of more than 1000 values only the first and last three along each dimension are\n"
-             "shown, unless --full or --json is given.  Only what is shown is read.\n\n"
-             "Of a scaled tensor the parts are shown: codes, scales and zero points.  A cast to\n"
-             "a float type (convert --cast) makes values of them.  Of one with a datatype the\n"
-             "values are shown before the parts, or alone where --slice is given.  Of a sparse\n"
-             "tensor the entries are shown: values, indices and row pointers (convert --form\n"
-             "dense).",
+    .summary = "Print the values of a tensor.",
+    .about = "A tensor of more than 1000 values is abbreviated to the first and last three\n"
+             "along each dimension, unless --full or --json is given.  Only printed values are\n"
+             "read.\n\n"
+             "Scaled tensors are printed as codes, scales and zero points (convert --cast f32\n"
+             "dequantizes); those of a datatype also as values.  Sparse tensors are printed as\n"
+             "entries: values, indices and row pointers (convert --form dense).",
     .example = "  $ tenon show model.zt h.0.attn.weight --slice 0:4,:,-1",
     .min_files = 2,
     .max_files = 2,
     .accepts = OPT(SLICE) | OPT(FULL) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

@@ -218,15 +218,16 @@ static int run(const opts *o)
 const command cmd_stats = {
     .name = "stats",
     .operands = "FILE...",
-    .summary = "Says what the values look like: range, mean, zeros, NaNs.",
-    .about = "One line a tensor, with a histogram of magnitudes below it: a character stands\n"
-             "for the values from one power of two to the next.  Then all tensors together.\n"
-             "Minimum, maximum, mean and standard deviation are of finite values; density is the\n"
-             "share of values that are not zero, stored or not.  Exit status 1 if a tensor could\n"
-             "not be read.",
+    .summary = "Print statistics of the values: range, mean, zeros, NaNs.",
+    .about = "Prints one line per tensor and a histogram of magnitudes, one character per\n"
+             "power of two.  The last line is for all tensors together.  Minimum, maximum,\n"
+             "mean and standard deviation count finite values; density is the share of nonzero\n"
+             "values, stored or not.  Exit status 1 if a tensor cannot be read.",
     .example = "  $ tenon stats model.safetensors --only '*norm*'",
     .min_files = 1,
     .max_files = SIZE_MAX,
     .accepts = OPT(ONLY) | OPT(JOBS) | OPT(MEMORY) | OPT(MAX_BYTES) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

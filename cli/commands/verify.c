@@ -202,13 +202,15 @@ static int run(const opts *o) { return each_file(o, &verify_task); }
 const command cmd_verify = {
     .name = "verify",
     .operands = "FILE...",
-    .summary = "Checks structure, compressed data, indices and every checksum.",
-    .about = "Says for each file what was checked and what had no checksum, and what lies\n"
-             "beside it that a run which was interrupted may have left.  Exit status 1 if\n"
-             "anything is bad, or another file can be taken for this one.",
+    .summary = "Check structure, compressed data, indices and every checksum.",
+    .about = "Prints for each file what was checked and how many tensors have no checksum.\n"
+             "Also reports files beside it that an interrupted run may have left.  Exit status\n"
+             "1 if anything is bad, or if another file could be loaded in place of this one.",
     .example = "  $ tenon verify *.zt",
     .min_files = 1,
     .max_files = SIZE_MAX,
     .accepts = OPT(JOBS) | OPT(MEMORY) | OPT(JSON) | OPT(FROM) | OPT(IO),
+    .elsewhere = OPTS_INPUT,
+    .topics = "input",
     .run = run,
 };

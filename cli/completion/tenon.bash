@@ -116,7 +116,7 @@ _tenon() {
     elif [[ $current = -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_tenon_options "$command")" -- "$current")
     elif [ "$command" = help ]; then
-        mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W "$commands rules casts quantize fixed-point layouts forms output input" -- "$current")
     else
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -297,137 +297,125 @@ static bool take_sparse(opts *o, const option_row *row, const char *value)
 #define A_FORMAT "a name that \"tenon formats\" lists"
 #define A_SIZE   "a size such as 4096, 64K or 2GB"
 #define AN_ID    "a number from 0 to 4294967294"
+#define A_SEED   "a number from 0 to 18446744073709551615"
+#define ROUNDING "even, away, zero, half_up, trunc, up, down or stochastic"
+#define ROTATION "none, hadamardN, walshN, hadamardN:SEED or walshN:SEED with N of 4, 8 ... 128"
+/* A help text has at most 51 characters, so that its line fits 80 columns. */
 static const option_row rows[OPT_COUNT] = {
-    [OPT_LONG] = { NULL, NULL, NULL, "also offsets, alignment, parts and metadata", take_flag,
+    [OPT_LONG] = { NULL, NULL, NULL, "also print offsets, alignment, parts and metadata", take_flag,
                    FIELD(long_list), 'l' },
-    [OPT_FROM] = { "from", "FORMAT", A_FORMAT, "read as FORMAT, whatever the content looks like", take_format,
+    [OPT_FROM] = { "from", "FORMAT", A_FORMAT, "read as FORMAT instead of detecting the format", take_format,
                    FIELD(from), 0 },
-    [OPT_IO] = { "io", "mmap|pread", NULL, "map the input, or read it (network file systems)", take_io, 0,
-                 0 },
+    [OPT_IO] = { "io", "mmap|pread", NULL, "map the input, or read it (network file systems)", take_io, 0, 0 },
     [OPT_SLICE] = { "slice", "I,A:B,...", NULL, "only these indices, as in Python: 0:4,:,-1", take_text,
                     FIELD(slice), 0 },
-    [OPT_FULL] = { "full", NULL, NULL, "every value, however many", take_flag, FIELD(full), 0 },
-    [OPT_TO] = { "to", "FORMAT", A_FORMAT, "write FORMAT, whatever OUT's suffix says", take_format, FIELD(to),
-                 0 },
+    [OPT_FULL] = { "full", NULL, NULL, "print every value", take_flag, FIELD(full), 0 },
+    [OPT_TO] = { "to", "FORMAT", A_FORMAT, "write FORMAT (default: from the suffix of OUT)", take_format,
+                 FIELD(to), 0 },
     [OPT_ONLY] = { "only", "GLOB", NULL, "only tensors whose name matches (repeatable)", take_list,
                    FIELD(only), 0 },
     [OPT_RENAME] = { "rename", "OLD=NEW", NULL, "rename a tensor, or many: a.*=b.* (repeatable)", take_rename,
                      FIELD(rename), 0 },
-    [OPT_CAST] = { "cast", "RULE", NULL, "types: [GLOB=]TYPE[,KEY=VALUE...] (repeatable)", take_list,
-                   FIELD(casts), 0 },
-    [OPT_RECIPE] = { "recipe", "FILE", NULL, "more rules for --cast, one a line; # begins a comment",
-                     take_list, FIELD(recipes), 0 },
-    [OPT_ROUND] = { "round", "HOW", "even, away, zero, half_up, trunc, up, down or stochastic",
-                    "rounding of casts (default: even)", take_cast_default, 0, 0 },
-    [OPT_OVERFLOW] = { "overflow", "HOW", "default, saturate, inf, nan or error",
-                       "values too large (default: inf, or saturate)", take_cast_default, 0, 0 },
+    [OPT_CAST] = { "cast", "RULE", NULL, "[GLOB=]TYPE[,KEY=VALUE...] (repeatable)", take_list, FIELD(casts),
+                   0 },
+    [OPT_RECIPE] = { "recipe", "FILE", NULL, "read more --cast rules, one per line; # comments", take_list,
+                     FIELD(recipes), 0 },
+    [OPT_ROUND] = { "round", "MODE", ROUNDING, "rounding (default: even)", take_cast_default, 0, 0 },
+    [OPT_OVERFLOW] = { "overflow", "MODE", "default, saturate, inf, nan or error",
+                       "what values become that are too large", take_cast_default, 0, 0 },
     [OPT_NAN] = { "nan", "keep|zero|error", NULL, "what a NaN becomes (default: keep)", take_cast_default, 0,
                   0 },
-    [OPT_SEED] = { "seed", "N", "a number from 0 to 18446744073709551615",
-                   "of stochastic rounding (default: 0)",
-                   take_cast_default, 0, 0 },
-    [OPT_COMPLEX] = { "complex", "real", NULL, "complex to real takes the real part", take_cast_default, 0,
-                      0 },
+    [OPT_SEED] = { "seed", "N", A_SEED, "seed of stochastic rounding (default: 0)", take_cast_default, 0, 0 },
+    [OPT_COMPLEX] = { "complex", "real", NULL, "cast complex to real by dropping imaginary parts",
+                      take_cast_default, 0, 0 },
     [OPT_SPARSE] = { "sparse", "RULE", "[GLOB=]N:M with M of 2, 4, 8 or 16 and N below M",
-                     "[GLOB=]N:M: of each M values the N largest (repeatable)",
-                     take_sparse, FIELD(casts), 0 },
-    [OPT_VIRTUAL] = { "virtual", NULL, NULL, "datatypes: the values codes would have, not codes",
+                     "[GLOB=]N:M: keep the N largest of each M values", take_sparse, FIELD(casts), 0 },
+    [OPT_VIRTUAL] = { "virtual", NULL, NULL, "fake quantization: keep the type, round the values",
                       take_virtual, 0, 0 },
     [OPT_SCALE_MODE] = { "scale-mode", "MODE", "max, floor, auto, midmax, topbinade, option3, ceil or mse",
-                         "datatypes: how scales are found (default: max)", take_datatype_default, 0, 0 },
-    [OPT_ROTATE] = { "rotate", "ROTATION",
-                     "none, hadamardN, walshN, hadamardN:SEED or walshN:SEED with N of 4, 8 ... 128",
-                     "datatypes: spread outliers: hadamardN[:SEED], walshN...", take_datatype_default, 0, 0 },
-    [OPT_DIALECT] = { "dialect", "ocp|ggml", NULL, "mxfp4: codes and scales as OCP or ggml has them",
+                         "how scales are chosen (default: max)", take_datatype_default, 0, 0 },
+    [OPT_ROTATE] = { "rotate", "ROTATION", ROTATION, "spread outliers: hadamardN[:SEED], walshN[:SEED]",
+                     take_datatype_default, 0, 0 },
+    [OPT_DIALECT] = { "dialect", "ocp|ggml", NULL, "mxfp4: codes and scales of OCP or of ggml",
                       take_datatype_default, 0, 0 },
-    [OPT_REPORT] = { "report", NULL, NULL, "datatypes: what they did to each tensor", take_flag,
+    [OPT_REPORT] = { "report", NULL, NULL, "print the quantization error of each tensor", take_flag,
                      FIELD(report), 0 },
-    [OPT_LAYOUT] = { "layout", "RULE", NULL, "new order: [GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
+    [OPT_LAYOUT] = { "layout", "RULE", NULL, "[GLOB=]NHWC[,from=NCHW] (repeatable)", take_list,
                      FIELD(layouts), 0 },
-    [OPT_PAD] = { "pad", "RULE", NULL, "padding: [GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]", take_list,
+    [OPT_PAD] = { "pad", "RULE", NULL, "[GLOB=]DIM=N[,DIM=N...][,value=V][,compat=mli]", take_list,
                   FIELD(pads), 0 },
-    [OPT_FORM] = { "form", "RULE", NULL, "form: [GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_list,
+    [OPT_FORM] = { "form", "RULE", NULL, "[GLOB=]dense|coo|csr[,KEY=VALUE...] (repeatable)", take_list,
                    FIELD(forms), 0 },
-    [OPT_COMPRESS] = { "compress", "zstd[:LEVEL]|none", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
-                       "compress, level 1 to 22, or not (default: as in IN)", take_compress, 0, 0 },
-    [OPT_CHECKSUM] = { "checksum", "crc32c|sha256|none", NULL, "checksum each tensor so (default: as in IN)",
-                       take_checksum, 0, 0 },
-    [OPT_ALIGN] = { "align", "SIZE", "a power of two such as 64 or 4K",
-                    "align data to SIZE bytes, a power of two",
+    [OPT_COMPRESS] = { "compress", "METHOD", "zstd, zstd:LEVEL with LEVEL 1 to 22, or none",
+                       "zstd, zstd:LEVEL (1 to 22), none (default: as IN)", take_compress, 0, 0 },
+    [OPT_CHECKSUM] = { "checksum", "METHOD", "crc32c, sha256 or none",
+                       "crc32c, sha256 or none (default: as IN)", take_checksum, 0, 0 },
+    [OPT_ALIGN] = { "align", "SIZE", "a power of two such as 64 or 4K", "align data to SIZE, a power of two",
                     take_align, FIELD(align), 0 },
     [OPT_FILLER] = { "filler", NULL, NULL, "safetensors: align each tensor, with filler tensors", take_flag,
                      FIELD(filler), 0 },
-    [OPT_SHARD_SIZE] = { "shard-size", "SIZE", A_SIZE, "safetensors: at most SIZE of data a file", take_size,
-                         FIELD(shard_size), 0 },
-    [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "names that OUT has no place for may be lost (BTF, .npy)",
-                         take_flag,
+    [OPT_SHARD_SIZE] = { "shard-size", "SIZE", A_SIZE, "safetensors: at most SIZE of data per file",
+                         take_size, FIELD(shard_size), 0 },
+    [OPT_DROP_NAMES] = { "drop-names", NULL, NULL, "drop names that OUT cannot hold (BTF, .npy)", take_flag,
                          FIELD(drop_names), 0 },
-    [OPT_BTF_COO_CODE] = { "btf-coo-code", "1|2", NULL,
-                           "BTF: layout code of sparse tensors (default 2; TensorFlow Runtime: 1)",
+    [OPT_BTF_COO_CODE] = { "btf-coo-code", "1|2", NULL, "BTF: COO layout code (TensorFlow Runtime: 1)",
                            take_coo_code, 0, 0 },
     [OPT_MTX_SYMMETRIC] = { "mtx-symmetric", NULL, NULL, "MatrixMarket: one triangle of a symmetric matrix",
-                            take_flag,
-                            FIELD(mtx_symmetric), 0 },
-    [OPT_OCP_NAMES] = { "ocp-names", NULL, NULL, "scales of datatypes as NAME_scale, not NAME.scale",
-                        take_flag,
+                            take_flag, FIELD(mtx_symmetric), 0 },
+    [OPT_OCP_NAMES] = { "ocp-names", NULL, NULL, "name scales NAME_scale instead of NAME.scale", take_flag,
                         FIELD(ocp_names), 0 },
-    [OPT_OPTION] = { "option", "FORMAT.KEY=VALUE", NULL,
-                     "option of one format, as \"tenon formats\" lists them",
-                     take_format_option, 0, 0 },
-    [OPT_TYPES] = { "types", "LIST", NULL, "datatypes, separated by commas: mxfp4,nvfp4,int4_b32", take_text,
+    [OPT_OPTION] = { "option", "F.KEY=VALUE", "FORMAT.KEY=VALUE",
+                     "option of format F (\"tenon formats\" lists them)", take_format_option, 0, 0 },
+    [OPT_TYPES] = { "types", "LIST", NULL, "datatypes to compare: mxfp4,nvfp4,int4_b32", take_text,
                     FIELD(types), 0 },
-    [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "metadata that OUT cannot hold may be lost",
-                            take_flag,
+    [OPT_DROP_METADATA] = { "drop-metadata", NULL, NULL, "drop metadata that OUT cannot hold", take_flag,
                             FIELD(drop_metadata), 0 },
-    [OPT_OUT] = { "out", "PATH", "a path", "where to write: a new file, or (export-c) a folder", take_path,
+    [OPT_OUT] = { "out", "PATH", "a path", "where to write: a file, or (export-c) a folder", take_path,
                   FIELD(out), 'o' },
-    [OPT_MLI] = { "mli", "1.0|1.1|2.0", NULL, "the version of MLI (default: 1.0)", take_mli, 0, 0 },
-    [OPT_SECTION] = { "section", "NAME", NULL, "the linker section of the data", take_text, FIELD(section),
-                      0 },
-    [OPT_NAME] = { "name", "NAME", NULL, "of the files and identifiers (default: that of FILE)", take_text,
+    [OPT_MLI] = { "mli", "1.0|1.1|2.0", NULL, "version of MLI (default: 1.0)", take_mli, 0, 0 },
+    [OPT_SECTION] = { "section", "NAME", NULL, "linker section of the data", take_text, FIELD(section), 0 },
+    [OPT_NAME] = { "name", "NAME", NULL, "name of files and identifiers (default: as FILE)", take_text,
                    FIELD(name), 0 },
-    [OPT_BINARY] = { "binary", NULL, NULL, "a flat image and a header of offsets, not C source", take_flag,
+    [OPT_BINARY] = { "binary", NULL, NULL, "write a flat image and a header of offsets", take_flag,
                      FIELD(binary), 0 },
-    [OPT_PLAN] = { "plan", NULL, NULL, "say what takes how many bytes; without -o only that", take_flag,
-                   FIELD(plan), 0 },
-    [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, say what would be written", take_flag,
+    [OPT_PLAN] = { "plan", NULL, NULL, "print the sizes; write nothing without -o", take_flag, FIELD(plan),
+                   0 },
+    [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, print the plan, write nothing", take_flag,
                       FIELD(dry_run), 'n' },
-    [OPT_SIDECAR] = { "sidecar", NULL, NULL, "write FILE.wia.json beside FILE instead", take_flag,
-                      FIELD(sidecar), 0 },
+    [OPT_SIDECAR] = { "sidecar", NULL, NULL, "write FILE.wia.json beside FILE", take_flag, FIELD(sidecar), 0 },
     [OPT_FORCE] = { "force", NULL, NULL, "replace the output if it exists", take_flag, FIELD(force), 'f' },
-    [OPT_TENSOR] = { "tensor", "NAME", NULL, "that tensor's metadata, not the file's", take_text,
+    [OPT_TENSOR] = { "tensor", "NAME", NULL, "metadata of this tensor, not of the file", take_text,
                      FIELD(tensor), 0 },
     [OPT_SET] = { "set", "KEY=VALUE", NULL, "set a key to a text (repeatable)", take_set, FIELD(changes), 0 },
     [OPT_UNSET] = { "unset", "KEY", "a key without \"=\"", "remove a key (repeatable)", take_unset,
                     FIELD(changes), 0 },
     [OPT_IGNORE_METADATA] = { "ignore-metadata", NULL, NULL, "compare tensors only", take_flag,
                               FIELD(ignore_metadata), 0 },
-    [OPT_STRICT] = { "strict", NULL, NULL, "what the specification does not name is wrong", take_flag,
+    [OPT_STRICT] = { "strict", NULL, NULL, "refuse what the specification does not name", take_flag,
                      FIELD(strict), 0 },
     [OPT_BIND] = { "bind", "NAME=VALUE", "a symbol and a whole number, as in batch=32",
-                   "give a symbol a value (repeatable)", take_bind, FIELD(binds), 0 },
-    [OPT_LEVEL] = { "level", "1|2|3", NULL, "compliance level asked for", take_level, 0, 0 },
-    [OPT_SOCKET] = { "socket", "PATH", NULL, "where others attach (needed)", take_text, FIELD(socket), 0 },
-    [OPT_ALLOW_UID] = { "allow-uid", "N", AN_ID, "trust this user, too (repeatable)", take_id, FIELD(uids),
+                   "set a symbol (repeatable)", take_bind, FIELD(binds), 0 },
+    [OPT_LEVEL] = { "level", "1|2|3", NULL, "required compliance level", take_level, 0, 0 },
+    [OPT_SOCKET] = { "socket", "PATH", NULL, "socket that others attach to (required)", take_text,
+                     FIELD(socket), 0 },
+    [OPT_ALLOW_UID] = { "allow-uid", "N", AN_ID, "also trust this user (repeatable)", take_id, FIELD(uids),
                         0 },
-    [OPT_ALLOW_GID] = { "allow-gid", "N", AN_ID, "trust members of this group, too (repeatable)", take_id,
-                        FIELD(gids), 0 },
-    [OPT_WRITABLE] = { "writable", NULL, NULL, "dense tensors in memory that all may write", take_flag,
+    [OPT_ALLOW_GID] = { "allow-gid", "N", AN_ID, "also trust this group (repeatable)", take_id, FIELD(gids),
+                        0 },
+    [OPT_WRITABLE] = { "writable", NULL, NULL, "offer dense tensors in memory that all may write", take_flag,
                        FIELD(writable), 0 },
-    [OPT_IN_PLACE] = { "in-place", NULL, NULL, "files themselves, not copies that nobody can change",
-                       take_flag, FIELD(in_place), 0 },
+    [OPT_IN_PLACE] = { "in-place", NULL, NULL, "the files themselves instead of sealed copies", take_flag,
+                       FIELD(in_place), 0 },
     [OPT_VERIFY] = { "verify", NULL, NULL, "check every checksum", take_flag, FIELD(verify), 0 },
-    [OPT_JOBS] = { "jobs", "N", "a number from 0 to 1024", "threads (default, and 0: one a core)", take_jobs,
+    [OPT_JOBS] = { "jobs", "N", "a number from 0 to 1024", "threads (default and 0: one per core)", take_jobs,
                    0, 'j' },
-    [OPT_MEMORY] = { "memory", "SIZE", A_SIZE, "for windows of zstd data, of all threads (default: 256M)",
-                     take_size,
+    [OPT_MEMORY] = { "memory", "SIZE", A_SIZE, "limit for zstd windows of all threads (256M)", take_size,
                      FIELD(memory), 0 },
-    [OPT_MAX_BYTES] = { "max-bytes", "SIZE", A_SIZE,
-                        "most decoded data to keep (default: 1G, or 1000 x stored)", take_size,
-                        FIELD(max_bytes), 0 },
-    [OPT_JSON] = { "json", NULL, NULL, "for programs: one JSON object a line", take_flag, FIELD(json), 0 },
-    [OPT_QUIET] = { "quiet", NULL, NULL, "say nothing but what is wrong", take_flag, FIELD(quiet), 'q' },
-    [OPT_HELP] = { "help", NULL, NULL, "this text", take_flag, FIELD(help), 'h' },
+    [OPT_MAX_BYTES] = { "max-bytes", "SIZE", A_SIZE, "limit for decoded data (1G, or 1000 x stored)",
+                        take_size, FIELD(max_bytes), 0 },
+    [OPT_JSON] = { "json", NULL, NULL, "print JSON, one object per line", take_flag, FIELD(json), 0 },
+    [OPT_QUIET] = { "quiet", NULL, NULL, "print errors only", take_flag, FIELD(quiet), 'q' },
+    [OPT_HELP] = { "help", NULL, NULL, "print this help", take_flag, FIELD(help), 'h' },
 };
 
 int usage_error(const char *command_name, const char *format, ...)
@@ -548,6 +536,7 @@ void opts_free(opts *o)
     free(o->gids.items);
 }
 
+/* "-o, --out PATH", "    --json" */
 static void out_option(const option_row *row)
 {
     char left[60] = "";
@@ -555,9 +544,19 @@ static void out_option(const option_row *row)
     if (row->letter)
         n += (size_t)snprintf(left, sizeof left, "-%c%s", row->letter, row->name ? ", " : "");
     if (row->name)
-        snprintf(left + n, sizeof left - n, "%s--%s%s%s", row->letter ? "" : "    ", row->name,
-                 row->value ? " " : "", row->value ? row->value : "");
-    out("  %-33s  %s\n", left, row->help);
+        n += (size_t)snprintf(left + n, sizeof left - n, "%s--%s", row->letter ? "" : "    ", row->name);
+    if (row->value)
+        snprintf(left + n, sizeof left - n, " %s", row->value);
+    out("  %-25s  %s\n", left, row->help);
+}
+
+void out_options(uint64_t options)
+{
+    out_text("\nOptions:\n");
+    for (size_t id = 0; id < OPT_COUNT; id++) {
+        if (options >> id & 1)
+            out_option(&rows[id]);
+    }
 }
 
 void command_help(const command *c)
@@ -565,11 +564,9 @@ void command_help(const command *c)
     out("Usage: tenon %s [OPTION]...%s%s\n%s\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
     if (c->about)
         out("\n%s\n", c->about);
-    out_text("\nOptions:\n");
-    for (size_t id = 0; id < OPT_COUNT; id++) {
-        if (accepted(c, id))
-            out_option(&rows[id]);
-    }
+    out_options((c->accepts | OPT(HELP)) & ~c->elsewhere);
+    if (c->topics)
+        out("More: tenon help %s\n", c->topics);
     out("\nExample:\n%s\n", c->example);
 }
 

@@ -20,6 +20,15 @@ typedef enum opt_id {
 _Static_assert(OPT_COUNT <= 64, "one bit each");
 #define OPT(id) (UINT64_C(1) << OPT_##id)
 
+/* The options that a topic of "tenon help" explains (ui/topics.c), so that a command's help fits a screen. */
+#define OPTS_RULES (OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM))
+#define OPTS_CASTS (OPT(ROUND) | OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX))
+#define OPTS_QUANTIZE (OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT))
+#define OPTS_OUTPUT (OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | \
+                     OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | \
+                     OPT(OCP_NAMES) | OPT(OPTION))
+#define OPTS_INPUT (OPT(FROM) | OPT(IO) | OPT(MEMORY) | OPT(MAX_BYTES))
+
 typedef struct text_list {
     const char **items;
     size_t       count;
@@ -47,12 +56,12 @@ typedef struct opts {
     int         level;
     tn_checksum checksum;
     text_list   only, rename, casts, recipes, layouts, pads, forms;
-    const char *cast_default;   /* the last of --round, --overflow ... that was given, or NULL */
-    const char *datatype_default;   /* the same of those that only rules with a datatype have a use for */
-    tn_cast_rule cast;          /* what they said */
+    const char *cast_default;   /* the last option of --round, --overflow ... that was given, or NULL */
+    const char *datatype_default;   /* the last option that needs a rule with a datatype, or NULL */
+    tn_cast_rule cast;          /* the values of these options */
     id_list     uids, gids;
     text_list   binds;          /* "NAME=VALUE" */
-    tn_format_option *format_options;       /* their texts are one piece of memory, that of `format` */
+    tn_format_option *format_options;       /* `format` owns the memory of all three texts */
     size_t      nformat_options;
     int         compliance;     /* level 1, 2 or 3; 0: not given */
     text_list   changes;        /* "KEY=VALUE" to set, "KEY" alone to unset, in the order given */
@@ -64,10 +73,12 @@ typedef struct command {
     const char *name;
     const char *operands;       /* "FILE..." */
     const char *summary;        /* one line */
-    const char *about;          /* more for --help, or NULL */
+    const char *about;          /* more for --help, or NULL; lines of at most 80 columns */
     const char *example;        /* lines after "$ " */
     size_t      min_files, max_files;
     uint64_t    accepts;        /* OPT(...) | OPT(...); --help always */
+    uint64_t    elsewhere;      /* those of them that topics explain */
+    const char *topics;         /* for the line "More: tenon help ...", or NULL */
     int       (*run)(const opts *o);
 } command;
 
@@ -80,6 +91,7 @@ extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_e
 int  opts_parse(opts *o, const command *c, int argc, char **argv);
 void opts_free(opts *o);
 void command_help(const command *c);
+void out_options(uint64_t options);     /* the list of a help text */
 
 /* The name of the first of these options that was given, or NULL. */
 const char *first_given(const opts *o, uint64_t options);

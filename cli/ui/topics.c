@@ -1,0 +1,119 @@
+/* cli/ui/topics.c - what "tenon help TOPIC" explains: subjects that several options share.
+ *
+ * Each topic is one screen: at most 24 lines of 80 columns. */
+#include "ui/topics.h"
+
+#include "ui/opts.h"
+
+#include <string.h>
+
+typedef struct topic {
+    const char *name;
+    const char *summary;        /* one line */
+    const char *about;
+    uint64_t    options;        /* OPT() bits */
+    const char *example;        /* lines after "$ " */
+} topic;
+
+static const topic topics[] = {
+    { .name = "rules",
+      .summary = "How rules choose tensors.",
+      .about = "A rule is [GLOB=]VALUE[,KEY=VALUE...].  It applies to the tensors whose name\n"
+               "matches GLOB, or without GLOB to all.  For each option the first matching rule\n"
+               "wins.  Tensors without a match are left unchanged.  --cast, --recipe and\n"
+               "--sparse share one list of rules.  In a GLOB * matches any text, ? one\n"
+               "character.",
+      .options = OPTS_RULES,
+      .example = "  $ tenon convert in.safetensors out.zt --cast '*norm*=f32' --cast '*=bf16'" },
+    { .name = "casts",
+      .summary = "How values are cast to another type.",
+      .about = "The TYPE of --cast is an element type (\"tenon types\"), or see \"tenon help\n"
+               "quantize\" and \"tenon help fixed-point\".  Every value is rounded once.  The\n"
+               "options below set defaults for all rules; a key of the same name in a rule wins.\n\n"
+               "  round     to nearest with ties to even, away, zero or half_up; toward zero\n"
+               "            (trunc), up or down; stochastic\n"
+               "  overflow  default (infinity, or saturate in types without it), saturate, inf,\n"
+               "            nan, error\n"
+               "  nan       keep (an error in types without NaN), zero, error\n"
+               "  times=X   multiply each value by X first (no option of that name)",
+      .options = OPTS_CASTS,
+      .example = "  $ tenon convert in.npy out.npy --cast f32,times=0.5,round=away" },
+    { .name = "quantize",
+      .summary = "How values become small codes with scales, and back.",
+      .about = "The TYPE of --cast may be\n"
+               "  int8,per=tensor          integer codes with one scale\n"
+               "  int8,per=channel,axis=0  ... with one per index of a dimension\n"
+               "  mxfp4                    a datatype with shared scales (\"tenon datatypes\")\n"
+               "  'e2m1fnuz|e8m0_t32'      a datatype as NUMBER|SCALE, or 'table.json|e8m0_t32'\n"
+               "  2:4                      N:M sparsity: keep the 2 largest of each 4 values\n"
+               "Keys of per=: zero=symmetric|asymmetric|N, scale=S, percentile=P (that share\n"
+               "fits, the rest saturates).  Keys of datatypes: mode, dialect, rotate,\n"
+               "store=packed|unpacked|e4m3fn|e5m2, virtual=yes.  A cast to a float type\n"
+               "dequantizes.",
+      .options = OPTS_QUANTIZE,
+      .example = "  $ tenon convert in.safetensors out.zt --cast '*=mxfp4,mode=mse' --report" },
+    { .name = "fixed-point",
+      .summary = "How values become the types of embARC MLI: fx8, fx16, sa8, sa32.",
+      .about = "The value of fx8 and fx16 is code / 2^frac.  frac=N sets the fractional bits;\n"
+               "frac=auto (the default) picks the most that clip no value; frac=least\n"
+               "minimises the squared error.  sa8 and sa32 have a zero point and a scale of 15\n"
+               "bits, with the keys of per= (\"tenon help quantize\").\n\n"
+               "Values round with ties away from zero; codes of another scale half_up.  round=\n"
+               "selects another mode.  compat=mli computes as MLI's own code does, also in a\n"
+               "cast back to a float type.  \"tenon export-c\" writes the result as C source.",
+      .example = "  $ tenon convert in.safetensors out.zt --cast '*.bias=fx16' --cast '*=fx8'\n"
+                 "  $ tenon convert in.safetensors out.zt --cast sa8,per=channel,axis=0" },
+    { .name = "layouts",
+      .summary = "How to reorder and pad dimensions.",
+      .about = "A layout has one letter per dimension, in the order of the shape.  --layout\n"
+               "reorders the dimensions and the data.  from= names the present layout, unless\n"
+               "the file records it.  1 stands for a dimension of extent 1.\n\n"
+               "--pad extends each DIM (a letter or a number) to a multiple of N.  The padding\n"
+               "is zero, value=V, or in codes the zero point (with compat=mli code 0).  The\n"
+               "tensor keeps its shape: padding is a property of the storage.",
+      .options = OPT(LAYOUT) | OPT(PAD),
+      .example = "  $ tenon convert in.safetensors out.zt --layout 'conv*=NHWC,from=NCHW'" },
+    { .name = "forms",
+      .summary = "How to store sparse tensors.",
+      .about = "coo and csr store only the nonzero elements; dense stores all of them.\n\n"
+               "  threshold=T     drop values of magnitude T and below\n"
+               "  duplicates=sum  add up entries with the same indices (default: refuse them)\n"
+               "  index=TYPE      type of the indices: int32, int64, uint32 or uint64",
+      .options = OPT(FORM),
+      .example = "  $ tenon convert pruned.safetensors small.zt --form csr,threshold=0.001" },
+    { .name = "output",
+      .summary = "How files are written.",
+      .about = "Without options a tensor keeps its compression and its checksum.  What the\n"
+               "format cannot hold is an error unless an option allows to drop it.",
+      .options = OPTS_OUTPUT,
+      .example = "  $ tenon convert in.safetensors out.zt --compress zstd:9 --checksum sha256" },
+    { .name = "input",
+      .summary = "How files are read, and the limits.",
+      .about = "Formats are detected by content; those that cannot be need --from (\"tenon\n"
+               "formats\").  A file can decode to much more than it stores: --max-bytes limits\n"
+               "how much of that is kept.  A SIZE is a number of bytes.  K, M, G and KiB, MiB,\n"
+               "GiB are powers of 1024; KB, MB, GB are powers of 1000.",
+      .options = OPTS_INPUT | OPT(JOBS),
+      .example = "  $ tenon ls train-images-idx3-ubyte --from idx" },
+};
+enum { NTOPICS = sizeof topics / sizeof *topics };
+
+bool topic_help(const char *name)
+{
+    const topic *t = topics;
+    while (t < topics + NTOPICS && strcmp(t->name, name) != 0)
+        t++;
+    if (t == topics + NTOPICS)
+        return false;
+    out("%s\n\n%s\n", t->summary, t->about);
+    if (t->options)
+        out_options(t->options);
+    out("\nExample:\n%s\n", t->example);
+    return true;
+}
+
+void out_topics(void)
+{
+    for (size_t i = 0; i < NTOPICS; i++)
+        out("%s%s", i ? ", " : "", topics[i].name);
+}
