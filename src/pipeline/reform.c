@@ -1,6 +1,7 @@
 /* pipeline/reform.c - a tensor of a file in another form. */
 #include "pipeline/reform.h"
 #include "base/error.h"
+#include "base/kept.h"
 #include "pipeline/loaded.h"
 
 #include <stdlib.h>
@@ -8,10 +9,44 @@
 
 struct tn_reformed {
     tn_loaded     source;       /* the tensor, whose parts all have their data */
-    tn_reforming *reforming;
+    tn_reforming *reforming;    /* of dense, coo and csr; else NULL: its values are made dense */
+    tn_tensor     dense;
+    tn_part       data;
+    uint64_t      count;        /* of the values */
 };
 
 /* ---- the input ---- */
+
+static tn_status begin_values(tn_reformed *r, uint64_t limit, tn_error *err)
+{
+    const tn_tensor *t = &r->source.tensor;
+    const tn_dtype_info *type = tn_dtype_get(t->dtype);
+    uint64_t stored = 0;
+    if (!type || type->bits < 8)
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "its elements are narrower than a byte");
+    for (uint32_t k = 0; k < t->nparts; k++)
+        stored += t->parts[k].nbytes;
+    r->data = (tn_part){ .role = tn_form_get(TN_FORM_DENSE)->roles[0],
+                         .array = { t->dtype, t->rank, t->shape, NULL } };
+    r->dense = (tn_tensor){ .name = t->name, .form = TN_FORM_DENSE, .dtype = t->dtype, .rank = t->rank,
+                            .shape = t->shape, .parts = &r->data, .nparts = 1, .layout = t->layout };
+    if (tn_shape_count(t->rank, t->shape, &r->count) || tn_array_nbytes(&r->data.array, &r->data.nbytes) ||
+        r->data.nbytes > tn_kept_limit(limit, stored))
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "dense it would take more bytes than allowed");
+    return TN_OK;
+}
+
+static tn_status begin(tn_reformed *r, const tn_reform_task *task, tn_pool *pool, tn_error *err)
+{
+    tn_error why;
+    tn_status status = tn_form_get(task->tensor->form)->values
+                           ? begin_values(r, task->options.limit, &why)
+                           : tn_reform_begin(&r->source.tensor, task->form, &task->options, pool,
+                                             &r->reforming, &why);
+    return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(task->tensor->name).text,
+                            why.text)
+                  : TN_OK;
+}
 
 tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed,
                           bool *output_failed, tn_error *err)
@@ -20,16 +55,12 @@ tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed
                            .limit = task->options.limit,
                            .tick = task->tick, .context = task->context };
     tn_reformed *r = calloc(1, sizeof *r);
-    tn_error why;
     if (!r)
         return tn_fail_nomem(err);
     tn_status status = tn_load(&loading, &r->source, err);
     *output_failed = loading.output_failed;
-    if (!status &&
-        tn_reform_begin(&r->source.tensor, task->form, &task->options, pool, &r->reforming, &why)) {
-        status = why.status;
-        tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(task->tensor->name).text, why.text);
-    }
+    if (!status)
+        status = begin(r, task, pool, err);
     if (status)
         tn_reformed_free(r);
     else
@@ -48,12 +79,12 @@ void tn_reformed_free(tn_reformed *r)
 
 const tn_tensor *tn_reformed_result(const tn_reformed *r)
 {
-    return tn_reform_result(r->reforming);
+    return r->reforming ? tn_reform_result(r->reforming) : &r->dense;
 }
 
 bool tn_reformed_is_large(const tn_reformed *r)
 {
-    return r->source.spooled || tn_reform_is_sorted_copy(r->reforming);
+    return r->source.spooled || (r->reforming && tn_reform_is_sorted_copy(r->reforming));
 }
 
 /* ---- the output ---- */
@@ -67,14 +98,38 @@ typedef struct writing {
     size_t   *sizes;
 } writing;
 
+/* Makes a block of the part: n entries from the first one on. */
+static tn_status make_block(const writing *w, uint64_t item, uint8_t *to, uint64_t *first, uint64_t *n,
+                            tn_error *err)
+{
+    const tn_reformed *r = w->r;
+    if (r->reforming) {
+        tn_reform_place(r->reforming, item, first, n);
+        tn_reform_make(r->reforming, item, w->o->part == 0 ? to : NULL, w->o->part == 0 ? NULL : to);
+        return TN_OK;
+    }
+    *first = item * TN_REFORM_BLOCK;
+    *n = r->count - *first < TN_REFORM_BLOCK ? r->count - *first : TN_REFORM_BLOCK;
+    const tn_tensor *t = &r->source.tensor;
+    return tn_form_get(t->form)->values(t, *first, (size_t)*n, to, err);
+}
+
+static uint64_t count_blocks(const tn_reformed *r)
+{
+    if (r->reforming)
+        return tn_reform_blocks(r->reforming);
+    return r->count / TN_REFORM_BLOCK + (r->count % TN_REFORM_BLOCK != 0);
+}
+
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     writing *w = context;
     const tn_change *c = w->o->change;
     uint8_t *to = w->made[use.result];
     uint64_t first, n;
-    tn_reform_place(w->r->reforming, item, &first, &n);
-    tn_reform_make(w->r->reforming, item, w->o->part == 0 ? to : NULL, w->o->part == 0 ? NULL : to);
+    tn_status status = make_block(w, item, to, &first, &n, err);
+    if (status)
+        return status;
     w->sizes[use.result] = (size_t)n * w->out_width;
     return c && n ? c->apply(c->context, first, to, (size_t)n, w->changed[use.result], err) : TN_OK;
 }
@@ -142,7 +197,7 @@ tn_status tn_reformed_write(const tn_reformed *r, tn_reform_output *o, tn_error 
     w.out_width = o->change ? o->change->to_bits / 8 : w.width;
     tn_status status = make_buffers(&w, results, err);
     if (!status)
-        status = tn_pool_run(o->pool, tn_reform_blocks(r->reforming), &(tn_ordered){ work, emit, &w }, err);
+        status = tn_pool_run(o->pool, count_blocks(r), &(tn_ordered){ work, emit, &w }, err);
     free_buffers(&w, results);
     return status;
 }

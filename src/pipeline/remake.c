@@ -443,8 +443,7 @@ static tn_status declare_parts(making *m, const tn_tensor *result, tn_error *err
 static tn_status check_form(const making *m, tn_error *err)
 {
     const tn_remake_rules *rules = m->rules;
-    tn_form from = m->source->form;
-    if (from != TN_FORM_DENSE && !tn_form_is_sparse(from))
+    if (!tn_form_converts(m->source->form, rules->form->form))
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: expected a dense, coo or csr tensor but found form %s%s",
                        tn_quote_z(m->source->name).text, tn_quote_z(tn_tensor_form_name(m->source)).text,

@@ -106,57 +106,17 @@ tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const 
     return TN_OK;
 }
 
-/* ---- how to have values ---- */
-
-static uint64_t count_of(uint32_t rank, const int64_t *shape)
-{
-    uint64_t count = 0;
-    tn_shape_count(rank, shape, &count);        /* cannot fail: its form was checked */
-    return count;
-}
-
-static tn_status plan_made(const tn_tensor *t, tn_value_plan *plan, tn_error *err)
-{
-    bool light;
-    tn_status status = tn_decoder_check(t, &light, err);
-    if (status)
-        return status;
-    *plan = (tn_value_plan){ .dtype = t->dtype, .made = true, .splits = light,
-                             .count = count_of(t->rank, t->shape),
-                             .bits = tn_dtype_get(t->dtype)->bits };
-    return TN_OK;
-}
-
 tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *arena, tn_value_plan *plan,
                          tn_error *err)
 {
-    if (tn_has_decoder(t))
-        return plan_made(t, plan, err);
-    const tn_part *p = &t->parts[0];
-    tn_status status = tn_part_readable(t, p, err);
-    if (!status)
-        status = tn_kept_check_spooled(file, t, p, err);
-    if (status)
-        return status;
-    *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p),
-                             .bits = tn_dtype_get(p->array.dtype)->bits };
-    plan->count = count_of(p->array.rank, p->array.shape);
-    if (t->form == TN_FORM_DENSE)
-        return TN_OK;
-    if (tn_form_is_sparse(t->form)) {
-        uint64_t all = count_of(t->rank, t->shape);
-        plan->zeros = all > plan->count ? all - plan->count : 0;
-        return TN_OK;
-    }
-    if (t->form != TN_FORM_SCALED)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: form %s has no values this version can read", tn_quote_z(t->name).text,
-                       tn_quote_z(tn_tensor_form_name(t)).text);
-    tn_dequantizing d = { .file = file, .tensor = t, .to = t->dtype, .rank = t->rank, .shape = t->shape,
-                          .axis = t->scaling->axis };
-    plan->dtype = t->dtype;
-    status = tn_read_zeros(file, t, arena, &d.zero, err);
-    return status ? status : tn_dequantize_change(&d, arena, &plan->change, err);
+    const tn_form_info *form = tn_form_get(t->form);
+    if (form && form->plan_values)
+        return form->plan_values(file, t, arena, plan, err);
+    tn_status status = tn_part_readable(t, &t->parts[0], err);
+    return status ? status
+                  : tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                            "tensor %s: form %s has no values this version can read",
+                            tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
 }
 
 /* ---- streams ---- */

@@ -105,13 +105,13 @@ static tn_status check_source(const tn_tensor *t, tn_form to, uint64_t *nbytes, 
                        TN_MAX_RANK);
     tn_tensor named = *t;
     named.name = t->name ? t->name : "";
+    if (!is_known(t->form))
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                       "form %s does not become %s: only dense, coo and csr do",
+                       tn_quote_z(tn_tensor_form_name(t)).text, tn_form_name(to));
     tn_status status = check_parts(t, nbytes, err);
     if (status == TN_OK)
-        status = tn_form_check_parts(&named, err);
-    if (status == TN_OK && !is_known(t->form))
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                         "form %s does not become %s: only dense, coo and csr do",
-                         tn_quote_z(tn_tensor_form_name(t)).text, tn_form_name(to));
+        status = tn_form_check(&named, NULL, err);
     return status ? status : check_element(t, to, err);
 }
 

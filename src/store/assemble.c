@@ -151,7 +151,7 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
     t->nparts = r->nroles;
     tn_error why;
     tn_status status = !r->scaling == !t->scaling
-                           ? tn_form_check_as(t, tn_scaling_datatype(t->scaling, &f->datatype), &why)
+                           ? tn_form_check(t, tn_scaling_datatype(t->scaling, &f->datatype), &why)
                            : TN_ERR_NOMEM;
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);

@@ -240,7 +240,7 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     t->scaling = e->scaling;
     t->parts = parts;
     t->nparts = e->ncompanions + 1;
-    tn_status status = tn_form_check_as(t, tn_scaling_datatype(t->scaling, &f->datatype), &why);
+    tn_status status = tn_form_check(t, tn_scaling_datatype(t->scaling, &f->datatype), &why);
     if (status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
     return status ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;

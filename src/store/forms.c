@@ -6,6 +6,85 @@
 
 #include <string.h>
 
+tn_status tn_check_dense(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
+{
+    (void)datatype;
+    const tn_array *a = &t->parts[0].array;
+    if (a->dtype != t->dtype || a->rank != t->rank ||
+        (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "tensor %s: a dense tensor's data must have its type and shape",
+                       tn_quote_z(t->name).text);
+    return TN_OK;
+}
+
+/* ---- sparse ---- */
+
+static bool is_index_type(tn_dtype dtype)
+{
+    return dtype == TN_INT32 || dtype == TN_INT64 || dtype == TN_UINT32 || dtype == TN_UINT64;
+}
+
+/* Elements are numbered in row-major order. */
+static bool is_countable(const tn_tensor *t)
+{
+    uint64_t count;
+    return tn_shape_count(t->rank, t->shape, &count) == TN_OK;
+}
+
+/* Values [n] and, for each, a row of indices [n, rank]. */
+tn_status tn_check_coo(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
+{
+    (void)datatype;
+    const tn_array *values = &t->parts[0].array, *indices = &t->parts[1].array;
+    const char *wrong = NULL;
+    if (!is_countable(t))
+        wrong = "it has more than 2^63 - 1 elements";
+    else if (values->dtype != t->dtype || values->rank != 1)
+        wrong = "its values must be a vector of its type";
+    else if (!is_index_type(indices->dtype))
+        wrong = "its indices must be int32, int64, uint32 or uint64";
+    else if (indices->rank != 2 || indices->shape[0] != values->shape[0] ||
+             indices->shape[1] != (int64_t)t->rank)
+        wrong = "its indices must be one row for each value, as long as it has dimensions";
+    return wrong
+               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong)
+               : TN_OK;
+}
+
+/* All dimensions but the last. */
+static bool is_row_count(const tn_tensor *t, int64_t pointers)
+{
+    int64_t rows;
+    return !__builtin_mul_overflow(t->shape[0], t->rank == 3 ? t->shape[1] : 1, &rows) && pointers > 0 &&
+           pointers - 1 == rows;
+}
+
+/* Values [n], for each an index along the last dimension [n], and pointers [rows + 1]. */
+tn_status tn_check_csr(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
+{
+    (void)datatype;
+    const tn_array *values = &t->parts[0].array, *indices = &t->parts[1].array, *indptr = &t->parts[2].array;
+    const char *wrong = NULL;
+    if (t->rank != 2 && t->rank != 3)
+        wrong = "form csr has two dimensions, or three: a batch";
+    else if (!is_countable(t))
+        wrong = "it has more than 2^63 - 1 elements";
+    else if (values->dtype != t->dtype || values->rank != 1)
+        wrong = "its values must be a vector of its type";
+    else if (!is_index_type(indices->dtype) || indptr->dtype != indices->dtype)
+        wrong = "its indices and row pointers must be of one type: int32, int64, uint32 or uint64";
+    else if (indices->rank != 1 || indices->shape[0] != values->shape[0])
+        wrong = "its indices must be one for each value";
+    else if (indptr->rank != 1 || !is_row_count(t, indptr->shape[0]))
+        wrong = "its row pointers must be one more than it has rows";
+    return wrong
+               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong)
+               : TN_OK;
+}
+
+/* ---- scaled ---- */
+
 /* One number, or a row of them: one for each index along the axis. */
 static bool is_scale_shape(const tn_tensor *t, const tn_array *a)
 {
@@ -143,27 +222,17 @@ static tn_status read_and_check_datatype(const tn_tensor *t, tn_error *err)
     return status;
 }
 
-static tn_status check_scaled(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
+tn_status tn_check_scaled(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
 {
     const tn_dtype_info *value = tn_dtype_get(t->dtype);
-    const char *wrong = !t->scaling                               ? "its scaling is not known"
-                        : !value || value->kind != TN_KIND_FLOAT || value->specials == TN_SPECIALS_E8M0
-                              ? "its values must be of a signed float type"
-                                                                  : NULL;
+    const char *wrong = NULL;
+    if (!t->scaling)
+        wrong = "its scaling is not known";
+    else if (!value || value->kind != TN_KIND_FLOAT || value->specials == TN_SPECIALS_E8M0)
+        wrong = "its values must be of a signed float type";
     if (wrong)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong);
     if (!t->scaling->datatype)
         return check_affine(t, err);
     return datatype ? check_datatype(t, datatype, err) : read_and_check_datatype(t, err);
-}
-
-tn_status tn_form_check_as(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
-{
-    tn_status status = tn_form_check_parts(t, err);
-    return status || !tn_form_is_scaled(t->form) ? status : check_scaled(t, datatype, err);
-}
-
-tn_status tn_form_check(const tn_tensor *t, tn_error *err)
-{
-    return tn_form_check_as(t, NULL, err);
 }

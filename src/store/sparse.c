@@ -10,7 +10,8 @@
 
 bool tn_is_sparse_index(const tn_tensor *t, const tn_part *p)
 {
-    return tn_form_is_sparse(t->form) && p != &t->parts[0];
+    const tn_form_info *form = tn_form_get(t->form);
+    return form && form->check_data && p != &t->parts[0];
 }
 
 /* ---- numbers ---- */
@@ -195,18 +196,31 @@ static bool reserve_both(const tn_file *file, const tn_tensor *t, numbers *s, nu
     return tn_stream_reserve(both, 2, NULL) == TN_OK;
 }
 
-tn_status tn_sparse_check(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
+tn_status tn_coo_check_data(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
+{
+    numbers s = { 0 };
+    tn_status status = open_numbers(&s, file, t, p, why);
+    if (!status)
+        status = check_coo(t, &s, why);
+    tn_stream_free(&s.stream);
+    return status;
+}
+
+tn_status tn_csr_check_data(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
 {
     numbers s = { 0 }, pointers = { 0 };
-    bool columns = t->nparts > 2 && p == &t->parts[1], both = columns && reserve_both(file, t, &s, &pointers);
-    *why = (tn_error){ .offset = TN_NO_OFFSET };
+    bool columns = p == &t->parts[1], both = columns && reserve_both(file, t, &s, &pointers);
     tn_status status = open_numbers(&s, file, t, p, why);
-    if (!status && t->nparts == 2)
-        status = check_coo(t, &s, why);
-    else if (!status)
-        status = !columns ? check_pointers(t, &s, why)
-                          : check_csr_indices(file, t, &s, both ? &pointers : NULL, why);
+    if (!status)
+        status = columns ? check_csr_indices(file, t, &s, both ? &pointers : NULL, why)
+                         : check_pointers(t, &s, why);
     tn_stream_free(&s.stream);
     tn_stream_free(&pointers.stream);
     return status;
+}
+
+tn_status tn_sparse_check(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
+{
+    *why = (tn_error){ .offset = TN_NO_OFFSET };
+    return tn_form_get(t->form)->check_data(file, t, p, why);
 }

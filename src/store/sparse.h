@@ -12,4 +12,8 @@ bool tn_is_sparse_index(const tn_tensor *tensor, const tn_part *part);
  * which entry is the first that does not come after the one before it. */
 tn_status tn_sparse_check(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_error *why);
 
+/* What it does for each form; *why is empty. */
+tn_status tn_coo_check_data(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_error *why);
+tn_status tn_csr_check_data(const tn_file *file, const tn_tensor *tensor, const tn_part *part, tn_error *why);
+
 #endif

@@ -456,7 +456,7 @@ tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
     tn_stored_as how[TN_MAX_PARTS];
     for (size_t k = 0; k < TN_MAX_PARTS; k++)
         how[k] = (tn_stored_as){ w->options.encoding, w->options.checksum };
-    tn_status status = tn_form_check(t, err);
+    tn_status status = tn_form_check(t, NULL, err);
     return settle(w, status ? status : tn_writer_add_as(w, t, how, err));
 }
 

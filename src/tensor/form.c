@@ -1,95 +1,21 @@
 /* tensor/form.c - the table of forms. */
 #include "tensor/form.h"
-#include "base/checked.h"
 #include "base/error.h"
 
 #include <string.h>
 
-static tn_status check_dense(const tn_tensor *t, tn_error *err)
-{
-    const tn_array *a = &t->parts[0].array;
-    if (a->dtype != t->dtype || a->rank != t->rank ||
-        (t->rank && memcmp(a->shape, t->shape, t->rank * sizeof *t->shape) != 0))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: a dense tensor's data must have its type and shape",
-                       tn_quote_z(t->name).text);
-    return TN_OK;
-}
-
-static bool is_index_type(tn_dtype dtype)
-{
-    return dtype == TN_INT32 || dtype == TN_INT64 || dtype == TN_UINT32 || dtype == TN_UINT64;
-}
-
-/* Elements are numbered in row-major order. */
-static bool is_countable(const tn_tensor *t)
-{
-    uint64_t count;
-    return tn_shape_count(t->rank, t->shape, &count) == TN_OK;
-}
-
-/* Values [n] and, for each, a row of indices [n, rank]. */
-static tn_status check_coo(const tn_tensor *t, tn_error *err)
-{
-    const tn_array *values = &t->parts[0].array, *indices = &t->parts[1].array;
-    const char *wrong = NULL;
-    if (!is_countable(t))
-        wrong = "it has more than 2^63 - 1 elements";
-    else if (values->dtype != t->dtype || values->rank != 1)
-        wrong = "its values must be a vector of its type";
-    else if (!is_index_type(indices->dtype))
-        wrong = "its indices must be int32, int64, uint32 or uint64";
-    else if (indices->rank != 2 || indices->shape[0] != values->shape[0] ||
-             indices->shape[1] != (int64_t)t->rank)
-        wrong = "its indices must be one row for each value, as long as it has dimensions";
-    return wrong
-               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong)
-               : TN_OK;
-}
-
-/* All dimensions but the last. */
-static bool is_row_count(const tn_tensor *t, int64_t pointers)
-{
-    int64_t rows;
-    return !__builtin_mul_overflow(t->shape[0], t->rank == 3 ? t->shape[1] : 1, &rows) && pointers > 0 &&
-           pointers - 1 == rows;
-}
-
-/* Values [n], for each an index along the last dimension [n], and pointers [rows + 1]. */
-static tn_status check_csr(const tn_tensor *t, tn_error *err)
-{
-    const tn_array *values = &t->parts[0].array, *indices = &t->parts[1].array, *indptr = &t->parts[2].array;
-    const char *wrong = NULL;
-    if (t->rank != 2 && t->rank != 3)
-        wrong = "form csr has two dimensions, or three: a batch";
-    else if (!is_countable(t))
-        wrong = "it has more than 2^63 - 1 elements";
-    else if (values->dtype != t->dtype || values->rank != 1)
-        wrong = "its values must be a vector of its type";
-    else if (!is_index_type(indices->dtype) || indptr->dtype != indices->dtype)
-        wrong = "its indices and row pointers must be of one type: int32, int64, uint32 or uint64";
-    else if (indices->rank != 1 || indices->shape[0] != values->shape[0])
-        wrong = "its indices must be one for each value";
-    else if (indptr->rank != 1 || !is_row_count(t, indptr->shape[0]))
-        wrong = "its row pointers must be one more than it has rows";
-    return wrong
-               ? tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, wrong)
-               : TN_OK;
-}
-
-static const tn_form_info forms[] = {
-    [TN_FORM_DENSE] = { "dense", { "data" }, 1, .check = check_dense },
-    [TN_FORM_COO] = { "coo", { "values", "indices" }, 2, .sparse = true, .check = check_coo },
-    [TN_FORM_CSR] = { "csr", { "values", "indices", "indptr" }, 3, .sparse = true, .check = check_csr },
-    [TN_FORM_SCALED] = { "scaled", { "data", "scale", "tscale", "zero", "offset", "meta", "mask" }, 1,
-                         .scaled = true },
+static const tn_form_info *const forms[] = {
+    [TN_FORM_DENSE] = &tn_form_dense,
+    [TN_FORM_COO] = &tn_form_coo,
+    [TN_FORM_CSR] = &tn_form_csr,
+    [TN_FORM_SCALED] = &tn_form_scaled,
 };
 
 enum { FORMS = sizeof forms / sizeof *forms };
 
 const tn_form_info *tn_form_get(tn_form form)
 {
-    return (unsigned)form < FORMS ? &forms[form] : NULL;
+    return (unsigned)form < FORMS ? forms[form] : NULL;
 }
 
 const char *tn_form_name(tn_form form)
@@ -106,7 +32,7 @@ const char *tn_tensor_form_name(const tn_tensor *t)
 tn_form tn_form_parse(const char *name)
 {
     for (unsigned i = 0; i < FORMS; i++)
-        if (strcmp(name, forms[i].name) == 0)
+        if (strcmp(name, forms[i]->name) == 0)
             return (tn_form)i;
     return TN_FORM_UNKNOWN;
 }
@@ -121,6 +47,14 @@ bool tn_form_is_scaled(tn_form form)
 {
     const tn_form_info *info = tn_form_get(form);
     return info && info->scaled;
+}
+
+bool tn_form_converts(tn_form from, tn_form to)
+{
+    bool sparse = from == TN_FORM_DENSE || tn_form_is_sparse(from);
+    if (sparse && (to == TN_FORM_DENSE || tn_form_is_sparse(to)))
+        return true;
+    return to == TN_FORM_DENSE && tn_form_get(from) && tn_form_get(from)->values;
 }
 
 bool tn_form_has_datatype(const tn_tensor *t)
@@ -157,17 +91,17 @@ static tn_status check_roles(const tn_form_info *form, const tn_tensor *t, tn_er
     return TN_OK;
 }
 
-tn_status tn_form_check_parts(const tn_tensor *t, tn_error *err)
+tn_status tn_form_check(const tn_tensor *t, const tn_datatype *datatype, tn_error *err)
 {
     const tn_form_info *form = tn_form_get(t->form);
     if (!form)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s is not known to this build",
                        tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
     tn_status status = check_roles(form, t, err);
-    if (status || form->scaled)
+    if (status)
         return status;
-    if (t->scaling)
+    if (t->scaling && !form->scaled)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: form \"%s\" has no scales",
                        tn_quote_z(t->name).text, form->name);
-    return form->check(t, err);
+    return form->check(t, datatype, err);
 }

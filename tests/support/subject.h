@@ -193,7 +193,7 @@ static inline tn_tensor *reform(const tn_tensor *t, tn_form form, const tn_spars
     if (status != TN_OK)
         print_error("%s\n", err.text);
     CHECK(status == TN_OK && made);
-    CHECK(tn_form_check(made, &err) == TN_OK);
+    CHECK(tn_form_check(made, NULL, &err) == TN_OK);
     return made;
 }
 

@@ -231,7 +231,7 @@ static bool take_form(tn_text text, tn_form *form)
     char name[16] = "";
     tn_rule_text(text, name, sizeof name);
     *form = tn_form_parse(name);
-    return *form == TN_FORM_DENSE || tn_form_is_sparse(*form);
+    return tn_form_converts(TN_FORM_DENSE, *form);
 }
 
 static bool take_index_type(tn_text text, tn_dtype *dtype)
