@@ -15,9 +15,9 @@
 
 typedef struct tn_source tn_source;
 
-/* A directory, FIFO, socket or device is TN_ERR_IO with a text that says so;
- * opening never blocks. */
-tn_status tn_source_open(const char *path, tn_io io, tn_source **source, tn_error *err);
+/* By name: its beginning says which kind of source it is, see bytes/source_kind.h; most are paths.  A
+ * directory, FIFO, socket or device is TN_ERR_IO with a text that says so; opening never blocks. */
+tn_status tn_source_open(const char *name, tn_io io, tn_source **source, tn_error *err);
 tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err);   /* duplicates fd */
 tn_status tn_source_open_memory(const void *data, size_t size, tn_source **source, tn_error *err);
 void      tn_source_close(tn_source *source);       /* NULL is allowed */
@@ -30,13 +30,13 @@ void      tn_source_watch(tn_source *source, const struct tn_guard *guard, int f
 
 uint64_t tn_source_size(const tn_source *source);
 
-/* The descriptor, which stays until it is released; -1 for memory.  Files that
+/* The descriptor, which stays until it is released; -1 for what is no file.  Files that
  * were opened by path take turns (see bytes/turns.h): one may have to be opened
  * again.  TN_ERR_IO: it cannot, or its name leads to another file now. */
 tn_status tn_source_hold(const tn_source *source, int *fd, tn_error *err);
 void      tn_source_release(const tn_source *source);
 
-/* Which file it is, as it was when it was opened; NULL for memory. */
+/* Which file it is, as it was when it was opened; NULL: it is no file. */
 const tn_identity *tn_source_identity(const tn_source *source);
 
 /* The bytes [offset, offset + n) in place, valid until the source is closed;

@@ -1,0 +1,343 @@
+/* bytes/source_file.c - files, mapped or read. */
+#include "bytes/source_kind.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "bytes/guard.h"
+#include "bytes/turns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A file that can be opened again by its path: files take turns in having a descriptor. */
+typedef struct named {
+    tn_turn     turn;           /* first: one is found by the other */
+    tn_guard   *guard;          /* that looks at the descriptor, or NULL */
+    tn_identity opened;         /* the file */
+    char        path[];
+} named;
+
+typedef struct file {
+    tn_source   source;         /* first: one is found by the other */
+    int         fd;             /* that it was opened with, without a path; -1: none */
+    named      *named;          /* or NULL: no path */
+    tn_identity identity;       /* of fd */
+    tn_guard   *own;            /* of what is mapped, or NULL */
+} file;
+
+/* NULL: it is no file. */
+static file *file_of(const tn_source *s)
+{
+    return s->kind == &tn_source_file ? (file *)(uintptr_t)s : NULL;
+}
+
+/* ---- descriptors ---- */
+
+enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+
+static tn_status fail_shrunk(uint64_t size, uint64_t found, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_TRUNCATED, found, "the file has shrunk: expected %llu bytes, found %llu",
+                   (unsigned long long)size, (unsigned long long)found);
+}
+
+static bool is_file_of(const named *n, const struct stat *st)
+{
+    tn_identity now = tn_identity_of(st);
+    return tn_identity_same_file(&now, &n->opened);
+}
+
+/* A new file may have got the number of one that was removed: so it must be unchanged, too.  Its mode and
+ * its links do not matter. */
+static tn_status check_same(const named *n, const struct stat *st, tn_error *err)
+{
+    tn_identity now = tn_identity_of(st);
+    now.changed = n->opened.changed;
+    if (!is_file_of(n, st))
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET,
+                       "cannot be opened again: its name leads to another file now");
+    if (now.size < n->opened.size)
+        return fail_shrunk((uint64_t)n->opened.size, (uint64_t)now.size, err);
+    if (!tn_identity_unchanged(&now, &n->opened))
+        return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "has changed while it was read");
+    return TN_OK;
+}
+
+static tn_status wake(tn_turn *turn, tn_error *err)
+{
+    named *n = (named *)turn;
+    struct stat st;
+    int fd = open(n->path, OPEN_FLAGS);
+    if (fd < 0)
+        return tn_fail_errno(err, errno, "cannot open it again");
+    tn_status status = fstat(fd, &st) == 0 ? check_same(n, &st, err)
+                                           : tn_fail_errno(err, errno, "cannot open it again");
+    if (status) {
+        close(fd);
+        return status;
+    }
+    turn->fd = fd;
+    if (n->guard)
+        tn_guard_look_at(n->guard, fd);
+    return TN_OK;
+}
+
+static bool put_to_sleep(tn_turn *turn)
+{
+    named *n = (named *)turn;
+    if (n->guard)
+        tn_guard_look_at(n->guard, -1);
+    close(turn->fd);
+    return true;
+}
+
+/* Of all sources of the process. */
+static tn_awake awake = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static const tn_turns turns = { &awake, wake, put_to_sleep };
+
+tn_status tn_source_hold(const tn_source *s, int *fd, tn_error *err)
+{
+    const file *f = file_of(s);
+    *fd = f ? f->fd : -1;
+    return f && f->named ? tn_turns_hold(&turns, &f->named->turn, fd, err) : TN_OK;
+}
+
+void tn_source_release(const tn_source *s)
+{
+    const file *f = file_of(s);
+    if (f && f->named)
+        tn_turns_release(&turns, &f->named->turn);
+}
+
+const tn_identity *tn_source_identity(const tn_source *s)
+{
+    const file *f = file_of(s);
+    return f && (f->fd >= 0 || f->named) ? &f->identity : NULL;
+}
+
+/* ---- opening ---- */
+
+static tn_status check_regular(mode_t mode, tn_error *err)
+{
+    if (S_ISREG(mode))
+        return TN_OK;
+    const char *kind = "special file";
+    if (S_ISDIR(mode))
+        kind = "directory";
+    else if (S_ISFIFO(mode))
+        kind = "FIFO";
+    else if (S_ISSOCK(mode))
+        kind = "socket";
+    else if (S_ISCHR(mode) || S_ISBLK(mode))
+        kind = "device";
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "is a %s: expected a regular file", kind);
+}
+
+/* Maps the whole file, guarded.  PRIVATE, because some file systems (FUSE with direct
+ * I/O) refuse SHARED; for reading there is no other difference.  No madvise:
+ * neither SEQUENTIAL, WILLNEED nor POPULATE_READ moved a checksum over cached
+ * or uncached files by a tenth. */
+static tn_status map_whole(file *f, tn_error *err)
+{
+    static const uint8_t nothing[1];
+    tn_source *s = &f->source;
+    tn_guarded what = { .grain = tn_guard_grain(f->fd), .fd = f->fd };
+    if (s->size == 0) {
+        s->base = nothing;
+        return TN_OK;
+    }
+    if (s->size > PTRDIFF_MAX || !tn_align_u64(s->size, what.grain, &what.extent))
+        return tn_fail_errno(err, EFBIG, "cannot map");
+    what.base = mmap(NULL, (size_t)s->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
+    if (what.base == MAP_FAILED)
+        return tn_fail_errno(err, errno, "cannot map");
+    tn_status status = tn_guard_add(&what, &f->own, err);
+    if (status) {
+        munmap(what.base, (size_t)s->size);
+        return status;
+    }
+    s->guard = f->own;
+    s->base = what.base;
+    return TN_OK;
+}
+
+/* From here on others may have the descriptor in its turn.  The path is made absolute: a program may
+ * change its folder. */
+static tn_status share_descriptor(file *f, const char *path, tn_error *err)
+{
+    char whole[PATH_MAX];
+    const char *kept = realpath(path, whole) ? whole : path;
+    size_t n = strlen(kept) + 1;
+    named *name = malloc(sizeof *name + n);
+    if (name) {
+        *name = (named){ .turn = { .fd = f->fd }, .guard = f->own, .opened = f->identity };
+        memcpy(name->path, kept, n);
+        f->named = name;
+        f->fd = -1;
+        tn_turns_join(&turns, &name->turn);
+    }
+    return name ? TN_OK : tn_fail_nomem(err);
+}
+
+/* Takes over fd, also when it fails; `path` may be NULL. */
+static tn_status open_taken(int fd, const char *path, tn_io io, tn_source **source, tn_error *err)
+{
+    struct stat st;
+    tn_status status = TN_OK;
+    if (fstat(fd, &st) != 0)
+        status = tn_fail_errno(err, errno, "cannot open");
+    else
+        status = check_regular(st.st_mode, err);
+    file *f = status == TN_OK ? calloc(1, sizeof *f) : NULL;
+    if (!f) {
+        close(fd);
+        return status ? status : tn_fail_nomem(err);
+    }
+    f->source.kind = &tn_source_file;
+    f->source.size = (uint64_t)st.st_size;
+    f->fd = fd;
+    f->identity = tn_identity_of(&st);
+    if (io != TN_IO_PREAD)
+        status = map_whole(f, io == TN_IO_MMAP ? err : NULL);
+    if (io != TN_IO_MMAP)
+        status = TN_OK;
+    if (!status && path)
+        status = share_descriptor(f, path, err);
+    if (status) {
+        tn_source_close(&f->source);
+        return status;
+    }
+    *source = &f->source;
+    return TN_OK;
+}
+
+static tn_status open_path(const char *path, tn_io io, tn_source **source, tn_error *err)
+{
+    /* Looking first spares devices, which opening alone may disturb, and finds
+     * sockets, which cannot be opened.  What appears in between is caught by
+     * O_NONBLOCK (a FIFO) and by the look at the open file. */
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return tn_fail_errno(err, errno, "cannot open");
+    tn_status status = check_regular(st.st_mode, err);
+    if (status)
+        return status;
+    int fd = open(path, OPEN_FLAGS);
+    if (fd < 0)
+        return tn_fail_errno(err, errno, "cannot open");
+    return open_taken(fd, path, io, source, err);
+}
+
+tn_status tn_source_open_fd(int fd, tn_io io, tn_source **source, tn_error *err)
+{
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0)
+        return tn_fail_errno(err, errno, "cannot open");
+    return open_taken(own, NULL, io, source, err);
+}
+
+static void close_file(tn_source *source)
+{
+    file *f = file_of(source);
+    if (f->named)
+        tn_turns_leave(&turns, &f->named->turn);        /* before the guard is gone */
+    if (f->own) {
+        tn_guard_drop(f->own);
+        munmap((void *)(uintptr_t)source->base, (size_t)source->size);
+    }
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->named);
+    free(f);
+}
+
+/* ---- what became of the file ---- */
+
+/* What the file is now.  Of one that is asleep its name is asked: if that leads elsewhere by now nobody
+ * can tell, and the file has no name by which it could be cut. */
+static bool look(const tn_source *s, struct stat *st)
+{
+    const file *f = file_of(s);
+    int fd;
+    if (!f)
+        return s->is_watched && fstat(s->watched, st) == 0;
+    named *n = f->named;
+    if (!n)
+        return fstat(f->fd, st) == 0;
+    if (tn_turns_hold_awake(&turns, &n->turn, &fd)) {
+        bool seen = fstat(fd, st) == 0;
+        tn_turns_release(&turns, &n->turn);
+        return seen;
+    }
+    return stat(n->path, st) == 0 && is_file_of(n, st);
+}
+
+tn_status tn_source_check(const tn_source *s, tn_error *err)
+{
+    struct stat st;
+    uint64_t at = 0;
+    tn_harm harm = s->guard ? tn_guard_harm(s->guard, &at) : TN_HARM_NONE;
+    if (look(s, &st) && (uint64_t)st.st_size < s->size)
+        return fail_shrunk(s->size, (uint64_t)st.st_size, err);
+    if (harm == TN_HARM_CUT)            /* and has grown again */
+        return fail_shrunk(s->size, at, err);
+    return harm ? tn_fail(err, TN_ERR_IO, at, "cannot read: %s", strerror(EIO)) : TN_OK;
+}
+
+/* ---- reading ---- */
+
+static tn_status read_open(const tn_source *s, int fd, uint64_t offset, uint8_t *buffer, size_t n,
+                           tn_error *err)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = pread(fd, buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return tn_fail_errno(err, errno, "cannot read");
+        if (got == 0)
+            return fail_shrunk(s->size, offset + done, err);
+        done += (size_t)got;
+    }
+    return TN_OK;
+}
+
+static tn_status read_file(const tn_source *s, uint64_t offset, void *buffer, size_t n, tn_error *err)
+{
+    int fd;
+    tn_status status = tn_source_hold(s, &fd, err);
+    if (status)
+        return status;
+    status = read_open(s, fd, offset, buffer, n, err);
+    tn_source_release(s);
+    return status;
+}
+
+/* Not if the file had to be opened again for that. */
+static bool hold_awake(const file *f, int *fd)
+{
+    *fd = f->fd;
+    return f->own && (!f->named || tn_turns_hold_awake(&turns, &f->named->turn, fd));
+}
+
+bool tn_source_read_by_kernel(const tn_source *s, uint64_t offset, void *buffer, size_t n, tn_status *status,
+                              tn_error *err)
+{
+    const file *f = file_of(s);
+    int fd;
+    if (!f || !hold_awake(f, &fd))
+        return false;
+    *status = read_open(s, fd, offset, buffer, n, err);
+    tn_source_release(s);
+    return true;
+}
+
+const tn_source_kind tn_source_file = {
+    .scheme = "", .open = open_path, .read = read_file, .close = close_file,
+};
