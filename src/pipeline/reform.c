@@ -30,9 +30,13 @@ static tn_status begin_values(tn_reformed *r, uint64_t limit, tn_error *err)
                          .array = { t->dtype, t->rank, t->shape, NULL } };
     r->dense = (tn_tensor){ .name = t->name, .form = TN_FORM_DENSE, .dtype = t->dtype, .rank = t->rank,
                             .shape = t->shape, .parts = &r->data, .nparts = 1, .layout = t->layout };
-    if (tn_shape_count(t->rank, t->shape, &r->count) || tn_array_nbytes(&r->data.array, &r->data.nbytes) ||
-        r->data.nbytes > tn_kept_limit(limit, stored))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "dense it would take more bytes than allowed");
+    if (tn_shape_count(t->rank, t->shape, &r->count) || tn_array_nbytes(&r->data.array, &r->data.nbytes))
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "dense it would take 2^63 bytes or more");
+    limit = tn_kept_limit(limit, stored);
+    if (r->data.nbytes > limit)
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                       "dense it would take %llu bytes, more than the %llu allowed (max_bytes)",
+                       (unsigned long long)r->data.nbytes, (unsigned long long)limit);
     return TN_OK;
 }
 
