@@ -108,13 +108,17 @@ static uint64_t define(const tn_cast_plan *plan, uint64_t code, uint64_t index, 
 
 static tn_dtype half_type(tn_dtype dtype)
 {
-    return dtype == TN_COMPLEX64 ? TN_FLOAT32 : dtype == TN_COMPLEX128 ? TN_FLOAT64 : dtype;
+    if (dtype == TN_COMPLEX64)
+        return TN_FLOAT32;
+    return dtype == TN_COMPLEX128 ? TN_FLOAT64 : dtype;
 }
 
 static tn_cast_parts parts_of(tn_dtype to, tn_dtype from)
 {
     bool t = half_type(to) != to, f = half_type(from) != from;
-    return t && f ? TN_PARTS_BOTH : f ? TN_PARTS_DROP : t ? TN_PARTS_ADD : TN_PARTS_REAL;
+    if (t)
+        return f ? TN_PARTS_BOTH : TN_PARTS_ADD;
+    return f ? TN_PARTS_DROP : TN_PARTS_REAL;
 }
 
 /* Whether rounding a float64 to odd in float32 first leaves this type's own

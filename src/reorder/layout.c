@@ -135,7 +135,9 @@ static uint64_t cut_pieces(job *j, uint64_t wanted)
     if (wanted < 2 || longest < 2)
         return 1;
     int64_t step = longest / (int64_t)wanted;
-    step = step >= CUT ? step / CUT * CUT : step > 0 ? step : 1;
+    if (step >= CUT)
+        step -= step % CUT;
+    step = step > 0 ? step : 1;
     if (!may_cut(j, j->cut, step))
         return 1;
     j->step = step;
@@ -157,7 +159,9 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
         d->dst_extent = d->dst_extent - first < j->step ? d->dst_extent - first : j->step;
         d->src_extent = d->src_extent > first ? d->src_extent - first : 0;
     }
-    int64_t unit = j->bits < 8 ? 8 : 1, bytes = j->bits < 8 ? j->bits : j->bits / 8;
+    bool packed = j->bits < 8;
+    int64_t unit = packed ? 8 : 1;
+    int64_t bytes = packed ? j->bits : j->bits / 8;
     tn_reorder_block(j->kernels, j->bits, j->rank, dims, j->dst + dst / unit * bytes,
                      j->src + src / unit * bytes, j->fill, j->stream);
     return TN_OK;

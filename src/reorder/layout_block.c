@@ -18,7 +18,7 @@ static uint64_t distance(int64_t stride)
 }
 
 /* Widest steps of dst first. */
-static void insert(tn_plan *p, tn_plan_dim d)
+static void insert(tn_reorder_plan *p, tn_reorder_axis d)
 {
     uint32_t i = p->rank++;
     for (; i > 0 && distance(p->dims[i - 1].dst) < distance(d.dst); i--)
@@ -27,10 +27,11 @@ static void insert(tn_plan *p, tn_plan_dim d)
 }
 
 /* False: there is nothing to do. */
-static bool take_dims(tn_plan *p, uint32_t rank, const tn_reorder_dim *dims)
+static bool take_dims(tn_reorder_plan *p, uint32_t rank, const tn_reorder_dim *dims)
 {
     for (uint32_t i = 0; i < rank; i++) {
-        tn_plan_dim d = { .extent = dims[i].dst_extent, .copy = dims[i].src_extent, .dst = dims[i].dst_stride,
+        tn_reorder_axis d = { .extent = dims[i].dst_extent, .copy = dims[i].src_extent,
+                              .dst = dims[i].dst_stride,
                           .src = dims[i].src_stride };
         if (d.extent == 0)
             return false;
@@ -48,22 +49,22 @@ static bool take_dims(tn_plan *p, uint32_t rank, const tn_reorder_dim *dims)
     return true;
 }
 
-static void join_dims(tn_plan *p)
+static void join_dims(tn_reorder_plan *p)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->rank; i++) {
-        tn_plan_dim d = p->dims[i], *outer = n ? &p->dims[n - 1] : NULL;
+        tn_reorder_axis d = p->dims[i], *outer = n ? &p->dims[n - 1] : NULL;
         int64_t dst, src;
         if (outer && d.copy == d.extent && !__builtin_mul_overflow(d.dst, d.extent, &dst) &&
             dst == outer->dst && !__builtin_mul_overflow(d.src, d.extent, &src) && src == outer->src)
-            *outer = (tn_plan_dim){ outer->extent * d.extent, outer->copy * d.extent, d.dst, d.src };
+            *outer = (tn_reorder_axis){ outer->extent * d.extent, outer->copy * d.extent, d.dst, d.src };
         else
             p->dims[n++] = d;
     }
     p->rank = n;
 }
 
-static bool is_padded(const tn_plan *p)
+static bool is_padded(const tn_reorder_plan *p)
 {
     for (uint32_t i = 0; i < p->rank; i++)
         if (p->dims[i].copy < p->dims[i].extent)
@@ -72,14 +73,14 @@ static bool is_padded(const tn_plan *p)
 }
 
 /* The last dimension, if it is a row on both sides, without padding. */
-static tn_plan_dim *whole_row(tn_plan *p)
+static tn_reorder_axis *whole_row(tn_reorder_plan *p)
 {
-    tn_plan_dim *last = p->rank ? &p->dims[p->rank - 1] : NULL;
+    tn_reorder_axis *last = p->rank ? &p->dims[p->rank - 1] : NULL;
     return last && last->dst == 1 && last->src == 1 && last->copy == last->extent ? last : NULL;
 }
 
 /* Strides of all dimensions but the last in another unit, if all are whole. */
-static bool change_unit(tn_plan *p, int64_t multiply, int64_t divide)
+static bool change_unit(tn_reorder_plan *p, int64_t multiply, int64_t divide)
 {
     for (uint32_t i = 0; i + 1 < p->rank; i++)
         if (p->dims[i].dst % divide || p->dims[i].src % divide)
@@ -92,10 +93,12 @@ static bool change_unit(tn_plan *p, int64_t multiply, int64_t divide)
 }
 
 /* Elements narrower than a byte that lie in whole bytes become bytes. */
-static void pack_to_bytes(tn_plan *p)
+static void pack_to_bytes(tn_reorder_plan *p)
 {
-    tn_plan_dim *row = whole_row(p);
-    int64_t group = p->bits == 4 ? 2 : p->bits % 2 ? 8 : 4;     /* elements in whole bytes */
+    tn_reorder_axis *row = whole_row(p);
+    int64_t group = p->bits % 2 ? 8 : 4;        /* elements in whole bytes */
+    if (p->bits == 4)
+        group = 2;
     int64_t bytes = group * p->bits / 8;
     if (!row || row->extent % group || (is_padded(p) && 8 % p->bits) || !change_unit(p, bytes, group))
         return;
@@ -104,9 +107,9 @@ static void pack_to_bytes(tn_plan *p)
 }
 
 /* A short row that is as long as a wider element becomes one. */
-static void widen(tn_plan *p)
+static void widen(tn_reorder_plan *p)
 {
-    tn_plan_dim *row = whole_row(p);
+    tn_reorder_axis *row = whole_row(p);
     int64_t size = row && row->extent <= TN_MAX_ELEMENT ? row->extent * (int64_t)p->size : 0;
     if (size == 0 || size > TN_MAX_ELEMENT || (size & (size - 1)) || !change_unit(p, 1, row->extent))
         return;
@@ -114,7 +117,7 @@ static void widen(tn_plan *p)
     p->size = (size_t)size;
 }
 
-static void set_fill(tn_plan *p, const void *fill)
+static void set_fill(tn_reorder_plan *p, const void *fill)
 {
     size_t period = p->size ? p->size : p->bits;
     if (!fill)
@@ -131,10 +134,10 @@ static void set_fill(tn_plan *p, const void *fill)
 /* --- choosing --------------------------------------------------------------------- */
 
 /* The dimension along which src lies densely, brought next to the last; false: there is none. */
-static bool bring_source_row(tn_plan *p)
+static bool bring_source_row(tn_reorder_plan *p)
 {
     for (uint32_t i = p->rank - 1; i-- > 0; ) {
-        tn_plan_dim d = p->dims[i];
+        tn_reorder_axis d = p->dims[i];
         if (d.src != 1)
             continue;
         memmove(&p->dims[i], &p->dims[i + 1], (p->rank - 2 - i) * sizeof d);
@@ -144,52 +147,52 @@ static bool bring_source_row(tn_plan *p)
     return false;
 }
 
-static void set_leaf(tn_plan *p, tn_leaf leaf, uint32_t rank)
+static void set_inner(tn_reorder_plan *p, tn_inner_fn inner, uint32_t rank)
 {
-    p->leaf = leaf;
-    p->leaf_rank = rank;
+    p->inner = inner;
+    p->inner_rank = rank;
 }
 
-static void choose(tn_plan *p)
+static void choose(tn_reorder_plan *p)
 {
-    const tn_plan_dim *last = &p->dims[p->rank - 1];
-    set_leaf(p, tn_leaf_strided, 1);
+    const tn_reorder_axis *last = &p->dims[p->rank - 1];
+    set_inner(p, tn_inner_strided, 1);
     if (last->dst != 1)
         return;
     if (last->src == 1) {
-        set_leaf(p, p->size ? tn_leaf_row : tn_leaf_row_packed, 1);
-        if (p->size && tn_plan_weave(p))
-            set_leaf(p, tn_leaf_weave, 2);
+        set_inner(p, p->size ? tn_inner_row : tn_inner_row_packed, 1);
+        if (p->size && tn_plan_interleave(p))
+            set_inner(p, tn_inner_interleaved, 2);
         else if (p->size && tn_rows_need_stage(p))
-            set_leaf(p, tn_leaf_rows_staged, 2);
+            set_inner(p, tn_inner_rows_staged, 2);
     } else if (bring_source_row(p)) {
-        set_leaf(p, p->size ? tn_leaf_transpose : tn_leaf_transpose_packed, 2);
-        if (p->size && tn_plan_weave(p))
-            set_leaf(p, tn_leaf_weave, 2);
+        set_inner(p, p->size ? tn_inner_transpose : tn_inner_transpose_packed, 2);
+        if (p->size && tn_plan_interleave(p))
+            set_inner(p, tn_inner_interleaved, 2);
         else if (p->size && tn_transpose_needs_stage(p))
-            set_leaf(p, tn_leaf_transpose_staged, 2);
+            set_inner(p, tn_inner_transpose_staged, 2);
     }
 }
 
 /* --- running ---------------------------------------------------------------- */
 
 /* All dimensions from `d` on. */
-static void fill_box(const tn_plan *p, uint32_t d, int64_t at)
+static void fill_box(const tn_reorder_plan *p, uint32_t d, int64_t at)
 {
     if (d >= p->rank)
-        tn_plan_fill(p, at, 1);
+        tn_reorder_fill(p, at, 1);
     else if (d >= p->dense)
-        tn_plan_fill(p, at, p->dims[d].extent * p->dims[d].dst);
+        tn_reorder_fill(p, at, p->dims[d].extent * p->dims[d].dst);
     else
         for (int64_t i = 0; i < p->dims[d].extent; i++)
             fill_box(p, d + 1, at + i * p->dims[d].dst);
 }
 
-static void walk(const tn_plan *p, uint32_t d, int64_t dst, int64_t src)
+static void walk(const tn_reorder_plan *p, uint32_t d, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *o = &p->dims[d];
-    if (d + p->leaf_rank == p->rank) {
-        p->leaf(p, dst, src);
+    const tn_reorder_axis *o = &p->dims[d];
+    if (d + p->inner_rank == p->rank) {
+        p->inner(p, dst, src);
         return;
     }
     for (int64_t i = 0; i < o->copy; i++)
@@ -198,7 +201,7 @@ static void walk(const tn_plan *p, uint32_t d, int64_t dst, int64_t src)
         fill_box(p, d + 1, dst + i * o->dst);
 }
 
-static void find_dense(tn_plan *p)
+static void find_dense(tn_reorder_plan *p)
 {
     int64_t next = 1;
     p->dense = p->rank;
@@ -209,7 +212,7 @@ static void find_dense(tn_plan *p)
 /* --- chunks ----------------------------------------------------------------- */
 
 /* The dimension along which src lies most densely, of the first n. */
-static uint32_t closest_in_source(const tn_plan *p, uint32_t n)
+static uint32_t closest_in_source(const tn_reorder_plan *p, uint32_t n)
 {
     uint32_t best = n - 1;
     for (uint32_t i = n - 1; i-- > 0; )
@@ -220,11 +223,11 @@ static uint32_t closest_in_source(const tn_plan *p, uint32_t n)
 
 /* Lines of which each step of an outer dimension uses only a part are best used up while they are in the
  * cache: then two dimensions are cut, and the outer ones walked for each chunk. */
-static bool needs_chunks(const tn_plan *p, uint32_t *a, uint32_t *b)
+static bool needs_chunks(const tn_reorder_plan *p, uint32_t *a, uint32_t *b)
 {
-    const tn_plan_dim *last = &p->dims[p->rank - 1], *before = p->rank > 1 ? last - 1 : last;
+    const tn_reorder_axis *last = &p->dims[p->rank - 1], *before = p->rank > 1 ? last - 1 : last;
     int64_t line = p->size ? TN_LINE / (int64_t)p->size : TN_LINE * 8 / p->bits;
-    if (p->rank < 2 || p->leaf == tn_leaf_weave || p->leaf == tn_leaf_transpose_staged)
+    if (p->rank < 2 || p->inner == tn_inner_interleaved || p->inner == tn_inner_transpose_staged)
         return false;           /* these take whole rows of dst */
     *a = p->rank - 1;
     *b = p->rank - 2;
@@ -240,15 +243,16 @@ static bool needs_chunks(const tn_plan *p, uint32_t *a, uint32_t *b)
     return *a != *b;
 }
 
-static tn_plan_dim chunk_of(const tn_plan_dim *d, int64_t first)
+static tn_reorder_axis chunk_of(const tn_reorder_axis *d, int64_t first)
 {
     int64_t extent = d->extent - first < CHUNK ? d->extent - first : CHUNK, copy = d->copy - first;
-    return (tn_plan_dim){ extent, copy < 0 ? 0 : copy < extent ? copy : extent, d->dst, d->src };
+    copy = copy < 0 ? 0 : copy;
+    return (tn_reorder_axis){ extent, copy < extent ? copy : extent, d->dst, d->src };
 }
 
-static void walk_chunks(tn_plan *p, uint32_t a, uint32_t b)
+static void walk_chunks(tn_reorder_plan *p, uint32_t a, uint32_t b)
 {
-    tn_plan_dim outer = p->dims[a], inner = p->dims[b];
+    tn_reorder_axis outer = p->dims[a], inner = p->dims[b];
     for (int64_t i = 0; i < outer.extent; i += CHUNK)
         for (int64_t j = 0; j < inner.extent; j += CHUNK) {
             int64_t dst = i * outer.dst + j * inner.dst;
@@ -262,7 +266,7 @@ static void walk_chunks(tn_plan *p, uint32_t a, uint32_t b)
         }
 }
 
-static bool has_source(const tn_plan *p)
+static bool has_source(const tn_reorder_plan *p)
 {
     for (uint32_t i = 0; i < p->rank; i++)
         if (p->dims[i].copy == 0)
@@ -270,7 +274,7 @@ static bool has_source(const tn_plan *p)
     return true;
 }
 
-static void run(tn_plan *p)
+static void run(tn_reorder_plan *p)
 {
     uint32_t a, b;
     bool sourced = has_source(p);
@@ -288,8 +292,8 @@ static void run(tn_plan *p)
 void tn_reorder_block(const tn_layout_kernels *kernels, unsigned bits, uint32_t rank,
                       const tn_reorder_dim *dims, void *dst, const void *src, const void *fill, bool stream)
 {
-    tn_plan p;
-    p.weave.in = 0;             /* the rest of it is large, and seldom used */
+    tn_reorder_plan p;
+    p.interleave.in = 0;             /* the rest of it is large, and seldom used */
     p.kernels = kernels;
     p.dst = dst;
     p.src = src;
@@ -307,6 +311,6 @@ void tn_reorder_block(const tn_layout_kernels *kernels, unsigned bits, uint32_t 
     if (p.size)
         widen(&p);
     if (p.rank == 0)
-        p.dims[p.rank++] = (tn_plan_dim){ 1, 1, 1, 1 };
+        p.dims[p.rank++] = (tn_reorder_axis){ 1, 1, 1, 1 };
     run(&p);
 }

@@ -1,7 +1,7 @@
 /* reorder/layout_plan.h - a block made simple, and the ways to move it.
  *
  * Private to tn_reorder_block(): layout_block.c makes the plan and walks the
- * outer dimensions, layout_leaf.c and layout_weave.c move what is inside. */
+ * outer dimensions, layout_inner.c and layout_interleave.c move what is inside. */
 #ifndef TN_REORDER_LAYOUT_PLAN_H
 #define TN_REORDER_LAYOUT_PLAN_H
 
@@ -10,53 +10,53 @@
 enum { TN_MAX_ELEMENT = 16 };   /* bytes */
 
 /* `copy` of `extent` elements come from src, the rest is filled.  Strides in elements. */
-typedef struct tn_plan_dim {
+typedef struct tn_reorder_axis {
     int64_t extent, copy, dst, src;
-} tn_plan_dim;
+} tn_reorder_axis;
 
-typedef struct tn_plan tn_plan;
+typedef struct tn_reorder_plan tn_reorder_plan;
 
 /* Moves the last dimensions of a block, where element 0 of them is at these places. */
-typedef void (*tn_leaf)(const tn_plan *p, int64_t dst, int64_t src);
+typedef void (*tn_inner_fn)(const tn_reorder_plan *p, int64_t dst, int64_t src);
 
-struct tn_plan {
+struct tn_reorder_plan {
     const tn_layout_kernels *kernels;
-    uint8_t       *dst;
-    const uint8_t *src;
-    unsigned       bits;        /* of an element, if `size` is 0 */
-    size_t         size;        /* bytes of an element; 0: narrower than one */
-    uint32_t       rank;        /* 1 or more */
-    tn_plan_dim    dims[TN_MAX_RANK];
-    uint8_t        fill[TN_LINE];       /* elements one after another */
-    bool           stream;
-    uint32_t       dense;       /* from this dimension on dst has no gaps */
-    tn_leaf        leaf;        /* for the last leaf_rank dimensions */
-    uint32_t       leaf_rank;
-    tn_weave       weave;       /* for tn_leaf_weave() */
+    uint8_t        *dst;
+    const uint8_t  *src;
+    unsigned        bits;       /* of an element, if `size` is 0 */
+    size_t          size;       /* bytes of an element; 0: narrower than one */
+    uint32_t        rank;       /* 1 or more */
+    tn_reorder_axis dims[TN_MAX_RANK];
+    uint8_t         fill[TN_LINE];      /* elements one after another */
+    bool            stream;
+    uint32_t        dense;      /* from this dimension on dst has no gaps */
+    tn_inner_fn     inner;      /* for the last inner_rank dimensions */
+    uint32_t        inner_rank;
+    tn_interleave   interleave; /* for tn_inner_interleaved() */
 };
 
 /* n elements of dst that follow each other. */
-void tn_plan_fill(const tn_plan *p, int64_t at, int64_t n);
+void tn_reorder_fill(const tn_reorder_plan *p, int64_t at, int64_t n);
 
 /* One dimension.  strided: any strides.  row: strides of 1 on both sides. */
-void tn_leaf_strided(const tn_plan *p, int64_t dst, int64_t src);
-void tn_leaf_row(const tn_plan *p, int64_t dst, int64_t src);
-void tn_leaf_row_packed(const tn_plan *p, int64_t dst, int64_t src);
+void tn_inner_strided(const tn_reorder_plan *p, int64_t dst, int64_t src);
+void tn_inner_row(const tn_reorder_plan *p, int64_t dst, int64_t src);
+void tn_inner_row_packed(const tn_reorder_plan *p, int64_t dst, int64_t src);
 
 /* Two dimensions: the last but one is that of rows of src, the last that of rows
  * of dst.  staged: lines of dst are put together first, for they hold padding or
  * parts of several rows; dst has no gaps. */
-void tn_leaf_transpose(const tn_plan *p, int64_t dst, int64_t src);
-void tn_leaf_transpose_staged(const tn_plan *p, int64_t dst, int64_t src);
-void tn_leaf_transpose_packed(const tn_plan *p, int64_t dst, int64_t src);
-bool tn_transpose_needs_stage(const tn_plan *p);
+void tn_inner_transpose(const tn_reorder_plan *p, int64_t dst, int64_t src);
+void tn_inner_transpose_staged(const tn_reorder_plan *p, int64_t dst, int64_t src);
+void tn_inner_transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t src);
+bool tn_transpose_needs_stage(const tn_reorder_plan *p);
 
 /* Two dimensions: short rows, of which dst has no gaps. */
-void tn_leaf_rows_staged(const tn_plan *p, int64_t dst, int64_t src);
-bool tn_rows_need_stage(const tn_plan *p);
+void tn_inner_rows_staged(const tn_reorder_plan *p, int64_t dst, int64_t src);
+bool tn_rows_need_stage(const tn_reorder_plan *p);
 
 /* Two dimensions, of which one has few elements.  False: not for this plan. */
-bool tn_plan_weave(tn_plan *p);
-void tn_leaf_weave(const tn_plan *p, int64_t dst, int64_t src);
+bool tn_plan_interleave(tn_reorder_plan *p);
+void tn_inner_interleaved(const tn_reorder_plan *p, int64_t dst, int64_t src);
 
 #endif

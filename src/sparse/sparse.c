@@ -200,9 +200,18 @@ static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned in
                    as, form, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
 }
 
+static tn_dtype likely_index(tn_dtype wanted, tn_dtype had)
+{
+    if (wanted != TN_UNKNOWN)
+        return wanted;
+    return had != TN_UNKNOWN ? had : TN_INT32;
+}
+
 static uint64_t largest_index(tn_dtype index)
 {
-    return index == TN_INT32 ? INT32_MAX : index == TN_UINT32 ? UINT32_MAX : INT64_MAX;
+    if (index == TN_INT32)
+        return INT32_MAX;
+    return index == TN_UINT32 ? UINT32_MAX : INT64_MAX;
 }
 
 /* The first dimension whose indices this type cannot number, or `rank`; those
@@ -228,7 +237,7 @@ static bool counts_entries(const tn_reforming *r, tn_dtype index)
 static tn_status choose_index(const tn_reforming *r, tn_dtype wanted, tn_dtype had, tn_dtype *index,
                               tn_error *err)
 {
-    *index = wanted != TN_UNKNOWN ? wanted : had != TN_UNKNOWN ? had : TN_INT32;
+    *index = likely_index(wanted, had);
     uint32_t dimension = too_long(r, *index, had);
     if (wanted == TN_UNKNOWN && had == TN_UNKNOWN &&
         (dimension < r->items.rank || !counts_entries(r, *index))) {
@@ -272,7 +281,7 @@ static void describe(tn_reforming *r, const tn_tensor *t, tn_dtype index)
         describe_part(&r->parts[2], form->roles[2], index, 1, r->indptr_shape);
     r->result = (tn_tensor){ .name = t->name, .form = r->to, .dtype = t->dtype, .rank = t->rank,
                              .shape = t->shape,
-                             .parts = r->parts, .nparts = dense ? 1 : csr ? 3 : 2, .layout = t->layout };
+                             .parts = r->parts, .nparts = form->required, .layout = t->layout };
 }
 
 static tn_status count(tn_reforming *r, bool gather, tn_pool *pool, tn_error *err)
@@ -322,7 +331,7 @@ static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_opti
                        tn_pool *pool, tn_error *err)
 {
     tn_dtype had = r->items.form == TN_FORM_DENSE ? TN_UNKNOWN : t->parts[1].array.dtype, index = TN_UNKNOWN;
-    tn_dtype likely = o->index != TN_UNKNOWN ? o->index : had != TN_UNKNOWN ? had : TN_INT32;
+    tn_dtype likely = likely_index(o->index, had);
     /* before there is anything of its size */
     tn_status status = check_size(r, 0, tn_dtype_get(likely)->bits, true, err);
     if (status == TN_OK)
@@ -414,7 +423,9 @@ static unsigned threads_for(const tn_tensor *t, tn_form form, unsigned jobs)
         bytes = dense;
     if (jobs == 0)
         jobs = tn_core_count();
-    return bytes / PIECE_BYTES >= jobs ? jobs : bytes < PIECE_BYTES ? 1 : (unsigned)(bytes / PIECE_BYTES);
+    if (bytes < PIECE_BYTES)
+        return 1;
+    return bytes / PIECE_BYTES < jobs ? (unsigned)(bytes / PIECE_BYTES) : jobs;
 }
 
 tn_status tn_reform(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,

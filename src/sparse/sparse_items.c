@@ -141,7 +141,8 @@ uint64_t tn_items_find(const tn_items *s, uint64_t key, uint64_t low, uint64_t h
         uint64_t begin = tn_code_get(s->indptr, key / s->columns, s->index_bits);
         uint64_t end = tn_code_get(s->indptr, key / s->columns + 1, s->index_bits);
         high = end < high ? end : high;
-        low = begin < low ? low : begin < high ? begin : high;
+        if (begin >= low)
+            low = begin < high ? begin : high;
         key %= s->columns;
     }
     while (low < high) {

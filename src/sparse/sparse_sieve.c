@@ -10,7 +10,12 @@ static uint64_t ones(unsigned bits)
 
 static tn_sieve_kind kind_of(unsigned bits)
 {
-    return bits == 8 ? TN_SIEVE_1 : bits == 16 ? TN_SIEVE_2 : bits == 32 ? TN_SIEVE_4 : TN_SIEVE_8;
+    switch (bits) {
+    case 8:  return TN_SIEVE_1;
+    case 16: return TN_SIEVE_2;
+    case 32: return TN_SIEVE_4;
+    default: return TN_SIEVE_8;
+    }
 }
 
 static double value_of(const tn_dtype_info *type, uint64_t code)

@@ -294,6 +294,7 @@ tn_encode_rules tn_encode_rules_for(const tn_dtype_info *type, const tn_cast_opt
     static const tn_cast_options defaults = { .size = sizeof defaults };
     const tn_cast_options *o = options ? options : &defaults;
     bool keeps = o->nan != TN_NAN_ZERO;
+    uint64_t nan = type->kind == TN_KIND_BOOL ? 1 : nan_code(type);
     return (tn_encode_rules){
         .round = o->round,
         .seed = o->seed,
@@ -301,7 +302,7 @@ tn_encode_rules tn_encode_rules_for(const tn_dtype_info *type, const tn_cast_opt
         .negative_overflow = overflow_code(type, o->overflow, o->round, true),
         .positive_infinity = infinity_code(type, o->overflow, false),
         .negative_infinity = infinity_code(type, o->overflow, true),
-        .nan = !keeps ? 0 : type->kind == TN_KIND_BOOL ? 1 : nan_code(type),
+        .nan = keeps ? nan : 0,
         .keep_payload = keeps && (type->specials == TN_SPECIALS_IEEE || type->specials == TN_SPECIALS_FN),
     };
 }

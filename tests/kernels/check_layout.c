@@ -4,7 +4,7 @@
  *
  * Transposes of every number of rows and columns 0..130, copies and fills of
  * every length, at any address, up to a page that must not be touched; then
- * whole blocks, which weave, stage and stream.  A line a kernel; fails if one
+ * whole blocks, which interleave, stage and stream.  A line a kernel; fails if one
  * does. */
 #include "check.h"
 

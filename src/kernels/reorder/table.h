@@ -13,8 +13,8 @@
 enum {
     TN_LINE = 64,               /* bytes of a cache line, and of a pattern to fill with */
     TN_TRANSPOSE_SIZES = 5,     /* elements of 1, 2, 4, 8 and 16 bytes */
-    TN_WEAVE_MOST = 8,          /* vectors in a step */
-    TN_WEAVE_NONE = 0x80        /* in tn_weave.from: not of this vector */
+    TN_INTERLEAVE_MOST = 8,          /* vectors in a step */
+    TN_INTERLEAVE_NONE = 0x80        /* in tn_interleave.from: not of this vector */
 };
 
 /* dst[i][j] = src[j][i] for i < rows, j < columns.  Steps from row to row are in
@@ -23,21 +23,22 @@ typedef void (*tn_transpose_fn)(void *restrict dst, ptrdiff_t dst_step, const vo
                                 ptrdiff_t src_step, size_t rows, size_t columns, bool stream);
 
 /* Steps in each of which `out` vectors are made of the bytes of `in` vectors.
- * Byte b of vector o is byte from[o][i][b] of vector i; that is TN_WEAVE_NONE
+ * Byte b of vector o is byte from[o][i][b] of vector i; that is TN_INTERLEAVE_NONE
  * for all i but one, or for all where it is fill[o][b], which is else 0. */
-typedef struct tn_weave {
+typedef struct tn_interleave {
     unsigned  in, out;
     ptrdiff_t in_gap, out_gap;          /* bytes from one vector to the next */
     ptrdiff_t in_step, out_step;        /* bytes from one step to the next */
-    uint8_t   from[TN_WEAVE_MOST][TN_WEAVE_MOST][TN_LINE];
-    uint8_t   fill[TN_WEAVE_MOST][TN_LINE];
-} tn_weave;
+    uint8_t   from[TN_INTERLEAVE_MOST][TN_INTERLEAVE_MOST][TN_LINE];
+    uint8_t   fill[TN_INTERLEAVE_MOST][TN_LINE];
+} tn_interleave;
 
 typedef struct tn_layout_kernels {
     tn_transpose_fn transpose[TN_TRANSPOSE_SIZES];
     /* NULL where a level has none.  `stream`: dst and its gap and step are multiples of TN_LINE. */
-    void (*weave)(void *restrict dst, const void *restrict src, size_t steps, const tn_weave *w, bool stream);
-    unsigned weave_width;       /* bytes of its vectors */
+    void (*interleave)(void *restrict dst, const void *restrict src, size_t steps, const tn_interleave *w,
+                       bool stream);
+    unsigned interleave_width;       /* bytes of its vectors */
     /* n bytes. */
     void (*copy)(void *restrict dst, const void *restrict src, size_t n, bool stream);
     /* dst[i] = pattern[i % TN_LINE]. */

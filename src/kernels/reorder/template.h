@@ -10,7 +10,7 @@
  *   turn(v)                transposes LANES vectors of LANES times 16 bytes
  *   fence()                after streaming
  *   WEAVE, thread, load_thread(p), put_thread(p, v, stream)    the same for weaving
- *   pick(from, v)          bytes of v by their numbers, 0 for TN_WEAVE_NONE
+ *   pick(from, v)          bytes of v by their numbers, 0 for TN_INTERLEAVE_NONE
  *
  * A transpose goes tile by tile: a line of dst is as many elements as a tile
  * has columns, so that every line is stored whole and may go past the cache.
@@ -217,11 +217,12 @@ static void fill(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, b
 
 /* --- weaving ------------------------------------------------------------------- */
 
-INLINE void weave_steps(uint8_t *dst, const uint8_t *src, size_t steps, const tn_weave *w, unsigned in,
+INLINE void interleave_steps(uint8_t *dst, const uint8_t *src, size_t steps, const tn_interleave *w,
+                             unsigned in,
                         unsigned out, bool stream)
 {
     for (size_t k = 0; k < steps; k++, dst += w->out_step, src += w->in_step) {
-        thread v[TN_WEAVE_MOST];
+        thread v[TN_INTERLEAVE_MOST];
         for (unsigned i = 0; i < in; i++)
             v[i] = load_thread(src + (ptrdiff_t)i * w->in_gap);
         for (unsigned o = 0; o < out; o++) {
@@ -233,32 +234,35 @@ INLINE void weave_steps(uint8_t *dst, const uint8_t *src, size_t steps, const tn
     }
 }
 
-INLINE void weave_any(uint8_t *dst, const uint8_t *src, size_t steps, const tn_weave *w, bool stream)
+INLINE void interleave_any(uint8_t *dst, const uint8_t *src, size_t steps, const tn_interleave *w,
+                           bool stream)
 {
     switch (w->in * 16 + w->out) {      /* those of images: the numbers stay in registers */
-    case 0x22: weave_steps(dst, src, steps, w, 2, 2, stream); break;
-    case 0x33: weave_steps(dst, src, steps, w, 3, 3, stream); break;
-    case 0x34: weave_steps(dst, src, steps, w, 3, 4, stream); break;
-    case 0x43: weave_steps(dst, src, steps, w, 4, 3, stream); break;
-    case 0x44: weave_steps(dst, src, steps, w, 4, 4, stream); break;
-    default:   weave_steps(dst, src, steps, w, w->in, w->out, stream); break;
+    case 0x22: interleave_steps(dst, src, steps, w, 2, 2, stream); break;
+    case 0x33: interleave_steps(dst, src, steps, w, 3, 3, stream); break;
+    case 0x34: interleave_steps(dst, src, steps, w, 3, 4, stream); break;
+    case 0x43: interleave_steps(dst, src, steps, w, 4, 3, stream); break;
+    case 0x44: interleave_steps(dst, src, steps, w, 4, 4, stream); break;
+    default:   interleave_steps(dst, src, steps, w, w->in, w->out, stream); break;
     }
 }
 
-static void weave(void *restrict dst, const void *restrict src, size_t steps, const tn_weave *w, bool stream)
+static void interleave(void *restrict dst, const void *restrict src, size_t steps, const tn_interleave *w,
+                       bool stream)
 {
     if (stream) {
-        weave_any(dst, src, steps, w, true);
+        interleave_any(dst, src, steps, w, true);
         fence();
     } else {
-        weave_any(dst, src, steps, w, false);
+        interleave_any(dst, src, steps, w, false);
     }
 }
 
 static void replace(tn_layout_kernels *k)
 {
     *k = (tn_layout_kernels){
-        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 }, .weave = weave,
-        .weave_width = WEAVE, .copy = copy, .fill = fill,
+        .transpose = { transpose_1, transpose_2, transpose_4, transpose_8, transpose_16 },
+            .interleave = interleave,
+        .interleave_width = WEAVE, .copy = copy, .fill = fill,
     };
 }

@@ -1,4 +1,4 @@
-/* reorder/layout_leaf.c - rows, transposes and elements at any distance. */
+/* reorder/layout_inner.c - rows, transposes and elements at any distance. */
 #include <string.h>
 
 #include "tensor/code.h"
@@ -10,7 +10,7 @@ enum {
     BLOCK     = 128             /* packed elements turned at a time, in each direction */
 };
 
-void tn_plan_fill(const tn_plan *p, int64_t at, int64_t n)
+void tn_reorder_fill(const tn_reorder_plan *p, int64_t at, int64_t n)
 {
     if (p->size)
         p->kernels->fill(p->dst + at * (int64_t)p->size, p->fill, (size_t)n * p->size, p->stream);
@@ -21,26 +21,26 @@ void tn_plan_fill(const tn_plan *p, int64_t at, int64_t n)
 
 /* --- elements at any distance ------------------------------------------------ */
 
-static inline void move_elements(const tn_plan *p, int64_t dst, int64_t src, size_t size)
+static inline void move_elements(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t size)
 {
-    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    const tn_reorder_axis *d = &p->dims[p->rank - 1];
     uint8_t *to = p->dst + dst * (int64_t)size;
     const uint8_t *from = p->src + src * (int64_t)size;
     for (int64_t i = 0; i < d->copy; i++)
         memcpy(to + i * d->dst * (int64_t)size, from + i * d->src * (int64_t)size, size);
 }
 
-static void move_packed(const tn_plan *p, int64_t dst, int64_t src)
+static void move_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    const tn_reorder_axis *d = &p->dims[p->rank - 1];
     for (int64_t i = 0; i < d->copy; i++)
         tn_packed_put(p->dst, (uint64_t)(dst + i * d->dst), p->bits,
                       tn_packed_get(p->src, (uint64_t)(src + i * d->src), p->bits));
 }
 
-void tn_leaf_strided(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_strided(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    const tn_reorder_axis *d = &p->dims[p->rank - 1];
     switch (p->size) {          /* a loop each: the size is a constant inside */
     case 0:  move_packed(p, dst, src); break;
     case 1:  move_elements(p, dst, src, 1); break;
@@ -50,39 +50,39 @@ void tn_leaf_strided(const tn_plan *p, int64_t dst, int64_t src)
     default: move_elements(p, dst, src, TN_MAX_ELEMENT); break;
     }
     for (int64_t i = d->copy; i < d->extent; i++)
-        tn_plan_fill(p, dst + i * d->dst, 1);
+        tn_reorder_fill(p, dst + i * d->dst, 1);
 }
 
 /* --- rows that lie alike ------------------------------------------------------- */
 
-void tn_leaf_row(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_row(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    const tn_reorder_axis *d = &p->dims[p->rank - 1];
     int64_t size = (int64_t)p->size;
     p->kernels->copy(p->dst + dst * size, p->src + src * size, (size_t)(d->copy * size), p->stream);
     if (d->copy < d->extent)
-        tn_plan_fill(p, dst + d->copy, d->extent - d->copy);
+        tn_reorder_fill(p, dst + d->copy, d->extent - d->copy);
 }
 
-bool tn_rows_need_stage(const tn_plan *p)
+bool tn_rows_need_stage(const tn_reorder_plan *p)
 {
-    const tn_plan_dim *row = &p->dims[p->rank - 1], *rows = p->rank > 1 ? row - 1 : row;
+    const tn_reorder_axis *row = &p->dims[p->rank - 1], *rows = p->rank > 1 ? row - 1 : row;
     return p->rank > 1 && p->stream && rows->dst == row->extent &&
            row->extent * (int64_t)p->size <= SHORT_ROW;
 }
 
 /* Fills `rows` rows of a stage where nothing is copied to. */
-static void pad_stage(const tn_plan *p, uint8_t *stage, size_t rows)
+static void pad_stage(const tn_reorder_plan *p, uint8_t *stage, size_t rows)
 {
-    const tn_plan_dim *row = &p->dims[p->rank - 1];
+    const tn_reorder_axis *row = &p->dims[p->rank - 1];
     size_t pitch = (size_t)row->extent * p->size, used = (size_t)row->copy * p->size;
     for (size_t i = 0; i < rows && used < pitch; i++)
         p->kernels->fill(stage + i * pitch, p->fill, pitch, false);
 }
 
-void tn_leaf_rows_staged(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_rows_staged(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *row = &p->dims[p->rank - 1], *rows = row - 1;
+    const tn_reorder_axis *row = &p->dims[p->rank - 1], *rows = row - 1;
     uint8_t stage[STAGE];
     size_t size = p->size, pitch = (size_t)row->extent * size, used = (size_t)row->copy * size;
     int64_t most = (int64_t)(STAGE / pitch);
@@ -94,39 +94,39 @@ void tn_leaf_rows_staged(const tn_plan *p, int64_t dst, int64_t src)
         p->kernels->copy(p->dst + (dst + i * rows->dst) * (int64_t)size, stage, (size_t)n * pitch, true);
     }
     if (rows->copy < rows->extent)
-        tn_plan_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * row->extent);
+        tn_reorder_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * row->extent);
 }
 
 /* --- transposes ------------------------------------------------------------------ */
 
-static tn_transpose_fn transpose_of(const tn_plan *p)
+static tn_transpose_fn transpose_of(const tn_reorder_plan *p)
 {
     return p->kernels->transpose[__builtin_ctz((unsigned)p->size)];
 }
 
-void tn_leaf_transpose(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_transpose(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
     int64_t size = (int64_t)p->size;
     transpose_of(p)(p->dst + dst * size, rows->dst * size, p->src + src * size, columns->src * size,
                     (size_t)rows->copy, (size_t)columns->copy, p->stream);
     for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
-        tn_plan_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
+        tn_reorder_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
     for (int64_t i = rows->copy; i < rows->extent; i++)
-        tn_plan_fill(p, dst + i * rows->dst, columns->extent);
+        tn_reorder_fill(p, dst + i * rows->dst, columns->extent);
 }
 
-bool tn_transpose_needs_stage(const tn_plan *p)
+bool tn_transpose_needs_stage(const tn_reorder_plan *p)
 {
-    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
     int64_t pitch = columns->extent * (int64_t)p->size;
     return p->stream && rows->dst == columns->extent && pitch <= STAGE / TN_LINE &&
            (columns->copy < columns->extent || pitch % TN_LINE);
 }
 
-void tn_leaf_transpose_staged(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_transpose_staged(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
     uint8_t stage[STAGE];
     int64_t size = (int64_t)p->size, pitch = columns->extent * size, most = STAGE / pitch / TN_LINE * TN_LINE;
     pad_stage(p, stage, (size_t)(rows->copy < most ? rows->copy : most));
@@ -137,7 +137,7 @@ void tn_leaf_transpose_staged(const tn_plan *p, int64_t dst, int64_t src)
         p->kernels->copy(p->dst + (dst + i * rows->dst) * size, stage, (size_t)(n * pitch), true);
     }
     if (rows->copy < rows->extent)
-        tn_plan_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * columns->extent);
+        tn_reorder_fill(p, dst + rows->copy * rows->dst, (rows->extent - rows->copy) * columns->extent);
 }
 
 /* --- elements narrower than a byte ------------------------------------------------- */
@@ -172,9 +172,9 @@ static void pack(uint8_t *restrict data, uint64_t at, const uint8_t *restrict co
         tn_packed_put(data, at + i, bits, codes[i]);
 }
 
-void tn_leaf_row_packed(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_row_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *d = &p->dims[p->rank - 1];
+    const tn_reorder_axis *d = &p->dims[p->rank - 1];
     uint8_t codes[8 * BLOCK];
     for (int64_t i = 0, n; i < d->copy; i += n) {
         n = d->copy - i < (int64_t)sizeof codes ? d->copy - i : (int64_t)sizeof codes;
@@ -182,13 +182,13 @@ void tn_leaf_row_packed(const tn_plan *p, int64_t dst, int64_t src)
         pack(p->dst, (uint64_t)(dst + i), codes, (size_t)n, p->bits);
     }
     if (d->copy < d->extent)
-        tn_plan_fill(p, dst + d->copy, d->extent - d->copy);
+        tn_reorder_fill(p, dst + d->copy, d->extent - d->copy);
 }
 
 /* At most BLOCK rows and columns. */
-static void turn_packed(const tn_plan *p, int64_t dst, int64_t src, size_t rows, size_t columns)
+static void turn_packed(const tn_reorder_plan *p, int64_t dst, int64_t src, size_t rows, size_t columns)
 {
-    const tn_plan_dim *across = &p->dims[p->rank - 1], *along = across - 1;
+    const tn_reorder_axis *across = &p->dims[p->rank - 1], *along = across - 1;
     uint8_t from[BLOCK * BLOCK], to[BLOCK * BLOCK];
     for (size_t j = 0; j < columns; j++)
         unpack(from + j * BLOCK, p->src, (uint64_t)(src + (int64_t)j * across->src), rows, p->bits);
@@ -197,16 +197,16 @@ static void turn_packed(const tn_plan *p, int64_t dst, int64_t src, size_t rows,
         pack(p->dst, (uint64_t)(dst + (int64_t)i * along->dst), to + i * BLOCK, columns, p->bits);
 }
 
-void tn_leaf_transpose_packed(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_transpose_packed(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    const tn_plan_dim *columns = &p->dims[p->rank - 1], *rows = columns - 1;
+    const tn_reorder_axis *columns = &p->dims[p->rank - 1], *rows = columns - 1;
     for (int64_t i = 0; i < rows->copy; i += BLOCK)
         for (int64_t j = 0; j < columns->copy; j += BLOCK)
             turn_packed(p, dst + i * rows->dst + j, src + i + j * columns->src,
                         (size_t)(rows->copy - i < BLOCK ? rows->copy - i : BLOCK),
                         (size_t)(columns->copy - j < BLOCK ? columns->copy - j : BLOCK));
     for (int64_t i = 0; i < rows->copy && columns->copy < columns->extent; i++)
-        tn_plan_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
+        tn_reorder_fill(p, dst + i * rows->dst + columns->copy, columns->extent - columns->copy);
     for (int64_t i = rows->copy; i < rows->extent; i++)
-        tn_plan_fill(p, dst + i * rows->dst, columns->extent);
+        tn_reorder_fill(p, dst + i * rows->dst, columns->extent);
 }

@@ -1,4 +1,4 @@
-/* reorder/layout_weave.c - few channels: images between planes and pixels,
+/* reorder/layout_interleave.c - few channels: images between planes and pixels,
  * pixels that gain or lose a channel.
  *
  * Whole vectors of some positions hold all their channels; where each byte of
@@ -13,25 +13,26 @@ typedef struct side {
     int64_t channels;           /* that lie together, with those that are not moved */
 } side;
 
-typedef struct weft {
-    const tn_plan_dim *positions, *channels;
+typedef struct channel_sides {
+    const tn_reorder_axis *positions, *channels;
     side dst, src;
-} weft;
+} channel_sides;
 
 static bool make_side(side *s, int64_t position_stride, int64_t channel_stride, int64_t channels)
 {
     s->together = channel_stride == 1;
     s->channels = s->together ? position_stride : channels;
-    return (s->together || position_stride == 1) && s->channels >= channels && s->channels <= TN_WEAVE_MOST;
+    return (s->together || position_stride == 1) && s->channels >= channels &&
+        s->channels <= TN_INTERLEAVE_MOST;
 }
 
-static bool make_weft(weft *w, const tn_plan *p)
+static bool find_channels(channel_sides *w, const tn_reorder_plan *p)
 {
-    const tn_plan_dim *last = &p->dims[p->rank - 1], *other = last - 1;
-    w->channels = last->extent <= TN_WEAVE_MOST && last->src != 1 ? last
-                  : other->extent <= TN_WEAVE_MOST                ? other
-                                                                  : last;
-    w->positions = w->channels == last ? other : last;
+    const tn_reorder_axis *last = &p->dims[p->rank - 1], *other = last - 1;
+    bool is_last = last->extent <= TN_INTERLEAVE_MOST && last->src != 1;
+    is_last = is_last || other->extent > TN_INTERLEAVE_MOST;
+    w->channels = is_last ? last : other;
+    w->positions = is_last ? other : last;
     return make_side(&w->dst, w->positions->dst, w->channels->dst, w->channels->extent) &&
            make_side(&w->src, w->positions->src, w->channels->src, w->channels->copy) &&
            (w->dst.together || w->src.together) &&
@@ -39,9 +40,10 @@ static bool make_weft(weft *w, const tn_plan *p)
 }
 
 /* Byte `at` of output vector `o`: where it comes from. */
-static void set_byte(tn_weave *t, const weft *w, unsigned o, unsigned at, const tn_plan *p)
+static void set_byte(tn_interleave *t, const channel_sides *w, unsigned o, unsigned at,
+                     const tn_reorder_plan *p)
 {
-    unsigned size = (unsigned)p->size, width = p->kernels->weave_width,
+    unsigned size = (unsigned)p->size, width = p->kernels->interleave_width,
              byte = w->dst.together ? o * width + at : at;
     unsigned element = byte / size, channels = (unsigned)w->dst.channels;
     unsigned position = w->dst.together ? element / channels : element,
@@ -56,12 +58,12 @@ static void set_byte(tn_weave *t, const weft *w, unsigned o, unsigned at, const 
         t->fill[o][at] = p->fill[byte % size];
 }
 
-bool tn_plan_weave(tn_plan *p)
+bool tn_plan_interleave(tn_reorder_plan *p)
 {
-    weft w;
-    tn_weave *t = &p->weave;
-    unsigned width = p->kernels->weave_width;
-    if (p->rank < 2 || !p->kernels->weave || !make_weft(&w, p) ||
+    channel_sides w;
+    tn_interleave *t = &p->interleave;
+    unsigned width = p->kernels->interleave_width;
+    if (p->rank < 2 || !p->kernels->interleave || !find_channels(&w, p) ||
         w.positions->copy * (int64_t)p->size < 4 * width)
         return false;
     t->in = (unsigned)(w.src.together ? w.src.channels : w.channels->copy);
@@ -70,7 +72,7 @@ bool tn_plan_weave(tn_plan *p)
     t->out_gap = w.dst.together ? width : (ptrdiff_t)(w.channels->dst * (int64_t)p->size);
     t->in_step = width * (w.src.together ? t->in : 1);
     t->out_step = width * (w.dst.together ? t->out : 1);
-    memset(t->from, TN_WEAVE_NONE, sizeof t->from);
+    memset(t->from, TN_INTERLEAVE_NONE, sizeof t->from);
     memset(t->fill, 0, sizeof t->fill);
     for (unsigned o = 0; o < t->out; o++)
         for (unsigned at = 0; at < width; at++)
@@ -79,7 +81,8 @@ bool tn_plan_weave(tn_plan *p)
 }
 
 /* Positions one by one. */
-static void move_positions(const tn_plan *p, const weft *w, int64_t dst, int64_t src, int64_t n)
+static void move_positions(const tn_reorder_plan *p, const channel_sides *w, int64_t dst, int64_t src,
+                           int64_t n)
 {
     size_t size = p->size;
     for (int64_t i = 0; i < n; i++)
@@ -88,12 +91,12 @@ static void move_positions(const tn_plan *p, const weft *w, int64_t dst, int64_t
                    p->src + (src + i * w->positions->src + c * w->channels->src) * (int64_t)size, size);
     if (w->dst.together && w->channels->copy < w->channels->extent)
         for (int64_t i = 0; i < n; i++)
-            tn_plan_fill(p, dst + i * w->positions->dst + w->channels->copy,
+            tn_reorder_fill(p, dst + i * w->positions->dst + w->channels->copy,
                          w->channels->extent - w->channels->copy);
 }
 
 /* Positions to move first so that lines of dst are whole; -1: that cannot be. */
-static int64_t positions_before(const tn_plan *p, const weft *w, int64_t dst)
+static int64_t positions_before(const tn_reorder_plan *p, const channel_sides *w, int64_t dst)
 {
     uintptr_t at = (uintptr_t)p->dst + (uintptr_t)dst * p->size;
     uintptr_t step = (uintptr_t)w->positions->dst * p->size;
@@ -105,25 +108,27 @@ static int64_t positions_before(const tn_plan *p, const weft *w, int64_t dst)
     return -1;
 }
 
-void tn_leaf_weave(const tn_plan *p, int64_t dst, int64_t src)
+void tn_inner_interleaved(const tn_reorder_plan *p, int64_t dst, int64_t src)
 {
-    weft w;
-    make_weft(&w, p);
-    const tn_plan_dim *along = w.positions, *channels = w.channels;
-    int64_t size = (int64_t)p->size, a_step = p->kernels->weave_width / size;
-    int64_t head = p->stream ? positions_before(p, &w, dst) : -1, first = head > 0 ? head : 0;
+    channel_sides w;
+    find_channels(&w, p);
+    const tn_reorder_axis *along = w.positions, *channels = w.channels;
+    int64_t size = (int64_t)p->size, a_step = p->kernels->interleave_width / size;
+    int64_t head = p->stream ? positions_before(p, &w, dst) : -1;
+    int64_t first = head > 0 ? head : 0;
     /* Channels that are not moved may be missing after the last position. */
     int64_t spare = w.src.together && w.src.channels > channels->copy ? 1 : 0;
     int64_t steps = (along->copy - first - spare) / a_step, rest = first + steps * a_step;
     move_positions(p, &w, dst, src, first);
-    p->kernels->weave(p->dst + (dst + first * along->dst) * size, p->src + (src + first * along->src) * size,
-                      (size_t)steps, &p->weave, head >= 0);
+    p->kernels->interleave(p->dst + (dst + first * along->dst) * size,
+                           p->src + (src + first * along->src) * size,
+                      (size_t)steps, &p->interleave, head >= 0);
     move_positions(p, &w, dst + rest * along->dst, src + rest * along->src, along->copy - rest);
     if (w.dst.together && along->copy < along->extent)
-        tn_plan_fill(p, dst + along->copy * along->dst, (along->extent - along->copy) * along->dst);
+        tn_reorder_fill(p, dst + along->copy * along->dst, (along->extent - along->copy) * along->dst);
     for (int64_t c = 0; c < channels->extent && !w.dst.together; c++)
         if (c >= channels->copy)
-            tn_plan_fill(p, dst + c * channels->dst, along->extent);
+            tn_reorder_fill(p, dst + c * channels->dst, along->extent);
         else if (along->copy < along->extent)
-            tn_plan_fill(p, dst + c * channels->dst + along->copy, along->extent - along->copy);
+            tn_reorder_fill(p, dst + c * channels->dst + along->copy, along->extent - along->copy);
 }
