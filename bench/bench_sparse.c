@@ -125,7 +125,7 @@ static tn_tensor *reform(const tn_tensor *from, tn_form form, unsigned jobs, dou
     tn_tensor *made;
     tn_error err;
     double began = now();
-    if (tn_reform(from, form, &options, &made, &err))
+    if (tn_convert_form(from, form, &options, &made, &err))
         stop(form, err.text);
     if (took)
         *took = now() - began;

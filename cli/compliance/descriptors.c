@@ -276,17 +276,17 @@ static tn_status try_forms(const tn_tensor *t, const tn_tensor *other, const cha
 {
     tn_sparse_options options = { .size = sizeof options, .index = t->parts[1].array.dtype };
     tn_tensor *dense = NULL, *again = NULL, *direct = NULL;
-    tn_status status = tn_reform(t, TN_FORM_DENSE, NULL, &dense, err);
+    tn_status status = tn_convert_form(t, TN_FORM_DENSE, NULL, &dense, err);
     if (!status && (dense->parts[0].nbytes != sizeof both_dense ||
                     memcmp(dense->parts[0].data, both_dense, sizeof both_dense) != 0))
         status = seen(err, "a sparse tensor was made dense with other elements than its indices say");
     if (!status)
-        status = tn_reform(dense, t->form, &options, &again, err);
+        status = tn_convert_form(dense, t->form, &options, &again, err);
     if (!status && !same_parts(again, t))
         status = seen(err, "a dense tensor was made sparse with other entries than it has");
     options.index = other->parts[1].array.dtype;
     if (!status)
-        status = tn_reform(t, other->form, &options, &direct, err);
+        status = tn_convert_form(t, other->form, &options, &direct, err);
     if (!status && !same_parts(direct, other))
         status = seen(err, "a sparse tensor was given another form with other entries than it has");
     if (!status)

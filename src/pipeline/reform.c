@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct tn_reformed {
+struct tn_form_conversion {
     tn_loaded     source;       /* the tensor, whose parts all have their data */
-    tn_reforming *reforming;    /* of dense, coo and csr; else NULL: its values are made dense */
+    tn_sparse_conversion *reforming;    /* of dense, coo and csr; else NULL: its values are made dense */
     tn_tensor     dense;
     tn_part       data;
     uint64_t      count;        /* of the values */
@@ -17,7 +17,7 @@ struct tn_reformed {
 
 /* ---- the input ---- */
 
-static tn_status begin_values(tn_reformed *r, uint64_t limit, tn_error *err)
+static tn_status begin_values(tn_form_conversion *r, uint64_t limit, tn_error *err)
 {
     const tn_tensor *t = &r->source.tensor;
     const tn_dtype_info *type = tn_dtype_get(t->dtype);
@@ -40,25 +40,25 @@ static tn_status begin_values(tn_reformed *r, uint64_t limit, tn_error *err)
     return TN_OK;
 }
 
-static tn_status begin(tn_reformed *r, const tn_reform_task *task, tn_pool *pool, tn_error *err)
+static tn_status begin(tn_form_conversion *r, const tn_form_task *task, tn_pool *pool, tn_error *err)
 {
     tn_error why;
     tn_status status = tn_form_get(task->tensor->form)->values
                            ? begin_values(r, task->options.limit, &why)
-                           : tn_reform_begin(&r->source.tensor, task->form, &task->options, pool,
+                           : tn_sparse_begin(&r->source.tensor, task->form, &task->options, pool,
                                              &r->reforming, &why);
     return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(task->tensor->name).text,
                             why.text)
                   : TN_OK;
 }
 
-tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed **reformed,
-                          bool *output_failed, tn_error *err)
+tn_status tn_form_conversion_new(const tn_form_task *task, tn_pool *pool, tn_form_conversion **reformed,
+                                 bool *output_failed, tn_error *err)
 {
     tn_loading loading = { .in = task->in, .tensor = task->tensor, .beside = task->beside,
                            .limit = task->options.limit,
                            .tick = task->tick, .context = task->context };
-    tn_reformed *r = calloc(1, sizeof *r);
+    tn_form_conversion *r = calloc(1, sizeof *r);
     if (!r)
         return tn_fail_nomem(err);
     tn_status status = tn_load(&loading, &r->source, err);
@@ -66,36 +66,36 @@ tn_status tn_reformed_new(const tn_reform_task *task, tn_pool *pool, tn_reformed
     if (!status)
         status = begin(r, task, pool, err);
     if (status)
-        tn_reformed_free(r);
+        tn_form_conversion_free(r);
     else
         *reformed = r;
     return status;
 }
 
-void tn_reformed_free(tn_reformed *r)
+void tn_form_conversion_free(tn_form_conversion *r)
 {
     if (!r)
         return;
-    tn_reform_end(r->reforming);
+    tn_sparse_end(r->reforming);
     tn_loaded_free(&r->source);
     free(r);
 }
 
-const tn_tensor *tn_reformed_result(const tn_reformed *r)
+const tn_tensor *tn_form_conversion_result(const tn_form_conversion *r)
 {
-    return r->reforming ? tn_reform_result(r->reforming) : &r->dense;
+    return r->reforming ? tn_sparse_result(r->reforming) : &r->dense;
 }
 
-bool tn_reformed_is_large(const tn_reformed *r)
+bool tn_form_conversion_is_large(const tn_form_conversion *r)
 {
-    return r->source.spooled || (r->reforming && tn_reform_is_sorted_copy(r->reforming));
+    return r->source.spooled || (r->reforming && tn_sparse_is_sorted_copy(r->reforming));
 }
 
 /* ---- the output ---- */
 
 typedef struct writing {
-    const tn_reformed *r;
-    tn_reform_output  *o;
+    const tn_form_conversion *r;
+    tn_form_output  *o;
     size_t    width;            /* bytes of the part for each entry as the reforming makes it... */
     size_t    out_width;        /* ...and as it goes out */
     uint8_t **made, **changed;  /* one per result each */
@@ -106,23 +106,23 @@ typedef struct writing {
 static tn_status make_block(const writing *w, uint64_t item, uint8_t *to, uint64_t *first, uint64_t *n,
                             tn_error *err)
 {
-    const tn_reformed *r = w->r;
+    const tn_form_conversion *r = w->r;
     if (r->reforming) {
-        tn_reform_place(r->reforming, item, first, n);
-        tn_reform_make(r->reforming, item, w->o->part == 0 ? to : NULL, w->o->part == 0 ? NULL : to);
+        tn_sparse_place(r->reforming, item, first, n);
+        tn_sparse_make(r->reforming, item, w->o->part == 0 ? to : NULL, w->o->part == 0 ? NULL : to);
         return TN_OK;
     }
-    *first = item * TN_REFORM_BLOCK;
-    *n = r->count - *first < TN_REFORM_BLOCK ? r->count - *first : TN_REFORM_BLOCK;
+    *first = item * TN_SPARSE_BLOCK;
+    *n = r->count - *first < TN_SPARSE_BLOCK ? r->count - *first : TN_SPARSE_BLOCK;
     const tn_tensor *t = &r->source.tensor;
     return tn_form_get(t->form)->values(t, *first, (size_t)*n, to, err);
 }
 
-static uint64_t count_blocks(const tn_reformed *r)
+static uint64_t count_blocks(const tn_form_conversion *r)
 {
     if (r->reforming)
-        return tn_reform_blocks(r->reforming);
-    return r->count / TN_REFORM_BLOCK + (r->count % TN_REFORM_BLOCK != 0);
+        return tn_sparse_blocks(r->reforming);
+    return r->count / TN_SPARSE_BLOCK + (r->count % TN_SPARSE_BLOCK != 0);
 }
 
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
@@ -155,8 +155,8 @@ static tn_status make_buffers(writing *w, unsigned results, tn_error *err)
     w->sizes = calloc(results, sizeof *w->sizes);
     bool good = w->made && w->changed && w->sizes;
     for (unsigned i = 0; i < results && good; i++) {
-        w->made[i] = malloc((size_t)TN_REFORM_BLOCK * w->width + 1);
-        w->changed[i] = w->o->change ? malloc((size_t)TN_REFORM_BLOCK * w->out_width + 1) : NULL;
+        w->made[i] = malloc((size_t)TN_SPARSE_BLOCK * w->width + 1);
+        w->changed[i] = w->o->change ? malloc((size_t)TN_SPARSE_BLOCK * w->out_width + 1) : NULL;
         good = w->made[i] && (w->changed[i] || !w->o->change);
     }
     return good ? TN_OK : tn_fail_nomem(err);
@@ -176,7 +176,7 @@ static void free_buffers(writing *w, unsigned results)
 }
 
 /* What is in memory already, in pieces so that progress is seen; nothing at all in one. */
-static tn_status write_bytes(tn_reform_output *o, const uint8_t *bytes, uint64_t nbytes, tn_error *err)
+static tn_status write_bytes(tn_form_output *o, const uint8_t *bytes, uint64_t nbytes, tn_error *err)
 {
     tn_status status = nbytes ? TN_OK : o->emit(o->context, bytes, 0, err);
     for (uint64_t at = 0; at < nbytes && !status; at += TN_WINDOW)
@@ -186,12 +186,12 @@ static tn_status write_bytes(tn_reform_output *o, const uint8_t *bytes, uint64_t
     return status;
 }
 
-tn_status tn_reformed_write(const tn_reformed *r, tn_reform_output *o, tn_error *err)
+tn_status tn_form_conversion_write(const tn_form_conversion *r, tn_form_output *o, tn_error *err)
 {
-    const tn_tensor *t = tn_reformed_result(r);
+    const tn_tensor *t = tn_form_conversion_result(r);
     const tn_part *p = &t->parts[o->part];
     if (o->part == 2 || !p->nbytes)
-        return write_bytes(o, o->part == 2 ? tn_reform_indptr(r->reforming) : (const uint8_t *)"", p->nbytes,
+        return write_bytes(o, o->part == 2 ? tn_sparse_indptr(r->reforming) : (const uint8_t *)"", p->nbytes,
                            err);
     unsigned results = tn_pool_results(o->pool), bytes = tn_dtype_get(p->array.dtype)->bits / 8;
     writing w = { .r = r,

@@ -467,20 +467,20 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
     tn_status status = check_form(m, err);
     if (status)
         return status;
-    tn_reform_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
+    tn_form_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
     if (!task)
         return tn_fail_nomem(err);
-    *task = (tn_reform_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside, tick,
+    *task = (tn_form_task){ m->place->file, m->source, rule->form, rule->options, m->place->beside, tick,
                               (void *)(uintptr_t)m->place };
     task->options.limit = m->place->max_bytes;
     if (rule->form == TN_FORM_COO && task->options.index == TN_UNKNOWN)
         task->options.index = m->place->index_type;
     m->made->reform = task;
-    status = tn_reformed_new(task, m->place->walk->pool, &m->made->reformed, output_failed, err);
+    status = tn_form_conversion_new(task, m->place->walk->pool, &m->made->reformed, output_failed, err);
     if (!status)
-        status = declare_parts(m, tn_reformed_result(m->made->reformed), err);
-    if (!status && tn_reformed_is_large(m->made->reformed)) {
-        tn_reformed_free(m->made->reformed);
+        status = declare_parts(m, tn_form_conversion_result(m->made->reformed), err);
+    if (!status && tn_form_conversion_is_large(m->made->reformed)) {
+        tn_form_conversion_free(m->made->reformed);
         m->made->reformed = NULL;
     }
     return status;

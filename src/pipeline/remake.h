@@ -45,10 +45,10 @@ typedef struct tn_remade {
     const tn_change  *index_change; /* of the indices of a coo tensor, or NULL */
     const tn_arrange *arrange;      /* or NULL: they stay in order; has the change */
     tn_unknown_scales *unknown;     /* or NULL */
-    const tn_reform_task *reform;   /* or NULL: its parts are those of the source, or made of them one by
+    const tn_form_task *reform;   /* or NULL: its parts are those of the source, or made of them one by
                                      * one */
     const tn_rescale_task *rescale; /* or NULL; its datatype to be freed by the caller where it is its own */
-    tn_reformed      *reformed;     /* begun for planning and worth keeping, or NULL: to be freed by the
+    tn_form_conversion *reformed;   /* begun for planning and worth keeping, or NULL: to be freed by the
                                      * caller */
 } tn_remade;
 

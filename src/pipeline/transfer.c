@@ -354,7 +354,7 @@ static tn_status emit_reformed(void *context, const uint8_t *bytes, size_t n, tn
 static tn_status check_unchanged(const tn_remade *made, tn_error *err)
 {
     int64_t planned = made->tensor.parts[0].array.shape[0],
-            found = tn_reformed_result(made->reformed)->parts[0].array.shape[0];
+            found = tn_form_conversion_result(made->reformed)->parts[0].array.shape[0];
     if (found == planned)
         return TN_OK;
     return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
@@ -369,7 +369,8 @@ static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
     bool output_failed = false;
     if (made->reformed)
         return TN_OK;
-    tn_status status = tn_reformed_new(made->reform, m->walk->pool, &made->reformed, &output_failed, err);
+    tn_status status =
+        tn_form_conversion_new(made->reform, m->walk->pool, &made->reformed, &output_failed, err);
     /* sparse: the number of its entries was found when it was planned */
     if (!status && made->tensor.nparts > 1)
         status = check_unchanged(made, err);
@@ -384,15 +385,15 @@ static tn_status move_reformed(mover *m, tn_error *err)
         const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
         tn_remade *made = &m->t->made[e->tensor];
         reformed r = { m, e };
-        tn_reform_output output = { e->part, change_of(m, e), m->walk->pool, emit_reformed, &r, false };
+        tn_form_output output = { e->part, change_of(m, e), m->walk->pool, emit_reformed, &r, false };
         status = begin_reformed(m, made, err);
         if (status)
             break;
-        status = tn_reformed_write(made->reformed, &output, err);
+        status = tn_form_conversion_write(made->reformed, &output, err);
         status = output.output_failed ? in_output(m, status, err)
                                       : in_input(m, &made->reform->tensor->parts[0], status, err);
         if (e->part + 1 == made->tensor.nparts) {
-            tn_reformed_free(made->reformed);
+            tn_form_conversion_free(made->reformed);
             made->reformed = NULL;
         }
     }

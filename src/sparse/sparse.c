@@ -125,7 +125,7 @@ static const uint8_t *data_of(const tn_part *part)
     return part->data ? part->data : nothing;
 }
 
-static void take_source(tn_reforming *r, const tn_tensor *t)
+static void take_source(tn_sparse_conversion *r, const tn_tensor *t)
 {
     tn_items *s = &r->items;
     s->form = t->form;
@@ -149,8 +149,8 @@ static void take_source(tn_reforming *r, const tn_tensor *t)
 }
 
 /* Entries of a sparse source in row-major order: where they are not, a sorted copy. */
-static tn_status put_in_order(tn_reforming *r, const tn_tensor *t, tn_duplicates duplicates, tn_pool *pool,
-                              tn_error *err)
+static tn_status put_in_order(tn_sparse_conversion *r, const tn_tensor *t, tn_duplicates duplicates,
+                              tn_pool *pool, tn_error *err)
 {
     tn_entry_order order;
     if (r->items.form == TN_FORM_DENSE)
@@ -176,8 +176,8 @@ static bool add_product(uint64_t *sum, uint64_t a, uint64_t b)
 }
 
 /* May there be a result of `entries`, or of at least so many? */
-static tn_status check_size(const tn_reforming *r, uint64_t entries, unsigned index_bits, bool at_least,
-                            tn_error *err)
+static tn_status check_size(const tn_sparse_conversion *r, uint64_t entries, unsigned index_bits,
+                            bool at_least, tn_error *err)
 {
     const tn_items *s = &r->items;
     uint64_t bytes = 0, width = index_bits / 8;
@@ -216,7 +216,7 @@ static uint64_t largest_index(tn_dtype index)
 
 /* The first dimension whose indices this type cannot number, or `rank`; those
  * that stay as they are it can. */
-static uint32_t too_long(const tn_reforming *r, tn_dtype index, tn_dtype had)
+static uint32_t too_long(const tn_sparse_conversion *r, tn_dtype index, tn_dtype had)
 {
     const tn_items *s = &r->items;
     uint32_t d = r->to == TN_FORM_CSR ? s->rank - 1 : 0;
@@ -228,13 +228,13 @@ static uint32_t too_long(const tn_reforming *r, tn_dtype index, tn_dtype had)
     return d;
 }
 
-static bool counts_entries(const tn_reforming *r, tn_dtype index)
+static bool counts_entries(const tn_sparse_conversion *r, tn_dtype index)
 {
     return r->to != TN_FORM_CSR || r->count <= largest_index(index);
 }
 
 /* The type of the indices that are made; `had`: of those there are, or TN_UNKNOWN. */
-static tn_status choose_index(const tn_reforming *r, tn_dtype wanted, tn_dtype had, tn_dtype *index,
+static tn_status choose_index(const tn_sparse_conversion *r, tn_dtype wanted, tn_dtype had, tn_dtype *index,
                               tn_error *err)
 {
     *index = likely_index(wanted, had);
@@ -264,7 +264,7 @@ static void describe_part(tn_part *part, const char *role, tn_dtype dtype, uint3
     tn_array_nbytes(&part->array, &part->nbytes);       /* their sum was found to fit */
 }
 
-static void describe(tn_reforming *r, const tn_tensor *t, tn_dtype index)
+static void describe(tn_sparse_conversion *r, const tn_tensor *t, tn_dtype index)
 {
     const tn_form_info *form = tn_form_get(r->to);
     bool dense = r->to == TN_FORM_DENSE, csr = r->to == TN_FORM_CSR;
@@ -284,7 +284,7 @@ static void describe(tn_reforming *r, const tn_tensor *t, tn_dtype index)
                              .parts = r->parts, .nparts = form->required, .layout = t->layout };
 }
 
-static tn_status count(tn_reforming *r, bool gather, tn_pool *pool, tn_error *err)
+static tn_status count(tn_sparse_conversion *r, bool gather, tn_pool *pool, tn_error *err)
 {
     const tn_items *s = &r->items;
     bool rows = s->form == TN_FORM_DENSE && r->to == TN_FORM_CSR && s->count, counted = false;
@@ -296,30 +296,30 @@ static tn_status count(tn_reforming *r, bool gather, tn_pool *pool, tn_error *er
     if (!r->starts || (rows && !r->row_ends))
         return tn_fail_nomem(err);
     if (gather)
-        status = tn_reform_gather(r, pool, &counted, err);
+        status = tn_sparse_gather(r, pool, &counted, err);
     if (status == TN_OK && !counted)
-        status = tn_reform_count(r, pool, err);
-    tn_reform_add_up(r);
+        status = tn_sparse_count(r, pool, err);
+    tn_sparse_add_up(r);
     return status;
 }
 
-static tn_status point(tn_reforming *r, tn_pool *pool, tn_error *err)
+static tn_status point(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
 {
     if (r->to != TN_FORM_CSR)
         return TN_OK;
     r->pointers = tn_lines_alloc(r->parts[2].nbytes);
     if (!r->pointers)
         return tn_fail_nomem(err);
-    tn_status status = tn_reform_point(r, pool, err);
+    tn_status status = tn_sparse_point(r, pool, err);
     free(r->row_ends);
     r->row_ends = NULL;
     return status;
 }
 
 /* The bits of the indices that are made whatever the number of entries, or 0. */
-static unsigned certain_bits(const tn_reforming *r, tn_dtype wanted, tn_dtype had)
+static unsigned certain_bits(const tn_sparse_conversion *r, tn_dtype wanted, tn_dtype had)
 {
-    tn_reforming none = { .items = r->items, .to = r->to };
+    tn_sparse_conversion none = { .items = r->items, .to = r->to };
     tn_dtype most, least;
     if (choose_index(r, wanted, had, &most, NULL) != TN_OK ||
         choose_index(&none, wanted, had, &least, NULL) != TN_OK)
@@ -327,7 +327,7 @@ static unsigned certain_bits(const tn_reforming *r, tn_dtype wanted, tn_dtype ha
     return most == least ? tn_dtype_get(most)->bits : 0;
 }
 
-static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_options *o, bool whole,
+static tn_status begin(tn_sparse_conversion *r, const tn_tensor *t, const tn_sparse_options *o, bool whole,
                        tn_pool *pool, tn_error *err)
 {
     tn_dtype had = r->items.form == TN_FORM_DENSE ? TN_UNKNOWN : t->parts[1].array.dtype, index = TN_UNKNOWN;
@@ -339,7 +339,7 @@ static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_opti
     if (status != TN_OK)
         return status;
     r->count = r->to == TN_FORM_DENSE ? r->items.elements : r->items.count;
-    r->blocks = r->count / TN_REFORM_BLOCK + (r->count % TN_REFORM_BLOCK != 0);
+    r->blocks = r->count / TN_SPARSE_BLOCK + (r->count % TN_SPARSE_BLOCK != 0);
     r->index_bits = r->to == TN_FORM_DENSE ? 0 : certain_bits(r, o->index, had);
     status = count(r, whole && had == TN_UNKNOWN && r->index_bits, pool, err);
     if (status == TN_OK && r->to != TN_FORM_DENSE)
@@ -358,7 +358,7 @@ static tn_status begin(tn_reforming *r, const tn_tensor *t, const tn_sparse_opti
 
 /* `whole`: it will be made at once, in memory. */
 static tn_status start(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
-                       bool whole, tn_pool *pool, tn_reforming **reforming, tn_error *err)
+                       bool whole, tn_pool *pool, tn_sparse_conversion **reforming, tn_error *err)
 {
     tn_sparse_options o = { 0 };
     uint64_t nbytes;
@@ -368,7 +368,7 @@ static tn_status start(const tn_tensor *source, tn_form form, const tn_sparse_op
         status = check_source(source, form, &nbytes, err);
     if (status != TN_OK)
         return status;
-    tn_reforming *r = calloc(1, sizeof *r);
+    tn_sparse_conversion *r = calloc(1, sizeof *r);
     if (!r)
         return tn_fail_nomem(err);
     take_source(r, source);
@@ -381,22 +381,22 @@ static tn_status start(const tn_tensor *source, tn_form form, const tn_sparse_op
     if (status == TN_OK)
         *reforming = r;
     else
-        tn_reform_end(r);
+        tn_sparse_end(r);
     return status;
 }
 
-tn_status tn_reform_begin(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
-                          tn_pool *pool, tn_reforming **reforming, tn_error *err)
+tn_status tn_sparse_begin(const tn_tensor *source, tn_form form, const tn_sparse_options *options,
+                          tn_pool *pool, tn_sparse_conversion **reforming, tn_error *err)
 {
     return start(source, form, options, false, pool, reforming, err);
 }
 
-const tn_tensor *tn_reform_result(const tn_reforming *r)     { return &r->result; }
-bool             tn_reform_is_sorted_copy(const tn_reforming *r) { return r->items.keys != NULL; }
-uint64_t         tn_reform_blocks(const tn_reforming *r)     { return r->blocks; }
-const void      *tn_reform_indptr(const tn_reforming *r)     { return r->pointers; }
+const tn_tensor *tn_sparse_result(const tn_sparse_conversion *r)     { return &r->result; }
+bool             tn_sparse_is_sorted_copy(const tn_sparse_conversion *r) { return r->items.keys != NULL; }
+uint64_t         tn_sparse_blocks(const tn_sparse_conversion *r)     { return r->blocks; }
+const void      *tn_sparse_indptr(const tn_sparse_conversion *r)     { return r->pointers; }
 
-void tn_reform_end(tn_reforming *r)
+void tn_sparse_end(tn_sparse_conversion *r)
 {
     if (!r)
         return;
@@ -428,20 +428,20 @@ static unsigned threads_for(const tn_tensor *t, tn_form form, unsigned jobs)
     return bytes / PIECE_BYTES < jobs ? (unsigned)(bytes / PIECE_BYTES) : jobs;
 }
 
-tn_status tn_reform(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
-                    tn_tensor **made, tn_error *err)
+tn_status tn_convert_form(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
+                          tn_tensor **made, tn_error *err)
 {
     tn_sparse_options o = { 0 };
     tn_pool *pool;
-    tn_reforming *r = NULL;
+    tn_sparse_conversion *r = NULL;
     tn_take_options(&o, sizeof o, options);
     tn_status status = tn_pool_new(threads_for(tensor, form, o.jobs), &pool, err);
     if (status != TN_OK)
         return status;
     status = start(tensor, form, options, true, pool, &r, err);
     if (status == TN_OK)
-        status = tn_reform_tensor(r, pool, made, err);
-    tn_reform_end(r);
+        status = tn_sparse_make_tensor(r, pool, made, err);
+    tn_sparse_end(r);
     tn_pool_free(pool);
     return status;
 }

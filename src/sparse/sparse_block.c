@@ -1,6 +1,6 @@
 /* sparse/sparse_block.c - counts and makes the blocks of a conversion.
  *
- * Of a sparse result a block is what stays of TN_REFORM_BLOCK items of the
+ * Of a sparse result a block is what stays of TN_SPARSE_BLOCK items of the
  * source; of a dense one it is that many elements. */
 #include <string.h>
 
@@ -17,15 +17,15 @@ enum {
 /* --- all blocks on all threads ------------------------------------------------- */
 
 typedef struct pass {
-    const tn_reforming *r;
-    void (*block)(const tn_reforming *r, uint64_t block, void *a, void *b);
+    const tn_sparse_conversion *r;
+    void (*block)(const tn_sparse_conversion *r, uint64_t block, void *a, void *b);
     void *a, *b;
 } pass;
 
 /* Blocks that a thread takes at a time. */
-static uint64_t group_of(const tn_reforming *r)
+static uint64_t group_of(const tn_sparse_conversion *r)
 {
-    return GROUP_BYTES / (TN_REFORM_BLOCK * r->items.width);
+    return GROUP_BYTES / (TN_SPARSE_BLOCK * r->items.width);
 }
 
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
@@ -47,29 +47,29 @@ static tn_status for_blocks(pass p, tn_pool *pool, tn_error *err)
     return tn_pool_run(pool, (p.r->blocks + group - 1) / group, &task, err);
 }
 
-uint64_t tn_reform_items(const tn_reforming *r, uint64_t block, size_t *n)
+uint64_t tn_sparse_items(const tn_sparse_conversion *r, uint64_t block, size_t *n)
 {
-    uint64_t first = block * TN_REFORM_BLOCK;
+    uint64_t first = block * TN_SPARSE_BLOCK;
     uint64_t left = (r->to == TN_FORM_DENSE ? r->items.elements : r->items.count) - first;
-    *n = (size_t)(left < TN_REFORM_BLOCK ? left : TN_REFORM_BLOCK);
+    *n = (size_t)(left < TN_SPARSE_BLOCK ? left : TN_SPARSE_BLOCK);
     return first;
 }
 
-size_t tn_reform_index_bytes(const tn_reforming *r)
+size_t tn_sparse_index_bytes(const tn_sparse_conversion *r)
 {
     return (r->to == TN_FORM_CSR ? 1 : r->items.rank) * (r->index_bits / 8);
 }
 
-bool tn_reform_is_direct(const tn_reforming *r)
+bool tn_sparse_is_direct(const tn_sparse_conversion *r)
 {
     return r->items.form == TN_FORM_DENSE && r->to == TN_FORM_CSR && r->index_bits == 32 &&
            r->items.columns >= NARROW_ROW;
 }
 
-void tn_reform_place(const tn_reforming *r, uint64_t block, uint64_t *first, uint64_t *n)
+void tn_sparse_place(const tn_sparse_conversion *r, uint64_t block, uint64_t *first, uint64_t *n)
 {
     size_t items;
-    *first = tn_reform_items(r, block, &items);
+    *first = tn_sparse_items(r, block, &items);
     *n = items;
     if (r->starts) {
         *first = r->starts[block];
@@ -79,31 +79,31 @@ void tn_reform_place(const tn_reforming *r, uint64_t block, uint64_t *first, uin
 
 /* --- counting ------------------------------------------------------------------- */
 
-static const uint8_t *value_at(const tn_reforming *r, uint64_t item)
+static const uint8_t *value_at(const tn_sparse_conversion *r, uint64_t item)
 {
     return r->items.values + item * r->items.width;
 }
 
-static size_t count_items(const tn_reforming *r, uint64_t first, size_t n)
+static size_t count_items(const tn_sparse_conversion *r, uint64_t first, size_t n)
 {
     return r->kernels->count[r->sieve.kind](&r->sieve, value_at(r, first), n);
 }
 
-/* The places of what stays of the items [at, at + n).  n <= TN_REFORM_CHUNK. */
-static size_t pick_chunk(const tn_reforming *r, uint64_t at, size_t n, uint32_t *places)
+/* The places of what stays of the items [at, at + n).  n <= TN_SPARSE_CHUNK. */
+static size_t pick_chunk(const tn_sparse_conversion *r, uint64_t at, size_t n, uint32_t *places)
 {
-    return r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, NULL, places, 0, TN_REFORM_CHUNK);
+    return r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, NULL, places, 0, TN_SPARSE_CHUNK);
 }
 
-/* What stays of n <= TN_REFORM_CHUNK items, picked elsewhere, for there is room for fewer. */
-__attribute__((noinline)) static size_t pick_aside(const tn_reforming *r, uint64_t at, size_t n,
+/* What stays of n <= TN_SPARSE_CHUNK items, picked elsewhere, for there is room for fewer. */
+__attribute__((noinline)) static size_t pick_aside(const tn_sparse_conversion *r, uint64_t at, size_t n,
                                                    uint8_t *values, uint8_t *places, uint32_t base,
                                                    uint64_t room)
 {
-    uint8_t picked[TN_REFORM_CHUNK * 16];       /* of the widest type */
-    uint32_t picked_places[TN_REFORM_CHUNK];
+    uint8_t picked[TN_SPARSE_CHUNK * 16];       /* of the widest type */
+    uint32_t picked_places[TN_SPARSE_CHUNK];
     size_t stay = r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values ? picked : NULL,
-                                                  places ? picked_places : NULL, base, TN_REFORM_CHUNK);
+                                                  places ? picked_places : NULL, base, TN_SPARSE_CHUNK);
     stay = stay < room ? stay : (size_t)room;
     if (values)
         memcpy(values, picked, stay * r->items.width);
@@ -114,8 +114,8 @@ __attribute__((noinline)) static size_t pick_aside(const tn_reforming *r, uint64
 
 /* The same, of items that were counted: if the source is a file that somebody
  * writes to, more may stay now than there is room for. */
-static size_t pick_counted(const tn_reforming *r, uint64_t at, size_t n, uint8_t *values, uint8_t *places,
-                           uint32_t base, uint64_t room)
+static size_t pick_counted(const tn_sparse_conversion *r, uint64_t at, size_t n, uint8_t *values,
+                           uint8_t *places, uint32_t base, uint64_t room)
 {
     return n > room ? pick_aside(r, at, n, values, places, base, room)
                     : r->kernels->pick[r->sieve.kind](&r->sieve, value_at(r, at), n, values, places, base,
@@ -123,7 +123,7 @@ static size_t pick_counted(const tn_reforming *r, uint64_t at, size_t n, uint8_t
 }
 
 /* Rows of a dense source, a call each. */
-static uint64_t count_wide_rows(const tn_reforming *r, uint64_t first, size_t n)
+static uint64_t count_wide_rows(const tn_sparse_conversion *r, uint64_t first, size_t n)
 {
     uint64_t columns = r->items.columns, row = first / columns, rest = columns - first % columns, total = 0;
     while (n) {
@@ -138,8 +138,8 @@ static uint64_t count_wide_rows(const tn_reforming *r, uint64_t first, size_t n)
     return total;
 }
 
-void tn_reform_end_rows(const tn_reforming *r, uint64_t at, size_t n, const uint32_t *places, size_t stay,
-                        uint64_t before)
+void tn_sparse_end_rows(const tn_sparse_conversion *r, uint64_t at, size_t n, const uint32_t *places,
+                        size_t stay, uint64_t before)
 {
     uint64_t columns = r->items.columns, row = at / columns, end = (row + 1) * columns;
     for (size_t k = 0; end <= at + n; end += columns) {
@@ -149,36 +149,36 @@ void tn_reform_end_rows(const tn_reforming *r, uint64_t at, size_t n, const uint
     }
 }
 
-static uint64_t count_narrow_rows(const tn_reforming *r, uint64_t first, size_t n)
+static uint64_t count_narrow_rows(const tn_sparse_conversion *r, uint64_t first, size_t n)
 {
-    uint32_t places[TN_REFORM_CHUNK];
+    uint32_t places[TN_SPARSE_CHUNK];
     uint64_t total = 0;
-    for (size_t i = 0; i < n; i += TN_REFORM_CHUNK) {
-        size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
+    for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
+        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
         size_t stay = pick_chunk(r, first + i, few, places);
-        tn_reform_end_rows(r, first + i, few, places, stay, total);
+        tn_sparse_end_rows(r, first + i, few, places, stay, total);
         total += stay;
     }
     return total;
 }
 
-void tn_reform_count_block(const tn_reforming *r, uint64_t block)
+void tn_sparse_count_block(const tn_sparse_conversion *r, uint64_t block)
 {
     size_t n;
-    uint64_t first = tn_reform_items(r, block, &n);
+    uint64_t first = tn_sparse_items(r, block, &n);
     r->starts[block + 1] = !r->row_ends                    ? count_items(r, first, n)
                            : r->items.columns < NARROW_ROW ? count_narrow_rows(r, first, n)
                                                            : count_wide_rows(r, first, n);
 }
 
-static void count_block(const tn_reforming *r, uint64_t block, void *unused, void *unused_too)
+static void count_block(const tn_sparse_conversion *r, uint64_t block, void *unused, void *unused_too)
 {
     (void)unused;
     (void)unused_too;
-    tn_reform_count_block(r, block);
+    tn_sparse_count_block(r, block);
 }
 
-void tn_reform_add_up(tn_reforming *r)
+void tn_sparse_add_up(tn_sparse_conversion *r)
 {
     r->starts[0] = 0;
     for (uint64_t i = 0; i < r->blocks; i++)
@@ -186,7 +186,7 @@ void tn_reform_add_up(tn_reforming *r)
     r->count = r->starts[r->blocks];
 }
 
-tn_status tn_reform_count(tn_reforming *r, tn_pool *pool, tn_error *err)
+tn_status tn_sparse_count(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
 {
     return for_blocks((pass){ .r = r, .block = count_block }, pool, err);
 }
@@ -194,17 +194,17 @@ tn_status tn_reform_count(tn_reforming *r, tn_pool *pool, tn_error *err)
 /* --- row pointers ------------------------------------------------------------------ */
 
 /* Those of the rows that end in a block of a dense source. */
-static void point_rows(const tn_reforming *r, uint64_t block, void *unused, void *unused_too)
+static void point_rows(const tn_sparse_conversion *r, uint64_t block, void *unused, void *unused_too)
 {
     size_t n;
-    uint64_t first = tn_reform_items(r, block, &n), end = (first + n) / r->items.columns;
+    uint64_t first = tn_sparse_items(r, block, &n), end = (first + n) / r->items.columns;
     (void)unused;
     (void)unused_too;
     for (uint64_t row = first / r->items.columns; row < end; row++)
         tn_code_put(r->pointers, row + 1, r->index_bits, r->starts[block] + r->row_ends[row]);
 }
 
-static uint64_t row_of(const tn_reforming *r, uint64_t item)
+static uint64_t row_of(const tn_sparse_conversion *r, uint64_t item)
 {
     uint64_t row;
     tn_items_rows(&r->items, item, NULL, 1, &row);
@@ -214,18 +214,18 @@ static uint64_t row_of(const tn_reforming *r, uint64_t item)
 
 /* Those of rows after the one of the last item before this block, up to that of
  * its last item: as many entries as there are in the rows before. */
-static void point_entries(const tn_reforming *r, uint64_t block, void *unused, void *unused_too)
+static void point_entries(const tn_sparse_conversion *r, uint64_t block, void *unused, void *unused_too)
 {
-    uint32_t places[TN_REFORM_CHUNK];
-    uint64_t rows[TN_REFORM_CHUNK], at, entries;
+    uint32_t places[TN_SPARSE_CHUNK];
+    uint64_t rows[TN_SPARSE_CHUNK], at, entries;
     size_t n;
-    uint64_t first = tn_reform_items(r, block, &n), next = first ? row_of(r, first - 1) + 1 : 0;
+    uint64_t first = tn_sparse_items(r, block, &n), next = first ? row_of(r, first - 1) + 1 : 0;
     uint64_t last = block + 1 == r->blocks ? r->items.rows : row_of(r, first + n - 1);
     (void)unused;
     (void)unused_too;
-    tn_reform_place(r, block, &at, &entries);
-    for (size_t i = 0; i < n; i += TN_REFORM_CHUNK) {
-        size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
+    tn_sparse_place(r, block, &at, &entries);
+    for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
+        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
         size_t stay = r->sifted ? pick_chunk(r, first + i, few, places) : few;
         tn_items_rows(&r->items, first + i, r->sifted ? places : NULL, stay, rows);
         for (size_t k = 0; k < stay; k++, at++)
@@ -236,7 +236,7 @@ static void point_entries(const tn_reforming *r, uint64_t block, void *unused, v
         tn_code_put(r->pointers, next, r->index_bits, at);
 }
 
-tn_status tn_reform_point(tn_reforming *r, tn_pool *pool, tn_error *err)
+tn_status tn_sparse_point(tn_sparse_conversion *r, tn_pool *pool, tn_error *err)
 {
     memset(r->pointers, 0, r->blocks ? r->index_bits / 8 : (size_t)(r->items.rows + 1) * (r->index_bits / 8));
     return for_blocks((pass){ .r = r, .block = r->row_ends ? point_rows : point_entries }, pool, err);
@@ -245,12 +245,12 @@ tn_status tn_reform_point(tn_reforming *r, tn_pool *pool, tn_error *err)
 /* --- sparse blocks --------------------------------------------------------------- */
 
 /* Dense to CSR, whose indices are what the kernel makes. */
-static void make_rows(const tn_reforming *r, uint64_t first, size_t n, uint64_t room, uint8_t *values,
+static void make_rows(const tn_sparse_conversion *r, uint64_t first, size_t n, uint64_t room, uint8_t *values,
                       uint8_t *indices)
 {
     uint64_t columns = r->items.columns, column = first % columns;
     while (n && room) {
-        size_t few = n < TN_REFORM_CHUNK ? n : TN_REFORM_CHUNK;
+        size_t few = n < TN_SPARSE_CHUNK ? n : TN_SPARSE_CHUNK;
         few = few < columns - column ? few : (size_t)(columns - column);
         size_t stay = pick_counted(r, first, few, values, indices, (uint32_t)column, room);
         if (values)
@@ -263,13 +263,13 @@ static void make_rows(const tn_reforming *r, uint64_t first, size_t n, uint64_t 
     }
 }
 
-static void make_sifted(const tn_reforming *r, uint64_t first, size_t n, uint64_t room, uint8_t *values,
-                        uint8_t *indices)
+static void make_sifted(const tn_sparse_conversion *r, uint64_t first, size_t n, uint64_t room,
+                        uint8_t *values, uint8_t *indices)
 {
-    uint32_t places[TN_REFORM_CHUNK];
-    size_t index_bytes = tn_reform_index_bytes(r);
-    for (size_t i = 0; i < n && room; i += TN_REFORM_CHUNK) {
-        size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
+    uint32_t places[TN_SPARSE_CHUNK];
+    size_t index_bytes = tn_sparse_index_bytes(r);
+    for (size_t i = 0; i < n && room; i += TN_SPARSE_CHUNK) {
+        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
         size_t stay = pick_counted(r, first + i, few, values, indices ? (uint8_t *)places : NULL, 0, room);
         if (values)
             values += stay * r->items.width;
@@ -281,12 +281,12 @@ static void make_sifted(const tn_reforming *r, uint64_t first, size_t n, uint64_
     }
 }
 
-static void make_sparse(const tn_reforming *r, uint64_t block, uint8_t *values, uint8_t *indices)
+static void make_sparse(const tn_sparse_conversion *r, uint64_t block, uint8_t *values, uint8_t *indices)
 {
     size_t n;
-    uint64_t first = tn_reform_items(r, block, &n), at, entries;
-    tn_reform_place(r, block, &at, &entries);
-    if (r->sifted && indices && tn_reform_is_direct(r)) {
+    uint64_t first = tn_sparse_items(r, block, &n), at, entries;
+    tn_sparse_place(r, block, &at, &entries);
+    if (r->sifted && indices && tn_sparse_is_direct(r)) {
         make_rows(r, first, n, entries, values, indices);
     } else if (r->sifted) {
         make_sifted(r, first, n, entries, values, indices);
@@ -331,12 +331,12 @@ static void scatter(stretch s, const uint64_t *keys, const uint8_t *from, const 
 }
 
 /* Puts the items [at, end) where they belong. */
-static void scatter_items(const tn_reforming *r, stretch s, uint64_t at, uint64_t end)
+static void scatter_items(const tn_sparse_conversion *r, stretch s, uint64_t at, uint64_t end)
 {
-    uint32_t places[TN_REFORM_CHUNK];
-    uint64_t keys[TN_REFORM_CHUNK];
+    uint32_t places[TN_SPARSE_CHUNK];
+    uint64_t keys[TN_SPARSE_CHUNK];
     while (at < end) {
-        size_t few = (size_t)(end - at < TN_REFORM_CHUNK ? end - at : TN_REFORM_CHUNK);
+        size_t few = (size_t)(end - at < TN_SPARSE_CHUNK ? end - at : TN_SPARSE_CHUNK);
         size_t stay = r->sifted ? pick_chunk(r, at, few, places) : few;
         const uint32_t *which = r->sifted ? places : NULL;
         tn_items_keys(&r->items, at, which, stay, keys);
@@ -345,10 +345,10 @@ static void scatter_items(const tn_reforming *r, stretch s, uint64_t at, uint64_
     }
 }
 
-static void make_dense(const tn_reforming *r, uint64_t block, uint8_t *to)
+static void make_dense(const tn_sparse_conversion *r, uint64_t block, uint8_t *to)
 {
     size_t n, width = r->items.width, most = STAGE_BYTES / width;
-    uint64_t first = tn_reform_items(r, block, &n), at = tn_items_find(&r->items, first, 0, r->items.count);
+    uint64_t first = tn_sparse_items(r, block, &n), at = tn_items_find(&r->items, first, 0, r->items.count);
     uint64_t last = tn_items_find(&r->items, first + n, at, r->items.count);
     if (r->zeroed) {
         scatter_items(r, (stretch){ to, first, n }, at, last);
@@ -363,16 +363,16 @@ static void make_dense(const tn_reforming *r, uint64_t block, uint8_t *to)
     }
 }
 
-static void copy_dense(const tn_reforming *r, uint64_t block, uint8_t *to)
+static void copy_dense(const tn_sparse_conversion *r, uint64_t block, uint8_t *to)
 {
     size_t n;
-    uint64_t first = tn_reform_items(r, block, &n);
+    uint64_t first = tn_sparse_items(r, block, &n);
     memcpy(to, value_at(r, first), n * r->items.width);
 }
 
 /* --- blocks ---------------------------------------------------------------------------- */
 
-void tn_reform_make(const tn_reforming *r, uint64_t block, void *values, void *indices)
+void tn_sparse_make(const tn_sparse_conversion *r, uint64_t block, void *values, void *indices)
 {
     if (r->to != TN_FORM_DENSE)
         make_sparse(r, block, values, indices);
@@ -383,18 +383,19 @@ void tn_reform_make(const tn_reforming *r, uint64_t block, void *values, void *i
 }
 
 /* A block at its place in the whole parts. */
-static void make_in_place(const tn_reforming *r, uint64_t block, void *values, void *indices)
+static void make_in_place(const tn_sparse_conversion *r, uint64_t block, void *values, void *indices)
 {
     uint64_t first, n;
-    size_t index_bytes = tn_reform_index_bytes(r);
-    tn_reform_place(r, block, &first, &n);
-    if (r->is_gathered && n <= TN_REFORM_KEPT)
+    size_t index_bytes = tn_sparse_index_bytes(r);
+    tn_sparse_place(r, block, &first, &n);
+    if (r->is_gathered && n <= TN_SPARSE_KEPT)
         return;
-    tn_reform_make(r, block, (uint8_t *)values + first * r->items.width,
+    tn_sparse_make(r, block, (uint8_t *)values + first * r->items.width,
                    indices ? (uint8_t *)indices + first * index_bytes : NULL);
 }
 
-tn_status tn_reform_all(const tn_reforming *r, void *values, void *indices, tn_pool *pool, tn_error *err)
+tn_status tn_sparse_make_all(const tn_sparse_conversion *r, void *values, void *indices, tn_pool *pool,
+                             tn_error *err)
 {
     return for_blocks((pass){ .r = r, .block = make_in_place, .a = values, .b = indices }, pool, err);
 }

@@ -238,11 +238,11 @@ void tn_items_indices(const tn_items *s, uint64_t at, const uint32_t *places, si
         take_indices(s, at, places, n, 1, 1, bits, indices);
         return;
     }
-    uint64_t keys[TN_REFORM_CHUNK];
+    uint64_t keys[TN_SPARSE_CHUNK];
     uint8_t *out = indices;
     size_t row_bytes = (to == TN_FORM_CSR ? 1 : s->rank) * (bits / 8);
-    for (size_t i = 0; i < n; i += TN_REFORM_CHUNK) {
-        size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
+    for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
+        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
         tn_items_keys(s, places ? at : at + i, places ? places + i : NULL, few, keys);
         indices_of_keys(s, keys, few, to, bits, out + i * row_bytes);
     }

@@ -29,7 +29,7 @@ typedef struct group {
 } group;
 
 typedef struct gathering {
-    tn_reforming *r;
+    tn_sparse_conversion *r;
     bool          direct;       /* what the kernel makes are the indices */
     uint64_t      capacity, next;
     group        *results;
@@ -38,18 +38,19 @@ typedef struct gathering {
 /* --- picking -------------------------------------------------------------------- */
 
 /* What stays of a block, or more than may be kept, with its indices in CSR. */
-static size_t pick_rows(const tn_reforming *r, uint64_t first, size_t n, uint8_t *values, uint32_t *places)
+static size_t pick_rows(const tn_sparse_conversion *r, uint64_t first, size_t n, uint8_t *values,
+                        uint32_t *places)
 {
     const tn_items *s = &r->items;
     uint64_t row = first / s->columns, column = first % s->columns;
     size_t k = 0;
-    while (n && k <= TN_REFORM_KEPT) {
-        size_t few = n < TN_REFORM_CHUNK ? n : TN_REFORM_CHUNK;
+    while (n && k <= TN_SPARSE_KEPT) {
+        size_t few = n < TN_SPARSE_CHUNK ? n : TN_SPARSE_CHUNK;
         if (few > s->columns - column)
             few = (size_t)(s->columns - column);
         k += r->kernels->pick[r->sieve.kind](&r->sieve, s->values + first * s->width, few,
                                              values + k * s->width, places + k, (uint32_t)column,
-                                             TN_REFORM_CHUNK);
+                                             TN_SPARSE_CHUNK);
         first += few;
         n -= few;
         column += few;
@@ -62,17 +63,18 @@ static size_t pick_rows(const tn_reforming *r, uint64_t first, size_t n, uint8_t
 }
 
 /* The same with places in the block. */
-static size_t pick_places(const tn_reforming *r, uint64_t first, size_t n, uint8_t *values, uint32_t *places)
+static size_t pick_places(const tn_sparse_conversion *r, uint64_t first, size_t n, uint8_t *values,
+                          uint32_t *places)
 {
     const tn_items *s = &r->items;
     size_t k = 0;
-    for (size_t i = 0; i < n && k <= TN_REFORM_KEPT; i += TN_REFORM_CHUNK) {
-        size_t few = n - i < TN_REFORM_CHUNK ? n - i : TN_REFORM_CHUNK;
+    for (size_t i = 0; i < n && k <= TN_SPARSE_KEPT; i += TN_SPARSE_CHUNK) {
+        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
         k += r->kernels->pick[r->sieve.kind](&r->sieve, s->values + (first + i) * s->width, few,
-                                             values + k * s->width, places + k, (uint32_t)i, TN_REFORM_CHUNK);
+                                             values + k * s->width, places + k, (uint32_t)i, TN_SPARSE_CHUNK);
     }
-    if (r->row_ends && k <= TN_REFORM_KEPT)
-        tn_reform_end_rows(r, first, n, places, k, 0);
+    if (r->row_ends && k <= TN_SPARSE_KEPT)
+        tn_sparse_end_rows(r, first, n, places, k, 0);
     return k;
 }
 
@@ -81,13 +83,13 @@ static size_t pick_places(const tn_reforming *r, uint64_t first, size_t n, uint8
 /* Copies a group to its place, which was not known when it was picked. */
 static void put_away(const gathering *g, group *p)
 {
-    const tn_reforming *r = g->r;
-    size_t width = r->items.width, index_bytes = tn_reform_index_bytes(r), k = 0, n;
+    const tn_sparse_conversion *r = g->r;
+    size_t width = r->items.width, index_bytes = tn_sparse_index_bytes(r), k = 0, n;
     uint64_t at = p->at;
     for (uint64_t block = p->first; block < p->first + p->blocks; block++) {
-        uint64_t count = r->starts[block + 1], first = tn_reform_items(r, block, &n);
+        uint64_t count = r->starts[block + 1], first = tn_sparse_items(r, block, &n);
         uint8_t *indices = r->gathered[1] + at * index_bytes;
-        bool kept = count <= TN_REFORM_KEPT;
+        bool kept = count <= TN_SPARSE_KEPT;
         if (kept && at + count <= g->capacity) {
             memcpy(r->gathered[0] + at * width, p->values + k * width, (size_t)count * width);
             if (g->direct)
@@ -105,7 +107,7 @@ static void put_away(const gathering *g, group *p)
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const gathering *g = context;
-    const tn_reforming *r = g->r;
+    const tn_sparse_conversion *r = g->r;
     group *p = &g->results[use.result];
     size_t n, k = 0;
     (void)err;
@@ -113,15 +115,15 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     p->first = item * GROUP;
     p->blocks = r->blocks - p->first < GROUP ? r->blocks - p->first : GROUP;
     for (uint64_t block = p->first; block < p->first + p->blocks; block++) {
-        uint64_t first = tn_reform_items(r, block, &n);
+        uint64_t first = tn_sparse_items(r, block, &n);
         uint8_t *values = p->values + k * r->items.width;
         size_t stay = g->direct ? pick_rows(r, first, n, values, p->places + k)
                                 : pick_places(r, first, n, values, p->places + k);
-        if (stay <= TN_REFORM_KEPT) {
+        if (stay <= TN_SPARSE_KEPT) {
             r->starts[block + 1] = stay;
             k += stay;
         } else {
-            tn_reform_count_block(r, block);
+            tn_sparse_count_block(r, block);
         }
     }
     return TN_OK;
@@ -142,24 +144,24 @@ static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *e
 /* --- all of it ------------------------------------------------------------------------ */
 
 /* Entries to take memory for; 0: so many that it does not pay. */
-static uint64_t guess_entries(const tn_reforming *r)
+static uint64_t guess_entries(const tn_sparse_conversion *r)
 {
     uint64_t samples = r->blocks / 16 < SAMPLES ? r->blocks / 16 + 1 : SAMPLES, step = r->blocks / samples,
              sum = 0;
     for (uint64_t i = 0; i < samples; i++) {
-        tn_reform_count_block(r, i * step);
+        tn_sparse_count_block(r, i * step);
         sum += r->starts[i * step + 1];
     }
-    if (sum > samples * TN_REFORM_KEPT)
+    if (sum > samples * TN_SPARSE_KEPT)
         return 0;
-    uint64_t guess = sum * step + sum * step / 2 + TN_REFORM_BLOCK;
+    uint64_t guess = sum * step + sum * step / 2 + TN_SPARSE_BLOCK;
     return guess < r->items.count ? guess : r->items.count;
 }
 
 static bool make_room(gathering *g, unsigned results)
 {
-    tn_reforming *r = g->r;
-    size_t room = GROUP * TN_REFORM_KEPT + TN_REFORM_CHUNK, width = r->items.width;
+    tn_sparse_conversion *r = g->r;
+    size_t room = GROUP * TN_SPARSE_KEPT + TN_SPARSE_CHUNK, width = r->items.width;
     bool whole = true;
     g->results = calloc(results, sizeof *g->results);
     for (unsigned i = 0; i < results && g->results; i++) {
@@ -168,22 +170,22 @@ static bool make_room(gathering *g, unsigned results)
         whole = whole && g->results[i].values && g->results[i].places;
     }
     r->gathered[0] = tn_lines_alloc(g->capacity * width);
-    r->gathered[1] = tn_lines_alloc(g->capacity * tn_reform_index_bytes(r));
+    r->gathered[1] = tn_lines_alloc(g->capacity * tn_sparse_index_bytes(r));
     return whole && g->results && r->gathered[0] && r->gathered[1];
 }
 
-static void forget(tn_reforming *r)
+static void forget(tn_sparse_conversion *r)
 {
     free(r->gathered[0]);
     free(r->gathered[1]);
     r->gathered[0] = r->gathered[1] = NULL;
 }
 
-tn_status tn_reform_gather(tn_reforming *r, tn_pool *pool, bool *done, tn_error *err)
+tn_status tn_sparse_gather(tn_sparse_conversion *r, tn_pool *pool, bool *done, tn_error *err)
 {
-    gathering g = { .r = r, .direct = tn_reform_is_direct(r) };
+    gathering g = { .r = r, .direct = tn_sparse_is_direct(r) };
     unsigned results = tn_pool_results(pool);
-    uint64_t width = r->items.width + tn_reform_index_bytes(r);
+    uint64_t width = r->items.width + tn_sparse_index_bytes(r);
     tn_status status = TN_OK;
     *done = false;
     if (r->items.count * r->items.width < LARGE)

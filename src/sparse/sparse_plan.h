@@ -5,7 +5,7 @@
  * sparse_block.c  counts and makes blocks
  * sparse_once.c   counts and makes those of a dense source in one pass
  * sparse_tensor.c the tensor that is made as a whole, and its memory
- * sparse.c        checks, sizes, tn_reform() */
+ * sparse.c        checks, sizes, tn_convert_form() */
 #ifndef TN_SPARSE_SPARSE_PLAN_H
 #define TN_SPARSE_SPARSE_PLAN_H
 
@@ -52,12 +52,12 @@ uint64_t tn_items_find(const tn_items *items, uint64_t key, uint64_t low, uint64
 /* --- the conversion ------------------------------------------------------------ */
 
 enum {
-    TN_REFORM_CHUNK = 2048,     /* items done together, so that what is known of them stays in the first-level
+    TN_SPARSE_CHUNK = 2048,     /* items done together, so that what is known of them stays in the first-level
                                  * cache */
-    TN_REFORM_KEPT  = TN_REFORM_BLOCK / 8   /* entries of a block that is made while it is counted, at most */
+    TN_SPARSE_KEPT  = TN_SPARSE_BLOCK / 8   /* entries of a block that is made while it is counted, at most */
 };
 
-struct tn_reforming {
+struct tn_sparse_conversion {
     tn_items      items;
     tn_entries    sorted;       /* owned; what items refers to if they had to be sorted */
     bool          sifted;       /* items fall through a sieve; else all stay */
@@ -74,7 +74,7 @@ struct tn_reforming {
                                  * of a row in it */
     uint8_t      *pointers;     /* of a CSR result */
     bool          is_gathered;  /* values and indices are made already, but of blocks of more than
-                                 * TN_REFORM_KEPT entries */
+                                 * TN_SPARSE_KEPT entries */
     uint8_t      *gathered[2];
     bool          zeroed;       /* a dense result goes where all is zero already */
 
@@ -85,41 +85,42 @@ struct tn_reforming {
 };
 
 /* The items (elements of a dense result) of a block: the first of n. */
-uint64_t tn_reform_items(const tn_reforming *r, uint64_t block, size_t *n);
+uint64_t tn_sparse_items(const tn_sparse_conversion *r, uint64_t block, size_t *n);
 
 /* Bytes of an entry's indices. */
-size_t tn_reform_index_bytes(const tn_reforming *r);
+size_t tn_sparse_index_bytes(const tn_sparse_conversion *r);
 
 /* True where places of items in their row are the indices that are wanted. */
-bool tn_reform_is_direct(const tn_reforming *r);
+bool tn_sparse_is_direct(const tn_sparse_conversion *r);
 
 /* Counts what stays in each block: starts, and row_ends where there are. */
-tn_status tn_reform_count(tn_reforming *r, tn_pool *pool, tn_error *err);
+tn_status tn_sparse_count(tn_sparse_conversion *r, tn_pool *pool, tn_error *err);
 
 /* Of one block, in starts[block + 1]. */
-void tn_reform_count_block(const tn_reforming *r, uint64_t block);
+void tn_sparse_count_block(const tn_sparse_conversion *r, uint64_t block);
 
 /* The row_ends of rows that end in [at, at + n), after `before` entries of the
  * same block: `stay` items stay there, at these places. */
-void tn_reform_end_rows(const tn_reforming *r, uint64_t at, size_t n, const uint32_t *places, size_t stay,
-                        uint64_t before);
+void tn_sparse_end_rows(const tn_sparse_conversion *r, uint64_t at, size_t n, const uint32_t *places,
+                        size_t stay, uint64_t before);
 
-/* Counts as tn_reform_count() and makes the values and indices, but those of
+/* Counts as tn_sparse_count() and makes the values and indices, but those of
  * dense blocks, where that is faster: a large dense source, few entries.
  * `done` is false where nothing was counted. */
-tn_status tn_reform_gather(tn_reforming *r, tn_pool *pool, bool *done, tn_error *err);
+tn_status tn_sparse_gather(tn_sparse_conversion *r, tn_pool *pool, bool *done, tn_error *err);
 
 /* Makes counts of blocks their places. */
-void tn_reform_add_up(tn_reforming *r);
+void tn_sparse_add_up(tn_sparse_conversion *r);
 
 /* Fills the pointers. */
-tn_status tn_reform_point(tn_reforming *r, tn_pool *pool, tn_error *err);
+tn_status tn_sparse_point(tn_sparse_conversion *r, tn_pool *pool, tn_error *err);
 
 /* Makes all blocks that were not gathered. */
-tn_status tn_reform_all(const tn_reforming *r, void *values, void *indices, tn_pool *pool, tn_error *err);
+tn_status tn_sparse_make_all(const tn_sparse_conversion *r, void *values, void *indices, tn_pool *pool,
+                             tn_error *err);
 
 /* The result in memory of its own, for tn_tensor_free(). */
-tn_status tn_reform_tensor(tn_reforming *r, tn_pool *pool, tn_tensor **made, tn_error *err);
+tn_status tn_sparse_make_tensor(tn_sparse_conversion *r, tn_pool *pool, tn_tensor **made, tn_error *err);
 
 /* Memory on cache lines, for free(). */
 void *tn_lines_alloc(uint64_t nbytes);

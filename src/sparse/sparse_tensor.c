@@ -50,7 +50,7 @@ static uint8_t *alloc_zeros(uint64_t nbytes, void **block)
 }
 
 /* Memory for a part, or the part where it has been made. */
-static void *take_part(tn_reforming *r, uint32_t part, void **block)
+static void *take_part(tn_sparse_conversion *r, uint32_t part, void **block)
 {
     uint8_t **there = part == 2 ? &r->pointers : &r->gathered[part];
     if (r->to == TN_FORM_DENSE && (r->items.form != TN_FORM_DENSE || r->sifted) &&
@@ -104,7 +104,7 @@ static made_tensor *copy_description(const tn_tensor *t)
 
 /* --- the tensor ------------------------------------------------------------------------ */
 
-tn_status tn_reform_tensor(tn_reforming *r, tn_pool *pool, tn_tensor **made, tn_error *err)
+tn_status tn_sparse_make_tensor(tn_sparse_conversion *r, tn_pool *pool, tn_tensor **made, tn_error *err)
 {
     made_tensor *m = copy_description(&r->result);
     void *data[3] = { NULL };
@@ -113,7 +113,7 @@ tn_status tn_reform_tensor(tn_reforming *r, tn_pool *pool, tn_tensor **made, tn_
         m->parts[i].data = data[i] = take_part(r, i, &m->blocks[i]);
         room = data[i] != NULL;
     }
-    tn_status status = room ? tn_reform_all(r, data[0], data[1], pool, err) : tn_fail_nomem(err);
+    tn_status status = room ? tn_sparse_make_all(r, data[0], data[1], pool, err) : tn_fail_nomem(err);
     if (status == TN_OK)
         *made = &m->tensor;
     else if (m)

@@ -562,7 +562,7 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
 static void free_all(conversion *c)
 {
     for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
-        tn_reformed_free(c->made[i].reformed);
+        tn_form_conversion_free(c->made[i].reformed);
     for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
         if (c->made[i].rescale)
             tn_datatype_free(c->made[i].rescale->own);

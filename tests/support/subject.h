@@ -189,7 +189,7 @@ static inline tn_tensor *reform(const tn_tensor *t, tn_form form, const tn_spars
 {
     tn_tensor *made = NULL;
     tn_error err = { 0 };
-    tn_status status = tn_reform(t, form, o, &made, &err);
+    tn_status status = tn_convert_form(t, form, o, &made, &err);
     if (status != TN_OK)
         print_error("%s\n", err.text);
     CHECK(status == TN_OK && made);
@@ -203,11 +203,11 @@ static inline void refused(const tn_tensor *t, tn_form form, const tn_sparse_opt
 {
     tn_tensor *made = NULL;
     tn_error err = { 0 };
-    tn_status status = tn_reform(t, form, o, &made, &err);
+    tn_status status = tn_convert_form(t, form, o, &made, &err);
     if (status != want || !strstr(err.text, words))
         print_error("expected %d (%s) but found %d: %s\n", (int)want, words, (int)status, err.text);
     CHECK(status == want && err.status == want && strstr(err.text, words) && !made);
-    CHECK(tn_reform(t, form, o, &made, NULL) == want);
+    CHECK(tn_convert_form(t, form, o, &made, NULL) == want);
 }
 
 /* Zeros mostly, else any bits. */

@@ -96,7 +96,7 @@ static void reform(const tn_tensor *t)
     const tn_sparse_options options = { .size = sizeof options, .limit = MOST, .jobs = 1 };
     for (int i = 0; i < 3; i++) {
         tn_tensor *made;
-        if (!tn_reform(t, forms[i], &options, &made, NULL))
+        if (!tn_convert_form(t, forms[i], &options, &made, NULL))
             tn_tensor_free(made);
     }
 }
@@ -244,7 +244,7 @@ static void entries_of_a_sparse_tensor_may_change(void)
                               .shape = shape,
                               .parts = &part, .nparts = 1 };
         tn_tensor *sparse;
-        CHECK(tn_reform(&t, forms[i], NULL, &sparse, NULL) == TN_OK);
+        CHECK(tn_convert_form(&t, forms[i], NULL, &sparse, NULL) == TN_OK);
         CHECK(try_write_tensor(names[i], (tn_create_options){ 0 }, sparse, NULL) == TN_OK);
         tn_tensor_free(sparse);
         change(names[i]);

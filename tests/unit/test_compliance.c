@@ -79,7 +79,7 @@ static tn_status faulty_check(const tn_descriptor *d, const tn_check_options *op
 static tn_status faulty_reform(const tn_tensor *tensor, tn_form form, const tn_sparse_options *options,
                                tn_tensor **made, tn_error *err)
 {
-    tn_status status = tn_reform(tensor, form, options, made, err);
+    tn_status status = tn_convert_form(tensor, form, options, made, err);
     if (fault == REFORM_ONE_BIT_WRONG && !status)
         memset((void *)(uintptr_t)(*made)->parts[0].data, 0x40, 1);
     return status;
@@ -120,7 +120,7 @@ static tn_status faulty_attach(const char *path, const tn_attach_options *option
 #define tn_choose_scales    faulty_scales
 #define tn_descriptor_bind  faulty_bind
 #define tn_descriptor_check faulty_check
-#define tn_reform           faulty_reform
+#define tn_convert_form           faulty_reform
 #define tn_offer_tensor     faulty_offer_tensor
 #define tn_share_attach     faulty_attach
 #include "types.c"
@@ -133,7 +133,7 @@ static tn_status faulty_attach(const char *path, const tn_attach_options *option
 #undef tn_choose_scales
 #undef tn_descriptor_bind
 #undef tn_descriptor_check
-#undef tn_reform
+#undef tn_convert_form
 #undef tn_offer_tensor
 #undef tn_share_attach
 

@@ -566,10 +566,10 @@ static tn_status reform_twice(const tn_tensor *t, tn_form form, tn_form then, tn
 {
     const tn_sparse_options options = { .size = sizeof options, .jobs = jobs };
     tn_tensor *made;
-    tn_status status = tn_reform(t, form, &options, &made, err);
+    tn_status status = tn_convert_form(t, form, &options, &made, err);
     if (status)
         return status;
-    status = tn_reform(made, then, &options, again, err);
+    status = tn_convert_form(made, then, &options, again, err);
     tn_tensor_free(made);
     return status;
 }

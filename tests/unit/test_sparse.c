@@ -377,28 +377,28 @@ static void the_number_of_threads_changes_nothing(void)
 /* Each block alone, in memory of exactly its size, only values, only indices or both. */
 static void check_blocks(const tn_tensor *source, const tn_tensor *want, tn_pool *pool)
 {
-    tn_reforming *r;
+    tn_sparse_conversion *r;
     tn_error err;
     uint64_t next = 0;
-    CHECK(tn_reform_begin(source, want->form, NULL, pool, &r, &err) == TN_OK);
-    const tn_tensor *result = tn_reform_result(r);
+    CHECK(tn_sparse_begin(source, want->form, NULL, pool, &r, &err) == TN_OK);
+    const tn_tensor *result = tn_sparse_result(r);
     size_t width = width_of(want->dtype), row = 0;
-    CHECK(result->nparts == want->nparts && !tn_reform_is_sorted_copy(r));
+    CHECK(result->nparts == want->nparts && !tn_sparse_is_sorted_copy(r));
     for (uint32_t i = 0; i < want->nparts; i++)
         CHECK(same_array(&result->parts[i].array, &want->parts[i].array) &&
               result->parts[i].nbytes == want->parts[i].nbytes);
     if (want->nparts > 1)
         row = width_of(want->parts[1].array.dtype) * (want->nparts == 2 ? want->rank : 1);
-    for (uint64_t b = 0; b < tn_reform_blocks(r); b++) {
+    for (uint64_t b = 0; b < tn_sparse_blocks(r); b++) {
         uint64_t first, n;
-        tn_reform_place(r, b, &first, &n);
-        CHECK(first == next && n <= TN_REFORM_BLOCK);
+        tn_sparse_place(r, b, &first, &n);
+        CHECK(first == next && n <= TN_SPARSE_BLOCK);
         next += n;
         uint8_t *values = malloc(n * width + 1), *indices = malloc(n * row + 1);
         for (int only = 0; only < 3; only++) {
             memset(values, 0xa5, n * width + 1);
             memset(indices, 0xa5, n * row + 1);
-            tn_reform_make(r, b, only == 1 ? NULL : values, only == 2 || !row ? NULL : indices);
+            tn_sparse_make(r, b, only == 1 ? NULL : values, only == 2 || !row ? NULL : indices);
             CHECK(only == 1 ||
                   memcmp(values, (const uint8_t *)want->parts[0].data + first * width, n * width) == 0);
             CHECK(only == 2 || !row ||
@@ -409,10 +409,10 @@ static void check_blocks(const tn_tensor *source, const tn_tensor *want, tn_pool
         free(indices);
     }
     CHECK(width * next == want->parts[0].nbytes);
-    CHECK(!tn_reform_indptr(r) == (want->nparts < 3));
+    CHECK(!tn_sparse_indptr(r) == (want->nparts < 3));
     if (want->nparts == 3)
-        CHECK(memcmp(tn_reform_indptr(r), want->parts[2].data, want->parts[2].nbytes) == 0);
-    tn_reform_end(r);
+        CHECK(memcmp(tn_sparse_indptr(r), want->parts[2].data, want->parts[2].nbytes) == 0);
+    tn_sparse_end(r);
 }
 
 static void blocks_can_be_made_alone(void)
@@ -502,7 +502,7 @@ static void check_large(const uint8_t *elements)
         { TN_FORM_COO, TN_INT32, 1000 }, { TN_FORM_COO, TN_INT64, 7 },
     };
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
-        const int64_t shape[2] = { (int64_t)(80 * TN_REFORM_BLOCK + 12345) / results[i].columns,
+        const int64_t shape[2] = { (int64_t)(80 * TN_SPARSE_BLOCK + 12345) / results[i].columns,
                                    results[i].columns };
         bool *keep = nonzeros(TN_UINT8, (uint64_t)(shape[0] * shape[1]), elements);
         subject *dense = new_dense(TN_UINT8, 2, shape, elements);
@@ -525,14 +525,14 @@ static void check_large(const uint8_t *elements)
     }
 }
 
-/* Of the elements of each block as many are not zero as `share_of` says, of TN_REFORM_BLOCK. */
+/* Of the elements of each block as many are not zero as `share_of` says, of TN_SPARSE_BLOCK. */
 static uint8_t *large_elements(uint64_t (*share_of)(uint64_t block))
 {
-    uint8_t *elements = calloc(81 * TN_REFORM_BLOCK, 1);
+    uint8_t *elements = calloc(81 * TN_SPARSE_BLOCK, 1);
     assert_non_null(elements);
     for (uint64_t block = 0; block < 81; block++)
         for (uint64_t i = 0, share = share_of(block), step = bits64() | 1; i < share; i++)
-            elements[block * TN_REFORM_BLOCK + i * step % TN_REFORM_BLOCK] = (uint8_t)(1 + bits64() % 255);
+            elements[block * TN_SPARSE_BLOCK + i * step % TN_SPARSE_BLOCK] = (uint8_t)(1 + bits64() % 255);
     return elements;
 }
 
@@ -560,7 +560,7 @@ static void memory_beyond_the_limit_is_not_taken(void)
 {
     enum { LIMIT = 100000 };
     uint8_t *elements = large_elements(even);
-    subject *dense = new_dense(TN_UINT8, 2, (int64_t[]){ 81, TN_REFORM_BLOCK }, elements);
+    subject *dense = new_dense(TN_UINT8, 2, (int64_t[]){ 81, TN_SPARSE_BLOCK }, elements);
     largest = 0;
     refused(&dense->t, TN_FORM_COO, &(tn_sparse_options){ .size = sizeof(tn_sparse_options), .limit = LIMIT },
             TN_ERR_LIMIT, "allowed");
@@ -574,17 +574,17 @@ static void memory_beyond_the_limit_is_not_taken(void)
 static const tn_form all_forms[] = { TN_FORM_COO, TN_FORM_CSR, TN_FORM_DENSE };
 
 /* Whatever comes of it: in memory of exactly its size. */
-static void make_all(const tn_reforming *r)
+static void make_all(const tn_sparse_conversion *r)
 {
-    const tn_tensor *t = tn_reform_result(r);
+    const tn_tensor *t = tn_sparse_result(r);
     size_t row = t->nparts == 1 ? 0 : width_of(t->parts[1].array.dtype) * (t->nparts == 2 ? t->rank : 1);
-    for (uint64_t b = 0; b < tn_reform_blocks(r); b++) {
+    for (uint64_t b = 0; b < tn_sparse_blocks(r); b++) {
         uint64_t first, n;
-        tn_reform_place(r, b, &first, &n);
+        tn_sparse_place(r, b, &first, &n);
         uint8_t *values = malloc(n * width_of(t->dtype)), *indices = malloc(n * row);
-        tn_reform_make(r, b, values, row ? indices : NULL);
-        tn_reform_make(r, b, NULL, row ? indices : NULL);
-        tn_reform_make(r, b, values, NULL);
+        tn_sparse_make(r, b, values, row ? indices : NULL);
+        tn_sparse_make(r, b, NULL, row ? indices : NULL);
+        tn_sparse_make(r, b, values, NULL);
         free(values);
         free(indices);
     }
@@ -596,7 +596,7 @@ static tn_status check_change(const subject *from, tn_form to, bool drop, uint32
                               int fill, unsigned call, tn_pool *pool)
 {
     tn_sparse_options o = { .size = sizeof o, .drop = drop };
-    tn_reforming *r = NULL;
+    tn_sparse_conversion *r = NULL;
     tn_error err;
     uint8_t *data = from->data[part], *was = exact_copy(data, n);
     change.data = data;
@@ -604,14 +604,14 @@ static tn_status check_change(const subject *from, tn_form to, bool drop, uint32
     change.fill = fill;
     calls = 0;
     change_at = call;
-    tn_status status = tn_reform_begin(&from->t, to, &o, pool, &r, &err);
+    tn_status status = tn_sparse_begin(&from->t, to, &o, pool, &r, &err);
     change_at = 0;
     CHECK(status == TN_OK || (call && status == TN_ERR_CORRUPT && strstr(err.text, "changed")) ||
           (call && status == TN_ERR_LOSS));
     memset(data, fill, n);
     if (status == TN_OK)
         make_all(r);
-    tn_reform_end(r);
+    tn_sparse_end(r);
     memcpy(data, was, n);
     free(was);
     return status;
@@ -668,16 +668,16 @@ static void a_row_pointer_that_changes_leads_nowhere_else_in_memory(void)
     bool *keep = nonzeros(TN_FLOAT32, 70000, elements);
     subject *csr = slow_sparse(TN_FORM_CSR, TN_FLOAT32, 2, shape, TN_INT32, elements, keep);
     tn_pool *pool;
-    tn_reforming *r;
+    tn_sparse_conversion *r;
     CHECK(tn_pool_new(1, &pool, NULL) == TN_OK &&
-          tn_reform_begin(&csr->t, TN_FORM_DENSE, NULL, pool, &r, NULL) == TN_OK);
+          tn_sparse_begin(&csr->t, TN_FORM_DENSE, NULL, pool, &r, NULL) == TN_OK);
     for (uint64_t i = 0; i <= 140; i++) {
         uint64_t was = tn_code_get(csr->data[2], i, 32);
         tn_code_put(csr->data[2], i, 32, INT32_MAX);
         make_all(r);
         tn_code_put(csr->data[2], i, 32, was);
     }
-    tn_reform_end(r);
+    tn_sparse_end(r);
     tn_pool_free(pool);
     drop_subject(csr);
     free(keep);

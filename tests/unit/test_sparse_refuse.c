@@ -76,16 +76,16 @@ static void more_entries_than_int32_counts_need_int64(void)
     tn_sparse_options o = { .size = sizeof o, .index = TN_INT32, .limit = UINT64_MAX };
     tn_error err;
     tn_pool *pool;
-    tn_reforming *r = NULL;
+    tn_sparse_conversion *r = NULL;
     CHECK(tn_pool_new(2, &pool, &err) == TN_OK);
-    CHECK(tn_reform_begin(&t, TN_FORM_CSR, &o, pool, &r, &err) == TN_ERR_LOSS &&
+    CHECK(tn_sparse_begin(&t, TN_FORM_CSR, &o, pool, &r, &err) == TN_ERR_LOSS &&
           strstr(err.text, "2155872256 entries") && !r);
     o.index = TN_UNKNOWN;
-    CHECK(tn_reform_begin(&t, TN_FORM_CSR, &o, pool, &r, &err) == TN_OK);
-    const tn_tensor *result = tn_reform_result(r);
+    CHECK(tn_sparse_begin(&t, TN_FORM_CSR, &o, pool, &r, &err) == TN_OK);
+    const tn_tensor *result = tn_sparse_result(r);
     CHECK(result->parts[2].array.dtype == TN_INT64 && result->parts[0].array.shape[0] == (int64_t)size);
-    CHECK(((const int64_t *)tn_reform_indptr(r))[shape[0]] == (int64_t)size);
-    tn_reform_end(r);
+    CHECK(((const int64_t *)tn_sparse_indptr(r))[shape[0]] == (int64_t)size);
+    tn_sparse_end(r);
     tn_pool_free(pool);
     memset(ones, 0, piece - 1);         /* now there is one in each piece, which int32 can count, whatever
                                          * there might have been */

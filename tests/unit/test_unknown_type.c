@@ -126,7 +126,7 @@ static void arrays_of_no_type_are_refused(void)
         CHECK(tn_fake_quantize(mx, &a, in, out, NULL, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_scaled_quantize(mx, &a, in, parts, NULL, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_scaled_dequantize(mx, &a, (const void *const *)parts, out, NULL, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_reform(&t, TN_FORM_CSR, NULL, &made, &err) != TN_OK);
+        CHECK(tn_convert_form(&t, TN_FORM_CSR, NULL, &made, &err) != TN_OK);
         CHECK(try_write_tensor("out.zt", (tn_create_options){ 0 }, &t, &err) != TN_OK);
         CHECK(try_write_tensor("out.json", (tn_create_options){ 0 }, &t, &err) != TN_OK);
     }
