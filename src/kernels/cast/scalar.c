@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -28,24 +29,31 @@ static float value_as_f32(const tn_dtype_info *from, uint64_t code)
     return tn_float_of((uint32_t)tn_number_encode(f32, &rules, tn_number_decode(from, code), 0, &flags));
 }
 
-/* Types of 8 bits or less, by code. */
-static float values[TN_DTYPE_COUNT][256];
-static pthread_once_t values_once = PTHREAD_ONCE_INIT;
+/* Types of 8 bits or less, by code: made when a type is first needed, by whoever needs it. */
+static float           values[TN_DTYPE_COUNT][256];
+static atomic_bool     is_made[TN_DTYPE_COUNT];
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
-static void make_values(void)
+static const float *values_of(const tn_dtype_info *type)
 {
-    for (unsigned t = 1; t < TN_DTYPE_COUNT; t++) {
-        const tn_dtype_info *type = tn_dtype_get((tn_dtype)t);
-        for (unsigned code = 0; type->bits <= 8 && code < 1u << type->bits; code++)
-            values[t][code] = value_as_f32(type, code);
-    }
+    float *list = values[type->dtype];
+    if (atomic_load_explicit(&is_made[type->dtype], memory_order_acquire))
+        return list;
+    pthread_mutex_lock(&making);
+    for (unsigned code = 0; !is_made[type->dtype] && code < 1u << type->bits; code++)
+        list[code] = value_as_f32(type, code);
+    atomic_store_explicit(&is_made[type->dtype], true, memory_order_release);
+    pthread_mutex_unlock(&making);
+    return list;
 }
 
 static unsigned small_to_f32(uint8_t *dst, const uint8_t *src, size_t n, tn_dtype from)
 {
-    unsigned bits = tn_dtype_get(from)->bits;
+    const tn_dtype_info *type = tn_dtype_get(from);
+    const float *list = values_of(type);
+    unsigned bits = type->bits;
     for (size_t i = 0; i < n; i++)
-        memcpy(dst + 4 * i, &values[from][tn_code_get(src, i, bits)], 4);
+        memcpy(dst + 4 * i, &list[tn_code_get(src, i, bits)], 4);
     return 0;
 }
 
@@ -328,7 +336,6 @@ static const tn_kernels scalar = {
 
 void tn_kernels_init(tn_kernels *k, unsigned cpu)
 {
-    pthread_once(&values_once, make_values);
     *k = scalar;
 #if defined(__x86_64__)
     if (cpu & TN_CPU_AVX2)
