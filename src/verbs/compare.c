@@ -1,7 +1,7 @@
 /* verbs/compare.c - two open files, tensor by tensor. */
 #include "base/error.h"
 #include "base/options.h"
-#include "verbs/saturation.h"
+#include "verbs/metrics.h"
 #include "tensor/code.h"
 #include "tensor/form.h"
 #include "cast/summary.h"
@@ -248,7 +248,8 @@ static void add_chunk(const sides *s, const chunk *both, bool again, outcome *fo
     else if (same)
         found->some_equal = true;
     else if (!again)
-        tn_distance_add(&found->distance, s->a.type, both->a, s->b.type, both->b, both->at, both->n);
+        tn_distance_add(&found->distance, (tn_elements){ s->a.type, both->a },
+                        (tn_elements){ s->b.type, both->b }, both->at, both->n);
 }
 
 static tn_status work(void *context, const tn_item *it, void *scratch, void *result, tn_error *err)

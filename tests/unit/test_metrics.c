@@ -4,12 +4,12 @@
 #include <float.h>
 #include <math.h>
 
-#include "verbs/distance.h"
+#include "verbs/metrics.h"
 
 static tn_distance between(tn_dtype type_a, const void *a, tn_dtype type_b, const void *b, size_t n)
 {
     tn_distance d = { 0 };
-    tn_distance_add(&d, type_a, a, type_b, b, 0, n);
+    tn_distance_add(&d, (tn_elements){ type_a, a }, (tn_elements){ type_b, b }, 0, n);
     return d;
 }
 
@@ -85,9 +85,11 @@ static void joining_appends_what_later_elements_say(void)
 {
     const double a[] = { 1, 2, 4 }, b[] = { 1, 2.5, 3 };
     tn_distance whole = between(TN_FLOAT64, a, TN_FLOAT64, b, 3), parts = { 0 }, next = { 0 };
-    tn_distance_add(&parts, TN_FLOAT64, (const uint8_t *)a, TN_FLOAT64, (const uint8_t *)b, 0, 1);
+    tn_distance_add(&parts, (tn_elements){ TN_FLOAT64, (const uint8_t *)a },
+                    (tn_elements){ TN_FLOAT64, (const uint8_t *)b }, 0, 1);
     CHECK(parts.differing == 0);
-    tn_distance_add(&next, TN_FLOAT64, (const uint8_t *)(a + 1), TN_FLOAT64, (const uint8_t *)(b + 1), 1, 2);
+    tn_distance_add(&next, (tn_elements){ TN_FLOAT64, (const uint8_t *)(a + 1) },
+                    (tn_elements){ TN_FLOAT64, (const uint8_t *)(b + 1) }, 1, 2);
     tn_distance_join(&parts, &next);
     CHECK(memcmp(&parts, &whole, sizeof whole) == 0);
     CHECK(whole.differing == 2 && whole.first == 1 && whole.max_abs == 1 && whole.max_rel == 0.25);
@@ -121,7 +123,7 @@ static uint64_t saturated(tn_dtype type_a, const void *a, const float *b, uint64
 {
     const tn_limits limits = { get_limits, NULL };
     tn_distance d = { .limits = &limits };
-    tn_distance_add(&d, type_a, a, TN_FLOAT32, (const uint8_t *)b, from, n);
+    tn_distance_add(&d, (tn_elements){ type_a, a }, (tn_elements){ TN_FLOAT32, (const uint8_t *)b }, from, n);
     return d.saturated;
 }
 
