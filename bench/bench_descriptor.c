@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <tenon/tenon.h>
 
-static const tn_extent dims[] = { { 4096, NULL }, { 4096, NULL } };
-static const tn_product strides[] = { { 4096, NULL, 0 }, { 1, NULL, 0 } };
+static const tn_wia_extent dims[] = { { 4096, NULL }, { 4096, NULL } };
+static const tn_wia_product strides[] = { { 4096, NULL, 0 }, { 1, NULL, 0 } };
 
 /* Descriptors of the weights of a mixture-of-experts model, as a JSON array. */
 static tn_status make_document(size_t count, char **json, size_t *size, tn_error *err)

@@ -22,7 +22,7 @@ typedef struct document {
 typedef struct checking {
     const opts *o;
     document   *documents;      /* one an operand */
-    tn_binding *bindings;       /* one a --bind */
+    tn_wia_binding *bindings;       /* one a --bind */
     bool       *used;           /* which of them some descriptor has a symbol for */
     size_t      wrong;          /* in all documents together */
 } checking;
@@ -82,7 +82,7 @@ static bool was_remarked(const place *p, const char *path)
     return false;
 }
 
-static void report(void *context, const tn_finding *f)
+static void report(void *context, const tn_wia_finding *f)
 {
     place *p = context;
     if (f->remark && p->bound && was_remarked(p, f->path))
@@ -168,7 +168,7 @@ static void out_bound(const place *p, const tn_descriptor *d)
 }
 
 /* The symbols that descriptors use, with what they leave of each together; free() them. */
-static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint **constraints,
+static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_wia_constraint **constraints,
                        size_t *count, tn_error *err)
 {
     tn_status status = tn_symbols_unify(descriptors, n, NULL, 0, count, err);
@@ -177,10 +177,10 @@ static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_con
 }
 
 /* Those of the bindings that are about symbols of one descriptor; each is marked as used. */
-static tn_status choose_bindings(const checking *c, const tn_descriptor *d, tn_binding *chosen, size_t *n,
+static tn_status choose_bindings(const checking *c, const tn_descriptor *d, tn_wia_binding *chosen, size_t *n,
                                  tn_error *err)
 {
-    tn_constraint *symbols;
+    tn_wia_constraint *symbols;
     size_t count = 0;
     *n = 0;
     tn_status status = unify(&d, 1, &symbols, &count, err);
@@ -201,7 +201,7 @@ static tn_status bind(place *p, const tn_descriptor *d, tn_descriptors **bound, 
 {
     tn_error why;
     size_t n;
-    tn_binding *chosen = must_allocate(p->c->o->binds.count, sizeof *chosen);
+    tn_wia_binding *chosen = must_allocate(p->c->o->binds.count, sizeof *chosen);
     *bound = NULL;
     tn_status status = choose_bindings(p->c, d, chosen, &n, &why);
     if (status == TN_OK)
@@ -359,7 +359,7 @@ static int check_document(checking *c, document *d)
 
 /* ---- symbols of all documents together ---- */
 
-static void out_constraint(const tn_constraint *k, bool json)
+static void out_constraint(const tn_wia_constraint *k, bool json)
 {
     if (json) {
         json_open('{');
@@ -404,7 +404,7 @@ static int check_symbols(checking *c)
 {
     bool json = c->o->json;
     size_t n, count = 0;
-    tn_constraint *constraints = NULL;
+    tn_wia_constraint *constraints = NULL;
     tn_error err = { .status = TN_OK };
     const tn_descriptor **all = all_descriptors(c, &n);
     tn_status status = c->wrong > 0 ? TN_OK : unify(all, n, &constraints, &count, &err);
@@ -437,7 +437,7 @@ static void read_bindings(checking *c)
         size_t length = strcspn(text, "=");
         char *symbol = must_allocate(length + 1, 1);
         memcpy(symbol, text, length);
-        c->bindings[i] = (tn_binding){ .symbol = symbol, .value = strtoll(text + length + 1, NULL, 10) };
+        c->bindings[i] = (tn_wia_binding){ .symbol = symbol, .value = strtoll(text + length + 1, NULL, 10) };
     }
 }
 

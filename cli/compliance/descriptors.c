@@ -83,7 +83,7 @@ static tn_status check_metadata(const quant_case *c, const tn_file *file, tn_err
     if (status)
         return status;
     const tn_descriptor *d = tn_descriptors_at(set, 0);
-    const tn_quantization *q = &d->quantization;
+    const tn_wia_quantization *q = &d->quantization;
     bool same = q->scheme == c->scheme && q->nscales == c->nscales;
     for (size_t i = 0; same && i < c->nscales; i++) {
         same = (float)q->scales[i] == c->scale[i];
@@ -193,7 +193,7 @@ static const char csr_descending[] =
     NAMED "\"format\": \"CSR\", \"shape\": [2, 4], \"row_pointers\": [0, 2, 1], "
           "\"column_indices\": [1], \"values\": [1.5]}";
 
-static bool same_sparse(const tn_sparse *a, const tn_sparse *b)
+static bool same_sparse(const tn_wia_sparse *a, const tn_wia_sparse *b)
 {
     size_t width = tn_dtype_get(a->value_type) ? tn_dtype_get(a->value_type)->bits / 8u : 0;
     return a->format && b->format && strcmp(a->format, b->format) == 0 && a->rank == b->rank &&
@@ -352,8 +352,8 @@ static const char narrower[] =
 
 static tn_status try_binding(const tn_descriptor *d, tn_error *err)
 {
-    static const tn_binding good[] = { { "batch", 32 }, { "sequence_length", 128 } };
-    static const tn_binding bad[][2] = { { { "batch", 257 }, { "sequence_length", 128 } },
+    static const tn_wia_binding good[] = { { "batch", 32 }, { "sequence_length", 128 } };
+    static const tn_wia_binding bad[][2] = { { { "batch", 257 }, { "sequence_length", 128 } },
                                          { { "batch", 32 }, { "sequence_length", 13 } } };
     tn_descriptors *bound;
     tn_status status = tn_descriptor_bind(d, good, 2, &bound, err);
@@ -379,7 +379,7 @@ static tn_status try_binding(const tn_descriptor *d, tn_error *err)
 static tn_status try_constraints(const tn_descriptor *d, const tn_descriptor *other, tn_error *err)
 {
     const tn_descriptor *const both[] = { d, other };
-    tn_constraint left[2] = { 0 };
+    tn_wia_constraint left[2] = { 0 };
     uint64_t most = 0;
     size_t n = 0;
     tn_status status = tn_descriptor_max_bytes(d, &most, err);

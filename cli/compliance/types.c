@@ -382,8 +382,8 @@ static tn_status write_bytes(const char *path, const void *bytes, size_t n, tn_e
 static tn_status write_dump(const char *json_path, const char *data_path, const float *dump, size_t n,
                             tn_error *err)
 {
-    static const tn_extent dimensions[] = { { .value = ROWS }, { .value = COLUMNS } };
-    static const tn_product strides[] = { { .factor = ROW_STRIDE }, { .factor = COLUMN_STRIDE } };
+    static const tn_wia_extent dimensions[] = { { .value = ROWS }, { .value = COLUMNS } };
+    static const tn_wia_product strides[] = { { .factor = ROW_STRIDE }, { .factor = COLUMN_STRIDE } };
     const tn_descriptor d = { .version = TN_WIA_VERSION, .name = "dump", .rank = 2, .dimensions = dimensions,
                               .dtype = TN_FLOAT32, .base_type = "FLOAT32", .has_memory = true,
                               .strides = strides,

@@ -102,7 +102,7 @@ static void put_shape(char *text, size_t room, const tn_descriptor *d)
 {
     size_t used = (size_t)snprintf(text, room, "[");
     for (uint32_t i = 0; i < d->rank && used < room; i++) {
-        const tn_extent *e = &d->dimensions[i];
+        const tn_wia_extent *e = &d->dimensions[i];
         const char *comma = i > 0 ? ", " : "";
         if (e->symbol)
             used += (size_t)snprintf(text + used, room - used, "%s%.60s", comma, e->symbol);
@@ -145,7 +145,7 @@ static void long_notes(table *t, const tn_descriptor *d)
     if (d->physical_shape)
         table_note(t, "padded to %s", shape_of(d->rank, d->physical_shape).s);
     for (size_t i = 0; i < d->nconstraints; i++) {
-        const tn_constraint *k = &d->constraints[i];
+        const tn_wia_constraint *k = &d->constraints[i];
         char bound[40] = " or more", multiple[60] = "";
         if (k->max != INT64_MAX)
             snprintf(bound, sizeof bound, " to %lld", (long long)k->max);

@@ -90,7 +90,7 @@ TN_API tn_status tn_buffer_end(tn_buffer *buffer, bool write, tn_error *err);
 /* What the specification's JSON says of the buffer in this process; type NONE
  * and no mapping where it cannot be exported. */
 TN_API tn_buffer_handle tn_buffer_handle_of(const tn_buffer *buffer);
-TN_API tn_mapping       tn_buffer_mapping_of(const tn_buffer *buffer);
+TN_API tn_wia_mapping       tn_buffer_mapping_of(const tn_buffer *buffer);
 
 /* A handle on its way to another process. */
 typedef struct tn_exported {

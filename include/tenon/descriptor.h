@@ -17,29 +17,29 @@ extern "C" {
 
 /* ---- shapes that may have symbols ---- */
 
-typedef struct tn_extent {
+typedef struct tn_wia_extent {
     int64_t     value;          /* when symbol is NULL */
     const char *symbol;         /* [A-Za-z_][A-Za-z0-9_]* */
-} tn_extent;
+} tn_wia_extent;
 
 /* A stride: factor times the symbols. */
-typedef struct tn_product {
+typedef struct tn_wia_product {
     int64_t            factor;
     const char *const *symbols; /* the same one may stand twice */
     uint32_t           nsymbols;
-} tn_product;
+} tn_wia_product;
 
-typedef struct tn_constraint {
+typedef struct tn_wia_constraint {
     const char *symbol;
     int64_t     min;            /* 0 where the document says nothing */
     int64_t     max;            /* INT64_MAX: none */
     int64_t     multiple_of;    /* 1: any */
-} tn_constraint;
+} tn_wia_constraint;
 
-typedef struct tn_binding {
+typedef struct tn_wia_binding {
     const char *symbol;
     int64_t     value;
-} tn_binding;
+} tn_wia_binding;
 
 /* ---- the descriptor ---- */
 
@@ -51,7 +51,7 @@ typedef enum tn_quant_scheme {
     TN_QUANT_PER_CHANNEL_ASYMMETRIC = 4
 } tn_quant_scheme;
 
-typedef struct tn_quantization {
+typedef struct tn_wia_quantization {
     tn_quant_scheme scheme;
     const double   *scales;     /* per tensor: one */
     size_t          nscales;
@@ -60,7 +60,7 @@ typedef struct tn_quantization {
     bool            has_range, has_axis;
     int64_t         range[2];
     int64_t         channel_axis;
-} tn_quantization;
+} tn_wia_quantization;
 
 typedef enum tn_device_type {
     TN_DEVICE_CPU = 0,
@@ -76,12 +76,12 @@ typedef struct tn_device {
     tn_memory_space space;
 } tn_device;
 
-typedef struct tn_padding {
+typedef struct tn_wia_padding {
     const bool    *dims;        /* each of rank items; NULL where absent */
     const int64_t *values;      /* elements added to each dimension */
     const char    *mode;        /* "zero_fill", "value_fill" or NULL */
     double         fill;        /* value_fill; zero_fill has 0 */
-} tn_padding;
+} tn_wia_padding;
 
 typedef enum tn_handle_type {
     TN_HANDLE_NONE = 0,
@@ -98,16 +98,16 @@ typedef struct tn_buffer_handle {
     bool           read_only;
 } tn_buffer_handle;
 
-typedef struct tn_mapping {
+typedef struct tn_wia_mapping {
     bool     present;
     uint64_t device_address;
     bool     cpu_mapped;        /* else cpu_address is null */
     uint64_t cpu_address;
     bool     cpu_device;        /* access_mode; else device_only */
-} tn_mapping;
+} tn_wia_mapping;
 
 /* A sparse tensor with its data in the document. */
-typedef struct tn_sparse {
+typedef struct tn_wia_sparse {
     const char    *format;      /* "COO", "CSR"; NULL: no block */
     uint32_t       rank;
     const int64_t *shape;
@@ -121,14 +121,14 @@ typedef struct tn_sparse {
     tn_dtype       value_type;
     const void    *values;      /* dense, host order, of value_type */
     size_t         nvalues;
-} tn_sparse;
+} tn_wia_sparse;
 
 /* A member Tenon has no field for, kept as it was read: name and JSON text. */
-typedef struct tn_extra {
+typedef struct tn_wia_extra {
     const char *path;           /* of the object it stands in: "", "shape", "memory.device" ... */
     const char *key;
     const char *json;
-} tn_extra;
+} tn_wia_extra;
 
 typedef struct tn_descriptor {
     const char      *version;   /* "WIA-AI-011-v1.0", or NULL */
@@ -136,19 +136,19 @@ typedef struct tn_descriptor {
     const char      *name;      /* or NULL */
 
     uint32_t         rank;
-    const tn_extent *dimensions;
+    const tn_wia_extent *dimensions;
     const char      *layout;    /* or NULL */
     bool             symbolic;
-    const tn_constraint *constraints;
+    const tn_wia_constraint *constraints;
     size_t           nconstraints;
 
     tn_dtype         dtype;     /* TN_UNKNOWN: base_type is a name this build does not have */
     const char      *base_type; /* as spelled, or NULL */
     tn_byte_order    byte_order;
-    tn_quantization  quantization;
+    tn_wia_quantization quantization;
 
     bool             has_memory;
-    const tn_product *strides;  /* rank of them, or NULL: dense */
+    const tn_wia_product *strides;  /* rank of them, or NULL: dense */
     uint64_t         offset_bytes;
     bool             has_total; /* total_bytes was given */
     uint64_t         total_bytes;
@@ -161,12 +161,12 @@ typedef struct tn_descriptor {
 
     const int64_t   *physical_shape;    /* rank items, or NULL */
     bool             has_padding;
-    tn_padding       padding;
+    tn_wia_padding   padding;
     tn_buffer_handle buffer_handle;
-    tn_mapping       mapping;
-    tn_sparse        sparse;
+    tn_wia_mapping   mapping;
+    tn_wia_sparse    sparse;
 
-    const tn_extra  *extra;
+    const tn_wia_extra *extra;
     size_t           nextra;
 } tn_descriptor;
 
@@ -217,12 +217,12 @@ TN_API tn_status tn_descriptors_save(const tn_descriptor *descriptors, size_t n,
 
 /* ---- checking ---- */
 
-typedef struct tn_finding {
+typedef struct tn_wia_finding {
     bool        remark;         /* else it is wrong */
     const char *path;           /* "memory.strides[1]" */
     const char *text;           /* "expected 50176 for a dense NCHW tensor of 224x224 but found 0" */
-} tn_finding;
-typedef void (*tn_finding_fn)(void *context, const tn_finding *finding);
+} tn_wia_finding;
+typedef void (*tn_finding_fn)(void *context, const tn_wia_finding *finding);
 
 typedef struct tn_check_options {
     size_t        size;
@@ -255,7 +255,7 @@ TN_API int tn_descriptor_level(const tn_descriptor *descriptor, const char **why
  * Every symbol must be bound, to a value its constraints allow.
  * TN_ERR_ARGUMENT: the text names symbol, constraint and value.  TN_ERR_LIMIT:
  * a stride or the number of bytes does not fit 64 bits. */
-TN_API tn_status tn_descriptor_bind(const tn_descriptor *descriptor, const tn_binding *bindings, size_t n,
+TN_API tn_status tn_descriptor_bind(const tn_descriptor *descriptor, const tn_wia_binding *bindings, size_t n,
                                     tn_descriptors **bound, tn_error *err);
 
 /* One set of constraints that all descriptors obey together (every symbol they
@@ -264,7 +264,7 @@ TN_API tn_status tn_descriptor_bind(const tn_descriptor *descriptor, const tn_bi
  * TN_ERR_LIMIT: the least common multiple does not fit 63 bits.  The symbols
  * are borrowed from the descriptors. */
 TN_API tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n,
-                                  tn_constraint *constraints, size_t cap, size_t *count, tn_error *err);
+                                  tn_wia_constraint *constraints, size_t cap, size_t *count, tn_error *err);
 
 /* The most bytes the buffer can need under the constraints, offset included.
  * TN_ERR_LIMIT: unbounded, or beyond 64 bits; the text names the symbol. */

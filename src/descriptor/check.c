@@ -20,7 +20,8 @@ static void find(tn_checker *c, bool remark, const char *path, const char *forma
     vsnprintf(text, sizeof text, format, args);
     c->wrong += !remark;
     if (c->options.report)
-        c->options.report(c->options.context, &(tn_finding){ .remark = remark, .path = path, .text = text });
+        c->options.report(c->options.context,
+                          &(tn_wia_finding){ .remark = remark, .path = path, .text = text });
 }
 
 void tn_find_wrong(tn_checker *c, const char *path, const char *format, ...)

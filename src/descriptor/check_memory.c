@@ -22,7 +22,7 @@ static tn_phrase dense_phrase(const tn_descriptor *d, uint32_t i)
         (size_t)snprintf(p.text, room, "a dense %s%stensor", letters ? d->layout : "", letters ? " " : "");
     const char *by = tn_descriptor_has_symbols(d) ? " x " : "x";
     for (uint32_t k = i + 1; k < d->rank && used < room; k++) {
-        tn_extent e = tn_physical_extent(d, k);
+        tn_wia_extent e = tn_physical_extent(d, k);
         used += (size_t)snprintf(p.text + used, room - used, "%s%s", k == i + 1 ? " of " : by,
                                  tn_extent_phrase(&e).text);
     }
@@ -38,7 +38,7 @@ static uint32_t padded_dimension(const tn_checker *c, bool perhaps)
     const tn_descriptor *d = c->d;
     uint32_t i = 0;
     for (; d->physical_shape && i < d->rank; i++) {
-        tn_range range = tn_extent_range(&c->symbols, &d->dimensions[i]);
+        tn_wia_range range = tn_extent_range(&c->symbols, &d->dimensions[i]);
         if (perhaps && (range.unbounded || range.low < d->physical_shape[i]))
             return i;
         if (!range.unbounded && range.high < d->physical_shape[i])
@@ -63,7 +63,7 @@ static void check_contiguous(tn_checker *c)
         if (tn_stride_is_dense(d, &c->symbols, i))
             continue;
         dense = false;
-        tn_product expected = tn_dense_stride(d, i, names);
+        tn_wia_product expected = tn_dense_stride(d, i, names);
         if (d->is_contiguous)
             tn_find_wrong(c, tn_item_path("memory.strides", i).text, "expected %s for %s but found %s",
                           tn_product_phrase(&expected).text, dense_phrase(d, i).text,
@@ -95,7 +95,7 @@ static bool directions(const tn_checker *c, direction *all, uint32_t *n)
     const tn_descriptor *d = c->d;
     *n = 0;
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_extent e = tn_physical_extent(d, i);
+        tn_wia_extent e = tn_physical_extent(d, i);
         if (e.symbol || d->strides[i].nsymbols || e.value < 1)
             return false;
         tn_wide stride = d->strides[i].factor;
@@ -114,8 +114,8 @@ static void check_overlap(tn_checker *c)
     direction all[TN_MAX_RANK];
     uint32_t n;
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_extent e = tn_physical_extent(d, i);
-        tn_range range = tn_extent_range(&c->symbols, &e);
+        tn_wia_extent e = tn_physical_extent(d, i);
+        tn_wia_range range = tn_extent_range(&c->symbols, &e);
         if (d->strides[i].factor == 0 && (range.unbounded || range.high > 1))
             tn_find_remark(c, tn_item_path("memory.strides", i).text,
                            "elements of %s lie on each other: stride 0, extent %s",
@@ -195,18 +195,18 @@ static void check_inside(tn_checker *c)
     const tn_descriptor *d = c->d;
     if (!c->type)
         return;
-    tn_reach reach = tn_descriptor_reach(d, &c->symbols, c->type->bits);
-    if (reach.unbounded) {
-        if (d->has_total && tn_symbol_is_endless(&c->symbols, reach.unbounded))
+    tn_bit_span span = tn_descriptor_span(d, &c->symbols, c->type->bits);
+    if (span.unbounded) {
+        if (d->has_total && tn_symbol_is_endless(&c->symbols, span.unbounded))
             tn_find_wrong(c, "memory.total_bytes", "expected none, for %s has no maximum, but found %" PRIu64,
-                          tn_symbol_phrase(reach.unbounded).text, d->total_bytes);
+                          tn_symbol_phrase(span.unbounded).text, d->total_bytes);
         return;
     }
-    tn_wide needed = (reach.high + 7) / 8;
-    if (reach.low < 0)
+    tn_wide needed = (span.high + 7) / 8;
+    if (span.low < 0)
         tn_find_wrong(c, "memory.strides",
                       "expected every element at byte 0 or after it but the first is at byte %s",
-                      tn_wide_phrase((reach.low - 7) / 8).text);
+                      tn_wide_phrase((span.low - 7) / 8).text);
     if (d->has_total && needed > d->total_bytes)
         tn_find_wrong(c, "memory.total_bytes", "expected %s, where the last element ends, but found %" PRIu64,
                       least_phrase(needed).text, d->total_bytes);

@@ -39,7 +39,7 @@ static tn_phrase number_path(const tn_checker *c, const char *name, size_t i)
 /* A channel is an index of a dimension. */
 static void check_axis(tn_checker *c)
 {
-    const tn_quantization *q = &c->d->quantization;
+    const tn_wia_quantization *q = &c->d->quantization;
     const tn_phrase axis = member_path(c, "channel_axis", "");
     const char *path = axis.text;
     const uint32_t rank = tn_has_no_shape(c->d) ? TN_MAX_RANK : c->d->rank;
@@ -54,7 +54,7 @@ static void check_axis(tn_checker *c)
 /* Without a shape only as many as there are of the others. */
 static void check_count_alone(tn_checker *c, const char *path, size_t n)
 {
-    const tn_quantization *q = &c->d->quantization;
+    const tn_wia_quantization *q = &c->d->quantization;
     if (n == 0)
         tn_find_wrong(c, path, "expected a number for each channel but found none");
     else if (n != q->nscales)
@@ -64,7 +64,7 @@ static void check_count_alone(tn_checker *c, const char *path, size_t n)
 /* One for all, or one a channel. */
 static void check_count(tn_checker *c, const char *name, size_t n)
 {
-    const tn_quantization *q = &c->d->quantization;
+    const tn_wia_quantization *q = &c->d->quantization;
     const tn_phrase path = numbers_path(c, name);
     if (!tn_is_per_channel(q->scheme)) {
         if (n != 1)
@@ -78,8 +78,8 @@ static void check_count(tn_checker *c, const char *name, size_t n)
     if (!q->has_axis || q->channel_axis < 0 || q->channel_axis >= c->d->rank)
         return;                 /* reported there */
     uint32_t axis = (uint32_t)q->channel_axis;
-    const tn_extent *e = &c->d->dimensions[axis];
-    tn_range range = tn_extent_range(&c->symbols, e);
+    const tn_wia_extent *e = &c->d->dimensions[axis];
+    tn_wia_range range = tn_extent_range(&c->symbols, e);
     if (!range.unbounded && (n < range.low || n > range.high))
         tn_find_wrong(c, path.text, "expected %s numbers for %s but found %zu", tn_extent_phrase(e).text,
                       tn_dimension_phrase(c->d, axis).text, n);
@@ -87,7 +87,7 @@ static void check_count(tn_checker *c, const char *name, size_t n)
 
 static void check_scales(tn_checker *c)
 {
-    const tn_quantization *q = &c->d->quantization;
+    const tn_wia_quantization *q = &c->d->quantization;
     check_count(c, "scale", q->nscales);
     for (size_t i = 0; i < q->nscales; i++)
         if (!isfinite(q->scales[i]) || q->scales[i] <= 0)
@@ -98,7 +98,7 @@ static void check_scales(tn_checker *c)
 /* Zero points are codes of the type; symmetric schemes have none but 0. */
 static void check_zero_points(tn_checker *c)
 {
-    const tn_quantization *q = &c->d->quantization;
+    const tn_wia_quantization *q = &c->d->quantization;
     tn_wide low, high;
     bool known = tn_integer_codes(c->type, &low, &high);
     if (!q->zero_points) {
@@ -123,7 +123,7 @@ static void check_zero_points(tn_checker *c)
 /* The range names codes of the type, the lowest first. */
 static void check_range(tn_checker *c)
 {
-    const tn_quantization *q = &c->d->quantization;
+    const tn_wia_quantization *q = &c->d->quantization;
     tn_wide low, high;
     bool known = tn_integer_codes(c->type, &low, &high);
     const tn_phrase path = member_path(c, "range", "");
@@ -138,7 +138,7 @@ static void check_range(tn_checker *c)
 }
 
 /* The name of such a scheme. */
-static tn_text other_scheme_name(const tn_descriptor *d, const tn_extra *other, tn_arena *arena)
+static tn_text other_scheme_name(const tn_descriptor *d, const tn_wia_extra *other, tn_arena *arena)
 {
     tn_text key, name = { 0 };
     tn_json j;
@@ -159,7 +159,7 @@ static tn_text other_scheme_name(const tn_descriptor *d, const tn_extra *other, 
 static void check_other_scheme(tn_checker *c)
 {
     tn_arena arena = { 0 };
-    const tn_extra *other = tn_other_scheme(c->d);
+    const tn_wia_extra *other = tn_other_scheme(c->d);
     tn_text name = other ? other_scheme_name(c->d, other, &arena) : (tn_text){ 0 };
     if (other)
         tn_find_wrong(c, member_path(c, "scheme", "").text,
@@ -171,7 +171,7 @@ static void check_other_scheme(tn_checker *c)
 
 void tn_check_quantization(tn_checker *c)
 {
-    const tn_quantization *q = &c->d->quantization;
+    const tn_wia_quantization *q = &c->d->quantization;
     tn_wide low, high;
     if (c->options.strict)
         check_other_scheme(c);

@@ -15,7 +15,7 @@
 static void check_dimensions(tn_checker *c)
 {
     for (uint32_t i = 0; i < c->d->rank; i++) {
-        const tn_extent *e = &c->d->dimensions[i];
+        const tn_wia_extent *e = &c->d->dimensions[i];
         tn_phrase path = tn_item_path("shape.dimensions", i);
         if (e->symbol && !tn_is_symbol(e->symbol))
             tn_find_wrong(c, path.text, "expected a symbol of letters, digits and _ but found %s",
@@ -28,7 +28,7 @@ static void check_dimensions(tn_checker *c)
 /* The dimension that a layout calls 1. */
 static void check_one(tn_checker *c, uint32_t i)
 {
-    const tn_extent *e = &c->d->dimensions[i];
+    const tn_wia_extent *e = &c->d->dimensions[i];
     if (e->symbol || e->value != 1)
         tn_find_wrong(c, tn_item_path("shape.dimensions", i).text,
                       "expected 1, as layout %s has it, but found %s", tn_quote_z(c->d->layout).text,
@@ -93,7 +93,7 @@ static tn_phrase constraint_path(const char *symbol, const char *member)
 }
 
 /* Each constrains a symbol that is used, and leaves it a value. */
-static void check_constraint(tn_checker *c, const tn_constraint *k)
+static void check_constraint(tn_checker *c, const tn_wia_constraint *k)
 {
     int64_t low, high;
     size_t before = c->wrong;
@@ -120,9 +120,9 @@ static void check_constraint(tn_checker *c, const tn_constraint *k)
 /* The physical extent holds all of the dimension, whatever a symbol may become. */
 static void check_physical(tn_checker *c, uint32_t i)
 {
-    const tn_extent *e = &c->d->dimensions[i];
+    const tn_wia_extent *e = &c->d->dimensions[i];
     int64_t physical = c->d->physical_shape[i];
-    tn_range range = tn_extent_range(&c->symbols, e);
+    tn_wia_range range = tn_extent_range(&c->symbols, e);
     tn_phrase path = tn_item_path("physical_shape", i), dimension = tn_dimension_phrase(c->d, i);
     if (physical < 0)
         tn_find_wrong(c, path.text, "expected an extent not below 0 but found %" PRId64, physical);
@@ -137,8 +137,8 @@ static void check_physical(tn_checker *c, uint32_t i)
 /* What is added to each dimension is the difference of the two shapes; that of a symbol is not known yet. */
 static void check_padded(tn_checker *c, uint32_t i)
 {
-    const tn_padding *p = &c->d->padding;
-    const tn_extent *e = &c->d->dimensions[i];
+    const tn_wia_padding *p = &c->d->padding;
+    const tn_wia_extent *e = &c->d->dimensions[i];
     int64_t physical = c->d->physical_shape[i];
     if (e->symbol || e->value < 0 || physical < e->value)
         return;
@@ -169,7 +169,7 @@ static void check_fill(tn_checker *c)
 /* The specification has zero_fill alone. */
 static void check_mode(tn_checker *c)
 {
-    const tn_padding *p = &c->d->padding;
+    const tn_wia_padding *p = &c->d->padding;
     if (!p->mode) {
         tn_find_remark(c, "padding.mode", "expected zero_fill or value_fill but found none");
     } else if (strcmp(p->mode, "value_fill") == 0) {

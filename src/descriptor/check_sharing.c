@@ -25,9 +25,9 @@ static bool buffer_size(const tn_checker *c, tn_wide *bytes)
     }
     if (!c->type)
         return false;
-    tn_reach reach = tn_descriptor_reach(c->d, &c->symbols, c->type->bits);
-    *bytes = (reach.high + 7) / 8;
-    return !reach.unbounded && *bytes <= UINT64_MAX;    /* more is reported of the memory */
+    tn_bit_span span = tn_descriptor_span(c->d, &c->symbols, c->type->bits);
+    *bytes = (span.high + 7) / 8;
+    return !span.unbounded && *bytes <= UINT64_MAX;    /* more is reported of the memory */
 }
 
 /* The shared buffer holds all of the tensor's buffer, and is of a kind that its device has. */
@@ -65,7 +65,7 @@ static void check_address(tn_checker *c, const char *path, uint64_t address)
 /* What only a device reaches has no address in the CPU, and host memory is never such. */
 static void check_mapping(tn_checker *c)
 {
-    const tn_mapping *m = &c->d->mapping;
+    const tn_wia_mapping *m = &c->d->mapping;
     if (!m->present)
         return;
     check_address(c, "mapping.device_address", m->device_address);

@@ -16,14 +16,14 @@ static const char *type_name(tn_dtype dtype)
 }
 
 /* Where the values stand: COO has an object for them, CSR the array itself. */
-static const char *values_path(const tn_sparse *s)
+static const char *values_path(const tn_wia_sparse *s)
 {
     return strcmp(s->format, "COO") == 0 ? "values.data" : "values";
 }
 
 static void check_values(tn_checker *c, size_t nnz)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     if (!s->values)
         tn_find_wrong(c, values_path(s), "expected an array but found none");
     else if (s->indices && s->nvalues != nnz)
@@ -34,7 +34,7 @@ static void check_values(tn_checker *c, size_t nnz)
 }
 
 /* An index that the dimension has not, or that the type of the indices cannot hold. */
-static bool is_outside(const tn_sparse *s, int64_t index, uint32_t dimension, int64_t *end)
+static bool is_outside(const tn_wia_sparse *s, int64_t index, uint32_t dimension, int64_t *end)
 {
     *end = s->shape[dimension];
     if (s->index_type == TN_INT32 && *end > (int64_t)INT32_MAX + 1)
@@ -80,7 +80,7 @@ static void report_twice(tn_checker *c, const char *list, row *rows, size_t n)
 
 static void check_coo_row(tn_checker *c, size_t place)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     const int64_t *indices = s->indices + place * s->rank;
     int64_t end;
     for (uint32_t i = 0; i < s->rank; i++)
@@ -92,7 +92,7 @@ static void check_coo_row(tn_checker *c, size_t place)
 /* A row of indices and a value for each of the nnz elements. */
 static void check_coo_counts(tn_checker *c, size_t n)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     if (s->rank == 0)
         tn_find_wrong(c, "shape", "expected at least one dimension for COO but found none");
     if (!s->has_nnz)
@@ -108,7 +108,7 @@ static void check_coo_counts(tn_checker *c, size_t n)
 
 static tn_status check_coo(tn_checker *c, tn_error *err)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     size_t n = s->rank ? s->nindices / s->rank : 0;
     check_coo_counts(c, n);
     for (size_t i = 0; i < n; i++)
@@ -128,7 +128,7 @@ static tn_status check_coo(tn_checker *c, tn_error *err)
 /* One more pointer than rows, from 0 up to the number of values; true when the rows can be walked. */
 static bool check_pointers(tn_checker *c)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     size_t before = c->wrong;
     if (!s->pointers || s->npointers == 0) {
         tn_find_wrong(c, "row_pointers", "expected an array that begins with 0 but found none");
@@ -153,7 +153,7 @@ static bool check_pointers(tn_checker *c)
 
 static void check_columns(tn_checker *c)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     int64_t end;
     if (!s->indices)
         tn_find_wrong(c, "column_indices", "expected an array but found none");
@@ -166,7 +166,7 @@ static void check_columns(tn_checker *c)
 /* A column twice in one row. */
 static tn_status check_csr_rows(tn_checker *c, tn_error *err)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     row *columns = calloc(s->nindices + 1, sizeof *columns);
     if (!columns)
         return tn_fail_nomem(err);
@@ -181,7 +181,7 @@ static tn_status check_csr_rows(tn_checker *c, tn_error *err)
 
 static tn_status check_csr(tn_checker *c, tn_error *err)
 {
-    const tn_sparse *s = &c->d->sparse;
+    const tn_wia_sparse *s = &c->d->sparse;
     if (s->rank != 2)
         tn_find_wrong(c, "shape", "expected two dimensions for CSR but found %u", s->rank);
     if (s->has_nnz && s->indices && (s->nnz < 0 || (uint64_t)s->nnz != s->nindices))

@@ -27,17 +27,17 @@ static const char *copy_text(copier *c, const char *text)
     return own;
 }
 
-static const tn_extent *copy_extents(copier *c, const tn_extent *given, uint32_t rank)
+static const tn_wia_extent *copy_extents(copier *c, const tn_wia_extent *given, uint32_t rank)
 {
-    tn_extent *own = copy(c, given, rank, sizeof *own);
+    tn_wia_extent *own = copy(c, given, rank, sizeof *own);
     for (uint32_t i = 0; own && i < rank; i++)
         own[i].symbol = copy_text(c, given[i].symbol);
     return own;
 }
 
-static const tn_product *copy_products(copier *c, const tn_product *given, uint32_t rank)
+static const tn_wia_product *copy_products(copier *c, const tn_wia_product *given, uint32_t rank)
 {
-    tn_product *own = copy(c, given, rank, sizeof *own);
+    tn_wia_product *own = copy(c, given, rank, sizeof *own);
     for (uint32_t i = 0; own && i < rank; i++) {
         const char **names = tn_arena_zalloc(c->arena, given[i].nsymbols, sizeof *names);
         c->bad = c->bad || !names;
@@ -48,24 +48,24 @@ static const tn_product *copy_products(copier *c, const tn_product *given, uint3
     return own;
 }
 
-static const tn_constraint *copy_constraints(copier *c, const tn_constraint *given, size_t n)
+static const tn_wia_constraint *copy_constraints(copier *c, const tn_wia_constraint *given, size_t n)
 {
-    tn_constraint *own = copy(c, given, n, sizeof *own);
+    tn_wia_constraint *own = copy(c, given, n, sizeof *own);
     for (size_t i = 0; own && i < n; i++)
         own[i].symbol = copy_text(c, given[i].symbol);
     return own;
 }
 
-static const tn_extra *copy_extra(copier *c, const tn_extra *given, size_t n)
+static const tn_wia_extra *copy_extra(copier *c, const tn_wia_extra *given, size_t n)
 {
-    tn_extra *own = copy(c, given, n, sizeof *own);
+    tn_wia_extra *own = copy(c, given, n, sizeof *own);
     for (size_t i = 0; own && i < n; i++)
-        own[i] = (tn_extra){ .path = copy_text(c, given[i].path), .key = copy_text(c, given[i].key),
+        own[i] = (tn_wia_extra){ .path = copy_text(c, given[i].path), .key = copy_text(c, given[i].key),
                              .json = copy_text(c, given[i].json) };
     return own;
 }
 
-static void copy_sparse(copier *c, tn_sparse *s)
+static void copy_sparse(copier *c, tn_wia_sparse *s)
 {
     uint64_t bytes = 0;
     const int64_t count = (int64_t)s->nvalues;

@@ -33,7 +33,7 @@ tn_status tn_descriptor_readable(const char *json, size_t n, bool in_list, tn_er
 
 /* The extra member that keeps a quantization of a scheme that the specification does not define; of a
  * quantization alone, the one with the name of that scheme.  NULL: there is none. */
-const tn_extra *tn_other_scheme(const tn_descriptor *d);
+const tn_wia_extra *tn_other_scheme(const tn_descriptor *d);
 bool tn_has_other_scheme(const tn_descriptor *d);
 
 /* A fragment without a shape: a quantization alone, or a handle and its mapping. */

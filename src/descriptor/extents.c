@@ -71,7 +71,7 @@ tn_phrase tn_symbol_phrase(const char *name)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const tn_constraint *)a)->symbol, ((const tn_constraint *)b)->symbol);
+    return strcmp(((const tn_wia_constraint *)a)->symbol, ((const tn_wia_constraint *)b)->symbol);
 }
 
 static size_t count_uses(const tn_descriptor *d)
@@ -84,7 +84,7 @@ static size_t count_uses(const tn_descriptor *d)
 
 static void add_use(tn_symbols *s, const char *name)
 {
-    s->items[s->count++] = (tn_constraint){ .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
+    s->items[s->count++] = (tn_wia_constraint){ .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
 }
 
 static void gather(tn_symbols *s, const tn_descriptor *d)
@@ -116,8 +116,8 @@ tn_status tn_symbols_init(tn_symbols *s, const tn_descriptor *d, tn_error *err)
     gather(s, d);
     sort_and_unite(s);
     for (size_t i = 0; i < d->nconstraints; i++) {
-        const tn_constraint *given = &d->constraints[i];
-        tn_constraint *own = tn_symbols_find(s, given->symbol);
+        const tn_wia_constraint *given = &d->constraints[i];
+        tn_wia_constraint *own = tn_symbols_find(s, given->symbol);
         if (own) {
             own->min = given->min > 0 ? given->min : 0;
             own->max = given->max;
@@ -133,13 +133,13 @@ void tn_symbols_free(tn_symbols *s)
     *s = (tn_symbols){ 0 };
 }
 
-tn_constraint *tn_symbols_find(const tn_symbols *s, const char *name)
+tn_wia_constraint *tn_symbols_find(const tn_symbols *s, const char *name)
 {
-    const tn_constraint key = { .symbol = name };
+    const tn_wia_constraint key = { .symbol = name };
     return s->count ? bsearch(&key, s->items, s->count, sizeof *s->items, by_name) : NULL;
 }
 
-bool tn_constraint_bounds(const tn_constraint *c, int64_t *low, int64_t *high)
+bool tn_constraint_bounds(const tn_wia_constraint *c, int64_t *low, int64_t *high)
 {
     int64_t min = c->min > 0 ? c->min : 0, step = c->multiple_of > 1 ? c->multiple_of : 1;
     int64_t below = min % step;         /* how far the multiple before min is away */
@@ -150,7 +150,7 @@ bool tn_constraint_bounds(const tn_constraint *c, int64_t *low, int64_t *high)
     return *low <= c->max;
 }
 
-bool tn_constraint_allows(const tn_constraint *c, int64_t value)
+bool tn_constraint_allows(const tn_wia_constraint *c, int64_t value)
 {
     return value >= 0 && value >= c->min && value <= c->max &&
            (c->multiple_of < 2 || value % c->multiple_of == 0);
@@ -158,12 +158,12 @@ bool tn_constraint_allows(const tn_constraint *c, int64_t value)
 
 bool tn_symbol_is_endless(const tn_symbols *symbols, const char *name)
 {
-    const tn_constraint *c = tn_symbols_find(symbols, name);
+    const tn_wia_constraint *c = tn_symbols_find(symbols, name);
     int64_t low, high;
     return c && tn_constraint_bounds(c, &low, &high) && high == INT64_MAX;
 }
 
-tn_phrase tn_constraint_phrase(const tn_constraint *c)
+tn_phrase tn_constraint_phrase(const tn_wia_constraint *c)
 {
     tn_phrase p = { "a number" };
     if (c->multiple_of > 1) {
@@ -181,25 +181,25 @@ tn_phrase tn_constraint_phrase(const tn_constraint *c)
 
 /* ---- extents and strides ---- */
 
-static tn_range symbol_range(const tn_symbols *symbols, const char *name)
+static tn_wia_range symbol_range(const tn_symbols *symbols, const char *name)
 {
-    const tn_constraint *c = tn_symbols_find(symbols, name);
+    const tn_wia_constraint *c = tn_symbols_find(symbols, name);
     int64_t low, high;
     if (!c || !tn_constraint_bounds(c, &low, &high) || high == INT64_MAX)
-        return (tn_range){ .unbounded = name };
-    return (tn_range){ .low = low, .high = high };
+        return (tn_wia_range){ .unbounded = name };
+    return (tn_wia_range){ .low = low, .high = high };
 }
 
-tn_range tn_extent_range(const tn_symbols *symbols, const tn_extent *e)
+tn_wia_range tn_extent_range(const tn_symbols *symbols, const tn_wia_extent *e)
 {
-    return e->symbol ? symbol_range(symbols, e->symbol) : (tn_range){ .low = e->value, .high = e->value };
+    return e->symbol ? symbol_range(symbols, e->symbol) : (tn_wia_range){ .low = e->value, .high = e->value };
 }
 
-tn_range tn_product_range(const tn_symbols *symbols, const tn_product *p)
+tn_wia_range tn_product_range(const tn_symbols *symbols, const tn_wia_product *p)
 {
-    tn_range all = { .low = p->factor, .high = p->factor };
+    tn_wia_range all = { .low = p->factor, .high = p->factor };
     for (uint32_t i = 0; i < p->nsymbols && p->factor != 0; i++) {
-        tn_range one = symbol_range(symbols, p->symbols[i]);
+        tn_wia_range one = symbol_range(symbols, p->symbols[i]);
         if (one.unbounded)
             return one;
         all.low = tn_wide_mul(all.low, p->factor > 0 ? one.low : one.high);
@@ -208,7 +208,7 @@ tn_range tn_product_range(const tn_symbols *symbols, const tn_product *p)
     return all;
 }
 
-tn_phrase tn_product_phrase(const tn_product *p)
+tn_phrase tn_product_phrase(const tn_wia_product *p)
 {
     tn_phrase out = { "" };
     if (p->factor != 1 || p->nsymbols == 0)
@@ -221,7 +221,7 @@ tn_phrase tn_product_phrase(const tn_product *p)
     return out;
 }
 
-tn_phrase tn_extent_phrase(const tn_extent *e)
+tn_phrase tn_extent_phrase(const tn_wia_extent *e)
 {
     tn_phrase out = { "" };
     if (e->symbol)
@@ -230,16 +230,16 @@ tn_phrase tn_extent_phrase(const tn_extent *e)
     return out;
 }
 
-tn_extent tn_physical_extent(const tn_descriptor *d, uint32_t i)
+tn_wia_extent tn_physical_extent(const tn_descriptor *d, uint32_t i)
 {
-    return d->physical_shape ? (tn_extent){ .value = d->physical_shape[i] } : d->dimensions[i];
+    return d->physical_shape ? (tn_wia_extent){ .value = d->physical_shape[i] } : d->dimensions[i];
 }
 
-tn_product tn_dense_stride(const tn_descriptor *d, uint32_t i, const char **names)
+tn_wia_product tn_dense_stride(const tn_descriptor *d, uint32_t i, const char **names)
 {
-    tn_product p = { .factor = 1, .symbols = names };
+    tn_wia_product p = { .factor = 1, .symbols = names };
     for (uint32_t k = i + 1; k < d->rank; k++) {
-        tn_extent e = tn_physical_extent(d, k);
+        tn_wia_extent e = tn_physical_extent(d, k);
         if (e.symbol)
             names[p.nsymbols++] = e.symbol;
         else if (__builtin_mul_overflow(p.factor, e.value, &p.factor))
@@ -253,7 +253,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool same_product(const tn_product *a, const tn_product *b)
+static bool same_product(const tn_wia_product *a, const tn_wia_product *b)
 {
     const char *left[TN_MAX_RANK], *right[TN_MAX_RANK];
     uint32_t n = a->nsymbols;
@@ -271,9 +271,9 @@ static bool same_product(const tn_product *a, const tn_product *b)
     return true;
 }
 
-static tn_range physical_range(const tn_descriptor *d, const tn_symbols *symbols, uint32_t i)
+static tn_wia_range physical_range(const tn_descriptor *d, const tn_symbols *symbols, uint32_t i)
 {
-    tn_extent extent = tn_physical_extent(d, i);
+    tn_wia_extent extent = tn_physical_extent(d, i);
     return tn_extent_range(symbols, &extent);
 }
 
@@ -281,7 +281,7 @@ static tn_range physical_range(const tn_descriptor *d, const tn_symbols *symbols
 static bool is_empty(const tn_descriptor *d, const tn_symbols *symbols)
 {
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_range range = physical_range(d, symbols, i);
+        tn_wia_range range = physical_range(d, symbols, i);
         if (!range.unbounded && range.high <= 0)
             return true;
     }
@@ -291,10 +291,10 @@ static bool is_empty(const tn_descriptor *d, const tn_symbols *symbols)
 bool tn_stride_is_dense(const tn_descriptor *d, const tn_symbols *symbols, uint32_t i)
 {
     const char *names[TN_MAX_RANK];
-    tn_range range = physical_range(d, symbols, i);
+    tn_wia_range range = physical_range(d, symbols, i);
     if (!d->strides || (!range.unbounded && range.high <= 1) || is_empty(d, symbols))
         return true;
-    tn_product dense = tn_dense_stride(d, i, names);
+    tn_wia_product dense = tn_dense_stride(d, i, names);
     return same_product(&dense, &d->strides[i]);
 }
 
@@ -306,14 +306,14 @@ bool tn_descriptor_has_symbols(const tn_descriptor *d)
     return false;
 }
 
-/* ---- reach ---- */
+/* ---- the bits that elements take ---- */
 
 /* Elements of a dense tensor. */
-static tn_range dense_count(const tn_descriptor *d, const tn_symbols *symbols)
+static tn_wia_range dense_count(const tn_descriptor *d, const tn_symbols *symbols)
 {
-    tn_range count = { .high = 1 };
+    tn_wia_range count = { .high = 1 };
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_range range = physical_range(d, symbols, i);
+        tn_wia_range range = physical_range(d, symbols, i);
         if (range.unbounded)
             return range;
         count.high = tn_wide_mul(count.high, range.high);
@@ -322,12 +322,12 @@ static tn_range dense_count(const tn_descriptor *d, const tn_symbols *symbols)
 }
 
 /* The elements from the first in memory to after the last, counted from index 0. */
-static tn_range strided_span(const tn_descriptor *d, const tn_symbols *symbols)
+static tn_wia_range strided_span(const tn_descriptor *d, const tn_symbols *symbols)
 {
-    tn_range span = { .high = 1 };
+    tn_wia_range span = { .high = 1 };
     for (uint32_t i = 0; i < d->rank; i++) {
-        tn_range steps = physical_range(d, symbols, i);
-        tn_range stride = tn_product_range(symbols, &d->strides[i]);
+        tn_wia_range steps = physical_range(d, symbols, i);
+        tn_wia_range stride = tn_product_range(symbols, &d->strides[i]);
         if (d->strides[i].factor == 0 || (!steps.unbounded && steps.high <= 1))
             continue;
         if (steps.unbounded || stride.unbounded)
@@ -340,13 +340,13 @@ static tn_range strided_span(const tn_descriptor *d, const tn_symbols *symbols)
     return span;
 }
 
-tn_reach tn_descriptor_reach(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits)
+tn_bit_span tn_descriptor_span(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits)
 {
     tn_wide offset = (tn_wide)d->offset_bytes * 8;
     if (is_empty(d, symbols))
-        return (tn_reach){ .empty = true, .low = offset, .high = offset };
-    tn_range span = d->strides ? strided_span(d, symbols) : dense_count(d, symbols);
-    return (tn_reach){
+        return (tn_bit_span){ .empty = true, .low = offset, .high = offset };
+    tn_wia_range span = d->strides ? strided_span(d, symbols) : dense_count(d, symbols);
+    return (tn_bit_span){
         .low = offset + tn_wide_mul(span.low, bits),
         .high = offset + tn_wide_mul(span.high, bits),
         .unbounded = span.unbounded,

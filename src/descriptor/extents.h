@@ -30,49 +30,49 @@ tn_phrase tn_symbol_phrase(const char *name);
 /* Every symbol of a descriptor, sorted by name, with what its constraints
  * leave of it: min is not negative, multiple_of not below 1. */
 typedef struct tn_symbols {
-    tn_constraint *items;       /* malloc()ed */
+    tn_wia_constraint *items;       /* malloc()ed */
     size_t         count;
 } tn_symbols;
 
 tn_status tn_symbols_init(tn_symbols *symbols, const tn_descriptor *d, tn_error *err);
 void tn_symbols_free(tn_symbols *symbols);
-tn_constraint *tn_symbols_find(const tn_symbols *symbols, const char *name);    /* NULL when there is none */
+tn_wia_constraint *tn_symbols_find(const tn_symbols *symbols, const char *name);    /* or NULL */
 
 /* The smallest and the largest value a constraint allows; false when there is
  * none.  Without a maximum *high is INT64_MAX. */
-bool tn_constraint_bounds(const tn_constraint *c, int64_t *low, int64_t *high);
+bool tn_constraint_bounds(const tn_wia_constraint *c, int64_t *low, int64_t *high);
 
-bool tn_constraint_allows(const tn_constraint *c, int64_t value);
+bool tn_constraint_allows(const tn_wia_constraint *c, int64_t value);
 
 /* Whether a symbol has values, but no largest one. */
 bool tn_symbol_is_endless(const tn_symbols *symbols, const char *name);
 
 /* "a multiple of 8 from 1 to 2048" */
-tn_phrase tn_constraint_phrase(const tn_constraint *c);
+tn_phrase tn_constraint_phrase(const tn_wia_constraint *c);
 
 /* ---- extents and strides ---- */
 
 /* Between which values a number lies; the two say nothing when `unbounded` names
  * a symbol it depends on that has no maximum, or no value at all. */
-typedef struct tn_range {
+typedef struct tn_wia_range {
     tn_wide     low, high;
     const char *unbounded;
-} tn_range;
+} tn_wia_range;
 
-tn_range tn_extent_range(const tn_symbols *symbols, const tn_extent *extent);
-tn_range tn_product_range(const tn_symbols *symbols, const tn_product *product);
+tn_wia_range tn_extent_range(const tn_symbols *symbols, const tn_wia_extent *extent);
+tn_wia_range tn_product_range(const tn_symbols *symbols, const tn_wia_product *product);
 
 /* "768*sequence_length" */
-tn_phrase tn_product_phrase(const tn_product *product);
-tn_phrase tn_extent_phrase(const tn_extent *extent);
+tn_phrase tn_product_phrase(const tn_wia_product *product);
+tn_phrase tn_extent_phrase(const tn_wia_extent *extent);
 
 /* Dimension i in memory: that of physical_shape where there is one. */
-tn_extent tn_physical_extent(const tn_descriptor *d, uint32_t i);
+tn_wia_extent tn_physical_extent(const tn_descriptor *d, uint32_t i);
 
 /* The dense stride of dimension i: the product of all physical extents after
  * it, at INT64_MAX where the factor would not fit.  Its symbols are put into
  * `names`, which has room for rank of them. */
-tn_product tn_dense_stride(const tn_descriptor *d, uint32_t i, const char **names);
+tn_wia_product tn_dense_stride(const tn_descriptor *d, uint32_t i, const char **names);
 
 /* Whether stride i is the dense one, or does not matter because the tensor is
  * empty or no second element lies in its direction. */
@@ -81,16 +81,16 @@ bool tn_stride_is_dense(const tn_descriptor *d, const tn_symbols *symbols, uint3
 /* Whether any dimension or stride has a symbol. */
 bool tn_descriptor_has_symbols(const tn_descriptor *d);
 
-/* ---- reach ---- */
+/* ---- the bits that elements take ---- */
 
 /* The bits of the buffer that elements can take, padding counted: from `low`
  * to before `high`, counted from the beginning of the buffer. */
-typedef struct tn_reach {
+typedef struct tn_bit_span {
     bool        empty;          /* there can be no element: low and high are at the offset */
     tn_wide     low, high;
-    const char *unbounded;      /* as in tn_range */
-} tn_reach;
+    const char *unbounded;      /* as in tn_wia_range */
+} tn_bit_span;
 
-tn_reach tn_descriptor_reach(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits);
+tn_bit_span tn_descriptor_span(const tn_descriptor *d, const tn_symbols *symbols, unsigned bits);
 
 #endif

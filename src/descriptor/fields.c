@@ -220,7 +220,7 @@ const char *tn_wia_raw(tn_wia_reader *r)
 
 void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
 {
-    tn_extra *extra = tn_grow(r->extra, r->nextra, &r->extra_cap, sizeof *extra);
+    tn_wia_extra *extra = tn_grow(r->extra, r->nextra, &r->extra_cap, sizeof *extra);
     if (!extra) {
         tn_wia_nomem(r);
         return;
@@ -235,7 +235,7 @@ void tn_wia_keep(tn_wia_reader *r, const char *path, tn_text key)
     if (!name)
         tn_wia_nomem(r);
     const char *json = tn_wia_raw(r);
-    r->extra[r->nextra++] = (tn_extra){ .path = path, .key = name, .json = json };
+    r->extra[r->nextra++] = (tn_wia_extra){ .path = path, .key = name, .json = json };
 }
 
 bool tn_wia_has_extra(const tn_wia_reader *r, const char *path, const char *key)

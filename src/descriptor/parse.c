@@ -117,7 +117,7 @@ static void read_device_address(tn_wia_reader *r)
 
 static void read_cpu_address(tn_wia_reader *r)
 {
-    tn_mapping *m = &r->d->mapping;
+    tn_wia_mapping *m = &r->d->mapping;
     m->cpu_mapped = tn_json_peek(&r->j) != TN_JSON_NULL;
     if (m->cpu_mapped)
         m->cpu_address = read_address(r);

@@ -22,7 +22,7 @@ static void read_byte_order(tn_wia_reader *r)
 
 static void read_scales(tn_wia_reader *r)
 {
-    tn_quantization *q = &r->d->quantization;
+    tn_wia_quantization *q = &r->d->quantization;
     if (q->scales)
         tn_wia_reject(r, r->j.pos, "expected one of scale and scales but found both");
     r->nwords = 0;
@@ -49,7 +49,7 @@ static void read_scales(tn_wia_reader *r)
 
 static void read_zero_points(tn_wia_reader *r)
 {
-    tn_quantization *q = &r->d->quantization;
+    tn_wia_quantization *q = &r->d->quantization;
     if (q->zero_points)
         tn_wia_reject(r, r->j.pos, "expected one of zero_point and zero_points but found both");
     if (tn_json_peek(&r->j) == TN_JSON_ARRAY) {

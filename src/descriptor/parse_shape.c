@@ -15,25 +15,25 @@ static void note_list(tn_wia_reader *r, tn_wia_list list, size_t at, uint32_t co
 
 /* --- shape --- */
 
-static tn_extent read_extent(tn_wia_reader *r)
+static tn_wia_extent read_extent(tn_wia_reader *r)
 {
     size_t at;
     tn_text symbol;
     switch (tn_json_peek(&r->j)) {
     case TN_JSON_NUMBER:
-        return (tn_extent){ .value = tn_wia_size(r) };
+        return (tn_wia_extent){ .value = tn_wia_size(r) };
     case TN_JSON_STRING:
         symbol = tn_wia_string(r, &at);
-        return (tn_extent){ .symbol = tn_wia_symbol(r, symbol, at) };
+        return (tn_wia_extent){ .symbol = tn_wia_symbol(r, symbol, at) };
     default:
         tn_wia_unexpected(r, "a number or a symbol");
-        return (tn_extent){ 0 };
+        return (tn_wia_extent){ 0 };
     }
 }
 
 static void read_dimensions(tn_wia_reader *r)
 {
-    tn_extent dims[TN_MAX_RANK];
+    tn_wia_extent dims[TN_MAX_RANK];
     uint32_t rank = 0;
     bool symbols = false;
     tn_json_array(&r->j);
@@ -84,7 +84,7 @@ static void read_constraint(tn_wia_reader *r, tn_text symbol)
     static const char above[] = "shape.constraints.";
     const size_t n = sizeof above - 1;
     const char *name = tn_wia_symbol(r, symbol, r->j.pos);
-    tn_constraint *all = tn_grow(r->constraints, r->nconstraints, &r->constraints_cap, sizeof *all);
+    tn_wia_constraint *all = tn_grow(r->constraints, r->nconstraints, &r->constraints_cap, sizeof *all);
     r->constraints = all ? all : r->constraints;
     char *path = tn_arena_alloc(&r->set->arena, n + symbol.len + 1);
     if (!name || !all || !path) {
@@ -93,7 +93,8 @@ static void read_constraint(tn_wia_reader *r, tn_text symbol)
     }
     memcpy(path, above, n);
     memcpy(path + n, name, symbol.len + 1);
-    r->constraints[r->nconstraints++] = (tn_constraint){ .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
+    const tn_wia_constraint any = { .symbol = name, .max = INT64_MAX, .multiple_of = 1 };
+    r->constraints[r->nconstraints++] = any;
     tn_wia_object(r, path, fields, TN_WIA_COUNT(fields));
 }
 
@@ -133,7 +134,7 @@ void tn_wia_read_shape(tn_wia_reader *r)
 /* --- memory --- */
 
 /* One integer factor of a stride: digits, perhaps with a minus before them. */
-static bool multiply(tn_wia_reader *r, tn_product *product, tn_text factor, size_t at)
+static bool multiply(tn_wia_reader *r, tn_wia_product *product, tn_text factor, size_t at)
 {
     int64_t value = 0;
     bool negative = factor.ptr[0] == '-', fits = true;
@@ -167,9 +168,9 @@ static tn_text trim(tn_text text)
 }
 
 /* "768*sequence_length": integers and symbols in any order. */
-static tn_product read_product(tn_wia_reader *r)
+static tn_wia_product read_product(tn_wia_reader *r)
 {
-    tn_product product = { .factor = 1 };
+    tn_wia_product product = { .factor = 1 };
     const char *symbols[TN_MAX_RANK];
     size_t at;
     tn_text text = tn_wia_string(r, &at);
@@ -196,22 +197,22 @@ static tn_product read_product(tn_wia_reader *r)
     return product;
 }
 
-static tn_product read_stride(tn_wia_reader *r)
+static tn_wia_product read_stride(tn_wia_reader *r)
 {
     switch (tn_json_peek(&r->j)) {
     case TN_JSON_NUMBER:
-        return (tn_product){ .factor = tn_json_i64(&r->j) };
+        return (tn_wia_product){ .factor = tn_json_i64(&r->j) };
     case TN_JSON_STRING:
         return read_product(r);
     default:
         tn_wia_unexpected(r, "a number or a product of symbols");
-        return (tn_product){ 0 };
+        return (tn_wia_product){ 0 };
     }
 }
 
 static void read_strides(tn_wia_reader *r)
 {
-    tn_product strides[TN_MAX_RANK];
+    tn_wia_product strides[TN_MAX_RANK];
     uint32_t n = 0;
     tn_json_peek(&r->j);
     size_t at = r->j.pos;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void note(tn_wia_reader *r, tn_wia_sparse member)
+static void note(tn_wia_reader *r, tn_wia_sparse_member member)
 {
     tn_json_peek(&r->j);
     r->notes.sparse[member].there = true;
@@ -68,7 +68,7 @@ static void read_row(tn_wia_reader *r, bool first)
 
 static void read_index_rows(tn_wia_reader *r)
 {
-    tn_sparse *s = &r->d->sparse;
+    tn_wia_sparse *s = &r->d->sparse;
     r->nwords = 0;
     tn_json_array(&r->j);
     for (bool first = true; tn_json_item(&r->j); first = false)
@@ -313,7 +313,7 @@ static void finish_shape(tn_wia_reader *r)
     r->d->sparse.rank = d->rank;
 }
 
-static void refuse(tn_wia_reader *r, tn_wia_sparse member, const char *format)
+static void refuse(tn_wia_reader *r, tn_wia_sparse_member member, const char *format)
 {
     if (r->notes.sparse[member].there)
         tn_wia_reject(r, r->notes.sparse[member].at, "expected no such member in format %s but found one",
@@ -336,7 +336,7 @@ static void check_members(tn_wia_reader *r, bool coo)
 
 void tn_wia_finish_sparse(tn_wia_reader *r)
 {
-    tn_sparse *s = &r->d->sparse;
+    tn_wia_sparse *s = &r->d->sparse;
     for (int i = 0; i < TN_WIA_SPARSE && !s->format; i++)
         if (r->notes.sparse[i].there)
             tn_wia_reject(r, r->notes.sparse[i].at,

@@ -15,9 +15,9 @@ typedef enum tn_wia_list {
 } tn_wia_list;
 
 /* Members of the sparse block, each a field of the descriptor itself. */
-typedef enum tn_wia_sparse {
+typedef enum tn_wia_sparse_member {
     TN_WIA_FORMAT, TN_WIA_NNZ, TN_WIA_INDICES, TN_WIA_VALUES, TN_WIA_POINTERS, TN_WIA_COLUMNS, TN_WIA_SPARSE
-} tn_wia_sparse;
+} tn_wia_sparse_member;
 
 typedef struct tn_wia_key {
     tn_text text;
@@ -31,9 +31,9 @@ typedef struct tn_wia_reader {
 
     tn_wia_key     *keys;       /* unknown ones of all objects that are open, innermost last */
     size_t          nkeys, keys_cap;
-    tn_extra       *extra;      /* of this descriptor */
+    tn_wia_extra   *extra;      /* of this descriptor */
     size_t          nextra, extra_cap;
-    tn_constraint  *constraints;
+    tn_wia_constraint *constraints;
     size_t          nconstraints, constraints_cap;
     uint64_t       *words;      /* numbers of an array being read: int64_t, double or codes of elements */
     size_t          nwords, words_cap;

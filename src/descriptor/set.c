@@ -43,7 +43,7 @@ const tn_descriptor *tn_descriptors_at(const tn_descriptors *set, size_t i)
 
 /* ---- what a descriptor's fields mean ---- */
 
-static const tn_extra *find_extra(const tn_descriptor *d, const char *path, const char *key)
+static const tn_wia_extra *find_extra(const tn_descriptor *d, const char *path, const char *key)
 {
     for (size_t i = 0; i < d->nextra; i++)
         if (strcmp(d->extra[i].path, path) == 0 && strcmp(d->extra[i].key, key) == 0)
@@ -51,7 +51,7 @@ static const tn_extra *find_extra(const tn_descriptor *d, const char *path, cons
     return NULL;
 }
 
-const tn_extra *tn_other_scheme(const tn_descriptor *d)
+const tn_wia_extra *tn_other_scheme(const tn_descriptor *d)
 {
     return tn_has_no_shape(d) ? find_extra(d, "", "scheme") : find_extra(d, "dtype", "quantization");
 }

@@ -24,13 +24,13 @@ static tn_status buffer_bytes(const tn_descriptor *d, const tn_symbols *symbols,
     if (!type)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a type of known size but found %s",
                        d->base_type ? tn_quote_z(d->base_type).text : "none");
-    tn_reach reach = tn_descriptor_reach(d, symbols, type->bits);
-    if (reach.unbounded)
+    tn_bit_span span = tn_descriptor_span(d, symbols, type->bits);
+    if (span.unbounded)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "%s: expected a largest value but found %s",
-                       tn_symbol_phrase(reach.unbounded).text,
-                       tn_symbol_is_endless(symbols, reach.unbounded) ? "no maximum"
+                       tn_symbol_phrase(span.unbounded).text,
+                       tn_symbol_is_endless(symbols, span.unbounded) ? "no maximum"
                                                                       : "that no value is allowed");
-    tn_wide whole = (reach.high + 7) / 8;
+    tn_wide whole = (span.high + 7) / 8;
     if (whole > UINT64_MAX)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
                        "expected a buffer of less than 2^64 bytes but found more");
@@ -66,7 +66,8 @@ static void list_names(const tn_symbols *symbols, char *text, size_t cap)
 }
 
 /* Every name bound is a symbol of the descriptor. */
-static tn_status check_names(const tn_symbols *symbols, const tn_binding *bindings, size_t n, tn_error *err)
+static tn_status check_names(const tn_symbols *symbols, const tn_wia_binding *bindings, size_t n,
+                             tn_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         char known[200];
@@ -81,9 +82,9 @@ static tn_status check_names(const tn_symbols *symbols, const tn_binding *bindin
 }
 
 /* Narrows a symbol's range to the one value it is bound to. */
-static tn_status bind_symbol(tn_constraint *c, const tn_binding *bindings, size_t n, tn_error *err)
+static tn_status bind_symbol(tn_wia_constraint *c, const tn_wia_binding *bindings, size_t n, tn_error *err)
 {
-    const tn_binding *found = NULL;
+    const tn_wia_binding *found = NULL;
     tn_phrase name = tn_symbol_phrase(c->symbol);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(bindings[i].symbol, c->symbol) != 0)
@@ -108,7 +109,7 @@ static tn_status bind_symbol(tn_constraint *c, const tn_binding *bindings, size_
 /* The dimensions as numbers; they must fit the physical shape. */
 static tn_status resolve_shape(tn_descriptor *d, const tn_symbols *symbols, tn_arena *arena, tn_error *err)
 {
-    tn_extent *own = tn_arena_zalloc(arena, d->rank, sizeof *own);
+    tn_wia_extent *own = tn_arena_zalloc(arena, d->rank, sizeof *own);
     if (!own)
         return tn_fail_nomem(err);
     for (uint32_t i = 0; i < d->rank; i++) {
@@ -127,11 +128,11 @@ static tn_status resolve_shape(tn_descriptor *d, const tn_symbols *symbols, tn_a
 
 static tn_status resolve_strides(tn_descriptor *d, const tn_symbols *symbols, tn_arena *arena, tn_error *err)
 {
-    tn_product *own = d->strides ? tn_arena_zalloc(arena, d->rank, sizeof *own) : NULL;
+    tn_wia_product *own = d->strides ? tn_arena_zalloc(arena, d->rank, sizeof *own) : NULL;
     if (d->strides && !own)
         return tn_fail_nomem(err);
     for (uint32_t i = 0; own && i < d->rank; i++) {
-        tn_range value = tn_product_range(symbols, &d->strides[i]);
+        tn_wia_range value = tn_product_range(symbols, &d->strides[i]);
         if (value.unbounded || value.high > INT64_MAX || value.low < INT64_MIN)
             return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
                            "memory.strides[%u]: expected %s to fit 64 bits but found more", i,
@@ -181,7 +182,7 @@ static tn_status resolve(tn_descriptor *d, const tn_symbols *symbols, tn_arena *
     return buffer_bytes(d, symbols, &d->total_bytes, err);
 }
 
-tn_status tn_descriptor_bind(const tn_descriptor *d, const tn_binding *bindings, size_t n,
+tn_status tn_descriptor_bind(const tn_descriptor *d, const tn_wia_binding *bindings, size_t n,
                              tn_descriptors **bound, tn_error *err)
 {
     tn_symbols symbols;
@@ -211,7 +212,7 @@ tn_status tn_descriptor_bind(const tn_descriptor *d, const tn_binding *bindings,
 
 /* What one descriptor says of a symbol. */
 typedef struct claim {
-    tn_constraint constraint;
+    tn_wia_constraint constraint;
     size_t        from;
 } claim;
 
@@ -266,11 +267,11 @@ static bool lcm(int64_t a, int64_t b, int64_t *result)
 }
 
 /* Narrows `all` by what `next` says; *last is the descriptor that narrowed it before. */
-static tn_status narrow(const tn_descriptor *const *descriptors, tn_constraint *all, const claim *next,
+static tn_status narrow(const tn_descriptor *const *descriptors, tn_wia_constraint *all, const claim *next,
                         size_t *last, tn_error *err)
 {
-    const tn_constraint *c = &next->constraint;
-    tn_constraint both = *all;
+    const tn_wia_constraint *c = &next->constraint;
+    tn_wia_constraint both = *all;
     int64_t low, high;
     both.min = c->min > all->min ? c->min : all->min;
     both.max = c->max < all->max ? c->max : all->max;
@@ -294,7 +295,7 @@ static tn_status narrow(const tn_descriptor *const *descriptors, tn_constraint *
 
 /* One symbol's claims, from items[0] on; *used is how many they are. */
 static tn_status unify_one(const tn_descriptor *const *descriptors, const claim *items, size_t n,
-                           tn_constraint *all, size_t *used, tn_error *err)
+                           tn_wia_constraint *all, size_t *used, tn_error *err)
 {
     int64_t low, high;
     size_t last = items[0].from;
@@ -311,7 +312,7 @@ static tn_status unify_one(const tn_descriptor *const *descriptors, const claim 
     return status;
 }
 
-tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn_constraint *constraints,
+tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn_wia_constraint *constraints,
                            size_t cap, size_t *count, tn_error *err)
 {
     claims all = { 0 };
@@ -322,7 +323,7 @@ tn_status tn_symbols_unify(const tn_descriptor *const *descriptors, size_t n, tn
     if (!status && all.count)
         qsort(all.items, all.count, sizeof *all.items, by_symbol_then_place);
     for (size_t i = 0, used; i < all.count && !status; i += used) {
-        tn_constraint one;
+        tn_wia_constraint one;
         status = unify_one(descriptors, all.items + i, all.count - i, &one, &used, err);
         if (!status && found < cap)
             constraints[found] = one;

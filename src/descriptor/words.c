@@ -17,7 +17,7 @@ WORDS_CASE(device_type, true, "CPU", "GPU", "NPU", "TPU");
 WORDS(memory_space, "host", "device", "unified");
 WORDS(byte_order, "little_endian", "big_endian");
 WORDS(permission, "read_write", "read_only");           /* by tn_buffer_handle.read_only */
-WORDS(access_mode, "device_only", "cpu_device");        /* by tn_mapping.cpu_device */
+WORDS(access_mode, "device_only", "cpu_device");        /* by tn_wia_mapping.cpu_device */
 WORDS(sparse_format, "COO", "CSR");
 WORDS(index_type, "INT64", "INT32");
 

@@ -19,7 +19,7 @@ typedef struct writer {
     tn_buf          *out;
     unsigned         indent;
     bool             first;         /* in the object that is open */
-    const tn_extra **extra;         /* sorted by path, else as they were */
+    const tn_wia_extra **extra;         /* sorted by path, else as they were */
     size_t           written;       /* of extra */
     tn_error        *err;
     tn_status        status;        /* TN_OK, or that something cannot be written */
@@ -52,7 +52,7 @@ static void put_key(writer *w, const char *key)
 
 static int compare_paths(const void *a, const void *b)
 {
-    const tn_extra *x = *(const tn_extra *const *)a, *y = *(const tn_extra *const *)b;
+    const tn_wia_extra *x = *(const tn_wia_extra *const *)a, *y = *(const tn_wia_extra *const *)b;
     int order = strcmp(x->path, y->path);
     return order ? order : x < y ? -1 : x > y;
 }
@@ -233,7 +233,7 @@ static void put_dimension(tn_buf *out, const tn_descriptor *d, size_t i)
         put_integer(out, d->dimensions[i].value);
 }
 
-static void put_constraint(writer *w, const tn_constraint *c, tn_buf *path)
+static void put_constraint(writer *w, const tn_wia_constraint *c, tn_buf *path)
 {
     path->size = 0;
     tn_buf_puts(path, "shape.constraints.");
@@ -293,7 +293,7 @@ static void put_range(tn_buf *out, const tn_descriptor *d, size_t i)
 
 static void put_quantization_members(writer *w)
 {
-    const tn_quantization *q = &w->d->quantization;
+    const tn_wia_quantization *q = &w->d->quantization;
     bool per_tensor = !tn_is_per_channel(q->scheme);
     put_word(w, "scheme", &tn_quant_scheme_words, (int)q->scheme);
     if (q->scales && per_tensor && q->nscales == 1) {
@@ -359,7 +359,7 @@ static void put_dtype(writer *w)
 /* "768*sequence_length", or a number where there is no symbol. */
 static void put_stride(tn_buf *out, const tn_descriptor *d, size_t i)
 {
-    const tn_product *p = &d->strides[i];
+    const tn_wia_product *p = &d->strides[i];
     if (!p->nsymbols) {
         put_integer(out, p->factor);
         return;
@@ -449,7 +449,7 @@ static void put_pad_value(tn_buf *out, const tn_descriptor *d, size_t i)
 static void put_padding(writer *w)
 {
     const tn_descriptor *d = w->d;
-    const tn_padding *p = &d->padding;
+    const tn_wia_padding *p = &d->padding;
     if (d->physical_shape)
         put_list(w, "physical_shape", d->rank, put_physical);
     if (!d->has_padding)
@@ -480,7 +480,7 @@ static void put_address(writer *w, const char *key, bool known, uint64_t address
 static void put_zero_copy(writer *w)
 {
     const tn_buffer_handle *h = &w->d->buffer_handle;
-    const tn_mapping *m = &w->d->mapping;
+    const tn_wia_mapping *m = &w->d->mapping;
     if (h->type != TN_HANDLE_NONE) {
         put_key(w, "buffer_handle");
         open_object(w);
@@ -534,7 +534,7 @@ static void put_number(tn_buf *out, tn_dtype dtype, tn_value value)
 
 static void put_value(tn_buf *out, const tn_descriptor *d, size_t i)
 {
-    const tn_sparse *s = &d->sparse;
+    const tn_wia_sparse *s = &d->sparse;
     tn_value value = tn_value_get(s->value_type, s->values, i);
     if (value.kind != TN_KIND_COMPLEX) {
         put_number(out, s->value_type, value);
@@ -549,7 +549,7 @@ static void put_value(tn_buf *out, const tn_descriptor *d, size_t i)
 
 static void put_indices(writer *w, bool coo)
 {
-    const tn_sparse *s = &w->d->sparse;
+    const tn_wia_sparse *s = &w->d->sparse;
     if (!coo) {
         if (s->pointers)
             put_list(w, "row_pointers", s->npointers, put_pointer);
@@ -587,7 +587,7 @@ static void put_values(writer *w, bool coo)
 
 static void put_sparse(writer *w)
 {
-    const tn_sparse *s = &w->d->sparse;
+    const tn_wia_sparse *s = &w->d->sparse;
     if (!s->format)
         return;
     bool coo = strcmp(s->format, "COO") == 0;

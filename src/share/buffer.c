@@ -148,12 +148,12 @@ tn_buffer_handle tn_buffer_handle_of(const tn_buffer *buffer)
 }
 
 /* To the CPU as a device, memory of the host is where it is. */
-tn_mapping tn_buffer_mapping_of(const tn_buffer *buffer)
+tn_wia_mapping tn_buffer_mapping_of(const tn_buffer *buffer)
 {
     if (!(buffer->flags & TN_MEM_SHARED))
-        return (tn_mapping){ .present = false };
+        return (tn_wia_mapping){ .present = false };
     uint64_t address = (uintptr_t)buffer->data;
-    return (tn_mapping){
+    return (tn_wia_mapping){
         .present = true,
         .device_address = buffer->device_address ? buffer->device_address : address,
         .cpu_mapped = buffer->data != NULL,

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void keep_first(void *context, const tn_finding *f)
+static void keep_first(void *context, const tn_wia_finding *f)
 {
     tn_error *first = context;
     if (!f->remark && !first->status)

@@ -11,7 +11,7 @@
 typedef struct tn_properties {
     bool            given;          /* else nothing below counts */
     bool            requires_grad, is_pinned, zero_copy_compatible;
-    const tn_extra *extra;          /* other members of the object */
+    const tn_wia_extra *extra;          /* other members of the object */
     size_t          nextra;
 } tn_properties;
 

@@ -323,7 +323,7 @@ static void handle_and_mapping_of_device_memory_have_its_address(void)
 {
     tn_buffer *b = device_buffer();
     tn_buffer_handle h = tn_buffer_handle_of(b);
-    tn_mapping m = tn_buffer_mapping_of(b);
+    tn_wia_mapping m = tn_buffer_mapping_of(b);
     CHECK(h.type == TN_HANDLE_CUDA_IPC && h.handle == 3 && h.size_bytes == 16 && !h.read_only);
     CHECK(m.present && m.device_address == 0x1000 && !m.cpu_mapped && m.cpu_address == 0 && m.cpu_device);
     CHECK(tn_buffer_map(b, NULL) == TN_OK);

@@ -59,10 +59,10 @@ static tn_status faulty_scales(tn_dtype codes, const tn_array *src, const void *
     return status;
 }
 
-static tn_status faulty_bind(const tn_descriptor *d, const tn_binding *bindings, size_t n,
+static tn_status faulty_bind(const tn_descriptor *d, const tn_wia_binding *bindings, size_t n,
                              tn_descriptors **bound, tn_error *err)
 {
-    static const tn_binding good[] = { { "batch", 32 }, { "sequence_length", 128 } };
+    static const tn_wia_binding good[] = { { "batch", 32 }, { "sequence_length", 128 } };
     return fault == BIND_ANYTHING ? tn_descriptor_bind(d, good, 2, bound, err)
                                   : tn_descriptor_bind(d, bindings, n, bound, err);
 }

@@ -300,7 +300,7 @@ static void device_memory_is_new_and_aligned_and_not_the_cpus(void)
         held before = held_when_started();
         CHECK(try_new(BYTES, 0, alignment, &b, NULL) == TN_OK);
         CHECK(tn_buffer_size(b) == BYTES && tn_buffer_flags(b) == TN_MEM_SHARED);
-        tn_mapping m = tn_buffer_mapping_of(b);
+        tn_wia_mapping m = tn_buffer_mapping_of(b);
         CHECK(m.present && m.device_address % alignment == 0 && m.device_address % 256 == 0);
         CHECK(tn_buffer_data(b) == NULL && !m.cpu_mapped && m.cpu_device);
         CHECK(tn_buffer_handle_of(b).type == TN_HANDLE_CUDA_IPC && tn_buffer_handle_of(b).handle > 0);

@@ -16,7 +16,7 @@ static const uint8_t *noise(void)
     return bytes;
 }
 
-static void report(void *context, const tn_finding *finding)
+static void report(void *context, const tn_wia_finding *finding)
 {
     (void)context;
     if (!finding->remark)
@@ -157,7 +157,7 @@ static void quantization_is_described(void)
         tn_file *f = open_file(names[i]);
         tn_descriptors *set = describe(f, NULL);
         const tn_descriptor *d = tn_descriptors_at(set, 0);
-        const tn_quantization *q = &d->quantization;
+        const tn_wia_quantization *q = &d->quantization;
         CHECK(d->dtype == TN_INT8 && q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC && q->has_axis &&
               q->channel_axis == 1);
         CHECK(q->nscales == 2 && q->scales[0] == 0.1 && q->scales[1] == 0.5 && q->nzero_points == 2);
@@ -240,7 +240,7 @@ static void numbers_in_text_are_described_as_a_buffer_of_their_own(void)
 
 /* ---- sparse tensors ---- */
 
-static void check_sparse(const tn_sparse *s, const char *format, tn_dtype index, const int64_t *indices,
+static void check_sparse(const tn_wia_sparse *s, const char *format, tn_dtype index, const int64_t *indices,
                          size_t nindices)
 {
     assert_string_equal(s->format, format);

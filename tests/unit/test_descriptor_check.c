@@ -23,7 +23,7 @@ typedef struct listing {
     char   prefix[24];
 } listing;
 
-static void put_finding(void *context, const tn_finding *f)
+static void put_finding(void *context, const tn_wia_finding *f)
 {
     listing *list = context;
     tn_buf_puts(&list->text, f->remark ? "remark: " : "");
@@ -141,7 +141,7 @@ static void bad_documents_have_exactly_the_findings_expected(void)
 
 /* ---- by hand ---- */
 
-static const tn_extent four_by_six[] = { { .value = 4 }, { .value = 6 } };
+static const tn_wia_extent four_by_six[] = { { .value = 4 }, { .value = 6 } };
 
 static tn_descriptor matrix(void)
 {
@@ -201,11 +201,11 @@ static void strict_refuses_handles_and_modes_of_tenon(void)
     d = matrix();
     d.physical_shape = physical;
     d.has_padding = true;
-    d.padding = (tn_padding){ .mode = "value_fill", .fill = 1.5 };
+    d.padding = (tn_wia_padding){ .mode = "value_fill", .fill = 1.5 };
     expect_findings(&d, false, "");
     expect_findings(&d, true,
                     "padding.mode: expected the specification's zero_fill but found \"value_fill\"\n");
-    d.padding = (tn_padding){ .mode = "zero_fill" };
+    d.padding = (tn_wia_padding){ .mode = "zero_fill" };
     expect_findings(&d, true, "");
 }
 
@@ -218,7 +218,7 @@ static size_t wrong_fills(tn_dtype dtype, const char *mode, double fill)
     d.base_type = tn_dtype_get(dtype)->wia;
     d.physical_shape = physical;
     d.has_padding = true;
-    d.padding = (tn_padding){ .mode = mode, .fill = fill };
+    d.padding = (tn_wia_padding){ .mode = mode, .fill = fill };
     CHECK(tn_descriptor_check(&d, NULL, &wrong, NULL) == TN_OK);
     return wrong;
 }
@@ -290,7 +290,7 @@ static void too_many_dimensions_are_one_finding(void)
 
 static void a_negative_extent_is_found(void)
 {
-    static const tn_extent extents[] = { { .value = -4 }, { .symbol = "1x" } };
+    static const tn_wia_extent extents[] = { { .value = -4 }, { .symbol = "1x" } };
     tn_descriptor d = matrix();
     d.dimensions = extents;
     d.symbolic = true;
@@ -304,13 +304,13 @@ static void the_largest_numbers_do_not_overflow(void)
 {
     static const int64_t numbers[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
     enum { N = sizeof numbers / sizeof *numbers };
-    tn_extent extents[TN_MAX_RANK];
-    tn_product strides[TN_MAX_RANK];
+    tn_wia_extent extents[TN_MAX_RANK];
+    tn_wia_product strides[TN_MAX_RANK];
     for (size_t k = 0; k < N * N * N; k++) {
         tn_descriptor d = matrix();
         for (uint32_t i = 0; i < TN_MAX_RANK; i++) {
-            extents[i] = (tn_extent){ .value = numbers[k % N] };
-            strides[i] = (tn_product){ .factor = numbers[k / N % N] };
+            extents[i] = (tn_wia_extent){ .value = numbers[k % N] };
+            strides[i] = (tn_wia_product){ .factor = numbers[k / N % N] };
         }
         d.rank = TN_MAX_RANK;
         d.dimensions = extents;
@@ -328,7 +328,7 @@ static void the_largest_numbers_do_not_overflow(void)
 
 static void the_last_byte_of_64_bits_is_inside(void)
 {
-    static const tn_extent one[] = { { .value = 1 } }, two[] = { { .value = 2 } };
+    static const tn_wia_extent one[] = { { .value = 1 } }, two[] = { { .value = 2 } };
     tn_descriptor d = matrix();
     d.rank = 1;
     d.dtype = TN_UINT8;
@@ -346,10 +346,12 @@ static void the_last_byte_of_64_bits_is_inside(void)
 
 static void what_does_not_fit_is_not_shown_as_a_number(void)
 {
-    static const tn_extent large[] = { { .value = INT64_MAX }, { .value = INT64_MAX },
+    static const tn_wia_extent large[] = { { .value = INT64_MAX }, { .value = INT64_MAX },
                                        { .value = INT64_MAX } };
-    static const tn_product crossed[] = { { .factor = INT64_MAX }, { .factor = INT64_MAX }, { .factor = 1 } };
-    static const tn_product backwards[] = { { .factor = INT64_MIN }, { .factor = 1 }, { .factor = 1 } };
+    static const tn_wia_product crossed[] = { { .factor = INT64_MAX },
+                                              { .factor = INT64_MAX },
+                                              { .factor = 1 } };
+    static const tn_wia_product backwards[] = { { .factor = INT64_MIN }, { .factor = 1 }, { .factor = 1 } };
     tn_descriptor d = matrix();
     d.rank = 3;
     d.layout = "XYZ";
@@ -377,7 +379,7 @@ static void what_does_not_fit_is_not_shown_as_a_number(void)
 
 static void elements_that_may_lie_on_each_other_are_a_remark(void)
 {
-    static const tn_product crossed[] = { { .factor = 3 }, { .factor = 1 } },
+    static const tn_wia_product crossed[] = { { .factor = 3 }, { .factor = 1 } },
     apart[] = { { .factor = 1 }, { .factor = 4 } };
     tn_descriptor d = matrix();
     d.strides = crossed;
@@ -397,7 +399,7 @@ typedef struct counted {
 
 enum { REACH = 4000 };
 
-static counted count_elements(uint32_t rank, const tn_extent *extents, const tn_product *strides)
+static counted count_elements(uint32_t rank, const tn_wia_extent *extents, const tn_wia_product *strides)
 {
     counted c = { .in_order = true };
     int64_t total = 1;
@@ -426,16 +428,16 @@ static int64_t pick(int64_t low, int64_t high)
 static void compare_with_counting(void)
 {
     static const tn_dtype types[] = { TN_INT4, TN_UINT8, TN_FLOAT16, TN_FLOAT6_E2M3, TN_FLOAT64 };
-    tn_extent extents[3];
-    tn_product strides[3];
+    tn_wia_extent extents[3];
+    tn_wia_product strides[3];
     tn_descriptor d = matrix();
     d.rank = (uint32_t)pick(0, 3);
     d.dimensions = extents;
     d.strides = strides;
     int64_t dense = 1;
     for (uint32_t i = d.rank; i-- > 0; dense *= extents[i].value) {
-        extents[i] = (tn_extent){ .value = pick(0, 4) };
-        strides[i] = (tn_product){ .factor = pick(0, 3) ? dense : pick(-9, 20) };
+        extents[i] = (tn_wia_extent){ .value = pick(0, 4) };
+        strides[i] = (tn_wia_product){ .factor = pick(0, 3) ? dense : pick(-9, 20) };
     }
     const tn_dtype_info *type = tn_dtype_get(types[pick(0, 4)]);
     unsigned unit = type->bits < 8 ? 1 : type->bits / 8u;
@@ -474,7 +476,7 @@ static void a_scale_that_is_no_number_is_found(void)
     tn_descriptor d = matrix();
     d.dtype = TN_INT8;
     d.base_type = "INT8";
-    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_CHANNEL_SYMMETRIC, .scales = scales,
+    d.quantization = (tn_wia_quantization){ .scheme = TN_QUANT_PER_CHANNEL_SYMMETRIC, .scales = scales,
                                         .nscales = 4, .has_axis = true };
     expect_findings(&d, false,
                     "dtype.quantization.scales[1]: expected a finite number above 0 but found inf\n"
@@ -496,7 +498,7 @@ static void zero_points_reach_as_far_as_the_type(void)
         listing list = { .prefix = "" };
         d.dtype = types[i].dtype;
         d.base_type = tn_dtype_get(d.dtype)->wia;
-        d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_ASYMMETRIC, .scales = &one,
+        d.quantization = (tn_wia_quantization){ .scheme = TN_QUANT_PER_TENSOR_ASYMMETRIC, .scales = &one,
                                             .nscales = 1,
                                             .zero_points = &zero, .nzero_points = 1 };
         CHECK(list_findings(&d, true, &list) == 0);
@@ -513,10 +515,10 @@ static void zero_points_reach_as_far_as_the_type(void)
 static void indices_must_fit_their_type(void)
 {
     static const int64_t shape[] = { INT64_C(1) << 40 }, index = INT64_C(1) << 31;
-    static const tn_extent extent = { .value = INT64_C(1) << 40 };
+    static const tn_wia_extent extent = { .value = INT64_C(1) << 40 };
     static const float value = 1;
     tn_descriptor d = { .rank = 1, .dimensions = &extent };
-    d.sparse = (tn_sparse){ .format = "COO", .rank = 1, .shape = shape, .has_nnz = true, .nnz = 1,
+    d.sparse = (tn_wia_sparse){ .format = "COO", .rank = 1, .shape = shape, .has_nnz = true, .nnz = 1,
                             .index_type = TN_INT64,
                             .indices = &index, .nindices = 1, .value_type = TN_FLOAT32, .values = &value,
                             .nvalues = 1 };
@@ -545,7 +547,7 @@ static void use_all(const uint8_t *bytes, size_t n)
         list_findings(d, true, &list);
         CHECK(!list.text.bad);
         tn_buf_free(&list.text);
-        const tn_binding bindings[] = { { "batch", 8 }, { "sequence_length", 16 } };
+        const tn_wia_binding bindings[] = { { "batch", 8 }, { "sequence_length", 16 } };
         if (tn_descriptor_bind(d, bindings, 2, &bound, &err) == TN_OK)
             tn_descriptors_free(bound);
         tn_descriptor_max_bytes(d, &size, &err);
@@ -589,11 +591,11 @@ static void expect_level(const tn_descriptor *d, int level, const char *expected
 static void each_requirement_has_its_level(void)
 {
     static const char basic[] = "FLOAT32 and FLOAT16, dense, NCHW or NHWC";
-    static const tn_product column_major[] = { { .factor = 1 }, { .factor = 4 } },
+    static const tn_wia_product column_major[] = { { .factor = 1 }, { .factor = 4 } },
     dense[] = { { .factor = 6 }, { .factor = 1 } };
     static const int64_t physical[] = { 4, 8 };
-    static const tn_extent symbols[] = { { .symbol = "n" }, { .value = 6 } };
-    static const tn_extra other = { .path = "dtype", .key = "quantization",
+    static const tn_wia_extent symbols[] = { { .symbol = "n" }, { .value = 6 } };
+    static const tn_wia_extra other = { .path = "dtype", .key = "quantization",
                                     .json = "{\"scheme\":\"tenon\"}" };
     tn_descriptor d = matrix();
     expect_level(&d, 1, basic);

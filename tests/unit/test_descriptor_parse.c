@@ -47,7 +47,7 @@ static void type_and_memory_of_a_full_descriptor_are_read(void)
 {
     tn_descriptors *set = parse(full);
     const tn_descriptor *d = tn_descriptors_at(set, 0);
-    const tn_quantization *q = &d->quantization;
+    const tn_wia_quantization *q = &d->quantization;
     CHECK(d->dtype == TN_INT8 && is(d->base_type, "INT8") && d->byte_order == TN_BIG_ENDIAN);
     CHECK(q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC);
     CHECK(q->nscales == 3 && q->scales[0] == 0.1 && q->scales[1] == 2 && q->scales[2] == 1e-3);
@@ -202,7 +202,7 @@ static void strides_are_products_in_any_order(void)
     tn_descriptors *set =
         parse("{\"shape\":[1,2,3,4,5],\"memory\":{\"strides\":[\"8*batch*seq\", \"seq*2* batch *4*seq\", "
               "\"12\", \"-3*n\", \"-9223372036854775808\"]}}");
-    const tn_product *s = tn_descriptors_at(set, 0)->strides;
+    const tn_wia_product *s = tn_descriptors_at(set, 0)->strides;
     CHECK(s[0].factor == 8 && s[0].nsymbols == 2 && is(s[0].symbols[0], "batch") &&
           is(s[0].symbols[1], "seq"));
     CHECK(s[1].factor == 8 && s[1].nsymbols == 3 && is(s[1].symbols[0], "seq") &&
@@ -219,7 +219,7 @@ static void per_tensor_schemes_have_one_scale(void)
     tn_descriptors *set =
         parse("{\"shape\":[],\"dtype\":{\"base_type\":\"INT8\",\"quantization\":{\"scale\":0.5,"
               "\"zero_point\":0,\"scheme\":\"per_tensor_symmetric\",\"range\":[-127,127]}}}");
-    const tn_quantization *q = &tn_descriptors_at(set, 0)->quantization;
+    const tn_wia_quantization *q = &tn_descriptors_at(set, 0)->quantization;
     CHECK(q->scheme == TN_QUANT_PER_TENSOR_SYMMETRIC && q->nscales == 1 && q->scales[0] == 0.5);
     CHECK(q->nzero_points == 1 && q->zero_points[0] == 0 && !q->has_axis);
     tn_descriptors_free(set);
@@ -253,7 +253,7 @@ static void addresses_are_hexadecimal(void)
     tn_descriptors *set =
         parse("{\"shape\":[],\"mapping\":{\"device_address\":\"0xffffffffFFFFFFFF\",\"cpu_address\":\"0x0\","
               "\"access_mode\":\"device_only\"}}");
-    const tn_mapping *m = &tn_descriptors_at(set, 0)->mapping;
+    const tn_wia_mapping *m = &tn_descriptors_at(set, 0)->mapping;
     CHECK(m->device_address == UINT64_MAX && m->cpu_mapped && m->cpu_address == 0 && !m->cpu_device);
     tn_descriptors_free(set);
 }
@@ -262,7 +262,7 @@ static void without_a_cpu_address_it_is_null(void)
 {
     tn_descriptors *set =
         parse("{\"shape\":[],\"mapping\":{\"access_mode\":\"cpu_device\",\"device_address\":\"0x40\"}}");
-    const tn_mapping *m = &tn_descriptors_at(set, 0)->mapping;
+    const tn_wia_mapping *m = &tn_descriptors_at(set, 0)->mapping;
     CHECK(m->present && m->device_address == 0x40 && !m->cpu_mapped && m->cpu_address == 0 && m->cpu_device);
     tn_descriptors_free(set);
 }
@@ -304,7 +304,7 @@ static void coo_objects_are_read(void)
 {
     tn_descriptors *set = parse(coo);
     const tn_descriptor *d = tn_descriptors_at(set, 0);
-    const tn_sparse *s = &d->sparse;
+    const tn_wia_sparse *s = &d->sparse;
     CHECK(is(s->format, "COO") && s->rank == 2 && s->shape[0] == 3 && s->shape[1] == 4);
     CHECK(d->rank == 2 && d->dimensions[1].value == 4);
     CHECK(s->has_nnz && s->nnz == 2 && s->index_type == TN_INT32 && s->nindices == 4);
@@ -318,7 +318,7 @@ static void coo_objects_are_read(void)
 static void csr_objects_are_read_as_float32_unless_told(void)
 {
     tn_descriptors *set = parse(csr);
-    const tn_sparse *s = &tn_descriptors_at(set, 0)->sparse;
+    const tn_wia_sparse *s = &tn_descriptors_at(set, 0)->sparse;
     CHECK(is(s->format, "CSR") && !s->has_nnz && s->npointers == 3 && s->pointers[2] == 2);
     CHECK(s->nindices == 2 && s->indices[0] == 2 && s->indices[1] == 0);
     CHECK(s->value_type == TN_FLOAT32 && s->nvalues == 2 && ((const float *)s->values)[0] == 1.5f);
@@ -334,7 +334,7 @@ static uint64_t code_of(const char *type, const char *value)
     snprintf(json, sizeof json,
              "{\"format\":\"CSR\",\"shape\":[1,1],\"values\":{\"data\":[%s],\"dtype\":\"%s\"}}", value, type);
     tn_descriptors *set = parse(json);
-    const tn_sparse *s = &tn_descriptors_at(set, 0)->sparse;
+    const tn_wia_sparse *s = &tn_descriptors_at(set, 0)->sparse;
     unsigned bits = tn_dtype_get(s->value_type)->bits;
     CHECK(s->nvalues == 1);
     memcpy(&code, s->values, bits < 8 ? 1 : bits / 8);
@@ -393,7 +393,7 @@ static void packed_and_complex_values_are_read(void)
               "{\"format\":\"CSR\",\"shape\":[1,1],\"values\":{\"dtype\":\"tenon:complex64\",\"data\":"
               "[[1,-2],[0.5,\"NaN\"]]}},"
               "{\"format\":\"COO\",\"shape\":[1],\"values\":[]}]");
-    const tn_sparse *s = &tn_descriptors_at(set, 0)->sparse;
+    const tn_wia_sparse *s = &tn_descriptors_at(set, 0)->sparse;
     CHECK(s->value_type == TN_INT4 && s->nvalues == 3 && memcmp(s->values, "\xe1\x03", 2) == 0);
     s = &tn_descriptors_at(set, 1)->sparse;
     CHECK(s->value_type == TN_COMPLEX64 && s->nvalues == 2);

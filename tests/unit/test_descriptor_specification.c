@@ -159,7 +159,7 @@ static void a_quantization_alone_contradicts_itself_like_any_other(void)
 
 static void symbols_of_a_fragment_get_values(void)
 {
-    const tn_binding bindings[] = { { "n", 5 } };
+    const tn_wia_binding bindings[] = { { "n", 5 } };
     tn_descriptors *set =
         parse("{\"shape\":{\"dimensions\":[\"n\",2],\"symbolic\":true},\"physical_shape\":[8,2],"
                                 "\"properties\":{\"is_contiguous\":true}}"), *bound = NULL;

@@ -40,7 +40,7 @@ static void check_same_shape(const tn_descriptor *a, const tn_descriptor *b)
     CHECK(a->symbolic == b->symbolic);
     CHECK(a->nconstraints == b->nconstraints && !a->constraints == !b->constraints);
     for (size_t i = 0; i < a->nconstraints; i++) {
-        const tn_constraint *x = &a->constraints[i], *y = &b->constraints[i];
+        const tn_wia_constraint *x = &a->constraints[i], *y = &b->constraints[i];
         CHECK(same_text(x->symbol, y->symbol) && x->min == y->min && x->max == y->max &&
               x->multiple_of == y->multiple_of);
     }
@@ -53,7 +53,7 @@ static void check_same_shape(const tn_descriptor *a, const tn_descriptor *b)
 
 static void check_same_type_and_memory(const tn_descriptor *a, const tn_descriptor *b)
 {
-    const tn_quantization *p = &a->quantization, *q = &b->quantization;
+    const tn_wia_quantization *p = &a->quantization, *q = &b->quantization;
     CHECK(a->dtype == b->dtype && same_text(a->base_type, b->base_type) && a->byte_order == b->byte_order);
     CHECK(p->scheme == q->scheme && p->nscales == q->nscales && p->nzero_points == q->nzero_points);
     CHECK(same_doubles(p->scales, q->scales, p->nscales));
@@ -82,7 +82,7 @@ static void check_same_blocks(const tn_descriptor *a, const tn_descriptor *b)
     const tn_buffer_handle *g = &a->buffer_handle, *h = &b->buffer_handle;
     CHECK(g->type == h->type && g->handle == h->handle && g->size_bytes == h->size_bytes &&
           g->read_only == h->read_only);
-    const tn_mapping *m = &a->mapping, *n = &b->mapping;
+    const tn_wia_mapping *m = &a->mapping, *n = &b->mapping;
     CHECK(m->present == n->present && m->device_address == n->device_address &&
           m->cpu_mapped == n->cpu_mapped);
     CHECK(m->cpu_address == n->cpu_address && m->cpu_device == n->cpu_device);
@@ -97,7 +97,7 @@ static void check_same_blocks(const tn_descriptor *a, const tn_descriptor *b)
     }
 }
 
-static void check_same_sparse(const tn_sparse *a, const tn_sparse *b)
+static void check_same_sparse(const tn_wia_sparse *a, const tn_wia_sparse *b)
 {
     CHECK(same_text(a->format, b->format) && a->rank == b->rank);
     CHECK(same_bytes(a->shape, b->shape, a->rank * sizeof *a->shape));
@@ -216,18 +216,18 @@ static int64_t *any_ints(tn_arena *a, size_t n, int64_t (*draw_one)(void))
 static void draw_shape(tn_arena *a, tn_descriptor *d, bool numbers)
 {
     d->rank = (uint32_t)(below(20) ? below(6) : TN_MAX_RANK);
-    tn_extent *dims = some(a, d->rank, sizeof *dims);
+    tn_wia_extent *dims = some(a, d->rank, sizeof *dims);
     for (uint32_t i = 0; i < d->rank; i++)
         dims[i] =
-            coin() || numbers ? (tn_extent){ .value = any_size() } : (tn_extent){ .symbol = any_symbol() };
+            coin() || numbers ? (tn_wia_extent){ .value = any_size() } : (tn_wia_extent){ .symbol = any_symbol() };
     d->dimensions = dims;
     d->layout = coin() ? any_word() : NULL;
     d->symbolic = coin();
     if (coin()) {
         static const char *const symbols[] = { "H", "seq", "batch" };
-        tn_constraint *all = some(a, 3, sizeof *all);
+        tn_wia_constraint *all = some(a, 3, sizeof *all);
         for (size_t i = 0; i < 3; i++)
-            all[i] = (tn_constraint){ symbols[i], any_int(), coin() ? INT64_MAX : any_int(),
+            all[i] = (tn_wia_constraint){ symbols[i], any_int(), coin() ? INT64_MAX : any_int(),
                                       coin() ? 1 : any_int() };
         d->constraints = all;
         d->nconstraints = below(4);
@@ -238,7 +238,7 @@ static void draw_shape(tn_arena *a, tn_descriptor *d, bool numbers)
         bool *pads = some(a, d->rank, sizeof *pads);
         for (uint32_t i = 0; i < d->rank; i++)
             pads[i] = coin();
-        d->padding = (tn_padding){ coin() ? pads : NULL, coin() ? any_ints(a, d->rank, any_int) : NULL,
+        d->padding = (tn_wia_padding){ coin() ? pads : NULL, coin() ? any_ints(a, d->rank, any_int) : NULL,
                                    coin()   ? "value_fill"
                                    : coin() ? any_word()
                                             : NULL,
@@ -248,7 +248,7 @@ static void draw_shape(tn_arena *a, tn_descriptor *d, bool numbers)
 
 static void draw_type(tn_arena *a, tn_descriptor *d)
 {
-    tn_quantization *q = &d->quantization;
+    tn_wia_quantization *q = &d->quantization;
     d->dtype = (tn_dtype)below(TN_DTYPE_COUNT);
     d->base_type = d->dtype ? tn_wia_type_name(d->dtype, a) : coin() ? "POSIT16" : NULL;
     if (!d->base_type)
@@ -281,7 +281,7 @@ static void draw_memory(tn_arena *a, tn_descriptor *d)
     if (!d->has_memory)
         return;
     if (coin()) {
-        tn_product *strides = some(a, d->rank, sizeof *strides);
+        tn_wia_product *strides = some(a, d->rank, sizeof *strides);
         for (uint32_t i = 0; i < d->rank; i++) {
             strides[i].nsymbols = (uint32_t)below(4);
             const char **symbols = some(a, strides[i].nsymbols, sizeof *symbols);
@@ -316,7 +316,7 @@ static void draw_blocks(tn_descriptor *d)
         d->buffer_handle = (tn_buffer_handle){ (tn_handle_type)(1 + below(4)), any_int(), any_size(),
                                                coin() };
     if (coin()) {
-        d->mapping = (tn_mapping){ .present = true, .device_address = draw() >> below(64),
+        d->mapping = (tn_wia_mapping){ .present = true, .device_address = draw() >> below(64),
                                    .cpu_device = coin() };
         d->mapping.cpu_mapped = coin();
         d->mapping.cpu_address = d->mapping.cpu_mapped ? draw() >> below(64) : 0;
@@ -325,7 +325,7 @@ static void draw_blocks(tn_descriptor *d)
 
 static void draw_sparse(tn_arena *a, tn_descriptor *d)
 {
-    tn_sparse *s = &d->sparse;
+    tn_wia_sparse *s = &d->sparse;
     bool is_coo = coin() && d->rank > 0;
     s->format = is_coo ? "COO" : "CSR";
     s->rank = d->rank;
@@ -380,11 +380,11 @@ static void draw_extra(tn_arena *a, tn_descriptor *d)
         paths[n++] = "values";
     if (d->sparse.format && strcmp(d->sparse.format, "COO") == 0)
         paths[n++] = "indices";
-    tn_extra *extra = some(a, 10, sizeof *extra);
+    tn_wia_extra *extra = some(a, 10, sizeof *extra);
     static const char *const keys[] = { "k0", "k 1", "k\"2", "k3", "k4", "k5", "k6", "k7", "", "k9" };
     d->nextra = below(11);
     for (size_t i = 0; i < d->nextra; i++)
-        extra[i] = (tn_extra){ paths[below(n)], keys[i], any_json() };
+        extra[i] = (tn_wia_extra){ paths[below(n)], keys[i], any_json() };
     d->extra = extra;
 }
 
@@ -437,11 +437,11 @@ static void check_text(const tn_descriptor *d, const char *expected)
     free(json);
 }
 
-static const tn_extent image[] = { { 32, NULL }, { 3, NULL }, { 224, NULL }, { 224, NULL } };
+static const tn_wia_extent image[] = { { 32, NULL }, { 3, NULL }, { 224, NULL }, { 224, NULL } };
 
 static void keys_come_in_the_order_of_the_specification(void)
 {
-    static const tn_product strides[] = { { 150528, NULL, 0 }, { 50176, NULL, 0 }, { 224, NULL, 0 },
+    static const tn_wia_product strides[] = { { 150528, NULL, 0 }, { 50176, NULL, 0 }, { 224, NULL, 0 },
                                           { 1, NULL, 0 } };
     tn_descriptor d = {
         .version = TN_WIA_VERSION, .tensor_id = "7e7eb0f9-0cb3-4368-a4cb-a91565892a66", .name = "images",
@@ -531,7 +531,7 @@ static void check_refused(const tn_descriptor *d, size_t n, const char *text)
 
 static void nothing_is_dropped_silently(void)
 {
-    static const tn_extra extra[] = { { "memory", "k", "1" }, { "", "l", "2" } };
+    static const tn_wia_extra extra[] = { { "memory", "k", "1" }, { "", "l", "2" } };
     check_refused(&(tn_descriptor){ .extra = extra, .nextra = 2 }, 1,
                   "1 of 2 extra members stand in objects that the descriptor does not have");
     check_refused(&(tn_descriptor){ .dtype = TN_INT8, .quantization = { .scheme = (tn_quant_scheme)9 } }, 1,
@@ -544,7 +544,7 @@ static void nothing_is_dropped_silently(void)
 
 static void what_cannot_be_read_is_not_written(void)
 {
-    static const tn_extent negative = { .value = -1 }, spaced = { .symbol = "a b" };
+    static const tn_wia_extent negative = { .value = -1 }, spaced = { .symbol = "a b" };
     static const int64_t minus_one = -1;
     check_refused(&(tn_descriptor){ .rank = 1, .dimensions = &negative }, 1,
                   "shape.dimensions[0]: expected an integer that is not negative but found -1");
@@ -570,7 +570,7 @@ static void json_of_the_caller_is_one_value(void)
         { "\"\xff\"", "expected UTF-8 but found byte 0xFF" },
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const tn_extra extra = { .path = "shape", .key = "a\nb", .json = texts[i][0] };
+        const tn_wia_extra extra = { .path = "shape", .key = "a\nb", .json = texts[i][0] };
         char text[120];
         snprintf(text, sizeof text, "expected one JSON value for \"metadata\": %s", texts[i][1]);
         check_refused(&(tn_descriptor){ .metadata = texts[i][0] }, 1, text);
@@ -581,8 +581,8 @@ static void json_of_the_caller_is_one_value(void)
 
 static void extra_members_have_names_of_their_own(void)
 {
-    static const tn_extra known = { "", "shape", "[1]" }, absent = { "shape", "layout", "\"N\"" };
-    static const tn_extra twice[] = { { "shape", "k", "1" }, { "shape", "k", "2" } };
+    static const tn_wia_extra known = { "", "shape", "[1]" }, absent = { "shape", "layout", "\"N\"" };
+    static const tn_wia_extra twice[] = { { "shape", "k", "1" }, { "shape", "k", "2" } };
     check_refused(&(tn_descriptor){ .extra = &known, .nextra = 1 }, 1,
                   "shape: expected every key once but found \"shape\" again");
     check_refused(&(tn_descriptor){ .layout = "", .extra = &absent, .nextra = 1 }, 1,
@@ -596,7 +596,7 @@ static void symbols_of_strides_are_symbols(void)
     static const char *const names[] = { "", "7", "a*b", "a b", "a\", \"b", "\xff" };
     static const char *const shown[] = { "", "7", "a*b", "a b", "a\\\", \\\"b", "\\xff" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const tn_product stride = { .factor = 2, .symbols = &names[i], .nsymbols = 1 };
+        const tn_wia_product stride = { .factor = 2, .symbols = &names[i], .nsymbols = 1 };
         char text[100];
         snprintf(text, sizeof text,
                  "memory.strides[0]: expected symbols of letters, digits and _ but found \"%s\"", shown[i]);

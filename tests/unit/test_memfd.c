@@ -91,7 +91,7 @@ static void handle_and_mapping_say_what_is_true_in_this_process(void)
 {
     tn_buffer *b = shared_buffer("x");
     tn_buffer_handle h = tn_buffer_handle_of(b);
-    tn_mapping m = tn_buffer_mapping_of(b);
+    tn_wia_mapping m = tn_buffer_mapping_of(b);
     uint64_t address = (uintptr_t)tn_buffer_data(b);
     struct stat st;
     CHECK(h.type == TN_HANDLE_MEMFD && h.size_bytes == BYTES && !h.read_only);

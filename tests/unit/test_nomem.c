@@ -199,7 +199,7 @@ static tn_status remake(const tn_file *f, const char *name, const char *cast, co
     return tn_convert(f, in_folder(name).text, &o, NULL, err);
 }
 
-static void ignore_finding(void *context, const tn_finding *finding)
+static void ignore_finding(void *context, const tn_wia_finding *finding)
 {
     (void)context;
     REQUIRE(finding->remark);

@@ -106,7 +106,7 @@ static void say_end(int to, uint64_t items)
 /* A tensor of 100 floats in memory of so many bytes, as far as is said. */
 static void offer_floats(int to, int fd, uint64_t bytes, uint64_t offset, bool read_only)
 {
-    static const tn_extent extent = { .value = 100 };
+    static const tn_wia_extent extent = { .value = 100 };
     const tn_descriptor d = {
         .version = TN_WIA_VERSION, .name = "w", .rank = 1, .dimensions = &extent, .dtype = TN_FLOAT32,
         .base_type = "FLOAT32",

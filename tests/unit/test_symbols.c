@@ -9,16 +9,16 @@
 #include <tenon/descriptor.h>
 
 /* The specification's example, with strides. */
-static const tn_extent hidden_dims[] = { { .symbol = "batch" }, { .symbol = "sequence_length" },
+static const tn_wia_extent hidden_dims[] = { { .symbol = "batch" }, { .symbol = "sequence_length" },
                                          { .value = 768 } };
 static const char *const sequence[] = { "sequence_length" };
-static const tn_product hidden_strides[] = { { .factor = 768, .symbols = sequence, .nsymbols = 1 },
+static const tn_wia_product hidden_strides[] = { { .factor = 768, .symbols = sequence, .nsymbols = 1 },
                                              { .factor = 768 }, { .factor = 1 } };
-static const tn_constraint hidden_constraints[] = {
+static const tn_wia_constraint hidden_constraints[] = {
     { .symbol = "batch", .min = 1, .max = 256, .multiple_of = 1 },
     { .symbol = "sequence_length", .min = 1, .max = 2048, .multiple_of = 8 },
 };
-static const tn_binding both[] = { { "batch", 32 }, { "sequence_length", 16 } };
+static const tn_wia_binding both[] = { { "batch", 32 }, { "sequence_length", 16 } };
 
 static tn_descriptor hidden(void)
 {
@@ -34,7 +34,7 @@ static tn_descriptor hidden(void)
 
 static void the_bounds_of_a_constraint_are_values_it_allows(void)
 {
-    static const struct { tn_constraint c; bool any; int64_t low, high; } cases[] = {
+    static const struct { tn_wia_constraint c; bool any; int64_t low, high; } cases[] = {
         { { "n", 0, INT64_MAX, 1 }, true, 0, INT64_MAX }, { { "n", 1, 2048, 8 }, true, 8, 2048 },
         { { "n", 1, 2047, 8 }, true, 8, 2040 },           { { "n", 9, 15, 8 }, false, 0, 0 },
         { { "n", 9, 8, 1 }, false, 0, 0 },                { { "n", 8, 8, 8 }, true, 8, 8 },
@@ -84,15 +84,15 @@ static void a_bound_descriptor_stands_alone(void)
     static const int64_t dims[] = { 2, 2 }, pointers[] = { 0, 1, 2 };
     static const double scales[] = { 0.5 };
     static const float values[] = { 1, 2 };
-    static const tn_extra extra[] = { { "shape", "rank", "2" } };
+    static const tn_wia_extra extra[] = { { "shape", "rank", "2" } };
     tn_descriptor d = hidden();
     d.tensor_id = "id";
     d.layout = "BSH";
     d.metadata = "{}";
-    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = scales,
+    d.quantization = (tn_wia_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = scales,
                                         .nscales = 1,
                                         .zero_points = dims, .nzero_points = 2 };
-    d.sparse = (tn_sparse){ .rank = 2, .shape = dims, .indices = dims, .nindices = 2, .pointers = pointers,
+    d.sparse = (tn_wia_sparse){ .rank = 2, .shape = dims, .indices = dims, .nindices = 2, .pointers = pointers,
                             .npointers = 3,
                             .value_type = TN_FLOAT32, .values = values, .nvalues = 2 };
     d.extra = extra;
@@ -116,7 +116,7 @@ static void a_bound_descriptor_stands_alone(void)
 
 static void a_descriptor_without_symbols_stays_as_it_is(void)
 {
-    static const tn_extent four[] = { { .value = 4 } };
+    static const tn_wia_extent four[] = { { .value = 4 } };
     tn_descriptor d = { .rank = 1, .dimensions = four, .dtype = TN_INT8, .has_memory = true,
                         .has_total = true, .total_bytes = 100 };
     tn_descriptors *set;
@@ -127,7 +127,7 @@ static void a_descriptor_without_symbols_stays_as_it_is(void)
 
 static void wrong_bindings_are_refused(void)
 {
-    static const struct { tn_binding bindings[3]; size_t n; const char *text; } cases[] = {
+    static const struct { tn_wia_binding bindings[3]; size_t n; const char *text; } cases[] = {
         { { { "batch", 1 }, { "sequence_length", 12 } }, 2,
           "sequence_length: expected a multiple of 8 from 1 to 2048 but found 12" },
         { { { "batch", 300 }, { "sequence_length", 8 } }, 2,
@@ -154,8 +154,8 @@ static void wrong_bindings_are_refused(void)
 
 static void a_symbol_without_constraints_takes_any_size(void)
 {
-    static const tn_extent n[] = { { .symbol = "n" } };
-    static const tn_binding bad[] = { { "n", -1 } }, zero[] = { { "n", 0 } },
+    static const tn_wia_extent n[] = { { .symbol = "n" } };
+    static const tn_wia_binding bad[] = { { "n", -1 } }, zero[] = { { "n", 0 } },
     huge[] = { { "n", INT64_MAX - 1 } };
     tn_descriptor d = { .rank = 1, .dimensions = n, .symbolic = true, .dtype = TN_FLOAT64,
                         .base_type = "FLOAT64" };
@@ -173,9 +173,9 @@ static void a_symbol_without_constraints_takes_any_size(void)
 static void a_stride_that_does_not_fit_is_refused(void)
 {
     static const char *const cubed[] = { "n", "n", "n" };
-    static const tn_extent n[] = { { .symbol = "n" } };
-    static const tn_product stride[] = { { .factor = 2, .symbols = cubed, .nsymbols = 3 } };
-    static const tn_binding fits[] = { { "n", 1 << 20 } }, not[] = { { "n", 1 << 21 } };
+    static const tn_wia_extent n[] = { { .symbol = "n" } };
+    static const tn_wia_product stride[] = { { .factor = 2, .symbols = cubed, .nsymbols = 3 } };
+    static const tn_wia_binding fits[] = { { "n", 1 << 20 } }, not[] = { { "n", 1 << 21 } };
     tn_descriptor d = { .rank = 1, .dimensions = n, .strides = stride, .dtype = TN_UINT4,
                         .base_type = "UINT4" };
     tn_descriptors *set;
@@ -189,10 +189,10 @@ static void a_stride_that_does_not_fit_is_refused(void)
 
 static void what_is_added_is_known_when_bound(void)
 {
-    static const tn_extent dims[] = { { .symbol = "c" }, { .value = 4 } };
+    static const tn_wia_extent dims[] = { { .symbol = "c" }, { .value = 4 } };
     static const int64_t physical[] = { 16, 4 }, values[] = { 0, 0 };
     static const bool flags[] = { false, false };
-    static const tn_binding eleven[] = { { "c", 11 } }, twenty[] = { { "c", 20 } };
+    static const tn_wia_binding eleven[] = { { "c", 11 } }, twenty[] = { { "c", 20 } };
     tn_descriptor d = { .rank = 2, .dimensions = dims, .symbolic = true, .dtype = TN_INT8,
                         .physical_shape = physical,
                         .has_padding = true, .padding = { .dims = flags, .values = values,
@@ -213,8 +213,8 @@ static void what_is_added_is_known_when_bound(void)
 
 /* A descriptor of one dimension "n" and one "m" without constraints. */
 typedef struct named {
-    tn_extent     dims[2];
-    tn_constraint n;
+    tn_wia_extent     dims[2];
+    tn_wia_constraint n;
     tn_descriptor d;
 } named;
 
@@ -232,7 +232,7 @@ static void the_constraints_of_all_hold_together(void)
     make_named(&b, "b", 10, INT64_MAX, 6);
     make_named(&c, "c", 0, 500, 1);
     const tn_descriptor *all[] = { &a.d, &b.d, &c.d };
-    tn_constraint out[2];
+    tn_wia_constraint out[2];
     size_t count = 99;
     CHECK(tn_symbols_unify(all, 3, out, 2, &count, NULL) == TN_OK && count == 2);
     assert_string_equal(out[0].symbol, "m");
@@ -246,7 +246,7 @@ static void only_what_fits_is_written(void)
     named a;
     make_named(&a, "a", 1, 100, 4);
     const tn_descriptor *all[] = { &a.d };
-    tn_constraint out[2] = { { 0 }, { .min = 77 } };
+    tn_wia_constraint out[2] = { { 0 }, { .min = 77 } };
     size_t count = 99;
     CHECK(tn_symbols_unify(all, 1, out, 1, &count, NULL) == TN_OK && count == 2 && out[1].min == 77);
     CHECK(tn_symbols_unify(all, 1, NULL, 0, &count, NULL) == TN_OK && count == 2);
@@ -255,7 +255,7 @@ static void only_what_fits_is_written(void)
 
 static void constraints_that_contradict_are_refused(void)
 {
-    static const struct { tn_constraint a, b; tn_status status; const char *text;
+    static const struct { tn_wia_constraint a, b; tn_status status; const char *text;
     } cases[] = {
         { { "n", 1, 8, 1 },
           { "n", 16, 32, 1 },
@@ -280,7 +280,7 @@ static void constraints_that_contradict_are_refused(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         named a, b;
-        const tn_constraint *x = &cases[i].a, *y = &cases[i].b;
+        const tn_wia_constraint *x = &cases[i].a, *y = &cases[i].b;
         make_named(&a, "encoder", x->min, x->max, x->multiple_of);
         make_named(&b, "decoder", y->min, y->max, y->multiple_of);
         const tn_descriptor *all[] = { &a.d, &b.d };
@@ -311,7 +311,7 @@ static void unified_constraints_allow_what_all_allow(void)
         make_named(&a, "a", k % 7, 5 + k % 31, 1 + k % 5);
         make_named(&b, "b", k / 7 % 11, 3 + k / 11 % 29, 1 + k / 5 % 6);
         const tn_descriptor *all[] = { &a.d, &b.d };
-        tn_constraint out[2];
+        tn_wia_constraint out[2];
         size_t count, allowed = 0;
         tn_status status = tn_symbols_unify(all, 2, out, 2, &count, NULL);
         for (int64_t v = -2; v < 60; v++) {
@@ -341,8 +341,8 @@ static void the_largest_buffer_holds_the_largest_shape(void)
 
 static void a_multiple_below_the_maximum_is_the_largest(void)
 {
-    static const tn_extent n[] = { { .symbol = "n" } };
-    static const tn_constraint up[] = { { "n", 1, 30, 7 } };
+    static const tn_wia_extent n[] = { { .symbol = "n" } };
+    static const tn_wia_constraint up[] = { { "n", 1, 30, 7 } };
     tn_descriptor d = { .rank = 1, .dimensions = n, .constraints = up, .nconstraints = 1,
                         .dtype = TN_FLOAT6_E2M3 };
     uint64_t bytes = 0;

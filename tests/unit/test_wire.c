@@ -9,7 +9,7 @@
 
 /* ---- packets ---- */
 
-static const tn_extent extents[] = { { .value = 3 }, { .value = 4 } };
+static const tn_wia_extent extents[] = { { .value = 3 }, { .value = 4 } };
 static const tn_descriptor plain = {
     .version = TN_WIA_VERSION, .name = "w", .rank = 2, .dimensions = extents, .dtype = TN_FLOAT32,
     .base_type = "FLOAT32",
@@ -287,7 +287,7 @@ static void a_tensor_lies_inside_its_buffer_or_is_none(void)
 {
     tn_error err = { .text = "" };
     tn_descriptor d = plain;
-    const tn_product apart[] = { { .factor = 100 }, { .factor = 1 } },
+    const tn_wia_product apart[] = { { .factor = 100 }, { .factor = 1 } },
     back[] = { { .factor = -4 }, { .factor = 1 } };
     CHECK(tensor_of(&d, 4096, &err) == TN_OK);
     CHECK(tensor_of(&d, 112, &err) == TN_OK);
@@ -311,7 +311,7 @@ static void a_tensor_lies_inside_its_buffer_or_is_none(void)
 static void what_is_no_dense_tensor_is_refused(void)
 {
     tn_error err = { .text = "" };
-    const tn_extent symbol[] = { { .symbol = "n" }, { .value = 4 } };
+    const tn_wia_extent symbol[] = { { .symbol = "n" }, { .value = 4 } };
     const int64_t physical[] = { 4, 4 };
     const double one = 1;
     tn_descriptor d = plain;
@@ -330,7 +330,7 @@ static void what_is_no_dense_tensor_is_refused(void)
     d.dtype = TN_INT8;
     d.base_type = "INT8";
     d.total_bytes = 76;
-    d.quantization = (tn_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = &one,
+    d.quantization = (tn_wia_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = &one,
                                         .nscales = 1 };
     CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "dense"));
     d = plain;

@@ -37,7 +37,7 @@ static const char *keep_text(maker *m, const tn_buf *text)
 static void describe_shape(maker *m)
 {
     const tn_tensor *t = m->s->tensor;
-    tn_extent *dims = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *dims));
+    tn_wia_extent *dims = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *dims));
     for (uint32_t i = 0; dims && i < m->rank; i++)
         dims[i].value = m->shape[i];
     m->d->rank = m->rank;
@@ -68,7 +68,7 @@ static void describe_strides(maker *m)
     if (is_empty(m))
         return;
     tn_dense_strides(m->rank, m->s->physical ? m->s->physical : m->shape, dense);
-    tn_product *strides = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *strides));
+    tn_wia_product *strides = keep(m, tn_arena_zalloc(m->arena, m->rank, sizeof *strides));
     for (uint32_t i = 0; strides && i < m->rank; i++) {
         strides[i].factor = stride[i];
         m->d->is_contiguous &= stride[i] == dense[i];
@@ -90,8 +90,8 @@ static void describe_padding(maker *m)
     }
     d->has_padding = true;
     double fill = m->s->tensor->parts[0].storage.fill;
-    d->padding = (tn_padding){ .dims = dims, .values = values, .mode = fill == 0 ? "zero_fill" : "value_fill",
-                               .fill = fill };
+    d->padding = (tn_wia_padding){ .dims = dims, .values = values, .fill = fill,
+                                   .mode = fill == 0 ? "zero_fill" : "value_fill" };
 }
 
 static void describe_memory(maker *m)
@@ -129,7 +129,7 @@ static double scale_number(float scale)
 static void describe_scaling(maker *m)
 {
     const tn_tensor *t = m->s->tensor;
-    tn_quantization *q = &m->d->quantization;
+    tn_wia_quantization *q = &m->d->quantization;
     int32_t axis = t->scaling->axis;
     size_t n = axis < 0 ? 1 : (size_t)t->shape[axis];
     double *scales = keep(m, tn_arena_zalloc(m->arena, n, sizeof *scales));
@@ -138,7 +138,7 @@ static void describe_scaling(maker *m)
         scales[i] = scale_number(m->s->scale[i]);
     for (size_t i = 0; zeros && i < n; i++)
         zeros[i] = m->s->zero[i];
-    *q = (tn_quantization){ .scales = scales, .nscales = n, .zero_points = zeros,
+    *q = (tn_wia_quantization){ .scales = scales, .nscales = n, .zero_points = zeros,
                             .nzero_points = zeros ? n : 0,
                             .has_range = true, .range = { t->scaling->range[0], t->scaling->range[1] } };
     if (axis < 0) {
@@ -199,13 +199,13 @@ static void describe_properties(maker *m)
 }
 
 /* Their other members; the descriptor may outlive the file that they come from. */
-static void put_other_properties(maker *m, tn_extra *extra)
+static void put_other_properties(maker *m, tn_wia_extra *extra)
 {
     const tn_properties *p = m->s->properties;
     for (size_t i = 0; p && p->given && i < p->nextra; i++) {
         const char *key = keep(m, tn_arena_text(m->arena, p->extra[i].key, strlen(p->extra[i].key)));
         const char *json = keep(m, tn_arena_text(m->arena, p->extra[i].json, strlen(p->extra[i].json)));
-        extra[m->d->nextra++] = (tn_extra){ .path = "properties", .key = key, .json = json };
+        extra[m->d->nextra++] = (tn_wia_extra){ .path = "properties", .key = key, .json = json };
     }
 }
 
@@ -214,12 +214,12 @@ static void describe_own(maker *m)
     enum { OWN = 2 };           /* the member, and the scheme */
     tn_buf text = { 0 };
     size_t others = m->s->properties ? m->s->properties->nextra : 0;
-    tn_extra *extra = keep(m, tn_arena_zalloc(m->arena, OWN + others, sizeof *extra));
+    tn_wia_extra *extra = keep(m, tn_arena_zalloc(m->arena, OWN + others, sizeof *extra));
     tn_buf_putc(&text, '{');
     put_own(m, &text);
     tn_buf_putc(&text, '}');
     if (extra && (text.bad || text.size > 2))
-        extra[m->d->nextra++] = (tn_extra){ .path = "", .key = TN_RAW_OWN, .json = keep_text(m, &text) };
+        extra[m->d->nextra++] = (tn_wia_extra){ .path = "", .key = TN_RAW_OWN, .json = keep_text(m, &text) };
     if (extra && m->s->places)
         extra[m->d->nextra++] = tn_raw_scheme();
     if (extra)

@@ -19,7 +19,7 @@ static size_t room_for(uint64_t nbytes)
     return (size_t)(nbytes / ALIGN + 1) * ALIGN;
 }
 
-static bool has_zeros(const tn_quantization *q)
+static bool has_zeros(const tn_wia_quantization *q)
 {
     return q->scheme == TN_QUANT_PER_TENSOR_ASYMMETRIC || q->scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
 }
@@ -38,8 +38,8 @@ bool tn_raw_is_sparse(const tn_descriptor *d)
 
 size_t tn_raw_numbers_size(const tn_descriptor *d)
 {
-    const tn_sparse *s = &d->sparse;
-    const tn_quantization *q = &d->quantization;
+    const tn_wia_sparse *s = &d->sparse;
+    const tn_wia_quantization *q = &d->quantization;
     const int64_t count = (int64_t)s->nvalues;
     uint64_t values = 0;
     if (tn_raw_is_quantized(d))
@@ -89,7 +89,7 @@ static bool to_float(double number, float *value)
 
 /* "dtype.quantization.scale", or "dtype.quantization.scales[3]" of several channels. */
 typedef struct number_path { char text[64]; } number_path;
-static number_path path_of(const tn_quantization *q, const char *name, size_t i)
+static number_path path_of(const tn_wia_quantization *q, const char *name, size_t i)
 {
     number_path p;
     if (tn_is_per_channel(q->scheme))
@@ -99,7 +99,7 @@ static number_path path_of(const tn_quantization *q, const char *name, size_t i)
     return p;
 }
 
-static tn_status take_scales(const tn_quantization *q, const tn_entry *e, uint8_t *to, tn_error *err)
+static tn_status take_scales(const tn_wia_quantization *q, const tn_entry *e, uint8_t *to, tn_error *err)
 {
     for (size_t i = 0; i < q->nscales; i++) {
         float scale;
@@ -117,7 +117,7 @@ static tn_status take_scales(const tn_quantization *q, const tn_entry *e, uint8_
     return TN_OK;
 }
 
-static tn_status take_zeros(const tn_quantization *q, const tn_entry *e, uint8_t *to, tn_error *err)
+static tn_status take_zeros(const tn_wia_quantization *q, const tn_entry *e, uint8_t *to, tn_error *err)
 {
     for (size_t i = 0; i < q->nscales; i++) {
         int64_t found = i < q->nzero_points ? q->zero_points[i] : 0;
@@ -133,7 +133,7 @@ static tn_status take_zeros(const tn_quantization *q, const tn_entry *e, uint8_t
 
 static tn_scaling scaling_of(const tn_descriptor *d)
 {
-    const tn_quantization *q = &d->quantization;
+    const tn_wia_quantization *q = &d->quantization;
     const tn_dtype_info *type = tn_dtype_get(d->dtype);
     bool sign = type->kind == TN_KIND_INT;
     uint64_t most = UINT64_MAX >> (64 - (type->bits < 63 ? type->bits : 63)) >> sign;
@@ -147,7 +147,7 @@ static tn_scaling scaling_of(const tn_descriptor *d)
 
 tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry *e, tn_error *err)
 {
-    const tn_quantization *q = &d->quantization;
+    const tn_wia_quantization *q = &d->quantization;
     tn_arena *arena = &n->file->arena;
     uint32_t rank = tn_is_per_channel(q->scheme);
     int64_t count = (int64_t)q->nscales;
@@ -172,7 +172,7 @@ tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry
 /* --- sparse tensors --- */
 
 /* The type of a CSR tensor's indices, for which the specification has no word. */
-static tn_status choose_index(const tn_sparse *s, const tn_entry *e, tn_dtype said, tn_dtype *index,
+static tn_status choose_index(const tn_wia_sparse *s, const tn_entry *e, tn_dtype said, tn_dtype *index,
                               tn_error *err)
 {
     bool narrow = s->nindices <= INT32_MAX;
@@ -203,7 +203,7 @@ static tn_part index_part(tn_raw_numbers *n, const char *role, tn_array array, c
 }
 
 /* The entry's array becomes the values. */
-static void take_values(tn_raw_numbers *n, const tn_sparse *s, const int64_t *count, tn_entry *e)
+static void take_values(tn_raw_numbers *n, const tn_wia_sparse *s, const int64_t *count, tn_entry *e)
 {
     uint8_t *to;
     tn_part values = next_part(n, "values", (tn_array){ .dtype = s->value_type, .rank = 1, .shape = count },
@@ -222,7 +222,7 @@ static void take_values(tn_raw_numbers *n, const tn_sparse *s, const int64_t *co
 tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype said, tn_entry *e,
                              tn_error *err)
 {
-    const tn_sparse *s = &d->sparse;
+    const tn_wia_sparse *s = &d->sparse;
     bool coo = strcmp(s->format, "COO") == 0;
     const int64_t extents[] = { (int64_t)s->nvalues, s->rank, (int64_t)s->npointers };
     const int64_t *own = tn_arena_copy(&n->file->arena, extents, sizeof extents);

@@ -109,7 +109,7 @@ bool tn_raw_of_datatype(const tn_tensor *tensor);
 bool tn_raw_has_datatype(const tn_descriptor *d);
 
 /* The member of a descriptor that says so. */
-tn_extra tn_raw_scheme(void);
+tn_wia_extra tn_raw_scheme(void);
 
 /* Appends the items of TN_RAW_OWN, with commas between them; of `places` the first is not looked at. */
 void tn_raw_put_scaled(tn_buf *own, const tn_tensor *tensor, const tn_raw_place *places);
@@ -159,7 +159,7 @@ tn_status tn_raw_check_sparse(const tn_tensor *tensor, tn_error *err);
 tn_status tn_raw_check_length(const tn_tensor *tensor, uint64_t *least, tn_error *err);
 
 /* The sparse block.  TN_ERR_LOSS: a value that would come back as another. */
-tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_sparse *sparse,
+tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_wia_sparse *sparse,
                                  tn_error *err);
 
 /* --- write.c --- */

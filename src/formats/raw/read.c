@@ -123,7 +123,7 @@ typedef struct complaint {
     tn_error    first;
 } complaint;
 
-static void keep_first(void *context, const tn_finding *f)
+static void keep_first(void *context, const tn_wia_finding *f)
 {
     complaint *c = context;
     if (!f->remark && !c->first.status)
@@ -436,13 +436,13 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
 
 #define PROPERTIES "properties"
 
-static bool is_property(const tn_extra *extra)
+static bool is_property(const tn_wia_extra *extra)
 {
     return strcmp(extra->path, PROPERTIES) == 0;
 }
 
 /* A member that the tensor is made of. */
-static bool is_taken(const subject *s, const tn_extra *extra)
+static bool is_taken(const subject *s, const tn_wia_extra *extra)
 {
     bool scheme = strcmp(extra->path, "dtype") == 0 && strcmp(extra->key, "quantization") == 0;
     return scheme ? s->typed : !*extra->path && strcmp(extra->key, TN_RAW_OWN) == 0;
@@ -490,14 +490,14 @@ static tn_status keep_other_properties(reader *r, const tn_descriptor *d, tn_pro
     size_t n = 0;
     for (size_t i = 0; i < d->nextra; i++)
         n += is_property(&d->extra[i]);
-    tn_extra *extra = n ? tn_arena_zalloc(arena, n, sizeof *extra) : NULL;
+    tn_wia_extra *extra = n ? tn_arena_zalloc(arena, n, sizeof *extra) : NULL;
     if (n && !extra)
         return tn_fail_nomem(err);
     for (size_t i = 0; i < d->nextra; i++) {
-        const tn_extra *from = &d->extra[i];
+        const tn_wia_extra *from = &d->extra[i];
         if (!is_property(from))
             continue;
-        tn_extra *to = &extra[p->nextra++];
+        tn_wia_extra *to = &extra[p->nextra++];
         to->path = PROPERTIES;
         to->key = tn_arena_text(arena, from->key, strlen(from->key));
         to->json = tn_arena_text(arena, from->json, strlen(from->json));

@@ -25,9 +25,9 @@ bool tn_raw_of_datatype(const tn_tensor *t)
 
 /* --- writing --- */
 
-tn_extra tn_raw_scheme(void)
+tn_wia_extra tn_raw_scheme(void)
 {
-    return (tn_extra){ .path = "dtype", .key = "quantization", .json = "{\"scheme\":\"" SCHEME "\"}" };
+    return (tn_wia_extra){ .path = "dtype", .key = "quantization", .json = "{\"scheme\":\"" SCHEME "\"}" };
 }
 
 static void put_string(tn_buf *out, const char *key, const char *text)

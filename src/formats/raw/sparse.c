@@ -99,7 +99,8 @@ static const int64_t *widen(tn_arena *arena, const tn_array *a, size_t n, const 
     return wide;
 }
 
-tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_sparse *s, tn_error *err)
+tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena, tn_wia_sparse *s,
+                                 tn_error *err)
 {
     const tn_tensor *t = subject->tensor;
     const tn_array *indices = &t->parts[1].array;
@@ -108,7 +109,7 @@ tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena,
     tn_status status = check_values(t, data[0], err);
     if (status)
         return status;
-    *s = (tn_sparse){
+    *s = (tn_wia_sparse){
         .format = is_coo(t) ? "COO" : "CSR", .rank = t->rank,
         .shape = tn_arena_copy(arena, t->shape, t->rank * sizeof *t->shape),
         .has_nnz = is_coo(t), .nnz = is_coo(t) ? (int64_t)n : 0,

@@ -223,7 +223,7 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
  * tensor's id does not depend on how its file is called. */
 static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d, tn_error *err)
 {
-    tn_extra *extra = tn_arena_zalloc(&w->arena, d->nextra + 1, sizeof *extra);
+    tn_wia_extra *extra = tn_arena_zalloc(&w->arena, d->nextra + 1, sizeof *extra);
     size_t own = 0;
     tn_buf json = { 0 };
     if (!extra)
@@ -240,7 +240,7 @@ static tn_status add_data_name(tn_writer *w, const char *name, tn_descriptor *d,
         tn_buf_puts(&json, extra[own].json + 1);        /* it has an item, or it would not be there */
     const char *text = json.bad ? NULL : tn_arena_text(&w->arena, (const char *)json.data, json.size);
     tn_buf_free(&json);
-    extra[own] = (tn_extra){ .path = "", .key = TN_RAW_OWN, .json = text };
+    extra[own] = (tn_wia_extra){ .path = "", .key = TN_RAW_OWN, .json = text };
     d->extra = extra;
     d->nextra += new;
     return text ? TN_OK : tn_fail_nomem(err);
