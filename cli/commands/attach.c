@@ -291,16 +291,12 @@ static int say_saved(const opts *o, size_t n, tn_status status, const tn_error *
     if (o->json) {
         json_open('{');
         json_text_field("file", o->out);
-        json_text_field("error", status == TN_OK ? NULL : error_text(err));
+        json_text_field("error", status == TN_OK ? NULL : error_text(o->out, err));
         json_uint_field("tensors", n);
         json_close('}');
         json_end();
     } else if (status == TN_OK && !o->quiet) {
         fprintf(stderr, "%s: %s\n", escaped(o->out), counted(n, "tensor").s);
-    }
-    if (status == TN_ERR_EXISTS) {
-        say("%s: %s (--force replaces it)", escaped(o->out), err->text);
-        return EXIT_USAGE;
     }
     return status == TN_OK ? EXIT_DONE : say_error(o->out, err);
 }

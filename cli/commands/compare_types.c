@@ -52,7 +52,7 @@ static int add_candidate(contest *c, const char *list, const char *at, size_t n)
     c->count++;
     if (tn_datatype_load(one->text, &one->datatype, &err) != TN_OK) {
         int code = worse(EXIT_USAGE, exit_code(err.status));
-        say("--types \"%s\": the type at character %zu: %s%s", escaped(list), character(list, at), err.text,
+        say("--types \"%s\": the type at character %zu: %s%s", escaped(list), character(list, at), error_line(&err),
             code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
         return code;
     }
@@ -164,7 +164,7 @@ static void json_results(const contest *c, const tn_error *err)
 {
     json_open('{');
     json_text_field("file", c->o->files[0]);
-    json_text_field("error", err ? error_text(err) : NULL);
+    json_text_field("error", err ? error_text(c->o->files[0], err) : NULL);
     json_key("types");
     json_open('[');
     for (size_t i = 0; i < c->count && !err; i++)

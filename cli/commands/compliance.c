@@ -70,7 +70,7 @@ static int run(const opts *o)
     signals_catch();            /* the temporary files are removed before the signal does its work */
     begin(&r);
     tn_status status = compliance_run(asked, report, &r, &reached, &err);
-    end(&r, status, asked, reached, status == TN_OK ? NULL : err.text);
+    end(&r, status, asked, reached, status == TN_OK ? NULL : error_line(&err));
     if (status != TN_OK)
         return say_error(NULL, &err);
     return reached >= asked ? EXIT_DONE : EXIT_BAD;

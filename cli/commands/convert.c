@@ -227,16 +227,12 @@ int convert_file(const opts *o, const tn_file *file, const rule_list *rules)
     if (o->report)
         report_end(&j.done, status == TN_OK);
     if (o->json) {
-        json_text_field("error", status == TN_OK ? NULL : error_text(&err));
+        json_text_field("error", status == TN_OK ? NULL : error_line(&err));
         json_result(o, &result, seconds);
         json_close('}');
         json_end();
     } else if (status == TN_OK) {
         say_result(o, &result, seconds);
-    }
-    if (status == TN_ERR_EXISTS) {
-        say("%s (--force replaces it)", err.text);
-        return EXIT_USAGE;
     }
     return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }

@@ -85,14 +85,10 @@ static int write_sidecar(const opts *o, const collection *c)
     };
     tn_status status = tn_descriptors_save(c->items, c->count, path, &options, &size, &err);
     int code = EXIT_DONE;
-    if (status == TN_ERR_EXISTS) {
-        say("%s: exists (--force replaces it)", escaped(path));
-        code = EXIT_USAGE;
-    } else if (status != TN_OK) {
+    if (status != TN_OK)
         code = say_error(path, &err);
-    } else if (!o->quiet) {
+    else if (!o->quiet)
         fprintf(stderr, "%s: %s, %s\n", escaped(path), counted(c->count, "descriptor").s, human_size(size).s);
-    }
     free(path);
     return code;
 }

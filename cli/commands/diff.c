@@ -337,7 +337,7 @@ static int compare(comparison *c)
     progress_end(&c->bar);
     if (c->o->json) {
         json_close(']');
-        json_text_field("error", status == TN_OK ? NULL : error_text(&err));
+        json_text_field("error", status == TN_OK ? NULL : error_line(&err));
     }
     if (status == TN_OK)
         summary(c, different);

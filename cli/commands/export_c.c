@@ -173,7 +173,7 @@ static void say_result(const opts *o, const tn_export_result *r)
 static void json_result(const opts *o, tn_status status, const tn_export_result *r, const tn_error *err)
 {
     static const char *const source[] = { ".c", ".h" }, *const image[] = { ".bin", ".h" };
-    json_text_field("error", status == TN_OK ? NULL : error_text(err));
+    json_text_field("error", status == TN_OK ? NULL : error_line(err));
     if (status == TN_OK)
         json_sections(o, r);
     json_key("files");
@@ -218,12 +218,8 @@ static int export_file(const opts *o, const tn_file *file)
         out_sections(o, &result);
     if (status == TN_OK && !o->json)
         say_result(o, &result);
-    if (status == TN_ERR_EXISTS) {
-        say("%s (--force replaces it)", err.text);
-        return EXIT_USAGE;
-    }
     if (status == TN_ERR_ARGUMENT)
-        return usage_error("export-c", "%s", err.text);
+        return usage_error("export-c", "%s", error_line(&err));
     return status == TN_OK ? EXIT_DONE : say_error(NULL, &err);
 }
 

@@ -146,14 +146,14 @@ static void json_figures(const tn_statistics *s)
     json_close(']');
 }
 
-static void json_tensor(const tn_tensor *tensor, const tn_statistics *s, const tn_error *why)
+static void json_tensor(const char *path, const tn_tensor *tensor, const tn_statistics *s, const tn_error *why)
 {
     const tn_dtype_info *info = tn_dtype_get(tensor->dtype);
     json_open('{');
     json_text_field("name", tensor->name);
     json_text_field("dtype", info ? info->name : NULL);
     json_shape_field("shape", tensor->rank, tensor->shape);
-    json_text_field("error", why ? error_text(why) : NULL);
+    json_text_field("error", why ? error_text(path, why) : NULL);
     if (!why)
         json_figures(s);
     json_close('}');
@@ -171,7 +171,7 @@ static void report(void *context, const tn_tensor *tensor, const tn_statistics *
         say_error(v->path, why);
     }
     if (v->o->json && tensor) {
-        json_tensor(tensor, s, why);
+        json_tensor(v->path, tensor, s, why);
     } else if (v->o->json) {
         json_close(']');
         json_key("total");

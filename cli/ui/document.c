@@ -231,7 +231,7 @@ static void list_json(const char *path, const tn_descriptors *set, const tn_erro
     json_open('{');
     json_text_field("file", path);
     json_text_field("format", "raw");
-    json_text_field("without_data", why->text);
+    json_text_field("without_data", error_text(path, why));
     json_key("tensors");
     json_open('[');
     for (size_t i = 0; i < tn_descriptors_count(set); i++)
@@ -257,6 +257,6 @@ int document_list(const opts *o, const char *path, bool *listed, const tn_error 
     tn_descriptors_free(set);
     if (why->status != TN_ERR_UNSUPPORTED && why->status != TN_ERR_IO)
         return say_error(path, why);        /* data that contradicts its descriptor stays bad */
-    say("%s: listed without data: %s", escaped(path), why->text);
+    say("%s: listed without data: %s", escaped(path), error_text(path, why));
     return EXIT_DONE;
 }

@@ -30,7 +30,7 @@ static int one_file(const opts *o, const file_task *task, const char *path, cons
     }
     int code = file ? task->visit(o, path, file, &err) : open_and_visit(o, task, path, shown, &err);
     if (o->json) {
-        json_text_field("error", err.status != TN_OK ? error_text(&err) : NULL);
+        json_text_field("error", err.status != TN_OK ? error_text(path, &err) : NULL);
         if (task->judges)
             json_bool_field("ok", code == EXIT_DONE);
         json_close('}');

@@ -63,7 +63,7 @@ static int take_line(rule_list *rules, const opts *o, const char *path, size_t n
     const char *text = trim(line);
     if (!*text || add_cast(rules, o, text, &err) == TN_OK)
         return EXIT_DONE;
-    say("%s: line %zu: \"%s\": %s", escaped(path), number, escaped(text), err.text);
+    say("%s: line %zu: \"%s\": %s", escaped(path), number, escaped(text), error_line(&err));
     return worse(EXIT_USAGE, exit_code(err.status));
 }
 
@@ -98,7 +98,7 @@ static int read_recipe(rule_list *rules, const opts *o, const char *path)
 
 static int refuse(const char *option, const char *text, const tn_error *err)
 {
-    say("--%s \"%s\": %s", option, escaped(text), err->text);
+    say("--%s \"%s\": %s", option, escaped(text), error_line(err));
     return worse(EXIT_USAGE, exit_code(err->status));
 }
 

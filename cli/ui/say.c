@@ -40,7 +40,7 @@ void say(const char *format, ...)
 const char *with_options(const char *text)
 {
     static const char field[] = "(max_bytes)", option[] = "(--max-bytes)";
-    static char changed[sizeof ((tn_error *)0)->text + sizeof option];
+    static char changed[TN_ERROR_LINE + 200 + sizeof option];
     size_t n = strlen(text), end = sizeof field - 1;
     if (n < end || strcmp(text + n - end, field) != 0)
         return text;
@@ -48,15 +48,58 @@ const char *with_options(const char *text)
     return changed;
 }
 
-const char *error_text(const tn_error *err) { return with_options(err->text); }
+/* ---- errors ---- */
+
+/* What a reason of the library is on the command line; %s is the value it advises. */
+static const char *const options_for[] = {
+    [TN_REASON_NONE]      = "",
+    [TN_REASON_MAX_BYTES] = "--max-bytes",
+    [TN_REASON_REPLACE]   = "--force replaces it",
+};
+
+/* " (--option)", or "" where no option helps. */
+static void format_option(const tn_error *err, char *dst, size_t cap)
+{
+    size_t known = sizeof options_for / sizeof *options_for;
+    const char *option = (size_t)err->reason < known ? options_for[err->reason] : "";
+    const char *value = strstr(option, "%s");
+    int before = (int)(value ? (size_t)(value - option) : strlen(option));
+    dst[0] = '\0';
+    if (*option)
+        snprintf(dst, cap, " (%.*s%s%s)", before, option, value ? err->value : "", value ? value + 2 : "");
+}
+
+static const char *format_error(const tn_error *err)
+{
+    static char line[TN_ERROR_LINE + 200];
+    char option[200];
+    format_option(err, option, sizeof option);
+    size_t n = tn_error_format(err, line, TN_ERROR_LINE);
+    snprintf(line + n, sizeof line - n, "%s", option);
+    return with_options(line);
+}
+
+const char *error_line(const tn_error *err) { return format_error(err); }
+
+const char *error_text(const char *path, const tn_error *err)
+{
+    tn_error shown = *err;
+    char file[sizeof shown.file];
+    tn_escape(file, sizeof file, path, strlen(path));
+    if (!shown.file[0] || strcmp(shown.file, file) == 0) {
+        shown.file[0] = '\0';
+        shown.offset = TN_NO_OFFSET;
+    }
+    return format_error(&shown);
+}
 
 int say_error(const char *path, const tn_error *err)
 {
-    char place[40] = "";
-    if (err->offset != TN_NO_OFFSET)
-        snprintf(place, sizeof place, "byte %llu: ", (unsigned long long)err->offset);
+    tn_error shown = *err;
+    if (path && !shown.file[0])
+        tn_escape(shown.file, sizeof shown.file, path, strlen(path));
     if (err->status != TN_ERR_CANCELLED)
-        say("%s%s%s%s", path ? escaped(path) : "", path ? ": " : "", place, error_text(err));
+        say("%s", format_error(&shown));
     return exit_code(err->status);
 }
 

@@ -25,10 +25,16 @@ void say_warnings(const char *path, const tn_file *file);
 /* A text of the library; where it ends in the field that raises a limit, the option is named instead.  Good
  * until the next call. */
 const char *with_options(const char *text);
-const char *error_text(const tn_error *err);
 
-/* "tenon: FILE: byte N: TEXT"; returns the exit code.  A cancelled operation
- * says nothing.  `path` is NULL where the text names the file itself. */
+/* The whole message with the option that helps: FILE: byte N: tensor "T": TEXT (--option).  Good until the next
+ * call, as what error_text() returns. */
+const char *error_line(const tn_error *err);
+
+/* The same for output that has `path` beside it: its name and the byte are left out. */
+const char *error_text(const char *path, const tn_error *err);
+
+/* "tenon: " and the whole message; returns the exit code.  A cancelled operation says nothing.  `path` is the
+ * file of an error that names none itself; may be NULL. */
 int say_error(const char *path, const tn_error *err);
 
 /* The same on stdout.  A write that fails is remembered, said and returned by

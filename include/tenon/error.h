@@ -36,12 +36,36 @@ typedef enum tn_status {
 
 #define TN_NO_OFFSET UINT64_MAX
 
-/* Filled on failure only.  Every function that takes one accepts NULL. */
+/* What the caller can do about a failure.  Most are named after the field of an
+ * options struct that allows what was refused; programs show their users the
+ * option, keyword or button that sets it.  TN_REASON_NONE: nothing, or what the
+ * text says. */
+typedef enum tn_reason {
+    TN_REASON_NONE          = 0,
+    TN_REASON_MAX_BYTES     = 1,    /* raise max_bytes: decoded data takes more */
+    TN_REASON_REPLACE       = 2     /* set replace: the output exists */
+} tn_reason;                    /* values are ABI: append, never renumber */
+
+/* Filled on failure only.  Every function that takes one accepts NULL.
+ *
+ * All texts are one line without control characters: bytes from files arrive
+ * escaped, as tn_escape() does it.  Text that does not fit is cut. */
 typedef struct tn_error {
     tn_status status;
-    uint64_t  offset;           /* input byte concerned, or TN_NO_OFFSET */
-    char      text[480];        /* one line; bytes from files arrive escaped */
+    tn_reason reason;
+    uint64_t  offset;           /* byte of `file` concerned, or TN_NO_OFFSET */
+    char      file[256];        /* path of the file concerned; "": none, or not known by a path */
+    char      tensor[128];      /* name of the tensor concerned; "": none */
+    char      value[64];        /* what to set the field of `reason` to; "": the caller chooses */
+    char      text[480];        /* names neither file nor tensor nor reason */
 } tn_error;
+
+/* The whole message: FILE: byte N: tensor "T": TEXT, without what is not known.
+ *
+ * At most `cap` bytes with the closing NUL are written, never half a character.
+ * Returns the length of the whole message: below TN_ERROR_LINE. */
+#define TN_ERROR_LINE 1024
+TN_API size_t tn_error_format(const tn_error *err, char *dst, size_t cap);
 
 /* A short English phrase for a status ("out of memory").  Never NULL. */
 TN_API const char *tn_status_text(tn_status status);

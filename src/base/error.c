@@ -34,6 +34,8 @@ tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *
         va_start(args, format);
         err->status = status;
         err->offset = offset;
+        err->reason = TN_REASON_NONE;
+        err->file[0] = err->tensor[0] = err->value[0] = '\0';
         int n = vsnprintf(err->text, sizeof err->text, format, args);
         va_end(args);
         if (n >= (int)sizeof err->text)     /* never half a character */
@@ -55,18 +57,39 @@ tn_status tn_fail_nomem(tn_error *err)
     return tn_fail(err, TN_ERR_NOMEM, TN_NO_OFFSET, "out of memory");
 }
 
-tn_status tn_error_in_file(tn_error *err, const char *path)
+tn_status tn_in_file(tn_status status, const char *path, tn_error *err)
 {
-    char place[32] = "", name[200], text[sizeof err->text];
-    if (!path || !*path)
-        return err->status;
+    if (status && err && path && !err->file[0])
+        tn_escape(err->file, sizeof err->file, path, strlen(path));
+    return status;
+}
+
+tn_status tn_in_tensor(tn_status status, const char *name, tn_error *err)
+{
+    if (status && err && !err->tensor[0])
+        tn_escape(err->tensor, sizeof err->tensor, name, strlen(name));
+    return status;
+}
+
+tn_status tn_with_reason(tn_status status, tn_reason reason, const char *value, tn_error *err)
+{
+    if (status && err && err->reason == TN_REASON_NONE) {
+        err->reason = reason;
+        snprintf(err->value, sizeof err->value, "%s", value ? value : "");
+    }
+    return status;
+}
+
+size_t tn_error_format(const tn_error *err, char *dst, size_t cap)
+{
+    char place[32] = "";
     if (err->offset != TN_NO_OFFSET)
         snprintf(place, sizeof place, "byte %llu: ", (unsigned long long)err->offset);
-    tn_escape(name, sizeof name, path, strlen(path));
-    memcpy(text, err->text, sizeof text);
-    tn_status status = err->status;
-    /* A text too long for what is left is cut at its end, where it matters least. */
-    return tn_fail(err, status, TN_NO_OFFSET, "%s: %s%s", name, place, text);
+    int n = snprintf(dst, cap, "%s%s%s%s%s%s%s", err->file, err->file[0] ? ": " : "", place,
+                     err->tensor[0] ? "tensor \"" : "", err->tensor, err->tensor[0] ? "\": " : "", err->text);
+    if (n > 0 && (size_t)n >= cap && cap > 0)
+        dst[tn_utf8_valid(dst, strlen(dst))] = '\0';
+    return n > 0 ? (size_t)n : 0;
 }
 
 tn_quoted tn_quote(const char *text, size_t n)

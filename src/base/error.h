@@ -6,7 +6,8 @@
 
 /* Fills `err` (may be NULL) and returns `status`, so that a failing function
  * ends in one line:  return tn_fail(err, TN_ERR_CORRUPT, at, "...", ...);
- * Strings from files go through tn_quote() first. */
+ * Strings from files go through tn_quote() first.  File, tensor and reason are
+ * empty afterwards: whoever knows them notes them with the functions below. */
 __attribute__((format(printf, 4, 5)))
 tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *format, ...);
 
@@ -16,9 +17,17 @@ tn_status tn_fail_errno(tn_error *err, int error_number, const char *what);
 
 tn_status tn_fail_nomem(tn_error *err);
 
-/* Puts the file in front of an error's text, and the byte: "F: byte 8: text".
- * Returns err's status. */
-tn_status tn_error_in_file(tn_error *err, const char *path);
+/* These note a place in an error on its way up and return `status`:
+ *
+ *     return tn_in_tensor(check_parts(t, err), t->name, err);
+ *
+ * With TN_OK, or `err` NULL, they do nothing.  What is noted already stays: the
+ * innermost caller knows best.  An empty path or NULL names no file. */
+tn_status tn_in_file(tn_status status, const char *path, tn_error *err);
+tn_status tn_in_tensor(tn_status status, const char *name, tn_error *err);
+
+/* The same for what can be done about it; `value` may be NULL. */
+tn_status tn_with_reason(tn_status status, tn_reason reason, const char *value, tn_error *err);
 
 /* An untrusted string as a message shows it: escaped, in double quotes, long
  * ones cut.  For use within one printf call: tn_quote(s, n).text */

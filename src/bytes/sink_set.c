@@ -380,7 +380,7 @@ static tn_status name_member(const tn_sink_member *m, bool replace, tn_error *er
         result = tn_sink_link(s, set->folder, m->name);
     if (result != 0) {
         tn_status status = errno == EEXIST ? fail_taken(replace, err) : tn_sink_fail_write(err, errno);
-        return err ? tn_error_in_file(err, m->name) : status;
+        return tn_in_file(status, m->name, err);
     }
     s->place.named = true;
     s->place.parked = false;
@@ -454,7 +454,7 @@ tn_status tn_sink_set_check_old(const tn_sink_set *set, const tn_obsolete *old, 
     if (!tn_sink_set_taken(set, old->name))
         return TN_OK;
     tn_status status = tn_identity_check(set->folder, old->name, &old->seen, err);
-    return status && err ? tn_error_in_file(err, old->name) : status;
+    return tn_in_file(status, old->name, err);
 }
 
 /* 0, or -1 with errno: 0 for a file that somebody has put there or written to since. */

@@ -26,7 +26,7 @@ typedef struct old_file {
 
 static tn_status in_file(tn_error *err, tn_status status, const char *path)
 {
-    return status && err ? tn_error_in_file(err, path) : status;
+    return tn_in_file(status, path, err);
 }
 
 /* ---- opening ---- */

@@ -621,9 +621,7 @@ static tn_status run(job *j, const char *folder, tn_error *err)
         report(j);
     if (!status && folder)
         status = write_files(j, folder, err);
-    if (status && status != TN_ERR_CANCELLED && !j->output_failed)
-        tn_error_in_file(err, tn_file_shard_name(j->in, 0));
-    return status;
+    return j->output_failed ? status : tn_in_file(status, tn_file_shard_name(j->in, 0), err);
 }
 
 tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_options *given,

@@ -69,17 +69,13 @@ static const tn_change *change_of(const mover *m, const tn_out_entry *e)
 /* Every failure is named once, where it is first seen. */
 static tn_status in_output(const mover *m, tn_status status, tn_error *err)
 {
-    if (status && status != TN_ERR_CANCELLED)
-        tn_error_in_file(err, m->t->out->path);
-    return status;
+    return tn_in_file(status, m->t->out->path, err);
 }
 
 static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn_error *err)
 {
     const char *shard = tn_file_shard_name(m->t->in, p->storage.shard);
-    if (status && status != TN_ERR_CANCELLED)
-        tn_error_in_file(err, *shard ? shard : m->t->in_path);
-    return status;
+    return tn_in_file(status, *shard ? shard : m->t->in_path, err);
 }
 
 /* ---- raw ---- */

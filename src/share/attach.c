@@ -176,8 +176,7 @@ static tn_status open_all(const visit *v, tn_error *err)
         item *it = &v->a->items[i];
         tn_error why = { .offset = TN_NO_OFFSET };
         status = it->wire.kind == TN_WIRE_FILE ? open_file(v, it, &why) : open_tensor(v, it, &why);
-        if (status)
-            tn_error_in_file(&why, it->shown.name);
+        tn_in_file(status, it->shown.name, &why);
         if (status && err)
             *err = why;
     }

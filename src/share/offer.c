@@ -137,7 +137,7 @@ static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, 
 /* Conversions name the file that failed: so does everything else. */
 static tn_status of_file(const tn_file *file, tn_status status, tn_error *err)
 {
-    return status && err ? tn_error_in_file(err, tn_file_shard_name(file, 0)) : status;
+    return tn_in_file(status, tn_file_shard_name(file, 0), err);
 }
 
 /* The tensors of `file` in memory that nobody can change any more. */

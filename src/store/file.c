@@ -562,7 +562,7 @@ tn_status tn_file_intact(const tn_file *f, tn_error *err)
         if (!status)
             continue;
         if (f->nshards > 1)
-            tn_error_in_file(&why, f->shards[i].path);
+            tn_in_file(status, f->shards[i].path, &why);
         if (err)
             *err = why;
         return status;
@@ -587,7 +587,7 @@ tn_status tn_file_settle_named(const tn_file *f, tn_status status, tn_error *err
     tn_error why;
     tn_status harm = is_settled(status) ? TN_OK : tn_file_intact(f, &why);
     if (harm && f->nshards == 1)
-        tn_error_in_file(&why, f->shards[0].path);
+        tn_in_file(harm, f->shards[0].path, &why);
     if (harm && err)
         *err = why;
     return harm ? harm : status;

@@ -43,9 +43,7 @@ static tn_status hole(const char *name, uint64_t at, uint64_t from, uint64_t to,
 /* In a set of files the message says which one. */
 static tn_status in_shard(const tn_file *f, size_t shard, tn_status status, tn_error *err)
 {
-    if (err && f->nshards > 1)
-        tn_error_in_file(err, f->shards[shard].path);
-    return status;
+    return f->nshards > 1 ? tn_in_file(status, f->shards[shard].path, err) : status;
 }
 
 /* The first entry of each type with the range at hand: what the next one of that type is tied to. */

@@ -115,9 +115,7 @@ static tn_status same_meta(const tn_meta *a, size_t na, const tn_meta *b, size_t
 
 static tn_status in_side(const side *s, tn_status status, tn_error *err)
 {
-    if (status)
-        tn_error_in_file(err, tn_file_shard_name(s->file, s->part->storage.shard));
-    return status;
+    return tn_in_file(status, tn_file_shard_name(s->file, s->part->storage.shard), err);
 }
 
 static void choose_side(side *s, const tn_file *f, const tn_tensor *t, const tn_value_plan *plan,
@@ -383,10 +381,12 @@ static tn_status find_values(comparison *c, pair *p, bool *found, tn_error *err)
     p->by_value = a->form == TN_FORM_SCALED || b->form == TN_FORM_SCALED;
     *found = p->by_value && !(p->difference.what & TN_DIFF_SHAPE) && !tn_form_is_sparse(a->form) &&
              !tn_form_is_sparse(b->form);
-    if (*found && tn_keep_scales(&c->held[0], a, err))
-        return tn_error_in_file(err, tn_file_shard_name(c->a, 0));
-    if (*found && tn_keep_scales(&c->held[1], b, err))
-        return tn_error_in_file(err, tn_file_shard_name(c->b, 0));
+    tn_status status = *found ? tn_keep_scales(&c->held[0], a, err) : TN_OK;
+    tn_in_file(status, tn_file_shard_name(c->a, 0), err);
+    if (*found && !status)
+        status = tn_in_file(tn_keep_scales(&c->held[1], b, err), tn_file_shard_name(c->b, 0), err);
+    if (status)
+        return status;
     if (*found &&
         (tn_plan_values(c->a, a, &c->arena, &p->a, &why) || tn_plan_values(c->b, b, &c->arena, &p->b, &why)))
         *found = unread(c, p, &why);

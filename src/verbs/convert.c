@@ -406,16 +406,14 @@ static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_e
     bool same = same_range(&a->storage, &b->storage);
     tn_status status = same ? TN_OK : same_data(c, a, b, &same, err);
     if (status)
-        return tn_error_in_file(err, c->in_path);
+        return tn_in_file(status, c->in_path, err);
     *tied = same ? c->planned[k].name : NULL;
     return TN_OK;
 }
 
 static tn_status in_output(const conversion *c, tn_status status, tn_error *err)
 {
-    if (status)
-        tn_error_in_file(err, c->out_path);
-    return status;
+    return tn_in_file(status, c->out_path, err);
 }
 
 static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
@@ -459,8 +457,7 @@ static tn_status find_scales(conversion *c, tn_error *err)
             continue;
         tn_scale_search search = { c->in, c->walk.tensors[i], u->codes, &u->options, &c->walk };
         status = tn_find_scales(&search, u->scale, u->zero, err);
-        if (status && status != TN_ERR_CANCELLED)
-            tn_error_in_file(err, c->in_path);
+        tn_in_file(status, c->in_path, err);
     }
     return status;
 }
@@ -468,17 +465,12 @@ static tn_status find_scales(conversion *c, tn_error *err)
 /* Entries that are copied as they are: their indices are those of the shape. */
 static tn_status check_indices(const conversion *c, tn_error *err)
 {
-    tn_error why = { .text = "" };
     tn_status status = TN_OK;
     for (size_t i = 0; i < c->count && !status; i++)
         for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && !status; k++)
             if (!c->made[i].reform && tn_is_sparse_index(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]))
-                status = tn_sparse_check(c->in, c->walk.tensors[i], &c->walk.tensors[i]->parts[k], &why);
-    if (status) {
-        tn_fail(err, status, why.offset, "%s", why.text);
-        tn_error_in_file(err, c->in_path);
-    }
-    return status;
+                status = tn_sparse_check(c->in, c->walk.tensors[i], &c->walk.tensors[i]->parts[k], err);
+    return tn_in_file(status, c->in_path, err);
 }
 
 static tn_status move_data(conversion *c, tn_error *err)
@@ -549,9 +541,7 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     if (!status)
         status = choose_tensors(c, err);
     if (status)
-        return status == TN_ERR_CANCELLED
-                   ? status
-                   : tn_error_in_file(err, c->output_failed ? c->out_path : c->in_path);
+        return tn_in_file(status, c->output_failed ? c->out_path : c->in_path, err);
     status = add_all(c, err);
     if (status)
         return status;

@@ -136,7 +136,7 @@ tn_status tn_edit_meta(const char *path, const tn_meta_edit *edits, size_t nedit
     for (int i = 0; i < MAX_TRIES && status == TN_ERR_CHANGED; i++)
         status = run(listener, edits, nedits, &shared, &why);
     if (status) {
-        tn_error_in_file(&why, path);
+        tn_in_file(status, path, &why);
         if (err)
             *err = why;
     } else if (shared_bytes) {

@@ -77,7 +77,7 @@ static inline void must_convert(const char *in, const char *out, wish w)
     tn_error err = { .text = "" };
     if (try_convert(in, out, w, &err))
         fail_msg("%s to %s, cast %s, form %s, layout %s, pad %s: %s", in, out, w.cast ? w.cast : "-",
-                 w.form ? w.form : "-", w.layout ? w.layout : "-", w.pad ? w.pad : "-", err.text);
+                 w.form ? w.form : "-", w.layout ? w.layout : "-", w.pad ? w.pad : "-", line_of(&err));
 }
 
 /* A wish's progress: cancels. */

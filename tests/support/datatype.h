@@ -10,7 +10,7 @@ static inline tn_datatype *datatype_of(const char *text)
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
     if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     return d;
 }
 

@@ -51,7 +51,7 @@ static inline void quantize_scaled(scaled_tensor *s, uint32_t seed)
     CHECK(tn_shape_count(s->t.rank, s->shape, &count) == TN_OK);
     float *x = random_values(count, seed);
     if (tn_scaled_quantize(s->datatype, &array, x, (void *const *)s->data, &options, NULL, &err))
-        fail_msg("%s: %s", tn_datatype_text(s->datatype), err.text);
+        fail_msg("%s: %s", tn_datatype_text(s->datatype), line_of(&err));
     free(x);
 }
 
@@ -68,7 +68,7 @@ static inline scaled_tensor *scaled_of(const char *name, tn_datatype *d, uint32_
     s->scaling = (tn_scaling){ .axis = -1, .datatype = tn_datatype_text(d), .unpacked = unpacked };
     CHECK(tn_rotation_parse(rotation ? rotation : "none", &s->scaling.rotation, NULL) == TN_OK);
     if (tn_scaled_shapes_for(d, rank, shape, &s->shapes, &err))
-        fail_msg("%s: %s", tn_datatype_text(d), err.text);
+        fail_msg("%s: %s", tn_datatype_text(d), line_of(&err));
     s->t = (tn_tensor){ .name = name, .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = rank,
                         .shape = s->shape,
                         .parts = s->parts,

@@ -24,7 +24,7 @@ static inline tn_descriptors *parse(const char *json)
     tn_error err;
     tn_status status = parse_n(json, strlen(json), &set, &err);
     if (status)
-        print_error("byte %llu: %s\n", (unsigned long long)err.offset, err.text);
+        print_error("byte %llu: %s\n", (unsigned long long)err.offset, said_of(&err));
     CHECK(status == TN_OK);
     return set;
 }

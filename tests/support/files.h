@@ -68,7 +68,7 @@ static inline uint8_t *read_part(const tn_file *file, const tn_part *part)
     uint8_t *bytes = malloc(n ? n : 1);
     assert_non_null(bytes);
     if (tn_part_read(file, part, bytes, n, &err))
-        fail_msg("%s: %s", part->role, err.text);
+        fail_msg("%s: %s", part->role, line_of(&err));
     return bytes;
 }
 
@@ -141,7 +141,7 @@ static inline tn_file *open_at(const char *folder_path, const char *name, const 
     const tn_open_options options = { .size = sizeof options, .format = format, .io = io };
     snprintf(path, sizeof path, "%s/%s", folder_path, name);
     if (tn_open(path, &options, &f, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
     return f;
 }
 

@@ -78,14 +78,14 @@ static inline void write_file(const char *name, tn_create_options options, const
 {
     tn_error err = { .text = "" };
     if (try_write(name, options, tensors, n, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
 }
 
 /* This status, and a message that has `text` in it. */
 static inline void check_status(tn_status status, const tn_error *err, tn_status expected, const char *text)
 {
-    if (status != expected || !strstr(err->text, text))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err->text);
+    if (status != expected || !strstr(line_of(err), text))
+        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, line_of(err));
 }
 
 static inline tn_file *open_file(const char *name)
@@ -93,7 +93,7 @@ static inline tn_file *open_file(const char *name)
     tn_file *f;
     tn_error err = { .text = "" };
     if (tn_open(in_folder(name).text, NULL, &f, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
     walk_file(f);
     return f;
 }

@@ -31,7 +31,7 @@ static inline tn_file *open_bytes(const tn_buf *b)
     tn_file *f = NULL;
     tn_error err = { .text = "" };
     if (tn_open_memory(b->data, b->size, NULL, &f, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     assert_string_equal(tn_file_format(f), "npz");
     walk_file(f);
     return f;
@@ -44,8 +44,8 @@ static inline void check_refused(archive *a, tn_status expected, const char *tex
     tn_error err = { .text = "" };
     tn_open_options options = { .size = sizeof options, .format = "npz" };
     tn_status status = tn_open_memory(a->bytes.data, a->bytes.size, &options, &f, &err);
-    if (status != expected || !strstr(err.text, text))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err.text);
+    if (status != expected || !strstr(line_of(&err), text))
+        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, line_of(&err));
     CHECK(err.offset <= a->bytes.size);
     CHECK(tn_open_memory(a->bytes.data, a->bytes.size, &options, &f, NULL) == expected);
     tn_buf_free(&a->bytes);
@@ -84,8 +84,8 @@ static inline void check_unreadable(const tn_file *f, const char *name, tn_statu
     void *buffer = malloc(p->nbytes ? p->nbytes : 1);
     assert_non_null(buffer);
     CHECK(tn_part_read(f, p, buffer, p->nbytes, &err) == expected);
-    if (!strstr(err.text, text))
-        fail_msg("expected \"%s\"\nfound    \"%s\"", text, err.text);
+    if (!strstr(line_of(&err), text))
+        fail_msg("expected \"%s\"\nfound    \"%s\"", text, line_of(&err));
     free(buffer);
 }
 

@@ -32,7 +32,7 @@ static inline void offer_until_told(const char *where, const tn_offer_options *o
     tn_offer_options patient = { .size = sizeof patient, .patience = LONG };
     struct sigaction action = { .sa_handler = stop_offering };
     if (tn_share_offer(where, options ? options : &patient, &offering, &err))
-        fprintf(stderr, "%s: %s\n", where, err.text);
+        fprintf(stderr, "%s: %s\n", where, line_of(&err));
     REQUIRE(!err.status);
     fill(offering);
     REQUIRE(sigaction(SIGTERM, &action, NULL) == 0);
@@ -84,7 +84,7 @@ static inline tn_attachment *attach_so(const char *where, const tn_attach_option
     tn_error err = { .text = "" };
     tn_attach_options patient = { .size = sizeof patient, .patience = LONG };
     if (tn_share_attach(where, options ? options : &patient, &a, &err))
-        fail_msg("%s: %s", where, err.text);
+        fail_msg("%s: %s", where, line_of(&err));
     return a;
 }
 

@@ -9,7 +9,7 @@ static inline tn_cast_rule good_with(const char *text, const tn_cast_rule *defau
     tn_cast_rule rule;
     tn_error err = { .text = "" };
     if (tn_cast_rule_parse(text, defaults, &rule, &err))
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     return rule;
 }
 
@@ -22,8 +22,8 @@ static inline void refused(const char *text, const tn_cast_rule *defaults, tn_st
     CHECK(tn_cast_rule_parse(text, defaults, &rule, &err) == status);
     CHECK(tn_cast_rule_parse(text, defaults, &rule, NULL) == status);
     CHECK(rule.dtype == TN_UINT2 && err.status == status && err.offset == TN_NO_OFFSET);
-    if (strcmp(err.text, why) != 0)
-        fail_msg("%s: expected <%s> but found <%s>", text, why, err.text);
+    if (strcmp(said_of(&err), why) != 0)
+        fail_msg("%s: expected <%s> but found <%s>", text, why, line_of(&err));
 }
 
 static inline void bad(const char *text, const char *why) { refused(text, NULL, TN_ERR_ARGUMENT, why); }

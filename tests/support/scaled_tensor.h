@@ -47,7 +47,7 @@ static inline void expect_scaled(scaled_tensor *s)
     for (uint32_t k = 0; k < s->shapes.count; k++)
         parts[k] = s->bytes[k];
     if (tn_scaled_dequantize(s->datatype, &array, parts, s->expected, &s->options, &err))
-        fail_msg("%s: %s", s->scaling.datatype, err.text);
+        fail_msg("%s: %s", s->scaling.datatype, line_of(&err));
 }
 
 static inline void make_scaled_part(scaled_tensor *s, uint32_t k)
@@ -79,7 +79,7 @@ static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype 
                              .scaling = &s->scaling };
     if (tn_scaled_shapes_for(s->datatype, rank, shape, &s->shapes, &err) ||
         tn_shape_count(rank, shape, &s->count))
-        fail_msg("%s: %s", datatype, err.text);
+        fail_msg("%s: %s", datatype, line_of(&err));
     s->tensor.nparts = s->shapes.count;
     for (uint32_t k = 0; k < s->shapes.count; k++)
         make_scaled_part(s, k);
@@ -92,7 +92,7 @@ static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype 
     if (tn_scaled_quantize(s->datatype, &(tn_array){ TN_FLOAT32, rank, shape, NULL }, s->source,
                            (void *const *)s->bytes, &s->options,
                            &s->report, &err))
-        fail_msg("%s: %s", datatype, err.text);
+        fail_msg("%s: %s", datatype, line_of(&err));
     expect_scaled(s);
 }
 

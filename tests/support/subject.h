@@ -191,7 +191,7 @@ static inline tn_tensor *reform(const tn_tensor *t, tn_form form, const tn_spars
     tn_error err = { 0 };
     tn_status status = tn_convert_form(t, form, o, &made, &err);
     if (status != TN_OK)
-        print_error("%s\n", err.text);
+        print_error("%s\n", line_of(&err));
     CHECK(status == TN_OK && made);
     CHECK(tn_form_check(made, NULL, &err) == TN_OK);
     return made;
@@ -204,9 +204,9 @@ static inline void refused(const tn_tensor *t, tn_form form, const tn_sparse_opt
     tn_tensor *made = NULL;
     tn_error err = { 0 };
     tn_status status = tn_convert_form(t, form, o, &made, &err);
-    if (status != want || !strstr(err.text, words))
-        print_error("expected %d (%s) but found %d: %s\n", (int)want, words, (int)status, err.text);
-    CHECK(status == want && err.status == want && strstr(err.text, words) && !made);
+    if (status != want || !strstr(line_of(&err), words))
+        print_error("expected %d (%s) but found %d: %s\n", (int)want, words, (int)status, line_of(&err));
+    CHECK(status == want && err.status == want && strstr(line_of(&err), words) && !made);
     CHECK(tn_convert_form(t, form, o, &made, NULL) == want);
 }
 

@@ -11,14 +11,18 @@
 
 #define WALK_READ_MAX ((uint64_t)1 << 20)       /* larger parts are verified, not read */
 
-/* One line, escaped, not empty. */
+/* One line, escaped, with a text, and whole. */
 static inline void walk_error(const tn_error *err, tn_status status)
 {
+    char line[TN_ERROR_LINE];
     REQUIRE(err->status == status);
-    size_t n = strnlen(err->text, sizeof err->text);
-    REQUIRE(n > 0 && n < sizeof err->text);
+    REQUIRE(memchr(err->file, 0, sizeof err->file) && memchr(err->tensor, 0, sizeof err->tensor));
+    REQUIRE(memchr(err->value, 0, sizeof err->value) && memchr(err->text, 0, sizeof err->text));
+    REQUIRE(err->text[0]);
+    size_t n = tn_error_format(err, line, sizeof line);
+    REQUIRE(n > 0 && n < sizeof line && n == strlen(line));
     for (size_t i = 0; i < n; i++)
-        REQUIRE((unsigned char)err->text[i] >= 0x20 && err->text[i] != 0x7f);
+        REQUIRE((unsigned char)line[i] >= 0x20 && line[i] != 0x7f);
 }
 
 static inline void walk_meta(const tn_meta *meta, size_t n)
@@ -179,7 +183,7 @@ static inline size_t walk_differences(const tn_file *a, const tn_file *b)
     tn_error err = { 0 };
     require_note[0] = '\0';
     if (tn_compare(a, b, &options, walk_note, &different, &err))
-        snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
+        snprintf(require_note, sizeof require_note, "(%.150s)", line_of(&err));
     return different;
 }
 

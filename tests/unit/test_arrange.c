@@ -117,7 +117,7 @@ static output run(const sample *s, const tn_file *f, uint64_t slab, unsigned job
                        .beside = in_folder("out").text, .pool = pool,
                        .slab = slab, .emit = collect, .context = &out };
     if (tn_arrange_run(&a, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     tn_pool_free(pool);
     assert_int_equal(out.size, out.cap);
     return out;

@@ -37,7 +37,7 @@ static tn_file *open_built(zt_bytes *z)
     tn_error err = { .text = "" };
     zt_end(z);
     if (tn_open_memory(z->file.data, z->file.size, NULL, &f, &err))
-        fail_msg("refused: %s", err.text);
+        fail_msg("refused: %s", line_of(&err));
     walk_file(f);
     return f;
 }
@@ -48,8 +48,8 @@ static void expect_refused(zt_bytes *z, const char *text)
     tn_error err = { .text = "" };
     zt_end(z);
     tn_status status = tn_open_memory(z->file.data, z->file.size, NULL, &f, &err);
-    if (status != TN_ERR_CORRUPT || !strstr(err.text, text))
-        fail_msg("expected \"%s\", found status %d: %s", text, status, err.text);
+    if (status != TN_ERR_CORRUPT || !strstr(line_of(&err), text))
+        fail_msg("expected \"%s\", found status %d: %s", text, status, line_of(&err));
     tn_buf_free(&z->file);
 }
 
@@ -110,7 +110,7 @@ static void a_compound_tensor_survives_conversion(void)
         tn_error err = { .text = "" };
         tn_convert_options options = { .size = sizeof options };
         if (tn_convert(f, in_folder(names[i]).text, &options, NULL, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         if (f != first)
             tn_close(f);
         f = open_file(names[i]);
@@ -220,7 +220,7 @@ static void an_array_must_be_kept_as_tenon_keeps_it(void)
         tn_error err = { .text = "" };
         tn_status status = tn_open_memory(z.file.data, z.file.size, NULL, &f, &err);
         if ((status == TN_OK) != cases[i].good)
-            fail_msg("case %zu: status %d: %s", i, status, err.text);
+            fail_msg("case %zu: status %d: %s", i, status, line_of(&err));
         if (f)
             walk_file(f);
         tn_close(f);
@@ -282,7 +282,7 @@ static void a_note_that_is_a_lie_changes_no_data(void)
     tn_file *f = open_built(&z);
     tn_error err = { .text = "" };
     if (tn_convert(f, in_folder("t.zt").text, NULL, NULL, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     tn_file *g = open_file("t.zt");
     uint8_t *b = read_tensor(g, tn_file_find(g, "b"));
     assert_memory_equal(b, "\x41\x42\x43\x44", 4);

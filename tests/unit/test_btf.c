@@ -79,7 +79,7 @@ static void check_refused(const char *file, const tn_error *err, const char *wor
     char found[600];
     tn_status expected = strcmp(word, "refused-truncated") == 0 ? TN_ERR_TRUNCATED
                          : strcmp(word, "refused-limit") == 0   ? TN_ERR_LIMIT : TN_ERR_CORRUPT;
-    snprintf(found, sizeof found, "byte %llu: %s", (unsigned long long)err->offset, err->text);
+    snprintf(found, sizeof found, "byte %llu: %s", (unsigned long long)err->offset, said_of(err));
     if (err->status != expected || strcmp(found, text) != 0)
         fail_msg("%s: expected %s\n%s\nfound status %d\n%s", file, word, text, err->status, found);
 }
@@ -152,7 +152,7 @@ static void check_verified(const char *name, tn_verdict verdict, const char *tex
     bool bad = verdict == TN_VERDICT_BAD;
     CHECK(s.verdict[1] == verdict && s.why[1].status == (bad ? TN_ERR_CORRUPT : TN_OK));
     CHECK(s.why[1].offset == (bad ? INDICES + 8 : TN_NO_OFFSET));
-    assert_string_equal(s.why[1].text, text);
+    assert_string_equal(said_of(&s.why[1]), text);
 }
 
 static void indices_are_looked_at_by_verify_and_not_before(void)
@@ -238,23 +238,22 @@ static void sizes_that_overflow_are_refused(void)
     tn_file *f;
     tn_error err;
     CHECK(open_words(entries, 8, &f, &err) == TN_ERR_LIMIT);
-    assert_string_equal(
-        err.text,
+    assert_string_equal(said_of(&err),
         "tensor \"0\": expected its array of indices in at most 9223372036854775807 bytes but shape "
         "[2305843009213693952, 1] of ui64 takes more");
     CHECK(err.offset == 40);
     CHECK(open_words(shape, 9, &f, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"0\": expected at most 9223372036854775807 elements but shape "
+    assert_string_equal(said_of(&err), "tensor \"0\": expected at most 9223372036854775807 elements but shape "
                                   "[4611686018427387904, 4] has more");
     CHECK(err.offset == 32);
     CHECK(open_words(no_rank, 8, &f, &err) == TN_ERR_TRUNCATED);
     CHECK(open_words(rank, 70, &f, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"0\": expected at most 64 dimensions but found 65");
+    assert_string_equal(said_of(&err), "tensor \"0\": expected at most 64 dimensions but found 65");
     rank[2] = 64;
     for (size_t i = 0; i < 64; i++)
         rank[4 + i] = 1000 + i;
     CHECK(open_words(rank, 70, &f, &err) == TN_ERR_LIMIT && err.offset == 32);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "tensor \"0\": expected its data in at most 9223372036854775807 bytes but shape "
                         "[1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, ...] of i8 takes more");
 }
@@ -265,10 +264,10 @@ static void a_coo_record_that_is_cut_says_what_is_missing(void)
     tn_file *f;
     tn_error err;
     CHECK(open_words(words, 6, &f, &err) == TN_ERR_TRUNCATED && err.offset == 40);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "tensor \"0\": its shape of indices takes 16 bytes but the file ends after 8");
     CHECK(open_words(words, 8, &f, &err) == TN_ERR_TRUNCATED && err.offset == 64);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "tensor \"0\": its number of values takes 8 bytes but the file ends after 0");
 }
 
@@ -279,8 +278,7 @@ static void a_record_inside_the_table_is_refused(void)
     tn_file *f;
     tn_error err;
     CHECK(open_words(words, 6, &f, &err) == TN_ERR_CORRUPT && err.offset == 16);
-    assert_string_equal(
-        err.text,
+    assert_string_equal(said_of(&err),
         "tensor \"1\": expected its record between 24, the end of the table, and 48, the end of the file, "
         "but found it at 8");
 }
@@ -293,10 +291,10 @@ static void a_scalar_with_several_entries_has_them_twice(void)
     CHECK(open_words(words, 8, &f, NULL) == TN_OK);
     seen s = verify(f);
     CHECK(s.verdict[1] == TN_VERDICT_NONE && s.why[1].status == TN_OK);
-    assert_string_equal(s.why[1].text, "tensor \"0\": entry 1 has the indices of entry 0");
+    assert_string_equal(said_of(&s.why[1]), "tensor \"0\": entry 1 has the indices of entry 0");
     CHECK(open_words(one, 8, &f, NULL) == TN_OK);
     s = verify(f);
-    assert_string_equal(s.why[1].text, "");
+    assert_string_equal(said_of(&s.why[1]), "");
 }
 
 /* 150 tensors whose record is the same COO one, more than fit the first list of tensors. */
@@ -354,8 +352,7 @@ static void records_may_not_say_more_than_the_file_has_bytes(void)
     tn_error err;
     CHECK(open_steps(4000, 122, 0, same, 66, &err) == TN_OK);           /* a small file: 64 KiB */
     CHECK(open_steps(4000, 123, 0, same, 66, &err) == TN_ERR_LIMIT && err.offset == 8 * 124);
-    assert_string_equal(
-        err.text,
+    assert_string_equal(said_of(&err),
         "tensor \"122\": too many records overlap: expected the table and their headers in at most 65536 "
         "bytes but up to here they take 65936");
     CHECK(open_steps(8 + 536 * 186, 186, 0, same, 66, &err) == TN_OK);
@@ -366,7 +363,7 @@ static void records_may_not_say_more_than_the_file_has_bytes(void)
     }
     CHECK(open_steps(20000, 122, 16, inside, 2000, &err) == TN_OK);
     CHECK(open_steps(20000, 123, 16, inside, 2000, &err) == TN_ERR_LIMIT);
-    CHECK(strstr(err.text, "too many records overlap"));
+    CHECK(strstr(line_of(&err), "too many records overlap"));
 }
 
 /* Nothing is smaller than a scalar of one byte without padding. */
@@ -393,7 +390,7 @@ static void content_does_not_tell_that_a_file_is_btf(void)
     tn_file *f;
     tn_error err;
     CHECK(tn_open(WRITTEN "/mixed.btf", NULL, &f, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text, "btf cannot be recognised by its content: say so with --from btf");
+    assert_string_equal(said_of(&err), "btf cannot be recognised by its content: say so with --from btf");
 }
 
 /* ---- writing ---- */
@@ -414,7 +411,7 @@ static void check_written_again(const char *name, const uint8_t *bytes, size_t n
     tn_open_options options = { .size = sizeof options, .format = "btf" };
     CHECK(tn_open_memory(bytes, n, &options, &f, NULL) == TN_OK);
     if (convert(f, "again.btf", (tn_create_options){ 0 }, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
     uint8_t *again = load_file(in_folder("again.btf").text, &m);
     if (n != m || memcmp(bytes, again, n) != 0)
         fail_msg("%s: read and written again it is not the same", name);
@@ -466,7 +463,7 @@ static void aliased_and_misplaced_records_are_written_in_order(void)
         tn_file *f = open_btf(EDGE, files[i].name, TN_IO_AUTO);
         if (files[i].rest) {
             CHECK(convert(f, "again.btf", (tn_create_options){ 0 }, &err) == TN_ERR_LOSS);
-            CHECK(strstr(err.text, "it has \"bytes that belong to no record\", which the new file cannot "
+            CHECK(strstr(line_of(&err), "it has \"bytes that belong to no record\", which the new file cannot "
                                    "hold (--drop-metadata)"));
         }
         CHECK(convert(f, "again.btf", (tn_create_options){ .drop_metadata = files[i].rest }, NULL) == TN_OK);
@@ -544,7 +541,7 @@ static void check_refuses(tn_create_options options, const simple *tensors, size
 {
     tn_error err = { .text = "" };
     CHECK(try_write("refused.btf", options, tensors, n, &err) == status);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
     CHECK(access(in_folder("refused.btf").text, F_OK) != 0);
 }
 
@@ -606,17 +603,17 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
                     .nparts = 2 };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "tensor \"0\": btf has indices of 64 bits but found int32 (--form coo,index=int64)");
     coo[1].array.dtype = TN_UINT32;
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "tensor \"0\": btf has indices of 64 bits but found uint32 (--form coo,index=int64)");
     t.form = TN_FORM_SCALED;
     t.parts = scaled;
     t.scaling = &scaling;
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text, "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"");
+    assert_string_equal(said_of(&err), "tensor \"0\": btf holds dense and coo tensors but found form \"scaled\"");
     CHECK(count_entries(folder) == 0);
 }
 
@@ -628,7 +625,7 @@ static void a_layout_is_dropped_only_when_that_is_allowed(void)
                           .layout = "C" };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_LOSS && count_entries(folder) == 0);
-    assert_string_equal(err.text, "tensor \"0\": btf cannot hold its layout (--drop-metadata)");
+    assert_string_equal(said_of(&err), "tensor \"0\": btf cannot hold its layout (--drop-metadata)");
     CHECK(write_parts(&t, true, &err) == TN_OK);
 }
 
@@ -642,7 +639,7 @@ static void csr_tensors_are_refused_and_told_what_to_become(void)
                           .parts = parts, .nparts = 3 };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "tensor \"0\": btf holds dense and coo tensors but found form \"csr\" (--form coo)");
     CHECK(count_entries(folder) == 0);
 }

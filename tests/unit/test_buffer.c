@@ -40,7 +40,7 @@ static tn_buffer *make_buffer(uint64_t bytes, tn_handle_type type, unsigned flag
     tn_buffer *b;
     tn_error err = { .text = "" };
     if (tn_buffer_new(bytes, &options, &b, &err))
-        fail_msg("%llu bytes: %s", (unsigned long long)bytes, err.text);
+        fail_msg("%llu bytes: %s", (unsigned long long)bytes, line_of(&err));
     return b;
 }
 
@@ -127,7 +127,7 @@ static void options_that_make_no_sense_are_refused(void)
         tn_buffer_options options = cases[i].options;
         options.size = sizeof options;
         CHECK(tn_buffer_new(cases[i].bytes, &options, &b, &err) == cases[i].status);
-        CHECK(err.status == cases[i].status && strstr(err.text, cases[i].says));
+        CHECK(err.status == cases[i].status && strstr(line_of(&err), cases[i].says));
         CHECK(tn_buffer_new(cases[i].bytes, &options, &b, NULL) == cases[i].status);
         CHECK(b == NULL);
     }
@@ -233,7 +233,7 @@ static void wrapped_memory_is_what_the_caller_says(void)
     CHECK(tn_buffer_begin(b, true, &err) == TN_ERR_ARGUMENT);
     tn_buffer_unmap(b);
     CHECK(tn_buffer_data(b) == text);
-    CHECK(tn_buffer_export(b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "TN_MEM_SHARED"));
+    CHECK(tn_buffer_export(b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "TN_MEM_SHARED"));
     CHECK(tn_buffer_handle_of(b).type == TN_HANDLE_NONE && !tn_buffer_mapping_of(b).present);
     tn_buffer_unref(b);
     CHECK(tn_buffer_wrap(NULL, 0, false, NULL, NULL, &b, &err) == TN_OK);
@@ -360,7 +360,7 @@ static void the_query_says_of_every_type_whether_and_why_not(void)
         CHECK(h && h->type == types[i] && strcmp(h->name, tn_handle_type_name(h->type)) == 0);
         CHECK(h->why != NULL && (h->available || h->why[0]) && tn_handle_query(i) == h);
         if (!h->available)
-            CHECK(tn_buffer_new(1, &options, &b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, h->why));
+            CHECK(tn_buffer_new(1, &options, &b, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), h->why));
     }
     CHECK(tn_handle_query(0)->available && tn_handle_query(4) == NULL && tn_handle_query(SIZE_MAX) == NULL);
 }
@@ -410,7 +410,7 @@ static void check_no_buffer(const tn_file *f, const char *name)
     const tn_tensor *t = name ? tn_file_find(f, name) : tn_file_tensor(f, 0);
     CHECK(t != NULL && tn_buffer_of_part(f, &t->parts[0], &b, &err) == TN_ERR_UNSUPPORTED);
     CHECK(b == NULL && err.status == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "part \"data\" cannot be mapped"));
+          strstr(line_of(&err), "part \"data\" cannot be mapped"));
 }
 
 static void other_parts_have_to_be_read(void)
@@ -456,10 +456,10 @@ static void what_is_exported_of_a_part_is_its_file_for_reading_only(void)
     tn_error err = { .text = "" };
     CHECK(tn_open_fd(fd, NULL, &f, NULL) == TN_OK);
     CHECK(tn_buffer_of_part(f, &tn_file_find(f, "numbers")->parts[0], &b, &err) == TN_OK);
-    CHECK(tn_buffer_export(b, false, &e, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "read-only"));
+    CHECK(tn_buffer_export(b, false, &e, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "read-only"));
     CHECK(tn_buffer_export(b, true, &e, &err) == TN_OK);
     CHECK((fcntl(e.fd, F_GETFL) & O_ACCMODE) == O_RDONLY && e.read_only && e.type == TN_HANDLE_MEMFD);
-    CHECK(tn_buffer_import(&e, false, &other, &err) == TN_ERR_CORRUPT && strstr(err.text, "plain file"));
+    CHECK(tn_buffer_import(&e, false, &other, &err) == TN_ERR_CORRUPT && strstr(line_of(&err), "plain file"));
     CHECK(e.fd >= 0);
     CHECK(tn_buffer_import(&e, true, &other, &err) == TN_OK && e.fd == -1);
     CHECK(memcmp(tn_buffer_data(other), numbers, sizeof numbers) == 0);

@@ -182,7 +182,7 @@ static void complex_to_real_is_refused_unless_asked_for(void)
     }
     tn_error err;
     CHECK(cast_flat(TN_INT16, real, TN_COMPLEX128, c128, 3000, (tn_cast_options){ 0 }, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "complex128 to int16 would lose the imaginary parts");
+    assert_string_equal(said_of(&err), "complex128 to int16 would lose the imaginary parts");
     CHECK(tn_cast_check(TN_INT16, TN_COMPLEX128, NULL, NULL) == TN_ERR_LOSS);
     CHECK(cast_flat(TN_INT16, real, TN_COMPLEX128, c128, 3000, (tn_cast_options){ .drop_imaginary = true },
                     &err) == TN_OK);
@@ -457,12 +457,11 @@ static void a_cast_may_be_done_in_place(void)
     }
     tn_error err;
     CHECK(cast_flat(TN_FLOAT64, same, TN_FLOAT32, same, N, (tn_cast_options){ 0 }, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(
-        err.text, "a cast in place needs dense arrays and an element no wider than the source's 32 bits "
+    assert_string_equal(said_of(&err), "a cast in place needs dense arrays and an element no wider than the source's 32 bits "
                   "but found 64");
     src[N - 1] = NAN;           /* the message comes from the source, though it is being overwritten */
     CHECK(cast_flat(TN_INT8, src, TN_FLOAT32, src, N, (tn_cast_options){ 0 }, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [200002] is nan, and int8 has no NaN (--nan zero makes it 0)");
+    assert_string_equal(said_of(&err), "element [200002] is nan, and int8 has no NaN (--nan zero makes it 0)");
     free(src);
     free(same);
     free(apart);
@@ -488,12 +487,12 @@ static void a_scale_multiplies_in_float32(void)
     options.overflow = TN_OVERFLOW_ERROR;
     tn_error err;
     CHECK(cast_flat(TN_FLOAT32, single, TN_FLOAT64, wide, 2, options, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "element [1] is 1e+300, times the scale 3 beyond float32's largest 3.4028235e+38");
     const float big[] = { 1e30f };
     options.scale = -1e20f;     /* the product is infinite in float32: that is an overflow too */
     CHECK(cast_flat(TN_BFLOAT16, single, TN_FLOAT32, big, 1, options, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text, "beyond bfloat16's lowest -3.3895314e+38") != NULL);
+    CHECK(strstr(line_of(&err), "beyond bfloat16's lowest -3.3895314e+38") != NULL);
     const int64_t ints[] = { INT64_C(1) << 40 };
     options = (tn_cast_options){ .scale = 0x1p-38f, .round = TN_ROUND_UP };
     CHECK(cast_flat(TN_INT8, whole, TN_INT64, ints, 1, options, NULL) == TN_OK && whole[0] == 4);
@@ -548,14 +547,14 @@ static void a_refused_value_is_named_with_its_place(void)
     tn_error err;
     src[3 * 9 + 7] = 70000;
     CHECK(tn_cast(&d, half, &s, src, TN_HOST_ORDER, &strict, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [3, 7] is 70000.0, beyond float16's largest 65504.0");
+    assert_string_equal(said_of(&err), "element [3, 7] is 70000.0, beyond float16's largest 65504.0");
     src[2] = -1e9f;
     CHECK(tn_cast(&d, half, &s, src, TN_HOST_ORDER, &strict, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [0, 2] is -1000000000.0, beyond float16's lowest -65504.0");
+    assert_string_equal(said_of(&err), "element [0, 2] is -1000000000.0, beyond float16's lowest -65504.0");
     src[0] = NAN;
     strict.nan = TN_NAN_ERROR;
     CHECK(tn_cast(&d, half, &s, src, TN_HOST_ORDER, &strict, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [0, 0] is nan, which the NaN mode refuses");
+    assert_string_equal(said_of(&err), "element [0, 0] is nan, which the NaN mode refuses");
 
     static const struct {
         tn_dtype to;
@@ -593,7 +592,7 @@ static void a_refused_value_is_named_with_its_place(void)
         const tn_cast_options options = { .size = sizeof options, .overflow = cases[i].mode,
                                           .scale = cases[i].scale };
         CHECK(tn_cast(&to, half, &one, &cases[i].value, TN_HOST_ORDER, &options, &err) == TN_ERR_LOSS);
-        assert_string_equal(err.text, cases[i].text);
+        assert_string_equal(said_of(&err), cases[i].text);
     }
 }
 
@@ -610,7 +609,7 @@ static void the_first_refused_element_is_the_same_for_any_jobs(void)
         CHECK(cast_flat(TN_INT8, dst, TN_FLOAT64, src, N,
                         (tn_cast_options){ .jobs = jobs, .overflow = TN_OVERFLOW_ERROR },
                         &err) == TN_ERR_LOSS);
-        assert_string_equal(err.text, "element [130001] is 1000.0, beyond int8's largest 127");
+        assert_string_equal(said_of(&err), "element [130001] is 1000.0, beyond int8's largest 127");
     }
     free(src);
     free(dst);
@@ -624,13 +623,13 @@ static void swapped_complex_and_strided_values_are_shown_as_they_are(void)
     const tn_cast_options strict = { .size = sizeof strict, .overflow = TN_OVERFLOW_ERROR };
     tn_error err;
     CHECK(tn_cast(&d, c64, &s, big_endian, TN_BIG_ENDIAN, &strict, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "the element is 1.5+1e+300j, beyond float32's largest 3.4028235e+38");
+    assert_string_equal(said_of(&err), "the element is 1.5+1e+300j, beyond float32's largest 3.4028235e+38");
 
     const float grid[] = { 1, 2, 1e6f, 4, 5, 6 };
     const int64_t shape[] = { 3, 2 }, transposed[] = { 1, 3 };
     tn_array t = { TN_FLOAT32, 2, shape, transposed }, h = { TN_FLOAT16, 2, shape, NULL };
     CHECK(tn_cast(&h, big_endian, &t, grid, TN_HOST_ORDER, &strict, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 0] is 1000000.0, beyond float16's largest 65504.0");
+    assert_string_equal(said_of(&err), "element [2, 0] is 1000000.0, beyond float16's largest 65504.0");
 }
 
 static void broken_promises_are_told(void)
@@ -645,15 +644,15 @@ static void broken_promises_are_told(void)
     tn_array split = { TN_INT4, 1, two, apart };
     tn_error err;
     CHECK(tn_cast(&longer, out, &f32, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "dimension 0 has 3 elements in the destination but 2 in the source");
+    assert_string_equal(said_of(&err), "dimension 0 has 3 elements in the destination but 2 in the source");
     CHECK(tn_cast(&scalar, out, &f32, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_cast(&unknown, out, &f32, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_cast(&i8, out, &bad, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_cast(&still, out, &f32, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_cast(&split, out, &f32, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "elements of 4 bits must be dense");
+    assert_string_equal(said_of(&err), "elements of 4 bits must be dense");
     CHECK(tn_cast(&i8, NULL, &f32, data, TN_HOST_ORDER, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "the destination has no data");
+    assert_string_equal(said_of(&err), "the destination has no data");
     const tn_cast_options wrong[] = {
         { .size = sizeof wrong[0], .round = (tn_round)8 },
         { .size = sizeof wrong[0], .overflow = (tn_overflow)5 },

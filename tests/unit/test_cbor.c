@@ -50,7 +50,7 @@ static tn_status verdict(const void *data, size_t n)
     if (a.c.status) {
         CHECK(tn_cbor_fail(&a.c, 1000, &err) == a.c.status);
         CHECK(err.offset == 1000 + a.c.at);
-        CHECK(strcmp(err.text, a.c.why) == 0);
+        CHECK(strcmp(said_of(&err), a.c.why) == 0);
     }
     tn_status status = a.c.status;
     end(&a);

@@ -186,7 +186,7 @@ static void crc32c_text_has_one_to_eight_digits_of_any_case(void)
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK(tn_digest_parse(bad[i], &d, &err) == TN_ERR_CORRUPT);
-        CHECK(err.status == TN_ERR_CORRUPT && strstr(err.text, "1 to 8") != NULL);
+        CHECK(err.status == TN_ERR_CORRUPT && strstr(line_of(&err), "1 to 8") != NULL);
         CHECK(tn_digest_parse(bad[i], &d, NULL) == TN_ERR_CORRUPT);
     }
 }
@@ -209,7 +209,7 @@ static void sha256_text_has_exactly_64_digits(void)
         strcpy(text, sha_abc);
         text[i] = 'g';
         CHECK(tn_digest_parse(text, &d, &err) == TN_ERR_CORRUPT);
-        CHECK(strstr(err.text, "64 hexadecimal digits") != NULL);
+        CHECK(strstr(line_of(&err), "64 hexadecimal digits") != NULL);
     }
 }
 
@@ -254,7 +254,7 @@ static void a_text_of_no_known_kind_does_not_parse(void)
     tn_digest d;
     tn_error err;
     CHECK(tn_digest_parse("md5:\x1b[31m", &d, &err) == TN_ERR_CORRUPT);
-    CHECK(strstr(err.text, "\"md5:\\x1b[31m\"") != NULL);     /* escaped */
+    CHECK(strstr(line_of(&err), "\"md5:\\x1b[31m\"") != NULL);     /* escaped */
 }
 
 int main(void)

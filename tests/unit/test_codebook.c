@@ -16,7 +16,7 @@ static tn_datatype *parse(const char *number)
     tn_error err = { .text = "" };
     snprintf(text, sizeof text, "%s|e8m0_t32", number);
     if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     CHECK(d->number.kind == TN_NUMBER_CODEBOOK && d->number.bits == d->codebook.index_bits &&
           d->number.dtype == TN_UNKNOWN);
     CHECK(d->codebook.values == 1u << (d->codebook.index_bits - 1) &&
@@ -144,7 +144,7 @@ static void refused(const char *text, tn_status status, const char *why)
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
     CHECK(tn_datatype_parse(text, &d, &err) == status && d == NULL);
-    assert_string_equal(err.text, why);
+    assert_string_equal(said_of(&err), why);
 }
 
 static void a_bad_codebook_is_refused_at_its_character(void)
@@ -227,7 +227,7 @@ static tn_datatype *read_text(const char *text)
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
     if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return d;
 }
 
@@ -238,7 +238,7 @@ static void a_table_of_values_is_a_codebook(void)
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
     if (from_json(json, strlen(json), "e8m0_t32s4", &d, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(d->number.kind == TN_NUMBER_CODEBOOK && d->codebook.index_bits == 4 && d->codebook.meta_bits == 1 &&
           d->subtile == 4);
     assert_string_equal(tn_datatype_text(d), "cb41[0.5:1:1.5:2:3:4:6;1:2:3:4:5:6:7]_e2m3fnuz|e8m0_t32s4");
@@ -286,7 +286,7 @@ static void a_mapping_may_hold_zeros(void)
         tn_error err = { .text = "" };
         snprintf(json, sizeof json, "{\"compute\":\"e2m3fnuz\",\"mappings\":%s}", cases[i].mappings);
         if (from_json(json, strlen(json), "e8m0_t32", &d, &err))
-            fail_msg("%s: %s", cases[i].mappings, err.text);
+            fail_msg("%s: %s", cases[i].mappings, line_of(&err));
         assert_string_equal(tn_datatype_text(d), cases[i].text);
         tn_datatype *again = NULL;
         CHECK(tn_datatype_parse(cases[i].text, &again, &err) == TN_OK);
@@ -332,7 +332,7 @@ static void a_table_casts_as_the_name_of_the_same_mappings(void)
         }
         tn_buf_puts(&json, "]]}");
         if (tn_datatype_codebook((const char *)json.data, json.size, scales[i % 3], &table, &err))
-            fail_msg("%s: %s", text, err.text);
+            fail_msg("%s: %s", text, line_of(&err));
         for (int k = 0; k < 2; k++) {
             void *parts[] = { codes[k][0], codes[k][1], codes[k][2], codes[k][3] };
             CHECK(tn_scaled_quantize(k ? table : name, &array, x, parts, NULL, NULL, &err) == TN_OK);
@@ -376,7 +376,7 @@ static void a_mapping_has_at_most_127_values(void)
         tn_datatype *d = NULL;
         tn_error err = { .text = "" };
         CHECK(from_json(json, n, "e8m0_t32", &d, &err) == (values == 127 ? TN_OK : TN_ERR_LIMIT));
-        assert_string_equal(err.text,
+        assert_string_equal(said_of(&err),
                             values == 127 ? "" : "expected at most 127 values in a mapping but found more");
         CHECK(values > 127 || (d->codebook.index_bits == 8 && d->codebook.value[127] == 127));
         tn_datatype_free(d);
@@ -389,8 +389,8 @@ static void bad_table(const char *json, const char *scale, tn_status status, con
     tn_error err = { .text = "" };
     tn_status found = from_json(json, strlen(json), scale, &d, &err);
     CHECK(from_json(json, strlen(json), scale, &d, NULL) == found && d == NULL);
-    if (found != status || strcmp(err.text, why) != 0)
-        fail_msg("%s: expected %d <%s> but found %d <%s>", json, status, why, found, err.text);
+    if (found != status || strcmp(said_of(&err), why) != 0)
+        fail_msg("%s: expected %d <%s> but found %d <%s>", json, status, why, found, line_of(&err));
 }
 
 static void a_bad_table_is_refused_with_its_reason(void)
@@ -514,7 +514,7 @@ static void the_text_of_a_table_is_all_of_it(void)
         tn_datatype *d = NULL;
         tn_error err = { .text = "" };
         if (from_json(cases[i].json, strlen(cases[i].json), cases[i].scale, &d, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         assert_string_equal(tn_datatype_text(d), cases[i].text);
         tn_datatype *again = read_text(tn_datatype_text(d));
         check_same_book(d, again);
@@ -642,8 +642,8 @@ static void load_refused(const char *text, tn_status status, const char *why)
     tn_error err = { .text = "" };
     CHECK(tn_datatype_load(text, &d, NULL) == status && tn_datatype_load(text, &d, &err) == status &&
           d == NULL);
-    if (!strstr(err.text, why))
-        fail_msg("expected \"%s\" but found \"%s\"", why, err.text);
+    if (!strstr(line_of(&err), why))
+        fail_msg("expected \"%s\" but found \"%s\"", why, line_of(&err));
 }
 
 static void a_file_can_stand_for_a_codebook(void)
@@ -654,7 +654,7 @@ static void a_file_can_stand_for_a_codebook(void)
     put_file("book.json", "{\"compute\":\"e2m3fnuz\",\"mappings\":[[0.5,1,1.5],[1,2,3]]}\n");
     snprintf(text, sizeof text, "%s|e8m0_t32s8", in_folder("book.json").text);
     if (tn_datatype_load(text, &d, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     assert_string_equal(tn_datatype_text(d), "cb31[0.5:1:1.5;1:2:3]_e2m3fnuz|e8m0_t32s8");
     tn_datatype_free(d);
     CHECK(tn_datatype_load("mxfp4", &d, NULL) == TN_OK);

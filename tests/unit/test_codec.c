@@ -226,9 +226,9 @@ static void a_stream_has_exactly_the_size_announced(void)
     CHECK(tn_zstd_stream_begin(z, 3, 100, 1, &err) == TN_OK);
     CHECK(tn_zstd_stream_write(z, large, 60, keep, &out, &err) == TN_OK);
     CHECK(tn_zstd_stream_write(z, large, 41, keep, &out, &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "expected 40 more bytes, found 41") != NULL);
+    CHECK(strstr(line_of(&err), "expected 40 more bytes, found 41") != NULL);
     CHECK(tn_zstd_stream_end(z, keep, &out, &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "expected 40 more bytes, found the end") != NULL);
+    CHECK(strstr(line_of(&err), "expected 40 more bytes, found the end") != NULL);
     tn_buf_free(&out);
 }
 
@@ -241,7 +241,7 @@ static void a_failing_emit_stops_the_stream(void)
     if (status == TN_OK)
         status = tn_zstd_stream_end(z, refuse, &calls, &err);
     CHECK(status == TN_ERR_IO && calls == 1);
-    assert_string_equal(err.text, "the disk is full");
+    assert_string_equal(said_of(&err), "the disk is full");
     tn_buf frame = whole(1000, 3);      /* the state is still good */
     check_decodes(&frame, 1000, 1000, 1000);
     tn_buf_free(&frame);
@@ -368,7 +368,7 @@ static void a_huge_window_is_refused(void)
     tn_buf back = { 0 };
     tn_error err;
     CHECK(decode(huge, sizeof huge, 100, 100, &back, &err) == TN_ERR_LIMIT);
-    CHECK(strstr(err.text, "a window of 268435456 bytes, more than the 134217728") != NULL);
+    CHECK(strstr(line_of(&err), "a window of 268435456 bytes, more than the 134217728") != NULL);
     CHECK(decode(most, sizeof most, 100, 100, &back, &err) == TN_OK);
     CHECK(tn_zstd_decode_at_end(z) && back.size == 0);
     tn_buf_free(&back);

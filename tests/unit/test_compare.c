@@ -30,7 +30,7 @@ static size_t compare(const char *a, const char *b, found *f)
     f->count = 0;
     tn_compare_options options = { .size = sizeof options, .jobs = 2, .context = f };
     if (tn_compare(x, y, &options, keep, &different, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     tn_close(x);        /* what was reported is looked at, not what it points to */
     tn_close(y);
     return different;

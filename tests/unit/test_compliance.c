@@ -223,7 +223,7 @@ static void a_level_that_is_none_is_refused(void)
     tn_error err;
     for (size_t i = 0; i < 3; i++)
         CHECK(compliance_run(levels[i], NULL, NULL, &reached, &err) == TN_ERR_ARGUMENT &&
-              strstr(err.text, "1 to 3"));
+              strstr(line_of(&err), "1 to 3"));
     CHECK(reached == 7);
 }
 
@@ -233,7 +233,7 @@ static void a_folder_that_cannot_be_made_is_an_error_of_the_system(void)
     tn_error err;
     setenv("TMPDIR", "/tmp/tenon-test-nowhere", 1);
     CHECK(compliance_run(1, NULL, NULL, &reached, &err) == TN_ERR_IO);
-    CHECK(strstr(err.text, "/tmp/tenon-test-nowhere") && reached == 7);
+    CHECK(strstr(line_of(&err), "/tmp/tenon-test-nowhere") && reached == 7);
     setenv("TMPDIR", folder, 1);
 }
 

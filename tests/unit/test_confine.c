@@ -147,7 +147,7 @@ static void attach_and_save(void)
     const tn_file *file = attached_called(a, "good.zt")->file;
     tn_status status = tn_convert(file, in_folder("link.zt").text, &convert, NULL, &err);
     if (status)
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", line_of(&err));
     REQUIRE(!status);
     int fd = open(in_folder("temporary/file").text, O_WRONLY | O_CREAT, 0600);
     REQUIRE(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0);
@@ -196,7 +196,7 @@ static void an_error_of_the_caller_ends_the_attaching(void)
     pid_t server = start_offering(place().text, NULL, offer_good);
     held before = held_now();
     CHECK(tn_share_attach(place().text, &options, &a, &err) == TN_ERR_UNSUPPORTED);
-    CHECK(strcmp(err.text, "not like this") == 0 && nothing_more_than(before));
+    CHECK(strcmp(said_of(&err), "not like this") == 0 && nothing_more_than(before));
     end_offering(server);
 }
 

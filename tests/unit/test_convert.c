@@ -34,7 +34,7 @@ static void must_convert(const tn_file *f, const char *name, const tn_convert_op
 {
     tn_error err = { .text = "" };
     if (convert(f, name, given, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
 }
 
 /* The names of a file's tensors, joined by spaces. */
@@ -62,7 +62,7 @@ static void globs_choose_tensors(void)
     must_convert(f, "two.zt", &(tn_convert_options){ .only = two, .nonly = 2 });
     check_names("two.zt", "h.1.weight head");
     CHECK(convert(f, "none.zt", &(tn_convert_options){ .only = none, .nonly = 2 }, &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "in.zt: no tensor matches \"x*\"") != NULL);
+    CHECK(strstr(line_of(&err), "in.zt: no tensor matches \"x*\"") != NULL);
     CHECK(count_entries(folder) == 3);
     tn_close(f);
 }
@@ -111,8 +111,8 @@ static void wrong_rules_are_refused(void)
         tn_error err = { .text = "" };
         tn_status status = convert(f, "x.zt", &(tn_convert_options){ .rename = &cases[i].rule, .nrename = 1 },
                                    &err);
-        if (status != TN_ERR_ARGUMENT || !strstr(err.text, cases[i].text))
-            fail_msg("%s: status %d: %s", cases[i].rule, status, err.text);
+        if (status != TN_ERR_ARGUMENT || !strstr(line_of(&err), cases[i].text))
+            fail_msg("%s: status %d: %s", cases[i].rule, status, line_of(&err));
     }
     CHECK(count_entries(folder) == 1);
     tn_close(f);
@@ -159,7 +159,7 @@ static void what_the_output_cannot_do_is_refused_when_it_was_chosen(void)
         tn_error err = { .text = "" };
         tn_convert_options options = { .create = &wrong[i], .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
         CHECK(convert(f, "x.safetensors", &options, &err) == TN_ERR_ARGUMENT);
-        CHECK(strstr(err.text, "x.safetensors: safetensors cannot hold") != NULL);
+        CHECK(strstr(line_of(&err), "x.safetensors: safetensors cannot hold") != NULL);
     }
     tn_close(f);
 }
@@ -174,7 +174,7 @@ static void a_tensor_that_cannot_be_read_is_refused_before_anything_is_written(v
         snprintf(golden, sizeof golden, "%s/ztensor/edge/%s.zt", TEST_GOLDEN, names[i]);
         CHECK(tn_open(golden, NULL, &f, NULL) == TN_OK);
         CHECK(convert(f, "x.zt", NULL, &err) == TN_ERR_UNSUPPORTED);
-        CHECK(strstr(err.text, names[i]) && strstr(err.text, "tensor \"t\": "));
+        CHECK(strstr(line_of(&err), names[i]) && strstr(line_of(&err), "tensor \"t\": "));
         tn_close(f);
     }
     CHECK(count_entries(folder) == 0);
@@ -233,7 +233,7 @@ static void damaged_input_leaves_the_old_output(void)
         tn_convert_options options = { .create = &replace, .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
         tn_status status = convert(f, "out.zt", &options, &err);
         CHECK(status == TN_ERR_CHECKSUM || (i % 2 && status == TN_ERR_CORRUPT));
-        CHECK(strstr(err.text, "tensor \"h.0.weight\"") != NULL);
+        CHECK(strstr(line_of(&err), "tensor \"h.0.weight\"") != NULL);
         CHECK(file_is("out.zt", "old") && count_entries(folder) == 2);
         tn_close(f);
         free(bytes);

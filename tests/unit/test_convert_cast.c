@@ -33,7 +33,7 @@ static uint8_t *make_bytes(tn_dtype dtype, uint64_t count, uint64_t *nbytes)
     tn_cast_options options = { .size = sizeof options, .overflow = TN_OVERFLOW_SATURATE };
     tn_error err = { .text = "" };
     if (tn_cast(&array, bytes, &from, small, TN_LITTLE_ENDIAN, &options, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     free(small);
     return bytes;
 }
@@ -63,7 +63,7 @@ static void check_pair(tn_dtype from, tn_dtype to, uint64_t count, tn_create_opt
                                    .encoding = TN_CHOOSE, .checksum = TN_CHOOSE };
     tn_error err = { .text = "" };
     if (tn_convert(f, in_folder("out.zt").text, &convert, NULL, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     tn_close(f);
     f = open_file("out.zt");                /* walks it: checksums are compared */
     const tn_tensor *t = tn_file_find(f, "t");
@@ -138,8 +138,8 @@ static void a_value_that_does_not_fit_stops_it(void)
                                              .overflow = TN_OVERFLOW_ERROR } };
     tn_error err = { .text = "" };
     CHECK(convert_floats(&rule, 1, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text, "in.zt: tensor \"a.weight\": ") && strstr(err.text, "[1, 0]") &&
-          strstr(err.text, "70000"));
+    CHECK(strstr(line_of(&err), "in.zt: tensor \"a.weight\": ") && strstr(line_of(&err), "[1, 0]") &&
+          strstr(line_of(&err), "70000"));
     CHECK(access(in_folder("out.zt").text, F_OK) != 0);
 }
 
@@ -149,7 +149,7 @@ static void rules_that_cannot_be_honoured_are_errors(void)
                                    .options = { .size = sizeof(tn_cast_options) } };
     tn_error err = { .text = "" };
     CHECK(convert_floats(&nothing, 1, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "no tensor matches \"b.*\""));
+          strstr(line_of(&err), "no tensor matches \"b.*\""));
 }
 
 /* Two packed tensors of one byte range may differ in where they end. */
@@ -251,7 +251,7 @@ static void what_no_text_would_allow_no_rule_may_ask_for(void)
     CHECK(tn_cast_rule_parse("fx8,frac=0", NULL, &rule, &err) == TN_OK);
     rule.options.overflow = TN_OVERFLOW_ERROR;
     CHECK(convert_floats(&rule, 1, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "codes with scales saturate"));
+          strstr(line_of(&err), "codes with scales saturate"));
     CHECK(convert_floats(&rule, 1, NULL) == TN_ERR_ARGUMENT);
     CHECK(access(in_folder("out.zt").text, F_OK) != 0);
     tn_cast_rule_free(&rule);

@@ -29,7 +29,7 @@ static void take_part(const tn_file *f, const tn_part *p, void *to, size_t cap)
     tn_error err = { .text = "" };
     CHECK(p->nbytes <= cap);
     if (tn_part_read(f, p, to, (size_t)p->nbytes, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 /* The first tensor of a file, which is scaled. */
@@ -96,7 +96,7 @@ static void write_scaled(const char *name, tn_dtype dtype, const void *data, uin
     tn_writer *w;
     CHECK(tn_create(in_folder(name).text, &o, &w, &err) == TN_OK);
     if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 /* A vector of codes with one scale. */

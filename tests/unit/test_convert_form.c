@@ -300,7 +300,7 @@ static void the_file_beside_the_output_is_the_outputs(void)
     write_file("in.zt", (tn_create_options){ .replace = true, .encoding = TN_ENCODING_ZSTD }, &matrix, 1);
     tn_error err = { .text = "" };
     CHECK(try_convert("in.zt", "no/such/out.zt", (wish){ .form = "csr" }, &err) == TN_ERR_IO);
-    CHECK(strstr(err.text, "no/such/out.zt: ") && !strstr(err.text, "in.zt: "));
+    CHECK(strstr(line_of(&err), "no/such/out.zt: ") && !strstr(line_of(&err), "in.zt: "));
 }
 
 static void decoding_for_another_form_can_be_cancelled(void)

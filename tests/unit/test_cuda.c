@@ -30,7 +30,7 @@ static tn_buffer *new_buffer(unsigned flags)
     tn_buffer *b;
     tn_error err = { .text = "" };
     if (try_new(BYTES, flags, 0, &b, &err)) {
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", line_of(&err));
         abort();
     }
     return b;
@@ -81,9 +81,9 @@ static void find_no_driver(void)
     REQUIRE(!tn_provider_cuda.query(&why) && strcmp(why, expected_reason) == 0);
     REQUIRE(!tn_provider_cuda.query(&why) && strcmp(why, expected_reason) == 0);
     REQUIRE(try_new(BYTES, 0, 0, &b, &err) == TN_ERR_UNSUPPORTED && b == NULL &&
-            strstr(err.text, expected_reason));
+            strstr(line_of(&err), expected_reason));
     tn_exported e = { .type = TN_HANDLE_CUDA_IPC, .bytes = 4, .fd = -1 };
-    REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, expected_reason));
+    REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), expected_reason));
     for (size_t i = 0; i < 3; i++)
         REQUIRE(tn_handle_query(i));
     REQUIRE(!tn_handle_query(2)->available && strcmp(tn_handle_query(2)->why, expected_reason) == 0);
@@ -159,7 +159,7 @@ static void import_in_child(void)
     tn_buffer_unref(again);
     tn_exported more;
     tn_error err;
-    REQUIRE(tn_buffer_export(b, false, &more, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "allocated"));
+    REQUIRE(tn_buffer_export(b, false, &more, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "allocated"));
     REQUIRE(write(to_parent[1], "1", 1) == 1);
     wait_for_end(to_child[0]);
     REQUIRE(has_text(b, "from the parent again"));
@@ -195,11 +195,11 @@ static void import_lies_in_child(void)
     for (size_t i = 0; i < 8; i++) {
         e.opaque[i] ^= 1;
         REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_CORRUPT &&
-                strstr(err.text, "CUDA_ERROR_INVALID_VALUE"));
+                strstr(line_of(&err), "CUDA_ERROR_INVALID_VALUE"));
         e.opaque[i] ^= 1;
     }
     e.fd = 0;
-    REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_CORRUPT && strstr(err.text, "descriptor") &&
+    REQUIRE(tn_buffer_import(&e, false, &b, &err) == TN_ERR_CORRUPT && strstr(line_of(&err), "descriptor") &&
             e.fd == 0);
     e.fd = -1;
     REQUIRE(nothing_held(before));
@@ -266,7 +266,7 @@ static void with_child(void)
     tn_exported e;
     tn_error err;
     put_text(b, "from the parent");
-    REQUIRE(tn_buffer_export(b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "read-only"));
+    REQUIRE(tn_buffer_export(b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "read-only"));
     REQUIRE(tn_buffer_export(b, false, &e, NULL) == TN_OK);
     REQUIRE(e.type == TN_HANDLE_CUDA_IPC && e.bytes == BYTES && e.offset == 0 && e.fd == -1 && !e.read_only);
     REQUIRE(write(to_child[1], &e, sizeof e) == sizeof e);
@@ -322,7 +322,7 @@ static void the_cpu_sees_a_copy_that_begin_fetches_and_end_puts_back(void)
     held before = held_now();
     tn_buffer *b = new_buffer(0);
     tn_error err;
-    CHECK(tn_buffer_begin(b, false, &err) == TN_ERR_ARGUMENT && strstr(err.text, "tn_buffer_map()"));
+    CHECK(tn_buffer_begin(b, false, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "tn_buffer_map()"));
     put_text(b, "first");
     CHECK(tn_buffer_data(b) == NULL);
     CHECK(tn_buffer_map(b, NULL) == TN_OK && tn_buffer_map(b, NULL) == TN_OK);
@@ -365,7 +365,7 @@ static void a_process_cannot_open_its_own_handle(void)
     tn_error err;
     CHECK(tn_buffer_export(b, false, &e, NULL) == TN_OK);
     CHECK(tn_buffer_import(&e, false, &other, &err) == TN_ERR_IO &&
-          strstr(err.text, "CUDA_ERROR_INVALID_CONTEXT"));
+          strstr(line_of(&err), "CUDA_ERROR_INVALID_CONTEXT"));
     tn_buffer_unref(b);
     CHECK(driver->contexts == 0);
 }
@@ -385,8 +385,8 @@ static void the_drivers_errors_keep_their_meaning(void)
         driver->calls = 0;
         driver->failing = 3;            /* retain, push, allocate */
         driver->failure = errors[i].result;
-        CHECK(try_new(BYTES, 0, 0, &b, &err) == errors[i].status && strstr(err.text, errors[i].says));
-        CHECK(strstr(err.text, "cannot allocate memory of the CUDA device"));
+        CHECK(try_new(BYTES, 0, 0, &b, &err) == errors[i].status && strstr(line_of(&err), errors[i].says));
+        CHECK(strstr(line_of(&err), "cannot allocate memory of the CUDA device"));
         driver->failing = 0;
         CHECK(nothing_held(before));
     }

@@ -62,8 +62,8 @@ static void check_sentence(tn_status status, const tn_error *err, const char *re
     char text[120];
     snprintf(text, sizeof text, "the file has shrunk: expected %lld bytes, found %lld",
              (long long)size_of_file, (long long)left);
-    if (status != TN_ERR_TRUNCATED || !strstr(err->text, text))
-        fail_msg("%s, expected \"%s\"\nfound %d \"%s\"", reader, text, (int)status, err->text);
+    if (status != TN_ERR_TRUNCATED || !strstr(line_of(err), text))
+        fail_msg("%s, expected \"%s\"\nfound %d \"%s\"", reader, text, (int)status, line_of(err));
 }
 
 /* ---- what reads a file ---- */
@@ -144,9 +144,9 @@ static tn_status compare(const tn_file *file, tn_error *err)
     tn_file *whole = open_file(WHOLE);
     tn_error other = { .text = "" };
     tn_status status = tn_compare(file, whole, NULL, refuse_difference, NULL, err);
-    CHECK(strncmp(err->text, in_folder(CUT).text, strlen(in_folder(CUT).text)) == 0);
+    CHECK(strncmp(line_of(err), in_folder(CUT).text, strlen(in_folder(CUT).text)) == 0);
     CHECK(tn_compare(whole, file, NULL, refuse_difference, NULL, &other) == status);
-    CHECK(strncmp(other.text, in_folder(CUT).text, strlen(in_folder(CUT).text)) == 0);
+    CHECK(strncmp(line_of(&other), in_folder(CUT).text, strlen(in_folder(CUT).text)) == 0);
     tn_close(whole);
     return status;
 }
@@ -167,7 +167,7 @@ static tn_status convert_by(const tn_file *file, const char *name, wish w, tn_er
     int before = count_entries(folder);
     tn_status status = convert_open(file, name, w, err);
     CHECK(count_entries(folder) == before);
-    CHECK(!status || strncmp(err->text, in_folder(CUT).text, strlen(in_folder(CUT).text)) == 0);
+    CHECK(!status || strncmp(line_of(err), in_folder(CUT).text, strlen(in_folder(CUT).text)) == 0);
     return status;
 }
 
@@ -296,10 +296,10 @@ static void the_shard_that_was_cut_is_named(void)
     CHECK(truncate(in_folder("s-00002-of-00002.safetensors").text, PAGE) == 0);
     tn_error err = { .text = "" };
     CHECK(tn_file_intact(file, &err) == TN_ERR_TRUNCATED &&
-          strstr(err.text, "s-00002-of-00002.safetensors: byte 4096: the file has shrunk"));
+          strstr(line_of(&err), "s-00002-of-00002.safetensors: byte 4096: the file has shrunk"));
     tn_convert_options options = { .size = sizeof options };
     CHECK(tn_convert(file, in_folder("o.zt").text, &options, NULL, &err) == TN_ERR_TRUNCATED);
-    CHECK(strstr(err.text, "s-00002-of-00002.safetensors: byte 4096: the file has shrunk"));
+    CHECK(strstr(line_of(&err), "s-00002-of-00002.safetensors: byte 4096: the file has shrunk"));
     tn_close(file);
 }
 

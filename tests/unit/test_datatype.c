@@ -16,8 +16,8 @@ static void refused(const char *text, tn_status status, const char *why)
     tn_error err = { .text = "" };
     tn_status found = tn_datatype_parse(text, &d, &err);
     CHECK(tn_datatype_parse(text, &d, NULL) == found);
-    if (found != status || strcmp(err.text, why) != 0)
-        fail_msg("%s: expected %d <%s> but found %d <%s>", text, status, why, found, err.text);
+    if (found != status || strcmp(said_of(&err), why) != 0)
+        fail_msg("%s: expected %d <%s> but found %d <%s>", text, status, why, found, line_of(&err));
     CHECK(d == NULL && err.status == status && err.offset == TN_NO_OFFSET);
 }
 
@@ -30,7 +30,7 @@ static tn_number_spec number(const char *text)
     tn_error err = { .text = "" };
     tn_reading r = { .text = text, .at = text, .end = text + strlen(text), .err = &err };
     if (tn_number_read(&r, &n))
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     return n;
 }
 
@@ -660,10 +660,10 @@ static void survives(const char *text, size_t n)
         assert_string_equal(tn_datatype_text(again), tn_datatype_text(d));
         tn_datatype_free(again);
     } else {
-        const char *place = strstr(err.text, " at character ");
+        const char *place = strstr(line_of(&err), " at character ");
         CHECK((status == TN_ERR_ARGUMENT || status == TN_ERR_UNSUPPORTED) && err.status == status && !d);
         CHECK(place ? strtoul(place + 14, NULL, 10) <= strlen(copy) + 1
-                    : strstr(err.text, " could be ") != NULL);
+                    : strstr(line_of(&err), " could be ") != NULL);
     }
     tn_datatype_free(d);
     free(copy);

@@ -49,7 +49,7 @@ static void write_set(const set *s, const char *name, tn_create_options options)
 {
     tn_error err = { .text = "" };
     if (try_set(s, name, options, &err))
-        fail_msg("%s: %s", options.format, err.text);
+        fail_msg("%s: %s", options.format, line_of(&err));
 }
 
 static void check_set(const set *s, const char *name)
@@ -118,7 +118,7 @@ static void they_go_from_container_to_container_unchanged(void)
                                              .checksum = TN_CHOOSE };
         tn_error err = { .text = "" };
         if (tn_convert(from, in_folder(name).text, &options, NULL, &err))
-            fail_msg("to %s: %s", create.format, err.text);
+            fail_msg("to %s: %s", create.format, line_of(&err));
         tn_close(from);
         check_set(&s, name);
         from = open_file(name);
@@ -165,7 +165,7 @@ static void containers_without_a_place_for_them_refuse(void)
         add(&s, "0", datatype_of(cases[i].datatype), 2, shape, false, NULL);
         assert_int_equal(try_set(&s, "t", (tn_create_options){ .format = cases[i].format }, &err),
                          cases[i].status);
-        assert_string_equal(err.text, cases[i].text);
+        assert_string_equal(said_of(&err), cases[i].text);
         drop(&s);
     }
 }
@@ -180,7 +180,7 @@ static void names_of_other_software_need_names_of_parts(void)
         CHECK(try_set(&s, "t", (tn_create_options){ .format = formats[i], .ocp_names = true },
                       &err) == TN_ERR_ARGUMENT);
         snprintf(text, sizeof text, "%s has no names for the parts of a tensor (--ocp-names)", formats[i]);
-        assert_string_equal(err.text, text);
+        assert_string_equal(said_of(&err), text);
     }
 }
 
@@ -193,12 +193,12 @@ static void parts_that_do_not_fit_the_datatype_are_not_written(void)
     scaled_tensor *w = s.items[0];
     w->parts[0].array.shape = other;
     CHECK(try_set(&s, "t", ways[0], &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "tensor \"w\": its part \"data\" does not have the type uint8 and the "
+    assert_string_equal(said_of(&err), "tensor \"w\": its part \"data\" does not have the type uint8 and the "
                                   "shape that its datatype gives it");
     w->parts[0].array = scaled_array(w, 0);
     w->scaling.datatype = "mxfp";
     CHECK(try_set(&s, "t", ways[0], &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "tensor \"w\": its datatype \"mxfp\": expected a number"));
+    CHECK(strstr(line_of(&err), "tensor \"w\": its datatype \"mxfp\": expected a number"));
     w->scaling.datatype = "MXFP4";          /* any spelling will do... */
     for (size_t i = 0; i < WAYS; i++) {
         write_set(&s, "t", ways[i]);
@@ -250,7 +250,7 @@ static void a_tensor_of_that_name_is_no_scale(void)
     write_set(&s, "t", ways[0]);
     check_set(&s, "t");
     CHECK(try_set(&s, "t", ways[OCP_WAY], &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "two tensors (or parts) would be called \"w_scale\"");
+    assert_string_equal(said_of(&err), "two tensors (or parts) would be called \"w_scale\"");
     drop(&s);
 }
 
@@ -342,8 +342,8 @@ static void records_that_lie_are_refused(void)
         tn_error err = { .text = "" };
         uint8_t *bad = edited(good, n, cases[i].from, cases[i].to, &size);
         tn_status status = tn_open_memory(bad, size, NULL, &f, &err);
-        if (status != TN_ERR_CORRUPT || !strstr(err.text, cases[i].text))
-            fail_msg("case %zu: expected \"%s\" but found status %d: %s", i, cases[i].text, status, err.text);
+        if (status != TN_ERR_CORRUPT || !strstr(line_of(&err), cases[i].text))
+            fail_msg("case %zu: expected \"%s\" but found status %d: %s", i, cases[i].text, status, line_of(&err));
         free(bad);
     }
     free(good);
@@ -392,7 +392,7 @@ static void a_form_of_a_later_version_has_no_values(void)
     const tn_cast_rule cast = { .glob = "*", .dtype = TN_FLOAT32 };
     const tn_convert_options options = { .size = sizeof options, .casts = &cast, .ncasts = 1 };
     CHECK(tn_convert(f, in_folder("v.zt").text, &options, NULL, &err) == TN_ERR_UNSUPPORTED);
-    CHECK(strstr(err.text, "found form \"rescaled\"") != NULL);
+    CHECK(strstr(line_of(&err), "found form \"rescaled\"") != NULL);
     tn_close(f);
     free(larger);
     free(later);
@@ -418,7 +418,7 @@ static void a_datatype_of_a_megabyte_is_refused(void)
         uint8_t *bad = edited(good, n, "e2m1fnuz|e8m0_t32" Q, text, &size);
         CHECK(tn_open_memory(bad, size, NULL, &f, &err) == TN_ERR_CORRUPT &&
               strlen(err.text) < sizeof err.text);
-        CHECK(strstr(err.text, "its datatype \""));
+        CHECK(strstr(line_of(&err), "its datatype \""));
         free(bad);
     }
     free(good);

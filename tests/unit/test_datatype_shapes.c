@@ -54,7 +54,7 @@ static void check_all(const expectation *e, size_t count)
         tn_error err = { .text = "" };
         char parts[600] = "";
         if (tn_scaled_shapes_for(d, rank, shape, &s, &err))
-            fail_msg("%s of %s: %s", e[i].datatype, e[i].shape, err.text);
+            fail_msg("%s of %s: %s", e[i].datatype, e[i].shape, line_of(&err));
         put_parts(&s, parts, sizeof parts);
         if (strcmp(parts, e[i].parts) != 0)
             fail_msg("%s of %s: expected <%s> but found <%s>", e[i].datatype, e[i].shape, e[i].parts, parts);
@@ -212,7 +212,7 @@ static void refused(const char *datatype, uint32_t rank, const int64_t *shape, t
     tn_error err = { .text = "" };
     CHECK(tn_scaled_shapes_for(d, rank, shape, &s, &err) == status && s.count == 99);
     CHECK(tn_scaled_shapes_for(d, rank, shape, &s, NULL) == status);
-    assert_string_equal(err.text, why);
+    assert_string_equal(said_of(&err), why);
     tn_datatype_free(d);
 }
 

@@ -15,7 +15,7 @@ static tn_datatype *datatype_of(const char *text)
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
     if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     return d;
 }
 
@@ -56,9 +56,9 @@ static void only_floats_whose_values_the_type_has_are_stored_so(void)
         uint8_t codes[256];
         tn_error err = { .text = "" };
         tn_status status = tn_datatype_store_codes(d, stores[i % 2], codes, &err);
-        if (status != (text ? TN_ERR_ARGUMENT : TN_OK) || !strstr(err.text, text ? text : ""))
+        if (status != (text ? TN_ERR_ARGUMENT : TN_OK) || !strstr(line_of(&err), text ? text : ""))
             fail_msg("%s in type %d: expected \"%s\" but found %d: %s", cases[i / 2].datatype, stores[i % 2],
-                     text ? text : "", status, err.text);
+                     text ? text : "", status, line_of(&err));
         CHECK(tn_datatype_parse_stored(cases[i / 2].datatype, stores[i % 2], &stored, NULL) == status);
         tn_datatype_free(stored);
         tn_datatype_free(d);
@@ -73,7 +73,7 @@ static void other_types_store_nothing(void)
         tn_error err = { .text = "" };
         bool good = type == TN_FLOAT8_E4M3FN || type == TN_FLOAT8_E5M2;
         CHECK(tn_datatype_store_codes(d, (tn_dtype)type, codes, &err) == (good ? TN_OK : TN_ERR_ARGUMENT));
-        CHECK(good || strstr(err.text, "expected float8_e4m3fn or float8_e5m2 to store numbers as but "
+        CHECK(good || strstr(line_of(&err), "expected float8_e4m3fn or float8_e5m2 to store numbers as but "
                              "found"));
     }
     tn_datatype_free(d);
@@ -152,7 +152,7 @@ static void check_stored(const tn_datatype *d, tn_dtype store, tn_scaled_options
     o.store = store;
     CHECK(tn_scaled_quantize(d, &array, values, (void *const *)stored.data, &o, NULL, &err) == TN_OK);
     if (tn_scaled_dequantize(d, &array, (const void *const *)stored.data, z, &o, &err))
-        fail_msg("%s: %s", tn_datatype_text(d), err.text);
+        fail_msg("%s: %s", tn_datatype_text(d), line_of(&err));
     for (size_t i = 0; i < COUNT; i++)
         if (stored.data[0][i] != codes[plain.data[0][i]])
             fail_msg("%s: number %zu is %02x", tn_datatype_text(d), i, stored.data[0][i]);
@@ -369,8 +369,8 @@ static void records_that_lie_are_refused(void)
         replace(record, n - (size_t)(record - bad), cases[i].from, cases[i].to);
         put_bytes("q.json", bad, n);
         tn_status status = tn_open(in_folder("q.json").text, NULL, &f, &err);
-        if (status != cases[i].status || !strstr(err.text, cases[i].text))
-            fail_msg("%s: expected \"%s\" but found %d: %s", cases[i].to, cases[i].text, status, err.text);
+        if (status != cases[i].status || !strstr(line_of(&err), cases[i].text))
+            fail_msg("%s: expected \"%s\" but found %d: %s", cases[i].to, cases[i].text, status, line_of(&err));
         free(bad);
     }
     free(good);

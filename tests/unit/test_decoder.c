@@ -28,7 +28,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static void fails(tn_error *err, const char *what)
 {
-    fail_msg("%s: %s", what, err->text);
+    fail_msg("%s: %s", what, line_of(err));
 }
 
 /* Windows that begin and end at odd places, of the type of the values. */
@@ -213,11 +213,11 @@ static void ranges_outside_and_wrong_sizes_are_refused(void)
     float out[8];
     make_scaled(&s, "mxfp4e2", TN_FLOAT32, 3, shapes[0], (tn_scaled_options){ 0 });
     CHECK(tn_values_open(NULL, &s.tensor, &v, NULL) == TN_OK);
-    CHECK(tn_values_read(v, s.count - 1, 2, out, 8, &err) == TN_ERR_ARGUMENT && strstr(err.text, "1536"));
+    CHECK(tn_values_read(v, s.count - 1, 2, out, 8, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "1536"));
     CHECK(tn_values_read(v, UINT64_MAX, 2, out, 8, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_values_read(v, 0, UINT64_MAX, out, 8, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_values_read(v, 0, 2, out, 7, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "expected a buffer of 8 bytes but found 7"));
+          strstr(line_of(&err), "expected a buffer of 8 bytes but found 7"));
     CHECK(tn_values_read(v, s.count, 0, out, 0, &err) == TN_OK);
     tn_values_close(v);
     tn_values_close(NULL);
@@ -239,7 +239,7 @@ static void dense_elements_can_be_read_so_too(void)
     CHECK(tn_values_open(NULL, &t, &v, NULL) == TN_OK);
     CHECK(tn_values_read(v, 2, 3, two, 2, NULL) == TN_OK && two[0] == 0x43 && two[1] == 0x05);
     CHECK(tn_values_read(v, 1, 2, two, 1, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "does not begin on a byte"));
+          strstr(line_of(&err), "does not begin on a byte"));
     tn_values_close(v);
 }
 
@@ -253,21 +253,21 @@ static void a_tensor_whose_parts_do_not_fit_is_refused_with_the_reason(void)
     make_scaled(&s, "mxfp4e2", TN_FLOAT32, 3, shapes[0], (tn_scaled_options){ 0 });
     s.parts[1].nbytes--;
     CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT);
-    CHECK(strstr(err.text, "tensor \"t\": expected a part scale of 48 bytes but found 47"));
+    CHECK(strstr(line_of(&err), "tensor \"t\": expected a part scale of 48 bytes but found 47"));
     s.parts[1].nbytes++;
     s.tensor.nparts = 1;
     CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT &&
-          strstr(err.text, "expected a part scale but found none"));
+          strstr(line_of(&err), "expected a part scale but found none"));
     s.tensor.nparts = 2;
     s.tensor.dtype = TN_INT8;
     CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "but found int8"));
+          strstr(line_of(&err), "but found int8"));
     s.tensor.dtype = TN_FLOAT32;
     s.scaling.datatype = "e2m1fnuz|";
-    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(err.text, "tensor \"t\""));
+    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "tensor \"t\""));
     s.scaling.datatype = "mxfp4e2";
     s.scaling.rotation.size = 48;
-    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(err.text, "48"));
+    CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "48"));
     free_scaled(&s);
 }
 

@@ -31,7 +31,7 @@ static tn_descriptors *describe(const tn_file *f, const tn_tensor *t)
     tn_check_options options = { .size = sizeof options, .report = report };
     size_t wrong;
     if (tn_describe(f, t, &set, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     for (size_t i = 0; i < tn_descriptors_count(set); i++)
         CHECK(tn_descriptor_check(tn_descriptors_at(set, i), &options, &wrong, NULL) == TN_OK && wrong == 0);
     return set;
@@ -146,7 +146,7 @@ static void write_scaled(const char *name)
     tn_error err = { .text = "" };
     CHECK(tn_create(in_folder(name).text, NULL, &w, NULL) == TN_OK);
     if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void quantization_is_described(void)
@@ -256,8 +256,8 @@ static void check_not_described(const tn_file *f, tn_status expected, const char
     tn_status status = tn_describe(f, NULL, &set, &err);
     CHECK(status == expected && !set);
     walk_error(&err, status);
-    if (!strstr(err.text, text))
-        fail_msg("expected \"%s\" but found \"%s\"", text, err.text);
+    if (!strstr(line_of(&err), text))
+        fail_msg("expected \"%s\" but found \"%s\"", text, line_of(&err));
     CHECK(tn_describe(f, tn_file_tensor(f, 0), &set, NULL) == expected);
 }
 
@@ -284,7 +284,7 @@ static tn_file *make_sparse(const char *name, tn_form form, tn_dtype index, cons
     CHECK(tn_create(in_folder(name).text, &options, &w, NULL) == TN_OK);
     if (tn_writer_add(w, &t, &err) || tn_writer_finish(w, &err) ||
         tn_open(in_folder(name).text, &open, &f, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
     return f;
 }
 
@@ -412,11 +412,11 @@ static void a_description_that_would_be_too_long_is_refused_at_once(void)
     CHECK(tn_writer_finish(w, NULL) == TN_OK);
     tn_file *f = open_file("x.zt");
     CHECK(tn_describe(f, NULL, &set, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "tensor \"b\": with its 0 entries the descriptors would take more than the "
+    assert_string_equal(said_of(&err), "tensor \"b\": with its 0 entries the descriptors would take more than the "
                                   "100000000 bytes that can be "
                                   "read back");
     CHECK(tn_describe(f, tn_file_find(f, "c"), &set, &err) == TN_ERR_LIMIT);
-    CHECK(strncmp(err.text, "tensor \"c\": with its 0 entries", 29) == 0);
+    CHECK(strncmp(said_of(&err), "tensor \"c\": with its 0 entries", 29) == 0);
     tn_close(f);
     free(zeros);
 }

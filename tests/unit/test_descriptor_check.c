@@ -79,7 +79,7 @@ static bool judge(const uint8_t *bytes, size_t n, tn_buf *text)
     size_t wrong = 0;
     if (tn_descriptors_parse((const char *)bytes, n, &set, &err)) {
         tn_buf_printf(text, "byte %llu: ", (unsigned long long)err.offset);
-        tn_buf_puts(text, err.text);
+        tn_buf_puts(text, said_of(&err));
         tn_buf_putc(text, '\n');
         return true;
     }

@@ -9,12 +9,12 @@ static void refuse(const char *json, tn_status expected, size_t byte, const char
     tn_descriptors *set = NULL;
     tn_error err;
     tn_status status = parse_n(json, strlen(json), &set, &err);
-    if (status != expected || err.offset != byte || strcmp(err.text, text) != 0)
+    if (status != expected || err.offset != byte || strcmp(said_of(&err), text) != 0)
         print_error("%s\n  expected %d, byte %zu: %s\n  found    %d, byte %llu: %s\n", json, (int)expected,
-                    byte, text, (int)status, (unsigned long long)err.offset, err.text);
+                    byte, text, (int)status, (unsigned long long)err.offset, line_of(&err));
     CHECK(status == expected && err.status == expected && set == NULL);
     CHECK(err.offset == byte);
-    CHECK(strcmp(err.text, text) == 0);
+    CHECK(strcmp(said_of(&err), text) == 0);
     CHECK(tn_descriptors_parse(json, strlen(json), &set, NULL) == expected);
 }
 
@@ -444,8 +444,8 @@ static void paths_of_any_length_fit_the_message(void)
     tn_descriptors *set = NULL;
     tn_error err;
     CHECK(parse_n(json, strlen(json), &set, &err) == TN_ERR_TRUNCATED);
-    CHECK(strncmp(err.text, "metadata[\"0000", 14) == 0);
-    CHECK(strstr(err.text, ": expected ") != NULL);
+    CHECK(strncmp(said_of(&err), "metadata[\"0000", 14) == 0);
+    CHECK(strstr(line_of(&err), ": expected ") != NULL);
 }
 
 static void what_is_not_utf8_is_refused(void)
@@ -488,7 +488,7 @@ static void duplicates_are_refused_at_every_level(void)
             tn_descriptors *set = NULL;
             tn_error err;
             CHECK(parse_n(json, strlen(json), &set, &err) == TN_ERR_CORRUPT);
-            CHECK(strstr(err.text, path) != NULL);
+            CHECK(strstr(line_of(&err), path) != NULL);
             CHECK(err.offset == (uint64_t)(end - full) + 1 + length + 1);
             tried++;
             if (*end != ',')
@@ -522,7 +522,7 @@ static void very_many_keys_take_no_quadratic_time(void)
         tn_error err;
         char *json = many_keys(heads[i], MANY, tails[i]);
         CHECK(parse_n(json, strlen(json), &set, &err) == TN_ERR_CORRUPT);
-        CHECK(strstr(err.text, "k0: expected every key once but found \"k0\" again"));
+        CHECK(strstr(line_of(&err), "k0: expected every key once but found \"k0\" again"));
         free(json);
         json = many_keys(heads[i], MANY, good[i]);
         set = parse(json);

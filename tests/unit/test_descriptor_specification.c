@@ -43,7 +43,7 @@ static void check_example(const char *name, const uint8_t *bytes, size_t n)
     tn_descriptors *set = NULL;
     tn_error err = { .text = "" };
     if (tn_descriptors_parse((const char *)bytes, n, &set, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
     const tn_descriptor *d = tn_descriptors_at(set, 0);
     CHECK(tn_descriptors_count(set) == 1 && wrong_in(d, false) == 0 && wrong_in(d, true) == 0);
     check_written(d);
@@ -169,7 +169,7 @@ static void symbols_of_a_fragment_get_values(void)
     uint64_t bytes;
     tn_error err = { .text = "" };
     CHECK(tn_descriptor_max_bytes(d, &bytes, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "expected a type of known size but found none");
+    assert_string_equal(said_of(&err), "expected a type of known size but found none");
     tn_descriptors_free(bound);
     tn_descriptors_free(set);
 }

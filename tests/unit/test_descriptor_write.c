@@ -131,7 +131,7 @@ static void check_round_trip(const tn_descriptor *d, size_t n, bool list)
     CHECK(json[size] == '\0' && strlen(json) == size && json[size - 1] == '\n');
     tn_status status = parse_n(json, size, &set, &err);
     if (status)
-        print_error("%s\nbyte %llu: %s\n", json, (unsigned long long)err.offset, err.text);
+        print_error("%s\nbyte %llu: %s\n", json, (unsigned long long)err.offset, line_of(&err));
     CHECK(status == TN_OK);
     CHECK(tn_descriptors_count(set) == n);
     for (size_t i = 0; i < n; i++)
@@ -524,9 +524,9 @@ static void check_refused(const tn_descriptor *d, size_t n, const char *text)
     size_t size;
     tn_error err;
     CHECK(tn_descriptors_write(d, n, false, &json, &size, &err) == TN_ERR_ARGUMENT);
-    if (strcmp(err.text, text) != 0)
-        print_error("expected %s\nfound    %s\n", text, err.text);
-    CHECK(json == NULL && strcmp(err.text, text) == 0);
+    if (strcmp(said_of(&err), text) != 0)
+        print_error("expected %s\nfound    %s\n", text, line_of(&err));
+    CHECK(json == NULL && strcmp(said_of(&err), text) == 0);
 }
 
 static void nothing_is_dropped_silently(void)
@@ -622,7 +622,7 @@ static void nesting_is_counted_with_the_list(void)
     tn_descriptors_free(set);
     free(json);
     CHECK(tn_descriptors_write(&d, 1, true, &json, &size, &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "nest"));
+    CHECK(strstr(line_of(&err), "nest"));
 }
 
 /* ---- identity ---- */

@@ -75,7 +75,7 @@ static managed_tensor *export_array(const tn_array *array, tn_buffer *buffer, ui
     managed_tensor *m = NULL;
     tn_error err = { .text = "" };
     if (tn_dlpack_export(array, buffer, offset, &m, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return m;
 }
 
@@ -83,7 +83,7 @@ static void import_array(managed_tensor *m, tn_dlpack_array *a)
 {
     tn_error err = { .text = "" };
     if (tn_dlpack_import(m, a, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 /* Somebody else's: on the heap, extents in blocks of exactly their size. */
@@ -120,8 +120,8 @@ static void check_refused(managed_tensor *m, tn_status expected, const char *wor
     memset(&a, 0x5a, sizeof a);
     memcpy(&untouched, &a, sizeof a);
     tn_status status = tn_dlpack_import(m, &a, &err);
-    if (status != expected || err.status != expected || !strstr(err.text, words))
-        fail_msg("status %d with \"%s\": expected %d with \"%s\"", status, err.text, expected, words);
+    if (status != expected || err.status != expected || !strstr(line_of(&err), words))
+        fail_msg("status %d with \"%s\": expected %d with \"%s\"", status, line_of(&err), expected, words);
     CHECK(tn_dlpack_import(m, &a, NULL) == expected);
     CHECK(memcmp(&a, &untouched, sizeof a) == 0 && deleted == 0);
     delete_foreign(m);
@@ -144,7 +144,7 @@ static void every_type_goes_out_and_comes_back(void)
         tn_status status = tn_dlpack_export(&array, b, 3, &m, &err);
         tn_buffer_unref(b);
         if (status) {
-            CHECK(status == TN_ERR_UNSUPPORTED && strstr(err.text, tn_dtype_get(array.dtype)->name));
+            CHECK(status == TN_ERR_UNSUPPORTED && strstr(line_of(&err), tn_dtype_get(array.dtype)->name));
             CHECK(i == TN_TF32 || i == TN_FX8 || i == TN_FX16);
             free(data);
             continue;
@@ -311,8 +311,8 @@ static void arrays_outside_the_buffer_are_not_exported(void)
         managed_tensor *m = NULL;
         tn_error err = { .text = "" };
         tn_status status = tn_dlpack_export(&array, b, cases[i].offset, &m, &err);
-        if (status != cases[i].status || err.status != status || !strstr(err.text, cases[i].says))
-            fail_msg("case %zu: status %d: %s", i, status, err.text);
+        if (status != cases[i].status || err.status != status || !strstr(line_of(&err), cases[i].says))
+            fail_msg("case %zu: status %d: %s", i, status, line_of(&err));
         CHECK(!status == (m != NULL));
         tn_buffer_unref(b);
         CHECK(released == (status ? 1 : 0));    /* no reference is left behind */
@@ -364,7 +364,7 @@ static void memory_of_a_device_is_not_exported(void)
         atomic_init(&b.references, 1);
         CHECK(tn_dlpack_export(&(tn_array){ .dtype = TN_INT8, .rank = 1, .shape = &one }, &b, 0, &m,
                                &err) == TN_ERR_UNSUPPORTED);
-        CHECK(strstr(err.text, "cuda_ipc") && m == NULL && atomic_load(&b.references) == 1);
+        CHECK(strstr(line_of(&err), "cuda_ipc") && m == NULL && atomic_load(&b.references) == 1);
     }
 }
 
@@ -438,7 +438,7 @@ static void of_another_version_only_the_version_is_read(void)
         CHECK(m != NULL);
         m->major = versions[i];
         m->minor = 0;
-        CHECK(tn_dlpack_import(m, &a, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "expected 1.x"));
+        CHECK(tn_dlpack_import(m, &a, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "expected 1.x"));
         free(m);
     }
 }

@@ -234,7 +234,7 @@ static tn_buffer *new_buffer(const char *text)
     tn_buffer *b;
     tn_error err = { .text = "" };
     if (try_new(BYTES, 0, &b, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     strcpy(tn_buffer_data(b), text);
     return b;
 }
@@ -263,7 +263,7 @@ static void check_query(int udmabuf, int heap, bool available, const char *says)
     if (!available) {
         tn_buffer *b;
         tn_error err;
-        CHECK(try_new(BYTES, 0, &b, &err) == TN_ERR_UNSUPPORTED && b == NULL && strstr(err.text, says));
+        CHECK(try_new(BYTES, 0, &b, &err) == TN_ERR_UNSUPPORTED && b == NULL && strstr(line_of(&err), says));
     }
 }
 
@@ -316,7 +316,7 @@ static void a_buffer_beyond_the_limit_of_udmabuf_says_where_it_is(void)
     CHECK(try_new(UDMABUF_LIMIT, 0, &b, NULL) == TN_OK);
     tn_buffer_unref(b);
     CHECK(try_new(UDMABUF_LIMIT + 1, 0, &b, &err) == TN_ERR_LIMIT && b == NULL);
-    CHECK(strstr(err.text, "1052672 bytes") && strstr(err.text, "size_limit_mb"));
+    CHECK(strstr(line_of(&err), "1052672 bytes") && strstr(line_of(&err), "size_limit_mb"));
     CHECK(nothing_more_than(before));
 }
 
@@ -351,7 +351,7 @@ static void an_interrupted_sync_is_tried_again(void)
     CHECK(tn_buffer_begin(b, true, NULL) == TN_OK && kernel.interruptions == 0 && kernel.nsyncs == 1);
     kernel.calls = 0;
     kernel.failing = 1;
-    CHECK(tn_buffer_end(b, true, &err) == TN_ERR_IO && strstr(err.text, "synchronize"));
+    CHECK(tn_buffer_end(b, true, &err) == TN_ERR_IO && strstr(line_of(&err), "synchronize"));
     CHECK(kernel.nsyncs == 1);
     tn_buffer_unref(b);
 }
@@ -396,7 +396,7 @@ static void read_only_is_refused_since_nobody_would_enforce_it(void)
     tn_exported e = { .fd = -2 };
     tn_error err;
     CHECK(tn_buffer_export(b, true, &e, &err) == TN_ERR_UNSUPPORTED && e.fd == -2);
-    CHECK(strstr(err.text, "read-only") && strstr(err.text, "kernel") && strstr(err.text, "memfd"));
+    CHECK(strstr(line_of(&err), "read-only") && strstr(line_of(&err), "kernel") && strstr(line_of(&err), "memfd"));
     CHECK(tn_buffer_freeze(b, &err) == TN_ERR_UNSUPPORTED);
     strcpy(tn_buffer_data(b), "still to be written");
     tn_buffer_unref(b);
@@ -471,7 +471,7 @@ static void descriptors_of_other_things_are_refused(void)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         tn_exported e = { .type = TN_HANDLE_DMA_BUF, .bytes = 4, .fd = others[i] };
         CHECK(tn_buffer_import(&e, true, &b, &err) == TN_ERR_CORRUPT &&
-              strstr(err.text, "expected the descriptor of a dma-buf"));
+              strstr(line_of(&err), "expected the descriptor of a dma-buf"));
         CHECK(e.fd == others[i]);
         tn_exported_close(&e);
     }

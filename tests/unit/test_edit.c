@@ -20,7 +20,7 @@ static void edit(const char *name, const tn_meta_edit *edits, size_t n)
     tn_error err = { .text = "" };
     uint64_t shared = UINT64_MAX;
     if (tn_edit_meta(in_folder(name).text, edits, n, NULL, &shared, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(shared != UINT64_MAX);
 }
 
@@ -112,7 +112,7 @@ static void wrong_edits_change_nothing(void)
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             tn_error err = { .text = "" };
             CHECK(tn_edit_meta(in_folder(names[k]).text, &wrong[i], 1, NULL, NULL, &err) == TN_ERR_ARGUMENT);
-            CHECK(strstr(err.text, names[k]) != NULL);
+            CHECK(strstr(line_of(&err), names[k]) != NULL);
             uint8_t *after = load_file(in_folder(names[k]).text, &m);
             CHECK(n == m && memcmp(before, after, n) == 0);
             free(after);
@@ -166,7 +166,7 @@ static void other_formats_are_edited_by_converting(void)
                  "the metadata of format %s cannot be edited in place: convert the file to ztensor or "
                  "safetensors, edit it there, and convert it back",
                  files[i / 3].format);
-        CHECK(strstr(err.text, expected) != NULL);
+        CHECK(strstr(line_of(&err), expected) != NULL);
     }
 }
 

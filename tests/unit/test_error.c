@@ -102,32 +102,89 @@ static void a_failure_fills_its_error_and_null_is_allowed(void)
     CHECK(tn_fail_errno(&err, ENOMEM, "cannot map") == TN_ERR_NOMEM);
 }
 
-static void the_file_stands_before_the_byte_and_the_text(void)
+static void the_place_stands_before_the_text(void)
 {
     tn_error err;
-    tn_fail(&err, TN_ERR_CORRUPT, 8, "text");
-    CHECK(tn_error_in_file(&err, "a\nb.zt") == TN_ERR_CORRUPT);
-    assert_string_equal(err.text, "a\\nb.zt: byte 8: text");
-    CHECK(err.offset == TN_NO_OFFSET);
-    tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "text");
-    tn_error_in_file(&err, "b");
-    assert_string_equal(err.text, "b: text");
-    tn_fail(&err, TN_ERR_IO, 3, "text");
-    CHECK(tn_error_in_file(&err, "") == TN_ERR_IO && err.offset == 3);
+    tn_status status = tn_fail(&err, TN_ERR_CORRUPT, 8, "text");
+    assert_string_equal(line_of(&err), "byte 8: text");
+    CHECK(tn_in_tensor(status, "a\"", &err) == TN_ERR_CORRUPT);
+    assert_string_equal(line_of(&err), "byte 8: tensor \"a\\\"\": text");
+    CHECK(tn_in_file(status, "a\nb.zt", &err) == TN_ERR_CORRUPT);
+    assert_string_equal(line_of(&err), "a\\nb.zt: byte 8: tensor \"a\\\"\": text");
     assert_string_equal(err.text, "text");
+    CHECK(err.offset == 8 && err.status == TN_ERR_CORRUPT);
+    status = tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "another");
+    assert_string_equal(line_of(&err), "another");
+    tn_in_file(status, "b", &err);
+    assert_string_equal(line_of(&err), "b: another");
 }
 
-static void long_texts_and_paths_still_fit(void)
+static void the_innermost_place_stays(void)
+{
+    tn_error err;
+    tn_status status = tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "text");
+    tn_in_file(status, "", &err);
+    tn_in_file(status, NULL, &err);
+    CHECK(!err.file[0] && !err.tensor[0] && !err.value[0] && err.reason == TN_REASON_NONE);
+    tn_in_file(status, "inner", &err);
+    tn_in_file(status, "outer", &err);
+    tn_in_tensor(status, "a", &err);
+    tn_in_tensor(status, "b", &err);
+    tn_with_reason(status, TN_REASON_REPLACE, "one", &err);
+    tn_with_reason(status, TN_REASON_MAX_BYTES, "two", &err);
+    assert_string_equal(line_of(&err), "inner: tensor \"a\": text");
+    assert_string_equal(err.value, "one");
+    CHECK(err.reason == TN_REASON_REPLACE);
+    tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "text");
+    CHECK(!err.file[0] && !err.tensor[0] && !err.value[0] && err.reason == TN_REASON_NONE);
+}
+
+static void success_and_no_error_note_nothing(void)
+{
+    tn_error err;
+    memset(&err, 'x', sizeof err);
+    const tn_error before = err;
+    CHECK(tn_in_file(TN_OK, "f", &err) == TN_OK && tn_in_tensor(TN_OK, "t", &err) == TN_OK);
+    CHECK(tn_with_reason(TN_OK, TN_REASON_REPLACE, "v", &err) == TN_OK);
+    CHECK(memcmp(&err, &before, sizeof err) == 0);
+    CHECK(tn_in_file(TN_ERR_IO, "f", NULL) == TN_ERR_IO && tn_in_tensor(TN_ERR_IO, "t", NULL) == TN_ERR_IO);
+    CHECK(tn_with_reason(TN_ERR_IO, TN_REASON_REPLACE, "v", NULL) == TN_ERR_IO);
+}
+
+static void long_texts_paths_and_names_still_fit(void)
 {
     tn_error err;
     char path[5000], long_text[1000];
     memset(path, 'p', sizeof path);
     memset(long_text, 't', sizeof long_text);
     path[sizeof path - 1] = long_text[sizeof long_text - 1] = '\0';
-    tn_fail(&err, TN_ERR_IO, 3, "%s", long_text);
+    tn_status status = tn_fail(&err, TN_ERR_IO, UINT64_MAX - 1, "%s", long_text);
     CHECK(strlen(err.text) == sizeof err.text - 1);
-    tn_error_in_file(&err, path);
-    CHECK(strlen(err.text) == sizeof err.text - 1 && strstr(err.text, "ppp...: byte 3: ttt"));
+    tn_in_file(status, path, &err);
+    tn_in_tensor(status, path, &err);
+    tn_with_reason(status, TN_REASON_REPLACE, path, &err);
+    CHECK(strlen(err.file) == sizeof err.file - 1 && strlen(err.tensor) == sizeof err.tensor - 1);
+    CHECK(strlen(err.value) == sizeof err.value - 1);
+    CHECK(strstr(line_of(&err), "ppp...: byte 18446744073709551614: tensor \"ppp"));
+    CHECK(strstr(line_of(&err), "ppp...\": ttt"));
+}
+
+/* Never half a character, whatever the room. */
+static void a_line_that_does_not_fit_is_cut_between_characters(void)
+{
+    tn_error err;
+    tn_in_tensor(tn_fail(&err, TN_ERR_IO, 3, "a\xe2\x82\xac"), "\xe2\x82\xac", &err);
+    const char *whole = line_of(&err);
+    for (size_t cap = 0; cap <= strlen(whole) + 2; cap++) {
+        char *out = malloc(cap ? cap : 1);  /* exactly: the end is guarded */
+        assert_non_null(out);
+        CHECK(tn_error_format(&err, out, cap) == strlen(whole));
+        if (cap)
+            CHECK(strncmp(out, whole, strlen(out)) == 0 && tn_utf8_valid(out, strlen(out)) == strlen(out));
+        CHECK(cap == 0 || strlen(out) + 3 >= (cap <= strlen(whole) ? cap : strlen(whole)));
+        free(out);
+    }
+    CHECK(tn_error_format(&err, NULL, 0) == strlen(whole));
 }
 
 static void every_status_has_a_phrase(void)
@@ -146,8 +203,11 @@ int main(void)
         TEST(text_that_does_not_fit_is_cut_between_characters),
         TEST(quoting_cuts_long_names),
         TEST(a_failure_fills_its_error_and_null_is_allowed),
-        TEST(the_file_stands_before_the_byte_and_the_text),
-        TEST(long_texts_and_paths_still_fit),
+        TEST(the_place_stands_before_the_text),
+        TEST(the_innermost_place_stays),
+        TEST(success_and_no_error_note_nothing),
+        TEST(long_texts_paths_and_names_still_fit),
+        TEST(a_line_that_does_not_fit_is_cut_between_characters),
         TEST(every_status_has_a_phrase),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

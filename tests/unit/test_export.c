@@ -38,7 +38,7 @@ static void add_coded(tn_writer *w, const coded *c)
                     .nparts = c->zero ? 3 : 2, .scaling = &scaling };
     tn_error err = { .text = "" };
     if (tn_writer_add(w, &t, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static tn_file *coded_file(const coded *all, size_t n)
@@ -50,7 +50,7 @@ static tn_file *coded_file(const coded *all, size_t n)
     for (size_t i = 0; i < n; i++)
         add_coded(w, &all[i]);
     if (tn_writer_finish(w, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return open_file("in.zt");
 }
 
@@ -156,7 +156,7 @@ static void tensors_are_reported_in_order_with_their_bytes(void)
         o.align = 16;
         o.name = "m";
         if (tn_export_c(f, in_folder("out").text, &o, &r, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         const char *source = "layer.w m_tensor_layer_w fx16 1 5 12 -1 0 10 0 80\n"
                              "b m_tensor_b fx8 1 4 1 -1 0 4 0 80\n"
                              "rows m_tensor_rows sa8 1 4 0 0 0 4 20 80\n"
@@ -185,7 +185,7 @@ static void an_image_is_little_endian_and_aligned(void)
     tn_error err = { .text = "" };
     o.binary = true;
     if (tn_export_c(f, folder, &o, NULL, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     /* codes; zero points; scales with 21 fractional bits (640 has 30 of 31); codes */
     static const uint8_t expected[] = { 127, 128, 3, 4, 1, 0, 0xfe, 0xff, 0xff, 0x7f, 0, 0x80,
                                         0, 0, 0x10, 0, 0, 0, 0x18, 0, 0, 0, 0x60, 0, 0, 0, 0, 0x50,
@@ -213,7 +213,7 @@ static void only_some_may_be_chosen(void)
     CHECK(r.largest_bytes == 4 && strcmp(r.largest->name, "rows") == 0);        /* the first of equals */
     o.nonly = 2;
     CHECK(tn_export_c(f, NULL, &o, &r, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "no tensor matches \"none*\""));
+          strstr(line_of(&err), "no tensor matches \"none*\""));
     tn_close(f);
 }
 
@@ -222,7 +222,7 @@ static void a_file_without_tensors_is_refused(void)
     tn_file *f = coded_file(NULL, 0);
     tn_error err = { .text = "" };
     CHECK(tn_export_c(f, in_folder("out").text, NULL, NULL, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "no tensor to export"));
+          strstr(line_of(&err), "no tensor to export"));
     CHECK(count_entries(folder) == 1);
     tn_close(f);
 }
@@ -233,8 +233,8 @@ static void check_refused(const coded *c, tn_mli_version mli, tn_status status, 
     tn_export_options o = replacing(mli);
     tn_error err = { .text = "" };
     CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == status);
-    if (!strstr(err.text, text) || !strstr(err.text, "in.zt: tensor "))
-        fail_msg("expected %s but found %s", text, err.text);
+    if (!strstr(line_of(&err), text) || !strstr(line_of(&err), "in.zt: tensor "))
+        fail_msg("expected %s but found %s", text, line_of(&err));
     CHECK(count_entries(folder) == 1);
     tn_close(f);
 }
@@ -291,7 +291,7 @@ static void cancelling_leaves_nothing(void)
     o.progress = count_bytes;
     o.context = &s;
     CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_CANCELLED &&
-          strcmp(err.text, "cancelled") == 0);
+          strcmp(said_of(&err), "cancelled") == 0);
     CHECK(count_entries(folder) == 1);
     tn_close(f);
 }
@@ -365,8 +365,8 @@ static void check_pair(const tn_file *f, int kind, bool source, bool header, boo
         if (count_entries(in_folder("out").text) != entries ||
             (!old && !(has("out/m.c", "m_data_b") && has("out/m.h", "m_data_b"))))
             fail_msg("kind %d, call %d, %d%d: neither the old files nor the new ones: %s", kind, n, source,
-                     header, err.text);
-        CHECK(status == TN_OK || !old || strstr(err.text, "out/m.") != NULL);
+                     header, line_of(&err));
+        CHECK(status == TN_OK || !old || strstr(line_of(&err), "out/m.") != NULL);
         unlink(in_folder("out/m.c").text);
         unlink(in_folder("out/m.h").text);
         if (status == TN_OK)
@@ -411,7 +411,7 @@ static void half_a_pair_is_told(void)
     CHECK(tn_export_c(f, in_folder("out").text, &o, NULL, &err) == TN_ERR_IO);
     tn_sink_calls = real;
     CHECK(has("out/m.c", "m_data_b") && file_is("out/m.h", "old header"));
-    CHECK(!strstr(err.text, "nothing was replaced") && strstr(err.text, "m.c\" is new already"));
+    CHECK(!strstr(line_of(&err), "nothing was replaced") && strstr(line_of(&err), "m.c\" is new already"));
     tn_close(f);
 }
 

@@ -37,14 +37,14 @@ static void check_fits(const sparse *s)
 {
     tn_error err = { .text = "" };
     if (tn_form_check(&s->t, NULL, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void check_refused(const sparse *s, const char *text)
 {
     tn_error err = { .text = "" };
     CHECK(tn_form_check(&s->t, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
 }
 
 static void tensors_that_fit_their_form_are_taken(void)
@@ -149,14 +149,14 @@ static void check_scaled_fits(const scaled_tensor *s)
 {
     tn_error err = { .text = "" };
     if (tn_form_check(&s->t, NULL, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void check_scaled_refused(const scaled_tensor *s, const char *text)
 {
     tn_error err = { .text = "" };
     CHECK(tn_form_check(&s->t, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
 }
 
 static const int64_t wide[] = { 4, 3, 64 };
@@ -227,10 +227,10 @@ static void a_datatype_must_be_one_that_fits_the_tensor(void)
     check_scaled_fits(s);
     s->scaling.datatype = "mxfp";
     CHECK(tn_form_check(&s->t, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "tensor \"t\": its datatype \"mxfp\": expected a number"));
+          strstr(line_of(&err), "tensor \"t\": its datatype \"mxfp\": expected a number"));
     s->scaling.datatype = "e2m1fnuz|e8m0_t32_t32n2m4";      /* which is not supported: nor is such a tensor one of a later version */
     CHECK(tn_form_check(&s->t, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "matrix sparsity is not supported"));
+          strstr(line_of(&err), "matrix sparsity is not supported"));
     s->scaling.datatype = "e2m1fnuz|e8m0_t32d3";
     check_scaled_refused(s, "tensor \"t\": its datatype e2m1fnuz|e8m0_t32d3: its tiles need rank 4 or more "
                             "but the tensor has rank 3");
@@ -253,7 +253,7 @@ static void a_rotation_goes_along_the_tiled_dimension(void)
         tn_error err = { .text = "" };
         s->scaling.rotation.size = cases[i].size;
         CHECK(tn_form_check(&s->t, NULL, &err) == (cases[i].good ? TN_OK : TN_ERR_ARGUMENT));
-        CHECK(cases[i].good || strstr(err.text, "tensor \"t\": a rotation "));
+        CHECK(cases[i].good || strstr(line_of(&err), "tensor \"t\": a rotation "));
         scaled_free(s);
     }
     scaled_tensor *scalar = scaled_of("t", datatype_of("int8|float32"), 0, NULL, false, NULL);
@@ -279,7 +279,7 @@ static void integer_codes_have_scales_and_perhaps_zero_points(void)
     t.nparts = 3;
     parts[2].role = "mask";
     CHECK(tn_form_check(&t, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "tensor \"t\": its parts must be data, scale and perhaps zero");
+    assert_string_equal(said_of(&err), "tensor \"t\": its parts must be data, scale and perhaps zero");
 }
 
 int main(void)

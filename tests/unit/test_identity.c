@@ -80,7 +80,7 @@ static void no_change_of_the_file_is_undone(void)
         int entries = count_entries(folder);
         CHECK(tn_sink_check(s, &err) == TN_ERR_CHANGED);
         CHECK(tn_sink_publish(s, 8, &err) == TN_ERR_CHANGED && err.status == TN_ERR_CHANGED);
-        CHECK(strstr(err.text, "has changed since it was read") && strstr(err.text, "not replaced"));
+        CHECK(strstr(line_of(&err), "has changed since it was read") && strstr(line_of(&err), "not replaced"));
         CHECK(!file_is("file", "new text") && count_entries(folder) == entries);
         remove(in_folder("file").text);
     }
@@ -159,7 +159,7 @@ static void a_lock_that_is_never_let_go_is_an_error(void)
     CHECK(fd >= 0 && again >= 0 && flock(fd, LOCK_SH) == 0);
     CHECK(tn_identity_lock(again, 0) == TN_LOCK_BUSY);
     tn_sink *s = open_expecting("file", identity("file"));
-    CHECK(tn_sink_publish(s, 8, &err) == TN_ERR_IO && strstr(err.text, "is locked by another program"));
+    CHECK(tn_sink_publish(s, 8, &err) == TN_ERR_IO && strstr(line_of(&err), "is locked by another program"));
     CHECK(file_is("file", "old") && count_entries(folder) == 1);
     close(fd);
     CHECK(tn_identity_lock(again, 0) == TN_LOCK_HELD);
@@ -205,7 +205,7 @@ static void a_conversion_into_its_input_is_refused_if_that_has_changed(void)
             if (late)           /* the conversion above has changed it already */
                 CHECK(tn_edit_meta(in_folder(names[i]).text, &edit, 1, NULL, NULL, NULL) == TN_OK);
             CHECK(tn_convert(f, in_folder(names[i]).text, &options, NULL, &err) == TN_ERR_CHANGED);
-            CHECK(strstr(err.text, names[i]) && strstr(err.text, "has changed since it was read"));
+            CHECK(strstr(line_of(&err), names[i]) && strstr(line_of(&err), "has changed since it was read"));
             CHECK(tn_convert(f, in_folder("elsewhere.zt").text, &options, NULL, &err) == TN_OK);
             tn_close(f);
             f = open_file(names[i]);

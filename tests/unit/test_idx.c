@@ -42,7 +42,7 @@ static tn_file *open_idx(const idx *f)
     tn_file *file = NULL;
     tn_error err = { .text = "" };
     if (tn_open_memory(f->bytes, f->n, &as_idx, &file, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     walk_file(file);
     assert_string_equal(tn_file_format(file), "idx");
     CHECK(tn_file_count(file) == 1 && !tn_file_warning(file, 0));
@@ -57,9 +57,9 @@ static void check_refused(const idx *f, tn_status expected, uint64_t at, const c
     tn_status status = tn_open_memory(copy, f->n, &as_idx, &file, &err);
     if (!status)
         tn_close(file);
-    if (status != expected || err.offset != at || strcmp(err.text, text) != 0)
+    if (status != expected || err.offset != at || strcmp(said_of(&err), text) != 0)
         fail_msg("expected %d at %llu \"%s\"\nfound    %d at %llu \"%s\"", (int)expected,
-                 (unsigned long long)at, text, (int)status, (unsigned long long)err.offset, err.text);
+                 (unsigned long long)at, text, (int)status, (unsigned long long)err.offset, line_of(&err));
     CHECK(tn_open_memory(copy, f->n, &as_idx, &file, NULL) == expected);
     free(copy);
 }
@@ -294,7 +294,7 @@ static void it_is_not_written(void)
     simple s = { .name = "a", .dtype = TN_UINT8, .rank = 1, .shape = { 2 }, .data = data };
     tn_error err = { .text = "" };
     CHECK(try_write("a.idx", (tn_create_options){ 0 }, &s, 1, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "idx cannot be written");
+    assert_string_equal(said_of(&err), "idx cannot be written");
     CHECK(count_entries(folder) == 0);
 }
 

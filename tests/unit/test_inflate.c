@@ -90,7 +90,7 @@ static void bytes_behind_the_end_are_refused(void)
     more[s->n] = 0;
     CHECK(tn_inflate_new(&z, NULL) == TN_OK);
     CHECK(decode(z, more, s->n + 1, 5000, PLAIN, plain, &made, &err) == TN_ERR_CORRUPT &&
-          strstr(err.text, "found more"));
+          strstr(line_of(&err), "found more"));
     tn_inflate_free(z);
 }
 

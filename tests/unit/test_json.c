@@ -52,7 +52,7 @@ static tn_status verdict(const void *text, size_t n)
     if (a.j.status) {
         CHECK(tn_json_fail(&a.j, 1000, &err) == a.j.status);
         CHECK(err.offset == 1000 + a.j.at);
-        CHECK(strcmp(err.text, a.j.why) == 0);
+        CHECK(strcmp(said_of(&err), a.j.why) == 0);
     }
     tn_status status = a.j.status;
     end(&a);

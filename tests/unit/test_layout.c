@@ -9,8 +9,8 @@
 
 static void check_text(const tn_error *err, const char *text)
 {
-    if (!strstr(err->text, text))
-        fail_msg("expected \"%s\" but found: %s", text, err->text);
+    if (!strstr(line_of(err), text))
+        fail_msg("expected \"%s\" but found: %s", text, line_of(err));
 }
 
 static void the_named_layouts_are_layouts(void)

@@ -97,7 +97,7 @@ static void a_writer_checks_what_is_called_1(void)
     tn_writer *w;
     t.layout = "1NHW";
     CHECK(tn_create(in_folder("o.zt").text, &o, &w, &err) == TN_OK);
-    CHECK(tn_writer_add(w, &t, &err) == TN_ERR_ARGUMENT && strstr(err.text, "but found 6"));
+    CHECK(tn_writer_add(w, &t, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "but found 6"));
     tn_writer_abandon(w);
     t.layout = "N1HW";
     CHECK(tn_create(in_folder("o.zt").text, &o, &w, &err) == TN_OK);
@@ -133,9 +133,9 @@ static void a_file_that_calls_another_extent_1_is_refused(void)
         tn_close(f);
         change_layout(names[i], "1W", "W1");
         CHECK(tn_open(in_folder(names[i]).text, NULL, &f, &err) != TN_OK);
-        if (!strstr(err.text, "expected an extent of 1") &&
-            !strstr(err.text, "expected 1, as layout \"W1\" has it, but found 3"))
-            fail_msg("%s: %s", names[i], err.text);
+        if (!strstr(line_of(&err), "expected an extent of 1") &&
+            !strstr(line_of(&err), "expected 1, as layout \"W1\" has it, but found 3"))
+            fail_msg("%s: %s", names[i], line_of(&err));
     }
 }
 

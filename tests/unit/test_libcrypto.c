@@ -95,7 +95,7 @@ static int try(tn_status (*action)(tn_error *), long first, long last)
     tn_status status = action(&err);
     bool reached = allocations >= first;
     fail_last = 0;
-    if (status && (status != TN_ERR_NOMEM || !strstr(err.text, "memory")))
+    if (status && (status != TN_ERR_NOMEM || !strstr(line_of(&err), "memory")))
         return WRONG;
     if (action(NULL))
         return WRONG;

@@ -52,7 +52,7 @@ static tn_exported export_of(tn_buffer *b, bool read_only)
     tn_exported e;
     tn_error err = { .text = "" };
     if (tn_buffer_export(b, read_only, &e, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return e;
 }
 
@@ -61,7 +61,7 @@ static tn_buffer *import_of(tn_exported e)
     tn_buffer *b;
     tn_error err = { .text = "" };
     if (tn_buffer_import(&e, false, &b, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(e.fd == -1);
     return b;
 }
@@ -162,11 +162,11 @@ static void attack_in_child(void)
     tn_error err;
     lie.read_only = false;
     REQUIRE(tn_buffer_import(&lie, false, &b, &err) == TN_ERR_CORRUPT &&
-            strstr(err.text, "sealed against that"));
+            strstr(line_of(&err), "sealed against that"));
     REQUIRE(tn_buffer_import(&given, false, &b, &err) == TN_OK);
     REQUIRE(tn_buffer_flags(b) & TN_MEM_READ_ONLY);
     tn_exported again;
-    REQUIRE(tn_buffer_export(b, false, &again, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "read-only"));
+    REQUIRE(tn_buffer_export(b, false, &again, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "read-only"));
     REQUIRE(tn_buffer_export(b, true, &again, &err) == TN_OK);
     try_to_change(again.fd);
     /* Where the mapping can be made writable at all, it is a copy. */
@@ -241,8 +241,8 @@ static void once_exported_read_only_it_is_not_given_for_writing(void)
     tn_error err;
     tn_buffer *late;
     CHECK(tn_buffer_export(b, false, &e, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "exported read-only before"));
-    CHECK(tn_buffer_freeze(b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "exported read-only before"));
+          strstr(line_of(&err), "exported read-only before"));
+    CHECK(tn_buffer_freeze(b, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "exported read-only before"));
     CHECK(tn_buffer_import(&writable, false, &late, &err) == TN_ERR_CORRUPT);      /* it came too late */
     tn_exported_close(&writable);
     tn_exported_close(&read_only);
@@ -293,7 +293,7 @@ static void what_others_map_for_writing_cannot_be_frozen(void)
     tn_buffer *b = shared_buffer("before"), *other = import_of(export_of(b, false));
     tn_error err;
     CHECK(tn_buffer_freeze(b, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "mapped for writing elsewhere"));
+          strstr(line_of(&err), "mapped for writing elsewhere"));
     CHECK(!(tn_buffer_flags(b) & TN_MEM_READ_ONLY));
     strcpy(tn_buffer_data(b), "after");
     CHECK(strcmp(text_of(other), "after") == 0);
@@ -307,7 +307,7 @@ static void what_its_owner_still_writes_is_not_called_frozen(void)
     tn_buffer *b = shared_buffer("before"), *other = import_of(export_of(b, true));
     tn_error err;
     CHECK(tn_buffer_freeze(other, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "others may still write it"));
+          strstr(line_of(&err), "others may still write it"));
     tn_buffer_unref(other);
     tn_buffer_unref(b);
     b = shared_buffer("for good");
@@ -370,8 +370,8 @@ static void check_refused(tn_exported e, bool allow_file, tn_status status, cons
     held before = held_now();
     int fd = e.fd;
     CHECK(tn_buffer_import(&e, allow_file, &b, &err) == status);
-    if (!strstr(err.text, says))
-        fail_msg("expected \"%s\" but found \"%s\"", says, err.text);
+    if (!strstr(line_of(&err), says))
+        fail_msg("expected \"%s\" but found \"%s\"", says, line_of(&err));
     CHECK(err.status == status && b == NULL && e.fd == fd);
     CHECK(tn_buffer_import(&e, allow_file, &b, NULL) == status);
     CHECK(nothing_more_than(before));
@@ -575,7 +575,7 @@ static void older_kernels_do_what_they_can(void)
     tn_buffer *b = shared_buffer("x");
     refused_seals = F_SEAL_FUTURE_WRITE;        /* 5.1 */
     tn_memory_calls.add_seals = picky_seals;
-    CHECK(tn_buffer_export(b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "Linux 5.1"));
+    CHECK(tn_buffer_export(b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "Linux 5.1"));
     CHECK(tn_buffer_freeze(b, &err) == TN_OK);
     tn_memory_calls.mmap = mmap_of_old;
     tn_buffer *other = import_of(export_of(b, true));
@@ -593,7 +593,7 @@ static void a_system_without_memfd_says_so(void)
     refused_flags = MFD_CLOEXEC;
     tn_memory_calls.memfd_create = picky_create;
     CHECK(tn_buffer_new(1, &options, &b, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "memfd is not available: "));
+          strstr(line_of(&err), "memfd is not available: "));
 }
 
 /* Every call in turn, each time it is called. */

@@ -184,8 +184,8 @@ static void here_it_is_not_available(void)
     tn_error err;
     CHECK(!metal_here->query(&why) && strcmp(why, "not an Apple system") == 0);
     CHECK(tn_buffer_new(BYTES, &options, &b, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "not an Apple system"));
-    CHECK(tn_buffer_import(&e, false, &b, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "metal_shared"));
+          strstr(line_of(&err), "not an Apple system"));
+    CHECK(tn_buffer_import(&e, false, &b, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "metal_shared"));
     CHECK(metal_of_apple.query(&why) && strstr(why, "read-only"));
 }
 
@@ -218,7 +218,7 @@ static void access_locks_the_surface(void)
     calls = 0;
     failing = 1;
     CHECK(metal_of_apple.sync(&b, true, true, &err) == TN_ERR_IO &&
-          strstr(err.text, "cannot lock an IOSurface: result 5"));
+          strstr(line_of(&err), "cannot lock an IOSurface: result 5"));
     failing = 0;
     metal_of_apple.free(&b);
 }
@@ -230,7 +230,7 @@ static void what_cannot_be_had_is_refused(void)
     CHECK(make(&b, TN_MEM_PINNED, 64, &err) == TN_ERR_UNSUPPORTED && objects == 0);
     CHECK(make(&b, 0, 64, NULL) == TN_OK);
     tn_exported e = { .type = TN_HANDLE_METAL, .bytes = BYTES, .fd = -1 };
-    CHECK(metal_of_apple.export(&b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "read-only"));
+    CHECK(metal_of_apple.export(&b, true, &e, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "read-only"));
     CHECK(metal_of_apple.export(&b, false, &e, NULL) == TN_OK);
     static const uint64_t lies[][2] = { { 0, 12289 }, { 12288, 1 }, { 1, 12288 }, { UINT64_MAX, 1 },
                                         { 0, UINT64_MAX } };
@@ -242,7 +242,7 @@ static void what_cannot_be_had_is_refused(void)
     e.offset = 0;
     e.bytes = 4;
     e.fd = 0;
-    CHECK(take_over(&other, &e, &err) == TN_ERR_CORRUPT && strstr(err.text, "descriptor"));
+    CHECK(take_over(&other, &e, &err) == TN_ERR_CORRUPT && strstr(line_of(&err), "descriptor"));
     e.fd = -1;
     e.read_only = true;
     CHECK(take_over(&other, &e, NULL) == TN_OK && other.flags == (TN_MEM_SHARED | TN_MEM_READ_ONLY));

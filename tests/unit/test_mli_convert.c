@@ -186,7 +186,7 @@ static void *convert(const golden *g, tn_arithmetic arithmetic)
         status = tn_requantize(&dst, out, &to->scales, &src, in, &from->scales, &o, &err);
     }
     if (status)
-        fail_msg("case %zu: %s", g->number, err.text);
+        fail_msg("case %zu: %s", g->number, line_of(&err));
     free(in);
     return out;
 }

@@ -13,8 +13,8 @@
 
 static void check_text(const tn_error *err, const char *text)
 {
-    if (!strstr(err->text, text))
-        fail_msg("expected \"%s\" but found: %s", text, err->text);
+    if (!strstr(line_of(err), text))
+        fail_msg("expected \"%s\" but found: %s", text, line_of(err));
 }
 
 /* --- MLI's answers ------------------------------------------------------------ */
@@ -128,7 +128,7 @@ static void move_golden(const golden *g, uint8_t *to, const uint8_t *from, const
     const tn_array dst = { g->dtype, g->rank, shape, g->dst.stride },
     src = { g->dtype, g->rank, g->src.shape, g->src.stride };
     if (tn_move(&dst, to + (size_t)place * g->size, &src, from, &o, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 /* A parameter of each index of the axis, as an array of its own; the golden that says how it moves. */
@@ -384,7 +384,7 @@ static bool check_case(tn_dtype dtype, unsigned jobs)
           memcmp(shape, dst.shape, sizeof shape) == 0);
     tn_status status = tn_move(&to, dst.buffer + dst.first, &from, src.buffer + src.first, &o, &err);
     if (status != (moves ? TN_OK : TN_ERR_UNSUPPORTED))
-        fail_msg("status %d, %s", status, err.text);
+        fail_msg("status %d, %s", status, line_of(&err));
     assert_memory_equal(dst.buffer, status ? before : wanted, dst.size);
     free(wanted);
     free(before);

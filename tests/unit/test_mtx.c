@@ -17,7 +17,7 @@ static tn_file *open_text(const char *text)
     tn_file *f = NULL;
     tn_error err = { .text = "" };
     if (tn_open_memory(text, strlen(text), NULL, &f, &err))
-        fail_msg("%s\n%s", err.text, text);
+        fail_msg("%s\n%s", line_of(&err), text);
     walk_file(f);
     return f;
 }
@@ -32,9 +32,9 @@ static uint64_t check_refused_bytes(const char *text, size_t n, tn_status expect
     tn_status status = tn_open_memory(copy, n, &options, &f, &err);
     if (!status)
         tn_close(f);
-    if (status != expected || !strstr(err.text, message))
+    if (status != expected || !strstr(line_of(&err), message))
         fail_msg("expected %d \"%s\"\nfound    %d \"%s\" of\n%s", (int)expected, message, (int)status,
-                 err.text, text);
+                 line_of(&err), text);
     CHECK(err.offset <= n);
     CHECK(tn_open_memory(copy, n, &options, &f, NULL) == expected);
     free(copy);

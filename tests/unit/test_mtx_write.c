@@ -44,7 +44,7 @@ static void write_matrix(const char *name, const matrix *m)
 {
     tn_error err = { .text = "" };
     if (try_matrix(name, (tn_create_options){ 0 }, m, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 /* The banner's last words, the note, and all that follows. */
@@ -81,8 +81,8 @@ static void check_refused(const matrix *m, tn_create_options options, tn_status 
 {
     tn_error err = { .text = "" };
     tn_status status = try_matrix("none.mtx", options, m, &err);
-    if (status != expected || !strstr(err.text, text))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err.text);
+    if (status != expected || !strstr(line_of(&err), text))
+        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, line_of(&err));
     CHECK(try_matrix("none.mtx", options, m, NULL) == expected);
     CHECK(access(in_folder("none.mtx").text, F_OK) != 0 && count_entries(folder) == 0);
 }
@@ -403,19 +403,19 @@ static void what_is_no_matrix_is_refused(void)
     tn_error err = { .text = "" };
     tn_writer *w;
     CHECK(try_write("n.mtx", (tn_create_options){ 0 }, s, 1, &err) == TN_ERR_UNSUPPORTED);
-    CHECK(strstr(err.text, "expected 2 dimensions but found 1"));
+    CHECK(strstr(line_of(&err), "expected 2 dimensions but found 1"));
     CHECK(try_write("n.mtx", (tn_create_options){ 0 }, s, 2, &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "there are 2 tensors: choose one with --only"));
+    CHECK(strstr(line_of(&err), "there are 2 tensors: choose one with --only"));
     CHECK(try_write("n.mtx", (tn_create_options){ 0 }, s, 0, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "there are 0"));
+          strstr(line_of(&err), "there are 0"));
     CHECK(try_write("n.mtx", (tn_create_options){ .align = 64 }, &s[1], 1, &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "cannot align data to 64"));
+    CHECK(strstr(line_of(&err), "cannot align data to 64"));
     CHECK(try_write("n.mtx", (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, &s[1], 1,
                     &err) == TN_ERR_ARGUMENT);
     CHECK(tn_create(in_folder("n.mtx").text, NULL, &w, NULL) == TN_OK &&
           tn_writer_add(w, &csr, NULL) == TN_OK);
     CHECK(tn_writer_finish(w, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "but found form \"csr\" (--form coo)"));
+          strstr(line_of(&err), "but found form \"csr\" (--form coo)"));
     CHECK(count_entries(folder) == 0);
 }
 
@@ -432,7 +432,7 @@ static void padding_is_refused(void)
     tn_error err = { .text = "" };
     tn_writer *w;
     CHECK(tn_create(in_folder("p.mtx").text, NULL, &w, NULL) == TN_OK && tn_writer_add(w, &t, NULL) == TN_OK);
-    CHECK(tn_writer_finish(w, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "mtx cannot hold padding"));
+    CHECK(tn_writer_finish(w, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "mtx cannot hold padding"));
 }
 
 static void an_index_outside_the_matrix_is_refused(void)

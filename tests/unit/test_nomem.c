@@ -438,8 +438,8 @@ static void check_failure(const char *name, tn_status (*action)(const char *, tn
     tn_status status = action(name, &err);
     atomic_store(&fail_last, 0);
     if (status != (atomic_load(&failed) ? TN_ERR_NOMEM : TN_OK) && !(can_do_without && !status))
-        fail_msg("%s: status %d: %s", require_note, status, err.text);
-    REQUIRE(!status || (err.status == status && strstr(err.text, "memory")));
+        fail_msg("%s: status %d: %s", require_note, status, line_of(&err));
+    REQUIRE(!status || (err.status == status && strstr(line_of(&err), "memory")));
     OPENSSL_thread_stop();                      /* libcrypto remembers the failures of each thread */
     REQUIRE(atomic_load(&living) == before);
     REQUIRE(count_entries(folder) <= 4);        /* the input and the outputs: no litter */
@@ -466,7 +466,7 @@ static void make_input(const char *name, uint64_t seed, tn_create_options option
     options.size = sizeof options;
     model_make(&m, &c);
     if (model_write(&m, &c, in_folder(name).text, &options, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     model_free(&m);
 }
 

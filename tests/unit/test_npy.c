@@ -38,7 +38,7 @@ static tn_file *open_npy(const npy *f)
     tn_file *file = NULL;
     tn_error err = { .text = "" };
     if (tn_open_memory(f->bytes, f->n, NULL, &file, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     walk_file(file);
     return file;
 }
@@ -51,8 +51,8 @@ static void check_refused(const npy *f, tn_status expected, const char *text)
     tn_status status = tn_open_memory(f->bytes, f->n, &options, &file, &err);
     if (!status)
         tn_close(file);
-    if (status != expected || !strstr(err.text, text))
-        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, err.text);
+    if (status != expected || !strstr(line_of(&err), text))
+        fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)expected, text, (int)status, line_of(&err));
     CHECK(err.offset <= f->n);
     CHECK(tn_open_memory(f->bytes, f->n, &options, &file, NULL) == expected);
 }
@@ -473,7 +473,7 @@ static void what_numpy_would_not_read_is_not_written(void)
     tn_error err = { .text = "" };
     memset(text, 'x', sizeof text - 1);
     CHECK(try_write("l.npy", (tn_create_options){ 0 }, &s, 1, &err) == TN_ERR_LIMIT &&
-          strstr(err.text, "NumPy reads at most 10000"));
+          strstr(line_of(&err), "NumPy reads at most 10000"));
     write_file("l.npy", (tn_create_options){ .drop_metadata = true }, &s, 1);
     tn_file *f = open_file("l.npy");
     CHECK(tn_file_tensor(f, 0)->nmeta == 0);
@@ -488,9 +488,9 @@ static void one_file_holds_one_array(void)
                    { .name = "y", .dtype = TN_UINT8, .rank = 1, .shape = { 4 }, .data = numbers } };
     tn_error err = { .text = "" };
     CHECK(try_write("n.npy", (tn_create_options){ 0 }, s, 2, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "there are 2: use npz"));
+          strstr(line_of(&err), "there are 2: use npz"));
     CHECK(try_write("n.npy", (tn_create_options){ 0 }, s, 0, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "there are 0"));
+          strstr(line_of(&err), "there are 0"));
     CHECK(try_write("n.npy", (tn_create_options){ .checksum = TN_CHECKSUM_CRC32C }, s, 1,
                     &err) == TN_ERR_ARGUMENT);
 }

@@ -232,7 +232,7 @@ static void deflated_data_of_another_length_is_refused_when_it_is_read(void)
         end_archive(&a);
         tn_file *f = open_bytes(&a.bytes);
         CHECK(tn_part_read(f, tn_file_tensor(f, 0)->parts, found, 24, &err) == TN_ERR_CORRUPT);
-        CHECK(strstr(err.text, i ? "expected 24 decoded bytes but found more"
+        CHECK(strstr(line_of(&err), i ? "expected 24 decoded bytes but found more"
                                  : "expected 24 decoded bytes but found 23"));
         tn_close(f);
         tn_buf_free(&a.bytes);
@@ -378,7 +378,7 @@ static void metadata_needs_a_tensor_to_stand_with(void)
     tn_error err = { .text = "" };
     CHECK(tn_create(in_folder("m.npz").text, NULL, &w, NULL) == TN_OK);
     CHECK(tn_writer_add_meta(w, &meta, NULL) == TN_OK);
-    CHECK(tn_writer_finish(w, &err) == TN_ERR_LOSS && strstr(err.text, "--drop-metadata"));
+    CHECK(tn_writer_finish(w, &err) == TN_ERR_LOSS && strstr(line_of(&err), "--drop-metadata"));
     simple s = { .name = "x", .dtype = TN_UINT8, .rank = 1, .shape = { 24 }, .data = numbers };
     CHECK(tn_create(in_folder("m.npz").text, NULL, &w, NULL) == TN_OK);
     CHECK(tn_writer_add_meta(w, &meta, NULL) == TN_OK && add_simple(w, &s, NULL) == TN_OK);
@@ -414,7 +414,7 @@ static void names_that_are_too_long_are_refused(void)
     simple s = { .name = name, .dtype = TN_UINT8, .rank = 1, .shape = { 24 }, .data = numbers };
     tn_error err = { .text = "" };
     CHECK(try_write("n.npz", (tn_create_options){ 0 }, &s, 1, &err) == TN_ERR_LIMIT &&
-          strstr(err.text, "has 65533 bytes"));
+          strstr(line_of(&err), "has 65533 bytes"));
     name[65531] = '\0';
     write_file("n.npz", (tn_create_options){ 0 }, &s, 1);
     tn_close(open_file("n.npz"));
@@ -445,7 +445,7 @@ static void compressed_data_stays_compressed_and_checked(void)
     for (size_t i = 0; i < 2; i++) {
         tn_error err = { .text = "" };
         if (tn_convert(in, in_folder(outs[i]).text, NULL, NULL, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         tn_file *out = open_file(outs[i]);
         require_same_tensors(in, out);
         CHECK(good_parts(out) == 4);

@@ -57,8 +57,8 @@ static void check_help(const tn_error *err, const char *asked, const char *limit
                                   "/etc/security/limits.conf",
                                   "CAP_IPC_LOCK" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strstr(err->text, words[i])) {
-            fprintf(stderr, "no \"%s\" in: %s\n", words[i], err->text);
+        if (!strstr(line_of(err), words[i])) {
+            fprintf(stderr, "no \"%s\" in: %s\n", words[i], line_of(err));
             abort();
         }
 }
@@ -166,10 +166,10 @@ static void fail_otherwise(void)
     tn_memory_calls.mlock = no_lock;
     held before = held_now();
     problem = ENOMEM;
-    REQUIRE(pin(TN_HANDLE_NONE, 100 * KIB, &b, &err) == TN_ERR_NOMEM && !strstr(err.text, "RLIMIT"));
+    REQUIRE(pin(TN_HANDLE_NONE, 100 * KIB, &b, &err) == TN_ERR_NOMEM && !strstr(line_of(&err), "RLIMIT"));
     REQUIRE(pin(TN_HANDLE_NONE, 1025 * KIB, &b, &err) == TN_ERR_LIMIT);
     problem = EAGAIN;
-    REQUIRE(pin(TN_HANDLE_MEMFD, 1025 * KIB, &b, &err) == TN_ERR_IO && strstr(err.text, "cannot pin: "));
+    REQUIRE(pin(TN_HANDLE_MEMFD, 1025 * KIB, &b, &err) == TN_ERR_IO && strstr(line_of(&err), "cannot pin: "));
     problem = EPERM;
     REQUIRE(pin(TN_HANDLE_MEMFD, 100 * KIB, &b, &err) == TN_ERR_LIMIT);
     REQUIRE(nothing_more_than(before));

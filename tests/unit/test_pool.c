@@ -134,7 +134,7 @@ static void check_failure(tn_pool *pool, uint64_t fail_work, uint64_t fail_emit,
     t.every = 1 + fail_work % 3;
     CHECK(tn_pool_run(pool, 100, &(tn_ordered){ work, emit, &t }, &err) == status);
     CHECK(err.status == status);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
     CHECK(t.emitted == emitted && t.worked <= emitted + t.results + 1);
 }
 

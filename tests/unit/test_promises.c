@@ -24,7 +24,7 @@ static void a_failed_plan_is_not_forgotten(void)
         CHECK(tn_writer_write(w, 0, 0, bytes, 16, &err) == TN_ERR_EXISTS);
         CHECK(add_simple(w, &one, &err) == TN_ERR_EXISTS);
         CHECK(tn_writer_add_meta(w, &(tn_meta){ .key = "k", .text = "v" }, &err) == TN_ERR_EXISTS);
-        CHECK(tn_writer_finish(w, &err) == TN_ERR_EXISTS && strstr(err.text, "earlier"));
+        CHECK(tn_writer_finish(w, &err) == TN_ERR_EXISTS && strstr(line_of(&err), "earlier"));
         tn_file *f = open_file(names[i]);
         CHECK(tn_file_find(f, "old") && !tn_file_find(f, "a"));
         tn_close(f);

@@ -99,7 +99,7 @@ static void quantize_ok(const sample *s, tn_dtype codes, void *dst, tn_dtype val
     tn_array d = array(s, codes), v = array(s, values);
     tn_error err = { .text = "" };
     if (tn_quantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void dequantize_ok(const sample *s, tn_dtype values, void *dst, tn_dtype codes, const void *src,
@@ -108,7 +108,7 @@ static void dequantize_ok(const sample *s, tn_dtype values, void *dst, tn_dtype 
     tn_array d = array(s, values), v = array(s, codes);
     tn_error err = { .text = "" };
     if (tn_dequantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void check_codes(const sample *s, tn_dtype codes, const float *x, const tn_quantize_options *o)
@@ -337,11 +337,11 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     s = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1 };
     CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, and int8 has no NaN (--nan zero makes it 0)");
+    assert_string_equal(said_of(&err), "element [2, 7] is nan, and int8 has no NaN (--nan zero makes it 0)");
     CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, NULL) == TN_ERR_LOSS);
     o.nan = TN_NAN_ERROR;
     CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, which the NaN mode refuses");
+    assert_string_equal(said_of(&err), "element [2, 7] is nan, which the NaN mode refuses");
     o.nan = TN_NAN_ZERO;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
         o.round = (tn_round)mode;
@@ -360,7 +360,7 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     for (size_t i = 0; i < 50; i++)
         scales[i] = 1;
     CHECK(tn_quantize(&d, nibbles, &s, x, scales, NULL, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, and int4 has no NaN (--nan zero makes it 0)");
+    assert_string_equal(said_of(&err), "element [2, 7] is nan, and int4 has no NaN (--nan zero makes it 0)");
 }
 
 static void the_first_nan_is_named_by_any_number_of_threads(void)
@@ -379,7 +379,7 @@ static void the_first_nan_is_named_by_any_number_of_threads(void)
     for (unsigned jobs = 1; jobs <= 4; jobs++) {
         const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = jobs };
         CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, &o, &err) == TN_ERR_LOSS &&
-              strstr(err.text, "[200003]"));
+              strstr(line_of(&err), "[200003]"));
     }
     free(x);
     free(out);
@@ -571,7 +571,7 @@ static void check_refusal(tn_dtype codes, tn_dtype values, tn_quantize_options o
     s = { .dtype = values, .rank = 2, .shape = shape };
     o.size = sizeof o;
     CHECK(tn_quantize(&d, out, &s, x, scales, zeros, &o, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
     CHECK(tn_quantize(&d, out, &s, x, scales, zeros, &o, NULL) == TN_ERR_ARGUMENT);
 }
 
@@ -620,28 +620,28 @@ static void arrays_that_do_not_fit_are_refused(void)
     tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape },
     s = { .dtype = TN_FLOAT32, .rank = 2, .shape = other };
     CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "dimension 1 has 3"));
+          strstr(line_of(&err), "dimension 1 has 3"));
     s.rank = 1;
     CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "rank 2 but the source has 1"));
+          strstr(line_of(&err), "rank 2 but the source has 1"));
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .stride = turned };
     CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "expected a dense source, with a stride of 3 in dimension 0, but found 1");
+    assert_string_equal(said_of(&err), "expected a dense source, with a stride of 3 in dimension 0, but found 1");
     s.stride = dense;
     CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_OK);
     CHECK(tn_quantize(&d, out, &s, NULL, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "source has no data"));
+          strstr(line_of(&err), "source has no data"));
     CHECK(tn_quantize(&d, NULL, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "destination has no data"));
+          strstr(line_of(&err), "destination has no data"));
     CHECK(tn_quantize(&d, out, &s, x, NULL, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "expected 1 scales but found none"));
+          strstr(line_of(&err), "expected 1 scales but found none"));
     s.shape = negative;
     CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "negative extent"));
+          strstr(line_of(&err), "negative extent"));
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     scale = NAN;
     CHECK(tn_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "scale 0 is nan"));
+          strstr(line_of(&err), "scale 0 is nan"));
     scale = -0.5f;          /* odd, but what it means is clear */
     out[0] = 4;
     CHECK(tn_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_OK && x[0] == -2);

@@ -91,7 +91,7 @@ static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, co
     assert_true(scale && some && zero);
     CHECK(tn_code_range(codes, o, range, NULL) == TN_OK);
     if (tn_choose_scales(codes, &a, x, o, scale, zero, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     for (size_t c = 0; c < count; c++) {
         float low, high;
         got = 0;
@@ -336,7 +336,7 @@ static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, tn_quan
     tn_error err = { .text = "" };
     o.size = sizeof o;
     CHECK(tn_range_tally_new(codes, from, index, &o, &t, &err) == status && t == NULL);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
     CHECK(tn_range_tally_new(codes, from, index, &o, &t, NULL) == status);
 }
 
@@ -378,12 +378,12 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     tn_error err;
     tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     CHECK(tn_choose_scales(TN_INT8, &a, &x, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "asymmetric codes need a place for 1 zeros");
+    assert_string_equal(said_of(&err), "asymmetric codes need a place for 1 zeros");
     CHECK(tn_choose_scales(TN_INT8, &a, NULL, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "has no data"));
+          strstr(line_of(&err), "has no data"));
     const tn_quantize_options axis = { .size = sizeof axis, .axis = 1 };
     CHECK(tn_choose_scales(TN_INT8, &a, &x, &axis, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "an axis below 1"));
+          strstr(line_of(&err), "an axis below 1"));
 }
 
 int main(void)

@@ -68,7 +68,7 @@ static seen rated(const char *file, const char *list, tn_rate_options o)
     seen v = { .count = 0 };
     tn_error err = { .text = "" };
     if (rate(file, list, o, &v, &err))
-        fail_msg("%s: %s", list, err.text);
+        fail_msg("%s: %s", list, line_of(&err));
     return v;
 }
 
@@ -189,7 +189,7 @@ static void only_what_matches_is_rated(void)
     CHECK(v.count == 2 && strcmp(v.all[0].name, "a.w") == 0 && strcmp(v.all[1].name, "c.w") == 0);
     CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .only = none, .nonly = 2 }, NULL,
                &err) == TN_ERR_ARGUMENT);
-    CHECK(strcmp(err.text, "no tensor matches \"x*\"") == 0);
+    CHECK(strcmp(said_of(&err), "no tensor matches \"x*\"") == 0);
 }
 
 static void figures_do_not_depend_on_threads_or_encoding(void)
@@ -221,7 +221,7 @@ static void a_nan_without_a_code_is_an_error_or_zero(void)
     seen v = { .count = 0 };
     write_file("f.zt", (tn_create_options){ 0 }, &tensor, 1);
     CHECK(rate("f.zt", "mxfp8,mxfp4", (tn_rate_options){ 0 }, &v, &err) == TN_ERR_LOSS);
-    CHECK(v.count == 1 && strncmp(err.text, "tensor \"x\\n\" as \"e2m1fnuz|e8m0_t32\": ", 36) == 0);
+    CHECK(v.count == 1 && strncmp(said_of(&err), "tensor \"x\\n\" as \"e2m1fnuz|e8m0_t32\": ", 36) == 0);
     tn_scaled_options o = { .size = sizeof o, .nan = TN_NAN_ZERO };
     v = rated("f.zt", "mxfp8,mxfp4", (tn_rate_options){ .scaled = &o });
     CHECK(v.count == 2 && v.all[1].report.values == 32 && v.all[1].report.noise == 0);

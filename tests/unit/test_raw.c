@@ -709,7 +709,7 @@ static void data_is_never_written_through_a_link(void)
     tn_error err = { .text = "" };
     CHECK(symlink("q.json", in_folder("q.bin").text) == 0);
     check_status(try_write("q.json", (tn_create_options){ 0 }, &t, 1, &err), &err, TN_ERR_EXISTS,
-                 "q.bin: exists already");
+                 "q.bin: already exists");
     CHECK(count_entries(folder) == 1);
     write_file("q.json", (tn_create_options){ .replace = true }, &t, 1);
     CHECK(count_entries(folder) == 3);          /* the link, the descriptors, and data of another name */

@@ -17,7 +17,7 @@ static void write_one(const char *name, const char *format, const scaled_tensor 
     const tn_create_options options = { .size = sizeof options, .format = format, .replace = true };
     if (tn_create(in_folder(name).text, &options, &w, &err) || tn_writer_add(w, &s->t, &err) ||
         tn_writer_finish(w, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
 }
 
 static char *load_text(const char *name)
@@ -118,7 +118,7 @@ static char *described(const char *name)
     char *json = NULL;
     size_t n, wrong;
     if (tn_describe(f, NULL, &set, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
     CHECK(tn_descriptors_count(set) == 1 && tn_descriptor_level(tn_descriptors_at(set, 0), NULL) == 3);
     CHECK(tn_descriptor_check(tn_descriptors_at(set, 0), NULL, &wrong, NULL) == TN_OK && wrong == 0);
     CHECK(tn_descriptors_write(tn_descriptors_at(set, 0), 1, false, &json, &n, NULL) == TN_OK);
@@ -272,9 +272,9 @@ static void documents_that_lie_are_refused(void)
         tn_error err = { .text = "" };
         put_file("t.json", cases[i].json);
         tn_status status = tn_open(in_folder("t.json").text, NULL, &f, &err);
-        if (status != cases[i].status || !strstr(err.text, cases[i].text))
+        if (status != cases[i].status || !strstr(line_of(&err), cases[i].text))
             fail_msg("case %zu: expected %d \"%s\" but found %d: %s", i, cases[i].status, cases[i].text,
-                     status, err.text);
+                     status, line_of(&err));
     }
 }
 

@@ -111,7 +111,7 @@ static void other_containers_have_no_place_for_them(void)
         tn_error err = { .text = "" };
         put_document(all[i].members);
         CHECK(try_convert("d.json", "o.zt", (wish){ 0 }, &err) == (all[i].lost ? TN_ERR_LOSS : TN_OK));
-        CHECK(!all[i].lost || strstr(err.text, "which the new file cannot hold"));
+        CHECK(!all[i].lost || strstr(line_of(&err), "which the new file cannot hold"));
     }
 }
 
@@ -215,7 +215,7 @@ static void a_fragment_is_no_file_of_tensors(void)
         tn_error err = { .text = "" };
         CHECK(tn_open_memory(all[i], strlen(all[i]), NULL, &f, &err) == TN_ERR_UNSUPPORTED && err.offset ==
               (uint64_t)i);
-        CHECK(strstr(err.text, "a fragment of a descriptor"));
+        CHECK(strstr(line_of(&err), "a fragment of a descriptor"));
     }
 }
 

@@ -39,7 +39,7 @@ static void check_refused(const char *json, tn_status expected, const char *text
     walk_error(&err, status);
     if (err.offset != at)
         fail_msg("expected byte %llu but found %llu: %s", (unsigned long long)at,
-                 (unsigned long long)err.offset, err.text);
+                 (unsigned long long)err.offset, line_of(&err));
 }
 
 /* The part has these elements, which are at `data` and can be read. */

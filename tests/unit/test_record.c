@@ -130,7 +130,7 @@ static void what_numbers_are_stored_as_is_said(void)
         assert_non_null(name);
         name[7] = 'x';
         CHECK(parse(out.data, out.size, &arena, &r, &err) == TN_ERR_CORRUPT);
-        CHECK(strstr(err.text, "expected float8_e4m3fn or float8_e5m2 to store numbers as but found "
+        CHECK(strstr(line_of(&err), "expected float8_e4m3fn or float8_e5m2 to store numbers as but found "
                      "\"float8_x"));
         tn_arena_free(&arena);
         tn_buf_free(&out);
@@ -278,8 +278,8 @@ static void wrong_records_are_refused_at_their_entry(void)
         tn_record r;
         uint8_t *exact = exact_copy(cases[i].bytes, cases[i].n);
         tn_status status = parse(exact, cases[i].n, &arena, &r, &err);
-        if (status != cases[i].status || !strstr(err.text, cases[i].text))
-            fail_msg("case %zu: status %d: %s", i, status, err.text);
+        if (status != cases[i].status || !strstr(line_of(&err), cases[i].text))
+            fail_msg("case %zu: status %d: %s", i, status, line_of(&err));
         CHECK(err.offset == 77);
         free(exact);
         tn_arena_free(&arena);

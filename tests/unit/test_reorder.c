@@ -203,8 +203,8 @@ static void check_bad(const bad *b, tn_status want)
     tn_error err = { 0 };
     tn_status status =
         tn_reorder(&b->dst, b->no_dst ? NULL : to, &b->src, b->no_src ? NULL : from, &options, &err);
-    if (status != want || err.status != want || !strstr(err.text, b->text))
-        fail_msg("expected %d with \"%s\" but found %d: %s", (int)want, b->text, (int)status, err.text);
+    if (status != want || err.status != want || !strstr(line_of(&err), b->text))
+        fail_msg("expected %d with \"%s\" but found %d: %s", (int)want, b->text, (int)status, line_of(&err));
     CHECK(tn_reorder(&b->dst, b->no_dst ? NULL : to, &b->src, b->no_src ? NULL : from, &options, NULL) ==
           want);
     assert_memory_equal(to, untouched, sizeof to);

@@ -75,7 +75,7 @@ static void a_shard_that_was_edited_meanwhile_is_not_removed(void)
         tn_error err = { .text = "" };
         make("m.safetensors", 4);
         CHECK(convert_while(INDEX, outputs[i], i ? 0 : 8, SECOND, &err) == TN_ERR_CHANGED);
-        CHECK(strstr(err.text, SECOND) && strstr(err.text, "has changed"));
+        CHECK(strstr(line_of(&err), SECOND) && strstr(line_of(&err), "has changed"));
         CHECK(has_key(SECOND) && count_entries(folder) == 4);
         CHECK(convert_while(INDEX, "m.safetensors", 0, INDEX, NULL) == TN_ERR_CHANGED);
         CHECK(has_key(SECOND) && count_entries(folder) == 4);

@@ -147,7 +147,7 @@ static uint8_t *requantize(const trial *t, tn_arithmetic arithmetic, const uint8
     assert_non_null(out);
     memset(out, 0xA5, size_of(t->to, n));
     if (tn_requantize(&dst, out, &to, &src, codes, &from, &o, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return out;
 }
 
@@ -635,8 +635,8 @@ static void refused(const request *r, const char *text)
     tn_error err = { .text = "" };
     tn_status status =
         tn_requantize(&r->dst, out, &r->to, &r->src, r->data ? codes : NULL, &r->from, &r->o, &err);
-    if (status != TN_ERR_ARGUMENT || err.status != status || !strstr(err.text, text))
-        fail_msg("expected a refusal with \"%s\" but found %d: %s", text, (int)status, err.text);
+    if (status != TN_ERR_ARGUMENT || err.status != status || !strstr(line_of(&err), text))
+        fail_msg("expected a refusal with \"%s\" but found %d: %s", text, (int)status, line_of(&err));
     CHECK(tn_requantize(&r->dst, out, &r->to, &r->src, r->data ? codes : NULL, &r->from, &r->o, NULL) ==
           TN_ERR_ARGUMENT);
 }

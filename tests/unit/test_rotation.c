@@ -32,7 +32,7 @@ static void every_rotation_reads_back_as_it_was_written(void)
             int n = tn_rotation_format(text, sizeof text, &r);
             CHECK(n == (int)strlen(text));
             if (parse(text, &again, &err))
-                fail_msg("%s: %s", text, err.text);
+                fail_msg("%s: %s", text, line_of(&err));
             CHECK(same(&r, &again));
         }
     }
@@ -96,7 +96,7 @@ static void what_is_wrong_is_said_with_its_place(void)
         tn_error err = { .text = "" };
         CHECK(parse(bad[i].text, &r, &err) == TN_ERR_ARGUMENT && err.status == TN_ERR_ARGUMENT &&
               r.size == 99);
-        assert_string_equal(err.text, bad[i].message);
+        assert_string_equal(said_of(&err), bad[i].message);
         CHECK(parse(bad[i].text, &r, NULL) == TN_ERR_ARGUMENT);
     }
 }

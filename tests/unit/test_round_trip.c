@@ -38,7 +38,7 @@ static void note(uint64_t seed, const char *what, size_t i)
 static void require_ok(tn_status status, const tn_error *err)
 {
     if (status)
-        fail_msg("%s: %s", require_note, err->text);
+        fail_msg("%s: %s", require_note, line_of(err));
 }
 
 static tn_file *must_open(const char *name, tn_io io)

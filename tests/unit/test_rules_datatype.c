@@ -223,11 +223,11 @@ static void floats_without_scales_saturate_or_refuse_to(void)
         CHECK(y[0] == first && y[1] == -first && y[4] == most && y[5] == -most);
         tn_status status = tn_cast_rule_parse(cases[i].datatype, &defaults, &strict, &err);
         if (status != (cases[i].saturates ? TN_OK : TN_ERR_ARGUMENT))
-            fail_msg("%s: %d %s", cases[i].datatype, status, err.text);
+            fail_msg("%s: %d %s", cases[i].datatype, status, line_of(&err));
         if (cases[i].saturates)
             tn_cast_rule_free(&strict);
         else
-            CHECK(strstr(err.text, "N:M without scales overflows as casts do by default, and overflow "
+            CHECK(strstr(line_of(&err), "N:M without scales overflows as casts do by default, and overflow "
                          "saturate is for element types only"));
         tn_cast_rule_free(&rule);
     }

@@ -22,7 +22,7 @@ static tn_file *open_good(const char *json, size_t data_size, uint8_t **bytes)
     *bytes = make_file(json, data_size, &n);
     tn_status status = open_bytes(*bytes, n, &file, &err);
     if (status)
-        print_error("%s\n", err.text);
+        print_error("%s\n", line_of(&err));
     CHECK(status == TN_OK);
     return file;
 }
@@ -34,10 +34,10 @@ static void check_refused(const char *json, size_t data_size, tn_status expected
     tn_error err;
     uint8_t *bytes = make_file(json, data_size, &n);
     tn_status status = open_bytes(bytes, n, &file, &err);
-    if (status != expected || !strstr(err.text, text))
+    if (status != expected || !strstr(line_of(&err), text))
         print_error("%s\n  expected %d \"%s\"\n  found %d \"%s\"\n", json, expected, text, status,
-                    status ? err.text : "");
-    CHECK(status == expected && err.status == expected && strstr(err.text, text));
+                    status ? line_of(&err) : "");
+    CHECK(status == expected && err.status == expected && strstr(line_of(&err), text));
     CHECK(open_bytes(bytes, n, &file, NULL) == expected);
     free(bytes);
 }
@@ -97,7 +97,7 @@ static void an_unknown_type_is_listed_but_not_read(void)
     tn_file *file = open_good("{\"x\":{\"dtype\":\"F12\",\"shape\":[2],\"data_offsets\":[0,3]}}", 3, &bytes);
     const tn_tensor *x = tn_file_find(file, "x");
     CHECK(x->dtype == TN_UNKNOWN && x->parts[0].storage.size == 3 && x->parts[0].nbytes == 0);
-    CHECK(tn_part_read(file, &x->parts[0], got, 0, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "F12"));
+    CHECK(tn_part_read(file, &x->parts[0], got, 0, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "F12"));
     tn_close(file);
     free(bytes);
     check_refused("{\"x\":{\"dtype\":\"F12\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3, TN_ERR_CORRUPT,
@@ -206,7 +206,7 @@ static void a_length_that_lies_is_refused(void)
         uint8_t *bytes = make_file("{}", 0, &n);
         for (int k = 0; k < 8; k++)
             bytes[k] = (uint8_t)(lies[i].length >> 8 * k);
-        CHECK(open_bytes(bytes, n, &file, &err) == lies[i].status && strstr(err.text, lies[i].text));
+        CHECK(open_bytes(bytes, n, &file, &err) == lies[i].status && strstr(line_of(&err), lies[i].text));
         free(bytes);
     }
 }
@@ -330,7 +330,7 @@ static void an_index_in_memory_is_unsupported(void)
     tn_file *file;
     tn_error err;
     CHECK(tn_open_memory(index, strlen(index), NULL, &file, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "by path"));
+          strstr(line_of(&err), "by path"));
 }
 
 /* ---- records ---- */

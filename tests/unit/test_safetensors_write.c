@@ -129,7 +129,7 @@ static void write_good(const job *j)
     tn_error err;
     tn_status status = write_job(j, &err);
     if (status)
-        print_error("%s\n", err.text);
+        print_error("%s\n", line_of(&err));
     CHECK(status == TN_OK);
 }
 
@@ -139,7 +139,7 @@ static tn_file *open_path(const char *name)
     tn_error err;
     tn_status status = tn_open(in_folder(name), NULL, &file, &err);
     if (status)
-        print_error("%s\n", err.text);
+        print_error("%s\n", line_of(&err));
     CHECK(status == TN_OK);
     return file;
 }
@@ -270,9 +270,9 @@ static void check_not_written(const job *j, tn_status expected, const char *text
 {
     tn_error err = { 0 };
     tn_status status = write_job(j, &err);
-    if (status != expected || !strstr(err.text, text))
-        print_error("expected %d \"%s\" found %d \"%s\"\n", expected, text, status, err.text);
-    CHECK(status == expected && strstr(err.text, text));
+    if (status != expected || !strstr(line_of(&err), text))
+        print_error("expected %d \"%s\" found %d \"%s\"\n", expected, text, status, line_of(&err));
+    CHECK(status == expected && strstr(line_of(&err), text));
     CHECK(files_in_folder() == 0);
 }
 
@@ -475,9 +475,9 @@ static void check_set_refused(const char *index, const char *text)
     tn_error err = { 0 };
     store(INDEX, index, strlen(index));
     tn_status status = tn_open(in_folder(INDEX), NULL, &file, &err);
-    if (status == TN_OK || !strstr(err.text, text))
-        print_error("%s\n  expected \"%s\"\n  found %d \"%s\"\n", index, text, status, err.text);
-    CHECK(status != TN_OK && strstr(err.text, text));
+    if (status == TN_OK || !strstr(line_of(&err), text))
+        print_error("%s\n  expected \"%s\"\n  found %d \"%s\"\n", index, text, status, line_of(&err));
+    CHECK(status != TN_OK && strstr(line_of(&err), text));
     CHECK(tn_open(in_folder(INDEX), NULL, &file, NULL) == status);
 }
 
@@ -616,7 +616,7 @@ static void metadata_that_would_be_a_record_is_not_rewritten(void)
     tn_file *file = open_path("s.safetensors");
     tn_meta meta[] = { { .key = "tenon:t", .text = "" } };
     CHECK(tn_file_set_meta(file, meta, 1, &err) == TN_OK);
-    CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_LOSS && strstr(err.text, "tenon:t"));
+    CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_LOSS && strstr(line_of(&err), "tenon:t"));
     meta[0].key = "tenon";
     CHECK(tn_file_set_meta(file, meta, 1, &err) == TN_OK);
     CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_LOSS);
@@ -636,7 +636,7 @@ static void a_set_is_not_rewritten(void)
     write_set(s, INDEX, false);
     tn_file *file = open_path(INDEX);
     CHECK(rewrite(file, "r.safetensors", &size, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "edit those"));
+          strstr(line_of(&err), "edit those"));
     tn_close(file);
     empty_folder();
 }

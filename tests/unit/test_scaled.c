@@ -68,11 +68,11 @@ static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const
     m->y = block(m->nbytes);
     uint8_t *back = block(m->nbytes);
     if (tn_fake_quantize(m->d, &m->array, x, m->y, o, NULL, &err) != TN_OK)
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     if (tn_scaled_quantize(m->d, &m->array, x, (void *const *)m->part, o, NULL, &err) != TN_OK)
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     if (tn_scaled_dequantize(m->d, &m->array, (const void *const *)m->part, back, o, &err) != TN_OK)
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     if (memcmp(back, m->y, m->nbytes))
         fail_msg("%s: the values of the codes are not those of the virtual cast (round %d, mode %d)", text,
                  (int)o->round, (int)o->mode);
@@ -605,8 +605,8 @@ static void check_refused(const char *text, const tn_array *array, const float *
     float y[64];
     tn_error err;
     tn_status status = tn_fake_quantize(d, array, x, y, o, NULL, &err);
-    if (status != expected || !strstr(err.text, words))
-        fail_msg("%s: status %d: %s", text, (int)status, status ? err.text : "");
+    if (status != expected || !strstr(line_of(&err), words))
+        fail_msg("%s: status %d: %s", text, (int)status, status ? line_of(&err) : "");
     tn_datatype_free(d);
 }
 
@@ -654,7 +654,7 @@ static void parts_that_are_missing_are_refused(void)
     tn_error err;
     CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, NULL }, &one_job, NULL,
                              &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "expected 2 bytes for the part scale") != NULL);
+    CHECK(strstr(line_of(&err), "expected 2 bytes for the part scale") != NULL);
     CHECK(tn_scaled_quantize(d, &array, x, NULL, &one_job, NULL, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_scaled_dequantize(d, &array, (const void *[]){ NULL, data }, x, &one_job,
                                &err) == TN_ERR_ARGUMENT);

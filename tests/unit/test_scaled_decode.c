@@ -108,7 +108,7 @@ static bool make(any *a, const char *text, uint32_t rank, const int64_t *shape, 
         fill(a->part[i], a->size[i], p->role);
     }
     if (tn_scaled_plan_make(&a->plan, a->d, rank, shape, &o, (void *const *)a->part, &err) != TN_OK)
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     a->tensor_scale = tn_scaled_tensor_scale(&a->plan);
     a->y = floats(a->plan.count);
     define_values(a);

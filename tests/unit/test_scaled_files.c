@@ -29,7 +29,7 @@ static void write_tensor(const char *name, tn_create_options o, const tn_tensor 
     o.replace = true;
     if (tn_create(in_folder(name).text, &o, &w, &err) || tn_writer_add(w, t, &err) ||
         tn_writer_finish(w, &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
 }
 
 static void write_dense(const char *name, const scaled_tensor *s, tn_dtype dtype, const void *data)
@@ -47,7 +47,7 @@ static void write_dense(const char *name, const scaled_tensor *s, tn_dtype dtype
 static void keep_statistics(void *context, const tn_tensor *t, const tn_statistics *s, const tn_error *why)
 {
     if (why)
-        fail_msg("%s", why->text);
+        fail_msg("%s", line_of(why));
     if (t)
         *(tn_statistics *)context = *s;
 }
@@ -58,7 +58,7 @@ static tn_statistics statistics_of(const tn_file *f, unsigned jobs)
     tn_error err = { .text = "" };
     const tn_stats_options o = { .size = sizeof o, .jobs = jobs, .context = &s };
     if (tn_stats(f, &o, keep_statistics, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return s;
 }
 
@@ -68,7 +68,7 @@ static tn_file *open_with(const char *name, tn_io io)
     tn_error err = { .text = "" };
     if (tn_open(in_folder(name).text, &(tn_open_options){ .size = sizeof(tn_open_options), .io = io }, &f,
                 &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
     return f;
 }
 
@@ -139,7 +139,7 @@ static tn_difference difference_of(const char *a, const char *b, unsigned jobs)
     tn_file *x = open_file(a), *y = open_file(b);
     const tn_compare_options o = { .size = sizeof o, .jobs = jobs, .context = &d };
     if (tn_compare(x, y, &o, keep_difference, NULL, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(!(d.what & TN_DIFF_UNREAD));
     tn_close(x);
     tn_close(y);
@@ -238,7 +238,7 @@ static void check_values(const tn_file *f, const scaled_tensor *s)
     size_t width = s->size / s->count, half = s->count / 2;
     memset(out, 0, s->size);
     if (tn_values_open(f, tn_file_find(f, "t"), &v, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(tn_values_read(v, half, s->count - half, out + half * width, s->size - half * width, NULL) ==
           TN_OK);
     CHECK(tn_values_read(v, 0, half, out, half * width, NULL) == TN_OK);
@@ -304,7 +304,7 @@ static void entries_of_a_sparse_tensor_are_no_values(void)
     write_entries("f.zt", TN_FLOAT32, shape, &one, indices, 1);
     tn_file *f = open_file("f.zt");
     CHECK(tn_values_open(f, tn_file_find(f, "t"), &v, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, "found entries of form \"coo\""));
+          strstr(line_of(&err), "found entries of form \"coo\""));
     tn_close(f);
 }
 
@@ -327,7 +327,7 @@ static void damaged_parts_are_reported_with_their_tensor(void)
     bytes[at.offset + at.size - 1] ^= 0x10;
     CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
     tn_status status = tn_values_open(f, tn_file_find(f, "t"), &v, &err);
-    CHECK((status == TN_ERR_CORRUPT || status == TN_ERR_CHECKSUM) && strstr(err.text, "\"t\""));
+    CHECK((status == TN_ERR_CORRUPT || status == TN_ERR_CHECKSUM) && strstr(line_of(&err), "\"t\""));
     tn_close(f);
     free(bytes);
     free_scaled(&s);
@@ -338,7 +338,7 @@ static void damaged_parts_are_reported_with_their_tensor(void)
 static void count_reports(void *context, const tn_tensor *t, const tn_statistics *s, const tn_error *why)
 {
     (void)t, (void)s;
-    CHECK(!why || *why->text);
+    CHECK(!why || *line_of(why));
     ++*(size_t *)context;
 }
 
@@ -359,13 +359,13 @@ static void go_through(const uint8_t *bytes, size_t n)
                 tn_values_read(v, 0, 1, &element, tn_dtype_get(tn_file_tensor(f, i)->dtype)->bits / 8, &err);
                 tn_values_close(v);
             } else {
-                CHECK(*err.text);
+                CHECK(*line_of(&err));
             }
         }
-        CHECK(tn_compare(f, f, NULL, NULL, NULL, &err) == TN_OK || *err.text);
+        CHECK(tn_compare(f, f, NULL, NULL, NULL, &err) == TN_OK || *line_of(&err));
         tn_close(f);
     } else {
-        CHECK(*err.text);
+        CHECK(*line_of(&err));
     }
     free(copy);
 }

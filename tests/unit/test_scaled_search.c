@@ -327,7 +327,7 @@ static void tables_of_fine_values_have_the_parts_of_the_definition(void)
             tn_datatype *d = NULL;
             tn_error err;
             if (tn_datatype_codebook(tables[i], strlen(tables[i]), scales[k], &d, &err) != TN_OK)
-                fail_msg("%s", err.text);
+                fail_msg("%s", line_of(&err));
             CHECK(try_modes(d, TURNS) == (tn_cpu_detect() & TN_CPU_AVX2 ? 6 : 0));
             tn_datatype_free(d);
         }

@@ -275,8 +275,8 @@ static void members_that_contradict_each_other_are_refused(void)
             tn_file *f = NULL;
             tn_error err = { .text = "" };
             tn_status status = open_archive(&a, NULL, &f, &err);
-            if (status != TN_ERR_CORRUPT || !strstr(err.text, bad[i].text))
-                fail_msg("expected \"%s\"\nfound %d \"%s\"", bad[i].text, (int)status, err.text);
+            if (status != TN_ERR_CORRUPT || !strstr(line_of(&err), bad[i].text))
+                fail_msg("expected \"%s\"\nfound %d \"%s\"", bad[i].text, (int)status, line_of(&err));
             tn_buf_free(&a.bytes);
         }
     }
@@ -304,7 +304,7 @@ static void coords_are_seen_the_other_way_round(void)
     own[1].shape = "(3, 2)";
     archive a = make_archive(own, 4, TN_ZIP_STORED);
     CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CORRUPT &&
-          strstr(err.text, "\"coords.npy\": expected 2 rows of 3 elements"));
+          strstr(line_of(&err), "\"coords.npy\": expected 2 rows of 3 elements"));
     tn_buf_free(&a.bytes);
 }
 
@@ -346,7 +346,7 @@ static void archives_that_only_look_like_it_stay_plain(void)
         tn_file *f = NULL;
         tn_error err = { .text = "" };
         CHECK(open_archive(&a, "scipy-npz", &f, &err) == TN_ERR_UNSUPPORTED &&
-              strstr(err.text, "scipy.sparse.save_npz()"));
+              strstr(line_of(&err), "scipy.sparse.save_npz()"));
         CHECK(open_archive(&a, NULL, &f, NULL) == TN_OK && tn_file_count(f) == a.count);
         assert_string_equal(tn_file_format(f), "npz");
         CHECK(plain[i].warning ? strstr(tn_file_warning(f, 0), plain[i].warning) != NULL
@@ -364,7 +364,7 @@ static void a_name_that_is_there_twice_is_seen(void)
     memcpy(own, csr, sizeof csr);
     own[CSR_ARRAYS] = csr[0];
     archive a = make_archive(own, CSR_ARRAYS + 1, TN_ZIP_STORED);
-    CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CORRUPT && strstr(err.text, "listed twice"));
+    CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CORRUPT && strstr(line_of(&err), "listed twice"));
     tn_buf_free(&a.bytes);
 }
 
@@ -384,7 +384,7 @@ static void the_index_must_have_its_checksum(void)
     archive a = make_archive(csr, CSR_ARRAYS, TN_ZIP_STORED);
     overwrite(&a.bytes, shape, other, sizeof shape);
     CHECK(open_archive(&a, NULL, &f, &err) == TN_ERR_CHECKSUM &&
-          strstr(err.text, "tensor \"shape\": expected checksum"));
+          strstr(line_of(&err), "tensor \"shape\": expected checksum"));
     overwrite(&a.bytes, other, shape, sizeof shape);
     overwrite(&a.bytes, values, indptr, sizeof values);        /* data is not read when a file is opened */
     CHECK(open_archive(&a, NULL, &f, NULL) == TN_OK && good_parts(f) == 2);
@@ -588,7 +588,7 @@ static void every_type_that_scipy_has_comes_back(void)
             tn_status status = write_samples("w.npz", (tn_create_options){ 0 }, &s, 1, &err);
             CHECK(status == (is_scipy_type(d) ? TN_OK : TN_ERR_UNSUPPORTED));
             if (status)
-                CHECK(strstr(err.text, tn_dtype_get(d)->name) && strstr(err.text, "--cast f32"));
+                CHECK(strstr(line_of(&err), tn_dtype_get(d)->name) && strstr(line_of(&err), "--cast f32"));
             else
                 check_same("w.npz", &s, pointers);
         }
@@ -646,7 +646,7 @@ static void convert(const char *from, const char *to, const char *format, bool d
     tn_error err = { .text = "" };
     tn_file *f = open_file(from);
     if (tn_convert(f, in_folder(to).text, &options, result, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     tn_close(f);
 }
 
@@ -746,16 +746,16 @@ static void what_scipy_cannot_hold_is_refused_before_anything_is_written(void)
         tn_error err = { .text = "" };
         two[1].name = "y";
         tn_status status = write_samples("r.npz", (tn_create_options){ 0 }, two, bad[i].count, &err);
-        if (status != bad[i].status || !strstr(err.text, bad[i].text))
+        if (status != bad[i].status || !strstr(line_of(&err), bad[i].text))
             fail_msg("expected %d \"%s\"\nfound    %d \"%s\"", (int)bad[i].status, bad[i].text, (int)status,
-                     err.text);
+                     line_of(&err));
         CHECK(count_entries(folder) == 0);
     }
     simple dense = { .name = "x", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = values };
     tn_error err = { .text = "" };
     CHECK(try_write("r.npz", (tn_create_options){ .format = "scipy-npz" }, &dense, 1,
                     &err) == TN_ERR_UNSUPPORTED);
-    CHECK(strstr(err.text, "form csr or coo but found \"dense\" (--form csr)") && count_entries(folder) == 0);
+    CHECK(strstr(line_of(&err), "form csr or coo but found \"dense\" (--form csr)") && count_entries(folder) == 0);
     any.layout = "OI";
     CHECK(write_samples("r.npz", (tn_create_options){ .drop_metadata = true }, &any, 1, NULL) == TN_OK);
 }
@@ -766,7 +766,7 @@ static void npy_says_where_sparse_tensors_go(void)
     for (int k = 0; k < 2; k++) {
         CHECK(write_samples("x.npy", (tn_create_options){ .format = "npy" }, k ? &small_coo : &small_csr, 1,
                             &err) == TN_ERR_ARGUMENT);
-        CHECK(strstr(err.text, "(--form dense, or --to scipy-npz)") && count_entries(folder) == 0);
+        CHECK(strstr(line_of(&err), "(--form dense, or --to scipy-npz)") && count_entries(folder) == 0);
     }
 }
 

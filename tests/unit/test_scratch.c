@@ -58,7 +58,7 @@ static void a_folder_that_is_not_there_is_an_error(void)
     tn_error err = { .text = "" };
     CHECK(setenv("TMPDIR", in_folder("none").text, 1) == 0);
     CHECK(tn_scratch_begin(&s, TN_SCRATCH_IN_MEMORY + 1, &err) == TN_ERR_IO);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "cannot write a temporary file (TMPDIR says where): No such file or directory");
     fill(&s, TN_SCRATCH_IN_MEMORY);
     tn_scratch_free(&s);

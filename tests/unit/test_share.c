@@ -93,7 +93,7 @@ static void compare_sample(const char *name, const tn_file *file)
         CHECK(found->file && found->buffer && !found->tensor && !found->descriptor);
         CHECK(tn_file_count(found->file) == tn_file_count(file));
         if (tn_compare(file, found->file, NULL, NULL, &different, &err))
-            fail_msg("%s: %s", name, err.text);
+            fail_msg("%s: %s", name, line_of(&err));
         if (different)
             fail_msg("%s: %zu tensors differ", name, different);
         note_form(found->file);
@@ -165,7 +165,7 @@ static void expect_failure(tn_offer *offer, const tn_file *file, const char *say
 {
     tn_error err = { .text = "" };
     held before = held_now();
-    CHECK(tn_offer_file(offer, "a", file, false, &err) == TN_ERR_IO && strstr(err.text, says));
+    CHECK(tn_offer_file(offer, "a", file, false, &err) == TN_ERR_IO && strstr(line_of(&err), says));
     CHECK(nothing_more_than(before));
 }
 
@@ -290,11 +290,11 @@ static void offer_two(tn_offer *offer)
     tn_error err = { .text = "" };
     t.name = "too far";
     REQUIRE(tn_offer_tensor(offer, &t, closed_memory, 8192 - 47, false, &err) == TN_ERR_ARGUMENT &&
-            strstr(err.text, "48 bytes"));
+            strstr(line_of(&err), "48 bytes"));
     t.parts = NULL;
     t.nparts = 0;
     REQUIRE(tn_offer_tensor(offer, &t, closed_memory, 0, false, &err) == TN_ERR_ARGUMENT &&
-            strstr(err.text, "dense"));
+            strstr(line_of(&err), "dense"));
 }
 
 static void what_one_writes_the_other_sees(void)
@@ -443,7 +443,7 @@ static void come_as_a_stranger(void)
     tn_error err = { .text = "" };
     REQUIRE(setgroups(0, NULL) == 0);
     become(STRANGER, STRANGER);
-    REQUIRE(attach_status(NULL, &err) == TN_ERR_IO && strstr(err.text, "Permission denied"));
+    REQUIRE(attach_status(NULL, &err) == TN_ERR_IO && strstr(line_of(&err), "Permission denied"));
 }
 
 static void come_uninvited(void)
@@ -451,7 +451,7 @@ static void come_uninvited(void)
     tn_error err = { .text = "" };
     REQUIRE(setgroups(0, NULL) == 0);
     become(STRANGER + 1, STRANGER + 1);
-    REQUIRE(attach_status(NULL, &err) == TN_ERR_IO && strstr(err.text, "user 65534 may not attach here"));
+    REQUIRE(attach_status(NULL, &err) == TN_ERR_IO && strstr(line_of(&err), "user 65534 may not attach here"));
 }
 
 static void come_invited(void)
@@ -521,7 +521,7 @@ static void what_a_stranger_offers_is_taken_only_where_he_is_trusted(void)
         _exit(0);
     }
     CHECK(read(ends[0], &byte, 1) == 1);
-    CHECK(attach_status(NULL, &err) == TN_ERR_ARGUMENT && strstr(err.text, "offered by user 65533"));
+    CHECK(attach_status(NULL, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "offered by user 65533"));
     CHECK(attach_status(&trusts, NULL) == TN_OK);
     end_offering(server);
     close(ends[0]);
@@ -544,7 +544,7 @@ static void an_offer_of_nothing_is_attached_to(void)
     tn_detach(NULL);
     end_offering(server);
     tn_error err = { .text = "" };
-    CHECK(attach_status(NULL, &err) == TN_ERR_IO && strstr(err.text, "No such file"));
+    CHECK(attach_status(NULL, &err) == TN_ERR_IO && strstr(line_of(&err), "No such file"));
 }
 
 static void a_socket_is_its_owners_alone_and_of_the_mode_that_its_guests_need(void)
@@ -575,11 +575,11 @@ static void a_socket_that_nobody_listens_on_is_replaced_and_no_other(void)
     close(fd);
     CHECK(tn_share_offer(place().text, NULL, &offer, NULL) == TN_OK);
     CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS &&
-          strstr(err.text, "somebody listens there"));
+          strstr(line_of(&err), "somebody listens there"));
     tn_offer_close(offer);
     put_file("socket", "no socket");
     CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS &&
-          strstr(err.text, "something else"));
+          strstr(line_of(&err), "something else"));
     CHECK(file_is("socket", "no socket"));
     CHECK(unlink(place().text) == 0 && symlink("elsewhere", place().text) == 0);
     CHECK(tn_share_offer(place().text, NULL, &second, &err) == TN_ERR_EXISTS);
@@ -619,7 +619,7 @@ static void paths_that_are_none_are_refused(void)
     held before = held_now();
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
-    CHECK(tn_share_offer(longest, NULL, &offer, &err) == TN_ERR_ARGUMENT && strstr(err.text, "199 bytes"));
+    CHECK(tn_share_offer(longest, NULL, &offer, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "199 bytes"));
     CHECK(tn_share_offer("", NULL, &offer, &err) == TN_ERR_ARGUMENT);
     CHECK(tn_share_offer("/nowhere/socket", NULL, &offer, &err) == TN_ERR_IO);
     CHECK(tn_share_offer(place().text, &(tn_offer_options){ .size = sizeof(tn_offer_options),

@@ -350,7 +350,7 @@ static tn_status attach_to(void (*lie)(int to), tn_attach_options options, tn_er
         usleep(1000);
         *err = (tn_error){ .status = TN_OK };
         status = tn_share_attach(place().text, &options, &a, err);
-    } while (status == TN_ERR_IO && strstr(err->text, "cannot attach: "));
+    } while (status == TN_ERR_IO && strstr(line_of(err), "cannot attach: "));
     tn_detach(status ? NULL : a);
     CHECK(nothing_more_than(before));
     CHECK(waitpid(server, &state, 0) == server && state == 0);
@@ -372,10 +372,10 @@ static void try_all(const deception *all, size_t n, bool in_place)
         tn_attach_options options = { .size = sizeof options, .patience = is_awaited ? PATIENCE : LONG,
                                       .in_place = in_place };
         tn_status status = attach_to(all[i].lie, options, &err);
-        if (status != all[i].status || (status && !strstr(err.text, all[i].says)))
-            fail_msg("%zu: status %d, %s; expected %d, %s", i, (int)status, err.text, (int)all[i].status,
+        if (status != all[i].status || (status && !strstr(line_of(&err), all[i].says)))
+            fail_msg("%zu: status %d, %s; expected %d, %s", i, (int)status, line_of(&err), (int)all[i].status,
                      all[i].says);
-        CHECK(!strchr(err.text, '\x1b'));
+        CHECK(!strchr(line_of(&err), '\x1b'));
     }
 }
 
@@ -496,7 +496,7 @@ static void check_answers(void)
         if (tn_share_attach(place().text, &options, &a, &err))
             a = NULL;
     if (!a)
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(tn_attached_count(a) == 40);
     tn_detach(a);
 }

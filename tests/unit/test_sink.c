@@ -145,7 +145,7 @@ static void without_replace_an_existing_file_is_refused_at_once(void)
     put_file("file", "old");
     CHECK(tn_sink_open(in_folder("file").text, false, &s, &err) == TN_ERR_EXISTS);
     CHECK(tn_sink_open(in_folder("file").text, false, &s, NULL) == TN_ERR_EXISTS);
-    CHECK(s == NULL && err.status == TN_ERR_EXISTS && strstr(err.text, "exists") != NULL);
+    CHECK(s == NULL && err.status == TN_ERR_EXISTS && strstr(line_of(&err), "exists") != NULL);
     CHECK(file_is("file", "old") && count_entries(folder) == 1);
 }
 
@@ -218,7 +218,7 @@ static void the_longest_names_are_possible(void)
     name[NAME_MAX] = 'n';
     name[NAME_MAX + 1] = '\0';
     CHECK(write_new(name, false, &err) == TN_ERR_IO);
-    CHECK(strstr(err.text, "File name too long") != NULL);
+    CHECK(strstr(line_of(&err), "File name too long") != NULL);
 }
 
 static void memory_takes_the_same_writes(void)
@@ -263,7 +263,7 @@ static void a_descriptor_gets_its_bytes_and_its_size_and_stays_the_callers(void)
     tn_sink_abandon(s);
     CHECK(fstat(fd, &st) == 0 && st.st_size == 5 && count_entries(folder) == entries);
     CHECK(close(fd) == 0);
-    CHECK(tn_sink_open_fd(fd, &s, &err) == TN_ERR_IO && strstr(err.text, "cannot duplicate a descriptor"));
+    CHECK(tn_sink_open_fd(fd, &s, &err) == TN_ERR_IO && strstr(line_of(&err), "cannot duplicate a descriptor"));
 }
 
 static void offsets_beyond_any_file_are_refused(void)
@@ -526,7 +526,7 @@ static void expect_refusal(const char *where, const char *text)
         tn_sink *s = NULL;
         CHECK(tn_sink_open(where, replace, &s, &err) == TN_ERR_IO);
         CHECK(tn_sink_open(where, replace, &s, NULL) == TN_ERR_IO);
-        CHECK(s == NULL && err.status == TN_ERR_IO && strstr(err.text, text) != NULL);
+        CHECK(s == NULL && err.status == TN_ERR_IO && strstr(line_of(&err), text) != NULL);
     }
 }
 
@@ -559,7 +559,7 @@ static void a_folder_that_cannot_be_written_is_said_so(void)
     tn_error err;
     tn_status status = write_new("file", true, &err);
     CHECK(!root || seteuid(0) == 0);
-    CHECK(status == TN_ERR_IO && strstr(err.text, "Permission denied") != NULL);
+    CHECK(status == TN_ERR_IO && strstr(line_of(&err), "Permission denied") != NULL);
     CHECK(chmod(folder, 0755) == 0);
     CHECK(file_is("file", "old") && count_entries(folder) == 1);
 }
@@ -581,7 +581,7 @@ static void a_file_beyond_the_size_limit_is_an_error(void)
     signal(SIGXFSZ, SIG_DFL);
     tn_sink_abandon(s);
     CHECK(first == TN_OK && second == TN_ERR_IO);
-    assert_string_equal(err.text, "cannot write: File too large (nothing was replaced)");
+    assert_string_equal(said_of(&err), "cannot write: File too large (nothing was replaced)");
     CHECK(count_entries(folder) == 0);
 }
 
@@ -668,9 +668,9 @@ static bool survives_fault(int kind, int at, int error_number, bool old)
     CHECK(status == err.status);
     if (status == TN_OK || fault.in_folder_sync) {
         CHECK(file_is("file", "new text") && count_entries(folder) == 1);
-        CHECK(status == TN_OK || strstr(err.text, "is in its place") != NULL);
+        CHECK(status == TN_OK || strstr(line_of(&err), "is in its place") != NULL);
     } else {
-        CHECK(fault.calls >= at && strstr(err.text, "(nothing was replaced)") != NULL);
+        CHECK(fault.calls >= at && strstr(line_of(&err), "(nothing was replaced)") != NULL);
         CHECK(count_entries(folder) == old && file_is("file", "old") == old);
     }
     return fault.calls >= at;
@@ -696,7 +696,7 @@ static void a_full_disk_is_said_so(void)
     for (int at = 2; at <= 6; at++) {       /* reserve, four short writes */
         use_faults(0, at, ENOSPC);
         CHECK(write_new("file", true, &err) == TN_ERR_IO);
-        assert_string_equal(err.text, "cannot write: No space left on device (nothing was replaced)");
+        assert_string_equal(said_of(&err), "cannot write: No space left on device (nothing was replaced)");
     }
     use_faults(0, 2, EOPNOTSUPP);           /* no way to reserve is no failure */
     CHECK(write_new("file", true, &err) == TN_OK);

@@ -164,7 +164,7 @@ static void a_copy_that_cannot_be_is_refused(void)
     copy_error = ENOSPC;
     tn_sink_calls.copy_file_range = faulty_copy;
     CHECK(tn_sink_copy_range(s, 1, source, 0, COPIED, &shared, &err) == TN_ERR_IO);
-    assert_string_equal(err.text, "cannot write: No space left on device (nothing was replaced)");
+    assert_string_equal(said_of(&err), "cannot write: No space left on device (nothing was replaced)");
     tn_sink_calls = real;
     CHECK(truncate(in_folder("from").text, 1000) == 0);
     CHECK(tn_sink_copy_range(s, 1, source, 0, COPIED, &shared, &err) == TN_ERR_TRUNCATED);

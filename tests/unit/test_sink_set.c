@@ -220,10 +220,10 @@ static void whatever_call_fails_all_appear_or_none(void)
                 tn_status status = publish_new(old, &err);
                 bool reached = calls_left <= 0;
                 tn_sink_calls = real;
-                bool in_place = strstr(err.text, "is in its place") != NULL;
+                bool in_place = strstr(line_of(&err), "is in its place") != NULL;
                 late += in_place;
                 failures += status != TN_OK;
-                CHECK(!status || in_place || strstr(err.text, "(nothing was replaced)"));
+                CHECK(!status || in_place || strstr(line_of(&err), "(nothing was replaced)"));
                 check_state(!status || in_place, old ? "old" : NULL);
                 if (!reached)
                     break;
@@ -241,8 +241,8 @@ static void a_name_that_is_taken_stops_the_set(void)
         clear();
         put_file("index", "old");
         put_file(member_name(i).text, "another's");
-        CHECK(publish_new(true, &err) == TN_ERR_CHANGED && strstr(err.text, "try again"));
-        CHECK(strstr(err.text, member_name(i).text) && file_is(member_name(i).text, "another's") &&
+        CHECK(publish_new(true, &err) == TN_ERR_CHANGED && strstr(line_of(&err), "try again"));
+        CHECK(strstr(line_of(&err), member_name(i).text) && file_is(member_name(i).text, "another's") &&
               file_is("index", "old"));
         CHECK(count_entries(folder) == 2);
         CHECK(unlink(in_folder("index").text) == 0 && publish_new(false, &err) == TN_ERR_EXISTS);
@@ -326,7 +326,7 @@ static void members_of_a_set_of_read_only_files_are_written(void)
         tn_status status = publish_new(false, &err);
         like = NULL;
         CHECK(!root || (seteuid(0) == 0 && setegid(0) == 0));
-        assert_string_equal(err.text, "");
+        assert_string_equal(said_of(&err), "");
         CHECK(status == TN_OK && unlink(in_folder("old").text) == 0);
         check_state(true, NULL);
         for (int i = 0; i < MEMBERS; i++)

@@ -74,10 +74,10 @@ static void what_is_too_long_or_not_wanted_is_refused_and_closed(void)
     int before = held_descriptors();
     CHECK(tn_socket_send(pair[0], "abcde", 5, fd, &moved, NULL) == TN_OK);
     CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, &err) == TN_ERR_LIMIT &&
-          strstr(err.text, "more than 4 bytes"));
+          strstr(line_of(&err), "more than 4 bytes"));
     CHECK(tn_socket_send(pair[0], "abc", 3, fd, &moved, NULL) == TN_OK);
     CHECK(tn_socket_receive(pair[1], bytes, sizeof bytes, &n, NULL, &moved, &err) == TN_ERR_LIMIT &&
-          strstr(err.text, "than the 0 expected"));
+          strstr(line_of(&err), "than the 0 expected"));
     CHECK(held_descriptors() == before && got == 77);
     close(pair[0]);
     close(pair[1]);
@@ -102,7 +102,7 @@ static void who_can_have_no_more_descriptors_is_told_so(void)
     tn_status status = tn_socket_receive(pair[1], bytes, sizeof bytes, &n, &got, &moved, &err);
     CHECK(setrlimit(RLIMIT_NOFILE, &usual) == 0);
     snprintf(said, sizeof said, "may have %llu (ulimit -n)", (unsigned long long)few.rlim_cur);
-    CHECK(status == TN_ERR_IO && strstr(err.text, said) && got == 77);
+    CHECK(status == TN_ERR_IO && strstr(line_of(&err), said) && got == 77);
     close(pair[0]);
     close(pair[1]);
 }
@@ -118,7 +118,7 @@ static void a_peer_that_does_not_read_fills_its_socket_only(void)
         CHECK(tn_socket_send(pair[0], bytes, sizeof bytes, -1, &moved, NULL) == TN_OK);
     CHECK(moved == TN_MOVED_LATER);
     CHECK(tn_socket_wait(pair[0], POLLOUT, tn_clock() + 20, &err) == TN_ERR_IO &&
-          strstr(err.text, "does not answer"));
+          strstr(line_of(&err), "does not answer"));
     CHECK(tn_socket_wait(pair[1], POLLIN, tn_clock() + 10000, &err) == TN_OK);
     CHECK(tn_socket_wait(pair[1], POLLIN, tn_clock() - 1, &err) == TN_ERR_IO);
     close(pair[0]);
@@ -421,7 +421,7 @@ static void a_socket_that_fails_for_good_ends_the_server(void)
     tn_error err = { .text = "" };
     CHECK(tn_share_offer(place().text, NULL, &offer, NULL) == TN_OK);
     tn_socket_calls.poll = no_longer_polled;
-    CHECK(tn_offer_run(offer, &err) == TN_ERR_IO && strstr(err.text, "cannot wait for clients"));
+    CHECK(tn_offer_run(offer, &err) == TN_ERR_IO && strstr(line_of(&err), "cannot wait for clients"));
     tn_offer_close(offer);
 }
 

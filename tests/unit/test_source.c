@@ -166,7 +166,7 @@ static void a_file_that_shrinks_is_truncated_when_read(void)
     CHECK(truncate(path, 6000) == 0);
     CHECK(tn_source_read(s, 0, buffer, 6000, &err) == TN_OK);
     CHECK(tn_source_read(s, 5000, buffer, 2000, &err) == TN_ERR_TRUNCATED);
-    CHECK(err.offset == 6000 && strstr(err.text, "expected 10000 bytes, found 6000") != NULL);
+    CHECK(err.offset == 6000 && strstr(line_of(&err), "expected 10000 bytes, found 6000") != NULL);
     tn_source_close(s);
 }
 
@@ -177,7 +177,7 @@ static void expect_refusal(const char *name, const char *text)
         tn_error err = { .status = TN_OK };
         CHECK(tn_source_open(name, (tn_io)io, &s, &err) == TN_ERR_IO);
         CHECK(tn_source_open(name, (tn_io)io, &s, NULL) == TN_ERR_IO);
-        CHECK(err.status == TN_ERR_IO && strstr(err.text, text) != NULL);
+        CHECK(err.status == TN_ERR_IO && strstr(line_of(&err), text) != NULL);
         CHECK(s == NULL);
     }
 }
@@ -214,7 +214,7 @@ static void descriptors_of_other_things_are_refused(void)
     tn_error err;
     CHECK(pipe(ends) == 0);
     CHECK(tn_source_open_fd(ends[0], TN_IO_AUTO, &s, &err) == TN_ERR_IO);
-    CHECK(strstr(err.text, "is a FIFO") != NULL);
+    CHECK(strstr(line_of(&err), "is a FIFO") != NULL);
     close(ends[0]);
     close(ends[1]);
 }
@@ -238,7 +238,7 @@ static void what_cannot_be_mapped_is_read(void)
     tn_source *read = open_source(TN_IO_AUTO);
     CHECK(setrlimit(RLIMIT_AS, &old) == 0);
 
-    CHECK(mapped == TN_ERR_NOMEM && strstr(err.text, "cannot map") != NULL);
+    CHECK(mapped == TN_ERR_NOMEM && strstr(line_of(&err), "cannot map") != NULL);
     uint8_t buffer[SIZE];
     CHECK(tn_source_view(read, 0, 1) == NULL);
     CHECK(tn_source_read(read, (uint64_t)at, buffer, SIZE, &err) == TN_OK);
@@ -325,22 +325,22 @@ static void a_file_that_cannot_be_opened_again_is_an_error(void)
     open_many(TN_IO_PREAD, sources);
     many_path(0, name);
     CHECK(unlink(name) == 0);
-    CHECK(tn_source_read(sources[0], 0, found, 11, &err) == TN_ERR_IO && strstr(err.text, "open it again"));
+    CHECK(tn_source_read(sources[0], 0, found, 11, &err) == TN_ERR_IO && strstr(line_of(&err), "open it again"));
     many_path(1, name);
     snprintf(other, sizeof other, "%s/other", folder);
     CHECK(rename(name, other) == 0);
     write_many(1, "number 0001");       /* the same bytes, but another file */
     CHECK(tn_source_read(sources[1], 0, found, 11, &err) == TN_ERR_IO &&
-          strstr(err.text, "another file now"));
+          strstr(line_of(&err), "another file now"));
     CHECK(unlink(other) == 0);
     many_path(2, name);
     CHECK(truncate(name, 5) == 0);
-    CHECK(tn_source_check(sources[2], &err) == TN_ERR_TRUNCATED && strstr(err.text, "has shrunk"));
+    CHECK(tn_source_check(sources[2], &err) == TN_ERR_TRUNCATED && strstr(line_of(&err), "has shrunk"));
     CHECK(tn_source_read(sources[2], 0, found, 11, &err) == TN_ERR_TRUNCATED);
     many_path(3, name);
     write_many(3, "NUMBER 0003");       /* as a new file does that got the number of the old one */
     CHECK(utimensat(AT_FDCWD, name, (struct timespec[2]){ { .tv_sec = 1 }, { .tv_sec = 1 } }, 0) == 0);
-    CHECK(tn_source_read(sources[3], 0, found, 11, &err) == TN_ERR_IO && strstr(err.text, "has changed"));
+    CHECK(tn_source_read(sources[3], 0, found, 11, &err) == TN_ERR_IO && strstr(line_of(&err), "has changed"));
     many_path(4, name);
     CHECK(chmod(name, 0600) == 0 && tn_source_read(sources[4], 0, found, 11, &err) == TN_OK);
     close_many(sources);
@@ -360,7 +360,7 @@ static void a_mapped_file_that_is_asleep_is_still_seen_and_still_guarded(void)
     many_path(1, name);
     CHECK(truncate(name, 0) == 0);
     CHECK(tn_source_read(sources[1], 0, found, 11, &err) == TN_ERR_TRUNCATED &&
-          strstr(err.text, "has shrunk"));
+          strstr(line_of(&err), "has shrunk"));
     close_many(sources);
 }
 

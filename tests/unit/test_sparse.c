@@ -606,7 +606,7 @@ static tn_status check_change(const subject *from, tn_form to, bool drop, uint32
     change_at = call;
     tn_status status = tn_sparse_begin(&from->t, to, &o, pool, &r, &err);
     change_at = 0;
-    CHECK(status == TN_OK || (call && status == TN_ERR_CORRUPT && strstr(err.text, "changed")) ||
+    CHECK(status == TN_OK || (call && status == TN_ERR_CORRUPT && strstr(line_of(&err), "changed")) ||
           (call && status == TN_ERR_LOSS));
     memset(data, fill, n);
     if (status == TN_OK)

@@ -79,7 +79,7 @@ static void more_entries_than_int32_counts_need_int64(void)
     tn_sparse_conversion *r = NULL;
     CHECK(tn_pool_new(2, &pool, &err) == TN_OK);
     CHECK(tn_sparse_begin(&t, TN_FORM_CSR, &o, pool, &r, &err) == TN_ERR_LOSS &&
-          strstr(err.text, "2155872256 entries") && !r);
+          strstr(line_of(&err), "2155872256 entries") && !r);
     o.index = TN_UNKNOWN;
     CHECK(tn_sparse_begin(&t, TN_FORM_CSR, &o, pool, &r, &err) == TN_OK);
     const tn_tensor *result = tn_sparse_result(r);

@@ -490,13 +490,12 @@ static void integers_are_summed_exactly_or_refused(void)
     CHECK(sum_of(TN_INT8, back, 3, &small, &err) == TN_OK && small == 127);
     CHECK(sum_of(TN_INT64, wide_back, 4, &large, &err) == TN_OK && large == -2);
     CHECK(sum_of(TN_INT8, beyond, 3, &small, &err) == TN_ERR_LOSS);
-    assert_string_equal(
-        err.text, "the 3 entries with indices (1, 5): expected a sum from -128 to 127 (int8) but found 199");
+    assert_string_equal(said_of(&err), "the 3 entries with indices (1, 5): expected a sum from -128 to 127 (int8) but found 199");
     CHECK(sum_of(TN_INT64, wide, 2, &large, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text,
+    CHECK(strstr(line_of(&err),
                  "from -9223372036854775808 to 9223372036854775807 (int64) but found -18446744073709551616"));
     CHECK(sum_of(TN_UINT64, full, 2, &unsigned_sum, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text, "from 0 to 18446744073709551615 (uint64) but found 18446744073709551616"));
+    CHECK(strstr(line_of(&err), "from 0 to 18446744073709551615 (uint64) but found 18446744073709551616"));
     CHECK(sum_of(TN_INT8, beyond, 3, &small, NULL) == TN_ERR_LOSS);
 }
 
@@ -518,7 +517,7 @@ static void the_first_duplicates_are_named(void)
         tn_entries made;
         tn_error err;
         CHECK(tn_entries_sort(&s->t, TN_DUPLICATES_REFUSE, pools[k], &made, &err) == TN_ERR_LOSS);
-        assert_string_equal(err.text, expected);
+        assert_string_equal(said_of(&err), expected);
         CHECK(!made.count && !made.keys && !made.values);
         CHECK(tn_entries_sort(&s->t, TN_DUPLICATES_REFUSE, pools[k], &made, NULL) == TN_ERR_LOSS);
     }
@@ -536,8 +535,8 @@ static void indices_of_a_high_rank_are_cut_short(void)
     tn_entries made;
     tn_error err;
     CHECK(tn_entries_sort(&s->t, TN_DUPLICATES_REFUSE, pools[0], &made, &err) == TN_ERR_LOSS);
-    CHECK(strstr(err.text, "indices (999999999, 999999999, 0, 0,") &&
-          strstr(err.text, ", 0, ...): add them up"));
+    CHECK(strstr(line_of(&err), "indices (999999999, 999999999, 0, 0,") &&
+          strstr(line_of(&err), ", 0, ...): add them up"));
     drop(s);
 }
 
@@ -556,7 +555,7 @@ static void a_scalar_has_one_entry(void)
     CHECK(made.count == 1 && made.keys[0] == 0 && made.values[0] == 42);
     tn_entries_free(&made);
     CHECK(tn_entries_sort(&s->t, TN_DUPLICATES_REFUSE, pools[1], &made, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "entries 0 and 1 have the same indices (): add them up with duplicates=sum");
     drop(s);
 }
@@ -585,7 +584,7 @@ static void check_fails(const subject *s, const char *text)
         tn_error err = { 0 };
         CHECK(tn_entries_check(&s->t, pools[k], &order, &err) == TN_ERR_CORRUPT);
         CHECK(err.status == TN_ERR_CORRUPT);
-        assert_string_equal(err.text, text);
+        assert_string_equal(said_of(&err), text);
         CHECK(tn_entries_check(&s->t, pools[k], &order, NULL) == TN_ERR_CORRUPT);
     }
 }

@@ -30,7 +30,7 @@ static seen stats_of(const tn_file *f, unsigned jobs)
     tn_error err = { .text = "" };
     tn_stats_options options = { .size = sizeof options, .jobs = jobs, .context = &v };
     if (tn_stats(f, &options, keep, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(v.count && strcmp(v.name[v.count - 1], "") == 0);
     return v;
 }
@@ -139,9 +139,9 @@ static void what_cannot_be_read_is_said_and_the_rest_goes_on(void)
         tn_error err = { .text = "" };
         snprintf(golden, sizeof golden, "%s/ztensor/edge/%s.zt", TEST_GOLDEN, names[i]);
         if (tn_open(golden, NULL, &f, &err))
-            fail_msg("%s: %s", golden, err.text);
+            fail_msg("%s: %s", golden, line_of(&err));
         seen v = stats_of(f, 1);
-        CHECK(v.count == 2 && v.why[0].status == TN_ERR_UNSUPPORTED && strstr(v.why[0].text, "tensor \"") &&
+        CHECK(v.count == 2 && v.why[0].status == TN_ERR_UNSUPPORTED && strstr(line_of(&v.why[0]), "tensor \"") &&
               v.all[0].count == 0);
         CHECK(v.all[1].count == 0 && isnan(v.all[1].max));
         tn_close(f);
@@ -168,7 +168,7 @@ static void damaged_data_is_reported_with_its_tensor(void)
     memset(bytes + at + size / 2, 0xa5, (size_t)(size / 4));
     CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
     seen v = stats_of(f, 2);
-    CHECK(v.count == 3 && v.why[0].status == TN_ERR_CORRUPT && strstr(v.why[0].text, "\"bad\"") &&
+    CHECK(v.count == 3 && v.why[0].status == TN_ERR_CORRUPT && strstr(line_of(&v.why[0]), "\"bad\"") &&
           v.all[0].count == 0);
     CHECK(v.why[1].status == TN_OK && v.all[1].count == 10 && v.all[2].count == 10);
     tn_close(f);
@@ -191,7 +191,7 @@ static void globs_choose_tensors(void)
     CHECK(strcmp(v.name[0], "a.b") == 0 && strcmp(v.name[1], "x") == 0);
     options.only = wrong;
     CHECK(tn_stats(f, &options, keep, &err) == TN_ERR_ARGUMENT &&
-          strcmp(err.text, "no tensor matches \"nothing\"") == 0);
+          strcmp(said_of(&err), "no tensor matches \"nothing\"") == 0);
     CHECK(v.count == 3);
     CHECK(tn_stats(f, NULL, NULL, NULL) == TN_OK);
     tn_close(f);

@@ -112,7 +112,7 @@ static void check_rows(const tn_file *f, const uint8_t *data, uint64_t rows, uin
             tn_error err = { .text = "" };
             size_t n = (size_t)(count * row_bytes);
             if (tn_part_read_rows(f, p, first, count, buffer, n, &err))
-                fail_msg("rows %d + %d: %s", (int)first, (int)count, err.text);
+                fail_msg("rows %d + %d: %s", (int)first, (int)count, line_of(&err));
             assert_memory_equal(buffer, data + first * row_bytes, n);
             CHECK(tn_part_read_rows(f, p, first, count, buffer, n + 1, NULL) == TN_ERR_ARGUMENT);
             CHECK(n == 0 || tn_part_read_rows(f, p, first, count, buffer, n - 1, NULL) == TN_ERR_ARGUMENT);

@@ -51,7 +51,7 @@ static void check_stream(const tn_file *f, const tn_part *p, const uint8_t *expe
         const uint8_t *bytes;
         size_t got;
         if (tn_stream_next(&s, &bytes, &got, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         if (!got)
             break;
         CHECK(got <= TN_WINDOW && got <= from + n - at);
@@ -376,10 +376,10 @@ static void every_column_is_held_against_its_own_checksum(void)
         CHECK(read_woven(w, ios[k % 2], &t, &err) == TN_ERR_CHECKSUM);
         snprintf(expected, sizeof expected, "tensor \"t\": column %zu: expected checksum \"%s\" but found %s",
                  k, w->sums[k], text);
-        assert_string_equal(err.text, expected);
+        assert_string_equal(said_of(&err), expected);
         CHECK(err.offset == 64 + 8000 * k);
         CHECK(read_woven(w, TN_IO_MMAP, NULL, &err) == TN_ERR_CHECKSUM);
-        assert_string_equal(err.text, expected + strlen("tensor \"t\": "));
+        assert_string_equal(said_of(&err), expected + strlen("tensor \"t\": "));
         stored[8000 * k + 7999] ^= 1;
     }
     w->columns[1].storage.checksum = TN_CHECKSUM_NONE;
@@ -415,7 +415,7 @@ static void a_column_of_an_unknown_encoding_cannot_be_read(void)
     w->columns[1].storage.encoding = TN_ENCODING_UNKNOWN;
     w->columns[1].storage.encoding_name = "implode";
     CHECK(read_woven(w, TN_IO_MMAP, NULL, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(err.text, "encoding \"implode\" is not known to this build");
+    assert_string_equal(said_of(&err), "encoding \"implode\" is not known to this build");
     unweave(w);
 }
 
@@ -439,7 +439,7 @@ static void check_not_added(tn_file *f, const tn_part *p, const char *text)
     for (int i = 0; i < 2; i++) {
         tn_error err = { .text = "" };
         CHECK(add_matrix(f, p, i, &err) == TN_ERR_CORRUPT);
-        assert_string_equal(err.text, text);
+        assert_string_equal(said_of(&err), text);
     }
 }
 

@@ -146,7 +146,7 @@ static void wrong_bindings_are_refused(void)
         tn_descriptors *set = NULL;
         tn_error err = { .text = "" };
         CHECK(tn_descriptor_bind(&d, cases[i].bindings, cases[i].n, &set, &err) == TN_ERR_ARGUMENT);
-        assert_string_equal(err.text, cases[i].text);
+        assert_string_equal(said_of(&err), cases[i].text);
         CHECK(set == NULL &&
               tn_descriptor_bind(&d, cases[i].bindings, cases[i].n, &set, NULL) == TN_ERR_ARGUMENT);
     }
@@ -162,12 +162,12 @@ static void a_symbol_without_constraints_takes_any_size(void)
     tn_descriptors *set;
     tn_error err;
     CHECK(tn_descriptor_bind(&d, bad, 1, &set, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "n: expected a number not below 0 but found -1");
+    assert_string_equal(said_of(&err), "n: expected a number not below 0 but found -1");
     CHECK(tn_descriptor_bind(&d, zero, 1, &set, &err) == TN_OK);
     CHECK(tn_descriptors_at(set, 0)->has_total && tn_descriptors_at(set, 0)->total_bytes == 0);
     tn_descriptors_free(set);
     CHECK(tn_descriptor_bind(&d, huge, 1, &set, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "expected a buffer of less than 2^64 bytes but found more");
+    assert_string_equal(said_of(&err), "expected a buffer of less than 2^64 bytes but found more");
 }
 
 static void a_stride_that_does_not_fit_is_refused(void)
@@ -182,9 +182,9 @@ static void a_stride_that_does_not_fit_is_refused(void)
     tn_error err;
     /* the stride does, the buffer does not */
     CHECK(tn_descriptor_bind(&d, fits, 1, &set, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "expected a buffer of less than 2^64 bytes but found more");
+    assert_string_equal(said_of(&err), "expected a buffer of less than 2^64 bytes but found more");
     CHECK(tn_descriptor_bind(&d, not, 1, &set, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "memory.strides[0]: expected 2*n*n*n to fit 64 bits but found more");
+    assert_string_equal(said_of(&err), "memory.strides[0]: expected 2*n*n*n to fit 64 bits but found more");
 }
 
 static void what_is_added_is_known_when_bound(void)
@@ -206,7 +206,7 @@ static void what_is_added_is_known_when_bound(void)
     CHECK(b->total_bytes == 64 && b->physical_shape[0] == 16);
     tn_descriptors_free(set);
     CHECK(tn_descriptor_bind(&d, twenty, 1, &set, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "c: expected at most 16, physical_shape[0], but found 20");
+    assert_string_equal(said_of(&err), "c: expected at most 16, physical_shape[0], but found 20");
 }
 
 /* ---- several descriptors ---- */
@@ -287,7 +287,7 @@ static void constraints_that_contradict_are_refused(void)
         size_t count = 99;
         tn_error err = { .text = "" };
         CHECK(tn_symbols_unify(all, 2, NULL, 0, &count, &err) == cases[i].status && count == 99);
-        assert_string_equal(err.text, cases[i].text);
+        assert_string_equal(said_of(&err), cases[i].text);
     }
 }
 
@@ -300,7 +300,7 @@ static void a_descriptor_without_name_is_told_by_its_number(void)
     tn_error err = { .text = "" };
     size_t count;
     CHECK(tn_symbols_unify(all, 2, NULL, 0, &count, &err) == TN_ERR_ARGUMENT);
-    assert_non_null(strstr(err.text, "descriptor 0 leaves a number from 1 to 8 and descriptor 1 wants"));
+    assert_non_null(strstr(line_of(&err), "descriptor 0 leaves a number from 1 to 8 and descriptor 1 wants"));
 }
 
 /* Whatever unify leaves is exactly what all allow. */
@@ -357,15 +357,15 @@ static void a_buffer_without_a_largest_size_says_why(void)
     uint64_t bytes = 7;
     d.nconstraints = 1;
     CHECK(tn_descriptor_max_bytes(&d, &bytes, &err) == TN_ERR_LIMIT && bytes == 7);
-    assert_string_equal(err.text, "sequence_length: expected a largest value but found no maximum");
+    assert_string_equal(said_of(&err), "sequence_length: expected a largest value but found no maximum");
     d = hidden();
     d.dtype = TN_UNKNOWN;
     d.base_type = "FLOAT99";
     CHECK(tn_descriptor_max_bytes(&d, &bytes, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "expected a type of known size but found \"FLOAT99\"");
+    assert_string_equal(said_of(&err), "expected a type of known size but found \"FLOAT99\"");
     d.sparse.format = "CSR";
     CHECK(tn_descriptor_max_bytes(&d, &bytes, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "expected a dense tensor but found CSR data in the document");
+    assert_string_equal(said_of(&err), "expected a dense tensor but found CSR data in the document");
 }
 
 int main(void)

@@ -70,10 +70,10 @@ static void a_folder_that_cannot_be_had_is_said_so(void)
     int fd = -1;
     tn_error err = { .text = "" };
     CHECK(tn_temporary_open_beside(in_folder("none/file").text, &fd, &err) == TN_ERR_IO);
-    assert_string_equal(err.text, "cannot open its folder: No such file or directory");
+    assert_string_equal(said_of(&err), "cannot open its folder: No such file or directory");
     CHECK(setenv("TMPDIR", in_folder("none").text, 1) == 0);
     CHECK(tn_temporary_open(&fd, &err) == TN_ERR_IO);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "cannot write a temporary file (TMPDIR says where): No such file or directory");
 }
 

@@ -126,7 +126,7 @@ static void quantize(casting *c, const tn_scaled_options *o)
         assert_non_null(c->parts[i]);
     }
     if (tn_scaled_quantize(c->d, &array, c->x, (void *const *)c->parts, o, NULL, &err) != TN_OK)
-        fail_msg("%s: %s", c->id, err.text);
+        fail_msg("%s: %s", c->id, line_of(&err));
     CHECK(tn_scaled_dequantize(c->d, &array, (const void *const *)c->parts, back, o, &err) == TN_OK);
     if (memcmp(back, c->y, c->count * sizeof *back))
         fail_msg("%s: %s: the values of the codes are not those of the virtual cast", c->id, c->datatype);
@@ -153,7 +153,7 @@ static unsigned store(casting *c, const tn_scaled_options *given)
         CHECK(back && own[0]);
         if (tn_scaled_quantize(c->d, &array, c->x, (void *const *)own, &o, NULL, &err) ||
             tn_scaled_dequantize(c->d, &array, (const void *const *)own, back, &o, &err))
-            fail_msg("%s: %s", c->id, err.text);
+            fail_msg("%s: %s", c->id, line_of(&err));
         if (memcmp(back, c->y, c->count * sizeof *back))
             fail_msg("%s: %s: the values of the numbers are not those of the virtual cast", c->id,
                      c->datatype);
@@ -173,19 +173,19 @@ static void run(casting *c)
     tn_scaled_options o = options_of(c);
     tn_error err;
     if (tn_datatype_parse(c->datatype, &c->d, &err) != TN_OK)
-        fail_msg("%s: %s", c->id, err.text);
+        fail_msg("%s: %s", c->id, line_of(&err));
     CHECK(tn_scaled_shapes_for(c->d, 2, c->shape, &c->shapes, NULL) == TN_OK);
     c->y = malloc(c->count * sizeof *c->y);
     assert_non_null(c->y);
     tn_status status = tn_fake_quantize(c->d, &array, c->x, c->y, &o, NULL, &err);
     if (strcmp(c->kind, "error") == 0) {
         assert_int_equal(status, TN_ERR_LOSS);
-        CHECK(strstr(err.text, "has no NaN") != NULL);
+        CHECK(strstr(line_of(&err), "has no NaN") != NULL);
         o.nan = TN_NAN_ZERO;
         status = tn_fake_quantize(c->d, &array, c->x, c->y, &o, NULL, &err);
     }
     if (status != TN_OK)
-        fail_msg("%s: %s", c->id, err.text);
+        fail_msg("%s: %s", c->id, line_of(&err));
     quantize(c, &o);
     stored_cases += store(c, &o);
 }

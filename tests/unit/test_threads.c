@@ -45,7 +45,7 @@ static void many_threads_read_one_file(void)
         model_make(&m, &c);
         if (model_write(&m, &c, in_folder("f").text, &create, &err) ||
             tn_open(in_folder("f").text, &open, &f, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         visitor v[THREADS];
         for (size_t i = 0; i < THREADS; i++) {
             v[i] = (visitor){ .file = f, .expected = &m, .checksum = create.checksum };

@@ -30,9 +30,9 @@ static void check_refused(wish w, const char *out)
     tn_error err = { .text = "" };
     tn_status status = try_convert("in.safetensors", out, w, &err);
     if (status != TN_ERR_UNSUPPORTED ||
-        !strstr(err.text, "tensor \"a\": type \"" SPELLING "\" is not known to this build"))
+        !strstr(line_of(&err), "tensor \"a\": type \"" SPELLING "\" is not known to this build"))
         fail_msg("%s, cast %s, form %s, layout %s, pad %s: %d <%s>", out, w.cast ? w.cast : "-",
-                 w.form ? w.form : "-", w.layout ? w.layout : "-", w.pad ? w.pad : "-", status, err.text);
+                 w.form ? w.form : "-", w.layout ? w.layout : "-", w.pad ? w.pad : "-", status, line_of(&err));
     CHECK(count_entries(folder) == 1);
 }
 
@@ -77,11 +77,11 @@ static void whoever_reads_values_says_the_type(void)
     tn_file *f = open_file("in.safetensors");
     const tn_tensor *t = tn_file_tensor(f, 0);
     CHECK(t->dtype == TN_UNKNOWN);
-    CHECK(tn_values_open(f, t, &values, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, SPELLING));
-    CHECK(tn_describe(f, t, &set, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, SPELLING));
+    CHECK(tn_values_open(f, t, &values, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), SPELLING));
+    CHECK(tn_describe(f, t, &set, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), SPELLING));
     const tn_export_options o = { .size = sizeof o, .name = "net" };
     CHECK(tn_export_c(f, in_folder("c").text, &o, NULL, &err) == TN_ERR_UNSUPPORTED &&
-          strstr(err.text, SPELLING));
+          strstr(line_of(&err), SPELLING));
     tn_close(f);
 }
 
@@ -109,10 +109,10 @@ static void arrays_of_no_type_are_refused(void)
                               .parts = &part, .nparts = 1 };
         tn_error err;
         CHECK(tn_cast(&good, out, &a, in, TN_LITTLE_ENDIAN, NULL, &err) == TN_ERR_ARGUMENT &&
-              !strstr(err.text, "type 0"));
+              !strstr(line_of(&err), "type 0"));
         CHECK(tn_cast(&a, out, &good, in, TN_LITTLE_ENDIAN, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_cast_check(wrong[i], TN_FLOAT32, NULL, &err) == TN_ERR_ARGUMENT &&
-              !strstr(err.text, "type 0"));
+              !strstr(line_of(&err), "type 0"));
         CHECK(tn_reorder(&a, out, &a, in, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_choose_scales(TN_INT8, &a, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_choose_scales(wrong[i], &good, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);

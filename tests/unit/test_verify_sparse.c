@@ -59,7 +59,7 @@ static void check_verdict(tn_dtype type, tn_encoding encoding, tn_verdict verdic
     tn_file *f = open_file("t.zt");
     seen s = verify_file(f);
     CHECK(s.verdict[0] == TN_VERDICT_OK && s.verdict[1] == verdict);
-    assert_string_equal(s.why[1].text, text);
+    assert_string_equal(said_of(&s.why[1]), text);
     CHECK(s.why[1].status == (verdict == TN_VERDICT_BAD ? TN_ERR_CORRUPT : TN_OK));
     tn_close(f);
 }
@@ -213,7 +213,7 @@ static void check_place(const tn_part *p, const tn_error *why, const char *word)
         CHECK(!why || why->offset == TN_NO_OFFSET);
         return;
     }
-    const char *found = strstr(why->text, word);
+    const char *found = strstr(line_of(why), word);
     CHECK(found && why->offset == p->storage.offset + strtoul(found + strlen(word), NULL, 10) *
                                                           (tn_dtype_get(p->array.dtype)->bits / 8));
 }
@@ -227,8 +227,8 @@ static void check_csr(const csr *c, tn_dtype type, tn_encoding encoding, const c
     seen s = verify_file(f);
     CHECK(s.verdict[0] == TN_VERDICT_OK && s.verdict[1] == (bad_indices ? TN_VERDICT_BAD : TN_VERDICT_OK));
     CHECK(s.verdict[2] == (of_indptr[0] ? TN_VERDICT_BAD : TN_VERDICT_OK));
-    assert_string_equal(s.why[1].text, of_indices);
-    assert_string_equal(s.why[2].text, of_indptr);
+    assert_string_equal(said_of(&s.why[1]), of_indices);
+    assert_string_equal(said_of(&s.why[2]), of_indptr);
     check_place(&tn_file_tensor(f, 0)->parts[1], bad_indices ? &s.why[1] : NULL, "entry ");
     check_place(&tn_file_tensor(f, 0)->parts[2], of_indptr[0] ? &s.why[2] : NULL, "row pointer ");
     tn_close(f);
@@ -322,7 +322,7 @@ static void damaged_pointers_do_not_hide_a_bad_column(void)
     tn_close(f);
     f = open_file("t.zt");
     seen s = verify_file(f);
-    CHECK(s.verdict[1] == TN_VERDICT_BAD && strstr(s.why[1].text, "entry 40000: expected an index below 50"));
+    CHECK(s.verdict[1] == TN_VERDICT_BAD && strstr(line_of(&s.why[1]), "entry 40000: expected an index below 50"));
     CHECK(s.verdict[2] == TN_VERDICT_BAD);
     tn_close(f);
 }
@@ -355,7 +355,7 @@ static void check_written(const char *name, const csr *c, tn_dtype type, tn_crea
     seen s = verify_file(f);
     for (int k = 0; k < 3; k++) {
         CHECK(s.verdict[k] == (options.checksum ? TN_VERDICT_OK : TN_VERDICT_NONE));
-        assert_string_equal(s.why[k].text, "");
+        assert_string_equal(said_of(&s.why[k]), "");
     }
     tn_close(f);
 }

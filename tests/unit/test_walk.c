@@ -86,7 +86,7 @@ static int progress(void *context, uint64_t done, uint64_t total)
 static void tell_verdict(void *context, const tn_tensor *t, const tn_part *p, tn_verdict verdict,
                          const tn_error *why)
 {
-    tn_buf_printf(&((call *)context)->told, "%s %s %d %s\n", t->name, p->role, (int)verdict, why->text);
+    tn_buf_printf(&((call *)context)->told, "%s %s %d %s\n", t->name, p->role, (int)verdict, line_of(why));
 }
 
 static tn_status verify(call *c, tn_error *err)
@@ -98,7 +98,7 @@ static tn_status verify(call *c, tn_error *err)
 static void tell_figures(void *context, const tn_tensor *t, const tn_statistics *s, const tn_error *why)
 {
     tn_buf_printf(&((call *)context)->told, "%s %llu %a %a %a %a %s\n", t ? t->name : "-",
-                  (unsigned long long)s->count, s->min, s->max, s->mean, s->deviation, why ? why->text : "");
+                  (unsigned long long)s->count, s->min, s->max, s->mean, s->deviation, why ? line_of(why) : "");
 }
 
 static tn_status stats(call *c, tn_error *err)
@@ -248,7 +248,7 @@ static int count_calls(const verb *v, call *c)
     tn_error err = { .text = "" };
     begin(c, 2, 0);
     if (v->call(c, &err))
-        fail_msg("%s: %s", v->name, err.text);
+        fail_msg("%s: %s", v->name, line_of(&err));
     CHECK(c->calls > 0 && c->done == c->total);
     tn_buf_free(&c->told);
     remove_outputs(v);
@@ -262,9 +262,9 @@ static void check_cancelling(const verb *v, call *c, unsigned jobs, int at)
     begin(c, jobs, at);
     tn_status status = v->call(c, &err);
     rmdir(in_folder("c").text);             /* export makes the folder first */
-    if (status != TN_ERR_CANCELLED || strcmp(err.text, "cancelled") != 0 || c->calls != at)
+    if (status != TN_ERR_CANCELLED || strcmp(said_of(&err), "cancelled") != 0 || c->calls != at)
         fail_msg("%s, %u threads, cancelled at call %d of progress: %d calls, status %d, \"%s\"", v->name,
-                 jobs, at, c->calls, (int)status, err.text);
+                 jobs, at, c->calls, (int)status, line_of(&err));
     CHECK(count_entries(folder) == 2 && held_descriptors() == before);
     tn_buf_free(&c->told);
 }
@@ -292,7 +292,7 @@ static tn_buf result_of(const verb *v, call *c, unsigned jobs)
     tn_error err = { .text = "" };
     begin(c, jobs, 0);
     if (v->call(c, &err))
-        fail_msg("%s with %u threads: %s", v->name, jobs, err.text);
+        fail_msg("%s with %u threads: %s", v->name, jobs, line_of(&err));
     for (size_t i = 0; i < 2 && v->outputs[i]; i++) {
         size_t n;
         uint8_t *bytes = load_file(in_folder(v->outputs[i]).text, &n);
@@ -338,7 +338,7 @@ static void a_pattern_without_a_match_gets_one_message(void)
         call c = { .a = open_file("a.zt"), .only = only, .nonly = 2 };
         tn_error err = { .text = "" };
         CHECK(choosing[i](&c, &err) == TN_ERR_ARGUMENT);
-        const char *text = strstr(err.text, "no tensor");
+        const char *text = strstr(line_of(&err), "no tensor");
         CHECK(text && strcmp(text, "no tensor matches \"[bc]?d\\n\"") == 0);
         CHECK(c.calls == 0 && c.told.size == 0 && count_entries(folder) == 1);
         tn_close(c.a);

@@ -186,7 +186,7 @@ static void a_budget_that_changes_reaches_those_who_wait(void)
     CHECK(tn_window_memory() == 256 * MIB);
     tn_set_window_memory(100);
     CHECK(tn_windows_take(101, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text,
+    assert_string_equal(said_of(&err),
                         "zstd data needs a window of 101 bytes, more than the 100 allowed (--memory)");
     CHECK(tn_windows_take(80, &err) == TN_OK);
     for (int i = 0; i < 2; i++)
@@ -252,7 +252,7 @@ static tn_file *open_bytes(const zt_bytes *z)
     tn_file *f;
     tn_error err;
     if (tn_open_memory(z->file.data, z->file.size, NULL, &f, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return f;
 }
 
@@ -271,7 +271,7 @@ static int count_bad_parts(const tn_file *f, unsigned jobs)
     tn_error err;
     const tn_verify_options options = { .size = sizeof options, .jobs = jobs, .context = &bad };
     if (tn_verify(f, &options, count_bad, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     CHECK(tn_windows_taken() == 0);
     return bad;
 }
@@ -315,7 +315,7 @@ static void files_are_read_within_the_budget(void)
     tn_set_window_memory(3 * MIB / 2);
     CHECK(count_bad_parts(f, 8) == 0);
     CHECK(compare(f, 8, false, &err) == TN_ERR_LIMIT);
-    CHECK(strstr(err.text, "a window of 2097152 bytes, more than the 1572864"));
+    CHECK(strstr(line_of(&err), "a window of 2097152 bytes, more than the 1572864"));
     tn_set_window_memory(MIB / 2);
     CHECK(count_bad_parts(f, 8) == TENSORS);
     tn_set_window_memory(0);

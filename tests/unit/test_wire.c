@@ -24,7 +24,7 @@ static packet written(const tn_wire *w)
     packet p = { { 0 } };
     tn_error err = { .text = "" };
     if (tn_wire_encode(w, &p.b, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return p;
 }
 
@@ -80,7 +80,7 @@ static void what_is_written_is_read_back(void)
         tn_wire w;
         packet p = written(sample(i));
         if (read_back(&p.b, tn_wire_descriptors(sample(i)), &arena, &w, &err))
-            fail_msg("sample %zu: %s", i, err.text);
+            fail_msg("sample %zu: %s", i, line_of(&err));
         check_same(sample(i), &w);
         tn_wire_free(&w);
         tn_arena_free(&arena);
@@ -166,8 +166,8 @@ static void check_refused(int kind, size_t descriptors, const char *json, tn_sta
     tn_buf_put(&b, header, sizeof header);
     tn_buf_put(&b, json, n);
     tn_status status = read_back(&b, descriptors, &arena, &w, &err);
-    if (status != expected || (status && !strstr(err.text, says)))
-        fail_msg("%s: status %d, %s", json, (int)status, err.text);
+    if (status != expected || (status && !strstr(line_of(&err), says)))
+        fail_msg("%s: status %d, %s", json, (int)status, line_of(&err));
     if (!status)
         tn_wire_free(&w);
     tn_arena_free(&arena);
@@ -244,7 +244,7 @@ static void a_description_that_is_too_long_is_not_sent(void)
     memset(json + 6, 'x', 66000);
     strcpy(json + 66006, "\"}");
     d.metadata = json;
-    CHECK(tn_wire_encode(&w, &out, &err) == TN_ERR_LIMIT && strstr(err.text, "expected at most 65520"));
+    CHECK(tn_wire_encode(&w, &out, &err) == TN_ERR_LIMIT && strstr(line_of(&err), "expected at most 65520"));
     CHECK(out.size == 0);
     json[64000] = '"';
     json[64001] = '}';
@@ -292,7 +292,7 @@ static void a_tensor_lies_inside_its_buffer_or_is_none(void)
     CHECK(tensor_of(&d, 4096, &err) == TN_OK);
     CHECK(tensor_of(&d, 112, &err) == TN_OK);
     CHECK(tensor_of(&d, 111, &err) == TN_ERR_CORRUPT &&
-          strstr(err.text, "48 bytes from byte 64 on but the buffer has 111"));
+          strstr(line_of(&err), "48 bytes from byte 64 on but the buffer has 111"));
     CHECK(tensor_of(&d, 63, &err) == TN_ERR_CORRUPT);
     d.has_total = false;
     d.offset_bytes = UINT64_MAX - 63;
@@ -318,10 +318,10 @@ static void what_is_no_dense_tensor_is_refused(void)
     d.dimensions = symbol;
     d.symbolic = true;
     d.has_total = false;
-    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "symbols"));
+    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "symbols"));
     d = plain;
     d.byte_order = TN_BIG_ENDIAN;
-    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "another machine"));
+    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "another machine"));
     d = plain;
     d.dtype = TN_UNKNOWN;
     d.base_type = "FLOAT33";
@@ -332,11 +332,11 @@ static void what_is_no_dense_tensor_is_refused(void)
     d.total_bytes = 76;
     d.quantization = (tn_wia_quantization){ .scheme = TN_QUANT_PER_TENSOR_SYMMETRIC, .scales = &one,
                                         .nscales = 1 };
-    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "dense"));
+    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "dense"));
     d = plain;
     d.physical_shape = physical;
     d.total_bytes = 128;
-    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(err.text, "padded"));
+    CHECK(tensor_of(&d, 4096, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "padded"));
 }
 
 int main(void)

@@ -17,7 +17,7 @@ static tn_writer *begin(const char *name, tn_create_options options)
     tn_error err = { .text = "" };
     options.size = sizeof options;
     if (tn_create(in_folder(name).text, &options, &w, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return w;
 }
 
@@ -88,7 +88,7 @@ static void metadata_of_every_kind_comes_back_as_it_was(void)
         second.nmeta = KINDS + 2;
         CHECK(add_simple(w, &first, NULL) == TN_OK && add_simple(w, &second, NULL) == TN_OK);
         if (tn_writer_finish(w, &err))
-            fail_msg("%s: %s", names[k], err.text);
+            fail_msg("%s: %s", names[k], line_of(&err));
         tn_file *f = open_file(names[k]);
         size_t n;
         const tn_meta *of_file = tn_file_meta(f, &n);
@@ -159,7 +159,7 @@ static void nested_metadata_can_be_read_back_or_is_refused(void)
             tn_error err = { .text = "" };
             if (tn_open(in_folder(names[k % 2]).text, NULL, &f, &err))
                 fail_msg("depth %zu of %s in %s: %s", depth, k < 2 ? "a tensor" : "the file", names[k % 2],
-                         err.text);
+                         line_of(&err));
             tn_close(f);
         }
     }

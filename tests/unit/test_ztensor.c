@@ -39,7 +39,7 @@ static void open_golden(const char *name)
     read = { .size = sizeof read, .io = TN_IO_PREAD };
     if (tn_open(path, &map, &opened[0], &err) || tn_open(path, &read, &opened[1], &err) ||
         tn_open_memory(opened_bytes, n, NULL, &opened[2], &err))
-        fail_msg("%s: %s", name, err.text);
+        fail_msg("%s: %s", name, line_of(&err));
 }
 
 static void check_good_row(char *field[TABLE_FIELDS], size_t n)
@@ -105,9 +105,9 @@ static void check_message(const char *file, const tn_error *err, const char *exp
 {
     char message[600];
     if (err->offset == TN_NO_OFFSET)
-        snprintf(message, sizeof message, "%s", err->text);
+        snprintf(message, sizeof message, "%s", line_of(err));
     else
-        snprintf(message, sizeof message, "byte %llu: %s", (unsigned long long)err->offset, err->text);
+        snprintf(message, sizeof message, "byte %llu: %s", (unsigned long long)err->offset, said_of(err));
     if (strcmp(message, expected) != 0)
         fail_msg("%s:\nexpected %s\nfound    %s", file, expected, message);
 }
@@ -118,7 +118,7 @@ static void check_refused(const char *file, tn_status status, const tn_error *er
     tn_status expected = strcmp(word, "truncated") == 0     ? TN_ERR_TRUNCATED
                          : strcmp(word, "unsupported") == 0 ? TN_ERR_UNSUPPORTED : TN_ERR_CORRUPT;
     if (status != expected)
-        fail_msg("%s: expected %s, found status %d: %s", file, word, status, err->text);
+        fail_msg("%s: expected %s, found status %d: %s", file, word, status, line_of(err));
     check_message(file, err, text);
 }
 
@@ -173,7 +173,7 @@ static void check_edge_row(char *field[TABLE_FIELDS], size_t n)
         return;
     }
     if (status)
-        fail_msg("%s: %s", field[0], err.text);
+        fail_msg("%s: %s", field[0], line_of(&err));
     check_opened(field[0], f, field[1], field[2]);
     tn_close(f);
 }

@@ -12,7 +12,7 @@ static tn_file *open_good(zt_bytes *z)
     zt_end(z);
     CHECK(walk_bytes(z->file.data, z->file.size, NULL) == TN_OK);
     if (tn_open_memory(z->file.data, z->file.size, NULL, &f, &err))
-        fail_msg("refused: %s", err.text);
+        fail_msg("refused: %s", line_of(&err));
     return f;
 }
 
@@ -28,8 +28,8 @@ static void expect_refused(zt_bytes *z, tn_status status, const char *text)
     tn_error err = { .text = "" };
     zt_end(z);
     tn_status found = tn_open_memory(z->file.data, z->file.size, NULL, &f, &err);
-    if (found != status || !strstr(err.text, text))
-        fail_msg("expected status %d with \"%s\", found %d: %s", status, text, found, err.text);
+    if (found != status || !strstr(line_of(&err), text))
+        fail_msg("expected status %d with \"%s\", found %d: %s", status, text, found, line_of(&err));
     CHECK(f == NULL && err.status == status && err.offset <= z->file.size);
     tn_buf_free(&z->file);
 }
@@ -242,7 +242,7 @@ static void counts_that_cannot_be_are_refused_at_once(void)
         zt_end(&z);
         tn_status status = tn_open_memory(z.file.data, z.file.size, NULL, &f, &err);
         if (status != cases[i].status)
-            fail_msg("case %zu: expected status %d, found %d: %s", i, cases[i].status, status, err.text);
+            fail_msg("case %zu: expected status %d, found %d: %s", i, cases[i].status, status, line_of(&err));
         tn_buf_free(&z.file);
     }
 }
@@ -443,7 +443,7 @@ static void compressed_data_must_decode_to_the_shape(void)
             tn_error err = { .text = "" };
             tn_status status = tn_part_read(f, tn_file_find(f, "t")->parts, bytes, count, &err);
             if ((status == TN_OK) != (count == 4 && size == 13) || (status && status != TN_ERR_CORRUPT))
-                fail_msg("%d elements, %d bytes: status %d: %s", (int)count, (int)size, status, err.text);
+                fail_msg("%d elements, %d bytes: status %d: %s", (int)count, (int)size, status, line_of(&err));
             close_good(f, &z);
         }
     }

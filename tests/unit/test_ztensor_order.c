@@ -73,7 +73,7 @@ static void write_in_pieces(tn_dtype dtype, tn_create_options options, const uin
     for (size_t at = 0, k = 0; at < n; k++) {
         size_t piece = pieces[k % 8] < n - at ? pieces[k % 8] : n - at;
         if (tn_writer_write(w, 0, 0, data + at, piece, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         at += piece;
     }
     CHECK(tn_writer_finish(w, &err) == TN_OK);
@@ -111,7 +111,7 @@ static void check_no_difference(const char *a, const char *b, const char *what)
     tn_error err = { .text = "" };
     tn_file *x = open_file(a), *y = open_file(b);
     if (tn_compare(x, y, NULL, NULL, &different, &err) || different)
-        fail_msg("%s: %zu differ %s", what, different, err.text);
+        fail_msg("%s: %zu differ %s", what, different, line_of(&err));
     tn_close(x);
     tn_close(y);
 }
@@ -202,7 +202,7 @@ static void data_is_stored_as_the_format_s_own_library_does(void)
     tn_error err = { .text = "" };
     tn_file *theirs = open_at(TEST_GOLDEN "/ztensor/good", "raw_big.zt", NULL, TN_IO_MMAP);
     if (convert_open(theirs, "ours.zt", (wish){ .create = { BIG } }, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     uint8_t *a = load_file(TEST_GOLDEN "/ztensor/good/raw_big.zt", &n),
         *b = load_file(in_folder("ours.zt").text, &m);
     tn_file *ours = open_file("ours.zt");

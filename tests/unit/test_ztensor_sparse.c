@@ -61,8 +61,8 @@ static void the_original_coo_file_has_the_entries_its_bytes_say(void)
         CHECK(t->parts[0].data == NULL && t->parts[1].data == NULL);
         seen s = verify_file(f);
         CHECK(s.parts == 2 && s.verdict[0] == TN_VERDICT_OK && s.verdict[1] == TN_VERDICT_OK);
-        assert_string_equal(s.why[0].text, "");
-        assert_string_equal(s.why[1].text,
+        assert_string_equal(said_of(&s.why[0]), "");
+        assert_string_equal(said_of(&s.why[1]),
                             "tensor \"coo\": entry 3 is out of order: it sorts before entry 2");
         tn_close(f);
         free(bytes);
@@ -88,7 +88,7 @@ static void the_original_csr_file_has_the_entries_its_bytes_say(void)
         CHECK(s.parts == 3);
         for (int k = 0; k < 3; k++) {
             CHECK(s.verdict[k] == TN_VERDICT_OK);
-            assert_string_equal(s.why[k].text, "");
+            assert_string_equal(said_of(&s.why[k]), "");
         }
         tn_close(f);
         free(bytes);
@@ -110,7 +110,7 @@ static void every_flipped_data_byte_is_found_by_the_one_checksum(void)
             bytes[at] ^= (uint8_t)(1 << at % 8);
             CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
             seen s = verify_file(f);
-            CHECK(s.verdict[0] == TN_VERDICT_BAD && strstr(s.why[0].text, "expected checksum \"crc32c:0xD"));
+            CHECK(s.verdict[0] == TN_VERDICT_BAD && strstr(line_of(&s.why[0]), "expected checksum \"crc32c:0xD"));
             CHECK(s.verdict[1] == TN_VERDICT_NONE || s.verdict[1] == TN_VERDICT_BAD);
             tn_close(f);
             bytes[at] ^= (uint8_t)(1 << at % 8);
@@ -172,7 +172,7 @@ static tn_file *open_blob(zt_bytes *z, const blob *b)
     tn_file *f = NULL;
     tn_error err = { .text = "" };
     if (open_blobs(z, b, 1, b->size ? b->size : 1, &f, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     return f;
 }
 
@@ -219,7 +219,7 @@ static void coo_entries_of_every_type_and_rank_are_read(void)
         CHECK(s.verdict[0] == TN_VERDICT_NONE &&
               s.verdict[1] == (rank && n ? TN_VERDICT_BAD : TN_VERDICT_NONE));
         if (!rank && n > 1)
-            assert_string_equal(s.why[1].text, "tensor \"s\": entry 1 has the indices of entry 0");
+            assert_string_equal(said_of(&s.why[1]), "tensor \"s\": entry 1 has the indices of entry 0");
         close_blob(f, &z);
     }
 }
@@ -298,7 +298,7 @@ static void what_is_not_consistent_with_itself_is_listed_and_says_why(void)
         assert_string_equal(tn_tensor_form_name(t), cases[i].b.layout);
         CHECK(t->nparts == 1 && t->rank == cases[i].b.rank && t->parts[0].data == NULL);
         CHECK(tn_part_read(f, t->parts, room, t->parts[0].nbytes, &err) == TN_ERR_UNSUPPORTED);
-        assert_string_equal(err.text, expected);
+        assert_string_equal(said_of(&err), expected);
         CHECK(verify_file(f).verdict[0] == TN_VERDICT_UNREADABLE);
         free(room);
         close_blob(f, &z);
@@ -364,10 +364,10 @@ static void overlaps_are_seen_for_all_the_bytes(void)
         tn_file *f = NULL;
         tn_error err = { .text = "" };
         CHECK(open_blobs(&z, (blob[]){ *first, second }, 2, 300, &f,
-                         &err) == TN_ERR_CORRUPT && strstr(err.text, "overlaps that of"));
+                         &err) == TN_ERR_CORRUPT && strstr(line_of(&err), "overlaps that of"));
         tn_buf_free(&z.file);
         CHECK(open_blobs(&z, (blob[]){ second, *first }, 2, 300, &f,
-                         &err) == TN_ERR_CORRUPT && strstr(err.text, "overlaps that of"));
+                         &err) == TN_ERR_CORRUPT && strstr(line_of(&err), "overlaps that of"));
         tn_buf_free(&z.file);
         second.offset = 320;
         CHECK(open_blobs(&z, (blob[]){ second, *first }, 2, 400, &f, &err) == TN_OK);
@@ -411,7 +411,7 @@ static void a_record_beside_a_sparse_layout_says_nothing_of_the_array(void)
         tn_status status = tn_open_memory(z.file.data, z.file.size, NULL, &f, &err);
         CHECK(status == (i ? TN_ERR_CORRUPT : TN_OK));
         if (i)
-            assert_string_equal(err.text,
+            assert_string_equal(said_of(&err),
                                 "tensor \"s\": its record says what it is made of, and so does its layout");
         size_t nmeta;
         if (!i)
@@ -455,7 +455,7 @@ static void check_converted(const tn_file *f, const char *name, tn_encoding enco
     tn_convert_options options = { .size = sizeof options, .create = &create, .encoding = TN_CHOOSE };
     tn_error err = { .text = "" };
     if (tn_convert(f, in_folder(name).text, &options, NULL, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     tn_file *copy = open_file(name);
     require_same_tensors(f, copy);
     seen s = verify_file(copy);
@@ -520,7 +520,7 @@ static void large_ones_are_shared_among_threads(void)
         seen s = verify_file(f);
         for (int k = 0; k < 3 - coo; k++) {
             CHECK(s.verdict[k] == (summed ? TN_VERDICT_OK : TN_VERDICT_NONE));
-            assert_string_equal(s.why[k].text, "");
+            assert_string_equal(said_of(&s.why[k]), "");
         }
         check_converted(f, "c.zt", TN_ENCODING_RAW);
         tn_close(f);

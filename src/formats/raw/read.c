@@ -224,7 +224,7 @@ static tn_status open_data(reader *r, tn_error *err)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "it describes the tensors of %s, which has the data: open that",
                        tn_quote(f->shards[0].path, n - suffix).text);
-    return status ? tn_error_in_file(err, path) : TN_OK;
+    return tn_in_file(status, path, err);
 }
 
 static tn_status open_shards(reader *r, tn_error *err)

@@ -194,7 +194,8 @@ static tn_status give_up_shards(tn_writer *w, const char *index, tn_error *err)
 
 static tn_status fail_exists(const char *name, const char *why, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s exists %s", tn_quote_z(name).text, why);
+    tn_status status = tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "%s already exists%s", tn_quote_z(name).text, why);
+    return tn_with_reason(status, TN_REASON_REPLACE, NULL, err);
 }
 
 static tn_status plan_single(tn_writer *w, tn_error *err)
@@ -205,7 +206,7 @@ static tn_status plan_single(tn_writer *w, tn_error *err)
     if (w->dry_run || w->fd >= 0 || !tn_exists_beside(w->path, index))
         return TN_OK;
     if (!w->options.replace)
-        return fail_exists(index, "and its set could be taken for the new file", err);
+        return fail_exists(index, " and its set could be taken for the new file", err);
     tn_status status = tn_writer_add_obsolete(w, index, err);
     w->obsolete_head = true;
     return status ? status : give_up_shards(w, path, err);
@@ -222,7 +223,7 @@ static tn_status check_members(tn_writer *w, tn_st_out *out, tn_error *err)
         out->replaces = true;
         if (w->options.replace)
             return TN_OK;
-        return fail_exists(name, "already, and replacing it was not asked for", err);
+        return fail_exists(name, "", err);
     }
     return TN_OK;
 }
@@ -240,7 +241,7 @@ tn_status tn_st_plan_old(tn_writer *w, tn_st_out *out, tn_error *err)
         return TN_OK;
     bool has_single = tn_exists_beside(w->path, single);
     if (has_single && !w->options.replace)
-        return fail_exists(single, "and would be taken for the new set", err);
+        return fail_exists(single, " and would be taken for the new set", err);
     tn_status status = check_members(w, out, err);
     if (!status && has_single) {
         status = tn_writer_add_obsolete(w, single, err);

@@ -101,7 +101,7 @@ static tn_status add_file(tn_st_index *x, tn_file *file, const char *name, uint6
         return tn_fail_nomem(err);
     uint32_t shard;
     tn_status status = tn_file_add_shard(file, path, &shard, err);
-    return status ? tn_error_in_file(err, path) : TN_OK;
+    return tn_in_file(status, path, err);
 }
 
 /* The shard of this file name; opens it when it is new. */
@@ -227,8 +227,7 @@ static tn_status read_files(tn_st_index *x, tn_file *file, tn_st_merged *all, tn
     tn_status status = TN_OK;
     for (size_t i = 0; i < x->nfiles && !status; i++) {
         status = tn_st_read_shard(file, (uint32_t)i + 1, x, all, err);
-        if (status)
-            status = tn_error_in_file(err, file->shards[i + 1].path);
+        tn_in_file(status, file->shards[i + 1].path, err);
     }
     return status ? status : check_found(x, err);
 }

@@ -227,7 +227,7 @@ static tn_status load_book(const char *path, tn_codebook *book, tn_error *err)
     if (status == TN_OK)
         status = read_json(source, book, err);
     tn_source_close(source);
-    return status ? tn_error_in_file(err, path) : TN_OK;
+    return tn_in_file(status, path, err);
 }
 
 /* The length of the NUMBER where it names a file; 0: it does not. */
