@@ -207,7 +207,7 @@ static void point_rows(const tn_sparse_conversion *r, uint64_t block, void *unus
 static uint64_t row_of(const tn_sparse_conversion *r, uint64_t item)
 {
     uint64_t row;
-    tn_items_rows(&r->items, item, NULL, 1, &row);
+    tn_items_rows(&r->items, (tn_item_run){ item, NULL, 1 }, &row);
     /* indices are read again, and may have changed */
     return row < r->items.rows ? row : r->items.rows - 1;
 }
@@ -227,7 +227,7 @@ static void point_entries(const tn_sparse_conversion *r, uint64_t block, void *u
     for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
         size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
         size_t stay = r->sifted ? pick_chunk(r, first + i, few, places) : few;
-        tn_items_rows(&r->items, first + i, r->sifted ? places : NULL, stay, rows);
+        tn_items_rows(&r->items, (tn_item_run){ first + i, r->sifted ? places : NULL, stay }, rows);
         for (size_t k = 0; k < stay; k++, at++)
             for (; next <= rows[k] && next <= last; next++)
                 tn_code_put(r->pointers, next, r->index_bits, at);
@@ -274,7 +274,8 @@ static void make_sifted(const tn_sparse_conversion *r, uint64_t first, size_t n,
         if (values)
             values += stay * r->items.width;
         if (indices) {
-            tn_items_indices(&r->items, first + i, places, stay, r->to, r->index_bits, indices);
+            tn_item_run run = { first + i, places, stay };
+            tn_items_indices(&r->items, run, r->to, r->index_bits, indices);
             indices += stay * index_bytes;
         }
         room -= stay;
@@ -294,7 +295,7 @@ static void make_sparse(const tn_sparse_conversion *r, uint64_t block, uint8_t *
         if (values)
             memcpy(values, value_at(r, first), n * r->items.width);
         if (indices)
-            tn_items_indices(&r->items, first, NULL, n, r->to, r->index_bits, indices);
+            tn_items_indices(&r->items, (tn_item_run){ first, NULL, n }, r->to, r->index_bits, indices);
     }
 }
 
@@ -339,7 +340,7 @@ static void scatter_items(const tn_sparse_conversion *r, stretch s, uint64_t at,
         size_t few = (size_t)(end - at < TN_SPARSE_CHUNK ? end - at : TN_SPARSE_CHUNK);
         size_t stay = r->sifted ? pick_chunk(r, at, few, places) : few;
         const uint32_t *which = r->sifted ? places : NULL;
-        tn_items_keys(&r->items, at, which, stay, keys);
+        tn_items_keys(&r->items, (tn_item_run){ at, which, stay }, keys);
         scatter(s, keys, value_at(r, at), which, stay, r->items.width);
         at += few;
     }

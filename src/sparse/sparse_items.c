@@ -10,9 +10,9 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-ALWAYS uint64_t item_at(uint64_t at, const uint32_t *places, size_t i)
+ALWAYS uint64_t item_at(tn_item_run run, size_t i)
 {
-    return at + (places ? places[i] : i);
+    return run.at + (run.places ? run.places[i] : i);
 }
 
 /* --- COO: rows of indices into numbers ------------------------------------------ */
@@ -26,28 +26,26 @@ ALWAYS uint64_t fold(const tn_items *s, uint64_t item, uint32_t dims, unsigned b
     return number;
 }
 
-ALWAYS void fold_all(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims,
-                     unsigned bits, uint64_t *numbers)
+ALWAYS void fold_all(const tn_items *s, tn_item_run run, uint32_t dims, unsigned bits, uint64_t *numbers)
 {
-    for (size_t i = 0; i < n; i++)
-        numbers[i] = fold(s, item_at(at, places, i), dims, bits);
+    for (size_t i = 0; i < run.n; i++)
+        numbers[i] = fold(s, item_at(run, i), dims, bits);
 }
 
 /* Matrices and their rows are most of what there is: loops of their own. */
-static void fold_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t dims,
-                       uint64_t *numbers)
+static void fold_items(const tn_items *s, tn_item_run run, uint32_t dims, uint64_t *numbers)
 {
     bool narrow = s->index_bits == 32;
     if (narrow && dims == 1)
-        fold_all(s, at, places, n, 1, 32, numbers);
+        fold_all(s, run, 1, 32, numbers);
     else if (narrow && dims == 2)
-        fold_all(s, at, places, n, 2, 32, numbers);
+        fold_all(s, run, 2, 32, numbers);
     else if (narrow)
-        fold_all(s, at, places, n, dims, 32, numbers);
+        fold_all(s, run, dims, 32, numbers);
     else if (dims == 1)
-        fold_all(s, at, places, n, 1, 64, numbers);
+        fold_all(s, run, 1, 64, numbers);
     else
-        fold_all(s, at, places, n, dims, 64, numbers);
+        fold_all(s, run, dims, 64, numbers);
 }
 
 /* --- CSR: rows from pointers ------------------------------------------------------- */
@@ -67,51 +65,49 @@ static uint64_t row_of_item(const tn_items *s, uint64_t item)
 }
 
 /* numbers[i] is the row, or with `keys` the key. */
-ALWAYS void walk_rows(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys,
-                      unsigned bits, uint64_t *numbers)
+ALWAYS void walk_rows(const tn_items *s, tn_item_run run, bool keys, unsigned bits, uint64_t *numbers)
 {
-    if (!n)
+    if (!run.n)
         return;
-    uint64_t row = row_of_item(s, item_at(at, places, 0)), end = tn_code_get(s->indptr, row + 1, bits);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t item = item_at(at, places, i);
+    uint64_t row = row_of_item(s, item_at(run, 0)), end = tn_code_get(s->indptr, row + 1, bits);
+    for (size_t i = 0; i < run.n; i++) {
+        uint64_t item = item_at(run, i);
         while (item >= end && row + 1 < s->rows)
             end = tn_code_get(s->indptr, ++row + 1, bits);
         numbers[i] = keys ? row * s->columns + tn_code_get(s->indices, item, bits) : row;
     }
 }
 
-static void walk_items(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, bool keys,
-                       uint64_t *numbers)
+static void walk_items(const tn_items *s, tn_item_run run, bool keys, uint64_t *numbers)
 {
     if (s->index_bits == 32)
-        walk_rows(s, at, places, n, keys, 32, numbers);
+        walk_rows(s, run, keys, 32, numbers);
     else
-        walk_rows(s, at, places, n, keys, 64, numbers);
+        walk_rows(s, run, keys, 64, numbers);
 }
 
 /* --- keys and rows --------------------------------------------------------------------- */
 
-void tn_items_keys(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint64_t *keys)
+void tn_items_keys(const tn_items *s, tn_item_run run, uint64_t *keys)
 {
     if (s->keys)
-        for (size_t i = 0; i < n; i++)
-            keys[i] = s->keys[item_at(at, places, i)];
+        for (size_t i = 0; i < run.n; i++)
+            keys[i] = s->keys[item_at(run, i)];
     else if (s->form == TN_FORM_DENSE)
-        for (size_t i = 0; i < n; i++)
-            keys[i] = item_at(at, places, i);
+        for (size_t i = 0; i < run.n; i++)
+            keys[i] = item_at(run, i);
     else if (s->form == TN_FORM_COO)
-        fold_items(s, at, places, n, s->rank, keys);
+        fold_items(s, run, s->rank, keys);
     else
-        walk_items(s, at, places, n, true, keys);
+        walk_items(s, run, true, keys);
 }
 
-void tn_items_rows(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint64_t *rows)
+void tn_items_rows(const tn_items *s, tn_item_run run, uint64_t *rows)
 {
     if (s->keys) {
         uint64_t row = 0, end = 0;          /* keys below `end` are of the row before it */
-        for (size_t i = 0; i < n; i++) {
-            uint64_t key = s->keys[item_at(at, places, i)];
+        for (size_t i = 0; i < run.n; i++) {
+            uint64_t key = s->keys[item_at(run, i)];
             if (key >= end) {
                 row = key / s->columns;
                 end = (row + 1) * s->columns;
@@ -119,9 +115,9 @@ void tn_items_rows(const tn_items *s, uint64_t at, const uint32_t *places, size_
             rows[i] = row;
         }
     } else if (s->form == TN_FORM_COO) {
-        fold_items(s, at, places, n, s->rank - 1, rows);
+        fold_items(s, run, s->rank - 1, rows);
     } else {
-        walk_items(s, at, places, n, false, rows);
+        walk_items(s, run, false, rows);
     }
 }
 
@@ -158,32 +154,32 @@ uint64_t tn_items_find(const tn_items *s, uint64_t key, uint64_t low, uint64_t h
 /* --- indices ------------------------------------------------------------------------------- */
 
 /* Of each item `take` indices from `skip` on, of a source that has `step` for each. */
-ALWAYS void copy_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step,
-                         uint32_t take, unsigned from_bits, unsigned to_bits, void *to)
+ALWAYS void copy_indices(const tn_items *s, tn_item_run run, uint32_t step, uint32_t take, unsigned from_bits,
+                         unsigned to_bits, void *to)
 {
     uint32_t skip = step - take;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < run.n; i++)
         for (uint32_t d = 0; d < take; d++)
             tn_code_put(to, i * take + d, to_bits,
-                        tn_code_get(s->indices, item_at(at, places, i) * step + skip + d, from_bits));
+                        tn_code_get(s->indices, item_at(run, i) * step + skip + d, from_bits));
 }
 
-static void take_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, uint32_t step,
-                         uint32_t take, unsigned bits, void *to)
+static void take_indices(const tn_items *s, tn_item_run run, uint32_t step, uint32_t take, unsigned bits,
+                         void *to)
 {
     bool from_narrow = s->index_bits == 32, to_narrow = bits == 32;
-    if (s->index_bits == bits && step == take && !places)
-        memcpy(to, s->indices + at * step * (bits / 8), n * step * (bits / 8));
+    if (s->index_bits == bits && step == take && !run.places)
+        memcpy(to, s->indices + run.at * step * (bits / 8), run.n * step * (bits / 8));
     else if (from_narrow && to_narrow && take == 1)
-        copy_indices(s, at, places, n, step, 1, 32, 32, to);
+        copy_indices(s, run, step, 1, 32, 32, to);
     else if (from_narrow && to_narrow)
-        copy_indices(s, at, places, n, step, take, 32, 32, to);
+        copy_indices(s, run, step, take, 32, 32, to);
     else if (from_narrow)
-        copy_indices(s, at, places, n, step, take, 32, 64, to);
+        copy_indices(s, run, step, take, 32, 64, to);
     else if (to_narrow)
-        copy_indices(s, at, places, n, step, take, 64, 32, to);
+        copy_indices(s, run, step, take, 64, 32, to);
     else
-        copy_indices(s, at, places, n, step, take, 64, 64, to);
+        copy_indices(s, run, step, take, 64, 64, to);
 }
 
 /* Keys into rows of indices: divisions only where a row of the tensor begins. */
@@ -227,23 +223,25 @@ static void indices_of_keys(const tn_items *s, const uint64_t *keys, size_t n, t
         bits == 32 ? unfold(s, keys, n, 32, indices) : unfold(s, keys, n, 64, indices);
 }
 
-void tn_items_indices(const tn_items *s, uint64_t at, const uint32_t *places, size_t n, tn_form to,
-                      unsigned bits, void *indices)
+void tn_items_indices(const tn_items *s, tn_item_run run, tn_form to, unsigned bits, void *indices)
 {
     if (!s->keys && s->form == TN_FORM_COO) {
-        take_indices(s, at, places, n, s->rank, to == TN_FORM_COO ? s->rank : 1, bits, indices);
+        take_indices(s, run, s->rank, to == TN_FORM_COO ? s->rank : 1, bits, indices);
         return;
     }
     if (!s->keys && s->form == TN_FORM_CSR && to == TN_FORM_CSR) {
-        take_indices(s, at, places, n, 1, 1, bits, indices);
+        take_indices(s, run, 1, 1, bits, indices);
         return;
     }
     uint64_t keys[TN_SPARSE_CHUNK];
     uint8_t *out = indices;
     size_t row_bytes = (to == TN_FORM_CSR ? 1 : s->rank) * (bits / 8);
-    for (size_t i = 0; i < n; i += TN_SPARSE_CHUNK) {
-        size_t few = n - i < TN_SPARSE_CHUNK ? n - i : TN_SPARSE_CHUNK;
-        tn_items_keys(s, places ? at : at + i, places ? places + i : NULL, few, keys);
+    for (size_t i = 0; i < run.n; i += TN_SPARSE_CHUNK) {
+        size_t few = run.n - i < TN_SPARSE_CHUNK ? run.n - i : TN_SPARSE_CHUNK;
+        tn_item_run some = { run.at + i, NULL, few };
+        if (run.places)
+            some = (tn_item_run){ run.at, run.places + i, few };
+        tn_items_keys(s, some, keys);
         indices_of_keys(s, keys, few, to, bits, out + i * row_bytes);
     }
 }

@@ -92,11 +92,11 @@ static void put_away(const gathering *g, group *p)
         bool kept = count <= TN_SPARSE_KEPT;
         if (kept && at + count <= g->capacity) {
             memcpy(r->gathered[0] + at * width, p->values + k * width, (size_t)count * width);
+            tn_item_run run = { first, p->places + k, (size_t)count };
             if (g->direct)
-                memcpy(indices, p->places + k, (size_t)count * sizeof *p->places);
+                memcpy(indices, run.places, run.n * sizeof *run.places);
             else
-                tn_items_indices(&r->items, first, p->places + k, (size_t)count, r->to, r->index_bits,
-                                 indices);
+                tn_items_indices(&r->items, run, r->to, r->index_bits, indices);
         }
         k += kept ? (size_t)count : 0;
         at += count;

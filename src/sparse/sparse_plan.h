@@ -34,17 +34,20 @@ typedef struct tn_items {
     uint64_t        elements, rows, columns;
 } tn_items;
 
-/* The following are about items `at` + places[i] for i < n, ascending, or with
- * places NULL `at` + i. */
+/* Items at + places[i] for i < n, ascending, or with places NULL at + i. */
+typedef struct tn_item_run {
+    uint64_t        at;
+    const uint32_t *places;
+    size_t          n;
+} tn_item_run;
 
-void tn_items_keys(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, uint64_t *keys);
+void tn_items_keys(const tn_items *items, tn_item_run run, uint64_t *keys);
 
 /* The row of each: its key without the last dimension.  Sparse sources. */
-void tn_items_rows(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, uint64_t *rows);
+void tn_items_rows(const tn_items *items, tn_item_run run, uint64_t *rows);
 
 /* Their indices as a sparse tensor of this form has them, of `bits`. */
-void tn_items_indices(const tn_items *items, uint64_t at, const uint32_t *places, size_t n, tn_form to,
-                      unsigned bits, void *indices);
+void tn_items_indices(const tn_items *items, tn_item_run run, tn_form to, unsigned bits, void *indices);
 
 /* The first item whose key is not below this one, or their number; it is known to be one of low .. high. */
 uint64_t tn_items_find(const tn_items *items, uint64_t key, uint64_t low, uint64_t high);
