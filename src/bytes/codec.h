@@ -1,49 +1,82 @@
-/* bytes/codec.h - zstd (libzstd), whole and in pieces.
+/* bytes/codec.h - how stored bytes become plain bytes: one row per codec.
  *
- * Output depends on the data, the level and the size only: never on the number
- * of threads.  Frames carry their content size. */
+ * A new codec is a file that defines its row, a line in codec.c and a number in
+ * tenon/tensor.h.  Nobody else calls a compression library. */
 #ifndef TN_BYTES_CODEC_H
 #define TN_BYTES_CODEC_H
 
 #include "base/error.h"
+#include "bytes/source.h"
+
 #include <stdbool.h>
+#include <tenon/tensor.h>
 
-#define TN_ZSTD_DEFAULT_LEVEL 3
-bool tn_zstd_level_ok(int level);
-int  tn_zstd_level_min(void), tn_zstd_level_max(void);
+/* Bytes to take and room to fill.  A call moves both on by what it took and gave. */
+typedef struct tn_coding {
+    const uint8_t *in;
+    size_t         nin;
+    uint8_t       *out;
+    size_t         nout;
+} tn_coding;
 
-/* Data up to this size is one piece: compressed by one thread, whole.  Larger
- * data is a stream that libzstd cuts for its own threads.  Both sides of the
- * border are fixed by the size alone, which keeps output the same every time. */
-#define TN_ZSTD_WHOLE_MAX ((size_t)8 << 20)
-
-typedef struct tn_zstd tn_zstd;             /* reusable state of one thread */
-tn_status tn_zstd_new(tn_zstd **z, tn_error *err);
-void      tn_zstd_free(tn_zstd *z);
-
-size_t    tn_zstd_bound(size_t n);
-/* Compresses n <= TN_ZSTD_WHOLE_MAX bytes; dst has room for tn_zstd_bound(n). */
-tn_status tn_zstd_compress(tn_zstd *z, int level, const void *src, size_t n, void *dst, size_t cap,
-                           size_t *size, tn_error *err);
-
-/* Where a stream's output goes, in order. */
+/* Where the output of an encoding stream goes, in order. */
 typedef tn_status (*tn_emit_fn)(void *context, const void *data, size_t n, tn_error *err);
 
-/* A compressing stream of exactly `total` bytes on `jobs` threads. */
-tn_status tn_zstd_stream_begin(tn_zstd *z, int level, uint64_t total, unsigned jobs, tn_error *err);
-tn_status tn_zstd_stream_write(tn_zstd *z, const void *data, size_t n, tn_emit_fn emit, void *context,
-                               tn_error *err);
-tn_status tn_zstd_stream_end(tn_zstd *z, tn_emit_fn emit, void *context, tn_error *err);
+#define TN_ENCODE_WHOLE_MAX ((size_t)8 << 20)
 
-/* A decompressing stream over frames that lie in pieces.  *used and *made say
- * how much was taken and given.  Bounded memory whatever a frame claims: one with
- * a larger window than `largest` is TN_ERR_LIMIT before there is memory for it. */
-tn_status tn_zstd_decode_begin(tn_zstd *z, uint64_t largest, tn_error *err);
-tn_status tn_zstd_decode(tn_zstd *z, const void *src, size_t n, size_t *used, void *dst, size_t cap,
-                         size_t *made, tn_error *err);
-/* True when the bytes decoded so far end at the end of a frame. */
-bool      tn_zstd_decode_at_end(const tn_zstd *z);
-/* Gives memory for a large window back; for a small one it is kept for the next stream. */
-void      tn_zstd_decode_end(tn_zstd *z);
+typedef struct tn_codec {
+    tn_encoding id;
+    const char *name;           /* in files and messages */
+    bool        splits;         /* any block can be decoded alone */
+    bool        sums_decoded;   /* checksums are of decoded bytes, not of stored ones */
+
+    /* State of one thread, used again for the next data.  NULL: bytes are stored as they are, and all
+     * that follows is NULL too. */
+    tn_status (*open)(void **state, tn_error *err);
+    void      (*close)(void *state);
+
+    /* The bytes of memory that decoding [from, from + size) of a source into `content` bytes takes, found
+     * before anything is allocated.  NULL: little. */
+    tn_status (*find_window)(const tn_source *source, uint64_t from, uint64_t size, uint64_t content,
+                             uint64_t *window, tn_error *err);
+    unsigned    ratio_max;      /* no data decodes to more than this many times its size; 0: it may */
+    /* Decoding data that lies in pieces, with at most so large a window: more is TN_ERR_LIMIT. */
+    tn_status (*decode_begin)(void *state, uint64_t window, tn_error *err);
+    tn_status (*decode)(void *state, tn_coding *coding, tn_error *err);
+    bool      (*decode_at_end)(const void *state);      /* what was decoded so far is whole */
+    void      (*decode_end)(void *state);       /* gives back memory that is not worth keeping; or NULL */
+
+    /* Encoding.  NULL: read only.  The output depends on data, level and size alone, never on threads:
+     * data of at most TN_ENCODE_WHOLE_MAX bytes is encoded whole, by one thread; more is a stream. */
+    int       (*level_min)(void);
+    int       (*level_max)(void);
+    size_t    (*bound)(size_t n);
+    tn_status (*encode)(void *state, int level, tn_coding *coding, tn_error *err);
+    tn_status (*stream_begin)(void *state, int level, uint64_t total, unsigned jobs, tn_error *err);
+    tn_status (*stream_write)(void *state, const void *data, size_t n, tn_emit_fn emit, void *context,
+                              tn_error *err);
+    tn_status (*stream_end)(void *state, tn_emit_fn emit, void *context, tn_error *err);
+} tn_codec;
+
+extern const tn_codec tn_codec_raw, tn_codec_zstd, tn_codec_deflate;
+
+/* The row, or NULL for TN_ENCODING_UNKNOWN and numbers that nobody has. */
+const tn_codec *tn_codec_of(unsigned encoding);
+
+/* What data is compressed with whose own codec cannot be written. */
+const tn_codec *tn_codec_usual(void);
+
+/* Room for n bytes, whichever codec encodes them. */
+size_t tn_encoded_bound(size_t n);
+
+/* A codec with its state.  Zero-initialise to begin. */
+typedef struct tn_codec_state {
+    const tn_codec *codec;
+    void           *state;
+} tn_codec_state;
+
+/* Makes it one of this codec. */
+tn_status tn_codec_use(tn_codec_state *coder, const tn_codec *codec, tn_error *err);
+void      tn_codec_free(tn_codec_state *coder);
 
 #endif

@@ -3,7 +3,7 @@
  * Entries are taken in order, as many at a time as go the same way:
  *   raw      the place of each is known beforehand: any thread writes any window
  *   small    compressed whole by any thread, written in order
- *   large    one at a time: libzstd itself uses all cores
+ *   large    one at a time: the encoder itself uses all cores
  *   arranged one at a time, in another order or with padding: arrange.c uses all cores
  *   reformed one at a time, in another form: reform.c uses all cores
  *   rescaled one at a time, by a datatype: rescale.c uses all cores */
@@ -37,9 +37,9 @@ static way way_of(const mover *m, const tn_out_entry *e)
         return RESCALED;
     if (arrange_of(m, e))
         return ARRANGED;
-    if (e->encoding != TN_ENCODING_ZSTD)
+    if (e->encoding == TN_ENCODING_RAW)
         return RAW;
-    return e->nbytes <= TN_ZSTD_WHOLE_MAX ? SMALL : LARGE;
+    return e->nbytes <= TN_ENCODE_WHOLE_MAX ? SMALL : LARGE;
 }
 
 /* What is not tied to another and not in memory. */
@@ -137,10 +137,10 @@ static tn_status move_raw(mover *m, tn_error *err)
 
 enum { ITEM_PARTS = 64 };
 
-/* An item has at most TN_ZSTD_WHOLE_MAX bytes to compress. */
+/* An item has at most TN_ENCODE_WHOLE_MAX bytes to compress. */
 typedef struct small_scratch {
     tn_stream stream;
-    tn_zstd  *zstd;
+    tn_codec_state encoder;
     uint8_t  *in;               /* a decoded part */
 } small_scratch;
 
@@ -151,7 +151,10 @@ typedef struct small_result {
     tn_digest digest[ITEM_PARTS];
 } small_result;
 
-static size_t small_bound(void) { return tn_zstd_bound(TN_ZSTD_WHOLE_MAX) + ITEM_PARTS * tn_zstd_bound(0); }
+static size_t small_bound(void)
+{
+    return tn_encoded_bound(TN_ENCODE_WHOLE_MAX) + ITEM_PARTS * tn_encoded_bound(0);
+}
 
 static tn_status read_whole(mover *m, tn_stream *s, const tn_out_entry *e, uint8_t *to, tn_error *err)
 {
@@ -178,11 +181,9 @@ static tn_status hash_whole(tn_checksum kind, const void *data, size_t n, tn_dig
 
 static tn_status make_buffers(small_scratch *own, small_result *r, tn_error *err)
 {
-    own->in = own->in ? own->in : malloc(TN_ZSTD_WHOLE_MAX);
+    own->in = own->in ? own->in : malloc(TN_ENCODE_WHOLE_MAX);
     r->out = r->out ? r->out : malloc(small_bound());
-    if (!own->in || !r->out)
-        return tn_fail_nomem(err);
-    return own->zstd ? TN_OK : tn_zstd_new(&own->zstd, err);
+    return own->in && r->out ? TN_OK : tn_fail_nomem(err);
 }
 
 /* Part i of an item. */
@@ -190,10 +191,14 @@ static tn_status compress(const mover *m, small_scratch *own, const tn_out_entry
                           size_t i, tn_error *err)
 {
     uint8_t *to = r->out + r->used;
-    tn_status status = tn_zstd_compress(own->zstd, m->t->out->options.level, own->in, (size_t)e->nbytes, to,
-                                        small_bound() - r->used, &r->size[i], err);
+    size_t room = small_bound() - r->used;
+    tn_coding c = { own->in, (size_t)e->nbytes, to, room };
+    tn_status status = tn_codec_use(&own->encoder, tn_codec_of(e->encoding), err);
+    if (!status)
+        status = own->encoder.codec->encode(own->encoder.state, m->t->out->options.level, &c, err);
     if (status)
         return status;
+    r->size[i] = room - c.nout;
     r->used += r->size[i];
     return hash_whole(e->checksum, to, r->size[i], &r->digest[i], err);
 }
@@ -238,7 +243,7 @@ static void free_scratch(void *scratch)
 {
     small_scratch *own = scratch;
     tn_stream_free(&own->stream);
-    tn_zstd_free(own->zstd);
+    tn_codec_free(&own->encoder);
     free(own->in);
 }
 
@@ -251,7 +256,7 @@ static tn_status move_small(mover *m, tn_error *err)
     for (size_t i = 0; i < m->count && !status; i++) {
         const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
         tn_item whole = { .subject = i, .n = e->nbytes, .bytes = part_of(m, e)->nbytes };
-        status = tn_items_pack(&items, whole, ITEM_PARTS, TN_ZSTD_WHOLE_MAX, err);
+        status = tn_items_pack(&items, whole, ITEM_PARTS, TN_ENCODE_WHOLE_MAX, err);
     }
     if (!status)
         status = tn_walk_run(m->walk, &items, &(tn_walk_task){

@@ -2,7 +2,6 @@
 #include "store/stream.h"
 #include "base/error.h"
 #include "bytes/windows.h"
-#include "bytes/zstd_frame.h"
 #include "store/gather.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
@@ -29,6 +28,8 @@ bool tn_part_is_range(const tn_part *p)
 {
     return tn_part_splits(p) && !p->storage.stride && !p->storage.pitch;
 }
+
+typedef tn_status (*next_fn)(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
 
 /* "tensor "NAME": ", or nothing. */
 typedef struct prefix { char text[120]; } prefix;
@@ -63,6 +64,19 @@ tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
 static unsigned swap_unit(const tn_part *p)
 {
     return p->storage.order == TN_HOST_ORDER ? 1 : tn_dtype_get(p->array.dtype)->swap_bytes;
+}
+
+/* Never NULL: parts of another encoding are not readable. */
+static const tn_codec *codec_of(const tn_part *p)
+{
+    return tn_codec_of(p->storage.encoding);
+}
+
+/* Whether checksums are of decoded bytes. */
+static bool sums_decoded(const tn_part *p)
+{
+    const tn_codec *codec = tn_codec_of(p->storage.encoding);
+    return codec && codec->sums_decoded;
 }
 
 static tn_status need_buffer(uint8_t **buffer, tn_error *err)
@@ -128,7 +142,7 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
             return status;
         *bytes = s->in;
     }
-    if (!s->hashed && s->part->storage.encoding != TN_ENCODING_DEFLATE)
+    if (!s->hashed && !sums_decoded(s->part))
         tn_hash_update(&s->hash, *bytes, *n);
     s->stored += *n;
     return TN_OK;
@@ -274,11 +288,6 @@ static tn_status next_woven(tn_stream *s, const uint8_t **bytes, size_t *n, tn_e
 
 /* ---- compressed ---- */
 
-static bool is_deflated(const tn_stream *s)
-{
-    return s->part->storage.encoding == TN_ENCODING_DEFLATE;
-}
-
 /* Decoded bytes of a part as it is stored: with its padding, if it has some. */
 static uint64_t decoded_size(const tn_part *p)
 {
@@ -293,7 +302,7 @@ static tn_status cut_off(const tn_stream *s, tn_error *err)
 {
     return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset,
                    "%sexpected the end of the %s data within %llu bytes but it is cut off",
-                   name_of(s->tensor).text, is_deflated(s) ? "deflate" : "zstd",
+                   name_of(s->tensor).text, codec_of(s->part)->name,
                    (unsigned long long)s->part->storage.size);
 }
 
@@ -305,11 +314,12 @@ static tn_status find_window(const tn_stream_wish *w, tn_error *err)
     tn_stream *s = w->stream;
     uint64_t content = decoded_size(w->part);
     tn_error why;
-    if (storage->encoding != TN_ENCODING_ZSTD)
+    const tn_codec *codec = tn_codec_of(storage->encoding);
+    if (!codec || !codec->find_window)
         return TN_OK;
     const tn_source *source = w->file->shards[storage->shard].source;
     tn_status status =
-        tn_zstd_largest_window(source, storage->offset, storage->size, content, &s->window, &why);
+        codec->find_window(source, storage->offset, storage->size, content, &s->window, &why);
     if (!status)
         status = tn_windows_check(s->window, &why);
     if (status)
@@ -345,8 +355,8 @@ tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *er
 
 void tn_stream_close(tn_stream *s)
 {
-    if (s->zstd)
-        tn_zstd_decode_end(s->zstd);
+    if (s->decoder.state && s->decoder.codec->decode_end)
+        s->decoder.codec->decode_end(s->decoder.state);
     if (s->held)
         tn_windows_give(s->held);
     s->held = s->window = 0;
@@ -355,39 +365,30 @@ void tn_stream_close(tn_stream *s)
 
 static tn_status begin_decoding(tn_stream *s, tn_error *err)
 {
+    const tn_codec *codec = codec_of(s->part);
     tn_status status = TN_OK;
-    if (is_deflated(s)) {
-        if (!s->inflate)
-            status = tn_inflate_new(&s->inflate, err);
-        if (!status)
-            tn_inflate_begin(s->inflate);
-        return status;
-    }
-    if (s->reserved != s->part)
+    if (codec->find_window && s->reserved != s->part)
         status = tn_stream_reserve(&(tn_stream_wish){ s, s->file, s->tensor, s->part }, 1, err);
-    if (!status && !s->zstd)
-        status = tn_zstd_new(&s->zstd, err);
-    return status ? status : tn_zstd_decode_begin(s->zstd, s->window, err);
+    if (!status)
+        status = tn_codec_use(&s->decoder, codec, err);
+    return status ? status : codec->decode_begin(s->decoder.state, s->window, err);
 }
 
 static bool at_end(const tn_stream *s)
 {
-    return is_deflated(s) ? tn_inflate_at_end(s->inflate) : tn_zstd_decode_at_end(s->zstd);
+    return s->decoder.codec->decode_at_end(s->decoder.state);
 }
 
 static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_error *err)
 {
-    size_t used = 0;
+    tn_coding c = { s->pending, s->npending, to, cap };
     tn_error why;
-    tn_status status =
-        is_deflated(s) ? tn_inflate_decode(s->inflate, s->pending, s->npending, &used, to, cap, made, &why)
-                       : tn_zstd_decode(s->zstd, s->pending, s->npending, &used, to, cap, made, &why);
+    tn_status status = s->decoder.codec->decode(s->decoder.state, &c, &why);
     if (status)
         return tn_fail(err, status, s->part->storage.offset, "%s%s", name_of(s->tensor).text, why.text);
-    if (used) {                 /* at the end there is nothing to point to */
-        s->pending += used;
-        s->npending -= used;
-    }
+    s->pending = c.in;
+    s->npending = c.nin;
+    *made = cap - c.nout;
     return TN_OK;
 }
 
@@ -448,7 +449,7 @@ static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n,
             to_the_end ? decode_some(s, s->out, *n, n, err) : decode_exactly(s, s->out, *n, s->made, err);
     if (status)
         return status;
-    if (is_deflated(s))
+    if (sums_decoded(s->part))
         tn_hash_update(&s->hash, s->out, *n);
     unsigned unit = s->as_stored ? 1 : swap_unit(s->part);
     if (unit > 1)
@@ -525,7 +526,7 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
     begin(s, file, part);
     s->tensor = tensor;
     s->as_stored = true;
-    if (is_deflated(s)) {
+    if (sums_decoded(part)) {
         s->made_end = part->array.dtype == TN_UNKNOWN ? TN_TO_THE_END : decoded_size(part);
         return open_compressed(s, kind, err);
     }
@@ -560,15 +561,25 @@ void tn_stream_swap(tn_stream *s, unsigned unit)
     s->swap = unit;
 }
 
+/* What reads a part that is stored like this one. */
+static next_fn reader_of(const tn_stream *s)
+{
+    const tn_storage *storage = &s->part->storage;
+    bool raw = storage->encoding == TN_ENCODING_RAW;
+    if (s->as_stored)
+        return sums_decoded(s->part) ? next_compressed : next_stored;
+    if (s->columns)
+        return next_woven;
+    if (storage->pitch)
+        return next_pitched;
+    if (storage->stride)
+        return next_strided;
+    return raw ? next_raw : next_compressed;
+}
+
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    bool raw = s->part->storage.encoding == TN_ENCODING_RAW;
-    tn_status status = s->as_stored ? (is_deflated(s) ? next_compressed : next_stored)(s, bytes, n, err)
-                       : s->columns ? next_woven(s, bytes, n, err)
-                       : s->part->storage.pitch  ? next_pitched(s, bytes, n, err)
-                       : s->part->storage.stride ? next_strided(s, bytes, n, err)
-                       : raw                     ? next_raw(s, bytes, n, err)
-                                                 : next_compressed(s, bytes, n, err);
+    tn_status status = reader_of(s)(s, bytes, n, err);
     if (!status)
         s->made += *n;
     return status;
@@ -658,8 +669,7 @@ void tn_stream_free(tn_stream *s)
 {
     tn_hash_free(&s->hash);
     tn_stream_close(s);
-    tn_zstd_free(s->zstd);
-    tn_inflate_free(s->inflate);
+    tn_codec_free(&s->decoder);
     tn_scratch_free(&s->whole);
     free(s->block);
     tn_columns_free(s->columns);

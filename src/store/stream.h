@@ -7,7 +7,6 @@
 
 #include "bytes/checksum.h"
 #include "bytes/codec.h"
-#include "bytes/inflate.h"
 #include "bytes/scratch.h"
 #include "store/columns.h"
 #include "store/file.h"
@@ -51,8 +50,8 @@ typedef struct tn_stream {
     uint64_t  seen, nseen;          /* the last window that was a view, not yet checked */
     uint64_t  made, made_end;       /* decoded bytes so far, and in all; TN_TO_THE_END: as many as there
                                      * are */
-    tn_hash   hash;                 /* over stored bytes; of deflated data, over decoded ones in the order of
-                                     * the file */
+    tn_hash   hash;                 /* over stored bytes; or over decoded ones in the order of the file, see
+                                     * tn_codec */
     bool      hashed;               /* it went over them all before the first window */
     bool      as_stored;
     const tn_change *change;        /* or NULL */
@@ -64,11 +63,10 @@ typedef struct tn_stream {
     uint8_t  *swapped;
     const tn_range_decoder *maker;  /* or NULL: then `element` and `elements` are the next one to make and
                                      * where to stop */
-    tn_zstd  *zstd;
+    tn_codec_state decoder;
     const tn_part *reserved;        /* the part whose window was taken, or NULL */
     uint64_t  window, held;         /* the largest one of its frames; bytes of it that must be given back */
-    tn_inflate *inflate;
-    tn_scratch whole;               /* all of a deflated part whose elements lie apart */
+    tn_scratch whole;               /* all of a compressed part whose elements lie apart */
     uint8_t  *block;                /* of elements that lie apart, so many that those of a column are taken
                                      * together */
     size_t    block_cap;

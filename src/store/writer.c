@@ -45,8 +45,8 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     const tn_format_info *info = &w->format->info;
     if (!info->writes)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot be written", info->name);
-    if ((o->encoding != TN_ENCODING_RAW && o->encoding != TN_ENCODING_ZSTD) ||
-        o->checksum > TN_CHECKSUM_SHA256)
+    const tn_codec *codec = tn_codec_of(o->encoding);
+    if (!codec || (codec->decode && !codec->encode) || o->checksum > TN_CHECKSUM_SHA256)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "an encoding or checksum that this build cannot make");
     if (o->encoding != TN_ENCODING_RAW && !info->compresses)
@@ -60,9 +60,10 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     if (o->ocp_names && !w->format->names_parts)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "%s has no names for the parts of a tensor (--ocp-names)", info->name);
-    if (!tn_zstd_level_ok(o->level))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a zstd level from %d to %d but found %d",
-                       tn_zstd_level_min(), tn_zstd_level_max(), o->level);
+    codec = codec->encode ? codec : tn_codec_usual();
+    if (o->level < codec->level_min() || o->level > codec->level_max())
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a %s level from %d to %d but found %d",
+                       codec->name, codec->level_min(), codec->level_max(), o->level);
     o->align = o->align ? o->align : w->format->usual_align ? w->format->usual_align : w->format->min_align;
     if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
@@ -580,9 +581,14 @@ void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest)
 
 /* ---- streaming one part ---- */
 
-static bool compressed_whole(const tn_out_entry *e)
+static bool is_encoded(const tn_out_entry *e)
 {
-    return e->encoding == TN_ENCODING_ZSTD && e->nbytes <= TN_ZSTD_WHOLE_MAX;
+    return e->encoding != TN_ENCODING_RAW;
+}
+
+static bool encoded_whole(const tn_out_entry *e)
+{
+    return is_encoded(e) && e->nbytes <= TN_ENCODE_WHOLE_MAX;
 }
 
 /* Stored bytes of the current entry, at the end of what it has. */
@@ -625,10 +631,11 @@ static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
     tn_status status = tn_writer_place(w, entry, 0, err);
     if (!status)
         status = tn_hash_begin(&w->hash, e->checksum, err);
-    if (!status && e->encoding == TN_ENCODING_ZSTD && !w->zstd)
-        status = tn_zstd_new(&w->zstd, err);
-    if (!status && e->encoding == TN_ENCODING_ZSTD && !compressed_whole(e))
-        status = tn_zstd_stream_begin(w->zstd, w->options.level, e->nbytes, w->options.jobs, err);
+    if (!status && is_encoded(e))
+        status = tn_codec_use(&w->encoder, tn_codec_of(e->encoding), err);
+    if (!status && is_encoded(e) && !encoded_whole(e))
+        status = w->encoder.codec->stream_begin(w->encoder.state, w->options.level, e->nbytes,
+                                                w->options.jobs, err);
     w->whole.size = 0;
     w->written = 0;
     w->unswapped = 0;
@@ -636,18 +643,19 @@ static tn_status begin_part(tn_writer *w, size_t entry, tn_error *err)
     return status;
 }
 
-static tn_status compress_whole(tn_writer *w, tn_error *err)
+static tn_status encode_whole(tn_writer *w, tn_error *err)
 {
-    size_t cap = tn_zstd_bound(w->whole.size), size;
-    void *out = malloc(cap);
+    const tn_codec_state *encoder = &w->encoder;
+    size_t cap = encoder->codec->bound(w->whole.size);
+    uint8_t *out = malloc(cap);
     if (!out || w->whole.bad) {
         free(out);
         return tn_fail_nomem(err);
     }
-    tn_status status =
-        tn_zstd_compress(w->zstd, w->options.level, w->whole.data, w->whole.size, out, cap, &size, err);
+    tn_coding c = { w->whole.data, w->whole.size, out, cap };
+    tn_status status = encoder->codec->encode(encoder->state, w->options.level, &c, err);
     if (!status)
-        status = append_stored(w, out, size, err);
+        status = append_stored(w, out, cap - c.nout, err);
     free(out);
     return status;
 }
@@ -657,10 +665,10 @@ static tn_status end_part(tn_writer *w, tn_error *err)
     const tn_out_entry *e = &w->entries[w->current];
     tn_digest digest;
     tn_status status = TN_OK;
-    if (compressed_whole(e))
-        status = compress_whole(w, err);
-    else if (e->encoding == TN_ENCODING_ZSTD)
-        status = tn_zstd_stream_end(w->zstd, append_stored, w, err);
+    if (encoded_whole(e))
+        status = encode_whole(w, err);
+    else if (is_encoded(e))
+        status = w->encoder.codec->stream_end(w->encoder.state, append_stored, w, err);
     if (!status)
         status = tn_hash_end(&w->hash, &digest, err);
     if (!status)
@@ -678,10 +686,10 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     if (n > e->nbytes - w->written)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found more",
                        tn_quote_z(e->name).text, (unsigned long long)e->nbytes);
-    if (compressed_whole(e))
+    if (encoded_whole(e))
         tn_buf_put(&w->whole, data, n);
-    else if (e->encoding == TN_ENCODING_ZSTD)
-        status = tn_zstd_stream_write(w->zstd, data, n, append_stored, w, err);
+    else if (is_encoded(e))
+        status = w->encoder.codec->stream_write(w->encoder.state, data, n, append_stored, w, err);
     else
         status = e->swap > 1 ? append_swapped(w, e->swap, data, n, err) : append_stored(w, data, n, err);
     w->written += n;
@@ -763,7 +771,8 @@ static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
     if (e->tied != SIZE_MAX)
         return write_tied(w, e, err);
     if (w->dry_run) {
-        uint64_t most = e->encoding == TN_ENCODING_ZSTD ? tn_zstd_bound((size_t)e->nbytes) : e->nbytes;
+        uint64_t most =
+            is_encoded(e) ? tn_codec_of(e->encoding)->bound((size_t)e->nbytes) : e->nbytes;
         tn_status status = tn_writer_place(w, entry, most, err);
         tn_writer_commit(w, entry, &(tn_digest){ .kind = e->checksum });
         return status;
@@ -813,7 +822,7 @@ void tn_writer_abandon(tn_writer *w)
     tn_sink_set_close(w->set);
     free(w->obsolete);
     tn_hash_free(&w->hash);
-    tn_zstd_free(w->zstd);
+    tn_codec_free(&w->encoder);
     tn_buf_free(&w->whole);
     free(w->swapped);
     free(w->files);

@@ -87,7 +87,7 @@ struct tn_writer {
     size_t   current;           /* entry, or SIZE_MAX */
     uint64_t written;           /* decoded bytes so far */
     tn_hash  hash;
-    tn_zstd *zstd;
+    tn_codec_state encoder;
     tn_buf   whole;             /* small parts to be compressed, until complete */
     uint8_t *swapped;           /* bytes of raw data to be stored in reverse... */
     size_t   unswapped;         /* ...and how many of them begin an element that is not complete yet */

@@ -223,8 +223,9 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
     *how = (tn_stored_as){ c->create.encoding, c->create.checksum };
     if (c->o.encoding == TN_KEEP)
         how->encoding = info->compresses ? s.encoding : TN_ENCODING_RAW;
-    if (how->encoding == TN_ENCODING_DEFLATE)
-        how->encoding = TN_ENCODING_ZSTD;       /* what is compressed stays so... */
+    const tn_codec *codec = tn_codec_of(how->encoding);
+    if (codec && codec->decode && !codec->encode)
+        how->encoding = tn_codec_usual()->id;   /* what is compressed stays so... */
     if (c->o.checksum == TN_KEEP)
         how->checksum = info->checksums ? s.checksum : TN_CHECKSUM_NONE;
     if (how->checksum == TN_CHECKSUM_CRC32)

@@ -6,7 +6,7 @@
 #include "mutate_npz.h"
 #include "scarce_open.h"
 
-#include "bytes/inflate.h"
+#include "bytes/codec.h"
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < tn_file_count(file); i++)
         for (uint32_t k = 0; k < tn_file_tensor(file, i)->nparts; k++)
             total += tn_file_tensor(file, i)->parts[k].nbytes;
-    REQUIRE(total <= (uint64_t)size * TN_INFLATE_RATIO_MAX);
+    REQUIRE(total <= (uint64_t)size * tn_codec_deflate.ratio_max);
     tn_create_options create = { .size = sizeof create, .format = "npz", .jobs = 1 };
     if (walk_is_small(file))
         memory_same(file, &create);

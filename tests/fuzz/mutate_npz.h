@@ -5,7 +5,7 @@
 
 #include "mutate.h"
 
-#include "bytes/inflate.h"
+#include "bytes/codec.h"
 
 #ifndef CHECK
 #define CHECK REQUIRE

@@ -1,7 +1,7 @@
 /* Deflate data in pieces of any size, damaged, cut off and followed by more. */
 #include "support.h"
 
-#include "bytes/inflate.h"
+#include "bytes/codec.h"
 
 #include <zlib.h>
 
@@ -28,16 +28,24 @@ static const sample *a_sample(void)
     return &s;
 }
 
-/* Decodes n bytes, giving `in` and taking `out` of them at a time; *made bytes in all. */
-static tn_status decode(tn_inflate *z, const uint8_t *packed, size_t n, size_t in, size_t out, uint8_t *plain,
-                        size_t *made, tn_error *err)
+static bool at_end(const tn_codec_state *z)
 {
-    tn_inflate_begin(z);
+    return z->codec->decode_at_end(z->state);
+}
+
+/* Decodes n bytes, giving `in` and taking `out` of them at a time; *made bytes in all. */
+static tn_status decode(const tn_codec_state *z, const uint8_t *packed, size_t n, size_t in, size_t out,
+                        uint8_t *plain, size_t *made, tn_error *err)
+{
+    CHECK(z->codec->decode_begin(z->state, 0, err) == TN_OK);
     *made = 0;
     for (size_t at = 0;;) {
-        size_t give = n - at < in ? n - at : in, take = PLAIN - *made < out ? PLAIN - *made : out, used, got;
+        size_t give = n - at < in ? n - at : in, take = PLAIN - *made < out ? PLAIN - *made : out;
         uint8_t *piece = exact_copy(packed + at, give), *room = malloc(take + 1);
-        tn_status status = tn_inflate_decode(z, piece, give, &used, room, take, &got, err);
+        tn_coding c = { piece, give, room, take };
+        tn_status status = z->codec->decode(z->state, &c, err);
+        size_t used = give - c.nin, got = take - c.nout;
+        CHECK(c.in == piece + used && c.out == room + got);
         CHECK(status || (used <= give && got <= take));
         if (!status)
             memcpy(plain + *made, room, got);
@@ -54,29 +62,29 @@ static void pieces_of_any_size_make_the_same(void)
 {
     static const size_t sizes[] = { 1, 2, 7, 100, 5000 };
     const sample *s = a_sample();
-    tn_inflate *z;
-    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
+    tn_codec_state z = { 0 };
+    CHECK(tn_codec_use(&z, &tn_codec_deflate, NULL) == TN_OK);
     for (size_t i = 0; i < 25; i++) {
         uint8_t plain[PLAIN];
         size_t made;
-        CHECK(decode(z, s->packed, s->n, sizes[i % 5], sizes[i / 5], plain, &made, NULL) == TN_OK);
-        CHECK(made == PLAIN && tn_inflate_at_end(z) && memcmp(plain, s->plain, PLAIN) == 0);
+        CHECK(decode(&z, s->packed, s->n, sizes[i % 5], sizes[i / 5], plain, &made, NULL) == TN_OK);
+        CHECK(made == PLAIN && at_end(&z) && memcmp(plain, s->plain, PLAIN) == 0);
     }
-    tn_inflate_free(z);
+    tn_codec_free(&z);
 }
 
 static void what_is_cut_off_is_not_at_its_end(void)
 {
     const sample *s = a_sample();
-    tn_inflate *z;
-    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
+    tn_codec_state z = { 0 };
+    CHECK(tn_codec_use(&z, &tn_codec_deflate, NULL) == TN_OK);
     for (size_t n = 0; n < s->n; n++) {
         uint8_t plain[PLAIN];
         size_t made;
-        CHECK(decode(z, s->packed, n, 64, PLAIN, plain, &made, NULL) == TN_OK);
-        CHECK(!tn_inflate_at_end(z) && memcmp(plain, s->plain, made) == 0);
+        CHECK(decode(&z, s->packed, n, 64, PLAIN, plain, &made, NULL) == TN_OK);
+        CHECK(!at_end(&z) && memcmp(plain, s->plain, made) == 0);
     }
-    tn_inflate_free(z);
+    tn_codec_free(&z);
 }
 
 static void bytes_behind_the_end_are_refused(void)
@@ -85,13 +93,13 @@ static void bytes_behind_the_end_are_refused(void)
     uint8_t more[sizeof s->packed + 1], plain[PLAIN];
     size_t made;
     tn_error err = { .text = "" };
-    tn_inflate *z;
+    tn_codec_state z = { 0 };
     memcpy(more, s->packed, s->n);
     more[s->n] = 0;
-    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
-    CHECK(decode(z, more, s->n + 1, 5000, PLAIN, plain, &made, &err) == TN_ERR_CORRUPT &&
+    CHECK(tn_codec_use(&z, &tn_codec_deflate, NULL) == TN_OK);
+    CHECK(decode(&z, more, s->n + 1, 5000, PLAIN, plain, &made, &err) == TN_ERR_CORRUPT &&
           strstr(line_of(&err), "found more"));
-    tn_inflate_free(z);
+    tn_codec_free(&z);
 }
 
 static void damage_is_survived_and_mostly_seen(void)
@@ -99,18 +107,18 @@ static void damage_is_survived_and_mostly_seen(void)
     const sample *s = a_sample();
     uint8_t bad[sizeof s->packed], plain[PLAIN];
     size_t made, seen = 0;
-    tn_inflate *z;
-    CHECK(tn_inflate_new(&z, NULL) == TN_OK);
+    tn_codec_state z = { 0 };
+    CHECK(tn_codec_use(&z, &tn_codec_deflate, NULL) == TN_OK);
     for (size_t i = 0; i < s->n * 8; i++) {
         tn_error err = { .text = "" };
         memcpy(bad, s->packed, s->n);
         bad[i / 8] ^= (uint8_t)(1u << i % 8);
-        tn_status status = decode(z, bad, s->n, 100, 1000, plain, &made, &err);
+        tn_status status = decode(&z, bad, s->n, 100, 1000, plain, &made, &err);
         CHECK(status == TN_OK || (status == TN_ERR_CORRUPT && err.text[0]));
         seen += status != TN_OK || made != PLAIN || memcmp(plain, s->plain, PLAIN) != 0;
     }
     CHECK(seen > s->n);
-    tn_inflate_free(z);
+    tn_codec_free(&z);
 }
 
 int main(void)

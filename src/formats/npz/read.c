@@ -5,7 +5,7 @@
 #include "formats/npz/npz.h"
 #include "base/error.h"
 #include "bytes/checksum.h"
-#include "bytes/inflate.h"
+#include "bytes/codec.h"
 
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ typedef struct reader {
     tn_zip_directory directory;
     range           *ranges;
     size_t           nranges;
-    tn_inflate      *inflate;
+    tn_codec_state   decoder;
     uint8_t         *head;      /* the first bytes of the member at hand: room for a prefix and the longest
                                  * header */
     size_t           have;      /* so many of them */
@@ -81,27 +81,28 @@ static tn_status begin_head(reader *r, const tn_zip_member *m, tn_error *err)
         r->head = malloc(TN_NPY_PREFIX_MAX + TN_NPY_HEADER_MAX);
     if (!r->head)
         return tn_fail_nomem(err);
-    if (m->method == TN_ZIP_DEFLATED && !r->inflate)
-        status = tn_inflate_new(&r->inflate, err);
-    if (!status && r->inflate)
-        tn_inflate_begin(r->inflate);
+    if (m->method == TN_ZIP_DEFLATED)
+        status = tn_codec_use(&r->decoder, &tn_codec_deflate, err);
+    if (!status && r->decoder.codec)
+        status = r->decoder.codec->decode_begin(r->decoder.state, 0, err);
     return status;
 }
 
-static tn_status inflate_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
+static tn_status decode_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
 {
     uint8_t buffer[4096];
-    while (r->have < n && r->taken < m->size && !tn_inflate_at_end(r->inflate)) {
+    const tn_codec_state *d = &r->decoder;
+    while (r->have < n && r->taken < m->size && !d->codec->decode_at_end(d->state)) {
         uint64_t rest = m->size - r->taken;
-        size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer, used, made;
+        size_t left = rest < sizeof buffer ? (size_t)rest : sizeof buffer;
+        tn_coding c = { buffer, left, r->head + r->have, n - r->have };
         tn_status status = tn_source_read(r->source, m->data + r->taken, buffer, left, err);
         if (!status)
-            status = tn_inflate_decode(r->inflate, buffer, left, &used, r->head + r->have, n - r->have, &made,
-                                       err);
-        if (status || (!used && !made))
+            status = d->codec->decode(d->state, &c, err);
+        if (status || (c.nin == left && c.nout == n - r->have))
             return status;
-        r->taken += used;
-        r->have += made;
+        r->taken += left - c.nin;
+        r->have = n - c.nout;
     }
     return TN_OK;
 }
@@ -110,7 +111,7 @@ static tn_status inflate_head(reader *r, const tn_zip_member *m, size_t n, tn_er
 static tn_status load_head(reader *r, const tn_zip_member *m, size_t n, tn_error *err)
 {
     if (m->method == TN_ZIP_DEFLATED)
-        return inflate_head(r, m, n, err);
+        return decode_head(r, m, n, err);
     size_t had = r->have;
     r->have = m->size < n ? (size_t)m->size : n;
     return tn_source_read(r->source, m->data + had, r->head + had, r->have - had, err);
@@ -178,7 +179,7 @@ static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
     if (m->method == TN_ZIP_STORED && m->size != m->decoded)
         return tn_fail(err, TN_ERR_CORRUPT, m->at, "it is stored as it is but has two sizes, %llu and %llu",
                        (unsigned long long)m->size, (unsigned long long)m->decoded);
-    if (m->method == TN_ZIP_DEFLATED && m->decoded / TN_INFLATE_RATIO_MAX > m->size)
+    if (m->method == TN_ZIP_DEFLATED && m->decoded / tn_codec_deflate.ratio_max > m->size)
         return tn_fail(err, TN_ERR_CORRUPT, m->at, "no %llu bytes of deflate data decode to %llu",
                        (unsigned long long)m->size, (unsigned long long)m->decoded);
     return TN_OK;
@@ -315,7 +316,7 @@ tn_status tn_npz_list(tn_file *file, const char **name, tn_error *err)
     tn_status status = tn_zip_open(r.source, &file->arena, &r.directory, err);
     if (!status)
         status = read_members(&r, err);
-    tn_inflate_free(r.inflate);
+    tn_codec_free(&r.decoder);
     free(r.head);
     free(r.ranges);
     *name = r.name;

@@ -84,7 +84,7 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
     tn_cbor_put_array(b, e->rank);
     for (uint32_t i = 0; i < e->rank; i++)
         tn_cbor_put_u64(b, (uint64_t)e->shape[i]);
-    put_text(b, "encoding", e->encoding == TN_ENCODING_ZSTD ? "zstd" : "raw");
+    put_text(b, "encoding", tn_codec_of(e->encoding)->name);
     if (has_order(e))
         put_text(b, "data_endianness", e->swap ? "big" : "little");
     if (e->checksum != TN_CHECKSUM_NONE) {
