@@ -1,7 +1,7 @@
 /* pipeline/arrange.c - the data of a tensor in another order, slab by slab. */
 #include "pipeline/arrange.h"
 #include "base/error.h"
-#include "pipeline/spool.h"
+#include "store/load.h"
 #include "tensor/array.h"
 #include "tensor/code.h"
 #include "reorder/layout.h"
@@ -27,7 +27,7 @@ typedef struct arranging {
     tn_arranging       *a;
     const tn_arrange   *how;
     const tn_layout_kernels *kernels;
-    tn_room        room;
+    tn_spill       decoded;
     const uint8_t *source;      /* element 0 */
     int64_t        stride[TN_MAX_RANK];     /* of the input, in the output's order */
     unsigned       from_bits;
@@ -349,10 +349,9 @@ static tn_status tick(void *context, tn_error *err)
     return a->emit(a->context, NULL, 0, 0, err);
 }
 
-static tn_spooling spooling_of(tn_arranging *a)
+static tn_loading loading_of(tn_arranging *a)
 {
-    return (tn_spooling){ .in = a->in, .tensor = a->tensor, .part = a->part, .beside = a->beside,
-                          .tick = tick, .context = a };
+    return (tn_loading){ .in = a->in, .tensor = a->tensor, .beside = a->beside, .tick = tick, .context = a };
 }
 
 static tn_status find_source(arranging *r, tn_error *err)
@@ -366,10 +365,10 @@ static tn_status find_source(arranging *r, tn_error *err)
     r->swap = 1;
     r->source = raw ? tn_source_view(r->a->in->shards[s->shard].source, s->offset, s->size) : NULL;
     bool mapped = r->source || p->nbytes == 0;
-    tn_spooling spooling = spooling_of(r->a);
-    tn_status status = mapped ? tn_spool_check(&spooling, err) : tn_spool_part(&spooling, &r->room, err);
-    r->a->output_failed = spooling.output_failed;
-    r->source = mapped ? r->source : r->room.bytes;
+    tn_loading loading = loading_of(r->a);
+    tn_status status = mapped ? tn_load_check(&loading, p, err) : tn_load_part(&loading, p, &r->decoded, err);
+    r->a->output_failed = loading.output_failed;
+    r->source = mapped ? r->source : r->decoded.bytes;
     if (mapped && raw && s->order != TN_HOST_ORDER)
         r->swap = type->swap_bytes;
     const int64_t *stride = mapped && s->stride ? s->stride : dense;
@@ -420,16 +419,16 @@ static void free_all(arranging *r)
     free(r->result_elements);
     free(r->result_packed);
     free(r->out);
-    tn_room_free(&r->room);
+    tn_spill_free(&r->decoded);
 }
 
 tn_status tn_arrange_run(tn_arranging *a, tn_error *err)
 {
     arranging r = { .a = a, .how = a->how, .kernels = tn_layout_kernels_get() };
     if (product(a->how->physical, 0, a->how->rank) == 0) {
-        tn_spooling spooling = spooling_of(a);
-        tn_status status = tn_spool_check(&spooling, err);
-        a->output_failed = spooling.output_failed;
+        tn_loading loading = loading_of(a);
+        tn_status status = tn_load_check(&loading, a->part, err);
+        a->output_failed = loading.output_failed;
         return status;
     }
     tn_status status = find_source(&r, err);

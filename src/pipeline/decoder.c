@@ -211,7 +211,7 @@ static tn_status unroll(tn_decoder *m, tn_error *err)
     tn_error why;
     uint64_t size;
     tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size)
-                           ? tn_room_make(&m->values, NULL, size, &why)
+                           ? tn_spill_make(&m->values, NULL, size, &why)
                            : tn_fail(&why, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
     if (status)
         return name_tensor(m->tensor, status, &why, err);
@@ -248,6 +248,6 @@ void tn_decoder_free(tn_decoder *m)
         return;
     tn_datatype_free(m->datatype);
     tn_loaded_free(&m->loaded);
-    tn_room_free(&m->values);
+    tn_spill_free(&m->values);
     free(m);
 }

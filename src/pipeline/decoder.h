@@ -3,8 +3,8 @@
 #ifndef TN_PIPELINE_DECODER_H
 #define TN_PIPELINE_DECODER_H
 
-#include "pipeline/loaded.h"
-#include "pipeline/room.h"
+#include "store/load.h"
+#include "bytes/spill.h"
 #include "quant/scaled_plan.h"
 
 /* Any number of threads may have values made of one. */
@@ -16,7 +16,7 @@ typedef struct tn_decoder {
     float           tensor_scale;
     tn_cast_plan    narrow;         /* from float32 to the tensor's type */
     tn_loaded       loaded;         /* where parts cannot be had in place */
-    tn_room         values;         /* all of them as float32, where a rotation lies across rows */
+    tn_spill        values;         /* all of them as float32, where a rotation lies across rows */
 } tn_decoder;
 
 /* Whether a tensor is scaled by a datatype. */

@@ -19,7 +19,7 @@ static tn_status plan_elements(const tn_file *file, const tn_tensor *t, tn_arena
     (void)arena;
     tn_status status = tn_part_readable(t, p, err);
     if (!status)
-        status = tn_kept_check_spooled(file, t, p, err);
+        status = tn_kept_check_spilled(file, t, p, err);
     if (status)
         return status;
     *plan = (tn_value_plan){ .dtype = p->array.dtype, .splits = tn_part_splits(p),

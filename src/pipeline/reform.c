@@ -2,7 +2,7 @@
 #include "pipeline/reform.h"
 #include "base/error.h"
 #include "base/kept.h"
-#include "pipeline/loaded.h"
+#include "store/load.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ const tn_tensor *tn_form_conversion_result(const tn_form_conversion *r)
 
 bool tn_form_conversion_is_large(const tn_form_conversion *r)
 {
-    return r->source.spooled || (r->reforming && tn_sparse_is_sorted_copy(r->reforming));
+    return r->source.decoded || (r->reforming && tn_sparse_is_sorted_copy(r->reforming));
 }
 
 /* ---- the output ---- */

@@ -2,8 +2,8 @@
 #include "pipeline/rescale.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "pipeline/loaded.h"
-#include "pipeline/room.h"
+#include "store/load.h"
+#include "bytes/spill.h"
 #include "tensor/array.h"
 #include "quant/scaled_plan.h"
 
@@ -18,9 +18,9 @@ typedef struct rescaling {
     tn_rescale_output     *o;
     tn_loaded        source;
     tn_scaled_shapes shapes;
-    tn_room          parts[PARTS];      /* made, but for what is handed out in order */
-    tn_room          values;            /* as float32, where they are rotated or narrower than a byte... */
-    tn_room          made;              /* ...or what is made of them, where it is not in order */
+    tn_spill          parts[PARTS];      /* made, but for what is handed out in order */
+    tn_spill          values;            /* as float32, where they are rotated or narrower than a byte... */
+    tn_spill          made;              /* ...or what is made of them, where it is not in order */
     tn_scaled_plan   plan;
     tn_cast_plan     narrow;
 } rescaling;
@@ -63,11 +63,11 @@ tn_status tn_rescale_check(const tn_rescale_task *t, tn_scaled_shapes *shapes, t
 
 /* ---- memory ---- */
 
-static tn_status make_room(rescaling *r, tn_room *room, uint64_t count, size_t each, tn_error *err)
+static tn_status make_spill(rescaling *r, tn_spill *spill, uint64_t count, size_t each, tn_error *err)
 {
     uint64_t size;
     tn_status status = tn_mul_u64(count, each, &size)
-                           ? tn_room_make(room, r->t->beside, size, err)
+                           ? tn_spill_make(spill, r->t->beside, size, err)
                            : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
     r->o->output_failed = status != TN_OK;
     return status;
@@ -87,9 +87,9 @@ static void free_all(rescaling *r)
 {
     tn_loaded_free(&r->source);
     for (unsigned i = 0; i < PARTS; i++)
-        tn_room_free(&r->parts[i]);
-    tn_room_free(&r->values);
-    tn_room_free(&r->made);
+        tn_spill_free(&r->parts[i]);
+    tn_spill_free(&r->values);
+    tn_spill_free(&r->made);
 }
 
 /* ---- handing out ---- */
@@ -103,15 +103,15 @@ static tn_status emit_first(void *context, const uint8_t *bytes, size_t n, tn_er
     return status;
 }
 
-static tn_status emit_room(rescaling *r, uint32_t part, const tn_room *room, tn_error *err)
+static tn_status emit_spill(rescaling *r, uint32_t part, const tn_spill *spill, tn_error *err)
 {
     tn_status status = TN_OK;
     uint64_t at = 0;
     do {
-        size_t n = (size_t)(room->size - at < TN_WINDOW ? room->size - at : TN_WINDOW);
-        status = r->o->emit(r->o->context, part, room->bytes + at, n, err);
+        size_t n = (size_t)(spill->size - at < TN_WINDOW ? spill->size - at : TN_WINDOW);
+        status = r->o->emit(r->o->context, part, spill->bytes + at, n, err);
         at += n;
-    } while (at < room->size && !status);
+    } while (at < spill->size && !status);
     r->o->output_failed = status != TN_OK;
     return status;
 }
@@ -135,7 +135,7 @@ static tn_status take_values(rescaling *r, tn_scaled_work *w, tn_error *err)
     w->src = r->source.parts[0].data;
     if (tn_dtype_get(t->dtype)->bits >= 8 && !is_rotated_apart(r))
         return TN_OK;
-    tn_status status = make_room(r, &r->values, r->plan.count, sizeof(float), err);
+    tn_status status = make_spill(r, &r->values, r->plan.count, sizeof(float), err);
     if (!status)
         status = tn_cast(&to, r->values.bytes, &from, w->src, TN_HOST_ORDER, &o, err);
     if (!status)
@@ -162,7 +162,7 @@ static tn_status quantize(rescaling *r, tn_error *err)
     bool streams = tn_scaled_streams(&r->plan);
     tn_status status = TN_OK;
     for (uint32_t i = streams ? 1 : 0; i < r->shapes.count && !status; i++) {
-        status = make_room(r, &r->parts[i], part_bytes(r, i), 1, err);
+        status = make_spill(r, &r->parts[i], part_bytes(r, i), 1, err);
         memory[i] = r->parts[i].bytes;
     }
     tn_scaled_work w = { .plan = &r->plan, .report = r->o->report, .pool = r->o->pool, .context = r };
@@ -175,21 +175,21 @@ static tn_status quantize(rescaling *r, tn_error *err)
     if (!status)
         status = tn_scaled_encode_run(&w, err);
     for (uint32_t i = streams ? 1 : 0; i < r->shapes.count && !status; i++)
-        status = emit_room(r, i, &r->parts[i], err);
+        status = emit_spill(r, i, &r->parts[i], err);
     return status;
 }
 
 /* ---- values ---- */
 
-/* float32 in a room: rotated back, in the type that is asked for. */
-static tn_status emit_values(rescaling *r, tn_room *room, const tn_cast_options *cast, tn_error *err)
+/* float32 in a spill: rotated back, in the type that is asked for. */
+static tn_status emit_values(rescaling *r, tn_spill *spill, const tn_cast_options *cast, tn_error *err)
 {
-    const float *x = (const float *)(const void *)room->bytes;
+    const float *x = (const float *)(const void *)spill->bytes;
     unsigned size = tn_dtype_get(r->t->to)->bits / 8;
     uint8_t *out = malloc(AT_ONCE * size);
     if (!out)
         return tn_fail_nomem(err);
-    tn_status status = tn_scaled_rotate(&r->plan, true, (float *)(void *)room->bytes, r->o->pool, err);
+    tn_status status = tn_scaled_rotate(&r->plan, true, (float *)(void *)spill->bytes, r->o->pool, err);
     if (!status)
         status = tn_cast_plan_make(&r->narrow, r->t->to, TN_FLOAT32, TN_HOST_ORDER, cast, err);
     uint64_t at = 0;
@@ -215,7 +215,7 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
     bool rotated = is_rotated_apart(r), streams = tn_scaled_streams(&r->plan);
     tn_status status = take_values(r, &w, err);
     if (!status && !rotated && !streams)
-        status = make_room(r, &r->made, r->plan.count, tn_dtype_get(r->t->to)->bits / 8, err);
+        status = make_spill(r, &r->made, r->plan.count, tn_dtype_get(r->t->to)->bits / 8, err);
     if (status)
         return status;
     if (rotated)
@@ -225,7 +225,7 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
     status = tn_scaled_encode_run(&w, err);
     if (status || w.emit)
         return status;
-    return rotated ? emit_values(r, &r->values, &cast, err) : emit_room(r, 0, &r->made, err);
+    return rotated ? emit_values(r, &r->values, &cast, err) : emit_spill(r, 0, &r->made, err);
 }
 
 static tn_status dequantize(rescaling *r, tn_error *err)
@@ -242,7 +242,7 @@ static tn_status dequantize(rescaling *r, tn_error *err)
                                            &r->t->options, memory, err);
     bool rotated = !status && is_rotated_apart(r);
     if (rotated)
-        status = make_room(r, &r->values, r->plan.count, sizeof(float), err);
+        status = make_spill(r, &r->values, r->plan.count, sizeof(float), err);
     if (status)
         return status;
     tn_scaled_work w = { .plan = &r->plan, .dst_type = rotated ? TN_FLOAT32 : r->t->to,

@@ -116,10 +116,10 @@ tn_status tn_kept_check_part(const tn_file *f, const tn_tensor *t, const tn_part
     return tn_kept_check(&k, err);
 }
 
-tn_status tn_kept_check_spooled(const tn_file *f, const tn_tensor *t, const tn_part *p, tn_error *err)
+tn_status tn_kept_check_spilled(const tn_file *f, const tn_tensor *t, const tn_part *p, tn_error *err)
 {
-    bool spooled = p->storage.encoding != TN_ENCODING_RAW && p->storage.stride;
-    return spooled ? tn_kept_check_part(f, t, p, err) : TN_OK;
+    bool spilled = p->storage.encoding != TN_ENCODING_RAW && p->storage.stride;
+    return spilled ? tn_kept_check_part(f, t, p, err) : TN_OK;
 }
 
 tn_status tn_check_decoded(const tn_tensor *const *tensors, size_t n, uint64_t max_bytes, tn_error *err)

@@ -32,9 +32,9 @@ tn_status tn_kept_check(const tn_kept *kept, tn_error *err);
 tn_status tn_kept_check_part(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
                              tn_error *err);
 
-/* The same where the part can be read from a whole copy only, in a temporary file: compressed elements that
+/* The same where the part can be read from a whole copy only, in a spill: compressed elements that
  * lie apart. */
-tn_status tn_kept_check_spooled(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
+tn_status tn_kept_check_spilled(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
                                 tn_error *err);
 
 #endif

@@ -105,7 +105,7 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->maker = NULL;
     s->nunchanged = 0;
     s->block_size = 0;
-    tn_scratch_free(&s->whole);
+    tn_spill_free(&s->whole);
     tn_columns_free(s->columns);
     s->columns = NULL;
 }
@@ -472,14 +472,14 @@ static tn_status decode_whole(tn_stream *s, tn_error *err)
     uint64_t size = decoded_size(s->part);
     tn_status status = need_buffer(&s->out, err);
     if (!status)
-        status = tn_scratch_begin(&s->whole, size, err);
+        status = tn_spill_begin(&s->whole, size, err);
     for (uint64_t done = 0; done < size && !status;) {
         size_t n = size - done < TN_WINDOW ? (size_t)(size - done) : TN_WINDOW;
         status = decode_exactly(s, s->out, n, done, err);
         if (status)
             break;
         tn_hash_update(&s->hash, s->out, n);
-        status = tn_scratch_append(&s->whole, s->out, n, err);
+        status = tn_spill_append(&s->whole, s->out, n, err);
         done += n;
     }
     return status ? status : check_end(s, err);
@@ -670,7 +670,7 @@ void tn_stream_free(tn_stream *s)
     tn_hash_free(&s->hash);
     tn_stream_close(s);
     tn_codec_free(&s->decoder);
-    tn_scratch_free(&s->whole);
+    tn_spill_free(&s->whole);
     free(s->block);
     tn_columns_free(s->columns);
     free(s->in);

@@ -7,7 +7,7 @@
 
 #include "bytes/checksum.h"
 #include "bytes/codec.h"
-#include "bytes/scratch.h"
+#include "bytes/spill.h"
 #include "store/columns.h"
 #include "store/file.h"
 
@@ -66,7 +66,7 @@ typedef struct tn_stream {
     tn_codec_state decoder;
     const tn_part *reserved;        /* the part whose window was taken, or NULL */
     uint64_t  window, held;         /* the largest one of its frames; bytes of it that must be given back */
-    tn_scratch whole;               /* all of a compressed part whose elements lie apart */
+    tn_spill whole;               /* all of a compressed part whose elements lie apart */
     uint8_t  *block;                /* of elements that lie apart, so many that those of a column are taken
                                      * together */
     size_t    block_cap;

@@ -367,7 +367,7 @@ static bool comparable(comparison *c, pair *p)
         if (strcmp(a->role, b->role) != 0 || !same_shape(&a->array, &b->array))
             return unlike(c, p, a, b);
         if (tn_part_readable(x, a, &err) || tn_part_readable(y, b, &err) ||
-            tn_kept_check_spooled(c->a, x, a, &err) || tn_kept_check_spooled(c->b, y, b, &err))
+            tn_kept_check_spilled(c->a, x, a, &err) || tn_kept_check_spilled(c->b, y, b, &err))
             return unread(c, p, &err);
     }
     return true;

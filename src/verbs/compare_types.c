@@ -1,8 +1,8 @@
 /* verbs/compare_types.c - what datatypes would do to the tensors of a file. */
 #include "base/error.h"
 #include "base/options.h"
-#include "pipeline/loaded.h"
 #include "pipeline/walk.h"
+#include "store/load.h"
 #include "quant/scaled_plan.h"
 
 #include <tenon/convert.h>

@@ -137,7 +137,7 @@ static void large_columns_come_out_as_rows(void)
         tn_file *f = open_bytes(&a.bytes);
         const tn_part *p = tn_file_tensor(f, 0)->parts;
         uint32_t rows[3 * COLUMNS_3];
-        CHECK(p->nbytes > TN_SCRATCH_IN_MEMORY && good_parts(f) == 1);
+        CHECK(p->nbytes > TN_SPILL_IN_MEMORY && good_parts(f) == 1);
         check_data(f, "x", expected, p->nbytes);
         CHECK(tn_part_read_rows(f, p, 1400, 3, rows, sizeof rows, NULL) == TN_OK);
         assert_memory_equal(rows, expected + 1400 * COLUMNS_3, sizeof rows);

@@ -4,7 +4,7 @@
 
 #include "bytes/sink_calls.h"
 #include "bytes/temporary.h"
-#include "pipeline/room.h"
+#include "bytes/spill.h"
 #include "file_systems.h"
 
 #include <errno.h>
@@ -103,14 +103,14 @@ static void nothing_that_is_put_in_the_folder_leads_elsewhere(void)
     CHECK(mkdir(in_folder("other").text, 0755) == 0);
     put_file("other/.tenon-abcdef.tmp", "not ours to remove");
     for (int kind = 0; kind < 3; kind++) {
-        tn_room room = { 0 };
+        tn_spill spill = { 0 };
         put_guess(kind);
-        CHECK(tn_room_make(&room, NULL, LARGE, NULL) == TN_OK);
-        CHECK(was_made_in(tn_sink_fd(room.sink), folder));
-        CHECK(room.bytes[0] == 0 && room.bytes[LARGE - 1] == 0);
-        room.bytes[LARGE - 1] = 1;
+        CHECK(tn_spill_make(&spill, NULL, LARGE, NULL) == TN_OK);
+        CHECK(was_made_in(tn_sink_fd(spill.sink), folder));
+        CHECK(spill.bytes[0] == 0 && spill.bytes[LARGE - 1] == 0);
+        spill.bytes[LARGE - 1] = 1;
         CHECK(count_entries(folder) == 2 && count_entries(in_folder("other").text) == 1);
-        tn_room_free(&room);
+        tn_spill_free(&spill);
     }
 }
 

@@ -1,0 +1,31 @@
+/* bytes/spill.h - bytes that may be too many for memory: few are on the heap, many in
+ * an unnamed file, which is gone with the spill. */
+#ifndef TN_BYTES_SPILL_H
+#define TN_BYTES_SPILL_H
+
+#include "bytes/sink.h"
+#include "bytes/source.h"
+
+#define TN_SPILL_IN_MEMORY ((uint64_t)8 << 20)      /* more than this is a file */
+
+/* Zero-initialise to begin. */
+typedef struct tn_spill {
+    uint64_t   size, filled;
+    uint8_t   *bytes;           /* on the heap or mapped; NULL: in a file that is not mapped */
+    tn_sink   *sink;            /* of the unnamed file, or NULL */
+    tn_source *source;          /* after the last tn_spill_append(): all bytes */
+} tn_spill;
+
+/* Memory of `size` bytes, all 0, to be filled in any order; the pages of a file can leave it.  The file is in
+ * the folder of the path `beside`; NULL: in $TMPDIR, else /var/tmp or /tmp.  A full disk is seen here. */
+tn_status tn_spill_make(tn_spill *spill, const char *beside, uint64_t size, tn_error *err);
+
+/* Bytes that are written once, in order, and then read: a file is not mapped and takes no memory. */
+tn_status tn_spill_begin(tn_spill *spill, uint64_t size, tn_error *err);
+
+/* At most `size` bytes in all; with the last of them there is a source. */
+tn_status tn_spill_append(tn_spill *spill, const void *bytes, size_t n, tn_error *err);
+
+void tn_spill_free(tn_spill *spill);
+
+#endif
