@@ -16,7 +16,9 @@ static volatile uint64_t seen;   /* keeps the looking from being optimised away 
 /* What a listing asks of each tensor. */
 static uint64_t look_at(const tn_tensor *t)
 {
-    uint64_t sum = strlen(t->name) + (uint64_t)t->dtype + t->parts[0].storage.offset + t->parts[0].nbytes;
+    tn_stored_info stored = { .size = sizeof stored };
+    tn_part_stored(t, t->parts, &stored);
+    uint64_t sum = strlen(t->name) + (uint64_t)t->dtype + stored.offset + t->parts[0].nbytes;
     for (uint32_t i = 0; i < t->rank; i++)
         sum += (uint64_t)t->shape[i];
     return sum;

@@ -73,7 +73,7 @@ static void plan_row(void *context, const tn_planned *planned)
     table_cell(&j->plan, planned->datatype
                              ? type_and_datatype(planned->source->dtype, planned->datatype).s
                              : type_and_form(planned->dtype, form_name(planned),
-                                             &planned->source->parts[0]).s);
+                                             stored_info(NULL, planned->source->parts).type).s);
     if (shows_layout(j))
         table_cell(&j->plan, planned->layout ? planned->layout : "-");
     shape_cell(&j->plan, planned);

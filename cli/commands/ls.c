@@ -17,8 +17,10 @@ typedef struct totals {
 static bool shares_bytes(const tn_file *file, const tn_tensor *tensor)
 {
     const tn_tensor *other = tensor->tied ? tn_file_find(file, tensor->tied) : NULL;
-    return other && other->parts[0].storage.offset == tensor->parts[0].storage.offset &&
-           other->parts[0].storage.shard == tensor->parts[0].storage.shard;
+    if (!other)
+        return false;
+    const tn_stored_info a = stored_info(other, other->parts), b = stored_info(tensor, tensor->parts);
+    return a.offset == b.offset && a.shard == b.shard;
 }
 
 static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *tensor)
@@ -28,11 +30,10 @@ static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *ten
         return;
     sum->nbytes += tensor_nbytes(tensor);
     for (uint32_t i = 0; i < tensor->nparts; i++) {
-        tn_storage stored = tn_part_stored(tensor, &tensor->parts[i]);
-        sum->stored += stored.size;
-        tn_encoding encoding = stored.encoding;
-        if (encoding == TN_ENCODING_ZSTD || encoding == TN_ENCODING_DEFLATE)
-            sum->compressed = encoding_name(encoding);
+        const tn_stored_info stored = stored_info(tensor, &tensor->parts[i]);
+        sum->stored += stored.bytes;
+        if (stored.encoding != TN_ENCODING_RAW && encoding_name(stored.encoding))
+            sum->compressed = encoding_name(stored.encoding);
     }
 }
 
@@ -57,28 +58,29 @@ static const char *alignment_text(unsigned alignment, char buffer[16])
     return buffer;
 }
 
-static void place_cells(table *t, const tn_file *file, const tn_part *part)
+static void place_cells(table *t, const tn_file *file, const tn_stored_info *stored)
 {
     char buffer[16];
-    if (is_text(&part->storage)) {
+    if (is_text(stored)) {
         table_cell(t, "-");
         table_cell(t, "-");
     } else {
-        table_number(t, part->storage.offset);
-        table_cell(t, alignment_text(alignment_of(part->storage.offset), buffer));
+        table_number(t, stored->offset);
+        table_cell(t, alignment_text(alignment_of(stored->offset), buffer));
     }
     if (tn_file_shards(file) > 1)
-        table_name(t, tn_file_shard_name(file, part->storage.shard));
+        table_name(t, tn_file_shard_name(file, stored->shard));
 }
 
 /* How the elements lie, where they are not simply dense. */
 static void place_note(table *t, const tn_part *part)
 {
     uint32_t rank = part->array.rank;
-    if (part->storage.physical)
-        table_note(t, "padded to %s", shape_of(rank, part->storage.physical).s);
-    else if (part->storage.stride)
-        table_note(t, "strides %s", shape_of(rank, part->storage.stride).s);
+    const int64_t *stride = stored_info(NULL, part).stride;
+    if (part->padded)
+        table_note(t, "padded to %s", shape_of(rank, part->padded->shape).s);
+    else if (stride)
+        table_note(t, "strides %s", shape_of(rank, stride).s);
 }
 
 static void datatype_note(table *t, const tn_tensor *tensor)
@@ -110,9 +112,9 @@ static void part_notes(table *t, const tn_tensor *tensor)
 {
     for (uint32_t i = 0; tensor->nparts > 1 && i < tensor->nparts; i++) {
         const tn_part *part = &tensor->parts[i];
-        tn_storage stored = tn_part_stored(tensor, part);
+        const tn_stored_info stored = stored_info(tensor, part);
         char offset[40] = "";
-        if (!is_text(&stored) && !stored.columns)
+        if (!is_text(&stored) && stored.extents == 1)
             snprintf(offset, sizeof offset, ", offset %llu", (unsigned long long)stored.offset);
         table_note(t, "part %s: %s %s, %s, %s%s", escaped(part->role), type_of(part->array.dtype, part).s,
                    shape_of(part->array.rank, part->array.shape).s, human_size(part->nbytes).s,
@@ -154,10 +156,11 @@ static void list_rows(const tn_file *file, bool long_list)
         table_cell(&t, tensor_type(tensor).s);
         table_cell(&t, shape_of(tensor->rank, tensor->shape).s);
         table_cell(&t, human_size(tensor_nbytes(tensor)).s);
-        table_cell(&t, encoding_of(&part->storage, part->nbytes).s);
-        table_cell(&t, checksum_of(&part->storage).s);
+        const tn_stored_info stored = stored_info(tensor, part);
+        table_cell(&t, encoding_of(&stored, part->nbytes).s);
+        table_cell(&t, checksum_of(&stored).s);
         if (long_list) {
-            place_cells(&t, file, part);
+            place_cells(&t, file, &stored);
             long_notes(&t, tensor);
         }
     }
@@ -178,24 +181,23 @@ static void list_file_meta(const tn_file *file)
 static void json_part(const tn_file *file, const tn_tensor *tensor, const tn_part *part)
 {
     const tn_dtype_info *info = tn_dtype_get(part->array.dtype);
-    const tn_storage stored = tn_part_stored(tensor, part), *storage = &stored;
-    const char *encoding = is_text(storage) ? "text" : encoding_name(storage->encoding);
+    const tn_stored_info stored = stored_info(tensor, part);
     json_text_field("dtype", info ? info->name : NULL);
-    json_text_field("type", storage->type);
+    json_text_field("type", stored.type);
     json_shape_field("shape", part->array.rank, part->array.shape);
     json_uint_field("nbytes", part->nbytes);
-    json_uint_field("stored", storage->size);
-    json_text_field("encoding", encoding ? encoding : storage->encoding_name);
-    json_text_field("byteorder", storage->order == TN_BIG_ENDIAN ? "big" : "little");
-    json_text_field("checksum", storage->checksum_text);
-    if (!is_text(storage) && !storage->columns) {
-        json_uint_field("offset", storage->offset);
-        json_uint_field("align", alignment_of(storage->offset));
+    json_uint_field("stored", stored.bytes);
+    json_text_field("encoding", stored.encoding_name);
+    json_text_field("byteorder", stored.order == TN_BIG_ENDIAN ? "big" : "little");
+    json_text_field("checksum", stored.checksum_text);
+    if (!is_text(&stored) && stored.extents == 1) {
+        json_uint_field("offset", stored.offset);
+        json_uint_field("align", alignment_of(stored.offset));
     }
-    json_shape_field("physical_shape", part->array.rank, storage->physical);
-    json_shape_field("strides", part->array.rank, storage->stride);
+    json_shape_field("physical_shape", part->array.rank, part->padded ? part->padded->shape : NULL);
+    json_shape_field("strides", part->array.rank, stored.stride);
     if (tn_file_shards(file) > 1)
-        json_text_field("file", tn_file_shard_name(file, storage->shard));
+        json_text_field("file", tn_file_shard_name(file, stored.shard));
 }
 
 static void json_parts(const tn_file *file, const tn_tensor *tensor)

@@ -145,7 +145,8 @@ static int show_part(const opts *o, const tn_file *file, const tn_tensor *tensor
     char why[200];
     if (!window_make(&w, part ? &part->array : &values, o->slice, why, sizeof why))
         return usage_error(o->command, "--slice \"%s\": %s", escaped(o->slice), why);
-    bool apart = part && part->storage.stride && part->storage.encoding != TN_ENCODING_RAW;
+    bool apart = part && stored_info(tensor, part).stride &&
+                 stored_info(tensor, part).encoding != TN_ENCODING_RAW;
     /* all of it is to be decoded */
     if (apart && tn_check_decoded(&tensor, 1, o->max_bytes, &err) != TN_OK)
         return say_error(o->files[0], &err);

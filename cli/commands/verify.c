@@ -77,7 +77,7 @@ static void report(void *context, const tn_tensor *tensor, const tn_part *part, 
 {
     check *c = context;
     c->parts++;
-    tn_storage stored = tn_part_stored(tensor, part);
+    const tn_stored_info stored = stored_info(tensor, part);
     count(c, verdict, stored.checksum);
     uint64_t entries;
     c->decoded += verdict == TN_VERDICT_NONE && stored.encoding != TN_ENCODING_RAW;

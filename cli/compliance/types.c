@@ -104,9 +104,11 @@ static tn_status compare_loaded(const tn_file *file, type_case *c, size_t nbytes
     if (!t || t->dtype != c->type->dtype || t->parts[0].nbytes != nbytes)
         return trial_error(err, TN_ERR_CORRUPT,
                            "the file written does not have the tensor that was put into it");
-    if (!t->parts[0].storage.type || strcmp(t->parts[0].storage.type, c->type->wia) != 0)
+    tn_stored_info stored = { .size = sizeof stored };
+    tn_part_stored(t, &t->parts[0], &stored);
+    if (!stored.type || strcmp(stored.type, c->type->wia) != 0)
         return trial_error(err, TN_ERR_CORRUPT, "expected the type %s in the file but found \"%s\"",
-                           c->type->wia, escaped(t->parts[0].storage.type ? t->parts[0].storage.type : ""));
+                           c->type->wia, escaped(stored.type ? stored.type : ""));
     memset(c->again, 0, nbytes);
     tn_status status = tn_part_read(file, &t->parts[0], c->again, nbytes, err);
     for (int i = 0; i < VALUES && !status; i++)
@@ -301,7 +303,9 @@ static tn_status check_alignment(const tn_file *file, uint64_t *least, tn_error 
     uint64_t wanted = tn_device_query(0)->min_alignment;
     for (size_t i = 0; i < tn_file_count(file); i++) {
         const tn_part *part = &tn_file_tensor(file, i)->parts[0];
-        uint64_t offset = part->storage.offset, alignment = offset & (0 - offset);
+        tn_stored_info stored = { .size = sizeof stored };
+        tn_part_stored(NULL, part, &stored);
+        uint64_t offset = stored.offset, alignment = offset & (0 - offset);
         if (offset % wanted || (uintptr_t)part->data % wanted)
             return trial_error(err, TN_ERR_CORRUPT,
                                "expected data aligned to %" PRIu64 " bytes but found it at %" PRIu64, wanted,

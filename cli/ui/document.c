@@ -172,13 +172,12 @@ static void list_rows(const tn_descriptors *set, bool long_list)
     table_begin(&t, headings, 1u << 3);
     for (size_t i = 0; i < tn_descriptors_count(set); i++) {
         const tn_descriptor *d = tn_descriptors_at(set, i);
-        const tn_part part = { .storage.type = d->base_type };
         put_shape(shape, ROOM, d);
         table_name(&t, d->name ? d->name : "-");
         if (tn_descriptor_is_fragment(d))
             table_cell(&t, kind_of(d));
         else
-            table_cell(&t, type_and_form(type_in(d), form_of(d), &part).s);
+            table_cell(&t, type_and_form(type_in(d), form_of(d), d->base_type).s);
         table_cell(&t, has_shape(d) ? shape : "-");
         size_cell(&t, d);
         if (long_list)

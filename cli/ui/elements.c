@@ -22,8 +22,9 @@ static tn_status refuse(tn_error *err, const char *what, const char *spelling)
 /* A multiple of 8 rows, so that it begins on a whole byte whatever the type. */
 static uint64_t elements_a_block(const tn_part *part, unsigned bits, uint64_t row)
 {
-    uint64_t bytes =
-        part->storage.encoding == TN_ENCODING_RAW && !part->storage.columns ? RAW_BLOCK : COMPRESSED_BLOCK;
+    const tn_stored_info stored = stored_info(NULL, part);
+    bool raw = stored.encoding == TN_ENCODING_RAW && stored.extents <= 1;
+    uint64_t bytes = raw ? RAW_BLOCK : COMPRESSED_BLOCK;
     uint64_t rows = bytes * 8 / bits / row / 8 * 8;
     return row * (rows > 0 ? rows : 8);
 }
@@ -37,7 +38,8 @@ tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, t
     if (tn_shape_count(part->array.rank, part->array.shape, &count) != TN_OK)
         return refuse(err, "shape", shape_of(part->array.rank, part->array.shape).s);
     *e = (elements){ .file = file, .rows = *part, .count = (int64_t)count, .row = 1 };
-    if (!part->storage.stride && !part->storage.pitch && !part->storage.columns)
+    const tn_stored_info stored = stored_info(NULL, part);
+    if (stored.dense && stored.extents <= 1)
         e->rows.array = (tn_array){ .dtype = type->dtype, .rank = 1, .shape = &e->count };
     else if (count > 0 && part->array.rank > 0)
         e->row = count / (uint64_t)part->array.shape[0];

@@ -110,19 +110,30 @@ static short_text copied(const char *name)
     return text;
 }
 
-short_text type_of(tn_dtype dtype, const tn_part *part)
+tn_stored_info stored_info(const tn_tensor *tensor, const tn_part *part)
+{
+    tn_stored_info info = { .size = sizeof info };
+    tn_part_stored(tensor, part, &info);        /* cannot fail: it knows this size */
+    return info;
+}
+
+static short_text type_or_spelling(tn_dtype dtype, const char *spelling)
 {
     const tn_dtype_info *info = tn_dtype_get(dtype);
     if (info)
         return copied(info->name);
-    const char *spelling = part && part->storage.type ? part->storage.type : "";
-    return foreign(spelling, strlen(spelling));
+    return spelling ? foreign(spelling, strlen(spelling)) : foreign("", 0);
 }
 
-form_text type_and_form(tn_dtype data, const char *form, const tn_part *part)
+short_text type_of(tn_dtype dtype, const tn_part *part)
+{
+    return type_or_spelling(dtype, part ? stored_info(NULL, part).type : NULL);
+}
+
+form_text type_and_form(tn_dtype data, const char *form, const char *spelling)
 {
     form_text text;
-    short_text type = type_of(data, part);
+    short_text type = type_or_spelling(data, spelling);
     memcpy(text.s, type.s, sizeof type.s);
     if (strcmp(form, tn_form_name(TN_FORM_DENSE)) != 0)
         snprintf(text.s, sizeof text.s, "%s %.80s", type.s, escaped(form));
@@ -180,7 +191,7 @@ form_text tensor_type(const tn_tensor *tensor)
     if (tensor->scaling && tensor->scaling->datatype)
         return type_and_datatype(tensor->dtype, tensor->scaling->datatype);
     form_text text = type_and_form(tensor->scaling ? tensor->parts[0].array.dtype : tensor->dtype,
-                                   tn_tensor_form_name(tensor), &tensor->parts[0]);
+                                   tn_tensor_form_name(tensor), stored_info(tensor, tensor->parts).type);
     if (is_sparse(tensor, &entries) && all) {
         size_t n = strlen(text.s);
         snprintf(text.s + n, sizeof text.s - n, " %.20s", percent(entries, all).s);
@@ -190,8 +201,16 @@ form_text tensor_type(const tn_tensor *tensor)
 
 const char *encoding_name(tn_encoding encoding)
 {
-    return encoding == TN_ENCODING_RAW ? "raw" : encoding == TN_ENCODING_ZSTD ? "zstd"
-         : encoding == TN_ENCODING_DEFLATE ? "deflate" : NULL;
+    switch (encoding) {
+    case TN_ENCODING_RAW:
+        return "raw";
+    case TN_ENCODING_ZSTD:
+        return "zstd";
+    case TN_ENCODING_DEFLATE:
+        return "deflate";
+    default:
+        return NULL;
+    }
 }
 
 const char *checksum_name(tn_checksum checksum)
@@ -210,37 +229,37 @@ const char *checksum_name(tn_checksum checksum)
     }
 }
 
-bool is_text(const tn_storage *storage)
+bool is_text(const tn_stored_info *stored)
 {
-    const char *name = storage->encoding_name;
-    return storage->encoding == TN_ENCODING_RAW && name && strcmp(name, "text") == 0;
+    const char *name = stored->encoding_name;
+    return stored->encoding == TN_ENCODING_RAW && name && strcmp(name, "text") == 0;
 }
 
-short_text encoding_of(const tn_storage *storage, uint64_t nbytes)
+short_text encoding_of(const tn_stored_info *stored, uint64_t nbytes)
 {
-    const char *name = is_text(storage) ? "text" : encoding_name(storage->encoding);
+    const char *name = is_text(stored) ? "text" : encoding_name(stored->encoding);
     if (!name) {
-        const char *spelling = storage->encoding_name ? storage->encoding_name : "";
+        const char *spelling = stored->encoding_name ? stored->encoding_name : "";
         return foreign(spelling, strlen(spelling));
     }
     short_text text = copied(name);
     size_t used = strlen(text.s);
-    if (storage->encoding != TN_ENCODING_RAW && nbytes > 0)
+    if (stored->encoding != TN_ENCODING_RAW && nbytes > 0)
         used += (size_t)snprintf(text.s + used, sizeof text.s - used, " %.0f%%",
-                                 100 * (double)storage->size / (double)nbytes);
-    if (storage->order == TN_BIG_ENDIAN)
+                                 100 * (double)stored->bytes / (double)nbytes);
+    if (stored->order == TN_BIG_ENDIAN)
         snprintf(text.s + used, sizeof text.s - used, " big-endian");
     return text;
 }
 
-short_text checksum_of(const tn_storage *storage)
+short_text checksum_of(const tn_stored_info *stored)
 {
-    if (storage->checksum == TN_CHECKSUM_NONE)
+    if (stored->checksum == TN_CHECKSUM_NONE)
         return copied("-");
-    const char *name = checksum_name(storage->checksum);
+    const char *name = checksum_name(stored->checksum);
     if (name)
         return copied(name);
-    const char *spelling = storage->checksum_text ? storage->checksum_text : "";
+    const char *spelling = stored->checksum_text ? stored->checksum_text : "";
     return foreign(spelling, strcspn(spelling, ":"));
 }
 
@@ -257,7 +276,7 @@ uint64_t tensor_nbytes(const tn_tensor *tensor)
     uint64_t total = 0;
     for (uint32_t i = 0; i < tensor->nparts; i++) {
         const tn_part *part = &tensor->parts[i];
-        total += part->array.dtype == TN_UNKNOWN ? part->storage.size : part->nbytes;
+        total += part->array.dtype == TN_UNKNOWN ? stored_info(tensor, part).bytes : part->nbytes;
     }
     return total;
 }

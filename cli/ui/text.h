@@ -42,15 +42,18 @@ form_text type_and_datatype(tn_dtype values, const char *datatype);
 /* The type of a tensor's data, the form where it is not a plain array, and the
  * density of a sparse one: "float32", "int8 scaled", "float32 csr 5.02%"; of
  * one with a datatype, type_and_datatype(). */
-form_text  type_and_form(tn_dtype data, const char *form, const tn_part *part);
+form_text  type_and_form(tn_dtype data, const char *form, const char *spelling);
 form_text  tensor_type(const tn_tensor *tensor);
 
+/* How a part is stored; the tensor may be NULL, see tn_part_stored(). */
+tn_stored_info stored_info(const tn_tensor *tensor, const tn_part *part);
+
 /* The part stands in the file as digits: it has no place that bytes could be taken from. */
-bool is_text(const tn_storage *storage);
+bool is_text(const tn_stored_info *stored);
 
 /* "raw", "text", "zstd 43%", "raw big-endian" */
-short_text encoding_of(const tn_storage *storage, uint64_t nbytes);
-short_text checksum_of(const tn_storage *storage);  /* "crc32c", "-" */
+short_text encoding_of(const tn_stored_info *stored, uint64_t nbytes);
+short_text checksum_of(const tn_stored_info *stored);  /* "crc32c", "-" */
 
 const char *encoding_name(tn_encoding encoding);
 const char *checksum_name(tn_checksum checksum);

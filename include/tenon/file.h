@@ -92,11 +92,31 @@ TN_API const char *tn_file_warning(const tn_file *file, size_t i);
  * been while it was read.  TN_ERR_IO: some of it could not be read. */
 TN_API tn_status tn_file_intact(const tn_file *file, tn_error *err);
 
-/* How a part is stored, in short: part->storage, but with the size of its own
- * bytes where others lie between them, with the encoding, checksum and size of
- * its columns where these are stored apart, and with the checksum of the first
- * part where that is of all. */
-TN_API tn_storage tn_part_stored(const tn_tensor *tensor, const tn_part *part);
+/* How a part is stored, in short. */
+typedef struct tn_stored_info {
+    size_t        size;         /* sizeof(tn_stored_info), set by the caller */
+    uint64_t      offset;       /* of the first stored byte in its file */
+    uint64_t      bytes;        /* stored ones, after compression; not those of others between them */
+    const char   *type;         /* the element type as the file spells it */
+    const char   *encoding_name;    /* "raw", "zstd" ...; "text": it stands as digits in a text, and in
+                                     * memory in host order; else as the file spells it */
+    const char   *checksum_text;    /* as the file spells it, or NULL */
+    const char   *opaque;       /* a layout of the container's own that this build lists but does not read, or
+                                 * NULL */
+    const int64_t *stride;      /* how the elements lie, in elements from the first one; NULL: row-major */
+    tn_encoding   encoding;
+    tn_checksum   checksum;     /* of the part; or, where there is one for all parts of the tensor, of these */
+    tn_byte_order order;
+    uint32_t      shard;        /* which file of a sharded set; 0 otherwise; tn_file_shards() or more: in
+                                 * none, but in a text */
+    uint32_t      extents;      /* runs of bytes; 1 for most, several for a matrix whose columns are stored
+                                 * apart: then offset and shard mean nothing; 0: in memory only */
+    bool          dense;        /* the (decoded) elements of an extent follow each other in row-major order */
+} tn_stored_info;
+
+/* Fills `info`, whose `size` the caller has set: TN_ERR_ARGUMENT otherwise.  What it points to lives as long
+ * as the file is open.  Without a tensor (NULL) the checksum is that of the part alone. */
+TN_API tn_status tn_part_stored(const tn_tensor *tensor, const tn_part *part, tn_stored_info *info);
 
 /* Reads a part whole into `buffer`: dense, host byte order.  `size` must be
  * part->nbytes exactly (TN_ERR_ARGUMENT otherwise).  Checksums are not

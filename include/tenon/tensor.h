@@ -40,43 +40,21 @@ typedef struct tn_array {
     const int64_t *stride;      /* in elements, never bytes; NULL: row-major, dense */
 } tn_array;
 
-/* How a part lies in its file.  All zero for a part that is in memory only. */
-typedef struct tn_storage {
-    uint64_t      offset;       /* of the first stored byte in its file */
-    uint64_t      size;         /* stored bytes: after compression */
-    const char   *type;         /* the element type as the file spells it */
-    const char   *encoding_name;
-    const char   *checksum_text;    /* as the file spells it, or NULL */
-    const char   *opaque;       /* a layout of the container's own that this build lists but does not read, or
-                                 * NULL */
-    tn_encoding   encoding;
-    tn_checksum   checksum;
-    tn_byte_order order;
-    uint32_t      shard;        /* which file of a sharded set; 0 otherwise; tn_file_shards() or more: in
-                                 * none, for it stands as digits in a text (encoding_name "text") */
-    const int64_t *stride;      /* raw and deflate: how the elements lie in the file, in elements from the one
-                                 * at `offset`, never negative; NULL: row-major, dense */
-    const int64_t *physical;    /* extents with padding, of which the strides are those of a dense array;
-                                 * NULL: no padding */
-    double        fill;         /* the value that padding consists of, where that is known */
-    uint64_t      skip;         /* deflate only: decoded bytes before the first element */
-    uint64_t      pitch;        /* raw only: bytes from one index of the first dimension to the next, where
-                                 * what lies at one index is dense but followed by something else; 0: nothing
-                                 * lies between */
-    uint64_t      sum_offset, sum_size;     /* what the checksum is of, where that is more than the part: this
-                                             * range of its file; size 0: the part's own bytes */
-    const struct tn_part *columns;  /* a matrix whose columns are stored apart, each as a vector of the same
-                                     * type: these; then nothing else here but `type` and `encoding_name`
-                                     * counts; NULL: it is stored in one piece */
-} tn_storage;
+/* An array that is stored with padding: its elements are the first ones along each dimension. */
+typedef struct tn_padded {
+    const int64_t *shape;       /* extents with padding */
+    double         fill;        /* the value that padding consists of, where that is known */
+} tn_padded;
 
 typedef struct tn_part {
     const char *role;           /* "data", "values", "indices", "scale" ... */
     tn_array    array;
-    uint64_t    nbytes;         /* decoded, dense; 0 where the type is unknown */
+    uint64_t    nbytes;         /* decoded, dense, without padding; 0 where the type is unknown */
     const void *data;           /* the elements in host byte order, where they can be had without a copy
                                  * or a read; else NULL.  Not always aligned to the element. */
-    tn_storage  storage;
+    const tn_padded *padded;    /* or NULL: no padding */
+    const struct tn_stored *stored;     /* how it lies in its file, see tn_part_stored(); NULL: it is in
+                                         * memory only */
 } tn_part;
 
 /* One piece of free metadata: a text, or any CBOR value. */

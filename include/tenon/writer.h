@@ -75,9 +75,8 @@ TN_API tn_status tn_writer_add_meta(tn_writer *writer, const tn_meta *meta, tn_e
 /* Declares a tensor; tensors are numbered 0, 1 ... as they are added.  The
  * description is copied.  A part whose `data` is not NULL is written by
  * tn_writer_finish(): until then those bytes must stay valid and unchanged.
- * Each part's `storage` is ignored, for the options say how it is stored, but for
- * `physical` and `fill`: then the array is stored with padding up to these
- * extents, and its bytes are given with it.  A
+ * Each part's `stored` is ignored, for the options say how it is stored.  A part
+ * with `padded` is stored with padding up to these extents, and its bytes are given with it.  A
  * tensor that says it is `tied` to an earlier one gets no data: it has that
  * one's, shared where the container can, else written again.
  *

@@ -357,7 +357,8 @@ static tn_loading loading_of(tn_arranging *a)
 static tn_status find_source(arranging *r, tn_error *err)
 {
     const tn_part *p = r->a->part;
-    const tn_storage *s = &p->storage;
+    const tn_stored *s = tn_stored_of(p);
+    const int64_t *stored_stride = tn_stored_more_of(p)->stride;
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     int64_t dense[TN_MAX_RANK];
     bool raw = s->encoding == TN_ENCODING_RAW;
@@ -371,7 +372,7 @@ static tn_status find_source(arranging *r, tn_error *err)
     r->source = mapped ? r->source : r->decoded.bytes;
     if (mapped && raw && s->order != TN_HOST_ORDER)
         r->swap = type->swap_bytes;
-    const int64_t *stride = mapped && s->stride ? s->stride : dense;
+    const int64_t *stride = mapped && stored_stride ? stored_stride : dense;
     tn_dense_strides(p->array.rank, p->array.shape, dense);
     for (uint32_t i = 0; i < r->how->rank; i++)
         r->stride[i] = stride[r->how->order[i]];

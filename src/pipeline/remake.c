@@ -709,7 +709,8 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
 /* Columns far apart are better taken many at a time. */
 static bool lies_crosswise(const tn_part *p)
 {
-    return p->storage.stride && p->array.rank && p->storage.stride[p->array.rank - 1] != 1;
+    const int64_t *stride = tn_stored_more_of(p)->stride;
+    return stride && p->array.rank && stride[p->array.rank - 1] != 1;
 }
 
 /* Elements that get other places. */
@@ -723,8 +724,10 @@ static tn_status arrange(making *m, tn_error *err)
     how->to_bits = tn_dtype_get(data->array.dtype)->bits;
     m->made->tensor.shape = data->array.shape = how->shape;
     if (tn_arrange_has_padding(how)) {
-        data->storage.physical = how->physical;
-        data->storage.fill = m->rules->pad ? m->rules->pad->value : 0;
+        const tn_padded padded = { how->physical, m->rules->pad ? m->rules->pad->value : 0 };
+        data->padded = tn_arena_copy(m->arena, &padded, sizeof padded);
+        if (!data->padded)
+            return tn_fail_nomem(err);
     }
     m->made->arrange = how;
     return TN_OK;

@@ -23,9 +23,9 @@ typedef struct scanning {
 
 static bool can_split(const tn_scan_part *p)
 {
-    const tn_storage *s = &p->part->storage;
+    const tn_stored_more *s = tn_stored_more_of(p->part);
     /* the checksum is of the bytes that are taken, in order */
-    bool one_pass = tn_part_is_range(p->part) && !s->sum_size;
+    bool one_pass = tn_part_is_range(p->part) && !s->sum.size;
     return tn_part_splits(p->part) && !s->opaque && p->stored_kind != TN_CHECKSUM_SHA256 &&
            p->decoded_kind != TN_CHECKSUM_SHA256 && (one_pass || p->stored_kind == TN_CHECKSUM_NONE);
 }
@@ -53,10 +53,10 @@ typedef struct range {
 /* When stored and decoded bytes are the same, one checksum serves both. */
 static bool same_bytes(const tn_scan_part *p)
 {
-    const tn_storage *s = &p->part->storage;
+    const tn_stored *s = tn_stored_of(p->part);
     if (p->stored_kind != p->decoded_kind || p->change || p->swap > 1)
         return false;
-    return tn_part_is_range(p->part) && !s->sum_size &&
+    return tn_part_is_range(p->part) && !tn_stored_more_of(p->part)->sum.size &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->part->array.dtype)->swap_bytes == 1);
 }
 
@@ -114,7 +114,7 @@ static tn_status hash_stored(const tn_scan *scan, tn_stream *s, const tn_scan_pa
 /* All of a part whose elements would have to be gathered, for its checksum alone. */
 static bool is_summed_only(const tn_scan *scan, const tn_scan_part *p, uint64_t n)
 {
-    const tn_storage *s = &p->part->storage;
+    const tn_stored_more *s = tn_stored_more_of(p->part);
     return !scan->window && !p->change && p->decoded_kind == TN_CHECKSUM_NONE && (s->stride || s->pitch) &&
            n == p->part->nbytes;
 }

@@ -74,7 +74,7 @@ static tn_status in_output(const mover *m, tn_status status, tn_error *err)
 
 static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn_error *err)
 {
-    const char *shard = tn_file_shard_name(m->t->in, p->storage.shard);
+    const char *shard = tn_file_shard_name(m->t->in, tn_stored_of(p)->shard);
     return tn_in_file(status, *shard ? shard : m->t->in_path, err);
 }
 

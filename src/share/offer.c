@@ -174,9 +174,10 @@ static tn_status offer_image(tn_offer *o, const char *name, const tn_file *file,
 static tn_status whole_file(const tn_file *file, tn_buffer **buffer, tn_error *err)
 {
     int64_t size = (int64_t)tn_file_size(file);
+    const tn_stored stored = { .size = (uint64_t)size };
     tn_part whole = {
         .role = "file", .array = { .dtype = TN_UINT8, .rank = 1, .shape = &size }, .nbytes = (uint64_t)size,
-        .storage = { .size = (uint64_t)size },
+        .stored = &stored,
     };
     if (tn_file_shards(file) != 1)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,

@@ -21,12 +21,13 @@ static int read_only_copy(int fd)
 
 tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer **buffer, tn_error *err)
 {
-    if (part->storage.size == 0 || part->nbytes != part->storage.size || !tn_file_view(file, part))
+    const tn_stored *stored = tn_stored_of(part);
+    if (stored->size == 0 || part->nbytes != stored->size || !tn_file_view(file, part))
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "part %s cannot be mapped: expected bytes that are raw, dense and in host order, in a "
                        "mapped file",
                        tn_quote_z(part->role).text);
-    const tn_source *source = file->shards[part->storage.shard].source;
+    const tn_source *source = file->shards[stored->shard].source;
     int fd;
     tn_status status = tn_source_hold(source, &fd, err);
     if (status)
@@ -36,7 +37,7 @@ tn_status tn_buffer_of_part(const tn_file *file, const tn_part *part, tn_buffer 
                        "part %s cannot be mapped: it is in memory, not in a file",
                        tn_quote_z(part->role).text);
     tn_exported whole = {
-        .type = TN_HANDLE_MEMFD, .bytes = part->storage.size, .offset = part->storage.offset,
+        .type = TN_HANDLE_MEMFD, .bytes = stored->size, .offset = stored->offset,
         .read_only = true,
         .fd = read_only_copy(fd)
     };

@@ -18,10 +18,12 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
     tn_tensor *t = &f->tensors[i];
     tn_carrier c;
     if (r->dtype == TN_UNKNOWN) {       /* of a later version: listed, not read */
+        tn_stored stored = *p->stored;
+        stored.type = r->type;
         t->dtype = p->array.dtype = TN_UNKNOWN;
-        p->storage.type = r->type;
         p->data = NULL;
-        return TN_OK;
+        p->stored = tn_file_keep_stored(f, &stored, stored.more);
+        return p->stored ? TN_OK : tn_fail_nomem(err);
     }
     tn_status status = tn_carrier_for(f->format, r->dtype, r->rank, r->shape, &c, err);
     if (status)
@@ -53,23 +55,28 @@ static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_erro
     tn_part *p = &f->parts[i];
     tn_tensor *t = &f->tensors[i];
     int64_t *stride = tn_arena_zalloc(&f->arena, p->array.rank, sizeof *stride);
-    if (!stride)
+    tn_padded *padded = tn_arena_alloc(&f->arena, sizeof *padded);
+    if (!stride || !padded)
         return tn_fail_nomem(err);
     if (!has_room_for_padding(p, r))
         return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
                        "tensor %s: its record says that it has padding, which its array cannot hold",
                        tn_quote_z(t->name).text);
-    if (p->storage.encoding != TN_ENCODING_RAW && p->storage.encoding != TN_ENCODING_DEFLATE)
+    if (p->stored->encoding != TN_ENCODING_RAW && p->stored->encoding != TN_ENCODING_DEFLATE)
         return tn_fail(err, TN_ERR_UNSUPPORTED, f->at[i],
                        "tensor %s: it has padding, with which its data may be raw or deflated but "
                        "not %s",
-                       tn_quote_z(t->name).text, tn_quote_z(p->storage.encoding_name).text);
+                       tn_quote_z(t->name).text, tn_quote_z(tn_stored_encoding(p->stored)).text);
     tn_dense_strides(p->array.rank, p->array.shape, stride);
-    p->storage.physical = p->array.shape;
-    p->storage.stride = stride;
-    p->storage.fill = r->fill;
+    tn_stored_more more = *tn_stored_more_of(p);
+    more.stride = stride;
+    *padded = (tn_padded){ p->array.shape, r->fill };
+    p->padded = padded;
     p->array.shape = t->shape = r->extents;
     p->data = NULL;
+    p->stored = tn_file_keep_stored(f, p->stored, &more);
+    if (!p->stored)
+        return tn_fail_nomem(err);
     /* fits: it is no larger than before */
     tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes);
     return TN_OK;

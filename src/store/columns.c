@@ -48,7 +48,7 @@ tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn
                        .rows = (uint64_t)part->array.shape[0], .count = (uint32_t)count };
     tn_status status = TN_OK;
     for (size_t i = 0; i < count && !status; i++) {
-        const tn_part *p = &part->storage.columns[i];
+        const tn_part *p = &tn_stored_more_of(part)->columns[i];
         status =
             tn_stream_open(&c->columns[i].stream, file, tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
     }
@@ -75,13 +75,13 @@ static tn_status refill(tn_columns *c, size_t *rows, tn_error *err)
 
 static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *digest, tn_error *err)
 {
-    const tn_part *p = &c->part->storage.columns[i];
+    const tn_part *p = &tn_stored_more_of(c->part)->columns[i];
     char who[160];
     if (tn_part_checksum(p) == TN_CHECKSUM_NONE)
         return TN_OK;
     snprintf(who, sizeof who, "%s%s%scolumn %u: ", c->tensor ? "tensor " : "",
              c->tensor ? tn_quote_z(c->tensor->name).text : "", c->tensor ? ": " : "", i);
-    return tn_digest_check(&p->storage, digest, who, err);
+    return tn_digest_check(p, digest, who, err);
 }
 
 /* What has a checksum is held against it; nothing may follow the last row. */

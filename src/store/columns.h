@@ -6,7 +6,7 @@
 
 typedef struct tn_columns tn_columns;
 
-/* Begins a part that has storage.columns, which tn_file_add() has checked. */
+/* Begins a part that has columns, which tn_file_add() has checked. */
 tn_status tn_columns_open(const tn_file *file, const tn_tensor *tensor, const tn_part *part,
                           tn_columns **columns, tn_error *err);
 

@@ -84,7 +84,7 @@ static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     return TN_OK;
 }
 
-static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_storage *s, tn_error *err)
+static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_stored *s, tn_error *err)
 {
     uint64_t size = tn_source_size(f->shards[s->shard].source);
     if (s->offset > size || s->size > size - s->offset)
@@ -98,12 +98,12 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_stora
 /* Elements that lie apart: the last of them must be inside what is stored, once it is decoded. */
 static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nbytes, tn_error *err)
 {
-    uint64_t span, have = e->storage.encoding == TN_ENCODING_RAW ? e->storage.size : nbytes;
-    if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->storage.stride, &span) || span > have)
+    uint64_t span, have = e->stored.encoding == TN_ENCODING_RAW ? e->stored.size : nbytes;
+    if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->more.stride, &span) || span > have)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
                        "tensor %s: its strides reach beyond the %llu bytes that are stored",
                        tn_quote_z(e->name).text, (unsigned long long)have);
-    return check_place(f, e, &e->storage, err);
+    return check_place(f, e, &e->stored, err);
 }
 
 static bool is_whole_bytes(tn_dtype dtype)
@@ -112,21 +112,21 @@ static bool is_whole_bytes(tn_dtype dtype)
 }
 
 /* Rows that lie apart: none may begin inside another, and the last must be inside what is stored. */
-static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_storage *s,
-                               tn_error *err)
+static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_array *a, const tn_stored *s,
+                               uint64_t pitch, tn_error *err)
 {
     uint64_t nbytes, end = 0;
     bool good =
         a->rank && s->encoding == TN_ENCODING_RAW && is_whole_bytes(a->dtype) && !tn_array_nbytes(a, &nbytes);
     if (good && nbytes) {
         uint64_t row = nbytes / (uint64_t)a->shape[0];
-        good = row <= s->pitch && tn_mul_u64((uint64_t)a->shape[0] - 1, s->pitch, &end) &&
+        good = row <= pitch && tn_mul_u64((uint64_t)a->shape[0] - 1, pitch, &end) &&
                tn_add_u64(end, row, &end) && end <= s->size;
     }
     if (!good)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
                        "tensor %s: its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
-                       tn_quote_z(e->name).text, (unsigned long long)s->pitch, (unsigned long long)s->size);
+                       tn_quote_z(e->name).text, (unsigned long long)pitch, (unsigned long long)s->size);
     return check_place(f, e, s, err);
 }
 
@@ -139,9 +139,10 @@ static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_arr
     tn_status status = TN_OK;
     for (int64_t i = 0; good && i < a->shape[1] && !status; i++) {
         const tn_array *column = &columns[i].array;
-        const tn_storage *s = &columns[i].storage;
+        const tn_stored *s = tn_stored_of(&columns[i]);
+        const tn_stored_more *more = tn_stored_more_of(&columns[i]);
         good = column->dtype == a->dtype && column->rank == 1 && column->shape[0] == a->shape[0] &&
-               !s->columns && !s->pitch && !s->stride && !tn_array_nbytes(column, &nbytes) &&
+               !more->columns && !more->pitch && !more->stride && !tn_array_nbytes(column, &nbytes) &&
                columns[i].nbytes == nbytes && (s->encoding != TN_ENCODING_RAW || s->size == nbytes);
         status = check_place(f, e, s, err);
     }
@@ -158,29 +159,31 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     if (e->dtype != TN_UNKNOWN) {
         tn_error why;
         tn_status status = find_nbytes(f, e, nbytes, &why);
-        if (status && !e->storage.opaque)       /* a sparse tensor may be larger than any memory */
+        if (status && !e->more.opaque)       /* a sparse tensor may be larger than any memory */
             return tn_fail(err, status, why.offset, "%s", why.text);
-        if (e->storage.stride)
+        if (e->more.stride)
             return check_strided(f, e, *nbytes, err);
-        if (e->storage.pitch)
-            return check_pitched(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, &e->storage, err);
-        if (e->storage.columns)
-            return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->storage.columns,
+        if (e->more.pitch)
+            return check_pitched(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, &e->stored,
+                                 e->more.pitch, err);
+        if (e->more.columns)
+            return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->more.columns,
                                  err);
-        if (e->storage.encoding == TN_ENCODING_RAW && !e->storage.opaque && e->storage.size != *nbytes)
+        if (e->stored.encoding == TN_ENCODING_RAW && !e->more.opaque && e->stored.size != *nbytes)
             return tn_fail(
                 err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
-                tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->storage.size);
+                tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->stored.size);
     }
-    return check_place(f, e, &e->storage, err);
+    return check_place(f, e, &e->stored, err);
 }
 
 const void *tn_file_view(const tn_file *f, const tn_part *p)
 {
-    const tn_storage *s = &p->storage;
+    const tn_stored *s = tn_stored_of(p);
+    const tn_stored_more *more = tn_stored_more_of(p);
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
-    bool one_range = s->encoding == TN_ENCODING_RAW && !s->stride && !s->pitch && !s->columns;
-    if (!type || s->opaque || !one_range || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
+    bool one_range = s->encoding == TN_ENCODING_RAW && !more->stride && !more->pitch && !more->columns;
+    if (!type || more->opaque || !one_range || (type->swap_bytes > 1 && s->order != TN_HOST_ORDER))
         return NULL;
     return tn_source_view(f->shards[s->shard].source, s->offset, s->size);
 }
@@ -199,7 +202,7 @@ tn_status tn_file_index_names(tn_file *f, tn_error *err)
 }
 
 /* Most files list their tensors in the order of their data: then nothing need be sorted to see overlaps. */
-static void note_order(tn_file *f, const tn_storage *s)
+static void note_order(tn_file *f, const tn_stored *s)
 {
     tn_range r = tn_entry_range(s);
     if (!r.size)
@@ -211,9 +214,10 @@ static void note_order(tn_file *f, const tn_storage *s)
 
 static tn_status check_companion(const tn_file *f, const tn_entry *e, const tn_part *p, tn_error *err)
 {
-    if (p->storage.pitch)
-        return check_pitched(f, e, &p->array, &p->storage, err);
-    return p->storage.columns ? check_columns(f, e, &p->array, p->storage.columns, err) : TN_OK;
+    const tn_stored_more *more = tn_stored_more_of(p);
+    if (more->pitch)
+        return check_pitched(f, e, &p->array, tn_stored_of(p), more->pitch, err);
+    return more->columns ? check_columns(f, e, &p->array, more->columns, err) : TN_OK;
 }
 
 /* The tensor being added has scales beside its codes, or indices beside its values. */
@@ -250,8 +254,22 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
  * have. */
 static const char *form_text(const tn_entry *e)
 {
-    const char *name = e->form_text ? e->form_text : e->storage.opaque;
+    const char *name = e->form_text ? e->form_text : e->more.opaque;
     return name && tn_form_parse(name) == TN_FORM_UNKNOWN ? name : NULL;
+}
+
+static bool has_more(const tn_stored_more *m)
+{
+    return m->encoding_name || m->opaque || m->stride || m->pitch || m->skip || m->sum.size || m->columns;
+}
+
+const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_stored_more *more)
+{
+    tn_stored *kept = tn_arena_copy(&f->arena, s, sizeof *s);
+    bool unusual = more && has_more(more);      /* of most parts there is nothing more to say */
+    if (kept)
+        kept->more = unusual ? tn_arena_copy(&f->arena, more, sizeof *more) : NULL;
+    return kept && (kept->more || !unusual) ? kept : NULL;
 }
 
 tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
@@ -262,25 +280,27 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
         return status;
     if (f->count == f->cap && (status = tn_file_expect(f, f->cap ? f->cap * 2 : 64, err)))
         return status;
-    if (!keep_record(f, e->record))
+    const tn_stored *stored = tn_file_keep_stored(f, &e->stored, &e->more);
+    if (!stored || !keep_record(f, e->record))
         return tn_fail_nomem(err);
     tn_part *part = &f->parts[f->count];
     *part = (tn_part){
         .role = "data",
         .array = { .dtype = e->dtype, .rank = e->rank, .shape = e->shape },
         .nbytes = nbytes,
-        .storage = e->storage,
+        .padded = e->padded,
+        .stored = stored,
     };
     part->data = tn_file_view(f, part);
     f->tensors[f->count] = (tn_tensor){
-        .name = e->name, .form = e->storage.opaque ? TN_FORM_UNKNOWN : TN_FORM_DENSE,
+        .name = e->name, .form = e->more.opaque ? TN_FORM_UNKNOWN : TN_FORM_DENSE,
         .form_text = form_text(e), .dtype = e->dtype, .rank = e->rank, .shape = e->shape,
         .parts = part, .nparts = 1, .meta = e->meta, .nmeta = e->nmeta, .layout = e->layout,
     };
     if ((e->ncompanions || e->scaling) && (status = add_companions(f, e, err)))
         return status;
     f->at[f->count++] = e->at;
-    note_order(f, &e->storage);
+    note_order(f, stored);
     return TN_OK;
 }
 
@@ -598,8 +618,9 @@ tn_status tn_tensor_settle(const tn_file *f, const tn_tensor *t, tn_status statu
     const tn_source *last = NULL;
     tn_status harm = TN_OK;
     for (uint32_t k = 0; f && k < t->nparts && !harm && !is_settled(status); k++) {
-        const tn_storage *s = &t->parts[k].storage;
-        const tn_source *source = f->shards[s->columns ? s->columns[0].storage.shard : s->shard].source;
+        const tn_part *columns = tn_stored_more_of(&t->parts[k])->columns;
+        const tn_source *source =
+            f->shards[tn_stored_of(columns ? &columns[0] : &t->parts[k])->shard].source;
         if (source != last)
             harm = tn_source_check(source, err);
         last = source;
@@ -646,27 +667,6 @@ const tn_meta *tn_file_meta(const tn_file *f, size_t *count)
 {
     *count = f->nmeta;
     return f->meta;
-}
-
-tn_storage tn_part_stored(const tn_tensor *t, const tn_part *p)
-{
-    tn_storage s = p->storage, first = t->parts[0].storage;
-    if (s.columns) {
-        const tn_storage *column = &s.columns[0].storage;
-        s.encoding = column->encoding;
-        s.order = column->order;
-        s.checksum = column->checksum;
-        s.checksum_text = column->checksum_text;
-        for (int64_t i = 0; i < p->array.shape[1]; i++)
-            s.size += s.columns[i].storage.size;
-    }
-    if (s.pitch)
-        s.size = p->nbytes;
-    if (first.sum_size) {
-        s.checksum = first.checksum;
-        s.checksum_text = first.checksum_text;
-    }
-    return s;
 }
 
 const char *tn_file_warning(const tn_file *f, size_t i)

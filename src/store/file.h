@@ -9,6 +9,7 @@
 #include "store/names.h"
 #include "store/properties.h"
 #include "store/record.h"
+#include "store/stored.h"
 
 #define TN_MAX_WARNINGS 100
 
@@ -57,14 +58,16 @@ typedef struct tn_entry {
     tn_dtype       dtype;       /* TN_UNKNOWN: listed, not read */
     uint32_t       rank;
     const int64_t *shape;
-    tn_storage     storage;
+    tn_stored      stored;      /* `more` is not set here... */
+    tn_stored_more more;        /* ...but here, if anything of it is */
     const tn_meta *meta;
     uint32_t       nmeta;
     tn_text        record;
     const char    *layout;      /* or NULL */
+    const tn_padded *padded;    /* or NULL */
     /* A tensor of several parts: the entry's array is the first of them. */
     tn_form        form;        /* dense with a scaling is scaled */
-    const char    *form_text;   /* opaque: the layout's name; NULL: storage.opaque is it */
+    const char    *form_text;   /* opaque: the layout's name; NULL: more.opaque is it */
     const tn_scaling *scaling;
     tn_dtype       value_dtype;
     const int64_t *value_shape; /* of value_rank dimensions; NULL: the entry's own */
@@ -83,7 +86,7 @@ static inline const tn_properties *tn_file_properties(const tn_file *file, const
 /* Makes room for about n entries: a hint, bounded by the size of the index. */
 tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 
-/* Appends an entry: checks rank, sizes (raw: storage.size against shape, type,
+/* Appends an entry: checks rank, sizes (raw: stored.size against shape, type,
  * strides and pitch) and that the data lies inside its shard; of companions only
  * what has a pitch or columns. */
 tn_status tn_file_add(tn_file *file, const tn_entry *entry, tn_error *err);
@@ -118,12 +121,14 @@ tn_status tn_file_add_shard(tn_file *file, const char *path, uint32_t *shard, tn
  * there, a shard of their own; `data` is in the arena.  After all other shards. */
 tn_status tn_file_add_decoded(tn_file *file, const void *data, size_t size, uint32_t *shard, tn_error *err);
 
+/* An arena copy of how a companion is stored; `more` may be NULL.  NULL without memory. */
+const tn_stored *tn_file_keep_stored(tn_file *file, const tn_stored *stored, const tn_stored_more *more);
+
 /* Where in its file an entry's bytes are: of several parts in one piece, those of all. */
-typedef struct tn_range { uint64_t offset, size; } tn_range;
-static inline tn_range tn_entry_range(const tn_storage *first)
+static inline tn_range tn_entry_range(const tn_stored *first)
 {
-    return first->sum_size ? (tn_range){ first->sum_offset, first->sum_size }
-                           : (tn_range){ first->offset, first->size };
+    return first->more && first->more->sum.size ? first->more->sum
+                                                : (tn_range){ first->offset, first->size };
 }
 
 /* The end of work on a file that ended with `status`: if the file was cut meanwhile (see tn_file_intact()),

@@ -54,14 +54,14 @@ static void join_axes(box *b)
 }
 
 /* The largest box from an element on, of at most so many. */
-static void choose_box(const tn_part *p, uint64_t first, uint64_t most, box *b)
+static void choose_box(const tn_grid *grid, uint64_t first, uint64_t most, box *b)
 {
     bool whole = true;          /* all dimensions behind this one */
     b->at = b->rank = 0;
     b->count = 1;
-    for (uint32_t i = p->array.rank; i-- > 0;) {
-        uint64_t extent = (uint64_t)p->array.shape[i], index = first % extent,
-                 step = (uint64_t)p->storage.stride[i];
+    for (uint32_t i = grid->rank; i-- > 0;) {
+        uint64_t extent = (uint64_t)grid->shape[i], index = first % extent,
+                 step = (uint64_t)grid->stride[i];
         first /= extent;
         b->at += index * step;
         if (!whole)
@@ -108,14 +108,28 @@ static void copy_line(const gathering *w, const axis *a, uint64_t at, uint64_t t
     }
 }
 
+/* Dense runs along the first axis, at all indices of the second. */
+static void copy_runs(const gathering *w, const box *b, uint64_t at, uint64_t to, const uint8_t *from,
+                      uint64_t begin)
+{
+    size_t size = w->bits / 8;
+    tn_copy_apart(w->out + to * size, (size_t)b->axes[1].to * size, from + (at * size - begin),
+                  (size_t)b->axes[1].step * size, (size_t)b->axes[0].extent * size,
+                  (size_t)b->axes[1].extent);
+}
+
 static void copy_lines(const gathering *w, const box *b, const uint8_t *from, uint64_t begin)
 {
     uint64_t index[TN_MAX_RANK], at = b->at, to = b->to;
+    bool runs = b->rank > 1 && w->bits % 8 == 0 && b->axes[0].step == 1 && b->axes[0].to == 1;
     uint32_t i;
     memset(index, 0, b->rank * sizeof *index);
     do {
-        copy_line(w, &b->axes[0], at, to, from, begin);
-        for (i = 1; i < b->rank; i++) {
+        if (runs)
+            copy_runs(w, b, at, to, from, begin);
+        else
+            copy_line(w, &b->axes[0], at, to, from, begin);
+        for (i = runs ? 2 : 1; i < b->rank; i++) {
             const axis *a = &b->axes[i];
             at += a->step;
             to += a->to;
@@ -209,14 +223,14 @@ static tn_status copy_box(const gathering *w, const box *b, tn_error *err)
     return status;
 }
 
-tn_status tn_gather_elements(const tn_gather *g, const tn_part *p, uint64_t first, uint64_t count,
+tn_status tn_gather_elements(const tn_gather *g, const tn_grid *grid, uint64_t first, uint64_t count,
                              uint8_t *out, tn_error *err)
 {
-    gathering w = { g, tn_dtype_get(p->array.dtype)->bits, out };
+    gathering w = { g, grid->bits, out };
     box b;
     tn_status status = TN_OK;
     for (b.to = 0; b.to < count && !status; b.to += b.count) {
-        choose_box(p, first + b.to, count - b.to, &b);
+        choose_box(grid, first + b.to, count - b.to, &b);
         status = copy_box(&w, &b, err);
     }
     return status;

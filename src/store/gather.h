@@ -9,14 +9,21 @@
 
 typedef struct tn_gather {
     const tn_source *source;
-    uint64_t         at;        /* of the part's first element in it */
+    uint64_t         at;        /* of the first element in it */
     uint8_t         *buffer;    /* for reading what is not mapped; at least 64 bytes */
     size_t           cap;
 } tn_gather;
 
-/* `count` elements of a part that has strides, from number `first` on in
- * row-major order, into `out`, where the first begins on a byte. */
-tn_status tn_gather_elements(const tn_gather *g, const tn_part *part, uint64_t first, uint64_t count,
+/* How elements lie: strides are in elements, never negative. */
+typedef struct tn_grid {
+    unsigned       bits;        /* of an element */
+    uint32_t       rank;
+    const int64_t *shape, *stride;
+} tn_grid;
+
+/* `count` elements from number `first` on in row-major order, into `out`, where the first begins on a
+ * byte. */
+tn_status tn_gather_elements(const tn_gather *g, const tn_grid *grid, uint64_t first, uint64_t count,
                              uint8_t *out, tn_error *err);
 
 #endif

@@ -37,14 +37,14 @@ static uint64_t stored_bytes(const tn_tensor *t, const tn_part *p)
 {
     const tn_array *a = &p->array;
     uint64_t span;
-    if (!p->data || p->storage.size)
-        return tn_part_stored(t, p).size;
+    if (!p->data || tn_stored_of(p)->size)
+        return tn_stored_summary(t, p).bytes;
     return a->stride && !tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, &span) ? span : p->nbytes;
 }
 
-static bool is_text(const tn_storage *s) { return s->encoding_name && strcmp(s->encoding_name, "text") == 0; }
+static bool is_text(const tn_stored *s) { return strcmp(tn_stored_encoding(s), "text") == 0; }
 
-static void see_range(tn_kept *k, const tn_storage *s)
+static void see_range(tn_kept *k, const tn_stored *s)
 {
     k->files = s->shard >= k->files ? s->shard + UINT64_C(1) : k->files;
     uint64_t end = add(s->offset, s->size);
@@ -54,12 +54,13 @@ static void see_range(tn_kept *k, const tn_storage *s)
 /* Notes where a part lies. */
 static void see_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
 {
-    const tn_storage *s = &p->storage;
-    for (int64_t i = 0; s->columns && i < p->array.shape[1]; i++)
-        see_range(k, &s->columns[i].storage);
+    const tn_stored *s = tn_stored_of(p);
+    const tn_part *columns = tn_stored_more_of(p)->columns;
+    for (int64_t i = 0; columns && i < p->array.shape[1]; i++)
+        see_range(k, tn_stored_of(&columns[i]));
     if (is_text(s) || (p->data && !s->size))
         k->elsewhere = add(k->elsewhere, stored_bytes(t, p));
-    else if (!s->columns)
+    else if (!columns)
         see_range(k, s);
 }
 
@@ -118,7 +119,7 @@ tn_status tn_kept_check_part(const tn_file *f, const tn_tensor *t, const tn_part
 
 tn_status tn_kept_check_spilled(const tn_file *f, const tn_tensor *t, const tn_part *p, tn_error *err)
 {
-    bool spilled = p->storage.encoding != TN_ENCODING_RAW && p->storage.stride;
+    bool spilled = tn_stored_of(p)->encoding != TN_ENCODING_RAW && tn_stored_more_of(p)->stride;
     return spilled ? tn_kept_check_part(f, t, p, err) : TN_OK;
 }
 

@@ -65,8 +65,8 @@ static void tie(tn_file *f, group *g, const tn_piece *r)
     const tn_part *first = *slot ? &f->parts[*slot - 1] : NULL;
     if (!first)
         *slot = (uint32_t)r->number + 1;
-    else if (p->array.dtype != TN_UNKNOWN && first->storage.encoding == p->storage.encoding &&
-             first->storage.order == p->storage.order && first->nbytes == p->nbytes)
+    else if (p->array.dtype != TN_UNKNOWN && first->stored->encoding == p->stored->encoding &&
+             first->stored->order == p->stored->order && first->nbytes == p->nbytes)
         f->tensors[r->number].tied = f->tensors[*slot - 1].name;
 }
 
@@ -92,7 +92,7 @@ static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin,
 
 static tn_piece piece_of(const tn_file *f, size_t i)
 {
-    const tn_storage *s = &f->parts[i].storage;
+    const tn_stored *s = f->parts[i].stored;
     tn_range r = tn_entry_range(s);
     return (tn_piece){ .begin = r.offset, .end = r.offset + r.size, .shard = s->shard, .number = i };
 }

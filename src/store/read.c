@@ -10,7 +10,7 @@
 static tn_status read_raw(const tn_file *f, const tn_part *p, uint64_t from, uint8_t *buffer, size_t n,
                           tn_error *err)
 {
-    const tn_storage *s = &p->storage;
+    const tn_stored *s = tn_stored_of(p);
     tn_status status = tn_source_read(f->shards[s->shard].source, s->offset + from, buffer, n, err);
     unsigned unit = tn_dtype_get(p->array.dtype)->swap_bytes;
     if (!status && unit > 1 && s->order != TN_HOST_ORDER)
@@ -24,7 +24,7 @@ static tn_status read_stream(const tn_file *f, const tn_part *p, uint64_t from, 
                              tn_error *err)
 {
     tn_stream s = { 0 };
-    bool anywhere = tn_part_splits(p) || p->storage.stride;
+    bool anywhere = tn_part_splits(p) || tn_stored_more_of(p)->stride;
     uint64_t at = anywhere ? from : 0, end = from + n;
     tn_status status = tn_stream_open(&s, f, NULL, p, at, anywhere ? n : p->nbytes, TN_CHECKSUM_NONE, err);
     bool whole = end == p->nbytes;      /* then the end is checked too */

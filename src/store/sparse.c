@@ -56,7 +56,7 @@ static uint64_t place_of(const numbers *s)
     const tn_part *p = s->stream.part;
     if (!tn_part_is_range(p) || s->stream.file->nshards > 1)
         return TN_NO_OFFSET;
-    return p->storage.offset + (s->taken - 1) * (tn_dtype_get(s->dtype)->bits / 8);
+    return tn_stored_of(p)->offset + (s->taken - 1) * (tn_dtype_get(s->dtype)->bits / 8);
 }
 
 /* The index is the number that was taken last. */

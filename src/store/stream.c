@@ -15,21 +15,20 @@
 
 tn_checksum tn_part_checksum(const tn_part *p)
 {
-    return p->storage.columns || p->storage.checksum == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE
-                                                                            : p->storage.checksum;
+    tn_checksum kind = tn_stored_of(p)->checksum;
+    return tn_stored_more_of(p)->columns || kind == TN_CHECKSUM_UNKNOWN ? TN_CHECKSUM_NONE : kind;
 }
 
 bool tn_part_splits(const tn_part *p)
 {
-    return p->storage.encoding == TN_ENCODING_RAW && !p->storage.columns;
+    return tn_stored_of(p)->encoding == TN_ENCODING_RAW && !tn_stored_more_of(p)->columns;
 }
 
 bool tn_part_is_range(const tn_part *p)
 {
-    return tn_part_splits(p) && !p->storage.stride && !p->storage.pitch;
+    const tn_stored_more *more = tn_stored_more_of(p);
+    return tn_part_splits(p) && !more->stride && !more->pitch;
 }
-
-typedef tn_status (*next_fn)(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
 
 /* "tensor "NAME": ", or nothing. */
 typedef struct prefix { char text[120]; } prefix;
@@ -49,33 +48,36 @@ static tn_status not_known(const tn_tensor *t, const char *what, const char *nam
 
 tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
 {
+    const tn_stored *s = tn_stored_of(p);
+    const tn_stored_more *more = tn_stored_more_of(p);
     if (p->array.dtype == TN_UNKNOWN)
-        return not_known(t, "type", p->storage.type, err);
-    if (p->storage.encoding == TN_ENCODING_UNKNOWN)
-        return not_known(t, "encoding", p->storage.encoding_name, err);
-    if (p->storage.opaque)
-        return not_known(t, "layout", p->storage.opaque, err);
+        return not_known(t, "type", s->type, err);
+    if (!tn_codec_of(s->encoding))
+        return not_known(t, "encoding", tn_stored_encoding(s), err);
+    if (more->opaque)
+        return not_known(t, "layout", more->opaque, err);
     tn_status status = TN_OK;
-    for (int64_t i = 0; p->storage.columns && i < p->array.shape[1] && !status; i++)
-        status = tn_part_readable(t, &p->storage.columns[i], err);
+    for (int64_t i = 0; more->columns && i < p->array.shape[1] && !status; i++)
+        status = tn_part_readable(t, &more->columns[i], err);
     return status;
 }
 
 static unsigned swap_unit(const tn_part *p)
 {
-    return p->storage.order == TN_HOST_ORDER ? 1 : tn_dtype_get(p->array.dtype)->swap_bytes;
+    const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
+    return !type || tn_stored_of(p)->order == TN_HOST_ORDER ? 1 : type->swap_bytes;
 }
 
 /* Never NULL: parts of another encoding are not readable. */
 static const tn_codec *codec_of(const tn_part *p)
 {
-    return tn_codec_of(p->storage.encoding);
+    return tn_codec_of(tn_stored_of(p)->encoding);
 }
 
 /* Whether checksums are of decoded bytes. */
 static bool sums_decoded(const tn_part *p)
 {
-    const tn_codec *codec = tn_codec_of(p->storage.encoding);
+    const tn_codec *codec = tn_codec_of(tn_stored_of(p)->encoding);
     return codec && codec->sums_decoded;
 }
 
@@ -96,15 +98,15 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
     s->npending = 0;
     s->nseen = 0;
     s->made = 0;
-    s->stored = part->storage.offset;
-    s->stored_end = s->stored + part->storage.size;
+    s->stored = tn_stored_of(part)->offset;
+    s->stored_end = s->stored + tn_stored_of(part)->size;
+    s->unit = swap_unit(part);
     s->hashed = false;
-    s->as_stored = false;
     s->change = NULL;
     s->swap = 0;
     s->maker = NULL;
     s->nunchanged = 0;
-    s->block_size = 0;
+    s->block.size = 0;
     tn_spill_free(&s->whole);
     tn_columns_free(s->columns);
     s->columns = NULL;
@@ -113,11 +115,11 @@ static void begin(tn_stream *s, const tn_file *file, const tn_part *part)
 /* Of what is stored, that which the checksum is of. */
 static void take_checked(tn_stream *s)
 {
-    const tn_storage *storage = &s->part->storage;
-    if (!storage->sum_size)
+    tn_range sum = tn_stored_more_of(s->part)->sum;
+    if (!sum.size)
         return;
-    s->stored = storage->sum_offset;
-    s->stored_end = s->stored + storage->sum_size;
+    s->stored = sum.offset;
+    s->stored_end = sum.offset + sum.size;
 }
 
 /* The next stored bytes, hashed; *n is 0 at the end.  Those to be decoded are
@@ -126,8 +128,9 @@ static tn_status next_stored(tn_stream *s, const uint8_t **bytes, size_t *n, tn_
 {
     uint64_t left = s->stored_end - s->stored;
     *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
-    const tn_source *source = s->file->shards[s->part->storage.shard].source;
-    bool in_place = s->part->storage.encoding == TN_ENCODING_RAW;
+    const tn_stored *stored = tn_stored_of(s->part);
+    const tn_source *source = s->file->shards[stored->shard].source;
+    bool in_place = stored->encoding == TN_ENCODING_RAW;
     tn_status status = tn_source_check_range(source, s->seen, s->nseen, err);
     if (status)
         return status;
@@ -165,117 +168,84 @@ static tn_status hash_ahead(tn_stream *s, tn_checksum kind, tn_error *err)
 static tn_status next_raw(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     tn_status status = next_stored(s, bytes, n, err);
-    unsigned unit = swap_unit(s->part);
-    if (status || unit == 1 || !*n)
+    if (status || s->unit == 1 || !*n)
         return status;
     status = need_buffer(&s->out, err);
     if (status)
         return status;
-    tn_swap_bytes(s->out, *bytes, *n, unit);
+    tn_swap_bytes(s->out, *bytes, *n, s->unit);
     *bytes = s->out;
     return TN_OK;
 }
 
 /* ---- apart ---- */
 
-/* Columns far apart are better taken many elements at a time. */
-static size_t block_size(const tn_part *p)
+/* How the elements of the part at hand lie.  Rows with a pitch are bytes, for that need not be a multiple of
+ * an element; `rows` has room for their shape and strides. */
+static tn_grid grid_of(const tn_part *p, int64_t rows[4])
 {
-    uint32_t rank = p->array.rank;
-    return rank && p->storage.stride[rank - 1] > 1 ? BLOCK_BYTES : TN_WINDOW;
+    const tn_stored_more *more = tn_stored_more_of(p);
+    if (!more->pitch)
+        return (tn_grid){ tn_dtype_get(p->array.dtype)->bits, p->array.rank, p->array.shape, more->stride };
+    rows[0] = p->array.shape[0];
+    rows[1] = rows[0] ? (int64_t)(p->nbytes / (uint64_t)rows[0]) : 0;
+    rows[2] = (int64_t)more->pitch;
+    rows[3] = 1;
+    return (tn_grid){ 8, 2, rows, rows + 2 };
 }
 
 static tn_status need_block(tn_stream *s, size_t n, tn_error *err)
 {
-    if (n <= s->block_cap)
+    if (n <= s->block.cap)
         return TN_OK;
-    free(s->block);
-    s->block = malloc(n);
-    s->block_cap = s->block ? n : 0;
-    return s->block ? TN_OK : tn_fail_nomem(err);
+    free(s->block.bytes);
+    s->block.bytes = malloc(n);
+    s->block.cap = s->block.bytes ? n : 0;
+    return s->block.bytes ? TN_OK : tn_fail_nomem(err);
 }
 
-/* The block from the next byte on. */
+/* The block from the next byte on.  Columns far apart are better taken many elements at a time. */
 static tn_status gather_block(tn_stream *s, tn_error *err)
 {
-    const tn_part *p = s->part;
-    unsigned bits = tn_dtype_get(p->array.dtype)->bits, unit = swap_unit(p);
-    uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / bits;
-    size_t most = block_size(p), n = left < most ? (size_t)left : most;
+    int64_t rows[4];
+    const tn_grid grid = grid_of(s->part, rows);
+    bool far = grid.rank && grid.stride[grid.rank - 1] > 1;
+    uint64_t left = s->made_end - s->made, count = 0, first = s->made * 8 / grid.bits;
+    size_t most = far ? BLOCK_BYTES : TN_WINDOW, n = left < most ? (size_t)left : most;
     tn_status status = need_block(s, n, err);
     if (!status)
         status = need_buffer(&s->in, err);
     if (status)
         return status;
-    tn_shape_count(p->array.rank, p->array.shape, &count);
-    uint64_t want = (uint64_t)n * 8 / bits;
+    tn_shape_count(grid.rank, grid.shape, &count);
+    uint64_t want = (uint64_t)n * 8 / grid.bits;
     if (want > count - first)           /* the bits that fill the last byte */
         want = count - first;
-    if (bits % 8)
-        memset(s->block, 0, n);
-    const tn_source *whole = s->whole.source;
-    const tn_gather g = { whole ? whole : s->file->shards[p->storage.shard].source,
-                          whole ? 0 : p->storage.offset, s->in, TN_WINDOW };
-    status = tn_gather_elements(&g, p, first, want, s->block, err);
-    if (!status && unit > 1)
-        tn_swap_bytes(s->block, s->block, n, unit);
-    s->block_from = s->made;
-    s->block_size = status ? 0 : n;
+    if (grid.bits % 8)
+        memset(s->block.bytes, 0, n);
+    const tn_stored *stored = tn_stored_of(s->part);
+    tn_gather g = { s->file->shards[stored->shard].source, stored->offset, s->in, TN_WINDOW };
+    if (s->whole.source)
+        g = (tn_gather){ s->whole.source, 0, s->in, TN_WINDOW };
+    status = tn_gather_elements(&g, &grid, first, want, s->block.bytes, err);
+    if (!status && s->unit > 1)
+        tn_swap_bytes(s->block.bytes, s->block.bytes, n, s->unit);
+    s->block.from = s->made;
+    s->block.size = status ? 0 : n;
     return status;
 }
 
-static tn_status next_strided(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
+static tn_status next_apart(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
     uint64_t left = s->made_end - s->made;
     *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
     if (!*n)
         return TN_OK;
     tn_status status = TN_OK;
-    if (!s->block_size || s->made == s->block_from + s->block_size)
+    if (!s->block.size || s->made == s->block.from + s->block.size)
         status = gather_block(s, err);
     if (!status)
-        *bytes = s->block + (s->made - s->block_from);
-    return status;
-}
-
-/* Bytes from byte `at` of the part on, at most `most`: the rest of a row, or as many rows as a window
- * spans. */
-static tn_status gather_rows(tn_stream *s, uint64_t at, size_t most, uint8_t *to, size_t *n, tn_error *err)
-{
-    const tn_part *p = s->part;
-    uint64_t row = p->nbytes / (uint64_t)p->array.shape[0], inside = at % row, pitch = p->storage.pitch,
-             rows = 1;
-    size_t size = row - inside < most ? (size_t)(row - inside) : most;
-    if (size == row) {
-        rows += (TN_WINDOW - row) / pitch;
-        rows = rows < most / row ? rows : most / row;
-    }
-    const tn_source *source = s->file->shards[p->storage.shard].source;
-    uint64_t place = p->storage.offset + at / row * pitch + inside;
-    size_t span = (size_t)((rows - 1) * pitch) + size;          /* small where it is not mapped */
-    const uint8_t *from;
-    tn_status status = need_buffer(&s->in, err);
-    if (!status)
-        status = tn_source_get(source, place, span, s->in, &from, err);
-    if (!status)
-        tn_copy_apart(to, size, from, (size_t)pitch, size, (size_t)rows);
-    *n = (size_t)rows * size;
-    return status ? status : tn_source_check_range(source, place, span, err);
-}
-
-static tn_status next_pitched(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
-{
-    uint64_t left = s->made_end - s->made;
-    unsigned unit = swap_unit(s->part);
-    *n = left < TN_WINDOW ? (size_t)left : TN_WINDOW;
-    if (!*n)
-        return TN_OK;
-    tn_status status = need_buffer(&s->out, err);
-    for (size_t done = 0, got; done < *n && !status; done += got)
-        status = gather_rows(s, s->made + done, *n - done, s->out + done, &got, err);
-    if (!status && unit > 1)
-        tn_swap_bytes(s->out, s->out, *n, unit);
-    *bytes = s->out;
+        *bytes = s->block.bytes + (s->made - s->block.from);
     return status;
 }
 
@@ -292,38 +262,37 @@ static tn_status next_woven(tn_stream *s, const uint8_t **bytes, size_t *n, tn_e
 static uint64_t decoded_size(const tn_part *p)
 {
     uint64_t n = p->nbytes;
-    if (p->storage.physical)
-        /* cannot fail: they were counted */
-        tn_shape_nbytes(p->array.dtype, p->array.rank, p->storage.physical, &n);
+    if (p->padded)              /* cannot fail: they were counted */
+        tn_shape_nbytes(p->array.dtype, p->array.rank, p->padded->shape, &n);
     return n;
 }
 
 static tn_status cut_off(const tn_stream *s, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset,
+    return tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
                    "%sexpected the end of the %s data within %llu bytes but it is cut off",
                    name_of(s->tensor).text, codec_of(s->part)->name,
-                   (unsigned long long)s->part->storage.size);
+                   (unsigned long long)tn_stored_of(s->part)->size);
 }
 
 /* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or
  * raw. */
 static tn_status find_window(const tn_stream_wish *w, tn_error *err)
 {
-    const tn_storage *storage = &w->part->storage;
+    const tn_stored *stored = tn_stored_of(w->part);
     tn_stream *s = w->stream;
     uint64_t content = decoded_size(w->part);
     tn_error why;
-    const tn_codec *codec = tn_codec_of(storage->encoding);
+    const tn_codec *codec = tn_codec_of(stored->encoding);
     if (!codec || !codec->find_window)
         return TN_OK;
-    const tn_source *source = w->file->shards[storage->shard].source;
+    const tn_source *source = w->file->shards[stored->shard].source;
     tn_status status =
-        codec->find_window(source, storage->offset, storage->size, content, &s->window, &why);
+        codec->find_window(source, stored->offset, stored->size, content, &s->window, &why);
     if (!status)
         status = tn_windows_check(s->window, &why);
     if (status)
-        return tn_fail(err, status, storage->offset, "%s%s", name_of(w->tensor).text, why.text);
+        return tn_fail(err, status, stored->offset, "%s%s", name_of(w->tensor).text, why.text);
     s->held = s->window < content ? s->window : content;        /* no more of it is ever written to */
     return TN_OK;
 }
@@ -342,7 +311,7 @@ tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *er
     if (!status && all) {
         status = tn_windows_take(all, &why);
         if (status)
-            tn_fail(err, status, wishes->part->storage.offset, "%s%s", name_of(wishes->tensor).text,
+            tn_fail(err, status, tn_stored_of(wishes->part)->offset, "%s%s", name_of(wishes->tensor).text,
                     why.text);
     }
     for (size_t i = 0; i < n; i++) {
@@ -385,7 +354,7 @@ static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_err
     tn_error why;
     tn_status status = s->decoder.codec->decode(s->decoder.state, &c, &why);
     if (status)
-        return tn_fail(err, status, s->part->storage.offset, "%s%s", name_of(s->tensor).text, why.text);
+        return tn_fail(err, status, tn_stored_of(s->part)->offset, "%s%s", name_of(s->tensor).text, why.text);
     s->pending = c.in;
     s->npending = c.nin;
     *made = cap - c.nout;
@@ -419,7 +388,7 @@ static tn_status check_end(tn_stream *s, tn_error *err)
     tn_status status = decode_some(s, &extra, 1, &made, err);
     if (status || !made)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset,
+    return tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
                    "%sexpected %llu decoded bytes but found more", name_of(s->tensor).text,
                    (unsigned long long)decoded_size(s->part));
 }
@@ -431,7 +400,7 @@ static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t do
     tn_status status = decode_some(s, to, n, &made, err);
     if (status || made == n)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, s->part->storage.offset,
+    return tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
                    "%sexpected %llu decoded bytes but found %llu", name_of(s->tensor).text,
                    (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made));
 }
@@ -451,9 +420,8 @@ static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n,
         return status;
     if (sums_decoded(s->part))
         tn_hash_update(&s->hash, s->out, *n);
-    unsigned unit = s->as_stored ? 1 : swap_unit(s->part);
-    if (unit > 1)
-        tn_swap_bytes(s->out, s->out, *n, unit);
+    if (s->unit > 1)
+        tn_swap_bytes(s->out, s->out, *n, s->unit);
     *bytes = s->out;
     return TN_OK;
 }
@@ -461,7 +429,7 @@ static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n,
 /* What stands before the elements: less than a window. */
 static tn_status skip_decoded(tn_stream *s, tn_error *err)
 {
-    size_t n = (size_t)s->part->storage.skip;
+    size_t n = (size_t)tn_stored_more_of(s->part)->skip;
     tn_status status = n ? need_buffer(&s->out, err) : TN_OK;
     return status || !n ? status : decode_exactly(s, s->out, n, 0, err);
 }
@@ -490,12 +458,30 @@ static tn_status open_compressed(tn_stream *s, tn_checksum kind, tn_error *err)
     tn_status status = begin_decoding(s, err);
     if (!status)
         status = tn_hash_begin(&s->hash, kind, err);
-    if (!status)
-        status = skip_decoded(s, err);
-    return status || s->as_stored || !s->part->storage.stride ? status : decode_whole(s, err);
+    return status ? status : skip_decoded(s, err);
 }
 
 /* ---- all ---- */
+
+/* Elements that lie apart come from a whole copy where they are compressed. */
+static tn_status open_compressed_part(tn_stream *s, tn_checksum kind, tn_error *err)
+{
+    bool apart = tn_stored_more_of(s->part)->stride;
+    tn_status status = open_compressed(s, kind, err);
+    s->next = apart ? next_apart : next_compressed;
+    return status || !apart ? status : decode_whole(s, err);
+}
+
+static tn_status open_raw(tn_stream *s, tn_checksum kind, tn_error *err)
+{
+    const tn_stored *stored = tn_stored_of(s->part);
+    bool range = tn_part_is_range(s->part), ahead = !range || tn_stored_more_of(s->part)->sum.size;
+    s->next = range ? next_raw : next_apart;
+    tn_status status = ahead ? hash_ahead(s, kind, err) : tn_hash_begin(&s->hash, kind, err);
+    s->stored = stored->offset + s->made;
+    s->stored_end = stored->offset + s->made_end;
+    return status;
+}
 
 tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *tensor, const tn_part *part,
                          uint64_t from, uint64_t n, tn_checksum kind, tn_error *err)
@@ -507,17 +493,13 @@ tn_status tn_stream_open(tn_stream *s, const tn_file *file, const tn_tensor *ten
     s->tensor = tensor;
     s->made = from;
     s->made_end = from + n;
-    if (part->storage.columns) {
+    if (tn_stored_more_of(part)->columns) {
+        s->next = next_woven;
         status = tn_hash_begin(&s->hash, TN_CHECKSUM_NONE, err);
         return status ? status : tn_columns_open(file, tensor, part, &s->columns, err);
     }
-    if (part->storage.encoding != TN_ENCODING_RAW)
-        return open_compressed(s, kind, err);
-    bool ahead = !tn_part_is_range(part) || part->storage.sum_size;
-    status = ahead ? hash_ahead(s, kind, err) : tn_hash_begin(&s->hash, kind, err);
-    s->stored = part->storage.offset + from;
-    s->stored_end = s->stored + n;
-    return status;
+    bool raw = tn_stored_of(part)->encoding == TN_ENCODING_RAW;
+    return raw ? open_raw(s, kind, err) : open_compressed_part(s, kind, err);
 }
 
 tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tensor *tensor,
@@ -525,8 +507,10 @@ tn_status tn_stream_open_stored(tn_stream *s, const tn_file *file, const tn_tens
 {
     begin(s, file, part);
     s->tensor = tensor;
-    s->as_stored = true;
+    s->unit = 1;
+    s->next = next_stored;
     if (sums_decoded(part)) {
+        s->next = next_compressed;
         s->made_end = part->array.dtype == TN_UNKNOWN ? TN_TO_THE_END : decoded_size(part);
         return open_compressed(s, kind, err);
     }
@@ -561,25 +545,9 @@ void tn_stream_swap(tn_stream *s, unsigned unit)
     s->swap = unit;
 }
 
-/* What reads a part that is stored like this one. */
-static next_fn reader_of(const tn_stream *s)
-{
-    const tn_storage *storage = &s->part->storage;
-    bool raw = storage->encoding == TN_ENCODING_RAW;
-    if (s->as_stored)
-        return sums_decoded(s->part) ? next_compressed : next_stored;
-    if (s->columns)
-        return next_woven;
-    if (storage->pitch)
-        return next_pitched;
-    if (storage->stride)
-        return next_strided;
-    return raw ? next_raw : next_compressed;
-}
-
 static tn_status next_decoded(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
 {
-    tn_status status = reader_of(s)(s, bytes, n, err);
+    tn_status status = s->next(s, bytes, n, err);
     if (!status)
         s->made += *n;
     return status;
@@ -671,7 +639,7 @@ void tn_stream_free(tn_stream *s)
     tn_stream_close(s);
     tn_codec_free(&s->decoder);
     tn_spill_free(&s->whole);
-    free(s->block);
+    free(s->block.bytes);
     tn_columns_free(s->columns);
     free(s->in);
     free(s->out);
@@ -680,8 +648,9 @@ void tn_stream_free(tn_stream *s)
     *s = (tn_stream){ 0 };
 }
 
-tn_status tn_digest_check(const tn_storage *s, const tn_digest *found, const char *who, tn_error *err)
+tn_status tn_digest_check(const tn_part *p, const tn_digest *found, const char *who, tn_error *err)
 {
+    const tn_stored *s = tn_stored_of(p);
     tn_digest expected;
     tn_status status = tn_digest_parse(s->checksum_text, &expected, err);
     if (status)
@@ -691,15 +660,14 @@ tn_status tn_digest_check(const tn_storage *s, const tn_digest *found, const cha
         return TN_OK;
     char text[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(found, text);
-    return tn_fail(err, TN_ERR_CHECKSUM, s->sum_size ? s->sum_offset : s->offset,
-                   "%sexpected checksum %s but found %s", who, tn_quote_z(s->checksum_text).text, text);
+    return tn_fail(err, TN_ERR_CHECKSUM, tn_entry_range(s).offset, "%sexpected checksum %s but found %s", who,
+                   tn_quote_z(s->checksum_text).text, text);
 }
 
 tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
 {
-    return tn_part_checksum(p) == TN_CHECKSUM_NONE
-               ? TN_OK
-               : tn_digest_check(&p->storage, found, name_of(t).text, err);
+    return tn_part_checksum(p) == TN_CHECKSUM_NONE ? TN_OK
+                                                   : tn_digest_check(p, found, name_of(t).text, err);
 }
 
 tn_status tn_stream_check(tn_stream *s, const tn_tensor *t, const tn_part *p, tn_error *err)

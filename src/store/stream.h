@@ -41,40 +41,46 @@ typedef struct tn_range_decoder {
     unsigned    bits;               /* of an element */
 } tn_range_decoder;
 
+struct tn_stream;
+typedef tn_status (*tn_next_fn)(struct tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err);
+
 /* Buffers of one worker, reused from part to part.  Zero-initialise to begin. */
 typedef struct tn_stream {
     const tn_file *file;
     const tn_tensor *tensor;        /* for messages; may be NULL */
     const tn_part *part;
+    tn_next_fn next;                /* the reader for parts that are stored like this one */
+    unsigned  unit;                 /* of bytes to reverse, for host order; 1: none */
     uint64_t  stored, stored_end;   /* next byte in the file; where to stop */
     uint64_t  seen, nseen;          /* the last window that was a view, not yet checked */
     uint64_t  made, made_end;       /* decoded bytes so far, and in all; TN_TO_THE_END: as many as there
                                      * are */
-    tn_hash   hash;                 /* over stored bytes; or over decoded ones in the order of the file, see
+    tn_hash   hash;                 /* over stored bytes, or over decoded ones in the order of the file, see
                                      * tn_codec */
     bool      hashed;               /* it went over them all before the first window */
-    bool      as_stored;
-    const tn_change *change;        /* or NULL */
-    uint64_t  element, elements;    /* number of the next one to change, and of all */
-    const uint8_t *unchanged;       /* decoded bytes still to be changed */
-    size_t    nunchanged;
-    uint8_t  *changed;
-    unsigned  swap;                 /* unit of bytes to reverse in windows, at last; 0: none */
-    uint8_t  *swapped;
-    const tn_range_decoder *maker;  /* or NULL: then `element` and `elements` are the next one to make and
-                                     * where to stop */
-    tn_codec_state decoder;
-    const tn_part *reserved;        /* the part whose window was taken, or NULL */
-    uint64_t  window, held;         /* the largest one of its frames; bytes of it that must be given back */
-    tn_spill whole;               /* all of a compressed part whose elements lie apart */
-    uint8_t  *block;                /* of elements that lie apart, so many that those of a column are taken
-                                     * together */
-    size_t    block_cap;
-    uint64_t  block_from, block_size;   /* which bytes of the part are in it */
-    tn_columns *columns;            /* of a matrix whose columns are stored apart */
     uint8_t  *in, *out;             /* windows, allocated on first need */
+
+    /* Compressed. */
+    tn_codec_state decoder;
     const uint8_t *pending;         /* stored bytes not yet decoded */
     size_t    npending;
+    const tn_part *reserved;        /* the part whose window was taken, or NULL */
+    uint64_t  window, held;         /* the largest one of its frames; bytes of it that must be given back */
+
+    /* Elements that lie apart. */
+    tn_spill  whole;                /* all of it, where it is compressed */
+    struct { uint8_t *bytes; size_t cap; uint64_t from, size; } block;  /* bytes of the part that are at hand:
+                                     * so many that those of a column are taken together */
+    tn_columns *columns;            /* extents of their own */
+
+    /* What becomes of the elements. */
+    const tn_change *change;        /* or NULL */
+    const tn_range_decoder *maker;  /* or NULL: then they are made, not read */
+    uint64_t  element, elements;    /* number of the next one, and where to stop */
+    const uint8_t *unchanged;       /* decoded bytes still to be changed */
+    size_t    nunchanged;
+    unsigned  swap;                 /* unit of bytes to reverse in windows, at last; 0: none */
+    uint8_t  *changed, *swapped;
 } tn_stream;
 
 /* The checksum of a part that this build can compute, else NONE. */
@@ -151,7 +157,7 @@ tn_status tn_part_compare_digest(const tn_tensor *tensor, const tn_part *part, c
 /* After the last window of a part whose checksum was computed: the same. */
 tn_status tn_stream_check(tn_stream *s, const tn_tensor *tensor, const tn_part *part, tn_error *err);
 
-/* The same of a text that is there; the message begins with `who`. */
-tn_status tn_digest_check(const tn_storage *storage, const tn_digest *found, const char *who, tn_error *err);
+/* The same of a part that has one; the message begins with `who`. */
+tn_status tn_digest_check(const tn_part *part, const tn_digest *found, const char *who, tn_error *err);
 
 #endif

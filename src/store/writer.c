@@ -199,12 +199,6 @@ static const char *name_of_part(tn_writer *w, const tn_tensor *t, uint32_t part)
     return name;
 }
 
-/* With its padding. */
-static const int64_t *stored_shape(const tn_part *p)
-{
-    return p->storage.physical ? p->storage.physical : p->array.shape;
-}
-
 /* What a record of several parts points to. */
 typedef struct roles_and_names {
     const char *roles[TN_MAX_PARTS], *entries[TN_MAX_PARTS];
@@ -244,12 +238,12 @@ static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bo
         r.has_array = true;
         r.dtype = a->dtype;
         r.rank = a->rank;
-        r.shape = stored_shape(&t->parts[part]);
+        r.shape = tn_padded_shape(&t->parts[part]);
     }
-    if (t->parts[part].storage.physical) {
+    if (t->parts[part].padded) {
         r.extents = a->shape;
         r.extents_rank = a->rank;
-        r.fill = t->parts[part].storage.fill;
+        r.fill = t->parts[part].padded->fill;
     }
     if (part == 0 && (t->nparts > 1 || t->form != TN_FORM_DENSE))
         status = record_tensor(w, t, &r, &names, err);
@@ -282,7 +276,7 @@ static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *
 /* Padding is for those who map the file: it is never compressed away. */
 static tn_status check_padding(const tn_tensor *t, const tn_part *p, tn_encoding encoding, tn_error *err)
 {
-    const int64_t *physical = p->storage.physical;
+    const int64_t *physical = p->padded ? p->padded->shape : NULL;
     if (physical && encoding != TN_ENCODING_RAW)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "tensor %s: a tensor with padding cannot be compressed "
@@ -309,9 +303,9 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     tn_status status = check_padding(t, p, e->encoding, err);
     if (status)
         return status;
-    status = tn_carrier_for(w->format, p->array.dtype, p->array.rank, stored_shape(p), &carrier, err);
+    status = tn_carrier_for(w->format, p->array.dtype, p->array.rank, tn_padded_shape(p), &carrier, err);
     if (!status)
-        status = tn_shape_nbytes(p->array.dtype, p->array.rank, stored_shape(p), &nbytes);
+        status = tn_shape_nbytes(p->array.dtype, p->array.rank, tn_padded_shape(p), &nbytes);
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no size",
                        tn_quote_z(t->name).text);
@@ -332,6 +326,12 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
 static const int64_t *copy_shape(tn_writer *w, uint32_t rank, const int64_t *shape)
 {
     return shape ? tn_arena_copy(&w->arena, shape, rank * sizeof *shape) : NULL;
+}
+
+static const tn_padded *copy_padded(tn_writer *w, const tn_part *p)
+{
+    const tn_padded padded = { copy_shape(w, p->array.rank, p->padded->shape), p->padded->fill };
+    return padded.shape ? tn_arena_copy(&w->arena, &padded, sizeof padded) : NULL;
 }
 
 /* For formats that say more of a tensor than of its arrays. */
@@ -355,10 +355,9 @@ static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, t
         parts[k].role = tn_arena_text(&w->arena, p->role, strlen(p->role));
         parts[k].array = (tn_array){ p->array.dtype, p->array.rank,
                                      copy_shape(w, p->array.rank, p->array.shape), NULL };
-        parts[k].storage.physical = copy_shape(w, p->array.rank, p->storage.physical);
-        parts[k].storage.fill = p->storage.fill;
+        parts[k].padded = p->padded ? copy_padded(w, p) : NULL;
         good = parts[k].role && (parts[k].array.shape || !p->array.rank) &&
-               !parts[k].storage.physical == !p->storage.physical;
+               !parts[k].padded == !p->padded;
     }
     e->whole = copy;
     return good ? TN_OK : tn_fail_nomem(err);

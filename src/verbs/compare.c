@@ -115,7 +115,7 @@ static tn_status same_meta(const tn_meta *a, size_t na, const tn_meta *b, size_t
 
 static tn_status in_side(const side *s, tn_status status, tn_error *err)
 {
-    return tn_in_file(status, tn_file_shard_name(s->file, s->part->storage.shard), err);
+    return tn_in_file(status, tn_file_shard_name(s->file, tn_stored_of(s->part)->shard), err);
 }
 
 static void choose_side(side *s, const tn_file *f, const tn_tensor *t, const tn_value_plan *plan,

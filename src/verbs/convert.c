@@ -208,7 +208,8 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
     p->datatype = made->tensor.scaling ? made->tensor.scaling->datatype : NULL;
     p->rank = made->tensor.rank;
     p->shape = made->tensor.shape;
-    p->physical = made->tensor.parts[0].storage.physical;
+    const tn_padded *padded = made->tensor.parts[0].padded;
+    p->physical = padded ? padded->shape : NULL;
     p->layout = made->tensor.layout;
     return TN_OK;
 }
@@ -219,7 +220,7 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
                              tn_error *err)
 {
     const tn_format_info *info = &c->writer->format->info;
-    tn_storage s = tn_part_stored(t, p);
+    const tn_stored_info s = tn_stored_summary(t, p);
     *how = (tn_stored_as){ c->create.encoding, c->create.checksum };
     if (c->o.encoding == TN_KEEP)
         how->encoding = info->compresses ? s.encoding : TN_ENCODING_RAW;
@@ -245,7 +246,7 @@ static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_
     tn_status status = how ? TN_OK : tn_fail_nomem(err);
     for (uint32_t k = 0; k < made->nparts && !status; k++) {
         status = choose_part(c, t, &t->parts[k < t->nparts ? k : 0], &how[k], err);
-        if (made->parts[k].storage.physical && c->o.encoding == TN_KEEP)
+        if (made->parts[k].padded && c->o.encoding == TN_KEEP)
             how[k].encoding = TN_ENCODING_RAW;
         c->planned[i].nbytes += made->parts[k].nbytes;
     }
@@ -352,10 +353,11 @@ static tn_status same_data(const conversion *c, const tn_part *a, const tn_part 
 }
 
 /* Two parts that are decoded alike from the very same bytes. */
-static bool same_range(const tn_storage *a, const tn_storage *b)
+static bool same_range(const tn_part *x, const tn_part *y)
 {
-    return !a->stride && !b->stride && a->offset == b->offset && a->size == b->size && a->shard == b->shard &&
-           a->encoding == b->encoding && a->order == b->order;
+    const tn_stored *a = tn_stored_of(x), *b = tn_stored_of(y);
+    return !tn_stored_more_of(x)->stride && !tn_stored_more_of(y)->stride && a->offset == b->offset &&
+           a->size == b->size && a->shard == b->shard && a->encoding == b->encoding && a->order == b->order;
 }
 
 static bool same_rules(const tn_remake_rules *a, const tn_remake_rules *b)
@@ -379,7 +381,7 @@ static bool is_made_anew(const tn_remade *made)
 static bool may_tie(const conversion *c, size_t k, size_t i)
 {
     const tn_tensor *a = c->walk.tensors[k], *b = c->walk.tensors[i];
-    const char *x = a->parts[0].storage.checksum_text, *y = b->parts[0].storage.checksum_text;
+    const char *x = tn_stored_of(a->parts)->checksum_text, *y = tn_stored_of(b->parts)->checksum_text;
     bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
     if (is_made_anew(&c->made[i]) || is_made_anew(&c->made[k]))
         return false;
@@ -404,7 +406,7 @@ static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_e
     if (k >= i || !may_tie(c, k, i))
         return TN_OK;
     const tn_part *a = &other->parts[0], *b = &t->parts[0];
-    bool same = same_range(&a->storage, &b->storage);
+    bool same = same_range(a, b);
     tn_status status = same ? TN_OK : same_data(c, a, b, &same, err);
     if (status)
         return tn_in_file(status, c->in_path, err);
@@ -497,11 +499,11 @@ static uint64_t bytes_read(const conversion *c)
         const tn_tensor *t = c->walk.tensors[w->entries[i].tensor];
         if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data &&
             !is_made_anew(&c->made[w->entries[i].tensor]))
-            total += tn_part_stored(t, &t->parts[w->entries[i].part]).size;
+            total += tn_stored_summary(t, &t->parts[w->entries[i].part]).bytes;
     }
     for (size_t i = 0; i < c->count; i++)
         for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && is_made_anew(&c->made[i]); k++)
-            total += tn_part_stored(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]).size;
+            total += tn_stored_summary(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]).bytes;
     return total;
 }
 

@@ -22,14 +22,14 @@ enum {
 /* It stands in the file as text. */
 static bool is_text(const tn_file *file, const tn_part *p)
 {
-    return file->shards[p->storage.shard].decoded;
+    return file->shards[tn_stored_of(p)->shard].decoded;
 }
 
 /* Raw, in host order and aligned: usable where it lies in its file. */
 static bool lies_ready(const tn_file *file, const tn_part *p)
 {
-    const tn_storage *s = &p->storage;
-    return s->encoding == TN_ENCODING_RAW && !is_text(file, p) && !s->pitch && !s->columns &&
+    const tn_stored *s = tn_stored_of(p);
+    return tn_part_splits(p) && !is_text(file, p) && !tn_stored_more_of(p)->pitch &&
            s->offset % LEAST_ALIGN == 0 &&
            (s->order == TN_HOST_ORDER || tn_dtype_get(p->array.dtype)->swap_bytes == 1);
 }
@@ -47,17 +47,17 @@ static void place(const tn_file *file, const tn_part *p, tn_raw_subject *s)
     s->align = BUFFER_ALIGN;
     if (!s->in_place)
         return;
-    s->offset = p->storage.offset;
-    s->end = p->storage.offset + p->storage.size;
+    s->offset = tn_stored_of(p)->offset;
+    s->end = s->offset + tn_stored_of(p)->size;
     s->align = align_of(s->offset);
-    s->stride = p->storage.physical ? NULL : p->storage.stride;
-    s->physical = p->storage.physical;
+    s->stride = p->padded ? NULL : tn_stored_more_of(p)->stride;
+    s->physical = p->padded ? p->padded->shape : NULL;
 }
 
 /* The file that a part lies in, as a person would call it. */
 static const char *file_name(const tn_file *file, const tn_part *p)
 {
-    const char *path = tn_file_shard_name(file, p->storage.shard), *slash = strrchr(path, '/');
+    const char *path = tn_file_shard_name(file, tn_stored_of(p)->shard), *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
@@ -70,22 +70,22 @@ static void put_source(tn_buf *own, const tn_file *file, const tn_part *p)
         tn_json_put_string(own, name, strlen(name));
         tn_buf_putc(own, ',');
     }
-    tn_buf_printf(own, "\"encoding\":\"%s\"", p->storage.encoding_name);
+    tn_buf_printf(own, "\"encoding\":\"%s\"", tn_stored_encoding(tn_stored_of(p)));
     if (!is_text(file, p))
-        tn_buf_printf(own, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)p->storage.offset,
-                      (unsigned long long)p->storage.size);
+        tn_buf_printf(own, ",\"offset\":%llu,\"size\":%llu", (unsigned long long)tn_stored_of(p)->offset,
+                      (unsigned long long)tn_stored_of(p)->size);
 }
 
 /* The same for the parts of a tensor of a datatype. */
 static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *places)
 {
     for (uint32_t k = 0; k < t->nparts; k++) {
-        const tn_storage *s = &t->parts[k].storage;
+        const tn_stored *s = tn_stored_of(&t->parts[k]);
         places[k] =
-            (tn_raw_place){ .encoding = s->encoding_name,
+            (tn_raw_place){ .encoding = tn_stored_encoding(s),
                             .offset = s->offset,
                             .size = s->size,
-                            .file = s->shard != t->parts[0].storage.shard ? file_name(file, &t->parts[k])
+                            .file = s->shard != tn_stored_of(&t->parts[0])->shard ? file_name(file, &t->parts[k])
                                                                           : NULL };
     }
 }
@@ -149,7 +149,7 @@ static tn_status describe_data(const tn_file *file, tn_raw_subject *s, tn_arena 
     find_places(file, t, places);
     s->places = typed ? places : NULL;
     place(file, &t->parts[0], s);
-    s->content = t->parts[0].storage.checksum_text;
+    s->content = tn_stored_of(&t->parts[0])->checksum_text;
     put_source(&own, file, &t->parts[0]);
     s->scale = scale;
     s->zero = zero;

@@ -19,18 +19,20 @@ typedef struct verification {
 /* Its bytes are among those that the checksum of another part is of. */
 static bool is_covered(const tn_part *p, const tn_part *by)
 {
-    const tn_storage *s = &p->storage, *sum = &by->storage;
-    return !s->columns && s->shard == sum->shard && s->offset >= sum->sum_offset &&
-           s->offset - sum->sum_offset <= sum->sum_size &&
-           s->size <= sum->sum_size - (s->offset - sum->sum_offset);
+    const tn_stored *s = tn_stored_of(p);
+    tn_range sum = tn_stored_more_of(by)->sum;
+    return !tn_stored_more_of(p)->columns && s->shard == tn_stored_of(by)->shard &&
+           s->offset >= sum.offset && s->offset - sum.offset <= sum.size &&
+           s->size <= sum.size - (s->offset - sum.offset);
 }
 
 /* Every column has a checksum: they were right, or the part could not have been read. */
 static bool is_checked_by_column(const tn_part *p)
 {
-    bool all = p->storage.columns != NULL;
+    const tn_part *columns = tn_stored_more_of(p)->columns;
+    bool all = columns != NULL;
     for (int64_t i = 0; all && i < p->array.shape[1]; i++)
-        all = tn_part_checksum(&p->storage.columns[i]) != TN_CHECKSUM_NONE;
+        all = tn_part_checksum(&columns[i]) != TN_CHECKSUM_NONE;
     return all;
 }
 
@@ -39,13 +41,13 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scan_result *result, tn_
     *why = result->err;
     if (result->status && result->status != TN_ERR_UNSUPPORTED)
         return TN_VERDICT_BAD;
-    if (p->part->storage.checksum == TN_CHECKSUM_UNKNOWN) {
+    if (tn_stored_of(p->part)->checksum == TN_CHECKSUM_UNKNOWN) {
         tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                 "tensor %s: checksum %s is of a kind this build cannot check",
-                tn_quote_z(p->tensor->name).text, tn_quote_z(p->part->storage.checksum_text).text);
+                tn_quote_z(p->tensor->name).text, tn_quote_z(tn_stored_of(p->part)->checksum_text).text);
         return TN_VERDICT_NOT_CHECKED;
     }
-    if (p->part->storage.checksum == TN_CHECKSUM_NONE)
+    if (tn_stored_of(p->part)->checksum == TN_CHECKSUM_NONE)
         return result->status ? TN_VERDICT_UNREADABLE : TN_VERDICT_NONE;
     if (tn_part_compare_digest(p->tensor, p->part, &result->stored, why))
         return TN_VERDICT_BAD;
@@ -73,7 +75,7 @@ static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_
     tn_verdict verdict = judge(p, result, &why);
     if (verdict == TN_VERDICT_NONE)
         verdict = judge_unsummed(v, p);
-    else if (verdict == TN_VERDICT_OK && p->part->storage.sum_size)
+    else if (verdict == TN_VERDICT_OK && tn_stored_more_of(p->part)->sum.size)
         v->agreed = p->part;
     if (!result->status && verdict <= TN_VERDICT_NONE && tn_is_sparse_index(p->tensor, p->part)) {
         tn_status status = tn_sparse_check(v->file, p->tensor, p->part, &why);

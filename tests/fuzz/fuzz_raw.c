@@ -1,6 +1,7 @@
 /* Descriptors beside 256 bytes of data, or with sparse data in them: whatever
  * the document says, it is refused with a reason or lists tensors that can be
  * read, and described again, in bounded memory. */
+#include "stored.h"
 #include "mutate.h"
 #include "scarce.h"
 #include "scratch.h"
@@ -23,8 +24,8 @@ static void check_sizes(const tn_file *file, size_t document)
     for (size_t i = 0; i < tn_file_count(file); i++) {
         const tn_tensor *t = tn_file_tensor(file, i);
         for (uint32_t k = 0; k < t->nparts; k++) {
-            bool text = t->parts[k].storage.shard >= tn_file_shards(file);
-            REQUIRE(t->parts[k].storage.opaque || t->parts[k].nbytes <= (text ? 4 * document : DATA_BYTES));
+            bool text = stored_info(&t->parts[k]).shard >= tn_file_shards(file);
+            REQUIRE(stored_info(&t->parts[k]).opaque || t->parts[k].nbytes <= (text ? 4 * document : DATA_BYTES));
         }
     }
 }

@@ -1,6 +1,7 @@
 /* safetensors: whatever the bytes, a file is refused with a reason or lists
  * tensors whose every byte can be read, whole and in rows, in bounded memory; and
  * what can be written again is equal. */
+#include "stored.h"
 #include "memory_file.h"
 #include "mutate.h"
 #include "scarce_open.h"
@@ -18,10 +19,10 @@ static void check_sizes(const tn_file *file)
         for (uint32_t k = 0; k < t->nparts; k++) {
             const tn_part *p = &t->parts[k];
             const tn_array stored = { .dtype = p->array.dtype, .rank = p->array.rank,
-                                      .shape = p->storage.physical ? p->storage.physical : p->array.shape };
+                                      .shape = p->padded ? p->padded->shape : p->array.shape };
             uint64_t nbytes;
             REQUIRE(stored.dtype == TN_UNKNOWN ||
-                    (tn_array_nbytes(&stored, &nbytes) == TN_OK && p->storage.size == nbytes));
+                    (tn_array_nbytes(&stored, &nbytes) == TN_OK && stored_info(p).bytes == nbytes));
         }
     }
 }

@@ -7,6 +7,7 @@
 
 #include <tenon/tenon.h>
 
+#include "stored.h"
 #include "require.h"
 
 #define WALK_READ_MAX ((uint64_t)1 << 20)       /* larger parts are verified, not read */
@@ -47,7 +48,7 @@ static inline void walk_rows(const tn_file *file, const tn_part *part, const uin
     uint64_t rows = a->rank ? (uint64_t)a->shape[0] : 1;
     uint64_t row_bytes = rows ? part->nbytes / rows : 0;
     /* Compressed rows are decoded from the front each time: one of them will do. */
-    uint64_t first = part->storage.encoding == TN_ENCODING_RAW ? 0 : rows / 2,
+    uint64_t first = stored_info(part).encoding == TN_ENCODING_RAW ? 0 : rows / 2,
              last = first ? first + 1 : rows;
     tn_error err;
     uint8_t none;
@@ -66,12 +67,12 @@ static inline void walk_rows(const tn_file *file, const tn_part *part, const uin
 
 static inline void walk_part(const tn_file *file, const tn_part *part)
 {
-    const tn_storage *s = &part->storage;
+    const tn_stored_info stored = stored_info(part), *s = &stored;
     tn_error err = { 0 };
     uint8_t none;
     REQUIRE(part->role && s->type && s->encoding_name);
     if (s->shard < tn_file_shards(file))        /* else its numbers stand in the file as text */
-        REQUIRE(s->offset <= tn_file_size(file) && s->size <= tn_file_size(file) - s->offset);
+        REQUIRE(s->offset <= tn_file_size(file) && s->bytes <= tn_file_size(file) - s->offset);
     if (part->nbytes > WALK_READ_MAX)
         return;
     REQUIRE(tn_part_read(file, part, &none, part->nbytes + 1, &err) == TN_ERR_ARGUMENT);
@@ -81,7 +82,7 @@ static inline void walk_part(const tn_file *file, const tn_part *part)
     if (status) {
         walk_error(&err, status);
         REQUIRE(part->data == NULL);        /* what can be seen can be read */
-        REQUIRE(s->encoding != TN_ENCODING_RAW || s->columns || status == TN_ERR_UNSUPPORTED);
+        REQUIRE(s->encoding != TN_ENCODING_RAW || s->extents > 1 || status == TN_ERR_UNSUPPORTED);
     } else {
         REQUIRE(!part->data || part->nbytes == 0 || memcmp(part->data, bytes, part->nbytes) == 0);
         walk_rows(file, part, bytes);

@@ -233,7 +233,9 @@ static void failures_say_whose_they_are(void)
     a.part = &a.tensor->parts[0];
     CHECK(tn_arrange_run(&a, &err) == TN_ERR_IO && a.output_failed);
     tn_part damaged = a.tensor->parts[0];
-    damaged.storage.checksum_text = "crc32c:0x00000000";
+    tn_stored stored = *damaged.stored;
+    stored.checksum_text = "crc32c:0x00000000";
+    damaged.stored = &stored;
     output out = { .bytes = (uint8_t[64]){ 0 }, .cap = 64 };
     a.part = &damaged;
     a.emit = collect;

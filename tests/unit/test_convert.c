@@ -1,5 +1,6 @@
 /* Whole files: which tensors, under which names, stored how, and what is refused. */
 #include "support.h"
+#include "stored.h"
 
 #include "store/record.h"
 #include "files.h"
@@ -140,8 +141,8 @@ static void encoding_and_checksum_are_kept_unless_chosen(void)
     for (size_t i = 0; i < 4; i++) {
         tn_file *g = open_file(expected[i].name);
         for (size_t k = 0; k < 4; k++) {
-            const tn_storage *s = &tn_file_tensor(g, k)->parts[0].storage;
-            CHECK(s->encoding == expected[i].encoding && s->checksum == expected[i].checksum);
+            const tn_stored_info s = stored_info(&tn_file_tensor(g, k)->parts[0]);
+            CHECK(s.encoding == expected[i].encoding && s.checksum == expected[i].checksum);
         }
         tn_close(g);
     }
@@ -330,7 +331,7 @@ static void input_and_output_may_be_the_same_file(void)
         CHECK(tn_open(in_folder("in.zt").text, &how, &f, NULL) == TN_OK);
         must_convert(f, "in.zt", &(tn_convert_options){ .create = &create, .encoding = TN_CHOOSE });
         tn_file *after = open_file("in.zt");
-        CHECK(tn_file_tensor(after, 0)->parts[0].storage.encoding == TN_ENCODING_ZSTD);
+        CHECK(stored_info(&tn_file_tensor(after, 0)->parts[0]).encoding == TN_ENCODING_ZSTD);
         require_same_tensors(before, after);
         tn_close(after);
         tn_close(before);

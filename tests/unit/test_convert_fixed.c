@@ -1,6 +1,7 @@
 /* The types of embARC MLI on the way from file to file: fx8, fx16, sa8 and sa32 from values, from other
  * codes, and back. */
 #include "support.h"
+#include "stored.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -404,8 +405,8 @@ static void casting_layout_and_padding_take_one_conversion(void)
               one->shape[2] == 5);
         assert_memory_equal(one, &two, sizeof two);
         tn_file *f = open_file("one.zt");
-        const tn_storage *s = &tn_file_tensor(f, 0)->parts[0].storage;
-        CHECK(s->physical && s->physical[2] == 16);
+        const tn_padded *padded = tn_file_tensor(f, 0)->parts[0].padded;
+        CHECK(padded && padded->shape[2] == 16);
         tn_close(f);
         must_convert("one.zt", "back.zt", (wish){ .cast = "f32", .layout = "CHW" });
         must_convert("codes.zt", "straight.zt", (wish){ .cast = "f32" });
@@ -423,9 +424,9 @@ static void casting_layout_and_padding_take_one_conversion(void)
 static void stored_bytes(const char *name, uint8_t *to, size_t n)
 {
     tn_file *f = open_file(name);
-    const tn_storage *s = &tn_file_tensor(f, 0)->parts[0].storage;
+    const tn_stored_info s = stored_info(&tn_file_tensor(f, 0)->parts[0]);
     FILE *file = fopen(in_folder(name).text, "rb");
-    CHECK(file && s->size == n && fseek(file, (long)s->offset, SEEK_SET) == 0 && fread(to, 1, n, file) == n);
+    CHECK(file && s.bytes == n && fseek(file, (long)s.offset, SEEK_SET) == 0 && fread(to, 1, n, file) == n);
     fclose(file);
     tn_close(f);
 }

@@ -1,5 +1,6 @@
 /* Layouts, padding and scales on the way from file to file. */
 #include "support.h"
+#include "stored.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -73,13 +74,13 @@ static void padding_is_stored_and_not_seen(void)
         check_nhwc(names[i]);
         tn_file *f = open_file(names[i]);
         const tn_part *p = &tn_file_find(f, "x")->parts[0];
-        CHECK(memcmp(p->storage.physical, physical, sizeof physical) == 0 && p->data == NULL);
-        CHECK(p->storage.size == N * H * 8 * 16 * 4);
+        CHECK(memcmp(p->padded->shape, physical, sizeof physical) == 0 && p->data == NULL);
+        CHECK(stored_info(p).bytes == N * H * 8 * 16 * 4);
         size_t n;
-        uint8_t *whole = load_file(tn_file_shard_name(f, p->storage.shard), &n);
+        uint8_t *whole = load_file(tn_file_shard_name(f, stored_info(p).shard), &n);
         for (size_t k = 0; k < N * H * 8 * 16; k++) {
             float x;
-            memcpy(&x, whole + p->storage.offset + 4 * k, 4);
+            memcpy(&x, whole + stored_info(p).offset + 4 * k, 4);
             if (k % 16 >= C || k / 16 % 8 >= W)
                 CHECK(x == -2.5f);
         }
@@ -88,7 +89,7 @@ static void padding_is_stored_and_not_seen(void)
         must_convert(names[i], "dense.zt", (wish){ .cast = NULL });        /* padding is not kept unless asked for */
         check_nhwc("dense.zt");
         f = open_file("dense.zt");
-        CHECK(!tn_file_find(f, "x")->parts[0].storage.physical);
+        CHECK(!tn_file_find(f, "x")->parts[0].padded);
         tn_close(f);
     }
 }
@@ -160,9 +161,9 @@ static void scales_follow_their_dimension(void)
     const tn_tensor *a = tn_file_find(f, "x"), *b = tn_file_find(g, "x");
     CHECK(a->scaling->axis == 3 && b->scaling->axis == 3 && a->nparts == 3 && b->nparts == 3);
     for (uint32_t k = 0; k < 3; k++) {
-        CHECK(a->parts[k].storage.size == b->parts[k].storage.size);
-        CHECK(memcmp(one + a->parts[k].storage.offset, then + b->parts[k].storage.offset,
-                     a->parts[k].storage.size) == 0);
+        CHECK(stored_info(&a->parts[k]).bytes == stored_info(&b->parts[k]).bytes);
+        CHECK(memcmp(one + stored_info(&a->parts[k]).offset, then + stored_info(&b->parts[k]).offset,
+                     stored_info(&a->parts[k]).bytes) == 0);
     }
     tn_close(f);
     tn_close(g);
@@ -285,8 +286,9 @@ static void tensors_tied_with_different_padding_keep_their_values(void)
 {
     static const uint8_t bytes[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     static const int64_t a[] = { 2, 3 }, b[] = { 3, 2 }, physical[] = { 4, 4 };
+    const tn_padded padded = { .shape = physical };
     tn_part part = { .role = "data", .array = { .dtype = TN_UINT8, .rank = 2, .shape = a }, .data = bytes,
-                     .storage = { .physical = physical } };
+                     .padded = &padded };
     tn_tensor t = { .name = "a", .form = TN_FORM_DENSE, .dtype = TN_UINT8, .rank = 2, .shape = a,
                     .parts = &part,
                     .nparts = 1 };
@@ -312,8 +314,9 @@ static void empty_tensors_with_huge_extents_pass_through(void)
 {
     static const int64_t shape[] = { 0, INT64_C(1) << 61, INT64_C(1) << 61 },
     physical[] = { 0, INT64_C(1) << 62, INT64_C(1) << 62 };
+    const tn_padded padded = { .shape = physical };
     tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT32, .rank = 3, .shape = shape },
-                     .storage = { .physical = physical } };
+                     .padded = &padded };
     tn_tensor t = { .name = "x", .form = TN_FORM_DENSE, .dtype = TN_FLOAT32, .rank = 3, .shape = shape,
                     .parts = &part, .nparts = 1 };
     tn_writer *w;
@@ -349,8 +352,8 @@ static void padding_of_packed_codes_is_a_multiple_of_both(void)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         must_convert("in.zt", "out.zt", (wish){ .cast = cases[i].cast, .pad = cases[i].pad });
         tn_file *f = open_file("out.zt");
-        const int64_t *physical = tn_file_find(f, "t")->parts[0].storage.physical;
-        CHECK(physical && physical[0] == cases[i].rows && physical[1] == cases[i].columns);
+        const tn_padded *padded = tn_file_find(f, "t")->parts[0].padded;
+        CHECK(padded && padded->shape[0] == cases[i].rows && padded->shape[1] == cases[i].columns);
         tn_close(f);
     }
 }

@@ -67,14 +67,13 @@ static void take_element(const laid *l, uint64_t i, uint8_t *out, uint64_t to)
 
 static void check_range(const laid *l, const tn_gather *g, uint64_t first, uint64_t count)
 {
-    tn_part p = { .array = { .dtype = l->dtype, .rank = l->rank, .shape = l->shape },
-                  .storage = { .stride = l->stride } };
+    const tn_grid grid = { tn_dtype_get(l->dtype)->bits, l->rank, l->shape, l->stride };
     size_t n = (size_t)tn_packed_bytes(count, tn_dtype_get(l->dtype)->bits);
     uint8_t *found = calloc(n ? n : 1, 1), *expected = calloc(n ? n : 1, 1);
     CHECK(found && expected);
     for (uint64_t i = 0; i < count; i++)
         take_element(l, first + i, expected, i);
-    CHECK(tn_gather_elements(g, &p, first, count, found, NULL) == TN_OK);
+    CHECK(tn_gather_elements(g, &grid, first, count, found, NULL) == TN_OK);
     assert_memory_equal(found, expected, n);
     free(found);
     free(expected);
@@ -165,10 +164,9 @@ static void columns_take_few_reads_of_little_more_than_they_need(void)
     CHECK(tn_source_open(in_folder("s").text, TN_IO_PREAD, &source, NULL) == TN_OK);
     const tn_gather g = { source, OFFSET, buffer, 196608 };
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        tn_part p = { .array = { .dtype = TN_UINT8, .rank = 2, .shape = some[i].shape },
-                      .storage = { .stride = some[i].stride } };
+        const tn_grid grid = { 8, 2, some[i].shape, some[i].stride };
         tally before = reads();
-        CHECK(tn_gather_elements(&g, &p, 0, some[i].count, out, NULL) == TN_OK);
+        CHECK(tn_gather_elements(&g, &grid, 0, some[i].count, out, NULL) == TN_OK);
         tally after = reads();
         CHECK(after.calls - before.calls < some[i].calls && after.bytes - before.bytes < some[i].bytes);
     }
@@ -185,9 +183,8 @@ static void a_source_that_is_too_short_is_an_error(void)
     tn_error err = { .text = "" };
     CHECK(tn_source_open_memory(stored, OFFSET + 149, &source, NULL) == TN_OK);
     const tn_gather g = { source, OFFSET, buffer, sizeof buffer };
-    tn_part p = { .array = { .dtype = l.dtype, .rank = 2, .shape = l.shape },
-                  .storage = { .stride = l.stride } };
-    CHECK(tn_gather_elements(&g, &p, 0, 150, out, &err) == TN_ERR_TRUNCATED && err.text[0]);
+    const tn_grid grid = { 8, 2, l.shape, l.stride };
+    CHECK(tn_gather_elements(&g, &grid, 0, 150, out, &err) == TN_ERR_TRUNCATED && err.text[0]);
     tn_source_close(source);
 }
 

@@ -1,5 +1,6 @@
 /* IDX: headers of every kind, well formed and not.  It is read only. */
 #include "support.h"
+#include "stored.h"
 
 #include "files.h"
 #include "make.h"
@@ -73,7 +74,7 @@ static void check_golden(char *field[TABLE_FIELDS], size_t n)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         tn_file *f = open_at(GOLDEN, field[0], "idx", ways[i]);
         walk_file(f);
-        assert_string_equal(check_listed_tensor(f, field)->parts[0].storage.type, field[2]);
+        assert_string_equal(stored_info(&check_listed_tensor(f, field)->parts[0]).type, field[2]);
         tn_close(f);
     }
 }
@@ -101,7 +102,7 @@ static void every_type_has_one_code(void)
         }
         tn_file *file = open_idx(&f);
         const tn_part *p = tn_file_tensor(file, 0)->parts;
-        CHECK(p->array.dtype == dtype && p->array.shape[0] == 3 && p->storage.order == TN_BIG_ENDIAN);
+        CHECK(p->array.dtype == dtype && p->array.shape[0] == 3 && stored_info(p).order == TN_BIG_ENDIAN);
         tn_close(file);
     }
 }
@@ -137,7 +138,7 @@ static void every_rank_up_to_64_is_read(void)
         }
         tn_file *file = open_idx(&f);
         const tn_tensor *t = tn_file_tensor(file, 0);
-        CHECK(t->rank == rank && t->parts[0].nbytes == count && t->parts[0].storage.offset == 4 + 4 * rank);
+        CHECK(t->rank == rank && t->parts[0].nbytes == count && stored_info(&t->parts[0]).offset == 4 + 4 * rank);
         for (size_t i = 0; i < rank; i++)
             CHECK(t->shape[i] == shape[i]);
         tn_close(file);

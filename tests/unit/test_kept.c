@@ -7,17 +7,20 @@
 
 static const int64_t few[1] = { 4 };
 
-static tn_part part_of(uint64_t stored, uint64_t decoded)
-{
-    return (tn_part){ .role = "data", .array = { TN_UINT8, 1, few, NULL }, .nbytes = decoded,
-                      .storage = { .size = stored, .encoding = TN_ENCODING_ZSTD } };
-}
-
+/* One of the last few: each has a place of its own. */
 static tn_part part_at(uint64_t offset, uint64_t stored, uint64_t decoded)
 {
-    tn_part p = part_of(stored, decoded);
-    p.storage.offset = offset;
-    return p;
+    static tn_stored places[64];
+    static size_t used;
+    tn_stored *place = &places[used++ % 64];
+    *place = (tn_stored){ .offset = offset, .size = stored, .encoding = TN_ENCODING_ZSTD };
+    return (tn_part){ .role = "data", .array = { TN_UINT8, 1, few, NULL }, .nbytes = decoded,
+                      .stored = place };
+}
+
+static tn_part part_of(uint64_t stored, uint64_t decoded)
+{
+    return part_at(0, stored, decoded);
 }
 
 static tn_status check_one(uint64_t stored, uint64_t decoded, uint64_t max_bytes, tn_error *err)

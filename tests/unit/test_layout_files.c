@@ -68,8 +68,8 @@ static void scales_go_along_and_axis_1_is_a_number(void)
                                                  .pad = "1=4,W=8" });
     f = open_file("codes.json");
     t = tn_file_find(f, "w");
-    CHECK(t->scaling->axis == 0 && t->parts[0].storage.physical[1] == 4 &&
-          t->parts[0].storage.physical[3] == 8);
+    CHECK(t->scaling->axis == 0 && t->parts[0].padded->shape[1] == 4 &&
+          t->parts[0].padded->shape[3] == 8);
     check_shape(t, "6,1,3,5");
     tn_close(f);
 }

@@ -1,6 +1,7 @@
 /* MatrixMarket: what is read, what is refused and why.  tests/interop holds it
  * against SciPy itself. */
 #include "support.h"
+#include "stored.h"
 
 #include "files.h"
 #include "make.h"
@@ -119,8 +120,8 @@ static void entries_stay_in_the_order_of_the_file(void)
     CHECK(t->parts[0].nbytes == sizeof values && memcmp(t->parts[0].data, values, sizeof values) == 0);
     CHECK(t->parts[1].array.dtype == TN_INT32 && t->parts[1].nbytes == sizeof indices);
     CHECK(memcmp(t->parts[1].data, indices, sizeof indices) == 0);
-    assert_string_equal(t->parts[0].storage.encoding_name, "text");
-    assert_string_equal(t->parts[0].storage.type, "real");
+    assert_string_equal(stored_info(&t->parts[0]).encoding_name, "text");
+    assert_string_equal(stored_info(&t->parts[0]).type, "real");
     tn_close(f);
 }
 

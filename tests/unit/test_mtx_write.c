@@ -422,10 +422,11 @@ static void what_is_no_matrix_is_refused(void)
 static void padding_is_refused(void)
 {
     static const int64_t physical[] = { 2, 3 };
+    const tn_padded padded = { .shape = physical };
     const tn_part part = { .role = "data", .array = { .dtype = TN_FLOAT64, .rank = 2,
                                                       .shape = (const int64_t[]){ 2, 2 } },
                            .data = doubles,
-                           .storage = { .physical = physical } };
+                           .padded = &padded };
     const tn_tensor t = { .name = "x", .form = TN_FORM_DENSE, .dtype = TN_FLOAT64, .rank = 2,
                           .shape = part.array.shape,
                           .parts = &part, .nparts = 1 };

@@ -1,6 +1,7 @@
 /* NumPy's .npy: headers of every kind, well formed and not, and what is
  * written.  tests/interop holds it against NumPy itself. */
 #include "support.h"
+#include "stored.h"
 
 #include "files.h"
 #include "make.h"
@@ -129,8 +130,8 @@ static void types_are_told_by_their_code(void)
         const tn_part *p = tn_file_tensor(file, 0)->parts;
         if (p->array.dtype != types[i].dtype)
             fail_msg("%s became %u", types[i].descr, (unsigned)p->array.dtype);
-        assert_string_equal(p->storage.type, types[i].descr);
-        CHECK(p->storage.size == types[i].bytes);
+        assert_string_equal(stored_info(p).type, types[i].descr);
+        CHECK(stored_info(p).bytes == types[i].bytes);
         tn_close(file);
     }
 }
@@ -142,8 +143,8 @@ static void columns_and_big_endian_numbers_come_out_as_rows(void)
     npy f = make_npy(1, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }", numbers, 12);
     tn_file *file = open_npy(&f);
     const tn_part *p = tn_file_tensor(file, 0)->parts;
-    CHECK(!p->data && p->storage.order == TN_BIG_ENDIAN && p->storage.stride[0] == 1 &&
-          p->storage.stride[1] == 2);
+    CHECK(!p->data && stored_info(p).order == TN_BIG_ENDIAN && stored_info(p).stride[0] == 1 &&
+          stored_info(p).stride[1] == 2);
     CHECK(tn_part_read(file, p, found, sizeof found, NULL) == TN_OK &&
           memcmp(found, expected, sizeof found) == 0);
     tn_close(file);
@@ -162,7 +163,7 @@ static void one_running_index_needs_no_strides(void)
         npy f = make_npy(2, headers[i], numbers, sizes[i]);
         tn_file *file = open_npy(&f);
         const tn_part *p = tn_file_tensor(file, 0)->parts;
-        CHECK(!p->storage.stride && p->nbytes == sizes[i]);
+        CHECK(!stored_info(p).stride && p->nbytes == sizes[i]);
         tn_close(file);
     }
 }
@@ -273,7 +274,7 @@ static void a_long_type_is_cut_to_be_shown(void)
     npy f = make_npy(1, header, numbers, 12);
     tn_file *file = open_npy(&f);
     strcpy(type + TN_NPY_TYPE_MAX, "...");
-    assert_string_equal(tn_file_tensor(file, 0)->parts->storage.type, type);
+    assert_string_equal(stored_info(tn_file_tensor(file, 0)->parts).type, type);
     tn_close(file);
 }
 
@@ -504,7 +505,7 @@ static void a_file_that_is_read_is_the_same_as_one_that_is_mapped(void)
     write_file("p.npy", (tn_create_options){ .align = 4096 }, &s, 1);
     CHECK(tn_open(in_folder("p.npy").text, &options, &f, NULL) == TN_OK);
     const tn_part *p = tn_file_tensor(f, 0)->parts;
-    CHECK(!p->data && p->storage.offset == 4096);
+    CHECK(!p->data && stored_info(p).offset == 4096);
     CHECK(tn_part_read(f, p, found, sizeof found, NULL) == TN_OK &&
           memcmp(found, numbers, sizeof found) == 0);
     tn_close(f);

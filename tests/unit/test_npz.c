@@ -1,6 +1,7 @@
 /* NumPy's .npz: archives made by hand, well formed and not, and what is
  * written.  tests/interop holds it against NumPy itself. */
 #include "support.h"
+#include "stored.h"
 
 #include "npz_samples.h"
 
@@ -68,7 +69,7 @@ static void deflated_members_are_decoded(void)
     archive a = sample();
     tn_file *f = open_bytes(&a.bytes);
     const tn_part *p = tn_file_find(f, "deflated")->parts;
-    CHECK(!p->data && p->storage.encoding == TN_ENCODING_DEFLATE && p->storage.skip == 10 + strlen(WORDS_12));
+    CHECK(!p->data && stored_info(p).encoding == TN_ENCODING_DEFLATE && tn_stored_more_of(p)->skip == 10 + strlen(WORDS_12));
     check_data(f, "deflated", numbers, 24);
     tn_close(f);
     tn_buf_free(&a.bytes);
@@ -180,7 +181,7 @@ static void padding_may_be_deflated(void)
         end_archive(&a);
         tn_file *f = open_bytes(&a.bytes);
         const tn_part *p = tn_file_tensor(f, 0)->parts;
-        CHECK(p->storage.physical && p->storage.physical[1] == 6 && p->array.shape[1] == 4 &&
+        CHECK(p->padded && p->padded->shape[1] == 6 && p->array.shape[1] == 4 &&
               good_parts(f) == 1);
         check_data(f, "x", expected, sizeof expected);
         tn_close(f);
@@ -193,8 +194,8 @@ static void verify_sees_every_changed_element(void)
     archive a = sample();
     tn_file *f = open_bytes(&a.bytes);
     CHECK(good_parts(f) == 4);
-    uint64_t at[] = { tn_file_find(f, "stored")->parts->storage.offset,
-                      tn_file_find(f, "columns")->parts->storage.offset };
+    uint64_t at[] = { stored_info(tn_file_find(f, "stored")->parts).offset,
+                      stored_info(tn_file_find(f, "columns")->parts).offset };
     tn_close(f);
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < 24; k++) {
@@ -357,7 +358,7 @@ static void every_type_comes_back_aligned(void)
     for (size_t i = 0; i < n; i++) {
         const tn_tensor *t = tn_file_tensor(f, i);
         assert_string_equal(t->name, s[i].name);
-        CHECK(t->dtype == s[i].dtype && t->rank == 2 && t->parts->storage.offset % 64 == 0 && t->parts->data);
+        CHECK(t->dtype == s[i].dtype && t->rank == 2 && stored_info(t->parts).offset % 64 == 0 && t->parts->data);
         CHECK(memcmp(t->parts->data, numbers, t->parts->nbytes) == 0);
     }
     tn_close(f);
@@ -449,11 +450,11 @@ static void compressed_data_stays_compressed_and_checked(void)
         tn_file *out = open_file(outs[i]);
         require_same_tensors(in, out);
         CHECK(good_parts(out) == 4);
-        CHECK(tn_file_find(out, "deflated")->parts->storage.encoding ==
+        CHECK(stored_info(tn_file_find(out, "deflated")->parts).encoding ==
               (i ? TN_ENCODING_RAW : TN_ENCODING_ZSTD));
-        CHECK(tn_file_find(out, "deflated")->parts->storage.checksum ==
+        CHECK(stored_info(tn_file_find(out, "deflated")->parts).checksum ==
               (i ? TN_CHECKSUM_CRC32 : TN_CHECKSUM_CRC32C));
-        CHECK(tn_file_find(out, "stored")->parts->storage.encoding == TN_ENCODING_RAW);
+        CHECK(stored_info(tn_file_find(out, "stored")->parts).encoding == TN_ENCODING_RAW);
         tn_close(out);
     }
     tn_close(in);

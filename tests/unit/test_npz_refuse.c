@@ -1,5 +1,6 @@
 /* NumPy's .npz: what is refused, what is left out, and what it may cost. */
 #include "support.h"
+#include "stored.h"
 
 #include "npz_samples.h"
 
@@ -98,7 +99,7 @@ static void objects_and_records_are_listed_beside_others(void)
         tn_file *f = open_bytes(&a.bytes);
         const tn_tensor *t = tn_file_find(f, "o");
         CHECK(tn_file_count(f) == 2 && t->dtype == TN_UNKNOWN && t->shape[0] == 3 && good_parts(f) == 2);
-        assert_string_equal(t->parts->storage.type, spelled[i % 3]);
+        assert_string_equal(stored_info(t->parts).type, spelled[i % 3]);
         check_data(f, "x", numbers, 24);
         tn_close(f);
         tn_buf_free(&a.bytes);

@@ -1,5 +1,6 @@
 /* Descriptors with their data beside them: written, read, dumped by others. */
 #include "support.h"
+#include "stored.h"
 
 #include "convert.h"
 #include "files.h"
@@ -73,7 +74,7 @@ static void every_type_comes_back(void)
         uint64_t nbytes;
         CHECK(t->dtype == s[i].dtype && t->rank == 2 && t->shape[0] == 3 && t->shape[1] == 5);
         CHECK(tn_shape_nbytes(t->dtype, 2, t->shape, &nbytes) == TN_OK);
-        CHECK(t->parts[0].storage.offset % 256 == 0 && t->parts[0].data != NULL);
+        CHECK(stored_info(&t->parts[0]).offset % 256 == 0 && t->parts[0].data != NULL);
         check_data(f, s[i].name, s[i].data, (size_t)nbytes);
     }
     tn_close(f);
@@ -137,7 +138,7 @@ static void data_is_aligned_as_asked(void)
     for (size_t i = 0; i < 3; i++) {
         write_file("a.json", (tn_create_options){ .align = aligns[i].asked, .replace = true }, s, 2);
         tn_file *f = open_file("a.json");
-        CHECK(tn_file_tensor(f, 1)->parts[0].storage.offset == aligns[i].found);
+        CHECK(stored_info(&tn_file_tensor(f, 1)->parts[0]).offset == aligns[i].found);
         tn_close(f);
     }
     tn_error err = { .text = "" };
@@ -238,8 +239,9 @@ static void padding_is_kept_and_not_read(void)
 {
     const int64_t shape[] = { 2, 3 }, physical[] = { 2, 4 };
     const uint16_t stored[] = { 1, 2, 3, 99, 4, 5, 6, 99 }, logical[] = { 1, 2, 3, 4, 5, 6 };
+    const tn_padded padded = { .shape = physical };
     tn_part part = { .role = "data", .array = { TN_UINT16, 2, shape, NULL }, .data = stored,
-                     .storage.physical = physical };
+                     .padded = &padded };
     tn_tensor t = { .name = "p", .form = TN_FORM_DENSE, .dtype = TN_UINT16, .rank = 2, .shape = shape,
                     .parts = &part, .nparts = 1, .layout = "RC" };
     tn_writer *w;
@@ -249,9 +251,10 @@ static void padding_is_kept_and_not_read(void)
     check_status(tn_writer_finish(w, &err), &err, TN_OK, "");
     tn_file *f = open_file("p.json");
     const tn_tensor *found = tn_file_tensor(f, 0);
-    const tn_storage *s = &found->parts[0].storage;
-    CHECK(found->shape[1] == 3 && s->physical && s->physical[1] == 4 && s->stride && s->stride[0] == 4 &&
-          s->size == 16);
+    const tn_part *p = &found->parts[0];
+    const int64_t *stride = stored_info(p).stride;
+    CHECK(found->shape[1] == 3 && p->padded && p->padded->shape[1] == 4 && stride && stride[0] == 4 &&
+          stored_info(p).bytes == 16);
     assert_string_equal(found->layout, "RC");
     check_data(f, "p", logical, sizeof logical);
     tn_close(f);
@@ -425,8 +428,8 @@ static void what_lies_densely_is_seen_in_place(void)
              "bytes\":2}");
     tn_file *f = open_file("d.json");
     const tn_part *p = tn_file_tensor(f, 0)->parts;
-    CHECK(p->data && !p->storage.stride && !p->storage.physical && p->storage.offset == 2 &&
-          p->storage.size == 24);
+    CHECK(p->data && !stored_info(p).stride && !p->padded && stored_info(p).offset == 2 &&
+          stored_info(p).bytes == 24);
     tn_close(f);
 }
 

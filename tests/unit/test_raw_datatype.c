@@ -1,6 +1,7 @@
 /* Tensors of a datatype in WIA-AI-011 documents: written, described, read, and
  * documents that lie. */
 #include "support.h"
+#include "stored.h"
 
 #include "datatype_tensor.h"
 #include "files.h"
@@ -145,8 +146,8 @@ static void a_description_tells_where_all_parts_are(void)
                  "\"offset\":%llu,\"size\":8},"
                  "{\"role\":\"tscale\",\"dtype\":\"float32\",\"shape\":[],\"encoding\":\"raw\",\"offset\":%"
                  "llu,\"size\":4}]",
-                 (unsigned long long)t->parts[1].storage.offset,
-                 (unsigned long long)t->parts[2].storage.offset);
+                 (unsigned long long)stored_info(&t->parts[1]).offset,
+                 (unsigned long long)stored_info(&t->parts[2]).offset);
         check_has(json, expected);
         free(json);
         tn_close(f);
@@ -193,7 +194,7 @@ static void a_document_made_by_hand_is_read(void)
     CHECK(tn_file_count(f) == 1 && t->form == TN_FORM_SCALED && t->dtype == TN_FLOAT32 && t->rank == 2 &&
           t->shape[1] == 32);
     CHECK(t->nparts == 2 && t->parts[0].nbytes == 32 && t->parts[1].nbytes == 2 &&
-          t->parts[1].storage.offset == 64);
+          stored_info(&t->parts[1]).offset == 64);
     assert_string_equal(t->scaling->datatype, "e2m1fnuz|e8m0_t32");
     CHECK(tn_convert(f, in_folder("u.zt").text, NULL, NULL, NULL) == TN_OK);      /* nothing is left out */
     tn_close(f);

@@ -1,6 +1,7 @@
 /* Sparse tensors as numbers of WIA-AI-011 documents: read, written, refused,
  * damaged. */
 #include "support.h"
+#include "stored.h"
 
 #include "convert.h"
 #include "files.h"
@@ -46,9 +47,9 @@ static void check_refused(const char *json, tn_status expected, const char *text
 static void check_part(const tn_file *f, const tn_part *p, tn_dtype dtype, const void *expected,
                        size_t nbytes)
 {
-    CHECK(p->array.dtype == dtype && p->nbytes == nbytes && p->storage.size == nbytes);
+    CHECK(p->array.dtype == dtype && p->nbytes == nbytes && stored_info(p).bytes == nbytes);
     CHECK(p->data && (uintptr_t)p->data % 64 == 0);
-    assert_string_equal(p->storage.encoding_name, "text");
+    assert_string_equal(stored_info(p).encoding_name, "text");
     uint8_t *found = malloc(nbytes + 1);
     CHECK(tn_part_read(f, p, found, nbytes, NULL) == TN_OK);
     CHECK(memcmp(found, expected, nbytes) == 0 && memcmp(p->data, expected, nbytes) == 0);
@@ -98,7 +99,7 @@ static void csr_data_of_a_document_is_a_tensor(void)
     check_part(f, &t->parts[0], TN_FLOAT32, (float[]){ 1.5f, -0.0f }, 8);
     check_part(f, &t->parts[1], TN_INT32, (int32_t[]){ 2, 0 }, 8);
     check_part(f, &t->parts[2], TN_INT32, (int32_t[]){ 0, 1, 2 }, 12);
-    assert_string_equal(t->parts[0].storage.type, "FLOAT32");
+    assert_string_equal(stored_info(&t->parts[0]).type, "FLOAT32");
     tn_close(f);
 }
 

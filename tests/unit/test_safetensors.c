@@ -1,4 +1,5 @@
 /* Reading safetensors: headers, metadata, records, fillers. */
+#include "stored.h"
 #include "safetensors_bytes.h"
 
 #include "store/format.h"
@@ -54,7 +55,7 @@ static void a_small_file_is_listed_and_read(void)
     const tn_tensor *a = tn_file_find(file, "a"), *b = tn_file_find(file, "b");
     CHECK(a && a->dtype == TN_INT16 && a->rank == 2 && a->shape[0] == 2 && a->shape[1] == 2 &&
           a->nparts == 1);
-    CHECK(b && b->dtype == TN_UINT8 && b->rank == 0 && strcmp(b->parts[0].storage.type, "U8") == 0);
+    CHECK(b && b->dtype == TN_UINT8 && b->rank == 0 && strcmp(stored_info(&b->parts[0]).type, "U8") == 0);
     CHECK(tn_part_read(file, &a->parts[0], got, 8, NULL) == TN_OK &&
           memcmp(got, "\1\2\3\4\5\6\7\10", 8) == 0);
     CHECK(tn_part_read(file, &b->parts[0], got, 1, NULL) == TN_OK && got[0] == 9);
@@ -84,7 +85,7 @@ static void every_type_has_its_spelling(void)
                  types[i].spelling, types[i].bits);
         tn_file *file = open_good(json, types[i].bits, &bytes);
         CHECK(tn_file_tensor(file, 0)->dtype == types[i].dtype);
-        CHECK(strcmp(tn_file_tensor(file, 0)->parts[0].storage.type, types[i].spelling) == 0);
+        CHECK(strcmp(stored_info(&tn_file_tensor(file, 0)->parts[0]).type, types[i].spelling) == 0);
         tn_close(file);
         free(bytes);
     }
@@ -96,7 +97,7 @@ static void an_unknown_type_is_listed_but_not_read(void)
     tn_error err;
     tn_file *file = open_good("{\"x\":{\"dtype\":\"F12\",\"shape\":[2],\"data_offsets\":[0,3]}}", 3, &bytes);
     const tn_tensor *x = tn_file_find(file, "x");
-    CHECK(x->dtype == TN_UNKNOWN && x->parts[0].storage.size == 3 && x->parts[0].nbytes == 0);
+    CHECK(x->dtype == TN_UNKNOWN && stored_info(&x->parts[0]).bytes == 3 && x->parts[0].nbytes == 0);
     CHECK(tn_part_read(file, &x->parts[0], got, 0, &err) == TN_ERR_UNSUPPORTED && strstr(line_of(&err), "F12"));
     tn_close(file);
     free(bytes);

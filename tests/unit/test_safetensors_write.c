@@ -1,4 +1,5 @@
 /* Writing safetensors, sharded sets, rewriting with other metadata. */
+#include "stored.h"
 #include "safetensors_bytes.h"
 
 #include "store/file.h"
@@ -192,7 +193,7 @@ static void a_file_is_written_compact_and_aligned(void)
                   "\"byte\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[42,45]}}");
     tn_file *file = open_path("a.safetensors");
     check_samples(file, s, 5);
-    CHECK(tn_file_find(file, "wide")->parts[0].storage.offset % 64 == 0);
+    CHECK(stored_info(&tn_file_find(file, "wide")->parts[0]).offset % 64 == 0);
     tn_close(file);
     size_t n, m;
     uint8_t *first = load("a.safetensors", &n);
@@ -261,7 +262,7 @@ static void tied_tensors_are_written_twice_and_noted(void)
     check_samples(file, s, 2);
     const tn_tensor *b = tn_file_find(file, "b");
     CHECK(b->tied && strcmp(b->tied, "a") == 0 && !tn_file_find(file, "a")->tied);
-    CHECK(b->parts[0].storage.offset != tn_file_find(file, "a")->parts[0].storage.offset);
+    CHECK(stored_info(&b->parts[0]).offset != stored_info(&tn_file_find(file, "a")->parts[0]).offset);
     tn_close(file);
     empty_folder();
 }
@@ -329,8 +330,8 @@ static void fillers_align_every_tensor_and_are_hidden(void)
     tn_file *file = open_path("f.safetensors");
     check_samples(file, s, 4);
     for (size_t i = 0; i < 4; i++) {
-        const tn_storage *p = &tn_file_tensor(file, i)->parts[0].storage;
-        CHECK(!p->size || p->offset % 128 == 0);
+        const tn_stored_info p = stored_info(&tn_file_tensor(file, i)->parts[0]);
+        CHECK(!p.bytes || p.offset % 128 == 0);
     }
     tn_close(file);
     empty_folder();
@@ -447,8 +448,8 @@ static void the_parts_of_a_tensor_stay_in_one_file(void)
     const tn_tensor *t = tn_file_find(file, "q");
     CHECK(tn_file_count(file) == 2 && t->nparts == 2 && strcmp(t->form_text, compound.form_text) == 0 &&
           t->dtype == TN_FLOAT32);
-    CHECK(strcmp(t->parts[1].role, "scale") == 0 && t->parts[0].storage.shard == 2 &&
-          t->parts[1].storage.shard == 2);
+    CHECK(strcmp(t->parts[1].role, "scale") == 0 && stored_info(&t->parts[0]).shard == 2 &&
+          stored_info(&t->parts[1]).shard == 2);
     CHECK(memcmp(t->parts[1].data, q[1].data, 16) == 0 && memcmp(t->parts[0].data, q[0].data, 16) == 0);
     tn_close(file);
     file = open_path("m-00002-of-00002.safetensors");
@@ -571,7 +572,7 @@ static void metadata_that_fits_leaves_the_data_in_place(void)
     CHECK(file->nmeta == 1 && file_has_text(file, "k", "w") && tn_file_count(file) == 2);
     const tn_tensor *i = tn_file_find(file, "i");
     CHECK(i->dtype == TN_INT4 && i->nmeta == 2 && i->meta[0].cbor_size == 2);
-    CHECK(i->parts[0].storage.offset == n - 2 && memcmp(i->parts[0].data, bytes + n - 2, 2) == 0);
+    CHECK(stored_info(&i->parts[0]).offset == n - 2 && memcmp(i->parts[0].data, bytes + n - 2, 2) == 0);
     tn_close(file);
     free(bytes);
     empty_folder();

@@ -1,5 +1,6 @@
 /* Files with tensors of datatypes: what stats and diff say of them is what they say of their values. */
 #include "support.h"
+#include "stored.h"
 
 #include <math.h>
 
@@ -321,10 +322,10 @@ static void damaged_parts_are_reported_with_their_tensor(void)
     write_tensor("f.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C },
                  &s.tensor);
     f = open_file("f.zt");
-    const tn_storage at = tn_file_find(f, "t")->parts[1].storage;
+    const tn_stored_info at = stored_info(&tn_file_find(f, "t")->parts[1]);
     tn_close(f);
     uint8_t *bytes = load_file(in_folder("f.zt").text, &n);
-    bytes[at.offset + at.size - 1] ^= 0x10;
+    bytes[at.offset + at.bytes - 1] ^= 0x10;
     CHECK(tn_open_memory(bytes, n, NULL, &f, NULL) == TN_OK);
     tn_status status = tn_values_open(f, tn_file_find(f, "t"), &v, &err);
     CHECK((status == TN_ERR_CORRUPT || status == TN_ERR_CHECKSUM) && strstr(line_of(&err), "\"t\""));

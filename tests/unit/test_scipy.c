@@ -1,6 +1,7 @@
 /* SciPy's .npz: what SciPy wrote, archives made by hand, and what is written.
  * tests/interop holds it against SciPy itself. */
 #include "support.h"
+#include "stored.h"
 
 #include "files.h"
 #include "make.h"
@@ -125,12 +126,13 @@ static void stored_members_are_used_in_place(void)
     tn_file *f = open_golden("csr_stored.npz", TN_IO_MMAP);
     const tn_tensor *t = tn_file_tensor(f, 0);
     for (uint32_t k = 0; k < 3; k++)
-        CHECK(t->parts[k].data && t->parts[k].storage.encoding == TN_ENCODING_RAW);
+        CHECK(t->parts[k].data && stored_info(&t->parts[k]).encoding == TN_ENCODING_RAW);
     CHECK(memcmp(t->parts[1].data, (const int32_t[]){ 1, 3, 1 }, 12) == 0);
     tn_close(f);
     f = open_golden("coo_stored.npz", TN_IO_MMAP);
     const tn_part *indices = &tn_file_tensor(f, 0)->parts[1];
-    CHECK(!indices->data && indices->storage.columns[0].data && indices->storage.columns[1].data);
+    const tn_part *columns = tn_stored_more_of(indices)->columns;
+    CHECK(!indices->data && columns[0].data && columns[1].data);
     tn_close(f);
 }
 
@@ -474,10 +476,10 @@ static void check_member(const members *m, size_t i, const char *name, const cha
                          size_t n)
 {
     const tn_tensor *t = tn_file_tensor(m->file, i);
-    const tn_storage *s = &t->parts->storage;
+    const tn_stored_info s = stored_info(t->parts);
     assert_string_equal(t->name, name);
-    assert_string_equal(s->type, type);
-    CHECK(s->size == n && s->offset % 64 == 0 && memcmp(m->bytes + s->offset, bytes, n) == 0);
+    assert_string_equal(s.type, type);
+    CHECK(s.bytes == n && s.offset % 64 == 0 && memcmp(m->bytes + s.offset, bytes, n) == 0);
 }
 
 static void members_are_what_scipy_looks_for(void)

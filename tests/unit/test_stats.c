@@ -1,5 +1,6 @@
 /* Statistics of files: the same for any threads, encoding and byte order. */
 #include "support.h"
+#include "stored.h"
 
 #include <math.h>
 
@@ -161,8 +162,8 @@ static void damaged_data_is_reported_with_its_tensor(void)
         data[i] = (float)(i * i % 977);
     write_file("f.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, tensors, 2);
     f = open_file("f.zt");
-    uint64_t at = tn_file_find(f, "bad")->parts[0].storage.offset,
-             size = tn_file_find(f, "bad")->parts[0].storage.size;
+    uint64_t at = stored_info(&tn_file_find(f, "bad")->parts[0]).offset,
+             size = stored_info(&tn_file_find(f, "bad")->parts[0]).bytes;
     tn_close(f);
     uint8_t *bytes = load_file(in_folder("f.zt").text, &n);
     memset(bytes + at + size / 2, 0xa5, (size_t)(size / 4));

@@ -192,7 +192,9 @@ static tn_status read_frames(const uint8_t *stored, size_t size, uint8_t *out, s
     tn_part p = tn_file_find(f, "t")->parts[0];
     p.array.shape = shape;
     p.nbytes = n;
-    p.storage.encoding = TN_ENCODING_ZSTD;
+    tn_stored compressed = *p.stored;
+    compressed.encoding = TN_ENCODING_ZSTD;
+    p.stored = &compressed;
     p.data = NULL;
     tn_error err = { .text = "" };
     tn_status status = tn_part_read(f, &p, out, n, &err);

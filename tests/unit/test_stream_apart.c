@@ -31,10 +31,37 @@ static void fill_stored(void)
         stored[i] = (uint8_t)(i * 2654435761u >> 13);
 }
 
+/* How a part is stored, to be changed: its own copy, so that copies of the part keep theirs. */
+typedef struct place {
+    tn_stored      stored;
+    tn_stored_more more;
+} place;
+
+static place *own_place(tn_part *p)
+{
+    static place places[8192];
+    static size_t used;
+    place *own = &places[used++ % 8192];
+    *own = (place){ *tn_stored_of(p), *tn_stored_more_of(p) };
+    own->stored.more = &own->more;
+    p->stored = &own->stored;
+    return own;
+}
+
+static tn_stored *stored_in(tn_part *p)
+{
+    return &own_place(p)->stored;
+}
+
+static tn_stored_more *more_in(tn_part *p)
+{
+    return &own_place(p)->more;
+}
+
 static tn_part make_part(tn_dtype dtype, uint32_t rank, const int64_t *shape, uint64_t at, uint64_t size)
 {
-    tn_part p = { .role = "p", .array = { .dtype = dtype, .rank = rank, .shape = shape },
-                  .storage = { .offset = 64 + at, .size = size, .type = "t", .encoding_name = "raw" } };
+    tn_part p = { .role = "p", .array = { .dtype = dtype, .rank = rank, .shape = shape } };
+    *stored_in(&p) = (tn_stored){ .offset = 64 + at, .size = size, .type = "t" };
     CHECK(tn_array_nbytes(&p.array, &p.nbytes) == TN_OK);
     return p;
 }
@@ -107,8 +134,8 @@ static uint8_t *gather(const tn_part *p)
     unsigned unit = tn_dtype_get(p->array.dtype)->swap_bytes;
     assert_non_null(out);
     for (uint64_t i = 0; i < p->nbytes; i++)
-        out[i] = stored[p->storage.offset - 64 + i / row * p->storage.pitch + i % row];
-    if (p->storage.order != TN_HOST_ORDER)
+        out[i] = stored[p->stored->offset - 64 + i / row * p->stored->more->pitch + i % row];
+    if (p->stored->order != TN_HOST_ORDER)
         tn_swap_bytes(out, out, p->nbytes, unit);
     return out;
 }
@@ -116,10 +143,10 @@ static uint8_t *gather(const tn_part *p)
 static tn_part part_of(const spaced *s)
 {
     tn_part p = make_part(s->dtype, s->rank, s->shape, s->at, 0);
-    p.storage.pitch = s->pitch;
-    p.storage.order = s->order;
-    p.storage.size = ((uint64_t)s->shape[0] - 1) * s->pitch + p.nbytes / (uint64_t)s->shape[0];
-    CHECK(s->at + p.storage.size <= BYTES);
+    more_in(&p)->pitch = s->pitch;
+    stored_in(&p)->order = (uint8_t)s->order;
+    stored_in(&p)->size = ((uint64_t)s->shape[0] - 1) * s->pitch + p.nbytes / (uint64_t)s->shape[0];
+    CHECK(s->at + p.stored->size <= BYTES);
     return p;
 }
 
@@ -180,7 +207,8 @@ static tn_digest digest_of(tn_checksum kind, const void *data, size_t n)
 static void check_digest(tn_stream *s, const tn_file *f, const tn_part *p, tn_checksum kind,
                          const uint8_t *expected)
 {
-    tn_digest whole = digest_of(kind, stored + p->storage.sum_offset - 64, p->storage.sum_size), found;
+    tn_range sum = p->stored->more->sum;
+    tn_digest whole = digest_of(kind, stored + sum.offset - 64, sum.size), found;
     uint64_t at = 0;
     CHECK(tn_stream_open(s, f, NULL, p, 0, p->nbytes, kind, NULL) == TN_OK);
     for (size_t got = 1; got;) {
@@ -207,8 +235,7 @@ static void a_checksum_may_be_of_more_than_the_part(void)
     for (size_t i = 0; i < 12; i++) {
         tn_file *f = open_stored(BYTES, ios[i % 2]);
         tn_part p = i % 4 < 2 ? make_part(TN_UINT64, 1, shape, 8000, 400000) : part_of(&all_spaced[2]);
-        p.storage.sum_offset = 64;
-        p.storage.sum_size = 3000001;
+        more_in(&p)->sum = (tn_range){ 64, 3000001 };
         uint8_t *expected = i % 4 < 2 ? exact_copy(stored + 8000, 400000) : gather(&p);
         check_digest(&s, f, &p, kinds[i / 4], expected);
         check_stream(f, &p, expected, 80, p.nbytes - 80);
@@ -250,21 +277,21 @@ static void store_column(woven *w, size_t k, const uint8_t *elements, bool defla
     assert_non_null(before);
     memset(before, 7, SKIP);
     memcpy(before + SKIP, elements, p->nbytes);
-    p->storage.offset = 64 + w->used;
-    p->storage.size = p->nbytes;
+    stored_in(p)->offset = 64 + w->used;
+    stored_in(p)->size = p->nbytes;
     if (deflated) {
-        p->storage.size = deflate_bytes(before, p->nbytes + SKIP, stored + w->used, BYTES - w->used);
-        p->storage.encoding = TN_ENCODING_DEFLATE;
-        p->storage.skip = SKIP;
+        stored_in(p)->size = deflate_bytes(before, p->nbytes + SKIP, stored + w->used, BYTES - w->used);
+        stored_in(p)->encoding = TN_ENCODING_DEFLATE;
+        more_in(p)->skip = SKIP;
     } else {
         memcpy(stored + w->used, elements, p->nbytes);
     }
     free(before);
-    w->used += p->storage.size;
+    w->used += p->stored->size;
     tn_digest digest = digest_of(TN_CHECKSUM_CRC32, elements, p->nbytes);
     tn_digest_format(&digest, w->sums[k]);
-    p->storage.checksum = TN_CHECKSUM_CRC32;
-    p->storage.checksum_text = w->sums[k];
+    stored_in(p)->checksum = TN_CHECKSUM_CRC32;
+    stored_in(p)->checksum_text = w->sums[k];
 }
 
 /* A matrix of small numbers, each column stored apart; `deflated` has a bit a column. */
@@ -277,12 +304,13 @@ static woven *weave(int64_t rows, int64_t columns, tn_dtype dtype, tn_byte_order
     w->shape[0] = rows;
     w->shape[1] = columns;
     w->whole = make_part(dtype, 2, w->shape, 0, 0);
-    w->whole.storage = (tn_storage){ .type = "t", .encoding_name = "raw", .columns = w->columns };
+    *stored_in(&w->whole) = (tn_stored){ .type = "t" };
+    more_in(&w->whole)->columns = w->columns;
     w->expected = malloc(w->whole.nbytes + 1);
     assert_non_null(w->expected);
     for (size_t k = 0; k < (size_t)columns; k++) {
         w->columns[k] = make_part(dtype, 1, w->shape, 0, 0);
-        w->columns[k].storage.order = order;
+        stored_in(&w->columns[k])->order = (uint8_t)order;
         for (size_t i = 0; i < (size_t)rows * width; i++)
             one[i] = i % width < 2 ? (uint8_t)(i * 31 + k * 7 + i / 1000) : 0;
         for (size_t i = 0; i < (size_t)rows; i++)
@@ -382,8 +410,8 @@ static void every_column_is_held_against_its_own_checksum(void)
         assert_string_equal(said_of(&err), expected + strlen("tensor \"t\": "));
         stored[8000 * k + 7999] ^= 1;
     }
-    w->columns[1].storage.checksum = TN_CHECKSUM_NONE;
-    w->columns[1].storage.checksum_text = NULL;
+    stored_in(&w->columns[1])->checksum = TN_CHECKSUM_NONE;
+    stored_in(&w->columns[1])->checksum_text = NULL;
     stored[8001] ^= 1;
     CHECK(read_woven(w, TN_IO_MMAP, &t, &err) == TN_OK);
     unweave(w);
@@ -403,7 +431,7 @@ static void a_deflated_column_that_is_damaged_is_seen(void)
         stored[at] ^= 0x10;
     }
     CHECK(seen > w->used / 10 * 9);
-    w->columns[1].storage.size--;
+    stored_in(&w->columns[1])->size--;
     CHECK(read_woven(w, TN_IO_MMAP, NULL, &err) == TN_ERR_CORRUPT);
     unweave(w);
 }
@@ -412,8 +440,8 @@ static void a_column_of_an_unknown_encoding_cannot_be_read(void)
 {
     tn_error err = { .text = "" };
     woven *w = weave(10, 2, TN_INT32, TN_LITTLE_ENDIAN, 0);
-    w->columns[1].storage.encoding = TN_ENCODING_UNKNOWN;
-    w->columns[1].storage.encoding_name = "implode";
+    stored_in(&w->columns[1])->encoding = TN_ENCODING_UNKNOWN;
+    more_in(&w->columns[1])->encoding_name = "implode";
     CHECK(read_woven(w, TN_IO_MMAP, NULL, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(said_of(&err), "encoding \"implode\" is not known to this build");
     unweave(w);
@@ -425,10 +453,10 @@ static tn_status add_matrix(tn_file *f, const tn_part *p, bool companion, tn_err
 {
     static const int64_t count[] = { 10 }, shape[] = { 100, 100 };
     tn_entry e = { .name = "e", .dtype = p->array.dtype, .rank = p->array.rank, .shape = p->array.shape,
-                   .storage = p->storage };
+                   .stored = *p->stored, .more = *tn_stored_more_of(p) };
     if (companion)
         e = (tn_entry){ .name = "e", .dtype = TN_UINT8, .rank = 1, .shape = count,
-                        .storage = { .offset = 64, .size = 10 },
+                        .stored = { .offset = 64, .size = 10 },
                         .form = TN_FORM_COO, .value_dtype = TN_UINT8, .value_shape = shape, .value_rank = 2,
                         .companions = p, .ncompanions = 1 };
     return tn_file_add(f, &e, err);
@@ -448,22 +476,22 @@ static void rows_that_do_not_fit_are_not_added(void)
     static const int64_t shape[] = { 10, 2 }, flat[] = { 2 };
     tn_file *f = open_stored(1000, TN_IO_MMAP);
     tn_part good = make_part(TN_UINT64, 2, shape, 0, 232);
-    good.storage.pitch = 24;
+    more_in(&good)->pitch = 24;
     good.role = "indices";
     tn_part p = good;
-    p.storage.size = 231;
+    stored_in(&p)->size = 231;
     check_not_added(f, &p,
                     "tensor \"e\": its rows, 24 bytes apart, do not fit the 231 bytes that are stored");
     p = good;
-    p.storage.pitch = 15;       /* one inside another */
+    more_in(&p)->pitch = 15;       /* one inside another */
     check_not_added(f, &p,
                     "tensor \"e\": its rows, 15 bytes apart, do not fit the 232 bytes that are stored");
-    p.storage.pitch = UINT64_MAX / 9 + 1;
+    more_in(&p)->pitch = UINT64_MAX / 9 + 1;
     check_not_added(
         f, &p,
         "tensor \"e\": its rows, 2049638230412172402 bytes apart, do not fit the 232 bytes that are stored");
     p = good;
-    p.storage.offset = 1 << 20;
+    stored_in(&p)->offset = 1 << 20;
     check_not_added(f, &p, "tensor \"e\": data of 232 bytes at 1048576 but the file has 1147 bytes");
     p = good;
     p.array = (tn_array){ .dtype = TN_INT4, .rank = 1, .shape = flat };
@@ -492,13 +520,13 @@ static void columns_that_are_not_alike_are_not_added(void)
     p->nbytes++;
     check_not_added(f, &w->whole, text);
     *p = good;
-    p->storage.size--;
+    stored_in(p)->size--;
     check_not_added(f, &w->whole, text);
     *p = good;
-    p->storage.columns = w->columns;
+    more_in(p)->columns = w->columns;
     check_not_added(f, &w->whole, text);
     *p = good;
-    p->storage.offset = 1 << 20;
+    stored_in(p)->offset = 1 << 20;
     check_not_added(f, &w->whole, "tensor \"e\": data of 40 bytes at 1048576 but the file has 1147 bytes");
     *p = good;
     w->shape[1] = 0;

@@ -1,6 +1,7 @@
 /* The indices of sparse tensors, as tn_verify() sees them: whatever their type,
  * and wherever rows are cut by windows.  CSR tensors as they are stored in parts. */
 #include "support.h"
+#include "stored.h"
 
 #include "make.h"
 #include "verdicts.h"
@@ -99,7 +100,7 @@ static tn_error why_bad(const char *name, tn_dtype type, tn_create_options optio
 {
     write_coo_as(name, type, options);
     tn_file *f = open_file(options.shard_size ? "t.safetensors.index.json" : name);
-    *begin = tn_file_tensor(f, 0)->parts[1].storage.offset;
+    *begin = stored_info(&tn_file_tensor(f, 0)->parts[1]).offset;
     seen s = verify_file(f);
     CHECK(s.verdict[1] == TN_VERDICT_BAD);
     CHECK((tn_file_shards(f) > 1) == (options.shard_size > 0));
@@ -209,12 +210,12 @@ static void write_csr(const char *name, const csr *c, tn_dtype type, tn_create_o
 /* The byte that is named, where there is one, is that of the number that the text names after `word`. */
 static void check_place(const tn_part *p, const tn_error *why, const char *word)
 {
-    if (!why || p->storage.encoding != TN_ENCODING_RAW) {
+    if (!why || stored_info(p).encoding != TN_ENCODING_RAW) {
         CHECK(!why || why->offset == TN_NO_OFFSET);
         return;
     }
     const char *found = strstr(line_of(why), word);
-    CHECK(found && why->offset == p->storage.offset + strtoul(found + strlen(word), NULL, 10) *
+    CHECK(found && why->offset == stored_info(p).offset + strtoul(found + strlen(word), NULL, 10) *
                                                           (tn_dtype_get(p->array.dtype)->bits / 8));
 }
 
@@ -315,9 +316,9 @@ static void damaged_pointers_do_not_hide_a_bad_column(void)
     columns[40000] = 99;
     write_csr("t.zt", &whole_matrix, TN_INT32, (tn_create_options){ .encoding = TN_ENCODING_ZSTD });
     tn_file *f = open_file("t.zt");
-    const tn_storage *indptr = &tn_file_tensor(f, 0)->parts[2].storage;
+    const tn_stored_info indptr = stored_info(&tn_file_tensor(f, 0)->parts[2]);
     FILE *file = fopen(in_folder("t.zt").text, "r+b");
-    CHECK(file && fseek(file, (long)(indptr->offset + indptr->size / 2), SEEK_SET) == 0 &&
+    CHECK(file && fseek(file, (long)(indptr.offset + indptr.bytes / 2), SEEK_SET) == 0 &&
           fputs("damage", file) >= 0 && fclose(file) == 0);
     tn_close(f);
     f = open_file("t.zt");

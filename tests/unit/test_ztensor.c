@@ -1,5 +1,6 @@
 /* zTensor 0.1: golden files, edge files, damaged files. */
 #include "support.h"
+#include "stored.h"
 
 #include "files.h"
 #include "verdicts.h"
@@ -53,8 +54,8 @@ static void check_good_row(char *field[TABLE_FIELDS], size_t n)
     CHECK(n == 5 && strcmp(field[0], opened_name) == 0);
     for (size_t i = 0; i < 3; i++) {
         const tn_tensor *t = check_listed_tensor(opened[i], field);
-        bool in_place = i != 1 && t->parts[0].storage.encoding == TN_ENCODING_RAW &&
-                        (t->parts[0].storage.order == TN_LITTLE_ENDIAN || tn_dtype_get(t->dtype)->bits == 8);
+        bool in_place = i != 1 && stored_info(&t->parts[0]).encoding == TN_ENCODING_RAW &&
+                        (stored_info(&t->parts[0]).order == TN_LITTLE_ENDIAN || tn_dtype_get(t->dtype)->bits == 8);
         CHECK((t->parts[0].data != NULL) == in_place);
     }
 }
@@ -132,7 +133,7 @@ static void check_listed(const char *file, const tn_file *f, const char *text)
     check_message(file, &err, text);
     seen s = verify_file(f);
     CHECK(s.parts == 1);
-    CHECK(s.verdict[0] == (p->storage.checksum == TN_CHECKSUM_NONE ? TN_VERDICT_UNREADABLE : TN_VERDICT_OK));
+    CHECK(s.verdict[0] == (stored_info(p).checksum == TN_CHECKSUM_NONE ? TN_VERDICT_UNREADABLE : TN_VERDICT_OK));
     CHECK(tn_convert(f, "not-written.safetensors", NULL, NULL, &err) == TN_ERR_UNSUPPORTED);
 }
 

@@ -1,5 +1,6 @@
 /* zTensor 0.1: data in the other byte order, every way it can take into a file; options of one format. */
 #include "support.h"
+#include "stored.h"
 
 #include "store/format.h"
 #include "convert.h"
@@ -12,18 +13,18 @@ static const tn_format_option big = { "ztensor", "byte-order", "big" };
 /* What is stored of a part must be its bytes, each unit of them in reverse. */
 static void check_stored(const char *name, const tn_file *f, const tn_part *p)
 {
-    const tn_storage *s = &p->storage;
+    const tn_stored_info s = stored_info(p);
     unsigned unit = tn_dtype_get(p->array.dtype)->swap_bytes;
     size_t n;
-    if (s->encoding != TN_ENCODING_RAW || s->physical) {
-        CHECK(s->encoding == TN_ENCODING_RAW || s->order == TN_LITTLE_ENDIAN);
+    if (s.encoding != TN_ENCODING_RAW || p->padded) {
+        CHECK(s.encoding == TN_ENCODING_RAW || s.order == TN_LITTLE_ENDIAN);
         return;
     }
-    CHECK(s->order == (unit > 1 ? TN_BIG_ENDIAN : TN_LITTLE_ENDIAN));
+    CHECK(s.order == (unit > 1 ? TN_BIG_ENDIAN : TN_LITTLE_ENDIAN));
     uint8_t *file = load_file(in_folder(name).text, &n), *bytes = read_part(f, p);
-    CHECK(s->offset + s->size <= n && s->size == p->nbytes);
-    for (size_t i = 0; i < s->size; i++)
-        if (file[s->offset + i] != bytes[i / unit * unit + unit - 1 - i % unit])
+    CHECK(s.offset + s.bytes <= n && s.bytes == p->nbytes);
+    for (size_t i = 0; i < s.bytes; i++)
+        if (file[s.offset + i] != bytes[i / unit * unit + unit - 1 - i % unit])
             fail_msg("%s: byte %zu of %s", name, i, p->role);
     free(file);
     free(bytes);
@@ -34,7 +35,7 @@ static void count_good(void *context, const tn_tensor *t, const tn_part *p, tn_v
 {
     (void)t;
     (void)why;
-    *(size_t *)context += p->storage.checksum == TN_CHECKSUM_NONE || verdict == TN_VERDICT_OK;
+    *(size_t *)context += stored_info(p).checksum == TN_CHECKSUM_NONE || verdict == TN_VERDICT_OK;
 }
 
 static void check_all_stored(const char *name)
@@ -191,7 +192,7 @@ static void tied_tensors_have_one_copy_in_that_order(void)
     write_file("t.zt", (tn_create_options){ BIG }, tensors, 2);
     check_all_stored("t.zt");
     tn_file *f = open_file("t.zt");
-    CHECK(tn_file_find(f, "b")->parts[0].storage.offset == tn_file_find(f, "a")->parts[0].storage.offset);
+    CHECK(stored_info(&tn_file_find(f, "b")->parts[0]).offset == stored_info(&tn_file_find(f, "a")->parts[0]).offset);
     tn_close(f);
 }
 
@@ -207,10 +208,10 @@ static void data_is_stored_as_the_format_s_own_library_does(void)
         *b = load_file(in_folder("ours.zt").text, &m);
     tn_file *ours = open_file("ours.zt");
     for (size_t i = 0; i < tn_file_count(theirs); i++) {
-        const tn_storage *x = &tn_file_tensor(theirs, i)->parts[0].storage;
-        const tn_storage *y = &tn_file_tensor(ours, i)->parts[0].storage;
-        CHECK(x->size == y->size && memcmp(a + x->offset, b + y->offset, (size_t)x->size) == 0);
-        compared += x->order == TN_BIG_ENDIAN && y->order == TN_BIG_ENDIAN;
+        const tn_stored_info x = stored_info(&tn_file_tensor(theirs, i)->parts[0]);
+        const tn_stored_info y = stored_info(&tn_file_tensor(ours, i)->parts[0]);
+        CHECK(x.bytes == y.bytes && memcmp(a + x.offset, b + y.offset, (size_t)x.bytes) == 0);
+        compared += x.order == TN_BIG_ENDIAN && y.order == TN_BIG_ENDIAN;
     }
     CHECK(compared > 5);
     free(a);

@@ -1,5 +1,6 @@
 /* zTensor 0.1: the sparse layouts of its own library. */
 #include "support.h"
+#include "stored.h"
 
 #include "bytes/checksum.h"
 #include "files.h"
@@ -17,8 +18,8 @@ static void check_part(const tn_file *f, const tn_part *p, const char *role, tn_
     assert_string_equal(p->role, role);
     CHECK(p->array.dtype == dtype && p->array.rank == 1u + (columns >= 0) && p->array.shape[0] == n);
     CHECK(columns < 0 || p->array.shape[1] == columns);
-    assert_string_equal(p->storage.type, tn_dtype_get(dtype)->name);
-    assert_string_equal(p->storage.encoding_name, "raw");
+    assert_string_equal(stored_info(p).type, tn_dtype_get(dtype)->name);
+    assert_string_equal(stored_info(p).encoding_name, "raw");
     void *bytes = read_part(f, p);
     CHECK(p->nbytes == (uint64_t)n * (uint64_t)(columns < 0 ? 1 : columns) * tn_dtype_get(dtype)->bits / 8);
     assert_memory_equal(bytes, expected, p->nbytes);

@@ -1,5 +1,6 @@
 /* zTensor 0.1: what is written, to the byte. */
 #include "support.h"
+#include "stored.h"
 
 #include <zstd.h>
 
@@ -129,10 +130,10 @@ static void compressed_tensors_carry_their_size(void)
     size_t n;
     uint8_t *bytes = load_file(in_folder("z.zt").text, &n);
     tn_file *f = open_file("z.zt");
-    const tn_storage *s = &tn_file_find(f, "t")->parts[0].storage;
-    CHECK(s->encoding == TN_ENCODING_ZSTD && s->offset == 64 && s->size < sizeof data);
-    CHECK(ZSTD_getFrameContentSize(bytes + 64, s->size) == sizeof data);
-    CHECK(ZSTD_findFrameCompressedSize(bytes + 64, s->size) == s->size);
+    const tn_stored_info s = stored_info(&tn_file_find(f, "t")->parts[0]);
+    CHECK(s.encoding == TN_ENCODING_ZSTD && s.offset == 64 && s.bytes < sizeof data);
+    CHECK(ZSTD_getFrameContentSize(bytes + 64, s.bytes) == sizeof data);
+    CHECK(ZSTD_findFrameCompressedSize(bytes + 64, s.bytes) == s.bytes);
     CHECK(memmem(bytes, n, "data_endianness", 15) == NULL);
     uint8_t *again = read_tensor(f, tn_file_find(f, "t"));
     assert_memory_equal(again, data, sizeof data);
@@ -159,8 +160,8 @@ static void alignment_may_be_larger(void)
         write_file(name, (tn_create_options){ .align = aligns[i] }, tensors, 4);
         tn_file *f = open_file(name);
         for (size_t k = 0; k < 4; k++)
-            CHECK(tn_file_tensor(f, k)->parts[0].storage.offset % align == 0);
-        CHECK(tn_file_tensor(f, 3)->parts[0].storage.offset == 3 * align);
+            CHECK(stored_info(&tn_file_tensor(f, k)->parts[0]).offset % align == 0);
+        CHECK(stored_info(&tn_file_tensor(f, 3)->parts[0]).offset == 3 * align);
         tn_close(f);
     }
 }
@@ -195,13 +196,14 @@ static void tied_tensors_share_their_bytes(void)
                                                    .replace = true },
                    tensors, 3);
         tn_file *f = open_file("tied.zt");
-        const tn_storage *first = &tn_file_tensor(f, 0)->parts[0].storage;
+        const tn_stored_info first = stored_info(&tn_file_tensor(f, 0)->parts[0]);
         CHECK(tn_file_tensor(f, 0)->tied == NULL);
         for (size_t k = 1; k < 3; k++) {
             const tn_tensor *t = tn_file_tensor(f, k);
-            CHECK(t->parts[0].storage.offset == first->offset && t->parts[0].storage.size == first->size);
+            const tn_stored_info stored = stored_info(t->parts);
+            CHECK(stored.offset == first.offset && stored.bytes == first.bytes);
             CHECK(t->tied && strcmp(t->tied, "embed") == 0);
-            CHECK(strcmp(t->parts[0].storage.checksum_text, first->checksum_text) == 0);
+            CHECK(strcmp(stored.checksum_text, first.checksum_text) == 0);
             uint8_t *bytes = read_tensor(f, t);
             assert_memory_equal(bytes, data, sizeof data);
             free(bytes);
@@ -245,7 +247,7 @@ static void types_without_a_name_are_carried_by_plain_ones(void)
         write_file("carried.zt", (tn_create_options){ .replace = true }, &t, 1);
         tn_file *f = open_file("carried.zt");
         const tn_tensor *found = tn_file_find(f, "t");
-        assert_string_equal(found->parts[0].storage.type, c->type);
+        assert_string_equal(stored_info(&found->parts[0]).type, c->type);
         CHECK(found->dtype == c->dtype && found->rank == 1 && found->shape[0] == c->count &&
               found->nmeta == 0);
         uint8_t *bytes = read_tensor(f, found);

@@ -154,7 +154,7 @@ static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims,
 }
 
 /* An array that begins here, after its shape; what follows it is next. */
-static tn_status take_array(const reader *r, subject *s, const tn_array *a, const char *what, tn_storage *to,
+static tn_status take_array(const reader *r, subject *s, const tn_array *a, const char *what, tn_stored *to,
                             tn_error *err)
 {
     uint64_t n, left = r->size - s->next;
@@ -167,9 +167,7 @@ static tn_status take_array(const reader *r, subject *s, const tn_array *a, cons
         return tn_fail(err, TN_ERR_TRUNCATED, s->next,
                        "tensor %s: its %s takes %llu bytes but the file ends after %llu",
                        tn_quote_z(s->e.name).text, what, (unsigned long long)n, (unsigned long long)left);
-    *to = (tn_storage){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)),
-                        .encoding_name = "raw",
-                        .order = TN_LITTLE_ENDIAN };
+    *to = (tn_stored){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)) };
     s->next += n;
     return TN_OK;
 }
@@ -203,8 +201,12 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
     if (status)
         return status;
     s->indices = (tn_part){ .role = "indices", .array = { .dtype = TN_UINT64, .rank = 2, .shape = shape } };
-    status = take_array(r, s, &s->indices.array, "array of indices", &s->indices.storage, err);
-    s->indices.nbytes = s->indices.storage.size;
+    tn_stored extent = { 0 };
+    status = take_array(r, s, &s->indices.array, "array of indices", &extent, err);
+    s->indices.nbytes = extent.size;
+    s->indices.stored = tn_file_keep_stored(r->file, &extent, NULL);
+    if (!status && !s->indices.stored)
+        return tn_fail_nomem(err);
     if (!status)
         status = take_dims(r, s, 1, "number of values", &count, err);
     if (status)
@@ -243,7 +245,7 @@ static tn_status take_record(reader *r, subject *s, tn_error *err)
         status = take_coo(r, s, &dims, err);
     if (!status)
         status = take_array(r, s, &(tn_array){ .dtype = s->e.dtype, .rank = s->e.rank, .shape = s->e.shape },
-                            "data", &s->e.storage,
+                            "data", &s->e.stored,
                             err);
     return status ? status : tn_file_add(f, &s->e, err);
 }

@@ -56,7 +56,7 @@ static tn_status check_array(const tn_tensor *t, const tn_part *p, tn_error *err
                        "tensor %s: btf has no type %s: it has integers of 8 to 64 bits, "
                        "float32 and float64 (--cast)",
                        tn_quote_z(t->name).text, type->name);
-    if (p->storage.physical)
+    if (p->padded)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf cannot hold padding",
                        tn_quote_z(t->name).text);
     return TN_OK;

@@ -114,7 +114,7 @@ static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
     if (nbytes == found)
         return TN_OK;
     return tn_fail(err, nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT,
-                   e->storage.offset + (nbytes > found ? found : nbytes),
+                   e->stored.offset + (nbytes > found ? found : nbytes),
                    "tensor %s: shape %s of %s takes %llu bytes but %llu follow the IDX header",
                    tn_quote_z(e->name).text, shape.text, type, (unsigned long long)nbytes,
                    (unsigned long long)found);
@@ -130,9 +130,8 @@ static tn_status open_idx(tn_file *f, tn_error *err)
     tn_entry e = {
         .name = tn_file_stem(f, suffix_of(f->shards[0].path)), .dtype = h.dtype, .rank = h.dims.rank,
         .shape = tn_dims_keep(&h.dims, &f->arena, NULL, 0),
-        .storage = { .offset = h.size, .size = follow, .type = tn_dtype_get(h.dtype)->name,
-                     .encoding_name = "raw",
-                     .order = TN_BIG_ENDIAN },
+        .stored = { .offset = h.size, .size = follow, .type = tn_dtype_get(h.dtype)->name,
+                    .order = TN_BIG_ENDIAN },
     };
     if (!e.name || !e.shape)
         return tn_fail_nomem(err);

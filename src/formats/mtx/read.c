@@ -284,9 +284,12 @@ static tn_status keep(tn_mtx_reader *r, const void *data, const tn_array *a, con
     uint64_t nbytes = 0;
     tn_array_nbytes(a, &nbytes);
     *part = (tn_part){ .role = "indices", .array = *a, .nbytes = nbytes };
-    part->storage = (tn_storage){ .size = nbytes, .type = type, .encoding_name = "text",
-                                  .order = TN_HOST_ORDER };
-    return tn_file_add_decoded(r->file, data, (size_t)nbytes, &part->storage.shard, r->err);
+    tn_stored stored = { .size = nbytes, .type = type, .order = TN_HOST_ORDER };
+    tn_status status = tn_file_add_decoded(r->file, data, (size_t)nbytes, &stored.shard, r->err);
+    if (status)
+        return status;
+    part->stored = tn_file_keep_stored(r->file, &stored, &(tn_stored_more){ .encoding_name = "text" });
+    return part->stored ? TN_OK : tn_fail_nomem(r->err);
 }
 
 static tn_status add_tensor(tn_mtx_reader *r)
@@ -315,8 +318,11 @@ static tn_status add_tensor(tn_mtx_reader *r)
         e.companions = &indices;
         e.ncompanions = 1;
     }
-    e.storage = values.storage;
-    return status ? status : tn_file_add(r->file, &e, r->err);
+    if (status)
+        return status;
+    e.stored = *values.stored;
+    e.more = *tn_stored_more_of(&values);
+    return tn_file_add(r->file, &e, r->err);
 }
 
 static tn_status take_all(tn_mtx_reader *r)

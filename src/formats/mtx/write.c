@@ -25,7 +25,7 @@ static tn_status check_tensor(const tn_tensor *t, tn_error *err)
                        "tensor %s: mtx holds a matrix: expected 2 dimensions but found %u",
                        tn_quote_z(t->name).text, t->rank);
     for (uint32_t k = 0; k < t->nparts; k++)
-        if (t->parts[k].storage.physical)
+        if (t->parts[k].padded)
             return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx cannot hold padding",
                            tn_quote_z(t->name).text);
     return TN_OK;

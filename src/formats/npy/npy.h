@@ -64,7 +64,7 @@ tn_status tn_npy_parse(const uint8_t *bytes, size_t size, uint64_t at, tn_arena 
 const char *tn_npy_type_name(const tn_dtype_info *type);
 
 /* What the header says of an array called `e->name` whose elements have
- * `available` bytes or fewer: storage.size says how many.  Their place is the
+ * `available` bytes or fewer: stored.size says how many.  Their place is the
  * caller's to say. */
 tn_status tn_npy_describe(tn_file *file, const tn_npy_header *h, uint64_t available, tn_entry *e,
                           tn_error *err);

@@ -52,7 +52,7 @@ static tn_status place_columns(tn_file *f, tn_entry *e, tn_error *err)
         stride[i] = step;
         step *= e->shape[i];
     }
-    e->storage.stride = stride;
+    e->more.stride = stride;
     return TN_OK;
 }
 
@@ -76,10 +76,9 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
     e->meta = h->meta;
     e->nmeta = (uint32_t)h->nmeta;
     e->record = h->record;
-    e->storage.type = h->type;
-    e->storage.order = h->order;
-    e->storage.encoding_name = "raw";
-    e->storage.size = available;
+    e->stored.type = h->type;
+    e->stored.order = h->order;
+    e->stored.size = available;
     if (h->nfile_meta && !f->count) {
         f->meta = h->file_meta;
         f->nmeta = h->nfile_meta;
@@ -91,8 +90,8 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
                        tn_quote_z(e->name).text);
     if (h->dtype == TN_UNKNOWN)
         return TN_OK;
-    tn_status status = check_size(e, available, &e->storage.size, err);
-    bool columns = h->fortran && e->storage.size && !is_line(e->rank, e->shape);
+    tn_status status = check_size(e, available, &e->stored.size, err);
+    bool columns = h->fortran && e->stored.size && !is_line(e->rank, e->shape);
     return status || !columns ? status : place_columns(f, e, err);
 }
 
@@ -145,7 +144,7 @@ tn_status tn_npy_open(tn_file *f, tn_error *err)
         status = tn_npy_describe(f, &h, tn_source_size(f->shards[0].source) - h.size, &e, err);
     if (status)
         return status;
-    e.storage.offset = h.size;
-    note_rest(f, h.size + e.storage.size);
+    e.stored.offset = h.size;
+    note_rest(f, h.size + e.stored.size);
     return tn_file_add(f, &e, err);
 }

@@ -189,7 +189,7 @@ static tn_status check_sizes(const tn_zip_member *m, tn_error *err)
 static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h, uint32_t crc, tn_entry *e,
                        tn_error *err)
 {
-    tn_storage *s = &e->storage;
+    tn_stored *s = &e->stored;
     bool deflated = m->method == TN_ZIP_DEFLATED;
     if (s->size != m->decoded - h->size)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
@@ -198,9 +198,8 @@ static tn_status place(reader *r, const tn_zip_member *m, const tn_npy_header *h
     s->offset = deflated ? m->data : m->data + h->size;
     if (deflated) {
         s->encoding = TN_ENCODING_DEFLATE;
-        s->encoding_name = "deflate";
         s->size = m->size;
-        s->skip = h->size;
+        e->more.skip = h->size;
     }
     char text[TN_CHECKSUM_TEXT_MAX];
     tn_digest_format(&(tn_digest){ .kind = TN_CHECKSUM_CRC32, .crc = crc }, text);

@@ -81,11 +81,11 @@ static void find_arrays(matrix *m)
 /* Old versions of SciPy wrote the format as text, in characters of four bytes. */
 static size_t format_bytes(const tn_part *p)
 {
-    const char *type = p->storage.type;
+    const char *type = p->stored->type;
     size_t n = strcmp(type, "|S3") == 0                               ? FORMAT_LETTERS
                : strcmp(type, "<U3") == 0 || strcmp(type, ">U3") == 0 ? FORMAT_BYTES_MAX
                                                                       : 0;
-    bool fits = p->array.rank == 0 && (p->storage.encoding != TN_ENCODING_RAW || p->storage.size == n);
+    bool fits = p->array.rank == 0 && (p->stored->encoding != TN_ENCODING_RAW || p->stored->size == n);
     return fits ? n : 0;
 }
 
@@ -114,7 +114,7 @@ static tn_status read_format(matrix *m, tn_error *err)
     p.nbytes = size;
     tn_status status = load(m, FORMAT, &p, bytes, err);
     for (size_t i = 0; i < size && !status; i++) {
-        bool low = i % step == (p.storage.order == TN_BIG_ENDIAN ? step - 1 : 0);
+        bool low = i % step == (p.stored->order == TN_BIG_ENDIAN ? step - 1 : 0);
         if (low)
             text[i / step] = (char)bytes[i];
         else if (bytes[i])      /* a letter beyond ASCII: no format that SciPy has */
@@ -157,7 +157,7 @@ static tn_quoted type_of(const tn_part *p)
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     tn_quoted q;
     if (!type)
-        return tn_quote_z(p->storage.type);
+        return tn_quote_z(p->stored->type);
     snprintf(q.text, sizeof q.text, "%s", type->name);
     return q;
 }
@@ -280,10 +280,10 @@ static tn_status take_columns(matrix *m, tn_error *err)
     tn_part indices = {
         .array = { .dtype = both[0].array.dtype, .rank = 2, .shape = shape_of_indices(m) },
         .nbytes = both[0].nbytes + both[1].nbytes,
-        .storage = { .type = both[0].storage.type, .encoding_name = both[0].storage.encoding_name,
-                     .columns = tn_arena_copy(&m->file->arena, both, sizeof both) },
     };
-    if (!indices.array.shape || !indices.storage.columns)
+    const tn_stored_more more = { .columns = tn_arena_copy(&m->file->arena, both, sizeof both) };
+    indices.stored = tn_file_keep_stored(m->file, &(tn_stored){ .type = both[0].stored->type }, &more);
+    if (!indices.array.shape || !more.columns || !indices.stored)
         return tn_fail_nomem(err);
     add_companion(m, "indices", &indices);
     return TN_OK;
@@ -300,11 +300,13 @@ static tn_status take_coords(matrix *m, tn_error *err)
                        "member \"coords.npy\": expected %u rows of %lld elements but found %s", m->rank,
                        (long long)entries, a->rank == 2 ? "other rows" : describe(&p).text);
     const int64_t stride[] = { 1, entries };
-    bool same = p.storage.stride || m->rank == 1 || entries < 2;      /* columns that were rows: they need not be told apart */
-    p.storage.stride = same ? NULL : tn_arena_copy(&m->file->arena, stride, sizeof stride);
+    tn_stored_more more = *tn_stored_more_of(&p);
+    bool same = more.stride || m->rank == 1 || entries < 2;      /* columns that were rows: they need not be told apart */
+    more.stride = same ? NULL : tn_arena_copy(&m->file->arena, stride, sizeof stride);
     p.array.shape = shape_of_indices(m);
     p.data = NULL;
-    if (!p.array.shape || (!same && !p.storage.stride))
+    p.stored = tn_file_keep_stored(m->file, p.stored, &more);
+    if (!p.array.shape || (!same && !more.stride) || !p.stored)
         return tn_fail_nomem(err);
     add_companion(m, "indices", &p);
     return TN_OK;
@@ -318,8 +320,8 @@ static tn_status replace_all(matrix *m, tn_error *err)
     tn_entry e = {
         .name = m->name ? m->name : tn_file_stem(f, TN_NPZ_SUFFIX), .at = place_of(m, DATA),
         .dtype = data->dtype, .rank = 1, .shape = data->shape,
-        .storage = data->parts[0].storage, .meta = data->meta, .nmeta = data->nmeta,
-            .form = tn_form_parse(m->format),
+        .stored = *data->parts[0].stored, .more = *tn_stored_more_of(&data->parts[0]),
+        .meta = data->meta, .nmeta = data->nmeta, .form = tn_form_parse(m->format),
         .value_dtype = data->dtype,
         .value_shape = m->shape, .value_rank = m->rank, .companions = m->companions,
         .ncompanions = m->ncompanions,

@@ -62,7 +62,7 @@ static tn_status check_types(const tn_tensor *t, tn_error *err)
                        "(--form %s,index=int64)",
                        tn_quote_z(t->name).text, index->name, tn_form_name(t->form));
     for (uint32_t k = 0; k < t->nparts; k++)
-        if (t->parts[k].storage.physical)
+        if (t->parts[k].padded)
             return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold padding",
                            tn_quote_z(t->name).text);
     return TN_OK;

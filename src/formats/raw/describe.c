@@ -89,7 +89,8 @@ static void describe_padding(maker *m)
         dims[i] = values[i] > 0;
     }
     d->has_padding = true;
-    double fill = m->s->tensor->parts[0].storage.fill;
+    const tn_padded *padded = m->s->tensor->parts[0].padded;
+    double fill = padded ? padded->fill : 0;
     d->padding = (tn_wia_padding){ .dims = dims, .values = values, .fill = fill,
                                    .mode = fill == 0 ? "zero_fill" : "value_fill" };
 }

@@ -60,7 +60,7 @@ tn_status tn_raw_numbers_open(tn_raw_numbers *n, tn_file *file, size_t size, tn_
     return tn_file_add_decoded(file, n->bytes, size, &n->shard, err);
 }
 
-/* A part whose numbers come next; their place is *to. */
+/* A part whose numbers come next; their place is *to.  Without memory it has no `stored`. */
 static tn_part next_part(tn_raw_numbers *n, const char *role, tn_array array, uint8_t **to)
 {
     const tn_dtype_info *type = tn_dtype_get(array.dtype);
@@ -69,9 +69,10 @@ static tn_part next_part(tn_raw_numbers *n, const char *role, tn_array array, ui
     tn_shape_nbytes(array.dtype, array.rank, array.shape, &part.nbytes);
     *to = n->bytes + n->used;
     part.data = *to;
-    part.storage = (tn_storage){ .offset = n->used, .size = part.nbytes,
-                                 .type = type->wia ? type->wia : type->name,
-                                 .encoding_name = "text", .order = TN_HOST_ORDER, .shard = n->shard };
+    const tn_stored stored = { .offset = n->used, .size = part.nbytes,
+                               .type = type->wia ? type->wia : type->name,
+                               .order = TN_HOST_ORDER, .shard = n->shard };
+    part.stored = tn_file_keep_stored(n->file, &stored, &(tn_stored_more){ .encoding_name = "text" });
     n->used += room_for(part.nbytes);
     return part;
 }
@@ -164,6 +165,8 @@ tn_status tn_raw_take_scales(tn_raw_numbers *n, const tn_descriptor *d, tn_entry
         parts[1] = next_part(n, "zero", (tn_array){ .dtype = TN_INT32, .rank = rank, .shape = shape }, &to);
         status = take_zeros(q, e, to, err);
     }
+    if (!status && (!parts[0].stored || (has_zeros(q) && !parts[1].stored)))
+        status = tn_fail_nomem(err);
     e->companions = parts;
     e->ncompanions = has_zeros(q) ? 2 : 1;
     return status;
@@ -202,21 +205,26 @@ static tn_part index_part(tn_raw_numbers *n, const char *role, tn_array array, c
     return part;
 }
 
-/* The entry's array becomes the values. */
-static void take_values(tn_raw_numbers *n, const tn_wia_sparse *s, const int64_t *count, tn_entry *e)
+/* The entry's array becomes the values; false without memory. */
+static bool take_values(tn_raw_numbers *n, const tn_wia_sparse *s, const int64_t *count, tn_entry *e)
 {
     uint8_t *to;
     tn_part values = next_part(n, "values", (tn_array){ .dtype = s->value_type, .rank = 1, .shape = count },
                                &to);
     if (values.nbytes)
         memcpy(to, s->values, (size_t)values.nbytes);
-    values.storage.type = e->storage.type;
-    e->storage = values.storage;
+    if (!values.stored)
+        return false;
+    const char *type = e->stored.type;
+    e->stored = *values.stored;
+    e->stored.type = type;
+    e->more = *tn_stored_more_of(&values);
     e->value_dtype = s->value_type;
     e->value_rank = e->rank;
     e->value_shape = e->shape;
     e->rank = 1;
     e->shape = count;
+    return true;
 }
 
 tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype said, tn_entry *e,
@@ -233,7 +241,7 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
                                       : choose_index(s, e, said, &index, err);
     if (status)
         return status;
-    take_values(n, s, own, e);
+    bool good = take_values(n, s, own, e);
     parts[0] = index_part(n, "indices", (tn_array){ .dtype = index, .rank = coo ? 2 : 1, .shape = own },
                           s->indices);
     if (!coo)
@@ -242,5 +250,6 @@ tn_status tn_raw_take_sparse(tn_raw_numbers *n, const tn_descriptor *d, tn_dtype
     e->form = coo ? TN_FORM_COO : TN_FORM_CSR;
     e->companions = parts;
     e->ncompanions = coo ? 1 : 2;
-    return TN_OK;
+    good = good && parts[0].stored && (coo || parts[1].stored);
+    return good ? TN_OK : tn_fail_nomem(err);
 }

@@ -101,7 +101,8 @@ typedef struct tn_raw_scaled {
     const int64_t *shape;           /* of the tensor; NULL: not said */
     uint32_t       rank;
     uint32_t       nparts;
-    tn_part        parts[TN_RAW_COMPANIONS];    /* role, array, offset */
+    tn_part        parts[TN_RAW_COMPANIONS];    /* role, array */
+    uint64_t       offsets[TN_RAW_COMPANIONS];  /* of these */
 } tn_raw_scaled;
 
 /* The tensor has a datatype; the descriptor says that its tensor has one. */

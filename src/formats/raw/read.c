@@ -284,17 +284,17 @@ static tn_status take_strides(const subject *s, int64_t *stride, tn_error *err)
  * stand for any number of them. */
 static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes, tn_error *err)
 {
-    tn_storage *storage = &s->e.storage;
-    if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &storage->size))
+    tn_stored *stored = &s->e.stored;
+    if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &stored->size))
         return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its strides span more than 2^63 bytes",
                        tn_quote_z(s->e.name).text);
-    if (nbytes > storage->size)
+    if (nbytes > stored->size)
         return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at,
                        "tensor %s: its elements take %llu bytes but its strides span only "
                        "%llu: elements that share bytes are not read",
                        tn_quote_z(s->e.name).text, (unsigned long long)nbytes,
-                       (unsigned long long)storage->size);
-    storage->stride = stride;
+                       (unsigned long long)stored->size);
+    s->e.more.stride = stride;
     return TN_OK;
 }
 
@@ -307,11 +307,11 @@ static tn_status place(reader *r, subject *s, tn_error *err)
     bool padded = e->rank && memcmp(extents, e->shape, e->rank * sizeof *extents) != 0;
     uint64_t nbytes;
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes) ||
-        tn_shape_nbytes(e->dtype, e->rank, extents, &e->storage.size))
+        tn_shape_nbytes(e->dtype, e->rank, extents, &e->stored.size))
         return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes",
                        tn_quote_z(e->name).text);
     if (!nbytes)
-        e->storage.size = 0;
+        e->stored.size = 0;
     if (!nbytes || (!padded && !d->strides))
         return TN_OK;
     int64_t *stride = tn_arena_zalloc(&r->file->arena, e->rank, sizeof *stride);
@@ -325,16 +325,17 @@ static tn_status place(reader *r, subject *s, tn_error *err)
     if (!padded)
         return TN_OK;
     tn_dense_strides(e->rank, extents, stride);
-    e->storage.stride = stride;
-    e->storage.fill = d->has_padding ? d->padding.fill : 0;
-    e->storage.physical = tn_arena_copy(&r->file->arena, extents, e->rank * sizeof *extents);
-    return e->storage.physical ? TN_OK : tn_fail_nomem(err);
+    e->more.stride = stride;
+    const tn_padded all = { tn_arena_copy(&r->file->arena, extents, e->rank * sizeof *extents),
+                            d->has_padding ? d->padding.fill : 0 };
+    e->padded = all.shape ? tn_arena_copy(&r->file->arena, &all, sizeof all) : NULL;
+    return e->padded ? TN_OK : tn_fail_nomem(err);
 }
 
 static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
 {
     const tn_shard *data = &r->file->shards[r->data];
-    const tn_storage *storage = &s->e.storage;
+    const tn_stored *stored = &s->e.stored;
     uint64_t have = tn_source_size(data->source);
     if (s->d->has_total && s->d->total_bytes > have)
         return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
@@ -342,11 +343,11 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
                        "found %llu",
                        tn_quote_z(s->e.name).text, (unsigned long long)have, tn_quote_z(data->path).text,
                        (unsigned long long)s->d->total_bytes);
-    if (storage->offset > have || storage->size > have - storage->offset)
+    if (stored->offset > have || stored->size > have - stored->offset)
         return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
                        "tensor %s: its elements take %llu bytes from %llu on but %s has %llu",
-                       tn_quote_z(s->e.name).text, (unsigned long long)storage->size,
-                       (unsigned long long)storage->offset, tn_quote_z(data->path).text,
+                       tn_quote_z(s->e.name).text, (unsigned long long)stored->size,
+                       (unsigned long long)stored->offset, tn_quote_z(data->path).text,
                        (unsigned long long)have);
     return TN_OK;
 }
@@ -419,17 +420,18 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
 {
     const tn_descriptor *d = s->d;
     tn_entry *e = &s->e;
-    e->storage = (tn_storage){ .encoding_name = "raw", .opaque = opaque_form(s), .order = d->byte_order };
+    e->stored = (tn_stored){ .order = d->byte_order };
+    e->more = (tn_stored_more){ .opaque = opaque_form(s) };
     e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
-    e->storage.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) },
-                                                  "type", e->at, err)
-                                   : type_name(tn_dtype_get(e->dtype));
-    if (!e->storage.type)
+    e->stored.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) },
+                                                 "type", e->at, err)
+                                  : type_name(tn_dtype_get(e->dtype));
+    if (!e->stored.type)
         return err->status;
     if (d->sparse.format)
         return TN_OK;
-    e->storage.shard = r->data;
-    e->storage.offset = d->offset_bytes;
+    e->stored.shard = r->data;
+    e->stored.offset = d->offset_bytes;
     tn_status status = place(r, s, err);
     return status ? status : check_inside(r, s, err);
 }
@@ -568,7 +570,8 @@ static int compare_lists(uint32_t rank, const int64_t *a, const int64_t *b)
 /* 0 when both are the same elements of the same bytes; dense ones may have another shape. */
 static int compare_elements(const tn_part *a, const tn_part *b)
 {
-    const tn_storage *x = &a->storage, *y = &b->storage;
+    const tn_stored *x = a->stored, *y = b->stored;
+    const int64_t *stride = tn_stored_more_of(a)->stride, *other = tn_stored_more_of(b)->stride;
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
     if (x->size != y->size)
@@ -577,12 +580,13 @@ static int compare_elements(const tn_part *a, const tn_part *b)
         return a->array.dtype < b->array.dtype ? -1 : 1;
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
-    if (x->stride && y->stride && a->array.rank != b->array.rank)
+    if (stride && other && a->array.rank != b->array.rank)
         return a->array.rank < b->array.rank ? -1 : 1;
-    int order = compare_lists(a->array.rank, x->stride, y->stride);
-    if (!order && x->stride)
+    int order = compare_lists(a->array.rank, stride, other);
+    if (!order && stride)
         order = compare_lists(a->array.rank, a->array.shape, b->array.shape);
-    return order ? order : compare_lists(a->array.rank, x->physical, y->physical);
+    return order ? order : compare_lists(a->array.rank, a->padded ? a->padded->shape : NULL,
+                                         b->padded ? b->padded->shape : NULL);
 }
 
 static int by_elements(const void *a, const void *b)
@@ -600,7 +604,7 @@ static tn_status tie(tn_file *f, tn_error *err)
     if (!sorted)
         return tn_fail_nomem(err);
     for (size_t i = 0; i < f->count; i++)
-        if (f->tensors[i].nparts == 1 && f->tensors[i].parts->storage.size)
+        if (f->tensors[i].nparts == 1 && f->tensors[i].parts->stored->size)
             sorted[n++] = &f->tensors[i];
     qsort(sorted, n, sizeof *sorted, by_elements);
     for (size_t i = 1; i < n; i++)

@@ -134,7 +134,7 @@ static const int64_t *take_shape(tn_json *j, uint32_t *rank)
 }
 
 /* Only bytes as they are, in the data beside the descriptors, can be read. */
-static void take_part(tn_json *j, tn_part *p)
+static void take_part(tn_json *j, tn_part *p, uint64_t *offset)
 {
     tn_text key;
     bool place = false;
@@ -147,7 +147,7 @@ static void take_part(tn_json *j, tn_part *p)
         else if (tn_text_is(key, "shape"))
             p->array.shape = take_shape(j, &p->array.rank);
         else if (tn_text_is(key, "offset"))
-            p->storage.offset = tn_json_u64(j), place = true;
+            *offset = tn_json_u64(j), place = true;
         else if (tn_text_is(key, "encoding") && !tn_text_is(tn_json_string(j), "raw") && !j->status)
             tn_json_reject(j, TN_ERR_UNSUPPORTED, "expected a part whose encoding is raw");
         else if (tn_text_is(key, "file"))
@@ -169,8 +169,9 @@ static void take_parts(tn_json *j, tn_raw_scaled *s)
             tn_json_reject(j, TN_ERR_LIMIT, "expected at most %d parts but found more", TN_RAW_COMPANIONS);
             return;
         }
-        s->parts[s->nparts] = (tn_part){ 0 };
-        take_part(j, &s->parts[s->nparts++]);
+        uint32_t k = s->nparts++;
+        s->parts[k] = (tn_part){ 0 };
+        take_part(j, &s->parts[k], &s->offsets[k]);
     }
 }
 
@@ -202,11 +203,11 @@ bool tn_raw_take_scaled_item(tn_json *j, tn_text key, tn_raw_scaled *s)
 }
 
 /* A part that is said to be in the data. */
-static tn_status place_part(const tn_file *f, const tn_entry *e, tn_part *p, tn_error *err)
+static tn_status place_part(tn_file *f, const tn_entry *e, uint64_t offset, tn_part *p, tn_error *err)
 {
-    const tn_shard *data = &f->shards[e->storage.shard];
+    const tn_shard *data = &f->shards[e->stored.shard];
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
-    uint64_t have = tn_source_size(data->source), offset = p->storage.offset;
+    uint64_t have = tn_source_size(data->source);
     if (tn_shape_nbytes(p->array.dtype, p->array.rank, p->array.shape, &p->nbytes))
         return tn_fail(err, TN_ERR_LIMIT, e->at,
                        "tensor %s: the shape of its part %s takes more than 2^63 bytes",
@@ -216,10 +217,11 @@ static tn_status place_part(const tn_file *f, const tn_entry *e, tn_part *p, tn_
                        "tensor %s: its part %s takes %llu bytes from %llu on but %s has %llu",
                        tn_quote_z(e->name).text, tn_quote_z(p->role).text, (unsigned long long)p->nbytes,
                        (unsigned long long)offset, tn_quote_z(data->path).text, (unsigned long long)have);
-    p->storage = (tn_storage){ .offset = offset, .size = p->nbytes,
-                               .type = type->wia ? type->wia : type->name, .encoding_name = "raw",
-                               .order = e->storage.order, .shard = e->storage.shard };
-    return TN_OK;
+    const tn_stored stored = { .offset = offset, .size = p->nbytes,
+                               .type = type->wia ? type->wia : type->name, .order = e->stored.order,
+                               .shard = e->stored.shard };
+    p->stored = tn_file_keep_stored(f, &stored, NULL);
+    return p->stored ? TN_OK : tn_fail_nomem(err);
 }
 
 tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_error *err)
@@ -231,7 +233,7 @@ tn_status tn_raw_take_datatype(tn_file *f, tn_raw_scaled *s, tn_entry *e, tn_err
                        "\" but found no %s",
                        tn_quote_z(e->name).text, s->shape ? "datatype" : "shape");
     for (uint32_t k = 0; k < s->nparts && !status; k++)
-        status = place_part(f, e, &s->parts[k], err);
+        status = place_part(f, e, s->offsets[k], &s->parts[k], err);
     if (status)
         return status;
     s->scaling.axis = -1;

@@ -203,7 +203,7 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
         .content = sparse ? NULL : content,
         .tensor = t, .meta = e->meta, .nmeta = e->nmeta, .properties = e->properties, .offset = e->offset,
             .end = e->offset + e->nbytes,
-        .align = w->options.align, .physical = t->parts[0].storage.physical, .in_place = true,
+        .align = w->options.align, .physical = t->parts[0].padded ? t->parts[0].padded->shape : NULL, .in_place = true,
         .scale = codes ? numbers_of(w, e + 1) : NULL,
         .zero = codes && t->nparts > 2 ? numbers_of(w, e + 2) : NULL,
         .places = typed ? places : NULL,

@@ -116,10 +116,10 @@ static void read_type(reader *r, tn_entry *e)
     tn_text spelling = tn_json_string(&r->j);
     if (r->j.status)
         return;
-    e->dtype = find_type(r, spelling, &e->storage.type);
-    if (!e->storage.type)
-        e->storage.type = tn_file_text(r->file, spelling, "type", e->at, &why);
-    if (!e->storage.type)
+    e->dtype = find_type(r, spelling, &e->stored.type);
+    if (!e->stored.type)
+        e->stored.type = tn_file_text(r->file, spelling, "type", e->at, &why);
+    if (!e->stored.type)
         tn_json_reject(&r->j, why.status, "%.150s", why.text);
 }
 
@@ -163,8 +163,8 @@ static void read_offsets(reader *r, tn_entry *e)
     else if (range[1] > r->data_size)
         tn_json_reject(j, TN_ERR_CORRUPT, "data ends at %llu but the data section has %llu bytes",
                        (unsigned long long)range[1], (unsigned long long)r->data_size);
-    e->storage.offset = r->file->shards[r->shard].data_begin + range[0];
-    e->storage.size = range[1] - range[0];
+    e->stored.offset = r->file->shards[r->shard].data_begin + range[0];
+    e->stored.size = range[1] - range[0];
     r->unordered |= range[0] != r->next;
     r->next = range[1];
 }
@@ -207,7 +207,7 @@ static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
 static tn_status read_entry(reader *r, tn_text name, uint64_t at, tn_error *err)
 {
     tn_file *file = r->file;
-    tn_entry e = { .at = at, .storage = { .encoding_name = "raw", .shard = r->shard } };
+    tn_entry e = { .at = at, .stored.shard = r->shard };
     e.name = tn_file_text(file, name, "tensor name", at, err);
     if (!e.name)
         return err->status;

@@ -2,6 +2,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "bytes/checksum.h"
+#include "bytes/codec.h"
 #include "store/record.h"
 #include "formats/ztensor/ztensor.h"
 
@@ -119,7 +120,7 @@ static void take_dtype(entry_reader *r)
         }
     }
     r->e.dtype = r->last_dtype;
-    r->e.storage.type = r->e.dtype == TN_UNKNOWN ? tn_cbor_keep(r->c, t) : tn_dtype_get(r->e.dtype)->ztensor;
+    r->e.stored.type = r->e.dtype == TN_UNKNOWN ? tn_cbor_keep(r->c, t) : tn_dtype_get(r->e.dtype)->ztensor;
 }
 
 static void take_shape(entry_reader *r)
@@ -132,24 +133,20 @@ static void take_shape(entry_reader *r)
 static void take_encoding(entry_reader *r)
 {
     tn_text t = tn_cbor_text(r->c);
-    tn_storage *s = &r->e.storage;
-    if (tn_text_is(t, "raw")) {
-        s->encoding = TN_ENCODING_RAW;
-        s->encoding_name = "raw";
-    } else if (tn_text_is(t, "zstd")) {
-        s->encoding = TN_ENCODING_ZSTD;
-        s->encoding_name = "zstd";
-    } else {
-        s->encoding = TN_ENCODING_UNKNOWN;
-        s->encoding_name = tn_cbor_keep(r->c, t);
-    }
+    r->e.stored.encoding = TN_ENCODING_UNKNOWN;
+    if (tn_text_is(t, tn_codec_raw.name))
+        r->e.stored.encoding = TN_ENCODING_RAW;
+    else if (tn_text_is(t, tn_codec_zstd.name))
+        r->e.stored.encoding = TN_ENCODING_ZSTD;
+    else
+        r->e.more.encoding_name = tn_cbor_keep(r->c, t);
 }
 
 static void take_endianness(entry_reader *r)
 {
     tn_text t = tn_cbor_text(r->c);
     if (tn_text_is(t, "big"))
-        r->e.storage.order = TN_BIG_ENDIAN;
+        r->e.stored.order = TN_BIG_ENDIAN;
     else if (!tn_text_is(t, "little") && !r->c->status)
         tn_cbor_reject(r->c, TN_ERR_CORRUPT, "expected \"little\" or \"big\" but found %s",
                        tn_quote(t.ptr, t.len < 20 ? t.len : 20).text);
@@ -164,9 +161,9 @@ static void take_checksum(entry_reader *r)
     tn_text t = tn_cbor_text(r->c);
     if (r->c->status)
         return;
-    r->e.storage.checksum_text = tn_cbor_keep(r->c, t);
+    r->e.stored.checksum_text = tn_cbor_keep(r->c, t);
     if (!r->c->status)
-        r->e.storage.checksum = tn_checksum_kind(r->e.storage.checksum_text);
+        r->e.stored.checksum = tn_checksum_kind(r->e.stored.checksum_text);
 }
 
 static void take_custom(entry_reader *r, tn_text key)
@@ -191,8 +188,8 @@ static void take_field(entry_reader *r, zt_field field, tn_text key)
     r->seen |= 1u << field;
     switch (field) {
     case ZT_NAME:       r->e.name = tn_cbor_keep(r->c, tn_cbor_text(r->c)); break;
-    case ZT_OFFSET:     r->e.storage.offset = tn_cbor_u64(r->c); break;
-    case ZT_SIZE:       r->e.storage.size = tn_cbor_u64(r->c); break;
+    case ZT_OFFSET:     r->e.stored.offset = tn_cbor_u64(r->c); break;
+    case ZT_SIZE:       r->e.stored.size = tn_cbor_u64(r->c); break;
     case ZT_DTYPE:      take_dtype(r); break;
     case ZT_SHAPE:      take_shape(r); break;
     case ZT_ENCODING:   take_encoding(r); break;
@@ -202,7 +199,7 @@ static void take_field(entry_reader *r, zt_field field, tn_text key)
     case ZT_CUSTOM:     take_custom(r, key); break;
     case ZT_LAYOUT: {
         tn_text t = tn_cbor_text(r->c);
-        r->e.storage.opaque = tn_text_is(t, "dense") ? NULL : tn_cbor_keep(r->c, t);
+        r->e.more.opaque = tn_text_is(t, "dense") ? NULL : tn_cbor_keep(r->c, t);
         break;
     }
     }
@@ -217,7 +214,7 @@ static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error 
         if (!(r->seen & 1u << i))
             return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: required field \"%s\" is missing",
                            e->name ? tn_quote_z(e->name).text : "without a name", required[i]);
-    const tn_storage *s = &e->storage;
+    const tn_stored *s = &e->stored;
     if (s->offset % ZT_ALIGN || s->offset < ZT_MAGIC_BYTES)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
                        "tensor %s: expected its data at a multiple of 64 after the magic but found "
@@ -269,11 +266,11 @@ static tn_status read_entry(entry_reader *r, const zt_index *index, size_t numbe
         if (!r->e.meta)
             return tn_fail_nomem(err);
     }
-    if (r->e.storage.encoding != TN_ENCODING_RAW)
-        r->e.storage.order = TN_LITTLE_ENDIAN;      /* the field speaks of raw data only */
+    if (r->e.stored.encoding != TN_ENCODING_RAW)
+        r->e.stored.order = TN_LITTLE_ENDIAN;      /* the field speaks of raw data only */
     tn_part companions[ZT_COMPANIONS];
     tn_status status = check_entry(r, index->at, err);
-    if (!status && r->e.storage.opaque)
+    if (!status && r->e.more.opaque)
         status = zt_take_sparse(r->file, &r->e, companions, err);
     return status ? status : tn_file_add(r->file, &r->e, err);
 }

@@ -22,9 +22,9 @@ static tn_status leave(tn_file *f, tn_entry *e, tn_error *err, const char *forma
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    e->form_text = e->storage.opaque;
-    e->storage.opaque = tn_arena_text(&f->arena, text, (size_t)n);
-    return e->storage.opaque ? TN_OK : tn_fail_nomem(err);
+    e->form_text = e->more.opaque;
+    e->more.opaque = tn_arena_text(&f->arena, text, (size_t)n);
+    return e->more.opaque ? TN_OK : tn_fail_nomem(err);
 }
 
 static const int64_t *keep_counts(tn_file *f, uint64_t first, uint64_t second)
@@ -32,17 +32,19 @@ static const int64_t *keep_counts(tn_file *f, uint64_t first, uint64_t second)
     return tn_arena_copy(&f->arena, (int64_t[]){ (int64_t)first, (int64_t)second }, 2 * sizeof(int64_t));
 }
 
-/* A part of uint64 numbers, `skipped` bytes into what is stored. */
-static tn_part index_part(const tn_entry *e, const char *role, uint32_t rank, const int64_t *shape,
-                          uint64_t skipped, uint64_t count)
+/* The extent of uint64 numbers, `skipped` bytes into what is stored. */
+static tn_stored index_extent(const tn_entry *e, uint64_t skipped, uint64_t size)
+{
+    return (tn_stored){ .offset = e->stored.offset + skipped, .size = size,
+                        .type = tn_dtype_get(TN_UINT64)->ztensor, .shard = e->stored.shard };
+}
+
+static tn_part index_part(const char *role, uint32_t rank, const int64_t *shape, uint64_t count,
+                          const tn_stored *stored)
 {
     return (tn_part){
-        .role = role,
-        .array = { .dtype = TN_UINT64, .rank = rank, .shape = shape },
-        .nbytes = count * INDEX_BYTES,
-        .storage = { .offset = e->storage.offset + skipped, .size = count * INDEX_BYTES,
-                     .type = tn_dtype_get(TN_UINT64)->ztensor,
-                     .encoding_name = "raw", .shard = e->storage.shard },
+        .role = role, .array = { .dtype = TN_UINT64, .rank = rank, .shape = shape },
+        .nbytes = count * INDEX_BYTES, .stored = stored,
     };
 }
 
@@ -50,16 +52,15 @@ static tn_part index_part(const tn_entry *e, const char *role, uint32_t rank, co
 static void become_sparse(tn_entry *e, tn_form form, const int64_t *count, uint64_t skipped,
                           uint64_t size)
 {
-    tn_storage *s = &e->storage;
+    tn_stored *s = &e->stored;
     e->form = form;
     e->value_dtype = e->dtype;
     e->value_rank = e->rank;
     e->value_shape = e->shape;
     e->rank = 1;
     e->shape = count;
-    s->opaque = NULL;
-    s->sum_offset = s->offset;
-    s->sum_size = s->size;
+    e->more.opaque = NULL;
+    e->more.sum = (tn_range){ s->offset, s->size };
     s->offset += skipped;
     s->size = size;
 }
@@ -68,17 +69,17 @@ static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
 {
     uint64_t width = tn_dtype_get(e->dtype)->bits / 8, row = (uint64_t)e->rank * INDEX_BYTES,
              pitch = row + width;
-    uint64_t size = e->storage.size, n = size / pitch;
+    uint64_t size = e->stored.size, n = size / pitch;
     if (size % pitch)
         return leave(f, e, err, "sparsecoo of %llu bytes, with entries of %llu", (unsigned long long)size,
                      (unsigned long long)pitch);
     const int64_t *shape = keep_counts(f, n, e->rank);
-    if (!shape)
+    const tn_stored extent = index_extent(e, 0, n ? size - width : 0);
+    const tn_stored *stored = tn_file_keep_stored(f, &extent, &(tn_stored_more){ .pitch = pitch });
+    if (!shape || !stored)
         return tn_fail_nomem(err);
-    parts[0] = index_part(e, "indices", 2, shape, 0, n * e->rank);
-    parts[0].storage.size = n ? size - width : 0;
-    parts[0].storage.pitch = pitch;
-    e->storage.pitch = pitch;
+    parts[0] = index_part("indices", 2, shape, n * e->rank, stored);
+    e->more.pitch = pitch;
     e->companions = parts;
     e->ncompanions = 1;
     become_sparse(e, TN_FORM_COO, shape, n ? row : 0, n ? size - row : 0);
@@ -87,7 +88,7 @@ static tn_status take_coo(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
 
 static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS], tn_error *err)
 {
-    uint64_t each = INDEX_BYTES + tn_dtype_get(e->dtype)->bits / 8, size = e->storage.size;
+    uint64_t each = INDEX_BYTES + tn_dtype_get(e->dtype)->bits / 8, size = e->stored.size;
     if (e->rank != 2)
         return leave(f, e, err, "sparsecsr of %u dimensions, where it has 2", e->rank);
     uint64_t pointers = (uint64_t)e->shape[0] + 1;
@@ -97,10 +98,12 @@ static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
                      (unsigned long long)size, (unsigned long long)pointers, (unsigned long long)each);
     uint64_t head = pointers * INDEX_BYTES, n = (size - head) / each;
     const int64_t *counts = keep_counts(f, n, pointers);
-    if (!counts)
+    const tn_stored extents[] = { index_extent(e, head, n * INDEX_BYTES), index_extent(e, 0, head) };
+    const tn_stored *stored = tn_arena_copy(&f->arena, extents, sizeof extents);
+    if (!counts || !stored)
         return tn_fail_nomem(err);
-    parts[0] = index_part(e, "indices", 1, &counts[0], head, n);
-    parts[1] = index_part(e, "indptr", 1, &counts[1], 0, pointers);
+    parts[0] = index_part("indices", 1, &counts[0], n, &stored[0]);
+    parts[1] = index_part("indptr", 1, &counts[1], pointers, &stored[1]);
     e->companions = parts;
     e->ncompanions = 2;
     head += n * INDEX_BYTES;
@@ -110,15 +113,15 @@ static tn_status take_csr(tn_file *f, tn_entry *e, tn_part parts[ZT_COMPANIONS],
 
 tn_status zt_take_sparse(tn_file *f, tn_entry *e, tn_part companions[ZT_COMPANIONS], tn_error *err)
 {
-    const char *layout = e->storage.opaque;
+    const char *layout = e->more.opaque;
     bool coo = strcmp(layout, "sparsecoo") == 0;
     uint64_t count;
     if ((!coo && strcmp(layout, "sparsecsr") != 0) || e->dtype == TN_UNKNOWN ||
-        e->storage.encoding == TN_ENCODING_UNKNOWN)
+        e->stored.encoding == TN_ENCODING_UNKNOWN)
         return TN_OK;           /* what else is unknown is reason enough */
-    if (e->storage.encoding != TN_ENCODING_RAW)
+    if (e->stored.encoding != TN_ENCODING_RAW)
         return leave(f, e, err, "%s, compressed", layout);
-    if (e->storage.order != TN_LITTLE_ENDIAN)
+    if (e->stored.order != TN_LITTLE_ENDIAN)
         return leave(f, e, err, "%s, big-endian", layout);
     if (tn_shape_count(e->rank, e->shape, &count))
         return leave(f, e, err, "%s of more than 2^63 - 1 elements", layout);

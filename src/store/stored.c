@@ -1,0 +1,60 @@
+/* store/stored.c - how a part lies in its file, in short. */
+#include "store/stored.h"
+#include "base/error.h"
+#include "bytes/codec.h"
+
+#include <string.h>
+
+const tn_stored      tn_not_stored;
+const tn_stored_more tn_nothing_more;
+
+const char *tn_stored_encoding(const tn_stored *s)
+{
+    const tn_codec *codec = tn_codec_of(s->encoding);
+    if (s->more && s->more->encoding_name)
+        return s->more->encoding_name;
+    return codec ? codec->name : "";
+}
+
+static void add_columns(const tn_part *p, const tn_part *columns, tn_stored_info *info)
+{
+    const tn_stored *first = tn_stored_of(&columns[0]);
+    info->encoding = first->encoding;
+    info->encoding_name = tn_stored_encoding(first);
+    info->order = first->order;
+    info->checksum = first->checksum;
+    info->checksum_text = first->checksum_text;
+    info->extents = (uint32_t)p->array.shape[1];
+    for (int64_t i = 0; i < p->array.shape[1]; i++)
+        info->bytes += tn_stored_of(&columns[i])->size;
+}
+
+tn_stored_info tn_stored_summary(const tn_tensor *t, const tn_part *p)
+{
+    const tn_stored *s = tn_stored_of(p), *first = t ? tn_stored_of(&t->parts[0]) : s;
+    const tn_stored_more *more = tn_stored_more_of(p);
+    tn_stored_info info = {
+        .offset = s->offset, .bytes = more->pitch ? p->nbytes : s->size, .type = s->type,
+        .encoding_name = tn_stored_encoding(s), .checksum_text = s->checksum_text, .opaque = more->opaque,
+        .stride = more->stride, .encoding = s->encoding, .checksum = s->checksum, .order = s->order,
+        .shard = s->shard, .extents = p->stored != NULL, .dense = !more->stride && !more->pitch,
+    };
+    if (more->columns)
+        add_columns(p, more->columns, &info);
+    if (first->more && first->more->sum.size) {
+        info.checksum = first->checksum;
+        info.checksum_text = first->checksum_text;
+    }
+    return info;
+}
+
+tn_status tn_part_stored(const tn_tensor *t, const tn_part *p, tn_stored_info *info)
+{
+    size_t size = info->size;
+    if (size < sizeof size)
+        return TN_ERR_ARGUMENT;
+    tn_stored_info all = tn_stored_summary(t, p);
+    all.size = size;
+    memcpy(info, &all, size < sizeof all ? size : sizeof all);
+    return TN_OK;
+}
