@@ -83,6 +83,15 @@ void *tn_arena_copy(tn_arena *a, const void *data, size_t n)
     return p && n ? memcpy(p, data, n) : p;
 }
 
+void tn_arena_rewind(tn_arena *a, tn_arena_mark mark)
+{
+    for (struct tn_arena_block *b = a->blocks, *older; b != mark.blocks; b = older) {
+        older = b->older;
+        free(b);
+    }
+    *a = mark;
+}
+
 void tn_arena_free(tn_arena *a)
 {
     for (struct tn_arena_block *b = a->blocks, *older; b; b = older) {

@@ -27,6 +27,10 @@ char *tn_arena_text(tn_arena *arena, const char *text, size_t n);
 /* A copy of n bytes aligned for any object. */
 void *tn_arena_copy(tn_arena *arena, const void *data, size_t n);
 
+/* Where an arena is, and back there: what was taken since is given back. */
+typedef tn_arena tn_arena_mark;
+void tn_arena_rewind(tn_arena *arena, tn_arena_mark mark);
+
 void tn_arena_free(tn_arena *arena);
 
 #endif

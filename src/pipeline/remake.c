@@ -766,7 +766,7 @@ tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const
                     const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
 {
     making m = { .place = place, .source = source, .rules = rules, .arena = place->arena, .made = made };
-    *made = (tn_remade){ .tensor = *source };
+    *made = (tn_remade){ .rules = *rules, .tensor = *source };
     made->tensor.parts = m.parts = tn_arena_zalloc(m.arena, room_for(source, rules), sizeof *m.parts);
     if (!m.parts)
         return tn_fail_nomem(err);

@@ -39,6 +39,7 @@ typedef struct tn_unknown_scales {
 } tn_unknown_scales;
 
 typedef struct tn_remade {
+    tn_remake_rules   rules;
     tn_tensor         tensor;       /* as it is to be declared; parts with data are there already, others are
                                      * streamed */
     const tn_change  *change;       /* of the elements of the first part, or NULL */

@@ -16,6 +16,9 @@
 
 typedef enum way { RAW, SMALL, LARGE, ARRANGED, REFORMED, RESCALED } way;
 
+/* What is moved at a time: a file of very many tensors needs no list of them all. */
+enum { MOST_ENTRIES = 1 << 15 };
+
 typedef struct mover {
     const tn_transfer *t;
     tn_walk     *walk;
@@ -26,14 +29,14 @@ typedef struct mover {
 
 static const tn_arrange *arrange_of(const mover *m, const tn_out_entry *e)
 {
-    return e->part == 0 ? m->t->made[e->tensor].arrange : NULL;
+    return e->part == 0 ? m->t->made[e->tensor]->arrange : NULL;
 }
 
 static way way_of(const mover *m, const tn_out_entry *e)
 {
-    if (m->t->made[e->tensor].reform)
+    if (m->t->made[e->tensor]->reform)
         return REFORMED;
-    if (m->t->made[e->tensor].rescale)
+    if (m->t->made[e->tensor]->rescale)
         return RESCALED;
     if (arrange_of(m, e))
         return ARRANGED;
@@ -45,7 +48,7 @@ static way way_of(const mover *m, const tn_out_entry *e)
 /* What is not tied to another and not in memory. */
 static bool is_moved(const tn_out_entry *e)
 {
-    return e->tied == SIZE_MAX && !e->data;
+    return e->tied == TN_NOT_TIED && !e->data;
 }
 
 static const tn_tensor *tensor_of(const mover *m, const tn_out_entry *e)
@@ -60,7 +63,7 @@ static const tn_part *part_of(const mover *m, const tn_out_entry *e)
 
 static const tn_change *change_of(const mover *m, const tn_out_entry *e)
 {
-    const tn_remade *made = &m->t->made[e->tensor];
+    const tn_remade *made = m->t->made[e->tensor];
     if (e->part == 0)
         return made->change;
     return e->part == 1 ? made->index_change : NULL;
@@ -384,7 +387,7 @@ static tn_status move_reformed(mover *m, tn_error *err)
     tn_status status = TN_OK;
     for (size_t i = 0; i < m->count && !status; i++) {
         const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
-        tn_remade *made = &m->t->made[e->tensor];
+        tn_remade *made = m->t->made[e->tensor];
         reformed r = { m, e };
         tn_form_output output = { e->part, change_of(m, e), m->walk->pool, emit_reformed, &r, false };
         status = begin_reformed(m, made, err);
@@ -436,7 +439,7 @@ static tn_status move_rescaled(mover *m, tn_error *err)
     tn_status status = TN_OK;
     for (size_t i = 0; i < m->count && !status; i++) {
         const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
-        const tn_remade *made = &m->t->made[e->tensor];
+        const tn_remade *made = m->t->made[e->tensor];
         rescaled r = { m, e->tensor };
         tn_quantize_stats report = { 0 };
         bool told = m->t->quantized && made->rescale->kind != TN_RESCALE_DEQUANTIZE;
@@ -465,7 +468,7 @@ static tn_status move_all(mover *m, tn_error *err)
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->count && !status;) {
         way same = way_of(m, &w->entries[i]);
-        for (m->count = 0; i < w->count; i++) {
+        for (m->count = 0; i < w->count && m->count < MOST_ENTRIES; i++) {
             if (!is_moved(&w->entries[i]))
                 continue;       /* the writer sees to it */
             if (way_of(m, &w->entries[i]) != same)
@@ -497,7 +500,7 @@ uint64_t tn_transfer_bytes(const tn_transfer *t)
 tn_status tn_transfer_run(const tn_transfer *t, tn_error *err)
 {
     mover m = { .t = t, .walk = t->walk };
-    size_t n = t->out->count ? t->out->count : 1;
+    size_t n = t->out->count < MOST_ENTRIES ? t->out->count + 1 : MOST_ENTRIES;
     m.entries = malloc(n * sizeof *m.entries);
     m.parts = malloc(n * sizeof *m.parts);
     tn_status status = m.entries && m.parts ? tn_walk_start(m.walk, err) : tn_fail_nomem(err);

@@ -12,7 +12,7 @@ typedef struct tn_transfer {
     const tn_file          *in;
     tn_writer              *out;            /* planned; its tensor i is made of... */
     const tn_tensor *const *source;         /* ...source[i] */
-    tn_remade              *made;           /* ...as made[i] says */
+    tn_remade *const       *made;           /* ...as made[i] says */
     const char             *in_path;        /* for messages */
     tn_walk                *walk;           /* with tn_transfer_bytes() in its total */
     tn_quantize_report_fn   quantized;      /* told of tensors that get codes of a datatype; may be NULL */

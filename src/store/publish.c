@@ -125,12 +125,12 @@ static uint32_t crc_of_content(const tn_writer *w)
     for (size_t i = 0; i < w->count; i++) {
         const tn_out_entry *e = &w->entries[i];
         char digest[TN_CHECKSUM_TEXT_MAX];
-        tn_digest_format(&e->digest, digest);
+        tn_digest_format(e->digest, digest);
         crc = add_text(add_text(crc, e->name), digest);
         crc = tn_crc32c(crc, &e->dtype, sizeof e->dtype);
         crc = tn_crc32c(crc, e->shape, e->rank * sizeof *e->shape);
-        crc = tn_crc32c(crc, e->record.ptr, e->record.len);
-        crc = add_meta(crc, e->meta, e->nmeta);
+        crc = tn_crc32c(crc, e->more->record.ptr, e->more->record.len);
+        crc = add_meta(crc, e->more->meta, e->more->nmeta);
     }
     return crc;
 }

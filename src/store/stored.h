@@ -16,12 +16,13 @@ typedef struct tn_stored_more {
     const char    *opaque;          /* a layout of the container's own that is listed but not read, or NULL */
     const int64_t *stride;          /* from element to element, never negative, beginning with the first byte
                                      * of the (decoded) extent; NULL: row-major, dense */
-    uint64_t       pitch;           /* raw only: bytes from one index of the first dimension to the next, where
-                                     * what lies at one index is dense but followed by something else; 0: not */
+    uint64_t       pitch;           /* raw only: bytes from one index of the first dimension to the next,
+                                     * where what lies at one index is dense but followed by something else;
+                                     * 0: it is not */
     uint64_t       skip;            /* decoded bytes of the extent before the first element */
     tn_range       sum;             /* what the checksum is of, where that is more than the part; or size 0 */
-    const tn_part *columns;         /* a matrix whose columns are extents of their own, each stored as a vector
-                                     * of the same type; the part itself has no extent then; or NULL */
+    const tn_part *columns;         /* a matrix whose columns are extents of their own, each stored as a
+                                     * vector of the same type; the part itself has no extent then; or NULL */
 } tn_stored_more;
 
 struct tn_stored {

@@ -17,6 +17,8 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "writing on a big-endian machine needs swapping here");
 
+static tn_out_more nothing_more;        /* stays so */
+
 static const char *entry_name(const void *owner, size_t i)
 {
     return ((const tn_writer *)owner)->entries[i].name;
@@ -259,7 +261,7 @@ static tn_status make_record(tn_writer *w, const tn_tensor *t, uint32_t part, bo
     return out->ptr ? TN_OK : tn_fail_nomem(err);
 }
 
-static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *e, size_t *tied,
+static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *e, uint32_t *tied,
                           tn_error *err)
 {
     size_t k = tn_names_find(&w->names, w, entry_name, t->tied);
@@ -269,7 +271,7 @@ static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *
                        "tensor %s cannot be tied to %s: expected an earlier one of the same "
                        "type and size",
                        tn_quote_z(t->name).text, tn_quote_z(t->tied).text);
-    *tied = w->entries[k].tied != SIZE_MAX ? w->entries[k].tied : k;
+    *tied = w->entries[k].tied != TN_NOT_TIED ? w->entries[k].tied : (uint32_t)k;
     return TN_OK;
 }
 
@@ -289,6 +291,25 @@ static tn_status check_padding(const tn_tensor *t, const tn_part *p, tn_encoding
                            "dimension %u but found %lld",
                            tn_quote_z(t->name).text, (long long)p->array.shape[i], i, (long long)physical[i]);
     return TN_OK;
+}
+
+/* What few entries have, to be filled in; NULL without memory. */
+static tn_out_more *more_of(tn_writer *w, tn_out_entry *e)
+{
+    tn_out_more *more = e->more;
+    if (more == &nothing_more)
+        more = tn_arena_zalloc(&w->arena, 1, sizeof *more);
+    e->more = more ? more : e->more;
+    return more;
+}
+
+/* Layers are much alike: one copy serves neighbours. */
+static const int64_t *keep_shape(tn_writer *w, uint32_t rank, const int64_t *shape)
+{
+    const tn_out_entry *last = w->count ? &w->entries[w->count - 1] : NULL;
+    if (last && last->rank == rank && (!rank || memcmp(last->shape, shape, rank * sizeof *shape) == 0))
+        return last->shape;
+    return tn_arena_copy(&w->arena, shape, rank * sizeof *shape);
 }
 
 static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, tn_out_entry *e,
@@ -312,7 +333,7 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     e->name = name_of_part(w, t, part);
     e->dtype = carrier.dtype;
     e->rank = carrier.rank;
-    e->shape = tn_arena_copy(&w->arena, carrier.shape, carrier.rank * sizeof *carrier.shape);
+    e->shape = keep_shape(w, carrier.rank, carrier.shape);
     e->nbytes = nbytes;
     e->data = p->data;
     e->part = part;
@@ -320,7 +341,15 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
         return tn_fail_nomem(err);
     if (part == 0 && t->tied)
         status = find_tie(w, t, e, &e->tied, err);
-    return status ? status : make_record(w, t, part, carrier.same, &e->record, err);
+    tn_text record = { NULL, 0 };
+    if (!status)
+        status = make_record(w, t, part, carrier.same, &record, err);
+    if (status || !record.len)
+        return status;
+    if (!more_of(w, e))
+        return tn_fail_nomem(err);
+    e->more->record = record;
+    return TN_OK;
 }
 
 static const int64_t *copy_shape(tn_writer *w, uint32_t rank, const int64_t *shape)
@@ -359,8 +388,10 @@ static tn_status keep_whole(tn_writer *w, const tn_tensor *t, tn_out_entry *e, t
         good = parts[k].role && (parts[k].array.shape || !p->array.rank) &&
                !parts[k].padded == !p->padded;
     }
-    e->whole = copy;
-    return good ? TN_OK : tn_fail_nomem(err);
+    if (!good || !more_of(w, e))
+        return tn_fail_nomem(err);
+    e->more->whole = copy;
+    return TN_OK;
 }
 
 static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
@@ -382,13 +413,17 @@ static tn_status add_entry(tn_writer *w, const tn_out_entry *e, tn_error *err)
 
 static tn_status copy_tensor_meta(tn_writer *w, const tn_tensor *t, tn_out_entry *e, tn_error *err)
 {
-    tn_meta *copy = tn_arena_zalloc(&w->arena, t->nmeta, sizeof *copy);
+    if (!t->nmeta)
+        return TN_OK;
+    tn_meta *copy = more_of(w, e) ? tn_arena_zalloc(&w->arena, t->nmeta, sizeof *copy) : NULL;
     tn_status status = copy ? tn_meta_check_unique(t->meta, t->nmeta, TN_NO_OFFSET, err) : tn_fail_nomem(err);
     for (uint32_t i = 0; i < t->nmeta && !status; i++)
         status = copy_meta(w, &t->meta[i], &copy[i], err);
-    e->meta = copy;
-    e->nmeta = t->nmeta;
-    return status;
+    if (status)
+        return status;
+    e->more->meta = copy;
+    e->more->nmeta = t->nmeta;
+    return TN_OK;
 }
 
 static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
@@ -421,8 +456,8 @@ static tn_status add_parts(tn_writer *w, const tn_tensor *t, const tn_stored_as 
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < t->nparts && !status; k++) {
         tn_out_entry e = {
-            .tensor = (uint32_t)w->ntensors, .tied = SIZE_MAX, .encoding = how[k].encoding,
-            .checksum = how[k].checksum,
+            .more = &nothing_more, .tensor = (uint32_t)w->ntensors, .tied = TN_NOT_TIED,
+            .encoding = (uint8_t)how[k].encoding, .checksum = (uint8_t)how[k].checksum,
             .offset = TN_UNPLACED,
         };
         status = describe_part(w, t, k, &e, err);
@@ -446,9 +481,15 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as 
     return settle(w, status ? status : add_parts(w, &own, how, err));
 }
 
-void tn_writer_set_properties(tn_writer *w, const tn_properties *properties)
+tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err)
 {
-    w->entries[w->first_entry[w->ntensors - 1]].properties = properties;
+    tn_out_entry *e = &w->entries[w->first_entry[w->ntensors - 1]];
+    if (!properties)
+        return TN_OK;
+    if (!more_of(w, e))
+        return tn_fail_nomem(err);
+    e->more->properties = properties;
+    return TN_OK;
 }
 
 tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
@@ -547,7 +588,13 @@ tn_status tn_writer_plan(tn_writer *w, tn_error *err)
     tn_status status = still_good(w, err);
     if (!status)
         status = tn_meta_check_unique(w->meta, w->nmeta, TN_NO_OFFSET, err);
-    return settle(w, status ? status : w->format->plan(w, err));
+    if (!status)
+        status = w->format->plan(w, err);
+    for (size_t i = 0; i < w->count && !status; i++)    /* which have a checksum is known now */
+        if (w->entries[i].checksum != TN_CHECKSUM_NONE &&
+            !(w->entries[i].digest = tn_arena_zalloc(&w->arena, 1, sizeof(tn_digest))))
+            status = tn_fail_nomem(err);
+    return settle(w, status);
 }
 
 tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err)
@@ -574,7 +621,8 @@ tn_status tn_writer_reserve(tn_writer *w, tn_error *err)
 
 void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest)
 {
-    w->entries[entry].digest = *digest;
+    if (w->entries[entry].digest)
+        *w->entries[entry].digest = *digest;
     w->entries[entry].done = true;
 }
 
@@ -709,7 +757,7 @@ static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void
     if (w->current != SIZE_MAX && w->current != entry)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s is begun before %s is complete",
                        tn_quote_z(e->name).text, tn_quote_z(w->entries[w->current].name).text);
-    if (e->data || e->tied != SIZE_MAX || (e->done && n))
+    if (e->data || e->tied != TN_NOT_TIED || (e->done && n))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s has its data already",
                        tn_quote_z(e->name).text);
     return e->done ? TN_OK : append_part(w, entry, data, n, err);
@@ -767,7 +815,7 @@ static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
     tn_out_entry *e = &w->entries[entry];
     if (e->done)
         return TN_OK;
-    if (e->tied != SIZE_MAX)
+    if (e->tied != TN_NOT_TIED)
         return write_tied(w, e, err);
     if (w->dry_run) {
         uint64_t most =

@@ -15,31 +15,37 @@
 #include "store/record.h"
 
 #define TN_UNPLACED UINT64_MAX
+#define TN_NOT_TIED UINT32_MAX
 
-/* One array as the container will list it. */
-typedef struct tn_out_entry {
-    const char    *name;
-    tn_dtype       dtype;       /* the carrier's: one the container has a name for */
-    uint32_t       rank;
-    const int64_t *shape;
+/* What few entries have. */
+typedef struct tn_out_more {
     tn_text        record;      /* CBOR, or len 0 */
     const tn_meta *meta;        /* of the tensor; first part only */
     uint32_t       nmeta;
-    uint32_t       tensor, part;
-    const tn_properties *properties;    /* of the tensor, or NULL; first part only,
-        borrowed until the writer is done */
+    const tn_properties *properties;    /* of the tensor, or NULL; first part only, borrowed until the writer
+                                         * is done */
     const tn_tensor *whole;     /* what was declared, for formats that do not name each part: first part only;
                                  * its metadata, ties and data are not there */
-    uint64_t       nbytes;      /* decoded */
-    unsigned       swap;        /* raw data: unit of bytes to store in reverse, set by plan(); 0: none */
+} tn_out_more;
+
+/* One array as the container will list it.  There may be very many. */
+typedef struct tn_out_entry {
+    const char    *name;
+    const int64_t *shape;
+    tn_out_more   *more;        /* never NULL; nobody writes to it but the writer's own functions */
     const void    *data;        /* written by finish; NULL: streamed */
-    size_t         tied;        /* earlier entry with the same bytes, or SIZE_MAX */
-    tn_encoding    encoding;
-    tn_checksum    checksum;
-    uint32_t       file;        /* which of writer->files */
+    tn_digest     *digest;      /* once done, where it has a checksum; else NULL */
+    uint64_t       nbytes;      /* decoded */
     uint64_t       offset;      /* in that file, or TN_UNPLACED */
     uint64_t       size;        /* stored bytes, once done */
-    tn_digest      digest;
+    tn_dtype       dtype;       /* the carrier's: one the container has a name for */
+    uint32_t       rank;
+    uint32_t       tensor, part;
+    uint32_t       tied;        /* earlier entry with the same bytes, or TN_NOT_TIED */
+    uint32_t       file;        /* which of writer->files */
+    uint8_t        swap;        /* raw data: unit of bytes to store in reverse, set by plan(); 0: none */
+    uint8_t        encoding;    /* tn_encoding */
+    uint8_t        checksum;    /* tn_checksum */
     bool           done;
 } tn_out_entry;
 
@@ -117,7 +123,7 @@ typedef struct tn_stored_as {
 tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *tensor, const tn_stored_as *how, tn_error *err);
 
 /* What is to be said of the use of the tensor added last, where the format has a place for it. */
-void tn_writer_set_properties(tn_writer *w, const tn_properties *properties);
+tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err);
 
 /* No more tensors: lets the format plan.  Called by the first write otherwise. */
 tn_status tn_writer_plan(tn_writer *w, tn_error *err);

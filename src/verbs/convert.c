@@ -24,16 +24,14 @@ typedef struct conversion {
     tn_arena                  arena;
     tn_writer                *writer;
     tn_walk                   walk;     /* with the chosen tensors */
-    tn_planned               *planned;
-    tn_stored_as            **how;      /* of each part of each of them */
-    tn_remake_rules          *rules;    /* of each */
-    tn_remade                *made;     /* what becomes of each */
+    const char              **names;    /* new ones; NULL: nothing is renamed */
+    tn_remade               **made;     /* what becomes of each... */
+    tn_remade                 unchanged;    /* ...of most: nothing */
     tn_remake_place           place;
     tn_kept                   held;     /* scales and zero points that are read while tensors are chosen */
     bool                      output_failed;    /* while tensors were chosen: the error is the output's */
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;    /* of those chosen tensors that are planned */
-    size_t                   *position; /* of each tensor of `in` among the chosen, or SIZE_MAX */
     bool                     *used;     /* which rules matched something: all of them, in the order of
                                          * rule_at() */
 } conversion;
@@ -184,34 +182,66 @@ static tn_status check_parts(const tn_tensor *t, tn_error *err)
     return status;
 }
 
+/* Whether a tensor is declared as it is in its file: then there is nothing to remember of it. */
+static bool stays(const tn_tensor *t, const tn_remade *made)
+{
+    const tn_tensor *m = &made->tensor;
+    bool ruled = made->rules.cast || made->rules.layout || made->rules.pad || made->rules.form;
+    bool same = !ruled && !made->change && !made->index_change && !made->arrange && !made->unknown &&
+                !made->reform && !made->rescale && m->form == t->form && m->nparts == t->nparts &&
+                m->shape == t->shape && m->scaling == t->scaling && m->layout == t->layout;
+    for (uint32_t k = 0; same && k < t->nparts; k++)
+        same = m->parts[k].array.dtype == t->parts[k].array.dtype && !m->parts[k].data &&
+               m->parts[k].array.shape == t->parts[k].array.shape && !m->parts[k].padded &&
+               m->parts[k].nbytes == t->parts[k].nbytes;
+    return same;
+}
+
+static const char *name_of(const conversion *c, size_t i)
+{
+    return c->names ? c->names[i] : c->walk.tensors[i]->name;
+}
+
 static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
 {
     size_t cast = 0;
-    tn_remade *made = &c->made[i];
-    tn_status status = check_parts(t, err);
+    tn_remake_rules rules;
+    tn_arena_mark before = c->arena;
+    tn_remade *made = tn_arena_zalloc(&c->arena, 1, sizeof *made);
+    tn_status status = made ? check_parts(t, err) : tn_fail_nomem(err);
     if (!status)
         status = tn_keep_scales(&c->held, t, err);
     if (!status)
-        status = find_rules(c, t, &c->rules[i], &cast, err);
-    c->place = (tn_remake_place){ c->in, c->out_path, &c->walk, &c->arena, c->o.max_bytes,
-                                  c->writer->format->index_type };
-    if (!status)
-        status = tn_remake(&c->place, t, &c->rules[i], cast < c->o.ncasts ? c->plans[cast] : NULL, made,
-                           &c->output_failed, err);
+        status = find_rules(c, t, &rules, &cast, err);
     if (status)
         return status;
-    tn_planned *p = &c->planned[i];
-    made->tensor.name = p->name;
-    p->dtype = made->tensor.nparts == 1 || made->tensor.scaling ? made->tensor.parts[0].array.dtype
-                                                                : made->tensor.dtype;
-    p->form = made->tensor.form;
-    p->datatype = made->tensor.scaling ? made->tensor.scaling->datatype : NULL;
-    p->rank = made->tensor.rank;
-    p->shape = made->tensor.shape;
-    const tn_padded *padded = made->tensor.parts[0].padded;
-    p->physical = padded ? padded->shape : NULL;
-    p->layout = made->tensor.layout;
+    c->made[i] = made;
+    c->place = (tn_remake_place){ c->in, c->out_path, &c->walk, &c->arena, c->o.max_bytes,
+                                  c->writer->format->index_type };
+    status = tn_remake(&c->place, t, &rules, cast < c->o.ncasts ? c->plans[cast] : NULL, made,
+                       &c->output_failed, err);
+    if (status)
+        return status;
+    made->tensor.name = name_of(c, i);
+    if (stays(t, made)) {
+        c->made[i] = &c->unchanged;
+        tn_arena_rewind(&c->arena, before);
+    }
     return TN_OK;
+}
+
+/* Tensor i as it is to be declared; `parts` is for those of one that stays as it is. */
+static tn_tensor declared(const conversion *c, size_t i, tn_part parts[TN_MAX_PARTS])
+{
+    if (c->made[i] != &c->unchanged)
+        return c->made[i]->tensor;
+    tn_tensor t = *c->walk.tensors[i];
+    for (uint32_t k = 0; k < t.nparts; k++)
+        parts[k] = (tn_part){ .role = t.parts[k].role, .array = t.parts[k].array,
+                              .nbytes = t.parts[k].nbytes };
+    t.name = name_of(c, i);
+    t.parts = parts;
+    return t;
 }
 
 /* ---- how each is stored ---- */
@@ -239,20 +269,16 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
     return TN_OK;
 }
 
-static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_error *err)
+/* Of each part of a tensor that is declared so.  Cannot fail a second time. */
+static tn_status choose_storage(const conversion *c, size_t i, const tn_tensor *made,
+                                tn_stored_as how[TN_MAX_PARTS], tn_error *err)
 {
-    const tn_tensor *made = &c->made[i].tensor;
-    tn_stored_as *how = c->how[i] = tn_arena_zalloc(&c->arena, made->nparts, sizeof *how);
-    tn_status status = how ? TN_OK : tn_fail_nomem(err);
+    const tn_tensor *t = c->walk.tensors[i];
+    tn_status status = TN_OK;
     for (uint32_t k = 0; k < made->nparts && !status; k++) {
         status = choose_part(c, t, &t->parts[k < t->nparts ? k : 0], &how[k], err);
         if (made->parts[k].padded && c->o.encoding == TN_KEEP)
             how[k].encoding = TN_ENCODING_RAW;
-        c->planned[i].nbytes += made->parts[k].nbytes;
-    }
-    if (!status) {
-        c->planned[i].encoding = how[0].encoding;
-        c->planned[i].checksum = how[0].checksum;
     }
     return status;
 }
@@ -263,9 +289,13 @@ static tn_status choose_storage(conversion *c, const tn_tensor *t, size_t i, tn_
 static void add_decoded(const conversion *c, size_t i, tn_kept *kept)
 {
     const tn_tensor *t = c->walk.tensors[i];
-    const tn_remade *made = &c->made[i];
+    const tn_remade *made = c->made[i];
+    tn_part parts[TN_MAX_PARTS];
+    tn_stored_as how[TN_MAX_PARTS];
+    const tn_tensor new = declared(c, i, parts);
+    choose_storage(c, i, &new, how, NULL);
     for (uint32_t k = 0; k < t->nparts; k++) {
-        bool compressed = k < made->tensor.nparts && c->how[i][k].encoding != TN_ENCODING_RAW;
+        bool compressed = k < new.nparts && how[k].encoding != TN_ENCODING_RAW;
         if (!compressed || made->rescale || (made->arrange && k == 0))
             tn_kept_add_part(kept, t, &t->parts[k]);
     }
@@ -274,7 +304,7 @@ static void add_decoded(const conversion *c, size_t i, tn_kept *kept)
 /* What becomes of a tensor in another form, which may be sparse and compressed at once. */
 static void add_reformed(const conversion *c, size_t i, tn_kept *kept)
 {
-    const tn_tensor *made = &c->made[i].tensor;
+    const tn_tensor *made = &c->made[i]->tensor;
     uint64_t decoded = 0;
     for (uint32_t k = 0; k < made->nparts; k++)
         decoded += made->parts[k].nbytes;
@@ -285,7 +315,7 @@ static tn_status check_kept(const conversion *c, tn_error *err)
 {
     tn_kept kept = { .max_bytes = c->o.max_bytes };
     for (size_t i = 0; i < c->count; i++) {
-        if (c->made[i].reform)
+        if (c->made[i]->reform)
             add_reformed(c, i, &kept);
         else
             add_decoded(c, i, &kept);
@@ -293,33 +323,37 @@ static tn_status check_kept(const conversion *c, tn_error *err)
     return tn_kept_check(&kept, err);
 }
 
+/* What becomes of the next tensor. */
+static tn_status choose_next(conversion *c, tn_error *err)
+{
+    size_t i = c->count;
+    const tn_tensor *t = c->walk.tensors[i];
+    tn_part parts[TN_MAX_PARTS];
+    tn_stored_as how[TN_MAX_PARTS];
+    if (c->names && !(c->names[i] = new_name(c, t->name)))
+        return tn_fail_nomem(err);
+    tn_status status = remake(c, t, i, err);
+    if (status)
+        return status;
+    c->count++;
+    const tn_tensor new = declared(c, i, parts);
+    return choose_storage(c, i, &new, how, err);
+}
+
 static tn_status choose_tensors(conversion *c, tn_error *err)
 {
     size_t n = tn_file_count(c->in);
-    c->planned = tn_arena_zalloc(&c->arena, n, sizeof *c->planned);
-    c->how = tn_arena_zalloc(&c->arena, n, sizeof *c->how);
-    c->position = tn_arena_zalloc(&c->arena, n, sizeof *c->position);
-    c->rules = tn_arena_zalloc(&c->arena, n, sizeof *c->rules);
+    c->names = c->o.nrename ? tn_arena_zalloc(&c->arena, n, sizeof *c->names) : NULL;
     c->made = tn_arena_zalloc(&c->arena, n, sizeof *c->made);
     c->plans = tn_arena_zalloc(&c->arena, c->o.ncasts, sizeof *c->plans);
     c->used = tn_arena_zalloc(&c->arena, rule_count(&c->o), sizeof *c->used);
-    if (!c->planned || !c->how || !c->position || !c->rules || !c->made || !c->plans || !c->used)
+    if ((c->o.nrename && !c->names) || !c->made || !c->plans || !c->used)
         return tn_fail_nomem(err);
     tn_status status = check_rules(c, err);
     if (!status)
         status = tn_walk_choose(&c->walk, c->in, c->o.only, c->o.nonly, err);
-    for (size_t i = 0; i < n; i++)
-        c->position[i] = SIZE_MAX;
-    while (c->count < c->walk.count && !status) {
-        const tn_tensor *t = c->walk.tensors[c->count];
-        c->position[t - c->in->tensors] = c->count;
-        tn_planned *p = &c->planned[c->count];
-        p->source = t;
-        p->name = new_name(c, t->name);
-        status = p->name ? remake(c, t, c->count, err) : tn_fail_nomem(err);
-        if (!status)
-            status = choose_storage(c, t, c->count++, err);
-    }
+    while (c->count < c->walk.count && !status)
+        status = choose_next(c, err);
     if (!status)
         status = check_used(c, err);
     return status ? status : check_kept(c, err);
@@ -377,40 +411,65 @@ static bool is_made_anew(const tn_remade *made)
     return made->reform || made->rescale;
 }
 
-/* Whether b may do without its own bytes and the check of its own checksum. */
-static bool may_tie(const conversion *c, size_t k, size_t i)
+/* Whether tensor k is stored like the first part of another. */
+static bool stored_alike(const conversion *c, size_t k, const tn_stored_as *how)
+{
+    tn_part parts[TN_MAX_PARTS];
+    tn_stored_as other[TN_MAX_PARTS];
+    const tn_tensor t = declared(c, k, parts);
+    choose_storage(c, k, &t, other, NULL);
+    return other->encoding == how->encoding && other->checksum == how->checksum;
+}
+
+/* Whether b, which is declared as `new`, may do without its own bytes and the check of its own checksum. */
+static bool may_tie(const conversion *c, size_t k, size_t i, const tn_tensor *new, const tn_stored_as *how)
 {
     const tn_tensor *a = c->walk.tensors[k], *b = c->walk.tensors[i];
     const char *x = tn_stored_of(a->parts)->checksum_text, *y = tn_stored_of(b->parts)->checksum_text;
-    bool changed = c->made[i].change || c->made[i].arrange || c->made[k].change || c->made[k].arrange;
-    if (is_made_anew(&c->made[i]) || is_made_anew(&c->made[k]))
+    const tn_remade *x_made = c->made[k], *y_made = c->made[i];
+    bool changed = y_made->change || y_made->arrange || x_made->change || x_made->arrange;
+    if (is_made_anew(y_made) || is_made_anew(x_made))
         return false;
     /* Changed, the bits that fill the last byte of a packed tensor are gone, and places count: the shapes
      * must be the same. */
-    if (changed && (!same_rules(&c->rules[k], &c->rules[i]) || !same_layout(a, b) || a->rank != b->rank ||
+    if (changed && (!same_rules(&x_made->rules, &y_made->rules) || !same_layout(a, b) || a->rank != b->rank ||
                     (a->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) != 0)))
         return false;
-    return a->nparts == 1 && b->nparts == 1 && c->made[i].tensor.nparts == 1 && a->dtype == b->dtype &&
+    return a->nparts == 1 && b->nparts == 1 && new->nparts == 1 && a->dtype == b->dtype &&
            a->parts[0].array.dtype == b->parts[0].array.dtype && (!y || (x && strcmp(x, y) == 0)) &&
-           c->how[k]->encoding == c->how[i]->encoding && c->how[k]->checksum == c->how[i]->checksum;
+           stored_alike(c, k, how);
 }
 
-/* The new name of the tensor that source[i] is still tied to, or NULL.  Where
+static int by_address(const void *key, const void *item)
+{
+    const tn_tensor *a = key, *b = *(const tn_tensor *const *)item;
+    return a < b ? -1 : a > b;
+}
+
+/* Which of the first n chosen tensors it is, or n. */
+static size_t position_of(const conversion *c, const tn_tensor *t, size_t n)
+{
+    const tn_tensor **found = bsearch(t, c->walk.tensors, n, sizeof *found, by_address);
+    return found ? (size_t)(found - c->walk.tensors) : n;
+}
+
+/* The new name of the tensor that tensor i, declared as `new`, is still tied to, or NULL.  Where
  * the input shares the bytes it is certain; a mere note is believed only if
  * the bytes agree. */
-static tn_status find_tie(const conversion *c, size_t i, const char **tied, tn_error *err)
+static tn_status find_tie(const conversion *c, size_t i, tn_tensor *new, const tn_stored_as *how,
+                          tn_error *err)
 {
     const tn_tensor *t = c->walk.tensors[i], *other = t->tied ? tn_file_find(c->in, t->tied) : NULL;
-    size_t k = other ? c->position[other - c->in->tensors] : SIZE_MAX;
-    *tied = NULL;
-    if (k >= i || !may_tie(c, k, i))
+    size_t k = other ? position_of(c, other, i) : i;
+    new->tied = NULL;
+    if (k == i || !may_tie(c, k, i, new, how))
         return TN_OK;
     const tn_part *a = &other->parts[0], *b = &t->parts[0];
     bool same = same_range(a, b);
     tn_status status = same ? TN_OK : same_data(c, a, b, &same, err);
     if (status)
         return tn_in_file(status, c->in_path, err);
-    *tied = same ? c->planned[k].name : NULL;
+    new->tied = same ? name_of(c, k) : NULL;
     return TN_OK;
 }
 
@@ -421,12 +480,15 @@ static tn_status in_output(const conversion *c, tn_status status, tn_error *err)
 
 static tn_status add_tensor(conversion *c, size_t i, tn_error *err)
 {
-    tn_tensor *t = &c->made[i].tensor;
-    tn_status status = find_tie(c, i, &t->tied, err);
+    tn_part parts[TN_MAX_PARTS];
+    tn_stored_as how[TN_MAX_PARTS];
+    tn_tensor new = declared(c, i, parts);
+    choose_storage(c, i, &new, how, NULL);
+    tn_status status = find_tie(c, i, &new, how, err);
     if (!status)
-        status = in_output(c, tn_writer_add_as(c->writer, t, c->how[i], err), err);
+        status = in_output(c, tn_writer_add_as(c->writer, &new, how, err), err);
     if (!status)
-        tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->walk.tensors[i]));
+        status = tn_writer_set_properties(c->writer, tn_file_properties(c->in, c->walk.tensors[i]), err);
     return status;
 }
 
@@ -444,10 +506,29 @@ static tn_status add_all(conversion *c, tn_error *err)
     return status ? status : in_output(c, tn_writer_plan(c->writer, err), err);
 }
 
+static void report_one(const conversion *c, size_t i)
+{
+    tn_part parts[TN_MAX_PARTS];
+    tn_stored_as how[TN_MAX_PARTS];
+    const tn_tensor new = declared(c, i, parts);
+    const tn_part *first = new.parts;
+    choose_storage(c, i, &new, how, NULL);
+    tn_planned p = {
+        .source = c->walk.tensors[i], .name = new.name, .form = new.form, .rank = new.rank,
+        .shape = new.shape, .layout = new.layout, .encoding = how->encoding, .checksum = how->checksum,
+        .dtype = new.nparts == 1 || new.scaling ? first->array.dtype : new.dtype,
+        .datatype = new.scaling ? new.scaling->datatype : NULL,
+        .physical = first->padded ? first->padded->shape : NULL,
+    };
+    for (uint32_t k = 0; k < new.nparts; k++)
+        p.nbytes += new.parts[k].nbytes;
+    c->o.plan(c->o.context, &p);
+}
+
 static void report_plan(const conversion *c)
 {
     for (size_t i = 0; c->o.plan && i < c->count; i++)
-        c->o.plan(c->o.context, &c->planned[i]);
+        report_one(c, i);
 }
 
 /* Scales that fit the data: a pass over it before the one that moves it. */
@@ -455,7 +536,7 @@ static tn_status find_scales(conversion *c, tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < c->count && !status; i++) {
-        const tn_unknown_scales *u = c->made[i].unknown;
+        const tn_unknown_scales *u = c->made[i]->unknown;
         if (!u)
             continue;
         tn_scale_search search = { c->in, c->walk.tensors[i], u->codes, &u->options, &c->walk };
@@ -471,7 +552,7 @@ static tn_status check_indices(const conversion *c, tn_error *err)
     tn_status status = TN_OK;
     for (size_t i = 0; i < c->count && !status; i++)
         for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && !status; k++)
-            if (!c->made[i].reform && tn_is_sparse_index(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]))
+            if (!c->made[i]->reform && tn_is_sparse_index(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]))
                 status = tn_sparse_check(c->in, c->walk.tensors[i], &c->walk.tensors[i]->parts[k], err);
     return tn_in_file(status, c->in_path, err);
 }
@@ -483,7 +564,7 @@ static tn_status move_data(conversion *c, tn_error *err)
                       .context = c->o.context };
     c->walk.total = tn_transfer_bytes(&t);
     for (size_t i = 0; i < c->count; i++)
-        c->walk.total += c->made[i].unknown ? c->walk.tensors[i]->parts[0].nbytes : 0;
+        c->walk.total += c->made[i]->unknown ? c->walk.tensors[i]->parts[0].nbytes : 0;
     tn_status status = find_scales(c, err);
     if (!status)
         status = check_indices(c, err);
@@ -497,12 +578,12 @@ static uint64_t bytes_read(const conversion *c)
     uint64_t total = 0;
     for (size_t i = 0; i < w->count; i++) {
         const tn_tensor *t = c->walk.tensors[w->entries[i].tensor];
-        if (w->entries[i].tied == SIZE_MAX && !w->entries[i].data &&
-            !is_made_anew(&c->made[w->entries[i].tensor]))
+        if (w->entries[i].tied == TN_NOT_TIED && !w->entries[i].data &&
+            !is_made_anew(c->made[w->entries[i].tensor]))
             total += tn_stored_summary(t, &t->parts[w->entries[i].part]).bytes;
     }
     for (size_t i = 0; i < c->count; i++)
-        for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && is_made_anew(&c->made[i]); k++)
+        for (uint32_t k = 0; k < c->walk.tensors[i]->nparts && is_made_anew(c->made[i]); k++)
             total += tn_stored_summary(c->walk.tensors[i], &c->walk.tensors[i]->parts[k]).bytes;
     return total;
 }
@@ -554,11 +635,11 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
 
 static void free_all(conversion *c)
 {
-    for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
-        tn_form_conversion_free(c->made[i].reformed);
-    for (size_t i = 0; c->made && i < tn_file_count(c->in); i++)
-        if (c->made[i].rescale)
-            tn_datatype_free(c->made[i].rescale->own);
+    for (size_t i = 0; c->made && i < tn_file_count(c->in) && c->made[i]; i++) {
+        tn_form_conversion_free(c->made[i]->reformed);
+        if (c->made[i]->rescale)
+            tn_datatype_free(c->made[i]->rescale->own);
+    }
     tn_walk_end(&c->walk);
     tn_arena_free(&c->arena);
 }

@@ -81,12 +81,9 @@ static void find_places(const tn_file *file, const tn_tensor *t, tn_raw_place *p
 {
     for (uint32_t k = 0; k < t->nparts; k++) {
         const tn_stored *s = tn_stored_of(&t->parts[k]);
-        places[k] =
-            (tn_raw_place){ .encoding = tn_stored_encoding(s),
-                            .offset = s->offset,
-                            .size = s->size,
-                            .file = s->shard != tn_stored_of(&t->parts[0])->shard ? file_name(file, &t->parts[k])
-                                                                          : NULL };
+        bool elsewhere = s->shard != tn_stored_of(&t->parts[0])->shard;
+        places[k] = (tn_raw_place){ .encoding = tn_stored_encoding(s), .offset = s->offset, .size = s->size,
+                                    .file = elsewhere ? file_name(file, &t->parts[k]) : NULL };
     }
 }
 

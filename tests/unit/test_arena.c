@@ -68,6 +68,27 @@ static void text_is_copied_with_its_nul(void)
     tn_arena_free(&a);
 }
 
+/* Of several blocks too, and from the very beginning. */
+static void what_was_taken_since_a_mark_is_given_back(void)
+{
+    tn_arena a = { 0 };
+    tn_arena_mark empty = a;
+    const char *kept = tn_arena_text(&a, "kept", 4);
+    tn_arena_mark mark = a;
+    for (size_t i = 0; i < 3; i++) {
+        void *again = tn_arena_alloc(&a, 100);
+        for (size_t k = 0; k < 50; k++)
+            memset(tn_arena_alloc(&a, 1000 * i), 0xff, 1000 * i);
+        tn_arena_rewind(&a, mark);
+        assert_string_equal(kept, "kept");
+        CHECK(tn_arena_alloc(&a, 100) == again);
+        tn_arena_rewind(&a, mark);
+    }
+    tn_arena_rewind(&a, empty);
+    CHECK(!a.blocks && tn_arena_alloc(&a, 1));
+    tn_arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +97,7 @@ int main(void)
         TEST(sizes_that_overflow_are_refused),
         TEST(zeroed_memory_is_zero_also_after_use),
         TEST(text_is_copied_with_its_nul),
+        TEST(what_was_taken_since_a_mark_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,8 @@ static void deflated_members_are_decoded(void)
     archive a = sample();
     tn_file *f = open_bytes(&a.bytes);
     const tn_part *p = tn_file_find(f, "deflated")->parts;
-    CHECK(!p->data && stored_info(p).encoding == TN_ENCODING_DEFLATE && tn_stored_more_of(p)->skip == 10 + strlen(WORDS_12));
+    CHECK(!p->data && stored_info(p).encoding == TN_ENCODING_DEFLATE);
+    CHECK(tn_stored_more_of(p)->skip == 10 + strlen(WORDS_12));
     check_data(f, "deflated", numbers, 24);
     tn_close(f);
     tn_buf_free(&a.bytes);
@@ -358,7 +359,8 @@ static void every_type_comes_back_aligned(void)
     for (size_t i = 0; i < n; i++) {
         const tn_tensor *t = tn_file_tensor(f, i);
         assert_string_equal(t->name, s[i].name);
-        CHECK(t->dtype == s[i].dtype && t->rank == 2 && stored_info(t->parts).offset % 64 == 0 && t->parts->data);
+        CHECK(t->dtype == s[i].dtype && t->rank == 2 && t->parts->data);
+        CHECK(stored_info(t->parts).offset % 64 == 0);
         CHECK(memcmp(t->parts->data, numbers, t->parts->nbytes) == 0);
     }
     tn_close(f);

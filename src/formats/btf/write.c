@@ -65,7 +65,7 @@ static tn_status check_array(const tn_tensor *t, const tn_part *p, tn_error *err
 static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
 {
     const tn_out_entry *e = first_entry(w, i);
-    const tn_tensor *t = e->whole;
+    const tn_tensor *t = e->more->whole;
     if (!is_coo(t) && t->form != TN_FORM_DENSE)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: btf holds dense and coo tensors but found form %s%s",
@@ -84,9 +84,9 @@ static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
                        "tensor %s: btf has indices of 64 bits but found %s "
                        "(--form coo,index=int64)",
                        tn_quote_z(t->name).text, tn_dtype_get(t->parts[1].array.dtype)->name);
-    if ((e->nmeta || t->layout) && !w->options.drop_metadata)
+    if ((e->more->nmeta || t->layout) && !w->options.drop_metadata)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: btf cannot hold its %s (--drop-metadata)",
-                       tn_quote_z(t->name).text, e->nmeta ? "metadata" : "layout");
+                       tn_quote_z(t->name).text, e->more->nmeta ? "metadata" : "layout");
     return check_name(w, i, err);
 }
 
@@ -105,8 +105,8 @@ static bool take(uint64_t *at, uint64_t n)
 /* Places the arrays of one tensor; *at becomes the place of the next record. */
 static bool place(tn_out_entry *e, uint64_t *at)
 {
-    bool fits = take(at, head_bytes(e->whole));
-    if (is_coo(e->whole)) {
+    bool fits = take(at, head_bytes(e->more->whole));
+    if (is_coo(e->more->whole)) {
         e[1].offset = *at;
         fits = fits && take(at, e[1].nbytes) && take(at, BTF_WORD);
     }
@@ -143,7 +143,7 @@ static void put_word(tn_buf *b, uint64_t v)
 
 static uint64_t record_of(const tn_out_entry *e)
 {
-    return (is_coo(e->whole) ? e[1].offset : e->offset) - head_bytes(e->whole);
+    return (is_coo(e->more->whole) ? e[1].offset : e->offset) - head_bytes(e->more->whole);
 }
 
 static void put_table(const tn_writer *w, tn_buf *b)
@@ -156,7 +156,7 @@ static void put_table(const tn_writer *w, tn_buf *b)
 /* All of a record before its first array. */
 static void put_head(const tn_writer *w, const tn_out_entry *e, tn_buf *b)
 {
-    const tn_tensor *t = e->whole;
+    const tn_tensor *t = e->more->whole;
     int coo = w->options.btf_coo_code ? w->options.btf_coo_code : BTF_COO;
     put_word(b, t->rank);
     tn_buf_putc(b, (char)tn_dtype_get(t->dtype)->btf);
@@ -181,7 +181,7 @@ static tn_status write_record(tn_writer *w, const tn_out_entry *e, tn_buf *b, tn
 {
     put_head(w, e, b);
     tn_status status = flush(w, b, record_of(e), err);
-    if (!status && is_coo(e->whole)) {
+    if (!status && is_coo(e->more->whole)) {
         put_word(b, (uint64_t)e->shape[0]);
         status = flush(w, b, e->offset - BTF_WORD, err);
     }

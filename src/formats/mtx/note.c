@@ -222,10 +222,11 @@ static void put_lines(tn_buf *b, const char *text)
 
 void tn_mtx_put_comments(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
 {
-    const tn_out_entry *e = w->entries;
+    const tn_out_more *more = w->entries->more;
     const tn_tensor *t = m->tensor;
-    const char *lines = e->nmeta && is_plain(&e->meta[e->nmeta - 1]) ? e->meta[e->nmeta - 1].text : NULL;
-    size_t nmeta = e->nmeta - (lines != NULL);
+    const tn_meta *last = more->nmeta ? &more->meta[more->nmeta - 1] : NULL;
+    const char *lines = last && is_plain(last) ? last->text : NULL;
+    size_t nmeta = more->nmeta - (lines != NULL);
     tn_buf_puts(b, "%" TN_MTX_NOTE);
     put_text(b, NAME, t->name);
     if (t->dtype != tn_mtx_usual_type(m->field))
@@ -236,7 +237,7 @@ void tn_mtx_put_comments(tn_buf *b, const tn_writer *w, const tn_mtx_matrix *m)
         put_text(b, LAYOUT, t->layout);
     if (nmeta) {
         put_key(b, META);
-        tn_meta_put_json(b, e->meta, nmeta);
+        tn_meta_put_json(b, more->meta, nmeta);
     }
     if (w->nmeta) {
         put_key(b, FILE_META);

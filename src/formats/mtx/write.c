@@ -39,7 +39,7 @@ static tn_status check_plan(const tn_writer *w, tn_error *err)
     if (w->ntensors != 1)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "mtx holds one matrix and there are %zu tensors: choose one with --only", w->ntensors);
-    return check_tensor(w->entries[0].whole, err);
+    return check_tensor(w->entries[0].more->whole, err);
 }
 
 tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
@@ -106,7 +106,7 @@ static tn_mtx_field choose_field(const tn_mtx_matrix *m, uint64_t elements)
 static tn_mtx_matrix matrix_of(const tn_writer *w)
 {
     const tn_out_entry *e = w->entries;
-    tn_mtx_matrix m = { .tensor = e->whole };
+    tn_mtx_matrix m = { .tensor = e->more->whole };
     if (!w->dry_run)
         m.values = w->files[PARTS].memory + e[0].offset;
     if (w->count > 1 && !w->dry_run)

@@ -49,11 +49,11 @@ static void put_comment(tn_buf *b, const tn_writer *w, const tn_npy_array *a, bo
     size_t n = 0;
     if (a->name)
         items[n++] = (tn_meta){ .key = TN_NPY_NAME, .text = a->name };
-    if (e->record.len)
-        items[n++] = (tn_meta){ .key = TN_NPY_RECORD, .cbor = (const uint8_t *)e->record.ptr,
-                                .cbor_size = e->record.len };
+    if (e->more->record.len)
+        items[n++] = (tn_meta){ .key = TN_NPY_RECORD, .cbor = (const uint8_t *)e->more->record.ptr,
+                                .cbor_size = e->more->record.len };
     if (with_meta)
-        add_meta(items, &n, TN_NPY_META, e->meta, e->nmeta, &meta);
+        add_meta(items, &n, TN_NPY_META, e->more->meta, e->more->nmeta, &meta);
     if (with_meta && e == w->entries)
         add_meta(items, &n, TN_NPY_FILE_META, w->meta, w->nmeta, &file);
     b->bad |= meta.bad || file.bad;
@@ -126,7 +126,7 @@ tn_status tn_npy_make_header(tn_writer *w, const tn_npy_array *a, uint64_t befor
 
 static tn_status check_count(const tn_writer *w, tn_error *err)
 {
-    const tn_tensor *only = w->ntensors == 1 ? w->entries[0].whole : NULL;
+    const tn_tensor *only = w->ntensors == 1 ? w->entries[0].more->whole : NULL;
     if (only && (only->form == TN_FORM_COO || only->form == TN_FORM_CSR))
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "tensor %s: npy holds one array and a tensor of form %s has %u (--form dense, "

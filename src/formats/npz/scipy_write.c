@@ -73,7 +73,7 @@ static tn_status check(const tn_writer *w, tn_error *err)
     if (w->ntensors != 1)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "scipy-npz holds one tensor and there are %zu (choose one with --only)", w->ntensors);
-    const tn_tensor *t = w->entries[0].whole;
+    const tn_tensor *t = w->entries[0].more->whole;
     tn_status status = check_form(t, err);
     if (!status)
         status = check_types(t, err);
@@ -143,9 +143,10 @@ tn_status tn_scipy_plan(tn_writer *w, tn_error *err)
     tn_status status = p ? check(w, err) : tn_fail_nomem(err);
     if (status)
         return status;
-    const tn_tensor *t = w->entries[0].whole;
+    const tn_tensor *t = w->entries[0].more->whole;
     for (size_t i = 0; i < w->count; i++)
-        w->entries[i].record.len = 0;       /* SciPy's members say all of it */
+        if (w->entries[i].more->record.len)
+            w->entries[i].more->record.len = 0;         /* SciPy's members say all of it */
     status = add_entry(w, p, "data", DATA, err);
     if (!status)
         status = add_indices(w, p, is_coo(t), err);
@@ -207,10 +208,10 @@ static tn_status split_indices(tn_writer *w, tn_error *err)
 tn_status tn_scipy_finish(tn_writer *w, tn_error *err)
 {
     plan *p = w->state;
-    bool coo = is_coo(w->entries[0].whole);
+    bool coo = is_coo(w->entries[0].more->whole);
     tn_status status = coo ? split_indices(w, err) : TN_OK;
     for (size_t i = 0; i < w->count && !(coo && i == 1); i++)
-        p->members[i].crc = w->entries[i].digest.crc;
+        p->members[i].crc = w->entries[i].digest->crc;
     for (size_t i = 0; i < p->count && !status; i++) {
         tn_npz_member *m = &p->members[i];
         if (!p->bytes[i])

@@ -116,6 +116,6 @@ tn_status tn_npz_finish(tn_writer *w, tn_error *err)
 {
     tn_npz_member *members = w->state;
     for (size_t i = 0; i < w->count; i++)
-        members[i].crc = w->entries[i].digest.crc;
+        members[i].crc = w->entries[i].digest->crc;
     return tn_npz_end(w, members, w->count, err);
 }

@@ -19,7 +19,7 @@
 
 static const tn_tensor *whole_of(const tn_writer *w, const tn_out_entry *e)
 {
-    return w->entries[w->first_entry[e->tensor]].whole;
+    return w->entries[w->first_entry[e->tensor]].more->whole;
 }
 
 static bool is_number(const tn_writer *w, const tn_out_entry *e)
@@ -54,7 +54,7 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
     uint64_t least = 0;
     tn_status status = TN_OK;
     for (size_t i = 0; i < w->count && !status; i++) {
-        const tn_tensor *t = w->entries[i].whole;
+        const tn_tensor *t = w->entries[i].more->whole;
         if (t && tn_form_is_sparse(t->form))
             status = check_sparse(t, &least, err);
         else if (t && t->form != TN_FORM_DENSE && t->form != TN_FORM_SCALED)
@@ -180,10 +180,10 @@ static const void *numbers_of(const tn_writer *w, const tn_out_entry *e)
 /* The checksums of all parts that the data has, one after another; NULL without memory. */
 static const char *content_of(tn_writer *w, const tn_out_entry *e)
 {
-    uint32_t n = tn_raw_of_datatype(e->whole) ? e->whole->nparts : 1;
+    uint32_t n = tn_raw_of_datatype(e->more->whole) ? e->more->whole->nparts : 1;
     char *text = tn_arena_zalloc(&w->arena, n, TN_CHECKSUM_TEXT_MAX), *end = text;
     for (uint32_t k = 0; text && k < n; k++) {
-        tn_digest_format(&e[k].digest, end);
+        tn_digest_format(e[k].digest, end);
         end += strlen(end);
     }
     return text;
@@ -193,7 +193,7 @@ static const char *content_of(tn_writer *w, const tn_out_entry *e)
 static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descriptor *d, tn_error *err)
 {
     const tn_out_entry *e = &w->entries[i];
-    const tn_tensor *t = e->whole;
+    const tn_tensor *t = e->more->whole;
     bool sparse = tn_form_is_sparse(t->form), typed = tn_raw_of_datatype(t), codes = t->scaling && !typed;
     tn_raw_place places[TN_MAX_PARTS];
     const char *content = content_of(w, e);
@@ -201,9 +201,9 @@ static tn_status describe(tn_writer *w, size_t i, const tn_buf *own, tn_descript
         return tn_fail_nomem(err);
     tn_raw_subject s = {
         .content = sparse ? NULL : content,
-        .tensor = t, .meta = e->meta, .nmeta = e->nmeta, .properties = e->properties, .offset = e->offset,
-            .end = e->offset + e->nbytes,
-        .align = w->options.align, .physical = t->parts[0].padded ? t->parts[0].padded->shape : NULL, .in_place = true,
+        .tensor = t, .meta = e->more->meta, .nmeta = e->more->nmeta, .properties = e->more->properties,
+        .offset = e->offset, .end = e->offset + e->nbytes, .align = w->options.align,
+        .physical = t->parts[0].padded ? t->parts[0].padded->shape : NULL, .in_place = true,
         .scale = codes ? numbers_of(w, e + 1) : NULL,
         .zero = codes && t->nparts > 2 ? numbers_of(w, e + 2) : NULL,
         .places = typed ? places : NULL,

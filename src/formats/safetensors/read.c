@@ -285,9 +285,12 @@ tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *in
 {
     reader r = { .file = file, .shard = shard, .index = index };
     tn_text json = { 0 };
-    tn_status status = tn_st_load_header(file, shard, &file->arena, &json, err);
-    if (status)
+    tn_arena header = { 0 };    /* what is kept of it is copied */
+    tn_status status = tn_st_load_header(file, shard, &header, &json, err);
+    if (status) {
+        tn_arena_free(&header);
         return status;
+    }
     r.data_size = tn_source_size(file->shards[shard].source) - file->shards[shard].data_begin;
     tn_json_init(&r.j, json.ptr, json.len, &file->arena);
     size_t first = file->count;
@@ -299,6 +302,7 @@ tn_status tn_st_read_shard(tn_file *file, uint32_t shard, struct tn_st_index *in
     if (!status)
         status = tn_st_metadata_merge(&r.metadata, file, file->shards[shard].path, all, err);
     tn_st_metadata_free(&r.metadata);
+    tn_arena_free(&header);
     all->unordered |= r.unordered || r.next != r.data_size;
     return status;
 }

@@ -110,8 +110,8 @@ static tn_status put_header(tn_writer *w, tn_st_out *out, tn_st_out_file *f, con
     tn_buf_putc(b, '{');
     tn_st_put_file(&p, out->meta, out->nmeta, w->options.filler);
     for (size_t i = f->first; i < f->last; i++)
-        tn_st_put_record(&p, w->entries[i].name, w->entries[i].record, w->entries[i].meta,
-                         w->entries[i].nmeta);
+        tn_st_put_record(&p, w->entries[i].name, w->entries[i].more->record, w->entries[i].more->meta,
+                         w->entries[i].more->nmeta);
     tn_st_put_end(&p);
     uint64_t at = 0;
     for (size_t i = 0; i < f->last - f->first; i++) {

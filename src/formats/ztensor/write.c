@@ -29,8 +29,9 @@ tn_status zt_plan(tn_writer *w, tn_error *err)
         tn_out_entry *e = &w->entries[i];
         bool big = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e);
         e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
-        tn_status status =
-            w->options.drop_metadata ? TN_OK : check_keys(e->name, e->meta, e->nmeta, TN_ERR_LOSS, err);
+        tn_status status = TN_OK;
+        if (!w->options.drop_metadata)
+            status = check_keys(e->name, e->more->meta, e->more->nmeta, TN_ERR_LOSS, err);
         if (status)
             return status;
     }
@@ -89,13 +90,13 @@ static tn_status put_entry(tn_writer *w, tn_buf *b, const tn_out_entry *e, tn_er
         put_text(b, "data_endianness", e->swap ? "big" : "little");
     if (e->checksum != TN_CHECKSUM_NONE) {
         char text[TN_CHECKSUM_TEXT_MAX];
-        tn_digest_format(&e->digest, text);
+        tn_digest_format(e->digest, text);
         put_text(b, "checksum", text);
     }
-    put_custom(b, e->meta, e->nmeta);
+    put_custom(b, e->more->meta, e->more->nmeta);
     /* The first entry carries the file's metadata. */
     size_t nmeta = e == w->entries ? w->nmeta : 0;
-    tn_status status = tn_record_put_edited(e->record, "tenon", w->meta, nmeta, &w->arena, b, err);
+    tn_status status = tn_record_put_edited(e->more->record, "tenon", w->meta, nmeta, &w->arena, b, err);
     tn_cbor_close(b);
     return status;
 }

@@ -26,8 +26,7 @@ static tn_status open_vector(tn_file *f, tn_error *err)
     tn_entry e = {
         .name = tn_arena_text(&f->arena, name, strlen(name)), .dtype = TN_FLOAT32, .rank = 1,
         .shape = tn_arena_copy(&f->arena, &(int64_t){ count }, sizeof(int64_t)),
-        .storage = { .offset = HEAD, .size = tn_source_size(source) - HEAD, .type = "float32",
-                     .encoding_name = "raw" },
+        .stored = { .offset = HEAD, .size = tn_source_size(source) - HEAD, .type = "float32" },
     };
     return e.name && e.shape ? tn_file_add(f, &e, err) : tn_fail_nomem(err);
 }
@@ -40,7 +39,7 @@ static const char *type_name(const tn_dtype_info *type)
 static tn_status plan(tn_writer *w, tn_error *err)
 {
     tn_out_entry *e = w->entries;
-    if (w->count != 1 || e->rank != 1 || e->record.len)
+    if (w->count != 1 || e->rank != 1 || e->more->record.len)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "vec holds one vector of float32");
     tn_status status = tn_writer_add_file(w, w->path, &e->file, err);
     if (!status) {
