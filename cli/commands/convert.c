@@ -43,7 +43,7 @@ static void json_plan_row(const tn_planned *planned)
     json_shape_field("physical_shape", planned->rank, planned->physical);
     json_text_field("layout", planned->layout);
     json_uint_field("nbytes", planned->nbytes);
-    json_text_field("encoding", encoding_name(planned->encoding));
+    json_text_field("encoding", tn_encoding_name(planned->encoding));
     json_text_field("checksum", checksum_name(planned->checksum));
     json_close('}');
 }
@@ -78,7 +78,7 @@ static void plan_row(void *context, const tn_planned *planned)
         table_cell(&j->plan, planned->layout ? planned->layout : "-");
     shape_cell(&j->plan, planned);
     table_cell(&j->plan, human_size(planned->nbytes).s);
-    table_cell(&j->plan, encoding_name(planned->encoding) ? encoding_name(planned->encoding) : "?");
+    table_cell(&j->plan, tn_encoding_name(planned->encoding) ? tn_encoding_name(planned->encoding) : "?");
     table_cell(&j->plan, planned->checksum == TN_CHECKSUM_NONE ? "-" :
                          checksum_name(planned->checksum) ? checksum_name(planned->checksum) : "?");
 }

@@ -32,8 +32,8 @@ static void add_to_totals(totals *sum, const tn_file *file, const tn_tensor *ten
     for (uint32_t i = 0; i < tensor->nparts; i++) {
         const tn_stored_info stored = stored_info(tensor, &tensor->parts[i]);
         sum->stored += stored.bytes;
-        if (stored.encoding != TN_ENCODING_RAW && encoding_name(stored.encoding))
-            sum->compressed = encoding_name(stored.encoding);
+        if (stored.encoding != TN_ENCODING_RAW && tn_encoding_name(stored.encoding))
+            sum->compressed = tn_encoding_name(stored.encoding);
     }
 }
 

@@ -211,13 +211,19 @@ static bool take_io(opts *o, const option_row *row, const char *value)
 static bool take_compress(opts *o, const option_row *row, const char *value)
 {
     (void)row;
+    char name[16];
     long level = 0;
-    bool zstd = strncmp(value, "zstd", 4) == 0;
+    size_t n = strcspn(value, ":");
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), value);
     o->keep_encoding = TN_CHOOSE;
-    o->encoding = zstd ? TN_ENCODING_ZSTD : TN_ENCODING_RAW;
-    if (!zstd || value[4] == '\0')
-        return zstd || strcmp(value, "none") == 0;
-    bool good = value[4] == ':' && parse_number(value + 5, 1, 22, &level);
+    o->encoding = tn_encoding_parse(name);
+    if (strcmp(value, "none") == 0) {
+        o->encoding = TN_ENCODING_RAW;
+        return true;
+    }
+    bool good = o->encoding != TN_ENCODING_UNKNOWN && o->encoding != TN_ENCODING_RAW && n < sizeof name;
+    if (good && value[n])
+        good = parse_number(value + n + 1, 1, 22, &level);
     o->level = (int)level;
     return good;
 }

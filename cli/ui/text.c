@@ -199,20 +199,6 @@ form_text tensor_type(const tn_tensor *tensor)
     return text;
 }
 
-const char *encoding_name(tn_encoding encoding)
-{
-    switch (encoding) {
-    case TN_ENCODING_RAW:
-        return "raw";
-    case TN_ENCODING_ZSTD:
-        return "zstd";
-    case TN_ENCODING_DEFLATE:
-        return "deflate";
-    default:
-        return NULL;
-    }
-}
-
 const char *checksum_name(tn_checksum checksum)
 {
     switch (checksum) {
@@ -237,7 +223,7 @@ bool is_text(const tn_stored_info *stored)
 
 short_text encoding_of(const tn_stored_info *stored, uint64_t nbytes)
 {
-    const char *name = is_text(stored) ? "text" : encoding_name(stored->encoding);
+    const char *name = is_text(stored) ? "text" : tn_encoding_name(stored->encoding);
     if (!name) {
         const char *spelling = stored->encoding_name ? stored->encoding_name : "";
         return foreign(spelling, strlen(spelling));

@@ -55,7 +55,6 @@ bool is_text(const tn_stored_info *stored);
 short_text encoding_of(const tn_stored_info *stored, uint64_t nbytes);
 short_text checksum_of(const tn_stored_info *stored);  /* "crc32c", "-" */
 
-const char *encoding_name(tn_encoding encoding);
 const char *checksum_name(tn_checksum checksum);
 const char *handle_name(tn_handle_type type);
 

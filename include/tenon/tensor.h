@@ -25,6 +25,12 @@ typedef enum tn_encoding {
     TN_ENCODING_UNKNOWN = 255   /* listed, cannot be read */
 } tn_encoding;
 
+/* "raw", "zstd" ..., as in files; NULL: unknown. */
+TN_API const char *tn_encoding_name(tn_encoding encoding);
+
+/* The encoding of this name that data can be written with, or TN_ENCODING_UNKNOWN. */
+TN_API tn_encoding tn_encoding_parse(const char *name);
+
 typedef enum tn_checksum {
     TN_CHECKSUM_NONE    = 0,
     TN_CHECKSUM_CRC32C  = 1,

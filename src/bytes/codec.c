@@ -1,9 +1,15 @@
 /* bytes/codec.c - the table of codecs. */
 #include "bytes/codec.h"
 
+#include <string.h>
+
 const tn_codec tn_codec_raw = { .id = TN_ENCODING_RAW, .name = "raw", .splits = true };
 
-static const tn_codec *const codecs[] = { &tn_codec_raw, &tn_codec_zstd, &tn_codec_deflate };
+static const tn_codec *const codecs[] = {
+    &tn_codec_raw,
+    &tn_codec_zstd,
+    &tn_codec_deflate,
+};
 
 enum { COUNT = sizeof codecs / sizeof *codecs };
 
@@ -13,6 +19,26 @@ const tn_codec *tn_codec_of(unsigned encoding)
         if (codecs[i]->id == encoding)
             return codecs[i];
     return NULL;
+}
+
+const tn_codec *tn_codec_named(tn_text name)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        if (tn_text_is(name, codecs[i]->name) && (codecs[i]->encode || !codecs[i]->decode))
+            return codecs[i];
+    return NULL;
+}
+
+const char *tn_encoding_name(tn_encoding encoding)
+{
+    const tn_codec *codec = tn_codec_of(encoding);
+    return codec ? codec->name : NULL;
+}
+
+tn_encoding tn_encoding_parse(const char *name)
+{
+    const tn_codec *codec = tn_codec_named((tn_text){ name, strlen(name) });
+    return codec ? codec->id : TN_ENCODING_UNKNOWN;
 }
 
 const tn_codec *tn_codec_usual(void) { return &tn_codec_zstd; }

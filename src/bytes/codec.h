@@ -6,6 +6,7 @@
 #define TN_BYTES_CODEC_H
 
 #include "base/error.h"
+#include "base/text.h"
 #include "bytes/source.h"
 
 #include <stdbool.h>
@@ -58,10 +59,14 @@ typedef struct tn_codec {
     tn_status (*stream_end)(void *state, tn_emit_fn emit, void *context, tn_error *err);
 } tn_codec;
 
-extern const tn_codec tn_codec_raw, tn_codec_zstd, tn_codec_deflate;
+extern const tn_codec tn_codec_raw, tn_codec_zstd;
+extern const tn_codec tn_codec_deflate;
 
 /* The row, or NULL for TN_ENCODING_UNKNOWN and numbers that nobody has. */
 const tn_codec *tn_codec_of(unsigned encoding);
+
+/* The row of this name if data can be written with it, or NULL. */
+const tn_codec *tn_codec_named(tn_text name);
 
 /* What data is compressed with whose own codec cannot be written. */
 const tn_codec *tn_codec_usual(void);

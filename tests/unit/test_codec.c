@@ -393,9 +393,21 @@ static void a_huge_window_is_refused(void)
     tn_buf_free(&back);
 }
 
+static void encodings_have_names_and_those_that_can_be_written_are_found(void)
+{
+    assert_string_equal(tn_encoding_name(TN_ENCODING_RAW), "raw");
+    assert_string_equal(tn_encoding_name(TN_ENCODING_ZSTD), "zstd");
+    assert_string_equal(tn_encoding_name(TN_ENCODING_DEFLATE), "deflate");
+    CHECK(!tn_encoding_name(TN_ENCODING_UNKNOWN));
+    CHECK(tn_encoding_parse("raw") == TN_ENCODING_RAW && tn_encoding_parse("zstd") == TN_ENCODING_ZSTD);
+    CHECK(tn_encoding_parse("deflate") == TN_ENCODING_UNKNOWN);
+    CHECK(tn_encoding_parse("") == TN_ENCODING_UNKNOWN && tn_encoding_parse("zst") == TN_ENCODING_UNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(encodings_have_names_and_those_that_can_be_written_are_found),
         TEST(whole_pieces_come_back),
         TEST(streams_come_back),
         TEST(small_frames_decode_byte_by_byte),

@@ -182,6 +182,17 @@ static void rows_of_scalars_and_empty_tensors(void)
 /* ---- frames ---- */
 
 /* A file of one uint8 tensor whose stored bytes are these. */
+static void a_summary_needs_its_size(void)
+{
+    tn_part p = { .role = "data", .array = { .dtype = TN_UINT8 }, .nbytes = 1 };
+    tn_stored_info info = { .bytes = 7 };
+    CHECK(tn_part_stored(NULL, &p, &info) == TN_ERR_ARGUMENT && info.bytes == 7);
+    info.size = offsetof(tn_stored_info, bytes);
+    CHECK(tn_part_stored(NULL, &p, &info) == TN_OK && info.bytes == 7);     /* of an older caller */
+    info.size = sizeof info;
+    CHECK(tn_part_stored(NULL, &p, &info) == TN_OK && info.bytes == 0 && info.extents == 0 && info.dense);
+}
+
 static tn_status read_frames(const uint8_t *stored, size_t size, uint8_t *out, size_t n)
 {
     const simple t = { .name = "t", .dtype = TN_UINT8, .rank = 1, .shape = { (int64_t)size },
@@ -237,6 +248,7 @@ int main(void)
         IN_FOLDER(rows_of_packed_types_must_be_whole_bytes),
         IN_FOLDER(rows_of_scalars_and_empty_tensors),
         IN_FOLDER(several_frames_are_one_stream),
+        TEST(a_summary_needs_its_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

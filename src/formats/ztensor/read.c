@@ -133,12 +133,9 @@ static void take_shape(entry_reader *r)
 static void take_encoding(entry_reader *r)
 {
     tn_text t = tn_cbor_text(r->c);
-    r->e.stored.encoding = TN_ENCODING_UNKNOWN;
-    if (tn_text_is(t, tn_codec_raw.name))
-        r->e.stored.encoding = TN_ENCODING_RAW;
-    else if (tn_text_is(t, tn_codec_zstd.name))
-        r->e.stored.encoding = TN_ENCODING_ZSTD;
-    else
+    const tn_codec *codec = tn_codec_named(t);
+    r->e.stored.encoding = codec ? (uint8_t)codec->id : TN_ENCODING_UNKNOWN;
+    if (!codec)
         r->e.more.encoding_name = tn_cbor_keep(r->c, t);
 }
 
