@@ -134,9 +134,11 @@ static bool begins(const char *text, const char *prefix)
 
 tn_checksum tn_checksum_kind(const char *text)
 {
-    return begins(text, crc32c_prefix) ? TN_CHECKSUM_CRC32C
-         : begins(text, crc32_prefix) ? TN_CHECKSUM_CRC32
-         : begins(text, sha_prefix) ? TN_CHECKSUM_SHA256 : TN_CHECKSUM_UNKNOWN;
+    if (begins(text, crc32c_prefix))
+        return TN_CHECKSUM_CRC32C;
+    if (begins(text, crc32_prefix))
+        return TN_CHECKSUM_CRC32;
+    return begins(text, sha_prefix) ? TN_CHECKSUM_SHA256 : TN_CHECKSUM_UNKNOWN;
 }
 
 static tn_status parse_crc(const char *digits, tn_digest *digest)

@@ -687,8 +687,9 @@ void tn_sink_free(tn_sink *sink)
 
 tn_status tn_sink_publish(tn_sink *sink, uint64_t size, tn_error *err)
 {
-    tn_status status = !fits_file(0, size) ? fail_range(err, 0, size)
-                     : sink->out ? publish_memory(sink, size, err) : publish_file(sink, size, err);
+    tn_status status = fits_file(0, size) ? TN_OK : fail_range(err, 0, size);
+    if (!status)
+        status = sink->out ? publish_memory(sink, size, err) : publish_file(sink, size, err);
     tn_sink_abandon(sink);      /* what is published it no longer holds */
     return status;
 }

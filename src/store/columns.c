@@ -76,11 +76,12 @@ static tn_status refill(tn_columns *c, size_t *rows, tn_error *err)
 static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *digest, tn_error *err)
 {
     const tn_part *p = &tn_stored_more_of(c->part)->columns[i];
-    char who[160];
+    char tensor[130] = "", who[160];
     if (tn_part_checksum(p) == TN_CHECKSUM_NONE)
         return TN_OK;
-    snprintf(who, sizeof who, "%s%s%scolumn %u: ", c->tensor ? "tensor " : "",
-             c->tensor ? tn_quote_z(c->tensor->name).text : "", c->tensor ? ": " : "", i);
+    if (c->tensor)
+        snprintf(tensor, sizeof tensor, "tensor %s: ", tn_quote_z(c->tensor->name).text);
+    snprintf(who, sizeof who, "%scolumn %u: ", tensor, i);
     return tn_digest_check(p, digest, who, err);
 }
 

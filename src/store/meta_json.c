@@ -59,7 +59,9 @@ tn_status tn_meta_read_json(tn_text json, tn_arena *arena, const tn_meta **meta,
     tn_json j;
     tn_json_init(&j, json.ptr, json.len, arena);
     tn_json_to_cbor(&j, &cbor);
-    tn_status status = cbor.bad ? tn_fail_nomem(err) : j.status ? tn_json_fail(&j, 0, err) : TN_OK;
+    tn_status status = cbor.bad ? tn_fail_nomem(err) : TN_OK;
+    if (!status && j.status)
+        status = tn_json_fail(&j, 0, err);
     if (!status)
         status = tn_meta_parse_map((tn_text){ (const char *)cbor.data, cbor.size }, 0, arena, meta, n, err);
     tn_buf_free(&cbor);

@@ -75,7 +75,8 @@ static tn_status check_next(tn_file *f, tn_tiling tiling, const uint64_t *begin,
                             group *g, const tn_piece *r, tn_error *err)
 {
     bool same_shard = last && last->shard == r->shard;
-    uint64_t free_from = same_shard ? last->end : begin ? begin[r->shard] : 0;
+    uint64_t free_from = begin ? begin[r->shard] : 0;
+    free_from = same_shard ? last->end : free_from;
     if (tiling == TN_TILING_SHARED) {
         bool same = same_shard && r->begin == last->begin && r->end == last->end;
         if (!same && tn_overlaps(last, r))

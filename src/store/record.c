@@ -178,7 +178,9 @@ tn_status tn_record_put_edited(tn_text cbor, const char *key, const tn_meta *fil
     }
     bool bad = kept.bad;
     tn_buf_free(&kept);
-    return bad ? tn_fail_nomem(err) : cbor.len && c.status ? tn_cbor_fail(&c, TN_NO_OFFSET, err) : TN_OK;
+    if (bad)
+        return tn_fail_nomem(err);
+    return cbor.len && c.status ? tn_cbor_fail(&c, TN_NO_OFFSET, err) : TN_OK;
 }
 
 const int64_t *tn_cbor_shape(tn_cbor *c, const int64_t *known, uint32_t *rank)

@@ -66,7 +66,8 @@ static tn_status check_options(tn_writer *w, tn_error *err)
     if (o->level < codec->level_min() || o->level > codec->level_max())
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a %s level from %d to %d but found %d",
                        codec->name, codec->level_min(), codec->level_max(), o->level);
-    o->align = o->align ? o->align : w->format->usual_align ? w->format->usual_align : w->format->min_align;
+    o->align = o->align ? o->align : w->format->usual_align;
+    o->align = o->align ? o->align : w->format->min_align;
     if (!tn_is_power_of_two(o->align) || o->align < w->format->min_align || o->align > UINT64_C(1) << 30)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "expected an alignment that is a power of two from %llu to 2^30 "
@@ -185,7 +186,9 @@ static const char *ocp_name(const tn_tensor *t, uint32_t part)
     const char *role = t->parts[part].role;
     if (t->form != TN_FORM_SCALED)
         return NULL;
-    return strcmp(role, "scale") == 0 ? "_scale" : strcmp(role, "tscale") == 0 ? "_scale_2" : NULL;
+    if (strcmp(role, "scale") == 0)
+        return "_scale";
+    return strcmp(role, "tscale") == 0 ? "_scale_2" : NULL;
 }
 
 /* NAME for the first part, NAME.ROLE for the others. */
