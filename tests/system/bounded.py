@@ -249,4 +249,23 @@ def holes_of_a_file_count_as_the_bytes_they_stand_for_and_no_others(folder):
     refused(folder, "convert", source, os.path.join(folder, "o.safetensors"))
 
 
+# ---- many tensors ----
+
+@test
+def an_index_of_many_tensors_takes_a_few_times_its_size(folder):
+    """Empty tensors with short names: there is nothing to remember but the index."""
+    need_figures()
+    entries = ",".join(f'"{i}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for i in range(400_000))
+    header = ("{" + entries + "}").encode()
+    many = os.path.join(folder, "many.safetensors")
+    with open(many, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+    outs = [os.path.join(folder, out) for out in ("o.safetensors", "o.zt")]
+    peaks = [peak_of("verify", many)] + [peak_of("convert", "-q", many, out) for out in outs]
+    times = [(peak - 5 * MIB) / len(header) for peak in peaks]      # without that of an empty run
+    text = f"{times[0]:.1f} to read, {times[1]:.1f} and {times[2]:.1f} to convert"
+    assert times[0] <= 6 and max(times) <= 10, text
+    return text
+
+
 run_tests()
