@@ -19,9 +19,7 @@ static void put_pointer(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t, t
     const char *type = tn_c_type_name(dtype);
     char member[8];
     snprintf(member, sizeof member, "p%c%u", dtype == TN_FLOAT32 ? 'f' : 'i', tn_dtype_get(dtype)->bits);
-    const char *place = e->mli == TN_MLI_2_0 ? places[array]
-                        : array == TN_C_DATA ? "data"
-                                             : old_places[array];
+    const char *place = e->mli == TN_MLI_2_0 ? places[array] : old_places[array];
     if (e->mli == TN_MLI_2_0)
         tn_buf_printf(b, "    t.%s.capacity = %lluu;\n    t.%s.mem.%s = (%s *)", place, size, place, member,
                       type);
@@ -99,7 +97,8 @@ static void put_offsets(tn_buf *b, const tn_c_export *e)
 
 static void put_each(tn_buf *b, const tn_c_export *e)
 {
-    tn_buf_printf(b, "\n/* X(function, name) for each tensor. */\n#define %s_count %zu\n#define %s_each(X)", e->name, e->count, e->name);
+    tn_buf_puts(b, "\n/* X(function, name) for each tensor. */\n");
+    tn_buf_printf(b, "#define %s_count %zu\n#define %s_each(X)", e->name, e->count, e->name);
     for (size_t i = 0; i < e->count; i++) {
         tn_buf_puts(b, " \\\n    X(");
         tn_c_put_id(b, e, "tensor", &e->tensors[i]);
@@ -112,7 +111,8 @@ static void put_each(tn_buf *b, const tn_c_export *e)
 
 void tn_c_put_image(tn_buf *b, const tn_c_export *e)
 {
-    tn_c_put(b, e, "/* $.bin, whose integers are little-endian; it lies at a multiple of its alignment. */\n");
+    tn_c_put(b, e,
+             "/* $.bin, whose integers are little-endian; it lies at a multiple of its alignment. */\n");
     tn_buf_printf(b, "#define %s_image_bytes %lluu\n", e->name, (unsigned long long)e->image_bytes);
     tn_buf_printf(b, "#define %s_image_align %lluu\n", e->name, (unsigned long long)e->align);
     tn_buf_printf(b, "#define %s_image_crc32c 0x%08xu\n", e->name, e->crc);

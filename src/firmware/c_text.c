@@ -36,10 +36,12 @@ void tn_c_put_id(tn_buf *b, const tn_c_export *e, const char *what, const tn_c_t
 
 const char *tn_c_type_name(tn_dtype dtype)
 {
-    return dtype == TN_INT8    ? "int8_t"
-           : dtype == TN_INT16 ? "int16_t"
-           : dtype == TN_INT32 ? "int32_t"
-                               : "float";
+    switch (dtype) {
+    case TN_INT8:  return "int8_t";
+    case TN_INT16: return "int16_t";
+    case TN_INT32: return "int32_t";
+    default:       return "float";
+    }
 }
 
 /* ---- elements ---- */
@@ -85,7 +87,10 @@ bool tn_c_put_elements(tn_buf *b, tn_dtype dtype, const uint8_t *elements, size_
         }
         size_t size = put_element(text, sizeof text, dtype, value);
         bool first = *column == 0, wrap = *column + size + 2 > COLUMNS;
-        tn_buf_puts(b, first ? "    " : wrap ? ",\n    " : ", ");
+        if (!first)
+            tn_buf_puts(b, wrap ? ",\n" : ", ");
+        if (first || wrap)
+            tn_buf_puts(b, "    ");
         tn_buf_put(b, text, size);
         *column = (unsigned)(first || wrap ? 4 + size : *column + 2 + size);
     }
@@ -174,8 +179,8 @@ static void put_declarations(tn_buf *b, const tn_c_export *e)
 
 void tn_c_put_header(tn_buf *b, const tn_c_export *e)
 {
-    tn_buf_printf(b, "/* %s.h - %zu tensor%s for MLI %s, made by \"tenon export-c\"; not to be edited.\n *\n", e->name, e->count,
-                  e->count == 1 ? "" : "s", tn_c_versions[e->mli].name);
+    tn_buf_printf(b, "/* %s.h - %zu tensor%s for MLI %s, made by \"tenon export-c\"; not to be edited.\n *\n",
+                  e->name, e->count, e->count == 1 ? "" : "s", tn_c_versions[e->mli].name);
     put_table(b, e);
     tn_c_put(b, e,
              " *\n"
@@ -193,7 +198,8 @@ void tn_c_put_header(tn_buf *b, const tn_c_export *e)
         tn_c_put_image(b, e);
     } else {
         put_declarations(b, e);
-        tn_buf_printf(b, "\n#define %s_crc32c 0x%08xu /* of the source that belongs to this header */\n", e->name, e->crc);
+        tn_buf_printf(b, "\n#define %s_crc32c 0x%08xu /* of the source that belongs to this header */\n",
+                      e->name, e->crc);
     }
     tn_buf_puts(b, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
@@ -230,7 +236,8 @@ void tn_c_put_source_begin(tn_buf *b, const tn_c_export *e)
                    "#if defined(__GNUC__)\n"
                    "#pragma GCC diagnostic ignored \"-Wcast-qual\"\n"
                    "#endif\n\n"
-                   "/* C99 and C++20 name the members they initialise; compilers for older C++ know that too. */\n"
+                   "/* C99 and C++20 name the members they initialise; "
+                   "compilers for older C++ know that too. */\n"
                    "#if defined(__cplusplus) && defined(__GNUC__)\n"
                    "#pragma GCC diagnostic ignored \"-Wpragmas\"\n"
                    "#pragma GCC diagnostic ignored \"-Wpedantic\"\n"
@@ -289,8 +296,8 @@ static void put_container(tn_buf *b, const tn_c_export *e, const tn_c_tensor *t,
     } else if (bounded) {
         tn_buf_puts(b, ".capacity = 0, .mem = { ");
     }
-    tn_buf_printf(b, ".%s%s%u = ", points ? "p" : "", dtype == TN_FLOAT32 ? "f" : "i",
-                  tn_dtype_get(dtype)->bits);
+    const char *kind = dtype == TN_FLOAT32 ? "f" : "i";
+    tn_buf_printf(b, ".%s%s%u = ", points ? "p" : "", kind, tn_dtype_get(dtype)->bits);
     if (points) {
         tn_buf_printf(b, "(%s *)", tn_c_type_name(dtype));
         tn_c_put_id(b, e, tn_c_array_word(array), t);

@@ -185,8 +185,8 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
 
 static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *err)
 {
-    int32_t least = j->o.mli == TN_MLI_2_0 ? INT8_MIN : 0,
-            most = j->o.mli == TN_MLI_2_0 ? INT8_MAX : UINT8_MAX;
+    bool is_signed = j->o.mli == TN_MLI_2_0;
+    int32_t least = is_signed ? INT8_MIN : 0, most = is_signed ? INT8_MAX : UINT8_MAX;
     if (c->frac_bits >= least && c->frac_bits <= most)
         return TN_OK;
     bool below = c->frac_bits < least;
@@ -490,13 +490,18 @@ static tn_status pad(job *j, uint64_t to, tn_error *err)
     return n ? put(j, &j->files.first, nothing, (size_t)n, err) : TN_OK;
 }
 
+/* The part that an array is made of; NULL: zero points that the tensor does not have. */
+static const tn_part *source_of(const tn_tensor *t, tn_c_array array)
+{
+    if (array == TN_C_ZERO)
+        return t->nparts > 2 ? &t->parts[2] : NULL;
+    return &t->parts[array == TN_C_DATA ? 0 : 1];
+}
+
 static tn_status write_array(job *j, tn_c_tensor *c, tn_c_array array, tn_error *err)
 {
     const tn_tensor *t = c->source;
-    const tn_part *part = array == TN_C_DATA   ? &t->parts[0]
-                          : array != TN_C_ZERO ? &t->parts[1]
-                          : t->nparts > 2      ? &t->parts[2]
-                                               : NULL;
+    const tn_part *part = source_of(t, array);
     uint64_t count = tn_c_array_count(c, j->o.mli, array);
     writing w = { .j = j, .c = c, .array = array };
     tn_status status = TN_OK;

@@ -293,12 +293,16 @@ tn_mli_status tn_mli20_check(const tn_mli20_tensor *tensor)
 
 uint32_t tn_mli10_element_size(uint32_t el_type)
 {
-    return el_type == TN_MLI1_FX8 ? 1 : el_type == TN_MLI1_FX16 ? 2 : 0;
+    if (el_type == TN_MLI1_FX8)
+        return 1;
+    return el_type == TN_MLI1_FX16 ? 2 : 0;
 }
 
 uint32_t tn_mli11_element_size(uint32_t el_type)
 {
-    return el_type == TN_MLI1_SA8 ? 1 : el_type == TN_MLI1_SA32 ? 4 : tn_mli10_element_size(el_type);
+    if (el_type == TN_MLI1_SA8)
+        return 1;
+    return el_type == TN_MLI1_SA32 ? 4 : tn_mli10_element_size(el_type);
 }
 
 uint32_t tn_mli20_element_size(uint32_t el_type)
@@ -413,7 +417,9 @@ static tn_mli_status cut_point(tn_mli_status status, view *v, const tn_mli_point
     for (uint32_t i = 0; i < v->rank; i++) {
         bool given = i < cfg->coord_num, last = i + 1 == cfg->coord_num;
         box.offset[i] = given ? cfg->start_coord[i] : 0;
-        box.size[i] = last ? cfg->first_out_dim_size : given ? 1 : v->shape[i];
+        box.size[i] = given ? 1 : v->shape[i];
+        if (last)
+            box.size[i] = cfg->first_out_dim_size;
     }
     box.sub_tensor_rank = v->rank - cfg->coord_num + 1;
     status = cut(TN_MLI_OK, v, &box);
@@ -590,7 +596,7 @@ static tn_mli_status want_scalar(tn_mli_status status, const view *v)
 
 static bool fits(int32_t value, uint32_t size)
 {
-    int32_t highest = size == 1 ? INT8_MAX : size == 2 ? INT16_MAX : INT32_MAX;
+    int32_t highest = INT32_MAX >> (32 - 8 * size);
     return value <= highest && value >= -highest - 1;
 }
 
@@ -602,8 +608,13 @@ static tn_mli_status get1(tn_mli_status status, const view *v, int32_t *value)
         return status;
     if (!value)
         return TN_MLI_ARGUMENT_ERROR;
-    uint32_t low = (uint32_t)(uintptr_t)v->data;
-    *value = !v->in_field ? load(v->data, 0, v->size) : v->size == 1 ? (int8_t)low : v->size == 2 ? (int16_t)low : (int32_t)low;
+    int32_t low = (int32_t)(uint32_t)(uintptr_t)v->data;
+    if (!v->in_field)
+        *value = load(v->data, 0, v->size);
+    else if (v->size == 1)
+        *value = (int8_t)low;
+    else
+        *value = v->size == 2 ? (int16_t)low : low;
     return TN_MLI_OK;
 }
 
@@ -687,7 +698,9 @@ enum { EXPONENT_LIMIT = 1024 };  /* beyond this, every exponent does the same */
 
 static int32_t limit_exponent(int64_t e)
 {
-    return e > EXPONENT_LIMIT ? EXPONENT_LIMIT : e < -EXPONENT_LIMIT ? -EXPONENT_LIMIT : (int32_t)e;
+    if (e > EXPONENT_LIMIT)
+        return EXPONENT_LIMIT;
+    return e < -EXPONENT_LIMIT ? -EXPONENT_LIMIT : (int32_t)e;
 }
 
 /* A number as sign, magnitude and exponent: +-m * 2^e, m < 2^24. */
@@ -708,13 +721,15 @@ static int32_t round_to(number x, tn_mli_round round, int32_t highest)
 {
     uint32_t whole = 0;
     if (x.e >= 0) {
-        whole = x.m == 0 ? 0 : x.e > 16 || x.m > 0x10000u >> x.e ? 0x10000u : x.m << x.e;
+        bool beyond = x.m > 0 && (x.e > 16 || x.m > 0x10000u >> x.e);
+        if (x.m > 0)
+            whole = beyond ? 0x10000u : x.m << x.e;
     } else if (x.e >= -24) {                            /* below that less than half of 1 */
         uint32_t s = (uint32_t)-x.e, rest = x.m & ((1u << s) - 1), half = 1u << (s - 1);
         whole = x.m >> s;
-        bool tie_grows = round == TN_MLI_HALF_UP     ? !x.negative
-                         : round == TN_MLI_HALF_EVEN ? (whole & 1) != 0
-                                                     : true;
+        bool tie_grows = round == TN_MLI_HALF_EVEN ? (whole & 1) != 0 : true;
+        if (round == TN_MLI_HALF_UP)
+            tie_grows = !x.negative;
         if (rest > half || (rest == half && tie_grows))
             whole++;
     }

@@ -77,7 +77,9 @@ tn_status tn_walk_advance(tn_walk *w, uint64_t bytes, tn_error *err)
 /* While the total is not known, nothing of something is done. */
 tn_status tn_walk_check(tn_walk *w, tn_error *err)
 {
-    return w ? tell(w, w->total ? w->total : 1, err) : TN_OK;
+    if (!w)
+        return TN_OK;
+    return tell(w, w->total ? w->total : 1, err);
 }
 
 /* ---- items ---- */

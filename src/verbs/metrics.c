@@ -219,7 +219,8 @@ static bool same_value(tn_value a, tn_value b)
     if (is_integer(a) && is_integer(b))
         return same_integer(a, b);
     if (is_integer(a) || is_integer(b)) {
-        tn_value whole = is_integer(a) ? a : b, other = is_integer(a) ? b : a;
+        tn_value whole = is_integer(a) ? a : b;
+        tn_value other = is_integer(a) ? b : a;
         return other.im == 0 && is_that_integer(other.re, whole);
     }
     return same_number(a.re, b.re) && same_number(a.im, b.im);
