@@ -342,6 +342,8 @@ static bool unread(comparison *c, pair *p, const tn_error *err)
     return false;
 }
 
+static long long length_of(const tn_part *p) { return p->array.rank ? p->array.shape[0] : 1; }
+
 /* Tensors of one form and shape whose parts are not alike. */
 static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
 {
@@ -349,9 +351,8 @@ static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
     if (p->difference.what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
         return false;
     tn_fail(&err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-            "part %s has %lld and %lld entries: --form dense makes them comparable", tn_quote_z(a->role).text,
-            (long long)(a->array.rank ? a->array.shape[0] : 1),
-            (long long)(b->array.rank ? b->array.shape[0] : 1));
+            "part %s has %lld and %lld entries: tensors of form dense can be compared",
+            tn_quote_z(a->role).text, length_of(a), length_of(b));
     return unread(c, p, &err);
 }
 

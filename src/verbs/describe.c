@@ -101,10 +101,11 @@ static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
         status = tn_raw_check_sparse(t, err);
         return status ? status : tn_raw_check_length(t, least, err);
     }
-    if (!status && t->form != TN_FORM_DENSE && t->form != TN_FORM_SCALED)
-        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: form %s cannot be described",
-                         tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
-    return status;
+    if (status || t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED)
+        return status;
+    status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s cannot be described",
+                     tn_quote_z(tn_tensor_form_name(t)).text);
+    return tn_in_tensor(status, t->name, err);
 }
 
 /* The numbers of a part that the description holds, in the arena. */

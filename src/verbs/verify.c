@@ -79,8 +79,11 @@ static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_
         v->agreed = p->part;
     if (!result->status && verdict <= TN_VERDICT_NONE && tn_is_sparse_index(p->tensor, p->part)) {
         tn_status status = tn_sparse_check(v->file, p->tensor, p->part, &why);
-        if (status == TN_ERR_NOMEM || status == TN_ERR_IO)
-            return tn_fail(err, status, why.offset, "%s", why.text);
+        if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
+            if (err)
+                *err = why;
+            return status;
+        }
         verdict = status ? TN_VERDICT_BAD : verdict;
     }
     if (verdict == TN_VERDICT_BAD) {

@@ -376,7 +376,8 @@ static void sparse_tensors_of_other_numbers_of_entries_are_not_equal(void)
     write_entries("a.zt", TN_FLOAT32, shape, values, indices, 2);
     write_entries("b.zt", TN_FLOAT32, shape, values, indices, 1);
     CHECK(compare("a.zt", "b.zt", &f) == 1 && f.all[1].what == TN_DIFF_UNREAD);
-    assert_string_equal(f.why[1], "part \"values\" has 2 and 1 entries: --form dense makes them comparable");
+    assert_string_equal(f.why[1],
+                        "part \"values\" has 2 and 1 entries: tensors of form dense can be compared");
     write_entries("b.zt", TN_FLOAT32, shape, values, others, 2);
     CHECK(compare("a.zt", "b.zt", &f) == 1 && f.all[1].what == TN_DIFF_VALUES && f.all[1].differing == 1);
     write_entries("b.zt", TN_FLOAT32, shape, values, indices, 2);
