@@ -39,7 +39,7 @@ static void json_formats(void)
     }
 }
 
-/* Below the table, for no format has many. */
+/* Printed below the table: few formats have any. */
 static void list_format_keys(void)
 {
     const tn_format_info *f;
@@ -47,6 +47,13 @@ static void list_format_keys(void)
     for (size_t i = 0; (f = tn_format_at(i)); i++)
         for (const tn_format_key *k = f->keys; k && k->name; k++)
             out("  %s.%s=%s  %s\n", f->name, k->name, k->values, k->title);
+}
+
+static const char *reads_text(const tn_format_info *f)
+{
+    if (!f->reads)
+        return "-";
+    return f->probes ? "yes" : "with --from";
 }
 
 static int formats(const opts *o)
@@ -64,7 +71,7 @@ static int formats(const opts *o)
     for (size_t i = 0; (f = tn_format_at(i)); i++) {
         table_cell(&t, f->name);
         table_cell(&t, f->suffix);
-        table_cell(&t, !f->reads ? "-" : f->probes ? "yes" : "with --from");
+        table_cell(&t, reads_text(f));
         const bool can[] = { f->writes, f->compresses, f->checksums, f->shards };
         for (size_t k = 0; k < sizeof can / sizeof *can; k++)
             table_cell(&t, can[k] ? "yes" : "-");

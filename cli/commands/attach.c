@@ -1,4 +1,4 @@
-/* cli/commands/attach.c - looks at what another process offers, and saves it. */
+/* cli/commands/attach.c - lists, prints, checks or saves what another process offers. */
 #include "ui/json.h"
 #include "ui/open_file.h"
 #include "ui/progress.h"
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the command line speaks of. */
+/* What the operands name. */
 typedef struct choice {
     const tn_attached *item;    /* NULL: everything */
     const tn_tensor   *tensor;  /* of it; NULL: all of its file */
 } choice;
 
-static bool is_meant(const choice *c, const tn_attached *item) { return !c->item || c->item == item; }
+static bool is_chosen(const choice *c, const tn_attached *item) { return !c->item || c->item == item; }
 
 /* ---- finding ---- */
 
@@ -44,11 +44,11 @@ static int find_in_files(const opts *o, const tn_attachment *a, choice *c)
     }
     if (c->tensor)
         return EXIT_DONE;
-    say("%s: nothing is offered as \"%s\"", escaped(o->files[0]), escaped(name));
+    say("%s: no file or tensor \"%s\" is offered", escaped(o->files[0]), escaped(name));
     return EXIT_BAD;
 }
 
-/* What is offered under the name itself comes first. */
+/* An item of that name comes first, then a tensor of that name in any file. */
 static int find(const opts *o, const tn_attachment *a, choice *c)
 {
     const tn_attached *item;
@@ -64,9 +64,9 @@ static int find(const opts *o, const tn_attachment *a, choice *c)
     return find_in_files(o, a, c);
 }
 
-/* ---- tensors that are offered one by one ---- */
+/* ---- tensors that are offered separately ---- */
 
-/* The tensor as a dense one, whose data is to be freed where it is a copy. */
+/* The tensor with dense strides; `copy` is its data if it had to be copied. */
 typedef struct dense {
     tn_part   part;
     tn_tensor tensor;
@@ -82,7 +82,7 @@ static int dense_make(const opts *o, const tn_attached *item, dense *d)
     if (status != TN_OK)
         return say_error(o->files[0], &err);
     if (!d->part.data && d->part.nbytes > 0) {
-        say("%s: tensor \"%s\" lies where the CPU does not see it", escaped(o->files[0]),
+        say("%s: tensor \"%s\" is in memory that the CPU cannot access", escaped(o->files[0]),
             escaped(item->name));
         return EXIT_BAD;
     }
@@ -101,7 +101,7 @@ static void dense_free(const tn_attached *item, dense *d)
     free(d->copy);
 }
 
-/* A document is pretty over many lines; a text in it has no line breaks. */
+/* Joins the lines of an indented document; its strings have no line breaks. */
 static void json_on_one_line(char *json)
 {
     char *to = json;
@@ -182,15 +182,15 @@ static void heading(const opts *o, const choice *c, const tn_attachment *a, cons
 static int list(const opts *o, const tn_attachment *a, const choice *c)
 {
     const tn_attached *item;
-    bool listed = false, loose = false;
+    bool listed = false, separate = false;
     for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
-        loose = loose || item->tensor;
-        if (!item->file || !is_meant(c, item))
+        separate = separate || item->tensor;
+        if (!item->file || !is_chosen(c, item))
             continue;
         heading(o, c, a, escaped(item->name), &listed);
         list_file(o, item->name, item->file);
     }
-    if (c->item || !loose)
+    if (c->item || !separate)
         return EXIT_DONE;
     if (o->json)
         return json_tensors(o, a);
@@ -222,15 +222,16 @@ static int show(const opts *o, const choice *c)
 static int verify(const opts *o, const tn_attachment *a, const choice *c)
 {
     const tn_attached *item;
-    uint64_t loose = 0;
+    uint64_t separate = 0;
     int code = EXIT_DONE;
     for (size_t i = 0; (item = tn_attached_at(a, i)) && !signals_came(); i++) {
-        loose += is_meant(c, item) && item->tensor;
-        if (is_meant(c, item) && item->file)
+        separate += is_chosen(c, item) && item->tensor;
+        if (is_chosen(c, item) && item->file)
             code = worse(code, visit_open_file(o, &verify_task, item->name, item->file));
     }
-    if (loose)
-        say("%s: %s without checksums, offered one by one", escaped(o->files[0]), counted(loose, "tensor").s);
+    if (separate)
+        say("%s: %s without checksums, offered separately", escaped(o->files[0]),
+            counted(separate, "tensor").s);
     return code;
 }
 
@@ -268,7 +269,7 @@ static bool is_wanted(const opts *o, const choice *c, const tn_attached *item)
     bool wanted = o->only.count == 0;
     for (size_t i = 0; i < o->only.count && !wanted; i++)
         wanted = fnmatch(o->only.items[i], item->name, 0) == 0;
-    return wanted && item->tensor && is_meant(c, item);
+    return wanted && item->tensor && is_chosen(c, item);
 }
 
 static tn_status write_tensors(const opts *o, const dense *tensors, size_t n, tn_error *err)
@@ -301,7 +302,7 @@ static int say_saved(const opts *o, size_t n, tn_status status, const tn_error *
     return status == TN_OK ? EXIT_DONE : say_error(o->out, err);
 }
 
-/* Elements that lie on top of each other take more room in a file: the peer says how much. */
+/* Elements that overlap in memory take more bytes in a file, and the peer chooses how many. */
 static int check_sizes(const opts *o, const tn_attached *const *items, size_t n)
 {
     const tn_tensor **tensors = must_allocate(n, sizeof *tensors);
@@ -322,7 +323,7 @@ static int save_tensors(const opts *o, const tn_attachment *a, const choice *c)
     for (size_t i = 0; i < count; i++)
         if (is_wanted(o, c, tn_attached_at(a, i)))
             items[n++] = tn_attached_at(a, i);
-    int code = n ? check_sizes(o, items, n) : usage_error("attach", "nothing that is offered matches --only");
+    int code = n ? check_sizes(o, items, n) : usage_error("attach", "no offered tensor matches --only");
     for (; made < n && code == EXIT_DONE; made++)
         code = dense_make(o, items[made], &tensors[made]);
     if (code == EXIT_DONE)
@@ -334,14 +335,14 @@ static int save_tensors(const opts *o, const tn_attachment *a, const choice *c)
     return code;
 }
 
-/* One file, or tensors that are offered one by one: what can stand in one new file. */
+/* Saves one file, or all tensors that are offered separately. */
 static int save(const opts *o, const tn_attachment *a, choice *c)
 {
     size_t count = tn_attached_count(a), files = 0;
     for (size_t i = 0; i < count; i++)
         files += tn_attached_at(a, i)->file != NULL;
     if (!c->item && files > 0 && count > 1)
-        return usage_error("attach", "--out saves one file, and %zu are offered: name one", count);
+        return usage_error("attach", "--out saves one file, but %zu are offered: name one", count);
     if (!c->item && count == 0) {
         say("%s: nothing is offered", escaped(o->files[0]));
         return EXIT_BAD;
@@ -353,21 +354,22 @@ static int save(const opts *o, const tn_attachment *a, choice *c)
 
 /* ---- the run ---- */
 
-#define SAVING  (OPT(TO) | OPT(ONLY) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(FORCE))
+#define SAVING (OPT(TO) | OPT(ONLY) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(DROP_METADATA) | \
+                OPT(DROP_NAMES) | OPT(FORCE))
 #define SHOWING (OPT(SLICE) | OPT(FULL))
 
 static int check_options(const opts *o)
 {
     if (o->verify && o->out)
-        return usage_error("attach", "--out checks every checksum, too: either it or --verify");
+        return usage_error("attach", "--out also checks every checksum: give it or --verify, not both");
     const char *saving = first_given(o, SAVING), *showing = first_given(o, SHOWING);
     if (saving && !o->out)
         return usage_error("attach", "--%s needs --out", saving);
     if (showing && (o->verify || o->out))
-        return usage_error("attach", "--%s is for showing a tensor: not with --%s", showing,
+        return usage_error("attach", "--%s prints a tensor and does not go with --%s", showing,
                            o->verify ? "verify" : "out");
     if (showing && o->nfiles < 2)
-        return usage_error("attach", "--%s needs the NAME of a tensor to show", showing);
+        return usage_error("attach", "--%s needs the NAME of a tensor", showing);
     return EXIT_DONE;
 }
 
@@ -378,7 +380,7 @@ static int act(const opts *o, const tn_attachment *a)
     if (code != EXIT_DONE)
         return code;
     if (c.tensor && o->only.count > 0)
-        return usage_error("attach", "--only chooses among the tensors of a file, and \"%s\" is a tensor",
+        return usage_error("attach", "--only selects tensors of a file, but \"%s\" is a tensor",
                            escaped(o->files[1]));
     if (o->out)
         return save(o, a, &c);
@@ -387,18 +389,18 @@ static int act(const opts *o, const tn_attachment *a)
     if (o->verify)
         return verify(o, a, &c);
     if (first_given(o, SHOWING) && !c.tensor)
-        return usage_error("attach", "--%s needs the NAME of a tensor, and \"%s\" is a file",
+        return usage_error("attach", "--%s needs the NAME of a tensor, but \"%s\" is a file",
                            first_given(o, SHOWING), escaped(o->files[1]));
     return c.tensor ? show(o, &c) : list(o, a, &c);
 }
 
-/* Only a file that is offered as it is can be cut; what was read of it then is not to be believed. */
+/* Only a file offered in place can be truncated; what was read of it is then not valid. */
 static int check_whole(const opts *o, const tn_attachment *a, int code)
 {
     const tn_attached *item;
     for (size_t i = 0; (item = tn_attached_at(a, i)); i++) {
         if (tn_buffer_broken(item->buffer)) {
-            say("%s: %s: somebody has cut the file while it was read", escaped(o->files[0]),
+            say("%s: %s: the file was truncated while it was read", escaped(o->files[0]),
                 escaped(item->name));
             code = worse(code, EXIT_BAD);
         }
@@ -406,7 +408,7 @@ static int check_whole(const opts *o, const tn_attachment *a, int code)
     return code;
 }
 
-/* Before a byte of the other end's is looked at.  Where it cannot be done that is said, as "serve" does. */
+/* Called before anything is read from the server.  Failing is a message, as in "serve". */
 static tn_status confine(void *context, tn_error *err)
 {
     const opts *o = context;
@@ -432,7 +434,7 @@ static int run(const opts *o)
     if (tn_share_attach(o->files[0], &options, &attachment, &err) != TN_OK)
         return say_error(o->files[0], &err);
     if (tn_attached_withheld(attachment) > 0)
-        say("%s: %s offered in place, for those who ask so: --in-place", escaped(o->files[0]),
+        say("%s: %s offered in place: use --in-place", escaped(o->files[0]),
             counted(tn_attached_withheld(attachment), tn_attached_count(attachment) ? "more item" : "item")
                 .s);
     code = check_whole(o, attachment, act(o, attachment));

@@ -13,7 +13,7 @@ typedef struct document {
     tn_descriptors *set;        /* NULL: could not be read */
     bool            list;       /* an array: paths begin with [i] */
     size_t          wrong, remarks;
-    size_t          fragments;  /* descriptors of it that are only that */
+    size_t          fragments;  /* descriptors that are fragments */
     int             level;      /* the highest that a descriptor needs */
     size_t          level_of;   /* the first such descriptor */
     const char     *level_why;
@@ -21,24 +21,24 @@ typedef struct document {
 
 typedef struct checking {
     const opts *o;
-    document   *documents;      /* one an operand */
-    tn_wia_binding *bindings;       /* one a --bind */
-    bool       *used;           /* which of them some descriptor has a symbol for */
+    document   *documents;      /* one per operand */
+    tn_wia_binding *bindings;   /* one per --bind */
+    bool       *used;           /* bindings whose symbol some descriptor has */
     size_t      wrong;          /* in all documents together */
 } checking;
 
-/* A finding's way back to its place. */
+/* Where findings belong. */
 typedef struct place {
     const checking *c;
     document       *d;
     size_t          index;      /* of the descriptor */
-    bool            binding;    /* its symbols will get values */
-    bool            bound;      /* and have them by now */
-    char           *remarked;   /* paths that had a remark before that, each with its NUL */
+    bool            binding;    /* --bind will set its symbols */
+    bool            bound;      /* they are set */
+    char           *remarked;   /* paths of remarks before that, each with its NUL */
     size_t          remarked_size;
 } place;
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 /* "model.json: [3]", or without an array the file alone. */
 static void out_place(const place *p)
@@ -48,7 +48,7 @@ static void out_place(const place *p)
         out("[%zu]", p->index);
 }
 
-/* One more thing that is wrong with a whole descriptor. */
+/* An error of the whole descriptor. */
 static void wrong_descriptor(const place *p, const char *text)
 {
     p->d->wrong++;
@@ -72,7 +72,7 @@ static void remember_remark(place *p, const char *path)
     p->remarked_size += n;
 }
 
-/* Whether the remark was made before symbols had values; the numbers in its text may be others now. */
+/* Whether the same remark was made before the symbols were set; only its numbers may differ. */
 static bool was_remarked(const place *p, const char *path)
 {
     for (size_t i = 0; i < p->remarked_size; i += strlen(p->remarked + i) + 1) {
@@ -100,8 +100,9 @@ static void report(void *context, const tn_wia_finding *f)
         return;
     }
     out_place(p);
-    out("%s%s: %s%s\n", p->d->list && *f->path && *f->path != '[' ? "." : "", escaped(f->path),
-        f->remark ? "remark: " : "", f->text);
+    bool dotted = p->d->list && *f->path && *f->path != '[';
+    out("%s%s: ", dotted ? "." : "", escaped(f->path));
+    out("%s%s\n", f->remark ? "remark: " : "", f->text);
 }
 
 /* ---- one descriptor ---- */
@@ -146,7 +147,7 @@ static void out_bound(const place *p, const tn_descriptor *d)
     uint64_t bytes = d->total_bytes;
     take_numbers(d, shape, stride);
     if (!d->has_total && tn_descriptor_max_bytes(d, &bytes, NULL) != TN_OK)
-        bytes = 0;              /* not of a type this build knows: the check said so */
+        bytes = 0;              /* an unknown type, which the check has reported */
     bool sized = !tn_descriptor_is_fragment(d);
     if (p->c->o->json) {
         json_key("bound");
@@ -164,10 +165,12 @@ static void out_bound(const place *p, const tn_descriptor *d)
         out("strides %s", shape_of(d->rank, stride).s);
     else
         out_text("dense");
-    out("%s%s\n", sized ? ", " : "", sized ? counted(bytes, "byte").s : "");
+    if (sized)
+        out(", %s", counted(bytes, "byte").s);
+    out_text("\n");
 }
 
-/* The symbols that descriptors use, with what they leave of each together; free() them. */
+/* The symbols that descriptors use, with the constraints of all of them; free() the array. */
 static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_wia_constraint **constraints,
                        size_t *count, tn_error *err)
 {
@@ -176,7 +179,7 @@ static tn_status unify(const tn_descriptor *const *descriptors, size_t n, tn_wia
     return status == TN_OK ? tn_symbols_unify(descriptors, n, *constraints, *count, count, err) : status;
 }
 
-/* Those of the bindings that are about symbols of one descriptor; each is marked as used. */
+/* Selects the bindings of one descriptor's symbols and marks them as used. */
 static tn_status choose_bindings(const checking *c, const tn_descriptor *d, tn_wia_binding *chosen, size_t *n,
                                  tn_error *err)
 {
@@ -196,7 +199,7 @@ static tn_status choose_bindings(const checking *c, const tn_descriptor *d, tn_w
     return status;
 }
 
-/* A descriptor with its symbols replaced, or NULL after saying why not. */
+/* A descriptor with its symbols replaced, or NULL after printing why not. */
 static tn_status bind(place *p, const tn_descriptor *d, tn_descriptors **bound, tn_error *err)
 {
     tn_error why;
@@ -216,7 +219,7 @@ static tn_status bind(place *p, const tn_descriptor *d, tn_descriptors **bound, 
     return TN_OK;
 }
 
-/* How much memory is enough, whatever values the symbols get. */
+/* The most memory that any values of the symbols need. */
 static void out_most_bytes(const place *p, const tn_descriptor *d)
 {
     uint64_t bytes = 0;
@@ -229,12 +232,15 @@ static void out_most_bytes(const place *p, const tn_descriptor *d)
         json_text_field("unbounded", err.text);
     } else {
         out_place(p);
-        out("%s%s%s\n", p->d->list ? ": " : "", bounded ? "at most " : "no bound of bytes: ",
-            bounded ? counted(bytes, "byte").s : err.text);
+        out_text(p->d->list ? ": " : "");
+        if (bounded)
+            out("at most %s\n", counted(bytes, "byte").s);
+        else
+            out("no bound of bytes: %s\n", err.text);
     }
 }
 
-/* Whether there are symbols to be bound; data in the document has none. */
+/* Whether there are symbols to bind; sparse data has none. */
 static bool has_symbols(const tn_descriptor *d)
 {
     for (uint32_t i = 0; i < d->rank && !d->sparse.format; i++) {
@@ -244,7 +250,7 @@ static bool has_symbols(const tn_descriptor *d)
     return false;
 }
 
-/* Findings, then what is known of the size; the document's counts grow. */
+/* Prints the findings, then the size; adds to the document's counts. */
 static tn_status check_descriptor(place *p, const tn_descriptor *d, tn_error *err)
 {
     size_t before = p->d->wrong;
@@ -314,8 +320,8 @@ static void out_counts(const document *d)
 static void out_verdict(const document *d)
 {
     bool bad = d->wrong > 0;
-    out("%s: %s%s%s: ", escaped(d->path), bad ? style_on_stdout(STYLE_RED) : "", bad ? "BAD" : "ok",
-        bad ? style_on_stdout(STYLE_PLAIN) : "");
+    out("%s: ", escaped(d->path));
+    out_judgement(bad ? "BAD" : "ok", bad);
     out_counts(d);
     if (bad)
         out(", %s wrong", counted(d->wrong, "thing").s);
@@ -399,7 +405,7 @@ static const tn_descriptor **all_descriptors(const checking *c, size_t *n)
     return all;
 }
 
-/* What all descriptors leave of each symbol.  Those that are wrong by themselves have been named already. */
+/* The constraints of each symbol in all descriptors; skipped if a descriptor is wrong. */
 static int check_symbols(checking *c)
 {
     bool json = c->o->json;
@@ -422,7 +428,9 @@ static int check_symbols(checking *c)
     }
     free(constraints);
     free(all);
-    return status == TN_ERR_NOMEM ? say_error(NULL, &err) : status == TN_OK ? EXIT_DONE : EXIT_BAD;
+    if (status == TN_ERR_NOMEM)
+        return say_error(NULL, &err);
+    return status == TN_OK ? EXIT_DONE : EXIT_BAD;
 }
 
 /* ---- the command ---- */

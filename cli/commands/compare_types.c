@@ -21,9 +21,9 @@ typedef struct contest {
     progress    bar;            /* first: progress_step() takes the context as its own */
     const opts *o;
     candidate  *candidates;
-    size_t      count, next;    /* next: whose report comes next */
-    bool        fits;           /* the tensor whose reports are coming: one of the datatypes */
-    uint64_t    tensors, left_out;      /* left out: by all of them */
+    size_t      count, next;    /* next: the candidate of the next report */
+    bool        fits;           /* a datatype fits the tensor being reported */
+    uint64_t    tensors, left_out;      /* left_out: by all datatypes */
 } contest;
 
 /* ---- the list of types ---- */
@@ -35,7 +35,7 @@ static char *copy_text(const char *text, size_t n)
     return copy;
 }
 
-/* Characters before a place, and that one: what a person counts. */
+/* The number of a character, counted from 1. */
 static size_t character(const char *text, const char *at)
 {
     size_t n = 1;
@@ -105,7 +105,7 @@ static void add_report(candidate *one, const tn_quantize_report *q)
     one->worst_sqnr = sqnr;
 }
 
-/* Called tensor after tensor and, for each, datatype after datatype. */
+/* Called for each tensor, and for each of its datatypes in order. */
 static void take_report(void *context, const tn_quantize_report *q)
 {
     contest *c = context;

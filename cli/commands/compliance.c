@@ -1,4 +1,4 @@
-/* cli/commands/compliance.c - what of WIA-AI-011 this library does, tried out. */
+/* cli/commands/compliance.c - tests the library against WIA-AI-011. */
 #include "compliance/compliance.h"
 #include "ui/json.h"
 #include "ui/opts.h"
@@ -67,7 +67,7 @@ static int run(const opts *o)
     review r = { .o = o };
     int asked = o->compliance ? o->compliance : 3, reached = 0;
     tn_error err;
-    signals_catch();            /* the temporary files are removed before the signal does its work */
+    signals_catch();            /* temporary files are removed before a signal takes effect */
     begin(&r);
     tn_status status = compliance_run(asked, report, &r, &reached, &err);
     end(&r, status, asked, reached, status == TN_OK ? NULL : error_line(&err));

@@ -58,6 +58,13 @@ static void shape_cell(table *t, const tn_planned *planned)
     table_cell(t, planned->physical ? text : shape_of(planned->rank, planned->shape).s);
 }
 
+static const char *checksum_text(tn_checksum checksum)
+{
+    if (checksum == TN_CHECKSUM_NONE)
+        return "-";
+    return checksum_name(checksum) ? checksum_name(checksum) : "?";
+}
+
 static bool shows_layout(const job *j) { return j->rules->nlayouts > 0 || j->rules->npads > 0; }
 
 static void plan_row(void *context, const tn_planned *planned)
@@ -79,8 +86,7 @@ static void plan_row(void *context, const tn_planned *planned)
     shape_cell(&j->plan, planned);
     table_cell(&j->plan, human_size(planned->nbytes).s);
     table_cell(&j->plan, tn_encoding_name(planned->encoding) ? tn_encoding_name(planned->encoding) : "?");
-    table_cell(&j->plan, planned->checksum == TN_CHECKSUM_NONE ? "-" :
-                         checksum_name(planned->checksum) ? checksum_name(planned->checksum) : "?");
+    table_cell(&j->plan, checksum_text(planned->checksum));
 }
 
 static void plan_begin(job *j)
@@ -244,18 +250,20 @@ static int check_options(const opts *o)
     if (o->cast_default && o->casts.count == 0 && o->recipes.count == 0)
         return usage_error("convert", "--%s needs --cast or --recipe", o->cast_default);
     if (o->report && o->dry_run)
-        return usage_error("convert", "--report is of what was written, and --dry-run writes nothing "
-                                      "(\"tenon compare-types\" rates only)");
+        return usage_error("convert", "--report needs a conversion, and --dry-run writes nothing "
+                                      "(\"tenon compare-types\" reports without writing)");
     return EXIT_DONE;
 }
 
-/* What only a datatype has a use for. */
+/* Options that need a datatype. */
 static int check_rules(const opts *o, const rule_list *rules)
 {
-    const char *option = o->datatype_default ? o->datatype_default : o->report ? "report" : NULL;
+    const char *option = o->report ? "report" : NULL;
+    if (o->datatype_default)
+        option = o->datatype_default;
     if (!option || rules_have_datatypes(rules))
         return EXIT_DONE;
-    return usage_error("convert", "--%s needs a rule for --cast with a datatype, such as mxfp4", option);
+    return usage_error("convert", "--%s needs a --cast rule with a datatype, such as mxfp4", option);
 }
 
 static int run(const opts *o)

@@ -9,13 +9,13 @@
 
 enum { PIECE = 1000 };          /* descriptors that are printed at a time */
 
-/* Descriptors from several calls, in one row. */
+/* Descriptors from several calls, as one list. */
 typedef struct collection {
     tn_descriptors **sets;
     size_t           nsets;
     const tn_descriptor *items;
     size_t           count;
-    tn_descriptor   *copies;    /* of the items, where they are of several sets */
+    tn_descriptor   *copies;    /* of the items, if they come from several sets */
 } collection;
 
 static int add_set(collection *c, const char *path, const tn_file *file, const tn_tensor *tensor)
@@ -29,7 +29,7 @@ static int add_set(collection *c, const char *path, const tn_file *file, const t
     return EXIT_DONE;
 }
 
-/* One behind the other. */
+/* Puts the descriptors of all sets into one array. */
 static void join_sets(collection *c)
 {
     size_t n = 0;
@@ -40,7 +40,7 @@ static void join_sets(collection *c)
             c->copies[n++] = *tn_descriptors_at(c->sets[i], k);
 }
 
-/* The tensors that are named, or all. */
+/* The named tensors, or all. */
 static int collect(collection *c, const opts *o, const tn_file *file)
 {
     const char *path = o->files[0];
@@ -93,7 +93,7 @@ static int write_sidecar(const opts *o, const collection *c)
     return code;
 }
 
-/* Items [from, from + n) of the list: without its brackets where they are not the first or the last. */
+/* Items [from, from + n) of the list; only the first and the last piece have its brackets. */
 static int print_piece(const opts *o, const collection *c, size_t from, size_t n)
 {
     static const char end[] = "\n]\n";
@@ -110,7 +110,7 @@ static int print_piece(const opts *o, const collection *c, size_t from, size_t n
     return EXIT_DONE;
 }
 
-/* Very many are not all in memory as text. */
+/* Long lists are printed in pieces, so that their text does not fill memory. */
 static int print(const opts *o, const collection *c)
 {
     char *json;
@@ -136,7 +136,7 @@ static int run(const opts *o)
     if (o->force && !o->sidecar)
         return usage_error("describe", "--force needs --sidecar");
     tn_file *file;
-    signals_catch();            /* a sidecar has no half: it is written, then the signal does its work */
+    signals_catch();            /* a sidecar is completed before a signal takes effect */
     int code = open_input(o, o->files[0], &file);
     if (code != EXIT_DONE)
         return code;

@@ -1,4 +1,4 @@
-/* cli/commands/device.c - what each device asks of memory and can do with tensors. */
+/* cli/commands/device.c - what each device requires and supports. */
 #include "ui/json.h"
 #include "ui/opts.h"
 #include "ui/text.h"
@@ -22,7 +22,7 @@ static const char *space_name(tn_memory_space space)
 
 /* ---- text ---- */
 
-/* Words with commas, in lines that fit a terminal. */
+/* Words separated by commas, in lines of at most 80 columns. */
 typedef struct word_list {
     size_t column;
     bool   begun;
@@ -54,10 +54,10 @@ static void list_end(const word_list *l) { out_text(l->begun ? "\n" : "none\n");
 
 static void out_size(const char *label, uint64_t bytes, const char *if_zero)
 {
-    out("  %-*s%s\n", LABEL, label,
-        bytes == UINT64_MAX     ? "no limit"
-        : bytes == 0 && if_zero ? if_zero
-                                : human_size(bytes).s);
+    const char *word = bytes == UINT64_MAX ? "no limit" : NULL;
+    if (bytes == 0)
+        word = if_zero;
+    out("  %-*s%s\n", LABEL, label, word ? word : human_size(bytes).s);
 }
 
 static void out_lists(const tn_device_info *d)
@@ -96,9 +96,10 @@ static void out_handle_types(void)
 {
     const tn_handle_info *h;
     out("%shandle types%s\n", style_on_stdout(STYLE_BOLD), style_on_stdout(STYLE_PLAIN));
-    for (size_t i = 0; (h = tn_handle_query(i)); i++)
-        out("  %-*s%s%s%s\n", HANDLE_NAME, h->name, h->available ? "available" : "not available",
-            *h->why ? ": " : "", h->why);
+    for (size_t i = 0; (h = tn_handle_query(i)); i++) {
+        out("  %-*s%s", HANDLE_NAME, h->name, h->available ? "available" : "not available");
+        out("%s%s\n", *h->why ? ": " : "", h->why);
+    }
 }
 
 /* ---- JSON ---- */

@@ -69,8 +69,9 @@ static void differing_keys(meta_list a, meta_list b, key_fn each)
 
 static void out_key(const char *key, const char *where, size_t nth)
 {
-    const char *only = *where == 'a' ? " only in A" : " only in B";
-    out("%s%s%s", nth > 0 ? ", " : "", escaped(key), strcmp(where, "both") == 0 ? "" : only);
+    out("%s%s", nth > 0 ? ", " : "", escaped(key));
+    if (strcmp(where, "both") != 0)
+        out_text(*where == 'a' ? " only in A" : " only in B");
 }
 
 static void json_key_difference(const char *key, const char *where, size_t nth)
@@ -82,7 +83,7 @@ static void json_key_difference(const char *key, const char *where, size_t nth)
     json_close('}');
 }
 
-/* Naming keys compares each with each: not for lists only a hostile file has. */
+/* Naming keys is quadratic: not for the long lists of a hostile file. */
 static bool can_name_keys(meta_list a, meta_list b) { return a.count <= 1000 && b.count <= 1000; }
 
 static double percentage(const tn_difference *d)
@@ -106,12 +107,12 @@ static void out_distance(const tn_difference *d)
         out(", %s with NaN or infinity", grouped(d->specials).s);
 }
 
-/* What each side takes, where that is not the same. */
+/* The bits per value of both sides, if they differ. */
 static void out_bits(const tn_difference *d)
 {
     double a = tensor_bits(d->a), b = tensor_bits(d->b);
     if (a != b)
-        out(", %s bits a value in A, %s in B", bits_text(a).s, bits_text(b).s);
+        out(", %s bits per value in A, %s in B", bits_text(a).s, bits_text(b).s);
 }
 
 static bool is_scaled(const tn_tensor *t)
@@ -119,17 +120,18 @@ static bool is_scaled(const tn_tensor *t)
     return t->form == TN_FORM_SCALED;
 }
 
-/* Parts of a form that this version does not know are compared each for itself: how far they are apart says
- * nothing. */
+/* Parts of an unknown form are compared one by one; their distances have no meaning. */
 static void out_values(const tn_difference *d)
 {
     const tn_part *part = d->part ? d->part : &d->a->parts[0];
     bool scaled = is_scaled(d->a) || is_scaled(d->b), whole = d->a->nparts == 1 || scaled;
-    out("%s of %s%s differ (%.3g%%)", grouped(d->differing).s,
-        counted(d->elements, whole ? "value" : "element").s, whole ? "" : " of its parts", percentage(d));
-    out(", first %s%s%sat %s", whole ? "" : "in part ", whole ? "" : escaped(part->role), whole ? "" : " ",
-        index_of(d->first, scaled ? d->a->rank : part->array.rank, scaled ? d->a->shape : part->array.shape)
-            .s);
+    shape_text first = scaled ? index_of(d->first, d->a->rank, d->a->shape)
+                              : index_of(d->first, part->array.rank, part->array.shape);
+    out("%s of %s", grouped(d->differing).s, counted(d->elements, whole ? "value" : "element").s);
+    out("%s differ (%.3g%%), first ", whole ? "" : " of its parts", percentage(d));
+    if (!whole)
+        out("in part %s ", escaped(part->role));
+    out("at %s", first.s);
     if (whole)
         out_distance(d);
     if (d->bits > 0)

@@ -96,15 +96,13 @@ static void rows_end(job *j, bool good)
 
 /* ---- sections ---- */
 
-/* What goes where: three or four lines. */
+/* The bytes of one section. */
 typedef struct section { const char *where, *what; uint64_t bytes; } section;
 
 static size_t sections_of(const opts *o, const tn_export_result *r, section s[4])
 {
-    const char *data = o->binary    ? "image"
-                       : o->section ? o->section
-                                    : ".rodata",
-               *rest = o->binary ? "image" : ".rodata";
+    const char *rest = o->binary ? "image" : ".rodata";
+    const char *data = !o->binary && o->section ? o->section : rest;
     s[0] = (section){ data, "data", r->data_bytes };
     s[1] = (section){ rest, "parameters", r->parameter_bytes };
     s[2] = (section){ o->binary ? "memory" : ".rodata", "structures", r->structure_bytes };
@@ -229,7 +227,7 @@ static int run(const opts *o)
     if (!o->out && !o->plan)
         return usage_error("export-c", "expected -o DIR to write into, or --plan");
     if (o->section && o->binary)
-        return usage_error("export-c", "--section is of C source, and --binary writes none");
+        return usage_error("export-c", "--section applies to C source, which --binary does not write");
     signals_catch();
     int code = open_input(o, o->files[0], &file);
     if (code == EXIT_DONE)

@@ -13,7 +13,7 @@ typedef struct totals {
     const char *compressed;     /* how, or NULL */
 } totals;
 
-/* Two names for one range of the file: its bytes are counted once. */
+/* Whether another tensor has the same range of the file: its bytes are counted once. */
 static bool shares_bytes(const tn_file *file, const tn_tensor *tensor)
 {
     const tn_tensor *other = tensor->tied ? tn_file_find(file, tensor->tied) : NULL;
@@ -72,7 +72,7 @@ static void place_cells(table *t, const tn_file *file, const tn_stored_info *sto
         table_name(t, tn_file_shard_name(file, stored->shard));
 }
 
-/* How the elements lie, where they are not simply dense. */
+/* The order of the elements, if they are not dense. */
 static void place_note(table *t, const tn_part *part)
 {
     uint32_t rank = part->array.rank;
@@ -89,9 +89,10 @@ static void datatype_note(table *t, const tn_tensor *tensor)
     char rotation[64] = "";
     if (s->rotation.size)
         tn_rotation_format(rotation, sizeof rotation, &s->rotation);
-    table_note(t, "codes of %s values: %s%s%s%s, %.6g bits a value", type_of(tensor->dtype, NULL).s,
-               strlen(s->datatype) < 200 ? escaped(s->datatype) : datatype_name(s->datatype).s,
-               stored_as(s).s, *rotation ? ", rotated by " : "", rotation, tensor_bits(tensor));
+    form_text name = datatype_name(s->datatype);
+    const char *datatype = strlen(s->datatype) < 200 ? escaped(s->datatype) : name.s;
+    table_note(t, "codes of %s values: %s%s%s%s, %.6g bits per value", type_of(tensor->dtype, NULL).s,
+               datatype, stored_as(s).s, *rotation ? ", rotated by " : "", rotation, tensor_bits(tensor));
 }
 
 static void scaling_note(table *t, const tn_tensor *tensor)
@@ -144,7 +145,9 @@ static void list_rows(const tn_file *file, bool long_list)
     static const char *const sharded[] = { "name", "type", "shape", "size", "encoding", "checksum", "offset",
                                            "align",
                                            "file", NULL };
-    const char *const *headings = !long_list ? brief : tn_file_shards(file) > 1 ? sharded : full;
+    const char *const *headings = brief;
+    if (long_list)
+        headings = tn_file_shards(file) > 1 ? sharded : full;
     table t;
     totals sum = { 0 };
     table_begin(&t, headings, 1u << 3 | 1u << 6 | 1u << 7);
@@ -327,7 +330,7 @@ void list_heading(const opts *o, const char *path, bool *listed)
     *listed = true;
 }
 
-/* One file; *listed: another one stands above it. */
+/* Lists one file; *listed: another one was listed before. */
 static int list(const opts *o, const char *path, bool *listed)
 {
     tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io };

@@ -80,7 +80,7 @@ static int show(const opts *o)
     return code;
 }
 
-/* Turns "KEY=VALUE" and "KEY" into edits; the keys are cut out of `keys`. */
+/* Turns "KEY=VALUE" and "KEY" into edits; `keys` gets copies of the keys. */
 static void make_edits(const opts *o, tn_meta_edit *edits, char **keys)
 {
     for (size_t i = 0; i < o->changes.count; i++) {
@@ -103,9 +103,11 @@ static void edit_done(const opts *o, uint64_t shared)
         json_close('}');
         json_end();
     } else if (!o->quiet) {
-        fprintf(stderr, "%s: %s, %s%s\n", escaped(o->files[0]), counted(n, "change").s,
-                shared > 0 ? human_size(shared).s : "data copied",
-                shared > 0 ? " shared with the old file" : "");
+        fprintf(stderr, "%s: %s, ", escaped(o->files[0]), counted(n, "change").s);
+        if (shared > 0)
+            fprintf(stderr, "%s shared with the old file\n", human_size(shared).s);
+        else
+            fprintf(stderr, "data copied\n");
     }
 }
 
@@ -118,7 +120,7 @@ static int edit(const opts *o)
     tn_error err;
     uint64_t shared = 0;
     int code = EXIT_DONE;
-    signals_catch();            /* an edit has no half: it ends, then the signal does its work */
+    signals_catch();            /* an edit completes before a signal takes effect */
     const tn_edit_options options = { .size = sizeof options, .note = progress_note };
     if (tn_edit_meta(o->files[0], edits, n, &options, &shared, &err) == TN_OK)
         edit_done(o, shared);

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static tn_offer *offered;       /* what a signal stops; set before one can come */
+static tn_offer *offered;       /* stopped by a signal; set before the handler is installed */
 static volatile sig_atomic_t stopped;
 
 static void on_stop(int signal_number)
@@ -20,7 +20,7 @@ static void on_stop(int signal_number)
     tn_offer_stop(offered);
 }
 
-/* A second one ends the program at once. */
+/* A second signal ends the program at once. */
 static void stop_on_signals(void)
 {
     static const int stops[] = { SIGINT, SIGTERM, SIGHUP };
@@ -30,10 +30,10 @@ static void stop_on_signals(void)
         if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(stops[i], &new, NULL);
     }
-    signal(SIGPIPE, SIG_IGN);   /* whoever reads what is said here may go */
+    signal(SIGPIPE, SIG_IGN);   /* the reader of our messages may exit */
 }
 
-/* Each tensor that others may write takes descriptors, and so does each client. */
+/* Each writable tensor needs descriptors, and so does each client. */
 static void allow_many_descriptors(void)
 {
     struct rlimit limit;
@@ -78,7 +78,7 @@ static tn_status offer_buffer(tn_offer *offer, const char *name, const tn_file *
     return status == TN_OK ? tn_offer_tensor(offer, &shared, buffer, 0, true, err) : status;
 }
 
-/* Several files may have tensors of one name. */
+/* With several files the name is FILE:NAME, because they may have tensors of one name. */
 static int offer_tensor(const opts *o, tn_offer *offer, const char *path, const tn_file *file,
                         const tn_tensor *tensor)
 {
@@ -86,8 +86,10 @@ static int offer_tensor(const opts *o, tn_offer *offer, const char *path, const 
     uint64_t bytes = tensor->parts[0].nbytes;
     size_t size = strlen(base_name(path)) + strlen(tensor->name) + 2;
     char *name = must_allocate(size, 1);
-    snprintf(name, size, "%s%s%s", o->nfiles > 1 ? base_name(path) : "", o->nfiles > 1 ? ":" : "",
-             tensor->name);
+    if (o->nfiles > 1)
+        snprintf(name, size, "%s:%s", base_name(path), tensor->name);
+    else
+        snprintf(name, size, "%s", tensor->name);
     tn_buffer *buffer = NULL;
     tn_error err;
     tn_status status = tn_buffer_new(bytes ? bytes : 1, &options, &buffer, &err);
@@ -108,7 +110,7 @@ static void keep_first_bad(void *context, const tn_tensor *tensor, const tn_part
         *first = *why;
 }
 
-/* What is wrong in the file is not handed on. */
+/* A damaged file is not offered. */
 static int check_file(const char *path, const tn_file *file)
 {
     tn_error err, bad = { .status = TN_OK };
@@ -120,7 +122,7 @@ static int check_file(const char *path, const tn_file *file)
 
 static bool is_dense(const tn_tensor *t) { return t->form == TN_FORM_DENSE && t->nparts == 1; }
 
-/* All that is dense will be in memory. */
+/* All dense tensors will be kept in memory. */
 static int check_sizes(const opts *o, const char *path, const tn_file *file)
 {
     const tn_tensor **tensors = must_allocate(tn_file_count(file), sizeof *tensors);
@@ -143,7 +145,7 @@ static int offer_tensors(const opts *o, tn_offer *offer, const char *path, const
     for (size_t i = 0; i < tn_file_count(file) && code == EXIT_DONE && !stopped; i++) {
         const tn_tensor *tensor = tn_file_tensor(file, i);
         if (!is_dense(tensor)) {
-            say("%s: tensor \"%s\" is %s and not offered: --writable is for dense ones", escaped(path),
+            say("%s: tensor \"%s\" is %s and not offered: --writable needs dense tensors", escaped(path),
                 escaped(tensor->name), escaped(tn_tensor_form_name(tensor)));
             continue;
         }
@@ -166,7 +168,7 @@ static int offer_file(const opts *o, tn_offer *offer, const char *path, size_t *
     } else {
         *tensors += tn_file_count(file);
         if (tn_offer_file(offer, base_name(path), file, o->in_place, &err) != TN_OK)
-            code = say_error(NULL, &err);       /* it says which file */
+            code = say_error(NULL, &err);       /* the text names the file */
     }
     tn_close(file);
     return code;
@@ -174,8 +176,8 @@ static int offer_file(const opts *o, tn_offer *offer, const char *path, size_t *
 
 /* ---- answering ---- */
 
-/* Whether a line can be said at once.  Others decide how many there are, and a
- * pipe that nobody reads from must not keep us: what it has no room for is left out. */
+/* Whether stderr takes a line without blocking.  Clients cause the messages, so a pipe that
+ * nobody reads must not stop the server: messages that do not fit are dropped. */
 static bool can_say(void)
 {
     struct pollfd messages = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -187,6 +189,13 @@ static void log_text(void *context, const char *text)
     const opts *o = context;
     if (can_say())
         say("%s: %s", escaped(o->socket), text);
+}
+
+static const char *access_text(const opts *o)
+{
+    if (o->writable)
+        return ", who may write";
+    return o->in_place ? ", in place" : "";
 }
 
 /* "3 tensors of 2 files offered to user 1000, group 50". */
@@ -204,10 +213,7 @@ static void say_ready(const opts *o, size_t tensors, uid_t self, const char *how
     if (fclose(f) == 0)
         say("%s: %s of %s offered to user %lu%s%s; %s", escaped(o->socket), counted(tensors, "tensor").s,
             counted(o->nfiles, "file").s, (unsigned long)self, who,
-            o->writable   ? ", who may write"
-            : o->in_place ? ", in place"
-                          : "",
-            how);
+            access_text(o), how);
     free(who);
 }
 
@@ -215,7 +221,7 @@ static int answer(const opts *o, tn_offer *offer, size_t tensors)
 {
     tn_error err, why;
     const char *how = "not confined";
-    uid_t self = geteuid();     /* once confined, this is no longer told */
+    uid_t self = geteuid();     /* before confining, which forbids the call */
     if (tn_offer_confine(offer, &how, &why) != TN_OK)
         say("%s: not confined: %s", escaped(o->socket), why.text);
     if (!o->quiet)
@@ -251,7 +257,7 @@ static int run(const opts *o)
     if (!o->socket)
         return usage_error("serve", "expected --socket PATH");
     if (o->writable && o->in_place)
-        return usage_error("serve", "--writable copies what others may write, and --in-place copies nothing");
+        return usage_error("serve", "--writable copies tensors and --in-place does not: give one of them");
     int code = check_names(o);
     if (code != EXIT_DONE)
         return code;

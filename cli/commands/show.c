@@ -23,7 +23,7 @@ static void out_datatype(const tn_tensor *tensor)
         stored_as(s).s, *rotation ? ", rotated by " : "", rotation);
 }
 
-/* What the parts of a scaled tensor mean. */
+/* How values follow from the parts of a scaled tensor. */
 static void out_scaling(const tn_tensor *tensor)
 {
     if (has_datatype(tensor)) {
@@ -41,7 +41,9 @@ static void out_name(const tn_tensor *tensor)
 {
     out("%s%s%s  %s %s", style_on_stdout(STYLE_BOLD), escaped(tensor->name), style_on_stdout(STYLE_PLAIN),
         tensor_type(tensor).s, shape_of(tensor->rank, tensor->shape).s);
-    out("%s%s\n", tensor->layout ? " " : "", tensor->layout ? escaped(tensor->layout) : "");
+    if (tensor->layout)
+        out(" %s", escaped(tensor->layout));
+    out_text("\n");
     if (tensor->scaling)
         out_scaling(tensor);
 }

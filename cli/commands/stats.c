@@ -207,7 +207,9 @@ static int stats(const opts *o, const char *path, const tn_file *file, tn_error 
     if (o->json && status != TN_OK)     /* else the total closed it */
         json_close(']');
     table_drop(&v.rows);
-    return status != TN_OK ? exit_code(status) : v.unread ? EXIT_BAD : EXIT_DONE;
+    if (status != TN_OK)
+        return exit_code(status);
+    return v.unread ? EXIT_BAD : EXIT_DONE;
 }
 
 static int run(const opts *o)

@@ -19,7 +19,7 @@ typedef struct check {
     uint64_t    doubtful;       /* files beside this one that may be taken for it */
 } check;
 
-/* Of a part that something is to be said of. */
+/* The word for a part with a problem or warning. */
 static const char *verdict_text(tn_verdict verdict)
 {
     static const char *const texts[] = { "warning", "warning", "not checked", "unreadable", "BAD" };
@@ -61,8 +61,8 @@ static void out_problem(const check *c, const tn_tensor *tensor, const tn_part *
                         const tn_error *why)
 {
     bool bad = verdict == TN_VERDICT_BAD;
-    out("%s: %s%s%s: ", escaped(c->path), bad ? style_on_stdout(STYLE_RED) : "", verdict_text(verdict),
-        bad ? style_on_stdout(STYLE_PLAIN) : "");
+    out("%s: ", escaped(c->path));
+    out_judgement(verdict_text(verdict), bad);
     if (why->offset != TN_NO_OFFSET)
         out("byte %llu: ", (unsigned long long)why->offset);
     if (strncmp(why->text, "tensor ", 7) != 0)      /* most texts name it themselves */
@@ -91,7 +91,7 @@ static void report(void *context, const tn_tensor *tensor, const tn_part *part, 
         out_problem(c, tensor, part, verdict, why);
 }
 
-/* What lies beside the file. */
+/* A file beside this one. */
 static void report_beside(void *context, const char *text, bool doubtful)
 {
     check *c = context;
@@ -104,12 +104,13 @@ static void report_beside(void *context, const char *text, bool doubtful)
         json_text_field("why", text);
         json_close('}');
     } else {
-        out("%s: %s%s%s: %s\n", escaped(c->path), doubtful ? style_on_stdout(STYLE_RED) : "", verdict,
-            doubtful ? style_on_stdout(STYLE_PLAIN) : "", text);
+        out("%s: ", escaped(c->path));
+        out_judgement(verdict, doubtful);
+        out("%s\n", text);
     }
 }
 
-/* The file in one or a few words. */
+/* The result for the whole file. */
 static const char *judgement(const check *c)
 {
     if (c->bad)
@@ -119,7 +120,7 @@ static const char *judgement(const check *c)
     return c->not_checked || c->unreadable ? "not fully checked" : "ok";
 }
 
-/* What was checked where there is no checksum at all. */
+/* What was checked if there is no checksum at all. */
 static const char *checked_text(const check *c)
 {
     if (c->indexed)
@@ -128,12 +129,13 @@ static const char *checked_text(const check *c)
     return c->decoded ? "the structure and the compressed data were" : "the structure was";
 }
 
-/* What was checked, in one line, and plainly what was not. */
+/* One line: what was checked, and what was not. */
 static void out_summary(const check *c, size_t tensors)
 {
     bool bad = c->bad > 0 || c->doubtful > 0;
-    out("%s: %s%s%s: %s", escaped(c->path), bad ? style_on_stdout(STYLE_RED) : "", judgement(c),
-        bad ? style_on_stdout(STYLE_PLAIN) : "", counted(tensors, "tensor").s);
+    out("%s: ", escaped(c->path));
+    out_judgement(judgement(c), bad);
+    out_text(counted(tensors, "tensor").s);
     if (c->parts != tensors)
         out(", %s", counted(c->parts, "part").s);
     if (tensors > 0 && c->none == c->parts) {

@@ -1,4 +1,4 @@
-/* cli/compliance/compliance.h - the requirements of WIA-AI-011, tried on the library. */
+/* cli/compliance/compliance.h - tests the library against the requirements of WIA-AI-011. */
 #ifndef TENON_CLI_COMPLIANCE_H
 #define TENON_CLI_COMPLIANCE_H
 

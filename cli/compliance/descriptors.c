@@ -1,4 +1,4 @@
-/* cli/compliance/descriptors.c - quantization, sparse tensors and dynamic shapes, tried out. */
+/* cli/compliance/descriptors.c - tests of quantization, sparse tensors and dynamic shapes. */
 #include "trials.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ static tn_status seen(tn_error *err, const char *text)
 
 static const int64_t quant_shape[] = { CHANNELS, WIDTH };
 
-/* One scheme being tried. */
+/* One scheme under test. */
 typedef struct quant_case {
     tn_quant_scheme     scheme;
     tn_quantize_options options;
@@ -34,7 +34,7 @@ typedef struct quant_case {
 static tn_array floats_of(void) { return (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = quant_shape }; }
 static tn_array codes_of(void) { return (tn_array){ .dtype = TN_INT8, .rank = 2, .shape = quant_shape }; }
 
-/* Each channel has a range of its own, not around zero. */
+/* Each channel has its own range, not centred at zero. */
 static void begin_case(quant_case *c, tn_quant_scheme scheme)
 {
     bool channel = scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
@@ -75,7 +75,7 @@ static tn_status store_codes(const quant_case *c, const char *path, tn_error *er
     return store_tensor(path, "raw", &tensor, err);
 }
 
-/* What the descriptor says of the scales. */
+/* Compares the descriptor's scales. */
 static tn_status check_metadata(const quant_case *c, const tn_file *file, tn_error *err)
 {
     tn_descriptors *set;
@@ -93,12 +93,12 @@ static tn_status check_metadata(const quant_case *c, const tn_file *file, tn_err
     size_t wrong = 0;
     status = tn_descriptor_check(d, NULL, &wrong, err);
     tn_descriptors_free(set);
-    return status               ? status
-           : same && wrong == 0 ? TN_OK
-                                : seen(err, "the descriptor has other scales than the codes were made with");
+    if (status || (same && wrong == 0))
+        return status;
+    return seen(err, "the descriptor has other scales than the codes were made with");
 }
 
-/* The values that codes and scales of the file give back. */
+/* The values of the codes and scales in the file. */
 static tn_status check_values(const quant_case *c, const tn_file *file, tn_error *err)
 {
     const tn_tensor *t = tn_file_find(file, "codes");
@@ -248,7 +248,7 @@ static bool same_parts(const tn_tensor *a, const tn_tensor *b)
     return same;
 }
 
-/* Into a file and back. */
+/* Writes a file and reads it back. */
 static tn_status try_stored(const char *path, const tn_tensor *t, tn_error *err)
 {
     tn_file *file;
@@ -266,12 +266,12 @@ static tn_status try_stored(const char *path, const tn_tensor *t, tn_error *err)
                memcmp(read, t->parts[k].data, n) == 0;
     }
     tn_close(file);
-    return status ? status
-           : same ? TN_OK
-                  : seen(err, "a sparse tensor came back from its file as another one");
+    if (status || same)
+        return status;
+    return seen(err, "a sparse tensor came back from its file as another one");
 }
 
-/* A sparse tensor made dense, and of that the tensor itself and the same in the other form. */
+/* Converts a sparse tensor to dense, and that to both sparse forms. */
 static tn_status try_forms(const tn_tensor *t, const tn_tensor *other, const char *path, tn_error *err)
 {
     tn_sparse_options options = { .size = sizeof options, .index = t->parts[1].array.dtype };
@@ -297,15 +297,15 @@ static tn_status try_forms(const tn_tensor *t, const tn_tensor *other, const cha
     return status;
 }
 
-/* Both documents as tensors. */
+/* Opens both documents as tensors. */
 static tn_status try_sparse_tensors(const char *path, tn_error *err)
 {
     tn_file *first = NULL, *second = NULL;
     tn_status status = tn_open_memory(coo, strlen(coo), NULL, &first, err);
     if (!status)
         status = tn_open_memory(csr, strlen(csr), NULL, &second, err);
-    const tn_tensor *a = status ? NULL : tn_file_find(first, "s"),
-                    *b = status ? NULL : tn_file_find(second, "s");
+    const tn_tensor *a = status ? NULL : tn_file_find(first, "s");
+    const tn_tensor *b = status ? NULL : tn_file_find(second, "s");
     if (!status && (!a || !b || a->form != TN_FORM_COO || b->form != TN_FORM_CSR))
         status = seen(err, "a sparse document was not read as a sparse tensor");
     if (!status)

@@ -1,4 +1,4 @@
-/* cli/compliance/run.c - the requirements of WIA-AI-011, tried one by one. */
+/* cli/compliance/run.c - runs the tests of WIA-AI-011 one by one. */
 #include "compliance.h"
 #include "ui/say.h"
 #include "trials.h"
@@ -13,7 +13,7 @@
 
 typedef struct requirement {
     int         level;
-    const char *text;           /* after which, for the trial of one type, its name stands */
+    const char *text;           /* followed by the type's name in a trial of one type */
     trial_fn try;
     tn_dtype    dtype;
 } requirement;
@@ -139,7 +139,7 @@ static void empty_folder(const char *path)
 
 /* ---- the run ---- */
 
-/* Tries one requirement; the result's evidence is the trial's. */
+/* Tests one requirement and reports its evidence. */
 static tn_status judge(const requirement *r, trial *t, bool *met, tn_error *err)
 {
     tn_error why;

@@ -1,4 +1,4 @@
-/* cli/compliance/sharing.c - memory handed to a second process, tried out. */
+/* cli/compliance/sharing.c - tests of memory that a second process shares. */
 #include "trials.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 
 enum {
     SHARED       = 4096,        /* values of each tensor */
-    MOST_SECONDS = 20           /* for the second process, before it is ended */
+    MOST_SECONDS = 20           /* before the second process is killed */
 };
 
-/* What the second process has seen, in memory that both have. */
+/* What the second process has seen, in shared memory. */
 typedef struct outcome {
     bool     finished;
     tn_error err;
@@ -25,9 +25,9 @@ typedef struct outcome {
 typedef struct sharing {
     char      path[108];        /* of the socket */
     tn_offer *offer;
-    tn_buffer *open, *closed;   /* may be written by others, may not */
+    tn_buffer *open, *closed;   /* writable by others, read-only */
     outcome  *seen;
-    tn_status answered;         /* by the thread that answers, and what went wrong there */
+    tn_status answered;         /* result of the thread that answers */
     tn_error  why;
 } sharing;
 
@@ -51,7 +51,7 @@ static const tn_attached *find_attached(const tn_attachment *a, const char *name
     return NULL;
 }
 
-/* The tensor, what is said of it, and its values. */
+/* Checks the tensor, its descriptor and its values. */
 static tn_status look_at(const tn_attached *item, const char *name, bool read_only, tn_error *err)
 {
     if (!item || !item->tensor || item->tensor->dtype != TN_FLOAT32 || item->tensor->rank != 2 ||
@@ -68,7 +68,7 @@ static tn_status look_at(const tn_attached *item, const char *name, bool read_on
     return TN_OK;
 }
 
-/* Tries to write all the same: by the mapping, by a new one, by a descriptor opened again. */
+/* Tries to write anyway: through the mapping, a new mapping, a reopened descriptor. */
 static bool can_be_written(const tn_attached *item)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (size_t)tn_buffer_size(item->buffer);
@@ -119,7 +119,7 @@ static _Noreturn void second_process(const sharing *s)
     _exit(0);
 }
 
-/* ---- the first ---- */
+/* ---- the first process ---- */
 
 /* A short path, wherever the folder is. */
 static tn_status choose_path(sharing *s, const trial *t, int *folder, tn_error *err)
@@ -160,7 +160,7 @@ static void *answer(void *context)
     return NULL;
 }
 
-/* Answers the second process until it ends, whatever becomes of it. */
+/* Answers the second process until it ends. */
 static tn_status answer_until_it_ends(sharing *s, pid_t child, tn_error *err)
 {
     pthread_t thread;
@@ -178,7 +178,7 @@ static tn_status answer_until_it_ends(sharing *s, pid_t child, tn_error *err)
     return s->answered;
 }
 
-/* What the second process says, and what it has left in memory. */
+/* Compares the report of the second process with the shared memory. */
 static tn_status compare_both(const sharing *s, tn_error *err)
 {
     const float *written = tn_buffer_data(s->open), *kept = tn_buffer_data(s->closed);

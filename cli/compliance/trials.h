@@ -1,4 +1,4 @@
-/* cli/compliance/trials.h - what is done to see whether the library meets a requirement.
+/* cli/compliance/trials.h - tests of single requirements.
  *
  * Each trial does the thing through the public functions alone, as a program
  * would, and compares the outcome with what it works out for itself. */
@@ -8,7 +8,7 @@
 #include <tenon/tenon.h>
 
 typedef struct trial {
-    const char *folder;         /* for files; emptied by whoever made it */
+    const char *folder;         /* for files; its creator empties it */
     tn_dtype    dtype;          /* of a trial of one type */
     char        evidence[400];  /* what was done and seen */
 } trial;

@@ -1,4 +1,4 @@
-/* cli/compliance/types.c - types, layouts, alignment and strides, tried out. */
+/* cli/compliance/types.c - tests of types, layouts, alignment and strides. */
 #include "trials.h"
 #include "ui/say.h"
 
@@ -16,7 +16,7 @@
 #endif
 #define VALUES 4096             /* of a type's trial */
 
-/* Numbers that look random and are the same every time. */
+/* Pseudo-random numbers, the same every time. */
 static uint32_t next_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -25,11 +25,11 @@ static uint32_t next_random(uint32_t *state)
 
 /* ---- types ---- */
 
-/* The values of one type's trial, and what became of them. */
+/* The values of one type's trial before and after rounding. */
 typedef struct type_case {
     const tn_dtype_info *type;
     const char          *path;
-    double               values[VALUES];    /* asked for */
+    double               values[VALUES];    /* requested */
     double               rounded[VALUES];   /* of the codes */
     uint8_t              codes[VALUES * sizeof(double)];
     uint8_t              again[VALUES * sizeof(double)];
@@ -52,7 +52,7 @@ static void make_values(type_case *c)
     }
 }
 
-/* How far a code may be from the value it stands for. */
+/* The largest allowed rounding error. */
 static double step_at(const tn_dtype_info *type, double value)
 {
     if (type->kind != TN_KIND_FLOAT)
@@ -62,7 +62,7 @@ static double step_at(const tn_dtype_info *type, double value)
     return normal > least ? normal : least;
 }
 
-/* An integer beyond the largest is that one; any other is at most half a step away. */
+/* Integers saturate; other values are at most half a step away. */
 static bool is_near(const tn_dtype_info *type, double value, double rounded)
 {
     double largest = ldexp(1, width_of(type)) - 1;
@@ -73,10 +73,12 @@ static bool is_near(const tn_dtype_info *type, double value, double rounded)
 
 static double number_of(tn_value v)
 {
-    return v.kind == TN_KIND_FLOAT ? v.re : v.kind == TN_KIND_INT ? (double)v.i : (double)v.u;
+    if (v.kind == TN_KIND_FLOAT)
+        return v.re;
+    return v.kind == TN_KIND_INT ? (double)v.i : (double)v.u;
 }
 
-/* Values to codes, codes to values, and back: the same codes, near the values asked for. */
+/* Values to codes, back, and to codes again: the same codes, near the requested values. */
 static tn_status try_casts(type_case *c, size_t nbytes, tn_error *err)
 {
     const int64_t count = VALUES;
@@ -97,7 +99,7 @@ static tn_status try_casts(type_case *c, size_t nbytes, tn_error *err)
     return status;
 }
 
-/* What the file says of the tensor, and its bytes. */
+/* Compares the tensor in the file and its bytes. */
 static tn_status compare_loaded(const tn_file *file, type_case *c, size_t nbytes, tn_error *err)
 {
     const tn_tensor *t = tn_file_find(file, "values");
@@ -204,7 +206,7 @@ static tn_status reorder(tn_dtype dtype, const char *from, const char *to, const
     return status ? status : tn_reorder(&out, dst, &in, src, &o, err);
 }
 
-/* There, looked at element by element, and back. */
+/* Reorders, compares element by element, and reorders back. */
 static tn_status try_reorder(tn_dtype dtype, const char *from, const char *to, uint64_t *elements,
                              tn_error *err)
 {
@@ -218,7 +220,7 @@ static tn_status try_reorder(tn_dtype dtype, const char *from, const char *to, u
                            from, count);
     memset(there, 0, sizeof there);
     for (size_t i = 0; i < sizeof original; i++)
-        /* as a float's byte: never NaN, which equals nothing */
+        /* bytes of floats that are never NaN, which would not compare equal */
         original[i] = (uint8_t)(next_random(&state) & 63);
     tn_status status = reorder(dtype, from, to, original, there, err);
     for (uint64_t i = 0; i < count && !status; i++)
@@ -267,7 +269,7 @@ static bool same_letters(const char *a, const char *b)
     return strlen(a) == strlen(b) && strspn(a, b) == strlen(a);
 }
 
-/* Every layout with a name into every other of the same letters, and letters that have no name. */
+/* Converts between all named layouts of the same letters, and between unnamed ones. */
 tn_status try_all_layouts(trial *t, tn_error *err)
 {
     const tn_layout_info *from, *to;

@@ -60,7 +60,9 @@ static void shortest_digits(tn_dtype dtype, double x, int *digits, int *exponent
     }
     const char *e = strchr(text, 'e');
     *digits = n - trailing;
-    *exponent = (before > 0 ? before - 1 : -1 - leading) + (e ? (int)strtol(e + 1, NULL, 10) : 0);
+    *exponent = before > 0 ? before - 1 : -1 - leading;
+    if (e)
+        *exponent += (int)strtol(e + 1, NULL, 10);
 }
 
 /* "12.25", "3." */
@@ -104,8 +106,9 @@ static void scientific(char *text, double x, int fraction, int exponent_digits)
     char *e = strchr(number, 'e');
     *e = '\0';
     long exponent = strtol(e + 1, NULL, 10);
-    snprintf(text, WORD, "%s%se%c%0*ld", number, fraction > 0 ? "" : ".", exponent < 0 ? '-' : '+',
-             exponent_digits, labs(exponent));
+    const char *point = fraction > 0 ? "" : ".";
+    char sign = exponent < 0 ? '-' : '+';
+    snprintf(text, WORD, "%s%se%c%0*ld", number, point, sign, exponent_digits, labs(exponent));
 }
 
 static void at_least(int *most, long n)
@@ -140,7 +143,9 @@ static void layout_measure(layout *l, tn_dtype dtype, double x)
 static void layout_decide(layout *l, tn_dtype dtype)
 {
     double digits = tn_dtype_get(dtype)->mantissa_bits * 0.30103;
-    double large = digits >= 8 ? 1e8 : digits >= 4 ? 1e6 : 1e3;
+    double large = digits >= 4 ? 1e6 : 1e3;
+    if (digits >= 8)
+        large = 1e8;
     l->scientific = l->most > 0 && (l->most >= large || l->least < 1e-4 || l->most / l->least > 1000);
     if (l->scientific) {
         l->left = 1;            /* widen() adds the sign */
@@ -148,12 +153,19 @@ static void layout_decide(layout *l, tn_dtype dtype)
     }
 }
 
+static const char *special_word(double x)
+{
+    if (isnan(x))
+        return "nan";
+    return x > 0 ? "inf" : "-inf";
+}
+
 static void float_word(char *word, const layout *l, tn_dtype dtype, double x)
 {
     char text[WORD];
     int total = l->left + l->right + 1;
     if (!isfinite(x)) {
-        snprintf(word, WORD, "%*s", total, isnan(x) ? "nan" : x > 0 ? "inf" : "-inf");
+        snprintf(word, WORD, "%*s", total, special_word(x));
         return;
     }
     if (l->scientific)
@@ -192,7 +204,7 @@ static void measure(printer *p, const tn_value *value)
     at_least(&p->width, tn_value_format(NULL, 0, p->dtype, *value));
 }
 
-/* Room for "nan" and "-inf" where there are any, and for signs in front of scientific numbers. */
+/* Adds the width of "nan" and "-inf", and of the sign of scientific numbers. */
 static void widen(printer *p, const tn_value *value)
 {
     const double halves[] = { value->re, value->im };

@@ -33,9 +33,9 @@ tn_status document_read(const char *path, tn_descriptors **set, bool *list, tn_e
     return status;
 }
 
-/* ---- is there anything to list ---- */
+/* ---- reading ---- */
 
-/* Not a pipe, which was read already, and JSON by its first character. */
+/* A regular file (a pipe has been consumed) that begins like JSON. */
 static bool may_be_document(const char *path)
 {
     struct stat s;
@@ -50,7 +50,7 @@ static bool may_be_document(const char *path)
     return c == '{' || c == '[';
 }
 
-/* As "tenon check" would say. */
+/* The errors that "tenon check" would report. */
 static bool is_right(const tn_descriptors *set)
 {
     for (size_t i = 0; i < tn_descriptors_count(set); i++) {
@@ -79,7 +79,7 @@ static bool has_shape(const tn_descriptor *d)
     return d->dimensions || !tn_descriptor_is_fragment(d);
 }
 
-/* ---- one descriptor in words ---- */
+/* ---- one descriptor as text ---- */
 
 static const char *form_of(const tn_descriptor *d)
 {
@@ -113,7 +113,7 @@ static void put_shape(char *text, size_t room, const tn_descriptor *d)
         snprintf(text + used, room - used, "]");
 }
 
-/* Bytes of the elements; those that symbols allow at most.  false: not known, or no bound. */
+/* The bytes of the elements, for symbols the most they allow.  False: unknown, or no bound. */
 static bool size_of(const tn_descriptor *d, uint64_t *bytes, bool *most)
 {
     int64_t shape[TN_MAX_RANK];
@@ -155,7 +155,7 @@ static void long_notes(table *t, const tn_descriptor *d)
     }
 }
 
-/* What a fragment is of, where it has no shape to say it. */
+/* What a fragment without a shape describes. */
 static const char *kind_of(const tn_descriptor *d)
 {
     if (has_shape(d))
@@ -188,7 +188,7 @@ static void list_rows(const tn_descriptors *set, bool long_list)
     free(shape);
 }
 
-/* ---- the same for programs ---- */
+/* ---- JSON ---- */
 
 static void json_dimensions(const tn_descriptor *d)
 {
@@ -255,7 +255,7 @@ int document_list(const opts *o, const char *path, bool *listed, const tn_error 
     }
     tn_descriptors_free(set);
     if (why->status != TN_ERR_UNSUPPORTED && why->status != TN_ERR_IO)
-        return say_error(path, why);        /* data that contradicts its descriptor stays bad */
+        return say_error(path, why);        /* data contradicts its descriptor */
     say("%s: listed without data: %s", escaped(path), error_text(path, why));
     return EXIT_DONE;
 }

@@ -1,4 +1,4 @@
-/* cli/ui/document.h - WIA-AI-011 documents, for the commands that do without their data. */
+/* cli/ui/document.h - WIA-AI-011 documents, for commands that do not need their data. */
 #ifndef TENON_CLI_UI_DOCUMENT_H
 #define TENON_CLI_UI_DOCUMENT_H
 

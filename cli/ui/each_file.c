@@ -1,9 +1,9 @@
-/* cli/ui/each_file.c - commands that do one thing with each file they are given. */
+/* cli/ui/each_file.c - runs a task on each file. */
 #include "ui/each_file.h"
 #include "ui/json.h"
 #include "ui/progress.h"
 
-/* Returns the exit code; *shown: something stands above. */
+/* Returns the exit code; *shown: something was printed before. */
 static int open_and_visit(const opts *o, const file_task *task, const char *path, bool *shown, tn_error *err)
 {
     tn_open_options options = { .size = sizeof options, .format = o->from, .io = o->io,
@@ -20,7 +20,7 @@ static int open_and_visit(const opts *o, const file_task *task, const char *path
     return code;
 }
 
-/* Opens the file where none is given. */
+/* Opens the file if none is given. */
 static int one_file(const opts *o, const file_task *task, const char *path, const tn_file *file, bool *shown)
 {
     tn_error err = { .status = TN_OK };

@@ -1,4 +1,4 @@
-/* cli/ui/each_file.h - commands that do one thing with each file they are given. */
+/* cli/ui/each_file.h - runs a task on each file. */
 #ifndef TENON_CLI_UI_EACH_FILE_H
 #define TENON_CLI_UI_EACH_FILE_H
 
@@ -10,11 +10,11 @@ typedef int (*file_fn)(const opts *o, const char *path, const tn_file *file, tn_
 
 typedef struct file_task {
     file_fn visit;
-    bool    headed;             /* text about several files: the name of each stands above it */
-    bool    judges;             /* --json: "ok" closes each object */
+    bool    headed;             /* print the name of each file if there are several */
+    bool    judges;             /* with --json, each object ends in "ok" */
 } file_task;
 
-/* Goes through the files until a signal comes, says what failed and returns
+/* Goes through the files until a signal comes, prints what failed and returns
  * the worst exit code.  With --json every file gets one line, also one that
  * cannot be opened: an object with its name, what visit() adds, and "error". */
 int each_file(const opts *o, const file_task *task);

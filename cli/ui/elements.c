@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes a block.  Compressed data is decoded from the front at each read, so
+/* Bytes per block.  Compressed data is decoded from the front at each read, so
  * what is not too large is read whole. */
 #define RAW_BLOCK        (UINT64_C(64) << 10)
 #define COMPRESSED_BLOCK (UINT64_C(64) << 20)
@@ -19,7 +19,7 @@ static tn_status refuse(tn_error *err, const char *what, const char *spelling)
     return err->status;
 }
 
-/* A multiple of 8 rows, so that it begins on a whole byte whatever the type. */
+/* A multiple of 8 rows begins on a whole byte for every type. */
 static uint64_t elements_a_block(const tn_part *part, unsigned bits, uint64_t row)
 {
     const tn_stored_info stored = stored_info(NULL, part);

@@ -12,20 +12,20 @@
 
 typedef struct elements {
     const tn_file *file;
-    tn_values     *values;      /* where it is these, or NULL */
-    tn_part        rows;        /* the part; as one row of elements where it lies densely */
+    tn_values     *values;      /* NULL: elements of a part */
+    tn_part        rows;        /* the part, as one row if it is dense */
     int64_t        count;
-    uint64_t       row;         /* elements a row of it */
+    uint64_t       row;         /* elements per row */
     const void    *data;        /* of the block at `first` */
     void          *buffer;
     uint64_t       first, n;    /* elements of the block */
-    uint64_t       block;       /* elements a block */
+    uint64_t       block;       /* elements per block */
 } elements;
 
 /* TN_ERR_UNSUPPORTED: a type this build does not know. */
 tn_status elements_open(elements *e, const tn_file *file, const tn_part *part, tn_error *err);
 
-/* The values that codes stand for; of a large tensor that is compressed, what is decoded goes into a
+/* The values of codes; decoded data of a large compressed tensor goes to a
  * temporary file. */
 tn_status elements_open_values(elements *e, const tn_file *file, const tn_tensor *tensor, tn_error *err);
 

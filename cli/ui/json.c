@@ -37,18 +37,25 @@ void json_end(void)
 }
 
 /* Decodes one well-formed UTF-8 sequence; returns its length, or 0. */
+static size_t utf8_length(unsigned char first)
+{
+    if (first < 0x80)
+        return 1;
+    if ((first & 0xe0) == 0xc0)
+        return 2;
+    if ((first & 0xf0) == 0xe0)
+        return 3;
+    return (first & 0xf8) == 0xf0 ? 4 : 0;
+}
+
 static size_t utf8_next(const unsigned char *s, uint32_t *point)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    size_t n = *s < 0x80             ? 1
-               : (*s & 0xe0) == 0xc0 ? 2
-               : (*s & 0xf0) == 0xe0 ? 3
-               : (*s & 0xf8) == 0xf0 ? 4
-                                     : 0;
+    size_t n = utf8_length(*s);
     if (n == 0)
         return 0;
     *point = n == 1 ? *s : *s & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {        /* the closing NUL is no continuation: it stops here */
+    for (size_t i = 1; i < n; i++) {        /* the final NUL is not a continuation byte */
         if ((s[i] & 0xc0) != 0x80)
             return 0;
         *point = *point << 6 | (s[i] & 0x3fu);
@@ -57,7 +64,7 @@ static size_t utf8_next(const unsigned char *s, uint32_t *point)
     return *point < least[n] || *point > 0x10ffff || surrogate ? 0 : n;
 }
 
-/* Characters that JSON forbids, or that would play tricks on a terminal. */
+/* Characters that JSON forbids, and those that could mislead on a terminal. */
 static bool needs_escape(uint32_t point)
 {
     return point < 0x20 || point == '"' || point == '\\' || (point >= 0x7f && point < 0xa0) ||
@@ -131,11 +138,13 @@ void json_uint(uint64_t value)
 void json_double(double value)
 {
     if (isnan(value) || isinf(value)) {
-        json_text(isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+        const char *infinity = value > 0 ? "Infinity" : "-Infinity";
+        json_text(isnan(value) ? "NaN" : infinity);
         return;
     }
     char digits[40];
-    for (int precision = 1; precision <= 17; precision++) {     /* the fewest that read back the same */
+    /* the fewest digits that read back the same */
+    for (int precision = 1; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
         if (strtod(digits, NULL) == value)
             break;

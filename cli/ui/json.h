@@ -1,4 +1,4 @@
-/* cli/ui/json.h - JSON on stdout, one object a line.
+/* cli/ui/json.h - JSON on stdout, one object per line.
  *
  * Commas take care of themselves: open, then keys and values, then close. */
 #ifndef TENON_CLI_UI_JSON_H
@@ -9,7 +9,7 @@
 
 void json_open(char bracket);           /* '{' or '[' */
 void json_close(char bracket);
-void json_end(void);                    /* of the outermost value: a new line */
+void json_end(void);                    /* ends the outermost value with a new line */
 void json_key(const char *key);
 
 /* Values.  Control, invisible and direction-changing characters are written

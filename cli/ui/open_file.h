@@ -6,13 +6,13 @@
 #include "ui/each_file.h"
 #include "ui/rules.h"
 
-/* The name of a file above its list, where several are listed; *listed: another list stands above it. */
+/* Prints the name of a file if several are listed; *listed: another list came before. */
 void list_heading(const opts *o, const char *path, bool *listed);
 
 /* Lists a file, without a heading. */
 void list_file(const opts *o, const char *name, const tn_file *file);
 
-/* Shows one tensor; messages name o->files[0].  `file` may be NULL where its parts have their data. */
+/* Prints one tensor; messages name o->files[0].  `file` may be NULL if the parts have their data. */
 int show_tensor(const opts *o, const tn_file *file, const tn_tensor *tensor);
 
 extern const file_task verify_task;

@@ -10,17 +10,17 @@
 #include <string.h>
 #include <strings.h>
 
-/* Takes one option's value; false: not what the option wants. */
+/* Takes one option's value; false: the value is not valid. */
 struct option_row;
 typedef bool (*take_fn)(opts *o, const struct option_row *row, const char *value);
 
 typedef struct option_row {
     const char *name;
     const char *value;          /* what --help calls the value; NULL: a flag */
-    const char *wants;          /* what it must be, where its name does not say it */
+    const char *wants;          /* what a message says it takes; NULL: `value` says it */
     const char *help;
     take_fn     take;
-    size_t      field;          /* offset in opts, for the general ones */
+    size_t      field;          /* offset in opts, for the functions that several rows share */
     char        letter;
 } option_row;
 
@@ -54,7 +54,7 @@ static bool take_rename(opts *o, const option_row *row, const char *value)
     return strchr(value, '=') && take_list(o, row, value);
 }
 
-/* FORMAT.KEY=VALUE, cut into the three; the library knows which there are. */
+/* Cuts FORMAT.KEY=VALUE into three; the library checks the words. */
 static bool take_format_option(opts *o, const option_row *row, const char *value)
 {
     (void)row;
@@ -101,7 +101,8 @@ static bool parse_size(const char *text, uint64_t *size)
     if (errno)
         return false;
     static const char letters[] = "KMGT";
-    const char *letter = *unit ? strchr(letters, *unit == 'k' ? 'K' : *unit) : NULL;
+    char first = *unit == 'k' ? 'K' : *unit;
+    const char *letter = first ? strchr(letters, first) : NULL;
     uint64_t base = letter && strcasecmp(unit + 1, "B") == 0 ? 1000 : 1024;
     bool spelled = letter ? unit[1] == '\0' || base == 1000 || strcasecmp(unit + 1, "iB") == 0
                           : *unit == '\0' || strcmp(unit, "B") == 0;
@@ -165,7 +166,7 @@ static bool take_bind(opts *o, const option_row *row, const char *value)
            take_list(o, row, value);
 }
 
-/* All numbers but the last, which the system takes for "nobody in particular". */
+/* Every id but the largest, which means "no user" to the system. */
 static bool take_id(opts *o, const option_row *row, const char *value)
 {
     id_list *list = (id_list *)((char *)o + row->field);
@@ -244,7 +245,7 @@ static bool take_checksum(opts *o, const option_row *row, const char *value)
     return false;
 }
 
-/* KEY=VALUE as a rule would say it of a type. */
+/* Parses KEY=VALUE as a rule for this type does. */
 static bool read_default(const char *type, const char *key, const char *value, const tn_cast_rule *before,
                          tn_cast_rule *after)
 {
@@ -254,7 +255,7 @@ static bool read_default(const char *type, const char *key, const char *value, c
            tn_cast_rule_parse(rule, before, after, NULL) == TN_OK;
 }
 
-/* "bool,round=up" takes what --round up takes. */
+/* --round up is parsed as "bool,round=up". */
 static bool take_cast_default(opts *o, const option_row *row, const char *value)
 {
     tn_cast_rule read;
@@ -266,7 +267,7 @@ static bool take_cast_default(opts *o, const option_row *row, const char *value)
     return true;
 }
 
-/* And "mxfp4,mode=ceil" what --scale-mode ceil takes. */
+/* --scale-mode ceil is parsed as "mxfp4,mode=ceil". */
 static bool take_datatype_default(opts *o, const option_row *row, const char *value)
 {
     const char *key = strcmp(row->name, "scale-mode") == 0 ? "mode" : row->name;
@@ -288,7 +289,7 @@ static bool take_virtual(opts *o, const option_row *row, const char *value)
     return true;
 }
 
-/* One rule among those of --cast, as the first that matches counts. */
+/* A rule in the list of --cast, so that the first match wins. */
 static bool take_sparse(opts *o, const option_row *row, const char *value)
 {
     tn_cast_rule read;
@@ -312,7 +313,8 @@ static const option_row rows[OPT_COUNT] = {
                    FIELD(long_list), 'l' },
     [OPT_FROM] = { "from", "FORMAT", A_FORMAT, "read as FORMAT instead of detecting the format", take_format,
                    FIELD(from), 0 },
-    [OPT_IO] = { "io", "mmap|pread", NULL, "map the input, or read it (network file systems)", take_io, 0, 0 },
+    [OPT_IO] = { "io", "mmap|pread", NULL, "map the input, or read it (network file systems)", take_io, 0,
+                 0 },
     [OPT_SLICE] = { "slice", "I,A:B,...", NULL, "only these indices, as in Python: 0:4,:,-1", take_text,
                     FIELD(slice), 0 },
     [OPT_FULL] = { "full", NULL, NULL, "print every value", take_flag, FIELD(full), 0 },
@@ -388,7 +390,8 @@ static const option_row rows[OPT_COUNT] = {
                    0 },
     [OPT_DRY_RUN] = { "dry-run", NULL, NULL, "check everything, print the plan, write nothing", take_flag,
                       FIELD(dry_run), 'n' },
-    [OPT_SIDECAR] = { "sidecar", NULL, NULL, "write FILE.wia.json beside FILE", take_flag, FIELD(sidecar), 0 },
+    [OPT_SIDECAR] = { "sidecar", NULL, NULL, "write FILE.wia.json beside FILE", take_flag, FIELD(sidecar),
+                      0 },
     [OPT_FORCE] = { "force", NULL, NULL, "replace the output if it exists", take_flag, FIELD(force), 'f' },
     [OPT_TENSOR] = { "tensor", "NAME", NULL, "metadata of this tensor, not of the file", take_text,
                      FIELD(tensor), 0 },
@@ -431,8 +434,10 @@ int usage_error(const char *command_name, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    const char *colon = *command_name ? ": " : "", *space = *command_name ? " " : "";
-    say("%s%s%s (see \"tenon %s%s--help\")", command_name, colon, text, command_name, space);
+    if (*command_name)
+        say("%s: %s (see \"tenon %s --help\")", command_name, text, command_name);
+    else
+        say("%s (see \"tenon --help\")", text);
     return EXIT_USAGE;
 }
 

@@ -23,7 +23,8 @@ _Static_assert(OPT_COUNT <= 64, "one bit each");
 /* The options that a topic of "tenon help" explains (ui/topics.c), so that a command's help fits a screen. */
 #define OPTS_RULES (OPT(ONLY) | OPT(RENAME) | OPT(CAST) | OPT(RECIPE) | OPT(LAYOUT) | OPT(PAD) | OPT(FORM))
 #define OPTS_CASTS (OPT(ROUND) | OPT(OVERFLOW) | OPT(NAN) | OPT(SEED) | OPT(COMPLEX))
-#define OPTS_QUANTIZE (OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | OPT(REPORT))
+#define OPTS_QUANTIZE (OPT(SPARSE) | OPT(VIRTUAL) | OPT(SCALE_MODE) | OPT(ROTATE) | OPT(DIALECT) | \
+                       OPT(REPORT))
 #define OPTS_OUTPUT (OPT(TO) | OPT(COMPRESS) | OPT(CHECKSUM) | OPT(ALIGN) | OPT(FILLER) | OPT(SHARD_SIZE) | \
                      OPT(DROP_METADATA) | OPT(DROP_NAMES) | OPT(BTF_COO_CODE) | OPT(MTX_SYMMETRIC) | \
                      OPT(OCP_NAMES) | OPT(OPTION))
@@ -87,7 +88,7 @@ extern const command cmd_ls, cmd_show, cmd_stats, cmd_verify, cmd_convert, cmd_e
     cmd_formats, cmd_types, cmd_datatypes, cmd_version;
 
 /* Parses argv (argv[0] is the command's name).  Returns EXIT_DONE, or
- * EXIT_USAGE after saying what is wrong. */
+ * EXIT_USAGE after printing what is wrong. */
 int  opts_parse(opts *o, const command *c, int argc, char **argv);
 void opts_free(opts *o);
 void command_help(const command *c);
@@ -96,12 +97,12 @@ void out_options(uint64_t options);     /* the list of a help text */
 /* The name of the first of these options that was given, or NULL. */
 const char *first_given(const opts *o, uint64_t options);
 
-/* Says what is wrong with the command line and where help is; returns EXIT_USAGE. */
+/* Prints what is wrong with the command line and where help is; returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3)))
 int usage_error(const char *command_name, const char *format, ...);
 
-/* Opens an input as --from and --io say.  On failure says why, leaves *file
- * NULL and returns the exit code. */
+/* Opens an input with the options --from and --io.  On failure prints why, leaves
+ * *file NULL and returns the exit code. */
 int open_input(const opts *o, const char *path, tn_file **file);
 
 #endif

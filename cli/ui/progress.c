@@ -23,7 +23,7 @@ void signals_catch(void)
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
         struct sigaction old, new = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
         sigemptyset(&new.sa_mask);
-        if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)     /* nohup stays nohup */
+        if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)     /* respects nohup */
             sigaction(stops[i], &new, NULL);
     }
 }

@@ -14,7 +14,7 @@ typedef struct progress {
     double began, last;         /* seconds */
 } progress;
 
-double now(void);               /* seconds of a clock that only goes forward */
+double now(void);               /* seconds of a monotonic clock */
 
 void progress_begin(progress *p, bool quiet);
 void progress_end(progress *p);
@@ -22,7 +22,7 @@ void progress_end(progress *p);
 /* A tn_progress_fn whose context is a progress. */
 int progress_step(void *context, uint64_t done, uint64_t total);
 
-/* A tn_note_fn whose context is a progress, or NULL: says it, --quiet or not. */
+/* A tn_note_fn whose context is a progress, or NULL: prints the note, even with --quiet. */
 void progress_note(void *context, const char *path, const char *text);
 
 /* From now on SIGINT, SIGTERM and SIGHUP ask the work to stop, so that it can
@@ -30,7 +30,7 @@ void progress_note(void *context, const char *path, const char *text);
 void signals_catch(void);
 bool signals_came(void);
 
-/* If one came: ends the program by it, so that the shell sees what happened. */
+/* If a signal came, ends the program by it, so that the shell sees it. */
 void signals_pass_on(void);
 
 #endif

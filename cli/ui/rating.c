@@ -1,4 +1,4 @@
-/* cli/ui/rating.c - what quantizing did to values, in words. */
+/* cli/ui/rating.c - the errors of quantizing, as text. */
 #include "ui/rating.h"
 #include "ui/json.h"
 #include "ui/say.h"
@@ -82,7 +82,7 @@ void rating_out(const rating *r)
         out_text("nothing to quantize");
         return;
     }
-    out("%s bits a value, SQNR %s, max error %.5g, ", bits_text(rating_bits(r)).s,
+    out("%s bits per value, SQNR %s, max error %.5g, ", bits_text(rating_bits(r)).s,
         sqnr_text(rating_sqnr(report)).s, report->max_error);
     out("%s saturated, %s flushed to zero", percent(report->saturated, report->values).s,
         percent(report->flushed, report->values).s);

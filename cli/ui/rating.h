@@ -1,11 +1,11 @@
-/* cli/ui/rating.h - what quantizing did to values, in words. */
+/* cli/ui/rating.h - the errors of quantizing, as text. */
 #ifndef TENON_CLI_UI_RATING_H
 #define TENON_CLI_UI_RATING_H
 
 #include "ui/table.h"
 #include "ui/text.h"
 
-/* Of one tensor, or of several together. */
+/* The sums of one tensor or of several. */
 typedef struct rating {
     tn_quantize_stats report;
     double bits;                /* of all values */
@@ -13,8 +13,8 @@ typedef struct rating {
 
 void rating_add(rating *all, const tn_quantize_report *one);
 
-double rating_sqnr(const tn_quantize_stats *report);     /* dB; infinite where nothing is lost */
-double rating_bits(const rating *r);                    /* a value, 0 where there is none */
+double rating_sqnr(const tn_quantize_stats *report);     /* dB; infinite if nothing is lost */
+double rating_bits(const rating *r);                    /* per value; 0 without values */
 short_text sqnr_text(double sqnr);                      /* "18.62 dB", "exact" */
 short_text bits_text(double bits);                      /* "4.25" */
 
@@ -22,6 +22,6 @@ short_text bits_text(double bits);                      /* "4.25" */
 #define RATING_HEADINGS "bits", "SQNR", "max error", "saturated", "flushed"
 void rating_cells(table *t, const rating *r);
 void rating_fields(const rating *r);                    /* of a JSON object */
-void rating_out(const rating *r);                       /* "4.25 bits a value, SQNR 18.62 dB, ..." */
+void rating_out(const rating *r);                       /* "4.25 bits per value, SQNR 18.62 dB, ..." */
 
 #endif

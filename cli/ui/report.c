@@ -1,4 +1,4 @@
-/* cli/ui/report.c - convert --report: what datatypes did to each tensor. */
+/* cli/ui/report.c - convert --report: the quantization error of each tensor. */
 #include "ui/report.h"
 #include "ui/json.h"
 #include "ui/say.h"

@@ -1,4 +1,4 @@
-/* cli/ui/report.h - convert --report: what datatypes did to each tensor. */
+/* cli/ui/report.h - convert --report: the quantization error of each tensor. */
 #ifndef TENON_CLI_UI_REPORT_H
 #define TENON_CLI_UI_REPORT_H
 
@@ -15,6 +15,6 @@ typedef struct report {
 
 void report_begin(report *r, bool json);
 void report_add(report *r, const tn_quantize_report *quantized);
-void report_end(report *r, bool done);  /* not done: only what JSON needs to be well-formed is printed */
+void report_end(report *r, bool done);  /* not done: only closes the JSON */
 
 #endif

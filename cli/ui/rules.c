@@ -1,4 +1,4 @@
-/* cli/ui/rules.c - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad,
+/* cli/ui/rules.c - rules that change tensors: --cast, --sparse, --recipe, --layout, --pad,
  * --form. */
 #include "ui/rules.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 64 << 10 };       /* bytes of a recipe's line: far more than any rule has */
+enum { LONGEST = 64 << 10 };       /* bytes of a recipe's line, far more than a rule needs */
 
 static tn_status add_cast(rule_list *rules, const opts *o, const char *text, tn_error *err)
 {

@@ -1,4 +1,4 @@
-/* cli/ui/rules.h - what is to become of which tensors: --cast, --sparse, --recipe, --layout, --pad,
+/* cli/ui/rules.h - rules that change tensors: --cast, --sparse, --recipe, --layout, --pad,
  * --form. */
 #ifndef TENON_CLI_UI_RULES_H
 #define TENON_CLI_UI_RULES_H
@@ -6,7 +6,7 @@
 #include "ui/opts.h"
 
 typedef struct rule_list {
-    tn_cast_rule   *casts;      /* each NULL where there is none */
+    tn_cast_rule   *casts;      /* each NULL if there is none */
     size_t          ncasts, cap;
     tn_layout_rule *layouts;
     size_t          nlayouts;
@@ -22,7 +22,7 @@ typedef struct rule_list {
 int  rules_read(rule_list *rules, const opts *o);
 void rules_free(rule_list *rules);
 
-/* One of them has a datatype, or N:M. */
+/* Whether a rule has a datatype or N:M. */
 bool rules_have_datatypes(const rule_list *rules);
 
 #endif

@@ -168,6 +168,14 @@ const char *style_on_stdout(style s)
     return wanted ? codes[s] : "";
 }
 
+void out_judgement(const char *word, bool bad)
+{
+    if (bad)
+        out("%s%s%s: ", style_on_stdout(STYLE_RED), word, style_on_stdout(STYLE_PLAIN));
+    else
+        out("%s: ", word);
+}
+
 void *must_resize(void *old, size_t size)
 {
     void *memory = realloc(old, size ? size : 1);

@@ -1,4 +1,4 @@
-/* cli/ui/say.h - what the tool says: results on stdout, talk on stderr. */
+/* cli/ui/say.h - results on stdout, messages on stderr. */
 #ifndef TENON_CLI_UI_SAY_H
 #define TENON_CLI_UI_SAY_H
 
@@ -19,7 +19,7 @@ static inline int worse(int a, int b) { return a > b ? a : b; }
 __attribute__((format(printf, 1, 2)))
 void say(const char *format, ...);
 
-/* What is odd about a file that was opened, a line each. */
+/* Prints the warnings of an open file, one line each. */
 void say_warnings(const char *path, const tn_file *file);
 
 /* A text of the library; where it ends in the field that raises a limit, the option is named instead.  Good
@@ -50,9 +50,12 @@ int  out_finish(int code);
  * this one: enough for one message. */
 const char *escaped(const char *text);
 
-/* The escape sequence for a style, or "" where colour is not wanted. */
+/* The escape sequence of a style, or "" without colour. */
 typedef enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_RED } style;
 const char *style_on_stdout(style s);
+
+/* Prints "word: " on stdout, the word in red if it is bad. */
+void out_judgement(const char *word, bool bad);
 
 /* Memory, or a message and EXIT_SYSTEM. */
 void *must_resize(void *old, size_t size);

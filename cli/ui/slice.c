@@ -26,7 +26,9 @@ static bool parse_integer(const char **at, int64_t *value)
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
-    return value < least ? least : value > most ? most : value;
+    if (value < least)
+        return least;
+    return value > most ? most : value;
 }
 
 /* START:STOP:STEP for a dimension of `extent`, each with Python's defaults. */
@@ -42,14 +44,17 @@ static bool parse_range(const char **at, int64_t extent, int64_t first, bool has
     }
     if (b->step == 0)
         return false;
-    int64_t low = b->step > 0 ? 0 : -1, high = b->step > 0 ? extent : extent - 1;
-    int64_t start = b->step > 0 ? low : high, end = b->step > 0 ? high : low;
+    bool forward = b->step > 0;
+    int64_t low = forward ? 0 : -1;
+    int64_t high = forward ? extent : extent - 1;
+    int64_t start = forward ? low : high;
+    int64_t end = forward ? high : low;
     if (has_first)
         start = clamp(first < 0 ? first + extent : first, low, high);
     if (has_stop)
         end = clamp(stop < 0 ? stop + extent : stop, low, high);
-    int64_t span = b->step > 0 ? end - start : start - end;
-    int64_t stride = b->step > 0 ? b->step : -b->step;
+    int64_t span = forward ? end - start : start - end;
+    int64_t stride = forward ? b->step : -b->step;
     b->start = start;
     b->count = span > 0 ? (uint64_t)((span - 1) / stride + 1) : 0;
     return true;
@@ -77,7 +82,7 @@ static bool parse_item(const char **at, uint32_t dimension, int64_t extent, boun
     return true;
 }
 
-/* Fills one bounds a dimension; those the text does not mention stay whole. */
+/* Fills one `bounds` per dimension; dimensions that the text does not mention stay whole. */
 static bool parse_slice(const char *text, const tn_array *array, bounds *b, char *why, size_t cap)
 {
     uint32_t items = 1, d = 0;

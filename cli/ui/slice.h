@@ -1,4 +1,4 @@
-/* cli/ui/slice.h - which elements of an array, as Python says it: "0:4,:,-1". */
+/* cli/ui/slice.h - which elements of an array, as in Python: "0:4,:,-1". */
 #ifndef TENON_CLI_UI_SLICE_H
 #define TENON_CLI_UI_SLICE_H
 

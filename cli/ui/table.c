@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer cell pushes its own row aside, not every other row. */
+/* A longer cell shifts its own row only. */
 #define WIDEST 64
 
-/* Stands before each text in `bytes`: printing then measures nothing again. */
+/* Precedes each text in `bytes`, so that printing need not measure it again. */
 typedef struct cell_head {
     size_t length;
     size_t width;               /* characters; NOTE: a line of its own */
@@ -22,11 +22,11 @@ static size_t width_of(const char *text, size_t length)
 {
     size_t width = 0;
     for (size_t i = 0; i < length; i++)
-        width += ((unsigned char)text[i] & 0xc0) != 0x80;   /* one a character, near enough */
+        width += ((unsigned char)text[i] & 0xc0) != 0x80;   /* counts characters, approximately */
     return width;
 }
 
-/* Room for a text of n bytes with its NUL; it begins at the returned place. */
+/* Reserves a text of n bytes with its NUL; returns where it begins. */
 static char *reserve(table *t, size_t n)
 {
     n += sizeof(cell_head) + 1;

@@ -1,4 +1,4 @@
-/* cli/ui/text.c - numbers, shapes and storage in words. */
+/* cli/ui/text.c - numbers, shapes and storage as text. */
 #include "ui/text.h"
 #include "ui/say.h"
 
@@ -184,7 +184,7 @@ form_text type_and_datatype(tn_dtype values, const char *datatype)
     return text;
 }
 
-/* Of integer codes with a scale the codes: what the values are is said beside the scales. */
+/* For integer codes with scales, the type of the codes. */
 form_text tensor_type(const tn_tensor *tensor)
 {
     uint64_t entries, all = tensor_elements(tensor);

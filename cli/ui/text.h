@@ -1,4 +1,4 @@
-/* cli/ui/text.h - numbers, shapes and storage in words.
+/* cli/ui/text.h - numbers, shapes and storage as text.
  *
  * The structs are returned by value, for use within one call:
  *     out("%s\n", human_size(n).s); */
@@ -32,7 +32,7 @@ bool is_sparse(const tn_tensor *tensor, uint64_t *entries);
  * "mxfp4", "cb41[...]_e2m3fnuz|e8m0_t32s8". */
 form_text datatype_name(const char *datatype);
 
-/* How the codes of a datatype are stored, where they are not packed: ", unpacked",
+/* How the codes of a datatype are stored, if they are not packed: ", unpacked",
  * ", stored as float8_e4m3fn"; or "". */
 short_text stored_as(const tn_scaling *scaling);
 
@@ -48,7 +48,7 @@ form_text  tensor_type(const tn_tensor *tensor);
 /* How a part is stored; the tensor may be NULL, see tn_part_stored(). */
 tn_stored_info stored_info(const tn_tensor *tensor, const tn_part *part);
 
-/* The part stands in the file as digits: it has no place that bytes could be taken from. */
+/* Whether the part is text in the file, without an offset of its bytes. */
 bool is_text(const tn_stored_info *stored);
 
 /* "raw", "text", "zstd 43%", "raw big-endian" */
@@ -61,8 +61,8 @@ const char *handle_name(tn_handle_type type);
 /* The largest power of two, at most 4096, that divides an offset. */
 unsigned alignment_of(uint64_t offset);
 
-double   tensor_bits(const tn_tensor *tensor);      /* a value takes, with all parts; 0: it has none */
-uint64_t tensor_nbytes(const tn_tensor *tensor);    /* decoded; where a type is unknown, stored */
+double   tensor_bits(const tn_tensor *tensor);      /* per value, with all parts; 0: it has none */
+uint64_t tensor_nbytes(const tn_tensor *tensor);    /* decoded; stored if the type is unknown */
 uint64_t tensor_elements(const tn_tensor *tensor);
 
 /* A metadata value: texts escaped in double quotes, everything else as JSON.

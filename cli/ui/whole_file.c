@@ -10,8 +10,10 @@
 static tn_status refuse(tn_error *err, tn_status status, const char *what, int error_number)
 {
     *err = (tn_error){ .status = status, .offset = TN_NO_OFFSET };
-    snprintf(err->text, sizeof err->text, "%s%s%s", what, error_number ? ": " : "",
-             error_number ? strerror(error_number) : "");
+    if (error_number)
+        snprintf(err->text, sizeof err->text, "%s: %s", what, strerror(error_number));
+    else
+        snprintf(err->text, sizeof err->text, "%s", what);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* cli/ui/worst.c - the ten tensors of which a cast left least, by SQNR. */
+/* cli/ui/worst.c - the ten tensors with the lowest SQNR. */
 #include "ui/worst.h"
 #include "ui/json.h"
 #include "ui/rating.h"

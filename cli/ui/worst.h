@@ -1,4 +1,4 @@
-/* cli/ui/worst.h - the ten tensors of which a cast left least, by SQNR. */
+/* cli/ui/worst.h - the ten tensors with the lowest SQNR. */
 #ifndef TENON_CLI_UI_WORST_H
 #define TENON_CLI_UI_WORST_H
 
@@ -14,7 +14,7 @@ typedef struct worst_list {
 } worst_list;
 
 void worst_add(worst_list *w, const char *name, double sqnr);
-void worst_out(const worst_list *w);    /* nothing where there are fewer than two */
+void worst_out(const worst_list *w);    /* nothing for fewer than two */
 void worst_json(const worst_list *w);   /* an array */
 void worst_free(worst_list *w);
 

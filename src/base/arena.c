@@ -14,10 +14,10 @@ struct tn_arena_block {
     alignas(max_align_t) uint8_t bytes[];
 };
 
-/* With its head the largest is two huge pages: one byte more would be a third one. */
+/* The largest block with its head fills exactly two huge pages. */
 enum { FIRST_BLOCK = 4 << 10, LARGEST_STEP = (4 << 20) - (int)sizeof(struct tn_arena_block) };
 
-/* Makes room for `size` bytes in a new block, which is aligned. */
+/* Adds a new aligned block with space for `size` bytes. */
 static bool add_block(tn_arena *a, size_t size)
 {
     size_t step = a->blocks ? a->blocks->size * 2 : FIRST_BLOCK;

@@ -1,4 +1,4 @@
-/* base/arena.h - memory that is given back all at once.
+/* base/arena.h - memory that is freed all at once.
  *
  * What an open file lends (names, shapes, tensors) comes from its arena.
  * Zero-initialise an arena to begin; not thread-safe. */
@@ -14,7 +14,7 @@ typedef struct tn_arena {
     size_t   left;
 } tn_arena;
 
-/* `size` uninitialised bytes aligned for any object; NULL when memory is out.
+/* `size` uninitialised bytes aligned for any object; NULL if memory runs out.
  * A size of 0 gives a valid pointer. */
 void *tn_arena_alloc(tn_arena *arena, size_t size);
 

@@ -1,4 +1,4 @@
-/* base/cpu.c - what this CPU can do, as a mask. */
+/* base/cpu.c - the features of this CPU, as a mask. */
 #include "base/cpu.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static const struct { const char *name; unsigned own, with_lower; } levels[] = {
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
 #if defined(__x86_64__)
-/* clang 14's __builtin_cpu_supports() has no word for it. */
+/* clang 14's __builtin_cpu_supports() has no name for it. */
 static bool has_f16c(void)
 {
     unsigned a, b, c, d;

@@ -1,4 +1,4 @@
-/* base/cpu.h - what this CPU can do, as a mask. */
+/* base/cpu.h - the features of this CPU, as a mask. */
 #ifndef TN_BASE_CPU_H
 #define TN_BASE_CPU_H
 
@@ -8,7 +8,7 @@ enum {
     TN_CPU_NEON   = 4
 };
 
-/* The mask of this machine, cut by the environment variable TENON_CPU
+/* The mask of this machine, limited by the environment variable TENON_CPU
  * (scalar, avx2, avx512, neon: at most that level).  An unknown word there is
  * the same as none; tn_cpu_name() shows what was made of it. */
 unsigned tn_cpu_detect(void);

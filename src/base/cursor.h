@@ -53,7 +53,7 @@ static inline uint64_t tn_load_u64le(const uint8_t *p)
     return v;
 }
 
-/* A count from the file is believed only if that many items could still follow. */
+/* A count from the file is accepted only if that many items could still follow. */
 static inline size_t tn_cur_count(tn_cur *c, uint64_t count, size_t min_item_bytes)
 {
     if (c->bad || count > tn_cur_left(c) / min_item_bytes) {

@@ -38,7 +38,7 @@ tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *
         err->file[0] = err->tensor[0] = err->value[0] = '\0';
         int n = vsnprintf(err->text, sizeof err->text, format, args);
         va_end(args);
-        if (n >= (int)sizeof err->text)     /* never half a character */
+        if (n >= (int)sizeof err->text)     /* do not end inside a character */
             err->text[tn_utf8_valid(err->text, strlen(err->text))] = '\0';
     }
     return status;
@@ -119,16 +119,25 @@ static bool is_hidden(uint32_t c)
 
 static uint32_t decode_utf8(const uint8_t *s, size_t n)
 {
-    uint32_t c = n == 1 ? s[0] : n == 2 ? s[0] & 0x1fu : n == 3 ? s[0] & 0x0fu : s[0] & 0x07u;
+    uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
     for (size_t i = 1; i < n; i++)
         c = c << 6 | (s[i] & 0x3fu);
     return c;
 }
 
-/* One character's escape; *used is how many bytes it took. */
+static size_t sequence_length(uint8_t first)
+{
+    if (first < 0x80)
+        return 1;
+    if (first < 0xe0)
+        return 2;
+    return first < 0xf0 ? 3 : 4;
+}
+
+/* Escapes one character; *used is how many bytes it took. */
 static size_t escape_one(char out[16], const uint8_t *s, size_t n, size_t *used)
 {
-    size_t len = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    size_t len = sequence_length(s[0]);
     *used = 1;
     if (len > n || tn_utf8_valid(s, len) != len)
         return (size_t)snprintf(out, 16, "\\x%02x", s[0]);

@@ -1,4 +1,4 @@
-/* base/kept.h - how much may be made of stored data where the result is kept. */
+/* base/kept.h - the limit for decoded data that is kept. */
 #ifndef TN_BASE_KEPT_H
 #define TN_BASE_KEPT_H
 
@@ -6,9 +6,9 @@
 
 #define TN_KEPT_USUAL (UINT64_C(1) << 30)
 
-enum { TN_KEPT_TIMES = 1000 };  /* so many times what is stored is no surprise */
+enum { TN_KEPT_TIMES = 1000 };  /* growth that needs no permission */
 
-/* The limit for data that takes `stored` bytes; `given`: the caller's own, or 0. */
+/* The limit for data of `stored` bytes; `given`: the caller's limit, or 0. */
 static inline uint64_t tn_kept_limit(uint64_t given, uint64_t stored)
 {
     uint64_t most;

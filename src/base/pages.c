@@ -14,7 +14,7 @@ void *tn_pages_alloc(size_t size)
     void *block = aligned_alloc(HUGE_PAGE, whole);
 #ifdef MADV_HUGEPAGE
     if (block)
-        madvise(block, whole, MADV_HUGEPAGE);   /* a wish: nothing depends on it */
+        madvise(block, whole, MADV_HUGEPAGE);   /* only a hint */
 #endif
     return block;
 }

@@ -31,7 +31,7 @@ struct tn_pool {
     bool            quit;
 
     const tn_ordered *task;     /* NULL between runs */
-    uint64_t        run;        /* counts runs, so that a sleeper joins each once */
+    uint64_t        run;        /* counts runs, so that a waiting thread joins each once */
     uint64_t        n, next, emitted;
     unsigned        inside;     /* threads in the run */
     bool            emitting;
@@ -39,11 +39,11 @@ struct tn_pool {
     tn_error        err;
 };
 
-/* Emits what is due, in order.  Called and left with the lock held. */
+/* Emits finished items in order.  The lock is held on entry and on return. */
 static void emit_due(tn_pool *p)
 {
     if (p->emitting)
-        return;                 /* the one who emits takes ours along */
+        return;                 /* the thread that emits will emit this item too */
     p->emitting = true;
     while (p->status == TN_OK && p->emitted < p->next && p->results[p->emitted % p->nresults].done) {
         unsigned s = (unsigned)(p->emitted % p->nresults);
@@ -66,7 +66,7 @@ static void emit_due(tn_pool *p)
     p->emitting = false;
 }
 
-/* Works on items until none is left or one failed.  Called and left with the lock held. */
+/* Works on items until none is left or one failed.  The lock is held on entry and on return. */
 static void take_part(tn_pool *p, unsigned worker)
 {
     p->inside++;
@@ -94,7 +94,7 @@ static void *thread_main(void *argument)
 {
     tn_pool *p = argument;
     uint64_t joined = 0;
-    fesetenv(FE_DFL_ENV);                   /* a thread begins with that of the one that started it */
+    fesetenv(FE_DFL_ENV);                   /* a new thread inherits that of its creator */
     pthread_mutex_lock(&p->lock);
     unsigned worker = ++p->numbered;        /* the caller of tn_pool_run() is 0 */
     while (!p->quit) {
@@ -141,7 +141,9 @@ unsigned tn_core_count(void)
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;
     int n = CPU_COUNT(&set);
-    return n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : (unsigned)n;
+    if (n < 1)
+        return 1;
+    return n < MAX_JOBS ? (unsigned)n : MAX_JOBS;
 }
 
 tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err)
@@ -149,7 +151,9 @@ tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err)
     tn_pool *p = calloc(1, sizeof *p);
     if (!p)
         return tn_fail_nomem(err);
-    p->jobs = jobs == 0 ? tn_core_count() : jobs > MAX_JOBS ? MAX_JOBS : jobs;
+    p->jobs = jobs < MAX_JOBS ? jobs : MAX_JOBS;
+    if (jobs == 0)
+        p->jobs = tn_core_count();
     p->nresults = p->jobs == 1 ? 1 : 2 * p->jobs;
     p->results = calloc(p->nresults, sizeof *p->results);
     p->threads = calloc(p->jobs, sizeof *p->threads);

@@ -1,4 +1,4 @@
-/* base/random.h - random numbers that depend on a seed and a place alone. */
+/* base/random.h - random numbers that depend only on a seed and an index. */
 #ifndef TN_BASE_RANDOM_H
 #define TN_BASE_RANDOM_H
 

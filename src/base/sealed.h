@@ -19,7 +19,7 @@
  * read-only. */
 #define TN_OWN_PAGES __attribute__((aligned(TN_LARGEST_PAGE)))
 
-/* A table stays as it is, and usable, where the kernel refuses. */
+/* If the kernel refuses, the table stays writable and usable. */
 void tn_seal(void *table, size_t size);
 
 #endif

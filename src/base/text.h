@@ -30,11 +30,13 @@ static inline char tn_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* The value of a hexadecimal digit, small or capital, or -1. */
+/* The value of a hexadecimal digit in upper or lower case, or -1. */
 static inline int tn_hex_digit(char c)
 {
     char small = tn_lower(c);
-    return c >= '0' && c <= '9' ? c - '0' : small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
 /* The length of the longest prefix that is well-formed UTF-8 (no overlong

@@ -21,7 +21,7 @@ void *tn_grow(void *items, size_t count, size_t *cap, size_t item_size)
     return moved;
 }
 
-/* Room for n more bytes, or bad. */
+/* Grows by n bytes, or sets `bad`. */
 static bool reserve(tn_buf *b, size_t n)
 {
     if (b->bad)
@@ -79,7 +79,7 @@ void tn_buf_printf(tn_buf *b, const char *format, ...)
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof text)
-        b->bad = true;          /* numbers and short words only: longer text is put, not printed */
+        b->bad = true;          /* for numbers and short words only: use tn_buf_put() for longer text */
     else
         tn_buf_put(b, text, (size_t)n);
 }

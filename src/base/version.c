@@ -1,4 +1,4 @@
-/* base/version.c - which library this is, and what it was made with. */
+/* base/version.c - the version and the libraries of this build. */
 #include <tenon/version.h>
 
 #include <isa-l.h>

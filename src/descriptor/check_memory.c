@@ -17,11 +17,13 @@ static tn_phrase dense_phrase(const tn_descriptor *d, uint32_t i)
 {
     tn_phrase p;
     bool letters = d->layout && tn_layout_check(d->layout, d->rank, NULL) == TN_OK;
-    size_t room = sizeof p.text;
-    size_t used =
-        (size_t)snprintf(p.text, room, "a dense %s%stensor", letters ? d->layout : "", letters ? " " : "");
+    size_t size = sizeof p.text, used;
+    if (letters)
+        used = (size_t)snprintf(p.text, size, "a dense %s tensor", d->layout);
+    else
+        used = (size_t)snprintf(p.text, size, "a dense tensor");
     const char *by = tn_descriptor_has_symbols(d) ? " x " : "x";
-    for (uint32_t k = i + 1; k < d->rank && used < room; k++) {
+    for (uint32_t k = i + 1; k < d->rank && used < size; k++) {
         tn_wia_extent e = tn_physical_extent(d, k);
         used += (size_t)snprintf(p.text + used, room - used, "%s%s", k == i + 1 ? " of " : by,
                                  tn_extent_phrase(&e).text);
@@ -74,7 +76,7 @@ static void check_contiguous(tn_checker *c)
                        dense_phrase(d, d->rank).text);
 }
 
-/* ---- elements on each other ---- */
+/* ---- elements that overlap ---- */
 
 typedef struct direction {
     uint32_t dimension;
@@ -106,7 +108,7 @@ static bool directions(const tn_checker *c, direction *all, uint32_t *n)
     return true;
 }
 
-/* Two indices with the same place: a broadcast when it is meant, a mistake in a buffer that is written to.
+/* Two indices with the same address: a broadcast if intended, an error in a buffer that is written to.
  * Strides that is_contiguous contradicts are reported there. */
 static void check_overlap(tn_checker *c)
 {
@@ -167,7 +169,7 @@ static void check_alignment(tn_checker *c)
         tn_find_remark(c, "memory.alignment", "expected the recommended 256 but found %" PRIu64, alignment);
 }
 
-/* A dense buffer of its own that is longer than its elements and the alignment need. */
+/* A dense buffer that is longer than its elements and the alignment need. */
 static void check_slack(tn_checker *c, tn_wide needed)
 {
     const tn_descriptor *d = c->d;
@@ -189,7 +191,7 @@ static tn_phrase least_phrase(tn_wide bytes)
     return p;
 }
 
-/* Every element lies inside [0, total_bytes); of a symbolic shape, the largest that its constraints allow. */
+/* Every element is inside [0, total_bytes), also for the largest shape that the constraints allow. */
 static void check_inside(tn_checker *c)
 {
     const tn_descriptor *d = c->d;

@@ -25,7 +25,7 @@ static void check_dimensions(tn_checker *c)
     }
 }
 
-/* The dimension that a layout calls 1. */
+/* The dimension that a layout marks by 1. */
 static void check_one(tn_checker *c, uint32_t i)
 {
     const tn_wia_extent *e = &c->d->dimensions[i];
@@ -40,8 +40,8 @@ static bool is_named_layout(const char *layout)
     return strcmp(layout, "NCHW") == 0 || strcmp(layout, "NHWC") == 0 || strcmp(layout, "CHWN") == 0;
 }
 
-/* A letter a dimension, no letter twice.  Images and volumes (ranks 3 to 5) should say what their dimensions
- * are; the specification's own example of a sequence has three and does not. */
+/* One letter per dimension, no letter twice.  Images and volumes (ranks 3 to 5) should have a layout, but
+ * that is only a remark: the specification's own example of a sequence has rank 3 and none. */
 static void check_layout(tn_checker *c)
 {
     const tn_descriptor *d = c->d;
@@ -92,7 +92,7 @@ static tn_phrase constraint_path(const char *symbol, const char *member)
     return p;
 }
 
-/* Each constrains a symbol that is used, and leaves it a value. */
+/* Each constraint is for a symbol in use, and allows at least one value. */
 static void check_constraint(tn_checker *c, const tn_wia_constraint *k)
 {
     int64_t low, high;
@@ -117,7 +117,7 @@ static void check_constraint(tn_checker *c, const tn_wia_constraint *k)
 
 /* ---- padding ---- */
 
-/* The physical extent holds all of the dimension, whatever a symbol may become. */
+/* The physical extent is at least the dimension, for every value of a symbol. */
 static void check_physical(tn_checker *c, uint32_t i)
 {
     const tn_wia_extent *e = &c->d->dimensions[i];
@@ -134,7 +134,7 @@ static void check_physical(tn_checker *c, uint32_t i)
                       tn_wide_phrase(range.high).text, dimension.text, physical);
 }
 
-/* What is added to each dimension is the difference of the two shapes; that of a symbol is not known yet. */
+/* The padding of each dimension is the difference of the two shapes; for a symbol it is not known yet. */
 static void check_padded(tn_checker *c, uint32_t i)
 {
     const tn_wia_padding *p = &c->d->padding;
@@ -147,13 +147,14 @@ static void check_padded(tn_checker *c, uint32_t i)
         tn_find_wrong(c, tn_item_path("padding.values", i).text,
                       "expected %" PRId64 " from %" PRId64 " to the physical %" PRId64 " but found %" PRId64,
                       added, e->value, physical, p->values[i]);
+    static const char *const words[] = { "false", "true" };
     if (p->dims && p->dims[i] != (added > 0))
         tn_find_wrong(c, tn_item_path("padding.dims", i).text,
-                      "expected %s for %" PRId64 " added elements but found %s", added ? "true" : "false",
-                      added, p->dims[i] ? "true" : "false");
+                      "expected %s for %" PRId64 " added elements but found %s", words[added != 0], added,
+                      words[p->dims[i]]);
 }
 
-/* What fills the padding of integers is one of their codes. */
+/* The fill of an integer type is one of its codes. */
 static void check_fill(tn_checker *c)
 {
     double fill = c->d->padding.fill;

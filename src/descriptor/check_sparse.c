@@ -12,10 +12,12 @@
 static const char *type_name(tn_dtype dtype)
 {
     const tn_dtype_info *type = tn_dtype_get(dtype);
-    return !type ? "none" : type->wia ? type->wia : type->name;
+    if (!type)
+        return "none";
+    return type->wia ? type->wia : type->name;
 }
 
-/* Where the values stand: COO has an object for them, CSR the array itself. */
+/* The path of the values: COO has an object for them, CSR a plain array. */
 static const char *values_path(const tn_wia_sparse *s)
 {
     return strcmp(s->format, "COO") == 0 ? "values.data" : "values";

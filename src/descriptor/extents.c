@@ -11,7 +11,8 @@ tn_wide tn_wide_mul(tn_wide a, tn_wide b)
 {
     if (a == 0 || b == 0)
         return 0;
-    tn_wide a_size = a < 0 ? -a : a, b_size = b < 0 ? -b : b;
+    tn_wide a_size = a < 0 ? -a : a;
+    tn_wide b_size = b < 0 ? -b : b;
     tn_wide size = a_size > TN_WIDE_MAX / b_size ? TN_WIDE_MAX : a_size * b_size;
     return (a < 0) == (b < 0) ? size : -size;
 }
@@ -141,8 +142,9 @@ tn_wia_constraint *tn_symbols_find(const tn_symbols *s, const char *name)
 
 bool tn_constraint_bounds(const tn_wia_constraint *c, int64_t *low, int64_t *high)
 {
-    int64_t min = c->min > 0 ? c->min : 0, step = c->multiple_of > 1 ? c->multiple_of : 1;
-    int64_t below = min % step;         /* how far the multiple before min is away */
+    int64_t min = c->min > 0 ? c->min : 0;
+    int64_t step = c->multiple_of > 1 ? c->multiple_of : 1;
+    int64_t below = min % step;         /* distance to the multiple before min */
     if (below != 0 && step - below > INT64_MAX - min)
         return false;
     *low = below ? min + (step - below) : min;

@@ -42,7 +42,7 @@ void tn_wia_unexpected(tn_wia_reader *r, const char *expected)
         tn_json_reject(&r->j, TN_ERR_CORRUPT, "expected %s but found %s", expected, names[type]);
 }
 
-/* Where a byte is: one step for each object and array around it. */
+/* The path to a byte: one step per object and array around it. */
 typedef struct step {
     bool     object, before_key;
     size_t   index;             /* of the item in an array */
@@ -152,17 +152,19 @@ bool tn_wia_push_key(tn_wia_reader *r, tn_text key)
     return true;
 }
 
-/* In any order that brings equal ones together, earlier ones first. */
+/* An order that puts equal keys together, earlier ones first. */
 static int compare_keys(const void *a, const void *b)
 {
     const tn_wia_key *x = a, *y = b;
     if (x->text.len != y->text.len)
         return x->text.len < y->text.len ? -1 : 1;
     int order = memcmp(x->text.ptr, y->text.ptr, x->text.len);
-    return order ? order : x->at < y->at ? -1 : x->at > y->at;
+    if (order)
+        return order;
+    return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Sorted, not hashed: no choice of keys makes that slow. */
+/* Sorted, not hashed: hostile keys cannot make this slow. */
 void tn_wia_unique_keys(tn_wia_reader *r, size_t first)
 {
     size_t n = r->nkeys - first;
@@ -331,11 +333,8 @@ static void list_words(const tn_words *words, char *list, size_t cap)
     for (int i = 0; i < words->count; i++) {
         if (!words->words[i])
             continue;
-        int put = snprintf(list + n, cap - n, "%s%s",
-                           !n                      ? ""
-                           : i == words->count - 1 ? " or "
-                                                   : ", ",
-                           words->words[i]);
+        const char *separator = i == words->count - 1 ? " or " : ", ";
+        int put = snprintf(list + n, cap - n, "%s%s", n ? separator : "", words->words[i]);
         n += (size_t)put < cap - n ? (size_t)put : 0;
     }
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Only what needs no name or value of a symbol: none has one here. */
+/* Dense whatever the symbols are. */
 static bool is_dense(const tn_descriptor *d)
 {
     static const tn_symbols none = { 0 };
@@ -52,8 +52,13 @@ static const char *standard(const tn_descriptor *d)
 
 int tn_descriptor_level(const tn_descriptor *d, const char **why)
 {
-    const char *third = advanced(d), *second = third ? NULL : standard(d);
+    int level = 3;
+    const char *reason = advanced(d);
+    if (!reason) {
+        reason = standard(d);
+        level = reason ? 2 : 1;
+    }
     if (why)
-        *why = third ? third : second ? second : "FLOAT32 and FLOAT16, dense, NCHW or NHWC";
-    return third ? 3 : second ? 2 : 1;
+        *why = reason ? reason : "FLOAT32 and FLOAT16, dense, NCHW or NHWC";
+    return level;
 }

@@ -51,7 +51,7 @@ static void read_metadata(tn_wia_reader *r)
 
 /* --- the zero-copy block --- */
 
-/* Members without a default: an address or a handle that was not given is not 0.  Bit i is fields[i]. */
+/* Required members: a missing address or handle is not 0.  Bit i is fields[i]. */
 static void require(tn_wia_reader *r, size_t at, const tn_wia_field *fields, unsigned required, unsigned have)
 {
     for (unsigned i = 0, missing = required & ~have; missing >> i; i++)
@@ -134,7 +134,7 @@ static void read_mapping(tn_wia_reader *r)
 {
     static const tn_wia_field fields[] = {
         TN_WIA_FIELD("device_address", read_device_address), TN_WIA_FIELD("access_mode", read_access_mode),
-        TN_WIA_FIELD("cpu_address", read_cpu_address)           /* or none: it is null */
+        TN_WIA_FIELD("cpu_address", read_cpu_address)           /* optional; null by default */
     };
     tn_json_peek(&r->j);
     size_t at = r->j.pos;
@@ -191,7 +191,7 @@ bool tn_wia_is_member(tn_text name)
         tn_wia_is_quantization_member(name);
 }
 
-/* What only the rank, which may come last, can tell. */
+/* Checks that need the rank, which may come last. */
 static void check_lists(tn_wia_reader *r)
 {
     for (int i = 0; i < TN_WIA_LISTS; i++)
@@ -281,7 +281,8 @@ static tn_status parse(const char *json, size_t n, unsigned depth, tn_descriptor
     tn_json_init(&r.j, json, n, &r.set->arena);
     r.j.depth = depth;
     read_document(&r);
-    status = r.j.status ? tn_wia_fail(&r, n ? json : "", n, err) : TN_OK;
+    if (r.j.status)
+        status = tn_wia_fail(&r, n ? json : "", n, err);
     if (status)
         tn_descriptors_free(r.set);
     else

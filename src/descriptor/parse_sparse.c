@@ -100,7 +100,7 @@ static void read_value_type(tn_wia_reader *r)
                       tn_quote(text.ptr, text.len).text);
 }
 
-/* They are read when their type is known. */
+/* The values are read later, when their type is known. */
 static void find_data(tn_wia_reader *r)
 {
     r->notes.has_data = true;
@@ -274,7 +274,9 @@ static void read_data(tn_wia_reader *r, const tn_dtype_info *type)
 static void finish_values(tn_wia_reader *r)
 {
     const tn_descriptor *d = r->d;
-    tn_dtype dtype = r->notes.value_type ? r->notes.value_type : d->base_type ? d->dtype : TN_FLOAT32;
+    tn_dtype dtype = d->base_type ? d->dtype : TN_FLOAT32;
+    if (r->notes.value_type)
+        dtype = r->notes.value_type;
     const tn_dtype_info *type = tn_dtype_get(dtype);
     r->d->sparse.value_type = dtype;
     if (!r->notes.has_data || r->j.status)

@@ -42,7 +42,9 @@ tn_dtype tn_wia_type(const char *base_type)
     bool ours = strncmp(base_type, prefix, strlen(prefix)) == 0;
     for (unsigned i = 1; i < TN_DTYPE_COUNT; i++) {
         const tn_dtype_info *type = tn_dtype_get((tn_dtype)i);
-        const char *name = !type ? NULL : ours ? type->name : type->wia;
+        if (!type)
+            continue;
+        const char *name = ours ? type->name : type->wia;
         if (name && strcmp(base_type + (ours ? strlen(prefix) : 0), name) == 0)
             return type->dtype;
     }

@@ -54,7 +54,9 @@ static int compare_paths(const void *a, const void *b)
 {
     const tn_wia_extra *x = *(const tn_wia_extra *const *)a, *y = *(const tn_wia_extra *const *)b;
     int order = strcmp(x->path, y->path);
-    return order ? order : x < y ? -1 : x > y;
+    if (order)
+        return order;
+    return x < y ? -1 : x > y;
 }
 
 /* The first extra member of the object at `path`, or where it would be. */
@@ -153,7 +155,11 @@ static void put_bool(writer *w, const char *key, bool value)
 /* JSON has no number for these three. */
 static const char *not_finite(double x)
 {
-    return isnan(x) ? "\"NaN\"" : isinf(x) ? (x < 0 ? "\"-Infinity\"" : "\"Infinity\"") : NULL;
+    if (isnan(x))
+        return "\"NaN\"";
+    if (!isinf(x))
+        return NULL;
+    return x < 0 ? "\"-Infinity\"" : "\"Infinity\"";
 }
 
 static void put_f64(tn_buf *out, double x)
@@ -320,7 +326,7 @@ static void put_quantization(writer *w)
     close_object(w, "dtype.quantization");
 }
 
-/* `dtype` decides where the spelling does not agree with it. */
+/* `dtype` decides if the spelling disagrees with it. */
 static void put_base_type(writer *w, const char *key, tn_dtype dtype, const char *spelled)
 {
     tn_arena arena = { 0 };

@@ -1,13 +1,13 @@
 /* share/cuda.c - memory of a CUDA device, through the driver, which is loaded
- * when somebody asks for it.
+ * when it is first needed.
  *
  * The CPU does not see that memory.  tn_buffer_map() gives it a copy, which
  * tn_buffer_begin() brings up to date and tn_buffer_end() writes back.
  * TN_MEM_PINNED registers that copy with the driver, so that the device reaches
  * it without another one.
  *
- * CUDA may cut small allocations from a larger block and hand over all of it:
- * whole blocks are allocated, so that nothing else lies in what is handed over.
+ * CUDA may cut small allocations from a larger block and share all of it: whole
+ * blocks are allocated, so that nothing else is shared.
  *
  * It has been run against the tests' stand-in for the driver only. */
 #include "base/checked.h"
@@ -58,9 +58,11 @@ static const char *error_text(CUresult result)
 
 static tn_status fail(tn_error *err, CUresult result, const char *what)
 {
-    tn_status status = result == CUDA_ERROR_OUT_OF_MEMORY   ? TN_ERR_NOMEM
-                       : result == CUDA_ERROR_NOT_SUPPORTED ? TN_ERR_UNSUPPORTED
-                                                            : TN_ERR_IO;
+    tn_status status = TN_ERR_IO;
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        status = TN_ERR_NOMEM;
+    else if (result == CUDA_ERROR_NOT_SUPPORTED)
+        status = TN_ERR_UNSUPPORTED;
     return tn_fail(err, status, TN_NO_OFFSET, "%s: CUDA's error %d, %s: %s", what, result, error_name(result),
                    error_text(result));
 }

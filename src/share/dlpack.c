@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One step beyond the last element is still a number: others walk arrays that way. */
+/* The address after the last element must be representable: others iterate that way. */
 #define MAX_REACH ((uint64_t)INT64_MAX / 2)
 
 /* ---- where elements are ---- */
@@ -110,22 +110,25 @@ static tn_status check_place(const tn_array *array, const int64_t *settled, cons
     return TN_OK;
 }
 
-/* Element 0 is at `data` itself.  DLPack would have an address that is a
- * multiple of 256 there, and the rest in byte_offset; but its consumers are
- * known to overlook that one, and would read something else. */
+/* Element 0 is at `data` itself.  DLPack recommends an address that is a multiple
+ * of 256 there, and the rest in byte_offset; but some consumers ignore byte_offset
+ * and would read the wrong bytes. */
 static tn_dlpack_tensor describe(const tn_array *array, const tn_buffer *buffer, uint64_t offset, exported *e)
 {
     const tn_dtype_info *info = tn_dtype_get(array->dtype);
     uint64_t count = 0;
     tn_shape_count(array->rank, array->shape, &count);
-    return (tn_dlpack_tensor){
+    tn_dlpack_tensor tensor = {
         .data = count ? buffer->data + offset : NULL,
         .device_type = TN_DLPACK_CPU,
         .ndim = (int32_t)array->rank,
         .type = { .code = (uint8_t)info->dlpack_code, .bits = info->bits, .lanes = 1 },
-        .shape = array->rank ? e->extents : NULL,
-        .strides = array->rank ? e->extents + array->rank : NULL,
     };
+    if (array->rank) {
+        tensor.shape = e->extents;
+        tensor.strides = e->extents + array->rank;
+    }
+    return tensor;
 }
 
 tn_status tn_dlpack_export(const tn_array *array, tn_buffer *buffer, uint64_t offset,
@@ -188,7 +191,7 @@ static tn_status take_type(const tn_dlpack_tensor *t, uint64_t flags, tn_dtype *
     return TN_OK;
 }
 
-/* Lanes become a last dimension. */
+/* Lanes become the last dimension. */
 static tn_status take_shape(const tn_dlpack_tensor *t, tn_dlpack_array *own, tn_error *err)
 {
     unsigned lanes = t->type.lanes;
@@ -268,7 +271,7 @@ static void release_managed(void *context)
         managed->deleter(managed);
 }
 
-/* The buffer has the bytes that elements are in, and no other. */
+/* The buffer covers exactly the bytes of the elements. */
 static tn_status take_memory(struct DLManagedTensorVersioned *managed, const tn_dlpack_tensor *t,
                              tn_dlpack_array *own, tn_error *err)
 {

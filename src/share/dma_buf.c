@@ -1,9 +1,8 @@
-/* share/dma_buf.c - memory that device drivers hand to each other: made of a
+/* share/dma_buf.c - memory that device drivers share with each other: made from a
  * memfd by /dev/udmabuf, or taken from the system's dma-heap.
  *
- * The kernel keeps its pages where they are as long as anybody holds the
- * dma-buf, and nobody can cut it.  But whoever holds it can write: a dma-buf has
- * no seals. */
+ * The kernel does not move its pages as long as anybody holds the dma-buf, and
+ * nobody can truncate it.  But whoever holds it can write: a dma-buf has no seals. */
 #include "base/checked.h"
 #include "share/dma_buf_calls.h"
 #include "share/map.h"
@@ -164,8 +163,8 @@ static void free_dma_buf(tn_buffer *b)
 
 static tn_status sync_dma_buf(tn_buffer *b, bool begin, bool write, tn_error *err)
 {
-    struct dma_buf_sync sync = { .flags = (begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END) |
-                                          (write ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ) };
+    struct dma_buf_sync sync = { .flags = begin ? DMA_BUF_SYNC_START : DMA_BUF_SYNC_END };
+    sync.flags |= write ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ;
     int done;
     do
         done = tn_dma_buf_calls.ioctl(b->fd, DMA_BUF_IOCTL_SYNC, &sync);
@@ -185,7 +184,7 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
     return exported->fd < 0 ? tn_fail_errno(err, errno, "cannot duplicate a descriptor") : TN_OK;
 }
 
-/* Only a dma-buf: anything else might be cut while it is mapped. */
+/* Only a dma-buf: anything else could be truncated while it is mapped. */
 static tn_status check_kind(int fd, tn_error *err)
 {
     struct statfs fs;

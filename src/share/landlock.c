@@ -75,7 +75,8 @@ static bool allow_out(int ruleset, uint64_t rights, const char *out)
     for (int i = 0; i < MAX_LINKS; i++) {
         folder_of(path, folder);
         ssize_t n = readlink(path, link, sizeof link - 1);
-        if (!allow_in(ruleset, n < 0 ? rights : READ_DIR, *folder ? folder : "."))
+        const char *opened = *folder ? folder : ".";
+        if (!allow_in(ruleset, n < 0 ? rights : READ_DIR, opened))
             return false;
         if (n < 0)
             return true;

@@ -89,9 +89,10 @@ static tn_status sync_surface(tn_buffer *b, bool begin, bool write, tn_error *er
     IOSurfaceRef surface = (IOSurfaceRef)b->own;
     IOSurfaceLockOptions how = write ? 0 : kIOSurfaceLockReadOnly;
     long long result = begin ? IOSurfaceLock(surface, how, NULL) : IOSurfaceUnlock(surface, how, NULL);
-    return result ? tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot %s an IOSurface: result %lld",
-                            begin ? "lock" : "unlock", result)
-                  : TN_OK;
+    if (result == 0)
+        return TN_OK;
+    return tn_fail(err, TN_ERR_IO, TN_NO_OFFSET, "cannot %s an IOSurface: result %lld",
+                   begin ? "lock" : "unlock", result);
 }
 
 /* ---- handing over: the number, in the first four bytes of the handle ---- */

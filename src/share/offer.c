@@ -245,45 +245,54 @@ static uint64_t alignment_of(const tn_exported *e, uint64_t offset)
     return lowest < 64 ? 0 : lowest;
 }
 
-static tn_status describe(const tn_tensor *t, tn_buffer *buffer, const tn_exported *e, uint64_t offset,
-                          uint64_t span, tn_arena *arena, tn_descriptor *d, tn_error *err)
+/* A tensor in a buffer, and what is exported of the buffer. */
+typedef struct shared_tensor {
+    const tn_tensor *tensor;
+    tn_buffer       *buffer;
+    tn_exported      exported;
+    uint64_t         offset, span;      /* bytes of the buffer that its elements take */
+} shared_tensor;
+
+static tn_status describe(const shared_tensor *s, tn_arena *arena, tn_descriptor *d, tn_error *err)
 {
+    const tn_tensor *t = s->tensor;
+    const tn_exported *e = &s->exported;
     tn_raw_subject subject = {
-        .tensor = t, .meta = t->meta, .nmeta = t->nmeta, .offset = offset, .end = offset + span,
-        .align = alignment_of(e, offset),
-        .stride = t->parts[0].array.stride, .in_place = alignment_of(e, offset) != 0,
+        .tensor = t, .meta = t->meta, .nmeta = t->nmeta, .offset = s->offset,
+        .end = s->offset + s->span, .align = alignment_of(e, s->offset),
+        .stride = t->parts[0].array.stride, .in_place = alignment_of(e, s->offset) != 0,
     };
     tn_status status = tn_raw_describe(&subject, arena, d, err);
     if (status)
         return status;
-    d->buffer_handle = tn_buffer_handle_of(buffer);
+    d->buffer_handle = tn_buffer_handle_of(s->buffer);
     d->buffer_handle.handle = 0;
     d->buffer_handle.read_only = e->read_only;
-    d->is_pinned = tn_buffer_flags(buffer) & TN_MEM_PINNED;
+    d->is_pinned = tn_buffer_flags(s->buffer) & TN_MEM_PINNED;
     if (e->type == TN_HANDLE_CUDA_IPC)
         d->device = (tn_device){ .type = TN_DEVICE_GPU, .space = TN_SPACE_DEVICE };
-    tn_tensor ignored;          /* what we would not take ourselves we do not offer */
-    return tn_wire_tensor(d, NULL, tn_buffer_size(buffer), arena, &ignored, err);
+    tn_tensor ignored;          /* offer only what a client would accept */
+    return tn_wire_tensor(d, NULL, tn_buffer_size(s->buffer), arena, &ignored, err);
 }
 
-/* A peer that may write might else seal it against all others' writing. */
+/* Otherwise a peer with write access could seal the memory against all other writers. */
 static void keep_writable(const tn_exported *e)
 {
     if (e->type == TN_HANDLE_MEMFD && !e->read_only)
-        (void)fcntl(e->fd, F_ADD_SEALS, F_SEAL_SEAL);   /* sealed so already, then */
+        (void)fcntl(e->fd, F_ADD_SEALS, F_SEAL_SEAL);   /* fails only if it is already sealed */
 }
 
-static tn_status offer_exported(tn_offer *o, const tn_tensor *t, tn_buffer *buffer, tn_exported *e,
-                                uint64_t offset, uint64_t span, tn_error *err)
+static tn_status offer_exported(tn_offer *o, shared_tensor *s, tn_error *err)
 {
+    tn_exported *e = &s->exported;
     tn_arena arena = { 0 };
     tn_descriptor d;
-    tn_status status = describe(t, buffer, e, offset, span, &arena, &d, err);
+    tn_status status = describe(s, &arena, &d, err);
     if (!status) {
         tn_wire packet = { .kind = TN_WIRE_TENSOR, .offset = e->offset, .tensor = &d,
-                           .in_place = buffer->plain_file };
+                           .in_place = s->buffer->plain_file };
         memcpy(packet.opaque, e->opaque, sizeof packet.opaque);
-        status = add_item(o, t->name, &packet, e->fd, tn_buffer_ref(buffer), err);
+        status = add_item(o, s->tensor->name, &packet, e->fd, tn_buffer_ref(s->buffer), err);
         if (!status)
             keep_writable(e);
         e->fd = -1;
@@ -296,12 +305,11 @@ static tn_status offer_exported(tn_offer *o, const tn_tensor *t, tn_buffer *buff
 tn_status tn_offer_tensor(tn_offer *o, const tn_tensor *tensor, tn_buffer *buffer, uint64_t offset,
                           bool writable, tn_error *err)
 {
-    tn_exported exported;
-    uint64_t span;
+    shared_tensor shared = { .tensor = tensor, .buffer = buffer, .offset = offset };
     tn_status status = check_name(o, tensor->name, err);
     if (!status)
-        status = check_tensor(tensor, buffer, offset, &span, err);
+        status = check_tensor(tensor, buffer, offset, &shared.span, err);
     if (!status)
-        status = tn_buffer_export(buffer, !writable, &exported, err);
-    return status ? status : offer_exported(o, tensor, buffer, &exported, offset, span, err);
+        status = tn_buffer_export(buffer, !writable, &shared.exported, err);
+    return status ? status : offer_exported(o, &shared, err);
 }

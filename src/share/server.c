@@ -314,6 +314,13 @@ static void sooner(int64_t *when, int64_t other)
         *when = other;
 }
 
+static short events_of(const tn_client *c)
+{
+    if (c->debtor)
+        return 0;
+    return c->asked ? POLLOUT : POLLIN;
+}
+
 /* Fills o->polls; returns when something is due whatever happens. */
 static int64_t arrange(const tn_offer *o)
 {
@@ -327,15 +334,19 @@ static int64_t arrange(const tn_offer *o)
         const tn_client *c = &o->clients[i];
         sooner(&due, c->not_before ? c->not_before : c->deadline);
         o->polls[FIRST_CLIENT + i] = (struct pollfd){ .fd = c->not_before ? -1 : c->fd,
-                                                      .events = c->debtor ? 0 : c->asked ? POLLOUT : POLLIN };
+                                                      .events = events_of(c) };
     }
     return due;
 }
 
 static int wait_until(const tn_offer *o, int64_t due)
 {
-    int64_t left = due == INT64_MAX ? -1 : due - tn_clock();
-    int timeout = due == INT64_MAX ? -1 : left < 0 ? 0 : left < INT_MAX ? (int)left : INT_MAX;
+    int64_t left = due == INT64_MAX ? 0 : due - tn_clock();
+    if (left < 0)
+        left = 0;
+    int timeout = -1;
+    if (due != INT64_MAX)
+        timeout = left < INT_MAX ? (int)left : INT_MAX;
     return tn_socket_calls.poll(o->polls, FIRST_CLIENT + o->nclients, timeout);
 }
 

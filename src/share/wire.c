@@ -176,7 +176,9 @@ static uint64_t take_number(reader *r, uint64_t least, uint64_t most)
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static void take_opaque(reader *r)
@@ -226,7 +228,7 @@ static const struct {
     { "items",    IN(TN_WIRE_END),     take_items },
     { "withheld", IN(TN_WIRE_END),     take_withheld },
     { "why",      IN(TN_WIRE_REFUSED), take_why },
-    { "opaque",   0,                   take_opaque },           /* must be there with a cuda_ipc handle: see check_handle() */
+    { "opaque",   0,                   take_opaque },   /* required for cuda_ipc: see check_handle() */
 };
 enum { FIELDS = sizeof fields / sizeof *fields, OPAQUE = FIELDS - 1 };
 
