@@ -1,6 +1,6 @@
-/* share/attach.c - taking what another process offers: every item is checked, mapped
- * and opened, or nothing is.  First all of them are received, for the other end
- * does not wait for ever; how long opening takes is up to us. */
+/* share/attach.c - takes what another process offers: every item is checked, mapped
+ * and opened, or none is.  All items are received first, because the server has a
+ * time limit; opening them has none. */
 #include "base/arena.h"
 #include "base/options.h"
 #include "base/vector.h"
@@ -21,7 +21,7 @@
 
 enum { USUAL_PATIENCE = 5000 };
 
-/* tn_attached, what it owns besides, and what it is made of. */
+/* A tn_attached with what it owns. */
 typedef struct item {
     tn_wire         wire;
     int             fd;         /* that came with it, or -1 */
@@ -47,7 +47,7 @@ typedef struct visit {
     tn_attachment    *a;
 } visit;
 
-/* ---- looking, and giving back ---- */
+/* ---- access and freeing ---- */
 
 size_t tn_attached_count(const tn_attachment *a)    { return a->count; }
 size_t tn_attached_withheld(const tn_attachment *a) { return a->withheld; }
@@ -80,8 +80,8 @@ void tn_detach(tn_attachment *a)
 
 /* ---- one item ---- */
 
-/* Asked before anything else: of a descriptor on a file system of the peer's
- * own making, even its size might be an answer that never comes. */
+/* Checked first: on a file system that the peer controls, even asking for the size
+ * might never return. */
 static tn_status check_seals(int fd, int wanted, tn_error *err)
 {
     int seals = fcntl(fd, F_GET_SEALS);
@@ -254,7 +254,7 @@ static tn_status check_owner(const visit *v, tn_error *err)
                    peer.uid, (uint32_t)geteuid());
 }
 
-/* *heard: the other end has not hung up.  One that did may have said why. */
+/* *heard: the server has not hung up.  If it did, it may have sent a reason. */
 static tn_status say(const visit *v, tn_wire_kind kind, bool *heard, tn_error *err)
 {
     tn_buf packet = { 0 };

@@ -51,7 +51,7 @@ static tn_status check_options(uint64_t bytes, tn_buffer_options *o, tn_error *e
     return TN_OK;
 }
 
-/* NULL, with the reason, where there is none. */
+/* NULL, with the reason, if there is none. */
 static const tn_provider *find_provider(tn_handle_type type, tn_error *err)
 {
     const tn_provider *provider = tn_provider_for(type);
@@ -123,7 +123,7 @@ void tn_buffer_unref(tn_buffer *buffer)
     free(buffer);
 }
 
-/* ---- looking ---- */
+/* ---- properties ---- */
 
 uint64_t tn_buffer_size(const tn_buffer *buffer)  { return buffer->size; }
 unsigned tn_buffer_flags(const tn_buffer *buffer) { return buffer->flags; }
@@ -209,7 +209,7 @@ tn_status tn_buffer_freeze(tn_buffer *buffer, tn_error *err)
     return buffer->provider->freeze(buffer, err);
 }
 
-/* ---- handing over ---- */
+/* ---- export and import ---- */
 
 tn_status tn_buffer_export(tn_buffer *buffer, bool read_only, tn_exported *exported, tn_error *err)
 {

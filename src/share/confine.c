@@ -1,10 +1,9 @@
-/* share/confine.c - what is left to a process that answers strangers, or listens
- * to one: a list of system calls that may be made, by all its threads; any
- * other fails with EPERM.
+/* share/confine.c - limits a process that talks to strangers to a list of system
+ * calls, for all its threads; any other call fails with EPERM.
  *
- * Not death but EPERM: what a thread of the same program does besides should
- * fail as it would for want of a permission, and somebody who has taken over the
- * process gains nothing by being told no. */
+ * A forbidden call fails and does not end the process: other threads of the
+ * program should fail as for a missing permission, and an attacker gains nothing
+ * from the error. */
 #include "share/confine.h"
 
 #include <tenon/share.h>
@@ -24,7 +23,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What both need.  Packets; memory; time; being stopped, and ending. */
+/* For server and client: packets, memory, time, signals and exit. */
 static const int usual[] = {
     SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(getsockopt),
     SCMP_SYS(shutdown), SCMP_SYS(close), SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(fstat),
@@ -38,16 +37,16 @@ static const int usual[] = {
     SCMP_SYS(rseq),
 };
 
-/* Taking clients in, and the end with the socket removed. */
+/* For the server: accepting clients, and removing the socket. */
 static const int serving[] = { SCMP_SYS(accept4), SCMP_SYS(unlinkat) };
 
-/* Reading what was received with several threads, and writing where a descriptor is open already. */
+/* For the client: reading with several threads, and writing to open descriptors. */
 static const int attaching[] = {
     SCMP_SYS(pread64), SCMP_SYS(pwrite64), SCMP_SYS(fstatfs), SCMP_SYS(fadvise64),
     SCMP_SYS(sched_getaffinity), SCMP_SYS(getcpu), SCMP_SYS(sysinfo), SCMP_SYS(uname),
 };
 
-/* Making a file, giving it its name, replacing another: which ones is Landlock's affair. */
+/* Creating, naming and replacing files; Landlock limits which ones. */
 static const int saving[] = {
     SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(getdents64), SCMP_SYS(stat),
     SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
@@ -73,7 +72,7 @@ static int allow_ioctl(scmp_filter_ctx filter, unsigned long request)
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, request, 0));
 }
 
-/* Not the owner of a socket and the signal that he gets: any process could be sent one so. */
+/* Without F_SETOWN and F_SETSIG, which could send signals to any process. */
 static int allow_fcntl(scmp_filter_ctx filter)
 {
     static const unsigned commands[] = {
@@ -86,7 +85,7 @@ static int allow_fcntl(scmp_filter_ctx filter)
     return problem;
 }
 
-/* New memory is nobody's program: never to be executed. */
+/* New memory is never executable. */
 static int allow_memory(scmp_filter_ctx filter)
 {
     struct scmp_arg_cmp data = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
@@ -103,7 +102,7 @@ static int allow_threads(scmp_filter_ctx filter)
                                                 SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 }
 
-/* Its own limits are asked for, and not set. */
+/* Reading its own limits is allowed, setting them is not. */
 static int allow_limits(scmp_filter_ctx filter)
 {
     return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0, 0),
@@ -150,7 +149,7 @@ static int add_saving(scmp_filter_ctx filter)
     return problem ? problem : allow_ioctl(filter, FICLONERANGE);
 }
 
-/* The filter with what each of these adds to it, up to NULL. */
+/* Builds the filter from these functions, up to NULL. */
 static tn_status confine(int (*const *add)(scmp_filter_ctx), tn_error *err)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));

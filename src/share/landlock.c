@@ -1,4 +1,4 @@
-/* share/landlock.c - files in some folders and no others, as the kernel sees to it
+/* share/landlock.c - limits file access to some folders, enforced by the kernel
  * (Landlock, Linux 5.13).
  *
  * The C library has no functions for these system calls.  What is told of them
@@ -47,7 +47,7 @@ static uint64_t rights_of(long version)
     return rights;
 }
 
-/* A folder that is not there needs no rule. */
+/* A missing folder needs no rule. */
 static bool allow_in(int ruleset, uint64_t rights, const char *folder)
 {
     struct beneath rule = { .allowed = rights, .folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) };

@@ -1,4 +1,4 @@
-/* share/map.h - pages: mapped where they are wanted, huge, locked. */
+/* share/map.h - mapping pages: aligned, huge, locked. */
 #ifndef TN_SHARE_MAP_H
 #define TN_SHARE_MAP_H
 
@@ -8,7 +8,7 @@
 
 /* What is to be mapped, as for mmap(). */
 typedef struct tn_map_request {
-    uint64_t grain;             /* what a page of it takes */
+    uint64_t grain;             /* bytes per page */
     uint64_t extent;            /* of whole pages */
     uint64_t alignment;         /* of the address: a power of two */
     int      protection, flags;

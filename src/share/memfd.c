@@ -1,11 +1,9 @@
-/* share/memfd.c - memory that is a file without a name, sealed: what Linux
- * offers to hand over without a device.  Plain files that others offer are
- * mapped here, too.
+/* share/memfd.c - memory as a sealed file without a name, which Linux can share
+ * without a device.  Plain files that others offer are mapped here, too.
  *
- * The length is sealed as soon as it is known, so that nobody can cut what
- * others have mapped.  Who may not write is kept from it by a seal as well:
- * the descriptor itself is open for writing, and one that is not can be opened
- * again through /proc. */
+ * The length is sealed as soon as it is known, so that nobody can truncate what
+ * others have mapped.  Read-only is enforced by a seal as well: the descriptor
+ * itself is open for writing, and one that is not can be reopened through /proc. */
 #include "base/checked.h"
 #include "bytes/guard.h"
 #include "share/map.h"
@@ -198,14 +196,14 @@ static tn_status export(tn_buffer *b, bool read_only, tn_exported *exported, tn_
 
 /* ---- taking over ---- */
 
-/* What a descriptor turned out to be. */
+/* What a descriptor is. */
 typedef struct found {
     uint64_t size;
     int      seals;
-    bool     file;              /* a plain one, which anybody may cut */
+    bool     file;              /* a plain file, which others may truncate */
 } found;
 
-/* Seals first: between the two looks a peer could cut a memfd and seal it then. */
+/* Seals before the size: between the two checks a peer could truncate and then seal. */
 static tn_status look(int fd, found *f, tn_error *err)
 {
     struct stat st;

@@ -1,5 +1,5 @@
 /* share/offer.c - what is offered to other processes: files as images in sealed
- * memory, files as they are, tensors in buffers.  share/server.c hands it over. */
+ * memory, files as they are, tensors in buffers.  share/server.c sends it. */
 #include "base/options.h"
 #include "store/file.h"
 #include "formats/raw/raw.h"
@@ -20,7 +20,7 @@ enum {
     USUAL_CLIENTS  = 256,
     MOST_CLIENTS   = 65536,
     USUAL_PATIENCE = 5000,
-    PAGE           = 4096       /* a mapping has no more alignment to promise */
+    PAGE           = 4096       /* the alignment of any mapping */
 };
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
@@ -62,7 +62,7 @@ tn_status tn_share_offer(const char *path, const tn_offer_options *options, tn_o
     tn_status status = take_options(o, path, options, err);
     if (!status && (o->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         status = tn_fail_errno(err, errno, "cannot make an eventfd");
-    if (!status)                /* where others may come, who they are is asked of the kernel */
+    if (!status)                /* if others may attach, the kernel says who they are */
         status = tn_place_open(o->path, o->options.nuids || o->options.ngids ? 0666 : 0600, &o->place, err);
     if (status)
         tn_offer_close(o);
@@ -117,7 +117,7 @@ static tn_status check_name(const tn_offer *o, const char *name, tn_error *err)
     return TN_OK;
 }
 
-/* Takes over the descriptor and the reference, whatever happens. */
+/* Takes ownership of the descriptor and the reference, also on failure. */
 static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, int fd, tn_buffer *buffer,
                           tn_error *err)
 {
@@ -134,13 +134,13 @@ static tn_status add_item(tn_offer *o, const char *name, const tn_wire *packet, 
 
 /* ---- files ---- */
 
-/* Conversions name the file that failed: so does everything else. */
+/* Errors name the file, as those of conversions do. */
 static tn_status of_file(const tn_file *file, tn_status status, tn_error *err)
 {
     return tn_in_file(status, tn_file_shard_name(file, 0), err);
 }
 
-/* The tensors of `file` in memory that nobody can change any more. */
+/* The tensors of `file` in sealed memory. */
 static tn_status make_image(const tn_file *file, int fd, uint64_t *bytes, tn_error *err)
 {
     tn_create_options create = { .size = sizeof create, .format = "ztensor", .checksum = TN_CHECKSUM_CRC32C };
@@ -170,7 +170,7 @@ static tn_status offer_image(tn_offer *o, const char *name, const tn_file *file,
     return of_file(file, add_item(o, name, &packet, fd, NULL, err), err);
 }
 
-/* All of the file as one buffer, which knows how to be handed over. */
+/* The whole file as one buffer that can be exported. */
 static tn_status whole_file(const tn_file *file, tn_buffer **buffer, tn_error *err)
 {
     int64_t size = (int64_t)tn_file_size(file);
@@ -238,7 +238,7 @@ static tn_status check_tensor(const tn_tensor *t, const tn_buffer *buffer, uint6
     return TN_OK;
 }
 
-/* What its address will be a multiple of in any process; 0: less than is worth saying. */
+/* The alignment of its address in any process; 0: too small to promise. */
 static uint64_t alignment_of(const tn_exported *e, uint64_t offset)
 {
     uint64_t bits = e->offset | offset | PAGE, lowest = bits & (~bits + 1);

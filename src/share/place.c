@@ -37,7 +37,7 @@ static tn_status enter_folder(tn_place *p, const char *path, struct sockaddr_un 
     return p->folder < 0 ? tn_fail_errno(err, errno, "cannot open its folder") : TN_OK;
 }
 
-/* Two that find the same stale socket must not both replace it: one would
+/* Two processes that find the same stale socket must not both replace it: one would
  * remove the other's.  A folder that somebody else keeps locked, or that cannot
  * be, is used without: then that may happen. */
 static bool lock_folder(int folder)
@@ -58,7 +58,7 @@ static bool is_socket(const tn_place *p)
     return fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* Whether a socket stands there that nobody listens on. */
+/* Whether there is a socket that nobody listens on. */
 static bool is_stale(const tn_place *p, const struct sockaddr_un *address)
 {
     if (!is_socket(p))
@@ -87,7 +87,7 @@ static tn_status bind_place(tn_place *p, const struct sockaddr_un *address, mode
     return problem ? tn_fail_errno(err, problem, "cannot bind a socket") : TN_OK;
 }
 
-/* Nobody can connect before listen(), so what is set until then was never otherwise. */
+/* Nobody can connect before listen(), so all of this is set before the first client. */
 static tn_status open_up(tn_place *p, mode_t mode, tn_error *err)
 {
     if (fstatat(p->folder, p->name, &p->own, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISSOCK(p->own.st_mode))

@@ -1,5 +1,5 @@
 /* share/provider.h - where memory that crosses process boundaries comes from:
- * one provider a handle type, one file a provider.
+ * one provider per handle type, one file per provider.
  *
  * buffer.c counts references and checks arguments; a provider does the rest and
  * is not called with what its fields do not allow. */
@@ -33,7 +33,7 @@ struct tn_buffer {
     void             (*release)(void *context);     /* of foreign memory */
     void              *context;
     tn_guard          *guard;           /* of an imported memfd or file, or NULL */
-    bool               plain_file;      /* whoever may write it can cut it */
+    bool               plain_file;      /* whoever may write it can truncate it */
 };
 
 struct tn_provider {

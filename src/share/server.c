@@ -1,16 +1,16 @@
-/* share/server.c - one thread that answers many clients and waits for none.
+/* share/server.c - one thread that answers many clients and blocks on none.
  *
- * A client has so many milliseconds from its connection to its last packet, and
- * fewer to its first; then it is forgotten.  Nothing is kept of those who have got everything.
+ * A client has a time limit to its first packet and another to its last; then its
+ * connection is closed.  Nothing is kept about clients that have received everything.
  *
- * An honest client speaks as soon as it is connected.  So of each user's
- * connections only a few may be silent at a time: beyond that the oldest of
- * them go, and whoever comes behind thousands of them waits a second at most.
+ * An honest client sends as soon as it is connected.  So each user may have only
+ * a few silent connections at a time.  Beyond that the oldest are closed, and a
+ * client behind thousands of them waits a second at most.
  *
- * Descriptors that were sent and not read count as this user's, and the kernel
- * allows only so many.  Therefore a client has one at most on its way: it asks
- * for each item, having read the one before.  And another user that leaves one
- * unread keeps its place, of which it has only a part, until it hangs up. */
+ * Descriptors that were sent and not read count against this user, and the kernel
+ * limits them.  So each client has at most one on its way: it asks for each item
+ * after it has read the one before.  Another user that leaves one unread keeps
+ * its place, one of the few it may have, until it hangs up. */
 #include "share/server.h"
 #include "base/error.h"
 #include "share/wire.h"
@@ -26,11 +26,11 @@
 
 enum {
     STOP, LISTEN, FIRST_CLIENT,         /* of tn_offer.polls */
-    AT_A_TIME = 16,             /* clients taken in before others have their turn */
-    WHILE     = 20,             /* milliseconds until something that was short may be there */
-    SHARE     = 4,              /* what part of the places another user can have */
-    SILENT    = 8,              /* what part of the places any user's silent connections can have... */
-    SPELL     = 10,             /* ...and milliseconds that each of them is left in peace */
+    AT_A_TIME = 16,             /* clients accepted before others are served */
+    WHILE     = 20,             /* milliseconds to wait when descriptors or memory run out */
+    SHARE     = 4,              /* another user can have this part of the places: a quarter */
+    SILENT    = 8,              /* silent connections of one user can have this part: an eighth... */
+    SPELL     = 10,             /* ...and each stays this many milliseconds */
     FIRST     = 1000,           /* milliseconds to the first packet */
     A_SECOND  = 1000            /* between two lines of the log about silent connections */
 };
@@ -54,7 +54,7 @@ static void forget(tn_offer *o, size_t i)
     o->no_room_until = 0;
 }
 
-/* ---- taking in ---- */
+/* ---- accepting ---- */
 
 static bool may_attach(const tn_offer *o, int fd, const tn_peer *peer)
 {
@@ -62,8 +62,8 @@ static bool may_attach(const tn_offer *o, int fd, const tn_peer *peer)
            tn_socket_peer_in(fd, peer, o->gids, o->options.ngids);
 }
 
-/* Whether another user has all places that it may have, or all others together have: some are the own
- * user's. */
+/* Whether another user, or all other users together, have all the places they may have.  The rest is
+ * reserved for the server's own user. */
 static bool is_crowded(const tn_offer *o, const tn_peer *peer)
 {
     size_t same = 0, others = 0, share = o->options.max_clients / SHARE;
@@ -74,8 +74,8 @@ static bool is_crowded(const tn_offer *o, const tn_peer *peer)
     return peer->uid != o->uid && (same > share || others >= o->options.max_clients - share);
 }
 
-/* Tells why, as far as the socket takes it at once.  What the client has said is
- * read, for closing a socket with something unread would take the answer back. */
+/* Sends the reason if the socket takes it without blocking.  What the client sent is
+ * read first: closing a socket with unread data would discard the answer. */
 static void refuse(const tn_offer *o, int fd, const tn_peer *peer, const char *what)
 {
     char why[100], ignored[64];
@@ -101,8 +101,8 @@ static bool has_spoken(int fd)
     return tn_socket_calls.poll(&heard, 1, 0) > 0;
 }
 
-/* Without a word: whoever meant to speak, and was too slow, comes again.  There
- * may be thousands of them, and a log is not to be filled by others. */
+/* Closes silently: an honest client that was too slow connects again.  There may be
+ * thousands of them, and strangers must not fill the log. */
 static void evict(tn_offer *o, size_t i, int64_t now)
 {
     uint32_t uid = o->clients[i].peer.uid;
@@ -118,7 +118,7 @@ static void evict(tn_offer *o, size_t i, int64_t now)
 
 static bool is_silent(const tn_client *c) { return !c->greeted && !c->debtor; }
 
-/* How many connections of this user have said nothing yet, and which is the oldest. */
+/* Counts the silent connections of this user and finds the oldest. */
 static size_t count_silent(const tn_offer *o, uint32_t uid, size_t *oldest)
 {
     size_t n = 0;
@@ -130,8 +130,8 @@ static size_t count_silent(const tn_offer *o, uint32_t uid, size_t *oldest)
     return n;
 }
 
-/* Leaves this user as many silent connections as it may have.  Where the oldest has
- * come just now, or has spoken just now, nobody else is taken in for that long. */
+/* Closes the oldest silent connections of this user beyond its limit.  If the oldest is
+ * too new to be closed, nobody is accepted until it may be. */
 static void thin_out(tn_offer *o, uint32_t uid)
 {
     size_t share = o->options.max_clients / SILENT, oldest = 0;
@@ -191,7 +191,7 @@ static tn_status accept_some(tn_offer *o, tn_error *err)
         } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {
             return tn_fail_errno(err, errno, "cannot accept");
         } else if (errno != EINTR && errno != ECONNABORTED) {
-            return TN_OK;       /* EAGAIN, or a connection that failed before it was one */
+            return TN_OK;       /* EAGAIN, or the connection failed while it was accepted */
         }
     }
     return TN_OK;
@@ -199,7 +199,7 @@ static tn_status accept_some(tn_offer *o, tn_error *err)
 
 /* ---- answering ---- */
 
-/* A hello, later that it wants the next item.  false: this client is done with, one way or the other. */
+/* Reads HELLO, later NEXT.  False: the connection is finished or failed. */
 static bool listen_to(const tn_offer *o, tn_client *c)
 {
     uint8_t bytes[256];
@@ -261,7 +261,7 @@ static tn_status send_next(const tn_offer *o, tn_client *c, bool *done, tn_moved
     return status;
 }
 
-/* false: this client is done with. */
+/* False: the connection is finished. */
 static bool answer(const tn_offer *o, tn_client *c)
 {
     bool done;
@@ -293,7 +293,7 @@ static bool serve(const tn_offer *o, tn_client *c, short events, int64_t now)
     return (!events && (!c->not_before || now < c->not_before)) || answer(o, c);
 }
 
-/* Done with: at once, unless it is another user's and owes us a descriptor. */
+/* Closes the connection, unless another user has not read a descriptor yet. */
 static void dismiss(tn_offer *o, size_t i)
 {
     tn_client *c = &o->clients[i];
@@ -306,7 +306,7 @@ static void dismiss(tn_offer *o, size_t i)
     c->not_before = 0;
 }
 
-/* ---- all ---- */
+/* ---- the loop ---- */
 
 static void sooner(int64_t *when, int64_t other)
 {
@@ -321,7 +321,7 @@ static short events_of(const tn_client *c)
     return c->asked ? POLLOUT : POLLIN;
 }
 
-/* Fills o->polls; returns when something is due whatever happens. */
+/* Fills o->polls; returns the time of the next timeout. */
 static int64_t arrange(const tn_offer *o)
 {
     int64_t due = INT64_MAX, now = tn_clock();
@@ -367,7 +367,7 @@ tn_status tn_offer_run(tn_offer *o, tn_error *err)
         if (o->polls[STOP].revents)
             break;
         int64_t now = tn_clock();
-        /* from the last: forgetting moves only those behind */
+        /* from the last: removing one moves only those after it */
         for (size_t i = o->nclients; i-- > 0;)
             if (!serve(o, &o->clients[i], o->polls[FIRST_CLIENT + i].revents, now))
                 dismiss(o, i);

@@ -1,4 +1,4 @@
-/* share/server.h - answering those who attach: the inside of tn_offer. */
+/* share/server.h - answers clients: the private part of tn_offer. */
 #ifndef TN_SHARE_SERVER_H
 #define TN_SHARE_SERVER_H
 
@@ -7,31 +7,31 @@
 
 #include <tenon/share.h>
 
-/* What is offered: a packet that is the same for all, and what goes with it. */
+/* One offered item: its packet, the same for all clients, and its descriptor. */
 typedef struct tn_offered {
     char      *name;
     tn_buf     packet;
     int        fd;              /* or -1 */
-    bool       in_place;        /* for those alone that ask for it */
-    tn_buffer *buffer;          /* that must stay while it is offered, or NULL */
+    bool       in_place;        /* only for clients that ask for it */
+    tn_buffer *buffer;          /* kept while it is offered, or NULL */
 } tn_offered;
 
 typedef struct tn_client {
     int      fd;
     tn_peer  peer;
-    int64_t  since;             /* it was taken in */
+    int64_t  since;             /* when it was accepted */
     int64_t  deadline;
-    int64_t  not_before;        /* the system was short of something: 0, or when to try again */
-    bool     greeted;           /* has said what it wants... */
-    bool     in_place;          /* ...and that */
-    bool     asked;             /* for a packet that it has not got */
-    bool     debtor;            /* forgotten, but has not read what it was sent */
+    int64_t  not_before;        /* when to try again after a shortage, or 0 */
+    bool     greeted;           /* has sent HELLO... */
+    bool     in_place;          /* ...with in_place */
+    bool     asked;             /* waits for a packet */
+    bool     debtor;            /* finished, but has not read its last descriptor */
     size_t   next;              /* item */
     size_t   sent;
 } tn_client;
 
 struct tn_offer {
-    tn_offer_options options;   /* with no zero for a default */
+    tn_offer_options options;   /* defaults filled in */
     uint32_t         uid;       /* of this process */
     uint32_t        *uids, *gids;       /* copies */
     char            *path;
@@ -42,12 +42,12 @@ struct tn_offer {
     tn_client       *clients;   /* options.max_clients of them */
     struct pollfd   *polls;     /* two more */
     size_t           nclients;
-    int64_t          no_room_until;     /* something is short: when to take in clients again */
-    size_t           evicted;   /* silent ones, since the log was told last... */
-    int64_t          told;      /* ...at this time */
+    int64_t          no_room_until;     /* when to accept clients again after a shortage */
+    size_t           evicted;   /* silent connections closed since the last log line... */
+    int64_t          told;      /* ...which was at this time */
 };
 
-/* Tells the log, if there is one. */
+/* Writes to the log, if there is one. */
 __attribute__((format(printf, 2, 3)))
 void tn_offer_say(const tn_offer *offer, const char *format, ...);
 

@@ -59,7 +59,7 @@ int64_t tn_clock(void)
 
 /* ---- connecting ---- */
 
-/* How long a blocking connect() may wait for room in the listener's queue. */
+/* How long a blocking connect() may wait for a place in the listener's queue. */
 static bool set_patience(int fd, int64_t deadline)
 {
     int64_t left = deadline - tn_clock();
@@ -144,7 +144,7 @@ bool tn_socket_unread(int fd)
 
 /* ---- packets ---- */
 
-/* What a failed sendmsg() or recvmsg() means; an error where it is none of these. */
+/* Classifies a failed sendmsg() or recvmsg(); anything else is an error. */
 static tn_status judge(int problem, const char *what, tn_moved *moved, tn_error *err)
 {
     switch (problem) {
@@ -157,7 +157,7 @@ static tn_status judge(int problem, const char *what, tn_moved *moved, tn_error 
     case ENOTCONN:
         *moved = TN_MOVED_CLOSED;
         return TN_OK;
-    case ETOOMANYREFS:          /* more descriptors on their way than this user may have */
+    case ETOOMANYREFS:          /* too many descriptors of this user on their way */
     case ENOBUFS:
     case ENOMEM:
         *moved = TN_MOVED_SHORT;
@@ -184,10 +184,10 @@ tn_status tn_socket_send(int fd, const void *bytes, size_t n, int descriptor, tn
     *moved = TN_MOVED_DONE;
     if (tn_socket_calls.sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return judge(errno, "cannot send", moved, err);
-    return TN_OK;               /* a packet goes whole or not at all */
+    return TN_OK;               /* a packet is sent whole or not at all */
 }
 
-/* The first descriptor that came is *descriptor; any others are closed and counted. */
+/* *descriptor is the first descriptor that came; others are closed and counted. */
 static size_t take_descriptors(struct msghdr *message, int *descriptor)
 {
     size_t count = 0;
@@ -223,7 +223,7 @@ tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *des
     struct iovec part = { .iov_base = bytes, .iov_len = cap };
     struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
     int own = -1;
-    if (descriptor) {           /* without room the kernel gives us none, whatever was sent */
+    if (descriptor) {           /* without a buffer the kernel drops all descriptors */
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
     }
@@ -237,7 +237,7 @@ tn_status tn_socket_receive(int fd, void *bytes, size_t cap, size_t *n, int *des
             close(own);
         if (message.msg_flags & MSG_TRUNC)
             return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet of more than %zu bytes", cap);
-        if (descriptor && own < 0)      /* there was room for one: the kernel could not give it to us */
+        if (descriptor && own < 0)      /* the kernel could not install the descriptor */
             return none_left(err);
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "a packet with more descriptors than the %d expected",
                        descriptor ? 1 : 0);

@@ -146,7 +146,7 @@ typedef struct reader {
     tn_wire  *p;
     tn_text   tensor;           /* its JSON */
     size_t    tensor_at;
-    unsigned  seen;             /* a bit a field of fields[] */
+    unsigned  seen;             /* one bit per row of fields[] */
 } reader;
 
 static const char *take_text(reader *r, size_t least, size_t most)
@@ -246,7 +246,7 @@ static void take_field(reader *r, tn_text key)
         r->seen |= 1u << i;
         return;
     }
-    tn_json_skip(&r->j);        /* a later version's */
+    tn_json_skip(&r->j);        /* of a later version */
 }
 
 static tn_status take_payload(reader *r, tn_error *err)
@@ -262,7 +262,7 @@ static tn_status take_payload(reader *r, tn_error *err)
     return r->j.status ? tn_json_fail(&r->j, HEADER_BYTES, err) : TN_OK;
 }
 
-/* What the packet says about the handle, and what came with it. */
+/* Checks the handle against the descriptors that came with the packet. */
 static tn_status check_handle(const reader *r, size_t descriptors, tn_error *err)
 {
     const tn_buffer_handle *h = &r->p->tensor->buffer_handle;

@@ -1,8 +1,8 @@
-/* share/wire.h - what two processes say to each other while tensors are handed
- * over: packets, as pure functions of bytes.  docs/sharing.md has the table.
+/* share/wire.h - the packets by which processes share tensors, as pure
+ * functions of bytes.  docs/sharing.md has the table.
  *
- *     client: HELLO, and NEXT when it has taken an item
- *     server: to each of them FILE or TENSOR, in the end END          or: REFUSED */
+ *     client: HELLO, and NEXT after each item
+ *     server: FILE or TENSOR in answer to each, finally END          or: REFUSED */
 #ifndef TN_SHARE_WIRE_H
 #define TN_SHARE_WIRE_H
 
@@ -12,7 +12,7 @@
 #include <tenon/buffer.h>
 
 #define TN_WIRE_VERSION   1
-#define TN_WIRE_MAX       65536u        /* bytes of a packet, header and all */
+#define TN_WIRE_MAX       65536u        /* bytes of a packet with its header */
 #define TN_WIRE_MAX_NAME  1024u         /* bytes */
 #define TN_WIRE_MAX_ITEMS 1024u         /* of one offer */
 
@@ -25,7 +25,7 @@ typedef enum tn_wire_kind {
     TN_WIRE_NEXT    = 6
 } tn_wire_kind;
 
-/* One packet.  What a kind does not speak of is zero. */
+/* One packet.  Fields that its kind does not have are zero. */
 typedef struct tn_wire {
     tn_wire_kind kind;
     bool         in_place;      /* HELLO: plain files are welcome, too; FILE: it is one, else a sealed zTensor
@@ -50,8 +50,8 @@ size_t tn_wire_descriptors(const tn_wire *packet);
 tn_status tn_wire_encode(const tn_wire *packet, tn_buf *out, tn_error *err);
 
 /* Reads a packet that came with so many descriptors.  Strings are in the arena;
- * tn_wire_free() gives the rest back.  Every number is within the limits above
- * and none has been compared with the world.
+ * tn_wire_free() frees the rest.  Every number is within the limits above
+ * and has not been compared with anything else.
  *
  * TN_ERR_TRUNCATED, TN_ERR_CORRUPT, TN_ERR_LIMIT.  TN_ERR_UNSUPPORTED: another version, a
  * handle that cannot be sent. */

@@ -1,4 +1,4 @@
-/* share/wire_tensor.c - the tensor that a descriptor from another process speaks of. */
+/* share/wire_tensor.c - the tensor that a descriptor from another process describes. */
 #include "base/error.h"
 #include "descriptor/descriptor.h"
 #include "share/wire.h"
@@ -13,7 +13,7 @@ static void keep_first(void *context, const tn_wia_finding *f)
         tn_fail(first, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s: %s", f->path, f->text);
 }
 
-/* What the fields say about each other. */
+/* Whether the fields agree with each other. */
 static tn_status check_fields(const tn_descriptor *d, tn_error *err)
 {
     tn_error first = { .status = TN_OK };
@@ -66,7 +66,7 @@ static tn_status take_array(const tn_descriptor *d, tn_arena *arena, tn_array *a
     return TN_OK;
 }
 
-/* Strides that say what no strides say are none. */
+/* Dense strides become NULL. */
 static void forget_dense_strides(tn_array *a)
 {
     int64_t dense[TN_MAX_RANK];
