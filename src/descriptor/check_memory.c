@@ -25,11 +25,11 @@ static tn_phrase dense_phrase(const tn_descriptor *d, uint32_t i)
     const char *by = tn_descriptor_has_symbols(d) ? " x " : "x";
     for (uint32_t k = i + 1; k < d->rank && used < size; k++) {
         tn_wia_extent e = tn_physical_extent(d, k);
-        used += (size_t)snprintf(p.text + used, room - used, "%s%s", k == i + 1 ? " of " : by,
+        used += (size_t)snprintf(p.text + used, size - used, "%s%s", k == i + 1 ? " of " : by,
                                  tn_extent_phrase(&e).text);
     }
-    if (used >= room)
-        memcpy(p.text + room - 4, "...", 4);
+    if (used >= size)
+        memcpy(p.text + size - 4, "...", 4);
     return p;
 }
 
