@@ -332,12 +332,14 @@ INLINE uint64_t squares(const uint8_t *codes, const uint8_t *src, size_t n, doub
     return ((uint64_t)total(high) << 26) + (uint64_t)total(low);
 }
 
-#define SQUARES(name, scalar, type, size)                                                                                \
-    static uint64_t name(const void *restrict codes, const void *restrict src, size_t n, double step, double unit)       \
-    {                                                                                                                    \
-        size_t whole = n / LANES * LANES;                                                                                \
-        return squares(codes, src, whole, step, unit, type) +                                                            \
-               scalar((const uint8_t *)codes + (size) * whole, (const uint8_t *)src + 4 * whole, n - whole, step, unit); \
+#define SQUARES(name, scalar, type, size)                                                             \
+    static uint64_t name(const void *restrict codes, const void *restrict src, size_t n, double step, \
+                         double unit)                                                                 \
+    {                                                                                                 \
+        size_t whole = n / LANES * LANES;                                                             \
+        return squares(codes, src, whole, step, unit, type) +                                         \
+               scalar((const uint8_t *)codes + (size) * whole, (const uint8_t *)src + 4 * whole,      \
+                      n - whole, step, unit);                                                         \
     }
 
 SQUARES(squares_i8, tn_squares_i8_scalar, I8, 1)

@@ -26,12 +26,12 @@ static inline void move(uint8_t *restrict dst, ptrdiff_t dst_step, const uint8_t
                       columns - j < TILE ? columns - j : TILE, size);
 }
 
-#define TRANSPOSE(size) \
-    static void transpose_##size(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, ptrdiff_t src_step, \
-                                 size_t rows, size_t columns, bool stream)                                              \
-    {                                                                                                                   \
-        (void)stream;                                                                                                   \
-        move(dst, dst_step, src, src_step, rows, columns, size);                                                        \
+#define TRANSPOSE(size)                                                                            \
+    static void transpose_##size(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, \
+                                 ptrdiff_t src_step, size_t rows, size_t columns, bool stream)     \
+    {                                                                                              \
+        (void)stream;                                                                              \
+        move(dst, dst_step, src, src_step, rows, columns, size);                                   \
     }
 
 TRANSPOSE(1)

@@ -170,11 +170,11 @@ INLINE void transpose(void *dst, ptrdiff_t dst_step, const void *src, ptrdiff_t 
         fence();
 }
 
-#define TRANSPOSE(size) \
-    static void transpose_##size(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, ptrdiff_t src_step, \
-                                 size_t rows, size_t columns, bool stream)                                              \
-    {                                                                                                                   \
-        transpose(dst, dst_step, src, src_step, rows, columns, stream, size);                                           \
+#define TRANSPOSE(size)                                                                            \
+    static void transpose_##size(void *restrict dst, ptrdiff_t dst_step, const void *restrict src, \
+                                 ptrdiff_t src_step, size_t rows, size_t columns, bool stream)     \
+    {                                                                                              \
+        transpose(dst, dst_step, src, src_step, rows, columns, stream, size);                      \
     }
 
 TRANSPOSE(1)

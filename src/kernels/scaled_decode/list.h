@@ -17,10 +17,11 @@ DECODE(exponent_8, TN_DECODE_EXPONENT, 0)
 DECODE(halved_8, TN_DECODE_HALVED, 0)
 DECODE(codebook_8, TN_DECODE_CODEBOOK, 0)
 
-#define DECODERS                                                                                                                \
-    {                                                                                                                           \
-        [TN_DECODE_FINITE] = { finite_8 }, [TN_DECODE_TOPPED] = { topped_8, topped_16, topped_32 },                             \
-        [TN_DECODE_FLOAT] = { float_8, float_16, float_32 }, [TN_DECODE_INT] = { int_8, int_16 },                               \
-        [TN_DECODE_UINT] = { uint_8, uint_16 }, [TN_DECODE_SHIFTED] = { shifted_8, shifted_16 },                                \
-        [TN_DECODE_EXPONENT] = { exponent_8 }, [TN_DECODE_HALVED] = { halved_8 }, [TN_DECODE_CODEBOOK] = { codebook_8 },        \
+#define DECODERS                                                                                    \
+    {                                                                                               \
+        [TN_DECODE_FINITE] = { finite_8 }, [TN_DECODE_TOPPED] = { topped_8, topped_16, topped_32 }, \
+        [TN_DECODE_FLOAT] = { float_8, float_16, float_32 }, [TN_DECODE_INT] = { int_8, int_16 },   \
+        [TN_DECODE_UINT] = { uint_8, uint_16 }, [TN_DECODE_SHIFTED] = { shifted_8, shifted_16 },    \
+        [TN_DECODE_EXPONENT] = { exponent_8 }, [TN_DECODE_HALVED] = { halved_8 },                   \
+        [TN_DECODE_CODEBOOK] = { codebook_8 },                                                      \
     }

@@ -77,13 +77,14 @@ INLINE uint32_t word_at(const uint8_t *p, size_t i, unsigned width)
     return word;
 }
 
-#define DECODE(name, kind, width)                                                                                   \
-    static void name(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,    \
-                     const tn_decode_levels *levels)                                                                \
-    {                                                                                                               \
-        for (size_t i = 0, level = 0; i < n; level++)                                                               \
-            for (size_t end = levels->each < n - i ? i + levels->each : n; i < end; i++)                            \
-                y[i] = value_of(word_at(codes, i, width) & number->ones, level, number, levels, kind);              \
+#define DECODE(name, kind, width)                                                                      \
+    static void name(float *restrict y, const uint8_t *restrict codes, size_t n,                       \
+                     const tn_decode_number *number,                                                   \
+                     const tn_decode_levels *levels)                                                   \
+    {                                                                                                  \
+        for (size_t i = 0, level = 0; i < n; level++)                                                  \
+            for (size_t end = levels->each < n - i ? i + levels->each : n; i < end; i++)               \
+                y[i] = value_of(word_at(codes, i, width) & number->ones, level, number, levels, kind); \
     }
 
 DECODE(finite_8, TN_DECODE_FINITE, 0)

@@ -263,11 +263,12 @@ static void expand(float *restrict y, const float *restrict slots, const uint8_t
 
 /* ---- the table ---- */
 
-#define DECODE(name, kind, width)                                                                                   \
-    static void name(float *restrict y, const uint8_t *restrict codes, size_t n, const tn_decode_number *number,    \
-                     const tn_decode_levels *levels)                                                                \
-    {                                                                                                               \
-        decode(y, codes, n, number, levels, kind, width);                                                           \
+#define DECODE(name, kind, width)                                                \
+    static void name(float *restrict y, const uint8_t *restrict codes, size_t n, \
+                     const tn_decode_number *number,                             \
+                     const tn_decode_levels *levels)                             \
+    {                                                                            \
+        decode(y, codes, n, number, levels, kind, width);                        \
     }
 
 DECODE(looked_up_8, LOOKED_UP, 0)

@@ -352,7 +352,8 @@ INLINE unsigned best_mapping(const tn_search_book *b, const measured *m, const f
             halves(how.exact ? v - wanted : v, value);
             for (unsigned h = 0; h < each; h++) {
                 vd *s = &sum[k * each + h];
-                *s = how.exact ? add_square(*s, value[h]) : add_difference(*s, value[h], every_d((double)wanted));
+                *s = how.exact ? add_square(*s, value[h])
+                               : add_difference(*s, value[h], every_d((double)wanted));
             }
         }
     }

@@ -148,7 +148,7 @@ ALWAYS size_t pick_words(const tn_sieve *sieve, const uint8_t *p, size_t n, uint
 
 /* Byte j of entry m: the number of the j-th bit of m that is set. */
 #define LANE(m, i)   ((m) >> (i) & 1 ? (uint64_t)(i) << 8 * __builtin_popcount((m) & ((1 << (i)) - 1)) : 0)
-#define ENTRY(m)     (LANE(m, 1) | LANE(m, 2) | LANE(m, 3) | LANE(m, 4) | LANE(m, 5) | LANE(m, 6) | LANE(m, 7))
+#define ENTRY(m) (LANE(m, 1) | LANE(m, 2) | LANE(m, 3) | LANE(m, 4) | LANE(m, 5) | LANE(m, 6) | LANE(m, 7))
 #define FOUR(m)      ENTRY(m), ENTRY((m) + 1), ENTRY((m) + 2), ENTRY((m) + 3)
 #define SIXTEEN(m)   FOUR(m), FOUR((m) + 4), FOUR((m) + 8), FOUR((m) + 12)
 #define SIXTYFOUR(m) SIXTEEN(m), SIXTEEN((m) + 16), SIXTEEN((m) + 32), SIXTEEN((m) + 48)

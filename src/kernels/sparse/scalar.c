@@ -62,15 +62,15 @@ ALWAYS size_t pick(const tn_sieve *s, const uint8_t *p, size_t n, uint8_t *value
     return k;
 }
 
-#define KERNELS(name, width)                                                                                            \
-    static size_t count_##name(const tn_sieve *s, const void *p, size_t n)                                              \
-    {                                                                                                                   \
-        return count(s, p, n, width, stays_##name);                                                                     \
-    }                                                                                                                   \
-    static size_t pick_##name(const tn_sieve *s, const void *p, size_t n, void *values, void *places, uint32_t base,    \
-                              size_t room)                                                                              \
-    {                                                                                                                   \
-        return pick(s, p, n, values, places, base, room, width, stays_##name);                                          \
+#define KERNELS(name, width)                                                                          \
+    static size_t count_##name(const tn_sieve *s, const void *p, size_t n)                            \
+    {                                                                                                 \
+        return count(s, p, n, width, stays_##name);                                                   \
+    }                                                                                                 \
+    static size_t pick_##name(const tn_sieve *s, const void *p, size_t n, void *values, void *places, \
+                              uint32_t base, size_t room)                                             \
+    {                                                                                                 \
+        return pick(s, p, n, values, places, base, room, width, stays_##name);                        \
     }
 
 KERNELS(1, 1)

@@ -7,15 +7,15 @@
  *   pick(s, p, n, values, places, base, room, width)   see tn_sieve_pick_fn */
 #include "kernels/sparse/table.h"
 
-#define KERNELS(width)                                                                                                  \
-    static size_t count_##width(const tn_sieve *s, const void *p, size_t n)                                             \
-    {                                                                                                                   \
-        return count(s, p, n, width);                                                                                   \
-    }                                                                                                                   \
-    static size_t pick_##width(const tn_sieve *s, const void *p, size_t n, void *values, void *places, uint32_t base,   \
-                               size_t room)                                                                             \
-    {                                                                                                                   \
-        return pick(s, p, n, values, places, base, room, width);                                                        \
+#define KERNELS(width)                                                                                 \
+    static size_t count_##width(const tn_sieve *s, const void *p, size_t n)                            \
+    {                                                                                                  \
+        return count(s, p, n, width);                                                                  \
+    }                                                                                                  \
+    static size_t pick_##width(const tn_sieve *s, const void *p, size_t n, void *values, void *places, \
+                               uint32_t base, size_t room)                                             \
+    {                                                                                                  \
+        return pick(s, p, n, values, places, base, room, width);                                       \
     }
 
 KERNELS(1)

@@ -19,7 +19,8 @@ typedef __m256i vb;
 #define wide(p)       _mm256_cvtps_pd(_mm_loadu_ps((const void *)(p)))
 #define doubles(p)    _mm256_loadu_pd(p)
 #define floats(p)     _mm256_loadu_ps((const void *)(p))
-#define of_bf16(p)    _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p))), 16))
+#define of_bf16(p) \
+    _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p))), 16))
 #define of_f16(p)     _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p)))
 #define plus(a, b)    _mm256_add_pd(a, b)
 #define minus(a, b)   _mm256_sub_pd(a, b)

@@ -17,7 +17,9 @@ typedef __m512i vb;
 #define wide(p)       _mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_loadu_si256((const void *)(p))))
 #define doubles(p)    _mm512_loadu_pd(p)
 #define floats(p)     _mm512_loadu_ps((const void *)(p))
-#define of_bf16(p)    _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p))), 16))
+#define of_bf16(p) \
+    _mm512_castsi512_ps( \
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(p))), 16))
 #define of_f16(p)     _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(p)))
 #define plus(a, b)    _mm512_add_pd(a, b)
 #define minus(a, b)   _mm512_sub_pd(a, b)
