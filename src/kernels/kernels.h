@@ -20,8 +20,8 @@ typedef struct tn_kernel_args {
 typedef unsigned (*tn_cast_fn)(void *restrict dst, const void *restrict src, size_t n,
                                const tn_kernel_args *args);
 
-/* NULL where a level has nothing: the caller then goes through float32 in
- * blocks, or through the definition. */
+/* NULL if a level has no kernel: the caller then casts through float32 in blocks,
+ * or uses the definition. */
 typedef struct tn_kernels {
     /* from a type whose every value is a float32: exact; no rules, no flags */
     tn_cast_fn to_f32[TN_DTYPE_COUNT];
@@ -33,11 +33,11 @@ typedef struct tn_kernels {
     void (*swap)(void *dst, const void *src, size_t n, unsigned unit);  /* n bytes; dst may be src */
 } tn_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_kernels_init(tn_kernels *k, unsigned cpu);
 
-/* The levels: each replaces the entries it has something better for.  Only for
- * a CPU that has the level. */
+/* Each level replaces the entries that it makes faster.  Call it only on a CPU
+ * that has the level. */
 void tn_kernels_init_avx2(tn_kernels *k);       /* x86-64 */
 void tn_kernels_init_avx512(tn_kernels *k);
 void tn_kernels_init_neon(tn_kernels *k);       /* aarch64 */

@@ -1,4 +1,4 @@
-/* kernels/stream.h - a cache line at a time past the caches.
+/* kernels/stream.h - copies cache lines past the caches.
  *
  * For data that goes to many places at once and is read much later: a line
  * written whole need not be read first, and does not drive out others. */
@@ -23,7 +23,7 @@ static inline void tn_stream_line(void *dst, const void *src)
 #endif
 }
 
-/* Before another thread may read what was written. */
+/* Call before another thread reads what was written. */
 static inline void tn_stream_end(void)
 {
 #ifdef __SSE2__

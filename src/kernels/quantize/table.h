@@ -29,7 +29,7 @@ typedef struct tn_quant_run {
 } tn_quant_run;
 
 /* n float32 to codes of 8 or 16 bits: x / scale rounded to nearest, plus zero,
- * cut to low .. high.  NaN counts as 0; returns whether there was one. */
+ * clamped to low .. high.  NaN counts as 0; returns whether there was one. */
 typedef bool (*tn_quantize_fn)(void *restrict dst, const void *restrict src, size_t n,
                                const tn_quant_run *run);
 
@@ -54,18 +54,18 @@ typedef struct tn_quant_kernels {
     tn_squares_fn    squares_i8, squares_i16, squares_i32;
 } tn_quant_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_quant_kernels_init(tn_quant_kernels *k, unsigned cpu);
 
-/* The levels: each replaces the entries it has something better for.  Only for
- * a CPU that has the level. */
+/* Each level replaces the entries that it makes faster.  Call it only on a CPU
+ * that has the level. */
 void tn_quant_kernels_init_avx2(tn_quant_kernels *k);       /* x86-64 */
 void tn_quant_kernels_init_avx512(tn_quant_kernels *k);
 
 /* The table of this machine, made once (machine.c). */
 const tn_quant_kernels *tn_quant_kernels_get(void);
 
-/* After streaming, before another thread may look. */
+/* Call after streaming, before another thread reads the data. */
 void tn_quant_fence(void);
 
 /* Codes of one byte each into `bits` = 4 or 2 bits each (the lowest count), or

@@ -45,11 +45,11 @@ typedef struct tn_layout_kernels {
     void (*fill)(void *restrict dst, const uint8_t pattern[TN_LINE], size_t n, bool stream);
 } tn_layout_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_layout_kernels_init(tn_layout_kernels *k, unsigned cpu);
 
-/* The levels: each replaces the entries it has something better for.  Only for
- * a CPU that has the level. */
+/* Each level replaces the entries that it makes faster.  Call it only on a CPU
+ * that has the level. */
 void tn_layout_kernels_init_avx2(tn_layout_kernels *k);     /* x86-64 */
 void tn_layout_kernels_init_avx512(tn_layout_kernels *k);
 

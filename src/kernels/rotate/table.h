@@ -1,7 +1,7 @@
 /* kernels/rotate/table.h - inner loops of rotations: Hadamard's transform.
  *
  * No allocation, no errors, no I/O.  A block has `size` values, 4 to 128 and a
- * power of two.  It becomes, in float32 with one rounding an operation:
+ * power of two.  It becomes, in float32 with one rounding per operation:
  *
  *     z[k] = value k, its sign bit flipped where sign[k] has it
  *     for s = 1, 2, 4 ... size / 2, all k without bit s:  z[k], z[k + s] = z[k] + z[k + s], z[k] - z[k + s]
@@ -40,17 +40,17 @@ typedef struct tn_rotate_kernels {
     tn_rotate_columns_fn columns;
 } tn_rotate_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_rotate_kernels_init(tn_rotate_kernels *k, unsigned cpu);
 
-/* The levels.  Only for a CPU that has the level. */
+/* The levels.  Call each only on a CPU that has it. */
 void tn_rotate_kernels_init_avx2(tn_rotate_kernels *k);         /* x86-64 */
 void tn_rotate_kernels_init_avx512(tn_rotate_kernels *k);
 
 /* The table of this machine, made once (machine.c). */
 const tn_rotate_kernels *tn_rotate_kernels_get(void);
 
-/* The scalar level: what the others do with blocks that do not fill a vector. */
+/* The scalar level, which the others use for blocks that do not fill a vector. */
 void tn_rotate_blocks_scalar(float *dst, const float *src, size_t blocks, const tn_rotate_step *step);
 
 #endif

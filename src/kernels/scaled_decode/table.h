@@ -1,5 +1,5 @@
-/* kernels/scaled_decode/table.h - inner loops that make float32 of codes
- * with scales.
+/* kernels/scaled_decode/table.h - inner loops that decode codes with scales
+ * to float32.
  *
  * No allocation, no errors, no I/O.  Sources and destinations may be unaligned
  * and must not overlap; any n, zero included; any bits are codes; nothing beyond
@@ -84,18 +84,18 @@ typedef struct tn_decode_kernels {
     void (*stream)(float *restrict y, const float *restrict x, size_t n);
 } tn_decode_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_decode_kernels_init(tn_decode_kernels *k, unsigned cpu);
 
-/* The levels: each replaces the entries it has something better for.  Only for
- * a CPU that has the level. */
+/* Each level replaces the entries that it makes faster.  Call it only on a CPU
+ * that has the level. */
 void tn_decode_kernels_init_avx2(tn_decode_kernels *k);     /* x86-64 */
 void tn_decode_kernels_init_avx512(tn_decode_kernels *k);
 
 /* The table of this machine, made once (machine.c). */
 const tn_decode_kernels *tn_decode_kernels_get(void);
 
-/* After streaming, before another thread may look. */
+/* Call after streaming, before another thread reads the data. */
 void tn_decode_fence(void);
 
 /* n codes of 2^width bytes each as signed integers of so many bits. */
@@ -111,7 +111,7 @@ void tn_scaled_values_with(const tn_decode_kernels *k, const struct tn_scaled_pl
 void tn_scaled_decode_with(const tn_decode_kernels *k, const struct tn_scaled_plan *plan,
                            const struct tn_tiles *tiles);
 
-/* The scalar level, for what is left over of others. */
+/* The scalar level, which the others use for remaining elements. */
 void tn_unpack_scalar(uint8_t *restrict codes, const uint8_t *restrict packed, size_t n, unsigned bits);
 void tn_expand_scalar(float *restrict y, const float *restrict slots, const uint8_t *restrict mask, size_t n,
                       unsigned keep, unsigned of);

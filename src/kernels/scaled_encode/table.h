@@ -1,7 +1,7 @@
 /* kernels/scaled_encode/table.h - inner loops of encoding scaled tiles.
  *
  * No allocation, no errors, no I/O.  No byte beyond n elements of a tensor or a
- * part is read or written.  Arrays with one element a tile are the caller's own
+ * part is read or written.  Arrays with one element per tile are the caller's own
  * and have room for TN_ENCODE_SLACK more.  Values are finite, which `largest`
  * and `ends` tell.  Every level gives the bits of quant/tile.h. */
 #ifndef TN_KERNELS_SCALED_ENCODE_TABLE_H
@@ -50,7 +50,7 @@ typedef struct tn_scale_rules {
     int32_t      zero_last;     /* TN_ZERO_INT: the largest */
 } tn_scale_rules;
 
-/* What is chosen, one a tile. */
+/* The chosen scales, one per tile. */
 typedef struct tn_tile_scales {
     uint32_t *scale;            /* codes */
     float    *factor;           /* values are multiplied with it, or divided by it */
@@ -109,10 +109,10 @@ typedef struct tn_encode_kernels {
     void (*pack)(uint8_t *restrict dst, const uint8_t *restrict codes, size_t n, unsigned bits);
 } tn_encode_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_encode_kernels_init(tn_encode_kernels *k, unsigned cpu);
 
-/* The levels.  Only for a CPU that has the level. */
+/* The levels.  Call each only on a CPU that has it. */
 void tn_encode_kernels_init_avx2(tn_encode_kernels *k);     /* x86-64 */
 void tn_encode_kernels_init_avx512(tn_encode_kernels *k);
 

@@ -1,4 +1,4 @@
-/* kernels/sparse/table.h - which elements stay in a sparse tensor: inner loops.
+/* kernels/sparse/table.h - inner loops that select the entries of a sparse tensor.
  *
  * No allocation, no errors, no I/O.  Pointers may be unaligned; outputs do not
  * overlap inputs; any n, zero included; no byte beyond n elements is read, none
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How an element lies in memory and is looked at. */
+/* How an element is stored and compared. */
 typedef enum tn_sieve_kind {
     TN_SIEVE_1,                 /* a number of so many bytes */
     TN_SIEVE_2,
@@ -28,7 +28,7 @@ typedef struct tn_sieve {
     uint64_t      add, mask, limit;
 } tn_sieve;
 
-/* How many of n elements stay. */
+/* Counts the elements that are kept. */
 typedef size_t (*tn_sieve_count_fn)(const tn_sieve *sieve, const void *elements, size_t n);
 
 /* Those of n elements that stay, one after another: `values` themselves and, as
@@ -42,11 +42,11 @@ typedef struct tn_sparse_kernels {
     tn_sieve_pick_fn  pick[TN_SIEVE_KINDS];
 } tn_sparse_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_sparse_kernels_init(tn_sparse_kernels *k, unsigned cpu);
 
-/* The levels: each replaces the entries it has something better for.  Only for
- * a CPU that has the level. */
+/* Each level replaces the entries that it makes faster.  Call it only on a CPU
+ * that has the level. */
 void tn_sparse_kernels_init_avx2(tn_sparse_kernels *k);     /* x86-64 */
 void tn_sparse_kernels_init_avx512(tn_sparse_kernels *k);
 

@@ -1,4 +1,4 @@
-/* kernels/stats/table.h - what the numbers of a span look like: inner loops.
+/* kernels/stats/table.h - inner loops of statistics.
  *
  * A span is a run of numbers that one tally takes; how a tensor is cut into
  * spans is fixed, so that nothing depends on threads.  Element i of a span adds
@@ -54,7 +54,7 @@ typedef struct tn_stats_kernels {
     tn_tally_block_fn bf16, f16;        /* or NULL: whoever calls makes them float32 */
 } tn_stats_kernels;
 
-/* A pure function of the mask, so that a test can hold two tables side by side. */
+/* A pure function of the mask, so that a test can compare two tables. */
 void tn_stats_kernels_init(tn_stats_kernels *k, unsigned cpu);
 
 /* The table of this machine, made once (machine.c). */
