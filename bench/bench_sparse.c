@@ -126,7 +126,7 @@ static tn_tensor *reform(const tn_tensor *from, tn_form form, unsigned jobs, dou
     tn_error err;
     double began = now();
     if (tn_convert_form(from, form, &options, &made, &err))
-        stop(form, err.text);
+        stop(tn_form_name(form), err.text);
     if (took)
         *took = now() - began;
     return made;

@@ -83,7 +83,7 @@ static void check_form(const char *text)
     tn_form_rule rule;
     tn_error err = { .text = "" };
     tn_status status = tn_form_rule_parse(text, &rule, &err);
-    REQUIRE(status ? err.text[0] != '\0' : rule.glob[0] && rule.form[0]);
+    REQUIRE(status ? err.text[0] != '\0' : rule.glob[0] && rule.form != TN_FORM_UNKNOWN);
 }
 
 /* What the text does not say comes from elsewhere. */

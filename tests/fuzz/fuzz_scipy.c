@@ -46,7 +46,7 @@ static void add_chosen(archive *a, chooser *c)
 static void check_same(const tn_file *a, const tn_file *b)
 {
     const tn_tensor *s = tn_file_tensor(a, 0), *t = tn_file_tensor(b, 0);
-    REQUIRE(tn_file_count(b) == 1 && s->nparts == t->nparts && strcmp(s->form, t->form) == 0 &&
+    REQUIRE(tn_file_count(b) == 1 && s->nparts == t->nparts && s->form == t->form &&
             s->dtype == t->dtype);
     for (uint32_t k = 0; k < s->nparts; k++) {
         uint8_t x[ELEMENTS_MAX * ITEM_MAX], y[ELEMENTS_MAX * ITEM_MAX];

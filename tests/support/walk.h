@@ -184,7 +184,7 @@ static inline size_t walk_differences(const tn_file *a, const tn_file *b)
     tn_error err = { 0 };
     require_note[0] = '\0';
     if (tn_compare(a, b, &options, walk_note, &different, &err))
-        snprintf(require_note, sizeof require_note, "(%.150s)", line_of(&err));
+        snprintf(require_note, sizeof require_note, "(%.150s)", err.text);
     return different;
 }
 
