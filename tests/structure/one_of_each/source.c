@@ -31,7 +31,8 @@ static tn_status open_inverted(const char *name, tn_io io, tn_source **source, t
     return TN_OK;
 }
 
-static tn_status read_inverted(const tn_source *source, uint64_t offset, void *buffer, size_t n, tn_error *err)
+static tn_status read_inverted(const tn_source *source, uint64_t offset, void *buffer, size_t n,
+                               tn_error *err)
 {
     const inverted *s = (const inverted *)source;
     uint8_t *bytes = buffer;
