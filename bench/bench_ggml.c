@@ -163,11 +163,11 @@ static void compare(uint64_t seed)
     quantize_row_mxfp4(x, theirs, VALUES);
 
     const int64_t shape[] = { VALUES };
-    const tn_scaled_options options = { .size = sizeof options, .ggml = true };
+    const tn_quantize_options options = { .size = sizeof options, .ggml = true };
     tn_datatype *mxfp4 = NULL;
     tn_error err = { .text = "" };
     if (tn_datatype_parse("mxfp4", &mxfp4, &err) ||
-        tn_scaled_quantize(mxfp4, &(tn_array){ .dtype = TN_FLOAT32, .rank = 1, .shape = shape }, x,
+        tn_quantize(mxfp4, &(tn_array){ .dtype = TN_FLOAT32, .rank = 1, .shape = shape }, x,
                            (void *[]){ data, scale }, &options,
                            NULL, &err)) {
         fprintf(stderr, "bench-ggml: %s\n", err.text);

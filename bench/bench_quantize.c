@@ -19,79 +19,85 @@
 
 enum { COLUMNS = 4096 };
 
-typedef enum act { QUANTIZE, DEQUANTIZE, CHOOSE, CHOOSE_AND_QUANTIZE } act;
+typedef enum act { QUANTIZE, DEQUANTIZE, CHOOSE } act;
 
 typedef struct line {
     act           what;
     tn_dtype      codes;
     uint32_t      rank;
     int32_t       axis;         /* of rows x 4096, or (rank 3) rows x 512 x 8 */
-    tn_scale_rule rule;         /* GIVEN, POWER and LEAST: fixed point */
+    enum { RANGE, PERCENTILE, FIXED, POWER, LEAST } rule;
     const char   *text;
 } line;
 
 static const line lines[] = {
-    { QUANTIZE,   TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_RANGE, "quantize float32 int8 tensor" },
-    { QUANTIZE,   TN_INT8,  2, 0, TN_SCALE_RANGE, "quantize float32 int8 axis=0" },
-    { QUANTIZE,   TN_INT8,  2, 1, TN_SCALE_RANGE, "quantize float32 int8 axis=last" },
-    { QUANTIZE,   TN_INT8,  3, 1, TN_SCALE_RANGE, "quantize float32 int8 axis=1,inner=8" },
-    { QUANTIZE,   TN_INT4,  2, 0, TN_SCALE_RANGE, "quantize float32 int4 axis=0" },
-    { QUANTIZE,   TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_GIVEN, "quantize float32 fx8 frac=4" },
-    { QUANTIZE,   TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_GIVEN, "quantize float32 fx16 frac=12" },
-    { CHOOSE_AND_QUANTIZE, TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_POWER, "quantize float32 fx8 frac=auto" },
-    { CHOOSE_AND_QUANTIZE, TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_POWER, "quantize float32 fx16 frac=auto" },
-    { CHOOSE_AND_QUANTIZE, TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_LEAST, "quantize float32 fx8 frac=least" },
-    { CHOOSE_AND_QUANTIZE, TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_LEAST, "quantize float32 fx16 frac=least" },
-    { DEQUANTIZE, TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_RANGE, "dequantize int8 float32 tensor" },
-    { DEQUANTIZE, TN_INT16, 2, TN_PER_TENSOR, TN_SCALE_GIVEN, "dequantize fx16 float32 frac=12" },
-    { DEQUANTIZE, TN_INT8,  2, 0, TN_SCALE_RANGE, "dequantize int8 float32 axis=0" },
-    { DEQUANTIZE, TN_INT8,  2, 1, TN_SCALE_RANGE, "dequantize int8 float32 axis=last" },
-    { DEQUANTIZE, TN_INT4,  2, 0, TN_SCALE_RANGE, "dequantize int4 float32 axis=0" },
-    { CHOOSE,     TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_RANGE, "range float32 int8 tensor" },
-    { CHOOSE,     TN_INT8,  2, 0, TN_SCALE_RANGE, "range float32 int8 axis=0" },
-    { CHOOSE,     TN_INT8,  2, 1, TN_SCALE_RANGE, "range float32 int8 axis=last" },
-    { CHOOSE,     TN_INT8,  2, TN_PER_TENSOR, TN_SCALE_PERCENTILE, "percentile float32 int8 tensor" },
-    { CHOOSE,     TN_INT8,  2, 0, TN_SCALE_PERCENTILE, "percentile float32 int8 axis=0" },
+    { QUANTIZE,   TN_INT8,  2, TN_PER_TENSOR, RANGE, "quantize float32 int8 tensor" },
+    { QUANTIZE,   TN_INT8,  2, 0, RANGE, "quantize float32 int8 axis=0" },
+    { QUANTIZE,   TN_INT8,  2, 1, RANGE, "quantize float32 int8 axis=last" },
+    { QUANTIZE,   TN_INT8,  3, 1, RANGE, "quantize float32 int8 axis=1,inner=8" },
+    { QUANTIZE,   TN_INT4,  2, 0, RANGE, "quantize float32 int4 axis=0" },
+    { QUANTIZE,   TN_INT8,  2, TN_PER_TENSOR, FIXED, "quantize float32 fx8 frac=4" },
+    { QUANTIZE,   TN_INT16, 2, TN_PER_TENSOR, FIXED, "quantize float32 fx16 frac=12" },
+    { CHOOSE, TN_INT8,  2, TN_PER_TENSOR, POWER, "quantize float32 fx8 frac=auto" },
+    { CHOOSE, TN_INT16, 2, TN_PER_TENSOR, POWER, "quantize float32 fx16 frac=auto" },
+    { CHOOSE, TN_INT8,  2, TN_PER_TENSOR, LEAST, "quantize float32 fx8 frac=least" },
+    { CHOOSE, TN_INT16, 2, TN_PER_TENSOR, LEAST, "quantize float32 fx16 frac=least" },
+    { DEQUANTIZE, TN_INT8,  2, TN_PER_TENSOR, RANGE, "dequantize int8 float32 tensor" },
+    { DEQUANTIZE, TN_INT16, 2, TN_PER_TENSOR, FIXED, "dequantize fx16 float32 frac=12" },
+    { DEQUANTIZE, TN_INT8,  2, 0, RANGE, "dequantize int8 float32 axis=0" },
+    { DEQUANTIZE, TN_INT8,  2, 1, RANGE, "dequantize int8 float32 axis=last" },
+    { DEQUANTIZE, TN_INT4,  2, 0, RANGE, "dequantize int4 float32 axis=0" },
+    { CHOOSE,     TN_INT8,  2, TN_PER_TENSOR, RANGE, "range+quantize float32 int8 tensor" },
+    { CHOOSE,     TN_INT8,  2, 0, RANGE, "range+quantize float32 int8 axis=0" },
+    { CHOOSE,     TN_INT8,  2, 1, RANGE, "range+quantize float32 int8 axis=last" },
+    { CHOOSE,     TN_INT8,  2, TN_PER_TENSOR, PERCENTILE, "percentile+quantize float32 int8 tensor" },
+    { CHOOSE,     TN_INT8,  2, 0, PERCENTILE, "percentile+quantize float32 int8 axis=0" },
 };
 
 static size_t   count;
 static float   *values, *out, *scale;
-static int32_t *zero;
 static void    *codes;
 
 static bool is_fixed(const line *l)
 {
-    return l->rule == TN_SCALE_GIVEN || l->rule == TN_SCALE_POWER || l->rule == TN_SCALE_LEAST;
+    return l->rule == FIXED || l->rule == POWER || l->rule == LEAST;
 }
 
-static tn_status act_once(const line *l, const tn_array *c, const tn_array *v, const tn_quantize_options *o,
-                          tn_error *err)
+static tn_datatype *datatype_of(const line *l)
 {
-    tn_status status = TN_OK;
-    if (l->what == DEQUANTIZE)
-        return tn_dequantize(v, out, c, codes, scale, zero, o, err);
-    if (l->what != QUANTIZE)
-        status = tn_choose_scales(l->codes, v, values, o, scale, zero, err);
-    if (status || l->what == CHOOSE)
-        return status;
-    return tn_quantize(c, codes, v, values, scale, zero, o, err);
+    const tn_affine a = { .size = sizeof a, .codes = l->codes, .axis = l->axis, .symmetric = true,
+                          .power = is_fixed(l),
+                          .arithmetic = is_fixed(l) ? TN_ARITH_EXACT : TN_ARITH_BINARY32 };
+    tn_datatype *d = NULL;
+    tn_error err;
+    if (tn_datatype_affine(&a, &d, &err)) {
+        fprintf(stderr, "bench-quantize: %s\n", err.text);
+        exit(1);
+    }
+    return d;
 }
 
+/* Scales alone are found by private functions only: those lines quantize too. */
 static double seconds(const line *l)
 {
     const int64_t rows = (int64_t)(count / COLUMNS),
                   shapes[2][3] = { { rows, COLUMNS }, { rows, COLUMNS / 8, 8 } };
-    const int64_t *shape = shapes[l->rank == 3];
-    const tn_array c = { .dtype = l->codes, .rank = l->rank, .shape = shape };
-    const tn_array v = { .dtype = TN_FLOAT32, .rank = l->rank, .shape = shape };
-    tn_quantize_options o = { .size = sizeof o, .axis = l->axis, .rule = l->rule, .percentile = 99.9,
-                              .symmetric = true, .jobs = 1 };
-    o.round = is_fixed(l) ? TN_ROUND_AWAY : TN_ROUND_EVEN;
-    o.arithmetic = is_fixed(l) ? TN_ARITH_EXACT : TN_ARITH_BINARY32;
+    const tn_array v = { .dtype = TN_FLOAT32, .rank = l->rank, .shape = shapes[l->rank == 3] };
+    tn_quantize_options o = { .size = sizeof o, .jobs = 1 };
+    void *const parts[] = { codes, scale };
+    tn_datatype *d = datatype_of(l);
     tn_error err;
+    o.round = is_fixed(l) ? TN_ROUND_AWAY : TN_ROUND_EVEN;
+    o.percentile = l->rule == PERCENTILE ? 99.9 : 0;
+    o.rule = l->what == QUANTIZE ? TN_SCALE_GIVEN : TN_SCALE_MAX;
+    if (l->rule == LEAST)
+        o.rule = TN_SCALE_MSE;
     double began = own_time();
-    tn_status status = act_once(l, &c, &v, &o, &err);
+    tn_status status = l->what == DEQUANTIZE
+                           ? tn_dequantize(d, &v, (const void *const *)parts, out, &o, &err)
+                           : tn_quantize(d, &v, values, parts, &o, NULL, &err);
     double took = own_time() - began;
+    tn_datatype_free(d);
     if (status) {
         fprintf(stderr, "bench-quantize: %s\n", err.text);
         exit(1);
@@ -129,8 +135,7 @@ int main(int argc, char **argv)
     out = malloc(count * sizeof *out);
     codes = malloc(count * sizeof(int16_t));
     scale = malloc(scales * sizeof *scale);
-    zero = calloc(scales, sizeof *zero);
-    if (!values || !out || !codes || !scale || !zero)
+    if (!values || !out || !codes || !scale)
         return perror("bench-quantize"), 3;
     make_normal(values, count);
     memset(codes, 1, count * sizeof(int16_t));
@@ -141,6 +146,5 @@ int main(int argc, char **argv)
     free(out);
     free(codes);
     free(scale);
-    free(zero);
     return 0;
 }

@@ -3,8 +3,8 @@
  *     bench-scaled MIB ROUNDS [NAME]...
  *
  * A matrix of 4096 columns takes MIB MiB as float32, normally distributed.  In
- * turn: memcpy of as many bytes into a warm buffer, tn_scaled_quantize() and
- * tn_scaled_dequantize() into warm buffers, each with one job and then with one
+ * turn: memcpy of as many bytes into a warm buffer, tn_quantize() and
+ * tn_dequantize() into warm buffers, each with one job and then with one
  * a core.  A line for each NAME below (all of them, if there is none): name,
  * GB/s of memcpy, of quantizing and of dequantizing with one job, and of these
  * three with all; counted on the float32 side, each the best of ROUNDS (fewer
@@ -30,7 +30,7 @@ enum { COPY, QUANTIZE, DEQUANTIZE, ACTS };
 
 typedef struct subject {
     const char   *name, *datatype;      /* NULL: the rotation alone */
-    tn_scale_mode mode;
+    tn_scale_rule rule;
     const char   *rotation;
 } subject;
 
@@ -49,7 +49,7 @@ static const subject subjects[] = {
     { .name = "float32|n2m4", .datatype = "float32|n2m4" },
     { .name = "mxfp4,2:4", .datatype = "e2m1fnuz|e8m0_t32n2m4" },
     { .name = "icb44fi2_e32", .datatype = "icb44fi2_e32" },
-    { .name = "mxfp4,scale-mode=mse", .datatype = "mxfp4", .mode = TN_SCALE_MSE },
+    { .name = "mxfp4,scale-mode=mse", .datatype = "mxfp4", .rule = TN_SCALE_MSE },
     { .name = "mxfp4,rotate=hadamard32", .datatype = "mxfp4", .rotation = "hadamard32" },
     { .name = "hadamard32", .rotation = "hadamard32" },
     { .name = "walsh32:1", .rotation = "walsh32:1" },
@@ -58,7 +58,7 @@ static const subject subjects[] = {
 typedef struct bench {
     const subject    *what;
     tn_datatype      *datatype;
-    tn_scaled_options options;
+    tn_quantize_options options;
     void             *parts[7];
     tn_pool          *pools[2];     /* one job, one a core */
 } bench;
@@ -114,10 +114,10 @@ static double seconds(bench *b, int act, bool all)
         status = tn_rotate(&b->options.rotation, act == DEQUANTIZE, (uint64_t)shape[0], COLUMNS, 1, out,
                            b->pools[all], &err);
     else if (act == QUANTIZE)
-        status = tn_scaled_quantize(b->datatype, &array, values, b->parts, &b->options, NULL, &err);
+        status = tn_quantize(b->datatype, &array, values, b->parts, &b->options, NULL, &err);
     else
         status =
-            tn_scaled_dequantize(b->datatype, &array, (const void *const *)b->parts, out, &b->options, &err);
+            tn_dequantize(b->datatype, &array, (const void *const *)b->parts, out, &b->options, &err);
     double took = (all ? now() : own_time()) - began;
     must(status, b->what->name, &err);
     return took;
@@ -161,7 +161,7 @@ static void make_parts(bench *b)
 
 static void run(const subject *what, int rounds)
 {
-    bench b = { .what = what, .options = { .size = sizeof b.options, .mode = what->mode } };
+    bench b = { .what = what, .options = { .size = sizeof b.options, .rule = what->rule } };
     tn_error err = { .text = "" };
     if (what->rotation)
         must(tn_rotation_parse(what->rotation, &b.options.rotation, &err), what->name, &err);

@@ -181,15 +181,15 @@ static void json_results(const contest *c, const tn_error *err)
 static int rate(contest *c, const tn_file *file)
 {
     const opts *o = c->o;
-    tn_scaled_options scaled = o->cast.scaled;
-    tn_rate_options options = { .size = sizeof options, .scaled = &scaled, .only = o->only.items,
+    tn_quantize_options quantize = o->cast.quantize;
+    tn_rate_options options = { .size = sizeof options, .quantize = &quantize, .only = o->only.items,
                                 .nonly = o->only.count, .jobs = o->jobs,
                                 .progress = progress_step, .context = c };
     const tn_datatype **datatypes = must_allocate(c->count, sizeof *datatypes);
     tn_error err;
     for (size_t i = 0; i < c->count; i++)
         datatypes[i] = c->candidates[i].datatype;
-    scaled.nan = o->cast.options.nan;
+    quantize.nan = o->cast.options.nan;
     progress_begin(&c->bar, false);
     tn_status status = tn_rate_datatypes(file, datatypes, c->count, &options, take_report, &err);
     progress_end(&c->bar);

@@ -23,7 +23,7 @@ static const int64_t quant_shape[] = { CHANNELS, WIDTH };
 /* One scheme under test. */
 typedef struct quant_case {
     tn_quant_scheme     scheme;
-    tn_quantize_options options;
+    tn_affine           affine;
     float               values[VALUES];
     float               scale[CHANNELS];
     int32_t             zero[CHANNELS];
@@ -39,8 +39,9 @@ static void begin_case(quant_case *c, tn_quant_scheme scheme)
 {
     bool channel = scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_ASYMMETRIC;
     *c = (quant_case){ .scheme = scheme };
-    c->options = (tn_quantize_options){ .size = sizeof c->options, .axis = channel ? 0 : TN_PER_TENSOR };
-    c->options.symmetric =
+    c->affine = (tn_affine){ .size = sizeof c->affine, .codes = TN_INT8,
+                             .axis = channel ? 0 : TN_PER_TENSOR };
+    c->affine.symmetric =
         scheme == TN_QUANT_PER_TENSOR_SYMMETRIC || scheme == TN_QUANT_PER_CHANNEL_SYMMETRIC;
     for (int i = 0; i < VALUES; i++)
         c->values[i] = (float)(i % WIDTH - 9) * (float)(1 + i / WIDTH) / 7;
@@ -48,18 +49,21 @@ static void begin_case(quant_case *c, tn_quant_scheme scheme)
 
 static tn_status make_codes(quant_case *c, tn_error *err)
 {
-    const tn_array floats = floats_of(), codes = codes_of();
-    tn_status status = tn_scale_count(2, quant_shape, c->options.axis, &c->nscales, err);
+    const tn_array floats = floats_of();
+    void *const parts[] = { c->codes, c->scale, c->zero };
+    tn_datatype *datatype = NULL;
+    tn_status status = tn_datatype_affine(&c->affine, &datatype, err);
     if (!status)
-        status = tn_choose_scales(TN_INT8, &floats, c->values, &c->options, c->scale, c->zero, err);
-    return status ? status
-                  : tn_quantize(&codes, c->codes, &floats, c->values, c->scale, c->zero, &c->options, err);
+        status = tn_quantize(datatype, &floats, c->values, parts, NULL, NULL, err);
+    c->nscales = c->affine.axis < 0 ? 1 : CHANNELS;
+    tn_datatype_free(datatype);
+    return status;
 }
 
 static tn_status store_codes(const quant_case *c, const char *path, tn_error *err)
 {
     const int64_t count = (int64_t)c->nscales;
-    const uint32_t rank = c->options.axis >= 0;
+    const uint32_t rank = c->affine.axis >= 0;
     const tn_part parts[] = {
         { .role = "data", .array = codes_of(), .nbytes = VALUES, .data = c->codes },
         { .role = "scale", .array = { TN_FLOAT32, rank, &count, NULL }, .nbytes = c->nscales * sizeof(float),
@@ -67,11 +71,11 @@ static tn_status store_codes(const quant_case *c, const char *path, tn_error *er
         { .role = "zero", .array = { TN_INT32, rank, &count, NULL }, .nbytes = c->nscales * sizeof(int32_t),
           .data = c->zero },
     };
-    const tn_scaling scaling = { .axis = c->options.axis, .range = { c->options.symmetric ? -127 : -128,
+    const tn_scaling scaling = { .axis = c->affine.axis, .range = { c->affine.symmetric ? -127 : -128,
                                                                      127 } };
     const tn_tensor tensor = { .name = "codes", .form = TN_FORM_SCALED, .dtype = TN_FLOAT32, .rank = 2,
                                .shape = quant_shape,
-                               .parts = parts, .nparts = c->options.symmetric ? 2 : 3, .scaling = &scaling };
+                               .parts = parts, .nparts = c->affine.symmetric ? 2 : 3, .scaling = &scaling };
     return store_tensor(path, "raw", &tensor, err);
 }
 
@@ -87,7 +91,7 @@ static tn_status check_metadata(const quant_case *c, const tn_file *file, tn_err
     bool same = q->scheme == c->scheme && q->nscales == c->nscales;
     for (size_t i = 0; same && i < c->nscales; i++) {
         same = (float)q->scales[i] == c->scale[i];
-        if (!c->options.symmetric)
+        if (!c->affine.symmetric)
             same = same && i < q->nzero_points && q->zero_points[i] == c->zero[i];
     }
     size_t wrong = 0;
@@ -102,13 +106,14 @@ static tn_status check_metadata(const quant_case *c, const tn_file *file, tn_err
 static tn_status check_values(const quant_case *c, const tn_file *file, tn_error *err)
 {
     const tn_tensor *t = tn_file_find(file, "codes");
-    const tn_array floats = floats_of(), codes = codes_of();
+    const tn_array floats = floats_of();
+    tn_datatype *datatype = NULL;
     int8_t read[VALUES];
     float scale[CHANNELS], back[VALUES];
     int32_t zero[CHANNELS] = { 0 };
     size_t nbytes = (size_t)c->nscales * sizeof *scale;
-    if (!t || !t->scaling || t->scaling->axis != c->options.axis ||
-        t->nparts != (c->options.symmetric ? 2 : 3))
+    if (!t || !t->scaling || t->scaling->axis != c->affine.axis ||
+        t->nparts != (c->affine.symmetric ? 2 : 3))
         return seen(err, "the file does not have the scaled tensor that was put into it");
     tn_status status = tn_part_read(file, &t->parts[0], read, sizeof read, err);
     if (!status)
@@ -116,9 +121,12 @@ static tn_status check_values(const quant_case *c, const tn_file *file, tn_error
     if (!status && t->nparts > 2)
         status = tn_part_read(file, &t->parts[2], zero, nbytes, err);
     if (!status)
-        status = tn_dequantize(&floats, back, &codes, read, scale, zero, &c->options, err);
+        status = tn_datatype_affine(&c->affine, &datatype, err);
+    if (!status)
+        status = tn_dequantize(datatype, &floats, (const void *[]){ read, scale, zero }, back, NULL, err);
+    tn_datatype_free(datatype);
     for (int i = 0; i < VALUES && !status; i++) {
-        double step = (double)scale[c->options.axis == 0 ? i / WIDTH : 0],
+        double step = (double)scale[c->affine.axis == 0 ? i / WIDTH : 0],
                off = fabs((double)back[i] - (double)c->values[i]);
         if (off > 0.501 * step)
             return trial_error(err, TN_ERR_CORRUPT,

@@ -271,11 +271,11 @@ static bool take_cast_default(opts *o, const option_row *row, const char *value)
 static bool take_datatype_default(opts *o, const option_row *row, const char *value)
 {
     const char *key = strcmp(row->name, "scale-mode") == 0 ? "mode" : row->name;
-    const tn_cast_rule before = { .scaled = o->cast.scaled };
+    const tn_cast_rule before = { .quantize = o->cast.quantize };
     tn_cast_rule read;
     if (!read_default("mxfp4", key, value, &before, &read))
         return false;
-    o->cast.scaled = read.scaled;
+    o->cast.quantize = read.quantize;
     o->datatype_default = row->name;
     tn_cast_rule_free(&read);
     return true;
@@ -517,7 +517,7 @@ const char *first_given(const opts *o, uint64_t options)
 int opts_parse(opts *o, const command *c, int argc, char **argv)
 {
     *o = (opts){ .command = c->name, .cast = { .options.size = sizeof o->cast.options,
-                                               .scaled.size = sizeof o->cast.scaled } };
+                                               .quantize.size = sizeof o->cast.quantize } };
     for (size_t i = 0; i < NLISTS; i++)
         list_at(o, i)->items = must_allocate((size_t)argc, sizeof(char *));
     o->format_options = must_allocate((size_t)argc, sizeof *o->format_options);

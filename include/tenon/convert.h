@@ -7,7 +7,6 @@
 
 #include <tenon/layout.h>
 #include <tenon/quantize.h>
-#include <tenon/scaled.h>
 #include <tenon/sparse.h>
 #include <tenon/writer.h>
 
@@ -38,19 +37,17 @@ typedef struct tn_cast_rule {
     char            glob[256];  /* of names; "*": all */
     tn_dtype        dtype;
     tn_cast_options options;
-    bool            quantized;  /* integer codes with a scale, as `quantize` says; else one element for one */
-    tn_quantize_options quantize;   /* its round, nan and seed are those of `options`; where nothing is
-                                     * quantized, its arithmetic is that of values from codes */
+    bool            quantized;  /* integer codes with a scale, as `affine` says; else one element for one */
+    tn_affine       affine;     /* without its axis; where nothing is quantized, its arithmetic is that of
+                                 * values from codes */
     char            axis[24];   /* the dimension: a letter of the layout or a number (negative: from the
                                  * last); "": per tensor */
     float           scale;      /* TN_SCALE_GIVEN: for all */
     int32_t         zero;
-    tn_datatype    *datatype;   /* owned, or NULL; then `scaled` counts and dtype is TN_UNKNOWN */
-    tn_scaled_options scaled;   /* its round, nan and seed are those of `options` */
+    tn_datatype    *datatype;   /* owned, or NULL; then dtype is TN_UNKNOWN */
+    tn_quantize_options quantize;   /* of both; its round, nan and seed are those of `options` */
     bool            is_virtual; /* values in the tensor's own type instead of codes */
     unsigned        keep, of;   /* N:M sparsity alone, in the tensor's own type; of 0: none */
-    bool            has_zeros;  /* codes have a part "zero" even where all of it is 0: affine ones as firmware
-                                 * knows them */
     bool            round_given;    /* else codes that are made of codes round HALF_UP, whatever `options`
                                      * say */
 } tn_cast_rule;
@@ -58,23 +55,23 @@ typedef struct tn_cast_rule {
 /* Reads a rule: [GLOB=]TYPE[,KEY=VALUE...] with the keys round, overflow, nan,
  * seed, times (each value is multiplied by it first) and complex (real); and
  * for codes with a scale per (tensor, channel: this makes it one), axis, zero
- * (symmetric, asymmetric, or a number), percentile, scale; and compat (mli: the
- * values of codes as embARC MLI computes them).
+ * (symmetric, asymmetric, or a number), percentile, scale, mode (max, mse), rotate, virtual;
+ * and compat (mli: the values of codes as embARC MLI computes them).
  *
  * TYPE may also be fx8 or fx16, codes of all 8 or 16 bits whose scale is 2^-N: keys
- * frac (auto, least: TN_SCALE_POWER and TN_SCALE_LEAST; or N, -127 to 126), round,
- * nan, seed, compat (mli).  Or sa8, sa32: codes of all 8 or 32 bits with zero points
- * and scales of 15 bits: keys per (tensor), axis, zero, percentile, scale, round, nan,
- * seed, compat.  Both are TN_ARITH_EXACT unless compat says MLI, round AWAY, and are made
+ * frac (auto: the largest at which nothing is cut; least: the one with the least error; or
+ * N, -127 to 126), mode, percentile, round, nan, seed, rotate, virtual, compat (mli).  Or sa8, sa32: codes of all 8 or 32 bits with zero points
+ * and scales of 15 bits: keys per (tensor), axis, zero, percentile, scale, mode, round, nan,
+ * seed, rotate, virtual, compat.  Both are TN_ARITH_EXACT unless compat says MLI, round AWAY, and are made
  * of float types or, with a scale that is given, of codes with scales.
  *
- * TYPE may also be a datatype (tn_datatype_load()) with the keys round, nan, seed, mode
+ * TYPE may also be a datatype (tn_datatype_load()) with the keys round, nan, seed, percentile, mode
  * (max, floor, auto, midmax, topbinade, option3, ceil, mse), store (packed,
  * unpacked, e4m3fn, e5m2), dialect (ocp, ggml), rotate (tn_rotation_parse()) and virtual (yes,
  * no), or N:M: the N largest of each M along the last dimension are kept.
  *
  * A glob given so has no comma.  What the text does not say is taken from `defaults`
- * (may be NULL; of it options, scaled, is_virtual and round_given count).
+ * (may be NULL; of it options, quantize, is_virtual and round_given count).
  * Codes with scales and datatypes saturate: other defaults for overflow are refused, and
  * `saturate` too where they do not (compat=mli, N:M of float32, float16 and bfloat16 without scales).
  * TN_ERR_ARGUMENT: the text says what and where.  The caller frees the rule. */
@@ -260,7 +257,7 @@ TN_API tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare
 
 typedef struct tn_rate_options {
     size_t             size;
-    const tn_scaled_options *scaled;    /* may be NULL */
+    const tn_quantize_options *quantize;    /* may be NULL */
     const char *const *only;        /* globs; NULL: all */
     size_t             nonly;
     unsigned           jobs;

@@ -1,11 +1,13 @@
 /* tenon/datatype.h - recipes of scaled tensors: how values become small codes
  * with scales, and back.
  *
- *     DATATYPE   NUMBER | NUMBER|SCALE | a predefined name, see tn_datatype_at()
+ *     DATATYPE   NUMBER | NUMBER|SCALE | AFFINE | a predefined name, see tn_datatype_at()
  *     NUMBER     e<X>m<Y>[b<Z>][ieee|fn|fnuz|inuz]   int<K>   uint<K>   float<N>
  *                bfloat<N>   binary8p<P>   cb<I><M>...   icb<I><M>...
  *     SCALE      [multi_]NUMBER[_NUMBER][_NUMBER][_TILE[_TILE]]   n<N>m<M>[d<D>]
  *     TILE       t<T>[s<S>][o<O>][d<D>][n<N>m<M>]
+ *     AFFINE     TYPE,per=tensor   TYPE,per=channel,axis=<A>   fx8   fx16   sa8   sa32,
+ *                with further keys, see tn_affine
  *
  * Upper and lower case are the same.  docs/datatypes.md has the meaning of
  * every part and the table of names. */
@@ -37,6 +39,38 @@ TN_API tn_status tn_datatype_codebook(const char *json, size_t n, const char *sc
 /* As tn_datatype_parse(), but where a codebook stands there may be the path of
  * a file with its JSON, which ends in .json: "table.json|e8m0_t32s8". */
 TN_API tn_status tn_datatype_load(const char *text, tn_datatype **datatype, tn_error *err);
+
+/* Integer codes with float32 scales, one for the tensor or one for each index of
+ * a dimension: value = (code - zero) * scale.  The keys of its text are in brackets. */
+#define TN_PER_TENSOR (-1)
+
+typedef enum tn_arithmetic {    /* of x / scale + zero */
+    TN_ARITH_BINARY32 = 0,      /* the quotient is rounded to binary32, then to an integer */
+    TN_ARITH_EXACT    = 1,      /* it is rounded once, to an integer */
+    TN_ARITH_MLI      = 2       /* as embARC MLI computes it on x86: half is added to x * (1 / scale) in
+                                 * binary32, which is cut off to 32 bits; round is not looked at, NaN and what
+                                 * is beyond 32 bits become the lowest integer.  Values from codes: (code -
+                                 * zero), cut to 32 bits and rounded to binary32, * scale */
+} tn_arithmetic;
+
+typedef struct tn_affine {
+    size_t   size;
+    tn_dtype codes;             /* int8, uint8, int16, uint16, int32, int4, uint4, int2 or uint2 */
+    int32_t  axis;              /* dimension with a scale for each index [per=channel,axis=A], or
+                                 * TN_PER_TENSOR [per=tensor] */
+    bool     symmetric;         /* zero is code 0 [zero=symmetric|asymmetric]; of a signed type only */
+    bool     has_zeros;         /* there is a part "zero" even where all of it is 0 [zeros=yes] */
+    bool     power;             /* scales are powers of two, 2^-127 to 2^126 [power=yes]; symmetric only */
+    unsigned scale_bits;        /* the mantissa of a scale has at most so many, none of them below 2^-127, for
+                                 * which it is rounded up; 0: all that float32 has [scale_bits=N] */
+    int64_t  range[2];          /* lowest and highest code; both 0: all of the type (symmetric: without the
+                                 * lowest, -128) [range=LOW:HIGH] */
+    tn_arithmetic arithmetic;   /* [arithmetic=exact|binary32|mli] */
+} tn_affine;
+
+/* The datatype of it; what its text does not say is the default of its type.
+ * TN_ERR_ARGUMENT: fields that make no sense. */
+TN_API tn_status tn_datatype_affine(const tn_affine *affine, tn_datatype **datatype, tn_error *err);
 
 TN_API void tn_datatype_free(tn_datatype *datatype);
 

@@ -17,7 +17,6 @@
 #include <tenon/memory.h>
 #include <tenon/mli.h>
 #include <tenon/quantize.h>
-#include <tenon/scaled.h>
 #include <tenon/share.h>
 #include <tenon/sparse.h>
 #include <tenon/stats.h>

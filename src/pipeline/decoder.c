@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "tensor/array.h"
 #include "quant/rotate.h"
-#include "quant/scaled_fast.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,7 @@ static tn_status make_floats(const tn_decoder *m, uint64_t first, size_t n, tn_p
         memcpy(values, m->values.bytes + first * sizeof *values, n * sizeof *values);
         return TN_OK;
     }
-    tn_scaled_values(&m->plan, m->tensor_scale, first, n, values);
+    tn_part_values_read(&m->parts, first, n, values);
     return grain > 1 ? tn_rotate(&m->plan.o.rotation, true, n / grain, grain, 1, values, pool, err) : TN_OK;
 }
 
@@ -117,7 +116,7 @@ static tn_status take_part(const tn_tensor *t, const tn_scaled_part *expected, b
 static tn_status lay_out(tn_decoder *m, const tn_tensor *t, tn_error *err)
 {
     tn_scaled_shapes shapes;
-    const tn_scaled_options o = { .size = sizeof o, .unpacked = t->scaling->unpacked,
+    const tn_quantize_options o = { .size = sizeof o, .unpacked = t->scaling->unpacked,
                                   .rotation = t->scaling->rotation };
     void *parts[TN_MAX_PARTS] = { NULL };
     bool complete = true;
@@ -136,7 +135,7 @@ static tn_status lay_out(tn_decoder *m, const tn_tensor *t, tn_error *err)
     if (!status)
         status = tn_scaled_check_rotation(&m->plan, err);
     if (!status && complete && m->plan.count)
-        m->tensor_scale = tn_scaled_tensor_scale(&m->plan);
+        status = tn_part_values_open(&m->parts, &m->plan, false, err);
     return status;
 }
 
@@ -218,7 +217,7 @@ static tn_status unroll(tn_decoder *m, tn_error *err)
     tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };
     status = tn_pool_new(1, &w.pool, &why);     /* others have their own tensors to open */
     if (!status)
-        status = tn_scaled_decode_run(&w, &why);
+        status = tn_quantizer_decode(&w, &why);
     if (!status)
         status = tn_scaled_rotate(&m->plan, true, (float *)(void *)m->values.bytes, w.pool, &why);
     tn_pool_free(w.pool);
@@ -246,6 +245,7 @@ void tn_decoder_free(tn_decoder *m)
 {
     if (!m)
         return;
+    tn_part_values_close(&m->parts);
     tn_datatype_free(m->datatype);
     tn_loaded_free(&m->loaded);
     tn_spill_free(&m->values);

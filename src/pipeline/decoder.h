@@ -5,7 +5,7 @@
 
 #include "store/load.h"
 #include "bytes/spill.h"
-#include "quant/scaled_plan.h"
+#include "quant/quantizer.h"
 
 /* Any number of threads may have values made of one. */
 typedef struct tn_decoder {
@@ -13,7 +13,7 @@ typedef struct tn_decoder {
     const tn_tensor *tensor;
     tn_datatype    *datatype;
     tn_scaled_plan  plan;
-    float           tensor_scale;
+    tn_part_values  parts;
     tn_cast_plan    narrow;         /* from float32 to the tensor's type */
     tn_loaded       loaded;         /* where parts cannot be had in place */
     tn_spill        values;         /* all of them as float32, where a rotation lies across rows */

@@ -5,7 +5,8 @@
 #include "pipeline/requantize.h"
 #include "pipeline/rules/rules.h"
 #include "tensor/array.h"
-#include "quant/grammar/datatype.h"
+#include "quant/quantizer.h"
+#include "quant/scale_search.h"
 #include "tensor/form.h"
 #include "tensor/layout.h"
 #include "pipeline/values.h"
@@ -19,7 +20,7 @@
 typedef struct maker {
     tn_change           change;
     const tn_cast_plan *cast;
-    tn_quant_plan      *quant;      /* or NULL: it is large, and a cast needs none */
+    tn_affine_plan      *quant;      /* or NULL: it is large, and a cast needs none */
     const char         *name;
     bool                moved;      /* indices are not those of the input */
     uint32_t            rank;
@@ -139,7 +140,7 @@ static tn_status apply_quantize(const void *context, uint64_t first, const uint8
 {
     const maker *k = context;
     tn_error why;
-    return named(k, tn_quantize_block(k->quant, out, in, n, first, k->rank, k->shape, &why), &why, err);
+    return named(k, tn_affine_encode(k->quant, out, in, n, first, k->rank, k->shape, &why), &why, err);
 }
 
 static maker *new_maker(const making *m, tn_dtype from, tn_dtype to)
@@ -207,7 +208,7 @@ static tn_status dequantize(making *m, tn_error *err)
     if (!shape)
         return tn_fail_nomem(err);
     tn_dequantizing d = { m->place->file, t, to, m->how.rank, shape, new_axis(m, t->scaling->axis), m->zero,
-                          m->rules->cast->quantize.arithmetic, &m->rules->cast->options, is_moved(m) };
+                          m->rules->cast->affine.arithmetic, &m->rules->cast->options, is_moved(m) };
     tn_status status = tn_dequantize_change(&d, m->arena, &m->made->change, err);
     m->made->tensor.form = TN_FORM_DENSE;
     m->made->tensor.scaling = NULL;
@@ -248,25 +249,25 @@ static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
 /* The scale that is given, or that of no values. */
 static float first_scale(const tn_cast_rule *rule)
 {
-    bool power = rule->quantize.rule == TN_SCALE_POWER || rule->quantize.rule == TN_SCALE_LEAST;
-    return rule->quantize.rule == TN_SCALE_GIVEN ? rule->scale
-           : power                               ? ldexpf(1, 1 - (int)tn_dtype_get(rule->dtype)->bits)
-                                                 : 1;
+    if (rule->quantize.rule == TN_SCALE_GIVEN)
+        return rule->scale;
+    return rule->affine.power ? ldexpf(1, 1 - (int)tn_dtype_get(rule->dtype)->bits) : 1;
 }
 
 /* Room for scales and zero points, and where they are declared. */
 static tn_status add_scales(making *m, tn_unknown_scales *u, tn_error *err)
 {
     const tn_cast_rule *rule = m->rules->cast;
-    bool zeros = rule->has_zeros || !rule->quantize.symmetric;
+    bool zeros = rule->affine.has_zeros || !rule->affine.symmetric;
     int64_t *extent = tn_arena_zalloc(m->arena, 1, sizeof *extent);
-    uint64_t count = 0;
+    tn_scale_index index;
     tn_error why;
-    tn_status status = find_axis(m, &u->options.axis, err);
+    tn_status status = find_axis(m, &u->affine.axis, err);
     if (status)
         return status;
-    if (tn_scale_count(m->source->rank, m->source->shape, u->options.axis, &count, &why))
+    if (tn_scale_index_for(m->source->rank, m->source->shape, u->affine.axis, &index, &why))
         return fail(m, why.status, err, why.text);
+    uint64_t count = index.count;
     u->scale = tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->scale);
     u->zero = zeros ? tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->zero) : NULL;
     if (!extent || !u->scale || (zeros && !u->zero))
@@ -277,7 +278,7 @@ static tn_status add_scales(making *m, tn_unknown_scales *u, tn_error *err)
             u->zero[i] = rule->zero;
     }
     *extent = (int64_t)count;
-    uint32_t rank = u->options.axis >= 0;
+    uint32_t rank = u->affine.axis >= 0;
     m->parts[1] = (tn_part){ .role = "scale", .array = { TN_FLOAT32, rank, extent, NULL },
                              .nbytes = count * sizeof *u->scale,
                              .data = u->scale };
@@ -294,8 +295,8 @@ static tn_unknown_scales *new_scales(const making *m)
 {
     tn_unknown_scales *u = tn_arena_zalloc(m->arena, 1, sizeof *u);
     if (u) {
+        u->affine = m->rules->cast->affine;
         u->options = m->rules->cast->quantize;
-        u->codes = m->rules->cast->dtype;
     }
     return u;
 }
@@ -311,33 +312,52 @@ static void declare_codes(making *m, const tn_scaling *scaling, const tn_change 
 static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_scaling *scaling,
                             tn_error *err)
 {
-    tn_scale_index index;
     tn_error why;
-    tn_quantize_options o = u->options;
-    o.axis = scaling->axis = new_axis(m, u->options.axis);
-    tn_status status = tn_code_range(u->codes, &o, scaling->range, &why);
+    tn_affine_task task = { .affine = &u->affine, .values = m->source->dtype, .scale = u->scale,
+                            .zero = u->zero, .options = &u->options };
+    scaling->axis = new_axis(m, u->affine.axis);
+    tn_status status = tn_affine_range(&u->affine, scaling->range, &why);
     if (!status)
-        status = tn_scale_index_for(m->how.rank, m->how.shape, o.axis, &index, &why);
+        status = tn_scale_index_for(m->how.rank, m->how.shape, scaling->axis, &task.index, &why);
     if (!status)
-        status = tn_quant_plan_make(k->quant, u->codes, m->source->dtype, false, index, u->scale, u->zero, &o,
-                                    &why);
+        status = tn_affine_plan_make(k->quant, &task, &why);
     return status ? fail(m, status, err, why.text) : TN_OK;
 }
 
 /* Whether scales by this rule can be found is known before anything is read. */
 static tn_status check_tally(const making *m, const tn_unknown_scales *u, tn_error *err)
 {
-    tn_range_tally *tally;
+    tn_scale_tally *tally;
     tn_scale_index index;
     tn_error why;
     if (u->options.rule == TN_SCALE_GIVEN)
         return TN_OK;
-    tn_status status = tn_scale_index_for(m->source->rank, m->source->shape, u->options.axis, &index, &why);
+    tn_status status = tn_scale_index_for(m->source->rank, m->source->shape, u->affine.axis, &index, &why);
     if (!status)
-        status = tn_range_tally_new(u->codes, m->source->dtype, index, &u->options, &tally, &why);
+        status = tn_scale_tally_new(&u->affine, &u->options, m->source->dtype, index, &tally, &why);
     if (status)
         return fail(m, status, err, why.text);
-    tn_range_tally_free(tally);
+    tn_scale_tally_free(tally);
+    return TN_OK;
+}
+
+/* The codes are made on the way from file to file; what they do is found out by making them once more. */
+static tn_status plan_report(making *m, const tn_unknown_scales *u, tn_error *err)
+{
+    tn_error why;
+    tn_rescale_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
+    if (!task)
+        return tn_fail_nomem(err);
+    *task = (tn_rescale_task){ .in = m->place->file, .tensor = m->source, .kind = TN_RESCALE_REPORT,
+                               .options = u->options, .to = m->source->dtype, .beside = m->place->beside,
+                               .limit = m->place->max_bytes, .scales = u->scale, .zeros = u->zero,
+                               .tick = tick, .context = (void *)(uintptr_t)m->place };
+    task->options.rule = TN_SCALE_GIVEN;
+    task->options.percentile = 0;
+    m->made->report = task;
+    if (tn_datatype_affine(&u->affine, &task->own, &why))
+        return fail(m, why.status, err, why.text);
+    task->datatype = task->own;
     return TN_OK;
 }
 
@@ -362,7 +382,7 @@ static tn_status quantize(making *m, tn_error *err)
     k->change.apply = apply_quantize;
     declare_codes(m, scaling, &k->change);
     m->made->unknown = rule->quantize.rule == TN_SCALE_GIVEN ? NULL : u;
-    return TN_OK;
+    return m->place->reports ? plan_report(m, u, err) : TN_OK;
 }
 
 /* Codes of codes: without values between them, so their scale is given or told by the codes. */
@@ -376,21 +396,25 @@ static tn_status requantize(making *m, tn_error *err)
     tn_error why;
     if (!u || !scaling || !shape)
         return tn_fail_nomem(err);
-    tn_requantizing r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->codes,
+    tn_requantizing r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->affine.codes,
                       .rank = m->how.rank, .shape = shape,
-                      .axis = new_axis(m, m->source->scaling->axis), .options = u->options, .tick = tick,
+                      .axis = new_axis(m, m->source->scaling->axis),
+                      .options = { .size = sizeof r.options, .round = u->options.round,
+                                   .seed = u->options.seed, .arithmetic = u->affine.arithmetic,
+                                   .range = { u->affine.range[0], u->affine.range[1] } },
+                      .tick = tick,
                       .context = (void *)(uintptr_t)m->place };
     if (!rule->round_given)
         r.options.round = TN_ROUND_HALF_UP;
     else if (r.options.arithmetic == TN_ARITH_MLI && r.options.round == TN_ROUND_AWAY)
         return fail(m, TN_ERR_ARGUMENT, err,
                     "of codes, compat=mli rounds half_up or even but found round=away");
-    if (tn_code_range(u->codes, &u->options, scaling->range, &why))
+    if (tn_affine_range(&u->affine, scaling->range, &why))
         return fail(m, why.status, err, why.text);
     tn_status status = add_scales(m, u, err);
-    if (!status && rule->quantize.rule == TN_SCALE_POWER)
+    if (!status && rule->quantize.rule != TN_SCALE_GIVEN)
         status = tn_requantize_power(&r, m->arena, u->scale, err);
-    r.scales = (tn_scales){ .axis = new_axis(m, u->options.axis), .scale = u->scale, .zero = u->zero };
+    r.scales = (tn_scales){ .axis = new_axis(m, u->affine.axis), .scale = u->scale, .zero = u->zero };
     if (!status)
         status = tn_requantize_change(&r, m->arena, &change, err);
     if (status)
@@ -406,14 +430,14 @@ static tn_status cast_codes(making *m, tn_error *err)
     const tn_quantize_options *q = &rule->quantize;
     if (!rule->quantized)
         return dequantize(m, err);
-    if (q->arithmetic == TN_ARITH_BINARY32)
+    if (rule->affine.arithmetic == TN_ARITH_BINARY32)
         return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
-    if (q->rule == TN_SCALE_LEAST)
+    if (q->rule == TN_SCALE_MSE && rule->affine.power)
         return fail(
             m, TN_ERR_ARGUMENT, err,
             "it has scales already, and frac=least is found from values only: say frac=N or frac=auto, or "
             "cast it to a float type first");
-    if (q->rule != TN_SCALE_GIVEN && q->rule != TN_SCALE_POWER)
+    if (q->rule != TN_SCALE_GIVEN && !rule->affine.power)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "tensor %s: it has scales already: give that of %s (scale=S), or cast it to a "
                        "float type first",
@@ -492,13 +516,14 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
 static bool is_rescaled(const making *m)
 {
     const tn_cast_rule *cast = m->rules->cast;
-    return cast && (cast->datatype || cast->of || tn_form_has_datatype(m->source));
+    bool whole = cast && cast->quantized && (cast->is_virtual || cast->quantize.rotation.size);
+    return cast && (whole || cast->datatype || cast->of || tn_form_has_datatype(m->source));
 }
 
 static tn_status check_rescale(const making *m, tn_error *err)
 {
     const tn_cast_rule *cast = m->rules->cast;
-    bool quantizes = cast->datatype || cast->of;
+    bool quantizes = cast->datatype || cast->of || cast->quantized;
     if (m->rules->form || m->rules->layout || m->rules->pad)
         return fail(m, TN_ERR_ARGUMENT, err,
                     "codes of a datatype, and another form, layout or padding, take two conversions");
@@ -508,9 +533,22 @@ static tn_status check_rescale(const making *m, tn_error *err)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                        "tensor %s: expected a dense tensor but found form %s (--form dense first)",
                        tn_quote_z(m->source->name).text, tn_quote_z(tn_tensor_form_name(m->source)).text);
-    if (!quantizes && cast->quantized)
-        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
     return TN_OK;
+}
+
+/* The rule's codes, with the dimension that it names. */
+static tn_status find_affine(const making *m, tn_rescale_task *task, tn_error *err)
+{
+    tn_affine affine = m->rules->cast->affine;
+    tn_error why;
+    tn_status status = find_axis(m, &affine.axis, err);
+    if (status)
+        return status;
+    status = tn_datatype_affine(&affine, &task->own, &why);
+    task->datatype = task->own;
+    task->scale = m->rules->cast->scale;
+    task->zero = m->rules->cast->zero;
+    return status ? fail(m, status, err, why.text) : TN_OK;
 }
 
 /* The recipe: the rule's, sparsity in the tensor's own type, or the source's. */
@@ -527,6 +565,8 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
     tn_status status = check_floats(m, err);
     if (status)
         return status;
+    if (cast->quantized)
+        return find_affine(m, task, err);
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
     bool stored = tn_form_has_datatype(m->source);
     status = stored ? tn_datatype_parse_stored(m->source->scaling->datatype, m->source->scaling->store,
@@ -548,7 +588,7 @@ static void set_options(const making *m, tn_rescale_task *task)
 {
     const tn_cast_rule *cast = m->rules->cast;
     const tn_scaling *s = m->source->scaling;
-    task->options = cast->scaled;
+    task->options = cast->quantize;
     task->options.size = sizeof task->options;
     task->options.round = cast->options.round;
     task->options.nan = cast->options.nan;
@@ -556,7 +596,7 @@ static void set_options(const making *m, tn_rescale_task *task)
     task->cast = cast->options;
     task->cast.size = sizeof task->cast;
     if (s)
-        task->options = (tn_scaled_options){ .size = sizeof task->options, .unpacked = s->unpacked,
+        task->options = (tn_quantize_options){ .size = sizeof task->options, .unpacked = s->unpacked,
                                              .rotation = s->rotation };
     task->kind = s ? TN_RESCALE_DEQUANTIZE : cast->is_virtual ? TN_RESCALE_VIRTUAL : TN_RESCALE_QUANTIZE;
     task->to = s ? cast->dtype : m->source->dtype;

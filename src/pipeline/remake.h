@@ -7,7 +7,7 @@
 #include "pipeline/reform.h"
 #include "pipeline/rescale.h"
 #include "pipeline/walk.h"
-#include "quant/quantize.h"
+#include "quant/affine.h"
 
 #include <tenon/convert.h>
 
@@ -28,12 +28,13 @@ typedef struct tn_remake_place {
     uint64_t       max_bytes;       /* of a tensor in another form or by a datatype; 0: see tn_loading and
                                      * tn_sparse_options */
     tn_dtype       index_type;      /* the only one that the output has for coordinates, or TN_UNKNOWN */
+    bool           reports;         /* somebody wants to know what quantizing does */
 } tn_remake_place;
 
 /* Scales that are still to be found: after planning, before the data moves. */
 typedef struct tn_unknown_scales {
+    tn_affine           affine;     /* with its axis along the source */
     tn_quantize_options options;
-    tn_dtype            codes;
     float              *scale;
     int32_t            *zero;       /* or NULL */
 } tn_unknown_scales;
@@ -49,6 +50,8 @@ typedef struct tn_remade {
     const tn_form_task *reform;   /* or NULL: its parts are those of the source, or made of them one by
                                      * one */
     const tn_rescale_task *rescale; /* or NULL; its datatype to be freed by the caller where it is its own */
+    const tn_rescale_task *report;  /* or NULL: a look at what codes that are made one by one do to values;
+                                     * its datatype as above */
     tn_form_conversion *reformed;   /* begun for planning and worth keeping, or NULL: to be freed by the
                                      * caller */
 } tn_remade;

@@ -1,7 +1,7 @@
 /* pipeline/requantize.c - codes with scales that become codes of other scales. */
 #include "pipeline/requantize.h"
 #include "base/error.h"
-#include "quant/power.h"
+#include "quant/scale_trials.h"
 #include "quant/requantize.h"
 #include "pipeline/values.h"
 
@@ -158,7 +158,8 @@ static tn_status try_scale(const tn_requantizing *r, extremes *x, float scale, t
 {
     const tn_array array = { TN_INT32, 2, x->shape, NULL };
     const tn_scales to = { .axis = TN_PER_TENSOR, .scale = &scale };
-    const tn_quantize_options o = { .size = sizeof o, .round = round, .arithmetic = TN_ARITH_EXACT, .jobs = 1,
+    const tn_requantize_options o = { .size = sizeof o, .round = round, .jobs = 1,
+                                      .arithmetic = TN_ARITH_EXACT,
                                     .range = { INT32_MIN, INT32_MAX } };
     tn_error why;
     if (tn_requantize(&array, x->trial, &to, &array, x->codes, &x->scales, &o, &why))

@@ -16,7 +16,7 @@ typedef struct tn_requantizing {
     uint32_t         rank;
     const int64_t   *shape;     /* the order in which the change will see the codes... */
     int32_t          axis;      /* ...and where the scales of the tensor go along it */
-    tn_quantize_options options;
+    tn_requantize_options options;
     /* now and then while codes are read; a failure ends it */
     tn_status (*tick)(void *context, tn_error *err);
     void            *context;

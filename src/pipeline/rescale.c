@@ -5,7 +5,7 @@
 #include "store/load.h"
 #include "bytes/spill.h"
 #include "tensor/array.h"
-#include "quant/scaled_plan.h"
+#include "quant/quantizer.h"
 
 #include <stdlib.h>
 
@@ -51,7 +51,7 @@ tn_status tn_rescale_check(const tn_rescale_task *t, tn_scaled_shapes *shapes, t
     tn_scaled_plan plan;
     tn_status status = check_source(t, err);
     if (!status)
-        status = tn_scaled_check(t->datatype, &t->options, err);
+        status = tn_quantizer_check(t->datatype, &t->options, err);
     if (!status)
         status = tn_scaled_plan_make(&plan, t->datatype, t->tensor->rank, t->tensor->shape, &t->options, NULL,
                                      err);
@@ -121,7 +121,7 @@ static tn_status emit_spill(rescaling *r, uint32_t part, const tn_spill *spill, 
 /* Values are rotated as a whole, not while they are gone through. */
 static bool is_rotated_apart(const rescaling *r)
 {
-    return r->t->options.rotation.size && !tn_scaled_turns(&r->plan);
+    return r->t->options.rotation.size && !tn_quantizer_turns(&r->plan);
 }
 
 /* The values as they are, or a float32 copy: packed elements cannot be taken one by one, and rotation is
@@ -159,13 +159,14 @@ static uint64_t part_bytes(const rescaling *r, uint32_t i)
 static tn_status quantize(rescaling *r, tn_error *err)
 {
     void *memory[PARTS] = { NULL };
-    bool streams = tn_scaled_streams(&r->plan);
+    bool streams = tn_quantizer_streams(&r->plan);
     tn_status status = TN_OK;
     for (uint32_t i = streams ? 1 : 0; i < r->shapes.count && !status; i++) {
         status = make_spill(r, &r->parts[i], part_bytes(r, i), 1, err);
         memory[i] = r->parts[i].bytes;
     }
-    tn_scaled_work w = { .plan = &r->plan, .report = r->o->report, .pool = r->o->pool, .context = r };
+    tn_scaled_work w = { .plan = &r->plan, .report = r->o->report, .pool = r->o->pool, .context = r,
+                         .scale = r->t->scale, .zero = r->t->zero };
     if (!status)
         status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape,
                                      &r->t->options, memory, err);
@@ -173,7 +174,7 @@ static tn_status quantize(rescaling *r, tn_error *err)
         status = take_values(r, &w, err);
     w.emit = streams ? emit_first : NULL;
     if (!status)
-        status = tn_scaled_encode_run(&w, err);
+        status = tn_quantizer_encode(&w, err);
     for (uint32_t i = streams ? 1 : 0; i < r->shapes.count && !status; i++)
         status = emit_spill(r, i, &r->parts[i], err);
     return status;
@@ -211,8 +212,8 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
 {
     const tn_cast_options cast = { .size = sizeof cast, .overflow = r->t->cast.overflow };
     tn_scaled_work w = { .plan = &r->plan, .dst_type = r->t->to, .cast = &cast, .report = r->o->report,
-                         .pool = r->o->pool, .context = r };
-    bool rotated = is_rotated_apart(r), streams = tn_scaled_streams(&r->plan);
+                         .pool = r->o->pool, .context = r, .scale = r->t->scale, .zero = r->t->zero };
+    bool rotated = is_rotated_apart(r), streams = tn_quantizer_streams(&r->plan);
     tn_status status = take_values(r, &w, err);
     if (!status && !rotated && !streams)
         status = make_spill(r, &r->made, r->plan.count, tn_dtype_get(r->t->to)->bits / 8, err);
@@ -222,10 +223,22 @@ static tn_status quantize_virtually(rescaling *r, tn_error *err)
         w.dst_type = TN_FLOAT32;
     w.dst = rotated ? r->values.bytes : streams ? NULL : r->made.bytes;
     w.emit = rotated || !streams ? NULL : emit_first;
-    status = tn_scaled_encode_run(&w, err);
+    status = tn_quantizer_encode(&w, err);
     if (status || w.emit)
         return status;
     return rotated ? emit_values(r, &r->values, &cast, err) : emit_spill(r, 0, &r->made, err);
+}
+
+/* With scales that are known; only affine datatypes have those. */
+static tn_status report(rescaling *r, tn_error *err)
+{
+    void *parts[PARTS] = { NULL, r->t->scales, r->t->zeros };
+    tn_scaled_work w = { .plan = &r->plan, .report = r->o->report, .pool = r->o->pool };
+    tn_status status = tn_scaled_plan_make(&r->plan, r->t->datatype, r->t->tensor->rank, r->t->tensor->shape,
+                                           &r->t->options, parts, err);
+    if (!status)
+        status = take_values(r, &w, err);
+    return status ? status : tn_quantizer_encode(&w, err);
 }
 
 static tn_status dequantize(rescaling *r, tn_error *err)
@@ -249,14 +262,33 @@ static tn_status dequantize(rescaling *r, tn_error *err)
                          .dst = rotated ? r->values.bytes : NULL,
                          .cast = rotated ? NULL : &r->t->cast, .pool = r->o->pool,
                          .emit = rotated ? NULL : emit_first, .context = r };
-    status = tn_scaled_decode_run(&w, err);
+    status = tn_quantizer_decode(&w, err);
     return status || !rotated ? status : emit_values(r, &r->values, &r->t->cast, err);
 }
 
 /* ---- all ---- */
 
+void tn_rescale_tell(const tn_rescale_task *task, const tn_tensor *made, const tn_quantize_stats *stats,
+                     tn_quantize_report_fn tell, void *context)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < made->nparts; k++)
+        bytes += made->parts[k].nbytes;
+    bool fake = task->kind == TN_RESCALE_VIRTUAL;
+    tn_quantize_report q = { .source = task->tensor, .name = made->name,
+                             .datatype = tn_datatype_text(task->datatype),
+                             .bits = tn_datatype_bits(task->datatype), .report = stats };
+    if (!fake && stats->values)
+        q.bits = (double)bytes * 8 / (double)stats->values;
+    tell(context, &q);
+}
+
 tn_status tn_rescale(const tn_rescale_task *t, tn_rescale_output *o, tn_error *err)
 {
+    static tn_status (*const run[])(rescaling *, tn_error *) = {
+        [TN_RESCALE_QUANTIZE] = quantize, [TN_RESCALE_VIRTUAL] = quantize_virtually,
+        [TN_RESCALE_DEQUANTIZE] = dequantize, [TN_RESCALE_REPORT] = report,
+    };
     rescaling *r = calloc(1, sizeof *r);        /* a cast plan: too large for a stack */
     tn_error why;
     if (!r)
@@ -270,9 +302,7 @@ tn_status tn_rescale(const tn_rescale_task *t, tn_rescale_output *o, tn_error *e
             status = tn_scaled_plan_make(&r->plan, t->datatype, t->tensor->rank, t->tensor->shape,
                                          &t->options, NULL, &why);
         if (!status)
-            status = t->kind == TN_RESCALE_QUANTIZE  ? quantize(r, &why)
-                     : t->kind == TN_RESCALE_VIRTUAL ? quantize_virtually(r, &why)
-                                                     : dequantize(r, &why);
+            status = run[t->kind](r, &why);
         if (status && o->output_failed && err)
             *err = why;
         else if (status)

@@ -6,12 +6,13 @@
 #include "base/pool.h"
 #include "store/stream.h"
 
-#include <tenon/scaled.h>
+#include <tenon/convert.h>
 
 typedef enum tn_rescale_kind {
     TN_RESCALE_QUANTIZE,
     TN_RESCALE_VIRTUAL,
-    TN_RESCALE_DEQUANTIZE
+    TN_RESCALE_DEQUANTIZE,
+    TN_RESCALE_REPORT           /* nothing is made but what the output says of it */
 } tn_rescale_kind;
 
 typedef struct tn_rescale_task {
@@ -20,7 +21,11 @@ typedef struct tn_rescale_task {
     tn_rescale_kind    kind;
     const tn_datatype *datatype;
     tn_datatype       *own;     /* to be freed with the task, or NULL */
-    tn_scaled_options  options;
+    tn_quantize_options  options;
+    float              scale;   /* TN_SCALE_GIVEN: of all, unless `scales` are there */
+    int32_t            zero;
+    float             *scales;  /* of an affine datatype, or NULL: as many as it has */
+    int32_t           *zeros;   /* or NULL */
     tn_dtype           to;      /* values: their type */
     tn_cast_options    cast;    /* dequantizing: how they are rounded to it */
     const char        *beside;  /* the output's path: what cannot be mapped or written in order is in unnamed
@@ -42,6 +47,10 @@ typedef struct tn_rescale_output {
 /* Whether it can be done, before anything is read; *shapes receives the parts
  * of the scaled tensor, whichever side it is on.  Texts do not name the tensor. */
 tn_status tn_rescale_check(const tn_rescale_task *task, tn_scaled_shapes *shapes, tn_error *err);
+
+/* The report for whoever asked: `made` is what the tensor has become. */
+void tn_rescale_tell(const tn_rescale_task *task, const tn_tensor *made, const tn_quantize_stats *stats,
+                     tn_quantize_report_fn tell, void *context);
 
 /* Makes all parts one after another; emit() is called at least once for each. */
 tn_status tn_rescale(const tn_rescale_task *task, tn_rescale_output *output, tn_error *err);

@@ -7,16 +7,16 @@
 
 #include <tenon/quantize.h>
 
-typedef struct tn_scale_search {
+typedef struct tn_find_scales_task {
     const tn_file   *file;
     const tn_tensor *tensor;        /* dense, of a float type */
-    tn_dtype         codes;
+    const tn_affine *affine;        /* what to, with its axis */
     const tn_quantize_options *options;
     tn_walk         *walk;          /* of its threads some only, where each would need much memory */
-} tn_scale_search;
+} tn_find_scales_task;
 
 /* Goes through the tensor on all cores, once or (percentiles) a few times;
- * scale and zero (which may be NULL) have tn_scale_count() items. */
-tn_status tn_find_scales(const tn_scale_search *search, float *scale, int32_t *zero, tn_error *err);
+ * scale and zero (which may be NULL) have one item, or one for each index of the axis. */
+tn_status tn_find_scales(const tn_find_scales_task *task, float *scale, int32_t *zero, tn_error *err);
 
 #endif

@@ -418,22 +418,6 @@ static tn_status emit_rescaled(void *context, uint32_t part, const uint8_t *byte
     return status ? status : tn_walk_advance(r->m->walk, n, err);
 }
 
-/* What was done to the values, for those who asked. */
-static void tell_quantized(const mover *m, const tn_remade *made, const tn_quantize_stats *report)
-{
-    uint64_t bytes = 0;
-    for (uint32_t k = 0; k < made->tensor.nparts; k++)
-        bytes += made->tensor.parts[k].nbytes;
-    tn_quantize_report q = { .source = made->rescale->tensor,
-                       .name = made->tensor.name,
-                       .datatype = tn_datatype_text(made->rescale->datatype),
-                       .bits = made->rescale->kind == TN_RESCALE_VIRTUAL || !report->values
-                                   ? tn_datatype_bits(made->rescale->datatype)
-                                   : (double)bytes * 8 / (double)report->values,
-                       .report = report };
-    m->t->quantized(m->t->context, &q);
-}
-
 static tn_status move_rescaled(mover *m, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -451,7 +435,7 @@ static tn_status move_rescaled(mover *m, tn_error *err)
         status = output.output_failed ? in_output(m, status, err)
                                       : in_input(m, &made->rescale->tensor->parts[0], status, err);
         if (!status && told)
-            tell_quantized(m, made, &report);
+            tn_rescale_tell(made->rescale, &made->tensor, &report, m->t->quantized, m->t->context);
     }
     return status;
 }

@@ -4,7 +4,7 @@
 #include "base/pool.h"
 #include "tensor/code.h"
 #include "tensor/form.h"
-#include "quant/quantize.h"
+#include "quant/affine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { SOME = 1024 };           /* values that are read at a time: a multiple of
 /* The context of a change. */
 typedef struct dequantizer {
     tn_change      change;
-    tn_quant_plan  plan;
+    tn_affine_plan  plan;
     const char    *name;
     bool           moved;
     uint32_t       rank;
@@ -28,7 +28,7 @@ static tn_status apply(const void *context, uint64_t first, const uint8_t *in, s
 {
     const dequantizer *d = context;
     tn_error why;
-    tn_status status = tn_dequantize_block(&d->plan, out, in, n, first, d->rank, d->shape, &why);
+    tn_status status = tn_affine_decode(&d->plan, out, in, n, first, d->rank, d->shape, &why);
     return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s%s", tn_quote_z(d->name).text, why.text,
                             d->moved ? " (indices of the new layout)" : "") : TN_OK;
 }
@@ -78,23 +78,20 @@ tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const 
 {
     const tn_tensor *t = d->tensor;
     tn_dtype codes = t->parts[0].array.dtype;
-    tn_quantize_options o = { .size = sizeof o, .axis = d->axis,
-                              .range = { t->scaling->range[0], t->scaling->range[1] },
-                              .arithmetic = d->arithmetic };
+    const tn_affine affine = { .codes = codes, .arithmetic = d->arithmetic };
+    tn_affine_task task = { .affine = &affine, .values = d->to, .decodes = true, .zero = d->zero };
     dequantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
-    tn_scale_index index;
-    const float *scale = NULL;
     tn_error why;
     if (!k)
         return tn_fail_nomem(err);
-    tn_status status = tn_read_scales(d->file, t, arena, &scale, err);
+    tn_status status = tn_read_scales(d->file, t, arena, &task.scale, err);
     if (status)
         return status;
-    status = tn_scale_index_for(d->rank, d->shape, d->axis, &index, &why);
+    status = tn_scale_index_for(d->rank, d->shape, d->axis, &task.index, &why);
     if (!status)
-        status = tn_quant_plan_make(&k->plan, codes, d->to, true, index, scale, d->zero, &o, &why);
+        status = tn_affine_plan_make(&k->plan, &task, &why);
     if (!status && d->cast)
-        status = tn_quant_plan_cast(&k->plan, d->cast, &why);
+        status = tn_affine_plan_cast(&k->plan, d->cast, &why);
     if (status)
         return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
     k->name = t->name;

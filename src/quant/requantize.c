@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/pool.h"
 #include "tensor/array.h"
 
@@ -265,8 +266,7 @@ static tn_status check_scales(const tn_requant_side *side, const char *which, bo
 static tn_status set_side(tn_requant_side *side, const char *which, tn_dtype codes, const tn_scales *scales,
                           uint32_t rank, const int64_t *shape, bool mli, tn_error *err)
 {
-    int64_t unused[2];
-    tn_status status = tn_code_range(codes, NULL, unused, err);
+    tn_status status = tn_affine_check_codes(codes, err);
     if (status == TN_OK && mli && codes != TN_INT8 && codes != TN_INT16 && codes != TN_INT32)
         status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                          "expected codes of int8, int16 or int32 for MLI but the %s has %s", which,
@@ -282,14 +282,13 @@ static tn_status set_side(tn_requant_side *side, const char *which, tn_dtype cod
     return status ? status : check_scales(side, which, mli, err);
 }
 
-static tn_status set_rules(tn_requant_plan *plan, const tn_quantize_options *o, tn_error *err)
+static tn_status set_rules(tn_requant_plan *plan, const tn_requantize_options *o, tn_error *err)
 {
     const tn_cast_options rounding = {
         .size = sizeof rounding, .round = o->round, .overflow = TN_OVERFLOW_SATURATE, .seed = o->seed,
     };
-    tn_quantize_options without_sign = *o;
+    const tn_affine codes = { .codes = plan->to.codes->dtype, .range = { o->range[0], o->range[1] } };
     int64_t range[2];
-    without_sign.symmetric = false;
     tn_status status = tn_cast_check(TN_INT64, TN_INT32, &rounding, err);
     if (status == TN_OK && (unsigned)o->arithmetic > TN_ARITH_MLI)
         status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
@@ -300,7 +299,7 @@ static tn_status set_rules(tn_requant_plan *plan, const tn_quantize_options *o, 
                          "found %d",
                          TN_ROUND_HALF_UP, TN_ROUND_EVEN, (int)o->round);
     if (status == TN_OK)
-        status = tn_code_range(plan->to.codes->dtype, &without_sign, range, err);
+        status = tn_affine_range(&codes, range, err);
     if (status != TN_OK)
         return status;
     plan->integer = tn_dtype_get(TN_INT64);
@@ -330,9 +329,10 @@ static void set_table(tn_requant_plan *plan)
 
 tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const tn_scales *to,
                                tn_dtype from_codes, const tn_scales *from, uint32_t rank,
-                               const int64_t *shape, const tn_quantize_options *options, tn_error *err)
+                               const int64_t *shape, const tn_requantize_options *options, tn_error *err)
 {
-    const tn_quantize_options o = tn_quantize_options_take(options);
+    tn_requantize_options o = { 0 };
+    tn_take_options(&o, sizeof o, options);
     memset(plan, 0, sizeof *plan);
     plan->mli = o.arithmetic == TN_ARITH_MLI;
     tn_status status = set_side(&plan->to, "destination", to_codes, to, rank, shape, plan->mli, err);
@@ -449,14 +449,15 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
 }
 
 tn_status tn_requantize(const tn_array *dst, void *dst_data, const tn_scales *to, const tn_array *src,
-                        const void *src_data, const tn_scales *from, const tn_quantize_options *options,
+                        const void *src_data, const tn_scales *from, const tn_requantize_options *options,
                         tn_error *err)
 {
-    const tn_quantize_options o = tn_quantize_options_take(options);
+    tn_requantize_options o = { 0 };
+    tn_take_options(&o, sizeof o, options);
     job j = { .dst = dst_data, .src = src_data };
-    tn_status status = tn_dense_check(dst, dst_data, "destination", &j.count, err);
+    tn_status status = tn_array_check_dense(dst, dst_data, "destination", &j.count, err);
     if (status == TN_OK)
-        status = tn_dense_check(src, src_data, "source", &j.count, err);
+        status = tn_array_check_dense(src, src_data, "source", &j.count, err);
     if (status == TN_OK)
         status = tn_array_check_shapes(dst, src, err);
     if (status == TN_OK)

@@ -6,7 +6,7 @@
 #ifndef TN_QUANT_REQUANTIZE_H
 #define TN_QUANT_REQUANTIZE_H
 
-#include "quant/quantize.h"
+#include "quant/affine.h"
 
 typedef struct tn_requant_side {
     const tn_dtype_info *codes;
@@ -29,7 +29,7 @@ typedef struct tn_requant_plan {
  * zeros stay the caller's, must not change and live as long as the plan. */
 tn_status tn_requant_plan_make(tn_requant_plan *plan, tn_dtype to_codes, const tn_scales *to,
                                tn_dtype from_codes, const tn_scales *from, uint32_t rank,
-                               const int64_t *shape, const tn_quantize_options *options, tn_error *err);
+                               const int64_t *shape, const tn_requantize_options *options, tn_error *err);
 
 /* n dense elements from number `first` on.  Both begin on a byte, so packed
  * types are cut at multiples of 8 elements.  dst and src must not overlap.  The

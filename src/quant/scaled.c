@@ -6,22 +6,25 @@
 
 #include "base/options.h"
 #include "tensor/array.h"
-#include "quant/quantize.h"
+#include "quant/quantizer.h"
 #include "quant/rotate.h"
 #include "quant/scaled_plan.h"
 
 /* --- what is refused ------------------------------------------------------------- */
 
-static tn_status check_mode(const tn_scaled_options *o, tn_error *err)
+static tn_status check_mode(const tn_quantize_options *o, tn_error *err)
 {
     if (o->round != TN_ROUND_EVEN && o->round != TN_ROUND_AWAY && o->round != TN_ROUND_ZERO &&
         o->round != TN_ROUND_STOCHASTIC)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "expected a rounding of %d, %d, %d or %d but found %d", TN_ROUND_EVEN, TN_ROUND_AWAY,
                        TN_ROUND_ZERO, TN_ROUND_STOCHASTIC, (int)o->round);
-    if ((unsigned)o->mode > TN_SCALE_MSE)
+    if (!(o->percentile >= 0 && o->percentile <= 100))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected a percentile above 0 and at most 100 but found %.17g", o->percentile);
+    if ((unsigned)o->rule > TN_SCALE_MSE)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a scale mode of 0 to %d but found %d",
-                       TN_SCALE_MSE, (int)o->mode);
+                       TN_SCALE_MSE, (int)o->rule);
     if ((unsigned)o->nan > TN_NAN_ERROR)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
                        TN_NAN_ERROR, (int)o->nan);
@@ -29,21 +32,21 @@ static tn_status check_mode(const tn_scaled_options *o, tn_error *err)
 }
 
 /* ggml has this one datatype, and one way to make it. */
-static tn_status check_ggml(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+static tn_status check_ggml(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
     if (d->number.dtype != TN_FLOAT4_E2M1 || d->scale.dtype != TN_FLOAT8_E8M0 || d->dims != 1 ||
         d->tile[0] != 32 || d->subtile || d->of)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "ggml's way is known for e2m1fnuz|e8m0_t32 but found %s", d->text);
-    if (o->round != TN_ROUND_EVEN || o->mode != TN_SCALE_FLOOR)
+    if (o->round != TN_ROUND_EVEN || o->rule != TN_SCALE_MAX)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "ggml has ties and a scale rule of its own: expected rounding %d and scale "
                        "mode %d but found %d and %d",
-                       TN_ROUND_EVEN, TN_SCALE_FLOOR, (int)o->round, (int)o->mode);
+                       TN_ROUND_EVEN, TN_SCALE_MAX, (int)o->round, (int)o->rule);
     return TN_OK;
 }
 
-static tn_status check_store(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+static tn_status check_store(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
     uint8_t codes[256];
     if (o->store == TN_UNKNOWN)
@@ -54,7 +57,7 @@ static tn_status check_store(const tn_datatype *d, const tn_scaled_options *o, t
     return tn_datatype_store_codes(d, o->store, codes, err);
 }
 
-tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err)
+tn_status tn_scaled_check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
 {
     tn_status status = check_mode(o, err);
     if (!status)
@@ -78,30 +81,31 @@ tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err)
     return TN_OK;
 }
 
-static tn_status check_array(const tn_array *array, const void *data, uint64_t *count, tn_error *err)
+static tn_status check_array(const tn_datatype *d, const tn_array *array, const void *data, uint64_t *count,
+                             tn_error *err)
 {
-    tn_status status = tn_dense_check(array, data, "tensor", count, err);
+    tn_status status = tn_array_check_dense(array, data, "tensor", count, err);
     if (status != TN_OK)
         return status;
     const tn_dtype_info *type = tn_dtype_get(array->dtype);
-    if (!type || type->kind != TN_KIND_FLOAT || type->specials == TN_SPECIALS_E8M0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected values of a signed float type but found %s",
-                       type ? type->name : "an unknown type");
+    bool any = d->is_affine, is_float = type && type->kind == TN_KIND_FLOAT;
+    if (!is_float || (type->specials == TN_SPECIALS_E8M0 && !any))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected values of a %s type but found %s",
+                       any ? "float" : "signed float", type ? type->name : "an unknown type");
     return TN_OK;
 }
 
 static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_array *array, const void *data,
-                         void *const *parts, const tn_scaled_options *options, tn_error *err)
+                         void *const *parts, const tn_quantize_options *options, tn_error *err)
 {
-    tn_scaled_options o = { .size = sizeof o };
+    tn_quantize_options o = { .size = sizeof o };
     uint64_t count;
     tn_take_options(&o, sizeof o, options);
     if (!d || !array)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a datatype and a tensor but found none");
-    tn_status status = tn_scaled_check(d, &o, err);
+    tn_status status = tn_quantizer_check(d, &o, err);
     if (status == TN_OK)
-        status = check_array(array, data, &count, err);
+        status = check_array(d, array, data, &count, err);
     if (status == TN_OK)
         status = tn_scaled_plan_make(plan, d, array->rank, array->shape, &o, parts, err);
     return status ? status : tn_scaled_check_rotation(plan, err);
@@ -111,7 +115,7 @@ static tn_status prepare(tn_scaled_plan *plan, const tn_datatype *d, const tn_ar
 
 tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_pool *pool, tn_error *err)
 {
-    if (!plan->o.rotation.size || tn_scaled_turns(plan))
+    if (!plan->o.rotation.size || tn_quantizer_turns(plan))
         return TN_OK;
     return tn_rotate(&plan->o.rotation, back, plan->outer * plan->rows, plan->columns, plan->inner, x, pool,
                      err);
@@ -123,7 +127,7 @@ tn_status tn_scaled_rotate(const tn_scaled_plan *plan, bool back, float *x, tn_p
  * values that are rotated across rows are so as a whole: they go through a copy. */
 static bool needs_copy(const tn_scaled_plan *plan, const tn_array *array)
 {
-    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_scaled_turns(plan));
+    return tn_dtype_get(array->dtype)->bits < 8 || (plan->o.rotation.size && !tn_quantizer_turns(plan));
 }
 
 static tn_status new_copy(uint64_t count, float **copy, tn_error *err)
@@ -149,7 +153,7 @@ static tn_status copy_out(const tn_array *array, void *dst, const float *copy, u
 
 static tn_status run(tn_scaled_work *w, bool encodes, tn_error *err)
 {
-    return encodes ? tn_scaled_encode_run(w, err) : tn_scaled_decode_run(w, err);
+    return encodes ? tn_quantizer_encode(w, err) : tn_quantizer_decode(w, err);
 }
 
 static tn_status run_copied(tn_scaled_work *w, bool encodes, const tn_array *array, tn_error *err)
@@ -205,7 +209,7 @@ static tn_status check_parts(const tn_scaled_plan *plan, tn_error *err)
 }
 
 tn_status tn_fake_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *dst,
-                              const tn_scaled_options *options, tn_quantize_stats *report, tn_error *err)
+                              const tn_quantize_options *options, tn_quantize_stats *report, tn_error *err)
 {
     tn_scaled_plan plan;
     tn_status status = prepare(&plan, d, array, dst || report ? src : NULL, NULL, options, err);
@@ -216,8 +220,8 @@ tn_status tn_fake_quantize(const tn_datatype *d, const tn_array *array, const vo
     return go(&plan, array, true, src, dst, report, err);
 }
 
-tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *const *parts,
-                             const tn_scaled_options *options, tn_quantize_stats *report, tn_error *err)
+tn_status tn_quantize(const tn_datatype *d, const tn_array *array, const void *src, void *const *parts,
+                             const tn_quantize_options *options, tn_quantize_stats *report, tn_error *err)
 {
     tn_scaled_plan plan;
     tn_status status = prepare(&plan, d, array, parts ? src : NULL, parts, options, err);
@@ -231,7 +235,7 @@ tn_status tn_scaled_quantize(const tn_datatype *d, const tn_array *array, const 
 }
 
 static tn_status dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts, void *dst,
-                            const tn_scaled_options *options, tn_error *err)
+                            const tn_quantize_options *options, tn_error *err)
 {
     tn_scaled_plan plan;
     void *own[sizeof ((tn_scaled_shapes *)0)->parts / sizeof ((tn_scaled_shapes *)0)->parts[0]] = { NULL };
@@ -247,16 +251,16 @@ static tn_status dequantize(const tn_datatype *d, const tn_array *array, const v
     return go(&plan, array, false, NULL, dst, NULL, err);
 }
 
-tn_status tn_scaled_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts,
-                               void *dst, const tn_scaled_options *options, tn_error *err)
+tn_status tn_dequantize(const tn_datatype *d, const tn_array *array, const void *const *parts,
+                               void *dst, const tn_quantize_options *options, tn_error *err)
 {
-    tn_scaled_options o = { .size = sizeof o };
+    tn_quantize_options o = { .size = sizeof o };
     tn_datatype *stored;
     tn_take_options(&o, sizeof o, options);
     o.size = sizeof o;
     if (!d || o.store == TN_UNKNOWN)
         return dequantize(d, array, parts, dst, options, err);
-    tn_status status = tn_scaled_check(d, &o, err);
+    tn_status status = tn_quantizer_check(d, &o, err);
     if (!status)
         status = tn_datatype_parse_stored(d->text, o.store, &stored, err);
     if (status)

@@ -10,7 +10,7 @@
 #include "base/pool.h"
 #include "quant/grammar/datatype.h"
 
-#include <tenon/scaled.h>
+#include <tenon/quantize.h>
 
 /* ---- one tile ---- */
 
@@ -29,12 +29,13 @@ typedef struct tn_tile {
     uint8_t     *offset;        /* one a subtile, where there are */
     uint8_t     *meta;          /* one a tile or subtile: the mapping */
     uint8_t     *mask;          /* one a value: kept */
+    float       *scratch;       /* as many values, for percentiles */
     uint32_t    *code;          /* one a value (sparse: one a slot, kept * n / of) */
 } tn_tile;
 
 /* Chooses scale, zero, offsets, mappings and mask, and encodes.  TN_ERR_LOSS: a NaN that has no code; *bad is
  * its place. */
-tn_status tn_tile_encode(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, size_t *bad);
+tn_status tn_tile_encode(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t, size_t *bad);
 
 /* The values of the codes: y has n. */
 void tn_tile_decode(const tn_datatype *d, const tn_tile *t, float *y);

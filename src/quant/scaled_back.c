@@ -1,6 +1,7 @@
 /* quant/scaled_back.c - the values of a scaled tensor, in row-major order,
  * over several threads. */
 #include "quant/rotate.h"
+#include "quant/quantizer.h"
 #include "quant/scaled_fast.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum {
 
 typedef struct job {
     const tn_scaled_work *work;
-    float        tensor_scale;
+    tn_part_values parts;
     tn_cast_plan narrow;        /* from float32 */
     size_t       size;          /* bytes of an element */
     float      **values;        /* one a worker */
@@ -39,10 +40,8 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     uint8_t *to = w->emit ? j->out[use.result] : (uint8_t *)w->dst + first * j->size;
     bool direct = j->narrow.route == TN_ROUTE_COPY && (uintptr_t)to % _Alignof(float) == 0;
     float *y = direct ? (float *)(void *)to : j->values[use.scratch];
-    bool turns = tn_scaled_turns(w->plan),
-         past_the_cache = direct && !turns && !w->emit && w->plan->count * sizeof(float) >= STREAM_BYTES;
-    (past_the_cache ? tn_scaled_stream : tn_scaled_values)(w->plan, j->tensor_scale, first, n, y);
-    if (turns)
+    tn_part_values_read(&j->parts, first, n, y);
+    if (tn_quantizer_turns(w->plan))
         tn_rotate_blocks(&w->plan->o.rotation, true, y, n / w->plan->o.rotation.size);
     return direct ? TN_OK : tn_cast_block(&j->narrow, to, y, n, first, w->plan->rank, w->plan->shape, err);
 }
@@ -77,7 +76,7 @@ static void clear(job *j, unsigned jobs, unsigned results)
     free(j);
 }
 
-tn_status tn_scaled_decode_run(const tn_scaled_work *w, tn_error *err)
+tn_status tn_quantizer_decode(const tn_scaled_work *w, tn_error *err)
 {
     job *j = calloc(1, sizeof *j);      /* a cast plan: too large for a stack */
     if (!j)
@@ -85,15 +84,20 @@ tn_status tn_scaled_decode_run(const tn_scaled_work *w, tn_error *err)
     unsigned jobs = tn_pool_jobs(w->pool), results = tn_pool_results(w->pool);
     uint64_t items = tn_div_up_u64(w->plan->count, ITEM);
     j->work = w;
-    j->tensor_scale = tn_scaled_tensor_scale(w->plan);
     j->size = tn_dtype_get(w->dst_type)->bits / 8;
     tn_status status = tn_cast_plan_make(&j->narrow, w->dst_type, TN_FLOAT32, TN_HOST_ORDER, w->cast, err);
+    bool past_the_cache = status == TN_OK && j->narrow.route == TN_ROUTE_COPY && !w->emit &&
+                          (uintptr_t)w->dst % _Alignof(float) == 0 && !tn_quantizer_turns(w->plan) &&
+                          w->plan->count * sizeof(float) >= STREAM_BYTES;
+    if (status == TN_OK)
+        status = tn_part_values_open(&j->parts, w->plan, past_the_cache, err);
     if (status == TN_OK)
         status = set_up(j, jobs, results, err);
     if (status == TN_OK)
         status = tn_pool_run(w->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
     if (status == TN_OK && !items && w->emit)
         status = w->emit(w->context, NULL, 0, err);
+    tn_part_values_close(&j->parts);
     clear(j, jobs, results);
     return status;
 }

@@ -73,7 +73,7 @@ static bool has_plain_scale(const tn_datatype *d)
 static bool is_plain(const tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
-    return p->o.round == TN_ROUND_EVEN && p->o.mode != TN_SCALE_MSE && !d->of && !d->subtile &&
+    return p->o.round == TN_ROUND_EVEN && p->o.rule != TN_SCALE_MSE && !d->of && !d->subtile &&
            !d->offset_bits && has_plain_number(d) && has_plain_scale(d);
 }
 
@@ -101,7 +101,7 @@ static tn_float_rules float_rules(const tn_number_spec *n)
     return r;
 }
 
-static tn_exponent_rules exponent_rules(const tn_datatype *d, tn_scale_mode mode)
+static tn_exponent_rules exponent_rules(const tn_datatype *d, tn_scale_rule mode)
 {
     const tn_number_spec *n = &d->number;
     int point = n->kind == TN_NUMBER_INT ? n->bits - 2 : 0;
@@ -143,7 +143,7 @@ static recipe recipe_for(const tn_encode_kernels *k, const tn_scaled_plan *p, fl
     recipe r = { .kernels = k, .plan = p,
                  .is_power = d->scope != TN_SCOPE_NONE && d->scale.kind == TN_NUMBER_EXPONENT };
     if (r.is_power)
-        r.exponent = exponent_rules(d, p->o.mode);
+        r.exponent = exponent_rules(d, p->o.rule);
     else if (d->scope != TN_SCOPE_NONE)
         r.scale = scale_rules(d, tensor_scale);
     r.kind = kind_of(p, r.is_power || d->scope == TN_SCOPE_NONE);

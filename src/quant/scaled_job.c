@@ -52,7 +52,8 @@ static tn_status set_desk(desk *w, size_t n, size_t turned, const size_t *window
     w->y = w->x + n;
     w->last[0] = w->y + n;
     w->last[1] = w->last[0] + n;
-    w->tile = (tn_tile){ .x = w->x, .index = w->index, .code = (uint32_t *)(void *)(w->last[1] + n) };
+    w->tile = (tn_tile){ .x = w->x, .index = w->index, .scratch = w->y,
+                         .code = (uint32_t *)(void *)(w->last[1] + n) };
     w->tile.offset = (uint8_t *)(w->tile.code + n);
     w->tile.meta = w->tile.offset + n;
     w->tile.mask = w->tile.meta + n;

@@ -123,7 +123,7 @@ static tn_status set_parts(tn_scaled_plan *p, const tn_scaled_shapes *shapes, vo
 }
 
 tn_status tn_scaled_plan_make(tn_scaled_plan *p, const tn_datatype *d, uint32_t rank, const int64_t *shape,
-                              const tn_scaled_options *o, void *const *parts, tn_error *err)
+                              const tn_quantize_options *o, void *const *parts, tn_error *err)
 {
     tn_scaled_shapes shapes;
     *p = (tn_scaled_plan){ .d = d, .o = *o, .rank = rank, .shape = shape };

@@ -25,7 +25,7 @@ enum { TN_SCALED_FIELDS = 6 };  /* of tiles: data, scale, zero, offset, meta, ma
 
 typedef struct tn_scaled_plan {
     const tn_datatype *d;
-    tn_scaled_options  o;
+    tn_quantize_options  o;
     uint32_t       rank;        /* the tensor */
     const int64_t *shape;
     uint64_t       count;
@@ -56,11 +56,11 @@ typedef struct tn_scaled_place {
 
 /* `parts` may be NULL: there are none then. */
 tn_status tn_scaled_plan_make(tn_scaled_plan *plan, const tn_datatype *d, uint32_t rank, const int64_t *shape,
-                              const tn_scaled_options *o, void *const *parts, tn_error *err);
+                              const tn_quantize_options *o, void *const *parts, tn_error *err);
 
 /* What the public functions refuse of options, of a datatype with them, and of a plan with a rotation
  * (scaled.c). */
-tn_status tn_scaled_check(const tn_datatype *d, const tn_scaled_options *o, tn_error *err);
+tn_status tn_scaled_check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err);
 tn_status tn_scaled_check_rotation(const tn_scaled_plan *plan, tn_error *err);
 
 /* The rotation of the plan's options on all values of the tensor, in place, or
@@ -132,6 +132,8 @@ typedef struct tn_scaled_work {
     const tn_cast_options *cast;        /* how values become dst_type; NULL: in the usual way */
     tn_quantize_stats *report;   /* added to; or NULL */
     tn_pool    *pool;
+    float       scale;          /* above 0: TN_SCALE_GIVEN, and this is it for all, with... */
+    int32_t     zero;
     /* Takes the codes (where there is src and no dst_type: TN_UNKNOWN), or the
      * values, in order instead of the plan's data or dst; NULL: they go there.
      * Only where tn_scaled_streams(). */
@@ -139,11 +141,7 @@ typedef struct tn_scaled_work {
     void       *context;
 } tn_scaled_work;
 
-/* TN_ERR_LOSS: a NaN that has no code. */
-tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err);      /* with src (scaled_run.c) */
-tn_status tn_scaled_decode_run(const tn_scaled_work *work, tn_error *err);      /* without (scaled_back.c) */
-
-/* Whether both see to the plan's rotation; else values are given and received rotated. */
+/* Whether encoding and decoding see to the plan's rotation; else values are given and received rotated. */
 bool tn_scaled_turns(const tn_scaled_plan *plan);
 
 /* Whether what encoding makes can be handed out in order, in pieces that are not large; decoding always

@@ -4,7 +4,9 @@
  * Tiles that fit into a piece are read once.  Larger groups (one scale for a
  * tensor, or for a long row) take several rounds over their pieces: one for the
  * range, one for each choice that is to be tried, one to encode. */
+#include "quant/quantizer.h"
 #include "quant/rotate.h"
+#include "quant/scale_search.h"
 #include "quant/scaled_job.h"
 
 #include <math.h>
@@ -367,7 +369,8 @@ static void open_window(const job *j, desk *w, finding *f, unsigned i, uint64_t 
     }
     if (given)
         f->nbytes = (size_t)(to - from);
-    if (field->bits < 8 && (own || i == 0 || tn_scaled_pieces(&j->plan) == 1))         /* others are of several items */
+    /* others are of several items */
+    if (field->bits < 8 && (own || i == 0 || tn_scaled_pieces(&j->plan) == 1))
         memset(field->data + (from - field->from), 0, (size_t)(to - from));
 }
 
@@ -474,7 +477,7 @@ static bool can_be_short(const tn_scaled_plan *p, uint64_t tiles)
 {
     const tn_datatype *d = p->d;
     return !d->of && !d->offset_bits && !d->subtile && d->number.kind != TN_NUMBER_CODEBOOK &&
-           p->o.mode != TN_SCALE_MSE && ends_on_byte(&p->data, tiles * p->tile_columns) &&
+           p->o.rule != TN_SCALE_MSE && ends_on_byte(&p->data, tiles * p->tile_columns) &&
            ends_on_byte(&p->scale, tiles) && ends_on_byte(&p->zero, tiles);
 }
 
@@ -484,7 +487,7 @@ static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bund
     const tn_scaled_plan *p = &j->plan;
     uint64_t tiles = tn_scaled_bundle_tiles(p, bundle), done = 0;
     tn_status status = TN_OK;
-    if (j->encode && p->tile_rows == 1 && j->step == encode_whole) {
+    if (j->encode && p->tile_rows == 1 && j->step == encode_whole && !tn_has_percentile(&p->o)) {
         tn_scaled_place at = tn_scaled_place_at(p, bundle, 0, 0);
         uint64_t whole = (p->columns - at.across * p->tile_columns) / p->tile_columns;
         done = whole < tiles ? whole : tiles;
@@ -572,10 +575,60 @@ static tn_status run_round(job *j, tn_error *err)
     return tn_pool_run(j->work->pool, items, &(tn_ordered){ .work = work, .emit = emit, .context = j }, err);
 }
 
+/* --- percentiles of groups -------------------------------------------------------------- */
+
+/* What is kept of the pieces of an item. */
+static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_scale_tally *tally,
+                            tn_error *err)
+{
+    const job *j = context;
+    const tn_scaled_plan *p = &j->plan;
+    desk *w = &j->desks[worker];
+    stretch s = stretch_of(j, item);
+    tn_scaled_place first, last;
+    tn_scaled_row own = j->windows ? elements_of(j, &s, &first, &last) : (tn_scaled_row){ 0, 0 };
+    open_values(j, w, &j->findings[worker], own.first, own.n);
+    for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, s.first); k++) {
+        tn_scaled_place at = tn_scaled_place_at(p, s.first, k, s.piece);
+        tn_status status = begin(j, w, &at, err);
+        if (status != TN_OK)
+            return status;
+        size_t n = 0;
+        for (size_t i = 0; i < w->tile.n; i++)
+            if (w->index[i] != UINT64_MAX && (!p->d->of || w->tile.mask[i]))
+                w->y[n++] = w->x[i];
+        tn_scale_tally_count(tally, w->y, n, tn_scaled_tile_number(p, &at));
+    }
+    return TN_OK;
+}
+
+/* The ranges of groups become those of the values that count. */
+static tn_status find_percentiles(job *j, tn_error *err)
+{
+    const tn_scaled_plan *p = &j->plan;
+    const tn_affine symmetry = { .codes = TN_INT8, .symmetric = !p->d->has_zero };
+    const tn_quantize_options o = { .size = sizeof o, .percentile = p->o.percentile };
+    const tn_scale_source source = { .add = count_item, .context = j,
+                                     .items = p->bundles * tn_scaled_pieces(p) };
+    tn_scale_index index = { .inner = 1, .count = p->outer * p->tiles_down * p->tiles_across * p->inner };
+    tn_scale_tally *tally;
+    tn_status status = tn_scale_tally_new(&symmetry, &o, TN_FLOAT32, index, &tally, err);
+    if (status != TN_OK)
+        return status;
+    status = tn_scale_search(tally, &source, tn_pool_jobs(j->work->pool), err);
+    for (uint64_t i = 0; i < index.count && status == TN_OK; i++) {
+        tn_tile_range *range = &j->groups[i].range;
+        tn_scale_tally_range(tally, i, &range->low, &range->high);
+        range->largest = fmaxf(-range->low, range->high);
+    }
+    tn_scale_tally_free(tally);
+    return status;
+}
+
 /* All choices are tried even where a group has fewer. */
 static uint64_t trials_of(const job *j)
 {
-    return (j->plan.o.mode == TN_SCALE_MSE ? TN_TILE_CHOICES : 1) * mappings_to_try(j->plan.d);
+    return (j->plan.o.rule == TN_SCALE_MSE ? TN_TILE_CHOICES : 1) * mappings_to_try(j->plan.d);
 }
 
 static tn_status run_rounds(job *j, tn_error *err)
@@ -584,6 +637,8 @@ static tn_status run_rounds(job *j, tn_error *err)
     if (j->groups) {
         j->step = measure_piece;
         status = run_round(j, err);
+        if (status == TN_OK && tn_has_percentile(&j->plan.o))
+            status = find_percentiles(j, err);
         j->step = try_piece;
         for (j->trial = 0; j->trial < trials_of(j) && trials_of(j) > 1 && status == TN_OK; j->trial++)
             status = run_round(j, err);
@@ -660,7 +715,7 @@ static tn_status run_empty(const tn_scaled_work *work, tn_error *err)
     return work->emit ? work->emit(work->context, NULL, 0, err) : TN_OK;
 }
 
-tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err)
+static tn_status encode(const tn_scaled_work *work, tn_error *err)
 {
     const tn_scaled_plan *p = work->plan;
     if (p->count == 0)
@@ -676,3 +731,27 @@ tn_status tn_scaled_encode_run(const tn_scaled_work *work, tn_error *err)
     tn_scaled_job_free(j);
     return status;
 }
+
+/* --- the row -------------------------------------------------------------------------- */
+
+static tn_status open(tn_part_values *v, tn_error *err)
+{
+    (void)err;
+    v->tensor_scale = tn_scaled_tensor_scale(v->plan);
+    return TN_OK;
+}
+
+static void read_values(const tn_part_values *v, uint64_t first, size_t n, float *y)
+{
+    (v->stream ? tn_scaled_stream : tn_scaled_values)(v->plan, v->tensor_scale, first, n, y);
+}
+
+static void close(tn_part_values *v)
+{
+    (void)v;
+}
+
+const tn_quantizer tn_tile_quantizer = {
+    .name = "tiles", .check = tn_scaled_check, .streams = tn_scaled_streams, .turns = tn_scaled_turns,
+    .encode = encode, .open = open, .read = read_values, .close = close,
+};

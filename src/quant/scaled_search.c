@@ -147,7 +147,7 @@ static bool has_small_book(const tn_datatype *d)
 tn_search_kind tn_scaled_search_kind(const tn_scaled_plan *p)
 {
     const tn_datatype *d = p->d;
-    bool least = p->o.mode == TN_SCALE_MSE;
+    bool least = p->o.rule == TN_SCALE_MSE;
     if (p->o.round != TN_ROUND_EVEN || p->o.ggml)
         return TN_SEARCH_NONE;
     if (d->of)

@@ -93,7 +93,7 @@ static bool choose_scales(const tn_search_ways *ways, const tn_scaled_plan *p, c
                           const tn_search_tiles *tiles, tn_search_desk *w)
 {
     size_t n = tiles->count;
-    if (p->o.mode != TN_SCALE_MSE)
+    if (p->o.rule != TN_SCALE_MSE)
         return tn_search_is_power(p->d) ? tn_search_set_powers(&l->power, w, n) : set_floats(p, w, n);
     if (!tn_search_are_normal(w, n))
         return false;

@@ -91,7 +91,7 @@ tn_search_powers tn_search_powers_of(const tn_scaled_plan *p)
     const tn_datatype *d = p->d;
     const tn_number_spec *n = tn_compute_spec(d);
     int point = point_of(d);
-    return (tn_search_powers){ .bump = tn_scale_bump(n, p->o.mode), .offset = d->scale.bias - 127 - n->emax,
+    return (tn_search_powers){ .bump = tn_scale_bump(n, p->o.rule), .offset = d->scale.bias - 127 - n->emax,
                                .last = (1 << d->scale.exponent_bits) - 2,
                                .inverse = 127 + point + d->scale.bias,
                                .one = 127 - point - d->scale.bias };

@@ -2,6 +2,7 @@
 #include "quant/tile.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* What codes mean in one subtile, or in all of a tile. */
 typedef struct level {
@@ -14,7 +15,7 @@ typedef struct level {
 /* How a tile is encoded. */
 typedef struct encoder {
     const tn_datatype       *d;
-    const tn_scaled_options *o;
+    const tn_quantize_options *o;
     tn_coder number;
     tn_tile *t;
 } encoder;
@@ -190,7 +191,7 @@ static void choose_kept(const tn_datatype *d, tn_tile *t)
     }
 }
 
-tn_status tn_tile_prepare(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, size_t *bad)
+tn_status tn_tile_prepare(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t, size_t *bad)
 {
     bool allowed = o->nan == TN_NAN_ZERO || (o->nan == TN_NAN_KEEP && tn_spec_has_nan(&d->number));
     for (size_t i = 0; i < t->n && !allowed; i++) {
@@ -239,6 +240,43 @@ tn_tile_range tn_tile_range_of(const float *x, size_t n)
     tn_tile_range range = { 0 };
     for (size_t i = 0; i < n; i++)
         widen(&range, x[i]);
+    return range;
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+uint64_t tn_percentile_count(uint64_t n, double percentile)
+{
+    double part = ceil((double)n * percentile / 100);
+    if (part < 1)
+        return 1;
+    return part >= (double)n ? n : (uint64_t)part;
+}
+
+/* Of the values nearest to zero, or to the middle of all, that make up the percentage. */
+static tn_tile_range range_within(const tn_datatype *d, const tn_quantize_options *o, const tn_tile *t)
+{
+    tn_tile_range range = { 0 };
+    float *x = t->scratch;
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        bool counts = is_kept(d, t, i) && t->index[i] != UINT64_MAX;
+        range.infinite |= counts && isinf(t->x[i]);
+        if (counts && isfinite(t->x[i]))
+            x[n++] = d->has_zero ? t->x[i] : fabsf(t->x[i]);
+    }
+    if (n == 0)
+        return range;
+    qsort(x, n, sizeof *x, compare_floats);
+    size_t fit = (size_t)tn_percentile_count(n, o->percentile), out = (n - fit) / 2;
+    widen(&range, d->has_zero ? x[out] : -x[fit - 1]);
+    widen(&range, d->has_zero ? x[n - 1 - out] : x[fit - 1]);
     return range;
 }
 
@@ -345,7 +383,7 @@ static trial trial_of(const encoder *e, const tn_tile_choice *choice, bool empty
     trial r = { 0 };
     if (e->d->offset_bits && !empty) {
         r.offset[0] = r.offset[1] = offset_of(e, choice->scale, from, to);
-        if (e->o->mode == TN_SCALE_MSE) {
+        if (e->o->rule == TN_SCALE_MSE) {
             r.offset[0] = 0;
             r.offset[1] = (1u << e->d->offset_bits) - 1;
         }
@@ -384,8 +422,8 @@ static level best_level(const encoder *e, const tn_tile_choice *choice, const tr
     return best;
 }
 
-void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice,
-                   double *squares)
+void tn_tile_apply(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t,
+                   const tn_tile_choice *choice, double *squares)
 {
     const encoder e = { d, o, tn_datatype_is_exact(d) ? tn_coder_exact(&d->number, o->round, o->seed)
                                           : tn_coder_for(&d->number, o->round, o->seed, TN_DRAW_VALUE), t };
@@ -408,7 +446,7 @@ void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t,
 }
 
 /* The first of the choices with the least error. */
-static tn_tile_choice best_choice(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t,
+static tn_tile_choice best_choice(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t,
                                   const tn_tile_choice *choices, unsigned n)
 {
     unsigned best = 0;
@@ -424,14 +462,17 @@ static tn_tile_choice best_choice(const tn_datatype *d, const tn_scaled_options 
     return choices[best];
 }
 
-tn_status tn_tile_encode(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, size_t *bad)
+tn_status tn_tile_encode(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t, size_t *bad)
 {
     tn_tile_choice choices[TN_TILE_CHOICES];
     tn_tile_range range = { 0 };
     tn_status status = tn_tile_prepare(d, o, t, bad);
     if (status != TN_OK)
         return status;
-    tn_tile_measure(d, t, &range);
+    if (tn_has_percentile(o))
+        range = range_within(d, o, t);
+    else
+        tn_tile_measure(d, t, &range);
     unsigned n = tn_tile_choices(d, o, &range, t->tensor_scale, t->n ? t->index[0] : 0, choices);
     tn_tile_choice choice = best_choice(d, o, t, choices, n);
     tn_tile_apply(d, o, t, &choice, NULL);

@@ -69,18 +69,18 @@ extern const float tn_range_ends[TN_RANGE_ENDS];
 /* The scale and zero point that the mode asks for; TN_SCALE_MSE: those to try,
  * of which the first with the least error is taken.  `index` is that of the
  * group's first value.  Returns how many, at most TN_TILE_CHOICES. */
-unsigned tn_tile_choices(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range,
+unsigned tn_tile_choices(const tn_datatype *d, const tn_quantize_options *o, const tn_tile_range *range,
                          float tensor_scale, uint64_t index, tn_tile_choice *choices);
 
 /* The scale of a tensor whose blocks have scales too, as a code; `range` is that of all its values. */
-uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range);
+uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_quantize_options *o, const tn_tile_range *range);
 
 /* The exponent that the mode gives a group whose largest magnitude is `a`, not 0, before it is clamped. */
-int tn_scale_exponent(const tn_datatype *d, const tn_scaled_options *o, float a);
+int tn_scale_exponent(const tn_datatype *d, const tn_quantize_options *o, float a);
 
 /* The same as a number to add to the bits of a normal float32: it carries into the exponent where the mode
  * wants one more. */
-int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_mode mode);
+int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_rule mode);
 
 /* The value of a scale code less a subtile's offset, without a tensor's scale. */
 float tn_scale_value(const tn_datatype *d, uint32_t code, unsigned offset);
@@ -102,11 +102,19 @@ static inline const tn_number_spec *tn_compute_spec(const tn_datatype *d)
 /* ---- a piece (tile.c) ---- */
 
 /* Looks for NaN and, in a sparse datatype, says what is kept. */
-tn_status tn_tile_prepare(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, size_t *bad);
+tn_status tn_tile_prepare(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t, size_t *bad);
 
 /* Adds what is kept of a prepared piece to the range. */
 void tn_tile_measure(const tn_datatype *d, const tn_tile *t, tn_tile_range *range);
 void tn_tile_range_join(tn_tile_range *all, const tn_tile_range *one);
+
+/* Whether some values are not to count, and how many of n, at least 1, do. */
+static inline bool tn_has_percentile(const tn_quantize_options *o)
+{
+    return o->percentile > 0 && o->percentile < 100;
+}
+
+uint64_t tn_percentile_count(uint64_t n, double percentile);
 
 /* The range of values as they are. */
 tn_tile_range tn_tile_range_of(const float *x, size_t n);
@@ -114,8 +122,8 @@ tn_tile_range tn_tile_range_of(const float *x, size_t n);
 /* Encodes a prepared piece; with `squares` the sum of squared errors of its
  * finite values is added to it: eight sums, of every eighth of them in order,
  * joined as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). */
-void tn_tile_apply(const tn_datatype *d, const tn_scaled_options *o, tn_tile *t, const tn_tile_choice *choice,
-                   double *squares);
+void tn_tile_apply(const tn_datatype *d, const tn_quantize_options *o, tn_tile *t,
+                   const tn_tile_choice *choice, double *squares);
 
 /* Subtiles of a tile of n values; one where there are none. */
 size_t tn_tile_units(const tn_datatype *d, size_t n);

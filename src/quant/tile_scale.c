@@ -18,7 +18,7 @@ const float tn_range_ends[TN_RANGE_ENDS] = { 16 / 16.0f, 15 / 16.0f, 14 / 16.0f,
 /* What is needed to choose. */
 typedef struct search {
     const tn_datatype       *d;
-    const tn_scaled_options *o;
+    const tn_quantize_options *o;
     const tn_number_spec    *compute;
     tn_coder scale, zero;
     float    top;               /* the number that the largest value is to become, where the scale is a
@@ -34,7 +34,8 @@ static float top_of(const tn_datatype *d)
                                                                  : tn_compute_spec(d)->maxfloat;
 }
 
-static search search_for(const tn_datatype *d, const tn_scaled_options *o, float tensor_scale, uint64_t index)
+static search search_for(const tn_datatype *d, const tn_quantize_options *o, float tensor_scale,
+                         uint64_t index)
 {
     /* NVFP4 as it is defined: the scale of a block is to the nearest whatever the mode. */
     tn_round round = d->has_tensor_scale ? TN_ROUND_EVEN : o->round;
@@ -77,7 +78,7 @@ static int ggml_exponent(float a)
 }
 
 /* Whether the exponent is one more than floor's; m is a in units of that scale. */
-static bool is_bumped(const tn_number_spec *n, tn_scale_mode mode, double m)
+static bool is_bumped(const tn_number_spec *n, tn_scale_rule mode, double m)
 {
     bool is_float = n->exponent_bits > 1;
     switch (mode) {
@@ -94,21 +95,21 @@ static bool is_bumped(const tn_number_spec *n, tn_scale_mode mode, double m)
     }
 }
 
-int tn_scale_exponent(const tn_datatype *d, const tn_scaled_options *o, float a)
+int tn_scale_exponent(const tn_datatype *d, const tn_quantize_options *o, float a)
 {
     const tn_number_spec *n = tn_compute_spec(d);
     if (o->ggml)
         return ggml_exponent(a);
     int e = ilogbf(a) - n->emax;
-    return e + is_bumped(n, o->mode, ldexp((double)a, -e));
+    return e + is_bumped(n, o->rule, ldexp((double)a, -e));
 }
 
-int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_mode mode)
+int32_t tn_scale_bump(const tn_number_spec *n, tn_scale_rule mode)
 {
     const int32_t whole = 1 << 23;
     bool is_float = n->exponent_bits > 1;
     double limit = mode == TN_SCALE_MIDMAX ? n->midmax : (double)n->maxfloat;
-    if (mode == TN_SCALE_FLOOR || mode == TN_SCALE_MSE || (!is_float && mode != TN_SCALE_CEIL))
+    if (mode == TN_SCALE_MAX || mode == TN_SCALE_MSE || (!is_float && mode != TN_SCALE_CEIL))
         return 0;
     if (mode == TN_SCALE_OPTION3)
         return whole >> (n->mantissa_bits + 1);
@@ -170,7 +171,7 @@ static unsigned exponent_choices(const search *s, float largest, tn_tile_choice 
 {
     int e = tn_scale_exponent(s->d, s->o, largest);
     unsigned n = add(choices, 0, exponent_code(&s->d->scale, e), 0);
-    if (s->o->mode == TN_SCALE_MSE) {
+    if (s->o->rule == TN_SCALE_MSE) {
         n = add(choices, n, exponent_code(&s->d->scale, e + 1), 0);
         n = add(choices, n, exponent_code(&s->d->scale, e - 1), 0);
     }
@@ -181,7 +182,7 @@ static unsigned float_choices(const search *s, float largest, tn_tile_choice *ch
 {
     float value = largest / s->top;
     unsigned n = add(choices, 0, float_code(s, value), 0);
-    for (int k = TN_RATIO_LOW; k <= TN_RATIO_HIGH && s->o->mode == TN_SCALE_MSE; k++)
+    for (int k = TN_RATIO_LOW; k <= TN_RATIO_HIGH && s->o->rule == TN_SCALE_MSE; k++)
         n = add(choices, n, float_code(s, value * ((float)k / 16)), 0);
     return n;
 }
@@ -217,7 +218,7 @@ static unsigned add_with_zero(const search *s, float low, float high, tn_tile_ch
 static unsigned zero_choices(const search *s, float low, float high, tn_tile_choice *choices)
 {
     unsigned n = add_with_zero(s, low, high, choices, 0);
-    if (s->o->mode != TN_SCALE_MSE)
+    if (s->o->rule != TN_SCALE_MSE)
         return n;
     for (int i = 0; i < TN_RANGE_ENDS; i++)
         for (int k = 0; k < TN_RANGE_ENDS; k++)
@@ -225,7 +226,7 @@ static unsigned zero_choices(const search *s, float low, float high, tn_tile_cho
     return n;
 }
 
-unsigned tn_tile_choices(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range,
+unsigned tn_tile_choices(const tn_datatype *d, const tn_quantize_options *o, const tn_tile_range *range,
                          float tensor_scale, uint64_t index, tn_tile_choice *choices)
 {
     if (d->scope == TN_SCOPE_NONE || (range->largest == 0 && !range->infinite))
@@ -242,7 +243,7 @@ unsigned tn_tile_choices(const tn_datatype *d, const tn_scaled_options *o, const
 
 /* --- the scale of a tensor ----------------------------------------------------------- */
 
-uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_scaled_options *o, const tn_tile_range *range)
+uint32_t tn_tensor_scale_for(const tn_datatype *d, const tn_quantize_options *o, const tn_tile_range *range)
 {
     tn_coder coder = tn_coder_for(&d->tensor_scale, o->round, o->seed, TN_DRAW_TENSOR_SCALE);
     tn_coder down = tn_coder_for(&d->tensor_scale, TN_ROUND_TRUNC, 0, TN_DRAW_TENSOR_SCALE);

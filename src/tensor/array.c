@@ -83,6 +83,25 @@ tn_status tn_array_check(const tn_array *array, const char *which, uint64_t *cou
     return TN_OK;
 }
 
+tn_status tn_array_check_dense(const tn_array *array, const void *data, const char *which, uint64_t *count,
+                               tn_error *err)
+{
+    int64_t dense[TN_MAX_RANK];
+    tn_status status = tn_array_check(array, which, count, err);
+    if (status != TN_OK)
+        return status;
+    if (*count && !data)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "the %s has no data", which);
+    tn_dense_strides(array->rank, array->shape, dense);
+    for (uint32_t i = 0; array->stride && *count && i < array->rank; i++)
+        if (array->shape[i] > 1 && array->stride[i] != dense[i])
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "expected a dense %s, with a stride of %" PRId64 " in dimension %" PRIu32
+                           ", but found %" PRId64,
+                           which, dense[i], i, array->stride[i]);
+    return TN_OK;
+}
+
 tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err)
 {
     if (dst->rank != src->rank)

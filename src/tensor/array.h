@@ -20,6 +20,9 @@ tn_status tn_strided_nbytes(tn_dtype dtype, uint32_t rank, const int64_t *shape,
  * what is wrong with one (`which`: "source"), its number of elements otherwise;
  * TN_ERR_ARGUMENT where their shapes differ. */
 tn_status tn_array_check(const tn_array *array, const char *which, uint64_t *count, tn_error *err);
+/* The same of one that must be dense and, unless it is empty, have data. */
+tn_status tn_array_check_dense(const tn_array *array, const void *data, const char *which, uint64_t *count,
+                               tn_error *err);
 tn_status tn_array_check_ranks(const tn_array *dst, const tn_array *src, tn_error *err);
 tn_status tn_array_check_shapes(const tn_array *dst, const tn_array *src, tn_error *err);
 

@@ -181,7 +181,7 @@ static tn_status open_sides(const tn_item *it, sides *s, tn_error *err)
 /* What the values of B can be at most; what was rotated cannot be held against a scale. */
 static tn_status begin_limits(sides *s, tn_distance *d, tn_error *err)
 {
-    if (!is_made(&s->b) || s->b.tensor->scaling->rotation.size)
+    if (!is_made(&s->b) || s->b.tensor->scaling->rotation.size || s->b.values.made->datatype->is_affine)
         return TN_OK;
     d->limits = &s->limiter.limits;
     return tn_limiter_begin(&s->limiter, s->b.values.made, err);

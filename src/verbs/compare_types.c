@@ -3,7 +3,7 @@
 #include "base/options.h"
 #include "pipeline/walk.h"
 #include "store/load.h"
-#include "quant/scaled_plan.h"
+#include "quant/quantizer.h"
 
 #include <tenon/convert.h>
 
@@ -15,7 +15,7 @@ typedef struct rating {
     const tn_datatype *const *datatypes;
     size_t             n;
     tn_rate_options    o;
-    tn_scaled_options  scaled;
+    tn_quantize_options quantize;
     tn_quantize_report_fn report;
     tn_walk            walk;            /* bytes count once for each datatype */
 } rating;
@@ -35,7 +35,7 @@ static double bits_of(const rating *r, const tn_scaled_shapes *shapes, uint64_t 
     uint64_t total = 0;
     for (uint32_t k = 0; k < shapes->count; k++) {
         const tn_scaled_part *p = &shapes->parts[k];
-        bool plain = k == 0 && r->scaled.unpacked;
+        bool plain = k == 0 && r->quantize.unpacked;
         uint64_t nbytes = 0;
         tn_array_nbytes(&(tn_array){ plain ? p->plain_dtype : p->dtype, p->rank,
                                      plain ? p->plain_shape : p->shape, NULL }, &nbytes);
@@ -57,8 +57,8 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
         return TN_OK;
     tn_status status = tn_shape_count(t->rank, t->shape, &count);
     if (!status)
-        status = tn_fake_quantize(d, &array, data, NULL, &r->scaled, report, &why);
-    *fits = status != TN_ERR_ARGUMENT || !r->scaled.rotation.size;      /* all else was checked before */
+        status = tn_fake_quantize(d, &array, data, NULL, &r->quantize, report, &why);
+    *fits = status != TN_ERR_ARGUMENT || !r->quantize.rotation.size;      /* all else was checked before */
     *bits = bits_of(r, &shapes, count);
     if (!status || !*fits)
         return TN_OK;
@@ -115,7 +115,7 @@ static tn_status check(const rating *r, tn_error *err)
 {
     tn_status status = TN_OK;
     for (size_t i = 0; i < r->n && !status; i++)
-        status = tn_scaled_check(r->datatypes[i], &r->scaled, err);
+        status = tn_quantizer_check(r->datatypes[i], &r->quantize, err);
     return status;
 }
 
@@ -123,11 +123,11 @@ tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datat
                             const tn_rate_options *options, tn_quantize_report_fn report, tn_error *err)
 {
     rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report,
-                 .scaled = { .size = sizeof r.scaled } };
+                 .quantize = { .size = sizeof r.quantize } };
     tn_take_options(&r.o, sizeof r.o, options);
-    tn_take_options(&r.scaled, sizeof r.scaled, r.o.scaled);
-    r.scaled.size = sizeof r.scaled;
-    r.scaled.jobs = r.o.jobs;
+    tn_take_options(&r.quantize, sizeof r.quantize, r.o.quantize);
+    r.quantize.size = sizeof r.quantize;
+    r.quantize.jobs = r.o.jobs;
     r.walk = (tn_walk){ .jobs = r.o.jobs, .progress = r.o.progress, .context = r.o.context };
     tn_status status = tn_walk_choose(&r.walk, file, r.o.only, r.o.nonly, err);
     if (!status)

@@ -217,7 +217,7 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
         return status;
     c->made[i] = made;
     c->place = (tn_remake_place){ c->in, c->out_path, &c->walk, &c->arena, c->o.max_bytes,
-                                  c->writer->format->index_type };
+                                  c->writer->format->index_type, c->o.quantized != NULL };
     status = tn_remake(&c->place, t, &rules, cast < c->o.ncasts ? c->plans[cast] : NULL, made,
                        &c->output_failed, err);
     if (status)
@@ -539,8 +539,8 @@ static tn_status find_scales(conversion *c, tn_error *err)
         const tn_unknown_scales *u = c->made[i]->unknown;
         if (!u)
             continue;
-        tn_scale_search search = { c->in, c->walk.tensors[i], u->codes, &u->options, &c->walk };
-        status = tn_find_scales(&search, u->scale, u->zero, err);
+        tn_find_scales_task task = { c->in, c->walk.tensors[i], &u->affine, &u->options, &c->walk };
+        status = tn_find_scales(&task, u->scale, u->zero, err);
         tn_in_file(status, c->in_path, err);
     }
     return status;
@@ -557,6 +557,23 @@ static tn_status check_indices(const conversion *c, tn_error *err)
     return tn_in_file(status, c->in_path, err);
 }
 
+/* What codes that were made on the way have done to their values. */
+static tn_status report_codes(conversion *c, tn_error *err)
+{
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < c->count && !status; i++) {
+        tn_quantize_stats stats = { 0 };
+        tn_rescale_output output = { .pool = c->walk.pool, .report = &stats };
+        if (!c->made[i]->report)
+            continue;
+        status = tn_rescale(c->made[i]->report, &output, err);
+        if (!status)
+            tn_rescale_tell(c->made[i]->report, &c->made[i]->tensor, &stats, c->o.quantized, c->o.context);
+        tn_in_file(status, output.output_failed ? c->out_path : c->in_path, err);
+    }
+    return status;
+}
+
 static tn_status move_data(conversion *c, tn_error *err)
 {
     tn_transfer t = { .in = c->in, .out = c->writer, .source = c->walk.tensors, .made = c->made,
@@ -568,7 +585,9 @@ static tn_status move_data(conversion *c, tn_error *err)
     tn_status status = find_scales(c, err);
     if (!status)
         status = check_indices(c, err);
-    return status ? status : tn_transfer_run(&t, err);
+    if (!status)
+        status = tn_transfer_run(&t, err);
+    return status || !c->o.quantized ? status : report_codes(c, err);
 }
 
 /* Stored bytes that were read: what is tied once. */
@@ -639,6 +658,8 @@ static void free_all(conversion *c)
         tn_form_conversion_free(c->made[i]->reformed);
         if (c->made[i]->rescale)
             tn_datatype_free(c->made[i]->rescale->own);
+        if (c->made[i]->report)
+            tn_datatype_free(c->made[i]->report->own);
     }
     tn_walk_end(&c->walk);
     tn_arena_free(&c->arena);

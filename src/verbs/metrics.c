@@ -361,7 +361,7 @@ static void find_limit(tn_limiter *l, const tn_scaled_place *at, tn_limit *limit
     uint8_t elements[2 * sizeof(double)];
     size_t second;
     tn_scaled_get(&m->plan, at, &l->tile);
-    l->tile.tensor_scale = m->tensor_scale;
+    l->tile.tensor_scale = m->parts.tensor_scale;
     put_codes(l, &second);
     tn_tile_decode(m->datatype, &l->tile, l->values);
     const float both[] = { l->values[0], l->values[second] };

@@ -11,7 +11,7 @@
 static void check_scaled(const tn_cast_rule *rule)
 {
     static const char *const modes[] = { "max", "midmax", "topbinade", "option3", "ceil", "mse" };
-    const tn_scaled_options *o = &rule->scaled;
+    const tn_quantize_options *o = &rule->quantize;
     tn_cast_rule again;
     char text[2000], rotation[64] = "";
     if (rule->datatype && !strchr(tn_datatype_text(rule->datatype), '|'))
@@ -19,7 +19,7 @@ static void check_scaled(const tn_cast_rule *rule)
     if (rule->datatype) {
         tn_rotation_format(rotation, sizeof rotation, &o->rotation);
         snprintf(text, sizeof text, "%s=%s,mode=%s,dialect=%s,rotate=%s,virtual=%s,seed=%llu", rule->glob,
-                 tn_datatype_text(rule->datatype), modes[o->mode], o->ggml ? "ggml" : "ocp", rotation,
+                 tn_datatype_text(rule->datatype), modes[o->rule], o->ggml ? "ggml" : "ocp", rotation,
                  rule->is_virtual ? "yes" : "no", (unsigned long long)o->seed);
     } else {
         snprintf(text, sizeof text, "%s=%u:%u,virtual=%s", rule->glob, rule->keep, rule->of,
@@ -28,7 +28,7 @@ static void check_scaled(const tn_cast_rule *rule)
     REQUIRE(tn_cast_rule_parse(text, NULL, &again, NULL) == TN_OK);
     REQUIRE(strcmp(again.glob, rule->glob) == 0 && again.keep == rule->keep && again.of == rule->of &&
             again.is_virtual == rule->is_virtual);
-    REQUIRE(again.scaled.mode == o->mode && again.scaled.ggml == o->ggml && again.scaled.seed == o->seed);
+    REQUIRE(again.quantize.rule == o->rule && again.quantize.ggml == o->ggml && again.quantize.seed == o->seed);
     REQUIRE(!rule->datatype == !again.datatype);
     if (rule->datatype)
         REQUIRE(strcmp(tn_datatype_text(rule->datatype), tn_datatype_text(again.datatype)) == 0);
@@ -91,7 +91,7 @@ static void check_defaults(const char *text)
 {
     const tn_cast_rule defaults = { .is_virtual = true,
                                     .options = { .size = sizeof defaults.options, .overflow = TN_OVERFLOW_INF,
-                                    .round = TN_ROUND_UP }, .scaled = { .size = sizeof defaults.scaled } };
+                                    .round = TN_ROUND_UP }, .quantize = { .size = sizeof defaults.quantize } };
     tn_cast_rule rule;
     tn_error err = { .text = "" };
     tn_status status = tn_cast_rule_parse(text, &defaults, &rule, &err);

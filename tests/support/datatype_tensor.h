@@ -45,13 +45,13 @@ static inline void quantize_scaled(scaled_tensor *s, uint32_t seed)
     uint64_t count;
     tn_error err = { .text = "" };
     const tn_array array = { .dtype = TN_FLOAT32, .rank = s->t.rank, .shape = s->shape };
-    const tn_scaled_options options = { .size = sizeof options, .unpacked = s->scaling.unpacked,
+    const tn_quantize_options options = { .size = sizeof options, .unpacked = s->scaling.unpacked,
                                         .nan = TN_NAN_ZERO, .jobs = 1,
                                         .rotation = s->scaling.rotation };
     CHECK(tn_shape_count(s->t.rank, s->shape, &count) == TN_OK);
     float *x = random_values(count, seed);
-    if (tn_scaled_quantize(s->datatype, &array, x, (void *const *)s->data, &options, NULL, &err))
-        fail_msg("%s: %s", tn_datatype_text(s->datatype), line_of(&err));
+    if (tn_quantize(s->datatype, &array, x, (void *const *)s->data, &options, NULL, &err))
+        fail_msg("%s: %s", tn_datatype_text(s->datatype), err.text);
     free(x);
 }
 

@@ -16,11 +16,11 @@ typedef struct scaled_tensor {
     tn_scaled_shapes shapes;
     uint8_t     *bytes[7];      /* of the parts, each in a block of exactly its size */
     tn_datatype *datatype;
-    tn_scaled_options options;
+    tn_quantize_options options;
     tn_quantize_stats  report;
     uint64_t     count;
     float       *source;        /* what was quantized */
-    uint8_t     *expected;      /* tn_scaled_dequantize() */
+    uint8_t     *expected;      /* tn_dequantize() */
     size_t       size;          /* bytes of it */
 } scaled_tensor;
 
@@ -46,8 +46,8 @@ static inline void expect_scaled(scaled_tensor *s)
     tn_error err = { .text = "" };
     for (uint32_t k = 0; k < s->shapes.count; k++)
         parts[k] = s->bytes[k];
-    if (tn_scaled_dequantize(s->datatype, &array, parts, s->expected, &s->options, &err))
-        fail_msg("%s: %s", s->scaling.datatype, line_of(&err));
+    if (tn_dequantize(s->datatype, &array, parts, s->expected, &s->options, &err))
+        fail_msg("%s: %s", s->scaling.datatype, err.text);
 }
 
 static inline void make_scaled_part(scaled_tensor *s, uint32_t k)
@@ -65,7 +65,7 @@ static inline void make_scaled_part(scaled_tensor *s, uint32_t k)
 
 /* `shape` must live on, and so must `s` where it is. */
 static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype dtype, uint32_t rank,
-                               const int64_t *shape, tn_scaled_options options)
+                               const int64_t *shape, tn_quantize_options options)
 {
     tn_error err = { .text = "" };
     *s = (scaled_tensor){ .options = options };
@@ -89,7 +89,7 @@ static inline void make_scaled(scaled_tensor *s, const char *datatype, tn_dtype 
     assert_true(s->source && s->expected);
     for (uint64_t i = 0; i < s->count; i++)
         s->source[i] = scaled_source(i);
-    if (tn_scaled_quantize(s->datatype, &(tn_array){ TN_FLOAT32, rank, shape, NULL }, s->source,
+    if (tn_quantize(s->datatype, &(tn_array){ TN_FLOAT32, rank, shape, NULL }, s->source,
                            (void *const *)s->bytes, &s->options,
                            &s->report, &err))
         fail_msg("%s: %s", datatype, line_of(&err));

@@ -257,7 +257,7 @@ static void parts_of_a_scaled_tensor_may_change(void)
     static const int64_t shape[] = { 4, 64 };
     for (size_t i = 0; i < sizeof datatypes / sizeof *datatypes; i++) {
         scaled_tensor s;
-        make_scaled(&s, datatypes[i], TN_FLOAT32, 2, shape, (tn_scaled_options){ 0 });
+        make_scaled(&s, datatypes[i], TN_FLOAT32, 2, shape, (tn_quantize_options){ 0 });
         CHECK(try_write_tensor("q.zt", (tn_create_options){ 0 }, &s.tensor, NULL) == TN_OK);
         free_scaled(&s);
         change("q.zt");

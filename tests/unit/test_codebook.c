@@ -335,7 +335,7 @@ static void a_table_casts_as_the_name_of_the_same_mappings(void)
             fail_msg("%s: %s", text, line_of(&err));
         for (int k = 0; k < 2; k++) {
             void *parts[] = { codes[k][0], codes[k][1], codes[k][2], codes[k][3] };
-            CHECK(tn_scaled_quantize(k ? table : name, &array, x, parts, NULL, NULL, &err) == TN_OK);
+            CHECK(tn_quantize(k ? table : name, &array, x, parts, NULL, NULL, &err) == TN_OK);
         }
         assert_memory_equal(codes[0], codes[1], sizeof codes[0]);
         tn_datatype_free(name);

@@ -50,12 +50,13 @@ static tn_status faulty_read(const tn_file *file, const tn_part *part, void *buf
     return status;
 }
 
-static tn_status faulty_scales(tn_dtype codes, const tn_array *src, const void *src_data,
-                               const tn_quantize_options *options, float *scale, int32_t *zero, tn_error *err)
+static tn_status faulty_quantize(const tn_datatype *datatype, const tn_array *array, const void *src,
+                                 void *const *parts, const tn_quantize_options *options,
+                                 tn_quantize_stats *report, tn_error *err)
 {
-    tn_status status = tn_choose_scales(codes, src, src_data, options, scale, zero, err);
+    tn_status status = tn_quantize(datatype, array, src, parts, options, report, err);
     if (fault == SCALES_HALVED)
-        scale[0] /= 2;          /* too fine: the largest values do not fit */
+        *(float *)parts[1] /= 2;        /* too fine for the codes that were made with it */
     return status;
 }
 
@@ -117,7 +118,7 @@ static tn_status faulty_attach(const char *path, const tn_attach_options *option
 #define tn_cast             faulty_cast
 #define tn_reorder          faulty_reorder
 #define tn_part_read        faulty_read
-#define tn_choose_scales    faulty_scales
+#define tn_quantize         faulty_quantize
 #define tn_descriptor_bind  faulty_bind
 #define tn_descriptor_check faulty_check
 #define tn_convert_form           faulty_reform

@@ -136,7 +136,7 @@ static void free_parts(parts *p)
 
 /* The data must be, byte by byte, the numbers that unpacked codes are, and its values those of any other way
  * to store them. */
-static void check_stored(const tn_datatype *d, tn_dtype store, tn_scaled_options o)
+static void check_stored(const tn_datatype *d, tn_dtype store, tn_quantize_options o)
 {
     parts plain = new_parts(), stored = new_parts();
     float *x = malloc(sizeof values), *y = malloc(sizeof values), *z = malloc(sizeof values);
@@ -147,12 +147,12 @@ static void check_stored(const tn_datatype *d, tn_dtype store, tn_scaled_options
     o.size = sizeof o;
     o.unpacked = true;
     CHECK(tn_fake_quantize(d, &array, values, x, &o, NULL, &err) == TN_OK);
-    CHECK(tn_scaled_quantize(d, &array, values, (void *const *)plain.data, &o, NULL, &err) == TN_OK);
-    CHECK(tn_scaled_dequantize(d, &array, (const void *const *)plain.data, y, &o, &err) == TN_OK);
+    CHECK(tn_quantize(d, &array, values, (void *const *)plain.data, &o, NULL, &err) == TN_OK);
+    CHECK(tn_dequantize(d, &array, (const void *const *)plain.data, y, &o, &err) == TN_OK);
     o.store = store;
-    CHECK(tn_scaled_quantize(d, &array, values, (void *const *)stored.data, &o, NULL, &err) == TN_OK);
-    if (tn_scaled_dequantize(d, &array, (const void *const *)stored.data, z, &o, &err))
-        fail_msg("%s: %s", tn_datatype_text(d), line_of(&err));
+    CHECK(tn_quantize(d, &array, values, (void *const *)stored.data, &o, NULL, &err) == TN_OK);
+    if (tn_dequantize(d, &array, (const void *const *)stored.data, z, &o, &err))
+        fail_msg("%s: %s", tn_datatype_text(d), err.text);
     for (size_t i = 0; i < COUNT; i++)
         if (stored.data[0][i] != codes[plain.data[0][i]])
             fail_msg("%s: number %zu is %02x", tn_datatype_text(d), i, stored.data[0][i]);
@@ -185,9 +185,9 @@ static void every_datatype_that_can_be_stored_so_keeps_its_values(void)
             tn_datatype *d = datatype_of(text);
             uint8_t codes[256];
             if (tn_datatype_store_codes(d, stores[s], codes, NULL) == TN_OK) {
-                check_stored(d, stores[s], (tn_scaled_options){ .jobs = 1 + (unsigned)(i % 3) });
-                check_stored(d, stores[s], (tn_scaled_options){ .round = TN_ROUND_STOCHASTIC,
-                                                                .mode = TN_SCALE_CEIL, .jobs = 2 });
+                check_stored(d, stores[s], (tn_quantize_options){ .jobs = 1 + (unsigned)(i % 3) });
+                check_stored(d, stores[s], (tn_quantize_options){ .round = TN_ROUND_STOCHASTIC,
+                                                                .rule = TN_SCALE_CEIL, .jobs = 2 });
                 checked++;
             }
             tn_datatype_free(d);
@@ -210,7 +210,7 @@ static void nan_stays_nan(void)
     values[COLS + 77] = -NAN;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tn_datatype *d = datatype_of(cases[i].datatype);
-        check_stored(d, cases[i].store, (tn_scaled_options){ .jobs = 1 });
+        check_stored(d, cases[i].store, (tn_quantize_options){ .jobs = 1 });
         tn_datatype_free(d);
     }
     make_values();
@@ -221,14 +221,14 @@ static void what_makes_no_sense_is_refused(void)
     tn_datatype *d = datatype_of("mxfp6");
     parts p = new_parts();
     tn_error err = { .text = "" };
-    tn_scaled_options o = { .size = sizeof o, .store = TN_FLOAT8_E4M3FN };
-    check_status(tn_scaled_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err,
+    tn_quantize_options o = { .size = sizeof o, .store = TN_FLOAT8_E4M3FN };
+    check_status(tn_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err,
                  TN_ERR_ARGUMENT, "numbers are not packed");
     o.unpacked = true;
     o.store = TN_FLOAT8_E5M2;
-    check_status(tn_scaled_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err,
+    check_status(tn_quantize(d, &array, values, (void *const *)p.data, &o, NULL, &err), &err,
                  TN_ERR_ARGUMENT, "which float8_e5m2 has not");
-    check_status(tn_scaled_dequantize(d, &array, (const void *const *)p.data, values, &o, &err), &err,
+    check_status(tn_dequantize(d, &array, (const void *const *)p.data, values, &o, &err), &err,
                  TN_ERR_ARGUMENT,
                  "which float8_e5m2 has not");
     free_parts(&p);

@@ -87,7 +87,7 @@ static void any_range_of_every_datatype_is_that_of_all_at_once(void)
     for (size_t i = 0; i < DATATYPES; i++) {
         for (size_t k = 0; k < SHAPES; k++) {
             scaled_tensor s;
-            make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shapes[k], (tn_scaled_options){ 0 });
+            make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shapes[k], (tn_quantize_options){ 0 });
             check_tensor(&s);
             free_scaled(&s);
         }
@@ -98,7 +98,7 @@ static void one_code_a_byte_gives_the_same(void)
 {
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
-        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shapes[1], (tn_scaled_options){ .unpacked = true });
+        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shapes[1], (tn_quantize_options){ .unpacked = true });
         check_tensor(&s);
         free_scaled(&s);
     }
@@ -110,7 +110,7 @@ static void values_are_rounded_to_the_tensors_type(void)
     for (size_t i = 0; i < DATATYPES; i += 3) {
         for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
             scaled_tensor s;
-            make_scaled(&s, datatypes[i], types[k], 3, shapes[0], (tn_scaled_options){ 0 });
+            make_scaled(&s, datatypes[i], types[k], 3, shapes[0], (tn_quantize_options){ 0 });
             check_tensor(&s);
             free_scaled(&s);
         }
@@ -128,7 +128,7 @@ static void rotations_are_undone_along_and_across_rows(void)
         for (size_t k = 0; k < 3; k++) {
             scaled_tensor s;
             make_scaled(&s, some[i], k == 1 ? TN_BFLOAT16 : TN_FLOAT32, 3, shape,
-                        (tn_scaled_options){ .rotation = rotations[k] });
+                        (tn_quantize_options){ .rotation = rotations[k] });
             check_tensor(&s);
             free_scaled(&s);
         }
@@ -160,7 +160,7 @@ static void values_can_be_read_from_anywhere(void)
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
         make_scaled(&s, datatypes[i], i % 2 ? TN_FLOAT32 : TN_BFLOAT16, 3, shapes[1],
-                    (tn_scaled_options){ 0 });
+                    (tn_quantize_options){ 0 });
         check_reading(&s);
         free_scaled(&s);
     }
@@ -171,7 +171,7 @@ static void the_callers_floating_point_environment_changes_nothing(void)
     scaled_tensor s;
     tn_values *v;
     float out[3 * 8 * 64];
-    make_scaled(&s, "int4|float32_t16", TN_FLOAT32, 3, shapes[0], (tn_scaled_options){ 0 });
+    make_scaled(&s, "int4|float32_t16", TN_FLOAT32, 3, shapes[0], (tn_quantize_options){ 0 });
     CHECK(tn_values_open(NULL, &s.tensor, &v, NULL) == TN_OK);
     for (environment e = 0; e < ENVIRONMENTS; e++) {
         enter_environment(e);
@@ -191,7 +191,7 @@ static void a_scalar_and_a_tensor_without_elements_have_values_too(void)
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
         tn_values *v;
-        make_scaled(&s, datatypes[i], TN_FLOAT32, 2, none, (tn_scaled_options){ 0 });
+        make_scaled(&s, datatypes[i], TN_FLOAT32, 2, none, (tn_quantize_options){ 0 });
         CHECK(tn_values_open(NULL, &s.tensor, &v, NULL) == TN_OK &&
               tn_values_read(v, 0, 0, NULL, 0, NULL) == TN_OK);
         CHECK(tn_values_read(v, 0, 1, s.source, sizeof *s.source, NULL) == TN_ERR_ARGUMENT);
@@ -199,7 +199,7 @@ static void a_scalar_and_a_tensor_without_elements_have_values_too(void)
         free_scaled(&s);
     }
     scaled_tensor s;
-    make_scaled(&s, "int8|float32", TN_FLOAT32, 0, none, (tn_scaled_options){ 0 });
+    make_scaled(&s, "int8|float32", TN_FLOAT32, 0, none, (tn_quantize_options){ 0 });
     CHECK(s.count == 1);
     check_tensor(&s);
     free_scaled(&s);
@@ -211,7 +211,7 @@ static void ranges_outside_and_wrong_sizes_are_refused(void)
     tn_values *v;
     tn_error err;
     float out[8];
-    make_scaled(&s, "mxfp4e2", TN_FLOAT32, 3, shapes[0], (tn_scaled_options){ 0 });
+    make_scaled(&s, "mxfp4e2", TN_FLOAT32, 3, shapes[0], (tn_quantize_options){ 0 });
     CHECK(tn_values_open(NULL, &s.tensor, &v, NULL) == TN_OK);
     CHECK(tn_values_read(v, s.count - 1, 2, out, 8, &err) == TN_ERR_ARGUMENT && strstr(line_of(&err), "1536"));
     CHECK(tn_values_read(v, UINT64_MAX, 2, out, 8, &err) == TN_ERR_ARGUMENT);
@@ -250,7 +250,7 @@ static void a_tensor_whose_parts_do_not_fit_is_refused_with_the_reason(void)
     scaled_tensor s;
     tn_error err;
     bool light;
-    make_scaled(&s, "mxfp4e2", TN_FLOAT32, 3, shapes[0], (tn_scaled_options){ 0 });
+    make_scaled(&s, "mxfp4e2", TN_FLOAT32, 3, shapes[0], (tn_quantize_options){ 0 });
     s.parts[1].nbytes--;
     CHECK(tn_decoder_check(&s.tensor, &light, &err) == TN_ERR_CORRUPT);
     CHECK(strstr(line_of(&err), "tensor \"t\": expected a part scale of 48 bytes but found 47"));
@@ -277,7 +277,7 @@ static void any_bytes_are_values(void)
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
         tn_decoder *m;
-        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shapes[1], (tn_scaled_options){ 0 });
+        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shapes[1], (tn_quantize_options){ 0 });
         for (uint32_t k = 0; k < s.tensor.nparts; k++)
             for (size_t b = 0; b < s.parts[k].nbytes; b++)
                 s.bytes[k][b] = (uint8_t)(b % 3 ? b * 151 + i * 7 : 255);

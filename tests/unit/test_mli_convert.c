@@ -3,6 +3,8 @@
  * are held against the same answers. */
 #include "support.h"
 
+#include "affine.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <zstd.h>
@@ -170,20 +172,17 @@ static void *convert(const golden *g, tn_arithmetic arithmetic)
     const side *from = &g->from, *to = &g->to;
     const tn_array dst = dense_array(g, to), src = dense_array(g, from);
     void *in = gather(g, from), *out = room_for(g, to);
-    tn_quantize_options o = {
-        .size = sizeof o, .axis = to->scales.axis, .round = TN_ROUND_AWAY, .jobs = 1,
-        .arithmetic = arithmetic,
-    };
+    affine_options o = { .axis = to->scales.axis, .round = TN_ROUND_AWAY, .jobs = 1, .arithmetic = arithmetic };
+    const tn_requantize_options r = { .size = sizeof r, .round = g->round, .jobs = 1, .arithmetic = arithmetic };
     tn_error err = { .text = "" };
     tn_status status;
     if (from->dtype == TN_FLOAT32) {
-        status = tn_quantize(&dst, out, &src, in, to->scale, to->scales.zero, &o, &err);
+        status = affine_quantize(&dst, out, &src, in, to->scale, to->scales.zero, &o, &err);
     } else if (to->dtype == TN_FLOAT32) {
         o.axis = from->scales.axis;
-        status = tn_dequantize(&dst, out, &src, in, from->scale, from->scales.zero, &o, &err);
+        status = affine_dequantize(&dst, out, &src, in, from->scale, from->scales.zero, &o, &err);
     } else {
-        o.round = g->round;
-        status = tn_requantize(&dst, out, &to->scales, &src, in, &from->scales, &o, &err);
+        status = tn_requantize(&dst, out, &to->scales, &src, in, &from->scales, &r, &err);
     }
     if (status)
         fail_msg("case %zu: %s", g->number, line_of(&err));

@@ -1,6 +1,8 @@
 /* Quantization against a slow computation of its own: in double, by the words of tenon/quantize.h. */
 #include "support.h"
 
+#include "affine.h"
+
 #include "random.h"
 #include "rounding.h"
 
@@ -10,7 +12,7 @@
 #include <stdio.h>
 
 #include "tensor/array.h"
-#include "quant/quantize.h"
+#include "quant/affine.h"
 
 static const tn_dtype code_types[] = { TN_INT8, TN_UINT8, TN_INT16, TN_UINT16, TN_INT32, TN_INT4, TN_UINT4,
                                        TN_INT2, TN_UINT2 };
@@ -43,7 +45,7 @@ static double rounded(double y, tn_round mode, uint64_t seed, uint64_t index)
 }
 
 static int64_t expected_code(float x, float scale, int32_t zero, const int64_t range[2],
-                             const tn_quantize_options *o, uint64_t index)
+                             const affine_options *o, uint64_t index)
 {
     double quotient = (double)(float)((double)x / (double)scale);
     double code = isnan(x) ? zero : rounded(quotient, o->round, o->seed, index) + zero;
@@ -94,29 +96,29 @@ static tn_array array(const sample *s, tn_dtype dtype)
 }
 
 static void quantize_ok(const sample *s, tn_dtype codes, void *dst, tn_dtype values, const void *src,
-                        const tn_quantize_options *o)
+                        const affine_options *o)
 {
     tn_array d = array(s, codes), v = array(s, values);
     tn_error err = { .text = "" };
-    if (tn_quantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
-        fail_msg("%s", line_of(&err));
+    if (affine_quantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
+        fail_msg("%s", err.text);
 }
 
 static void dequantize_ok(const sample *s, tn_dtype values, void *dst, tn_dtype codes, const void *src,
-                          const tn_quantize_options *o)
+                          const affine_options *o)
 {
     tn_array d = array(s, values), v = array(s, codes);
     tn_error err = { .text = "" };
-    if (tn_dequantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
-        fail_msg("%s", line_of(&err));
+    if (affine_dequantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
+        fail_msg("%s", err.text);
 }
 
-static void check_codes(const sample *s, tn_dtype codes, const float *x, const tn_quantize_options *o)
+static void check_codes(const sample *s, tn_dtype codes, const float *x, const affine_options *o)
 {
     uint8_t *out = malloc(size_of(codes, s->n) + 1);
     int64_t range[2];
     assert_non_null(out);
-    CHECK(tn_code_range(codes, o, range, NULL) == TN_OK);
+    CHECK(affine_range(codes, o, range) == TN_OK);
     quantize_ok(s, codes, out, TN_FLOAT32, x, o);
     for (size_t i = 0; i < s->n; i++) {
         size_t c = channel(s, i);
@@ -130,7 +132,7 @@ static void check_codes(const sample *s, tn_dtype codes, const float *x, const t
     free(out);
 }
 
-static void check_values(const sample *s, tn_dtype codes, const void *data, const tn_quantize_options *o)
+static void check_values(const sample *s, tn_dtype codes, const void *data, const affine_options *o)
 {
     float *out = malloc(s->n * sizeof *out + 1);
     assert_non_null(out);
@@ -167,7 +169,7 @@ static void every_rounding_mode_is_as_described(void)
         for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++)
             for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++)
                 for (int asymmetric = 0; asymmetric < 2; asymmetric++) {
-                    tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR,
+                    affine_options o = { .axis = TN_PER_TENSOR,
                                               .round = (tn_round)mode, .seed = 99, .jobs = 1 };
                     o.symmetric = !asymmetric && row(code_types[t])->kind == TN_KIND_INT;
                     s.scale[0] = scales[k];
@@ -191,7 +193,7 @@ static void every_axis_of_any_shape_finds_its_scales(void)
         for (int32_t axis = TN_PER_TENSOR; axis < (int32_t)rank; axis++) {
             tn_dtype type = code_types[bits64() % CODE_TYPES];
             sample s = sample_of(rank, shape, axis);
-            tn_quantize_options o = { .size = sizeof o, .axis = axis, .jobs = 1, .seed = bits64() };
+            affine_options o = { .axis = axis, .jobs = 1, .seed = bits64() };
             o.round = bits64() % 3 ? TN_ROUND_EVEN : (tn_round)(bits64() % 8);
             for (size_t c = 0; c < s.count; c++) {
                 s.scale[c] = (float)(uniform() + 0.01);
@@ -226,7 +228,7 @@ static void zeros_far_from_the_codes_saturate_exactly(void)
     float x[600];
     uint8_t codes[600 * 4];
     const int64_t shape[] = { 600 };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1 };
+    const affine_options o = { .axis = TN_PER_TENSOR, .jobs = 1 };
     sample s = sample_of(1, shape, TN_PER_TENSOR);
     s.scale[0] = 0.75f;
     for (size_t i = 0; i < sizeof codes; i++)
@@ -248,7 +250,7 @@ static void rows_longer_than_a_block_find_their_scales(void)
     static float x[N];
     static uint8_t a[N], b[N];
     const int64_t shape[] = { 3, 2500 };
-    const tn_quantize_options o = { .size = sizeof o, .axis = 1, .jobs = 1 };
+    const affine_options o = { .axis = 1, .jobs = 1 };
     sample s = sample_of(2, shape, 1);
     for (size_t c = 0; c < s.count; c++) {
         s.scale[c] = (float)uniform() + 0.01f;
@@ -278,7 +280,7 @@ static void ranges_narrower_than_the_type_are_kept(void)
     x[0] = INFINITY;
     x[1] = -INFINITY;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
-        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .range = { -5, 17 },
+        affine_options o = { .axis = TN_PER_TENSOR, .range = { -5, 17 },
                                   .round = (tn_round)mode, .jobs = 1 };
         check_codes(&s, TN_INT8, x, &o);
         quantize_ok(&s, TN_INT8, out, TN_FLOAT32, x, &o);
@@ -294,7 +296,7 @@ static void packed_codes_of_any_length_stay_in_their_bytes(void)
         for (size_t t = 0; t < 4; t++) {
             unsigned bits = row(types[t])->bits;
             size_t size = size_of(types[t], (size_t)n);
-            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1 };
+            const affine_options o = { .axis = TN_PER_TENSOR, .jobs = 1 };
             sample s = sample_of(1, &n, TN_PER_TENSOR);
             s.scale[0] = 1;
             s.zero[0] = 1;
@@ -335,17 +337,17 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     x[149] = -NAN;
     tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape },
     s = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
-    tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1 };
-    CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(said_of(&err), "element [2, 7] is nan, and int8 has no NaN (--nan zero makes it 0)");
-    CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, NULL) == TN_ERR_LOSS);
+    affine_options o = { .axis = TN_PER_TENSOR, .jobs = 1 };
+    CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
+    assert_string_equal(err.text, "element [2, 7] is nan, and int8 has no NaN (--nan zero makes it 0)");
+    CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, NULL) == TN_ERR_LOSS);
     o.nan = TN_NAN_ERROR;
-    CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(said_of(&err), "element [2, 7] is nan, which the NaN mode refuses");
+    CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
+    assert_string_equal(err.text, "element [2, 7] is nan, which the NaN mode refuses");
     o.nan = TN_NAN_ZERO;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
         o.round = (tn_round)mode;
-        CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_OK && out[107] == 7 &&
+        CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_OK && out[107] == 7 &&
               out[149] == 7);
         sample all = sample_of(2, shape, TN_PER_TENSOR);
         all.scale[0] = scale;
@@ -355,12 +357,12 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
         forget(&all);
     }
     d.dtype = TN_INT4;
-    o = (tn_quantize_options){ .size = sizeof o, .axis = 1, .round = TN_ROUND_DOWN, .jobs = 1 };
+    o = (affine_options){ .axis = 1, .round = TN_ROUND_DOWN, .jobs = 1 };
     float scales[50];
     for (size_t i = 0; i < 50; i++)
         scales[i] = 1;
-    CHECK(tn_quantize(&d, nibbles, &s, x, scales, NULL, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(said_of(&err), "element [2, 7] is nan, and int4 has no NaN (--nan zero makes it 0)");
+    CHECK(affine_quantize(&d, nibbles, &s, x, scales, NULL, &o, &err) == TN_ERR_LOSS);
+    assert_string_equal(err.text, "element [2, 7] is nan, and int4 has no NaN (--nan zero makes it 0)");
 }
 
 static void the_first_nan_is_named_by_any_number_of_threads(void)
@@ -377,9 +379,9 @@ static void the_first_nan_is_named_by_any_number_of_threads(void)
     tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = shape },
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = shape };
     for (unsigned jobs = 1; jobs <= 4; jobs++) {
-        const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = jobs };
-        CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, &o, &err) == TN_ERR_LOSS &&
-              strstr(line_of(&err), "[200003]"));
+        const affine_options o = { .axis = TN_PER_TENSOR, .jobs = jobs };
+        CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, &o, &err) == TN_ERR_LOSS &&
+              strstr(err.text, "[200003]"));
     }
     free(x);
     free(out);
@@ -401,17 +403,17 @@ static void values_of_any_float_type_enter_as_float32(void)
     for (int type = TN_FLOAT64; type <= TN_FLOAT4_E2M1; type++) {
         tn_dtype from = (tn_dtype)type;
         const tn_cast_options saturate = { .size = sizeof saturate, .overflow = TN_OVERFLOW_SATURATE };
-        const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1 };
+        const affine_options o = { .axis = TN_PER_TENSOR, .jobs = 1 };
         tn_array wide = flat(TN_FLOAT32, &n), own = flat(from, &n), codes = flat(TN_INT8, &n);
         make_floats(x, N, 6);
         CHECK(tn_cast(&own, values, &wide, x, TN_HOST_ORDER, &saturate, NULL) == TN_OK);
         CHECK(tn_cast(&wide, narrow, &own, values, TN_HOST_ORDER, NULL, NULL) == TN_OK);
-        CHECK(tn_quantize(&codes, a, &own, values, &scale, &zero, &o, NULL) == TN_OK);
-        CHECK(tn_quantize(&codes, b, &wide, narrow, &scale, &zero, &o, NULL) == TN_OK);
+        CHECK(affine_quantize(&codes, a, &own, values, &scale, &zero, &o, NULL) == TN_OK);
+        CHECK(affine_quantize(&codes, b, &wide, narrow, &scale, &zero, &o, NULL) == TN_OK);
         CHECK(memcmp(a, b, N) == 0);
         /* And back: rounded to float32, then cast. */
-        CHECK(tn_dequantize(&own, values, &codes, a, &scale, &zero, &o, NULL) == TN_OK);
-        CHECK(tn_dequantize(&wide, x, &codes, a, &scale, &zero, &o, NULL) == TN_OK);
+        CHECK(affine_dequantize(&own, values, &codes, a, &scale, &zero, &o, NULL) == TN_OK);
+        CHECK(affine_dequantize(&wide, x, &codes, a, &scale, &zero, &o, NULL) == TN_OK);
         static uint8_t cast[N * 8];
         CHECK(tn_cast(&own, cast, &wide, x, TN_HOST_ORDER, NULL, NULL) == TN_OK);
         CHECK(memcmp(cast, values, size_of(from, N)) == 0);
@@ -425,7 +427,7 @@ static void float64_is_rounded_to_float32_first(void)
     const float scale = 1;
     int8_t out[3];
     tn_array d = flat(TN_INT8, &n), s = flat(TN_FLOAT64, &n);
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, NULL) == TN_OK);
+    CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, NULL) == TN_OK);
     CHECK(out[0] == 0 && out[1] == 127 && out[2] == -128);
 }
 
@@ -437,7 +439,7 @@ static void differences_beyond_float32_are_rounded_once(void)
     const float scale = 1;
     float out[4];
     tn_array d = flat(TN_FLOAT32, &n), s = flat(TN_INT32, &n);
-    CHECK(tn_dequantize(&d, out, &s, codes, &scale, &zero, NULL, NULL) == TN_OK);
+    CHECK(affine_dequantize(&d, out, &s, codes, &scale, &zero, NULL, NULL) == TN_OK);
     CHECK(out[0] == (float)4294967293.0 && out[1] == -2 && out[2] == (float)2164260865.0 &&
           out[3] == (float)2147483646.0);
 }
@@ -451,7 +453,7 @@ static void threads_do_not_change_a_bit(void)
         for (int mode = 0; mode < 2; mode++)
             for (size_t t = 0; t < CODE_TYPES; t++) {
                 sample s = sample_of(3, shape, axis);
-                tn_quantize_options o = { .size = sizeof o, .axis = axis, .seed = 5 };
+                affine_options o = { .axis = axis, .seed = 5 };
                 o.round = mode ? TN_ROUND_STOCHASTIC : TN_ROUND_EVEN;
                 float *x = malloc(s.n * sizeof *x), *back[2] = { malloc(s.n * 4), malloc(s.n * 4) };
                 uint8_t *out[2] = { calloc(s.n, 4), calloc(s.n, 4) };
@@ -486,10 +488,10 @@ static void blocks_cut_anywhere_give_what_the_whole_does(void)
         for (size_t t = 0; t < CODE_TYPES; t++) {
             tn_dtype codes = code_types[t];
             sample s = sample_of(3, shape, axis);
-            tn_quantize_options o = { .size = sizeof o, .axis = axis,
+            affine_options o = { .axis = axis,
                                       .round = t % 2 ? TN_ROUND_STOCHASTIC : TN_ROUND_EVEN, .jobs = 1 };
             tn_scale_index index;
-            tn_quant_plan to, from;
+            tn_affine_plan to, from;
             make_floats(x, N, 9);
             for (size_t c = 0; c < s.count; c++) {
                 s.scale[c] = (float)uniform() + 0.01f;
@@ -498,17 +500,20 @@ static void blocks_cut_anywhere_give_what_the_whole_does(void)
             memset(whole, 0, sizeof whole);
             quantize_ok(&s, codes, whole, TN_FLOAT32, x, &o);
             CHECK(tn_scale_index_for(3, shape, axis, &index, NULL) == TN_OK);
-            CHECK(tn_quant_plan_make(&to, codes, TN_FLOAT32, false, index, s.scale, s.zero, &o, NULL) ==
-                  TN_OK);
-            CHECK(tn_quant_plan_make(&from, codes, TN_FLOAT32, true, index, s.scale, s.zero, &o, NULL) ==
-                  TN_OK);
+            const tn_affine affine = affine_of(codes, &o);
+            const tn_quantize_options rules = affine_rules(&o);
+            tn_affine_task task = { .affine = &affine, .values = TN_FLOAT32, .index = index, .scale = s.scale,
+                                    .zero = s.zero, .options = &rules };
+            CHECK(tn_affine_plan_make(&to, &task, NULL) == TN_OK);
+            task.decodes = true;
+            CHECK(tn_affine_plan_make(&from, &task, NULL) == TN_OK);
             memset(cut, 0, sizeof cut);
             for (size_t i = 0, n; i < N; i += n) {
                 n = 8 * (1 + bits64() % 60);
                 n = n < N - i ? n : N - i;
                 size_t at = i * row(codes)->bits / 8;
-                CHECK(tn_quantize_block(&to, cut + at, x + i, n, i, 3, shape, NULL) == TN_OK);
-                CHECK(tn_dequantize_block(&from, values + i, cut + at, n, i, 3, shape, NULL) == TN_OK);
+                CHECK(tn_affine_encode(&to, cut + at, x + i, n, i, 3, shape, NULL) == TN_OK);
+                CHECK(tn_affine_decode(&from, values + i, cut + at, n, i, 3, shape, NULL) == TN_OK);
             }
             CHECK(memcmp(cut, whole, sizeof cut) == 0);
             for (size_t i = 0; i < N; i++)
@@ -531,7 +536,7 @@ static void what_comes_back_is_half_a_step_away_at_most(void)
     for (size_t t = 0; t < 8; t++)
         for (int symmetric = 0; symmetric < 2; symmetric++)
             for (double width = 1e-30; width < 1e31; width *= 1e10) {
-                tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = symmetric,
+                affine_options o = { .axis = TN_PER_TENSOR, .symmetric = symmetric,
                                           .jobs = 1 };
                 tn_array c = flat(types[t], &n);
                 float scale;
@@ -541,11 +546,11 @@ static void what_comes_back_is_half_a_step_away_at_most(void)
                 make_floats(x, N, width);
                 for (size_t i = 0; i < N; i++)
                     x[i] += symmetric ? 0 : (float)width * 0.3f;
-                CHECK(tn_choose_scales(types[t], &d, x, &o, &scale, &zero, NULL) == TN_OK);
-                CHECK(tn_quantize(&c, codes, &d, x, &scale, &zero, &o, NULL) == TN_OK);
-                CHECK(tn_dequantize(&d, back, &c, codes, &scale, &zero, &o, NULL) == TN_OK);
+                CHECK(affine_choose_scales(types[t], &d, x, &o, &scale, &zero, NULL) == TN_OK);
+                CHECK(affine_quantize(&c, codes, &d, x, &scale, &zero, &o, NULL) == TN_OK);
+                CHECK(affine_dequantize(&d, back, &c, codes, &scale, &zero, &o, NULL) == TN_OK);
                 int64_t range[2];
-                CHECK(tn_code_range(types[t], &o, range, NULL) == TN_OK);
+                CHECK(affine_range(types[t], &o, range) == TN_OK);
                 for (size_t i = 0; i < N; i++) {
                     /* The rounding of the zero moves the ends by half a step: what is cut is a step away. */
                     double step = (double)scale, exact = (double)x[i], place = exact / step + zero;
@@ -559,7 +564,7 @@ static void what_comes_back_is_half_a_step_away_at_most(void)
 
 /* ---- what makes no sense ---- */
 
-static void check_refusal(tn_dtype codes, tn_dtype values, tn_quantize_options o, float scale, int32_t zero,
+static void check_refusal(tn_dtype codes, tn_dtype values, affine_options o, float scale, int32_t zero,
                           const char *text)
 {
     const int64_t shape[] = { 2, 3 };
@@ -569,15 +574,14 @@ static void check_refusal(tn_dtype codes, tn_dtype values, tn_quantize_options o
     tn_error err = { .text = "" };
     tn_array d = { .dtype = codes, .rank = 2, .shape = shape },
     s = { .dtype = values, .rank = 2, .shape = shape };
-    o.size = sizeof o;
-    CHECK(tn_quantize(&d, out, &s, x, scales, zeros, &o, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(said_of(&err), text);
-    CHECK(tn_quantize(&d, out, &s, x, scales, zeros, &o, NULL) == TN_ERR_ARGUMENT);
+    CHECK(affine_quantize(&d, out, &s, x, scales, zeros, &o, &err) == TN_ERR_ARGUMENT);
+    assert_string_equal(err.text, text);
+    CHECK(affine_quantize(&d, out, &s, x, scales, zeros, &o, NULL) == TN_ERR_ARGUMENT);
 }
 
 static void what_makes_no_sense_is_refused_with_a_reason(void)
 {
-    const tn_quantize_options none = { .axis = 1 }, symmetric = { .axis = 1, .symmetric = true };
+    const affine_options none = { .axis = 1 }, symmetric = { .axis = 1, .symmetric = true };
     check_refusal(TN_INT64, TN_FLOAT32, none, 1, 0,
                   "expected codes of an integer type of at most 16 bits or int32 but found int64");
     check_refusal(TN_UINT32, TN_FLOAT32, none, 1, 0,
@@ -594,57 +598,54 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     check_refusal(TN_INT8, TN_FLOAT32, none, NAN, 0, "expected a finite scale above 0 but scale 1 is nan");
     check_refusal(TN_INT8, TN_FLOAT32, none, INFINITY, 0,
                   "expected a finite scale above 0 but scale 1 is inf");
-    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .axis = 2 }, 1, 0,
+    check_refusal(TN_INT8, TN_FLOAT32, (affine_options){ .axis = 2 }, 1, 0,
                   "expected an axis below 2 or -1 for one scale but found 2");
-    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .axis = -2 }, 1, 0,
-                  "expected an axis below 2 or -1 for one scale but found -2");
-    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .range = { -129, 0 } }, 1, 0,
+    check_refusal(TN_INT8, TN_FLOAT32, (affine_options){ .axis = -2 }, 1, 0,
+                  "expected an axis below 64 or -1 for one scale but found -2");
+    check_refusal(TN_INT8, TN_FLOAT32, (affine_options){ .range = { -129, 0 } }, 1, 0,
                   "expected a range of codes within the -128 to 127 of int8 but found -129 to 0");
-    check_refusal(TN_UINT4, TN_FLOAT32, (tn_quantize_options){ .range = { 3, 3 } }, 1, 0,
+    check_refusal(TN_UINT4, TN_FLOAT32, (affine_options){ .range = { 3, 3 } }, 1, 0,
                   "expected a range of codes within the 0 to 15 of uint4 but found 3 to 3");
-    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .symmetric = true, .range = { -9, 0 } }, 1, 0,
+    check_refusal(TN_INT8, TN_FLOAT32, (affine_options){ .symmetric = true, .range = { -9, 0 } }, 1, 0,
                   "expected a range of symmetric codes with 0 and 1 in it but found -9 to 0");
-    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .round = (tn_round)8 }, 1, 0,
+    check_refusal(TN_INT8, TN_FLOAT32, (affine_options){ .round = (tn_round)8 }, 1, 0,
                   "expected a rounding mode of 0 to 7 but found 8");
-    check_refusal(TN_INT8, TN_FLOAT32, (tn_quantize_options){ .nan = (tn_nan)3 }, 1, 0,
+    check_refusal(TN_INT8, TN_FLOAT32, (affine_options){ .nan = (tn_nan)3 }, 1, 0,
                   "expected a NaN mode of 0 to 2 but found 3");
 }
 
 static void arrays_that_do_not_fit_are_refused(void)
 {
-    const int64_t shape[] = { 2, 3 }, other[] = { 2, 4 }, turned[] = { 1, 2 }, dense[] = { 3, 1 },
+    const int64_t shape[] = { 2, 3 }, turned[] = { 1, 2 }, dense[] = { 3, 1 },
     negative[] = { 2, -1 };
     float x[8] = { 0 }, scale = 1;
     int8_t out[8] = { 0 };
     tn_error err;
-    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape },
-    s = { .dtype = TN_FLOAT32, .rank = 2, .shape = other };
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "dimension 1 has 3"));
-    s.rank = 1;
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "rank 2 but the source has 1"));
+    tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = shape }, s = { .dtype = TN_FLOAT32, .rank = 2 };
+    CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
+    s = (tn_array){ .dtype = TN_FLOAT32, .rank = TN_MAX_RANK + 1, .shape = shape };
+    CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .stride = turned };
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(said_of(&err), "expected a dense source, with a stride of 3 in dimension 0, but found 1");
+    CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
+    assert_string_equal(err.text, "expected a dense tensor, with a stride of 3 in dimension 0, but found 1");
     s.stride = dense;
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_OK);
-    CHECK(tn_quantize(&d, out, &s, NULL, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "source has no data"));
-    CHECK(tn_quantize(&d, NULL, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "destination has no data"));
-    CHECK(tn_quantize(&d, out, &s, x, NULL, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "expected 1 scales but found none"));
+    CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_OK);
+    CHECK(affine_quantize(&d, out, &s, NULL, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "tensor has no data"));
+    CHECK(affine_quantize(&d, NULL, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "expected 6 bytes for the part data but found none"));
+    CHECK(affine_quantize(&d, out, &s, x, NULL, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "expected 4 bytes for the part scale but found none"));
     s.shape = negative;
-    CHECK(tn_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "negative extent"));
+    CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "negative extent"));
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     scale = NAN;
-    CHECK(tn_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "scale 0 is nan"));
+    CHECK(affine_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "scale 0 is nan"));
     scale = -0.5f;          /* odd, but what it means is clear */
     out[0] = 4;
-    CHECK(tn_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_OK && x[0] == -2);
+    CHECK(affine_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_OK && x[0] == -2);
 }
 
 static void empty_arrays_and_scalars_are_fine(void)
@@ -652,20 +653,20 @@ static void empty_arrays_and_scalars_are_fine(void)
     const int64_t empty[] = { 0, 5 };
     tn_array d = { .dtype = TN_INT8, .rank = 2, .shape = empty },
     s = { .dtype = TN_FLOAT32, .rank = 2, .shape = empty };
-    const tn_quantize_options o = { .size = sizeof o, .axis = 0 };
+    const affine_options o = { .axis = 0 };
     uint64_t count = 9;
-    CHECK(tn_quantize(&d, NULL, &s, NULL, NULL, NULL, &o, NULL) == TN_OK);
-    CHECK(tn_dequantize(&s, NULL, &d, NULL, NULL, NULL, &o, NULL) == TN_OK);
-    CHECK(tn_scale_count(2, empty, 0, &count, NULL) == TN_OK && count == 0);
-    CHECK(tn_scale_count(2, empty, 1, &count, NULL) == TN_OK && count == 5);
-    CHECK(tn_scale_count(2, empty, TN_PER_TENSOR, &count, NULL) == TN_OK && count == 1);
-    CHECK(tn_scale_count(0, NULL, TN_PER_TENSOR, &count, NULL) == TN_OK && count == 1);
-    CHECK(tn_scale_count(0, NULL, 0, &count, NULL) == TN_ERR_ARGUMENT);
-    CHECK(tn_scale_count(65, empty, 0, &count, NULL) == TN_ERR_ARGUMENT);
+    CHECK(affine_quantize(&d, NULL, &s, NULL, NULL, NULL, &o, NULL) == TN_OK);
+    CHECK(affine_dequantize(&s, NULL, &d, NULL, NULL, NULL, &o, NULL) == TN_OK);
+    CHECK(affine_count(2, empty, 0, &count, NULL) == TN_OK && count == 0);
+    CHECK(affine_count(2, empty, 1, &count, NULL) == TN_OK && count == 5);
+    CHECK(affine_count(2, empty, TN_PER_TENSOR, &count, NULL) == TN_OK && count == 1);
+    CHECK(affine_count(0, NULL, TN_PER_TENSOR, &count, NULL) == TN_OK && count == 1);
+    CHECK(affine_count(0, NULL, 0, &count, NULL) == TN_ERR_ARGUMENT);
+    CHECK(affine_count(65, empty, 0, &count, NULL) == TN_ERR_ARGUMENT);
     const float x = 2.6f, scale = 0.5f;
     int8_t out;
     d.rank = s.rank = 0;
-    CHECK(tn_quantize(&d, &out, &s, &x, &scale, NULL, NULL, NULL) == TN_OK && out == 5);
+    CHECK(affine_quantize(&d, &out, &s, &x, &scale, NULL, NULL, NULL) == TN_OK && out == 5);
 }
 
 int main(void)

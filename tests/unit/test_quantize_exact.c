@@ -2,6 +2,8 @@
  * header. */
 #include "support.h"
 
+#include "affine.h"
+
 #include "random.h"
 #include "rounding.h"
 #include "tensor/code.h"
@@ -32,7 +34,7 @@ static uint64_t fraction_of(wide rest, wide whole)
     return fraction | (rest != 0);
 }
 
-static bool goes_up(wide floor, wide rest, wide whole, bool negative, const tn_quantize_options *o,
+static bool goes_up(wide floor, wide rest, wide whole, bool negative, const affine_options *o,
                     uint64_t index)
 {
     int half = 2 * rest < whole ? -1 : 2 * rest > whole;
@@ -49,7 +51,7 @@ static bool goes_up(wide floor, wide rest, wide whole, bool negative, const tn_q
 }
 
 /* x / scale, both finite, as a whole number; what is beyond 2^60 is 2^60. */
-static int64_t exact_integer(float x, float scale, const tn_quantize_options *o, uint64_t index)
+static int64_t exact_integer(float x, float scale, const affine_options *o, uint64_t index)
 {
     int px, ps;
     wide a = (wide)(uint32_t)ldexpf(frexpf(fabsf(x), &px), 24),
@@ -74,7 +76,7 @@ static int64_t cut(int64_t code, const int64_t range[2])
 }
 
 static int64_t exact_code(float x, float scale, int32_t zero, const int64_t range[2],
-                          const tn_quantize_options *o, uint64_t index)
+                          const affine_options *o, uint64_t index)
 {
     if (isinf(x))
         return range[x > 0];
@@ -101,15 +103,15 @@ static int64_t code_at(int type, const void *data, size_t i)
 static void check_exact(const float *x, int64_t n, float scale, int32_t zero, tn_round round)
 {
     static int32_t out[N];
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = round, .seed = 5,
+    const affine_options o = { .axis = TN_PER_TENSOR, .round = round, .seed = 5,
                                     .jobs = 1,
                                     .arithmetic = TN_ARITH_EXACT };
     tn_error err = { .text = "" };
     for (int t = 0; t < 3; t++) {
         tn_array d = { .dtype = types[t], .rank = 1, .shape = &n },
         s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
-        if (tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err))
-            fail_msg("%s", line_of(&err));
+        if (affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err))
+            fail_msg("%s", err.text);
         for (size_t i = 0; i < (size_t)n; i++) {
             int64_t want = exact_code(x[i], scale, zero, limits[t], &o, i), found = code_at(t, out, i);
             if (found != want)
@@ -215,11 +217,11 @@ static void binary32_rounds_twice_where_exact_rounds_once(void)
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &one };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int k = 0; k < 2; k++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = cases[i].round,
+            const affine_options o = { .axis = TN_PER_TENSOR, .round = cases[i].round,
                                             .jobs = 1,
                                             .arithmetic = k ? TN_ARITH_EXACT : TN_ARITH_BINARY32 };
             int8_t code;
-            CHECK(tn_quantize(&d, &code, &s, &cases[i].x, &cases[i].scale, NULL, &o, NULL) == TN_OK);
+            CHECK(affine_quantize(&d, &code, &s, &cases[i].x, &cases[i].scale, NULL, &o, NULL) == TN_OK);
             CHECK(code == (k ? cases[i].once : cases[i].twice));
         }
 }
@@ -235,13 +237,13 @@ static void exact_nan_is_refused_or_the_zero(void)
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     x[33] = NAN;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
-        tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = (tn_round)mode,
+        affine_options o = { .axis = TN_PER_TENSOR, .round = (tn_round)mode,
                                   .arithmetic = TN_ARITH_EXACT };
         tn_error err;
-        CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-        assert_string_equal(said_of(&err), "element [33] is nan, and int16 has no NaN (--nan zero makes it 0)");
+        CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
+        assert_string_equal(err.text, "element [33] is nan, and int16 has no NaN (--nan zero makes it 0)");
         o.nan = TN_NAN_ZERO;
-        CHECK(tn_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_OK && out[33] == 7 && out[1] == 7);
+        CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_OK && out[33] == 7 && out[1] == 7);
     }
 }
 
@@ -252,12 +254,12 @@ static void an_arithmetic_that_there_is_not_is_refused(void)
     int8_t out = 0;
     const tn_array d = { .dtype = TN_INT8, .rank = 1, .shape = &n },
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR,
+    const affine_options o = { .axis = TN_PER_TENSOR,
                                     .arithmetic = (tn_arithmetic)3 };
     tn_error err;
-    CHECK(tn_quantize(&d, &out, &s, &x, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(said_of(&err), "expected an arithmetic of 0 to 2 but found 3");
-    CHECK(tn_dequantize(&s, &x, &d, &out, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
+    CHECK(affine_quantize(&d, &out, &s, &x, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
+    assert_string_equal(err.text, "expected an arithmetic of 0 to 2 but found 3");
+    CHECK(affine_dequantize(&s, &x, &d, &out, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
 }
 
 /* ---- values ---- */
@@ -278,11 +280,11 @@ static void products_are_rounded_once_for_every_code(void)
             for (size_t z = 0; z < sizeof zeros / sizeof zeros[0]; z++)
                 for (int arithmetic = TN_ARITH_BINARY32; arithmetic <= TN_ARITH_MLI; arithmetic++) {
                     const float scale = telling_scales[k / 2] * (k % 2 ? -1 : 1);
-                    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .jobs = 1,
+                    const affine_options o = { .axis = TN_PER_TENSOR, .jobs = 1,
                                                     .arithmetic = (tn_arithmetic)arithmetic };
                     const tn_array d = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
                     s = { .dtype = types[t], .rank = 1, .shape = &n };
-                    CHECK(tn_dequantize(&d, out, &s, codes, &scale, &zeros[z], &o, NULL) == TN_OK);
+                    CHECK(affine_dequantize(&d, out, &s, codes, &scale, &zeros[z], &o, NULL) == TN_OK);
                     for (size_t i = 0; i < N; i++) {
                         int64_t difference = code_at(t, codes, i) - zeros[z];
                         float near = (float)cut(difference, limits[2]);
@@ -302,10 +304,10 @@ static void int32_products_that_rounding_twice_would_change(void)
     float out[2];
     const tn_array d = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
     s = { .dtype = TN_INT32, .rank = 1, .shape = &n };
-    CHECK(tn_dequantize(&d, out, &s, codes, &scale, NULL, NULL, NULL) == TN_OK);
+    CHECK(affine_dequantize(&d, out, &s, codes, &scale, NULL, NULL, NULL) == TN_OK);
     CHECK(out[0] == 307662912.0f && out[1] == -307662912.0f);
-    const tn_quantize_options mli = { .size = sizeof mli, .axis = TN_PER_TENSOR, .arithmetic = TN_ARITH_MLI };
-    CHECK(tn_dequantize(&d, out, &s, codes, &scale, NULL, &mli, NULL) == TN_OK);
+    const affine_options mli = { .axis = TN_PER_TENSOR, .arithmetic = TN_ARITH_MLI };
+    CHECK(affine_dequantize(&d, out, &s, codes, &scale, NULL, &mli, NULL) == TN_OK);
     CHECK(out[0] == 307662880.0f && out[1] == -307662880.0f);
 }
 
@@ -314,14 +316,14 @@ static void int32_products_that_rounding_twice_would_change(void)
 static void quantize_as_mli(int type, void *out, const float *x, int64_t n, float scale, const int32_t *zero)
 {
     /* Neither rounding nor NaN count. */
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .round = TN_ROUND_UP,
+    const affine_options o = { .axis = TN_PER_TENSOR, .round = TN_ROUND_UP,
                                     .nan = TN_NAN_ERROR, .jobs = 1,
                                     .arithmetic = TN_ARITH_MLI };
     const tn_array d = { .dtype = types[type], .rank = 1, .shape = &n },
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     tn_error err = { .text = "" };
-    if (tn_quantize(&d, out, &s, x, &scale, zero, &o, &err))
-        fail_msg("%s", line_of(&err));
+    if (affine_quantize(&d, out, &s, x, &scale, zero, &o, &err))
+        fail_msg("%s", err.text);
 }
 
 static void mli_codes_are_those_of_the_firmware_header(void)

@@ -2,13 +2,15 @@
  * rounding. */
 #include "support.h"
 
+#include "affine.h"
+
 #include "random.h"
 
 #include <math.h>
 #include <stdbool.h>
 
 #include "base/cpu.h"
-#include "quant/quantize.h"
+#include "quant/affine.h"
 
 enum { LEVELS = 3, LONGEST = 333 };
 
@@ -237,20 +239,24 @@ static void make_doubtful(float *x, size_t n, float scale)
 
 static void compare_with_the_definition(const tn_quant_kernels *kernels, tn_dtype codes, const float *x,
                                         int64_t n, const float *scale, const int32_t *zero,
-                                        const tn_quantize_options *o)
+                                        const affine_options *o)
 {
     static uint8_t one[8192], two[8192];
     const size_t size = (size_t)n * tn_dtype_get(codes)->bits / 8;
-    tn_quant_plan plan;
+    tn_affine_plan plan;
     tn_scale_index index;
     memset(one, 1, sizeof one);
     memset(two, 2, sizeof two);
     CHECK(tn_scale_index_for(1, &n, o->axis, &index, NULL) == TN_OK);
-    CHECK(tn_quant_plan_with(&plan, kernels, codes, TN_FLOAT32, false, index, scale, zero, o, NULL) == TN_OK);
+    const tn_affine affine = affine_of(codes, o);
+    const tn_quantize_options rules = affine_rules(o);
+    CHECK(tn_affine_plan_make(&plan, &(tn_affine_task){ .affine = &affine, .values = TN_FLOAT32, .index = index,
+                                                        .scale = scale, .zero = zero, .options = &rules,
+                                                        .kernels = kernels }, NULL) == TN_OK);
     CHECK(plan.quantize);
-    CHECK(tn_quantize_block(&plan, one, x, (size_t)n, 0, 1, &n, NULL) == TN_OK);
+    CHECK(tn_affine_encode(&plan, one, x, (size_t)n, 0, 1, &n, NULL) == TN_OK);
     plan.quantize = NULL;
-    CHECK(tn_quantize_block(&plan, two, x, (size_t)n, 0, 1, &n, NULL) == TN_OK);
+    CHECK(tn_affine_encode(&plan, two, x, (size_t)n, 0, 1, &n, NULL) == TN_OK);
     CHECK(memcmp(one, two, size) == 0);
 }
 
@@ -273,7 +279,7 @@ static void every_level_gives_the_codes_of_the_definition(void)
             zero[i] = (int32_t)(bits64() % 200) - 100;
         }
         for (unsigned kind = 0; kind < 16; kind++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = kind & 1 ? 0 : TN_PER_TENSOR,
+            const affine_options o = { .axis = kind & 1 ? 0 : TN_PER_TENSOR,
                                             .nan = TN_NAN_ZERO,
                                             .round = kind & 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN,
                                             .arithmetic = kind & 4 ? TN_ARITH_EXACT : TN_ARITH_BINARY32 };

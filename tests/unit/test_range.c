@@ -1,6 +1,8 @@
 /* Scales from data: against plain loops and sorted copies. */
 #include "support.h"
 
+#include "affine.h"
+
 #include "random.h"
 #include "tallies.h"
 
@@ -9,7 +11,7 @@
 #include <stdbool.h>
 
 #include "tensor/array.h"
-#include "quant/quantize.h"
+#include "quant/scale_search.h"
 
 /* Numbers of many magnitudes, or of one, with some that repeat. */
 static void make_floats(float *x, size_t n, bool wild)
@@ -52,7 +54,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The ends of the finite numbers among n, by the rule, from a sorted copy. */
-static void ends(const float *x, size_t n, const tn_quantize_options *o, float *low, float *high)
+static void ends(const float *x, size_t n, const affine_options *o, float *low, float *high)
 {
     float *sorted = malloc(n * sizeof *sorted + 1);
     size_t finite = 0;
@@ -63,7 +65,7 @@ static void ends(const float *x, size_t n, const tn_quantize_options *o, float *
     qsort(sorted, finite, sizeof *sorted, by_value);
     *low = *high = 0;
     if (finite) {
-        double percent = o->rule == TN_SCALE_RANGE ? 100 : o->percentile;
+        double percent = o->percentile > 0 ? o->percentile : 100;
         size_t fit = (size_t)ceil((double)finite * percent / 100), out;
         fit = fit < 1 ? 1 : fit;
         out = (finite - fit) / 2;
@@ -75,23 +77,23 @@ static void ends(const float *x, size_t n, const tn_quantize_options *o, float *
 
 /* Every channel of an array, gathered. */
 static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, const float *x,
-                         const tn_quantize_options *o)
+                         const affine_options *o)
 {
     uint64_t count, n;
     int64_t range[2];
     size_t inner = 1, got;
     tn_error err = { .text = "" };
     tn_array a = { .dtype = TN_FLOAT32, .rank = rank, .shape = shape };
-    CHECK(tn_scale_count(rank, shape, o->axis, &count, NULL) == TN_OK &&
+    CHECK(affine_count(rank, shape, o->axis, &count, NULL) == TN_OK &&
           tn_shape_count(rank, shape, &n) == TN_OK);
     for (uint32_t i = (uint32_t)(o->axis + 1); o->axis >= 0 && i < rank; i++)
         inner *= (size_t)shape[i];
     float *scale = malloc(count * sizeof *scale), *some = malloc(n * sizeof *some + 1);
     int32_t *zero = malloc(count * sizeof *zero);
     assert_true(scale && some && zero);
-    CHECK(tn_code_range(codes, o, range, NULL) == TN_OK);
-    if (tn_choose_scales(codes, &a, x, o, scale, zero, &err))
-        fail_msg("%s", line_of(&err));
+    CHECK(affine_range(codes, o, range) == TN_OK);
+    if (affine_choose_scales(codes, &a, x, o, scale, zero, &err))
+        fail_msg("%s", err.text);
     for (size_t c = 0; c < count; c++) {
         float low, high;
         got = 0;
@@ -129,11 +131,10 @@ static void scales_hold_all_values_or_that_percentage(void)
         for (size_t i = 0; i < n && round % 3 == 0; i += 1 + bits64() % 9)
             x[i] = bits64() % 3 ? NAN : bits64() % 2 ? INFINITY : -INFINITY;
         for (int32_t axis = TN_PER_TENSOR; axis < (int32_t)rank; axis++) {
-            tn_quantize_options o = { .size = sizeof o, .axis = axis, .jobs = 1 };
+            affine_options o = { .axis = axis, .jobs = 1 };
             tn_dtype type = types[bits64() % 9];
             o.symmetric = bits64() % 2 && tn_dtype_get(type)->kind == TN_KIND_INT;
-            o.rule = bits64() % 2 ? TN_SCALE_PERCENTILE : TN_SCALE_RANGE;
-            o.percentile = percents[bits64() % 6];
+            o.percentile = bits64() % 2 ? percents[bits64() % 6] : 0;
             if (bits64() % 3 == 0)
                 o.range[o.symmetric ? 0 : 1] = o.symmetric ? -1 : 1, o.range[1] = 1;
             check_scales(type, rank, shape, x, &o);
@@ -150,34 +151,33 @@ static void ranges_without_numbers_have_scale_one(void)
     tn_array a = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     for (int rule = 0; rule < 2; rule++)
         for (int symmetric = 0; symmetric < 2; symmetric++) {
-            tn_quantize_options o = { .size = sizeof o, .symmetric = symmetric, .rule = (tn_scale_rule)rule,
-                                      .percentile = 99 };
-            CHECK(tn_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK);
+            affine_options o = { .symmetric = symmetric, .percentile = rule ? 99 : 0 };
+            CHECK(affine_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK);
             for (int i = 0; i < 3; i++)
                 CHECK(scale[i] == 1 && zero[i] == 0);
             CHECK(scale[3] == 2 / (symmetric ? 127.f : 255.f) && zero[3] == (symmetric ? 0 : -128));
             o.symmetric = false;
             o.range[0] = 5;
             o.range[1] = 100;
-            CHECK(tn_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 &&
+            CHECK(affine_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 &&
                   zero[0] == 5);
         }
     const int64_t none[] = { 0 };
     a = (tn_array){ .dtype = TN_FLOAT32, .rank = 1, .shape = none };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR };
-    CHECK(tn_choose_scales(TN_UINT8, &a, NULL, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 &&
+    const affine_options o = { .axis = TN_PER_TENSOR };
+    CHECK(affine_choose_scales(TN_UINT8, &a, NULL, &o, scale, zero, NULL) == TN_OK && scale[0] == 1 &&
           zero[0] == 0);
-    const tn_quantize_options along = { .size = sizeof along, .axis = 0, .rule = TN_SCALE_PERCENTILE,
+    const affine_options along = { .axis = 0,
                                         .percentile = 50 };
-    CHECK(tn_choose_scales(TN_UINT8, &a, NULL, &along, NULL, zero, NULL) == TN_OK);
+    CHECK(affine_choose_scales(TN_UINT8, &a, NULL, &along, NULL, zero, NULL) == TN_OK);
 }
 
 static pair choose(tn_dtype codes, const float *x, int64_t n, bool symmetric)
 {
     pair p;
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .symmetric = symmetric };
+    const affine_options o = { .axis = TN_PER_TENSOR, .symmetric = symmetric };
     tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
-    CHECK(tn_choose_scales(codes, &a, x, &o, &p.scale, &p.zero, NULL) == TN_OK);
+    CHECK(affine_choose_scales(codes, &a, x, &o, &p.scale, &p.zero, NULL) == TN_OK);
     return p;
 }
 
@@ -199,10 +199,10 @@ static void tiny_and_huge_ranges_have_usable_scales(void)
     p = choose(TN_INT32, small, 2, false);
     CHECK(p.scale == FLT_MIN && p.zero == INT32_MIN);
     /* A range of two codes that is as wide as can be: the step is as large as there is. */
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR, .range = { 0, 1 } };
+    const affine_options o = { .axis = TN_PER_TENSOR, .range = { 0, 1 } };
     const int64_t two = 2;
     tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &two };
-    CHECK(tn_choose_scales(TN_UINT8, &a, huge, &o, &p.scale, &p.zero, NULL) == TN_OK && p.scale == FLT_MAX &&
+    CHECK(affine_choose_scales(TN_UINT8, &a, huge, &o, &p.scale, &p.zero, NULL) == TN_OK && p.scale == FLT_MAX &&
           p.zero == 1);
 }
 
@@ -211,12 +211,12 @@ static void asymmetric_scales_are_computed_in_binary32(void)
 {
     const int64_t shape[] = { 2 };
     const tn_array array = { TN_FLOAT32, 1, shape, NULL };
-    const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR };
+    const affine_options o = { .axis = TN_PER_TENSOR };
     size_t others = 0;
     for (int i = 0; i < 20000; i++) {
         float x[] = { (float)-uniform(), (float)(uniform() * 9) }, scale;
         int32_t zero;
-        CHECK(tn_choose_scales(TN_UINT8, &array, x, &o, &scale, &zero, NULL) == TN_OK);
+        CHECK(affine_choose_scales(TN_UINT8, &array, x, &o, &scale, &zero, NULL) == TN_OK);
         float width = x[1] - x[0], expected = width / 255.0f, below = x[0] / expected, at = 0 - below;
         CHECK(scale == expected && (float)zero == rintf(at));
         others += scale != (float)(((double)x[1] - (double)x[0]) / 255);
@@ -243,16 +243,16 @@ static void values_of_other_float_types_are_looked_at_as_float32(void)
     const int64_t n = N;
     for (int type = TN_FLOAT64; type <= TN_FLOAT4_E2M1; type++)
         for (int rule = 0; rule < 2; rule++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = TN_PER_TENSOR,
-                                            .rule = (tn_scale_rule)rule, .percentile = 90 };
+            const affine_options o = { .axis = TN_PER_TENSOR,
+                                            .percentile = rule ? 90 : 0 };
             tn_array wide = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n },
             own = { .dtype = (tn_dtype)type, .rank = 1, .shape = &n };
             pair a, b;
             make_floats(x, N, false);
             CHECK(tn_cast(&own, values, &wide, x, TN_HOST_ORDER, NULL, NULL) == TN_OK);
             CHECK(tn_cast(&wide, narrow, &own, values, TN_HOST_ORDER, NULL, NULL) == TN_OK);
-            CHECK(tn_choose_scales(TN_INT8, &own, values, &o, &a.scale, &a.zero, NULL) == TN_OK);
-            CHECK(tn_choose_scales(TN_INT8, &wide, narrow, &o, &b.scale, &b.zero, NULL) == TN_OK);
+            CHECK(affine_choose_scales(TN_INT8, &own, values, &o, &a.scale, &a.zero, NULL) == TN_OK);
+            CHECK(affine_choose_scales(TN_INT8, &wide, narrow, &o, &b.scale, &b.zero, NULL) == TN_OK);
             CHECK(a.scale == b.scale && a.zero == b.zero && a.scale != 1);
         }
 }
@@ -269,12 +269,11 @@ static void threads_do_not_change_scales(void)
     for (int32_t axis = TN_PER_TENSOR; axis < 3; axis++)
         for (int rule = 0; rule < 2; rule++) {
             for (unsigned k = 0; k < 2; k++) {
-                const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule,
-                                                .percentile = 99.5,
+                const affine_options o = { .axis = axis, .percentile = rule ? 99.5 : 0,
                                                 .jobs = k ? 4 : 1 };
                 memset(scale[k], 0, sizeof scale[k]);
                 memset(zero[k], 0, sizeof zero[k]);
-                CHECK(tn_choose_scales(TN_INT16, &a, x, &o, scale[k], zero[k], NULL) == TN_OK);
+                CHECK(affine_choose_scales(TN_INT16, &a, x, &o, scale[k], zero[k], NULL) == TN_OK);
             }
             CHECK(memcmp(scale[0], scale[1], sizeof scale[0]) == 0 &&
                   memcmp(zero[0], zero[1], sizeof zero[0]) == 0);
@@ -294,12 +293,12 @@ static void many_scales_are_counted_in_more_rounds(void)
     for (size_t i = 0; i < (size_t)SCALES * EACH; i += 3)       /* the first 8 bits do not tell these apart */
         x[i] = (i / SCALES % 2 ? INFINITY : FLT_MAX * 0.75f) * (i % 5 ? -1.f : 1.f);
     for (int symmetric = 0; symmetric < 2; symmetric++) {
-        const tn_quantize_options o = { .size = sizeof o, .axis = 1, .rule = TN_SCALE_PERCENTILE,
+        const affine_options o = { .axis = 1,
                                         .percentile = 60,
                                         .symmetric = symmetric, .jobs = 2 };
         const int64_t range[] = { symmetric ? -127 : -128, 127 };
         tn_array a = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
-        CHECK(tn_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK);
+        CHECK(affine_choose_scales(TN_INT8, &a, x, &o, scale, zero, NULL) == TN_OK);
         for (size_t c = 0; c < SCALES; c++) {
             float some[EACH];
             for (size_t i = 0; i < EACH; i++)
@@ -322,32 +321,32 @@ static void windows_in_any_order_by_any_thread_find_the_same(void)
     make_floats(x, TALLIED, true);
     for (int32_t axis = TN_PER_TENSOR; axis < 3; axis++)
         for (int rule = 0; rule < 2; rule++) {
-            const tn_quantize_options o = { .size = sizeof o, .axis = axis, .rule = (tn_scale_rule)rule,
-                                            .percentile = 95, .jobs = 1 };
+            const affine_options o = { .axis = axis, .percentile = rule ? 95 : 0, .jobs = 1 };
             check_tallies(x, TN_UINT8, &o, rule ? 3 : 1, true);
         }
 }
 
-static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, tn_quantize_options o,
+static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, affine_options o,
                           tn_status status, const char *text)
 {
     const tn_scale_index index = { .inner = 1, .count = count };
-    tn_range_tally *t = NULL;
+    tn_scale_tally *t = NULL;
     tn_error err = { .text = "" };
-    o.size = sizeof o;
-    CHECK(tn_range_tally_new(codes, from, index, &o, &t, &err) == status && t == NULL);
-    assert_string_equal(said_of(&err), text);
-    CHECK(tn_range_tally_new(codes, from, index, &o, &t, NULL) == status);
+    const tn_affine affine = affine_of(codes, &o);
+    const tn_quantize_options rules = affine_rules(&o);
+    CHECK(tn_scale_tally_new(&affine, &rules, from, index, &t, &err) == status && t == NULL);
+    assert_string_equal(err.text, text);
+    CHECK(tn_scale_tally_new(&affine, &rules, from, index, &t, NULL) == status);
 }
 
 static void what_makes_no_sense_is_refused_with_a_reason(void)
 {
-    tn_quantize_options o = { .rule = TN_SCALE_GIVEN };
+    affine_options o = { .rule = TN_SCALE_GIVEN };
     check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
-                  "scales from data need the rule 0, 1, 3 or 4 but found 2");
-    o = (tn_quantize_options){ .rule = TN_SCALE_PERCENTILE };
+                  "scales along whole dimensions need the rule 0 or 5 but found 6");
+    o = (affine_options){ .percentile = -0.5 };
     check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
-                  "expected a percentile above 0 and at most 100 but found 0");
+                  "expected a percentile above 0 and at most 100 but found -0.5");
     o.percentile = 100.5;
     check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
                   "expected a percentile above 0 and at most 100 but found 100.5");
@@ -360,10 +359,10 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     o.symmetric = true;
     check_refusal(TN_INT8, TN_FLOAT32, UINT64_C(1) << 62, o, TN_ERR_LIMIT,
                   "expected at most 129553 scales by percentile but found 4611686018427387904");
-    o = (tn_quantize_options){ .symmetric = true, .range = { -3, 4 } };
+    o = (affine_options){ .symmetric = true, .range = { -3, 4 } };
     check_refusal(TN_INT8, TN_FLOAT32, 1, o, TN_ERR_ARGUMENT,
                   "expected a lowest symmetric code of at most -4 but found -3");
-    o = (tn_quantize_options){ .rule = TN_SCALE_RANGE };
+    o = (affine_options){ .rule = TN_SCALE_MAX };
     check_refusal(TN_INT8, TN_INT8, 1, o, TN_ERR_ARGUMENT, "expected values of a float type but found int8");
     check_refusal(TN_INT8, TN_UNKNOWN, 1, o, TN_ERR_ARGUMENT,
                   "expected values of a float type but found an unknown type");
@@ -377,13 +376,13 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     float scale;
     tn_error err;
     tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
-    CHECK(tn_choose_scales(TN_INT8, &a, &x, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(said_of(&err), "asymmetric codes need a place for 1 zeros");
-    CHECK(tn_choose_scales(TN_INT8, &a, NULL, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "has no data"));
-    const tn_quantize_options axis = { .size = sizeof axis, .axis = 1 };
-    CHECK(tn_choose_scales(TN_INT8, &a, &x, &axis, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(line_of(&err), "an axis below 1"));
+    CHECK(affine_choose_scales(TN_INT8, &a, &x, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT);
+    assert_string_equal(err.text, "expected 4 bytes for the part zero but found none");
+    CHECK(affine_choose_scales(TN_INT8, &a, NULL, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "has no data"));
+    const affine_options axis = { .axis = 1 };
+    CHECK(affine_choose_scales(TN_INT8, &a, &x, &axis, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
+          strstr(err.text, "an axis below 1"));
 }
 
 int main(void)

@@ -119,10 +119,10 @@ static void figures_are_those_of_a_virtual_cast(void)
         tn_datatype *d;
         tn_quantize_stats report;
         CHECK(tn_datatype_parse(names[i], &d, NULL) == TN_OK);
-        for (int mode = TN_SCALE_FLOOR; mode <= TN_SCALE_MSE; mode++) {
-            tn_scaled_options o = { .size = sizeof o, .mode = (tn_scale_mode)mode };
+        for (int mode = TN_SCALE_MAX; mode <= TN_SCALE_MSE; mode++) {
+            tn_quantize_options o = { .size = sizeof o, .rule = (tn_scale_rule)mode };
             CHECK(tn_fake_quantize(d, &array, data, out, &o, &report, NULL) == TN_OK);
-            seen v = rated("f.zt", names[i], (tn_rate_options){ .scaled = &o });
+            seen v = rated("f.zt", names[i], (tn_rate_options){ .quantize = &o });
             const tn_quantize_stats *r = &v.all[0].report;
             CHECK(v.count == 1 && r->values == N && r->flushed == report.flushed &&
                   r->saturated == report.saturated);
@@ -168,9 +168,9 @@ static void a_rotation_needs_a_multiple_of_its_size(void)
                                { .name = "b", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 48 },
                                  .data = x } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 2);
-    tn_scaled_options o = { .size = sizeof o, .rotation = { .size = 32 } };
+    tn_quantize_options o = { .size = sizeof o, .rotation = { .size = 32 } };
     seen plain = rated("f.zt", "int4_b32", (tn_rate_options){ 0 }),
-    v = rated("f.zt", "int4_b32", (tn_rate_options){ .scaled = &o });
+    v = rated("f.zt", "int4_b32", (tn_rate_options){ .quantize = &o });
     CHECK(v.count == 2 && v.all[0].rated && !v.all[1].rated);
     CHECK(v.all[0].report.noise > 0 && v.all[0].report.noise < plain.all[0].report.noise);
 }
@@ -221,9 +221,9 @@ static void a_nan_without_a_code_is_an_error_or_zero(void)
     seen v = { .count = 0 };
     write_file("f.zt", (tn_create_options){ 0 }, &tensor, 1);
     CHECK(rate("f.zt", "mxfp8,mxfp4", (tn_rate_options){ 0 }, &v, &err) == TN_ERR_LOSS);
-    CHECK(v.count == 1 && strncmp(said_of(&err), "tensor \"x\\n\" as \"e2m1fnuz|e8m0_t32\": ", 36) == 0);
-    tn_scaled_options o = { .size = sizeof o, .nan = TN_NAN_ZERO };
-    v = rated("f.zt", "mxfp8,mxfp4", (tn_rate_options){ .scaled = &o });
+    CHECK(v.count == 1 && strncmp(err.text, "tensor \"x\\n\" as \"e2m1fnuz|e8m0_t32\": ", 36) == 0);
+    tn_quantize_options o = { .size = sizeof o, .nan = TN_NAN_ZERO };
+    v = rated("f.zt", "mxfp8,mxfp4", (tn_rate_options){ .quantize = &o });
     CHECK(v.count == 2 && v.all[1].report.values == 32 && v.all[1].report.noise == 0);
 }
 
@@ -231,12 +231,12 @@ static void options_without_a_meaning_are_refused(void)
 {
     static const float x[32] = { 1 };
     const simple tensor = { .name = "x", .dtype = TN_FLOAT32, .rank = 1, .shape = { 32 }, .data = x };
-    tn_scaled_options mode = { .size = sizeof mode, .mode = (tn_scale_mode)9 },
+    tn_quantize_options mode = { .size = sizeof mode, .rule = (tn_scale_rule)9 },
     ggml = { .size = sizeof ggml, .ggml = true };
     write_file("f.zt", (tn_create_options){ 0 }, &tensor, 1);
-    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .scaled = &mode }, NULL, NULL) == TN_ERR_ARGUMENT);
-    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .scaled = &ggml }, NULL, NULL) == TN_ERR_ARGUMENT);
-    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .scaled = &ggml }, NULL, NULL) == TN_OK);
+    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .quantize = &mode }, NULL, NULL) == TN_ERR_ARGUMENT);
+    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .quantize = &ggml }, NULL, NULL) == TN_ERR_ARGUMENT);
+    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .quantize = &ggml }, NULL, NULL) == TN_OK);
 }
 
 typedef struct clock_seen { uint64_t done, total; int calls, stop; } clock_seen;

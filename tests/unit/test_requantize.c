@@ -140,7 +140,7 @@ static uint8_t *requantize(const trial *t, tn_arithmetic arithmetic, const uint8
     dst = { .dtype = t->to, .rank = 1, .shape = shape };
     const tn_scales from = { TN_PER_TENSOR, &t->from_scale, t->from_zero ? &t->from_zero : NULL };
     const tn_scales to = { TN_PER_TENSOR, &t->to_scale, &t->to_zero };
-    const tn_quantize_options o = { .size = sizeof o, .round = t->round, .arithmetic = arithmetic,
+    const tn_requantize_options o = { .size = sizeof o, .round = t->round, .arithmetic = arithmetic,
                                     .jobs = 1 };
     tn_error err = { .text = "" };
     uint8_t *out = malloc(size_of(t->to, n));
@@ -290,7 +290,7 @@ static void powers_of_two_shift_exactly(void)
             const int32_t zero = shift % 3 == 0 ? 1 << 20 : -77, to_zero = shift % 2 ? -(1 << 20) : 5;
             const tn_scales from = { TN_PER_TENSOR, &scale, &zero },
             to = { TN_PER_TENSOR, one.scale, &to_zero };
-            const tn_quantize_options o = { .size = sizeof o, .round = round,
+            const tn_requantize_options o = { .size = sizeof o, .round = round,
                                             .range = { range[0], range[1] } };
             CHECK(tn_requantize(&i16, narrow, &to, &i16, codes, &from, &o, NULL) == TN_OK);
             CHECK(tn_requantize(&i32, wider, &to, &i16, codes, &from, &o, NULL) == TN_OK);
@@ -442,8 +442,7 @@ static void either_side_has_scales_along_any_axis(void)
         const tn_array src = { .dtype = types[0], .rank = 3, .shape = long_shape };
         const tn_array dst = { .dtype = types[1], .rank = 3, .shape = long_shape };
         uint8_t *codes = random_codes(types[0], LONG), *out = malloc(size_of(types[1], LONG));
-        const tn_quantize_options o = { .size = sizeof o, .axis = 99, .symmetric = true,
-                                        .round = TN_ROUND_AWAY, .jobs = 2 };
+        const tn_requantize_options o = { .size = sizeof o, .round = TN_ROUND_AWAY, .jobs = 2 };
         assert_non_null(out);
         CHECK(tn_requantize(&dst, out, &to, &src, codes, &from, &o, NULL) == TN_OK);
         for (size_t i = 0; i < LONG; i++) {
@@ -467,7 +466,7 @@ static void blocks_and_threads_do_not_show(void)
     uint8_t *codes = random_codes(TN_INT16, LONG), *out[3], pieces[LONG / 2 + 8];
     const size_t bytes = size_of(TN_INT4, LONG);
     for (tn_round round = TN_ROUND_EVEN; round <= TN_ROUND_STOCHASTIC; round++) {
-        tn_quantize_options o = { .size = sizeof o, .round = round, .seed = 5 };
+        tn_requantize_options o = { .size = sizeof o, .round = round, .seed = 5 };
         tn_requant_plan plan;
         for (unsigned i = 0; i < 3; i++) {
             o.jobs = 1 + 2 * i;
@@ -526,7 +525,7 @@ static void the_callers_environment_does_not_matter(void)
                                                                                                * made on the
                                                                                                * way */
     };
-    const tn_quantize_options o = { .size = sizeof o, .round = TN_ROUND_AWAY };
+    const tn_requantize_options o = { .size = sizeof o, .round = TN_ROUND_AWAY };
     for (environment e = 0; e < ENVIRONMENTS; e++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const tn_array src = { .dtype = cases[i].from, .rank = 1, .shape = shape };
@@ -552,7 +551,7 @@ static void check_chances(tn_dtype dtype, float scale)
     const tn_array src = { .dtype = dtype, .rank = 1, .shape = shape },
     dst = { .dtype = TN_INT32, .rank = 1, .shape = shape };
     const tn_scales from = { TN_PER_TENSOR, &scale, NULL };
-    const tn_quantize_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC, .seed = 77 };
+    const tn_requantize_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC, .seed = 77 };
     uint8_t *codes = random_codes(dtype, N), *narrow = malloc(size_of(dtype, N));
     assert_non_null(narrow);
     CHECK(tn_requantize(&dst, out, &one, &src, codes, &from, &o, NULL) == TN_OK);
@@ -586,11 +585,11 @@ static void codes_are_cut_to_the_range_asked_for(void)
     const int8_t codes[] = { -128, -20, 20, 127 };
     int8_t out[4];
     for (tn_arithmetic a = TN_ARITH_BINARY32; a <= TN_ARITH_MLI; a++) {
-        tn_quantize_options o = { .size = sizeof o, .range = { -100, 7 }, .arithmetic = a };
+        tn_requantize_options o = { .size = sizeof o, .range = { -100, 7 }, .arithmetic = a };
         CHECK(tn_requantize(&array, out, &one, &array, codes, &one, &o, NULL) == TN_OK);
         CHECK(out[0] == -100 && out[1] == -20 && out[2] == 7 && out[3] == 7);
         o.range[0] = o.range[1] = 0;
-        o.symmetric = true;                     /* not looked at: -128 is a code */
+        /* all of the type: -128 is a code */
         CHECK(tn_requantize(&array, out, &one, &array, codes, &one, &o, NULL) == TN_OK &&
               memcmp(codes, out, 4) == 0);
     }
@@ -612,7 +611,7 @@ static void empty_arrays_and_single_codes_are_fine(void)
 typedef struct request {
     tn_array            dst, src;
     tn_scales           to, from;
-    tn_quantize_options o;
+    tn_requantize_options o;
     const void         *data;
 } request;
 
@@ -624,7 +623,7 @@ static request sample(void)
     return (request){
         .dst = { .dtype = TN_INT8, .rank = 2, .shape = small_shape },
         .src = { .dtype = TN_INT16, .rank = 2, .shape = small_shape },
-        .to = one, .from = one, .o = { .size = sizeof(tn_quantize_options) }, .data = data,
+        .to = one, .from = one, .o = { .size = sizeof(tn_requantize_options) }, .data = data,
     };
 }
 

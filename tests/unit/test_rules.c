@@ -118,9 +118,11 @@ static void messages_point_at_the_place(void)
     bad("f32,up", "\"up\" at character 5 is no KEY=VALUE");
     bad("f32,round=up,,nan=keep", "\"\" at character 14 is no KEY=VALUE");
     bad("f32,rounds=up", "\"rounds\" at character 5 is no key of an element type (round, overflow, nan, "
-                         "seed, times, complex, per, axis, zero, percentile, scale, compat)");
+                         "seed, times, complex, per, axis, zero, percentile, scale, mode, "
+                   "rotate, virtual, compat)");
     bad("f32,=up", "\"\" at character 5 is no key of an element type (round, overflow, nan, seed, times, "
-                   "complex, per, axis, zero, percentile, scale, compat)");
+                   "complex, per, axis, zero, percentile, scale, mode, "
+                   "rotate, virtual, compat)");
     bad("f32,round=up,round=up", "\"round\" at character 14 is there a second time");
     bad("f32,round=nearest", "\"nearest\" at character 11 is no rounding (even, away, zero, half_up, trunc, "
                              "up, down, stochastic)");
@@ -137,7 +139,8 @@ static void messages_point_at_the_place(void)
     bad("\x1b[2J=x",
         "\"x\" at character 6 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
     bad("\x1b=f32,\x1b=1", "\"\\x1b\" at character 7 is no key of an element type (round, overflow, nan, "
-                           "seed, times, complex, per, axis, zero, percentile, scale, compat)");
+                           "seed, times, complex, per, axis, zero, percentile, scale, mode, "
+                   "rotate, virtual, compat)");
 }
 
 static void a_factor_is_a_float32_and_not_zero(void)
@@ -203,21 +206,21 @@ static void damaged_rules_are_refused_or_read(void)
 static void per_makes_codes_with_scales(void)
 {
     tn_cast_rule rule = good("*.weight=int8,per=tensor");
-    CHECK(rule.quantized && rule.quantize.symmetric && rule.quantize.rule == TN_SCALE_RANGE && !*rule.axis);
+    CHECK(rule.quantized && rule.affine.symmetric && rule.quantize.rule == TN_SCALE_MAX && !*rule.axis);
     CHECK(!good("int8").quantized);
     rule = good("uint8,per=channel,axis=C,round=stochastic,seed=3,nan=zero");
-    CHECK(rule.quantized && !rule.quantize.symmetric && strcmp(rule.axis, "C") == 0);
+    CHECK(rule.quantized && !rule.affine.symmetric && strcmp(rule.axis, "C") == 0);
     CHECK(rule.quantize.round == TN_ROUND_STOCHASTIC && rule.quantize.seed == 3 &&
           rule.quantize.nan == TN_NAN_ZERO);
     rule = good("int8,per=channel,axis=-1,zero=asymmetric,percentile=99.9");
-    CHECK(!rule.quantize.symmetric && rule.quantize.rule == TN_SCALE_PERCENTILE &&
+    CHECK(!rule.affine.symmetric && rule.quantize.rule == TN_SCALE_MAX &&
           rule.quantize.percentile == 99.9);
     rule = good("uint8,per=tensor,scale=0.5,zero=128");
     CHECK(rule.quantize.rule == TN_SCALE_GIVEN && rule.scale == 0.5f && rule.zero == 128 &&
-          !rule.quantize.symmetric);
+          !rule.affine.symmetric);
     rule = good("int8,per=tensor,scale=0.5,zero=-128");
     CHECK(rule.zero == -128);
-    CHECK(good("int8,per=tensor,zero=symmetric").quantize.symmetric);
+    CHECK(good("int8,per=tensor,zero=symmetric").affine.symmetric);
 }
 
 static void keys_of_scales_must_go_together(void)

@@ -14,7 +14,7 @@ static void is_datatype(const char *text, const char *glob, const char *datatype
     CHECK(strcmp(rule.glob, glob) == 0);
     if (strcmp(tn_datatype_text(rule.datatype), datatype) != 0)
         fail_msg("%s: expected <%s> but found <%s>", text, datatype, tn_datatype_text(rule.datatype));
-    CHECK(rule.scaled.size == sizeof rule.scaled && !rule.is_virtual);
+    CHECK(rule.quantize.size == sizeof rule.quantize && !rule.is_virtual);
     tn_cast_rule_free(&rule);
     CHECK(!rule.datatype);
 }
@@ -46,20 +46,20 @@ static void every_key_of_a_datatype_sets_its_option(void)
 {
     tn_cast_rule rule = good("mxfp4,round=stochastic,seed=9,nan=zero,mode=mse,store=unpacked,dialect=ocp,"
                              "rotate=hadamard32:7,virtual=no");
-    const tn_scaled_options *o = &rule.scaled;
+    const tn_quantize_options *o = &rule.quantize;
     CHECK(o->round == TN_ROUND_STOCHASTIC && o->seed == 9 && o->nan == TN_NAN_ZERO &&
-          o->mode == TN_SCALE_MSE && o->unpacked && !o->ggml);
+          o->rule == TN_SCALE_MSE && o->unpacked && !o->ggml);
     CHECK(o->rotation.size == 32 && !o->rotation.walsh && o->rotation.random && o->rotation.seed == 7 &&
           !rule.is_virtual);
     CHECK(rule.options.round == TN_ROUND_STOCHASTIC && rule.options.seed == 9 &&
           rule.options.nan == TN_NAN_ZERO);
     tn_cast_rule_free(&rule);
     rule = good("x=mxfp4,virtual=yes,dialect=ggml,rotate=walsh128");
-    CHECK(rule.is_virtual && rule.scaled.ggml && rule.scaled.rotation.size == 128 &&
-          rule.scaled.rotation.walsh && !rule.scaled.rotation.random);
+    CHECK(rule.is_virtual && rule.quantize.ggml && rule.quantize.rotation.size == 128 &&
+          rule.quantize.rotation.walsh && !rule.quantize.rotation.random);
     tn_cast_rule_free(&rule);
     rule = good("mxfp4,store=packed,rotate=none");
-    CHECK(!rule.scaled.unpacked && rule.scaled.rotation.size == 0);
+    CHECK(!rule.quantize.unpacked && rule.quantize.rotation.size == 0);
     tn_cast_rule_free(&rule);
     static const struct { const char *rule; bool unpacked; tn_dtype store; } stores[] = {
         { "mxfp4,store=packed", false, TN_UNKNOWN }, { "mxfp4,store=unpacked", true, TN_UNKNOWN },
@@ -69,11 +69,11 @@ static void every_key_of_a_datatype_sets_its_option(void)
     };
     for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
         rule = good(stores[i].rule);
-        CHECK(rule.scaled.unpacked == stores[i].unpacked && rule.scaled.store == stores[i].store);
+        CHECK(rule.quantize.unpacked == stores[i].unpacked && rule.quantize.store == stores[i].store);
         tn_cast_rule_free(&rule);
     }
-    static const struct { const char *word; tn_scale_mode mode; } modes[] = {
-        { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },         { "auto", TN_SCALE_MIDMAX },
+    static const struct { const char *word; tn_scale_rule rule; } modes[] = {
+        { "max", TN_SCALE_MAX },   { "floor", TN_SCALE_MAX },         { "auto", TN_SCALE_MIDMAX },
         { "midmax", TN_SCALE_MIDMAX },
         { "ceil", TN_SCALE_CEIL },   { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 },
         { "mse", TN_SCALE_MSE },
@@ -82,7 +82,7 @@ static void every_key_of_a_datatype_sets_its_option(void)
         char text[40];
         snprintf(text, sizeof text, "mxfp8,mode=%s", modes[i].word);
         rule = good(text);
-        CHECK(rule.scaled.mode == modes[i].mode);
+        CHECK(rule.quantize.rule == modes[i].rule);
         tn_cast_rule_free(&rule);
     }
 }
@@ -91,27 +91,27 @@ static void what_a_datatype_rule_does_not_say_comes_from_the_defaults(void)
 {
     tn_cast_rule rule, defaults = {
         .options = { .size = sizeof defaults.options, .round = TN_ROUND_AWAY, .nan = TN_NAN_ZERO, .seed = 3 },
-        .scaled = { .size = sizeof defaults.scaled, .mode = TN_SCALE_CEIL, .rotation = { .size = 16 },
+        .quantize = { .size = sizeof defaults.quantize, .rule = TN_SCALE_CEIL, .rotation = { .size = 16 },
                     .round = TN_ROUND_ZERO },
         .is_virtual = true,
     };
     CHECK(tn_cast_rule_parse("mxfp4", &defaults, &rule, NULL) == TN_OK);
-    CHECK(rule.is_virtual && rule.scaled.mode == TN_SCALE_CEIL && rule.scaled.rotation.size == 16);
-    CHECK(rule.scaled.round == TN_ROUND_AWAY && rule.scaled.nan == TN_NAN_ZERO && rule.scaled.seed == 3);
+    CHECK(rule.is_virtual && rule.quantize.rule == TN_SCALE_CEIL && rule.quantize.rotation.size == 16);
+    CHECK(rule.quantize.round == TN_ROUND_AWAY && rule.quantize.nan == TN_NAN_ZERO && rule.quantize.seed == 3);
     tn_cast_rule_free(&rule);
     CHECK(tn_cast_rule_parse("mxfp4,virtual=no,mode=max,rotate=none,round=even,nan=keep", &defaults, &rule,
                              NULL) == TN_OK);
-    CHECK(!rule.is_virtual && rule.scaled.mode == TN_SCALE_FLOOR && rule.scaled.rotation.size == 0);
-    CHECK(rule.scaled.round == TN_ROUND_EVEN && rule.scaled.nan == TN_NAN_KEEP);
+    CHECK(!rule.is_virtual && rule.quantize.rule == TN_SCALE_MAX && rule.quantize.rotation.size == 0);
+    CHECK(rule.quantize.round == TN_ROUND_EVEN && rule.quantize.nan == TN_NAN_KEEP);
     tn_cast_rule_free(&rule);
     CHECK(tn_cast_rule_parse("2:4", &defaults, &rule, NULL) == TN_OK && rule.is_virtual);
     defaults.options.round = TN_ROUND_UP;
     refused("mxfp4", &defaults, TN_ERR_ARGUMENT,
             "a datatype rounds even, away, zero or stochastic but found up");
-    defaults.scaled.size = offsetof(tn_scaled_options, rotation);       /* an older and shorter struct */
+    defaults.quantize.size = offsetof(tn_quantize_options, rotation);       /* an older and shorter struct */
     CHECK(tn_cast_rule_parse("mxfp4,round=even", &defaults, &rule, NULL) == TN_OK);
-    CHECK(rule.scaled.mode == TN_SCALE_CEIL && rule.scaled.rotation.size == 0 &&
-          rule.scaled.size == sizeof rule.scaled);
+    CHECK(rule.quantize.rule == TN_SCALE_CEIL && rule.quantize.rotation.size == 0 &&
+          rule.quantize.size == sizeof rule.quantize);
     tn_cast_rule_free(&rule);
 }
 
@@ -139,8 +139,8 @@ static void a_bad_datatype_is_pointed_at(void)
 static void a_bad_key_of_a_datatype_is_pointed_at(void)
 {
     static const char keys[] =
-        " is no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)";
-    static const char *const others[] = { "overflow", "times", "complex", "per", "axis", "zero", "percentile",
+        " is no key of a datatype (round, nan, seed, mode, percentile, store, dialect, rotate, virtual)";
+    static const char *const others[] = { "overflow", "times", "complex", "per", "axis", "zero", "frac",
                                           "scale", "modes", "" };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         char text[60], why[200];
@@ -148,9 +148,7 @@ static void a_bad_key_of_a_datatype_is_pointed_at(void)
         snprintf(why, sizeof why, "\"%s\" at character 7%s", others[i], keys);
         bad(text, why);
     }
-    bad("f32,mode=max", "\"mode\" at character 5 is no key of an element type (round, overflow, nan, seed, "
-                        "times, complex, per, axis, zero, "
-                        "percentile, scale, compat)");
+    bad("f32,mode=max", "mode, rotate and virtual need per=tensor or per=channel: an element type has no scales");
     bad("mxfp4,mode=min",
         "\"min\" at character 12 is no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)");
     bad("mxfp4,store=dense", "\"dense\" at character 13 is no way to store codes (packed, unpacked, e4m3fn, "
@@ -219,7 +217,7 @@ static void floats_without_scales_saturate_or_refuse_to(void)
         float y[8], most = cases[i].largest, first = strncmp(cases[i].datatype, "float32",
                                                              7) == 0 ? x[0] : most;
         CHECK(tn_cast_rule_parse(cases[i].datatype, NULL, &rule, &err) == TN_OK);
-        CHECK(tn_fake_quantize(rule.datatype, &array, x, y, &rule.scaled, NULL, &err) == TN_OK);
+        CHECK(tn_fake_quantize(rule.datatype, &array, x, y, &rule.quantize, NULL, &err) == TN_OK);
         CHECK(y[0] == first && y[1] == -first && y[4] == most && y[5] == -most);
         tn_status status = tn_cast_rule_parse(cases[i].datatype, &defaults, &strict, &err);
         if (status != (cases[i].saturates ? TN_OK : TN_ERR_ARGUMENT))
@@ -273,7 +271,7 @@ static void a_codebook_may_come_from_a_file(void)
     put_file("table.json", json);
     snprintf(text, sizeof text, "*.w=%.500s|e8m0_t32s8,mode=mse", in_folder("table.json").text);
     tn_cast_rule rule = good(text);
-    CHECK(rule.datatype && strcmp(rule.glob, "*.w") == 0 && rule.scaled.mode == TN_SCALE_MSE);
+    CHECK(rule.datatype && strcmp(rule.glob, "*.w") == 0 && rule.quantize.rule == TN_SCALE_MSE);
     snprintf(again, sizeof again, "*.w=%s", tn_datatype_text(rule.datatype));       /* its text is a rule too */
     is_datatype(again, "*.w", tn_datatype_text(rule.datatype));
     tn_cast_rule_free(&rule);

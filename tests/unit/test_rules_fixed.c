@@ -10,17 +10,18 @@ static void fixed_point_is_codes_of_all_bits_with_a_power_of_two(void)
 {
     tn_cast_rule rule = good("*.weight=fx16");
     const tn_quantize_options *q = &rule.quantize;
-    CHECK(strcmp(rule.glob, "*.weight") == 0 && rule.dtype == TN_INT16 && rule.quantized && !rule.has_zeros &&
+    const tn_affine *a = &rule.affine;
+    CHECK(strcmp(rule.glob, "*.weight") == 0 && rule.dtype == TN_INT16 && rule.quantized && !a->has_zeros &&
           !*rule.axis);
-    CHECK(q->rule == TN_SCALE_POWER && q->symmetric && q->range[0] == -32768 && q->range[1] == 32767 &&
-          q->arithmetic == TN_ARITH_EXACT);
+    CHECK(q->rule == TN_SCALE_MAX && a->power && a->symmetric && a->range[0] == -32768 && a->range[1] == 32767 &&
+          a->arithmetic == TN_ARITH_EXACT);
     CHECK(q->round == TN_ROUND_AWAY && !rule.round_given && rule.zero == 0);
     rule = good("fx8");
-    CHECK(rule.dtype == TN_INT8 && q->range[0] == -128 && q->range[1] == 127);
+    CHECK(rule.dtype == TN_INT8 && a->range[0] == -128 && a->range[1] == 127);
     CHECK(good("FX8").quantized && good("MLI_EL_FX_8").quantized &&
           good("MLI_EL_FX_16,frac=3").dtype == TN_INT16);
-    CHECK(good("fx8,frac=auto").quantize.rule == TN_SCALE_POWER &&
-          good("fx8,frac=least").quantize.rule == TN_SCALE_LEAST);
+    CHECK(good("fx8,frac=auto").quantize.rule == TN_SCALE_MAX &&
+          good("fx8,frac=least").quantize.rule == TN_SCALE_MSE);
 }
 
 static void frac_is_a_number_that_a_scale_can_have(void)
@@ -45,21 +46,22 @@ static void affine_is_codes_with_zeros_and_scales_of_15_bits(void)
 {
     tn_cast_rule rule = good("sa8");
     const tn_quantize_options *q = &rule.quantize;
-    CHECK(rule.dtype == TN_INT8 && rule.quantized && rule.has_zeros && !*rule.axis &&
-          q->rule == TN_SCALE_RANGE && q->symmetric);
-    CHECK(q->range[0] == -128 && q->range[1] == 127 && q->scale_bits == 15 &&
-          q->arithmetic == TN_ARITH_EXACT && q->round == TN_ROUND_AWAY);
+    const tn_affine *a = &rule.affine;
+    CHECK(rule.dtype == TN_INT8 && rule.quantized && a->has_zeros && !*rule.axis &&
+          q->rule == TN_SCALE_MAX && a->symmetric);
+    CHECK(a->range[0] == -128 && a->range[1] == 127 && a->scale_bits == 15 &&
+          a->arithmetic == TN_ARITH_EXACT && q->round == TN_ROUND_AWAY);
     rule = good("sa32,per=channel,axis=0,round=even,nan=zero,seed=4");
-    CHECK(rule.dtype == TN_INT32 && strcmp(rule.axis, "0") == 0 && q->range[0] == INT32_MIN &&
-          q->range[1] == INT32_MAX);
+    CHECK(rule.dtype == TN_INT32 && strcmp(rule.axis, "0") == 0 && a->range[0] == INT32_MIN &&
+          a->range[1] == INT32_MAX);
     CHECK(q->round == TN_ROUND_EVEN && rule.round_given && q->nan == TN_NAN_ZERO && q->seed == 4);
     rule = good("sa8,zero=asymmetric,percentile=99.9");
-    CHECK(!q->symmetric && q->rule == TN_SCALE_PERCENTILE && q->percentile == 99.9 && rule.has_zeros);
+    CHECK(!a->symmetric && q->rule == TN_SCALE_MAX && q->percentile == 99.9 && a->has_zeros);
     rule = good("SA8,per=tensor,scale=0.75,zero=-5");
-    CHECK(q->rule == TN_SCALE_GIVEN && rule.scale == 0.75f && rule.zero == -5 && !q->symmetric);
+    CHECK(q->rule == TN_SCALE_GIVEN && rule.scale == 0.75f && rule.zero == -5 && !a->symmetric);
     CHECK(good("sa32,scale=2,zero=-32768").zero == -32768);
-    CHECK(!good("int8,per=tensor").has_zeros &&
-          good("int8,per=tensor").quantize.arithmetic == TN_ARITH_BINARY32);
+    CHECK(!good("int8,per=tensor").affine.has_zeros &&
+          good("int8,per=tensor").affine.arithmetic == TN_ARITH_BINARY32);
 }
 
 static void a_given_scale_that_mli_cannot_hold_names_its_neighbours(void)
@@ -82,14 +84,15 @@ static void a_given_scale_that_mli_cannot_hold_names_its_neighbours(void)
 
 static void keys_belong_to_their_type(void)
 {
-    static const char fixed[] = "no key of fx8 and fx16 (frac, round, nan, seed, compat)";
+    static const char fixed[] =
+        "no key of fx8 and fx16 (frac, mode, percentile, round, nan, seed, rotate, virtual, compat)";
     static const char affine[] =
-        "no key of sa8 and sa32 (per, axis, zero, percentile, scale, round, nan, seed, compat)";
-    static const char *const not_fixed[] = { "per=tensor", "axis=0", "zero=0", "percentile=9", "scale=1",
-                                             "times=2", "overflow=inf", "mode=mse" };
+        "no key of sa8 and sa32 (per, axis, zero, percentile, scale, mode, round, nan, seed, rotate, virtual, compat)";
+    static const char *const not_fixed[] = { "per=tensor", "axis=0", "zero=0", "store=packed", "scale=1",
+                                             "times=2", "overflow=inf", "dialect=ocp" };
     static const char *const not_affine[] = { "frac=auto", "times=2", "overflow=inf", "complex=real",
-                                              "mode=mse", "virtual=yes" };
-    char text[64], why[200];
+                                              "store=packed", "dialect=ocp" };
+    char text[64], why[240];
     for (size_t i = 0; i < sizeof not_fixed / sizeof *not_fixed; i++) {
         snprintf(text, sizeof text, "fx8,%s", not_fixed[i]);
         snprintf(why, sizeof why, "\"%.*s\" at character 5 is %s", (int)strcspn(not_fixed[i], "="),
@@ -104,9 +107,9 @@ static void keys_belong_to_their_type(void)
     }
     bad("int8,frac=3", "\"frac\" at character 6 is no key of an element type (round, overflow, nan, seed, "
                        "times, complex, per, axis, zero, "
-                       "percentile, scale, compat)");
-    bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, nan, seed, mode, store, "
-                        "dialect, rotate, virtual)");
+                       "percentile, scale, mode, rotate, virtual, compat)");
+    bad("mxfp4,frac=3", "\"frac\" at character 7 is no key of a datatype (round, nan, seed, mode, "
+                        "percentile, store, dialect, rotate, virtual)");
     bad("sa16",
         "\"sa16\" at character 1 is no type (see: tenon types, tenon datatypes; also fx8, fx16, sa8, sa32)");
     bad("fx32",
@@ -126,15 +129,15 @@ static void keys_of_affine_codes_must_go_together(void)
     bad("sa32,scale=1,zero=32768", "expected a zero point from -32768 to 32767 but found 32768");
     bad("sa32,zero=asymmetric", "sa32 is symmetric or has a zero point by number: one that is found would "
                                 "not fit the 16 bits it has");
-    CHECK(good("sa32,zero=symmetric").quantize.symmetric);
+    CHECK(good("sa32,zero=symmetric").affine.symmetric);
 }
 
 static void compat_is_mlis_arithmetic(void)
 {
-    CHECK(good("fx8,compat=mli").quantize.arithmetic == TN_ARITH_MLI &&
-          good("sa32,compat=mli,round=even").quantize.arithmetic == TN_ARITH_MLI);
-    CHECK(good("f32,compat=mli").quantize.arithmetic == TN_ARITH_MLI && !good("f32,compat=mli").quantized);
-    CHECK(good("f32").quantize.arithmetic == TN_ARITH_BINARY32);
+    CHECK(good("fx8,compat=mli").affine.arithmetic == TN_ARITH_MLI &&
+          good("sa32,compat=mli,round=even").affine.arithmetic == TN_ARITH_MLI);
+    CHECK(good("f32,compat=mli").affine.arithmetic == TN_ARITH_MLI && !good("f32,compat=mli").quantized);
+    CHECK(good("f32").affine.arithmetic == TN_ARITH_BINARY32);
     CHECK(good("fx8,compat=mli,round=half_up").quantize.round == TN_ROUND_HALF_UP);
     bad("fx8,compat=tflite", "\"tflite\" at character 12 is not \"mli\"");
     bad("fx8,compat=mli,round=trunc",
@@ -152,7 +155,8 @@ static void a_rounding_is_the_types_own_unless_somebody_said_it(void)
 {
     tn_cast_rule defaults = { .options = { .size = sizeof defaults.options }, .is_virtual = true };
     tn_cast_rule rule = good_with("fx8", &defaults);
-    CHECK(rule.options.round == TN_ROUND_AWAY && !rule.round_given && !rule.is_virtual);
+    CHECK(rule.options.round == TN_ROUND_AWAY && !rule.round_given && rule.is_virtual);
+    CHECK(!good_with("f16", &defaults).is_virtual);
     defaults.round_given = true;                                        /* --round even */
     rule = good_with("fx8", &defaults);
     CHECK(rule.quantize.round == TN_ROUND_EVEN && rule.round_given);

@@ -56,7 +56,7 @@ static void unmake(made *m)
 
 /* Quantizes, and checks that the codes have the values of the virtual cast. */
 static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const int64_t *shape,
-                 const void *x, const tn_scaled_options *o)
+                 const void *x, const tn_quantize_options *o)
 {
     tn_error err;
     uint64_t bytes = 0;
@@ -68,14 +68,14 @@ static void make(made *m, const char *text, tn_dtype dtype, uint32_t rank, const
     m->y = block(m->nbytes);
     uint8_t *back = block(m->nbytes);
     if (tn_fake_quantize(m->d, &m->array, x, m->y, o, NULL, &err) != TN_OK)
-        fail_msg("%s: %s", text, line_of(&err));
-    if (tn_scaled_quantize(m->d, &m->array, x, (void *const *)m->part, o, NULL, &err) != TN_OK)
-        fail_msg("%s: %s", text, line_of(&err));
-    if (tn_scaled_dequantize(m->d, &m->array, (const void *const *)m->part, back, o, &err) != TN_OK)
-        fail_msg("%s: %s", text, line_of(&err));
+        fail_msg("%s: %s", text, err.text);
+    if (tn_quantize(m->d, &m->array, x, (void *const *)m->part, o, NULL, &err) != TN_OK)
+        fail_msg("%s: %s", text, err.text);
+    if (tn_dequantize(m->d, &m->array, (const void *const *)m->part, back, o, &err) != TN_OK)
+        fail_msg("%s: %s", text, err.text);
     if (memcmp(back, m->y, m->nbytes))
         fail_msg("%s: the values of the codes are not those of the virtual cast (round %d, mode %d)", text,
-                 (int)o->round, (int)o->mode);
+                 (int)o->round, (int)o->rule);
     free(back);
 }
 
@@ -142,7 +142,7 @@ static bool fits(const char *text, size_t i)
 }
 
 /* Option 3 looks at the bits of a mantissa, some of which fn and inuz do not have. */
-static bool is_idempotent(const tn_datatype *d, tn_scale_mode mode)
+static bool is_idempotent(const tn_datatype *d, tn_scale_rule mode)
 {
     bool exponent = d->scope == TN_SCOPE_NONE || d->scale.kind == TN_NUMBER_EXPONENT;
     bool lost = d->number.infnan == TN_INFNAN_FN || d->number.infnan == TN_INFNAN_INUZ;
@@ -150,7 +150,7 @@ static bool is_idempotent(const tn_datatype *d, tn_scale_mode mode)
 }
 
 /* What was quantized once stays as it is: 0 may lose its sign. */
-static void check_again(const made *m, const char *text, const tn_scaled_options *o)
+static void check_again(const made *m, const char *text, const tn_quantize_options *o)
 {
     uint8_t *again = block(m->nbytes);
     CHECK(tn_fake_quantize(m->d, &m->array, m->y, again, o, NULL, NULL) == TN_OK);
@@ -160,7 +160,7 @@ static void check_again(const made *m, const char *text, const tn_scaled_options
         memcpy(&b, again + 4 * i, sizeof b);
         if (a != b && !isinf(a))
             fail_msg("%s: %a is %a the second time (round %d, mode %d)", text, (double)a, (double)b,
-                     (int)o->round, (int)o->mode);
+                     (int)o->round, (int)o->rule);
     }
     free(again);
 }
@@ -168,14 +168,14 @@ static void check_again(const made *m, const char *text, const tn_scaled_options
 /* One datatype with one shape, options by chance. */
 static void try_one(const char *text, size_t shape, const float *x)
 {
-    tn_scaled_options o = { .size = sizeof o, .round = rounds[draw() % 4],
-                            .mode = (tn_scale_mode)(draw() % 5), .seed = draw(),
+    tn_quantize_options o = { .size = sizeof o, .round = rounds[draw() % 4],
+                            .rule = (tn_scale_rule)(draw() % 5), .seed = draw(),
                             .jobs = 1 + draw() % 2, .unpacked = draw() % 4 == 0 };
     made a, b;
     if (draw() % 12 == 0)
-        o.mode = TN_SCALE_MSE;          /* is slow */
+        o.rule = TN_SCALE_MSE;          /* is slow */
     make(&a, text, TN_FLOAT32, shapes[shape].rank, shapes[shape].shape, x, &o);
-    if (is_idempotent(a.d, o.mode))
+    if (is_idempotent(a.d, o.rule))
         check_again(&a, text, &o);
     o.jobs = 4;
     make(&b, text, TN_FLOAT32, shapes[shape].rank, shapes[shape].shape, x, &o);
@@ -226,7 +226,7 @@ static void every_recipe_gives_the_values_of_its_codes(void)
 /* --- large groups ------------------------------------------------------------------------ */
 
 /* A group that is cut into pieces is one tile all the same. */
-static void check_large(const char *text, tn_scaled_options o, uint32_t rank, const int64_t *shape,
+static void check_large(const char *text, tn_quantize_options o, uint32_t rank, const int64_t *shape,
                         const float *x)
 {
     made m;
@@ -254,9 +254,9 @@ static void check_large(const char *text, tn_scaled_options o, uint32_t rank, co
     unmake(&m);
 }
 
-static tn_scaled_options by_chance(tn_scale_mode mode)
+static tn_quantize_options by_chance(tn_scale_rule mode)
 {
-    return (tn_scaled_options){ .mode = mode, .round = TN_ROUND_STOCHASTIC, .seed = draw() };
+    return (tn_quantize_options){ .rule = mode, .round = TN_ROUND_STOCHASTIC, .seed = draw() };
 }
 
 static void large_groups_are_one_tile(void)
@@ -268,11 +268,11 @@ static void large_groups_are_one_tile(void)
     for (size_t i = 0; i < n; i++)
         x[i] = (float)((int)(draw() % 4001) - 2000) / 1000 * (float)(draw() % 1000);
     for (int i = 0; i < 4; i++)
-        check_large("int4|e5m3", by_chance(TN_SCALE_FLOOR), 2, rows, x);           /* whose scale is rounded by chance */
+        check_large("int4|e5m3", by_chance(TN_SCALE_MAX), 2, rows, x);           /* whose scale is rounded by chance */
     check_large("e2m1fnuz|e8m0", by_chance(TN_SCALE_MIDMAX), 1, vector, x);
     check_large("uint3|float32_int4", by_chance(TN_SCALE_MSE), 1, vector, x);
-    check_large("e2m3fnuz|e8m0_t0", by_chance(TN_SCALE_FLOOR), 2, row, x);
-    check_large("cb42f1346_e2m3fnuz|float32", by_chance(TN_SCALE_FLOOR), 2, rows, x);
+    check_large("e2m3fnuz|e8m0_t0", by_chance(TN_SCALE_MAX), 2, row, x);
+    check_large("cb42f1346_e2m3fnuz|float32", by_chance(TN_SCALE_MAX), 2, rows, x);
     check_large("cb41fi_e2m2fnuz|e8m0", by_chance(TN_SCALE_MSE), 1, vector, x);
     free(x);
 }
@@ -287,7 +287,7 @@ static void of_equal_errors_the_first_choice_is_kept(void)
                                           "uint8|float32_int8" };
     static float x[COUNT];
     const int64_t shape[] = { COUNT };
-    const tn_scaled_options o = { .size = sizeof o, .mode = TN_SCALE_MSE };
+    const tn_quantize_options o = { .size = sizeof o, .rule = TN_SCALE_MSE };
     made m;
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < COUNT; i++)
@@ -317,7 +317,7 @@ static void large_tiles_of_every_kind_give_the_values_of_their_codes(void)
     fill(x, n, true);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         for (size_t k = 0; k < 3; k++) {
-            tn_scaled_options o = { .size = sizeof o, .jobs = 1 };
+            tn_quantize_options o = { .size = sizeof o, .jobs = 1 };
             made a, b;
             make(&a, texts[i], TN_FLOAT32, 2, sizes[k], x, &o);
             o.jobs = 4;
@@ -331,10 +331,10 @@ static void large_tiles_of_every_kind_give_the_values_of_their_codes(void)
     const int64_t small[] = { 300, 70 };
     made m;
     make(&m, "int3|e8m0_t256_t512s16o1", TN_FLOAT32, 2, small, x,
-         &(tn_scaled_options){ .size = sizeof(tn_scaled_options) });
+         &(tn_quantize_options){ .size = sizeof(tn_quantize_options) });
     unmake(&m);
     make(&m, "cb42f1346_e2m3fnuz|e8m0_t512_t256s256", TN_FLOAT32, 2, small, x,
-         &(tn_scaled_options){ .size = sizeof(tn_scaled_options) });
+         &(tn_quantize_options){ .size = sizeof(tn_quantize_options) });
     unmake(&m);
     free(x);
 }
@@ -342,7 +342,7 @@ static void large_tiles_of_every_kind_give_the_values_of_their_codes(void)
 static void check_nan_as_zero(const char *text, const float *x, const float *zeroed, int64_t rows,
                               int64_t columns)
 {
-    const tn_scaled_options o = { .size = sizeof o, .jobs = 2, .nan = TN_NAN_ZERO };
+    const tn_quantize_options o = { .size = sizeof o, .jobs = 2, .nan = TN_NAN_ZERO };
     const int64_t shape[] = { rows, columns };
     tn_quantize_stats r, s;
     made a, b;
@@ -383,7 +383,7 @@ static void a_nan_in_a_group_is_as_good_as_zero(void)
 
 /* --- where codes lie ------------------------------------------------------------------------ */
 
-static const tn_scaled_options one_job = { .size = sizeof one_job, .jobs = 1 };
+static const tn_quantize_options one_job = { .size = sizeof one_job, .jobs = 1 };
 
 static void codes_fill_rows_from_the_lowest_bit(void)
 {
@@ -398,7 +398,7 @@ static void codes_fill_rows_from_the_lowest_bit(void)
     CHECK(memcmp(part_of(&m, "data", 6), (uint8_t[]){ 0x08, 0x8c, 0x01, 0x04, 0xc7, 0x03 }, 6) == 0);
     CHECK(memcmp(part_of(&m, "scale", 1), (uint8_t[]){ 127 }, 1) == 0);
     unmake(&m);
-    tn_scaled_options o = one_job;
+    tn_quantize_options o = one_job;
     o.unpacked = true;
     make(&m, "e2m1fnuz|e8m0_t32", TN_FLOAT32, 2, shape, x, &o);
     CHECK(memcmp(part_of(&m, "data", 6), (uint8_t[]){ 2, 0xc, 6, 1, 7, 0xf }, 6) == 0);
@@ -445,7 +445,7 @@ static void masks_are_bits_and_slots_are_packed(void)
     CHECK(memcmp(part_of(&m, "mask", 2), (uint8_t[]){ 0x9a, 0x03 }, 2) == 0);
     CHECK(memcmp(part_of(&m, "data", 6), (uint8_t[]){ 0xf, 4, 0, 5, 1, 2 }, 6) == 0);
     unmake(&m);
-    tn_scaled_options o = one_job;
+    tn_quantize_options o = one_job;
     o.unpacked = true;
     make(&m, "e2m1fnuz|e8m0_t32n2m4", TN_FLOAT32, 2, shape, x, &o);
     CHECK(memcmp(part_of(&m, "data", 10), (uint8_t[]){ 0, 0xf, 0, 4, 0, 0, 0, 5, 1, 2 }, 10) == 0);
@@ -493,8 +493,8 @@ static void a_table_of_one_mapping_has_no_meta(void)
         float y[4], z[4];
         CHECK(tn_datatype_codebook(json, strlen(json), scales[i], &d, NULL) == TN_OK);
         CHECK(tn_fake_quantize(d, &array, x, y, &one_job, NULL, NULL) == TN_OK);
-        CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, scale }, &one_job, NULL, NULL) == TN_OK);
-        CHECK(tn_scaled_dequantize(d, &array, (const void *[]){ data, scale }, z, &one_job, NULL) == TN_OK);
+        CHECK(tn_quantize(d, &array, x, (void *[]){ data, scale }, &one_job, NULL, NULL) == TN_OK);
+        CHECK(tn_dequantize(d, &array, (const void *[]){ data, scale }, z, &one_job, NULL) == TN_OK);
         CHECK(memcmp(y, z, sizeof y) == 0);
         CHECK(i || (data[0] == 0x97 && data[1] == 0x03 && y[0] == 6 && y[1] == -0.5f && y[2] == 1.5f));
         tn_datatype_free(d);
@@ -506,7 +506,7 @@ static void chance_goes_by_the_element_not_the_tile(void)
     static const char *const texts[] = { "int4|e8m0", "int4|e8m0_t4", "int4|e8m0_t4d0", "int4|e8m0_t2_t8",
                                          "int4|e8m0_t0d1" };
     const int64_t shape[] = { 8, 9, 10 };
-    const tn_scaled_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC, .seed = 7, .jobs = 2 };
+    const tn_quantize_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC, .seed = 7, .jobs = 2 };
     float x[720];
     made first, m;
     for (size_t i = 0; i < 720; i++)
@@ -568,8 +568,8 @@ static void odd_addresses_are_as_good_as_any(void)
     uint8_t *part[PARTS] = { NULL };
     for (uint32_t i = 0; i < m.shapes.count; i++)
         part[i] = block((size_t)m.size[i] + 1) + 1;
-    CHECK(tn_scaled_quantize(m.d, &m.array, odd + 1, (void *const *)part, &one_job, NULL, NULL) == TN_OK);
-    CHECK(tn_scaled_dequantize(m.d, &m.array, (const void *const *)part, out + 1, &one_job, NULL) == TN_OK);
+    CHECK(tn_quantize(m.d, &m.array, odd + 1, (void *const *)part, &one_job, NULL, NULL) == TN_OK);
+    CHECK(tn_dequantize(m.d, &m.array, (const void *const *)part, out + 1, &one_job, NULL) == TN_OK);
     CHECK(memcmp(out + 1, m.y, sizeof x) == 0);
     for (uint32_t i = 0; i < m.shapes.count; i++)
         free(part[i] - 1);
@@ -598,7 +598,7 @@ static void the_callers_environment_does_not_matter(void)
 
 /* --- what is refused, what is reported ---------------------------------------------------------- */
 
-static void check_refused(const char *text, const tn_array *array, const float *x, const tn_scaled_options *o,
+static void check_refused(const char *text, const tn_array *array, const float *x, const tn_quantize_options *o,
                           tn_status expected, const char *words)
 {
     tn_datatype *d = datatype_of(text);
@@ -618,7 +618,7 @@ static void what_makes_no_sense_is_refused(void)
     x[40] = NAN;
     check_refused("mxfp4", &good, x, &one_job, TN_ERR_LOSS,
                   "element [1, 8] is nan, and e2m1fnuz has no NaN (--nan zero makes it 0)");
-    check_refused("mxfp8", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .nan = TN_NAN_ERROR },
+    check_refused("mxfp8", &good, x, &(tn_quantize_options){ .size = sizeof one_job, .nan = TN_NAN_ERROR },
                   TN_ERR_LOSS,
                   "element [1, 8] is nan, which the NaN mode refuses");
     check_refused("int4|float16", &good, x, &one_job, TN_ERR_LOSS, "element [1, 8]");
@@ -630,16 +630,16 @@ static void what_makes_no_sense_is_refused(void)
                   "dense");
     check_refused("mxfp4", &(tn_array){ TN_FLOAT32, 0, NULL, NULL }, x, &one_job, TN_ERR_ARGUMENT, "rank");
     check_refused("mxfp4", &good, NULL, &one_job, TN_ERR_ARGUMENT, "no data");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .round = TN_ROUND_TRUNC },
+    check_refused("mxfp4", &good, x, &(tn_quantize_options){ .size = sizeof one_job, .round = TN_ROUND_TRUNC },
                   TN_ERR_ARGUMENT, "rounding");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .mode = (tn_scale_mode)6 },
+    check_refused("mxfp4", &good, x, &(tn_quantize_options){ .size = sizeof one_job, .rule = (tn_scale_rule)6 },
                   TN_ERR_ARGUMENT, "mode");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .nan = (tn_nan)3 },
+    check_refused("mxfp4", &good, x, &(tn_quantize_options){ .size = sizeof one_job, .nan = (tn_nan)3 },
                   TN_ERR_ARGUMENT, "NaN mode");
-    check_refused("mxfp6", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .ggml = true },
+    check_refused("mxfp6", &good, x, &(tn_quantize_options){ .size = sizeof one_job, .ggml = true },
                   TN_ERR_ARGUMENT, "ggml");
-    check_refused("mxfp4", &good, x, &(tn_scaled_options){ .size = sizeof one_job, .ggml = true,
-                                                           .mode = TN_SCALE_CEIL },
+    check_refused("mxfp4", &good, x, &(tn_quantize_options){ .size = sizeof one_job, .ggml = true,
+                                                           .rule = TN_SCALE_CEIL },
                   TN_ERR_ARGUMENT, "ggml");
     CHECK(tn_fake_quantize(NULL, &good, x, x, NULL, NULL, NULL) == TN_ERR_ARGUMENT);
 }
@@ -652,13 +652,13 @@ static void parts_that_are_missing_are_refused(void)
     uint8_t data[32];
     float x[64] = { 0 };
     tn_error err;
-    CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, NULL }, &one_job, NULL,
+    CHECK(tn_quantize(d, &array, x, (void *[]){ data, NULL }, &one_job, NULL,
                              &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(line_of(&err), "expected 2 bytes for the part scale") != NULL);
-    CHECK(tn_scaled_quantize(d, &array, x, NULL, &one_job, NULL, &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_scaled_dequantize(d, &array, (const void *[]){ NULL, data }, x, &one_job,
+    CHECK(strstr(err.text, "expected 2 bytes for the part scale") != NULL);
+    CHECK(tn_quantize(d, &array, x, NULL, &one_job, NULL, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_dequantize(d, &array, (const void *[]){ NULL, data }, x, &one_job,
                                &err) == TN_ERR_ARGUMENT);
-    CHECK(tn_scaled_dequantize(d, &array, NULL, x, &one_job, &err) == TN_ERR_ARGUMENT);
+    CHECK(tn_dequantize(d, &array, NULL, x, &one_job, &err) == TN_ERR_ARGUMENT);
     tn_datatype_free(d);
 }
 
@@ -677,9 +677,9 @@ static void the_report_says_what_was_done(void)
     CHECK(tn_fake_quantize(d, &array, x, y, &one_job, &r, NULL) == TN_OK);
     CHECK(r.values == 80 && r.saturated == 1 && r.flushed == 1);
     CHECK(r.max_error == 1.5 && fabs(r.noise - 2.26) < 1e-6 && fabs(r.signal - (56.25 + 0.01 + 9)) < 1e-6);
-    CHECK(tn_scaled_quantize(d, &array, x, (void *[]){ data, scale }, &one_job, &s, NULL) == TN_OK);
+    CHECK(tn_quantize(d, &array, x, (void *[]){ data, scale }, &one_job, &s, NULL) == TN_OK);
     CHECK(memcmp(&r, &s, sizeof r) == 0);
-    CHECK(tn_fake_quantize(d, &array, x, y, &(tn_scaled_options){ .size = sizeof one_job, .jobs = 4 }, &s,
+    CHECK(tn_fake_quantize(d, &array, x, y, &(tn_quantize_options){ .size = sizeof one_job, .jobs = 4 }, &s,
                               NULL) == TN_OK);
     CHECK(memcmp(&r, &s, sizeof r) == 0);
     tn_datatype_free(d);
@@ -698,7 +698,7 @@ static void values_of_a_scale_of_zero_are_not_saturated(void)
         x[i] = i % 2 ? 1e-12f : -1e-12f;
     for (size_t i = 0; i < 2 * sizeof texts / sizeof texts[0]; i++) {
         tn_datatype *d = datatype_of(texts[i / 2]);
-        tn_scaled_options o = { .size = sizeof o, .jobs = 1, .round = i % 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN };
+        tn_quantize_options o = { .size = sizeof o, .jobs = 1, .round = i % 2 ? TN_ROUND_AWAY : TN_ROUND_EVEN };
         tn_quantize_stats r;
         CHECK(tn_fake_quantize(d, &array, x, y, &o, &r, NULL) == TN_OK);
         if (r.saturated != 0 || r.flushed != 40)

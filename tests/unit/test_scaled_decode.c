@@ -90,7 +90,7 @@ static void define_values(any *a)
 /* False: the datatype does not fit the shape. */
 static bool make(any *a, const char *text, uint32_t rank, const int64_t *shape, bool unpacked)
 {
-    const tn_scaled_options o = { .size = sizeof o, .unpacked = unpacked };
+    const tn_quantize_options o = { .size = sizeof o, .unpacked = unpacked };
     tn_scaled_shapes shapes;
     tn_error err;
     *a = (any){ .text = text, .d = datatype_of(text) };

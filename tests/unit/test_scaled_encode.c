@@ -122,7 +122,7 @@ static void make_values(const tn_datatype *d, fill how, float *x, size_t n, size
 
 typedef struct bench {
     const tn_datatype *d;
-    tn_scaled_options  o;
+    tn_quantize_options  o;
     int64_t  shape[1];
     size_t   n;
     float   *x;                 /* exactly n, so that AddressSanitizer guards the end */
@@ -206,7 +206,7 @@ static void compare_parts(const bench *b, const parts *expected, const parts *fo
         const uint8_t *a = expected->data[i], *z = found->data[i];
         bool written = i == 0 || (!b->choice && found->data[i] != found->plan.tscale.data);
         if (written && memcmp(a, z, expected->nbytes[i]) != 0)
-            fail_msg("%s, mode %d: part %zu of %zu values differs", b->d->text, (int)b->o.mode, i, b->n);
+            fail_msg("%s, mode %d: part %zu of %zu values differs", b->d->text, (int)b->o.rule, i, b->n);
         for (size_t k = written ? expected->nbytes[i] : 0; k < expected->nbytes[i] + GUARD; k++)
             CHECK(z[k] == 0xa5);
     }
@@ -223,7 +223,7 @@ static void compare(const tn_encode_kernels *k, unsigned levels, const bench *b,
         make_parts(&found, b, 0xa5);
         bool done = encode(&k[i], b, &found);
         if (how < TINY && !done)
-            fail_msg("%s, mode %d: level %u refuses fill %d", b->d->text, (int)b->o.mode, i, (int)how);
+            fail_msg("%s, mode %d: level %u refuses fill %d", b->d->text, (int)b->o.rule, i, (int)how);
         CHECK(!(done && how >= INFINITE));
         CHECK(defined || !done);
         if (done)
@@ -242,10 +242,10 @@ static float tensor_scale_of(const bench *b)
 }
 
 /* One tensor of so many values, tile after tile. */
-static void try_values(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d, tn_scale_mode mode,
+static void try_values(const tn_encode_kernels *k, unsigned levels, const tn_datatype *d, tn_scale_rule mode,
                        fill how, size_t n, size_t size, bool unpacked)
 {
-    bench b = { .d = d, .o = { .size = sizeof b.o, .mode = mode, .unpacked = unpacked },
+    bench b = { .d = d, .o = { .size = sizeof b.o, .rule = mode, .unpacked = unpacked },
                 .shape = { (int64_t)n }, .n = n };
     b.x = malloc(n * sizeof *b.x);
     assert_non_null(b.x);
@@ -262,7 +262,7 @@ static tn_datatype *taken(const char *text)
 {
     tn_datatype *d;
     tn_scaled_plan plan;
-    const tn_scaled_options o = { .size = sizeof o };
+    const tn_quantize_options o = { .size = sizeof o };
     const int64_t shape[2] = { 64, 2048 };
     CHECK(tn_datatype_parse(text, &d, NULL) == TN_OK);
     CHECK(tn_scaled_plan_make(&plan, d, 2, shape, &o, NULL, NULL) == TN_OK);
@@ -308,7 +308,7 @@ static unsigned each_datatype(each_fn run)
 }
 
 /* Other modes than the first are of exponents. */
-static tn_scale_mode modes_of(const tn_datatype *d)
+static tn_scale_rule modes_of(const tn_datatype *d)
 {
     return d->scope != TN_SCOPE_NONE && d->scale.kind == TN_NUMBER_EXPONENT ? TN_SCALE_MSE : TN_SCALE_MIDMAX;
 }
@@ -317,7 +317,7 @@ static void try_fills(const tn_encode_kernels *k, unsigned levels, const tn_data
 {
     bool tiled = d->scope == TN_SCOPE_TILE;
     size_t size = tiled ? d->tile[0] : 200, n = tiled ? size * (size > 128 ? 2 : 700 / size) : 200;
-    for (tn_scale_mode mode = TN_SCALE_FLOOR; mode < modes_of(d); mode++)
+    for (tn_scale_rule mode = TN_SCALE_MAX; mode < modes_of(d); mode++)
         for (fill how = NORMAL; how < FILLS; how++)
             try_values(k, levels, d, mode, how, n, size, false);
 }
@@ -333,7 +333,7 @@ static void try_sizes(const tn_encode_kernels *k, unsigned levels, const tn_data
         size_t size = tiled ? d->tile[0] : values[i], n = tiled ? size * tiles[i] : size;
         if (n > LARGEST || (n > 5000 && size != 32 && tiled) || (n > 4096 && d->scope == TN_SCOPE_NONE))
             continue;
-        try_values(k, levels, d, TN_SCALE_FLOOR, NORMAL, n, size, false);
+        try_values(k, levels, d, TN_SCALE_MAX, NORMAL, n, size, false);
         try_values(k, levels, d, TN_SCALE_MIDMAX, i % 2 ? SPARSE : POWERS, n, size, i % 3 == 0);
     }
 }
@@ -403,7 +403,7 @@ static void pieces_of_a_group_take_its_choice(void)
 static void compare_ggml(const tn_encode_kernels *k, unsigned levels, bench *b, fill how)
 {
     for (unsigned unpacked = 0; unpacked < 2; unpacked++) {
-        b->o = (tn_scaled_options){ .size = sizeof b->o, .ggml = true, .unpacked = unpacked };
+        b->o = (tn_quantize_options){ .size = sizeof b->o, .ggml = true, .unpacked = unpacked };
         compare(k, levels, b, how);
     }
 }
@@ -478,7 +478,7 @@ static void ggml_scales_just_below_powers_of_two_are_those_of_the_definition(voi
 
 static void ggml_has_an_encoder(void)
 {
-    const tn_scaled_options o = { .size = sizeof o, .ggml = true };
+    const tn_quantize_options o = { .size = sizeof o, .ggml = true };
     const int64_t shape[1] = { 64 };
     tn_datatype *d;
     tn_scaled_plan plan;
@@ -492,11 +492,11 @@ static void ggml_has_an_encoder(void)
 
 static void other_roundings_and_searches_are_left_to_the_definition(void)
 {
-    static const tn_scaled_options options[] = {
+    static const tn_quantize_options options[] = {
         { .size = sizeof options[0], .round = TN_ROUND_AWAY },
         { .size = sizeof options[0], .round = TN_ROUND_ZERO },
         { .size = sizeof options[0], .round = TN_ROUND_STOCHASTIC },
-        { .size = sizeof options[0], .mode = TN_SCALE_MSE },
+        { .size = sizeof options[0], .rule = TN_SCALE_MSE },
     };
     const int64_t shape[1] = { 64 };
     tn_datatype *d;
@@ -513,7 +513,7 @@ static void a_tensor_scale_that_cannot_divide_is_left_to_the_definition(void)
 {
     static const float bad[] = { 0, -1, INFINITY, NAN };
     const int64_t shape[1] = { 16 };
-    const tn_scaled_options o = { .size = sizeof o };
+    const tn_quantize_options o = { .size = sizeof o };
     float x[16] = { 1 };
     uint8_t data[8], scale[1];
     tn_datatype *d;

@@ -79,7 +79,7 @@ static void statistics_are_those_of_the_values(void)
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
         tn_dtype dtype = i % 3 == 1 ? TN_BFLOAT16 : TN_FLOAT32;
-        make_scaled(&s, datatypes[i], dtype, 3, shape, (tn_scaled_options){ .unpacked = i % 4 == 2 });
+        make_scaled(&s, datatypes[i], dtype, 3, shape, (tn_quantize_options){ .unpacked = i % 4 == 2 });
         write_dense("dense.zt", &s, dtype, s.expected);
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD,
@@ -108,7 +108,7 @@ static void statistics_do_not_depend_on_threads_or_encoding(void)
     static const char *const some[] = { "mxfp4e2", "int8|float32_t0d1" };
     for (size_t i = 0; i < 2; i++) {
         scaled_tensor s;
-        make_scaled(&s, some[i], TN_BFLOAT16, 3, shape, (tn_scaled_options){ 0 });
+        make_scaled(&s, some[i], TN_BFLOAT16, 3, shape, (tn_quantize_options){ 0 });
         write_dense("dense.zt", &s, TN_BFLOAT16, s.expected);
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .level = 1 }, &s.tensor);
@@ -152,7 +152,7 @@ static void a_tensor_does_not_differ_from_its_values(void)
     static const int64_t shape[] = { 2, 33, 65 };
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
-        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shape, (tn_scaled_options){ 0 });
+        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shape, (tn_quantize_options){ 0 });
         write_dense("dense.zt", &s, TN_FLOAT32, s.expected);
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &s.tensor);
@@ -172,7 +172,7 @@ static void figures_are_those_of_quantizing(void)
     size_t saturated = 0;
     for (size_t i = 0; i < DATATYPES; i++) {
         scaled_tensor s;
-        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shape, (tn_scaled_options){ 0 });
+        make_scaled(&s, datatypes[i], TN_FLOAT32, 3, shape, (tn_quantize_options){ 0 });
         write_dense("dense.zt", &s, TN_FLOAT32, s.source);
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         tn_difference d = difference_of("dense.zt", "raw.zt", 2);
@@ -192,7 +192,7 @@ static void one_changed_code_is_found_at_its_place(void)
 {
     static const int64_t shape[] = { 5, 37 };
     scaled_tensor s;
-    make_scaled(&s, "mxfp4e2", TN_FLOAT32, 2, shape, (tn_scaled_options){ 0 });
+    make_scaled(&s, "mxfp4e2", TN_FLOAT32, 2, shape, (tn_quantize_options){ 0 });
     write_tensor("a.zt", (tn_create_options){ 0 }, &s.tensor);
     s.bytes[0][3 * 19 + 18] ^= 4;       /* the last of row 3: each row begins on a byte */
     write_tensor("b.zt", (tn_create_options){ 0 }, &s.tensor);
@@ -205,7 +205,7 @@ static void a_tensor_without_elements_is_nothing_to_look_at(void)
 {
     static const int64_t shape[] = { 0, 64 };
     scaled_tensor s;
-    make_scaled(&s, "nvfp4e2", TN_FLOAT32, 2, shape, (tn_scaled_options){ 0 });
+    make_scaled(&s, "nvfp4e2", TN_FLOAT32, 2, shape, (tn_quantize_options){ 0 });
     write_tensor("a.zt", (tn_create_options){ 0 }, &s.tensor);
     write_dense("b.zt", &s, TN_FLOAT32, s.expected);
     tn_file *f = open_file("a.zt");
@@ -219,8 +219,8 @@ static void other_shapes_are_not_compared_by_value(void)
 {
     static const int64_t shape[] = { 5, 37 }, other[] = { 37, 5 };
     scaled_tensor a, b;
-    make_scaled(&a, "mxfp4e2", TN_FLOAT32, 2, shape, (tn_scaled_options){ 0 });
-    make_scaled(&b, "mxfp4e2", TN_FLOAT32, 2, other, (tn_scaled_options){ 0 });
+    make_scaled(&a, "mxfp4e2", TN_FLOAT32, 2, shape, (tn_quantize_options){ 0 });
+    make_scaled(&b, "mxfp4e2", TN_FLOAT32, 2, other, (tn_quantize_options){ 0 });
     write_tensor("a.zt", (tn_create_options){ 0 }, &a.tensor);
     write_tensor("b.zt", (tn_create_options){ 0 }, &b.tensor);
     tn_difference d = difference_of("a.zt", "b.zt", 2);
@@ -256,7 +256,7 @@ static void values_are_read_from_any_file(void)
     for (size_t i = 0; i < 6; i++) {
         scaled_tensor s;
         make_scaled(&s, some[i / 2], TN_BFLOAT16, 2, shape,
-                    (tn_scaled_options){ .rotation = i % 2 ? rotation : (tn_rotation){ 0 } });
+                    (tn_quantize_options){ .rotation = i % 2 ? rotation : (tn_rotation){ 0 } });
         write_tensor("raw.zt", (tn_create_options){ 0 }, &s.tensor);
         write_tensor("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD,
                                                      .checksum = TN_CHECKSUM_SHA256 }, &s.tensor);
@@ -318,7 +318,7 @@ static void damaged_parts_are_reported_with_their_tensor(void)
     tn_file *f;
     tn_error err;
     size_t n;
-    make_scaled(&s, "mxfp8e4", TN_FLOAT32, 2, shape, (tn_scaled_options){ 0 });
+    make_scaled(&s, "mxfp8e4", TN_FLOAT32, 2, shape, (tn_quantize_options){ 0 });
     write_tensor("f.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C },
                  &s.tensor);
     f = open_file("f.zt");
@@ -383,7 +383,7 @@ static void damaged_files_are_survived(void)
         scaled_tensor s;
         size_t n;
         make_scaled(&s, files[i].datatype, TN_BFLOAT16, 2, shape,
-                    (tn_scaled_options){ .rotation = { .size = i == 0 ? 4 : 0 } });
+                    (tn_quantize_options){ .rotation = { .size = i == 0 ? 4 : 0 } });
         write_tensor(files[i].name, (tn_create_options){ .encoding = files[i].encoding }, &s.tensor);
         uint8_t *bytes = load_file(in_folder(files[i].name).text, &n);
         for (size_t at = 0; at < n; at++) {

@@ -112,7 +112,7 @@ static void *block(size_t n, int byte)
 }
 
 /* Of a vector of n values, in blocks of their exact sizes. */
-static void make_parts(parts *p, const tn_datatype *d, const tn_scaled_options *o, size_t n,
+static void make_parts(parts *p, const tn_datatype *d, const tn_quantize_options *o, size_t n,
                        float tensor_scale, int byte)
 {
     tn_scaled_shapes shapes;
@@ -204,7 +204,7 @@ static bool is_ordinary(const tn_datatype *d, kind what)
     return what < WIDE && (d->scope == TN_SCOPE_NONE || d->scale.exponent_bits == 8);
 }
 
-static void try_values(const tn_datatype *d, const tn_scaled_options *o, kind what, size_t count, size_t size)
+static void try_values(const tn_datatype *d, const tn_quantize_options *o, kind what, size_t count, size_t size)
 {
     float *x = block(count * size * sizeof *x, 0);
     float tensor_scale = d->has_tensor_scale ? ldexpf(1 + uniform_float(), (int)(draw() % 30) - 20) : 1;
@@ -223,16 +223,16 @@ static void try_values(const tn_datatype *d, const tn_scaled_options *o, kind wh
         CHECK(defined || !done);
         if (!done && is_ordinary(d, what) && (size == tile_size(d) || d->scope == TN_SCOPE_CHANNEL))
             fail_msg("%s: there is a way for values %d, mode %d, but it is not taken", d->text, (int)what,
-                     (int)o->mode);
+                     (int)o->rule);
         if (done)
-            compare(&found, &expected, d->text, what, (int)o->mode, levels[l]);
+            compare(&found, &expected, d->text, what, (int)o->rule, levels[l]);
         free_parts(&found);
     }
     free_parts(&expected);
     free(x);
 }
 
-static bool has_way(const tn_datatype *d, const tn_scaled_options *o)
+static bool has_way(const tn_datatype *d, const tn_quantize_options *o)
 {
     tn_scaled_plan plan;
     const int64_t shape[] = { 4096 };
@@ -244,8 +244,8 @@ static bool has_way(const tn_datatype *d, const tn_scaled_options *o)
 static unsigned try_modes(const tn_datatype *d, unsigned turns)
 {
     unsigned n = 0;
-    for (int mode = TN_SCALE_FLOOR; mode <= TN_SCALE_MSE; mode++) {
-        tn_scaled_options o = { .size = sizeof o, .mode = (tn_scale_mode)mode,
+    for (int mode = TN_SCALE_MAX; mode <= TN_SCALE_MSE; mode++) {
+        tn_quantize_options o = { .size = sizeof o, .rule = (tn_scale_rule)mode,
                                 .unpacked = draw() % 4 == 0 && !d->of };
         if (tn_cpu_detect() == 0 || !has_way(d, &o))
             continue;
@@ -407,8 +407,8 @@ static void try_alone(size_t type, size_t rows, size_t columns, bool down, unsig
         CHECK(tn_shape_nbytes(shapes.parts[i].dtype, 2, shapes.parts[i].shape, &bytes) == TN_OK);
         part[i] = block((size_t)bytes, 0xa5);
     }
-    CHECK(tn_scaled_quantize(d, &array, from, part, NULL, NULL, NULL) == TN_OK);
-    CHECK(tn_scaled_dequantize(d, &array, (const void *const *)part, back, NULL, NULL) == TN_OK);
+    CHECK(tn_quantize(d, &array, from, part, NULL, NULL, NULL) == TN_OK);
+    CHECK(tn_dequantize(d, &array, (const void *const *)part, back, NULL, NULL) == TN_OK);
     for (size_t i = 0; i < n; i++)
         y[i] = (uint32_t)tn_code_get(back, i, exact[type].bits);
     check_kept(x, y, rows, columns, down, keep, of, exact[type].infinity);
@@ -438,7 +438,7 @@ static void a_long_row_is_one_tile(void)
                                          "uint4|bfloat16_int8_t0n4m8" };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         for (int what = 0; what < KINDS && tn_cpu_detect() & TN_CPU_AVX2; what++) {
-            const tn_scaled_options o = { .size = sizeof o };
+            const tn_quantize_options o = { .size = sizeof o };
             tn_datatype *d = NULL;
             CHECK(tn_datatype_parse(texts[i], &d, NULL) == TN_OK);
             try_values(d, &o, (kind)what, 1, 8 * (1 + draw() % 100));

@@ -73,20 +73,20 @@ static void read_case(casting *c, char *line, const blob *b)
     c->expected = at(b, out, c->count * sizeof(float));
 }
 
-static tn_scaled_options options_of(const casting *c)
+static tn_quantize_options options_of(const casting *c)
 {
-    static const struct { const char *name; tn_scale_mode mode; } modes[] = {
-        { "max", TN_SCALE_FLOOR }, { "floor", TN_SCALE_FLOOR }, { "midmax", TN_SCALE_MIDMAX },
+    static const struct { const char *name; tn_scale_rule rule; } modes[] = {
+        { "max", TN_SCALE_MAX }, { "floor", TN_SCALE_MAX }, { "midmax", TN_SCALE_MIDMAX },
         { "auto", TN_SCALE_MIDMAX },
         { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 },
     };
-    tn_scaled_options o = { .size = sizeof o, .jobs = 1 };
+    tn_quantize_options o = { .size = sizeof o, .jobs = 1 };
     CHECK(strcmp(c->rounding, "even") == 0 || strcmp(c->rounding, "away") == 0 ||
           strcmp(c->rounding, "zero") == 0);
     o.round = c->rounding[0] == 'e' ? TN_ROUND_EVEN : c->rounding[0] == 'a' ? TN_ROUND_AWAY : TN_ROUND_ZERO;
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         if (strcmp(modes[i].name, c->mode) == 0) {
-            o.mode = modes[i].mode;
+            o.rule = modes[i].rule;
             return o;
         }
     }
@@ -112,7 +112,7 @@ static bool is_equal(const casting *c, float a, float b)
 }
 
 /* Codes and scales, and from them the values of the virtual cast. */
-static void quantize(casting *c, const tn_scaled_options *o)
+static void quantize(casting *c, const tn_quantize_options *o)
 {
     tn_array array = { TN_FLOAT32, 2, c->shape, NULL };
     tn_error err;
@@ -125,22 +125,22 @@ static void quantize(casting *c, const tn_scaled_options *o)
         c->parts[i] = malloc(n ? n : 1);
         assert_non_null(c->parts[i]);
     }
-    if (tn_scaled_quantize(c->d, &array, c->x, (void *const *)c->parts, o, NULL, &err) != TN_OK)
-        fail_msg("%s: %s", c->id, line_of(&err));
-    CHECK(tn_scaled_dequantize(c->d, &array, (const void *const *)c->parts, back, o, &err) == TN_OK);
+    if (tn_quantize(c->d, &array, c->x, (void *const *)c->parts, o, NULL, &err) != TN_OK)
+        fail_msg("%s: %s", c->id, err.text);
+    CHECK(tn_dequantize(c->d, &array, (const void *const *)c->parts, back, o, &err) == TN_OK);
     if (memcmp(back, c->y, c->count * sizeof *back))
         fail_msg("%s: %s: the values of the codes are not those of the virtual cast", c->id, c->datatype);
     free(back);
 }
 
 /* The same stored as numbers of float8, where the type has them all. */
-static unsigned store(casting *c, const tn_scaled_options *given)
+static unsigned store(casting *c, const tn_quantize_options *given)
 {
     static const tn_dtype types[] = { TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2 };
     tn_array array = { TN_FLOAT32, 2, c->shape, NULL };
     unsigned stored = 0;
     for (int i = 0; i < 2; i++) {
-        tn_scaled_options o = *given;
+        tn_quantize_options o = *given;
         uint8_t codes[256], *own[7];
         tn_error err = { .text = "" };
         if (tn_datatype_store_codes(c->d, types[i], codes, NULL) != TN_OK)
@@ -151,9 +151,9 @@ static unsigned store(casting *c, const tn_scaled_options *given)
         memcpy(own, c->parts, sizeof own);
         own[0] = malloc(c->count);
         CHECK(back && own[0]);
-        if (tn_scaled_quantize(c->d, &array, c->x, (void *const *)own, &o, NULL, &err) ||
-            tn_scaled_dequantize(c->d, &array, (const void *const *)own, back, &o, &err))
-            fail_msg("%s: %s", c->id, line_of(&err));
+        if (tn_quantize(c->d, &array, c->x, (void *const *)own, &o, NULL, &err) ||
+            tn_dequantize(c->d, &array, (const void *const *)own, back, &o, &err))
+            fail_msg("%s: %s", c->id, err.text);
         if (memcmp(back, c->y, c->count * sizeof *back))
             fail_msg("%s: %s: the values of the numbers are not those of the virtual cast", c->id,
                      c->datatype);
@@ -170,7 +170,7 @@ static unsigned stored_cases;
 static void run(casting *c)
 {
     tn_array array = { TN_FLOAT32, 2, c->shape, NULL };
-    tn_scaled_options o = options_of(c);
+    tn_quantize_options o = options_of(c);
     tn_error err;
     if (tn_datatype_parse(c->datatype, &c->d, &err) != TN_OK)
         fail_msg("%s: %s", c->id, line_of(&err));

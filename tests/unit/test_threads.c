@@ -104,7 +104,7 @@ static void many_threads_convert_one_file(void)
 static void quantize_with(const char *text, const int64_t *shape, const float *x, unsigned jobs,
                           uint8_t *parts, size_t size)
 {
-    const tn_scaled_options o = { .size = sizeof o, .jobs = jobs };
+    const tn_quantize_options o = { .size = sizeof o, .jobs = jobs };
     tn_scaled_shapes shapes;
     tn_datatype *d;
     tn_error err = { .text = "" };
@@ -120,7 +120,7 @@ static void quantize_with(const char *text, const int64_t *shape, const float *x
         part[i] = parts + at;
         at += (size_t)n;
     }
-    CHECK(tn_scaled_quantize(d, &(tn_array){ TN_FLOAT32, 2, shape, NULL }, x, part, &o, NULL, &err) == TN_OK);
+    CHECK(tn_quantize(d, &(tn_array){ TN_FLOAT32, 2, shape, NULL }, x, part, &o, NULL, &err) == TN_OK);
     tn_datatype_free(d);
 }
 

@@ -19,10 +19,10 @@ typedef struct tried {
     size_t   bad;
 } tried;
 
-static const tn_scaled_options plain = { .size = sizeof plain };
+static const tn_quantize_options plain = { .size = sizeof plain };
 
 /* Encodes n values, the last ones padding, and decodes them. */
-static tn_status try_padded(tried *r, const char *text, const tn_scaled_options *o, const float *x, size_t n,
+static tn_status try_padded(tried *r, const char *text, const tn_quantize_options *o, const float *x, size_t n,
                             size_t real, float tensor_scale)
 {
     tn_datatype *d = datatype_of(text);
@@ -42,7 +42,7 @@ static tn_status try_padded(tried *r, const char *text, const tn_scaled_options 
     return status;
 }
 
-static tn_status try_tile(tried *r, const char *text, const tn_scaled_options *o, const float *x, size_t n)
+static tn_status try_tile(tried *r, const char *text, const tn_quantize_options *o, const float *x, size_t n)
 {
     return try_padded(r, text, o, x, n, n, 1);
 }
@@ -56,9 +56,9 @@ static bool is(float a, float b)
 /* --- exponents ------------------------------------------------------------------- */
 
 /* The scale code of a tile of 0 but for `a`. */
-static uint32_t code_for(const char *text, tn_scale_mode mode, float a)
+static uint32_t code_for(const char *text, tn_scale_rule mode, float a)
 {
-    const tn_scaled_options o = { .size = sizeof o, .mode = mode };
+    const tn_quantize_options o = { .size = sizeof o, .rule = mode };
     float x[32] = { 0, a };
     tried r;
     CHECK(try_tile(&r, text, &o, x, 32) == TN_OK);
@@ -86,22 +86,22 @@ static void every_mode_has_its_exponent(void)
     };
     for (size_t i = 0; i < sizeof e2m1 / sizeof e2m1[0]; i++)
         for (int mode = 0; mode < 5; mode++)
-            assert_int_equal(code_for("e2m1fnuz|e8m0_t32", (tn_scale_mode)mode, e2m1[i].a),
+            assert_int_equal(code_for("e2m1fnuz|e8m0_t32", (tn_scale_rule)mode, e2m1[i].a),
                              e2m1[i].code[mode]);
     for (size_t i = 0; i < sizeof int4 / sizeof int4[0]; i++)
         for (int mode = 0; mode < 5; mode++)
-            assert_int_equal(code_for("int4|e8m0_t32", (tn_scale_mode)mode, int4[i].a), int4[i].code[mode]);
+            assert_int_equal(code_for("int4|e8m0_t32", (tn_scale_rule)mode, int4[i].a), int4[i].code[mode]);
 }
 
 static void exponents_stay_within_their_type(void)
 {
-    CHECK(code_for("e2m1fnuz|e8m0_t32", TN_SCALE_FLOOR, FLT_MAX) == 127 + 125);
-    CHECK(code_for("int8|e8m0_t32", TN_SCALE_FLOOR, FLT_MAX) == 254);
+    CHECK(code_for("e2m1fnuz|e8m0_t32", TN_SCALE_MAX, FLT_MAX) == 127 + 125);
+    CHECK(code_for("int8|e8m0_t32", TN_SCALE_MAX, FLT_MAX) == 254);
     CHECK(code_for("int8|e8m0_t32", TN_SCALE_CEIL, FLT_MAX) == 254);
-    CHECK(code_for("e2m1fnuz|e8m0_t32", TN_SCALE_FLOOR, 0x1p-149f) == 0);
-    CHECK(code_for("e2m1fnuz|e5m0_t32", TN_SCALE_FLOOR, 0x1p40f) == 30);
-    CHECK(code_for("e2m1fnuz|e5m0_t32", TN_SCALE_FLOOR, 0x1p-40f) == 0);
-    CHECK(code_for("e2m1fnuz|e8m0_t32", TN_SCALE_FLOOR, 0x1p-100f) == 127 - 102);     /* beside zeros */
+    CHECK(code_for("e2m1fnuz|e8m0_t32", TN_SCALE_MAX, 0x1p-149f) == 0);
+    CHECK(code_for("e2m1fnuz|e5m0_t32", TN_SCALE_MAX, 0x1p40f) == 30);
+    CHECK(code_for("e2m1fnuz|e5m0_t32", TN_SCALE_MAX, 0x1p-40f) == 0);
+    CHECK(code_for("e2m1fnuz|e8m0_t32", TN_SCALE_MAX, 0x1p-100f) == 127 - 102);     /* beside zeros */
 }
 
 static void zeros_have_the_lowest_scale(void)
@@ -192,7 +192,7 @@ static void nan_is_an_error_where_it_has_no_code(void)
                                         "e4m3b8inuz|e8m0_t16",
                                         "bfloat16|float32_t16", "e3m3fnuz|float16_t16" };
     float x[16] = { 1, 2, NAN, 3 };
-    tn_scaled_options zero = { .size = sizeof zero, .nan = TN_NAN_ZERO },
+    tn_quantize_options zero = { .size = sizeof zero, .nan = TN_NAN_ZERO },
     error = { .size = sizeof error, .nan = TN_NAN_ERROR };
     tried r;
     for (size_t i = 0; i < sizeof without / sizeof without[0]; i++) {
@@ -268,7 +268,7 @@ static void nvfp4_has_a_scale_of_the_tensor(void)
     CHECK(r.code[0] == 7 && r.code[1] == 0xd && r.code[2] == 1);        /* 5.97, -2.98, 0.36 */
     CHECK(is(r.y[0], 6 * s) && is(r.y[1], -3 * s) && is(r.y[2], 0.5f * s));
     x[0] = 12.75f;              /* 2.125 is to the nearest even in any mode */
-    CHECK(try_padded(&r, d->text, &(tn_scaled_options){ .size = sizeof plain, .round = TN_ROUND_AWAY }, x, 16,
+    CHECK(try_padded(&r, d->text, &(tn_quantize_options){ .size = sizeof plain, .round = TN_ROUND_AWAY }, x, 16,
                      16, 1) == TN_OK);
     CHECK(r.t.scale == 0x40);
     tn_datatype_free(d);
@@ -431,7 +431,7 @@ static void a_mask_that_lies_is_no_harm(void)
 
 static void ggml_goes_to_the_smaller_and_has_no_negative_zero(void)
 {
-    const tn_scaled_options o = { .size = sizeof o, .ggml = true };
+    const tn_quantize_options o = { .size = sizeof o, .ggml = true };
     float x[32] = { 4, 2.5f, -2.5f, 3.5f, -0.25f, 0.25f, -0.0f, -0.1f, 5, -5, 0.75f };
     static const uint32_t codes[11] = { 6, 4, 12, 5, 0, 0, 0, 0, 6, 14, 1 };
     tried r;
@@ -460,7 +460,7 @@ static void least_squares_are_never_more_than_those_of_the_range(void)
                                          "uint2|float32_int4_t32",    "int3|e8m0_t32s2o1",
                                          "e2m1fnuz|e8m0_t32s8o2",     "icb44fi_e2m3fnuz|e8m0_t32s8",
                                          "icb44fi_e2m3fnuz|e5m3_t32", "e2m1fnuz|e8m0_t16n2m4" };
-    const tn_scaled_options mse = { .size = sizeof mse, .mode = TN_SCALE_MSE };
+    const tn_quantize_options mse = { .size = sizeof mse, .rule = TN_SCALE_MSE };
     unsigned better = 0;
     srand(5);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -481,7 +481,7 @@ static void least_squares_are_never_more_than_those_of_the_range(void)
 static void least_squares_are_of_what_is_kept(void)
 {
     tn_datatype *d = datatype_of("e2m1fnuz|e8m0_t16n2m4");
-    const tn_scaled_options mse = { .size = sizeof mse, .mode = TN_SCALE_MSE };
+    const tn_quantize_options mse = { .size = sizeof mse, .rule = TN_SCALE_MSE };
     srand(6);
     for (int n = 0; n < 300; n++) {
         float x[32];
@@ -510,7 +510,7 @@ static void least_squares_are_of_what_is_kept(void)
 
 static void stochastic_rounding_is_right_on_the_average(void)
 {
-    tn_scaled_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC };
+    tn_quantize_options o = { .size = sizeof o, .round = TN_ROUND_STOCHASTIC };
     static const char *const texts[] = { "e2m1fnuz|e8m0_t32", "int4|e8m0_t32", "int4|float32_t32",
                                          "uint4|float32_int8_t32",
                                          "uint4|float32_float32_t32" };

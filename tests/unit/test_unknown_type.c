@@ -2,6 +2,8 @@
  * in the file by whatever would look at elements, and never a NULL row. */
 #include "support.h"
 
+#include "affine.h"
+
 #include "convert.h"
 #include "safetensors_bytes.h"
 
@@ -9,7 +11,6 @@
 #include <tenon/export.h>
 #include <tenon/layout.h>
 #include <tenon/quantize.h>
-#include <tenon/scaled.h>
 #include <tenon/sparse.h>
 #include <tenon/values.h>
 
@@ -95,7 +96,7 @@ static void arrays_of_no_type_are_refused(void)
     float in[32] = { 0 }, out[64], scale[8] = { 1 };
     int32_t zero[8];
     tn_array good = { TN_FLOAT32, 2, shape, NULL }, codes = { TN_INT8, 2, shape, NULL };
-    const tn_quantize_options q = { .size = sizeof q, .axis = TN_PER_TENSOR, .symmetric = true };
+    const affine_options q = { .axis = TN_PER_TENSOR, .symmetric = true };
     const tn_scales scales = { TN_PER_TENSOR, scale, NULL };
     tn_datatype *mx;
     CHECK(!tn_datatype_parse("mxfp4", &mx, NULL));
@@ -114,18 +115,18 @@ static void arrays_of_no_type_are_refused(void)
         CHECK(tn_cast_check(wrong[i], TN_FLOAT32, NULL, &err) == TN_ERR_ARGUMENT &&
               !strstr(line_of(&err), "type 0"));
         CHECK(tn_reorder(&a, out, &a, in, NULL, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_choose_scales(TN_INT8, &a, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_choose_scales(wrong[i], &good, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);
+        CHECK(affine_choose_scales(TN_INT8, &a, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);
+        CHECK(affine_choose_scales(wrong[i], &good, in, &q, scale, zero, &err) == TN_ERR_ARGUMENT);
         scale[0] = 1;
-        CHECK(tn_quantize(&codes, out, &a, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_quantize(&a, out, &good, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_requantize(&a, out, &scales, &codes, in, &scales, &q, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_requantize(&codes, out, &scales, &a, in, &scales, &q, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_dequantize(&a, out, &codes, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_dequantize(&good, out, &a, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
+        CHECK(affine_quantize(&codes, out, &a, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
+        CHECK(affine_quantize(&a, out, &good, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
+        CHECK(tn_requantize(&a, out, &scales, &codes, in, &scales, NULL, &err) == TN_ERR_ARGUMENT);
+        CHECK(tn_requantize(&codes, out, &scales, &a, in, &scales, NULL, &err) == TN_ERR_ARGUMENT);
+        CHECK(affine_dequantize(&a, out, &codes, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
+        CHECK(affine_dequantize(&good, out, &a, in, scale, NULL, &q, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_fake_quantize(mx, &a, in, out, NULL, NULL, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_scaled_quantize(mx, &a, in, parts, NULL, NULL, &err) == TN_ERR_ARGUMENT);
-        CHECK(tn_scaled_dequantize(mx, &a, (const void *const *)parts, out, NULL, &err) == TN_ERR_ARGUMENT);
+        CHECK(tn_quantize(mx, &a, in, parts, NULL, NULL, &err) == TN_ERR_ARGUMENT);
+        CHECK(tn_dequantize(mx, &a, (const void *const *)parts, out, NULL, &err) == TN_ERR_ARGUMENT);
         CHECK(tn_convert_form(&t, TN_FORM_CSR, NULL, &made, &err) != TN_OK);
         CHECK(try_write_tensor("out.zt", (tn_create_options){ 0 }, &t, &err) != TN_OK);
         CHECK(try_write_tensor("out.json", (tn_create_options){ 0 }, &t, &err) != TN_OK);

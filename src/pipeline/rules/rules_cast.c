@@ -3,9 +3,9 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "quant/power.h"
-#include "quant/scaled_plan.h"
-#include "quant/tile.h"
+#include "quant/quantizer.h"
+#include "quant/scale_search.h"
+#include "quant/scale_trials.h"
 
 #include <tenon/convert.h>
 
@@ -29,7 +29,7 @@ static const tn_rule_word nans[] = { { "keep", TN_NAN_KEEP }, { "zero", TN_NAN_Z
 static const tn_rule_word complexes[] = { { "real", 1 }, { NULL, 0 } };
 static const tn_rule_word pers[] = { { "tensor", 0 }, { "channel", 1 }, { NULL, 0 } };
 static const tn_rule_word modes[] = {
-    { "max", TN_SCALE_FLOOR },   { "floor", TN_SCALE_FLOOR },     { "auto", TN_SCALE_MIDMAX },
+    { "max", TN_SCALE_MAX },     { "floor", TN_SCALE_MAX },     { "auto", TN_SCALE_MIDMAX },
     { "midmax", TN_SCALE_MIDMAX },
     { "topbinade", TN_SCALE_TOPBINADE }, { "option3", TN_SCALE_OPTION3 }, { "ceil", TN_SCALE_CEIL },
     { "mse", TN_SCALE_MSE },
@@ -47,10 +47,8 @@ static const tn_rule_word stores[] = {
 static const tn_rule_word dialects[] = { { "ocp", 0 }, { "ggml", 1 }, { NULL, 0 } };
 static const tn_rule_word answers[] = { { "no", 0 }, { "yes", 1 }, { NULL, 0 } };
 static const tn_rule_word zeros[] = { { "asymmetric", 0 }, { "symmetric", 1 }, { NULL, 0 } };
-static const tn_rule_word fracs[] = { { "auto", TN_SCALE_POWER }, { "least", TN_SCALE_LEAST }, { NULL, 0 } };
+static const tn_rule_word fracs[] = { { "auto", TN_SCALE_MAX }, { "least", TN_SCALE_MSE }, { NULL, 0 } };
 static const tn_rule_word compats[] = { { "mli", TN_ARITH_MLI }, { NULL, 0 } };
-
-enum { AFFINE_BITS = 15 };      /* of a scale: MLI has them as positive int16 with an exponent */
 
 /* What a float32 can hold, other than 0.  A decimal between two
  * float32 is first taken as the nearest float64. */
@@ -65,12 +63,6 @@ static bool take_float(tn_text value, float *number)
 
 /* What a cast makes, and so which keys it takes. */
 enum { ELEMENTS = 1, DATATYPE = 2, SPARSE = 4, FIXED = 8, AFFINE = 16, CODES = FIXED | AFFINE };
-
-/* The types of embARC MLI, which are codes with scales here. */
-static const struct { tn_dtype element; const char *name; tn_dtype codes; unsigned makes; } firmware[] = {
-    { TN_FX8, "fx8", TN_INT8, FIXED },      { TN_FX16, "fx16", TN_INT16, FIXED },
-    { TN_UNKNOWN, "sa8", TN_INT8, AFFINE }, { TN_UNKNOWN, "sa32", TN_INT32, AFFINE },
-};
 
 enum {
     KEY_ROUND, KEY_OVERFLOW, KEY_NAN, KEY_SEED, KEY_TIMES, KEY_COMPLEX,
@@ -95,25 +87,28 @@ static const struct {
     [KEY_PER] = { "per", ELEMENTS | AFFINE, pers, "neither tensor nor channel" },
     [KEY_AXIS] = { "axis", ELEMENTS | AFFINE, NULL, "no dimension: a letter or a number" },
     [KEY_ZERO] = { "zero", ELEMENTS | AFFINE, NULL, "neither symmetric, asymmetric nor a number of 32 bits" },
-    [KEY_PERCENTILE] = { "percentile", ELEMENTS | AFFINE, NULL, "no percentage above 0 and up to 100" },
+    [KEY_PERCENTILE] = { "percentile", ELEMENTS | DATATYPE | CODES, NULL,
+                         "no percentage above 0 and up to 100" },
     [KEY_SCALE] = { "scale", ELEMENTS | AFFINE, NULL, "no positive number that float32 holds" },
-    [KEY_MODE] = { "mode", DATATYPE, modes,
+    [KEY_MODE] = { "mode", ELEMENTS | DATATYPE | CODES, modes,
                    "no scale mode (max, floor, auto, midmax, topbinade, option3, ceil, mse)" },
     [KEY_STORE] = { "store", DATATYPE, stores, "no way to store codes (packed, unpacked, e4m3fn, e5m2)" },
     [KEY_DIALECT] = { "dialect", DATATYPE, dialects, "no dialect (ocp, ggml)" },
-    [KEY_ROTATE] = { "rotate", DATATYPE, NULL,
+    [KEY_ROTATE] = { "rotate", ELEMENTS | DATATYPE | CODES, NULL,
                      "no rotation (none, hadamardN, walshN, hadamardN:SEED, walshN:SEED; N is 4, 8 ... "
                      "128)" },
-    [KEY_VIRTUAL] = { "virtual", DATATYPE | SPARSE, answers, "neither yes nor no" },
+    [KEY_VIRTUAL] = { "virtual", ELEMENTS | DATATYPE | SPARSE | CODES, answers, "neither yes nor no" },
     [KEY_FRAC] = { "frac", FIXED, NULL, "neither auto, least nor a number from -127 to 126" },
     [KEY_COMPAT] = { "compat", ELEMENTS | CODES, compats, "not \"mli\"" },
 };
 
+static bool seen(const tn_rule_reading *r, unsigned key) { return r->seen >> key & 1; }
+
 static bool set_zero(tn_cast_rule *rule, tn_text value)
 {
     int found = 0;
-    rule->quantize.symmetric = tn_rule_word_take(zeros, value, &found) && found;
-    return rule->quantize.symmetric || tn_text_is(value, "asymmetric") || tn_rule_int32(value, &rule->zero);
+    rule->affine.symmetric = tn_rule_word_take(zeros, value, &found) && found;
+    return rule->affine.symmetric || tn_text_is(value, "asymmetric") || tn_rule_int32(value, &rule->zero);
 }
 
 static bool set_frac(tn_cast_rule *rule, tn_text value)
@@ -132,14 +127,14 @@ static bool set_rotation(tn_cast_rule *rule, tn_text value)
 {
     char text[64];
     return tn_rule_text(value, text, sizeof text) &&
-           tn_rotation_parse(text, &rule->scaled.rotation, NULL) == TN_OK;
+           tn_rotation_parse(text, &rule->quantize.rotation, NULL) == TN_OK;
 }
 
 /* Packed codes, codes a byte each, or the numbers that they are, in a type of a byte. */
 static void set_store(tn_cast_rule *rule, int found)
 {
-    rule->scaled.unpacked = found != 0;
-    rule->scaled.store = found > 1 ? (tn_dtype)found : TN_UNKNOWN;
+    rule->quantize.unpacked = found != 0;
+    rule->quantize.store = found > 1 ? (tn_dtype)found : TN_UNKNOWN;
 }
 
 static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
@@ -158,13 +153,13 @@ static bool set_value(tn_cast_rule *rule, unsigned key, tn_text value)
     case KEY_PER:      return true;
     case KEY_AXIS:     return tn_rule_text(value, rule->axis, sizeof rule->axis);
     case KEY_ZERO:     return set_zero(rule, value);
-    case KEY_MODE:     rule->scaled.mode = (tn_scale_mode)found; return true;
+    case KEY_MODE:     rule->quantize.rule = (tn_scale_rule)found; return true;
     case KEY_STORE:    set_store(rule, found); return true;
-    case KEY_DIALECT:  rule->scaled.ggml = found; return true;
+    case KEY_DIALECT:  rule->quantize.ggml = found; return true;
     case KEY_ROTATE:   return set_rotation(rule, value);
     case KEY_VIRTUAL:  rule->is_virtual = found; return true;
     case KEY_FRAC:     return set_frac(rule, value);
-    case KEY_COMPAT:   rule->quantize.arithmetic = (tn_arithmetic)found; return true;
+    case KEY_COMPAT:   rule->affine.arithmetic = (tn_arithmetic)found; return true;
     case KEY_SCALE:    return take_float(value, &rule->scale) && rule->scale > 0;
     default:
         return tn_rule_double(value, &rule->quantize.percentile) && rule->quantize.percentile > 0 &&
@@ -177,19 +172,22 @@ static tn_status no_such_key(const tn_rule_reading *r, tn_text key)
     switch (r->makes) {
     case DATATYPE:
         return tn_rule_fail(r, key,
-                            "no key of a datatype (round, nan, seed, mode, store, dialect, rotate, virtual)");
+                            "no key of a datatype (round, nan, seed, mode, percentile, store, dialect, "
+                            "rotate, virtual)");
     case SPARSE:
         return tn_rule_fail(r, key, "no key of N:M (virtual)");
     case FIXED:
-        return tn_rule_fail(r, key, "no key of fx8 and fx16 (frac, round, nan, seed, compat)");
+        return tn_rule_fail(r, key,
+                            "no key of fx8 and fx16 (frac, mode, percentile, round, nan, seed, rotate, "
+                            "virtual, compat)");
     case AFFINE:
         return tn_rule_fail(
-            r, key, "no key of sa8 and sa32 (per, axis, zero, percentile, scale, round, nan, seed, compat)");
+            r, key, "no key of sa8 and sa32 (per, axis, zero, percentile, scale, mode, round, nan, seed, "
+                    "rotate, virtual, compat)");
     default:
         return tn_rule_fail(r, key,
                             "no key of an element type (round, overflow, nan, seed, times, complex, per, "
-                            "axis, zero, percentile, "
-                            "scale, compat)");
+                            "axis, zero, percentile, scale, mode, rotate, virtual, compat)");
     }
 }
 
@@ -212,30 +210,24 @@ static tn_status read_pair(tn_rule_reading *r, tn_text pair, tn_cast_rule *rule)
         r->seen |= 1u << AXIS_IS_DUE;
     if (!set_value(rule, i, value))
         return tn_rule_fail(r, value, keys[i].not_one);
-    if (i == KEY_ZERO && !rule->quantize.symmetric && !tn_text_is(value, "asymmetric"))
+    if (i == KEY_ZERO && !rule->affine.symmetric && !tn_text_is(value, "asymmetric"))
         r->seen |= 1u << ZERO_BY_NUMBER;
     return TN_OK;
 }
 
-static bool seen(const tn_rule_reading *r, unsigned key) { return r->seen >> key & 1; }
-
-/* The last word about codes with scales. */
-static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
+static void set_options(tn_cast_rule *rule)
 {
-    tn_quantize_options *q = &rule->quantize;
-    tn_round round = rule->options.round;
-    tn_error why;
+    rule->quantize.size = sizeof rule->quantize;
+    rule->quantize.round = rule->options.round;
+    rule->quantize.nan = rule->options.nan;
+    rule->quantize.seed = rule->options.seed;
+}
+
+static tn_status check_zero(const tn_rule_reading *r, const tn_cast_rule *rule)
+{
     int64_t range[2];
-    q->size = sizeof *q;
-    q->round = round;
-    q->nan = rule->options.nan;
-    q->seed = rule->options.seed;
-    if (q->arithmetic == TN_ARITH_MLI && round != TN_ROUND_AWAY && round != TN_ROUND_HALF_UP &&
-        round != TN_ROUND_EVEN)
-        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "compat=mli rounds values away, codes half_up or even, but found round=%s",
-                       tn_rule_word_for(rounds, (int)round));
-    if (tn_code_range(rule->dtype, q, range, &why))
+    tn_error why;
+    if (tn_affine_range(&rule->affine, range, &why))
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", why.text);
     if (r->makes == AFFINE) {               /* MLI's zero points have 16 bits, whatever codes have */
         range[0] = INT16_MIN;
@@ -246,6 +238,29 @@ static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
                        "expected a zero point from %lld to %lld but found %d", (long long)range[0],
                        (long long)range[1], rule->zero);
     return TN_OK;
+}
+
+/* The last word about codes with scales. */
+static tn_status settle_codes(const tn_rule_reading *r, tn_cast_rule *rule)
+{
+    tn_round round = rule->options.round;
+    tn_scale_rule *scale = &rule->quantize.rule;
+    set_options(rule);
+    if (rule->affine.arithmetic == TN_ARITH_MLI && round != TN_ROUND_AWAY && round != TN_ROUND_HALF_UP &&
+        round != TN_ROUND_EVEN)
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "compat=mli rounds values away, codes half_up or even, but found round=%s",
+                       tn_rule_word_for(rounds, (int)round));
+    if (*scale != TN_SCALE_MAX && *scale != TN_SCALE_MSE && *scale != TN_SCALE_GIVEN) {
+        if (seen(r, KEY_MODE))
+            return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "mode=%s is for scales that are exponents (e8m0 ...): expected max or mse",
+                           tn_rule_word_for(modes, (int)*scale));
+        *scale = TN_SCALE_MAX;              /* a default for others */
+    }
+    rule->quantize.unpacked = rule->quantize.ggml = false;
+    rule->quantize.store = TN_UNKNOWN;
+    return check_zero(r, rule);
 }
 
 typedef struct number { char text[48]; } number;
@@ -262,14 +277,15 @@ static tn_status check_affine_scale(const tn_rule_reading *r, const tn_cast_rule
 {
     int exponent;
     frexpf(rule->scale, &exponent);
-    int last = exponent - AFFINE_BITS < TN_SHORT_SCALE_LEAST ? TN_SHORT_SCALE_LEAST : exponent - AFFINE_BITS;
+    int last = exponent - TN_AFFINE_SHORT_BITS;
+    last = last < TN_SHORT_SCALE_LEAST ? TN_SHORT_SCALE_LEAST : last;
     float steps = ldexpf(rule->scale, -last), low = floorf(steps);
     if (steps == low)
         return TN_OK;
     return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                    "expected a scale of at most %d significant bits, none below 2^%d, but found %s: "
                    "the nearest are %s and %s",
-                   AFFINE_BITS, TN_SHORT_SCALE_LEAST, number_text(rule->scale).text,
+                   TN_AFFINE_SHORT_BITS, TN_SHORT_SCALE_LEAST, number_text(rule->scale).text,
                    number_text(ldexpf(low, last)).text, number_text(ldexpf(low + 1, last)).text);
 }
 
@@ -277,26 +293,31 @@ static tn_status check_affine_scale(const tn_rule_reading *r, const tn_cast_rule
 static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
 {
     bool channel = seen(r, AXIS_IS_DUE),
-         of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE);
+         of_scales = seen(r, KEY_AXIS) || seen(r, KEY_ZERO) || seen(r, KEY_PERCENTILE) || seen(r, KEY_SCALE),
+         of_codes = seen(r, KEY_MODE) || seen(r, KEY_ROTATE) || seen(r, KEY_VIRTUAL);
     const char *wrong = NULL;
     if (of_scales && !rule->quantized)
         wrong =
             "axis, zero, percentile and scale need per=tensor or per=channel (times=N multiplies each value)";
+    else if (of_codes && !rule->quantized)
+        wrong = "mode, rotate and virtual need per=tensor or per=channel: an element type has no scales";
     else if (channel != seen(r, KEY_AXIS))
         wrong = "per=channel and axis=DIMENSION go together";
     else if (rule->quantized && (seen(r, KEY_TIMES) || seen(r, KEY_OVERFLOW) || seen(r, KEY_COMPLEX)))
         wrong = "times, overflow and complex are not for codes with scales, which saturate";
     else if (seen(r, KEY_PERCENTILE) && seen(r, KEY_SCALE))
         wrong = "a scale is given or found by a percentile, not both";
+    else if (seen(r, KEY_MODE) && seen(r, KEY_SCALE))
+        wrong = "a scale is given or found by a mode, not both";
     else if (seen(r, ZERO_BY_NUMBER) && !seen(r, KEY_SCALE))
         wrong = "a zero point by number needs a scale too";
-    else if (seen(r, KEY_ZERO) && seen(r, KEY_SCALE) && !rule->quantize.symmetric && !seen(r, ZERO_BY_NUMBER))
+    else if (seen(r, KEY_ZERO) && seen(r, KEY_SCALE) && !rule->affine.symmetric && !seen(r, ZERO_BY_NUMBER))
         wrong = "zero=asymmetric finds zero points for scales that are found: beside a scale say zero=NUMBER";
     else if (r->makes == ELEMENTS && seen(r, KEY_COMPAT) &&
              (rule->quantized || tn_dtype_get(rule->dtype)->kind != TN_KIND_FLOAT))
         wrong = "compat=mli is for fx8, fx16, sa8 and sa32, and for the float types that they become";
     else if (rule->dtype == TN_INT32 && r->makes == AFFINE && seen(r, KEY_ZERO) &&
-             !rule->quantize.symmetric && !seen(r, ZERO_BY_NUMBER))
+             !rule->affine.symmetric && !seen(r, ZERO_BY_NUMBER))
         wrong = "sa32 is symmetric or has a zero point by number: one that is found would not fit the 16 "
                 "bits it has";
     return wrong ? tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s", wrong) : TN_OK;
@@ -304,23 +325,22 @@ static tn_status check_keys(const tn_rule_reading *r, const tn_cast_rule *rule)
 
 static tn_status settle_elements(const tn_rule_reading *r, tn_cast_rule *rule)
 {
-    tn_quantize_options *q = &rule->quantize;
     tn_status status = check_keys(r, rule);
     if (status || !rule->quantized)
         return status;
-    q->rule = seen(r, KEY_SCALE)        ? TN_SCALE_GIVEN
-              : seen(r, KEY_PERCENTILE) ? TN_SCALE_PERCENTILE
-                                        : TN_SCALE_RANGE;
+    rule->affine.codes = rule->dtype;
+    if (seen(r, KEY_SCALE))
+        rule->quantize.rule = TN_SCALE_GIVEN;
     if (!seen(r, KEY_ZERO))
-        q->symmetric = tn_dtype_get(rule->dtype)->kind == TN_KIND_INT;
-    if (r->makes == AFFINE && q->rule == TN_SCALE_GIVEN)
+        rule->affine.symmetric = tn_dtype_get(rule->dtype)->kind == TN_KIND_INT;
+    if (r->makes == AFFINE && seen(r, KEY_SCALE))
         status = check_affine_scale(r, rule);
     return status ? status : settle_codes(r, rule);
 }
 
 static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
 {
-    tn_scaled_options *o = &rule->scaled;
+    tn_quantize_options *o = &rule->quantize;
     tn_round round = rule->options.round;
     if (round != TN_ROUND_EVEN && round != TN_ROUND_AWAY && round != TN_ROUND_ZERO &&
         round != TN_ROUND_STOCHASTIC)
@@ -330,16 +350,13 @@ static tn_status settle_datatype(const tn_rule_reading *r, tn_cast_rule *rule)
     if (rule->is_virtual && seen(r, KEY_STORE))
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "store says how codes are stored, but a virtual cast has none");
-    o->size = sizeof *o;
-    o->round = round;
-    o->nan = rule->options.nan;
-    o->seed = rule->options.seed;
-    if (o->ggml && (round != TN_ROUND_EVEN || o->mode != TN_SCALE_FLOOR))
+    set_options(rule);
+    if (o->ggml && (round != TN_ROUND_EVEN || o->rule != TN_SCALE_MAX))
         return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "dialect=ggml has ties and a scale rule of its own, but found round=%s and "
                        "mode=%s",
-                       tn_rule_word_for(rounds, (int)round), tn_rule_word_for(modes, (int)o->mode));
-    return tn_scaled_check(rule->datatype, o, r->err);
+                       tn_rule_word_for(rounds, (int)round), tn_rule_word_for(modes, (int)o->rule));
+    return tn_quantizer_check(rule->datatype, o, r->err);
 }
 
 /* What becomes of values beyond all codes that have scales is no choice: a default that asks for anything
@@ -350,7 +367,7 @@ tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
     if (!rule->quantized && !rule->datatype)
         return TN_OK;
     bool exact = rule->datatype && tn_datatype_is_exact(rule->datatype),
-         mli = rule->quantize.arithmetic == TN_ARITH_MLI;
+         mli = rule->affine.arithmetic == TN_ARITH_MLI;
     const char *fact = "codes with scales saturate";
     if (exact)
         fact = "N:M without scales overflows as casts do by default";
@@ -367,16 +384,28 @@ tn_status tn_cast_rule_check(const tn_cast_rule *rule, tn_error *err)
                    tn_rule_word_for(overflows, (int)overflow));
 }
 
+/* frac says how the scale is found, or what it is. */
+static tn_status settle_fixed(const tn_rule_reading *r, tn_cast_rule *rule)
+{
+    bool both = seen(r, KEY_FRAC) && seen(r, KEY_MODE),
+         given = rule->quantize.rule == TN_SCALE_GIVEN && seen(r, KEY_PERCENTILE);
+    if (both || given)
+        return tn_fail(r->err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s",
+                       both ? "frac=auto and frac=least are mode=max and mode=mse: say one of them"
+                            : "a scale is given or found by a percentile, not both");
+    return settle_codes(r, rule);
+}
+
 static tn_status settle_keys(const tn_rule_reading *r, tn_cast_rule *rule)
 {
     if (r->makes == DATATYPE)
         return settle_datatype(r, rule);
     if (r->makes == SPARSE)
         return TN_OK;
-    rule->is_virtual = false;
     if (r->makes & CODES && !rule->round_given)
         rule->options.round = TN_ROUND_AWAY;
-    return r->makes == FIXED ? settle_codes(r, rule) : settle_elements(r, rule);
+    rule->is_virtual &= rule->quantized;
+    return r->makes == FIXED ? settle_fixed(r, rule) : settle_elements(r, rule);
 }
 
 static tn_status settle_cast(const tn_rule_reading *r, tn_cast_rule *rule)
@@ -446,28 +475,6 @@ static tn_status read_datatype(const tn_rule_reading *r, tn_text type, tn_cast_r
     return status;
 }
 
-/* Codes of all bits of their type, as firmware has them: exact unless compat says otherwise. */
-static void read_firmware(unsigned makes, tn_dtype codes, tn_cast_rule *rule)
-{
-    int64_t highest = (INT64_C(1) << (tn_dtype_get(codes)->bits - 1)) - 1;
-    rule->dtype = codes;
-    rule->quantized = true;
-    rule->has_zeros = makes == AFFINE;
-    rule->quantize.symmetric = true;
-    rule->quantize.rule = makes == FIXED ? TN_SCALE_POWER : TN_SCALE_RANGE;
-    rule->quantize.range[0] = -highest - 1;
-    rule->quantize.range[1] = highest;
-    rule->quantize.arithmetic = TN_ARITH_EXACT;
-    rule->quantize.scale_bits = makes == AFFINE ? AFFINE_BITS : 0;
-}
-
-static bool is_firmware(tn_text type, tn_dtype element, size_t i)
-{
-    return element ? element == firmware[i].element
-                   : type.len == strlen(firmware[i].name) &&
-                         strncasecmp(type.ptr, firmware[i].name, type.len) == 0;
-}
-
 static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
 {
     char name[64] = "";
@@ -477,13 +484,16 @@ static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
     }
     tn_rule_text(type, name, sizeof name);
     tn_dtype element = tn_dtype_parse(name);
-    for (size_t i = 0; i < sizeof firmware / sizeof *firmware; i++) {
-        if (is_firmware(type, element, i)) {
-            r->makes = firmware[i].makes;
-            read_firmware(r->makes, firmware[i].codes, rule);
-            return TN_OK;
-        }
+    bool fixed = element == TN_FX8 || element == TN_FX16;       /* by any name it has */
+    if (fixed)
+        type = (tn_text){ tn_dtype_get(element)->name, strlen(tn_dtype_get(element)->name) };
+    if (tn_affine_named(type, &rule->affine)) {
+        r->makes = rule->affine.power ? FIXED : AFFINE;
+        rule->dtype = rule->affine.codes;
+        rule->quantized = true;
+        return TN_OK;
     }
+    rule->affine = (tn_affine){ .size = sizeof rule->affine, .axis = TN_PER_TENSOR };
     rule->dtype = element;
     r->makes = element ? ELEMENTS : DATATYPE;
     return element ? TN_OK : read_datatype(r, type, rule);
@@ -491,18 +501,14 @@ static tn_status read_type(tn_rule_reading *r, tn_text type, tn_cast_rule *rule)
 
 const char *tn_cast_rule_type(const tn_cast_rule *rule)
 {
-    bool is_firmwares = rule->quantized && rule->quantize.arithmetic != TN_ARITH_BINARY32;
-    for (size_t i = 0; i < sizeof firmware / sizeof *firmware && is_firmwares; i++)
-        if (rule->dtype == firmware[i].codes && rule->has_zeros == (firmware[i].makes == AFFINE))
-            return firmware[i].name;
-    return tn_dtype_get(rule->dtype)->name;
+    return rule->quantized ? tn_affine_name(&rule->affine) : tn_dtype_get(rule->dtype)->name;
 }
 
 static void take_defaults(tn_cast_rule *rule, const tn_cast_rule *defaults)
 {
     if (defaults) {
         tn_take_options(&rule->options, sizeof rule->options, &defaults->options);
-        tn_take_options(&rule->scaled, sizeof rule->scaled, &defaults->scaled);
+        tn_take_options(&rule->quantize, sizeof rule->quantize, &defaults->quantize);
         rule->is_virtual = defaults->is_virtual;
         rule->round_given = defaults->round_given || rule->options.round != TN_ROUND_EVEN;
     }

@@ -476,6 +476,8 @@ tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "%s could be %s or %s: expected one of them, in its own case", tn_quote_z(text).text,
                        name[0]->name, name[1]->name);
+    if (!found && tn_affine_is_text(text))
+        return tn_affine_parse(text, datatype, err);
     tn_datatype *d = calloc(1, sizeof *d);
     if (!d)
         return tn_fail_nomem(err);

@@ -2,6 +2,7 @@
  * codebooks, and how a tensor is cut into tiles.
  *
  * datatype.c        the grammar
+ * affine.c          codes with scales along whole dimensions
  * datatype_number.c number specs
  * datatype_names.c  the predefined names
  * datatype_shapes.c part shapes
@@ -10,6 +11,8 @@
  * codebook_table.c  those that stand in its text */
 #ifndef TN_QUANT_GRAMMAR_DATATYPE_H
 #define TN_QUANT_GRAMMAR_DATATYPE_H
+
+#include "base/text.h"
 
 #include <tenon/datatype.h>
 
@@ -54,6 +57,8 @@ typedef enum tn_scope { TN_SCOPE_NONE, TN_SCOPE_TENSOR, TN_SCOPE_CHANNEL, TN_SCO
 
 struct tn_datatype {
     char          *text;
+    bool           is_affine;           /* then `affine` says it all, and the other fields follow */
+    tn_affine      affine;              /* its range is that of the codes */
     tn_number_spec number;
     tn_codebook    codebook;            /* kind CODEBOOK */
     tn_scope       scope;               /* NONE: unscaled */
@@ -66,6 +71,24 @@ struct tn_datatype {
     unsigned       offset_bits;         /* of a subtile's exponent, 0: none */
     unsigned       keep, of;            /* N:M sparsity; of 0: none */
 };
+
+/* ---- affine datatypes (affine.c) ---- */
+
+enum { TN_AFFINE_SHORT_BITS = 15 };     /* of a scale: MLI has them as positive int16 with an exponent */
+
+/* fx8, fx16, sa8 and sa32 in any case; false: another name. */
+bool tn_affine_named(tn_text name, tn_affine *affine);
+
+/* That name, or the name of the codes' type. */
+const char *tn_affine_name(const tn_affine *affine);
+
+/* TN_ERR_ARGUMENT and a text: not a type of codes; a range that is none of it.  *range is the one in use. */
+tn_status tn_affine_check_codes(tn_dtype codes, tn_error *err);
+tn_status tn_affine_range(const tn_affine *affine, int64_t range[2], tn_error *err);
+
+/* Whether a text is meant to be an affine datatype, and what it is. */
+bool      tn_affine_is_text(const char *text);
+tn_status tn_affine_parse(const char *text, tn_datatype **datatype, tn_error *err);
 
 /* Codes of small floats may be stored, one a byte, as the numbers of
  * float8_e4m3fn or float8_e5m2 that they are: codes[c] is that of code c.

@@ -155,12 +155,35 @@ static tn_status add_bits(const cut *c, const char *role, unsigned bits, tn_scal
     return status;
 }
 
+/* One scale, or one for each index of the axis; a plain array of codes, which is one stream of bits. */
+static tn_status affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
+                               tn_error *err)
+{
+    const tn_affine *a = &d->affine;
+    if (a->axis >= 0 && (uint32_t)a->axis >= rank)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "expected an axis below %u or %d for one scale but found %d", rank, TN_PER_TENSOR,
+                       (int)a->axis);
+    uint32_t of_scales = a->axis >= 0;
+    add_part(s, "data", a->codes, a->codes, rank, shape);
+    add_part(s, "scale", TN_FLOAT32, TN_FLOAT32, of_scales, of_scales ? &shape[a->axis] : NULL);
+    if (d->has_zero)
+        add_part(s, "zero", TN_INT32, TN_INT32, of_scales, of_scales ? &shape[a->axis] : NULL);
+    return TN_OK;
+}
+
 tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_t *shape,
                                tn_scaled_shapes *shapes, tn_error *err)
 {
     cut c = { .d = d, .rank = rank, .shape = shape };
     tn_scaled_shapes s = { .count = 0 };
     tn_status status = check_shape(rank, shape, err);
+    if (status == TN_OK && d->is_affine) {
+        status = affine_shapes(d, rank, shape, &s, err);
+        if (status == TN_OK)
+            *shapes = s;
+        return status;
+    }
     if (status == TN_OK)
         status = cut_up(&c, err);
     if (status)

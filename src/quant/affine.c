@@ -1,6 +1,5 @@
-/* quant/quantize.c - codes with a scale: what the options mean, and blocks
- * of dense elements. */
-#include "quant/quantize.h"
+/* quant/affine.c - codes with scales along whole dimensions: blocks of dense elements. */
+#include "quant/affine.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,16 +14,6 @@ enum {
                                  * first cache */
     CODES = 256
 };
-
-/* --- options ---------------------------------------------------------------- */
-
-tn_quantize_options tn_quantize_options_take(const tn_quantize_options *options)
-{
-    tn_quantize_options own = { .axis = TN_PER_TENSOR };
-    tn_take_options(&own, sizeof own, options);
-    own.size = sizeof own;
-    return own;
-}
 
 tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, tn_scale_index *index,
                              tn_error *err)
@@ -48,27 +37,6 @@ tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, 
     return TN_OK;
 }
 
-tn_status tn_scale_count(uint32_t rank, const int64_t *shape, int32_t axis, uint64_t *count, tn_error *err)
-{
-    tn_scale_index index = { 0 };
-    tn_status status = tn_scale_index_for(rank, shape, axis, &index, err);
-    if (status == TN_OK)
-        *count = index.count;
-    return status;
-}
-
-tn_status tn_codes_check(tn_dtype codes, tn_error *err)
-{
-    const tn_dtype_info *type = tn_dtype_get(codes);
-    bool integer = type && (type->kind == TN_KIND_INT || type->kind == TN_KIND_UINT);
-    if (!integer || type->bits > 32 || codes == TN_UINT32)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected codes of an integer type of at most 16 bits or int32 but "
-                       "found %s",
-                       type ? type->name : "an unknown type");
-    return TN_OK;
-}
-
 static tn_status check_values(tn_dtype values, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(values);
@@ -78,41 +46,9 @@ static tn_status check_values(tn_dtype values, tn_error *err)
     return TN_OK;
 }
 
-tn_status tn_code_range(tn_dtype codes, const tn_quantize_options *options, int64_t range[2], tn_error *err)
-{
-    const tn_quantize_options o = tn_quantize_options_take(options);
-    const tn_dtype_info *type = tn_dtype_get(codes);
-    tn_status status = tn_codes_check(codes, err);
-    if (status != TN_OK)
-        return status;
-    bool is_signed = type->kind == TN_KIND_INT;
-    int64_t limits[2] = { is_signed ? -(INT64_C(1) << (type->bits - 1)) : 0,
-                          (INT64_C(1) << (type->bits - is_signed)) - 1 };
-    if (o.symmetric && !is_signed)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "symmetric codes have a sign but %s has none",
-                       type->name);
-    range[0] = o.range[0];
-    range[1] = o.range[1];
-    if (o.range[0] == 0 && o.range[1] == 0) {
-        range[0] = limits[0] + o.symmetric;
-        range[1] = limits[1];
-    }
-    if (range[0] < limits[0] || range[1] > limits[1] || range[0] >= range[1])
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a range of codes within the %" PRId64 " to %" PRId64
-                       " of %s but found %" PRId64 " to %" PRId64,
-                       limits[0], limits[1], type->name, range[0], range[1]);
-    if (o.symmetric && (range[0] > 0 || range[1] < 1))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "expected a range of symmetric codes with 0 and 1 in it but found %" PRId64
-                       " to %" PRId64,
-                       range[0], range[1]);
-    return TN_OK;
-}
-
 /* --- the plan --------------------------------------------------------------- */
 
-static tn_status check_scales(const tn_quant_plan *plan, bool dequantize, bool symmetric, tn_error *err)
+static tn_status check_scales(const tn_affine_plan *plan, bool dequantize, bool symmetric, tn_error *err)
 {
     for (uint64_t i = 0; i < plan->index.count; i++) {
         float scale = plan->scale[i];
@@ -128,7 +64,7 @@ static tn_status check_scales(const tn_quant_plan *plan, bool dequantize, bool s
     return TN_OK;
 }
 
-static bool zeros_are_near(const tn_quant_plan *plan)
+static bool zeros_are_near(const tn_affine_plan *plan)
 {
     for (uint64_t i = 0; plan->zero && i < plan->index.count; i++)
         if (plan->zero[i] > TN_QUANT_ZERO_LIMIT || plan->zero[i] < -TN_QUANT_ZERO_LIMIT)
@@ -136,7 +72,7 @@ static bool zeros_are_near(const tn_quant_plan *plan)
     return true;
 }
 
-static void choose_kernel(tn_quant_plan *plan, const tn_quant_kernels *k, bool dequantize)
+static void choose_kernel(tn_affine_plan *plan, const tn_quant_kernels *k, bool dequantize)
 {
     unsigned bits = plan->codes->bits;
     bool is_signed = plan->codes->kind == TN_KIND_INT;
@@ -150,16 +86,9 @@ static void choose_kernel(tn_quant_plan *plan, const tn_quant_kernels *k, bool d
         plan->quantize = bits == 16 ? k->to_16 : k->to_8;
 }
 
-static tn_status check_arithmetic(tn_arithmetic arithmetic, tn_error *err)
-{
-    if ((unsigned)arithmetic > TN_ARITH_MLI)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
-                       TN_ARITH_MLI, (int)arithmetic);
-    return TN_OK;
-}
-
-/* What only quantizing needs. */
-static tn_status set_rules(tn_quant_plan *plan, const tn_quantize_options *o, tn_error *err)
+/* What only encoding needs. */
+static tn_status set_rules(tn_affine_plan *plan, const tn_affine *affine, const tn_quantize_options *o,
+                           tn_error *err)
 {
     const tn_cast_options rounding = {
         .size = sizeof rounding, .round = o->round, .overflow = TN_OVERFLOW_SATURATE, .nan = TN_NAN_ZERO,
@@ -170,51 +99,45 @@ static tn_status set_rules(tn_quant_plan *plan, const tn_quantize_options *o, tn
         status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a NaN mode of 0 to %d but found %d",
                          TN_NAN_ERROR, (int)o->nan);
     if (status == TN_OK)
-        status = tn_code_range(plan->codes->dtype, o, plan->range, err);
+        status = tn_affine_range(affine, plan->range, err);
     if (status == TN_OK)
         plan->rules = tn_encode_rules_for(tn_dtype_get(TN_INT64), &rounding);
     return status;
 }
 
-tn_status tn_quant_plan_with(tn_quant_plan *plan, const tn_quant_kernels *kernels, tn_dtype codes,
-                             tn_dtype values, bool dequantize, tn_scale_index index, const float *scale,
-                             const int32_t *zero, const tn_quantize_options *options, tn_error *err)
+tn_status tn_affine_plan_make(tn_affine_plan *plan, const tn_affine_task *task, tn_error *err)
 {
-    const tn_quantize_options o = tn_quantize_options_take(options);
-    tn_status status = tn_codes_check(codes, err);
+    const tn_affine *a = task->affine;
+    tn_quantize_options o = { 0 };
+    tn_take_options(&o, sizeof o, task->options);
+    tn_status status = tn_affine_check_codes(a->codes, err);
     if (status == TN_OK)
-        status = check_values(values, err);
+        status = check_values(task->values, err);
     if (status != TN_OK)
         return status;
-    *plan = (tn_quant_plan){
-        .codes = tn_dtype_get(codes), .values = tn_dtype_get(values), .name = tn_dtype_get(codes)->name,
-        .index = index, .scale = scale, .zero = zero,
-        .nan = o.nan, .arithmetic = o.arithmetic, .is_float32 = values == TN_FLOAT32,
+    *plan = (tn_affine_plan){
+        .codes = tn_dtype_get(a->codes), .values = tn_dtype_get(task->values),
+        .name = tn_dtype_get(a->codes)->name, .index = task->index, .scale = task->scale, .zero = task->zero,
+        .nan = o.nan, .arithmetic = a->arithmetic, .is_float32 = task->values == TN_FLOAT32,
     };
-    status = check_arithmetic(o.arithmetic, err);
-    if (status == TN_OK && dequantize)
+    if ((unsigned)a->arithmetic > TN_ARITH_MLI)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected an arithmetic of 0 to %d but found %d",
+                       TN_ARITH_MLI, (int)a->arithmetic);
+    if (task->decodes)
         plan->rules = tn_encode_rules_for(tn_dtype_get(TN_FLOAT32), NULL);
-    else if (status == TN_OK)
-        status = set_rules(plan, &o, err);
+    else
+        status = set_rules(plan, a, &o, err);
     if (status == TN_OK)
-        status = check_scales(plan, dequantize, !dequantize && o.symmetric, err);
+        status = check_scales(plan, task->decodes, !task->decodes && a->symmetric, err);
     if (status == TN_OK)
-        status = tn_cast_plan_make(&plan->cast, dequantize ? values : TN_FLOAT32,
-                                   dequantize ? TN_FLOAT32 : values, TN_HOST_ORDER, NULL, err);
+        status = tn_cast_plan_make(&plan->cast, task->decodes ? task->values : TN_FLOAT32,
+                                   task->decodes ? TN_FLOAT32 : task->values, TN_HOST_ORDER, NULL, err);
     if (status == TN_OK)
-        choose_kernel(plan, kernels, dequantize);
+        choose_kernel(plan, task->kernels ? task->kernels : tn_quant_kernels_get(), task->decodes);
     return status;
 }
 
-tn_status tn_quant_plan_make(tn_quant_plan *plan, tn_dtype codes, tn_dtype values, bool dequantize,
-                             tn_scale_index index, const float *scale, const int32_t *zero,
-                             const tn_quantize_options *options, tn_error *err)
-{
-    return tn_quant_plan_with(plan, tn_quant_kernels_get(), codes, values, dequantize, index, scale, zero,
-                              options, err);
-}
-
-tn_status tn_quant_plan_cast(tn_quant_plan *plan, const tn_cast_options *options, tn_error *err)
+tn_status tn_affine_plan_cast(tn_affine_plan *plan, const tn_cast_options *options, tn_error *err)
 {
     tn_status status =
         tn_cast_plan_make(&plan->cast, plan->values->dtype, TN_FLOAT32, TN_HOST_ORDER, options, err);
@@ -238,7 +161,7 @@ static size_t smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-static void spread_scales(const tn_quant_plan *plan, spread *room, tn_scale_walk at, size_t n)
+static void spread_scales(const tn_affine_plan *plan, spread *room, tn_scale_walk at, size_t n)
 {
     for (size_t i = 0, run; i < n; i += run) {
         float scale = plan->scale[at.scale];
@@ -253,7 +176,7 @@ static void spread_scales(const tn_quant_plan *plan, spread *room, tn_scale_walk
 }
 
 /* How many of the n elements from `element` on one call can take, and its run. */
-static size_t next_stretch(const tn_quant_plan *plan, uint64_t element, size_t n, spread *room,
+static size_t next_stretch(const tn_affine_plan *plan, uint64_t element, size_t n, spread *room,
                            tn_quant_run *run)
 {
     tn_scale_walk at = tn_scale_walk_at(plan->index, element);
@@ -308,7 +231,7 @@ static tn_number exact_quotient(float x, float scale)
  * binary64, so that rounding to these takes no quotient across one: only what
  * comes out as a tie needs a closer look, or is NaN.  What is beyond 2^33 is cut,
  * whatever the zero. */
-static uint64_t exact_integer(const tn_quant_plan *plan, float x, float scale, uint64_t index,
+static uint64_t exact_integer(const tn_affine_plan *plan, float x, float scale, uint64_t index,
                               unsigned *flags)
 {
     const double far = 0x1p33, no_fraction = 0x1.8p52;
@@ -336,7 +259,7 @@ static int32_t mli_integer(float x, float scale)
     return sum > -0x1p31f && sum < 0x1p31f ? (int32_t)sum : INT32_MIN;
 }
 
-bool tn_quant_fits(tn_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
+bool tn_affine_fits(tn_arithmetic arithmetic, const tn_encode_rules *rules, const int64_t range[2],
                    float x, float scale)
 {
     tn_encode_rules own = *rules;
@@ -355,7 +278,7 @@ bool tn_quant_fits(tn_arithmetic arithmetic, const tn_encode_rules *rules, const
 
 /* The integer of each element before its zero is added, from the one at `index` on; returns TN_ENCODED_*
  * bits. */
-static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, const uint8_t *src, size_t n,
+static unsigned define_integers(const tn_affine_plan *plan, uint64_t *integers, const uint8_t *src, size_t n,
                                 uint64_t index)
 {
     tn_scale_walk at = tn_scale_walk_at(plan->index, index);
@@ -377,7 +300,7 @@ static unsigned define_integers(const tn_quant_plan *plan, uint64_t *integers, c
 }
 
 /* By the definition: any rounding, any zero, codes of any width.  Returns whether there was a NaN. */
-static bool define_codes(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+static bool define_codes(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                          uint64_t first, unsigned bits)
 {
     const int64_t far = INT64_C(1) << 36;       /* beyond every code and zero */
@@ -397,7 +320,7 @@ static bool define_codes(const tn_quant_plan *plan, uint8_t *dst, const uint8_t 
 }
 
 /* float32 to codes of at least a byte each. */
-static bool quantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+static bool quantize_floats(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                             uint64_t first)
 {
     unsigned bits = plan->codes->bits < 8 ? 8 : plan->codes->bits;
@@ -419,7 +342,7 @@ static size_t byte_of(size_t element, unsigned bits)
 }
 
 /* At most BLOCK elements, through buffers. */
-static bool quantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+static bool quantize_staged(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                             uint64_t first)
 {
     uint8_t floats[BLOCK * sizeof(float)], codes[BLOCK];
@@ -433,7 +356,7 @@ static bool quantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8
 }
 
 /* Has the cast to the same codes say which element it is. */
-static tn_status refuse_nan(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+static tn_status refuse_nan(const tn_affine_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
                             uint32_t rank, const int64_t *shape, tn_error *err)
 {
     const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_SATURATE, .nan = plan->nan };
@@ -444,7 +367,7 @@ static tn_status refuse_nan(const tn_quant_plan *plan, void *dst, const void *sr
     return status ? status : tn_cast_block(&cast, dst, src, n, first, rank, shape, err);
 }
 
-tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+tn_status tn_affine_encode(const tn_affine_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
                             uint32_t rank, const int64_t *shape, tn_error *err)
 {
     bool nan = false;
@@ -463,7 +386,7 @@ tn_status tn_quantize_block(const tn_quant_plan *plan, void *dst, const void *sr
 /* --- from codes ---------------------------------------------------------------- */
 
 /* The difference has at most 33 bits and the scale 24: their product is exact in 64, and rounded once. */
-static float define_value(const tn_quant_plan *plan, int64_t difference, float scale)
+static float define_value(const tn_affine_plan *plan, int64_t difference, float scale)
 {
     if (plan->arithmetic == TN_ARITH_MLI)
         return (float)clamp(difference, INT32_MIN, INT32_MAX) * scale;
@@ -478,7 +401,7 @@ static float define_value(const tn_quant_plan *plan, int64_t difference, float s
 }
 
 /* Codes of any width and any zero. */
-static void define_values(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+static void define_values(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                           uint64_t first, unsigned bits)
 {
     uint64_t sign = plan->codes->kind == TN_KIND_INT ? UINT64_C(1) << (bits - 1) : 0;
@@ -493,7 +416,7 @@ static void define_values(const tn_quant_plan *plan, uint8_t *dst, const uint8_t
 }
 
 /* Codes of at least a byte each to float32. */
-static void dequantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+static void dequantize_floats(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                               uint64_t first)
 {
     unsigned bits = plan->codes->bits < 8 ? 8 : plan->codes->bits;
@@ -510,7 +433,6 @@ static void dequantize_floats(const tn_quant_plan *plan, uint8_t *dst, const uin
     }
 }
 
-/* At most BLOCK elements, through buffers. */
 /* Codes and scales are finite: an infinite product left float32, which the cast would take for infinite from
  * the start. */
 static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first, uint32_t rank,
@@ -528,7 +450,8 @@ static tn_status refuse_infinite(const uint8_t *floats, size_t n, uint64_t first
     return TN_OK;
 }
 
-static tn_status dequantize_staged(const tn_quant_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
+/* At most BLOCK elements, through buffers. */
+static tn_status dequantize_staged(const tn_affine_plan *plan, uint8_t *dst, const uint8_t *src, size_t n,
                                    uint64_t first, uint32_t rank, const int64_t *shape, tn_error *err)
 {
     uint8_t floats[BLOCK * sizeof(float)], codes[BLOCK];
@@ -542,7 +465,7 @@ static tn_status dequantize_staged(const tn_quant_plan *plan, uint8_t *dst, cons
                                       : tn_cast_block(&plan->cast, dst, floats, n, first, rank, shape, err);
 }
 
-tn_status tn_dequantize_block(const tn_quant_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
+tn_status tn_affine_decode(const tn_affine_plan *plan, void *dst, const void *src, size_t n, uint64_t first,
                               uint32_t rank, const int64_t *shape, tn_error *err)
 {
     tn_status status = TN_OK;

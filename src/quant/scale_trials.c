@@ -1,7 +1,7 @@
-/* quant/power.c - scales that are powers of two. */
-#include "quant/power.h"
+/* quant/scale_trials.c - the scale with the least error, and powers of two. */
+#include "quant/scale_trials.h"
+#include "quant/tile.h"
 
-#include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,40 +12,61 @@ enum { BLOCK = 1024 };          /* elements at a time */
 
 /* --- making ------------------------------------------------------------------ */
 
-static unsigned trials_of(const tn_dtype_info *codes, tn_scale_rule rule)
+unsigned tn_scale_trials_of(const tn_affine *a, tn_scale_rule rule)
 {
-    return rule == TN_SCALE_LEAST ? codes->bits + 1u : 1;
+    bool least = rule == TN_SCALE_MSE;
+    if (a->power)
+        return least ? tn_dtype_get(a->codes)->bits + 1u : 1;
+    if (!least)
+        return 0;
+    return a->symmetric ? TN_RATIO_HIGH - TN_RATIO_LOW + 1 : TN_RANGE_ENDS * TN_RANGE_ENDS;
 }
 
-size_t tn_power_bytes(const tn_dtype_info *codes, tn_scale_rule rule)
+size_t tn_scale_trials_bytes(const tn_affine *a, tn_scale_rule rule)
 {
-    return trials_of(codes, rule) * (sizeof(float) + sizeof(uint64_t));
+    return tn_scale_trials_of(a, rule) * (sizeof(float) + sizeof(int32_t) * !a->symmetric + sizeof(uint64_t));
 }
 
-tn_status tn_power_search_init(tn_power_search *s, const tn_dtype_info *codes, const int64_t range[2],
-                               tn_scale_index index, const tn_quantize_options *options, tn_error *err)
+/* A type of whole bytes for codes, or for their differences from zero points. */
+static tn_dtype container_of(const tn_affine *a)
 {
-    tn_dtype container = codes->bits <= 8 ? TN_INT8 : codes->bits <= 16 ? TN_INT16 : TN_INT32;
+    unsigned bits = tn_dtype_get(a->codes)->bits + !a->symmetric;
+    if (bits > 16)
+        return TN_INT32;
+    return bits > 8 ? TN_INT16 : TN_INT8;
+}
+
+tn_status tn_scale_trials_init(tn_scale_trials *s, const tn_affine *affine,
+                               const tn_quantize_options *options, const int64_t range[2],
+                               tn_scale_index index, tn_error *err)
+{
     tn_quantize_options o = *options;
-    o.range[0] = range[0];
-    o.range[1] = range[1];
+    tn_affine a = *affine;
+    a.codes = container_of(affine);
+    a.range[0] = range[0];
+    a.range[1] = range[1];
     o.nan = TN_NAN_ZERO;
     s->kernels = tn_quant_kernels_get();
-    s->bits = codes->bits;
-    s->trials = trials_of(codes, o.rule);
+    s->bits = tn_dtype_get(affine->codes)->bits;
+    s->trials = tn_scale_trials_of(affine, o.rule);
+    s->tried = 1;
     size_t count = (size_t)index.count, all = (count ? count : 1) * s->trials;
     s->scale = malloc(all * sizeof *s->scale);
+    s->zero = affine->symmetric ? NULL : calloc(all, sizeof *s->zero);
     s->sum = calloc(all, sizeof *s->sum);
-    if (!s->scale || !s->sum)
+    if (!s->scale || !s->sum || (!affine->symmetric && !s->zero))
         return tn_fail_nomem(err);
     for (size_t i = 0; i < all; i++)
         s->scale[i] = 1;
-    return tn_quant_plan_make(&s->plan, container, TN_FLOAT32, false, index, s->scale, NULL, &o, err);
+    const tn_affine_task task = { .affine = &a, .values = TN_FLOAT32, .index = index, .scale = s->scale,
+                                  .zero = s->zero, .options = &o };
+    return tn_affine_plan_make(&s->plan, &task, err);
 }
 
-void tn_power_search_free(tn_power_search *s)
+void tn_scale_trials_free(tn_scale_trials *s)
 {
     free(s->scale);
+    free(s->zero);
     free(s->sum);
 }
 
@@ -57,12 +78,12 @@ static double unit_of(float first)
 
 /* --- the power at which nothing is cut ----------------------------------------- */
 
-static bool fits(const tn_quant_plan *plan, float x, int n)
+static bool fits(const tn_affine_plan *plan, float x, int n)
 {
-    return tn_quant_fits(plan->arithmetic, &plan->rules, plan->range, x, ldexpf(1, -n));
+    return tn_affine_fits(plan->arithmetic, &plan->rules, plan->range, x, ldexpf(1, -n));
 }
 
-static int power_for(const tn_power_search *s, float low, float high)
+static int power_for(const tn_scale_trials *s, float low, float high)
 {
     const int64_t *range = s->plan.range;
     float most = -low > high ? -low : high;
@@ -80,7 +101,7 @@ static int power_for(const tn_power_search *s, float low, float high)
  * is wrong by at most half a step or (not to the nearest) a step each; where the
  * error of the lowest or the highest value alone is more, and in the trials after
  * that, the sum is larger. */
-static unsigned trials_for(const tn_power_search *s, float low, float high, int n, uint64_t elements)
+static unsigned trials_for(const tn_scale_trials *s, float low, float high, int n, uint64_t elements)
 {
     bool nearest = s->plan.rules.round <= TN_ROUND_HALF_UP && s->plan.arithmetic != TN_ARITH_MLI;
     double most = (double)elements * (nearest ? 0x1p22 : 0x1p24), unit = unit_of(ldexpf(1, -n));
@@ -96,28 +117,23 @@ static unsigned trials_for(const tn_power_search *s, float low, float high, int 
     return k;
 }
 
-void tn_power_search_begin(tn_power_search *s, const float *low, const float *high, uint64_t elements)
+void tn_scale_trials_powers(tn_scale_trials *s, uint64_t i, float low, float high, uint64_t elements)
 {
     uint64_t count = s->plan.index.count;
-    s->tried = 1;
-    fenv_t callers;             /* not in the work of a pool: the default environment all the same */
-    fegetenv(&callers);
-    fesetenv(FE_DFL_ENV);
-    for (uint64_t i = 0; i < count; i++) {
-        int n = power_for(s, low[i], high[i]);
-        for (unsigned k = 0; k < s->trials; k++)
-            s->scale[k * count + i] = ldexpf(1, n + (int)k < TN_POWER_MOST ? -n - (int)k : -TN_POWER_MOST);
-        unsigned trials = trials_for(s, low[i], high[i], n, elements);
-        s->tried = trials > s->tried ? trials : s->tried;
-    }
-    fesetenv(&callers);
+    int n = power_for(s, low, high);
+    for (unsigned k = 0; k < s->trials; k++)
+        s->scale[k * count + i] = ldexpf(1, n + (int)k < TN_POWER_MOST ? -n - (int)k : -TN_POWER_MOST);
+    unsigned trials = elements == UINT64_MAX ? s->trials : trials_for(s, low, high, n, elements);
+    s->tried = trials > s->tried ? trials : s->tried;
 }
 
-void tn_power_search_follow(tn_power_search *s, const tn_power_search *all)
+void tn_scale_trials_follow(tn_scale_trials *s, const tn_scale_trials *all)
 {
     size_t items = (size_t)s->plan.index.count * s->trials;
     s->tried = all->tried;
     memcpy(s->scale, all->scale, items * sizeof *s->scale);
+    if (s->zero)
+        memcpy(s->zero, all->zero, items * sizeof *s->zero);
     memset(s->sum, 0, items * sizeof *s->sum);
 }
 
@@ -129,21 +145,40 @@ static void add_to(uint64_t *sum, uint64_t more)
     *sum = *sum + more < more ? UINT64_MAX : *sum + more;
 }
 
+/* Codes of zero points, which have 16 bits or 32, as their differences from these. */
+static void subtract_zero(uint8_t *codes, size_t n, unsigned bits, int32_t zero)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t code = (uint32_t)tn_code_get(codes, i, bits) - (uint32_t)zero;
+        tn_code_put(codes, i, bits, code);
+    }
+}
+
+static tn_squares_fn squares_of(const tn_scale_trials *s)
+{
+    switch (s->plan.codes->bits) {
+    case 8:  return s->kernels->squares_i8;
+    case 16: return s->kernels->squares_i16;
+    default: return s->kernels->squares_i32;
+    }
+}
+
 /* At most BLOCK finite elements. */
-static void try_block(tn_power_search *s, const uint8_t *floats, uint64_t first, size_t n)
+static void try_block(tn_scale_trials *s, const uint8_t *floats, uint64_t first, size_t n)
 {
     uint8_t codes[BLOCK * sizeof(int32_t)];
     uint64_t count = s->plan.index.count;
     unsigned bits = s->plan.codes->bits;
-    tn_squares_fn squares = bits == 8    ? s->kernels->squares_i8
-                            : bits == 16 ? s->kernels->squares_i16
-                                         : s->kernels->squares_i32;
+    tn_squares_fn squares = squares_of(s);
     for (unsigned k = 0; k < s->tried; k++) {
         tn_scale_walk at = tn_scale_walk_at(s->plan.index, first);
         s->plan.scale = s->scale + k * count;
-        tn_quantize_block(&s->plan, codes, floats, n, first, 0, NULL, NULL);        /* refuses nothing */
+        s->plan.zero = s->zero ? s->zero + k * count : NULL;
+        tn_affine_encode(&s->plan, codes, floats, n, first, 0, NULL, NULL);         /* refuses nothing */
         for (size_t i = 0, run; i < n; i += run) {
             run = at.left < n - i ? (size_t)at.left : n - i;
+            if (s->zero)
+                subtract_zero(codes + i * bits / 8, run, bits, s->plan.zero[at.scale]);
             add_to(&s->sum[k * count + at.scale],
                    squares(codes + i * bits / 8, floats + 4 * i, run, (double)s->plan.scale[at.scale],
                            unit_of(s->scale[at.scale])));
@@ -153,7 +188,7 @@ static void try_block(tn_power_search *s, const uint8_t *floats, uint64_t first,
 }
 
 /* What is not finite becomes 0, which no scale has an error for. */
-void tn_power_search_add(tn_power_search *s, const uint8_t *floats, uint64_t first, size_t n)
+void tn_scale_trials_add(tn_scale_trials *s, const uint8_t *floats, uint64_t first, size_t n)
 {
     uint32_t finite[BLOCK];
     for (size_t i = 0; i < n; i += BLOCK) {
@@ -165,13 +200,13 @@ void tn_power_search_add(tn_power_search *s, const uint8_t *floats, uint64_t fir
     }
 }
 
-void tn_power_search_join(tn_power_search *all, const tn_power_search *one)
+void tn_scale_trials_join(tn_scale_trials *all, const tn_scale_trials *one)
 {
     for (uint64_t i = 0; i < all->plan.index.count * all->tried; i++)
         add_to(&all->sum[i], one->sum[i]);
 }
 
-void tn_power_search_choose(tn_power_search *all)
+void tn_scale_trials_choose(tn_scale_trials *all)
 {
     uint64_t count = all->plan.index.count;
     for (uint64_t i = 0; i < count; i++) {
@@ -179,5 +214,7 @@ void tn_power_search_choose(tn_power_search *all)
         for (unsigned k = 1; k < all->tried; k++)
             best = all->sum[k * count + i] < all->sum[best * count + i] ? k : best;
         all->scale[i] = all->scale[best * count + i];
+        if (all->zero)
+            all->zero[i] = all->zero[best * count + i];
     }
 }

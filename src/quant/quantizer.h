@@ -1,0 +1,94 @@
+/* quant/quantizer.h - values into codes with scales, and back: the one interface
+ * that all others use.
+ *
+ * A datatype on a tensor of some shape is a plan.  What its parts are is the
+ * datatype's (tn_scaled_shapes_for()); how codes are made and read is one row of
+ * functions.  Two rows share everything else:
+ *
+ *     affine   one scale for the tensor or for each index of a dimension: elements
+ *              follow one another, whatever scale they have (affine_run.c)
+ *     tiles    scales of tiles, and all that a number spec and a scale spec can
+ *              say (scaled_run.c, scaled_back.c)
+ *
+ * Block types with a layout of their own are one row more. */
+#ifndef TN_QUANT_QUANTIZER_H
+#define TN_QUANT_QUANTIZER_H
+
+#include "quant/affine.h"
+#include "quant/scaled_plan.h"
+
+/* The values of a plan's parts: any range, by any number of threads. */
+typedef struct tn_part_values {
+    const tn_scaled_plan *plan;
+    float           tensor_scale;
+    tn_affine_plan *affine;     /* or NULL */
+    bool            stream;     /* they go past the caches */
+} tn_part_values;
+
+typedef struct tn_quantizer {
+    const char *name;
+    /* What it refuses of options. */
+    tn_status (*check)(const tn_datatype *d, const tn_quantize_options *o, tn_error *err);
+    /* Whether what it makes can be handed out in order, in pieces that are not large. */
+    bool      (*streams)(const tn_scaled_plan *plan);
+    /* Whether it sees to the plan's rotation; else values are given and received rotated. */
+    bool      (*turns)(const tn_scaled_plan *plan);
+    /* With work->src: codes, or what they stand for, or a report on them. */
+    tn_status (*encode)(const tn_scaled_work *work, tn_error *err);
+    /* The floating-point environment is the default one. */
+    tn_status (*open)(tn_part_values *values, tn_error *err);
+    void      (*read)(const tn_part_values *values, uint64_t first, size_t n, float *y);
+    void      (*close)(tn_part_values *values);
+} tn_quantizer;
+
+extern const tn_quantizer tn_affine_quantizer, tn_tile_quantizer;
+
+static inline const tn_quantizer *tn_quantizer_of(const tn_datatype *d)
+{
+    return d->is_affine ? &tn_affine_quantizer : &tn_tile_quantizer;
+}
+
+static inline tn_status tn_quantizer_check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)
+{
+    return tn_quantizer_of(d)->check(d, o, err);
+}
+
+static inline bool tn_quantizer_streams(const tn_scaled_plan *plan)
+{
+    return tn_quantizer_of(plan->d)->streams(plan);
+}
+
+static inline bool tn_quantizer_turns(const tn_scaled_plan *plan)
+{
+    return tn_quantizer_of(plan->d)->turns(plan);
+}
+
+/* TN_ERR_LOSS: a NaN that has no code. */
+static inline tn_status tn_quantizer_encode(const tn_scaled_work *work, tn_error *err)
+{
+    return tn_quantizer_of(work->plan->d)->encode(work, err);
+}
+
+/* Values of the plan's parts in order, without work->src (scaled_back.c). */
+tn_status tn_quantizer_decode(const tn_scaled_work *work, tn_error *err);
+
+/* The plan and its parts live as long as the values; to be closed after a failure too. */
+static inline tn_status tn_part_values_open(tn_part_values *v, const tn_scaled_plan *plan, bool stream,
+                                            tn_error *err)
+{
+    *v = (tn_part_values){ .plan = plan, .stream = stream };
+    return tn_quantizer_of(plan->d)->open(v, err);
+}
+
+static inline void tn_part_values_read(const tn_part_values *v, uint64_t first, size_t n, float *y)
+{
+    tn_quantizer_of(v->plan->d)->read(v, first, n, y);
+}
+
+static inline void tn_part_values_close(tn_part_values *v)
+{
+    if (v->plan)
+        tn_quantizer_of(v->plan->d)->close(v);
+}
+
+#endif
