@@ -66,6 +66,15 @@ static int add_candidate(contest *c, const char *list, const char *at, size_t n)
     return EXIT_DONE;
 }
 
+/* One type: what has a '=' before the next comma is a key of it, as in int8,per=tensor. */
+static size_t type_length(const char *at)
+{
+    size_t n = strcspn(at, ",");
+    while (at[n] && at[n + 1 + strcspn(at + n + 1, ",=")] == '=')
+        n += 1 + strcspn(at + n + 1, ",");
+    return n;
+}
+
 static int read_types(contest *c, const char *list)
 {
     size_t most = 1;
@@ -73,7 +82,7 @@ static int read_types(contest *c, const char *list)
         most += *p == ',';
     c->candidates = must_allocate(most, sizeof *c->candidates);
     for (const char *at = list;;) {
-        size_t n = strcspn(at, ",");
+        size_t n = type_length(at);
         int code = add_candidate(c, list, at, n);
         if (code != EXIT_DONE || !at[n])
             return code;

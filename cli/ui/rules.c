@@ -165,7 +165,7 @@ int rules_read(rule_list *rules, const opts *o)
 bool rules_have_datatypes(const rule_list *rules)
 {
     for (size_t i = 0; i < rules->ncasts; i++) {
-        if (rules->casts[i].datatype || rules->casts[i].of)
+        if (rules->casts[i].datatype || rules->casts[i].of || rules->casts[i].quantized)
             return true;
     }
     return false;

@@ -12,7 +12,8 @@
 enum {
     BLOCK = 1024,               /* elements that are staged at a time: a multiple of 8, and few enough for the
                                  * first cache */
-    CODES = 256
+    CODES = 256,
+    NO_ZEROS = 8192             /* elements of a call without zero points, where each has its own scale */
 };
 
 tn_status tn_scale_index_for(uint32_t rank, const int64_t *shape, int32_t axis, tn_scale_index *index,
@@ -154,7 +155,7 @@ typedef struct spread {
     int32_t zero[BLOCK];
 } spread;
 
-static const int32_t no_zeros[BLOCK];
+static const int32_t no_zeros[NO_ZEROS];
 
 static size_t smaller(uint64_t a, size_t b)
 {
@@ -189,7 +190,7 @@ static size_t next_stretch(const tn_affine_plan *plan, uint64_t element, size_t 
     if (!run->each)
         return smaller(at.left, n);
     if (plan->index.inner == 1 && plan->index.count >= TN_SCALE_RUN)
-        return smaller(plan->index.count - at.scale, plan->zero ? n : smaller(BLOCK, n));
+        return smaller(plan->index.count - at.scale, plan->zero ? n : smaller(NO_ZEROS, n));
     n = smaller(BLOCK, n);
     spread_scales(plan, room, at, n);
     run->scale = room->scale;

@@ -11,7 +11,7 @@
 #include "tensor/array.h"
 
 enum {
-    ITEM = 1 << 15,             /* values a thread takes at a time */
+    ITEM = 1 << 16,             /* values a thread takes at a time */
     STREAM_BYTES = 4 << 20      /* an output of this size does not stay in the cache */
 };
 
