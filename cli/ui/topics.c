@@ -46,9 +46,9 @@ static const topic topics[] = {
                "  mxfp4                    a datatype with shared scales (\"tenon datatypes\")\n"
                "  'e2m1fnuz|e8m0_t32'      a datatype as NUMBER|SCALE, or 'table.json|e8m0_t32'\n"
                "  2:4                      N:M sparsity: keep the 2 largest of each 4 values\n"
-               "Keys of per=: zero=symmetric|asymmetric|N, scale=S, percentile=P (that share\n"
-               "fits, the rest saturates).  Keys of datatypes: mode, dialect, rotate,\n"
-               "store=packed|unpacked|e4m3fn|e5m2, virtual=yes.  A cast to a float type\n"
+               "Keys of all: percentile=P (that share fits, the rest saturates), mode, rotate,\n"
+               "virtual=yes.  Keys of per=: zero=symmetric|asymmetric|N, scale=S.  Keys of\n"
+               "datatypes: dialect, store=packed|unpacked|e4m3fn|e5m2.  A cast to a float type\n"
                "dequantizes.",
       .options = OPTS_QUANTIZE,
       .example = "  $ tenon convert in.safetensors out.zt --cast '*=mxfp4,mode=mse' --report" },
