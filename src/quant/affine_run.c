@@ -12,16 +12,16 @@
 #include "tensor/array.h"
 
 enum {
-    ITEM = 1 << 16,             /* elements a thread takes at a time: whole bytes, whole blocks of a rotation */
+    ITEM = 1 << 16,             /* elements a thread takes at a time: whole bytes and blocks of rotations */
     STREAM_BYTES = 4 << 20      /* an output of this size does not stay in the cache */
 };
 
 /* What one thread works with. */
-typedef struct desk {
+typedef struct scratch {
     float   *x, *y;             /* values as float32, and what they become */
     float   *last[2];           /* what the lowest and the highest code stand for */
     uint8_t *codes;
-} desk;
+} scratch;
 
 /* What one item hands on, in order. */
 typedef struct result {
@@ -42,7 +42,7 @@ typedef struct job {
     tn_affine_plan encode, decode;      /* from and to float32, or from the values as they are */
     tn_cast_plan   widen, give;
     uint8_t       *last[2];     /* nothing but the lowest and the highest code, for reports */
-    desk          *desks;
+    scratch          *scratches;
     result        *results;
 } job;
 
@@ -79,9 +79,10 @@ static tn_status add_item(void *context, uint64_t item, unsigned worker, tn_scal
     uint64_t first = item * ITEM;
     size_t n = item_size(j, item);
     (void)err;
+    float *x = j->scratches[worker].x;
     if (j->turns)
-        load(j, j->desks[worker].x, first, n);
-    tn_scale_tally_add(tally, j->turns ? (const uint8_t *)j->desks[worker].x : source_at(j, first), first, n);
+        load(j, x, first, n);
+    tn_scale_tally_add(tally, j->turns ? (const uint8_t *)x : source_at(j, first), first, n);
     return TN_OK;
 }
 
@@ -104,7 +105,7 @@ static tn_status find_scales(job *j, tn_error *err)
 /* --- codes ----------------------------------------------------------------------- */
 
 /* What the codes stand for, where somebody wants to know. */
-static tn_status give(const job *j, desk *w, result *r, const uint8_t *codes, uint64_t first, size_t n)
+static tn_status give(const job *j, scratch *w, result *r, const uint8_t *codes, uint64_t first, size_t n)
 {
     const tn_scaled_plan *p = j->plan;
     if (!j->gives_values && !j->work->report)
@@ -130,7 +131,7 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
 {
     const job *j = context;
     const tn_scaled_plan *p = j->plan;
-    desk *w = &j->desks[use.scratch];
+    scratch *w = &j->scratches[use.scratch];
     result *r = &j->results[use.result];
     uint64_t first = item * ITEM;
     size_t n = item_size(j, item);
@@ -143,8 +144,8 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
     r->nbytes = (size_t)tn_packed_bytes(n, p->data.bits);
     if (j->turns)
         load(j, w->x, first, n);
-    tn_status status = tn_affine_encode(&j->encode, codes, j->turns ? (const uint8_t *)w->x : source_at(j, first),
-                                        n, first, p->rank, p->shape, err);
+    const uint8_t *values = j->turns ? (const uint8_t *)w->x : source_at(j, first);
+    tn_status status = tn_affine_encode(&j->encode, codes, values, n, first, p->rank, p->shape, err);
     return status ? status : give(j, w, r, codes, first, n);
 }
 
@@ -160,7 +161,7 @@ static tn_status emit(void *context, uint64_t item, unsigned slot, tn_error *err
 
 /* --- memory ---------------------------------------------------------------------- */
 
-static bool set_desk(const job *j, desk *w)
+static bool set_scratch(const job *j, scratch *w)
 {
     size_t n = (size_t)tn_min_u64(j->plan->count, ITEM);
     w->x = malloc(4 * n * sizeof *w->x + n * sizeof(int32_t) + 1);
@@ -187,11 +188,11 @@ static tn_status set_memory(job *j, tn_error *err)
     const tn_scaled_work *w = j->work;
     unsigned jobs = tn_pool_jobs(w->pool), slots = tn_pool_results(w->pool);
     size_t each = j->gives_codes ? sizeof(int32_t) : j->dst_size;
-    j->desks = calloc(jobs, sizeof *j->desks);
+    j->scratches = calloc(jobs, sizeof *j->scratches);
     j->results = calloc(slots, sizeof *j->results);
-    bool good = j->desks && j->results && (!w->report || set_last(j));
+    bool good = j->scratches && j->results && (!w->report || set_last(j));
     for (unsigned i = 0; i < jobs && good; i++)
-        good = set_desk(j, &j->desks[i]);
+        good = set_scratch(j, &j->scratches[i]);
     for (unsigned i = 0; i < slots && good && w->emit; i++)
         good = (j->results[i].bytes = malloc(ITEM * each)) != NULL;
     return good ? TN_OK : tn_fail_nomem(err);
@@ -199,13 +200,13 @@ static tn_status set_memory(job *j, tn_error *err)
 
 static void free_job(job *j)
 {
-    for (unsigned i = 0; j->desks && i < tn_pool_jobs(j->work->pool); i++)
-        free(j->desks[i].x);
+    for (unsigned i = 0; j->scratches && i < tn_pool_jobs(j->work->pool); i++)
+        free(j->scratches[i].x);
     for (unsigned i = 0; j->results && i < tn_pool_results(j->work->pool); i++)
         free(j->results[i].bytes);
     free(j->last[0]);
     free(j->last[1]);
-    free(j->desks);
+    free(j->scratches);
     free(j->results);
     free(j->own);
     free(j);
@@ -296,13 +297,30 @@ static tn_status encode(const tn_scaled_work *w, tn_error *err)
 
 /* --- decoding ------------------------------------------------------------------------ */
 
+/* Scales and zero points where floats may lie. */
+static tn_status copy_scales(tn_part_values *v, tn_affine_task *task, tn_error *err)
+{
+    const tn_scaled_plan *p = v->plan;
+    size_t scales = (size_t)p->scale.nbytes, zeros = p->zero.data ? (size_t)p->zero.nbytes : 0;
+    uint8_t *copy = v->scales = malloc(scales + zeros + 1);
+    if (!copy)
+        return tn_fail_nomem(err);
+    if (scales)
+        memcpy(copy, p->scale.data, scales);
+    if (zeros)
+        memcpy(copy + scales, p->zero.data, zeros);
+    task->scale = (const float *)(const void *)copy;
+    task->zero = p->zero.data ? (const int32_t *)(const void *)(copy + scales) : NULL;
+    return TN_OK;
+}
+
 static tn_status open(tn_part_values *v, tn_error *err)
 {
     const tn_scaled_plan *p = v->plan;
-    tn_affine_task task = { .affine = &p->d->affine, .values = TN_FLOAT32, .decodes = true,
-                            .scale = (const float *)(const void *)p->scale.data,
-                            .zero = (const int32_t *)(const void *)p->zero.data };
+    tn_affine_task task = { .affine = &p->d->affine, .values = TN_FLOAT32, .decodes = true };
     tn_status status = tn_scale_index_for(p->rank, p->shape, p->d->affine.axis, &task.index, err);
+    if (status == TN_OK)
+        status = copy_scales(v, &task, err);
     if (status != TN_OK)
         return status;
     v->affine = malloc(sizeof *v->affine);
@@ -338,7 +356,9 @@ static void read_values(const tn_part_values *v, uint64_t first, size_t n, float
 static void close(tn_part_values *v)
 {
     free(v->affine);
+    free(v->scales);
     v->affine = NULL;
+    v->scales = NULL;
 }
 
 /* --- the row -------------------------------------------------------------------------- */

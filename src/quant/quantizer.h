@@ -21,7 +21,8 @@
 typedef struct tn_part_values {
     const tn_scaled_plan *plan;
     float           tensor_scale;
-    tn_affine_plan *affine;     /* or NULL */
+    tn_affine_plan *affine;     /* or NULL... */
+    void           *scales;     /* ...and a copy of what it needs: parts may lie anywhere */
     bool            stream;     /* they go past the caches */
 } tn_part_values;
 

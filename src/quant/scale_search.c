@@ -113,7 +113,8 @@ static tn_status measure(tn_scale_tally *t, tn_error *err)
         return TN_OK;
     const char *how = t->options.rule == TN_SCALE_MSE ? " by least error" : "";
     return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "expected at most %" PRIu64 " scales%s but found %" PRIu64, LIMIT / bytes_for(1, t->wants, FEW_BITS, more), t->wants ? " by percentile" : how,
+                   "expected at most %" PRIu64 " scales%s but found %" PRIu64,
+                   LIMIT / bytes_for(1, t->wants, FEW_BITS, more), t->wants ? " by percentile" : how,
                    t->index.count);
 }
 

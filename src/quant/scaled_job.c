@@ -10,8 +10,8 @@
 enum { ITEM = 1 << 19 };        /* values a thread takes at a time, where tiles are small */
 
 typedef tn_scaled_job job;
-typedef tn_scaled_desk desk;
-typedef tn_scaled_finding finding;
+typedef tn_scaled_scratch scratch;
+typedef tn_scaled_result result;
 typedef tn_scaled_group group;
 
 /* --- ways -------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ bool tn_scaled_turns(const tn_scaled_plan *p)
 /* --- memory ------------------------------------------------------------------------- */
 
 /* One block, the widest elements first. */
-static tn_status set_desk(desk *w, size_t n, size_t turned, const size_t *windows, tn_error *err)
+static tn_status set_scratch(scratch *w, size_t n, size_t turned, const size_t *windows, tn_error *err)
 {
     size_t each = sizeof(uint64_t) * 2 + sizeof(float) * 4 + sizeof(uint32_t) + 3, size = n * each;
     for (unsigned i = 0; i < TN_SCALED_FIELDS; i++)
@@ -65,7 +65,7 @@ static tn_status set_desk(desk *w, size_t n, size_t turned, const size_t *window
     return w->turned || !turned ? TN_OK : tn_fail_nomem(err);
 }
 
-static tn_status set_finding(finding *f, size_t tiles, size_t bytes, tn_error *err)
+static tn_status set_result(result *f, size_t tiles, size_t bytes, tn_error *err)
 {
     f->ranges = calloc(tiles, sizeof *f->ranges);
     f->squares = calloc(tiles, sizeof *f->squares);
@@ -135,15 +135,15 @@ static tn_status set_up(job *j, tn_error *err)
         n = bundle_columns(p);
     size_t given = !j->work->emit ? 0 : j->gives_values ? (size_t)values * j->given_size : windows[0];
     size_t turned = !j->turns ? 0 : values > TN_SCALED_LOOK ? (size_t)values : TN_SCALED_LOOK;
-    j->desks = calloc(jobs, sizeof *j->desks);
-    j->findings = calloc(results, sizeof *j->findings);
-    if (!j->desks || !j->findings)
+    j->scratches = calloc(jobs, sizeof *j->scratches);
+    j->results = calloc(results, sizeof *j->results);
+    if (!j->scratches || !j->results)
         return tn_fail_nomem(err);
     tn_status status = TN_OK;
     for (unsigned i = 0; i < jobs && status == TN_OK; i++)
-        status = set_desk(&j->desks[i], (size_t)n, turned, windows, err);
+        status = set_scratch(&j->scratches[i], (size_t)n, turned, windows, err);
     for (unsigned i = 0; i < results && status == TN_OK; i++)
-        status = set_finding(&j->findings[i], (size_t)(p->run * p->lanes), given, err);
+        status = set_result(&j->results[i], (size_t)(p->run * p->lanes), given, err);
     if (status == TN_OK && j->encode && j->work->report)
         status = set_last(j, n, err);
     return status ? status : set_groups(j, err);
@@ -155,17 +155,17 @@ void tn_scaled_job_free(job *j)
         return;
     free(j->last[0]);
     free(j->last[1]);
-    for (unsigned i = 0; j->desks && i < tn_pool_jobs(j->work->pool); i++) {
-        free(j->desks[i].block);
-        free(j->desks[i].turned);
+    for (unsigned i = 0; j->scratches && i < tn_pool_jobs(j->work->pool); i++) {
+        free(j->scratches[i].block);
+        free(j->scratches[i].turned);
     }
-    for (unsigned i = 0; j->findings && i < tn_pool_results(j->work->pool); i++) {
-        free(j->findings[i].ranges);
-        free(j->findings[i].squares);
-        free(j->findings[i].bytes);
+    for (unsigned i = 0; j->results && i < tn_pool_results(j->work->pool); i++) {
+        free(j->results[i].ranges);
+        free(j->results[i].squares);
+        free(j->results[i].bytes);
     }
-    free(j->desks);
-    free(j->findings);
+    free(j->scratches);
+    free(j->results);
     free(j->groups);
     free(j);
 }

@@ -16,7 +16,7 @@ typedef struct tn_scaled_group {
 } tn_scaled_group;
 
 /* What one thread works with. */
-typedef struct tn_scaled_desk {
+typedef struct tn_scaled_scratch {
     void     *block;            /* all of this: */
     float    *x, *y;
     uint64_t *index;
@@ -30,17 +30,17 @@ typedef struct tn_scaled_desk {
     float    *turned, *made;    /* values of an item, rotated, and what they become */
     uint8_t  *dst;              /* where values go, or NULL... */
     uint64_t  dst_first;        /* ...from this element on */
-} tn_scaled_desk;
+} tn_scaled_scratch;
 
 /* What one item hands on, in order. */
-typedef struct tn_scaled_finding {
+typedef struct tn_scaled_result {
     uint8_t         *bytes;     /* codes or values that are handed out */
     size_t           nbytes;
     tn_quantize_stats report;
     tn_tile_range    range;     /* of some of the tensor */
     tn_tile_range   *ranges;    /* of each tile's piece */
     double          *squares;
-} tn_scaled_finding;
+} tn_scaled_result;
 
 /* A tensor that is being encoded. */
 typedef struct tn_scaled_job {
@@ -59,10 +59,10 @@ typedef struct tn_scaled_job {
     uint8_t       *last[2];     /* nothing but codes of the last numbers on both sides, for reports */
     bool           windows;     /* what is missing of the parts is there while an item is worked on */
     bool           gives_values;
-    tn_scaled_desk *desks;
-    tn_scaled_finding *findings;
+    tn_scaled_scratch *scratches;
+    tn_scaled_result *results;
     uint64_t       per_item;    /* bundles, where tiles are whole */
-    tn_status (*step)(const struct tn_scaled_job *j, tn_scaled_desk *w, tn_scaled_finding *f,
+    tn_status (*step)(const struct tn_scaled_job *j, tn_scaled_scratch *w, tn_scaled_result *f,
                       const tn_scaled_place *at, uint64_t k, tn_error *err);
     uint64_t       trial;
     tn_tile_range  range;       /* of the tensor, where it has a scale beside those of tiles: */

@@ -17,14 +17,14 @@
 enum { A_FEW = 8 };             /* tiles, whose numbers of any width end on a byte */
 
 typedef tn_scaled_job job;
-typedef tn_scaled_desk desk;
-typedef tn_scaled_finding finding;
+typedef tn_scaled_scratch scratch;
+typedef tn_scaled_result result;
 typedef tn_scaled_group group;
 
 /* --- values -------------------------------------------------------------------------- */
 
 /* Elements of the tensor as float32; refuses nothing: that has NaN and infinities. */
-static void load(const job *j, desk *w, float *x, uint64_t first, uint64_t stride, size_t n)
+static void load(const job *j, scratch *w, float *x, uint64_t first, uint64_t stride, size_t n)
 {
     const uint8_t *from = w->src + (first - w->src_first) * j->src_size;
     if (stride > 1) {
@@ -37,7 +37,7 @@ static void load(const job *j, desk *w, float *x, uint64_t first, uint64_t strid
 }
 
 /* Refuses nothing: all types of whole bytes have a NaN. */
-static void store(const job *j, desk *w, const float *y, uint64_t first, uint64_t stride, size_t n)
+static void store(const job *j, scratch *w, const float *y, uint64_t first, uint64_t stride, size_t n)
 {
     uint8_t *to = w->dst + (first - w->dst_first) * j->dst_size;
     if (n)
@@ -46,7 +46,7 @@ static void store(const job *j, desk *w, const float *y, uint64_t first, uint64_
         memcpy(to + i * stride * j->dst_size, w->elements + i * j->dst_size, j->dst_size);
 }
 
-static void load_piece(const job *j, desk *w, const tn_scaled_place *at)
+static void load_piece(const job *j, scratch *w, const tn_scaled_place *at)
 {
     const tn_scaled_plan *p = &j->plan;
     w->tile.n = (size_t)(at->rows * at->columns);
@@ -63,7 +63,7 @@ static void load_piece(const job *j, desk *w, const tn_scaled_place *at)
     }
 }
 
-static void store_piece(const job *j, desk *w, const tn_scaled_place *at)
+static void store_piece(const job *j, scratch *w, const tn_scaled_place *at)
 {
     for (uint64_t r = 0; r < at->rows; r++) {
         tn_scaled_row row = tn_scaled_row_at(&j->plan, at, r);
@@ -85,7 +85,7 @@ static tn_status refuse_nan(const job *j, uint64_t index, tn_error *err)
 }
 
 /* Reads a piece and looks for NaN. */
-static tn_status begin(const job *j, desk *w, const tn_scaled_place *at, tn_error *err)
+static tn_status begin(const job *j, scratch *w, const tn_scaled_place *at, tn_error *err)
 {
     size_t bad;
     load_piece(j, w, at);
@@ -94,7 +94,7 @@ static tn_status begin(const job *j, desk *w, const tn_scaled_place *at, tn_erro
 }
 
 /* Writes what an encoded piece became. */
-static void finish(const job *j, desk *w, finding *f, const tn_scaled_place *at)
+static void finish(const job *j, scratch *w, result *f, const tn_scaled_place *at)
 {
     if (w->dst || j->work->report)
         tn_tile_decode(j->plan.d, &w->tile, w->y);
@@ -106,7 +106,7 @@ static void finish(const job *j, desk *w, finding *f, const tn_scaled_place *at)
         store_piece(j, w, at);
 }
 
-static tn_status encode_whole(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+static tn_status encode_whole(const job *j, scratch *w, result *f, const tn_scaled_place *at, uint64_t k,
                               tn_error *err)
 {
     size_t bad;
@@ -122,7 +122,7 @@ static tn_status encode_whole(const job *j, desk *w, finding *f, const tn_scaled
 /* --- whole tiles at once ---------------------------------------------------------------- */
 
 /* Values that lie in order, as float32: where they are, or widened. */
-static const float *values_at(const job *j, desk *w, uint64_t first, size_t n)
+static const float *values_at(const job *j, scratch *w, uint64_t first, size_t n)
 {
     const uint8_t *src = w->src + (first - w->src_first) * j->src_size;
     if (j->src_type == TN_FLOAT32 && (uintptr_t)src % _Alignof(float) == 0)
@@ -168,7 +168,7 @@ static void clear_tiles(const tn_scaled_plan *p, const tn_tiles *t, uint64_t row
 }
 
 /* What tiles of codes stand for, and what it has to do with the values that they were. */
-static void give_tiles(const job *j, desk *w, finding *f, tn_tiles *t, uint64_t first)
+static void give_tiles(const job *j, scratch *w, result *f, tn_tiles *t, uint64_t first)
 {
     size_t n = t->count * t->size;
     t->y = w->y;
@@ -188,7 +188,7 @@ static void give_tiles(const job *j, desk *w, finding *f, tn_tiles *t, uint64_t 
 }
 
 /* False: nothing was done. */
-static bool encode_tiles(const job *j, desk *w, finding *f, const tn_scaled_place *at, size_t count)
+static bool encode_tiles(const job *j, scratch *w, result *f, const tn_scaled_place *at, size_t count)
 {
     const tn_scaled_plan *p = &w->view;
     uint64_t row = first_row(p, at), column = at->across * p->tile_columns,
@@ -214,7 +214,7 @@ typedef struct share {
     size_t   size, count;
 } share;
 
-static share share_of(const job *j, desk *w, const tn_scaled_place *at, const tn_tile_choice *choice)
+static share share_of(const job *j, scratch *w, const tn_scaled_place *at, const tn_tile_choice *choice)
 {
     const tn_scaled_plan *p = &w->view;
     tn_scaled_row row = tn_scaled_row_at(p, at, 0);
@@ -241,7 +241,7 @@ static tn_tiles tile_of(const job *j, const tn_scaled_plan *p, share *s, size_t 
 
 /* A piece of a group; false: nothing was done.  Values are given when all are encoded: they may lie where
  * they came from. */
-static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place *at,
+static bool encode_some(const job *j, scratch *w, result *f, const tn_scaled_place *at,
                         const tn_tile_choice *choice)
 {
     const tn_scaled_plan *p = &w->view;
@@ -270,7 +270,7 @@ static bool encode_some(const job *j, desk *w, finding *f, const tn_scaled_place
 
 /* --- groups -------------------------------------------------------------------------------- */
 
-static tn_status measure_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+static tn_status measure_piece(const job *j, scratch *w, result *f, const tn_scaled_place *at, uint64_t k,
                                tn_error *err)
 {
     tn_scaled_row row = tn_scaled_row_at(&j->plan, at, 0);
@@ -310,7 +310,7 @@ static bool choice_of(const job *j, const tn_scaled_place *at, uint64_t n, tn_ti
     return true;
 }
 
-static tn_status try_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+static tn_status try_piece(const job *j, scratch *w, result *f, const tn_scaled_place *at, uint64_t k,
                            tn_error *err)
 {
     tn_tile_choice choice;
@@ -324,7 +324,7 @@ static tn_status try_piece(const job *j, desk *w, finding *f, const tn_scaled_pl
     return status;
 }
 
-static tn_status encode_piece(const job *j, desk *w, finding *f, const tn_scaled_place *at, uint64_t k,
+static tn_status encode_piece(const job *j, scratch *w, result *f, const tn_scaled_place *at, uint64_t k,
                               tn_error *err)
 {
     tn_tile_choice choice;
@@ -343,21 +343,21 @@ static tn_status encode_piece(const job *j, desk *w, finding *f, const tn_scaled
 /* --- rounds -------------------------------------------------------------------------- */
 
 /* The bundles of an item, or the piece of one. */
-typedef struct stretch {
+typedef struct item_tiles {
     uint64_t first, end, piece;
-} stretch;
+} item_tiles;
 
-static stretch stretch_of(const job *j, uint64_t item)
+static item_tiles item_tiles_of(const job *j, uint64_t item)
 {
     uint64_t pieces = tn_scaled_pieces(&j->plan);
     if (pieces > 1)
-        return (stretch){ item / pieces, item / pieces + 1, item % pieces };
+        return (item_tiles){ item / pieces, item / pieces + 1, item % pieces };
     uint64_t first = item * j->per_item, left = j->plan.bundles - first;
-    return (stretch){ first, first + (left < j->per_item ? left : j->per_item), 0 };
+    return (item_tiles){ first, first + (left < j->per_item ? left : j->per_item), 0 };
 }
 
 /* Memory of an item for a field of which the plan has none.  Packed numbers are put into bytes that are 0. */
-static void open_window(const job *j, desk *w, finding *f, unsigned i, uint64_t from, uint64_t to)
+static void open_window(const job *j, scratch *w, result *f, unsigned i, uint64_t from, uint64_t to)
 {
     tn_scaled_field *field = &w->view.fields[i];
     bool given = i == 0 && j->work->emit && !j->gives_values, own = !field->data || given;
@@ -375,7 +375,7 @@ static void open_window(const job *j, desk *w, finding *f, unsigned i, uint64_t 
 }
 
 /* The values of an item as they are, or rotated. */
-static void open_values(const job *j, desk *w, finding *f, uint64_t first, uint64_t n)
+static void open_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n)
 {
     const tn_scaled_work *work = j->work;
     w->src = work->src;
@@ -402,7 +402,7 @@ static void open_values(const job *j, desk *w, finding *f, uint64_t first, uint6
 }
 
 /* What was rotated, rotated back and in the type that was asked for. */
-static void close_values(const job *j, desk *w, finding *f, uint64_t first, uint64_t n)
+static void close_values(const job *j, scratch *w, result *f, uint64_t first, uint64_t n)
 {
     if (!j->turns || !j->gives_values)
         return;
@@ -412,7 +412,7 @@ static void close_values(const job *j, desk *w, finding *f, uint64_t first, uint
 }
 
 /* The elements of an item of a flat plan. */
-static tn_scaled_row elements_of(const job *j, const stretch *s, tn_scaled_place *first,
+static tn_scaled_row elements_of(const job *j, const item_tiles *s, tn_scaled_place *first,
                                  tn_scaled_place *last)
 {
     const tn_scaled_plan *p = &j->plan;
@@ -423,7 +423,7 @@ static tn_scaled_row elements_of(const job *j, const stretch *s, tn_scaled_place
 }
 
 /* What an item makes and the plan has no memory for. */
-static void open_windows(const job *j, desk *w, finding *f, const tn_scaled_place *first,
+static void open_windows(const job *j, scratch *w, result *f, const tn_scaled_place *first,
                          const tn_scaled_place *last)
 {
     const tn_scaled_plan *p = &j->plan;
@@ -437,7 +437,7 @@ static void open_windows(const job *j, desk *w, finding *f, const tn_scaled_plac
                     tn_scaled_byte_at(p, i, tile_row(p, last), pieces ? p->columns : to + end));
 }
 
-static tn_status step_through(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece,
+static tn_status step_through(const job *j, scratch *w, result *f, uint64_t bundle, uint64_t piece,
                               uint64_t from, uint64_t to, tn_error *err)
 {
     tn_status status = TN_OK;
@@ -450,7 +450,7 @@ static tn_status step_through(const job *j, desk *w, finding *f, uint64_t bundle
 
 /* Tiles that are not padded all at once; where that cannot be, a few at a time, for an odd one is only some
  * of them. */
-static tn_status encode_at_once(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t tiles,
+static tn_status encode_at_once(const job *j, scratch *w, result *f, uint64_t bundle, uint64_t tiles,
                                 tn_error *err)
 {
     tn_scaled_place at = tn_scaled_place_at(&j->plan, bundle, 0, 0);
@@ -481,7 +481,7 @@ static bool can_be_short(const tn_scaled_plan *p, uint64_t tiles)
            ends_on_byte(&p->scale, tiles) && ends_on_byte(&p->zero, tiles);
 }
 
-static tn_status work_on_bundle(const job *j, desk *w, finding *f, uint64_t bundle, uint64_t piece,
+static tn_status work_on_bundle(const job *j, scratch *w, result *f, uint64_t bundle, uint64_t piece,
                                 tn_error *err)
 {
     const tn_scaled_plan *p = &j->plan;
@@ -508,9 +508,9 @@ static void replace_codes(const job *j, uint8_t *codes, size_t n)
 static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *err)
 {
     const job *j = context;
-    stretch s = stretch_of(j, item);
-    desk *w = &j->desks[use.scratch];
-    finding *f = &j->findings[use.result];
+    item_tiles s = item_tiles_of(j, item);
+    scratch *w = &j->scratches[use.scratch];
+    result *f = &j->results[use.result];
     tn_status status = TN_OK;
     f->report = (tn_quantize_stats){ 0 };
     f->nbytes = 0;
@@ -531,7 +531,7 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
 }
 
 /* Adds what was found in a piece to its group. */
-static void gather(job *j, group *g, const finding *f, uint64_t k, bool last)
+static void gather(job *j, group *g, const result *f, uint64_t k, bool last)
 {
     if (j->step == measure_piece)
         tn_tile_range_join(&g->range, &f->ranges[k]);
@@ -546,11 +546,11 @@ static void gather(job *j, group *g, const finding *f, uint64_t k, bool last)
         g->squares = 0;
 }
 
-static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
+static tn_status emit(void *context, uint64_t item, unsigned number, tn_error *err)
 {
     job *j = context;
-    const finding *f = &j->findings[result];
-    stretch s = stretch_of(j, item);
+    const result *f = &j->results[number];
+    item_tiles s = item_tiles_of(j, item);
     if (j->work->report)
         tn_quantize_stats_add(j->work->report, &f->report);
     if (j->work->emit && (j->step == encode_whole || j->step == encode_piece)) {
@@ -583,11 +583,11 @@ static tn_status count_item(void *context, uint64_t item, unsigned worker, tn_sc
 {
     const job *j = context;
     const tn_scaled_plan *p = &j->plan;
-    desk *w = &j->desks[worker];
-    stretch s = stretch_of(j, item);
+    scratch *w = &j->scratches[worker];
+    item_tiles s = item_tiles_of(j, item);
     tn_scaled_place first, last;
     tn_scaled_row own = j->windows ? elements_of(j, &s, &first, &last) : (tn_scaled_row){ 0, 0 };
-    open_values(j, w, &j->findings[worker], own.first, own.n);
+    open_values(j, w, &j->results[worker], own.first, own.n);
     for (uint64_t k = 0; k < tn_scaled_bundle_tiles(p, s.first); k++) {
         tn_scaled_place at = tn_scaled_place_at(p, s.first, k, s.piece);
         tn_status status = begin(j, w, &at, err);
@@ -649,7 +649,7 @@ static tn_status run_rounds(job *j, tn_error *err)
 
 /* --- the scale of a tensor ------------------------------------------------------------ */
 
-static uint64_t stretches(const job *j)
+static uint64_t looks_of(const job *j)
 {
     return tn_div_up_u64(j->plan.count, TN_SCALED_LOOK);
 }
@@ -659,20 +659,20 @@ static tn_status look(void *context, uint64_t item, tn_pool_use use, tn_error *e
     const job *j = context;
     uint64_t first = item * TN_SCALED_LOOK, left = j->plan.count - first;
     size_t n = left < TN_SCALED_LOOK ? (size_t)left : TN_SCALED_LOOK;
-    desk *w = &j->desks[use.scratch];
+    scratch *w = &j->scratches[use.scratch];
     (void)err;
-    open_values(j, w, &j->findings[use.result], first, n);
-    j->findings[use.result].range = tn_scaled_range(values_at(j, w, first, n), n);
+    open_values(j, w, &j->results[use.result], first, n);
+    j->results[use.result].range = tn_scaled_range(values_at(j, w, first, n), n);
     return TN_OK;
 }
 
 /* The last one has seen it all; it is done here, where the floating-point environment is the pool's. */
-static tn_status add_up(void *context, uint64_t item, unsigned result, tn_error *err)
+static tn_status add_up(void *context, uint64_t item, unsigned number, tn_error *err)
 {
     job *j = context;
     (void)err;
-    tn_tile_range_join(&j->range, &j->findings[result].range);
-    if (item + 1 < stretches(j))
+    tn_tile_range_join(&j->range, &j->results[number].range);
+    if (item + 1 < looks_of(j))
         return TN_OK;
     j->tscale = tn_tensor_scale_for(j->plan.d, &j->plan.o, &j->range);
     j->tensor_scale = tn_spec_value(&j->plan.d->tensor_scale, j->tscale);
@@ -681,7 +681,7 @@ static tn_status add_up(void *context, uint64_t item, unsigned result, tn_error 
 
 static tn_status find_tensor_scale(job *j, tn_error *err)
 {
-    tn_status status = tn_pool_run(j->work->pool, stretches(j), &(tn_ordered){ .work = look, .emit = add_up,
+    tn_status status = tn_pool_run(j->work->pool, looks_of(j), &(tn_ordered){ .work = look, .emit = add_up,
                                                                                .context = j }, err);
     if (status == TN_OK && j->plan.tscale.data)
         tn_scaled_put_tensor_scale(&j->plan, j->tscale);

@@ -287,6 +287,29 @@ static void options_without_a_meaning_are_refused_with_a_reason(void)
     tn_datatype_free(scaled);
 }
 
+/* ---- parts that lie anywhere ---- */
+
+static void parts_need_no_alignment_to_be_read(void)
+{
+    static float x[N], y[N], z[N];
+    static parts p;
+    static uint8_t moved[3][MOST_BYTES + 3];
+    const char *const texts[] = { "int8,per=channel,axis=1", "uint8,per=tensor", "uint4,per=channel,axis=0" };
+    make_values(x, N);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        tn_datatype *d = parsed(texts[i]);
+        clear(&p);
+        CHECK(tn_quantize(d, &array, x, p.at, NULL, NULL, NULL) == TN_OK);
+        CHECK(tn_dequantize(d, &array, (const void *const *)p.at, y, NULL, NULL) == TN_OK);
+        for (int k = 0; k < 3; k++)
+            memcpy(moved[k] + 1 + k, p.at[k], MOST_BYTES - 3);
+        const void *at[] = { moved[0] + 1, moved[1] + 2, moved[2] + 3 };
+        CHECK(tn_dequantize(d, &array, at, z, NULL, NULL) == TN_OK && memcmp(y, z, sizeof y) == 0);
+        forget(&p);
+        tn_datatype_free(d);
+    }
+}
+
 /* ---- long rows and large tensors ---- */
 
 static void percentiles_of_groups_that_are_not_held_are_those_of_sorted_values(void)
@@ -324,6 +347,7 @@ int main(void)
         TEST(every_option_works_with_every_spelling),
         TEST(options_together_do_not_depend_on_threads),
         TEST(options_without_a_meaning_are_refused_with_a_reason),
+        TEST(parts_need_no_alignment_to_be_read),
         TEST(percentiles_of_groups_that_are_not_held_are_those_of_sorted_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

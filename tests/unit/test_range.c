@@ -79,7 +79,7 @@ static void ends(const float *x, size_t n, const affine_options *o, float *low, 
 static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, const float *x,
                          const affine_options *o)
 {
-    uint64_t count, n;
+    uint64_t count = 0, n = 0;
     int64_t range[2];
     size_t inner = 1, got;
     tn_error err = { .text = "" };

@@ -36,8 +36,8 @@ bool tn_affine_named(tn_text name, tn_affine *affine)
         f++;
     if (!f->name)
         return false;
-    *affine = (tn_affine){ .size = sizeof *affine, .codes = f->codes, .axis = TN_PER_TENSOR, .symmetric = true,
-                           .has_zeros = !f->power, .power = f->power,
+    *affine = (tn_affine){ .size = sizeof *affine, .codes = f->codes, .axis = TN_PER_TENSOR,
+                           .symmetric = true, .has_zeros = !f->power, .power = f->power,
                            .scale_bits = f->power ? 0 : TN_AFFINE_SHORT_BITS, .arithmetic = TN_ARITH_EXACT };
     limits_of(f->codes, affine->range);
     return true;
@@ -303,8 +303,8 @@ static tn_status read_keys(reading *r, const char *text, const char *at, tn_erro
         tn_text key = { at + 1, k }, value = { at + 1 + k + (k < n), n - k - (k < n) };
         bool known = is_key(key);
         if (!known || !take_key(r, key, value))
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s: expected %s but found %s at character %zu",
-                           tn_quote_z(text).text, known ? "another value" :
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                           "%s: expected %s but found %s at character %zu", tn_quote_z(text).text, known ? "another value" :
                            "per, axis, zero, zeros, power, scale_bits, range or arithmetic",
                            tn_quote(at + 1, n).text, (size_t)(at + 1 - text));
         at += 1 + n;
