@@ -391,6 +391,7 @@ static bool turns(const tn_scaled_plan *plan)
 }
 
 const tn_quantizer tn_affine_quantizer = {
-    .name = "affine", .check = check, .streams = always, .turns = turns, .encode = encode,
+    .name = "affine", .is_text = tn_affine_is_text, .parse = tn_affine_parse, .shapes = tn_affine_shapes,
+    .check = check, .streams = always, .turns = turns, .encode = encode,
     .open = open, .read = read_values, .close = close,
 };

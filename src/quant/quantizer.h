@@ -28,6 +28,12 @@ typedef struct tn_part_values {
 
 typedef struct tn_quantizer {
     const char *name;
+    /* Whether a text is meant to be one of its datatypes, and which it is. */
+    bool      (*is_text)(const char *text);
+    tn_status (*parse)(const char *text, tn_datatype **datatype, tn_error *err);
+    /* The parts of a tensor; *shapes is empty, the tensor's shape was checked. */
+    tn_status (*shapes)(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *shapes,
+                        tn_error *err);
     /* What it refuses of options. */
     tn_status (*check)(const tn_datatype *d, const tn_quantize_options *o, tn_error *err);
     /* Whether what it makes can be handed out in order, in pieces that are not large. */
@@ -44,9 +50,12 @@ typedef struct tn_quantizer {
 
 extern const tn_quantizer tn_affine_quantizer, tn_tile_quantizer;
 
+/* The row whose datatype a text is meant to be (quantizer.c). */
+const tn_quantizer *tn_quantizer_for(const char *text);
+
 static inline const tn_quantizer *tn_quantizer_of(const tn_datatype *d)
 {
-    return d->is_affine ? &tn_affine_quantizer : &tn_tile_quantizer;
+    return d->quantizer;
 }
 
 static inline tn_status tn_quantizer_check(const tn_datatype *d, const tn_quantize_options *o, tn_error *err)

@@ -751,7 +751,14 @@ static void close(tn_part_values *v)
     (void)v;
 }
 
+static bool is_any_text(const char *text)
+{
+    (void)text;
+    return true;
+}
+
 const tn_quantizer tn_tile_quantizer = {
-    .name = "tiles", .check = tn_scaled_check, .streams = tn_scaled_streams, .turns = tn_scaled_turns,
+    .name = "tiles", .is_text = is_any_text, .parse = tn_tiles_parse, .shapes = tn_tile_shapes,
+    .check = tn_scaled_check, .streams = tn_scaled_streams, .turns = tn_scaled_turns,
     .encode = encode, .open = open, .read = read_values, .close = close,
 };

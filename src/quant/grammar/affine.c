@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/options.h"
 #include "quant/grammar/datatype_read.h"
+#include "quant/quantizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -200,6 +201,7 @@ tn_status tn_datatype_affine(const tn_affine *affine, tn_datatype **datatype, tn
     tn_datatype *d = calloc(1, sizeof *d);
     if (!d)
         return tn_fail_nomem(err);
+    d->quantizer = &tn_affine_quantizer;
     d->is_affine = true;
     d->affine = own;
     status = put_text(&own, &d->text, err);

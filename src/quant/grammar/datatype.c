@@ -1,5 +1,6 @@
 /* quant/grammar/datatype.c - NUMBER|SCALE: the grammar, and what goes together. */
 #include "quant/grammar/datatype_read.h"
+#include "quant/quantizer.h"
 
 #include "base/checked.h"
 
@@ -457,6 +458,7 @@ static tn_status read_datatype(const char *text, tn_datatype *d, tn_error *err)
 
 static tn_status hand_over(tn_status status, tn_datatype *d, tn_datatype **datatype, tn_error *err)
 {
+    d->quantizer = &tn_tile_quantizer;
     if (status == TN_OK)
         status = put_text(d, err);
     if (status)
@@ -464,6 +466,12 @@ static tn_status hand_over(tn_status status, tn_datatype *d, tn_datatype **datat
     else
         *datatype = d;
     return status;
+}
+
+tn_status tn_tiles_parse(const char *text, tn_datatype **datatype, tn_error *err)
+{
+    tn_datatype *d = calloc(1, sizeof *d);
+    return d ? hand_over(read_datatype(text, d, err), d, datatype, err) : tn_fail_nomem(err);
 }
 
 tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *err)
@@ -476,12 +484,8 @@ tn_status tn_datatype_parse(const char *text, tn_datatype **datatype, tn_error *
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "%s could be %s or %s: expected one of them, in its own case", tn_quote_z(text).text,
                        name[0]->name, name[1]->name);
-    if (!found && tn_affine_is_text(text))
-        return tn_affine_parse(text, datatype, err);
-    tn_datatype *d = calloc(1, sizeof *d);
-    if (!d)
-        return tn_fail_nomem(err);
-    return hand_over(read_datatype(found ? name[0]->text : text, d, err), d, datatype, err);
+    text = found ? name[0]->text : text;
+    return tn_quantizer_for(text)->parse(text, datatype, err);
 }
 
 tn_status tn_datatype_of_codebook(tn_codebook *book, const char *scale_text, tn_datatype **datatype,

@@ -57,6 +57,7 @@ typedef enum tn_scope { TN_SCOPE_NONE, TN_SCOPE_TENSOR, TN_SCOPE_CHANNEL, TN_SCO
 
 struct tn_datatype {
     char          *text;
+    const struct tn_quantizer *quantizer;       /* what makes codes by it */
     bool           is_affine;           /* then `affine` says it all, and the other fields follow */
     tn_affine      affine;              /* its range is that of the codes */
     tn_number_spec number;
@@ -86,9 +87,17 @@ const char *tn_affine_name(const tn_affine *affine);
 tn_status tn_affine_check_codes(tn_dtype codes, tn_error *err);
 tn_status tn_affine_range(const tn_affine *affine, int64_t range[2], tn_error *err);
 
-/* Whether a text is meant to be an affine datatype, and what it is. */
+/* Whether a text is meant to be an affine datatype, and what it is; what it is if it is a number spec and a
+ * scale spec. */
 bool      tn_affine_is_text(const char *text);
 tn_status tn_affine_parse(const char *text, tn_datatype **datatype, tn_error *err);
+tn_status tn_tiles_parse(const char *text, tn_datatype **datatype, tn_error *err);
+
+/* The parts of a tensor of such datatypes; *shapes is empty, the tensor's shape was checked. */
+tn_status tn_affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape,
+                           tn_scaled_shapes *shapes, tn_error *err);
+tn_status tn_tile_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *shapes,
+                         tn_error *err);
 
 /* Codes of small floats may be stored, one a byte, as the numbers of
  * float8_e4m3fn or float8_e5m2 that they are: codes[c] is that of code c.

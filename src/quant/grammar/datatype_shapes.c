@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "tensor/code.h"
+#include "quant/quantizer.h"
 #include "quant/grammar/datatype.h"
 
 /* A tensor cut into tiles. */
@@ -156,8 +157,8 @@ static tn_status add_bits(const cut *c, const char *role, unsigned bits, tn_scal
 }
 
 /* One scale, or one for each index of the axis; a plain array of codes, which is one stream of bits. */
-static tn_status affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
-                               tn_error *err)
+tn_status tn_affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
+                           tn_error *err)
 {
     const tn_affine *a = &d->affine;
     if (a->axis >= 0 && (uint32_t)a->axis >= rank)
@@ -172,39 +173,39 @@ static tn_status affine_shapes(const tn_datatype *d, uint32_t rank, const int64_
     return TN_OK;
 }
 
+tn_status tn_tile_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *s,
+                         tn_error *err)
+{
+    cut c = { .d = d, .rank = rank, .shape = shape };
+    tn_status status = cut_up(&c, err);
+    if (status)
+        return status;
+    add_data(&c, s);
+    if (d->scope != TN_SCOPE_NONE)
+        add_tiled(&c, "scale", &d->scale, s);
+    if (d->has_tensor_scale)
+        add_part(s, "tscale", stored_type(&d->tensor_scale), stored_type(&d->tensor_scale), 0, NULL);
+    if (d->has_zero)
+        add_tiled(&c, "zero", &d->zero, s);
+    if (d->offset_bits)
+        status = add_bits(&c, "offset", d->offset_bits, s, err);
+    if (status == TN_OK && d->codebook.meta_bits)
+        status = add_bits(&c, "meta", d->codebook.meta_bits, s, err);
+    if (status == TN_OK && d->of)
+        pack(add_part(s, "mask", TN_BOOL, TN_UINT8, rank, shape), c.last, 1);
+    return status;
+}
+
 tn_status tn_scaled_shapes_for(const tn_datatype *d, uint32_t rank, const int64_t *shape,
                                tn_scaled_shapes *shapes, tn_error *err)
 {
-    cut c = { .d = d, .rank = rank, .shape = shape };
     tn_scaled_shapes s = { .count = 0 };
     tn_status status = check_shape(rank, shape, err);
-    if (status == TN_OK && d->is_affine) {
-        status = affine_shapes(d, rank, shape, &s, err);
-        if (status == TN_OK)
-            *shapes = s;
-        return status;
-    }
     if (status == TN_OK)
-        status = cut_up(&c, err);
-    if (status)
-        return status;
-    add_data(&c, &s);
-    if (d->scope != TN_SCOPE_NONE)
-        add_tiled(&c, "scale", &d->scale, &s);
-    if (d->has_tensor_scale)
-        add_part(&s, "tscale", stored_type(&d->tensor_scale), stored_type(&d->tensor_scale), 0, NULL);
-    if (d->has_zero)
-        add_tiled(&c, "zero", &d->zero, &s);
-    if (d->offset_bits)
-        status = add_bits(&c, "offset", d->offset_bits, &s, err);
-    if (status == TN_OK && d->codebook.meta_bits)
-        status = add_bits(&c, "meta", d->codebook.meta_bits, &s, err);
-    if (status)
-        return status;
-    if (d->of)
-        pack(add_part(&s, "mask", TN_BOOL, TN_UINT8, rank, shape), c.last, 1);
-    *shapes = s;
-    return TN_OK;
+        status = d->quantizer->shapes(d, rank, shape, &s, err);
+    if (status == TN_OK)
+        *shapes = s;
+    return status;
 }
 
 /* ---- bits ---- */
