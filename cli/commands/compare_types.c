@@ -52,8 +52,8 @@ static int add_candidate(contest *c, const char *list, const char *at, size_t n)
     c->count++;
     if (tn_datatype_load(one->text, &one->datatype, &err) != TN_OK) {
         int code = worse(EXIT_USAGE, exit_code(err.status));
-        say("--types \"%s\": the type at character %zu: %s%s", escaped(list), character(list, at), error_line(&err),
-            code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
+        say("--types \"%s\": the type at character %zu: %s%s", escaped(list), character(list, at),
+            error_line(&err), code == EXIT_USAGE ? " (see: tenon datatypes)" : "");
         return code;
     }
     for (const candidate *other = c->candidates; other < one; other++) {
@@ -191,7 +191,8 @@ static int rate(contest *c, const tn_file *file)
 {
     const opts *o = c->o;
     tn_quantize_options quantize = o->cast.quantize;
-    tn_rate_options options = { .size = sizeof options, .quantize = &quantize, .only = o->only.items,
+    tn_compare_datatypes_options options = { .size = sizeof options, .quantize = &quantize,
+                                             .only = o->only.items,
                                 .nonly = o->only.count, .jobs = o->jobs,
                                 .progress = progress_step, .context = c };
     const tn_datatype **datatypes = must_allocate(c->count, sizeof *datatypes);
@@ -200,7 +201,7 @@ static int rate(contest *c, const tn_file *file)
         datatypes[i] = c->candidates[i].datatype;
     quantize.nan = o->cast.options.nan;
     progress_begin(&c->bar, false);
-    tn_status status = tn_rate_datatypes(file, datatypes, c->count, &options, take_report, &err);
+    tn_status status = tn_compare_datatypes(file, datatypes, c->count, &options, take_report, &err);
     progress_end(&c->bar);
     free(datatypes);
     if (o->json)

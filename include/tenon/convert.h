@@ -58,12 +58,12 @@ typedef struct tn_cast_rule {
  * (symmetric, asymmetric, or a number), percentile, scale, mode (max, mse), rotate, virtual;
  * and compat (mli: the values of codes as embARC MLI computes them).
  *
- * TYPE may also be fx8 or fx16, codes of all 8 or 16 bits whose scale is 2^-N: keys
- * frac (auto: the largest at which nothing is cut; least: the one with the least error; or
- * N, -127 to 126), mode, percentile, round, nan, seed, rotate, virtual, compat (mli).  Or sa8, sa32: codes of all 8 or 32 bits with zero points
- * and scales of 15 bits: keys per (tensor), axis, zero, percentile, scale, mode, round, nan,
- * seed, rotate, virtual, compat.  Both are TN_ARITH_EXACT unless compat says MLI, round AWAY, and are made
- * of float types or, with a scale that is given, of codes with scales.
+ * TYPE may also be fx8 or fx16, codes of all 8 or 16 bits whose scale is 2^-N: keys frac (auto: the largest
+ * at which nothing is cut; least: the one with the least error; or N, -127 to 126), mode, percentile, round,
+ * nan, seed, rotate, virtual, compat (mli).  Or sa8, sa32: codes of all 8 or 32 bits with zero points and
+ * scales of 15 bits: keys per (tensor), axis, zero, percentile, scale, mode, round, nan, seed, rotate,
+ * virtual, compat.  Both are TN_ARITH_EXACT unless compat says MLI, round AWAY, and are made of float types
+ * or, with a scale that is given, of codes with scales.
  *
  * TYPE may also be a datatype (tn_datatype_load()) with the keys round, nan, seed, percentile, mode
  * (max, floor, auto, midmax, topbinade, option3, ceil, mse), store (packed,
@@ -228,7 +228,8 @@ typedef struct tn_difference {
     uint64_t         specials;  /* differing elements where one side is NaN or infinite: not in the maxima */
     double           max_abs;   /* largest |a - b|; infinite where it is beyond a double */
     double           max_rel;   /* largest |a - b| / |a| with a not 0 */
-    double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; of integers, |a - b| */
+    double           max_ulp;   /* largest |a - b| in units of the last place of the coarser type at a; of
+                                 * integers, |a - b| */
     double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values;
                                  * infinite when equal */
     const char      *why;       /* UNREAD */
@@ -255,7 +256,7 @@ typedef struct tn_compare_options {
 TN_API tn_status tn_compare(const tn_file *a, const tn_file *b, const tn_compare_options *options,
                             tn_compare_fn report, size_t *different, tn_error *err);
 
-typedef struct tn_rate_options {
+typedef struct tn_compare_datatypes_options {
     size_t             size;
     const tn_quantize_options *quantize;    /* may be NULL */
     const char *const *only;        /* globs; NULL: all */
@@ -263,14 +264,14 @@ typedef struct tn_rate_options {
     unsigned           jobs;
     tn_progress_fn     progress;    /* may be NULL */
     void              *context;     /* for both callbacks */
-} tn_rate_options;
+} tn_compare_datatypes_options;
 
 /* What each datatype would do to each float tensor of a file: `report` is called
  * for tensor after tensor and, for each, datatype after datatype.  Others are
  * left out, as are those whose shape a datatype does not fit: report is NULL in
  * what the callback gets then.  Nothing is written. */
-TN_API tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
-                                   const tn_rate_options *options, tn_quantize_report_fn report,
+TN_API tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
+                                   const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
                                    tn_error *err);
 
 #ifdef __cplusplus

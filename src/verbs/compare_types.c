@@ -14,7 +14,7 @@ typedef struct rating {
     const tn_file     *file;
     const tn_datatype *const *datatypes;
     size_t             n;
-    tn_rate_options    o;
+    tn_compare_datatypes_options o;
     tn_quantize_options quantize;
     tn_quantize_report_fn report;
     tn_walk            walk;            /* bytes count once for each datatype */
@@ -119,8 +119,9 @@ static tn_status check(const rating *r, tn_error *err)
     return status;
 }
 
-tn_status tn_rate_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
-                            const tn_rate_options *options, tn_quantize_report_fn report, tn_error *err)
+tn_status tn_compare_datatypes(const tn_file *file, const tn_datatype *const *datatypes, size_t n,
+                               const tn_compare_datatypes_options *options, tn_quantize_report_fn report,
+                               tn_error *err)
 {
     rating r = { .file = file, .datatypes = datatypes, .n = n, .report = report,
                  .quantize = { .size = sizeof r.quantize } };

@@ -155,8 +155,9 @@ static tn_status rate(const tn_file *file, tn_error *err)
 {
     tn_datatype *datatype = datatype_of("mxfp4e2");
     const char *const only[] = { "w" };
-    const tn_rate_options options = { .size = sizeof options, .only = only, .nonly = 1 };
-    tn_status status = tn_rate_datatypes(file, (const tn_datatype *const *)&datatype, 1, &options, NULL, err);
+    const tn_compare_datatypes_options options = { .size = sizeof options, .only = only, .nonly = 1 };
+    tn_status status =
+        tn_compare_datatypes(file, (const tn_datatype *const *)&datatype, 1, &options, NULL, err);
     tn_datatype_free(datatype);
     return status;
 }

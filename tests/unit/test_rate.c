@@ -50,20 +50,21 @@ static void free_types(types *t)
         tn_datatype_free(t->items[i]);
 }
 
-static tn_status rate(const char *file, const char *list, tn_rate_options o, seen *v, tn_error *err)
+static tn_status rate(const char *file, const char *list, tn_compare_datatypes_options o, seen *v,
+                      tn_error *err)
 {
     types t = types_of(list);
     tn_file *f = open_file(file);
     o.size = sizeof o;
     o.context = o.context ? o.context : v;
     tn_status status =
-        tn_rate_datatypes(f, (const tn_datatype *const *)t.items, t.count, &o, v ? keep : NULL, err);
+        tn_compare_datatypes(f, (const tn_datatype *const *)t.items, t.count, &o, v ? keep : NULL, err);
     tn_close(f);
     free_types(&t);
     return status;
 }
 
-static seen rated(const char *file, const char *list, tn_rate_options o)
+static seen rated(const char *file, const char *list, tn_compare_datatypes_options o)
 {
     seen v = { .count = 0 };
     tn_error err = { .text = "" };
@@ -89,7 +90,7 @@ static void tensors_come_in_order_with_each_datatype_in_order(void)
     const simple tensors[] = { { .name = "a", .dtype = TN_FLOAT32, .rank = 2, .shape = { 2, 32 }, .data = a },
                                { .name = "b", .dtype = TN_BFLOAT16, .rank = 1, .shape = { 32 }, .data = a } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 2);
-    seen v = rated("f.zt", "mxfp4,int8|float32", (tn_rate_options){ 0 });
+    seen v = rated("f.zt", "mxfp4,int8|float32", (tn_compare_datatypes_options){ 0 });
     static const char *const names[] = { "a", "a", "b", "b" };
     CHECK(v.count == 4);
     for (size_t i = 0; i < 4; i++) {
@@ -122,7 +123,7 @@ static void figures_are_those_of_a_virtual_cast(void)
         for (int mode = TN_SCALE_MAX; mode <= TN_SCALE_MSE; mode++) {
             tn_quantize_options o = { .size = sizeof o, .rule = (tn_scale_rule)mode };
             CHECK(tn_fake_quantize(d, &array, data, out, &o, &report, NULL) == TN_OK);
-            seen v = rated("f.zt", names[i], (tn_rate_options){ .quantize = &o });
+            seen v = rated("f.zt", names[i], (tn_compare_datatypes_options){ .quantize = &o });
             const tn_quantize_stats *r = &v.all[0].report;
             CHECK(v.count == 1 && r->values == N && r->flushed == report.flushed &&
                   r->saturated == report.saturated);
@@ -151,7 +152,7 @@ static void what_is_no_float_or_does_not_fit_is_left_out(void)
                                { .name = "empty", .dtype = TN_FLOAT64, .rank = 2, .shape = { 0, 32 },
                                  .data = x } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 6);
-    seen v = rated("f.zt", "mxfp4,int8|float32,mxfp4s", (tn_rate_options){ 0 });
+    seen v = rated("f.zt", "mxfp4,int8|float32,mxfp4s", (tn_compare_datatypes_options){ 0 });
     static const char fits[6][4] = { "...", "...", ".+.", "++.", "+++", "+++" };
     CHECK(v.count == 18);
     for (size_t k = 0; k < v.count; k++)
@@ -169,8 +170,8 @@ static void a_rotation_needs_a_multiple_of_its_size(void)
                                  .data = x } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 2);
     tn_quantize_options o = { .size = sizeof o, .rotation = { .size = 32 } };
-    seen plain = rated("f.zt", "int4_b32", (tn_rate_options){ 0 }),
-    v = rated("f.zt", "int4_b32", (tn_rate_options){ .quantize = &o });
+    seen plain = rated("f.zt", "int4_b32", (tn_compare_datatypes_options){ 0 }),
+    v = rated("f.zt", "int4_b32", (tn_compare_datatypes_options){ .quantize = &o });
     CHECK(v.count == 2 && v.all[0].rated && !v.all[1].rated);
     CHECK(v.all[0].report.noise > 0 && v.all[0].report.noise < plain.all[0].report.noise);
 }
@@ -185,9 +186,9 @@ static void only_what_matches_is_rated(void)
     static const char *const some[] = { "*.w" }, *const none[] = { "*.w", "x*" };
     tn_error err;
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
-    seen v = rated("f.zt", "mxfp4", (tn_rate_options){ .only = some, .nonly = 1 });
+    seen v = rated("f.zt", "mxfp4", (tn_compare_datatypes_options){ .only = some, .nonly = 1 });
     CHECK(v.count == 2 && strcmp(v.all[0].name, "a.w") == 0 && strcmp(v.all[1].name, "c.w") == 0);
-    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .only = none, .nonly = 2 }, NULL,
+    CHECK(rate("f.zt", "mxfp4", (tn_compare_datatypes_options){ .only = none, .nonly = 2 }, NULL,
                &err) == TN_ERR_ARGUMENT);
     CHECK(strcmp(said_of(&err), "no tensor matches \"x*\"") == 0);
 }
@@ -205,9 +206,9 @@ static void figures_do_not_depend_on_threads_or_encoding(void)
     write_file("raw.zt", (tn_create_options){ 0 }, tensors, 2);
     write_file("zstd.zt", (tn_create_options){ .encoding = TN_ENCODING_ZSTD, .checksum = TN_CHECKSUM_CRC32C },
                tensors, 2);
-    seen one = rated("raw.zt", "mxfp4,nvfp4,int8|float32", (tn_rate_options){ .jobs = 1 });
-    seen many = rated("raw.zt", "mxfp4,nvfp4,int8|float32", (tn_rate_options){ .jobs = 3 });
-    seen packed = rated("zstd.zt", "mxfp4,nvfp4,int8|float32", (tn_rate_options){ .jobs = 2 });
+    seen one = rated("raw.zt", "mxfp4,nvfp4,int8|float32", (tn_compare_datatypes_options){ .jobs = 1 });
+    seen many = rated("raw.zt", "mxfp4,nvfp4,int8|float32", (tn_compare_datatypes_options){ .jobs = 3 });
+    seen packed = rated("zstd.zt", "mxfp4,nvfp4,int8|float32", (tn_compare_datatypes_options){ .jobs = 2 });
     CHECK(one.count == 6 && memcmp(&one, &many, sizeof one) == 0 && memcmp(&one, &packed, sizeof one) == 0);
     CHECK(one.all[0].report.values == N && one.all[3].report.values == 192 && one.all[3].report.noise == 0);
     free(data);
@@ -220,10 +221,10 @@ static void a_nan_without_a_code_is_an_error_or_zero(void)
     tn_error err = { .text = "" };
     seen v = { .count = 0 };
     write_file("f.zt", (tn_create_options){ 0 }, &tensor, 1);
-    CHECK(rate("f.zt", "mxfp8,mxfp4", (tn_rate_options){ 0 }, &v, &err) == TN_ERR_LOSS);
+    CHECK(rate("f.zt", "mxfp8,mxfp4", (tn_compare_datatypes_options){ 0 }, &v, &err) == TN_ERR_LOSS);
     CHECK(v.count == 1 && strncmp(err.text, "tensor \"x\\n\" as \"e2m1fnuz|e8m0_t32\": ", 36) == 0);
     tn_quantize_options o = { .size = sizeof o, .nan = TN_NAN_ZERO };
-    v = rated("f.zt", "mxfp8,mxfp4", (tn_rate_options){ .quantize = &o });
+    v = rated("f.zt", "mxfp8,mxfp4", (tn_compare_datatypes_options){ .quantize = &o });
     CHECK(v.count == 2 && v.all[1].report.values == 32 && v.all[1].report.noise == 0);
 }
 
@@ -234,9 +235,11 @@ static void options_without_a_meaning_are_refused(void)
     tn_quantize_options mode = { .size = sizeof mode, .rule = (tn_scale_rule)9 },
     ggml = { .size = sizeof ggml, .ggml = true };
     write_file("f.zt", (tn_create_options){ 0 }, &tensor, 1);
-    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .quantize = &mode }, NULL, NULL) == TN_ERR_ARGUMENT);
-    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .quantize = &ggml }, NULL, NULL) == TN_ERR_ARGUMENT);
-    CHECK(rate("f.zt", "mxfp4", (tn_rate_options){ .quantize = &ggml }, NULL, NULL) == TN_OK);
+    CHECK(rate("f.zt", "mxfp4", (tn_compare_datatypes_options){ .quantize = &mode }, NULL,
+               NULL) == TN_ERR_ARGUMENT);
+    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_compare_datatypes_options){ .quantize = &ggml }, NULL,
+               NULL) == TN_ERR_ARGUMENT);
+    CHECK(rate("f.zt", "mxfp4", (tn_compare_datatypes_options){ .quantize = &ggml }, NULL, NULL) == TN_OK);
 }
 
 typedef struct clock_seen { uint64_t done, total; int calls, stop; } clock_seen;
@@ -258,10 +261,12 @@ static void progress_counts_bytes_and_can_stop(void)
                                { .name = "b", .dtype = TN_FLOAT16, .rank = 1, .shape = { 64 }, .data = x } };
     write_file("f.zt", (tn_create_options){ 0 }, tensors, 3);
     clock_seen all = { .stop = 0 }, stopped = { .stop = 3 };
-    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .progress = step, .context = &all }, NULL,
+    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_compare_datatypes_options){ .progress = step, .context = &all },
+               NULL,
                NULL) == TN_OK);
     CHECK(all.calls == 4 && all.done == 768 && all.total == 768);
-    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_rate_options){ .progress = step, .context = &stopped }, NULL,
+    CHECK(rate("f.zt", "mxfp4,mxfp8", (tn_compare_datatypes_options){ .progress = step, .context = &stopped },
+               NULL,
                NULL) == TN_ERR_CANCELLED);
     CHECK(stopped.calls == 3);
 }

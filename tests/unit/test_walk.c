@@ -98,7 +98,8 @@ static tn_status verify(call *c, tn_error *err)
 static void tell_figures(void *context, const tn_tensor *t, const tn_statistics *s, const tn_error *why)
 {
     tn_buf_printf(&((call *)context)->told, "%s %llu %a %a %a %a %s\n", t ? t->name : "-",
-                  (unsigned long long)s->count, s->min, s->max, s->mean, s->deviation, why ? line_of(why) : "");
+                  (unsigned long long)s->count, s->min, s->max, s->mean, s->deviation,
+                  why ? line_of(why) : "");
 }
 
 static tn_status stats(call *c, tn_error *err)
@@ -130,11 +131,12 @@ static void tell_quantized(void *context, const tn_quantize_report *q)
 static tn_status compare_types(call *c, tn_error *err)
 {
     tn_datatype *types[2];
-    tn_rate_options o = { .size = sizeof o, .jobs = c->jobs, .progress = progress, .context = c,
+    tn_compare_datatypes_options o = { .size = sizeof o, .jobs = c->jobs, .progress = progress, .context = c,
                           .only = c->only, .nonly = c->nonly };
     CHECK(tn_datatype_parse("mxfp4", &types[0], NULL) == TN_OK);
     CHECK(tn_datatype_parse("nvfp4", &types[1], NULL) == TN_OK);
-    tn_status status = tn_rate_datatypes(c->a, (const tn_datatype *const *)types, 2, &o, tell_quantized, err);
+    tn_status status =
+        tn_compare_datatypes(c->a, (const tn_datatype *const *)types, 2, &o, tell_quantized, err);
     tn_datatype_free(types[0]);
     tn_datatype_free(types[1]);
     return status;
