@@ -197,7 +197,8 @@ static void out_difference(const comparison *c, const tn_difference *d)
         separator = "; ";
     }
     if (d->what & TN_DIFF_UNREAD)
-        out("%snot compared: %s", separator, d->why ? with_options(d->why) : "cannot be read");
+        out("%snot compared: %s%s", separator, d->why ? d->why : "cannot be read",
+            option_for(d->reason, d->value));
     out_text("\n");
 }
 
@@ -258,6 +259,13 @@ static void json_what(unsigned what)
     json_close(']');
 }
 
+static void json_why(const tn_difference *d)
+{
+    char text[TN_ERROR_LINE];
+    snprintf(text, sizeof text, "%s%s", d->why ? d->why : "", option_for(d->reason, d->value));
+    json_text_field("why", d->why ? text : NULL);
+}
+
 static void json_difference(const comparison *c, const tn_difference *d)
 {
     const tn_tensor *either = d->a ? d->a : d->b;
@@ -279,7 +287,7 @@ static void json_difference(const comparison *c, const tn_difference *d)
         json_close(']');
     }
     if (d->what & TN_DIFF_UNREAD)
-        json_text_field("why", d->why ? with_options(d->why) : NULL);
+        json_why(d);
     json_close('}');
 }
 

@@ -65,11 +65,10 @@ static void out_problem(const check *c, const tn_tensor *tensor, const tn_part *
     out_judgement(verdict_text(verdict), bad);
     if (why->offset != TN_NO_OFFSET)
         out("byte %llu: ", (unsigned long long)why->offset);
-    if (strncmp(why->text, "tensor ", 7) != 0)      /* most texts name it themselves */
-        out("tensor \"%s\": ", escaped(tensor->name));
+    out("tensor \"%s\": ", escaped(tensor->name));
     if (tensor->nparts > 1)
         out("part %s: ", escaped(part->role));
-    out("%s\n", why->text);
+    out("%s%s\n", why->text, option_for(why->reason, why->value));
 }
 
 static void report(void *context, const tn_tensor *tensor, const tn_part *part, tn_verdict verdict,

@@ -37,49 +37,66 @@ void say(const char *format, ...)
     va_end(args);
 }
 
-const char *with_options(const char *text)
-{
-    static const char field[] = "(max_bytes)", option[] = "(--max-bytes)";
-    static char changed[TN_ERROR_LINE + 200 + sizeof option];
-    size_t n = strlen(text), end = sizeof field - 1;
-    if (n < end || strcmp(text + n - end, field) != 0)
-        return text;
-    snprintf(changed, sizeof changed, "%.*s%s", (int)(n - end), text, option);
-    return changed;
-}
-
 /* ---- errors ---- */
 
 /* What a reason of the library is on the command line; %s is the value it advises. */
 static const char *const options_for[] = {
-    [TN_REASON_NONE]      = "",
+    [TN_REASON_NONE] = "",
     [TN_REASON_MAX_BYTES] = "--max-bytes",
-    [TN_REASON_REPLACE]   = "--force replaces it",
+    [TN_REASON_REPLACE] = "--force replaces it",
+    [TN_REASON_DROP_METADATA] = "--drop-metadata",
+    [TN_REASON_DROP_NAMES] = "--drop-names",
+    [TN_REASON_FORM] = "--form %s",
+    [TN_REASON_CAST] = "--cast %s",
+    [TN_REASON_ONLY] = "--only",
+    [TN_REASON_RENAME] = "--rename",
+    [TN_REASON_LAYOUT] = "--layout",
+    [TN_REASON_NAN] = "--nan %s makes it 0",
+    [TN_REASON_ENCODING] = "--compress %s",
+    [TN_REASON_CHECKSUM] = "--checksum %s",
+    [TN_REASON_FORMAT] = "--to %s",
+    [TN_REASON_OPEN_FORMAT] = "--from %s",
+    [TN_REASON_FILLER] = "without --filler",
+    [TN_REASON_SHARD_SIZE] = "--shard-size",
+    [TN_REASON_OCP_NAMES] = "without --ocp-names",
+    [TN_REASON_HEADER] = "--align, --drop-metadata, --drop-names",
+    [TN_REASON_JOBS] = "--jobs %s needs none",
+    [TN_REASON_WINDOWS] = "--memory",
+    [TN_REASON_UIDS] = "--allow-uid",
+    [TN_REASON_BIND] = "\"tenon check --bind\" gives them values",
+    [TN_REASON_MLI] = "--mli %s",
+    [TN_REASON_BINARY] = "--binary takes it",
+    [TN_REASON_CAST_BEFORE] = "\"tenon convert --cast %s\" first, or leave it out with --only",
+    [TN_REASON_FORM_BEFORE] = "\"tenon convert --form %s\" first",
+    [TN_REASON_CASTS] = "--cast, --sparse, --recipe",
+    [TN_REASON_LAYOUTS] = "--layout",
+    [TN_REASON_PADS] = "--pad",
+    [TN_REASON_FORMS] = "--form",
+    [TN_REASON_RENAME_BEFORE] = "\"tenon convert --rename\" first",
 };
 
-/* " (--option)", or "" where no option helps. */
-static void format_option(const tn_error *err, char *dst, size_t cap)
+const char *option_for(tn_reason reason, const char *value)
 {
+    static char text[200];
     size_t known = sizeof options_for / sizeof *options_for;
-    const char *option = (size_t)err->reason < known ? options_for[err->reason] : "";
-    const char *value = strstr(option, "%s");
-    int before = (int)(value ? (size_t)(value - option) : strlen(option));
-    dst[0] = '\0';
-    if (*option)
-        snprintf(dst, cap, " (%.*s%s%s)", before, option, value ? err->value : "", value ? value + 2 : "");
+    const char *option = (size_t)reason < known && options_for[reason] ? options_for[reason] : "";
+    const char *place = strstr(option, "%s");
+    if (!*option)
+        return "";
+    if (place && value && *value)
+        snprintf(text, sizeof text, " (%.*s%s%s)", (int)(place - option), option, value, place + 2);
+    else        /* without the value, and the space before it */
+        snprintf(text, sizeof text, " (%.*s)", place ? (int)(place - option) - 1 : (int)strlen(option), option);
+    return text;
 }
 
-static const char *format_error(const tn_error *err)
+const char *error_line(const tn_error *err)
 {
     static char line[TN_ERROR_LINE + 200];
-    char option[200];
-    format_option(err, option, sizeof option);
     size_t n = tn_error_format(err, line, TN_ERROR_LINE);
-    snprintf(line + n, sizeof line - n, "%s", option);
-    return with_options(line);
+    snprintf(line + n, sizeof line - n, "%s", option_for(err->reason, err->value));
+    return line;
 }
-
-const char *error_line(const tn_error *err) { return format_error(err); }
 
 const char *error_text(const char *path, const tn_error *err)
 {
@@ -90,7 +107,7 @@ const char *error_text(const char *path, const tn_error *err)
         shown.file[0] = '\0';
         shown.offset = TN_NO_OFFSET;
     }
-    return format_error(&shown);
+    return error_line(&shown);
 }
 
 int say_error(const char *path, const tn_error *err)
@@ -99,7 +116,7 @@ int say_error(const char *path, const tn_error *err)
     if (path && !shown.file[0])
         tn_escape(shown.file, sizeof shown.file, path, strlen(path));
     if (err->status != TN_ERR_CANCELLED)
-        say("%s", format_error(&shown));
+        say("%s", error_line(&shown));
     return exit_code(err->status);
 }
 

@@ -22,9 +22,9 @@ void say(const char *format, ...);
 /* Prints the warnings of an open file, one line each. */
 void say_warnings(const char *path, const tn_file *file);
 
-/* A text of the library; where it ends in the field that raises a limit, the option is named instead.  Good
- * until the next call. */
-const char *with_options(const char *text);
+/* The option that helps, as text to add: " (--form dense)", or "" where none does.  Good until the next
+ * call. */
+const char *option_for(tn_reason reason, const char *value);
 
 /* The whole message with the option that helps: FILE: byte N: tensor "T": TEXT (--option).  Good until the next
  * call, as what error_text() returns. */

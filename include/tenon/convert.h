@@ -232,7 +232,9 @@ typedef struct tn_difference {
                                  * integers, |a - b| */
     double           sqnr;      /* 10 log10(sum a^2 / sum (a - b)^2) in dB over pairs of finite values;
                                  * infinite when equal */
-    const char      *why;       /* UNREAD */
+    const char      *why;       /* UNREAD: the text of an error, */
+    tn_reason        reason;    /* what can be done about it, */
+    const char      *value;     /* and with which value: "" or as in tn_error */
     uint64_t         flushed;   /* b is 0 and a is not; pairs of finite values */
     uint64_t         saturated; /* a is finite and lies beyond the last number that the scale of b can say,
                                  * which b is; only where b is scaled by a datatype without rotation, else

@@ -43,7 +43,36 @@ typedef enum tn_status {
 typedef enum tn_reason {
     TN_REASON_NONE          = 0,
     TN_REASON_MAX_BYTES     = 1,    /* raise max_bytes: decoded data takes more */
-    TN_REASON_REPLACE       = 2     /* set replace: the output exists */
+    TN_REASON_REPLACE       = 2,    /* set replace: the output exists */
+    TN_REASON_DROP_METADATA = 3,    /* set drop_metadata: the output has no place for it */
+    TN_REASON_DROP_NAMES    = 4,    /* set drop_names: the output has no place for them */
+    TN_REASON_FORM          = 5,    /* convert the tensor to form `value` */
+    TN_REASON_CAST          = 6,    /* cast the tensor to type `value`, or to one that the text names */
+    TN_REASON_ONLY          = 7,    /* choose other tensors by `only` */
+    TN_REASON_RENAME        = 8,    /* give the tensor another name */
+    TN_REASON_LAYOUT        = 9,    /* say which layout the tensor has */
+    TN_REASON_NAN           = 10,   /* set the NaN mode to `value`: NaNs become 0 */
+    TN_REASON_ENCODING      = 11,   /* set encoding to `value` */
+    TN_REASON_CHECKSUM      = 12,   /* set checksum to `value`, or to one that can be computed */
+    TN_REASON_FORMAT        = 13,   /* name the format of the output */
+    TN_REASON_OPEN_FORMAT   = 14,   /* name the format of the input: `value` */
+    TN_REASON_FILLER        = 15,   /* do not set filler */
+    TN_REASON_SHARD_SIZE    = 16,   /* set shard_size */
+    TN_REASON_OCP_NAMES     = 17,   /* do not set ocp_names */
+    TN_REASON_HEADER        = 18,   /* set a smaller align, drop_metadata or drop_names: too long a header */
+    TN_REASON_JOBS          = 19,   /* set jobs to `value` */
+    TN_REASON_WINDOWS       = 20,   /* tn_set_window_memory() */
+    TN_REASON_UIDS          = 21,   /* name the user in uids */
+    TN_REASON_BIND          = 22,   /* give values to symbols: tn_descriptor_bind() */
+    TN_REASON_MLI           = 23,   /* set mli to version `value` */
+    TN_REASON_BINARY        = 24,   /* set binary */
+    TN_REASON_CAST_BEFORE   = 25,   /* convert the file first, casting the tensor to `value` */
+    TN_REASON_FORM_BEFORE   = 26,   /* convert the file first, the tensor to form `value` */
+    TN_REASON_RENAME_BEFORE = 27,   /* convert the file first, giving the tensor another name */
+    TN_REASON_CASTS         = 28,   /* change the rule of `casts` that the text names */
+    TN_REASON_LAYOUTS       = 29,   /* that of `layouts` */
+    TN_REASON_PADS          = 30,   /* that of `pads` */
+    TN_REASON_FORMS         = 31    /* that of `forms` */
 } tn_reason;                    /* values are ABI: append, never renumber */
 
 /* Filled on failure only.  Every function that takes one accepts NULL.

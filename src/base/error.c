@@ -27,21 +27,37 @@ const char *tn_status_text(tn_status status)
     return "unknown status";
 }
 
+__attribute__((format(printf, 4, 0)))
+static void fill(tn_error *err, tn_status status, uint64_t offset, const char *format, va_list args)
+{
+    err->status = status;
+    err->offset = offset;
+    err->reason = TN_REASON_NONE;
+    err->file[0] = err->tensor[0] = err->value[0] = '\0';
+    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    if (n >= (int)sizeof err->text)     /* never half a character */
+        err->text[tn_utf8_valid(err->text, strlen(err->text))] = '\0';
+}
+
 tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *format, ...)
 {
-    if (err) {
-        va_list args;
-        va_start(args, format);
-        err->status = status;
-        err->offset = offset;
-        err->reason = TN_REASON_NONE;
-        err->file[0] = err->tensor[0] = err->value[0] = '\0';
-        int n = vsnprintf(err->text, sizeof err->text, format, args);
-        va_end(args);
-        if (n >= (int)sizeof err->text)     /* do not end inside a character */
-            err->text[tn_utf8_valid(err->text, strlen(err->text))] = '\0';
-    }
+    va_list args;
+    va_start(args, format);
+    if (err)
+        fill(err, status, offset, format, args);
+    va_end(args);
     return status;
+}
+
+tn_status tn_refuse(tn_error *err, tn_status status, tn_reason reason, const char *value, const char *format,
+                    ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (err)
+        fill(err, status, TN_NO_OFFSET, format, args);
+    va_end(args);
+    return tn_with_reason(status, reason, value, err);
 }
 
 tn_status tn_fail_errno(tn_error *err, int error_number, const char *what)
@@ -64,10 +80,25 @@ tn_status tn_in_file(tn_status status, const char *path, tn_error *err)
     return status;
 }
 
+tn_status tn_at_byte(tn_status status, uint64_t offset, tn_error *err)
+{
+    if (status && err && err->offset == TN_NO_OFFSET)
+        err->offset = offset;
+    return status;
+}
+
 tn_status tn_in_tensor(tn_status status, const char *name, tn_error *err)
 {
     if (status && err && !err->tensor[0])
         tn_escape(err->tensor, sizeof err->tensor, name, strlen(name));
+    return status;
+}
+
+tn_status tn_and_say(tn_status status, const char *text, tn_error *err)
+{
+    size_t n = status && err ? strlen(err->text) : 0;
+    if (status && err && strlen(text) < sizeof err->text - n)
+        memcpy(err->text + n, text, strlen(text) + 1);
     return status;
 }
 

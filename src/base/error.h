@@ -11,6 +11,11 @@
 __attribute__((format(printf, 4, 5)))
 tn_status tn_fail(tn_error *err, tn_status status, uint64_t offset, const char *format, ...);
 
+/* The same without a byte and with what can be done about it: what tn_with_reason() notes. */
+__attribute__((format(printf, 5, 6)))
+tn_status tn_refuse(tn_error *err, tn_status status, tn_reason reason, const char *value, const char *format,
+                    ...);
+
 /* TN_ERR_IO (TN_ERR_NOMEM for ENOMEM) with `what` and the system's reason:
  * "cannot write: No space left on device". */
 tn_status tn_fail_errno(tn_error *err, int error_number, const char *what);
@@ -24,7 +29,11 @@ tn_status tn_fail_nomem(tn_error *err);
  * With TN_OK, or `err` NULL, they do nothing.  What is noted already stays: the
  * innermost caller knows best.  An empty path or NULL names no file. */
 tn_status tn_in_file(tn_status status, const char *path, tn_error *err);
+tn_status tn_at_byte(tn_status status, uint64_t offset, tn_error *err);
 tn_status tn_in_tensor(tn_status status, const char *name, tn_error *err);
+
+/* The same, but adds to the text, whatever it says already. */
+tn_status tn_and_say(tn_status status, const char *text, tn_error *err);
 
 /* The same for what can be done about it; `value` may be NULL. */
 tn_status tn_with_reason(tn_status status, tn_reason reason, const char *value, tn_error *err);

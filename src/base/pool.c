@@ -167,7 +167,8 @@ tn_status tn_pool_new(unsigned jobs, tn_pool **pool, tn_error *err)
         int error = pthread_create(&p->threads[p->nthreads], NULL, thread_main, p);
         if (error) {
             tn_pool_free(p);
-            return tn_fail_errno(err, error, "cannot start a thread (--jobs 1 needs none)");
+            tn_status status = tn_fail_errno(err, error, "cannot start a thread");
+            return tn_with_reason(status, TN_REASON_JOBS, "1", err);
         }
     }
     *pool = p;

@@ -60,8 +60,7 @@ static tn_status fail_write(tn_error *err, int error_number)
 
 static tn_status fail_exists(tn_error *err)
 {
-    return tn_with_reason(tn_fail(err, TN_ERR_EXISTS, TN_NO_OFFSET, "already exists"), TN_REASON_REPLACE, NULL,
-                          err);
+    return tn_refuse(err, TN_ERR_EXISTS, TN_REASON_REPLACE, NULL, "already exists");
 }
 
 static tn_status fail_range(tn_error *err, uint64_t offset, uint64_t n)

@@ -35,9 +35,9 @@ static bool is_free(uint64_t bytes)
 
 static tn_status refuse(uint64_t bytes, uint64_t most, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "zstd data needs a window of %llu bytes, more than the %llu allowed (--memory)",
-                   (unsigned long long)bytes, (unsigned long long)most);
+    return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_WINDOWS, NULL,
+                     "zstd data needs a window of %llu bytes, more than the %llu allowed",
+                     (unsigned long long)bytes, (unsigned long long)most);
 }
 
 tn_status tn_windows_check(uint64_t window, tn_error *err)

@@ -441,8 +441,8 @@ static tn_status refuse(const tn_cast_plan *plan, const uint8_t *element, tn_num
     if (flags & TN_ENCODED_NAN && plan->refuses_every_nan)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, which the NaN mode refuses", where, value);
     if (flags & TN_ENCODED_NAN)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is %s, and %s has no NaN (--nan zero makes it 0)",
-                       where, value, plan->to_name);
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_NAN, "zero", "%s is %s, and %s has no NaN", where, value,
+                         plan->to_name);
     if (plan->args.has_scale)
         snprintf(scale, sizeof scale, "times the scale %.9g ", (double)plan->args.scale);
     tn_code_put(code, 0, left->bits < 8 ? 8 : left->bits, tn_dtype_limit(left, x.negative || below));

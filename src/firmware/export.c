@@ -75,8 +75,8 @@ static tn_status find_largest(void *context, const uint8_t *bytes, size_t n, tn_
         memcpy(&scale, bytes + i * sizeof scale, sizeof scale);
         if (!(scale > 0) || isinf(scale))
             return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                           "tensor %s: scale %.9g at %llu: MLI expects a finite one above 0",
-                           tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index);
+                           "scale %.9g at %llu: MLI expects a finite one above 0", (double)scale,
+                           (unsigned long long)s->index);
         s->largest = scale > s->largest ? scale : s->largest;
     }
     return TN_OK;
@@ -86,13 +86,12 @@ static tn_status fail_scale(const survey *s, float scale, int32_t frac_bits, tn_
 {
     const char *type = s->c->type->name;
     bool shared = s->mli == TN_MLI_1_1 && s->c->axis >= 0;
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                   "tensor %s: scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: "
-                   "\"tenon convert --cast f32\" and, of that, --cast %s%s chooses scales that are",
-                   tn_quote_z(s->c->source->name).text, (double)scale, (unsigned long long)s->index,
-                   s->mli == TN_MLI_2_0 ? 15 : 31, frac_bits,
-                   shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
-                   shared ? ",per=tensor" : "");
+    return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CAST_BEFORE, "f32",
+                     "scale %.9g at %llu is no integer of %d bits with %d fractional bits%s: cast it to "
+                     "float32, and that to %s%s, which chooses scales that are",
+                     (double)scale, (unsigned long long)s->index, s->mli == TN_MLI_2_0 ? 15 : 31, frac_bits,
+                     shared ? ", as many as the largest one leaves (MLI 2.0 has some for each)" : "", type,
+                     shared ? ",per=tensor" : "");
 }
 
 /* All fit as integers; the last one is kept. */
@@ -121,11 +120,9 @@ static tn_status check_zeros(void *context, const uint8_t *bytes, size_t n, tn_e
     for (size_t i = 0; i < n / sizeof(int32_t); i++, s->index++) {
         memcpy(&s->c->zero, bytes + i * sizeof(int32_t), sizeof(int32_t));
         if (s->c->zero < INT16_MIN || s->c->zero > INT16_MAX)
-            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                           "tensor %s: zero point %d at %llu: MLI expects -32768 to 32767: "
-                           "\"tenon convert --cast %s\" makes fixed point of it",
-                           tn_quote_z(s->c->source->name).text, s->c->zero, (unsigned long long)s->index,
-                           fixed_point_for(s->c));
+            return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CAST_BEFORE, fixed_point_for(s->c),
+                             "zero point %d at %llu: MLI expects -32768 to 32767: cast it to fixed point",
+                             s->c->zero, (unsigned long long)s->index);
     }
     return TN_OK;
 }
@@ -145,11 +142,9 @@ static tn_status plan_parameters(const job *j, tn_c_tensor *c, float largest, tn
 
 /* ---- what a tensor becomes ---- */
 
-static tn_status fail_type(const tn_tensor *t, const char *found, const char *advice, tn_error *err)
+static tn_status fail_type(const char *found, tn_reason reason, const char *value, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                   "tensor %s: MLI has no structure for %s: %s, or leave it out (--only)",
-                   tn_quote_z(t->name).text, found, advice);
+    return tn_refuse(err, TN_ERR_UNSUPPORTED, reason, value, "MLI has no structure for %s", found);
 }
 
 static tn_status check_version(const job *j, const tn_c_tensor *c, tn_error *err)
@@ -157,11 +152,9 @@ static tn_status check_version(const job *j, const tn_c_tensor *c, tn_error *err
     const char *name = c->type->name, *mli = tn_c_versions[j->o.mli].name;
     if (c->type->ours[j->o.mli])
         return TN_OK;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                   "tensor %s: MLI %s has no %s: --mli %s has, and \"tenon convert --cast %s\" makes "
-                   "fixed point of it",
-                   tn_quote_z(c->source->name).text, mli, name,
-                   c->type->kind == TN_C_FP ? "2.0" : "1.1 or 2.0", fixed_point_for(c));
+    return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_MLI, "2.0",
+                     "MLI %s has no %s: use MLI %s, or cast it to %s", mli, name,
+                     c->type->kind == TN_C_FP ? "2.0" : "1.1 or 2.0", fixed_point_for(c));
 }
 
 static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
@@ -175,12 +168,8 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
     if (!info)
         return tn_part_readable(t, &t->parts[0], err);
     snprintf(found, sizeof found, "plain %s", info->name);
-    return fail_type(
-        t, found,
-        info->kind == TN_KIND_FLOAT
-            ? "\"tenon convert --cast fx16,frac=auto\" makes fixed point of it"
-            : "\"tenon convert --cast f32\" and, of that, --cast fx16,frac=auto makes fixed point",
-        err);
+    bool is_float = info->kind == TN_KIND_FLOAT;
+    return fail_type(found, TN_REASON_CAST_BEFORE, is_float ? "fx16,frac=auto" : "f32", err);
 }
 
 static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *err)
@@ -190,12 +179,11 @@ static tn_status check_frac_bits(const job *j, const tn_c_tensor *c, tn_error *e
     if (c->frac_bits >= least && c->frac_bits <= most)
         return TN_OK;
     bool below = c->frac_bits < least;
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                   "tensor %s: frac_bits is %d, MLI %s expects %d to %d: \"tenon convert --cast "
-                   "%s,frac=%s\" makes it so%s",
-                   tn_quote_z(c->source->name).text, c->frac_bits, tn_c_versions[j->o.mli].name, least, most,
-                   c->type->name, below ? "0" : "auto",
-                   below ? ", cutting larger values; --mli 2.0 has numbers below 0" : "");
+    char cast[48];
+    snprintf(cast, sizeof cast, "%s,frac=%s", c->type->name, below ? "0" : "auto");
+    return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_CAST_BEFORE, cast,
+                     "frac_bits is %d, MLI %s expects %d to %d%s", c->frac_bits, tn_c_versions[j->o.mli].name,
+                     least, most, below ? ": use MLI 2.0, or cut larger values" : "");
 }
 
 static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
@@ -213,11 +201,10 @@ static tn_status plan_scaled(const job *j, tn_c_tensor *c, tn_error *err)
     }
     c->type = tn_c_type_find(TN_C_SA, codes);
     if (!c->type && codes == TN_INT16)
-        return fail_type(t, "int16 but with one scale that is a power of two and no zero points",
-                         "\"tenon convert --cast fx16,frac=auto\" makes it so", err);
+        return fail_type("int16 but with one scale that is a power of two and no zero points",
+                         TN_REASON_CAST_BEFORE, "fx16,frac=auto", err);
     if (!c->type)
-        return fail_type(t, tn_dtype_get(codes)->name,
-                         "\"tenon convert --cast fx8,frac=auto\" makes int8 of it", err);
+        return fail_type(tn_dtype_get(codes)->name, TN_REASON_CAST_BEFORE, "fx8,frac=auto", err);
     status = check_version(j, c, err);
     return status ? status : plan_parameters(j, c, s.largest, err);
 }
@@ -228,46 +215,42 @@ static tn_status plan_type(const job *j, tn_c_tensor *c, tn_error *err)
     char found[160];
     if (tn_form_is_sparse(t->form)) {
         snprintf(found, sizeof found, "form %s", tn_form_name(t->form));
-        return fail_type(t, found, "\"tenon convert --form dense\" makes all elements of it", err);
+        return fail_type(found, TN_REASON_FORM_BEFORE, "dense", err);
     }
     if (tn_form_has_datatype(t)) {
         snprintf(found, sizeof found, "codes of datatype %s", tn_quote_z(t->scaling->datatype).text);
-        return fail_type(t, found, "\"tenon convert --cast f32\" makes values of it", err);
+        return fail_type(found, TN_REASON_CAST_BEFORE, "f32", err);
     }
     if (t->form == TN_FORM_DENSE)
         return plan_dense(j, c, err);
     if (t->form == TN_FORM_SCALED && t->scaling)
         return plan_scaled(j, c, err);
     snprintf(found, sizeof found, "form %s", tn_quote_z(tn_tensor_form_name(t)).text);
-    return fail_type(t, found, "\"tenon convert\" has no other for it", err);
+    return fail_type(found, TN_REASON_ONLY, NULL, err);
 }
 
 static tn_status plan_shape(const job *j, tn_c_tensor *c, tn_error *err)
 {
     const tn_tensor *t = c->source;
-    const tn_quoted quoted = tn_quote_z(t->name);
-    const char *name = quoted.text;
     if (t->rank > TN_MLI_MAX_RANK)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: has %u dimensions, MLI at most %d: leave it out (--only)", name, t->rank,
-                       TN_MLI_MAX_RANK);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_ONLY, NULL,
+                         "it has %u dimensions, MLI at most %d: leave it out", t->rank, TN_MLI_MAX_RANK);
     c->rank = t->rank ? t->rank : 1;
     c->shape[0] = 1;
     for (uint32_t i = 0; i < t->rank; i++)
         c->shape[i] = t->shape[i];
     tn_status status = tn_shape_count(c->rank, c->shape, &c->count);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no number of elements", name);
+        return tn_fail(err, status, TN_NO_OFFSET, "its shape has no number of elements");
     if (c->count == 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: is empty, MLI expects at least one element: leave it out (--only)", name);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_ONLY, NULL,
+                         "it is empty, MLI expects at least one element: leave it out");
     uint64_t most = tn_c_versions[j->o.mli].most;
     if (c->count > most || tn_c_array_bytes(c, j->o.mli, TN_C_DATA) > most)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "tensor %s: %llu elements of type %s, MLI %s counts at most %llu bytes: "
-                       "leave it out (--only)",
-                       name, (unsigned long long)c->count, c->type->name, tn_c_versions[j->o.mli].name,
-                       (unsigned long long)most);
+        return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_ONLY, NULL,
+                         "%llu elements of type %s, MLI %s counts at most %llu bytes: leave it out",
+                         (unsigned long long)c->count, c->type->name, tn_c_versions[j->o.mli].name,
+                         (unsigned long long)most);
     return TN_OK;
 }
 
@@ -275,10 +258,9 @@ static tn_status plan_tensor(const job *j, tn_c_tensor *c, tn_error *err)
 {
     size_t length = strlen(c->source->name);
     if (length > LONGEST_NAME)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "tensor %s: a name of %zu bytes, at most %d can be in a text: \"tenon convert "
-                       "--rename\" gives it another",
-                       tn_quote_z(c->source->name).text, length, LONGEST_NAME);
+        return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_RENAME_BEFORE, NULL,
+                         "a name of %zu bytes, at most %d can be in a text: give it another",
+                         length, LONGEST_NAME);
     tn_status status = plan_type(j, c, err);
     return status ? status : plan_shape(j, c, err);
 }
@@ -309,7 +291,7 @@ static tn_status plan_tensors(job *j, tn_error *err)
         const tn_tensor *t = j->walk.tensors[i];
         tn_c_tensor *c = &j->tensors[j->result.tensors++];
         *c = (tn_c_tensor){ .source = t, .id = ids[t - j->in->tensors], .axis = -1 };
-        status = plan_tensor(j, c, err);
+        status = tn_in_tensor(plan_tensor(j, c, err), c->source->name, err);
     }
     return status;
 }
@@ -371,9 +353,9 @@ static tn_status place(job *j, tn_error *err)
         j->walk.total += bytes;
     }
     if (j->o.binary && end[0] > UINT32_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "an image of %llu bytes: expected at most 4294967295 (--only leaves tensors out)",
-                       (unsigned long long)end[0]);
+        return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_ONLY, NULL,
+                         "an image of %llu bytes: expected at most 4294967295: leave tensors out",
+                         (unsigned long long)end[0]);
     j->e = (tn_c_export){ .name = j->name, .mli = j->o.mli, .align = j->o.align, .section = j->o.section,
                           .binary = j->o.binary,
                           .tensors = j->tensors, .count = r->tensors, .image_bytes = end[0] };
@@ -442,10 +424,9 @@ static tn_status put_elements(writing *w, const uint8_t *elements, size_t n, tn_
     if (j->o.binary)
         return put_image_elements(j, dtype, elements, n, err);
     if (!tn_c_put_elements(&j->text, dtype, elements, n, &w->column, &bad))
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                       "tensor %s: element %llu is infinite or NaN, which C has no constant for "
-                       "(--binary takes it)",
-                       tn_quote_z(w->c->source->name).text, (unsigned long long)(w->index + bad));
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_BINARY, NULL,
+                         "element %llu is infinite or NaN, which C has no constant for",
+                         (unsigned long long)(w->index + bad));
     return flush(j, &j->files.first, err);
 }
 
@@ -458,7 +439,7 @@ static tn_status take_elements(void *context, const uint8_t *bytes, size_t n, tn
         tn_c_array_make(w->c, w->j->o.mli, w->array, bytes, n / from, w->j->made);
         elements = w->j->made;
     }
-    tn_status status = put_elements(w, elements, n / from, err);
+    tn_status status = tn_in_tensor(put_elements(w, elements, n / from, err), w->c->source->name, err);
     w->index += n / from;
     if (!status && w->array == TN_C_DATA)
         status = tn_walk_advance(&w->j->walk, n, err);

@@ -23,13 +23,6 @@ static bool is_in_place(const tn_tensor *t)
     return in_place;
 }
 
-/* "tensor NAME: " before the reason. */
-static tn_status name_tensor(const tn_tensor *t, tn_status status, const tn_error *why, tn_error *err)
-{
-    return status ? tn_fail(err, status, why->offset, "tensor %s: %s", tn_quote_z(t->name).text, why->text)
-                  : TN_OK;
-}
-
 /* ---- making ---- */
 
 /* Values of a rotation that are made together. */
@@ -73,13 +66,12 @@ static tn_status make_range(const tn_decoder *m, uint64_t first, size_t n, tn_po
 static tn_status make(const void *context, uint64_t first, size_t n, uint8_t *out, tn_error *err)
 {
     const tn_decoder *m = context;
-    tn_error why;
     tn_pool *pool = NULL;               /* of this thread alone */
-    tn_status status = grain_of(m) > 1 ? tn_pool_new(1, &pool, &why) : TN_OK;
+    tn_status status = grain_of(m) > 1 ? tn_pool_new(1, &pool, err) : TN_OK;
     if (!status)
-        status = make_range(m, first, n, pool, out, &why);
+        status = make_range(m, first, n, pool, out, err);
     tn_pool_free(pool);
-    return name_tensor(m->tensor, status, &why, err);
+    return tn_in_tensor(status, m->tensor->name, err);
 }
 
 /* ---- parts ---- */
@@ -154,21 +146,20 @@ static tn_status check_type(const tn_tensor *t, tn_error *err)
 /* All but the bytes of parts. */
 static tn_status begin(const tn_tensor *t, tn_decoder **made, tn_error *err)
 {
-    tn_error why;
     tn_decoder *m = calloc(1, sizeof *m);      /* the plan of a cast is large */
     if (!m)
         return tn_fail_nomem(err);
     m->tensor = t;
-    tn_status status = check_type(t, &why);
+    tn_status status = check_type(t, err);
     if (!status)
-        status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &m->datatype, &why);
+        status = tn_datatype_parse_stored(t->scaling->datatype, t->scaling->store, &m->datatype, err);
     if (!status)
-        status = tn_cast_plan_make(&m->narrow, t->dtype, TN_FLOAT32, TN_HOST_ORDER, NULL, &why);
+        status = tn_cast_plan_make(&m->narrow, t->dtype, TN_FLOAT32, TN_HOST_ORDER, NULL, err);
     if (!status)
-        status = lay_out(m, t, &why);
+        status = lay_out(m, t, err);
     if (status) {
         tn_decoder_free(m);
-        return name_tensor(t, status, &why, err);
+        return tn_in_tensor(status, t->name, err);
     }
     m->maker = (tn_range_decoder){ make, m, tn_dtype_get(t->dtype)->bits };
     *made = m;
@@ -195,33 +186,31 @@ tn_status tn_decoder_check(const tn_tensor *t, bool *light, tn_error *err)
 /* The parts in memory, where they are not. */
 static tn_status load(const tn_file *file, tn_decoder *m, tn_error *err)
 {
-    tn_error why;
     tn_loading loading = { .in = file, .tensor = m->tensor };
     tn_status status = tn_load(&loading, &m->loaded, err);
     if (status)
         return status;
-    status = lay_out(m, &m->loaded.tensor, &why);
-    return name_tensor(m->tensor, status, &why, err);
+    status = lay_out(m, &m->loaded.tensor, err);
+    return tn_in_tensor(status, m->tensor->name, err);
 }
 
 /* All values, and the rotation undone on them. */
 static tn_status unroll(tn_decoder *m, tn_error *err)
 {
-    tn_error why;
     uint64_t size;
     tn_status status = tn_mul_u64(m->plan.count, sizeof(float), &size)
-                           ? tn_spill_make(&m->values, NULL, size, &why)
-                           : tn_fail(&why, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
+                           ? tn_spill_make(&m->values, NULL, size, err)
+                           : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
     if (status)
-        return name_tensor(m->tensor, status, &why, err);
+        return tn_in_tensor(status, m->tensor->name, err);
     tn_scaled_work w = { .plan = &m->plan, .dst_type = TN_FLOAT32, .dst = m->values.bytes };
-    status = tn_pool_new(1, &w.pool, &why);     /* others have their own tensors to open */
+    status = tn_pool_new(1, &w.pool, err);     /* others have their own tensors to open */
     if (!status)
-        status = tn_quantizer_decode(&w, &why);
+        status = tn_quantizer_decode(&w, err);
     if (!status)
-        status = tn_scaled_rotate(&m->plan, true, (float *)(void *)m->values.bytes, w.pool, &why);
+        status = tn_scaled_rotate(&m->plan, true, (float *)(void *)m->values.bytes, w.pool, err);
     tn_pool_free(w.pool);
-    return name_tensor(m->tensor, status, &why, err);
+    return tn_in_tensor(status, m->tensor->name, err);
 }
 
 tn_status tn_decoder_open(const tn_file *file, const tn_tensor *t, tn_decoder **made, tn_error *err)

@@ -9,11 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static tn_status fail(const tn_tensor *t, tn_status status, tn_error *err, const char *text)
-{
-    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, text);
-}
-
 bool tn_arrange_has_padding(const tn_arrange *how)
 {
     return how->rank && memcmp(how->shape, how->physical, how->rank * sizeof *how->shape) != 0;
@@ -28,19 +23,20 @@ static tn_status find_dimension(const tn_tensor *t, const tn_pad_rule *rule, siz
     if (letter) {
         const char *at = t->layout ? strchr(t->layout, letter) : NULL;
         if (!at)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "tensor %s: expected a dimension %c to pad but its layout is %s (%spad by "
-                           "number, as in -1=N, or name fewer tensors)",
-                           tn_quote_z(t->name).text, letter, t->layout ? t->layout : "not known",
-                           t->layout ? "" : "say it with --layout, ");
+            return tn_with_reason(tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                                          "expected a dimension %c to pad but its layout is %s: %spad by "
+                                          "number, as in -1=N, or name fewer tensors",
+                                          letter, t->layout ? t->layout : "not known",
+                                          t->layout ? "" : "say it, "),
+                                  t->layout ? TN_REASON_NONE : TN_REASON_LAYOUT, NULL, err);
         *dimension = (uint32_t)(at - t->layout);
         return TN_OK;
     }
     int64_t number = rule->dims[i].dimension + (rule->dims[i].dimension < 0 ? (int64_t)t->rank : 0);
     if (number < 0 || number >= t->rank)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: expected one of its %u dimensions to pad but found %d",
-                       tn_quote_z(t->name).text, t->rank, rule->dims[i].dimension);
+                       "expected one of its %u dimensions to pad but found %d", t->rank,
+                       rule->dims[i].dimension);
     *dimension = (uint32_t)number;
     return TN_OK;
 }
@@ -56,12 +52,12 @@ static dimension_name name_of(const tn_pad_rule *rule, size_t i)
     return name;
 }
 
-static tn_status pad_to(const tn_tensor *t, tn_arrange *how, uint32_t dimension, int64_t multiple,
+static tn_status pad_to(tn_arrange *how, uint32_t dimension, int64_t multiple,
                         tn_error *err)
 {
     int64_t *extent = &how->physical[dimension], rest = *extent % multiple;
     if (rest && __builtin_add_overflow(*extent, multiple - rest, extent))
-        return fail(t, TN_ERR_LIMIT, err, "too large with its padding");
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large with its padding");
     return TN_OK;
 }
 
@@ -85,15 +81,16 @@ static tn_status pad_each(const tn_tensor *t, const tn_pad_rule *rule, int64_t r
         for (uint32_t k = 0; k < i && !status; k++)
             if (dimensions[k] == dimensions[i])
                 return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                               "tensor %s: %s and %s are the same dimension to pad: name it once",
-                               tn_quote_z(t->name).text, name_of(rule, k).text, name_of(rule, i).text);
+                               "%s and %s are the same dimension to pad: name it once",
+                               name_of(rule, k).text, name_of(rule, i).text);
         int64_t multiple = rule->dims[i].multiple;
         if (!status && multiple < 1)
-            status = fail(t, TN_ERR_ARGUMENT, err, "expected a multiple of 1 or more to pad to");
+            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                             "expected a multiple of 1 or more to pad to");
         if (!status && dimensions[i] == how->rank - 1 && !multiply(multiple, row, &multiple))
-            status = fail(t, TN_ERR_LIMIT, err, "too large with its padding");
+            status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large with its padding");
         if (!status)
-            status = pad_to(t, how, dimensions[i], multiple, err);
+            status = pad_to(how, dimensions[i], multiple, err);
     }
     return status;
 }
@@ -110,9 +107,8 @@ static tn_status check_fills(const tn_tensor *t, const tn_arrange *how, tn_error
     for (uint64_t i = 0; i < count; i++)
         if (how->fills[i] < low || how->fills[i] > high)
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "tensor %s: expected a zero point from %lld to %lld to pad with but found %d "
-                           "(compat=mli pads with code 0)",
-                           tn_quote_z(t->name).text, (long long)low, (long long)high, how->fills[i]);
+                           "expected a zero point from %lld to %lld to pad with but found %d (compat=mli "
+                           "pads with code 0)", (long long)low, (long long)high, how->fills[i]);
     return TN_OK;
 }
 
@@ -123,19 +119,17 @@ static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const 
     double value = rule ? rule->value : 0;
     const tn_array one = { .dtype = TN_FLOAT64 }, to = { .dtype = t->parts[0].array.dtype };
     const tn_cast_options o = { .size = sizeof o, .overflow = TN_OVERFLOW_ERROR, .jobs = 1 };
-    tn_error why;
     how->axis = -1;
     if (t->scaling) {
         how->fills = rule && rule->raw_zero ? NULL : zero;
         how->axis = how->fills ? t->scaling->axis : -1;
         if (value != 0)
-            return fail(t, TN_ERR_ARGUMENT, err, "padding of a scaled tensor has the value 0");
+            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "padding of a scaled tensor has the value 0");
         return how->fills && rule && tn_arrange_has_padding(how) ? check_fills(t, how, err) : TN_OK;
     }
     if (value == 0 && !signbit(value))
         return TN_OK;
-    return tn_cast(&to, how->fill, &one, &value, TN_HOST_ORDER, &o, &why) ? fail(t, why.status, err, why.text)
-                                                                          : TN_OK;
+    return tn_cast(&to, how->fill, &one, &value, TN_HOST_ORDER, &o, err);
 }
 
 tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how,
@@ -145,6 +139,6 @@ tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const i
     int64_t row = !t->scaling || bits >= 8 ? 1 : bits == 4 ? 2 : bits == 2 ? 4 : 8;     /* each row of codes begins on a byte */
     tn_status status = rule ? pad_each(t, rule, row, how, err) : TN_OK;
     if (!status && how->rank)
-        status = pad_to(t, how, how->rank - 1, row, err);
+        status = pad_to(how, how->rank - 1, row, err);
     return status ? status : choose_fill(t, rule, zero, how, err);
 }

@@ -34,22 +34,19 @@ static tn_status begin_values(tn_form_conversion *r, uint64_t limit, tn_error *e
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "dense it would take 2^63 bytes or more");
     limit = tn_kept_limit(limit, stored);
     if (r->data.nbytes > limit)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "dense it would take %llu bytes, more than the %llu allowed (max_bytes)",
-                       (unsigned long long)r->data.nbytes, (unsigned long long)limit);
+        return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
+                         "dense it would take %llu bytes, more than the %llu allowed",
+                         (unsigned long long)r->data.nbytes, (unsigned long long)limit);
     return TN_OK;
 }
 
 static tn_status begin(tn_form_conversion *r, const tn_form_task *task, tn_pool *pool, tn_error *err)
 {
-    tn_error why;
     tn_status status = tn_form_get(task->tensor->form)->values
-                           ? begin_values(r, task->options.limit, &why)
+                           ? begin_values(r, task->options.limit, err)
                            : tn_sparse_begin(&r->source.tensor, task->form, &task->options, pool,
-                                             &r->reforming, &why);
-    return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(task->tensor->name).text,
-                            why.text)
-                  : TN_OK;
+                                             &r->reforming, err);
+    return tn_in_tensor(status, task->tensor->name, err);
 }
 
 tn_status tn_form_conversion_new(const tn_form_task *task, tn_pool *pool, tn_form_conversion **reformed,

@@ -39,11 +39,6 @@ typedef struct making {
     const int32_t         *zero;        /* of a scaled tensor, or NULL: the source's, then the result's */
 } making;
 
-static tn_status fail(const making *m, tn_status status, tn_error *err, const char *text)
-{
-    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(m->source->name).text, text);
-}
-
 static tn_status tick(void *context, tn_error *err)
 {
     const tn_remake_place *place = context;
@@ -57,9 +52,8 @@ static tn_status check_floats(const making *m, tn_error *err)
     if (is_float && type->specials != TN_SPECIALS_E8M0)
         return TN_OK;
     return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                   "tensor %s: expected values of a %s type but found %s: cast it to f32 first",
-                   tn_quote_z(m->source->name).text, is_float ? "signed float" : "float",
-                   type ? type->name : "an unknown type");
+                   "expected values of a %s type but found %s: cast it to f32 first",
+                   is_float ? "signed float" : "float", type ? type->name : "an unknown type");
 }
 
 /* ---- order ---- */
@@ -68,7 +62,6 @@ static tn_status choose_order(making *m, tn_error *err)
 {
     const tn_tensor *t = m->source;
     const tn_layout_rule *rule = m->rules->layout;
-    tn_error why;
     m->how.rank = t->rank;
     for (uint32_t i = 0; i < t->rank; i++)
         m->how.order[i] = i;
@@ -77,20 +70,19 @@ static tn_status choose_order(making *m, tn_error *err)
     const char *from = *rule->from ? rule->from : t->layout;
     if (!from)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: its layout is not known: say it, as in %s,from=%s",
-                       tn_quote_z(t->name).text, rule->to, t->rank == 4 ? "NCHW" : "LETTERS");
+                       "its layout is not known: say it, as in %s,from=%s", rule->to,
+                       t->rank == 4 ? "NCHW" : "LETTERS");
     if (t->layout && strcmp(from, t->layout) != 0)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected layout %s but found %s",
-                       tn_quote_z(t->name).text, from, t->layout);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected layout %s but found %s", from,
+                       t->layout);
     if (strlen(from) != t->rank)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: it has %u dimension%s but layout %s has %zu letters: name the "
-                       "tensors that have as many, as in 'conv*.weight=%s,from=%s'",
-                       tn_quote_z(t->name).text, t->rank, t->rank == 1 ? "" : "s", from, strlen(from),
-                       rule->to, from);
-    if (tn_layout_check_shape(from, t->rank, t->shape, &why) ||
-        tn_layout_order(from, rule->to, m->how.order, &why))
-        return fail(m, TN_ERR_ARGUMENT, err, why.text);
+                       "it has %u dimension%s but layout %s has %zu letters: name the tensors that have as "
+                       "many, as in 'conv*.weight=%s,from=%s'", t->rank, t->rank == 1 ? "" : "s", from,
+                       strlen(from), rule->to, from);
+    if (tn_layout_check_shape(from, t->rank, t->shape, err) ||
+        tn_layout_order(from, rule->to, m->how.order, err))
+        return TN_ERR_ARGUMENT;
     m->made->tensor.layout = rule->to;
     return TN_OK;
 }
@@ -121,26 +113,25 @@ static bool is_moved(const making *m)
 
 /* ---- elements ---- */
 
-static tn_status named(const maker *k, tn_status status, const tn_error *why, tn_error *err)
+static tn_status named(const maker *k, tn_status status, tn_error *err)
 {
-    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s%s", tn_quote_z(k->name).text, why->text,
-                            k->moved ? " (indices of the new layout)" : "") : TN_OK;
+    if (k->moved)
+        tn_and_say(status, " (indices of the new layout)", err);
+    return tn_in_tensor(status, k->name, err);
 }
 
 static tn_status apply_cast(const void *context, uint64_t first, const uint8_t *in, size_t n, uint8_t *out,
                             tn_error *err)
 {
     const maker *k = context;
-    tn_error why;
-    return named(k, tn_cast_block(k->cast, out, in, n, first, k->rank, k->shape, &why), &why, err);
+    return named(k, tn_cast_block(k->cast, out, in, n, first, k->rank, k->shape, err), err);
 }
 
 static tn_status apply_quantize(const void *context, uint64_t first, const uint8_t *in, size_t n,
                                 uint8_t *out, tn_error *err)
 {
     const maker *k = context;
-    tn_error why;
-    return named(k, tn_affine_encode(k->quant, out, in, n, first, k->rank, k->shape, &why), &why, err);
+    return named(k, tn_affine_encode(k->quant, out, in, n, first, k->rank, k->shape, err), err);
 }
 
 static maker *new_maker(const making *m, tn_dtype from, tn_dtype to)
@@ -163,14 +154,13 @@ static tn_status find_plan(const making *m, const tn_cast_plan **known, const tn
 {
     const tn_cast_rule *rule = m->rules->cast;
     tn_status status = TN_OK;
-    tn_error why;
     if (!*known) {
         tn_cast_plan *made = tn_arena_alloc(m->arena, sizeof *made);
         if (!made)
             return tn_fail_nomem(err);
-        status = tn_cast_plan_make(made, rule->dtype, m->source->dtype, TN_HOST_ORDER, &rule->options, &why);
+        status = tn_cast_plan_make(made, rule->dtype, m->source->dtype, TN_HOST_ORDER, &rule->options, err);
         if (status)
-            return fail(m, status, err, why.text);
+            return status;
         *known = made;
     }
     *plan = *known;
@@ -203,7 +193,7 @@ static tn_status dequantize(making *m, tn_error *err)
     tn_dtype to = m->rules->cast->dtype;
     int64_t *shape = tn_arena_copy(m->arena, m->how.shape, m->how.rank * sizeof *shape);
     if (tn_dtype_get(to)->kind != TN_KIND_FLOAT)
-        return fail(m, TN_ERR_ARGUMENT, err,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                     "a scaled tensor becomes a float type, and from there any other");
     if (!shape)
         return tn_fail_nomem(err);
@@ -234,13 +224,11 @@ static tn_status find_axis(const making *m, int32_t *axis, tn_error *err)
     long number = letter ? (long)(letter - layout) : strtol(text, &end, 10);
     if (!letter && *end)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: expected a dimension by number, or a letter of its layout "
-                       "(%s), but found %s",
-                       tn_quote_z(t->name).text, layout ? layout : "not known", tn_quote_z(text).text);
+                       "expected a dimension by number, or a letter of its layout (%s), but found %s",
+                       layout ? layout : "not known", tn_quote_z(text).text);
     number += number < 0 ? (long)t->rank : 0;
     if (number < 0 || number >= (long)t->rank)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: expected a dimension below %u but found %s", tn_quote_z(t->name).text,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dimension below %u but found %s",
                        t->rank, tn_quote_z(text).text);
     *axis = (int32_t)number;
     return TN_OK;
@@ -261,12 +249,12 @@ static tn_status add_scales(making *m, tn_unknown_scales *u, tn_error *err)
     bool zeros = rule->affine.has_zeros || !rule->affine.symmetric;
     int64_t *extent = tn_arena_zalloc(m->arena, 1, sizeof *extent);
     tn_scale_index index;
-    tn_error why;
     tn_status status = find_axis(m, &u->affine.axis, err);
     if (status)
         return status;
-    if (tn_scale_index_for(m->source->rank, m->source->shape, u->affine.axis, &index, &why))
-        return fail(m, why.status, err, why.text);
+    status = tn_scale_index_for(m->source->rank, m->source->shape, u->affine.axis, &index, err);
+    if (status)
+        return status;
     uint64_t count = index.count;
     u->scale = tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->scale);
     u->zero = zeros ? tn_arena_zalloc(m->arena, (size_t)count, sizeof *u->zero) : NULL;
@@ -312,16 +300,15 @@ static void declare_codes(making *m, const tn_scaling *scaling, const tn_change 
 static tn_status plan_codes(making *m, const tn_unknown_scales *u, maker *k, tn_scaling *scaling,
                             tn_error *err)
 {
-    tn_error why;
     tn_affine_task task = { .affine = &u->affine, .values = m->source->dtype, .scale = u->scale,
                             .zero = u->zero, .options = &u->options };
     scaling->axis = new_axis(m, u->affine.axis);
-    tn_status status = tn_affine_range(&u->affine, scaling->range, &why);
+    tn_status status = tn_affine_range(&u->affine, scaling->range, err);
     if (!status)
-        status = tn_scale_index_for(m->how.rank, m->how.shape, scaling->axis, &task.index, &why);
+        status = tn_scale_index_for(m->how.rank, m->how.shape, scaling->axis, &task.index, err);
     if (!status)
-        status = tn_affine_plan_make(k->quant, &task, &why);
-    return status ? fail(m, status, err, why.text) : TN_OK;
+        status = tn_affine_plan_make(k->quant, &task, err);
+    return status;
 }
 
 /* Whether scales by this rule can be found is known before anything is read. */
@@ -329,14 +316,13 @@ static tn_status check_tally(const making *m, const tn_unknown_scales *u, tn_err
 {
     tn_scale_tally *tally;
     tn_scale_index index;
-    tn_error why;
     if (u->options.rule == TN_SCALE_GIVEN)
         return TN_OK;
-    tn_status status = tn_scale_index_for(m->source->rank, m->source->shape, u->affine.axis, &index, &why);
+    tn_status status = tn_scale_index_for(m->source->rank, m->source->shape, u->affine.axis, &index, err);
     if (!status)
-        status = tn_scale_tally_new(&u->affine, &u->options, m->source->dtype, index, &tally, &why);
+        status = tn_scale_tally_new(&u->affine, &u->options, m->source->dtype, index, &tally, err);
     if (status)
-        return fail(m, status, err, why.text);
+        return status;
     tn_scale_tally_free(tally);
     return TN_OK;
 }
@@ -344,7 +330,6 @@ static tn_status check_tally(const making *m, const tn_unknown_scales *u, tn_err
 /* The codes are made on the way from file to file; what they do is found out by making them once more. */
 static tn_status plan_report(making *m, const tn_unknown_scales *u, tn_error *err)
 {
-    tn_error why;
     tn_rescale_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
     if (!task)
         return tn_fail_nomem(err);
@@ -355,10 +340,9 @@ static tn_status plan_report(making *m, const tn_unknown_scales *u, tn_error *er
     task->options.rule = TN_SCALE_GIVEN;
     task->options.percentile = 0;
     m->made->report = task;
-    if (tn_datatype_affine(&u->affine, &task->own, &why))
-        return fail(m, why.status, err, why.text);
+    tn_status status = tn_datatype_affine(&u->affine, &task->own, err);
     task->datatype = task->own;
-    return TN_OK;
+    return status;
 }
 
 static tn_status quantize(making *m, tn_error *err)
@@ -393,7 +377,6 @@ static tn_status requantize(making *m, tn_error *err)
     tn_scaling *scaling = tn_arena_zalloc(m->arena, 1, sizeof *scaling);
     int64_t *shape = tn_arena_copy(m->arena, m->how.shape, m->how.rank * sizeof *shape);
     const tn_change *change = NULL;
-    tn_error why;
     if (!u || !scaling || !shape)
         return tn_fail_nomem(err);
     tn_requantizing r = { .file = m->place->file, .tensor = m->source, .zero = m->zero, .to = u->affine.codes,
@@ -407,11 +390,11 @@ static tn_status requantize(making *m, tn_error *err)
     if (!rule->round_given)
         r.options.round = TN_ROUND_HALF_UP;
     else if (r.options.arithmetic == TN_ARITH_MLI && r.options.round == TN_ROUND_AWAY)
-        return fail(m, TN_ERR_ARGUMENT, err,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                     "of codes, compat=mli rounds half_up or even but found round=away");
-    if (tn_affine_range(&u->affine, scaling->range, &why))
-        return fail(m, why.status, err, why.text);
-    tn_status status = add_scales(m, u, err);
+    tn_status status = tn_affine_range(&u->affine, scaling->range, err);
+    if (!status)
+        status = add_scales(m, u, err);
     if (!status && rule->quantize.rule != TN_SCALE_GIVEN)
         status = tn_requantize_power(&r, m->arena, u->scale, err);
     r.scales = (tn_scales){ .axis = new_axis(m, u->affine.axis), .scale = u->scale, .zero = u->zero };
@@ -431,17 +414,16 @@ static tn_status cast_codes(making *m, tn_error *err)
     if (!rule->quantized)
         return dequantize(m, err);
     if (rule->affine.arithmetic == TN_ARITH_BINARY32)
-        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "it has scales already: cast it to a float type first");
     if (q->rule == TN_SCALE_MSE && rule->affine.power)
-        return fail(
-            m, TN_ERR_ARGUMENT, err,
-            "it has scales already, and frac=least is found from values only: say frac=N or frac=auto, or "
-            "cast it to a float type first");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "it has scales already, and frac=least is found from values only: say frac=N or "
+                       "frac=auto, or cast it to a float type first");
     if (q->rule != TN_SCALE_GIVEN && !rule->affine.power)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: it has scales already: give that of %s (scale=S), or cast it to a "
-                       "float type first",
-                       tn_quote_z(m->source->name).text, tn_cast_rule_type(rule));
+                       "it has scales already: give that of %s (scale=S), or cast it to a float type first",
+                       tn_cast_rule_type(rule));
     return requantize(m, err);
 }
 
@@ -469,14 +451,14 @@ static tn_status check_form(const making *m, tn_error *err)
     const tn_remake_rules *rules = m->rules;
     if (!tn_form_converts(m->source->form, rules->form->form))
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: expected a dense, coo or csr tensor but found form %s%s",
-                       tn_quote_z(m->source->name).text, tn_quote_z(tn_tensor_form_name(m->source)).text,
+                       "expected a dense, coo or csr tensor but found form %s%s",
+                       tn_quote_z(tn_tensor_form_name(m->source)).text,
                        m->source->scaling ? " (cast it to a float type first)" : "");
     if (rules->layout || rules->pad || (rules->cast && rules->cast->quantized))
-        return fail(m, TN_ERR_ARGUMENT, err,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                     "another form, and another layout, padding or scales, take two conversions");
     if (rules->cast && tn_dtype_get(rules->cast->dtype)->bits < 8)
-        return fail(m, TN_ERR_UNSUPPORTED, err,
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
                     "another form, and elements narrower than a byte, take two conversions");
     return TN_OK;
 }
@@ -525,14 +507,15 @@ static tn_status check_rescale(const making *m, tn_error *err)
     const tn_cast_rule *cast = m->rules->cast;
     bool quantizes = cast->datatype || cast->of || cast->quantized;
     if (m->rules->form || m->rules->layout || m->rules->pad)
-        return fail(m, TN_ERR_ARGUMENT, err,
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                     "codes of a datatype, and another form, layout or padding, take two conversions");
     if (quantizes && m->source->scaling)
-        return fail(m, TN_ERR_ARGUMENT, err, "it has scales already: cast it to a float type first");
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                       "it has scales already: cast it to a float type first");
     if (quantizes && m->source->form != TN_FORM_DENSE)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: expected a dense tensor but found form %s (--form dense first)",
-                       tn_quote_z(m->source->name).text, tn_quote_z(tn_tensor_form_name(m->source)).text);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "dense",
+                         "expected a dense tensor but found form %s: make it dense first",
+                         tn_quote_z(tn_tensor_form_name(m->source)).text);
     return TN_OK;
 }
 
@@ -540,15 +523,14 @@ static tn_status check_rescale(const making *m, tn_error *err)
 static tn_status find_affine(const making *m, tn_rescale_task *task, tn_error *err)
 {
     tn_affine affine = m->rules->cast->affine;
-    tn_error why;
     tn_status status = find_axis(m, &affine.axis, err);
     if (status)
         return status;
-    status = tn_datatype_affine(&affine, &task->own, &why);
+    status = tn_datatype_affine(&affine, &task->own, err);
     task->datatype = task->own;
     task->scale = m->rules->cast->scale;
     task->zero = m->rules->cast->zero;
-    return status ? fail(m, status, err, why.text) : TN_OK;
+    return status;
 }
 
 /* The recipe: the rule's, sparsity in the tensor's own type, or the source's. */
@@ -557,7 +539,6 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
     const tn_cast_rule *cast = m->rules->cast;
     const tn_dtype_info *type = tn_dtype_get(m->source->dtype);
     char text[64];
-    tn_error why;
     if (cast->datatype) {
         task->datatype = cast->datatype;
         return TN_OK;
@@ -570,16 +551,14 @@ static tn_status find_datatype(const making *m, tn_rescale_task *task, tn_error 
     snprintf(text, sizeof text, "%s|n%um%u", type->name, cast->keep, cast->of);
     bool stored = tn_form_has_datatype(m->source);
     status = stored ? tn_datatype_parse_stored(m->source->scaling->datatype, m->source->scaling->store,
-                                               &task->own, &why)
-                    : tn_datatype_parse(text, &task->own, &why);
+                                               &task->own, err)
+                    : tn_datatype_parse(text, &task->own, err);
     if (status == TN_ERR_ARGUMENT && !stored)   /* not every type is a number spec */
-        return tn_fail(
-            err, status, TN_NO_OFFSET,
-            "tensor %s: %u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits "
-            "but found %s (cast it first)",
-            tn_quote_z(m->source->name).text, cast->keep, cast->of, type->name);
+        return tn_fail(err, status, TN_NO_OFFSET,
+                       "%u:%u sparsity is of float32, float16, bfloat16 and signed floats of 8 bits but "
+                       "found %s (cast it first)", cast->keep, cast->of, type->name);
     if (status)
-        return fail(m, status, err, why.text);
+        return status;
     task->datatype = task->own;
     return TN_OK;
 }
@@ -624,7 +603,7 @@ static tn_status declare_scaled(making *m, const tn_rescale_task *task, const tn
         if (plain && scaling->store != TN_UNKNOWN)
             m->parts[i].array.dtype = scaling->store;
         if (tn_array_nbytes(&m->parts[i].array, &m->parts[i].nbytes))
-            return fail(m, TN_ERR_LIMIT, err, "too large for its datatype");
+            return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its datatype");
     }
     m->made->tensor.form = TN_FORM_SCALED;
     m->made->tensor.scaling = scaling;
@@ -640,7 +619,7 @@ static tn_status declare_values(making *m, const tn_rescale_task *task, tn_error
     m->made->tensor.dtype = task->to;
     m->parts[0] = (tn_part){ .role = "data", .array = { task->to, m->source->rank, m->source->shape, NULL } };
     return tn_array_nbytes(&m->parts[0].array, &m->parts[0].nbytes)
-               ? fail(m, TN_ERR_LIMIT, err, "too large for its new type")
+               ? tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its new type")
                : TN_OK;
 }
 
@@ -648,7 +627,6 @@ static tn_status rescale(making *m, tn_error *err)
 {
     tn_rescale_task *task = tn_arena_zalloc(m->arena, 1, sizeof *task);
     tn_scaled_shapes shapes;
-    tn_error why;
     tn_status status = check_rescale(m, err);
     if (status || !task)
         return status ? status : tn_fail_nomem(err);
@@ -660,8 +638,9 @@ static tn_status rescale(making *m, tn_error *err)
     if (status)
         return status;
     set_options(m, task);
-    if (tn_rescale_check(task, &shapes, &why))
-        return fail(m, why.status, err, why.text);
+    status = tn_rescale_check(task, &shapes, err);
+    if (status)
+        return status;
     return task->kind == TN_RESCALE_QUANTIZE ? declare_scaled(m, task, &shapes, err)
                                              : declare_values(m, task, err);
 }
@@ -676,19 +655,19 @@ static tn_status widen_indices(making *m, tn_error *err)
     bool wide = tn_dtype_get(from)->bits == tn_dtype_get(to)->bits;     /* no negative ones are let through */
     tn_cast_plan *plan = wide ? NULL : tn_arena_alloc(m->arena, sizeof *plan);
     maker *k = wide ? NULL : new_maker(m, from, to);
-    tn_error why;
     if (wide)
         return TN_OK;
     if (!plan || !k)
         return tn_fail_nomem(err);
-    if (tn_cast_plan_make(plan, to, from, TN_HOST_ORDER, NULL, &why))
-        return fail(m, why.status, err, why.text);
+    tn_status status = tn_cast_plan_make(plan, to, from, TN_HOST_ORDER, NULL, err);
+    if (status)
+        return status;
     k->cast = plan;
     k->change.apply = apply_cast;
     m->made->index_change = &k->change;
     indices->array.dtype = to;
     return tn_array_nbytes(&indices->array, &indices->nbytes)
-               ? fail(m, TN_ERR_LIMIT, err, "its indices are too many")
+               ? tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "its indices are too many")
                : TN_OK;
 }
 
@@ -697,8 +676,8 @@ static tn_status cast_entries(making *m, const tn_cast_plan **plans, tn_error *e
 {
     const tn_cast_rule *cast = m->rules->cast;
     if ((cast && cast->quantized) || m->rules->layout || m->rules->pad)
-        return fail(m, TN_ERR_UNSUPPORTED, err,
-                    "a sparse tensor has no scales, no order of its elements and no padding (--form dense)");
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "dense",
+                         "a sparse tensor has no scales, no order of its elements and no padding");
     m->how.rank = 1;
     m->how.order[0] = 0;
     m->how.shape[0] = m->parts[0].array.shape[0];
@@ -731,9 +710,8 @@ static tn_status choose_elements(making *m, const tn_cast_plan **plans, tn_error
     if (!scaled && !dense)
         return m->rules->cast || m->rules->layout || m->rules->pad
                    ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                             "tensor %s: expected a dense, sparse or scaled tensor but found form "
-                             "%s",
-                             tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text)
+                             "expected a dense, sparse or scaled tensor but found form %s",
+                             tn_quote_z(tn_tensor_form_name(t)).text)
                    : TN_OK;
     if (scaled)
         status = tn_read_zeros(m->place->file, t, m->arena, &m->zero, err);
@@ -782,7 +760,7 @@ static tn_status settle_shape(making *m, tn_error *err)
     if (status)
         return status;
     if (tn_shape_nbytes(data->array.dtype, m->how.rank, m->how.physical, &data->nbytes))
-        return fail(m, TN_ERR_LIMIT, err, "too large for its new type or padding");
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its new type or padding");
     return TN_OK;
 }
 
@@ -802,7 +780,7 @@ static uint32_t room_for(const tn_tensor *source, const tn_remake_rules *rules)
     return more && source->nparts < TN_MAX_PARTS ? TN_MAX_PARTS : source->nparts;
 }
 
-tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
+static tn_status remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
                     const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
 {
     making m = { .place = place, .source = source, .rules = rules, .arena = place->arena, .made = made };
@@ -830,6 +808,13 @@ tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const
         return status ? status : settle_shape(&m, err);
     }
     if (made->change && tn_array_nbytes(&m.parts[0].array, &m.parts[0].nbytes))
-        return fail(&m, TN_ERR_LIMIT, err, "too large for its new type");
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too large for its new type");
     return TN_OK;
+}
+
+tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
+                    const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
+{
+    tn_status status = remake(place, source, rules, plans, made, output_failed, err);
+    return *output_failed ? status : tn_in_tensor(status, source->name, err);
 }

@@ -25,26 +25,20 @@ static tn_status apply(const void *context, uint64_t first, const uint8_t *in, s
     return TN_OK;
 }
 
-static tn_status fail(const tn_requantizing *r, const tn_error *why, tn_error *err)
-{
-    return tn_fail(err, why->status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(r->tensor->name).text,
-                   why->text);
-}
-
 tn_status tn_requantize_change(const tn_requantizing *r, tn_arena *arena, const tn_change **change,
                                tn_error *err)
 {
     tn_dtype codes = r->tensor->parts[0].array.dtype;
     tn_scales from = { .axis = r->axis, .zero = r->zero };
     requantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
-    tn_error why;
     if (!k)
         return tn_fail_nomem(err);
     tn_status status = tn_read_scales(r->file, r->tensor, arena, &from.scale, err);
+    if (!status)
+        status = tn_requant_plan_make(&k->plan, r->to, &r->scales, codes, &from, r->rank, r->shape,
+                                      &r->options, err);
     if (status)
-        return status;
-    if (tn_requant_plan_make(&k->plan, r->to, &r->scales, codes, &from, r->rank, r->shape, &r->options, &why))
-        return fail(r, &why, err);
+        return tn_in_tensor(status, r->tensor->name, err);
     k->change = (tn_change){ apply, k, tn_dtype_get(codes)->bits, tn_dtype_get(r->to)->bits };
     *change = &k->change;
     return TN_OK;
@@ -161,9 +155,9 @@ static tn_status try_scale(const tn_requantizing *r, extremes *x, float scale, t
     const tn_requantize_options o = { .size = sizeof o, .round = round, .jobs = 1,
                                       .arithmetic = TN_ARITH_EXACT,
                                     .range = { INT32_MIN, INT32_MAX } };
-    tn_error why;
-    if (tn_requantize(&array, x->trial, &to, &array, x->codes, &x->scales, &o, &why))
-        return fail(r, &why, err);
+    tn_status status = tn_requantize(&array, x->trial, &to, &array, x->codes, &x->scales, &o, err);
+    if (status)
+        return tn_in_tensor(status, r->tensor->name, err);
     for (int64_t i = 0; i < 2 * x->shape[0]; i++)
         *fits &= x->trial[i] >= r->options.range[0] && x->trial[i] <= r->options.range[1];
     return TN_OK;
@@ -198,9 +192,9 @@ tn_status tn_requantize_power(const tn_requantizing *r, tn_arena *arena, float *
     int frac = (int)tn_dtype_get(r->to)->bits - 1;
     bool any = false;
     tn_scale_index index;
-    tn_error why;
-    if (tn_scale_index_for(t->rank, t->shape, t->scaling->axis, &index, &why))
-        return fail(r, &why, err);
+    tn_status status = tn_scale_index_for(t->rank, t->shape, t->scaling->axis, &index, err);
+    if (status)
+        return tn_in_tensor(status, r->tensor->name, err);
     x.shape[0] = (int64_t)index.count;
     x.codes = tn_arena_zalloc(arena, (size_t)index.count, 2 * sizeof *x.codes);
     x.trial = tn_arena_zalloc(arena, (size_t)index.count, 2 * sizeof *x.trial);
@@ -210,7 +204,7 @@ tn_status tn_requantize_power(const tn_requantizing *r, tn_arena *arena, float *
         x.codes[2 * i] = INT32_MAX;
         x.codes[2 * i + 1] = INT32_MIN;
     }
-    tn_status status = tn_read_scales(r->file, t, arena, &x.scales.scale, err);
+    status = tn_read_scales(r->file, t, arena, &x.scales.scale, err);
     if (!status)
         status = read_codes(r, index, &x, err);
     if (!status)

@@ -290,23 +290,20 @@ tn_status tn_rescale(const tn_rescale_task *t, tn_rescale_output *o, tn_error *e
         [TN_RESCALE_DEQUANTIZE] = dequantize, [TN_RESCALE_REPORT] = report,
     };
     rescaling *r = calloc(1, sizeof *r);        /* a cast plan: too large for a stack */
-    tn_error why;
     if (!r)
         return tn_fail_nomem(err);
     r->t = t;
     r->o = o;
     tn_status status = load(r, err);            /* names the tensor */
     if (!status) {
-        status = tn_rescale_check(t, &r->shapes, &why);
+        status = tn_rescale_check(t, &r->shapes, err);
         if (!status)
             status = tn_scaled_plan_make(&r->plan, t->datatype, t->tensor->rank, t->tensor->shape,
-                                         &t->options, NULL, &why);
+                                         &t->options, NULL, err);
         if (!status)
-            status = run[t->kind](r, &why);
-        if (status && o->output_failed && err)
-            *err = why;
-        else if (status)
-            tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->tensor->name).text, why.text);
+            status = run[t->kind](r, err);
+        if (!o->output_failed)
+            tn_in_tensor(status, t->tensor->name, err);
     }
     free_all(r);
     free(r);

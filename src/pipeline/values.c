@@ -27,25 +27,23 @@ static tn_status apply(const void *context, uint64_t first, const uint8_t *in, s
                        tn_error *err)
 {
     const dequantizer *d = context;
-    tn_error why;
-    tn_status status = tn_affine_decode(&d->plan, out, in, n, first, d->rank, d->shape, &why);
-    return status ? tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s%s", tn_quote_z(d->name).text, why.text,
-                            d->moved ? " (indices of the new layout)" : "") : TN_OK;
+    tn_status status = tn_affine_decode(&d->plan, out, in, n, first, d->rank, d->shape, err);
+    if (d->moved)
+        tn_and_say(status, " (indices of the new layout)", err);
+    return tn_in_tensor(status, d->name, err);
 }
 
 static tn_status read_part(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_arena *arena,
                            void **data, tn_error *err)
 {
-    tn_error why;
     tn_status status = tn_kept_check_part(file, t, p, err);
     if (status)
         return status;
     *data = tn_arena_alloc(arena, (size_t)p->nbytes);
     if (!*data)
         return tn_fail_nomem(err);
-    status = tn_part_read(file, p, *data, (size_t)p->nbytes, &why);
-    return status ? tn_fail(err, status, why.offset, "tensor %s: %s", tn_quote_z(t->name).text, why.text)
-                  : TN_OK;
+    status = tn_part_read(file, p, *data, (size_t)p->nbytes, err);
+    return tn_in_tensor(status, t->name, err);
 }
 
 tn_status tn_keep_scales(tn_kept *kept, const tn_tensor *t, tn_error *err)
@@ -81,19 +79,18 @@ tn_status tn_dequantize_change(const tn_dequantizing *d, tn_arena *arena, const 
     const tn_affine affine = { .codes = codes, .arithmetic = d->arithmetic };
     tn_affine_task task = { .affine = &affine, .values = d->to, .decodes = true, .zero = d->zero };
     dequantizer *k = tn_arena_zalloc(arena, 1, sizeof *k);
-    tn_error why;
     if (!k)
         return tn_fail_nomem(err);
     tn_status status = tn_read_scales(d->file, t, arena, &task.scale, err);
     if (status)
         return status;
-    status = tn_scale_index_for(d->rank, d->shape, d->axis, &task.index, &why);
+    status = tn_scale_index_for(d->rank, d->shape, d->axis, &task.index, err);
     if (!status)
-        status = tn_affine_plan_make(&k->plan, &task, &why);
+        status = tn_affine_plan_make(&k->plan, &task, err);
     if (!status && d->cast)
-        status = tn_affine_plan_cast(&k->plan, d->cast, &why);
+        status = tn_affine_plan_cast(&k->plan, d->cast, err);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(t->name).text, why.text);
+        return tn_in_tensor(status, t->name, err);
     k->name = t->name;
     k->moved = d->moved;
     k->rank = d->rank;
@@ -110,10 +107,10 @@ tn_status tn_plan_values(const tn_file *file, const tn_tensor *t, tn_arena *aren
     if (form && form->plan_values)
         return form->plan_values(file, t, arena, plan, err);
     tn_status status = tn_part_readable(t, &t->parts[0], err);
-    return status ? status
-                  : tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                            "tensor %s: form %s has no values this version can read",
-                            tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
+    if (!status)
+        status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "form %s has no values this version can read",
+                         tn_quote_z(tn_tensor_form_name(t)).text);
+    return tn_in_tensor(status, t->name, err);
 }
 
 /* ---- streams ---- */
@@ -185,15 +182,15 @@ tn_status tn_values_open(const tn_file *file, const tn_tensor *t, tn_values **va
     tn_status status = tn_plan_values(file, t, &v->arena, &v->plan, err);
     if (!status && tn_form_is_sparse(t->form))
         status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                         "tensor %s: expected values at every place but found entries of form %s",
-                         tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
+                         "expected values at every place but found entries of form %s",
+                         tn_quote_z(tn_tensor_form_name(t)).text);
     if (!status)
         status = v->plan.made ? tn_decoder_open(file, t, &v->made, err) : load_elements(file, t, v, err);
     if (status)
         tn_values_close(v);
     else
         *values = v;
-    return status;
+    return tn_in_tensor(status, t->name, err);
 }
 
 /* Values from a number that is a multiple of 8 on. */

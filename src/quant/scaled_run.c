@@ -80,7 +80,7 @@ static tn_status refuse_nan(const job *j, uint64_t index, tn_error *err)
     tn_element_text(where, sizeof where, index, p->rank, p->shape);
     if (p->o.nan == TN_NAN_ERROR)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, which the NaN mode refuses", where);
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "%s is nan, and %s has no NaN (--nan zero makes it 0)",
+    return tn_refuse(err, TN_ERR_LOSS, TN_REASON_NAN, "zero", "%s is nan, and %s has no NaN",
                    where, p->d->number.text);
 }
 

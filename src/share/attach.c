@@ -248,10 +248,10 @@ static tn_status check_owner(const visit *v, tn_error *err)
     if (status || peer.uid == geteuid() || peer.uid == 0 ||
         tn_is_among(peer.uid, v->options.uids, v->options.nuids))
         return status;
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                   "offered by user %" PRIu32 ", who is not trusted: expected user %" PRIu32
-                   " or root, or one that was named (uids; tenon attach --allow-uid)",
-                   peer.uid, (uint32_t)geteuid());
+    return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_UIDS, NULL,
+                     "offered by user %" PRIu32 ", who is not trusted: expected user %" PRIu32
+                     " or root, or one that was named",
+                     peer.uid, (uint32_t)geteuid());
 }
 
 /* *heard: the server has not hung up.  If it did, it may have sent a reason. */
@@ -317,6 +317,14 @@ static tn_attachment *new_attachment(void)
     return a;
 }
 
+/* The callback may fill in no more than a text. */
+static tn_status ask_connected(const visit *v, tn_error *err)
+{
+    if (err)
+        *err = (tn_error){ .offset = TN_NO_OFFSET };
+    return v->options.connected(v->options.context, err);
+}
+
 tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn_attachment **attachment,
                           tn_error *err)
 {
@@ -325,7 +333,7 @@ tn_status tn_share_attach(const char *path, const tn_attach_options *options, tn
     v.deadline = tn_clock() + (v.options.patience ? v.options.patience : USUAL_PATIENCE);
     tn_status status = v.bytes && v.a ? greet(&v, path, err) : tn_fail_nomem(err);
     if (!status && v.options.connected)
-        status = v.options.connected(v.options.context, err);
+        status = ask_connected(&v, err);
     if (!status)
         status = converse(&v, err);
     if (v.fd >= 0)

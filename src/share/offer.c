@@ -219,22 +219,19 @@ static tn_status check_tensor(const tn_tensor *t, const tn_buffer *buffer, uint6
 {
     uint64_t size = tn_buffer_size(buffer);
     if (t->form != TN_FORM_DENSE || t->nparts != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected a dense one but found %s",
-                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a dense tensor but found form %s",
+                       tn_quote_z(tn_tensor_form_name(t)).text);
     const tn_array *a = &t->parts[0].array;
     tn_status status = a->stride ? tn_strided_nbytes(a->dtype, a->rank, a->shape, a->stride, span)
                                  : tn_array_nbytes(a, span);
     if (status)
-        return tn_fail(
-            err, status, TN_NO_OFFSET,
-            "tensor %s: expected a shape and strides that are not negative, of a known type, with a "
-            "size below 2^63",
-            tn_quote_z(t->name).text);
+        return tn_fail(err, status, TN_NO_OFFSET,
+                       "expected a shape and strides that are not negative, of a known type, with a size "
+                       "below 2^63");
     if (offset > size || *span > size - offset)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: it takes %llu bytes from byte %llu on but the buffer has %llu",
-                       tn_quote_z(t->name).text, (unsigned long long)*span, (unsigned long long)offset,
-                       (unsigned long long)size);
+                       "it takes %llu bytes from byte %llu on but the buffer has %llu",
+                       (unsigned long long)*span, (unsigned long long)offset, (unsigned long long)size);
     return TN_OK;
 }
 
@@ -308,7 +305,7 @@ tn_status tn_offer_tensor(tn_offer *o, const tn_tensor *tensor, tn_buffer *buffe
     shared_tensor shared = { .tensor = tensor, .buffer = buffer, .offset = offset };
     tn_status status = check_name(o, tensor->name, err);
     if (!status)
-        status = check_tensor(tensor, buffer, offset, &shared.span, err);
+        status = tn_in_tensor(check_tensor(tensor, buffer, offset, &shared.span, err), tensor->name, err);
     if (!status)
         status = tn_buffer_export(buffer, !writable, &shared.exported, err);
     return status ? status : offer_exported(o, &shared, err);

@@ -22,7 +22,7 @@ static tn_status check_fields(const tn_descriptor *d, tn_error *err)
     tn_status status = tn_descriptor_check(d, &options, &wrong, err);
     if (status || !wrong)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(d->name).text, first.text);
+    return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET, "%s", first.text);
 }
 
 static tn_status check_dense(const tn_descriptor *d, tn_error *err)
@@ -38,9 +38,7 @@ static tn_status check_dense(const tn_descriptor *d, tn_error *err)
         wrong = "expected a dense tensor, neither sparse nor quantized nor padded";
     else if (type->swap_bytes > 1 && d->byte_order != TN_HOST_ORDER)
         wrong = "its bytes are in the order of another machine";
-    return wrong ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: %s", tn_quote_z(d->name).text,
-                           wrong)
-                 : TN_OK;
+    return wrong ? tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s", wrong) : TN_OK;
 }
 
 /* Shape and strides in the arena, and the bytes from the first element to the end of the last. */
@@ -61,8 +59,7 @@ static tn_status take_array(const tn_descriptor *d, tn_arena *arena, tn_array *a
         stride ? tn_strided_nbytes(d->dtype, d->rank, shape, stride, span) : tn_array_nbytes(a, span);
     if (status)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: its strides are negative, or it spans more than 2^63 bytes",
-                       tn_quote_z(d->name).text);
+                       "its strides are negative, or it spans more than 2^63 bytes");
     return TN_OK;
 }
 
@@ -78,8 +75,8 @@ static void forget_dense_strides(tn_array *a)
         a->stride = NULL;
 }
 
-tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena,
-                         tn_tensor *tensor, tn_error *err)
+static tn_status make_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena,
+                             tn_tensor *tensor, tn_error *err)
 {
     tn_part *part = tn_arena_zalloc(arena, 1, sizeof *part);
     uint64_t span = 0;
@@ -92,13 +89,11 @@ tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t byte
         return status;
     if (d->offset_bytes > bytes || span > bytes - d->offset_bytes)
         return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                       "tensor %s: its elements take %llu bytes from byte %llu on but the buffer has "
-                       "%llu",
-                       tn_quote_z(d->name).text, (unsigned long long)span,
-                       (unsigned long long)d->offset_bytes, (unsigned long long)bytes);
+                       "its elements take %llu bytes from byte %llu on but the buffer has %llu",
+                       (unsigned long long)span, (unsigned long long)d->offset_bytes,
+                       (unsigned long long)bytes);
     if (tn_shape_nbytes(d->dtype, d->rank, part->array.shape, &part->nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "tensor %s: its shape takes more than 2^63 bytes",
-                       tn_quote_z(d->name).text);
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "its shape takes more than 2^63 bytes");
     forget_dense_strides(&part->array);
     part->role = "data";
     part->data = data ? (const uint8_t *)data + d->offset_bytes : NULL;
@@ -109,4 +104,10 @@ tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t byte
         .layout = d->layout,
     };
     return TN_OK;
+}
+
+tn_status tn_wire_tensor(const tn_descriptor *d, const void *data, uint64_t bytes, tn_arena *arena,
+                         tn_tensor *tensor, tn_error *err)
+{
+    return tn_in_tensor(make_tensor(d, data, bytes, arena, tensor, err), d->name, err);
 }

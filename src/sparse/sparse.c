@@ -195,9 +195,9 @@ static tn_status check_size(const tn_sparse_conversion *r, uint64_t entries, uns
     if (!fits)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
                        "%s%s it would take 2^63 bytes or more: no limit allows that", as, form);
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "%s%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed (max_bytes)",
-                   as, form, at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
+    return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
+                     "%s%s it would take %s%" PRIu64 " bytes, more than the %" PRIu64 " allowed", as, form,
+                     at_least && r->to != TN_FORM_DENSE ? "at least " : "", bytes, r->limit);
 }
 
 static tn_dtype likely_index(tn_dtype wanted, tn_dtype had)

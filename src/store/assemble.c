@@ -31,9 +31,8 @@ static tn_status apply_array(tn_file *f, size_t i, const tn_record *r, tn_error 
     if (c.dtype != p->array.dtype || c.rank != p->array.rank ||
         (c.rank && memcmp(c.shape, p->array.shape, c.rank * sizeof *c.shape) != 0))
         return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
-                       "tensor %s: its record says %s, which is not kept in an array of "
-                       "this type and shape",
-                       tn_quote_z(t->name).text, tn_dtype_get(r->dtype)->name);
+                       "its record says %s, which is not kept in an array of this type and shape",
+                       tn_dtype_get(r->dtype)->name);
     t->dtype = p->array.dtype = r->dtype;
     t->rank = p->array.rank = r->rank;
     t->shape = p->array.shape = r->shape;
@@ -60,13 +59,11 @@ static tn_status apply_extents(tn_file *f, size_t i, const tn_record *r, tn_erro
         return tn_fail_nomem(err);
     if (!has_room_for_padding(p, r))
         return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
-                       "tensor %s: its record says that it has padding, which its array cannot hold",
-                       tn_quote_z(t->name).text);
+                       "its record says that it has padding, which its array cannot hold");
     if (p->stored->encoding != TN_ENCODING_RAW && p->stored->encoding != TN_ENCODING_DEFLATE)
         return tn_fail(err, TN_ERR_UNSUPPORTED, f->at[i],
-                       "tensor %s: it has padding, with which its data may be raw or deflated but "
-                       "not %s",
-                       tn_quote_z(t->name).text, tn_quote_z(tn_stored_encoding(p->stored)).text);
+                       "it has padding, with which its data may be raw or deflated but not %s",
+                       tn_quote_z(tn_stored_encoding(p->stored)).text);
     tn_dense_strides(p->array.rank, p->array.shape, stride);
     tn_stored_more more = *tn_stored_more_of(p);
     more.stride = stride;
@@ -122,11 +119,10 @@ static tn_status find_part(tn_file *f, size_t i, const tn_record *r, uint32_t k,
     else if (*entry == i || t->parts != &f->parts[*entry])
         wrong = "a tensor of several parts";
     if (wrong)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its part %s is %s", tn_quote_z(name).text,
-                       tn_quote_z(full).text, wrong);
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "its part %s is %s", tn_quote_z(full).text, wrong);
     if (t->nmeta)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[*entry], "tensor %s: its part %s has metadata of its own",
-                       tn_quote_z(name).text, tn_quote_z(full).text);
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[*entry], "its part %s has metadata of its own",
+                       tn_quote_z(full).text);
     return TN_OK;
 }
 
@@ -156,34 +152,28 @@ static tn_status apply_tensor(tn_file *f, size_t i, const tn_record *r, tn_error
     t->scaling = r->scaling ? tn_scaling_keep(&f->arena, r->scaling, &f->datatype) : NULL;
     t->parts = parts;
     t->nparts = r->nroles;
-    tn_error why;
-    tn_status status = !r->scaling == !t->scaling
-                           ? tn_form_check(t, tn_scaling_datatype(t->scaling, &f->datatype), &why)
-                           : TN_ERR_NOMEM;
-    if (status == TN_ERR_NOMEM)
+    if (!r->scaling != !t->scaling)
         return tn_fail_nomem(err);
-    if (status && status != TN_ERR_UNSUPPORTED)     /* a form of a later version is kept as it is */
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "%s", why.text);
-    return TN_OK;
+    const tn_datatype *datatype = tn_scaling_datatype(t->scaling, &f->datatype);
+    if (tn_form_check(t, datatype, NULL) == TN_ERR_UNSUPPORTED)
+        return TN_OK;           /* a form of a later version is kept as it is */
+    return tn_file_says(tn_form_check(t, datatype, err), f->at[i], err);
 }
 
 static tn_status apply_layout(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
-    tn_error why;
     uint32_t rank = r->form ? r->tensor_rank : f->tensors[i].rank;
-    if (tn_layout_check_shape(r->layout, rank, r->form ? r->tensor_shape : f->tensors[i].shape, &why))
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its record: %s",
-                       tn_quote_z(f->tensors[i].name).text, why.text);
+    const int64_t *shape = r->form ? r->tensor_shape : f->tensors[i].shape;
+    tn_status status = tn_layout_check_shape(r->layout, rank, shape, err);
     f->tensors[i].layout = r->layout;
-    return TN_OK;
+    return tn_file_says(status, f->at[i], err);
 }
 
 static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error *err)
 {
     if (f->tensors[i].nparts > 1 && (r->has_array || r->extents || r->form))
         return tn_fail(err, TN_ERR_CORRUPT, f->at[i],
-                       "tensor %s: its record says what it is made of, and so does its layout",
-                       tn_quote_z(f->tensors[i].name).text);
+                       "its record says what it is made of, and so does its layout");
     tn_status status = r->has_array ? apply_array(f, i, r, err) : TN_OK;
     if (!status && r->extents)
         status = apply_extents(f, i, r, err);
@@ -192,8 +182,7 @@ static tn_status apply_plain(tn_file *f, size_t i, const tn_record *r, tn_error 
     if (status)
         return status;
     if (r->nmeta && f->tensors[i].nmeta)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s: its metadata stands in two places",
-                       tn_quote_z(f->tensors[i].name).text);
+        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "its metadata stands in two places");
     if (r->nmeta) {
         f->tensors[i].meta = r->meta;
         f->tensors[i].nmeta = (uint32_t)r->nmeta;
@@ -235,10 +224,11 @@ tn_status tn_file_assemble(tn_file *f, tn_error *err)
         status = tn_record_parse(f->records[i], f->at[i], &f->arena, &records[i], err);
         if (!status)
             status = apply_plain(f, i, &records[i], err);
+        tn_in_tensor(status, f->tensors[i].name, err);
     }
     for (size_t i = 0; i < f->count && !status; i++)
         if (records[i].form && f->tensors[i].nparts)
-            status = apply_tensor(f, i, &records[i], err);
+            status = tn_in_tensor(apply_tensor(f, i, &records[i], err), f->tensors[i].name, err);
     free(records);
     if (!status)
         status = drop_parts(f, err);

@@ -76,13 +76,12 @@ static tn_status refill(tn_columns *c, size_t *rows, tn_error *err)
 static tn_status check_digest(const tn_columns *c, uint32_t i, const tn_digest *digest, tn_error *err)
 {
     const tn_part *p = &tn_stored_more_of(c->part)->columns[i];
-    char tensor[130] = "", who[160];
+    char who[24];
     if (tn_part_checksum(p) == TN_CHECKSUM_NONE)
         return TN_OK;
-    if (c->tensor)
-        snprintf(tensor, sizeof tensor, "tensor %s: ", tn_quote_z(c->tensor->name).text);
-    snprintf(who, sizeof who, "%scolumn %u: ", tensor, i);
-    return tn_digest_check(p, digest, who, err);
+    snprintf(who, sizeof who, "column %u: ", i);
+    tn_status status = tn_digest_check(p, digest, who, err);
+    return c->tensor ? tn_in_tensor(status, c->tensor->name, err) : status;
 }
 
 /* What has a checksum is held against it; nothing may follow the last row. */

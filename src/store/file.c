@@ -79,8 +79,7 @@ static tn_status find_nbytes(const tn_file *f, const tn_entry *e, uint64_t *nbyt
     }
     tn_status status = tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes);
     if (status || *nbytes > MAX_PART_BYTES)
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^59 bytes",
-                       tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^59 bytes");
     return TN_OK;
 }
 
@@ -88,10 +87,8 @@ static tn_status check_place(const tn_file *f, const tn_entry *e, const tn_store
 {
     uint64_t size = tn_source_size(f->shards[s->shard].source);
     if (s->offset > size || s->size > size - s->offset)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "tensor %s: data of %llu bytes at %llu but the file has %llu bytes",
-                       tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
-                       (unsigned long long)size);
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "data of %llu bytes at %llu but the file has %llu bytes",
+                       (unsigned long long)s->size, (unsigned long long)s->offset, (unsigned long long)size);
     return TN_OK;
 }
 
@@ -100,9 +97,8 @@ static tn_status check_strided(const tn_file *f, const tn_entry *e, uint64_t nby
 {
     uint64_t span, have = e->stored.encoding == TN_ENCODING_RAW ? e->stored.size : nbytes;
     if (tn_strided_nbytes(e->dtype, e->rank, e->shape, e->more.stride, &span) || span > have)
-        return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "tensor %s: its strides reach beyond the %llu bytes that are stored",
-                       tn_quote_z(e->name).text, (unsigned long long)have);
+        return tn_fail(err, TN_ERR_CORRUPT, e->at, "its strides reach beyond the %llu bytes that are stored",
+                       (unsigned long long)have);
     return check_place(f, e, &e->stored, err);
 }
 
@@ -125,8 +121,8 @@ static tn_status check_pitched(const tn_file *f, const tn_entry *e, const tn_arr
     }
     if (!good)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "tensor %s: its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
-                       tn_quote_z(e->name).text, (unsigned long long)pitch, (unsigned long long)s->size);
+                       "its rows, %llu bytes apart, do not fit the %llu bytes that are stored",
+                       (unsigned long long)pitch, (unsigned long long)s->size);
     return check_place(f, e, s, err);
 }
 
@@ -147,9 +143,7 @@ static tn_status check_columns(const tn_file *f, const tn_entry *e, const tn_arr
         status = check_place(f, e, s, err);
     }
     return good ? status
-                : tn_fail(err, TN_ERR_CORRUPT, e->at,
-                          "tensor %s: its columns are not all of its type and length",
-                          tn_quote_z(e->name).text);
+                : tn_fail(err, TN_ERR_CORRUPT, e->at, "its columns are not all of its type and length");
 }
 
 /* Sizes against shape and type, and the data against the file. */
@@ -157,10 +151,10 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
 {
     *nbytes = 0;
     if (e->dtype != TN_UNKNOWN) {
-        tn_error why;
-        tn_status status = find_nbytes(f, e, nbytes, &why);
-        if (status && !e->more.opaque)       /* a sparse tensor may be larger than any memory */
-            return tn_fail(err, status, why.offset, "%s", why.text);
+        /* A sparse tensor may be larger than any memory. */
+        tn_status status = find_nbytes(f, e, nbytes, e->more.opaque ? NULL : err);
+        if (status && !e->more.opaque)
+            return status;
         if (e->more.stride)
             return check_strided(f, e, *nbytes, err);
         if (e->more.pitch)
@@ -170,9 +164,8 @@ static tn_status check_entry(const tn_file *f, const tn_entry *e, uint64_t *nbyt
             return check_columns(f, e, &(tn_array){ e->dtype, e->rank, e->shape, NULL }, e->more.columns,
                                  err);
         if (e->stored.encoding == TN_ENCODING_RAW && !e->more.opaque && e->stored.size != *nbytes)
-            return tn_fail(
-                err, TN_ERR_CORRUPT, e->at, "tensor %s: shape and type take %llu bytes but %llu are stored",
-                tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)e->stored.size);
+            return tn_fail(err, TN_ERR_CORRUPT, e->at, "shape and type take %llu bytes but %llu are stored",
+                           (unsigned long long)*nbytes, (unsigned long long)e->stored.size);
     }
     return check_place(f, e, &e->stored, err);
 }
@@ -196,8 +189,9 @@ tn_status tn_file_index_names(tn_file *f, tn_error *err)
         return tn_fail_nomem(err);
     i = tn_names_add_all(&f->names, f, tensor_name, f->count, &other);
     if (i < f->count)
-        return tn_fail(err, TN_ERR_CORRUPT, f->at[i], "tensor %s is listed twice: first at byte %llu",
-                       tn_quote_z(f->tensors[i].name).text, (unsigned long long)f->at[other]);
+        return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, f->at[i], "it is listed twice: first at byte %llu",
+                                    (unsigned long long)f->at[other]),
+                            f->tensors[i].name, err);
     return TN_OK;
 }
 
@@ -220,12 +214,20 @@ static tn_status check_companion(const tn_file *f, const tn_entry *e, const tn_p
     return more->columns ? check_columns(f, e, &p->array, more->columns, err) : TN_OK;
 }
 
+tn_status tn_file_says(tn_status status, uint64_t at, tn_error *err)
+{
+    if (!status || status == TN_ERR_NOMEM)
+        return status;
+    if (err)
+        err->status = TN_ERR_CORRUPT;
+    return tn_at_byte(TN_ERR_CORRUPT, at, err);
+}
+
 /* The tensor being added has scales beside its codes, or indices beside its values. */
 static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
 {
     tn_tensor *t = &f->tensors[f->count];
     tn_part *parts = tn_arena_zalloc(&f->arena, e->ncompanions + 1, sizeof *parts);
-    tn_error why;
     if (!parts)
         return tn_fail_nomem(err);
     t->form = e->form != TN_FORM_DENSE ? e->form : TN_FORM_SCALED;
@@ -244,10 +246,7 @@ static tn_status add_companions(tn_file *f, const tn_entry *e, tn_error *err)
     t->scaling = e->scaling;
     t->parts = parts;
     t->nparts = e->ncompanions + 1;
-    tn_status status = tn_form_check(t, tn_scaling_datatype(t->scaling, &f->datatype), &why);
-    if (status == TN_ERR_NOMEM)
-        return tn_fail_nomem(err);
-    return status ? tn_fail(err, TN_ERR_CORRUPT, e->at, "%s", why.text) : TN_OK;
+    return tn_file_says(tn_form_check(t, tn_scaling_datatype(t->scaling, &f->datatype), err), e->at, err);
 }
 
 /* A layout that cannot be read is called by its own name, but never by that of a form whose parts it does not
@@ -272,7 +271,7 @@ const tn_stored *tn_file_keep_stored(tn_file *f, const tn_stored *s, const tn_st
     return kept && (kept->more || !unusual) ? kept : NULL;
 }
 
-tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
+static tn_status add_entry(tn_file *f, const tn_entry *e, tn_error *err)
 {
     uint64_t nbytes;
     tn_status status = check_entry(f, e, &nbytes, err);
@@ -302,6 +301,11 @@ tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
     f->at[f->count++] = e->at;
     note_order(f, stored);
     return TN_OK;
+}
+
+tn_status tn_file_add(tn_file *f, const tn_entry *e, tn_error *err)
+{
+    return tn_in_tensor(add_entry(f, e, err), e->name, err);
 }
 
 const char *tn_file_text(tn_file *f, tn_text text, const char *what, uint64_t at, tn_error *err)
@@ -456,9 +460,10 @@ static bool is_index_name(const tn_format *format, const char *path)
 static tn_status not_recognised(bool empty, const tn_format *named, tn_error *err)
 {
     if (named && !named->info.probes)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, 0,
-                       "%s cannot be recognised by its content: say so with --from %s", named->info.name,
-                       named->info.name);
+        return tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED, 0,
+                                      "%s cannot be recognised by its content: name the format",
+                                      named->info.name),
+                              TN_REASON_OPEN_FORMAT, named->info.name, err);
     return tn_fail(err, TN_ERR_UNSUPPORTED, 0,
                    empty ? "the file is empty" : "not a container this build knows (see: tenon formats)");
 }
@@ -535,7 +540,9 @@ tn_status tn_open(const char *path, const tn_open_options *given, tn_file **file
     tn_open_options options = own_options(given);
     tn_source *source;
     tn_status status = tn_source_open(path, options.io, &source, err);
-    return status ? status : open_source(source, path, &options, file, err);
+    if (!status)
+        status = open_source(source, path, &options, file, err);
+    return tn_in_file(status, path, err);
 }
 
 tn_status tn_open_fd(int fd, const tn_open_options *given, tn_file **file, tn_error *err)

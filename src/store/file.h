@@ -86,6 +86,10 @@ static inline const tn_properties *tn_file_properties(const tn_file *file, const
 /* Makes room for about n entries: a hint, bounded by the size of the index. */
 tn_status tn_file_expect(tn_file *file, size_t n, tn_error *err);
 
+/* Of a check of what a file says: whatever the status, the file is corrupt, at this byte.  TN_ERR_NOMEM
+ * stays. */
+tn_status tn_file_says(tn_status status, uint64_t at, tn_error *err);
+
 /* Appends an entry: checks rank, sizes (raw: stored.size against shape, type,
  * strides and pitch) and that the data lies inside its shard; of companions only
  * what has a pitch or columns. */

@@ -83,14 +83,14 @@ void tn_kept_add_part(tn_kept *k, const tn_tensor *t, const tn_part *p)
 static tn_status fail_grown(const tn_kept *k, uint64_t stored, uint64_t most, tn_error *err)
 {
     unsigned long long from = stored, decoded = k->decoded, limit = most;
-    const tn_quoted name = tn_quote_z(k->largest);
+    static const char one[] = "%llu stored bytes would be decoded into %llu, more than the %llu allowed";
     if (k->tensors == 1)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "tensor %s: %llu stored bytes would be decoded into %llu, more than the %llu allowed "
-                       "(max_bytes)", name.text, from, decoded, limit);
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, "
-                   "more than the %llu allowed (max_bytes)", k->tensors, name.text, from, decoded, limit);
+        return tn_in_tensor(
+            tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL, one, from, decoded, limit), k->largest, err);
+    return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
+                     "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, "
+                     "more than the %llu allowed",
+                     k->tensors, tn_quote_z(k->largest).text, from, decoded, limit);
 }
 
 /* Tensors may share stored bytes, and no ranges are kept here to tell which.  But
@@ -105,9 +105,10 @@ tn_status tn_kept_check(const tn_kept *k, tn_error *err)
         return fail_grown(k, stored, most, err);
     if (again <= most_again)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                   "tensors share stored bytes: their copies would take %llu bytes, more than the %llu "
-                   "allowed (max_bytes)", (unsigned long long)again, (unsigned long long)most_again);
+    return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
+                     "tensors share stored bytes: their copies would take %llu bytes, more than the %llu "
+                     "allowed",
+                     (unsigned long long)again, (unsigned long long)most_again);
 }
 
 tn_status tn_kept_check_part(const tn_file *f, const tn_tensor *t, const tn_part *p, tn_error *err)

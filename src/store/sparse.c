@@ -65,19 +65,19 @@ static tn_status check_index(const tn_tensor *t, const numbers *s, uint64_t entr
 {
     if (index < (uint64_t)t->shape[dimension])
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text,
+    return tn_fail(err, TN_ERR_CORRUPT, place_of(s), "%s",
                    tn_index_fault(s->dtype, entry, dimension, t->shape[dimension], index).text);
 }
 
 /* Notes the first entry that does not come after the one before it: order is below 0, or 0 where they are the
  * same. */
-static void note_order(const tn_tensor *t, uint64_t entry, int order, tn_error *why)
+static void note_order(uint64_t entry, int order, tn_error *why)
 {
-    if (order <= 0 && !why->text[0])
-        tn_fail(why, TN_OK, TN_NO_OFFSET, "tensor %s: entry %llu %s entry %llu", tn_quote_z(t->name).text,
-                (unsigned long long)entry,
-                order < 0 ? "is out of order: it sorts before" : "has the indices of",
-                (unsigned long long)entry - 1);
+    if (order > 0 || why->text[0])
+        return;
+    tn_fail(why, TN_OK, TN_NO_OFFSET, "entry %llu %s entry %llu", (unsigned long long)entry,
+            order < 0 ? "is out of order: it sorts before" : "has the indices of",
+            (unsigned long long)entry - 1);
 }
 
 /* ---- COO ---- */
@@ -96,7 +96,7 @@ static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
     uint64_t last[TN_MAX_RANK], now[TN_MAX_RANK], entries = (uint64_t)t->parts[1].array.shape[0];
     tn_status status = TN_OK;
     if (!t->rank && entries > 1)
-        note_order(t, 1, 0, why);       /* a scalar has room for one */
+        note_order(1, 0, why);       /* a scalar has room for one */
     for (uint64_t entry = 0; t->rank && entry < entries; entry++) {
         for (uint32_t i = 0; i < t->rank && !status; i++) {
             bool any = false;
@@ -107,7 +107,7 @@ static tn_status check_coo(const tn_tensor *t, numbers *s, tn_error *why)
         if (status)
             return status;
         if (entry)
-            note_order(t, entry, compare_rows(t->rank, now, last), why);
+            note_order(entry, compare_rows(t->rank, now, last), why);
         memcpy(last, now, t->rank * sizeof *now);
     }
     return TN_OK;
@@ -126,8 +126,7 @@ static tn_status check_pointers(const tn_tensor *t, numbers *s, tn_error *why)
         if (status || !any)
             return status;
         if (!tn_row_pointer_is_right(&p))
-            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "tensor %s: %s", tn_quote_z(t->name).text,
-                           tn_row_pointer_fault(&p).text);
+            return tn_fail(why, TN_ERR_CORRUPT, place_of(s), "%s", tn_row_pointer_fault(&p).text);
     }
 }
 
@@ -159,19 +158,19 @@ static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers
     uint64_t entries = (uint64_t)t->parts[1].array.shape[0], ends = 0, before = 0, now = 0;
     bool any = true, begins = true;
     for (uint64_t entry = 0;; entry++) {
-        tn_error ignored;
+        tn_error unread;
         tn_status status = next_number(s, &now, &any, why);
         if (status || !any)
             return status;
         status = check_index(t, s, entry, t->rank - 1, now, why);
         if (status)
             return status;
-        status = pointers ? find_row(pointers, entry, entries, &ends, &begins, &ignored) : TN_OK;
+        status = pointers ? find_row(pointers, entry, entries, &ends, &begins, &unread) : TN_OK;
         if (is_fatal(status))
-            return tn_fail(why, status, ignored.offset, "%s", ignored.text);
+            return *why = unread, status;
         pointers = status ? NULL : pointers;
         if (pointers && !begins)
-            note_order(t, entry, now < before ? -1 : now > before, why);
+            note_order(entry, now < before ? -1 : now > before, why);
         before = now;
     }
 }
@@ -179,10 +178,10 @@ static tn_status check_columns(const tn_tensor *t, numbers *s, numbers *pointers
 static tn_status check_csr_indices(const tn_file *file, const tn_tensor *t, numbers *s, numbers *pointers,
                                    tn_error *why)
 {
-    tn_error ignored;
-    tn_status status = pointers ? open_numbers(pointers, file, t, &t->parts[2], &ignored) : TN_OK;
+    tn_error unread;
+    tn_status status = pointers ? open_numbers(pointers, file, t, &t->parts[2], &unread) : TN_OK;
     if (is_fatal(status))
-        return tn_fail(why, status, ignored.offset, "%s", ignored.text);
+        return *why = unread, status;
     return check_columns(t, s, status ? NULL : pointers, why);
 }
 
@@ -222,5 +221,5 @@ tn_status tn_csr_check_data(const tn_file *file, const tn_tensor *t, const tn_pa
 tn_status tn_sparse_check(const tn_file *file, const tn_tensor *t, const tn_part *p, tn_error *why)
 {
     *why = (tn_error){ .offset = TN_NO_OFFSET };
-    return tn_form_get(t->form)->check_data(file, t, p, why);
+    return tn_in_tensor(tn_form_get(t->form)->check_data(file, t, p, why), t->name, why);
 }

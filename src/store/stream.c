@@ -30,20 +30,16 @@ bool tn_part_is_range(const tn_part *p)
     return tn_part_splits(p) && !more->stride && !more->pitch;
 }
 
-/* "tensor "NAME": ", or nothing. */
-typedef struct prefix { char text[120]; } prefix;
-static prefix name_of(const tn_tensor *t)
+static tn_status in_tensor(tn_status status, const tn_tensor *t, tn_error *err)
 {
-    prefix p = { "" };
-    if (t)
-        snprintf(p.text, sizeof p.text, "tensor %s: ", tn_quote_z(t->name).text);
-    return p;
+    return t ? tn_in_tensor(status, t->name, err) : status;
 }
 
 static tn_status not_known(const tn_tensor *t, const char *what, const char *name, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s%s %s is not known to this build",
-                   name_of(t).text, what, tn_quote_z(name ? name : "").text);
+    return in_tensor(tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "%s %s is not known to this build", what,
+                             tn_quote_z(name ? name : "").text),
+                     t, err);
 }
 
 tn_status tn_part_readable(const tn_tensor *t, const tn_part *p, tn_error *err)
@@ -269,10 +265,10 @@ static uint64_t decoded_size(const tn_part *p)
 
 static tn_status cut_off(const tn_stream *s, tn_error *err)
 {
-    return tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                   "%sexpected the end of the %s data within %llu bytes but it is cut off",
-                   name_of(s->tensor).text, codec_of(s->part)->name,
-                   (unsigned long long)tn_stored_of(s->part)->size);
+    return in_tensor(tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
+                             "expected the end of the %s data within %llu bytes but it is cut off",
+                             codec_of(s->part)->name, (unsigned long long)tn_stored_of(s->part)->size),
+                     s->tensor, err);
 }
 
 /* What a stream will need, noted in it as if it had it.  Columns that are stored apart are deflated or
@@ -282,17 +278,16 @@ static tn_status find_window(const tn_stream_wish *w, tn_error *err)
     const tn_stored *stored = tn_stored_of(w->part);
     tn_stream *s = w->stream;
     uint64_t content = decoded_size(w->part);
-    tn_error why;
     const tn_codec *codec = tn_codec_of(stored->encoding);
     if (!codec || !codec->find_window)
         return TN_OK;
     const tn_source *source = w->file->shards[stored->shard].source;
     tn_status status =
-        codec->find_window(source, stored->offset, stored->size, content, &s->window, &why);
+        codec->find_window(source, stored->offset, stored->size, content, &s->window, err);
     if (!status)
-        status = tn_windows_check(s->window, &why);
+        status = tn_windows_check(s->window, err);
     if (status)
-        return tn_fail(err, status, stored->offset, "%s%s", name_of(w->tensor).text, why.text);
+        return in_tensor(tn_at_byte(status, stored->offset, err), w->tensor, err);
     s->held = s->window < content ? s->window : content;        /* no more of it is ever written to */
     return TN_OK;
 }
@@ -300,7 +295,6 @@ static tn_status find_window(const tn_stream_wish *w, tn_error *err)
 tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *err)
 {
     uint64_t all = 0;
-    tn_error why;
     tn_status status = TN_OK;
     for (size_t i = 0; i < n; i++)
         tn_stream_close(wishes[i].stream);
@@ -309,10 +303,8 @@ tn_status tn_stream_reserve(const tn_stream_wish *wishes, size_t n, tn_error *er
         all += wishes[i].stream->held;          /* of two or three, none of which has 2^62 bytes */
     }
     if (!status && all) {
-        status = tn_windows_take(all, &why);
-        if (status)
-            tn_fail(err, status, tn_stored_of(wishes->part)->offset, "%s%s", name_of(wishes->tensor).text,
-                    why.text);
+        status = tn_windows_take(all, err);
+        in_tensor(tn_at_byte(status, tn_stored_of(wishes->part)->offset, err), wishes->tensor, err);
     }
     for (size_t i = 0; i < n; i++) {
         tn_stream *s = wishes[i].stream;
@@ -351,10 +343,9 @@ static bool at_end(const tn_stream *s)
 static tn_status decode(tn_stream *s, void *to, size_t cap, size_t *made, tn_error *err)
 {
     tn_coding c = { s->pending, s->npending, to, cap };
-    tn_error why;
-    tn_status status = s->decoder.codec->decode(s->decoder.state, &c, &why);
+    tn_status status = s->decoder.codec->decode(s->decoder.state, &c, err);
     if (status)
-        return tn_fail(err, status, tn_stored_of(s->part)->offset, "%s%s", name_of(s->tensor).text, why.text);
+        return in_tensor(tn_at_byte(status, tn_stored_of(s->part)->offset, err), s->tensor, err);
     s->pending = c.in;
     s->npending = c.nin;
     *made = cap - c.nout;
@@ -388,9 +379,10 @@ static tn_status check_end(tn_stream *s, tn_error *err)
     tn_status status = decode_some(s, &extra, 1, &made, err);
     if (status || !made)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                   "%sexpected %llu decoded bytes but found more", name_of(s->tensor).text,
-                   (unsigned long long)decoded_size(s->part));
+    return in_tensor(tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
+                             "expected %llu decoded bytes but found more",
+                             (unsigned long long)decoded_size(s->part)),
+                     s->tensor, err);
 }
 
 /* Bytes of which `done` are decoded already. */
@@ -400,9 +392,10 @@ static tn_status decode_exactly(tn_stream *s, uint8_t *to, size_t n, uint64_t do
     tn_status status = decode_some(s, to, n, &made, err);
     if (status || made == n)
         return status;
-    return tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
-                   "%sexpected %llu decoded bytes but found %llu", name_of(s->tensor).text,
-                   (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made));
+    return in_tensor(tn_fail(err, TN_ERR_CORRUPT, tn_stored_of(s->part)->offset,
+                             "expected %llu decoded bytes but found %llu",
+                             (unsigned long long)decoded_size(s->part), (unsigned long long)(done + made)),
+                     s->tensor, err);
 }
 
 static tn_status next_compressed(tn_stream *s, const uint8_t **bytes, size_t *n, tn_error *err)
@@ -666,8 +659,9 @@ tn_status tn_digest_check(const tn_part *p, const tn_digest *found, const char *
 
 tn_status tn_part_compare_digest(const tn_tensor *t, const tn_part *p, const tn_digest *found, tn_error *err)
 {
-    return tn_part_checksum(p) == TN_CHECKSUM_NONE ? TN_OK
-                                                   : tn_digest_check(p, found, name_of(t).text, err);
+    return tn_part_checksum(p) == TN_CHECKSUM_NONE
+               ? TN_OK
+               : in_tensor(tn_digest_check(p, found, "", err), t, err);
 }
 
 tn_status tn_stream_check(tn_stream *s, const tn_tensor *t, const tn_part *p, tn_error *err)

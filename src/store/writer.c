@@ -32,11 +32,11 @@ static tn_status still_good(const tn_writer *w, tn_error *err)
                      : TN_OK;
 }
 
-static tn_status settle(tn_writer *w, tn_status status)
+static tn_status settle(tn_writer *w, tn_status status, tn_error *err)
 {
     if (status && !w->failed)
         w->failed = status;
-    return status;
+    return tn_in_file(status, w->path, err);
 }
 
 /* ---- options ---- */
@@ -52,16 +52,16 @@ static tn_status check_options(tn_writer *w, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "an encoding or checksum that this build cannot make");
     if (o->encoding != TN_ENCODING_RAW && !info->compresses)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold compressed data (--compress none)",
-                       info->name);
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ENCODING, "none", "%s cannot hold compressed data",
+                         info->name);
     if (o->checksum != TN_CHECKSUM_NONE && !info->checksums)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s cannot hold checksums (--checksum none)",
-                       info->name);
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_CHECKSUM, "none", "%s cannot hold checksums",
+                         info->name);
     if ((o->shard_size || o->filler) && !info->shards)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "%s has neither shards nor fillers", info->name);
     if (o->ocp_names && !w->format->names_parts)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "%s has no names for the parts of a tensor (--ocp-names)", info->name);
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_OCP_NAMES, NULL,
+                         "%s has no names for the parts of a tensor", info->name);
     codec = codec->encode ? codec : tn_codec_usual();
     if (o->level < codec->level_min() || o->level > codec->level_max())
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected a %s level from %d to %d but found %d",
@@ -85,7 +85,8 @@ static tn_status choose_format(tn_writer *w, tn_error *err)
     if (name)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "no container is called %s (see: tenon formats)",
                        tn_quote_z(name).text);
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "its suffix names no container: say which with --to");
+    return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FORMAT, NULL,
+                     "its suffix names no container: say which it is");
 }
 
 tn_status tn_writer_new(const char *path, const tn_create_options *given, bool dry_run, tn_writer **writer,
@@ -177,7 +178,7 @@ tn_status tn_writer_add_meta(tn_writer *w, const tn_meta *meta, tn_error *err)
     w->meta = grown;
     tn_status status = copy_meta(w, meta, &w->meta[w->nmeta], err);
     w->nmeta += !status;
-    return settle(w, status);
+    return settle(w, status, err);
 }
 
 /* What other software calls the scales of NAME, behind it; NULL: it has no word for this part. */
@@ -271,28 +272,25 @@ static tn_status find_tie(tn_writer *w, const tn_tensor *t, const tn_out_entry *
     if (k >= w->count || w->entries[k].nbytes != e->nbytes || w->entries[k].dtype != e->dtype ||
         t->nparts != 1 || w->entries[k].encoding != e->encoding || w->entries[k].checksum != e->checksum)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s cannot be tied to %s: expected an earlier one of the same "
-                       "type and size",
-                       tn_quote_z(t->name).text, tn_quote_z(t->tied).text);
+                       "it cannot be tied to %s: expected an earlier one of the same type and size",
+                       tn_quote_z(t->tied).text);
     *tied = w->entries[k].tied != TN_NOT_TIED ? w->entries[k].tied : (uint32_t)k;
     return TN_OK;
 }
 
 /* Padding is for those who map the file: it is never compressed away. */
-static tn_status check_padding(const tn_tensor *t, const tn_part *p, tn_encoding encoding, tn_error *err)
+static tn_status check_padding(const tn_part *p, tn_encoding encoding, tn_error *err)
 {
     const int64_t *physical = p->padded ? p->padded->shape : NULL;
     if (physical && encoding != TN_ENCODING_RAW)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: a tensor with padding cannot be compressed "
-                       "(rows of codes narrower than a byte have some too)",
-                       tn_quote_z(t->name).text);
+                       "a tensor with padding cannot be compressed (rows of codes narrower than a byte have "
+                       "some too)");
     for (uint32_t i = 0; physical && i < p->array.rank; i++)
         if (physical[i] < p->array.shape[i])
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "tensor %s: expected at least %lld elements with padding along "
-                           "dimension %u but found %lld",
-                           tn_quote_z(t->name).text, (long long)p->array.shape[i], i, (long long)physical[i]);
+                           "expected at least %lld elements with padding along dimension %u but found %lld",
+                           (long long)p->array.shape[i], i, (long long)physical[i]);
     return TN_OK;
 }
 
@@ -322,17 +320,15 @@ static tn_status describe_part(tn_writer *w, const tn_tensor *t, uint32_t part, 
     tn_carrier carrier;
     uint64_t nbytes;
     if (!tn_dtype_get(p->array.dtype) || p->array.stride)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: expected dense elements of a known type", tn_quote_z(t->name).text);
-    tn_status status = check_padding(t, p, e->encoding, err);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "expected dense elements of a known type");
+    tn_status status = check_padding(p, e->encoding, err);
     if (status)
         return status;
     status = tn_carrier_for(w->format, p->array.dtype, p->array.rank, tn_padded_shape(p), &carrier, err);
     if (!status)
         status = tn_shape_nbytes(p->array.dtype, p->array.rank, tn_padded_shape(p), &nbytes);
     if (status)
-        return tn_fail(err, status, TN_NO_OFFSET, "tensor %s: its shape has no size",
-                       tn_quote_z(t->name).text);
+        return tn_fail(err, status, TN_NO_OFFSET, "its shape has no size");
     e->name = name_of_part(w, t, part);
     e->dtype = carrier.dtype;
     e->rank = carrier.rank;
@@ -439,13 +435,12 @@ static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor name %s is not UTF-8",
                        tn_quote_z(t->name).text);
     if (t->dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: its type is not known to this build", tn_quote_z(t->name).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "its type is not known to this build");
     if (t->layout && tn_layout_check_shape(t->layout, t->rank, t->shape, err))
         return TN_ERR_ARGUMENT;
     if (t->nparts == 0 || t->nparts > TN_MAX_PARTS || w->ntensors >= UINT32_MAX / TN_MAX_PARTS)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected 1 to %d parts but found %u",
-                       tn_quote_z(t->name).text, TN_MAX_PARTS, t->nparts);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected 1 to %d parts but found %u",
+                       TN_MAX_PARTS, t->nparts);
     return TN_OK;
 }
 
@@ -481,7 +476,9 @@ tn_status tn_writer_add_as(tn_writer *w, const tn_tensor *t, const tn_stored_as 
     tn_status status = check_tensor(w, t, err);
     if (!status && t->scaling && !(own.scaling = tn_scaling_keep(&w->arena, t->scaling, &w->datatype)))
         status = tn_fail_nomem(err);
-    return settle(w, status ? status : add_parts(w, &own, how, err));
+    if (!status)
+        status = add_parts(w, &own, how, err);
+    return settle(w, tn_in_tensor(status, t->name, err), err);
 }
 
 tn_status tn_writer_set_properties(tn_writer *w, const tn_properties *properties, tn_error *err)
@@ -501,7 +498,7 @@ tn_status tn_writer_add(tn_writer *w, const tn_tensor *t, tn_error *err)
     for (size_t k = 0; k < TN_MAX_PARTS; k++)
         how[k] = (tn_stored_as){ w->options.encoding, w->options.checksum };
     tn_status status = tn_form_check(t, NULL, err);
-    return settle(w, status ? status : tn_writer_add_as(w, t, how, err));
+    return settle(w, status ? status : tn_writer_add_as(w, t, how, err), err);
 }
 
 /* ---- placing ---- */
@@ -597,7 +594,7 @@ tn_status tn_writer_plan(tn_writer *w, tn_error *err)
         if (w->entries[i].checksum != TN_CHECKSUM_NONE &&
             !(w->entries[i].digest = tn_arena_zalloc(&w->arena, 1, sizeof(tn_digest))))
             status = tn_fail_nomem(err);
-    return settle(w, status);
+    return settle(w, status, err);
 }
 
 tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *err)
@@ -734,8 +731,8 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
     if (status)
         return status;
     if (n > e->nbytes - w->written)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found more",
-                       tn_quote_z(e->name).text, (unsigned long long)e->nbytes);
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes but found more",
+                       (unsigned long long)e->nbytes);
     if (encoded_whole(e))
         tn_buf_put(&w->whole, data, n);
     else if (is_encoded(e))
@@ -744,6 +741,17 @@ static tn_status append_part(tn_writer *w, size_t entry, const void *data, size_
         status = e->swap > 1 ? append_swapped(w, e->swap, data, n, err) : append_stored(w, data, n, err);
     w->written += n;
     return status || w->written < e->nbytes ? status : end_part(w, err);
+}
+
+static tn_status write_entry(tn_writer *w, size_t entry, const void *data, size_t n, tn_error *err)
+{
+    const tn_out_entry *e = &w->entries[entry];
+    if (w->current != SIZE_MAX && w->current != entry)
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "it is begun before %s is complete",
+                       tn_quote_z(w->entries[w->current].name).text);
+    if (e->data || e->tied != TN_NOT_TIED || (e->done && n))
+        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "it has its data already");
+    return e->done ? TN_OK : append_part(w, entry, data, n, err);
 }
 
 static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n,
@@ -756,19 +764,12 @@ static tn_status write_part(tn_writer *w, size_t tensor, size_t part, const void
     if (entry >= w->count || w->entries[entry].tensor != tensor || w->entries[entry].part != part)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "there is no part %zu of tensor %zu", part,
                        tensor);
-    const tn_out_entry *e = &w->entries[entry];
-    if (w->current != SIZE_MAX && w->current != entry)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s is begun before %s is complete",
-                       tn_quote_z(e->name).text, tn_quote_z(w->entries[w->current].name).text);
-    if (e->data || e->tied != TN_NOT_TIED || (e->done && n))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s has its data already",
-                       tn_quote_z(e->name).text);
-    return e->done ? TN_OK : append_part(w, entry, data, n, err);
+    return tn_in_tensor(write_entry(w, entry, data, n, err), w->entries[entry].name, err);
 }
 
 tn_status tn_writer_write(tn_writer *w, size_t tensor, size_t part, const void *data, size_t n, tn_error *err)
 {
-    return settle(w, write_part(w, tensor, part, data, n, err));
+    return settle(w, write_part(w, tensor, part, data, n, err), err);
 }
 
 /* ---- finishing ---- */
@@ -813,6 +814,13 @@ static tn_status write_tied(tn_writer *w, tn_out_entry *e, tn_error *err)
     return TN_OK;
 }
 
+static tn_status incomplete(const tn_writer *w, size_t entry, tn_error *err)
+{
+    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "expected %llu bytes but found %llu",
+                   (unsigned long long)w->entries[entry].nbytes,
+                   (unsigned long long)(w->current == entry ? w->written : 0));
+}
+
 static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
 {
     tn_out_entry *e = &w->entries[entry];
@@ -829,21 +837,17 @@ static tn_status complete_entry(tn_writer *w, size_t entry, tn_error *err)
     }
     if (e->data || e->nbytes == 0)
         return append_part(w, entry, e->data, (size_t)e->nbytes, err);
-    return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found %llu",
-                   tn_quote_z(e->name).text, (unsigned long long)e->nbytes,
-                   (unsigned long long)(w->current == entry ? w->written : 0));
+    return incomplete(w, entry, err);
 }
 
 tn_status tn_writer_seal(tn_writer *w, tn_error *err)
 {
     tn_status status = tn_writer_plan(w, err);
     if (!status && w->current != SIZE_MAX)
-        status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "tensor %s: expected %llu bytes but found %llu",
-                         tn_quote_z(w->entries[w->current].name).text,
-                         (unsigned long long)w->entries[w->current].nbytes, (unsigned long long)w->written);
+        status = tn_in_tensor(incomplete(w, w->current, err), w->entries[w->current].name, err);
     for (size_t i = 0; i < w->count && !status; i++)
-        status = complete_entry(w, i, err);
-    return settle(w, status ? status : w->format->finish(w, err));
+        status = tn_in_tensor(complete_entry(w, i, err), w->entries[i].name, err);
+    return settle(w, status ? status : w->format->finish(w, err), err);
 }
 
 uint64_t tn_writer_total(const tn_writer *w)

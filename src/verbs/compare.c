@@ -339,6 +339,8 @@ static bool unread(comparison *c, pair *p, const tn_error *err)
 {
     p->difference.what |= TN_DIFF_UNREAD;
     p->difference.why = tn_arena_text(&c->arena, err->text, strlen(err->text));
+    p->difference.reason = err->reason;
+    p->difference.value = tn_arena_text(&c->arena, err->value, strlen(err->value));
     return false;
 }
 
@@ -350,9 +352,9 @@ static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
     tn_error err;
     if (p->difference.what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
         return false;
-    tn_fail(&err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-            "part %s has %lld and %lld entries: tensors of form dense can be compared",
-            tn_quote_z(a->role).text, length_of(a), length_of(b));
+    tn_refuse(&err, TN_ERR_UNSUPPORTED, TN_REASON_FORM_BEFORE, "dense",
+              "part %s has %lld and %lld entries: tensors of form dense can be compared",
+              tn_quote_z(a->role).text, length_of(a), length_of(b));
     return unread(c, p, &err);
 }
 

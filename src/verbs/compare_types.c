@@ -7,6 +7,7 @@
 
 #include <tenon/convert.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,8 +63,11 @@ static tn_status rate_one(const rating *r, const tn_tensor *t, const tn_datatype
     *bits = bits_of(r, &shapes, count);
     if (!status || !*fits)
         return TN_OK;
-    return tn_fail(err, status, TN_NO_OFFSET, "tensor %s as %s: %s", tn_quote_z(t->name).text,
-                   tn_quote_z(tn_datatype_text(d)).text, why.text);
+    char as[120];
+    snprintf(as, sizeof as, " (as %s)", tn_quote_z(tn_datatype_text(d)).text);
+    if (err)
+        *err = why;
+    return tn_in_tensor(tn_and_say(status, as, err), t->name, err);
 }
 
 static void hand_over(const rating *r, const tn_tensor *t, const tn_datatype *d, double bits,

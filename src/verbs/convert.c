@@ -109,7 +109,8 @@ static size_t rule_count(const tn_convert_options *o)
 }
 
 typedef struct any_rule {
-    const char *option, *text;
+    tn_reason   reason;         /* names the rules it is of */
+    const char *text;
     size_t      earlier;        /* rules of its kind that may take its tensors first */
 } any_rule;
 
@@ -117,15 +118,15 @@ typedef struct any_rule {
 static any_rule rule_at(const tn_convert_options *o, size_t i)
 {
     if (i < o->nrename)
-        return (any_rule){ "--rename", o->rename[i], i };
+        return (any_rule){ TN_REASON_RENAME, o->rename[i], i };
     if ((i -= o->nrename) < o->ncasts)
-        return (any_rule){ "--cast, --sparse, --recipe", o->casts[i].glob, i };
+        return (any_rule){ TN_REASON_CASTS, o->casts[i].glob, i };
     if ((i -= o->ncasts) < o->nlayouts)
-        return (any_rule){ "--layout", o->layouts[i].glob, i };
+        return (any_rule){ TN_REASON_LAYOUTS, o->layouts[i].glob, i };
     if ((i -= o->nlayouts) < o->npads)
-        return (any_rule){ "--pad", o->pads[i].glob, i };
+        return (any_rule){ TN_REASON_PADS, o->pads[i].glob, i };
     i -= o->npads;
-    return (any_rule){ "--form", o->forms[i].glob, i };
+    return (any_rule){ TN_REASON_FORMS, o->forms[i].glob, i };
 }
 
 static tn_status check_used(const conversion *c, tn_error *err)
@@ -137,10 +138,10 @@ static tn_status check_used(const conversion *c, tn_error *err)
         return TN_OK;
     const any_rule rule = rule_at(&c->o, i);
     size_t n = i < c->o.nrename ? strcspn(rule.text, "=") : strlen(rule.text);
-    tn_error why;
-    tn_fail_unmatched(rule.text, n, &why);
-    return tn_fail(err, why.status, TN_NO_OFFSET, "%s (%s)%s", why.text, rule.option,
-                   rule.earlier ? ", or earlier rules take them all" : "");
+    tn_status status = tn_fail_unmatched(rule.text, n, err);
+    if (rule.earlier)
+        tn_and_say(status, ", or earlier rules take them all", err);
+    return tn_with_reason(status, rule.reason, NULL, err);
 }
 
 /* ---- what becomes of each ---- */
@@ -262,10 +263,9 @@ static tn_status choose_part(const conversion *c, const tn_tensor *t, const tn_p
     if (how->checksum == TN_CHECKSUM_CRC32)
         how->checksum = TN_CHECKSUM_CRC32C;     /* ...and what has a checksum */
     if (how->checksum == TN_CHECKSUM_UNKNOWN)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                       "tensor %s: its checksum %s cannot be computed anew (choose one with "
-                       "--checksum)",
-                       tn_quote_z(t->name).text, tn_quote_z(s.checksum_text).text);
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_CHECKSUM, NULL,
+                         "its checksum %s cannot be computed anew: choose another kind",
+                         tn_quote_z(s.checksum_text).text);
     return TN_OK;
 }
 
@@ -337,7 +337,7 @@ static tn_status choose_next(conversion *c, tn_error *err)
         return status;
     c->count++;
     const tn_tensor new = declared(c, i, parts);
-    return choose_storage(c, i, &new, how, err);
+    return tn_in_tensor(choose_storage(c, i, &new, how, err), t->name, err);
 }
 
 static tn_status choose_tensors(conversion *c, tn_error *err)
@@ -639,8 +639,8 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
         lost = c->in->left_out_property;
     if (lost && !c->create.drop_metadata)
         status =
-            tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                    "it has %s, which the new file cannot hold (--drop-metadata)", tn_quote_z(lost).text);
+            tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                           "it has %s, which the new file cannot hold", tn_quote_z(lost).text);
     if (!status)
         status = choose_tensors(c, err);
     if (status)

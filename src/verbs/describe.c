@@ -99,7 +99,9 @@ static tn_status check_form(const tn_tensor *t, uint64_t *least, tn_error *err)
     tn_status status = tn_part_readable(t, &t->parts[0], err);
     if (!status && tn_form_is_sparse(t->form)) {
         status = tn_raw_check_sparse(t, err);
-        return status ? status : tn_raw_check_length(t, least, err);
+        if (!status)
+            status = tn_raw_check_length(t, least, err);
+        return tn_in_tensor(status, t->name, err);
     }
     if (status || t->form == TN_FORM_DENSE || t->form == TN_FORM_SCALED)
         return status;

@@ -42,9 +42,8 @@ static tn_verdict judge(const tn_scan_part *p, const tn_scan_result *result, tn_
     if (result->status && result->status != TN_ERR_UNSUPPORTED)
         return TN_VERDICT_BAD;
     if (tn_stored_of(p->part)->checksum == TN_CHECKSUM_UNKNOWN) {
-        tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                "tensor %s: checksum %s is of a kind this build cannot check",
-                tn_quote_z(p->tensor->name).text, tn_quote_z(tn_stored_of(p->part)->checksum_text).text);
+        tn_fail(why, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "checksum %s is of a kind this build cannot check",
+                tn_quote_z(tn_stored_of(p->part)->checksum_text).text);
         return TN_VERDICT_NOT_CHECKED;
     }
     if (tn_stored_of(p->part)->checksum == TN_CHECKSUM_NONE)
@@ -62,15 +61,19 @@ static tn_verdict judge_unsummed(const verification *v, const tn_scan_part *p)
     return covered || is_checked_by_column(p->part) ? TN_VERDICT_OK : TN_VERDICT_NONE;
 }
 
+static tn_status keep_error(tn_error *err, const tn_error *why)
+{
+    if (err)
+        *err = *why;
+    return why->status;
+}
+
 static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_error *err)
 {
     verification *v = context;
     const tn_scan_part *p = &v->parts[k];
-    if (result->status == TN_ERR_NOMEM || result->status == TN_ERR_IO) {
-        if (err)
-            *err = result->err;
-        return result->status;          /* says nothing of the part */
-    }
+    if (result->status == TN_ERR_NOMEM || result->status == TN_ERR_IO)
+        return keep_error(err, &result->err);           /* says nothing of the part */
     tn_error why;
     tn_verdict verdict = judge(p, result, &why);
     if (verdict == TN_VERDICT_NONE)
@@ -79,11 +82,8 @@ static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_
         v->agreed = p->part;
     if (!result->status && verdict <= TN_VERDICT_NONE && tn_is_sparse_index(p->tensor, p->part)) {
         tn_status status = tn_sparse_check(v->file, p->tensor, p->part, &why);
-        if (status == TN_ERR_NOMEM || status == TN_ERR_IO) {
-            if (err)
-                *err = why;
-            return status;
-        }
+        if (status == TN_ERR_NOMEM || status == TN_ERR_IO)
+            return keep_error(err, &why);
         verdict = status ? TN_VERDICT_BAD : verdict;
     }
     if (verdict == TN_VERDICT_BAD) {
@@ -91,6 +91,8 @@ static tn_status done(void *context, size_t k, const tn_scan_result *result, tn_
         if (status)
             return status;              /* of the file, not of the part */
     }
+    if (why.text[0])            /* of parts that are right, too, there may be something to say */
+        tn_in_tensor(TN_ERR_CORRUPT, p->tensor->name, &why);
     if (v->report)
         v->report(v->context, p->tensor, p->part, verdict, &why);
     return TN_OK;

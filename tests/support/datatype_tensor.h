@@ -51,7 +51,7 @@ static inline void quantize_scaled(scaled_tensor *s, uint32_t seed)
     CHECK(tn_shape_count(s->t.rank, s->shape, &count) == TN_OK);
     float *x = random_values(count, seed);
     if (tn_quantize(s->datatype, &array, x, (void *const *)s->data, &options, NULL, &err))
-        fail_msg("%s: %s", tn_datatype_text(s->datatype), err.text);
+        fail_msg("%s: %s", tn_datatype_text(s->datatype), line_of(&err));
     free(x);
 }
 

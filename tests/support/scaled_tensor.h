@@ -47,7 +47,7 @@ static inline void expect_scaled(scaled_tensor *s)
     for (uint32_t k = 0; k < s->shapes.count; k++)
         parts[k] = s->bytes[k];
     if (tn_dequantize(s->datatype, &array, parts, s->expected, &s->options, &err))
-        fail_msg("%s: %s", s->scaling.datatype, err.text);
+        fail_msg("%s: %s", s->scaling.datatype, line_of(&err));
 }
 
 static inline void make_scaled_part(scaled_tensor *s, uint32_t k)

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,13 +29,24 @@ static inline uint8_t *exact_copy(const void *data, size_t n)
     return copy;
 }
 
-/* An error as programs show it: FILE: byte N: tensor "T": TEXT.  Good until the fourth call after this one. */
+/* An error as programs show it, with what can be done about it in API terms: FILE: byte N: tensor "T": TEXT
+ * (form coo).  Good until the fourth call after this one. */
 static inline const char *line_of(const tn_error *err)
 {
-    static char lines[4][TN_ERROR_LINE];
+    static const char *const reason_names[] = {
+        "", "max_bytes", "replace", "drop_metadata", "drop_names", "form", "cast", "only", "rename", "layout",
+        "nan", "encoding", "checksum", "format", "open_format", "filler", "shard_size", "ocp_names", "header",
+        "jobs", "windows", "uids", "bind", "mli", "binary", "cast_before", "form_before", "rename_before",
+        "casts", "layouts", "pads", "forms",
+    };
+    static char lines[4][TN_ERROR_LINE + 100];
     static unsigned turn;
     char *line = lines[turn++ % 4];
-    assert_true(tn_error_format(err, line, TN_ERROR_LINE) < TN_ERROR_LINE);
+    size_t n = tn_error_format(err, line, TN_ERROR_LINE);
+    assert_true(n < TN_ERROR_LINE && (size_t)err->reason < sizeof reason_names / sizeof *reason_names);
+    if (err->reason)
+        snprintf(line + n, sizeof lines[0] - n, " (%s%s%s)", reason_names[err->reason],
+                 err->value[0] ? " " : "", err->value);
     return line;
 }
 

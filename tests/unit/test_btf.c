@@ -390,7 +390,7 @@ static void content_does_not_tell_that_a_file_is_btf(void)
     tn_file *f;
     tn_error err;
     CHECK(tn_open(WRITTEN "/mixed.btf", NULL, &f, &err) == TN_ERR_UNSUPPORTED);
-    assert_string_equal(said_of(&err), "btf cannot be recognised by its content: say so with --from btf");
+    assert_string_equal(said_of(&err), "btf cannot be recognised by its content: name the format (open_format btf)");
 }
 
 /* ---- writing ---- */
@@ -464,7 +464,7 @@ static void aliased_and_misplaced_records_are_written_in_order(void)
         if (files[i].rest) {
             CHECK(convert(f, "again.btf", (tn_create_options){ 0 }, &err) == TN_ERR_LOSS);
             CHECK(strstr(line_of(&err), "it has \"bytes that belong to no record\", which the new file cannot "
-                                   "hold (--drop-metadata)"));
+                                   "hold (drop_metadata)"));
         }
         CHECK(convert(f, "again.btf", (tn_create_options){ .drop_metadata = files[i].rest }, NULL) == TN_OK);
         tn_file *again = open_btf(folder, "again.btf", TN_IO_AUTO);
@@ -556,11 +556,11 @@ static void names_and_metadata_are_dropped_only_when_that_is_allowed(void)
                                { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 },
                                  .data = floats } };
     check_refuses((tn_create_options){ 0 }, &named, 1, TN_ERR_LOSS,
-                  "tensor \"w\": btf has no names and it would be called \"0\" (--drop-names)");
+                  "tensor \"w\": btf has no names and it would be called \"0\" (drop_names)");
     check_refuses((tn_create_options){ 0 }, swapped, 2, TN_ERR_LOSS,
-                  "tensor \"1\": btf has no names and it would be called \"0\" (--drop-names)");
+                  "tensor \"1\": btf has no names and it would be called \"0\" (drop_names)");
     check_refuses((tn_create_options){ 0 }, &noted, 1, TN_ERR_LOSS,
-                  "tensor \"0\": btf cannot hold its metadata (--drop-metadata)");
+                  "tensor \"0\": btf cannot hold its metadata (drop_metadata)");
     write_file("named.btf", (tn_create_options){ .drop_names = true }, &named, 1);
     write_file("noted.btf", (tn_create_options){ .drop_metadata = true }, &noted, 1);
     tn_file *f = open_btf(folder, "named.btf", TN_IO_AUTO);
@@ -574,13 +574,13 @@ static void what_btf_cannot_hold_is_refused_before_anything_is_written(void)
     const simple fits = { .name = "0", .dtype = TN_FLOAT32, .rank = 1, .shape = { 3 }, .data = floats };
     check_refuses((tn_create_options){ 0 }, &half, 1, TN_ERR_UNSUPPORTED,
                   "tensor \"0\": btf has no type float16: it has integers of 8 to 64 bits, float32 and "
-                  "float64 (--cast)");
+                  "float64 (cast)");
     check_refuses((tn_create_options){ .align = 64 }, &fits, 1, TN_ERR_ARGUMENT,
                   "btf has its data at multiples of 8 and cannot align it to 64");
     check_refuses((tn_create_options){ .btf_coo_code = 3 }, &fits, 1, TN_ERR_ARGUMENT,
                   "expected 1 or 2 as the layout code of COO but found 3");
     check_refuses((tn_create_options){ .encoding = TN_ENCODING_ZSTD }, &fits, 1, TN_ERR_ARGUMENT,
-                  "btf cannot hold compressed data (--compress none)");
+                  "btf cannot hold compressed data (encoding none)");
 }
 
 static tn_status write_parts(const tn_tensor *t, bool drop, tn_error *err)
@@ -604,11 +604,11 @@ static void forms_and_indices_that_btf_has_not_are_refused(void)
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(said_of(&err),
-                        "tensor \"0\": btf has indices of 64 bits but found int32 (--form coo,index=int64)");
+                        "tensor \"0\": btf has indices of 64 bits but found int32 (form coo,index=int64)");
     coo[1].array.dtype = TN_UINT32;
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(said_of(&err),
-                        "tensor \"0\": btf has indices of 64 bits but found uint32 (--form coo,index=int64)");
+                        "tensor \"0\": btf has indices of 64 bits but found uint32 (form coo,index=int64)");
     t.form = TN_FORM_SCALED;
     t.parts = scaled;
     t.scaling = &scaling;
@@ -625,7 +625,7 @@ static void a_layout_is_dropped_only_when_that_is_allowed(void)
                           .layout = "C" };
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_LOSS && count_entries(folder) == 0);
-    assert_string_equal(said_of(&err), "tensor \"0\": btf cannot hold its layout (--drop-metadata)");
+    assert_string_equal(said_of(&err), "tensor \"0\": btf cannot hold its layout (drop_metadata)");
     CHECK(write_parts(&t, true, &err) == TN_OK);
 }
 
@@ -640,7 +640,7 @@ static void csr_tensors_are_refused_and_told_what_to_become(void)
     tn_error err = { .text = "" };
     CHECK(write_parts(&t, false, &err) == TN_ERR_UNSUPPORTED);
     assert_string_equal(said_of(&err),
-                        "tensor \"0\": btf holds dense and coo tensors but found form \"csr\" (--form coo)");
+                        "tensor \"0\": btf holds dense and coo tensors but found form \"csr\" (form coo)");
     CHECK(count_entries(folder) == 0);
 }
 

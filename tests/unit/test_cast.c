@@ -461,7 +461,7 @@ static void a_cast_may_be_done_in_place(void)
                   "but found 64");
     src[N - 1] = NAN;           /* the message comes from the source, though it is being overwritten */
     CHECK(cast_flat(TN_INT8, src, TN_FLOAT32, src, N, (tn_cast_options){ 0 }, &err) == TN_ERR_LOSS);
-    assert_string_equal(said_of(&err), "element [200002] is nan, and int8 has no NaN (--nan zero makes it 0)");
+    assert_string_equal(said_of(&err), "element [200002] is nan, and int8 has no NaN (nan zero)");
     free(src);
     free(same);
     free(apart);
@@ -564,9 +564,9 @@ static void a_refused_value_is_named_with_its_place(void)
         float scale;
     } cases[] = {
         { TN_INT8, NAN, TN_OVERFLOW_DEFAULT,
-          "the element is nan, and int8 has no NaN (--nan zero makes it 0)", 0 },
+          "the element is nan, and int8 has no NaN (nan zero)", 0 },
         { TN_FLOAT4_E2M1, NAN, TN_OVERFLOW_DEFAULT,
-          "the element is nan, and float4_e2m1 has no NaN (--nan zero makes it 0)", 0 },
+          "the element is nan, and float4_e2m1 has no NaN (nan zero)", 0 },
         { TN_UINT8, -1, TN_OVERFLOW_ERROR, "the element is -1.0, beyond uint8's lowest 0", 0 },
         { TN_INT8, INFINITY, TN_OVERFLOW_NAN, "the element is inf, beyond int8's largest 127", 0 },
         { TN_INT4, -9, TN_OVERFLOW_ERROR, "the element is -9.0, beyond int4's lowest -8", 0 },

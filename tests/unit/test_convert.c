@@ -102,7 +102,7 @@ static void renaming_keeps_what_the_star_stands_for(void)
 static void wrong_rules_are_refused(void)
 {
     static const struct { const char *rule, *text; } cases[] = {
-        { "h.0.bias", "expected OLD=NEW" }, { "x=y", "no tensor matches \"x\" (--rename)" },
+        { "h.0.bias", "expected OLD=NEW" }, { "x=y", "no tensor matches \"x\" (rename)" },
         { "h.*.*=a", "at most one '*'" },
         { "head=a*", "at most one '*'" }, { "h.0.bias=head", "would be called \"head\"" },
         { "h.*=same", "would be called \"same\"" },

@@ -191,8 +191,8 @@ static void rules_that_cannot_be_honoured_are_refused(void)
     must_fail("in.zt", (wish){ .layout = "x=NHWC,from=NCDW" }, TN_ERR_ARGUMENT,
               "has the letter H, which layout \"NCDW\" has not");
     must_fail("in.zt", (wish){ .pad = "x=C=16" }, TN_ERR_ARGUMENT,
-              "expected a dimension C to pad but its layout is not known "
-              "(say it with --layout, pad by number, as in -1=N, or name fewer tensors)");
+              "expected a dimension C to pad but its layout is not known: "
+              "say it, pad by number, as in -1=N, or name fewer tensors (layout)");
     must_fail("in.zt", (wish){ .pad = "x=4=16" }, TN_ERR_ARGUMENT,
               "expected one of its 4 dimensions to pad but found 4");
     must_fail("in.zt", (wish){ .pad = "x=0=16,1=2,-4=5" }, TN_ERR_ARGUMENT,

@@ -156,7 +156,7 @@ static void containers_without_a_place_for_them_refuse(void)
           TN_ERR_UNSUPPORTED },
         { "npy", "mxfp4", "npy holds one array and there are 2: use npz", TN_ERR_ARGUMENT },
         { "scipy-npz", "e3m3fnuz",
-          "tensor \"0\": scipy-npz holds a tensor of form csr or coo but found \"scaled\" (--form csr)",
+          "tensor \"0\": scipy-npz holds a tensor of form csr or coo but found \"scaled\" (form csr)",
           TN_ERR_UNSUPPORTED },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -179,7 +179,7 @@ static void names_of_other_software_need_names_of_parts(void)
         tn_error err = { .text = "" };
         CHECK(try_set(&s, "t", (tn_create_options){ .format = formats[i], .ocp_names = true },
                       &err) == TN_ERR_ARGUMENT);
-        snprintf(text, sizeof text, "%s has no names for the parts of a tensor (--ocp-names)", formats[i]);
+        snprintf(text, sizeof text, "%s has no names for the parts of a tensor (ocp_names)", formats[i]);
         assert_string_equal(said_of(&err), text);
     }
 }
@@ -250,7 +250,7 @@ static void a_tensor_of_that_name_is_no_scale(void)
     write_set(&s, "t", ways[0]);
     check_set(&s, "t");
     CHECK(try_set(&s, "t", ways[OCP_WAY], &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(said_of(&err), "two tensors (or parts) would be called \"w_scale\"");
+    assert_string_equal(said_of(&err), "tensor \"w_scale\": two tensors (or parts) would be called \"w_scale\"");
     drop(&s);
 }
 

@@ -152,7 +152,7 @@ static void check_stored(const tn_datatype *d, tn_dtype store, tn_quantize_optio
     o.store = store;
     CHECK(tn_quantize(d, &array, values, (void *const *)stored.data, &o, NULL, &err) == TN_OK);
     if (tn_dequantize(d, &array, (const void *const *)stored.data, z, &o, &err))
-        fail_msg("%s: %s", tn_datatype_text(d), err.text);
+        fail_msg("%s: %s", tn_datatype_text(d), line_of(&err));
     for (size_t i = 0; i < COUNT; i++)
         if (stored.data[0][i] != codes[plain.data[0][i]])
             fail_msg("%s: number %zu is %02x", tn_datatype_text(d), i, stored.data[0][i]);

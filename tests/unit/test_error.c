@@ -132,7 +132,7 @@ static void the_innermost_place_stays(void)
     tn_in_tensor(status, "b", &err);
     tn_with_reason(status, TN_REASON_REPLACE, "one", &err);
     tn_with_reason(status, TN_REASON_MAX_BYTES, "two", &err);
-    assert_string_equal(line_of(&err), "inner: tensor \"a\": text");
+    assert_string_equal(line_of(&err), "inner: tensor \"a\": text (replace one)");
     assert_string_equal(err.value, "one");
     CHECK(err.reason == TN_REASON_REPLACE);
     tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "text");

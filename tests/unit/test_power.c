@@ -143,7 +143,7 @@ static void check_sample(const sample *s)
     const tn_array v = { .dtype = TN_FLOAT32, .rank = s->rank, .shape = s->shape };
     tn_error err = { .text = "" };
     if (affine_choose_scales(s->type, &v, s->x, &s->o, scale, zero, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     expect_scales(s, want);
     for (size_t c = 0; c < s->count; c++)
         if (scale[c] != want[c] || zero[c] != 0)
@@ -463,7 +463,7 @@ static void check_refusal(affine_options o, tn_status status, const char *text)
     tn_error err = { .text = "" };
     o.axis = TN_PER_TENSOR;
     CHECK(affine_choose_scales(TN_INT8, &a, &x, &o, &scale, &zero, &err) == status);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
 }
 
 static void what_makes_no_sense_is_refused_with_a_reason(void)
@@ -489,7 +489,7 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     tn_scale_tally *tally;
     tn_error err;
     CHECK(tn_scale_tally_new(&affine, &rules, TN_FLOAT32, many, &tally, &err) == TN_ERR_LIMIT);
-    assert_string_equal(err.text, "expected at most 2314098 scales by least error but found 10000000");
+    assert_string_equal(said_of(&err), "expected at most 2314098 scales by least error but found 10000000");
 }
 
 int main(void)

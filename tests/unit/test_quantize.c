@@ -101,7 +101,7 @@ static void quantize_ok(const sample *s, tn_dtype codes, void *dst, tn_dtype val
     tn_array d = array(s, codes), v = array(s, values);
     tn_error err = { .text = "" };
     if (affine_quantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void dequantize_ok(const sample *s, tn_dtype values, void *dst, tn_dtype codes, const void *src,
@@ -110,7 +110,7 @@ static void dequantize_ok(const sample *s, tn_dtype values, void *dst, tn_dtype 
     tn_array d = array(s, values), v = array(s, codes);
     tn_error err = { .text = "" };
     if (affine_dequantize(&d, dst, &v, src, s->scale, s->zero, o, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void check_codes(const sample *s, tn_dtype codes, const float *x, const affine_options *o)
@@ -339,11 +339,11 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     s = { .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     affine_options o = { .axis = TN_PER_TENSOR, .jobs = 1 };
     CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, and int8 has no NaN (--nan zero makes it 0)");
+    assert_string_equal(said_of(&err), "element [2, 7] is nan, and int8 has no NaN (nan zero)");
     CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, NULL) == TN_ERR_LOSS);
     o.nan = TN_NAN_ERROR;
     CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, which the NaN mode refuses");
+    assert_string_equal(said_of(&err), "element [2, 7] is nan, which the NaN mode refuses");
     o.nan = TN_NAN_ZERO;
     for (int mode = TN_ROUND_EVEN; mode <= TN_ROUND_STOCHASTIC; mode++) {
         o.round = (tn_round)mode;
@@ -362,7 +362,7 @@ static void a_nan_is_refused_with_its_index_or_becomes_the_zero(void)
     for (size_t i = 0; i < 50; i++)
         scales[i] = 1;
     CHECK(affine_quantize(&d, nibbles, &s, x, scales, NULL, &o, &err) == TN_ERR_LOSS);
-    assert_string_equal(err.text, "element [2, 7] is nan, and int4 has no NaN (--nan zero makes it 0)");
+    assert_string_equal(said_of(&err), "element [2, 7] is nan, and int4 has no NaN (nan zero)");
 }
 
 static void the_first_nan_is_named_by_any_number_of_threads(void)
@@ -381,7 +381,7 @@ static void the_first_nan_is_named_by_any_number_of_threads(void)
     for (unsigned jobs = 1; jobs <= 4; jobs++) {
         const affine_options o = { .axis = TN_PER_TENSOR, .jobs = jobs };
         CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, &o, &err) == TN_ERR_LOSS &&
-              strstr(err.text, "[200003]"));
+              strstr(line_of(&err), "[200003]"));
     }
     free(x);
     free(out);
@@ -575,7 +575,7 @@ static void check_refusal(tn_dtype codes, tn_dtype values, affine_options o, flo
     tn_array d = { .dtype = codes, .rank = 2, .shape = shape },
     s = { .dtype = values, .rank = 2, .shape = shape };
     CHECK(affine_quantize(&d, out, &s, x, scales, zeros, &o, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
     CHECK(affine_quantize(&d, out, &s, x, scales, zeros, &o, NULL) == TN_ERR_ARGUMENT);
 }
 
@@ -627,22 +627,22 @@ static void arrays_that_do_not_fit_are_refused(void)
     CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape, .stride = turned };
     CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "expected a dense tensor, with a stride of 3 in dimension 0, but found 1");
+    assert_string_equal(said_of(&err), "expected a dense tensor, with a stride of 3 in dimension 0, but found 1");
     s.stride = dense;
     CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_OK);
     CHECK(affine_quantize(&d, out, &s, NULL, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "tensor has no data"));
+          strstr(line_of(&err), "tensor has no data"));
     CHECK(affine_quantize(&d, NULL, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "expected 6 bytes for the part data but found none"));
+          strstr(line_of(&err), "expected 6 bytes for the part data but found none"));
     CHECK(affine_quantize(&d, out, &s, x, NULL, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "expected 4 bytes for the part scale but found none"));
+          strstr(line_of(&err), "expected 4 bytes for the part scale but found none"));
     s.shape = negative;
     CHECK(affine_quantize(&d, out, &s, x, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "negative extent"));
+          strstr(line_of(&err), "negative extent"));
     s = (tn_array){ .dtype = TN_FLOAT32, .rank = 2, .shape = shape };
     scale = NAN;
     CHECK(affine_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "scale 0 is nan"));
+          strstr(line_of(&err), "scale 0 is nan"));
     scale = -0.5f;          /* odd, but what it means is clear */
     out[0] = 4;
     CHECK(affine_dequantize(&s, x, &d, out, &scale, NULL, NULL, &err) == TN_OK && x[0] == -2);

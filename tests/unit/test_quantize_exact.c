@@ -111,7 +111,7 @@ static void check_exact(const float *x, int64_t n, float scale, int32_t zero, tn
         tn_array d = { .dtype = types[t], .rank = 1, .shape = &n },
         s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
         if (affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err))
-            fail_msg("%s", err.text);
+            fail_msg("%s", line_of(&err));
         for (size_t i = 0; i < (size_t)n; i++) {
             int64_t want = exact_code(x[i], scale, zero, limits[t], &o, i), found = code_at(t, out, i);
             if (found != want)
@@ -241,7 +241,7 @@ static void exact_nan_is_refused_or_the_zero(void)
                                   .arithmetic = TN_ARITH_EXACT };
         tn_error err;
         CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_ERR_LOSS);
-        assert_string_equal(err.text, "element [33] is nan, and int16 has no NaN (--nan zero makes it 0)");
+        assert_string_equal(said_of(&err), "element [33] is nan, and int16 has no NaN (nan zero)");
         o.nan = TN_NAN_ZERO;
         CHECK(affine_quantize(&d, out, &s, x, &scale, &zero, &o, &err) == TN_OK && out[33] == 7 && out[1] == 7);
     }
@@ -258,7 +258,7 @@ static void an_arithmetic_that_there_is_not_is_refused(void)
                                     .arithmetic = (tn_arithmetic)3 };
     tn_error err;
     CHECK(affine_quantize(&d, &out, &s, &x, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "expected an arithmetic of 0 to 2 but found 3");
+    assert_string_equal(said_of(&err), "expected an arithmetic of 0 to 2 but found 3");
     CHECK(affine_dequantize(&s, &x, &d, &out, &scale, NULL, &o, &err) == TN_ERR_ARGUMENT);
 }
 
@@ -323,7 +323,7 @@ static void quantize_as_mli(int type, void *out, const float *x, int64_t n, floa
     s = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     tn_error err = { .text = "" };
     if (affine_quantize(&d, out, &s, x, &scale, zero, &o, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
 }
 
 static void mli_codes_are_those_of_the_firmware_header(void)

@@ -28,7 +28,7 @@ static tn_datatype *parsed(const char *text)
     tn_datatype *d = NULL;
     tn_error err = { .text = "" };
     if (tn_datatype_parse(text, &d, &err))
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     return d;
 }
 
@@ -77,7 +77,7 @@ static void check_equal(const char *affine, const char *scaled, const tn_array *
     tn_quantize_stats stats[2];
     tn_error err = { .text = "" };
     if (both_ways(affine, a, x, o, one, &stats[0], &err) || both_ways(scaled, a, x, o, two, &stats[1], &err))
-        fail_msg("%s, %s: %s", affine, scaled, err.text);
+        fail_msg("%s, %s: %s", affine, scaled, line_of(&err));
     uint64_t n;
     CHECK(tn_array_nbytes(a, &n) == TN_OK);
     if (memcmp(one, two, (size_t)n) != 0)
@@ -171,8 +171,8 @@ static void a_text_that_is_no_affine_datatype_is_refused_with_a_reason(void)
         tn_datatype *d = NULL;
         tn_error err = { .text = "" };
         CHECK(tn_datatype_parse(bad[i].text, &d, &err) == TN_ERR_ARGUMENT && !d);
-        if (!strstr(err.text, bad[i].why))
-            fail_msg("%s: expected <%s> but found <%s>", bad[i].text, bad[i].why, err.text);
+        if (!strstr(line_of(&err), bad[i].why))
+            fail_msg("%s: expected <%s> but found <%s>", bad[i].text, bad[i].why, line_of(&err));
     }
 }
 
@@ -201,7 +201,7 @@ static void check_options(const char *text, const float *x, const tn_quantize_op
     tn_error err = { .text = "" };
     tn_datatype *d = parsed(text);
     if (both_ways(text, &array, x, o, y, stats, &err) || tn_fake_quantize(d, &array, x, fake, o, &own, &err))
-        fail_msg("%s: %s", text, err.text);
+        fail_msg("%s: %s", text, line_of(&err));
     if (memcmp(y, fake, sizeof y) != 0)
         fail_msg("%s: codes stand for other values than fake quantizing gives", text);
     CHECK(memcmp(stats, &own, sizeof own) == 0 && own.values == N);
@@ -276,13 +276,13 @@ static void options_without_a_meaning_are_refused_with_a_reason(void)
         tn_error err = { .text = "" };
         o.size = sizeof o;
         CHECK(tn_fake_quantize(d, &array, x, y, &o, NULL, &err) == TN_ERR_ARGUMENT);
-        if (!strstr(err.text, bad[i].why))
-            fail_msg("expected <%s> but found <%s>", bad[i].why, err.text);
+        if (!strstr(line_of(&err), bad[i].why))
+            fail_msg("expected <%s> but found <%s>", bad[i].why, line_of(&err));
     }
     tn_error err = { .text = "" };
     const tn_quantize_options given = { .size = sizeof given, .rule = TN_SCALE_GIVEN };
     CHECK(tn_fake_quantize(scaled, &array, x, y, &given, NULL, &err) == TN_ERR_ARGUMENT);
-    CHECK(strstr(err.text, "expected a scale mode of 0 to 5 but found 6"));
+    CHECK(strstr(line_of(&err), "expected a scale mode of 0 to 5 but found 6"));
     tn_datatype_free(d);
     tn_datatype_free(scaled);
 }

@@ -93,7 +93,7 @@ static void check_scales(tn_dtype codes, uint32_t rank, const int64_t *shape, co
     assert_true(scale && some && zero);
     CHECK(affine_range(codes, o, range) == TN_OK);
     if (affine_choose_scales(codes, &a, x, o, scale, zero, &err))
-        fail_msg("%s", err.text);
+        fail_msg("%s", line_of(&err));
     for (size_t c = 0; c < count; c++) {
         float low, high;
         got = 0;
@@ -335,7 +335,7 @@ static void check_refusal(tn_dtype codes, tn_dtype from, uint64_t count, affine_
     const tn_affine affine = affine_of(codes, &o);
     const tn_quantize_options rules = affine_rules(&o);
     CHECK(tn_scale_tally_new(&affine, &rules, from, index, &t, &err) == status && t == NULL);
-    assert_string_equal(err.text, text);
+    assert_string_equal(said_of(&err), text);
     CHECK(tn_scale_tally_new(&affine, &rules, from, index, &t, NULL) == status);
 }
 
@@ -377,12 +377,12 @@ static void what_makes_no_sense_is_refused_with_a_reason(void)
     tn_error err;
     tn_array a = { .dtype = TN_FLOAT32, .rank = 1, .shape = &n };
     CHECK(affine_choose_scales(TN_INT8, &a, &x, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT);
-    assert_string_equal(err.text, "expected 4 bytes for the part zero but found none");
+    assert_string_equal(said_of(&err), "expected 4 bytes for the part zero but found none");
     CHECK(affine_choose_scales(TN_INT8, &a, NULL, NULL, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "has no data"));
+          strstr(line_of(&err), "has no data"));
     const affine_options axis = { .axis = 1 };
     CHECK(affine_choose_scales(TN_INT8, &a, &x, &axis, &scale, NULL, &err) == TN_ERR_ARGUMENT &&
-          strstr(err.text, "an axis below 1"));
+          strstr(line_of(&err), "an axis below 1"));
 }
 
 int main(void)

@@ -573,7 +573,7 @@ static void bad_descriptors_are_refused(void)
     }
     put_file("d.json", "[" HEAD "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}," HEAD
                        "\"shape\":[1],\"dtype\":{\"base_type\":\"INT8\"}}]");
-    check_refused("d.json", TN_ERR_CORRUPT, "tensor \"d\" is listed twice: first at byte 1");
+    check_refused("d.json", TN_ERR_CORRUPT, "tensor \"d\": it is listed twice: first at byte 1");
 }
 
 static void the_data_must_be_there(void)

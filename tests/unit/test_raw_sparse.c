@@ -473,12 +473,12 @@ static void what_the_specification_has_no_words_for_is_not_written(void)
                            NULL };
     const sparse scalar = { TN_FORM_COO, TN_UINT8, TN_INT32, 0, { 0 }, 1, values, indices, NULL, NULL };
     check_not_written(&coo, TN_ERR_UNSUPPORTED,
-                      "tensor \"s\": a descriptor has indices of int32 or int64 but these are uint64 (--form "
-                      "coo,index=int64)");
-    check_not_written(&csr, TN_ERR_UNSUPPORTED, "but these are uint32 (--form csr,index=int64)");
+                      "tensor \"s\": a descriptor has indices of int32 or int64 but these are uint64 "
+                      "(form coo,index=int64)");
+    check_not_written(&csr, TN_ERR_UNSUPPORTED, "but these are uint32 (form csr,index=int64)");
     check_not_written(
         &batch, TN_ERR_UNSUPPORTED,
-        "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3 (--form coo)");
+        "tensor \"s\": a descriptor has CSR data of two dimensions but this one has 3 (form coo)");
     check_not_written(&scalar, TN_ERR_UNSUPPORTED,
                       "tensor \"s\": a descriptor has indices of at least one dimension");
 }
@@ -489,7 +489,7 @@ static void bits_that_a_number_does_not_tell_are_not_written(void)
     static const struct { tn_dtype dtype; uint64_t second; const char *text; } bad[] = {
         { TN_FLOAT32, 0x7fc00001,
           "entry 1: expected the one NaN that a descriptor has a word for but found the bits 0x7fc00001" },
-        { TN_FLOAT32, 0xffc00000, "found the bits 0xffc00000 (--form dense keeps them)" },
+        { TN_FLOAT32, 0xffc00000, "found the bits 0xffc00000, which a dense tensor keeps" },
         { TN_FLOAT64, UINT64_C(0x7ff0000000000001), "found the bits 0x7ff0000000000001" },
         { TN_FLOAT16, 0xfe00, "found the bits 0xfe00" },
         { TN_FLOAT8_E4M3FN, 0xff, "found the bits 0xff" },

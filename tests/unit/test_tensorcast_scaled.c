@@ -126,7 +126,7 @@ static void quantize(casting *c, const tn_quantize_options *o)
         assert_non_null(c->parts[i]);
     }
     if (tn_quantize(c->d, &array, c->x, (void *const *)c->parts, o, NULL, &err) != TN_OK)
-        fail_msg("%s: %s", c->id, err.text);
+        fail_msg("%s: %s", c->id, line_of(&err));
     CHECK(tn_dequantize(c->d, &array, (const void *const *)c->parts, back, o, &err) == TN_OK);
     if (memcmp(back, c->y, c->count * sizeof *back))
         fail_msg("%s: %s: the values of the codes are not those of the virtual cast", c->id, c->datatype);
@@ -153,7 +153,7 @@ static unsigned store(casting *c, const tn_quantize_options *given)
         CHECK(back && own[0]);
         if (tn_quantize(c->d, &array, c->x, (void *const *)own, &o, NULL, &err) ||
             tn_dequantize(c->d, &array, (const void *const *)own, back, &o, &err))
-            fail_msg("%s: %s", c->id, err.text);
+            fail_msg("%s: %s", c->id, line_of(&err));
         if (memcmp(back, c->y, c->count * sizeof *back))
             fail_msg("%s: %s: the values of the numbers are not those of the virtual cast", c->id,
                      c->datatype);

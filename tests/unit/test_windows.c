@@ -187,7 +187,7 @@ static void a_budget_that_changes_reaches_those_who_wait(void)
     tn_set_window_memory(100);
     CHECK(tn_windows_take(101, &err) == TN_ERR_LIMIT);
     assert_string_equal(said_of(&err),
-                        "zstd data needs a window of 101 bytes, more than the 100 allowed (--memory)");
+                        "zstd data needs a window of 101 bytes, more than the 100 allowed (windows)");
     CHECK(tn_windows_take(80, &err) == TN_OK);
     for (int i = 0; i < 2; i++)
         CHECK(pthread_create(&two[i].thread, NULL, wait_for_window, &two[i]) == 0);

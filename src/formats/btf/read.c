@@ -67,15 +67,14 @@ static tn_status take(reader *r, subject *s, void *to, size_t n, const char *wha
 {
     uint64_t most = r->size < ALWAYS_SAID ? ALWAYS_SAID : r->size;
     if (n > r->size - s->next)
-        return tn_fail(err, TN_ERR_TRUNCATED, s->next,
-                       "tensor %s: its %s takes %zu bytes but the file ends after %llu",
-                       tn_quote_z(s->e.name).text, what, n, (unsigned long long)(r->size - s->next));
+        return tn_fail(err, TN_ERR_TRUNCATED, s->next, "its %s takes %zu bytes but the file ends after %llu",
+                       what, n, (unsigned long long)(r->size - s->next));
     r->said += n;
     if (r->said > most)
         return tn_fail(err, TN_ERR_LIMIT, s->e.at,
-                       "tensor %s: too many records overlap: expected the table and their headers in "
-                       "at most %llu bytes but up to here they take %llu",
-                       tn_quote_z(s->e.name).text, (unsigned long long)most, (unsigned long long)r->said);
+                       "too many records overlap: expected the table and their headers in at most %llu "
+                       "bytes but up to here they take %llu", (unsigned long long)most,
+                       (unsigned long long)r->said);
     tn_status status = tn_source_read(r->source, s->next, to, n, err);
     s->next += n;
     return status;
@@ -109,13 +108,11 @@ static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *er
     s->e.dtype = type_of(h[8]);
     s->layout = h[9];
     if (s->e.dtype == TN_UNKNOWN)
-        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 8,
-                       "tensor %s: expected a type from 0 to %d but found %u", tn_quote_z(s->e.name).text,
+        return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 8, "expected a type from 0 to %d but found %u",
                        BTF_TYPES - 1, h[8]);
     if (s->layout > BTF_COO)
         return tn_fail(err, TN_ERR_CORRUPT, s->e.at + 9,
-                       "tensor %s: expected layout 0 (dense), 1 or 2 (COO) but found %u",
-                       tn_quote_z(s->e.name).text, h[9]);
+                       "expected layout 0 (dense), 1 or 2 (COO) but found %u", h[9]);
     if (s->layout == BTF_COO_TFRT)
         tn_file_warn(r->file, s->e.at + 9,
                      "tensor %s: its layout is 1, TensorFlow Runtime's code for COO: the specification "
@@ -129,14 +126,12 @@ static tn_status take_header(reader *r, subject *s, uint64_t *rank, tn_error *er
 static tn_status take_dims(reader *r, subject *s, uint64_t n, const char *what, tn_dims *dims, tn_error *err)
 {
     uint8_t bytes[TN_MAX_RANK * BTF_WORD];
-    tn_error why;
     s->shape_at = s->next;
     dims->rank = 0;
     tn_status status = take(r, s, bytes, (size_t)n * BTF_WORD, what, err);
     for (uint64_t i = 0; i < n && !status; i++)
-        if (tn_dims_add(dims, tn_load_u64le(bytes + i * BTF_WORD), &why))
-            status = tn_fail(err, why.status, s->shape_at + i * BTF_WORD, "tensor %s: %s",
-                             tn_quote_z(s->e.name).text, why.text);
+        status = tn_at_byte(tn_dims_add(dims, tn_load_u64le(bytes + i * BTF_WORD), err),
+                            s->shape_at + i * BTF_WORD, err);
     return status;
 }
 
@@ -144,12 +139,11 @@ static tn_status take_shape(reader *r, subject *s, uint64_t rank, tn_dims *dims,
 {
     if (rank > (r->size - s->next) / BTF_WORD)
         return tn_fail(err, TN_ERR_TRUNCATED, s->next,
-                       "tensor %s: it has %llu dimensions but the file ends after %llu bytes",
-                       tn_quote_z(s->e.name).text, (unsigned long long)rank,
+                       "it has %llu dimensions but the file ends after %llu bytes", (unsigned long long)rank,
                        (unsigned long long)(r->size - s->next));
     if (rank > TN_MAX_RANK)
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: expected at most %d dimensions but found %llu",
-                       tn_quote_z(s->e.name).text, TN_MAX_RANK, (unsigned long long)rank);
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "expected at most %d dimensions but found %llu",
+                       TN_MAX_RANK, (unsigned long long)rank);
     return take_dims(r, s, rank, "shape", dims, err);
 }
 
@@ -160,13 +154,13 @@ static tn_status take_array(const reader *r, subject *s, const tn_array *a, cons
     uint64_t n, left = r->size - s->next;
     if (tn_array_nbytes(a, &n))
         return tn_fail(err, TN_ERR_LIMIT, s->shape_at,
-                       "tensor %s: expected its %s in at most %lld bytes but shape %s of %s takes more",
-                       tn_quote_z(s->e.name).text, what, (long long)INT64_MAX,
-                       tn_show_shape(a->rank, a->shape).text, type_name(tn_dtype_get(a->dtype)));
+                       "expected its %s in at most %lld bytes but shape %s of %s takes more", what,
+                       (long long)INT64_MAX, tn_show_shape(a->rank, a->shape).text,
+                       type_name(tn_dtype_get(a->dtype)));
     if (n > left)
         return tn_fail(err, TN_ERR_TRUNCATED, s->next,
-                       "tensor %s: its %s takes %llu bytes but the file ends after %llu",
-                       tn_quote_z(s->e.name).text, what, (unsigned long long)n, (unsigned long long)left);
+                       "its %s takes %llu bytes but the file ends after %llu", what, (unsigned long long)n,
+                       (unsigned long long)left);
     *to = (tn_stored){ .offset = s->next, .size = n, .type = type_name(tn_dtype_get(a->dtype)) };
     s->next += n;
     return TN_OK;
@@ -179,9 +173,8 @@ static tn_status take_entries(reader *r, subject *s, uint32_t rank, const int64_
     tn_status status = take_dims(r, s, 2, "shape of indices", &dims, err);
     if (!status && dims.dims[1] != (int64_t)rank)
         status = tn_fail(err, TN_ERR_CORRUPT, s->shape_at + BTF_WORD,
-                         "tensor %s: expected rows of %u indices, as many as it has dimensions, "
-                         "but found %lld",
-                         tn_quote_z(s->e.name).text, rank, (long long)dims.dims[1]);
+                         "expected rows of %u indices, as many as it has dimensions, but found %lld", rank,
+                         (long long)dims.dims[1]);
     if (!status && !(*shape = tn_dims_keep(&dims, &r->file->arena, NULL, 0)))
         status = tn_fail_nomem(err);
     return status;
@@ -194,9 +187,9 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
     const int64_t *shape = NULL;
     uint64_t elements;
     if (tn_shape_count(dims->rank, dims->dims, &elements))
-        return tn_fail(
-            err, TN_ERR_LIMIT, s->shape_at, "tensor %s: expected at most %lld elements but shape %s has more",
-            tn_quote_z(s->e.name).text, (long long)INT64_MAX, tn_show_shape(dims->rank, dims->dims).text);
+        return tn_fail(err, TN_ERR_LIMIT, s->shape_at,
+                       "expected at most %lld elements but shape %s has more", (long long)INT64_MAX,
+                       tn_show_shape(dims->rank, dims->dims).text);
     tn_status status = take_entries(r, s, dims->rank, &shape, err);
     if (status)
         return status;
@@ -213,8 +206,8 @@ static tn_status take_coo(reader *r, subject *s, const tn_dims *dims, tn_error *
         return status;
     if (count.dims[0] != shape[0])
         return tn_fail(err, TN_ERR_CORRUPT, s->shape_at,
-                       "tensor %s: expected %lld values, as many as rows of indices, but found %lld",
-                       tn_quote_z(s->e.name).text, (long long)shape[0], (long long)count.dims[0]);
+                       "expected %lld values, as many as rows of indices, but found %lld",
+                       (long long)shape[0], (long long)count.dims[0]);
     s->e.form = TN_FORM_COO;
     s->e.value_dtype = s->e.dtype;
     s->e.value_rank = s->e.rank;
@@ -264,27 +257,32 @@ static tn_status note_record(reader *r, uint64_t begin, uint64_t end, tn_error *
     return TN_OK;
 }
 
-/* The record that entry i of the table, which stands at byte `at`, says is at `begin`. */
-static tn_status read_record(reader *r, size_t i, uint64_t at, uint64_t begin, tn_error *err)
+/* The record that an entry of the table, which stands at byte `at`, says is at s->next. */
+static tn_status read_record(reader *r, subject *s, uint64_t at, tn_error *err)
+{
+    uint64_t begin = s->next;
+    if (begin < r->table_end || begin > r->size)
+        return tn_fail(err, TN_ERR_CORRUPT, at,
+                       "expected its record between %llu, the end of the table, and %llu, the end of the "
+                       "file, but found it at %llu",
+                       (unsigned long long)r->table_end, (unsigned long long)r->size,
+                       (unsigned long long)begin);
+    if (begin % BTF_WORD)
+        tn_file_warn(r->file, at,
+                     "tensor \"%s\": expected its record at a multiple of %d but found it at %llu", s->e.name,
+                     BTF_WORD, (unsigned long long)begin);
+    tn_status status = take_record(r, s, err);
+    return status ? status : note_record(r, begin, s->next, err);
+}
+
+/* Tensor i has its place in the table as its name. */
+static tn_status read_tensor(reader *r, size_t i, uint64_t at, uint64_t begin, tn_error *err)
 {
     char name[24];
     int n = snprintf(name, sizeof name, "%zu", i);
     subject s = { .e = { .name = tn_arena_text(&r->file->arena, name, (size_t)n), .at = begin },
                   .next = begin };
-    if (!s.e.name)
-        return tn_fail_nomem(err);
-    if (begin < r->table_end || begin > r->size)
-        return tn_fail(err, TN_ERR_CORRUPT, at,
-                       "tensor \"%s\": expected its record between %llu, the end of the table, and %llu, "
-                       "the end of the file, but found it at %llu",
-                       name, (unsigned long long)r->table_end, (unsigned long long)r->size,
-                       (unsigned long long)begin);
-    if (begin % BTF_WORD)
-        tn_file_warn(r->file, at,
-                     "tensor \"%s\": expected its record at a multiple of %d but found it at %llu", name,
-                     BTF_WORD, (unsigned long long)begin);
-    tn_status status = take_record(r, &s, err);
-    return status ? status : note_record(r, begin, s.next, err);
+    return s.e.name ? tn_in_tensor(read_record(r, &s, at, err), name, err) : tn_fail_nomem(err);
 }
 
 /* Offsets are taken a few at a time: a table that lies costs no memory. */
@@ -298,7 +296,7 @@ static tn_status read_records(reader *r, uint64_t n, tn_error *err)
         uint64_t at = BTF_WORD * (1 + first);
         status = tn_source_read(r->source, at, offsets, count * BTF_WORD, err);
         for (size_t i = 0; i < count && !status; i++)
-            status = read_record(r, (size_t)first + i, at + i * BTF_WORD,
+            status = read_tensor(r, (size_t)first + i, at + i * BTF_WORD,
                                  tn_load_u64le(offsets + i * BTF_WORD), err);
     }
     return status;

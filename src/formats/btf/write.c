@@ -31,7 +31,7 @@ static tn_status check_options(const tn_writer *w, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "expected 1 or 2 as the layout code of COO but found %d", o->btf_coo_code);
     if (w->nmeta && !o->drop_metadata)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "btf cannot hold metadata (--drop-metadata)");
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL, "btf cannot hold metadata");
     return TN_OK;
 }
 
@@ -43,50 +43,52 @@ static tn_status check_name(const tn_writer *w, size_t i, tn_error *err)
     snprintf(place, sizeof place, "%zu", i);
     if (w->options.drop_names || strcmp(name, place) == 0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                   "tensor %s: btf has no names and it would be called \"%s\" (--drop-names)",
-                   tn_quote_z(name).text, place);
+    return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_NAMES, NULL,
+                     "btf has no names and it would be called \"%s\"", place);
 }
 
-static tn_status check_array(const tn_tensor *t, const tn_part *p, tn_error *err)
+static tn_status check_array(const tn_part *p, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(p->array.dtype);
     if (type->btf < 0)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: btf has no type %s: it has integers of 8 to 64 bits, "
-                       "float32 and float64 (--cast)",
-                       tn_quote_z(t->name).text, type->name);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_CAST, NULL,
+                         "btf has no type %s: it has integers of 8 to 64 bits, float32 and float64",
+                         type->name);
     if (p->padded)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: btf cannot hold padding",
-                       tn_quote_z(t->name).text);
+        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "btf cannot hold padding");
     return TN_OK;
+}
+
+static tn_status check_form(const tn_tensor *t, tn_error *err)
+{
+    if (is_coo(t) || t->form == TN_FORM_DENSE)
+        return TN_OK;
+    tn_status status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                               "btf holds dense and coo tensors but found form %s",
+                               tn_quote_z(tn_tensor_form_name(t)).text);
+    return t->form == TN_FORM_CSR ? tn_with_reason(status, TN_REASON_FORM, "coo", err) : status;
 }
 
 static tn_status check_tensor(const tn_writer *w, size_t i, tn_error *err)
 {
     const tn_out_entry *e = first_entry(w, i);
     const tn_tensor *t = e->more->whole;
-    if (!is_coo(t) && t->form != TN_FORM_DENSE)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: btf holds dense and coo tensors but found form %s%s",
-                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text,
-                       t->form == TN_FORM_CSR ? " (--form coo)" : "");
-    for (uint32_t k = 0; k < t->nparts; k++) {
-        tn_status status = check_array(t, &t->parts[k], err);
-        if (status)
-            return status;
-        if (e[k].encoding != TN_ENCODING_RAW || e[k].checksum != TN_CHECKSUM_NONE)
-            return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "btf can hold neither compressed data nor checksums");
+    tn_status status = check_form(t, err);
+    for (uint32_t k = 0; k < t->nparts && !status; k++) {
+        status = check_array(&t->parts[k], err);
+        if (!status && (e[k].encoding != TN_ENCODING_RAW || e[k].checksum != TN_CHECKSUM_NONE))
+            status = tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
+                             "btf can hold neither compressed data nor checksums");
     }
+    if (status)
+        return status;
     if (is_coo(t) && tn_dtype_get(t->parts[1].array.dtype)->bits != 64)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: btf has indices of 64 bits but found %s "
-                       "(--form coo,index=int64)",
-                       tn_quote_z(t->name).text, tn_dtype_get(t->parts[1].array.dtype)->name);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "coo,index=int64",
+                         "btf has indices of 64 bits but found %s",
+                         tn_dtype_get(t->parts[1].array.dtype)->name);
     if ((e->more->nmeta || t->layout) && !w->options.drop_metadata)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "tensor %s: btf cannot hold its %s (--drop-metadata)",
-                       tn_quote_z(t->name).text, e->more->nmeta ? "metadata" : "layout");
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL, "btf cannot hold its %s",
+                         e->more->nmeta ? "metadata" : "layout");
     return check_name(w, i, err);
 }
 
@@ -120,7 +122,7 @@ tn_status tn_btf_plan(tn_writer *w, tn_error *err)
     uint32_t file;
     tn_status status = check_options(w, err);
     for (size_t i = 0; i < w->ntensors && !status; i++)
-        status = check_tensor(w, i, err);
+        status = tn_in_tensor(check_tensor(w, i, err), first_entry(w, i)->name, err);
     for (size_t i = 0; i < w->ntensors && !status; i++)
         if (!place(&w->entries[w->first_entry[i]], &at))
             status = tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes");

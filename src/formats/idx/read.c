@@ -109,15 +109,14 @@ static tn_status check_size(const tn_entry *e, uint64_t found, tn_error *err)
     const char *type = tn_dtype_get(e->dtype)->name;
     tn_shown_shape shape = tn_show_shape(e->rank, e->shape);
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, IDX_START, "tensor %s: shape %s of %s takes 2^63 bytes or more",
-                       tn_quote_z(e->name).text, shape.text, type);
+        return tn_fail(err, TN_ERR_LIMIT, IDX_START, "shape %s of %s takes 2^63 bytes or more", shape.text,
+                       type);
     if (nbytes == found)
         return TN_OK;
     return tn_fail(err, nbytes > found ? TN_ERR_TRUNCATED : TN_ERR_CORRUPT,
                    e->stored.offset + (nbytes > found ? found : nbytes),
-                   "tensor %s: shape %s of %s takes %llu bytes but %llu follow the IDX header",
-                   tn_quote_z(e->name).text, shape.text, type, (unsigned long long)nbytes,
-                   (unsigned long long)found);
+                   "shape %s of %s takes %llu bytes but %llu follow the IDX header", shape.text, type,
+                   (unsigned long long)nbytes, (unsigned long long)found);
 }
 
 static tn_status open_idx(tn_file *f, tn_error *err)
@@ -135,7 +134,7 @@ static tn_status open_idx(tn_file *f, tn_error *err)
     };
     if (!e.name || !e.shape)
         return tn_fail_nomem(err);
-    status = check_size(&e, follow, err);
+    status = tn_in_tensor(check_size(&e, follow, err), e.name, err);
     return status ? status : tn_file_add(f, &e, err);
 }
 

@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tn_status refuse(const tn_mtx_matrix *m, uint64_t row, uint64_t column, const char *what,
-                        tn_error *err)
+static tn_status refuse(uint64_t row, uint64_t column, const char *what, tn_error *err)
 {
     return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                   "tensor %s cannot be written as symmetric: [%llu, %llu] %s [%llu, %llu]",
-                   tn_quote_z(m->tensor->name).text, (unsigned long long)row, (unsigned long long)column,
-                   what, (unsigned long long)column, (unsigned long long)row);
+                   "it cannot be written as symmetric: [%llu, %llu] %s [%llu, %llu]", (unsigned long long)row,
+                   (unsigned long long)column, what, (unsigned long long)column, (unsigned long long)row);
 }
 
 /* Elements a and b of the values. */
@@ -32,7 +30,7 @@ static tn_status check_array(const tn_mtx_matrix *m, tn_error *err)
     for (uint64_t row = 1; row < n; row++)
         for (uint64_t column = 0; column < row; column++)
             if (!is_same(m, row * n + column, column * n + row))
-                return refuse(m, row, column, "differs from", err);
+                return refuse(row, column, "differs from", err);
     return TN_OK;
 }
 
@@ -64,14 +62,13 @@ static tn_status check_pair(const tn_mtx_matrix *m, const place *p, size_t n, si
         same++;
     *taken = same;
     if (same == 1)
-        return diagonal ? TN_OK : refuse(m, row, column, "is an entry but not", err);
+        return diagonal ? TN_OK : refuse(row, column, "is an entry but not", err);
     if (same > 2 || tn_mtx_index(m, p[1].entry, 0) == row)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                       "tensor %s cannot be written as symmetric: it has two entries for one "
-                       "element, [%llu, %llu] or its mirror image",
-                       tn_quote_z(m->tensor->name).text, (unsigned long long)p->high,
-                       (unsigned long long)p->low);
-    return is_same(m, p[0].entry, p[1].entry) ? TN_OK : refuse(m, p->high, p->low, "differs from", err);
+                       "it cannot be written as symmetric: it has two entries for one element, [%llu, %llu] "
+                       "or its mirror image",
+                       (unsigned long long)p->high, (unsigned long long)p->low);
+    return is_same(m, p[0].entry, p[1].entry) ? TN_OK : refuse(p->high, p->low, "differs from", err);
 }
 
 static tn_status check_entries(const tn_mtx_matrix *m, tn_error *err)
@@ -96,8 +93,7 @@ tn_status tn_mtx_check_symmetric(const tn_mtx_matrix *m, tn_error *err)
     const int64_t *shape = m->tensor->shape;
     if (shape[0] != shape[1])
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                       "tensor %s cannot be written as symmetric: it has %lld rows and %lld "
-                       "columns",
-                       tn_quote_z(m->tensor->name).text, (long long)shape[0], (long long)shape[1]);
+                       "it cannot be written as symmetric: it has %lld rows and %lld columns",
+                       (long long)shape[0], (long long)shape[1]);
     return m->indices ? check_entries(m, err) : check_array(m, err);
 }

@@ -14,20 +14,17 @@ enum { TEXT = 0, PARTS = 1 };   /* the writer's files; the second is memory */
 
 static tn_status check_tensor(const tn_tensor *t, tn_error *err)
 {
-    bool csr = t->form == TN_FORM_CSR;
     if (t->form != TN_FORM_DENSE && t->form != TN_FORM_COO)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: mtx holds dense and coo tensors but found form %s%s",
-                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text,
-                           csr ? " (--form coo)" : "");
+        return tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
+                                      "mtx holds dense and coo tensors but found form %s",
+                                      tn_quote_z(tn_tensor_form_name(t)).text),
+                              t->form == TN_FORM_CSR ? TN_REASON_FORM : TN_REASON_NONE, "coo", err);
     if (t->rank != 2)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: mtx holds a matrix: expected 2 dimensions but found %u",
-                       tn_quote_z(t->name).text, t->rank);
+                       "mtx holds a matrix: expected 2 dimensions but found %u", t->rank);
     for (uint32_t k = 0; k < t->nparts; k++)
         if (t->parts[k].padded)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: mtx cannot hold padding",
-                           tn_quote_z(t->name).text);
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "mtx cannot hold padding");
     return TN_OK;
 }
 
@@ -37,9 +34,10 @@ static tn_status check_plan(const tn_writer *w, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "mtx is text and cannot align data to %llu",
                        (unsigned long long)w->options.align);
     if (w->ntensors != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "mtx holds one matrix and there are %zu tensors: choose one with --only", w->ntensors);
-    return check_tensor(w->entries[0].more->whole, err);
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ONLY, NULL,
+                         "mtx holds one matrix and there are %zu tensors: choose one", w->ntensors);
+    const tn_tensor *t = w->entries[0].more->whole;
+    return tn_in_tensor(check_tensor(t, err), t->name, err);
 }
 
 tn_status tn_mtx_plan(tn_writer *w, tn_error *err)
@@ -73,10 +71,8 @@ static tn_status check_indices(const tn_mtx_matrix *m, tn_error *err)
             bool negative = index > INT64_MAX && m->tensor->parts[1].array.dtype != TN_UINT64;
             if (index >= (uint64_t)m->tensor->shape[k])
                 return tn_fail(err, TN_ERR_CORRUPT, TN_NO_OFFSET,
-                               "tensor %s: entry %llu: expected an index below %lld in "
-                               "dimension %u but found %s%llu",
-                               tn_quote_z(m->tensor->name).text, (unsigned long long)i,
-                               (long long)m->tensor->shape[k], k, negative ? "-" : "",
+                               "entry %llu: expected an index below %lld in dimension %u but found %s%llu",
+                               (unsigned long long)i, (long long)m->tensor->shape[k], k, negative ? "-" : "",
                                (unsigned long long)(negative ? 0 - index : index));
         }
     }
@@ -234,6 +230,7 @@ static tn_status write_matrix(tn_writer *w, tn_mtx_matrix *m, tn_error *err)
         status = check_indices(m, err);
     if (!status && w->options.mtx_symmetric)
         status = tn_mtx_check_symmetric(m, err);
+    tn_in_tensor(status, m->tensor->name, err);
     if (!status)
         status = put_text(&o, err);
     w->files[TEXT].end = o.at;

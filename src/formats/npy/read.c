@@ -59,12 +59,11 @@ static tn_status place_columns(tn_file *f, tn_entry *e, tn_error *err)
 static tn_status check_size(const tn_entry *e, uint64_t available, uint64_t *nbytes, tn_error *err)
 {
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, nbytes))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes",
-                       tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^63 bytes");
     if (*nbytes > available)
         return tn_fail(err, TN_ERR_TRUNCATED, e->at,
-                       "tensor %s: shape and type take %llu bytes but %llu follow the header",
-                       tn_quote_z(e->name).text, (unsigned long long)*nbytes, (unsigned long long)available);
+                       "shape and type take %llu bytes but %llu follow the header",
+                       (unsigned long long)*nbytes, (unsigned long long)available);
     return TN_OK;
 }
 
@@ -85,9 +84,7 @@ tn_status tn_npy_describe(tn_file *f, const tn_npy_header *h, uint64_t available
     }
     if (h->record.len && h->fortran)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "tensor %s: a record of Tenon's stands beside Fortran order, which Tenon "
-                       "does not write",
-                       tn_quote_z(e->name).text);
+                       "a record of Tenon's stands beside Fortran order, which Tenon does not write");
     if (h->dtype == TN_UNKNOWN)
         return TN_OK;
     tn_status status = check_size(e, available, &e->stored.size, err);
@@ -141,7 +138,8 @@ tn_status tn_npy_open(tn_file *f, tn_error *err)
     if (!status && !(e.name = h.name ? h.name : tn_file_stem(f, TN_NPY_SUFFIX)))
         status = tn_fail_nomem(err);
     if (!status)
-        status = tn_npy_describe(f, &h, tn_source_size(f->shards[0].source) - h.size, &e, err);
+        status = tn_in_tensor(tn_npy_describe(f, &h, tn_source_size(f->shards[0].source) - h.size, &e, err),
+                              e.name, err);
     if (status)
         return status;
     e.stored.offset = h.size;

@@ -82,10 +82,10 @@ static tn_status frame(tn_writer *w, const tn_buf *text, uint64_t before, tn_tex
     size_t fill = align - (size_t)((before + prefix + text->size + 1) & (align - 1));
     size_t length = text->size + fill + 1;
     if (length > TN_NPY_NUMPY_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "the header would take %zu bytes but NumPy reads at most %u: choose a smaller "
-                       "--align, or leave out metadata (--drop-metadata) or a long name (--drop-names)",
-                       length, TN_NPY_NUMPY_MAX);
+        return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_HEADER, NULL,
+                         "the header would take %zu bytes but NumPy reads at most %u: choose a smaller "
+                         "alignment, or leave out metadata or a long name",
+                         length, TN_NPY_NUMPY_MAX);
     uint8_t *bytes = tn_arena_alloc(&w->arena, prefix + length);
     if (!bytes)
         return tn_fail_nomem(err);
@@ -128,10 +128,10 @@ static tn_status check_count(const tn_writer *w, tn_error *err)
 {
     const tn_tensor *only = w->ntensors == 1 ? w->entries[0].more->whole : NULL;
     if (only && (only->form == TN_FORM_COO || only->form == TN_FORM_CSR))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s: npy holds one array and a tensor of form %s has %u (--form dense, "
-                       "or --to scipy-npz)",
-                       tn_quote_z(only->name).text, tn_form_name(only->form), only->nparts);
+        return tn_in_tensor(tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FORM, "dense",
+                                      "npy holds one array and a tensor of form %s has %u: use scipy-npz, or "
+                                      "make it dense", tn_form_name(only->form), only->nparts),
+                            only->name, err);
     if (w->count != 1)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET, "npy holds one array and there are %zu: use npz",
                        w->count);

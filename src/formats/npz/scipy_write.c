@@ -36,16 +36,13 @@ static bool has_type(tn_dtype dtype)
 
 static tn_status check_form(const tn_tensor *t, tn_error *err)
 {
-    bool sparse = is_coo(t) || t->form == TN_FORM_CSR;
-    if (!sparse)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: scipy-npz holds a tensor of form csr or coo but found %s "
-                       "(--form csr)",
-                       tn_quote_z(t->name).text, tn_quote_z(tn_tensor_form_name(t)).text);
+    if (!is_coo(t) && t->form != TN_FORM_CSR)
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "csr",
+                         "scipy-npz holds a tensor of form csr or coo but found %s",
+                         tn_quote_z(tn_tensor_form_name(t)).text);
     if (t->rank != RANK)
         return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: scipy-npz holds a matrix, of 2 dimensions, but found %u",
-                       tn_quote_z(t->name).text, t->rank);
+                       "scipy-npz holds a matrix, of 2 dimensions, but found %u", t->rank);
     return TN_OK;
 }
 
@@ -53,35 +50,36 @@ static tn_status check_types(const tn_tensor *t, tn_error *err)
 {
     const tn_dtype_info *type = tn_dtype_get(t->dtype), *index = tn_dtype_get(t->parts[1].array.dtype);
     if (!has_type(t->dtype))
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: scipy.sparse has no type %s (--cast f32)", tn_quote_z(t->name).text,
-                       type->name);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_CAST, "f32", "scipy.sparse has no type %s",
+                         type->name);
     if (index->kind != TN_KIND_INT)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: scipy.sparse has indices of type int32 or int64 but found %s "
-                       "(--form %s,index=int64)",
-                       tn_quote_z(t->name).text, index->name, tn_form_name(t->form));
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM,
+                         is_coo(t) ? "coo,index=int64" : "csr,index=int64",
+                         "scipy.sparse has indices of type int32 or int64 but found %s", index->name);
     for (uint32_t k = 0; k < t->nparts; k++)
         if (t->parts[k].padded)
-            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "tensor %s: scipy-npz cannot hold padding",
-                           tn_quote_z(t->name).text);
+            return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "scipy-npz cannot hold padding");
     return TN_OK;
+}
+
+static tn_status check_tensor(const tn_writer *w, const tn_tensor *t, tn_error *err)
+{
+    tn_status status = check_form(t, err);
+    if (!status)
+        status = check_types(t, err);
+    if (!status && t->layout && !w->options.drop_metadata)
+        status = tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                           "scipy-npz cannot hold its layout");
+    return status;
 }
 
 static tn_status check(const tn_writer *w, tn_error *err)
 {
     if (w->ntensors != 1)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "scipy-npz holds one tensor and there are %zu (choose one with --only)", w->ntensors);
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ONLY, NULL,
+                         "scipy-npz holds one tensor and there are %zu: choose one", w->ntensors);
     const tn_tensor *t = w->entries[0].more->whole;
-    tn_status status = check_form(t, err);
-    if (!status)
-        status = check_types(t, err);
-    if (!status && t->layout && !w->options.drop_metadata)
-        status = tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                         "tensor %s: scipy-npz cannot hold its layout (--drop-metadata)",
-                         tn_quote_z(t->name).text);
-    return status;
+    return tn_in_tensor(check_tensor(w, t, err), t->name, err);
 }
 
 /* --- planning --- */

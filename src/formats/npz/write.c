@@ -11,18 +11,18 @@ static tn_status check_meta(const tn_writer *w, tn_error *err)
 {
     if (!w->nmeta || w->count || w->options.drop_metadata)
         return TN_OK;
-    return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                   "npz keeps a file's metadata with its first tensor and there is none "
-                   "(--drop-metadata)");
+    return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                     "npz keeps a file's metadata with its first tensor and there is none");
 }
 
 static tn_status make_name(tn_writer *w, const char *stem, tn_text *name, tn_error *err)
 {
     size_t n = strlen(stem);
     if (n > TN_ZIP_NAME_MAX - strlen(TN_NPY_SUFFIX))
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "tensor %s: its name has %zu bytes but a member's has at most %d",
-                       tn_quote_z(stem).text, n, TN_ZIP_NAME_MAX);
+        return tn_in_tensor(tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
+                                    "its name has %zu bytes but a member's has at most %d", n,
+                                    TN_ZIP_NAME_MAX),
+                            stem, err);
     char *text = tn_arena_alloc(&w->arena, n + sizeof TN_NPY_SUFFIX);
     if (!text)
         return tn_fail_nomem(err);

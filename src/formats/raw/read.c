@@ -117,7 +117,6 @@ tn_status tn_raw_data_name(const tn_descriptor *first, uint64_t at, tn_arena *ar
 }
 
 typedef struct complaint {
-    const char *name;
     uint64_t    at;
     tn_status   status;
     tn_error    first;
@@ -127,12 +126,12 @@ static void keep_first(void *context, const tn_wia_finding *f)
 {
     complaint *c = context;
     if (!f->remark && !c->first.status)
-        tn_fail(&c->first, c->status, c->at, "tensor %s: %s: %s", tn_quote_z(c->name).text, f->path, f->text);
+        tn_fail(&c->first, c->status, c->at, "%s: %s", f->path, f->text);
 }
 
 tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, tn_error *err)
 {
-    complaint c = { .name = d->name, .at = at, .status = if_wrong };
+    complaint c = { .at = at, .status = if_wrong };
     tn_check_options options = { .size = sizeof options, .report = keep_first, .context = &c };
     size_t wrong;
     tn_status status = tn_descriptor_check_opened(d, &options, &wrong, err);
@@ -140,7 +139,7 @@ tn_status tn_raw_check(const tn_descriptor *d, uint64_t at, tn_status if_wrong, 
         return status;
     if (err)
         *err = c.first;
-    return if_wrong;
+    return tn_in_tensor(if_wrong, d->name, err);
 }
 
 /* --- the document --- */
@@ -192,10 +191,12 @@ static tn_status check_all(reader *r, tn_error *err)
         d->name = d->name ? tn_arena_text(&r->file->arena, d->name, strlen(d->name)) : make_name(r, i);
         status = d->name ? tn_raw_check(d, r->at[i], TN_ERR_CORRUPT, err) : tn_fail_nomem(err);
         if (!status && d->symbolic)
-            status = tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i],
-                             "tensor %s: its shape has symbols and its data cannot be read "
-                             "before they have values (tenon check --bind)",
-                             tn_quote_z(d->name).text);
+            status = tn_with_reason(tn_fail(err, TN_ERR_UNSUPPORTED, r->at[i],
+                                            "its shape has symbols: its data cannot be read before they have "
+                                            "values"),
+                                    TN_REASON_BIND, NULL, err);
+        if (d->name)
+            tn_in_tensor(status, d->name, err);
     }
     return status;
 }
@@ -273,9 +274,8 @@ static tn_status take_strides(const subject *s, int64_t *stride, tn_error *err)
         stride[i] = s->d->strides[i].factor;
         if (stride[i] < 0)
             return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at,
-                           "tensor %s: memory.strides[%u]: expected a stride that is not "
-                           "negative but found %lld",
-                           tn_quote_z(s->e.name).text, i, (long long)stride[i]);
+                           "memory.strides[%u]: expected a stride that is not negative but found %lld", i,
+                           (long long)stride[i]);
     }
     return TN_OK;
 }
@@ -286,14 +286,11 @@ static tn_status place_apart(subject *s, const int64_t *stride, uint64_t nbytes,
 {
     tn_stored *stored = &s->e.stored;
     if (tn_strided_nbytes(s->e.dtype, s->e.rank, s->e.shape, stride, &stored->size))
-        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "tensor %s: its strides span more than 2^63 bytes",
-                       tn_quote_z(s->e.name).text);
+        return tn_fail(err, TN_ERR_LIMIT, s->e.at, "its strides span more than 2^63 bytes");
     if (nbytes > stored->size)
         return tn_fail(err, TN_ERR_UNSUPPORTED, s->e.at,
-                       "tensor %s: its elements take %llu bytes but its strides span only "
-                       "%llu: elements that share bytes are not read",
-                       tn_quote_z(s->e.name).text, (unsigned long long)nbytes,
-                       (unsigned long long)stored->size);
+                       "its elements take %llu bytes but its strides span only %llu: elements that share "
+                       "bytes are not read", (unsigned long long)nbytes, (unsigned long long)stored->size);
     s->e.more.stride = stride;
     return TN_OK;
 }
@@ -308,8 +305,7 @@ static tn_status place(reader *r, subject *s, tn_error *err)
     uint64_t nbytes;
     if (tn_shape_nbytes(e->dtype, e->rank, e->shape, &nbytes) ||
         tn_shape_nbytes(e->dtype, e->rank, extents, &e->stored.size))
-        return tn_fail(err, TN_ERR_LIMIT, e->at, "tensor %s: its shape takes more than 2^63 bytes",
-                       tn_quote_z(e->name).text);
+        return tn_fail(err, TN_ERR_LIMIT, e->at, "its shape takes more than 2^63 bytes");
     if (!nbytes)
         e->stored.size = 0;
     if (!nbytes || (!padded && !d->strides))
@@ -339,16 +335,14 @@ static tn_status check_inside(const reader *r, const subject *s, tn_error *err)
     uint64_t have = tn_source_size(data->source);
     if (s->d->has_total && s->d->total_bytes > have)
         return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
-                       "tensor %s: memory.total_bytes: expected at most the %llu bytes of %s but "
-                       "found %llu",
-                       tn_quote_z(s->e.name).text, (unsigned long long)have, tn_quote_z(data->path).text,
+                       "memory.total_bytes: expected at most the %llu bytes of %s but found %llu",
+                       (unsigned long long)have, tn_quote_z(data->path).text,
                        (unsigned long long)s->d->total_bytes);
     if (stored->offset > have || stored->size > have - stored->offset)
         return tn_fail(err, TN_ERR_CORRUPT, s->e.at,
-                       "tensor %s: its elements take %llu bytes from %llu on but %s has %llu",
-                       tn_quote_z(s->e.name).text, (unsigned long long)stored->size,
-                       (unsigned long long)stored->offset, tn_quote_z(data->path).text,
-                       (unsigned long long)have);
+                       "its elements take %llu bytes from %llu on but %s has %llu",
+                       (unsigned long long)stored->size, (unsigned long long)stored->offset,
+                       tn_quote_z(data->path).text, (unsigned long long)have);
     return TN_OK;
 }
 
@@ -374,9 +368,7 @@ static tn_status take_own(reader *r, subject *s, tn_error *err)
         else if (!s->typed || !tn_raw_take_scaled_item(&j, key, &s->scaled))
             tn_json_skip(&j);
     }
-    return j.status ? tn_fail(err, j.status, s->e.at, "tensor %s: " TN_RAW_OWN ": %s",
-                              tn_quote_z(s->e.name).text, j.why)
-                    : TN_OK;
+    return j.status ? tn_fail(err, j.status, s->e.at, TN_RAW_OWN ": %s", j.why) : TN_OK;
 }
 
 static tn_status read_meta(reader *r, const subject *s, const char *path, tn_text json, const tn_meta **meta,
@@ -387,7 +379,7 @@ static tn_status read_meta(reader *r, const subject *s, const char *path, tn_tex
         return TN_OK;
     if (why.status == TN_ERR_NOMEM)
         return tn_fail_nomem(err);
-    return tn_fail(err, why.status, s->e.at, "tensor %s: %s: %s", tn_quote_z(s->e.name).text, path, why.text);
+    return tn_fail(err, why.status, s->e.at, "%s: %s", path, why.text);
 }
 
 static tn_status take_meta(reader *r, subject *s, bool first, tn_error *err)
@@ -622,7 +614,7 @@ static tn_status read_all(reader *r, tn_error *err)
     if (!status)
         status = open_shards(r, err);
     for (size_t i = 0; i < r->set->count && !status; i++)
-        status = read_descriptor(r, i, err);
+        status = tn_in_tensor(read_descriptor(r, i, err), r->set->items[i].name, err);
     return status ? status : tie(r->file, err);
 }
 

@@ -15,15 +15,11 @@ static bool is_coo(const tn_tensor *t)
 tn_status tn_raw_check_sparse(const tn_tensor *t, tn_error *err)
 {
     if (!t->rank)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: a descriptor has indices of at least one dimension but this "
-                       "one has none (--form dense)",
-                       tn_quote_z(t->name).text);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "dense",
+                         "a descriptor has indices of at least one dimension but this one has none");
     if (!is_coo(t) && t->rank != 2)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: a descriptor has CSR data of two dimensions but this one has "
-                       "%u (--form coo)",
-                       tn_quote_z(t->name).text, t->rank);
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "coo",
+                         "a descriptor has CSR data of two dimensions but this one has %u", t->rank);
     return TN_OK;
 }
 
@@ -44,9 +40,8 @@ tn_status tn_raw_check_length(const tn_tensor *t, uint64_t *least, tn_error *err
     *least += least_text(t);
     if (*least > TN_RAW_DOCUMENT_MAX)
         return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET,
-                       "tensor %s: with its %lld entries the descriptors would take more than the %u "
-                       "bytes that can be read back",
-                       tn_quote_z(t->name).text, (long long)t->parts[0].array.shape[0], TN_RAW_DOCUMENT_MAX);
+                       "with its %lld entries the descriptors would take more than the %u bytes that can be "
+                       "read back", (long long)t->parts[0].array.shape[0], TN_RAW_DOCUMENT_MAX);
     return TN_OK;
 }
 
@@ -75,13 +70,12 @@ static tn_status check_values(const tn_tensor *t, const void *values, tn_error *
         tn_number number = tn_number_decode(type, code);
         bool is_nan = number.class == TN_NUMBER_NAN;
         if (tn_number_encode(type, &rules, is_nan ? nan : number, 0, &flags) != code)
-            return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                           "tensor %s: entry %llu: expected %s but found the bits 0x%llx "
-                           "(--form dense keeps them)",
-                           tn_quote_z(t->name).text, (unsigned long long)(i / each),
-                           is_nan ? "the one NaN that a descriptor has a word for"
-                                  : "bits that its number tells",
-                           (unsigned long long)code);
+            return tn_refuse(err, TN_ERR_LOSS, TN_REASON_FORM, "dense",
+                             "entry %llu: expected %s but found the bits 0x%llx, which a dense tensor keeps",
+                             (unsigned long long)(i / each),
+                             is_nan ? "the one NaN that a descriptor has a word for"
+                                    : "bits that its number tells",
+                             (unsigned long long)code);
     }
     return TN_OK;
 }
@@ -106,7 +100,7 @@ tn_status tn_raw_describe_sparse(const tn_raw_subject *subject, tn_arena *arena,
     const tn_array *indices = &t->parts[1].array;
     const void *const *data = subject->data;
     size_t n = (size_t)t->parts[0].array.shape[0];
-    tn_status status = check_values(t, data[0], err);
+    tn_status status = tn_in_tensor(check_values(t, data[0], err), t->name, err);
     if (status)
         return status;
     *s = (tn_wia_sparse){

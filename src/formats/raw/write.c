@@ -42,10 +42,10 @@ static tn_status check_sparse(const tn_tensor *t, uint64_t *least, tn_error *err
     if (status)
         return status;
     if (index != TN_INT32 && index != TN_INT64)
-        return tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                       "tensor %s: a descriptor has indices of int32 or int64 but these are %s "
-                       "(--form %s,index=int64)",
-                       tn_quote_z(t->name).text, tn_dtype_get(index)->name, tn_form_name(t->form));
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM,
+                         t->form == TN_FORM_COO ? "coo,index=int64" : "csr,index=int64",
+                         "a descriptor has indices of int32 or int64 but these are %s",
+                         tn_dtype_get(index)->name);
     return tn_raw_check_length(t, least, err);
 }
 
@@ -58,9 +58,10 @@ static tn_status check_tensors(const tn_writer *w, tn_error *err)
         if (t && tn_form_is_sparse(t->form))
             status = check_sparse(t, &least, err);
         else if (t && t->form != TN_FORM_DENSE && t->form != TN_FORM_SCALED)
-            status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET,
-                             "tensor %s: raw cannot hold a tensor of form %s", tn_quote_z(t->name).text,
+            status = tn_fail(err, TN_ERR_UNSUPPORTED, TN_NO_OFFSET, "raw cannot hold a tensor of form %s",
                              tn_quote_z(tn_tensor_form_name(t)).text);
+        if (status)
+            tn_in_tensor(status, t->name, err);
     }
     return status;
 }
@@ -72,9 +73,8 @@ static tn_status check_plan(const tn_writer *w, tn_error *err)
                        "expected the name of the descriptors, NAME" TN_RAW_SUFFIX
                        ": the data goes to NAME" TN_RAW_DATA_SUFFIX " beside them");
     if (w->nmeta && !w->count && !w->options.drop_metadata)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                       "raw keeps a file's metadata with its first tensor and there is none "
-                       "(--drop-metadata)");
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                         "raw keeps a file's metadata with its first tensor and there is none");
     return check_tensors(w, err);
 }
 

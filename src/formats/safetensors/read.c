@@ -200,27 +200,28 @@ static tn_status check_whole_bytes(const tn_entry *e, tn_error *err)
     if (!type || type->bits >= 8 || tn_shape_count(e->rank, e->shape, &count) ||
         count % 8 * type->bits % 8 == 0)
         return TN_OK;
-    return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: %llu elements of %s do not fill whole bytes",
-                   tn_quote_z(e->name).text, (unsigned long long)count, type->safetensors);
+    return tn_fail(err, TN_ERR_CORRUPT, e->at, "%llu elements of %s do not fill whole bytes",
+                   (unsigned long long)count, type->safetensors);
+}
+
+static tn_status read_named(reader *r, tn_entry *e, tn_error *err)
+{
+    read_fields(r, e);
+    if (r->j.status == TN_ERR_NOMEM)
+        return tn_fail_nomem(err);
+    if (r->j.status)
+        return tn_fail(err, r->j.status, LENGTH_BYTES + r->j.at, "%s", r->j.why);
+    tn_status status = check_whole_bytes(e, err);
+    if (!status && r->index)
+        status = tn_st_index_claim(r->index, r->file, e->name, r->shard, e->at, err);
+    return status ? status : tn_file_add(r->file, e, err);
 }
 
 static tn_status read_entry(reader *r, tn_text name, uint64_t at, tn_error *err)
 {
-    tn_file *file = r->file;
     tn_entry e = { .at = at, .stored.shard = r->shard };
-    e.name = tn_file_text(file, name, "tensor name", at, err);
-    if (!e.name)
-        return err->status;
-    read_fields(r, &e);
-    if (r->j.status == TN_ERR_NOMEM)
-        return tn_fail_nomem(err);
-    if (r->j.status)
-        return tn_fail(err, r->j.status, LENGTH_BYTES + r->j.at, "tensor %s: %s", tn_quote_z(e.name).text,
-                       r->j.why);
-    tn_status status = check_whole_bytes(&e, err);
-    if (!status && r->index)
-        status = tn_st_index_claim(r->index, file, e.name, r->shard, at, err);
-    return status ? status : tn_file_add(file, &e, err);
+    e.name = tn_file_text(r->file, name, "tensor name", at, err);
+    return e.name ? tn_in_tensor(read_named(r, &e, err), e.name, err) : err->status;
 }
 
 /* --- one shard, one file --- */

@@ -144,8 +144,9 @@ static tn_status list_tensor(tn_st_index *x, tn_file *file, tn_text name, tn_tex
     if (other == TN_NAMES_NOMEM)
         return tn_fail_nomem(err);
     if (other != TN_NAMES_ADDED)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is listed twice: first at byte %llu",
-                       tn_quote_z(l.name).text, (unsigned long long)x->tensors[other].at);
+        return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, at, "it is listed twice: first at byte %llu",
+                                    (unsigned long long)x->tensors[other].at),
+                            l.name, err);
     return TN_OK;
 }
 
@@ -202,11 +203,11 @@ tn_status tn_st_index_claim(tn_st_index *x, const tn_file *file, const char *nam
 {
     size_t i = tn_names_find(&x->names, x, listed_name, name);
     if (i >= x->count)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is not in the index %s", tn_quote_z(name).text,
+        return tn_fail(err, TN_ERR_CORRUPT, at, "it is not in the index %s",
                        tn_quote_z(file->shards[0].path).text);
     if (x->tensors[i].shard != shard)
-        return tn_fail(err, TN_ERR_CORRUPT, at, "tensor %s is here but the index says it is in %s",
-                       tn_quote_z(name).text, tn_quote_z(x->files[x->tensors[i].shard - 1]).text);
+        return tn_fail(err, TN_ERR_CORRUPT, at, "it is here but the index says it is in %s",
+                       tn_quote_z(x->files[x->tensors[i].shard - 1]).text);
     x->tensors[i].found = true;
     return TN_OK;
 }
@@ -216,8 +217,10 @@ static tn_status check_found(const tn_st_index *x, tn_error *err)
     for (size_t i = 0; i < x->count; i++) {
         const listed *l = &x->tensors[i];
         if (!l->found)
-            return tn_fail(err, TN_ERR_CORRUPT, l->at, "tensor %s is not in %s, where the index says it is",
-                           tn_quote_z(l->name).text, tn_quote_z(x->files[l->shard - 1]).text);
+            return tn_in_tensor(tn_fail(err, TN_ERR_CORRUPT, l->at,
+                                        "it is not in %s, where the index says it is",
+                                        tn_quote_z(x->files[l->shard - 1]).text),
+                                l->name, err);
     }
     return TN_OK;
 }
@@ -360,10 +363,10 @@ static size_t cut(const tn_writer *w, tn_st_out_file *files)
 tn_status tn_st_cut(tn_writer *w, tn_st_out *out, tn_error *err)
 {
     if (!w->options.shard_size && tn_st_is_index_path(w->path))
-        return tn_fail(
-            err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-            "the index of a sharded set is written with --shard-size only: give one, or end the name in %s",
-            TN_ST_SUFFIX);
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_SHARD_SIZE, NULL,
+                         "this is the name of the index of a sharded set: give a shard size, or end the name "
+                         "in %s",
+                         TN_ST_SUFFIX);
     out->nfiles = cut(w, NULL);
     out->files = tn_arena_zalloc(&w->arena, out->nfiles, sizeof *out->files);
     if (!out->files)

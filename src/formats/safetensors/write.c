@@ -25,18 +25,18 @@ static void store_u64le(uint8_t *p, uint64_t v)
 static tn_status check_entry(const tn_writer *w, const tn_out_entry *e, tn_error *err)
 {
     if (e->encoding != TN_ENCODING_RAW)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "safetensors cannot hold compressed data: use zTensor, or --compress none");
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_ENCODING, "none",
+                         "safetensors cannot hold compressed data: use zTensor, or no compression");
     if (e->checksum != TN_CHECKSUM_NONE)
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "safetensors cannot hold checksums: use zTensor, or --checksum none");
+        return tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_CHECKSUM, "none",
+                         "safetensors cannot hold checksums: use zTensor, or no checksums");
     if (strcmp(e->name, TN_ST_METADATA) == 0)
         return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET, "safetensors cannot hold a tensor called %s",
                        tn_quote_z(e->name).text);
     if (w->options.filler && tn_st_is_filler(e->name))
-        return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                       "tensor %s has the name of a filler: rename it, or write without --filler",
-                       tn_quote_z(e->name).text);
+        return tn_in_tensor(tn_refuse(err, TN_ERR_ARGUMENT, TN_REASON_FILLER, NULL,
+                                      "it has the name of a filler: rename it, or write without fillers"),
+                            e->name, err);
     return TN_OK;
 }
 
@@ -142,10 +142,9 @@ static tn_status settle(tn_writer *w, tn_st_out_file *f, tn_buf *b, tn_error *er
     uint64_t begin, end;
     if (!tn_align_u64(LENGTH_BYTES + b->size, w->options.align, &begin) ||
         begin - LENGTH_BYTES > TN_ST_HEADER_MAX)
-        return tn_fail(
-            err, TN_ERR_LIMIT, TN_NO_OFFSET,
-            "the header would take %zu bytes but safetensors allows %u: use zTensor, or --shard-size",
-            b->size, TN_ST_HEADER_MAX);
+        return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_SHARD_SIZE, NULL,
+                         "the header would take %zu bytes but safetensors allows %u: use zTensor, or shards",
+                         b->size, TN_ST_HEADER_MAX);
     tn_buf_fill(b, ' ', (size_t)(begin - LENGTH_BYTES - b->size));
     char *header = b->bad ? NULL : tn_arena_alloc(&w->arena, (size_t)begin);
     if (!header)

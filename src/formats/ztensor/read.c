@@ -209,19 +209,17 @@ static tn_status check_entry(const entry_reader *r, uint64_t index_at, tn_error 
     const tn_entry *e = &r->e;
     for (unsigned i = 0; i < sizeof required / sizeof *required; i++)
         if (!(r->seen & 1u << i))
-            return tn_fail(err, TN_ERR_CORRUPT, e->at, "tensor %s: required field \"%s\" is missing",
-                           e->name ? tn_quote_z(e->name).text : "without a name", required[i]);
+            return tn_fail(err, TN_ERR_CORRUPT, e->at, "%srequired field \"%s\" is missing",
+                           e->name ? "" : "a tensor without a name: ", required[i]);
     const tn_stored *s = &e->stored;
     if (s->offset % ZT_ALIGN || s->offset < ZT_MAGIC_BYTES)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "tensor %s: expected its data at a multiple of 64 after the magic but found "
-                       "it at %llu",
-                       tn_quote_z(e->name).text, (unsigned long long)s->offset);
+                       "expected its data at a multiple of 64 after the magic but found it at %llu",
+                       (unsigned long long)s->offset);
     if (s->offset > index_at || s->size > index_at - s->offset)
         return tn_fail(err, TN_ERR_CORRUPT, e->at,
-                       "tensor %s: data of %llu bytes at %llu runs past the start of the index at "
-                       "%llu",
-                       tn_quote_z(e->name).text, (unsigned long long)s->size, (unsigned long long)s->offset,
+                       "data of %llu bytes at %llu runs past the start of the index at %llu",
+                       (unsigned long long)s->size, (unsigned long long)s->offset,
                        (unsigned long long)index_at);
     return tn_meta_check_unique(e->meta, e->nmeta, e->at, err);
 }
@@ -266,7 +264,7 @@ static tn_status read_entry(entry_reader *r, const zt_index *index, size_t numbe
     if (r->e.stored.encoding != TN_ENCODING_RAW)
         r->e.stored.order = TN_LITTLE_ENDIAN;      /* the field speaks of raw data only */
     tn_part companions[ZT_COMPANIONS];
-    tn_status status = check_entry(r, index->at, err);
+    tn_status status = tn_in_tensor(check_entry(r, index->at, err), r->e.name ? r->e.name : "", err);
     if (!status && r->e.more.opaque)
         status = zt_take_sparse(r->file, &r->e, companions, err);
     return status ? status : tn_file_add(r->file, &r->e, err);

@@ -7,12 +7,11 @@
 #include <string.h>
 
 /* The custom fields of a tensor must not be taken for the format's own. */
-static tn_status check_keys(const char *name, const tn_meta *meta, size_t n, tn_status if_not, tn_error *err)
+static tn_status check_keys(const tn_meta *meta, size_t n, tn_status if_not, tn_error *err)
 {
     for (size_t i = 0; i < n; i++)
         if (zt_field_of((tn_text){ meta[i].key, strlen(meta[i].key) }) != ZT_CUSTOM)
-            return tn_fail(err, if_not, TN_NO_OFFSET,
-                           "tensor %s: metadata key %s is a field of zTensor's own", tn_quote_z(name).text,
+            return tn_fail(err, if_not, TN_NO_OFFSET, "metadata key %s is a field of zTensor's own",
                            tn_quote_z(meta[i].key).text);
     return TN_OK;
 }
@@ -29,16 +28,14 @@ tn_status zt_plan(tn_writer *w, tn_error *err)
         tn_out_entry *e = &w->entries[i];
         bool big = w->choices[ZT_BYTE_ORDER] == ZT_BIG && has_order(e);
         e->swap = big ? tn_dtype_get(e->dtype)->swap_bytes : 0;
-        tn_status status = TN_OK;
-        if (!w->options.drop_metadata)
-            status = check_keys(e->name, e->more->meta, e->more->nmeta, TN_ERR_LOSS, err);
+        tn_status status =
+            w->options.drop_metadata ? TN_OK : check_keys(e->more->meta, e->more->nmeta, TN_ERR_LOSS, err);
         if (status)
-            return status;
+            return tn_in_tensor(status, e->name, err);
     }
     if (w->nmeta && !w->count && !w->options.drop_metadata)
-        return tn_fail(err, TN_ERR_LOSS, TN_NO_OFFSET,
-                       "zTensor 0.1 keeps a file's metadata with its first tensor and there is "
-                       "none (--drop-metadata)");
+        return tn_refuse(err, TN_ERR_LOSS, TN_REASON_DROP_METADATA, NULL,
+                         "zTensor 0.1 keeps a file's metadata with its first tensor and there is none");
     uint32_t file;
     tn_status status = tn_writer_add_file(w, w->path, &file, err);
     if (!status)
@@ -157,7 +154,7 @@ static tn_status edit_entry(tn_file *f, tn_cbor *c, bool first, tn_buf *out, tn_
     const char *z = tn_arena_text(&f->arena, name.ptr, name.len);
     const tn_tensor *t = z ? tn_file_find(f, z) : NULL;
     tn_status status = !z  ? tn_fail_nomem(err)
-                       : t ? check_keys(t->name, t->meta, t->nmeta, TN_ERR_ARGUMENT, err)
+                       : t ? tn_in_tensor(check_keys(t->meta, t->nmeta, TN_ERR_ARGUMENT, err), z, err)
                            : TN_OK;
     if (status)
         return status;
