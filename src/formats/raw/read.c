@@ -412,7 +412,7 @@ static tn_status take_storage(reader *r, subject *s, tn_error *err)
 {
     const tn_descriptor *d = s->d;
     tn_entry *e = &s->e;
-    e->stored = (tn_stored){ .order = d->byte_order };
+    e->stored = (tn_stored){ .order = (uint8_t)d->byte_order };
     e->more = (tn_stored_more){ .opaque = opaque_form(s) };
     e->dtype = d->sparse.format ? d->sparse.value_type : d->dtype;
     e->stored.type = d->base_type ? tn_file_text(r->file, (tn_text){ d->base_type, strlen(d->base_type) },

@@ -160,7 +160,7 @@ static void take_checksum(entry_reader *r)
         return;
     r->e.stored.checksum_text = tn_cbor_keep(r->c, t);
     if (!r->c->status)
-        r->e.stored.checksum = tn_checksum_kind(r->e.stored.checksum_text);
+        r->e.stored.checksum = (uint8_t)tn_checksum_kind(r->e.stored.checksum_text);
 }
 
 static void take_custom(entry_reader *r, tn_text key)
