@@ -32,6 +32,13 @@ const char *escaped(const char *text)
     return to;
 }
 
+const char *error_line(const tn_error *err)
+{
+    static char line[TN_ERROR_LINE];
+    tn_error_format(err, line, sizeof line);
+    return line;
+}
+
 int exit_code(tn_status status)
 {
     return status == TN_ERR_IO || status == TN_ERR_NOMEM ? EXIT_SYSTEM : EXIT_BAD;
