@@ -52,8 +52,11 @@ int main(int argc, char **argv)
         status = print_values(file, &tensor->parts[0], &err);
     for (size_t i = 0; status == TN_OK && !tensor && i < tn_file_count(file); i++)
         print_tensor(tn_file_tensor(file, i));
-    if (status != TN_OK)
-        fprintf(stderr, "read_tensors: %s\n", err.text[0] ? err.text : tn_status_text(status));
+    if (status != TN_OK) {
+        char line[TN_ERROR_LINE];
+        tn_error_format(&err, line, sizeof line);
+        fprintf(stderr, "read_tensors: %s\n", line);
+    }
     tn_close(file);
     return status == TN_OK ? 0 : 1;
 }

@@ -146,7 +146,8 @@ static void json_figures(const tn_statistics *s)
     json_close(']');
 }
 
-static void json_tensor(const char *path, const tn_tensor *tensor, const tn_statistics *s, const tn_error *why)
+static void json_tensor(const char *path, const tn_tensor *tensor, const tn_statistics *s,
+                        const tn_error *why)
 {
     const tn_dtype_info *info = tn_dtype_get(tensor->dtype);
     json_open('{');

@@ -85,8 +85,10 @@ const char *option_for(tn_reason reason, const char *value)
         return "";
     if (place && value && *value)
         snprintf(text, sizeof text, " (%.*s%s%s)", (int)(place - option), option, value, place + 2);
-    else        /* without the value, and the space before it */
-        snprintf(text, sizeof text, " (%.*s)", place ? (int)(place - option) - 1 : (int)strlen(option), option);
+    else if (place)     /* without the value, and the space before it */
+        snprintf(text, sizeof text, " (%.*s)", (int)(place - option) - 1, option);
+    else
+        snprintf(text, sizeof text, " (%s)", option);
     return text;
 }
 

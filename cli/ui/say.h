@@ -26,8 +26,8 @@ void say_warnings(const char *path, const tn_file *file);
  * call. */
 const char *option_for(tn_reason reason, const char *value);
 
-/* The whole message with the option that helps: FILE: byte N: tensor "T": TEXT (--option).  Good until the next
- * call, as what error_text() returns. */
+/* The whole message with the option that helps: FILE: byte N: tensor "T": TEXT (--option).  Good until the
+ * next call, as what error_text() returns. */
 const char *error_line(const tn_error *err);
 
 /* The same for output that has `path` beside it: its name and the byte are left out. */

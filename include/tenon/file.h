@@ -105,7 +105,7 @@ typedef struct tn_stored_info {
                                  * NULL */
     const int64_t *stride;      /* how the elements lie, in elements from the first one; NULL: row-major */
     tn_encoding   encoding;
-    tn_checksum   checksum;     /* of the part; or, where there is one for all parts of the tensor, of these */
+    tn_checksum   checksum;     /* of the part, or of all parts of the tensor together */
     tn_byte_order order;
     uint32_t      shard;        /* which file of a sharded set; 0 otherwise; tn_file_shards() or more: in
                                  * none, but in a text */

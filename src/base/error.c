@@ -73,9 +73,15 @@ tn_status tn_fail_nomem(tn_error *err)
     return tn_fail(err, TN_ERR_NOMEM, TN_NO_OFFSET, "out of memory");
 }
 
+/* A cancelled operation failed nowhere. */
+static bool has_place(tn_status status, const tn_error *err)
+{
+    return status && status != TN_ERR_CANCELLED && err;
+}
+
 tn_status tn_in_file(tn_status status, const char *path, tn_error *err)
 {
-    if (status && err && path && !err->file[0])
+    if (has_place(status, err) && path && !err->file[0])
         tn_escape(err->file, sizeof err->file, path, strlen(path));
     return status;
 }
@@ -89,7 +95,7 @@ tn_status tn_at_byte(tn_status status, uint64_t offset, tn_error *err)
 
 tn_status tn_in_tensor(tn_status status, const char *name, tn_error *err)
 {
-    if (status && err && !err->tensor[0])
+    if (has_place(status, err) && !err->tensor[0] && !err->file[0])
         tn_escape(err->tensor, sizeof err->tensor, name, strlen(name));
     return status;
 }

@@ -68,11 +68,9 @@ static bool fits_memory(tn_spill *s, uint64_t size)
     return size <= TN_SPILL_IN_MEMORY;
 }
 
-tn_status tn_spill_make(tn_spill *s, const char *beside, uint64_t size, tn_error *err)
+static tn_status make_file(tn_spill *s, const char *beside, uint64_t size, tn_error *err)
 {
     tn_error why;
-    if (fits_memory(s, size))
-        return s->bytes ? TN_OK : tn_fail_nomem(err);
     tn_status status = open_file(s, beside, err);
     if (status)
         return status;
@@ -80,6 +78,13 @@ tn_status tn_spill_make(tn_spill *s, const char *beside, uint64_t size, tn_error
     if (!status)
         status = fill_holes(s, &why);
     return status ? fail_file(beside, &why, err) : map_file(s, err);
+}
+
+tn_status tn_spill_make(tn_spill *s, const char *beside, uint64_t size, tn_error *err)
+{
+    if (!fits_memory(s, size))
+        return tn_in_file(make_file(s, beside, size, err), beside, err);
+    return s->bytes ? TN_OK : tn_in_file(tn_fail_nomem(err), beside, err);
 }
 
 static tn_status open_source(tn_spill *s, tn_error *err)

@@ -17,7 +17,8 @@ typedef struct tn_spill {
 } tn_spill;
 
 /* Memory of `size` bytes, all 0, to be filled in any order; the pages of a file can leave it.  The file is in
- * the folder of the path `beside`; NULL: in $TMPDIR, else /var/tmp or /tmp.  A full disk is seen here. */
+ * the folder of the path `beside`; NULL: in $TMPDIR, else /var/tmp or /tmp.  A full disk is seen here; the
+ * error names the file `beside`. */
 tn_status tn_spill_make(tn_spill *spill, const char *beside, uint64_t size, tn_error *err);
 
 /* Bytes that are written once, in order, and then read: a file is not mapped and takes no memory. */

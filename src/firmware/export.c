@@ -29,7 +29,6 @@ typedef struct job {
     tn_buf            text;     /* on its way into a file */
     uint8_t          *made;     /* a window of elements that are not the source's own */
     tn_walk           walk;     /* counts bytes of data */
-    bool              output_failed;    /* the error's text names its file already */
 } job;
 
 /* ---- reading ---- */
@@ -167,8 +166,9 @@ static tn_status plan_dense(const job *j, tn_c_tensor *c, tn_error *err)
         return check_version(j, c, err);
     if (!info)
         return tn_part_readable(t, &t->parts[0], err);
-    snprintf(found, sizeof found, "plain %s", info->name);
     bool is_float = info->kind == TN_KIND_FLOAT;
+    snprintf(found, sizeof found, "plain %s%s", info->name,
+             is_float ? "" : ": cast it to float32, and that to fx16,frac=auto");
     return fail_type(found, TN_REASON_CAST_BEFORE, is_float ? "fx16,frac=auto" : "f32", err);
 }
 
@@ -382,17 +382,11 @@ static void report(const job *j)
 
 /* ---- writing ---- */
 
-static tn_status put(job *j, tn_c_file *file, const void *data, size_t n, tn_error *err)
-{
-    tn_status status = tn_c_file_write(file, data, n, err);
-    j->output_failed |= status != TN_OK;
-    return status;
-}
-
 /* What has gathered in the text. */
 static tn_status flush(job *j, tn_c_file *file, tn_error *err)
 {
-    tn_status status = j->text.bad ? tn_fail_nomem(err) : put(j, file, j->text.data, j->text.size, err);
+    tn_status status =
+        j->text.bad ? tn_fail_nomem(err) : tn_c_file_write(file, j->text.data, j->text.size, err);
     j->text.size = 0;
     return status;
 }
@@ -413,7 +407,7 @@ static tn_status put_image_elements(job *j, tn_dtype dtype, const uint8_t *eleme
         tn_swap_bytes(j->made, elements, n * unit, unit);
         elements = j->made;
     }
-    return put(j, &j->files.first, elements, n * unit, err);
+    return tn_c_file_write(&j->files.first, elements, n * unit, err);
 }
 
 static tn_status put_elements(writing *w, const uint8_t *elements, size_t n, tn_error *err)
@@ -458,7 +452,7 @@ static tn_status put_zeros(writing *w, uint64_t count, tn_error *err)
     memset(j->made, 0, TN_WINDOW);
     for (uint64_t left = count * sizeof(int16_t); left && !status;) {
         size_t n = (size_t)tn_min_u64(left, TN_WINDOW);
-        status = put(j, &j->files.first, j->made, n, err);
+        status = tn_c_file_write(&j->files.first, j->made, n, err);
         left -= n;
     }
     return status;
@@ -468,7 +462,7 @@ static tn_status pad(job *j, uint64_t to, tn_error *err)
 {
     static const uint8_t nothing[TN_EXPORT_MAX_ALIGN];
     uint64_t n = to - j->files.first.size;
-    return n ? put(j, &j->files.first, nothing, (size_t)n, err) : TN_OK;
+    return n ? tn_c_file_write(&j->files.first, nothing, (size_t)n, err) : TN_OK;
 }
 
 /* The part that an array is made of; NULL: zero points that the tensor does not have. */
@@ -540,24 +534,19 @@ static tn_status write_files(job *j, const char *folder, tn_error *err)
     j->made = malloc(TN_WINDOW);
     if (!j->made)
         return tn_fail_nomem(err);
-    j->output_failed = true;
     tn_status status =
         tn_c_files_open(&j->files, folder, j->name, j->o.binary ? ".bin" : ".c", ".h", j->o.replace, err);
     if (status)
         return status;
     tn_sink_listen(j->files.first.sink, (tn_listener){ j->o.note, j->o.context, j->files.first.path });
     tn_sink_listen(j->files.second.sink, (tn_listener){ j->o.note, j->o.context, j->files.second.path });
-    j->output_failed = false;
     status = write_both(j, err);
-    if (tn_file_intact(j->in, NULL)) {
+    if (tn_file_intact(j->in, NULL))
         status = tn_file_settle(j->in, status, err);
-        j->output_failed = false;
-    }
     if (status) {
         tn_c_files_abandon(&j->files);
         return status;
     }
-    j->output_failed = true;
     return tn_c_files_publish(&j->files, err);
 }
 
@@ -607,7 +596,7 @@ static tn_status run(job *j, const char *folder, tn_error *err)
         report(j);
     if (!status && folder)
         status = write_files(j, folder, err);
-    return j->output_failed ? status : tn_in_file(status, tn_file_shard_name(j->in, 0), err);
+    return tn_in_file(status, tn_file_shard_name(j->in, 0), err);
 }
 
 tn_status tn_export_c(const tn_file *file, const char *folder, const tn_export_options *given,

@@ -309,9 +309,7 @@ static tn_status emit_bytes(arranging *r, const uint8_t *bytes, size_t n, tn_err
     uint64_t done = r->a->part->nbytes, all = product(r->how->physical, 0, r->how->rank);
     if (r->emitted < all)
         done = (uint64_t)((double)done * ((double)r->emitted / (double)all));
-    tn_status status = r->a->emit(r->a->context, bytes, n, done, err);
-    r->a->output_failed = status != TN_OK;
-    return status;
+    return r->a->emit(r->a->context, bytes, n, done, err);
 }
 
 /* Bits go out when their byte is full, or all are there. */
@@ -368,7 +366,6 @@ static tn_status find_source(arranging *r, tn_error *err)
     bool mapped = r->source || p->nbytes == 0;
     tn_loading loading = loading_of(r->a);
     tn_status status = mapped ? tn_load_check(&loading, p, err) : tn_load_part(&loading, p, &r->decoded, err);
-    r->a->output_failed = loading.output_failed;
     r->source = mapped ? r->source : r->decoded.bytes;
     if (mapped && raw && s->order != TN_HOST_ORDER)
         r->swap = type->swap_bytes;
@@ -428,9 +425,7 @@ tn_status tn_arrange_run(tn_arranging *a, tn_error *err)
     arranging r = { .a = a, .how = a->how, .kernels = tn_layout_kernels_get() };
     if (product(a->how->physical, 0, a->how->rank) == 0) {
         tn_loading loading = loading_of(a);
-        tn_status status = tn_load_check(&loading, a->part, err);
-        a->output_failed = loading.output_failed;
-        return status;
+        return tn_load_check(&loading, a->part, err);
     }
     tn_status status = find_source(&r, err);
     if (!status) {

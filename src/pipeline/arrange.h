@@ -35,7 +35,6 @@ typedef struct tn_arranging {
     /* The next bytes of the output, or none: `done` of all the input's bytes are used up. */
     tn_status (*emit)(void *context, const uint8_t *bytes, size_t n, uint64_t done, tn_error *err);
     void             *context;
-    bool              output_failed;    /* set: the error is emit()'s, or of the file beside the output */
 } tn_arranging;
 
 /* Makes the whole output; checks the input's checksum first. */

@@ -132,11 +132,18 @@ static tn_status choose_fill(const tn_tensor *t, const tn_pad_rule *rule, const 
     return tn_cast(&to, how->fill, &one, &value, TN_HOST_ORDER, &o, err);
 }
 
+/* Each row of codes begins on a byte: a row is padded to a multiple of this. */
+static int64_t codes_per_byte(unsigned bits)
+{
+    if (bits >= 8)
+        return 1;
+    return bits == 2 || bits == 4 ? 8 / bits : 8;
+}
+
 tn_status tn_choose_padding(const tn_tensor *t, const tn_pad_rule *rule, const int32_t *zero, tn_arrange *how,
                             tn_error *err)
 {
-    unsigned bits = tn_dtype_get(t->parts[0].array.dtype)->bits;
-    int64_t row = !t->scaling || bits >= 8 ? 1 : bits == 4 ? 2 : bits == 2 ? 4 : 8;     /* each row of codes begins on a byte */
+    int64_t row = t->scaling ? codes_per_byte(tn_dtype_get(t->parts[0].array.dtype)->bits) : 1;
     tn_status status = rule ? pad_each(t, rule, row, how, err) : TN_OK;
     if (!status && how->rank)
         status = pad_to(how, how->rank - 1, row, err);

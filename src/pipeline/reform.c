@@ -50,7 +50,7 @@ static tn_status begin(tn_form_conversion *r, const tn_form_task *task, tn_pool 
 }
 
 tn_status tn_form_conversion_new(const tn_form_task *task, tn_pool *pool, tn_form_conversion **reformed,
-                                 bool *output_failed, tn_error *err)
+                                 tn_error *err)
 {
     tn_loading loading = { .in = task->in, .tensor = task->tensor, .beside = task->beside,
                            .limit = task->options.limit,
@@ -59,7 +59,6 @@ tn_status tn_form_conversion_new(const tn_form_task *task, tn_pool *pool, tn_for
     if (!r)
         return tn_fail_nomem(err);
     tn_status status = tn_load(&loading, &r->source, err);
-    *output_failed = loading.output_failed;
     if (!status)
         status = begin(r, task, pool, err);
     if (status)
@@ -139,10 +138,8 @@ static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *e
 {
     writing *w = context;
     (void)item;
-    tn_status status =
-        w->o->emit(w->o->context, w->o->change ? w->changed[result] : w->made[result], w->sizes[result], err);
-    w->o->output_failed = status != TN_OK;
-    return status;
+    return w->o->emit(w->o->context, w->o->change ? w->changed[result] : w->made[result], w->sizes[result],
+                      err);
 }
 
 static tn_status make_buffers(writing *w, unsigned results, tn_error *err)
@@ -179,7 +176,6 @@ static tn_status write_bytes(tn_form_output *o, const uint8_t *bytes, uint64_t n
     for (uint64_t at = 0; at < nbytes && !status; at += TN_WINDOW)
         status =
             o->emit(o->context, bytes + at, (size_t)(nbytes - at < TN_WINDOW ? nbytes - at : TN_WINDOW), err);
-    o->output_failed = status != TN_OK;
     return status;
 }
 

@@ -24,10 +24,9 @@ typedef struct tn_form_task {
 typedef struct tn_form_conversion tn_form_conversion;
 
 /* Checks checksums and indices, counts.  TN_ERR_LIMIT: as tn_convert_form(), and what
- * would have to be decoded is beyond the limit.  *output_failed: the error is of
- * the file beside the output, or tick()'s. */
+ * would have to be decoded is beyond the limit. */
 tn_status tn_form_conversion_new(const tn_form_task *task, tn_pool *pool, tn_form_conversion **reformed,
-                                 bool *output_failed, tn_error *err);
+                                 tn_error *err);
 void      tn_form_conversion_free(tn_form_conversion *reformed);
 
 /* What comes out, without data; lives as long as it. */
@@ -43,7 +42,6 @@ typedef struct tn_form_output {
     tn_pool         *pool;
     tn_status      (*emit)(void *context, const uint8_t *bytes, size_t n, tn_error *err);
     void            *context;
-    bool             output_failed;     /* set: the error is emit()'s */
 } tn_form_output;
 tn_status tn_form_conversion_write(const tn_form_conversion *reformed, tn_form_output *output, tn_error *err);
 

@@ -464,7 +464,7 @@ static tn_status check_form(const making *m, tn_error *err)
 }
 
 /* Another form, or the same in canonical order. */
-static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
+static tn_status choose_form(making *m, tn_error *err)
 {
     const tn_form_rule *rule = m->rules->form;
     if (!rule ||
@@ -482,7 +482,7 @@ static tn_status choose_form(making *m, bool *output_failed, tn_error *err)
     if (rule->form == TN_FORM_COO && task->options.index == TN_UNKNOWN)
         task->options.index = m->place->index_type;
     m->made->reform = task;
-    status = tn_form_conversion_new(task, m->place->walk->pool, &m->made->reformed, output_failed, err);
+    status = tn_form_conversion_new(task, m->place->walk->pool, &m->made->reformed, err);
     if (!status)
         status = declare_parts(m, tn_form_conversion_result(m->made->reformed), err);
     if (!status && tn_form_conversion_is_large(m->made->reformed)) {
@@ -781,7 +781,7 @@ static uint32_t room_for(const tn_tensor *source, const tn_remake_rules *rules)
 }
 
 static tn_status remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
-                    const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
+                    const tn_cast_plan **plans, tn_remade *made, tn_error *err)
 {
     making m = { .place = place, .source = source, .rules = rules, .arena = place->arena, .made = made };
     *made = (tn_remade){ .rules = *rules, .tensor = *source };
@@ -794,7 +794,7 @@ static tn_status remake(const tn_remake_place *place, const tn_tensor *source, c
                                 .nbytes = source->parts[k].nbytes };
     if (is_rescaled(&m))
         return rescale(&m, err);
-    tn_status status = choose_form(&m, output_failed, err);
+    tn_status status = choose_form(&m, err);
     if (!status)
         status = choose_order(&m, err);
     if (!status) {
@@ -813,8 +813,7 @@ static tn_status remake(const tn_remake_place *place, const tn_tensor *source, c
 }
 
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
-                    const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err)
+                    const tn_cast_plan **plans, tn_remade *made, tn_error *err)
 {
-    tn_status status = remake(place, source, rules, plans, made, output_failed, err);
-    return *output_failed ? status : tn_in_tensor(status, source->name, err);
+    return tn_in_tensor(remake(place, source, rules, plans, made, err), source->name, err);
 }

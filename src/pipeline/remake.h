@@ -60,9 +60,8 @@ typedef struct tn_remade {
  * `plans` by source type, one table a cast rule (NULL where there is none yet).  For a new form the data is
  * read: how many entries there are must be known; and so it is for a power of two that codes are to fit.
  * TN_ERR_ARGUMENT, TN_ERR_LOSS, TN_ERR_UNSUPPORTED with the tensor's name: a rule that cannot be honoured.
- * made->reformed and made->rescale are to be freed after a failure too; *output_failed is set when it is the
- * output's. */
+ * made->reformed and made->rescale are to be freed after a failure too. */
 tn_status tn_remake(const tn_remake_place *place, const tn_tensor *source, const tn_remake_rules *rules,
-                    const tn_cast_plan **plans, tn_remade *made, bool *output_failed, tn_error *err);
+                    const tn_cast_plan **plans, tn_remade *made, tn_error *err);
 
 #endif

@@ -66,11 +66,9 @@ tn_status tn_rescale_check(const tn_rescale_task *t, tn_scaled_shapes *shapes, t
 static tn_status make_spill(rescaling *r, tn_spill *spill, uint64_t count, size_t each, tn_error *err)
 {
     uint64_t size;
-    tn_status status = tn_mul_u64(count, each, &size)
-                           ? tn_spill_make(spill, r->t->beside, size, err)
-                           : tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
-    r->o->output_failed = status != TN_OK;
-    return status;
+    if (!tn_mul_u64(count, each, &size))
+        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "too many values");
+    return tn_spill_make(spill, r->t->beside, size, err);
 }
 
 static tn_status load(rescaling *r, tn_error *err)
@@ -78,9 +76,7 @@ static tn_status load(rescaling *r, tn_error *err)
     tn_loading loading = { .in = r->t->in, .tensor = r->t->tensor, .beside = r->t->beside,
                            .limit = r->t->limit, .tick = r->t->tick,
                            .context = r->t->context };
-    tn_status status = tn_load(&loading, &r->source, err);
-    r->o->output_failed = loading.output_failed;
-    return status;
+    return tn_load(&loading, &r->source, err);
 }
 
 static void free_all(rescaling *r)
@@ -98,9 +94,7 @@ static void free_all(rescaling *r)
 static tn_status emit_first(void *context, const uint8_t *bytes, size_t n, tn_error *err)
 {
     rescaling *r = context;
-    tn_status status = r->o->emit(r->o->context, 0, bytes, n, err);
-    r->o->output_failed = status != TN_OK;
-    return status;
+    return r->o->emit(r->o->context, 0, bytes, n, err);
 }
 
 static tn_status emit_spill(rescaling *r, uint32_t part, const tn_spill *spill, tn_error *err)
@@ -112,7 +106,6 @@ static tn_status emit_spill(rescaling *r, uint32_t part, const tn_spill *spill, 
         status = r->o->emit(r->o->context, part, spill->bytes + at, n, err);
         at += n;
     } while (at < spill->size && !status);
-    r->o->output_failed = status != TN_OK;
     return status;
 }
 
@@ -302,8 +295,7 @@ tn_status tn_rescale(const tn_rescale_task *t, tn_rescale_output *o, tn_error *e
                                          &t->options, NULL, err);
         if (!status)
             status = run[t->kind](r, err);
-        if (!o->output_failed)
-            tn_in_tensor(status, t->tensor->name, err);
+        tn_in_tensor(status, t->tensor->name, err);
     }
     free_all(r);
     free(r);

@@ -40,8 +40,6 @@ typedef struct tn_rescale_output {
     tn_status       (*emit)(void *context, uint32_t part, const uint8_t *bytes, size_t n, tn_error *err);
     void             *context;
     tn_quantize_stats *report;           /* of quantizing, or NULL */
-    bool              output_failed;    /* set: the error is emit()'s, tick()'s, or of a file beside the
-                                         * output */
 } tn_rescale_output;
 
 /* Whether it can be done, before anything is read; *shapes receives the parts

@@ -85,7 +85,6 @@ static tn_status scan_bytes(const tn_scan *scan, tn_stream *s, const range *r, t
         tn_hash_update(&decoded, bytes, got);
         if (scan->window)
             status = scan->window(scan->context, r->k, from, bytes, got, err);
-        out->window_failed = status != TN_OK;
         from += got;
         out->made += got;
     }
@@ -123,7 +122,6 @@ static void scan_part(const tn_scan *scan, tn_stream *s, const range *r, tn_scan
 {
     const tn_scan_part *p = &scan->parts[r->k];
     out->err = (tn_error){ .offset = TN_NO_OFFSET };
-    out->window_failed = false;
     out->status = tn_part_readable(p->tensor, p->part, &out->err);
     if (!out->status)
         out->status = is_summed_only(scan, p, r->n) ? hash_stored(scan, s, p, out, &out->err)
@@ -153,7 +151,6 @@ static void join_range(tn_scan_result *to, const tn_scan_result *from, uint64_t 
     if (!to->status && from->status) {
         to->status = from->status;
         to->err = from->err;
-        to->window_failed = from->window_failed;
     }
     tn_digest_join(&to->stored, &from->stored, n);
     tn_digest_join(&to->decoded, &from->decoded, from->made);

@@ -21,7 +21,6 @@ typedef struct tn_scan_part {
 typedef struct tn_scan_result {
     tn_status status;               /* of reading it; TN_ERR_UNSUPPORTED still has `stored` */
     tn_error  err;
-    bool      window_failed;        /* it was window() that failed */
     tn_digest stored, decoded;
     uint64_t  made;                 /* bytes given to window() */
 } tn_scan_result;

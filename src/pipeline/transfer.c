@@ -69,12 +69,7 @@ static const tn_change *change_of(const mover *m, const tn_out_entry *e)
     return e->part == 1 ? made->index_change : NULL;
 }
 
-/* Every failure is named once, where it is first seen. */
-static tn_status in_output(const mover *m, tn_status status, tn_error *err)
-{
-    return tn_in_file(status, m->t->out->path, err);
-}
-
+/* An error of the output names its file already. */
 static tn_status in_input(const mover *m, const tn_part *p, tn_status status, tn_error *err)
 {
     const char *shard = tn_file_shard_name(m->t->in, tn_stored_of(p)->shard);
@@ -111,8 +106,6 @@ static tn_status raw_done(void *context, size_t k, const tn_scan_result *result,
         *err = result->err;
     else
         status = tn_part_compare_digest(p->tensor, p->part, &result->stored, err);
-    if (result->window_failed)
-        return in_output(m, status, err);
     if (!status)
         tn_writer_commit(m->t->out, m->entries[k], &result->decoded);
     return in_input(m, p->part, status, err);
@@ -124,7 +117,7 @@ static tn_status move_raw(mover *m, tn_error *err)
     for (size_t i = 0; i < m->count; i++) {
         tn_out_entry *e = &w->entries[m->entries[i]];
         const tn_part *p = part_of(m, e);
-        tn_status status = in_output(m, tn_writer_place(w, m->entries[i], e->nbytes, err), err);
+        tn_status status = tn_writer_place(w, m->entries[i], e->nbytes, err);
         if (status)
             return status;
         m->parts[i] = (tn_scan_part){ tensor_of(m, e), p, tn_part_checksum(p), e->checksum, change_of(m, e),
@@ -132,7 +125,7 @@ static tn_status move_raw(mover *m, tn_error *err)
     }
     tn_scan scan = { .file = m->t->in, .parts = m->parts, .count = m->count, .window = write_window,
                      .done = raw_done, .context = m };
-    tn_status status = in_output(m, tn_writer_reserve(w, err), err);
+    tn_status status = tn_writer_reserve(w, err);
     return status ? status : tn_scan_run(&scan, m->walk, err);
 }
 
@@ -217,7 +210,7 @@ static tn_status small_work(void *context, const tn_item *item, void *scratch, v
         const tn_out_entry *e = &m->t->out->entries[m->entries[item->subject + i]];
         status = in_input(m, part_of(m, e), read_whole(m, &own->stream, e, own->in, err), err);
         if (!status)
-            status = in_output(m, compress(m, own, e, r, i, err), err);
+            status = tn_in_file(compress(m, own, e, r, i, err), m->t->out->path, err);
     }
     return status;
 }
@@ -235,7 +228,7 @@ static tn_status small_join(void *context, tn_item *item, void *result, tn_error
         if (!status)
             status = tn_writer_put(w, e->file, e->offset, from, r->size[i], err);
         if (status)
-            return in_output(m, status, err);
+            return status;
         tn_writer_commit(w, entry, &r->digest[i]);
         from += r->size[i];
     }
@@ -288,7 +281,7 @@ static tn_status stream_large(mover *m, tn_stream *s, const tn_out_entry *e, tn_
         status = in_input(m, p, tn_stream_next(s, &bytes, &n, err), err);
         if (status || !n)
             break;
-        status = in_output(m, tn_writer_write(m->t->out, e->tensor, e->part, bytes, n, err), err);
+        status = tn_writer_write(m->t->out, e->tensor, e->part, bytes, n, err);
         if (!status)
             status = tn_walk_advance(m->walk, s->made - told, err);
         told = s->made;
@@ -334,9 +327,7 @@ static tn_status move_arranged(mover *m, tn_error *err)
             .in = m->t->in, .tensor = tensor_of(m, e), .part = part_of(m, e), .how = arrange_of(m, e),
             .beside = m->t->out->path, .pool = m->walk->pool, .emit = emit_arranged, .context = &a,
         };
-        status = tn_arrange_run(&arranging, err);
-        status =
-            arranging.output_failed ? in_output(m, status, err) : in_input(m, arranging.part, status, err);
+        status = in_input(m, arranging.part, tn_arrange_run(&arranging, err), err);
     }
     return status;
 }
@@ -370,16 +361,13 @@ static tn_status check_unchanged(const tn_remade *made, tn_error *err)
 /* What was not worth keeping after planning is begun again. */
 static tn_status begin_reformed(mover *m, tn_remade *made, tn_error *err)
 {
-    bool output_failed = false;
     if (made->reformed)
         return TN_OK;
-    tn_status status =
-        tn_form_conversion_new(made->reform, m->walk->pool, &made->reformed, &output_failed, err);
+    tn_status status = tn_form_conversion_new(made->reform, m->walk->pool, &made->reformed, err);
     /* sparse: the number of its entries was found when it was planned */
     if (!status && made->tensor.nparts > 1)
         status = check_unchanged(made, err);
-    return output_failed ? in_output(m, status, err)
-                         : in_input(m, &made->reform->tensor->parts[0], status, err);
+    return in_input(m, &made->reform->tensor->parts[0], status, err);
 }
 
 static tn_status move_reformed(mover *m, tn_error *err)
@@ -389,13 +377,12 @@ static tn_status move_reformed(mover *m, tn_error *err)
         const tn_out_entry *e = &m->t->out->entries[m->entries[i]];
         tn_remade *made = m->t->made[e->tensor];
         reformed r = { m, e };
-        tn_form_output output = { e->part, change_of(m, e), m->walk->pool, emit_reformed, &r, false };
+        tn_form_output output = { e->part, change_of(m, e), m->walk->pool, emit_reformed, &r };
         status = begin_reformed(m, made, err);
         if (status)
             break;
-        status = tn_form_conversion_write(made->reformed, &output, err);
-        status = output.output_failed ? in_output(m, status, err)
-                                      : in_input(m, &made->reform->tensor->parts[0], status, err);
+        status = in_input(m, &made->reform->tensor->parts[0],
+                          tn_form_conversion_write(made->reformed, &output, err), err);
         if (e->part + 1 == made->tensor.nparts) {
             tn_form_conversion_free(made->reformed);
             made->reformed = NULL;
@@ -431,9 +418,7 @@ static tn_status move_rescaled(mover *m, tn_error *err)
                                      .report = told ? &report : NULL };
         if (e->part > 0)
             continue;           /* it was made with the first */
-        status = tn_rescale(made->rescale, &output, err);
-        status = output.output_failed ? in_output(m, status, err)
-                                      : in_input(m, &made->rescale->tensor->parts[0], status, err);
+        status = in_input(m, &made->rescale->tensor->parts[0], tn_rescale(made->rescale, &output, err), err);
         if (!status && told)
             tn_rescale_tell(made->rescale, &made->tensor, &report, m->t->quantized, m->t->context);
     }

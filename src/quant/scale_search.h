@@ -36,7 +36,8 @@ void      tn_scale_tally_free(tn_scale_tally *tally);
 /* Where values come from: adds those of an item, which are its share of all, to a tally. */
 typedef struct tn_scale_source {
     tn_status (*add)(void *context, uint64_t item, unsigned worker, tn_scale_tally *tally, tn_error *err);
-    tn_status (*done)(void *context, uint64_t item, unsigned result, tn_error *err);    /* in order; or NULL */
+    /* in order; or NULL */
+    tn_status (*done)(void *context, uint64_t item, unsigned result, tn_error *err);
     void     *context;
     uint64_t  items;
 } tn_scale_source;

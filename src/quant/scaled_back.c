@@ -49,8 +49,9 @@ static tn_status work(void *context, uint64_t item, tn_pool_use use, tn_error *e
 static tn_status emit(void *context, uint64_t item, unsigned result, tn_error *err)
 {
     const job *j = context;
-    return j->work->emit ? j->work->emit(j->work->context, j->out[result], item_values(j, item) * j->size, err)
-                         : TN_OK;
+    return j->work->emit
+               ? j->work->emit(j->work->context, j->out[result], item_values(j, item) * j->size, err)
+               : TN_OK;
 }
 
 static tn_status set_up(job *j, unsigned jobs, unsigned results, tn_error *err)

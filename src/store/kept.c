@@ -86,7 +86,8 @@ static tn_status fail_grown(const tn_kept *k, uint64_t stored, uint64_t most, tn
     static const char one[] = "%llu stored bytes would be decoded into %llu, more than the %llu allowed";
     if (k->tensors == 1)
         return tn_in_tensor(
-            tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL, one, from, decoded, limit), k->largest, err);
+            tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL, one, from, decoded, limit), k->largest,
+            err);
     return tn_refuse(err, TN_ERR_LIMIT, TN_REASON_MAX_BYTES, NULL,
                      "%zu tensors, of which %s is the largest: %llu stored bytes would be decoded into %llu, "
                      "more than the %llu allowed",

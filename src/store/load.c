@@ -7,9 +7,7 @@
 
 static tn_status tick(tn_loading *l, tn_error *err)
 {
-    tn_status status = l->tick ? l->tick(l->context, err) : TN_OK;
-    l->output_failed = status != TN_OK;
-    return status;
+    return l->tick ? l->tick(l->context, err) : TN_OK;
 }
 
 /* Everything the stream gives, to memory that has room for it; NULL: to nowhere. */
@@ -53,7 +51,6 @@ tn_status tn_load_part(tn_loading *l, const tn_part *p, tn_spill *spill, tn_erro
 {
     tn_stream stream = { 0 };
     tn_status status = tn_spill_make(spill, l->beside, p->nbytes, err);
-    l->output_failed = status != TN_OK;
     if (!status)
         status = tn_stream_open(&stream, l->in, l->tensor, p, 0, p->nbytes, tn_part_checksum(p), err);
     if (!status)

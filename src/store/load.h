@@ -16,7 +16,6 @@ typedef struct tn_loading {
     /* now and then: a chance to cancel; may be NULL */
     tn_status      (*tick)(void *context, tn_error *err);
     void            *context;
-    bool             output_failed;     /* set: the error is tick()'s, or of the spill */
 } tn_loading;
 
 /* Compares the stored bytes of a part with their checksum, if there is one. */

@@ -577,7 +577,7 @@ tn_status tn_writer_put(tn_writer *w, uint32_t file, uint64_t offset, const void
     tn_status status = w->files[file].sink ? tn_sink_write(w->files[file].sink, offset, data, n, err) : TN_OK;
     if (!status && w->files[file].sink)
         tn_sink_begin_sync(w->files[file].sink, offset, n);
-    return status;
+    return tn_in_file(status, w->path, err);
 }
 
 tn_status tn_writer_plan(tn_writer *w, tn_error *err)
@@ -606,7 +606,9 @@ tn_status tn_writer_place(tn_writer *w, size_t entry, uint64_t size, tn_error *e
         return TN_OK;
     if (!tn_align_u64(f->end, w->options.align, &e->offset) || !tn_add_u64(e->offset, size, &f->end) ||
         f->end > INT64_MAX)
-        return tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes");
+        return tn_in_file(
+            tn_fail(err, TN_ERR_LIMIT, TN_NO_OFFSET, "the file would be larger than 2^63 bytes"), w->path,
+            err);
     return TN_OK;
 }
 
@@ -616,7 +618,7 @@ tn_status tn_writer_reserve(tn_writer *w, tn_error *err)
     for (size_t i = 0; i < w->nfiles && !status; i++)
         if (w->files[i].sink)
             status = tn_sink_reserve(w->files[i].sink, w->files[i].end, err);
-    return status;
+    return tn_in_file(status, w->path, err);
 }
 
 void tn_writer_commit(tn_writer *w, size_t entry, const tn_digest *digest)

@@ -29,7 +29,6 @@ typedef struct conversion {
     tn_remade                 unchanged;    /* ...of most: nothing */
     tn_remake_place           place;
     tn_kept                   held;     /* scales and zero points that are read while tensors are chosen */
-    bool                      output_failed;    /* while tensors were chosen: the error is the output's */
     const tn_cast_plan     *(*plans)[TN_DTYPE_COUNT];   /* by rule and source type, made as they are needed */
     size_t                    count;    /* of those chosen tensors that are planned */
     bool                     *used;     /* which rules matched something: all of them, in the order of
@@ -220,7 +219,7 @@ static tn_status remake(conversion *c, const tn_tensor *t, size_t i, tn_error *e
     c->place = (tn_remake_place){ c->in, c->out_path, &c->walk, &c->arena, c->o.max_bytes,
                                   c->writer->format->index_type, c->o.quantized != NULL };
     status = tn_remake(&c->place, t, &rules, cast < c->o.ncasts ? c->plans[cast] : NULL, made,
-                       &c->output_failed, err);
+                       err);
     if (status)
         return status;
     made->tensor.name = name_of(c, i);
@@ -569,7 +568,7 @@ static tn_status report_codes(conversion *c, tn_error *err)
         status = tn_rescale(c->made[i]->report, &output, err);
         if (!status)
             tn_rescale_tell(c->made[i]->report, &c->made[i]->tensor, &stats, c->o.quantized, c->o.context);
-        tn_in_file(status, output.output_failed ? c->out_path : c->in_path, err);
+        tn_in_file(status, c->in_path, err);
     }
     return status;
 }
@@ -644,7 +643,7 @@ static tn_status run(conversion *c, tn_convert_result *result, tn_error *err)
     if (!status)
         status = choose_tensors(c, err);
     if (status)
-        return tn_in_file(status, c->output_failed ? c->out_path : c->in_path, err);
+        return tn_in_file(status, c->in_path, err);
     status = add_all(c, err);
     if (status)
         return status;

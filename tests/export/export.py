@@ -407,23 +407,23 @@ def the_commands_of_the_page_work(folder):
 
 
 REFUSED = [     # tensors, options, what the message says
-    ({"w": ([2], [1.0, 2.0], None)}, ["--mli", "1.0"], 'tensor "w": MLI 1.0 has no fp32: --mli 2.0 has, and "tenon convert --cast fx16,frac=auto"'),
-    ({"w": ([2], [1.0, 2.0], "f16")}, ["--mli", "2.0"], 'tensor "w": MLI has no structure for plain float16: "tenon convert --cast fx16,frac=auto"'),
-    ({"w": ([2], [1.0, 2.0], "i16")}, [], 'tensor "w": MLI has no structure for plain int16: "tenon convert --cast f32" and, of that, --cast fx16,frac=auto'),
-    ({"w": ([2], [1.0, 2.0], "u8,per=tensor")}, ["--mli", "2.0"], 'tensor "w": MLI has no structure for uint8: "tenon convert --cast fx8,frac=auto"'),
+    ({"w": ([2], [1.0, 2.0], None)}, ["--mli", "1.0"], 'tensor "w": MLI 1.0 has no fp32: use MLI 2.0, or cast it to fx16,frac=auto (--mli 2.0)'),
+    ({"w": ([2], [1.0, 2.0], "f16")}, ["--mli", "2.0"], 'tensor "w": MLI has no structure for plain float16 ("tenon convert --cast fx16,frac=auto" first'),
+    ({"w": ([2], [1.0, 2.0], "i16")}, [], 'tensor "w": MLI has no structure for plain int16: cast it to float32, and that to fx16,frac=auto'),
+    ({"w": ([2], [1.0, 2.0], "u8,per=tensor")}, ["--mli", "2.0"], 'tensor "w": MLI has no structure for uint8 ("tenon convert --cast fx8,frac=auto" first'),
     ({"w": ([2], [1.0, 2.0], "i16,per=tensor,scale=0.75")}, ["--mli", "2.0"], "no structure for int16 but with one scale that is a power of two"),
     ({"w": ([2], [1.0, 2.0], "i16,per=channel,axis=0")}, ["--mli", "2.0"], "no structure for int16 but with one scale that is a power of two"),
-    ({"w": ([2], [1.0, 2.0], "i8,per=tensor,scale=0.75")}, [], 'tensor "w": MLI 1.0 has no sa8: --mli 1.1 or 2.0 has'),
+    ({"w": ([2], [1.0, 2.0], "i8,per=tensor,scale=0.75")}, [], 'tensor "w": MLI 1.0 has no sa8: use MLI 1.1 or 2.0, or cast it to fx8,frac=auto (--mli 2.0)'),
     ({"w": ([2], [1.0, 2.0], "i8,per=tensor,scale=0.1")}, ["--mli", "2.0"],
-     'tensor "w": scale 0.100000001 at 0 is no integer of 15 bits with 18 fractional bits: "tenon convert --cast f32" and, of that, --cast sa8 chooses'),
+     'tensor "w": scale 0.100000001 at 0 is no integer of 15 bits with 18 fractional bits: cast it to float32, and that to sa8'),
     ({"w": ([2, 1], [1e-12, 1e6], "i8,per=channel,axis=0")}, ["--mli", "1.1"], 'is no integer of 31 bits with'),
     ({"w": ([2], [4.0, 8.0], "i8,per=tensor,scale=4")}, [],
-     'tensor "w": frac_bits is -2, MLI 1.0 expects 0 to 255: "tenon convert --cast fx8,frac=0" makes it so, cutting larger values; --mli 2.0 has numbers below 0'),
+     'tensor "w": frac_bits is -2, MLI 1.0 expects 0 to 255: use MLI 2.0, or cut larger values ("tenon convert --cast fx8,frac=0" first'),
     ({"w": ([1], [0.0], f"i8,per=tensor,scale={2**-140!r}")}, ["--mli", "2.0"],
-     'frac_bits is 140, MLI 2.0 expects -128 to 127: "tenon convert --cast fx8,frac=auto" makes it so'),
-    ({"w": ([1, 1, 1, 1, 2], [1.0, 2.0], "i8,per=tensor,scale=0.5")}, [], 'tensor "w": has 5 dimensions, MLI at most 4: leave it out (--only)'),
-    ({"w": ([2, 0], [], "i8,per=tensor,scale=0.5")}, [], 'tensor "w": is empty, MLI expects at least one element: leave it out (--only)'),
-    ({"w": ([2, 2], [0.0, 1.0, 0.0, 0.0], "FORM=coo")}, ["--mli", "2.0"], 'no structure for form coo: "tenon convert --form dense"'),
+     'frac_bits is 140, MLI 2.0 expects -128 to 127 ("tenon convert --cast fx8,frac=auto" first'),
+    ({"w": ([1, 1, 1, 1, 2], [1.0, 2.0], "i8,per=tensor,scale=0.5")}, [], 'tensor "w": it has 5 dimensions, MLI at most 4: leave it out (--only)'),
+    ({"w": ([2, 0], [], "i8,per=tensor,scale=0.5")}, [], 'tensor "w": it is empty, MLI expects at least one element: leave it out (--only)'),
+    ({"w": ([2, 2], [0.0, 1.0, 0.0, 0.0], "FORM=coo")}, ["--mli", "2.0"], 'no structure for form coo ("tenon convert --form dense" first)'),
     ({"w": ([1, 32], [1.0] * 32, "mxfp4")}, ["--mli", "2.0"], 'no structure for codes of datatype'),
     ({"w": ([2], [1.0, 2.0], "i8,per=tensor,scale=0.5,zero=40000")}, ["--mli", "2.0"], None),
     ({"x" * 1001: ([1], [0.5], "i8,per=tensor,scale=0.5")}, [], "a name of 1001 bytes, at most 1000 can be in a text"),
@@ -456,7 +456,8 @@ def what_mli_has_no_structure_for_is_refused(folder):
         said = tenon("export-c", path, "-o", out, *options, code=1)
         assert said.startswith(f"tenon: {path}: ") and expected in said and said.count("\n") == 1, said
         assert not os.path.exists(out), "a folder was left behind"
-        follow_advice(folder, path, re.findall(r"--cast ([a-z0-9=,]+)", said), options)
+        casts = [re.findall(words + r" ([a-z0-9=]+(?:,[a-z0-9=]+)*)", said) for words in ("--cast", "and that to")]
+        follow_advice(folder, path, casts[0] + casts[1], options)
     return f"{len(REFUSED)} files"
 
 
@@ -480,7 +481,7 @@ def files_that_are_there_are_kept_or_replaced(folder):
     out = exported(folder, path, "1.0")
     before = contents(os.path.join(out, "model.c"))
     said = tenon("export-c", path, "-o", out, "--name", "model", "--align", "64", code=2)
-    assert "exists already" in said and "(--force replaces it)" in said and "model.c" in said, said
+    assert "already exists" in said and "(--force replaces it)" in said and "model.c" in said, said
     assert contents(os.path.join(out, "model.c")) == before
     os.remove(os.path.join(out, "model.c"))
     said = tenon("export-c", path, "-o", out, "--name", "model", "--align", "64", code=2)

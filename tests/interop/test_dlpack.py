@@ -33,7 +33,8 @@ class Foreign(c.Structure):
 
 
 class Error(c.Structure):
-    _fields_ = [("status", c.c_int), ("offset", c.c_uint64), ("text", c.c_char * 480)]
+    _fields_ = [("status", c.c_int), ("reason", c.c_int), ("offset", c.c_uint64), ("file", c.c_char * 256),
+                ("tensor", c.c_char * 128), ("value", c.c_char * 64), ("text", c.c_char * 480)]
 
 
 class Managed(c.Structure):

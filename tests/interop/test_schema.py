@@ -29,7 +29,9 @@ class Options(ctypes.Structure):
 
 
 class Failure(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("offset", ctypes.c_uint64), ("text", ctypes.c_char * 480)]
+    _fields_ = [("status", ctypes.c_int), ("reason", ctypes.c_int), ("offset", ctypes.c_uint64),
+                ("file", ctypes.c_char * 256), ("tensor", ctypes.c_char * 128), ("value", ctypes.c_char * 64),
+                ("text", ctypes.c_char * 480)]
 
 
 def load_library():

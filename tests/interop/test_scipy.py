@@ -178,7 +178,7 @@ def what_scipy_has_no_word_for_is_refused(folder):
              indptr=matrix.indptr.astype("uint32"))
     assert "--form csr,index=int64" in tenon("convert", folder / "a.npz", folder / "b.npz", "--to", "scipy-npz", status=1)
     sp.save_npz(folder / "a.npz", matrix)
-    assert "--to scipy-npz" in tenon("convert", folder / "a.npz", folder / "b.npy", status=2)
+    assert "use scipy-npz" in tenon("convert", folder / "a.npz", folder / "b.npy", status=2)
     assert not (folder / "b.npz").exists() and not (folder / "b.npy").exists()
 
 

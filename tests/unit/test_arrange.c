@@ -213,7 +213,7 @@ static tn_status refuse(void *context, const uint8_t *bytes, size_t n, uint64_t 
 {
     (void)context, (void)bytes, (void)n, (void)done;
     if (err)
-        *err = (tn_error){ .status = TN_ERR_IO, .text = "no room" };
+        *err = (tn_error){ .status = TN_ERR_IO, .file = "out", .text = "no room" };
     return TN_ERR_IO;
 }
 
@@ -231,7 +231,8 @@ static void failures_say_whose_they_are(void)
     tn_arranging a = { .in = f, .tensor = tn_file_find(f, "t"), .how = &s.how,
                        .beside = in_folder("out").text, .pool = pool, .emit = refuse };
     a.part = &a.tensor->parts[0];
-    CHECK(tn_arrange_run(&a, &err) == TN_ERR_IO && a.output_failed);
+    CHECK(tn_arrange_run(&a, &err) == TN_ERR_IO);
+    assert_string_equal(line_of(&err), "out: byte 0: no room");
     tn_part damaged = a.tensor->parts[0];
     tn_stored stored = *damaged.stored;
     stored.checksum_text = "crc32c:0x00000000";
@@ -240,8 +241,8 @@ static void failures_say_whose_they_are(void)
     a.part = &damaged;
     a.emit = collect;
     a.context = &out;
-    a.output_failed = false;
-    CHECK(tn_arrange_run(&a, &err) == TN_ERR_CHECKSUM && !a.output_failed);
+    CHECK(tn_arrange_run(&a, &err) == TN_ERR_CHECKSUM);
+    assert_string_equal(err.file, "");
     tn_pool_free(pool);
     tn_close(f);
 }

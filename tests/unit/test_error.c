@@ -126,10 +126,10 @@ static void the_innermost_place_stays(void)
     tn_in_file(status, "", &err);
     tn_in_file(status, NULL, &err);
     CHECK(!err.file[0] && !err.tensor[0] && !err.value[0] && err.reason == TN_REASON_NONE);
-    tn_in_file(status, "inner", &err);
-    tn_in_file(status, "outer", &err);
     tn_in_tensor(status, "a", &err);
     tn_in_tensor(status, "b", &err);
+    tn_in_file(status, "inner", &err);
+    tn_in_file(status, "outer", &err);
     tn_with_reason(status, TN_REASON_REPLACE, "one", &err);
     tn_with_reason(status, TN_REASON_MAX_BYTES, "two", &err);
     assert_string_equal(line_of(&err), "inner: tensor \"a\": text (replace one)");
@@ -137,6 +137,22 @@ static void the_innermost_place_stays(void)
     CHECK(err.reason == TN_REASON_REPLACE);
     tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "text");
     CHECK(!err.file[0] && !err.tensor[0] && !err.value[0] && err.reason == TN_REASON_NONE);
+}
+
+static void a_tensor_is_noted_before_its_file(void)
+{
+    tn_error err;
+    tn_in_file(tn_fail(&err, TN_ERR_IO, TN_NO_OFFSET, "cannot write"), "out", &err);
+    tn_in_tensor(err.status, "of the input", &err);
+    assert_string_equal(line_of(&err), "out: cannot write");
+}
+
+static void cancelling_has_no_place(void)
+{
+    tn_error err;
+    tn_in_tensor(tn_fail(&err, TN_ERR_CANCELLED, TN_NO_OFFSET, "cancelled"), "t", &err);
+    tn_in_file(err.status, "in", &err);
+    assert_string_equal(line_of(&err), "cancelled");
 }
 
 static void success_and_no_error_note_nothing(void)
@@ -160,8 +176,8 @@ static void long_texts_paths_and_names_still_fit(void)
     path[sizeof path - 1] = long_text[sizeof long_text - 1] = '\0';
     tn_status status = tn_fail(&err, TN_ERR_IO, UINT64_MAX - 1, "%s", long_text);
     CHECK(strlen(err.text) == sizeof err.text - 1);
-    tn_in_file(status, path, &err);
     tn_in_tensor(status, path, &err);
+    tn_in_file(status, path, &err);
     tn_with_reason(status, TN_REASON_REPLACE, path, &err);
     CHECK(strlen(err.file) == sizeof err.file - 1 && strlen(err.tensor) == sizeof err.tensor - 1);
     CHECK(strlen(err.value) == sizeof err.value - 1);
@@ -205,6 +221,8 @@ int main(void)
         TEST(a_failure_fills_its_error_and_null_is_allowed),
         TEST(the_place_stands_before_the_text),
         TEST(the_innermost_place_stays),
+        TEST(a_tensor_is_noted_before_its_file),
+        TEST(cancelling_has_no_place),
         TEST(success_and_no_error_note_nothing),
         TEST(long_texts_paths_and_names_still_fit),
         TEST(a_line_that_does_not_fit_is_cut_between_characters),

@@ -245,7 +245,8 @@ static bool to_double(const decimal *d, uint64_t *code)
     uint64_t sign = (uint64_t)d->negative << 63;
     if (fits(d) && d->digits) {
         tn_number x = rounded(times_power(d->digits, (int)d->exponent), 53);
-        *code = sign | (((uint64_t)(x.exponent + 52 + 1022) << 52) + x.significand);    /* whose top bit adds 1 to the exponent */
+        /* the significand's top bit adds 1 to the exponent */
+        *code = sign | (((uint64_t)(x.exponent + 52 + 1022) << 52) + x.significand);
         return true;
     }
     if (!d->digits && !d->long_one) {
@@ -310,7 +311,8 @@ static const char *read_nan(const tn_mtx_real *real, const char *p, const char *
     p = read_payload(p, end, &payload);
     *held = type->specials == TN_SPECIALS_IEEE && p && payload && payload >> m == 0;
     if (*held)
-        *code = ((((UINT64_C(1) << type->exponent_bits) - 1) << m | payload) << ignored_bits(type)) | sign_of(type, negative);
+        *code = ((((UINT64_C(1) << type->exponent_bits) - 1) << m | payload) << ignored_bits(type)) |
+                sign_of(type, negative);
     return p;
 }
 

@@ -301,7 +301,8 @@ static tn_status take_coords(matrix *m, tn_error *err)
                        (long long)entries, a->rank == 2 ? "other rows" : describe(&p).text);
     const int64_t stride[] = { 1, entries };
     tn_stored_more more = *tn_stored_more_of(&p);
-    bool same = more.stride || m->rank == 1 || entries < 2;      /* columns that were rows: they need not be told apart */
+    /* columns that were rows need not be told apart */
+    bool same = more.stride || m->rank == 1 || entries < 2;
     more.stride = same ? NULL : tn_arena_copy(&m->file->arena, stride, sizeof stride);
     p.array.shape = shape_of_indices(m);
     p.data = NULL;

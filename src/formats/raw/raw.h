@@ -28,8 +28,8 @@
 /* The member of a descriptor for what the specification has no field for, and
  * its items that are read back. */
 #define TN_RAW_OWN          "tenon"
-#define TN_RAW_VALUE_TYPE   "dtype"         /* of the values of a quantized tensor; float32 where it is missing */
-#define TN_RAW_INDEX_TYPE   "index"         /* of a CSR tensor; where it is missing int32, or int64 if an index needs it */
+#define TN_RAW_VALUE_TYPE   "dtype"         /* of a quantized tensor's values; missing: float32 */
+#define TN_RAW_INDEX_TYPE   "index"         /* of a CSR tensor; missing: int32, or int64 if needed */
 #define TN_RAW_FILE_META    "file_metadata" /* of the file; in the first descriptor */
 #define TN_RAW_DATA         "data"          /* name of the file beside the descriptors that has the data,
                                              * where it is not NAME.bin; in the first descriptor */

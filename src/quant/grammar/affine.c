@@ -298,6 +298,8 @@ static bool is_key(tn_text key)
     return false;
 }
 
+static const char known_keys[] = "per, axis, zero, zeros, power, scale_bits, range or arithmetic";
+
 static tn_status read_keys(reading *r, const char *text, const char *at, tn_error *err)
 {
     while (*at) {
@@ -306,9 +308,9 @@ static tn_status read_keys(reading *r, const char *text, const char *at, tn_erro
         bool known = is_key(key);
         if (!known || !take_key(r, key, value))
             return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
-                           "%s: expected %s but found %s at character %zu", tn_quote_z(text).text, known ? "another value" :
-                           "per, axis, zero, zeros, power, scale_bits, range or arithmetic",
-                           tn_quote(at + 1, n).text, (size_t)(at + 1 - text));
+                           "%s: expected %s but found %s at character %zu", tn_quote_z(text).text,
+                           known ? "another value" : known_keys, tn_quote(at + 1, n).text,
+                           (size_t)(at + 1 - text));
         at += 1 + n;
     }
     return TN_OK;

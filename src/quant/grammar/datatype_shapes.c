@@ -217,7 +217,7 @@ double tn_datatype_bits(const tn_datatype *d)
         data = data * d->keep / d->of + 1;
     for (uint32_t i = 0; i < d->dims; i++)
         tile *= tile_values(d, i);
-    if (d->dims == 0 || tile == 0)              /* what all of a large tensor or dimension shares is nothing */
+    if (d->dims == 0 || tile == 0)              /* one scale for all of it takes next to nothing */
         return data;
     shared = stored_bits(d->scale.bits);
     if (d->has_zero)
