@@ -28,7 +28,8 @@ tn_status tn_fail_nomem(tn_error *err);
  *
  * With TN_OK, or `err` NULL, they do nothing.  What is noted already stays: the
  * innermost caller knows best.  A file is noted after the tensor in it: an error
- * that names its file gets no tensor any more.  What was cancelled failed nowhere.  An empty path or NULL names no file. */
+ * that names its file gets no tensor any more.  What was cancelled failed
+ * nowhere.  An empty path or NULL names no file. */
 tn_status tn_in_file(tn_status status, const char *path, tn_error *err);
 tn_status tn_at_byte(tn_status status, uint64_t offset, tn_error *err);
 tn_status tn_in_tensor(tn_status status, const char *name, tn_error *err);

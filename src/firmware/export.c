@@ -215,7 +215,7 @@ static tn_status plan_type(const job *j, tn_c_tensor *c, tn_error *err)
     char found[160];
     if (tn_form_is_sparse(t->form)) {
         snprintf(found, sizeof found, "form %s", tn_form_name(t->form));
-        return fail_type(found, TN_REASON_FORM_BEFORE, "dense", err);
+        return fail_type(found, TN_REASON_FORM_BEFORE, tn_form_name(TN_FORM_DENSE), err);
     }
     if (tn_form_has_datatype(t)) {
         snprintf(found, sizeof found, "codes of datatype %s", tn_quote_z(t->scaling->datatype).text);

@@ -513,7 +513,7 @@ static tn_status check_rescale(const making *m, tn_error *err)
         return tn_fail(err, TN_ERR_ARGUMENT, TN_NO_OFFSET,
                        "it has scales already: cast it to a float type first");
     if (quantizes && m->source->form != TN_FORM_DENSE)
-        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "dense",
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, tn_form_name(TN_FORM_DENSE),
                          "expected a dense tensor but found form %s: make it dense first",
                          tn_quote_z(tn_tensor_form_name(m->source)).text);
     return TN_OK;
@@ -676,7 +676,7 @@ static tn_status cast_entries(making *m, const tn_cast_plan **plans, tn_error *e
 {
     const tn_cast_rule *cast = m->rules->cast;
     if ((cast && cast->quantized) || m->rules->layout || m->rules->pad)
-        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, "dense",
+        return tn_refuse(err, TN_ERR_UNSUPPORTED, TN_REASON_FORM, tn_form_name(TN_FORM_DENSE),
                          "a sparse tensor has no scales, no order of its elements and no padding");
     m->how.rank = 1;
     m->how.order[0] = 0;

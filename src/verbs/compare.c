@@ -352,7 +352,7 @@ static bool unlike(comparison *c, pair *p, const tn_part *a, const tn_part *b)
     tn_error err;
     if (p->difference.what & (TN_DIFF_FORM | TN_DIFF_SHAPE))
         return false;
-    tn_refuse(&err, TN_ERR_UNSUPPORTED, TN_REASON_FORM_BEFORE, "dense",
+    tn_refuse(&err, TN_ERR_UNSUPPORTED, TN_REASON_FORM_BEFORE, tn_form_name(TN_FORM_DENSE),
               "part %s has %lld and %lld entries: tensors of form dense can be compared",
               tn_quote_z(a->role).text, length_of(a), length_of(b));
     return unread(c, p, &err);
