@@ -255,15 +255,35 @@ static int check_options(const opts *o)
     return EXIT_DONE;
 }
 
-/* Options that need a datatype. */
+/* An option for scales that are exponents which no rule takes: a rule for other scales drops it. */
+static const char *unused_option(const opts *o, const rule_list *rules)
+{
+    tn_scale_rule wanted = o->cast.quantize.rule;
+    bool mode = wanted != TN_SCALE_MAX && wanted != TN_SCALE_MSE, ggml = o->cast.quantize.ggml;
+    for (size_t i = 0; i < rules->ncasts; i++) {
+        mode &= rules->casts[i].quantize.rule != wanted;
+        ggml &= !rules->casts[i].quantize.ggml;
+    }
+    if (mode)
+        return "scale-mode";
+    return ggml ? "dialect" : NULL;
+}
+
+/* Options that need a rule which quantizes. */
 static int check_rules(const opts *o, const rule_list *rules)
 {
     const char *option = o->report ? "report" : NULL;
     if (o->datatype_default)
         option = o->datatype_default;
-    if (!option || rules_have_datatypes(rules))
-        return EXIT_DONE;
-    return usage_error("convert", "--%s needs a --cast rule with a datatype, such as mxfp4", option);
+    if (option && !rules_have_datatypes(rules))
+        return usage_error("convert",
+                           "--%s needs a --cast rule that quantizes, such as mxfp4 or int8,per=tensor",
+                           option);
+    option = unused_option(o, rules);
+    if (option)
+        return usage_error("convert",
+                           "this --%s needs a --cast rule whose scales are exponents, such as mxfp4", option);
+    return EXIT_DONE;
 }
 
 static int run(const opts *o)

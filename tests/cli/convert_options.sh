@@ -25,6 +25,9 @@ for rule in int8,mode=mse int8,rotate=walsh4 int8,virtual=yes int8,per=tensor,mo
 done
 t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor,rotate=walsh128
 t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor,virtual=yes --layout AB,from=BA
+# A default that no rule takes.
+t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor --scale-mode ceil
+t convert w.safetensors o2.zt --only a.weight --cast int8,per=tensor --dialect ggml
 t compare-types w.safetensors --types int8,per=tensor,int8,per=tensor
 t compare-types w.safetensors --types int8,per=rows
 ls
