@@ -2,7 +2,7 @@
  *
  *     bench-descriptor COUNT RUNS
  *
- * Prints the size of the document, then the seconds of each run, one a line.
+ * Prints the size of the document, then the seconds of each run, one per line.
  * The document is what tenon describe writes: every usual member, indented. */
 #include "clock.h"
 

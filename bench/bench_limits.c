@@ -3,7 +3,7 @@
  *     bench-limits crc32c FILE THREADS     isa-l's crc32c over the mapped file
  *     bench-limits memcpy MIB RUNS         one thread, memory to memory
  *
- * Prints the seconds taken; memcpy those of each run, one a line. */
+ * Prints the seconds taken; memcpy those of each run, one per line. */
 #include "clock.h"
 
 #include <fcntl.h>

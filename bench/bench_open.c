@@ -2,7 +2,7 @@
  *
  *     bench-open FILE RUNS
  *
- * Prints the seconds of each run, one a line.  A run maps the file anew, so
+ * Prints the seconds of each run, one per line.  A run maps the file anew, so
  * that every page of the index is faulted in again, and gives everything back. */
 #include "clock.h"
 

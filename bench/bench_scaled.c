@@ -60,7 +60,7 @@ typedef struct bench {
     tn_datatype      *datatype;
     tn_quantize_options options;
     void             *parts[7];
-    tn_pool          *pools[2];     /* one job, one a core */
+    tn_pool          *pools[2];     /* one job, one per core */
 } bench;
 
 static size_t   count, cores;

@@ -48,7 +48,7 @@ typedef struct tn_cast_options {
     uint64_t    seed;           /* of stochastic rounding */
     uint64_t    first;          /* index of the first element, for stochastic rounding in pieces */
     float       scale;          /* each value is multiplied by this first, in float32; 0: not */
-    unsigned    jobs;           /* threads; 0: one a core */
+    unsigned    jobs;           /* threads; 0: one per core */
 } tn_cast_options;
 
 /* Converts every element of `src` into `dst`: same shape, any strides (in

@@ -51,7 +51,7 @@ typedef struct tn_export_tensor {
     uint64_t         structure_bytes;   /* on a 32-bit processor */
 } tn_export_tensor;
 
-/* Called once a tensor, in the order of the file, when all of them are known
+/* Called once per tensor, in the order of the file, when all of them are known
  * to have a structure and before anything is written. */
 typedef void (*tn_export_fn)(void *context, const tn_export_tensor *exported);
 

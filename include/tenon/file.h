@@ -151,7 +151,7 @@ typedef int (*tn_progress_fn)(void *context, uint64_t done, uint64_t total);
 
 /* What a user should know although nothing failed, one line: that a file which
  * was replaced had an owner, a mode or attributes that the new one could not
- * be given.  `path` is the file as the caller named it.  Called once a file,
+ * be given.  `path` is the file as the caller named it.  Called once per file,
  * when it has its name. */
 typedef void (*tn_note_fn)(void *context, const char *path, const char *text);
 
@@ -163,7 +163,7 @@ typedef enum tn_verdict {
     TN_VERDICT_BAD         = 4  /* wrong: the error says how */
 } tn_verdict;
 
-/* Called once a part, in the order of the index, from one thread at a time.
+/* Called once per part, in the order of the index, from one thread at a time.
  * `why` has the reason for NOT_CHECKED, UNREADABLE and BAD; for OK and NONE its
  * status is TN_OK and its text what is odd all the same (entries of a sparse tensor
  * that are not in order), else "". */
@@ -175,7 +175,7 @@ typedef void (*tn_beside_fn)(void *context, const char *text, bool doubtful);
 
 typedef struct tn_verify_options {
     size_t         size;
-    unsigned       jobs;        /* threads; 0: one a core */
+    unsigned       jobs;        /* threads; 0: one per core */
     tn_progress_fn progress;    /* may be NULL */
     void          *context;     /* for all callbacks */
     tn_beside_fn   beside;      /* may be NULL; told, before any part is checked, of what lies

@@ -1,6 +1,6 @@
 /* tenon/layout.h - names for the order of dimensions, and data in another order.
  *
- * A layout is a string of distinct letters, one a dimension, in the order in
+ * A layout is a string of distinct letters, one per dimension, in the order in
  * which shape and strides list them: a tensor of layout "NHWC" has the shape
  * [N, H, W, C] and, dense, lies in memory in that order.  Any letters do, and
  * once the digit 1, which is for a dimension of extent 1 ("HW1N");
@@ -45,7 +45,7 @@ typedef struct tn_reorder_options {
     const uint32_t *order;      /* dimension i of dst is dimension order[i] of src; NULL: the same */
     const void     *fill;       /* one element in host order (narrower than a byte: its low bits); NULL: zero
                                  * bits */
-    unsigned        jobs;       /* threads; 0: one a core */
+    unsigned        jobs;       /* threads; 0: one per core */
 } tn_reorder_options;
 
 /* Copies every element of `src` to its place in `dst`: same type and rank, any

@@ -37,7 +37,7 @@ typedef struct tn_quantize_options {
     uint64_t      seed;         /* of stochastic rounding: counter-based, by element index */
     bool          unpacked;     /* one code a byte */
     bool          ggml;         /* MXFP4 as ggml has it: its scale rule, its ties, never -0 */
-    unsigned      jobs;         /* threads; 0: one a core */
+    unsigned      jobs;         /* threads; 0: one per core */
     tn_rotation   rotation;     /* before quantizing; dequantizing and fake quantizing undo it.  The tiled
                                  * dimension (affine: the last) is a multiple of its size */
     tn_dtype      store;        /* TN_FLOAT8_E4M3FN, TN_FLOAT8_E5M2: with `unpacked`, data has the numbers
@@ -130,7 +130,7 @@ typedef struct tn_requantize_options {
     uint64_t      seed;
     tn_arithmetic arithmetic;
     int64_t       range[2];     /* lowest and highest new code; both 0: all of the type */
-    unsigned      jobs;         /* threads; 0: one a core */
+    unsigned      jobs;         /* threads; 0: one per core */
 } tn_requantize_options;
 
 /* The same values as codes of other scales: round((code - zero) * scale / new

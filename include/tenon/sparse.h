@@ -47,7 +47,7 @@ typedef struct tn_sparse_options {
                                  * where that is too small */
     uint64_t      limit;        /* bytes of all parts; 0: 1 GiB, or 1000 times the bytes of the parts given if
                                  * that is more */
-    unsigned      jobs;         /* threads; 0: one a core */
+    unsigned      jobs;         /* threads; 0: one per core */
 } tn_sparse_options;
 
 /* Makes a tensor of another form, or of the same in canonical order.  Every

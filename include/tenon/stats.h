@@ -24,7 +24,7 @@ typedef struct tn_statistics {
     uint64_t histogram[TN_STATS_BINS];
 } tn_statistics;
 
-/* Called once a tensor, in the order of the file, from one thread at a time;
+/* Called once per tensor, in the order of the file, from one thread at a time;
  * at last once with tensor == NULL for all together.  `why` is NULL, or says why
  * the tensor could not be read (its statistics are then empty). */
 typedef void (*tn_stats_fn)(void *context, const tn_tensor *tensor, const tn_statistics *statistics,
@@ -32,7 +32,7 @@ typedef void (*tn_stats_fn)(void *context, const tn_tensor *tensor, const tn_sta
 
 typedef struct tn_stats_options {
     size_t         size;
-    unsigned       jobs;            /* threads; 0: one a core */
+    unsigned       jobs;            /* threads; 0: one per core */
     tn_progress_fn progress;        /* may be NULL */
     void          *context;         /* for both callbacks */
     const char *const *only;        /* globs: a tensor counts if one matches; NULL: all */

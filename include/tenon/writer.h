@@ -45,7 +45,7 @@ typedef struct tn_create_options {
     tn_encoding encoding;       /* of parts that do not say otherwise */
     int         level;          /* of compression; 0: the library's default */
     tn_checksum checksum;
-    unsigned    jobs;           /* threads; 0: one a core */
+    unsigned    jobs;           /* threads; 0: one per core */
     bool        drop_names;     /* names the container cannot hold may be lost */
     int         btf_coo_code;   /* BTF: the layout code of COO tensors, 1 (TensorFlow Runtime's) or 2; 0: 2 */
     bool        mtx_symmetric;  /* mtx: write the lower triangle only; TN_ERR_LOSS unless it is symmetric bit

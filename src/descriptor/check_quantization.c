@@ -61,7 +61,7 @@ static void check_count_alone(tn_checker *c, const char *path, size_t n)
         tn_find_wrong(c, path, "expected %zu numbers, as many as scales, but found %zu", q->nscales, n);
 }
 
-/* One for all, or one a channel. */
+/* One for all, or one per channel. */
 static void check_count(tn_checker *c, const char *name, size_t n)
 {
     const tn_wia_quantization *q = &c->d->quantization;

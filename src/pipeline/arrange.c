@@ -153,7 +153,7 @@ static uint32_t slab_dims(const arranging *r, const slab *s, bool padded, bool d
 
 /* ---- elements narrower than a byte ---- */
 
-/* Codes of the input, one a byte, in the new order. */
+/* Codes of the input, one per byte, in the new order. */
 static void gather_codes(const arranging *r, const slab *s, uint8_t *to)
 {
     tn_reorder_dim dims[TN_MAX_RANK];

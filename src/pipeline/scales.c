@@ -11,7 +11,7 @@ typedef struct searching {
     const tn_part   *part;
     unsigned         bits;
     uint64_t         count, span;
-    tn_stream       *streams;       /* one a worker */
+    tn_stream       *streams;       /* one per worker */
     uint64_t         done;          /* bytes, in any round: what was told never goes back */
 } searching;
 

@@ -571,7 +571,7 @@ void tn_scale_tally_scales(const tn_scale_tally *t, float *scale, int32_t *zero)
 
 typedef struct search {
     const tn_scale_source *source;
-    tn_scale_tally **tallies;           /* one a worker; the first becomes the sum */
+    tn_scale_tally **tallies;           /* one per worker; the first becomes the sum */
     unsigned         jobs;
     tn_pool         *pool;
 } search;

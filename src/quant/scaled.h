@@ -26,11 +26,11 @@ typedef struct tn_tile {
     float        tensor_scale;  /* 1 where there is none */
     uint32_t     scale;         /* codes from here on: of the scale... */
     uint32_t     zero;          /* ...of the zero point, where there is one */
-    uint8_t     *offset;        /* one a subtile, where there are */
-    uint8_t     *meta;          /* one a tile or subtile: the mapping */
-    uint8_t     *mask;          /* one a value: kept */
+    uint8_t     *offset;        /* one per subtile, where there are */
+    uint8_t     *meta;          /* one per tile or subtile: the mapping */
+    uint8_t     *mask;          /* one per value: kept */
     float       *scratch;       /* as many values, for percentiles */
-    uint32_t    *code;          /* one a value (sparse: one a slot, kept * n / of) */
+    uint32_t    *code;          /* one per value (sparse: one per slot, kept * n / of) */
 } tn_tile;
 
 /* Chooses scale, zero, offsets, mappings and mask, and encodes.  TN_ERR_LOSS: a NaN that has no code; *bad is

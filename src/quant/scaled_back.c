@@ -20,7 +20,7 @@ typedef struct job {
     tn_part_values parts;
     tn_cast_plan narrow;        /* from float32 */
     size_t       size;          /* bytes of an element */
-    float      **values;        /* one a worker */
+    float      **values;        /* one per worker */
     uint8_t    **out;           /* one per result, where values are handed out */
 } job;
 

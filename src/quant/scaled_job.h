@@ -68,7 +68,7 @@ typedef struct tn_scaled_job {
     tn_tile_range  range;       /* of the tensor, where it has a scale beside those of tiles: */
     uint32_t       tscale;
     float          tensor_scale;
-    tn_scaled_group *groups;    /* one a tile, where tiles are not whole */
+    tn_scaled_group *groups;    /* one per tile, where tiles are not whole */
 } tn_scaled_job;
 
 /* To be freed after a failure too. */

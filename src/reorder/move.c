@@ -3,7 +3,7 @@
  * Along each dimension of the result lie `lead` elements of padding, `inside`
  * elements of the source, and padding again.  tn_reorder() fills what is behind
  * the source's elements, so only what lies before them takes calls of its own:
- * one a dimension, for the slab that the calls before it have left. */
+ * one per dimension, for the slab that the calls before it have left. */
 #include "reorder/layout.h"
 
 #include <inttypes.h>

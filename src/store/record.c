@@ -219,7 +219,7 @@ tn_dtype tn_json_dtype(tn_json *j)
     return dtype;
 }
 
-/* An array of texts, one a part. */
+/* An array of texts, one per part. */
 static const char **take_texts(tn_cbor *c, uint32_t *n)
 {
     const char *texts[TN_MAX_PARTS];

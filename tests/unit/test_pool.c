@@ -17,7 +17,7 @@ enum { JOB_COUNTS = sizeof job_counts / sizeof *job_counts, MAX_SLOTS = 64 };
 
 typedef struct trial {
     unsigned      results, jobs;
-    atomic_bool   busy[256];    /* one a worker: it does one thing at a time */
+    atomic_bool   busy[256];    /* one per worker: it does one thing at a time */
     atomic_int    inside;               /* items between the start of work and the end of emit */
     atomic_int    most;
     atomic_bool   used[MAX_SLOTS];

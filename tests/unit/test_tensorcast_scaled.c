@@ -212,7 +212,7 @@ static const uint8_t *part_of(const casting *c, const char *role, const tn_scale
     return NULL;
 }
 
-/* Number `i` of a part of one a tile; packed ones are so along the last dimension. */
+/* Number `i` of a part of one per tile; packed ones are so along the last dimension. */
 static uint32_t number_at(const casting *c, const char *role, const tn_number_spec *n, size_t i)
 {
     const tn_scaled_part *part = NULL;
@@ -223,7 +223,7 @@ static uint32_t number_at(const casting *c, const char *role, const tn_number_sp
     return (uint32_t)tn_packed_get(data + i / across * tn_packed_bytes(across, n->bits), i % across, n->bits);
 }
 
-/* Number `i` of a part of one a subtile. */
+/* Number `i` of a part of one per subtile. */
 static uint32_t unit_at(const casting *c, const char *role, unsigned bits, size_t i)
 {
     const tn_scaled_part *part = NULL;

@@ -79,7 +79,7 @@ typedef enum tn_codes_kind {
 /* Values of tiles that lie one after another. */
 typedef struct tn_codes_run {
     size_t         size;        /* of a tile: a power of two, or not less than n */
-    const float   *factor;      /* one a tile, as of tn_tile_scales */
+    const float   *factor;      /* one per tile, as of tn_tile_scales */
     const float   *inverse;     /* NULL: scales are far, or some number has a magnitude of less than 2^-41 */
     const float   *shift;
     const uint32_t *zero;

@@ -39,9 +39,9 @@ typedef struct tn_search_tiles {
     size_t       count, size;
     bool         divide;        /* values are divided by the factor, else multiplied, and it and the step are
                                  * powers of two */
-    const float *factor;        /* one a tile */
-    const float *step;          /* one a tile: what a code is worth in units of its number */
-    const float *shift;         /* one a tile: the zero point, added to values; NULL: there is none.  `divide`
+    const float *factor;        /* one per tile */
+    const float *step;          /* one per tile: what a code is worth in units of its number */
+    const float *shift;         /* one per tile: the zero point, added to values; NULL: there is none.  `divide`
                                  * is set... */
     bool         whole;         /* ...and it is a whole number, added to codes */
     tn_search_number number;
@@ -69,7 +69,7 @@ typedef struct tn_search_offsets {
     size_t   subtile;
     int32_t  bump;              /* carries into the exponent where the mode wants one more */
     int32_t  most;              /* the largest offset */
-    const int32_t *exponent;    /* one a tile: the field of its largest magnitude, with what the mode adds */
+    const int32_t *exponent;    /* one per tile: the field of its largest magnitude, with what the mode adds */
 } tn_search_offsets;
 
 typedef struct tn_search_kernels {

@@ -99,7 +99,7 @@ tn_status tn_affine_shapes(const tn_datatype *d, uint32_t rank, const int64_t *s
 tn_status tn_tile_shapes(const tn_datatype *d, uint32_t rank, const int64_t *shape, tn_scaled_shapes *shapes,
                          tn_error *err);
 
-/* Codes of small floats may be stored, one a byte, as the numbers of
+/* Codes of small floats may be stored, one per byte, as the numbers of
  * float8_e4m3fn or float8_e5m2 that they are: codes[c] is that of code c.
  * TN_ERR_ARGUMENT: another type, another number than a float of at most 8 bits,
  * or one with values that the type does not have. */

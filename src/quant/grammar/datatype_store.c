@@ -1,5 +1,5 @@
 /* quant/grammar/datatype_store.c - small floats that are stored as numbers of a float8
- * type, one a byte, instead of as their own codes.
+ * type, one per byte, instead of as their own codes.
  *
  * Whatever the scale is, e2m1 * scale is float8_e4m3fn * scale where the two
  * numbers are the same.  So what is stored is read as the datatype that has the
